@@ -1,1 +1,15 @@
-//! placeholder
+//! The simulated network: links, switches, hosts, transports, replication, traffic, measurement.
+//!
+//! Knows nothing of files, Python or papers: it takes a resolved [`scenario::Scenario`] and yields tables.
+
+pub mod amount;
+pub mod balance;
+pub mod capture;
+pub mod host;
+pub mod measure;
+pub mod queue;
+pub mod replicate;
+pub mod scenario;
+pub mod topology;
+pub mod traffic;
+pub mod transport;

@@ -1,0 +1,166 @@
+//! Amounts that the field counts either in packets or in bytes.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use serde::{de, Deserialize, Deserializer, Serialize, Serializer};
+use tailcut_engine::{Bytes, UnitError};
+
+/// An amount in packets (`"100packets"`) or bytes (`"36KB"`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Amount {
+    /// A number of packets, whatever their size.
+    Packets(u32),
+    /// A number of bytes.
+    Bytes(u64),
+}
+
+/// An [`Amount`], or `"unlimited"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// No limit.
+    Unlimited,
+    /// At most this much.
+    AtMost(Amount),
+}
+
+impl Amount {
+    /// The amount in bytes, a packet counting as `packet` bytes.
+    pub fn in_bytes(self, packet: u64) -> u64 {
+        match self {
+            Amount::Packets(n) => u64::from(n) * packet,
+            Amount::Bytes(n) => n,
+        }
+    }
+}
+
+impl FromStr for Amount {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let trimmed = text.trim();
+        for unit in ["packets", "packet"] {
+            if let Some(number) = trimmed.strip_suffix(unit) {
+                return number.trim().parse().map(Amount::Packets).map_err(|_| {
+                    UnitError::NotANumber { text: text.to_owned(), example: "100packets".into() }
+                });
+            }
+        }
+        trimmed.parse::<Bytes>().map(|b| Amount::Bytes(b.0)).map_err(|error| match error {
+            UnitError::MissingUnit { text, .. } => {
+                UnitError::MissingUnit { example: format!("{}packets", text.trim()), text }
+            }
+            UnitError::UnknownUnit { unit, known, .. } => UnitError::UnknownUnit {
+                unit,
+                quantity: "amount",
+                known: format!("packets, {known}"),
+            },
+            other => other,
+        })
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Amount::Packets(n) => write!(f, "{n}packets"),
+            Amount::Bytes(n) => Bytes(*n).fmt(f),
+        }
+    }
+}
+
+impl FromStr for Limit {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        match text.trim() {
+            "unlimited" => Ok(Limit::Unlimited),
+            amount => amount.parse().map(Limit::AtMost),
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::Unlimited => f.pad("unlimited"),
+            Limit::AtMost(amount) => amount.fmt(f),
+        }
+    }
+}
+
+macro_rules! text_serde {
+    ($type:ident, $expecting:literal, $schema:expr) => {
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Visitor;
+                impl de::Visitor<'_> for Visitor {
+                    type Value = $type;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($expecting)
+                    }
+                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$type, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                    fn visit_i64<E: de::Error>(self, number: i64) -> Result<$type, E> {
+                        number.to_string().parse().map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_any(Visitor)
+            }
+        }
+
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                $schema
+            }
+        }
+    };
+}
+
+text_serde!(
+    Amount,
+    "an amount such as \"100packets\" or \"36KB\"",
+    json_schema!({
+        "type": "string",
+        "description": "An amount in packets (\"100packets\") or bytes (\"36KB\").",
+        "pattern": r"^[0-9][0-9_]*(\.[0-9]+)? ?(packets?|GiB|GB|MiB|MB|KiB|KB|B)$",
+    })
+);
+text_serde!(
+    Limit,
+    "a limit such as \"100packets\", \"36KB\" or \"unlimited\"",
+    json_schema!({
+        "type": "string",
+        "description": "An amount in packets (\"100packets\") or bytes (\"36KB\"), or \"unlimited\".",
+        "pattern": r"^(unlimited|[0-9][0-9_]*(\.[0-9]+)? ?(packets?|GiB|GB|MiB|MB|KiB|KB|B))$",
+    })
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_and_bytes_are_told_apart() {
+        assert_eq!("100packets".parse(), Ok(Amount::Packets(100)));
+        assert_eq!("36KB".parse(), Ok(Amount::Bytes(36_000)));
+        assert_eq!("unlimited".parse(), Ok(Limit::Unlimited));
+        assert_eq!(Limit::AtMost(Amount::Packets(5)).to_string(), "5packets");
+    }
+
+    #[test]
+    fn a_bare_number_is_told_both_readings() {
+        let error = "100".parse::<Limit>().unwrap_err().to_string();
+        assert!(error.contains("100packets"), "{error}");
+    }
+}

@@ -1,0 +1,1 @@
+//! Observers: they look on and never take part.

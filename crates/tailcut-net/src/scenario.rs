@@ -1,0 +1,192 @@
+//! What a run of the simulator takes and yields.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::Time;
+
+use crate::balance::BalanceSpec;
+use crate::host::HostSpec;
+use crate::queue::QueueSpec;
+use crate::replicate::ReplicateSpec;
+use crate::topology::Graph;
+use crate::traffic::Flow;
+use crate::transport::TransportSpec;
+
+/// A scheme: everything that the papers vary against each other.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Scheme {
+    /// The transport of every flow.
+    pub transport: TransportSpec,
+    /// The queue of every switch port.
+    pub queue: QueueSpec,
+    /// How switches choose among equal-cost paths.
+    pub balance: BalanceSpec,
+    /// How flows are replicated.
+    pub replicate: ReplicateSpec,
+}
+
+/// When a run ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Horizon {
+    /// New flows start in `[0, arrivals)`.
+    pub arrivals: Time,
+    /// After the last arrival time, how long flows may take to finish. The run ends earlier when all have.
+    pub drain: Time,
+}
+
+impl Default for Horizon {
+    fn default() -> Self {
+        Horizon { arrivals: Time::from_ms(500), drain: Time::from_ms(1_000) }
+    }
+}
+
+/// Time series of chosen flows and directed links, sampled and bounded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SeriesSpec {
+    /// Flows (by id) whose congestion window and rate are sampled.
+    pub flows: Vec<u64>,
+    /// Links whose queue and utilisation are sampled, as `"from>to"` in node names or numbers (`"h0>s0"`).
+    pub links: Vec<String>,
+    /// Time between samples.
+    pub interval: Time,
+    /// At most this many samples per series; later ones are not taken, and the result says so.
+    pub max_samples: u32,
+}
+
+impl Default for SeriesSpec {
+    fn default() -> Self {
+        SeriesSpec { flows: vec![], links: vec![], interval: Time::from_us(100), max_samples: 10_000 }
+    }
+}
+
+/// One run, fully resolved.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// The network.
+    pub graph: Graph,
+    /// Host interfaces and framing.
+    pub host: HostSpec,
+    /// The scheme under test.
+    pub scheme: Scheme,
+    /// The flows, in order of start time.
+    pub flows: Vec<Flow>,
+    /// When to stop.
+    pub horizon: Horizon,
+    /// Seed of whatever the scheme itself draws.
+    pub seed: u64,
+    /// Requested time series.
+    pub series: SeriesSpec,
+}
+
+/// How far a run is; the simulator calls back with it about every 2^20 packet-hops.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    /// Simulated time.
+    pub now: Time,
+    /// One packet, data or ACK, having crossed one link.
+    pub packet_hops: u64,
+    /// Flows that have finished.
+    pub finished_flows: u64,
+}
+
+/// What happened to one flow: one row of the flow table. Times are relative to `start`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowRecord {
+    /// The flow as asked for.
+    pub flow: Flow,
+    /// SYN handed to the NIC until the SYN-ACK of the first connection to be established; none if never.
+    pub connect: Option<Time>,
+    /// SYN handed to the NIC until the last in-order byte reaches the receiving application.
+    pub fct: Option<Time>,
+    /// SYN handed to the NIC until the sender has the ACK of the last byte (on the connection that won).
+    pub fct_ack: Option<Time>,
+    /// The lone-flow closed form: the best possible `fct` of this flow on this path length.
+    pub ideal_fct: Time,
+    /// Data packets sent on all connections of the flow, retransmissions included.
+    pub data_packets: u64,
+    /// Data packets retransmitted on all its connections.
+    pub retransmissions: u64,
+    /// Retransmission timeouts on all its connections, SYN timeouts included.
+    pub timeouts: u32,
+    /// Fast recoveries entered on all its connections.
+    pub fast_recoveries: u32,
+    /// Connections opened for it.
+    pub copies: u8,
+    /// The connection that finished first, counted from 0; none while unfinished.
+    pub winner: Option<u8>,
+    /// Links that the first two copies share between the two edge switches; none with a single copy.
+    pub shared_hops: Option<u8>,
+    /// Links between source and destination.
+    pub hops: u8,
+}
+
+/// Totals of all directed links of one tier and direction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TierRecord {
+    /// Tier name from the graph.
+    pub tier: String,
+    /// True from the hosts upwards.
+    pub up: bool,
+    /// Directed links in the tier.
+    pub links: u32,
+    /// Packets that crossed them.
+    pub packets: u64,
+    /// Bytes that crossed them, framing included.
+    pub wire_bytes: u64,
+    /// Packets that found a queue full.
+    pub drops: u64,
+    /// Mean over links of the fraction of the arrivals window during which the link transmitted.
+    pub mean_utilisation: f64,
+    /// The same fraction on the busiest link.
+    pub max_utilisation: f64,
+    /// Most packets ever waiting at one port.
+    pub max_queue: u32,
+}
+
+/// Totals of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Events handled.
+    pub events: u64,
+    /// Packets times links crossed.
+    pub packet_hops: u64,
+    /// Packets handed to a host's NIC.
+    pub sent: u64,
+    /// Packets that reached their host.
+    pub delivered: u64,
+    /// Packets dropped at a full queue.
+    pub dropped: u64,
+    /// Packets still queued or on a wire at the end.
+    pub in_flight: u64,
+    /// When the run ended.
+    pub end: Time,
+}
+
+/// One sampled time series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What was sampled: `"flow 12 cwnd_bytes"`, `"link h0>s0 queue_packets"`.
+    pub name: String,
+    /// Sample times.
+    pub times: Vec<Time>,
+    /// Sampled values.
+    pub values: Vec<f64>,
+    /// True when `max_samples` cut it short.
+    pub truncated: bool,
+}
+
+/// Everything that a run yields.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Outcome {
+    /// One record per flow, in the scenario's order.
+    pub flows: Vec<FlowRecord>,
+    /// One record per tier and direction.
+    pub tiers: Vec<TierRecord>,
+    /// Totals.
+    pub counters: Counters,
+    /// Requested time series.
+    pub series: Vec<Series>,
+}

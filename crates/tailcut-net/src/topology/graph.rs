@@ -1,0 +1,40 @@
+//! The graph that every topology builds: nodes joined by full-duplex links.
+
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Rate, Time};
+
+/// Hosts are numbered `0..hosts`; switches follow, `hosts..hosts + switches`.
+pub type NodeId = u32;
+
+/// A full-duplex link. Direction `2 * index` runs from `a` to `b`, direction `2 * index + 1` from `b` to `a`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    /// One end: the lower tier (the host, for a host link).
+    pub a: NodeId,
+    /// The other end: the higher tier.
+    pub b: NodeId,
+    /// Rate of each direction.
+    pub rate: Rate,
+    /// Propagation delay of each direction.
+    pub propagation: Time,
+    /// Index into [`Graph::tiers`].
+    pub tier: u8,
+    /// Overrides the experiment's queue limit at both ends (toy fabrics), as in the `queue.limit` field.
+    pub queue_limit: Option<crate::amount::Limit>,
+}
+
+/// A network of hosts and switches.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Graph {
+    /// Number of hosts.
+    pub hosts: u32,
+    /// Number of switches.
+    pub switches: u32,
+    /// Names of the link tiers, from the hosts upwards: `"host"`, `"aggregation"`, `"core"`.
+    pub tiers: Vec<String>,
+    /// The links. The order in which a switch's links appear is its port order,
+    /// and so the order of ECMP candidates.
+    pub links: Vec<Link>,
+    /// Optional display name per node (hosts, then switches); empty when unnamed.
+    pub names: Vec<String>,
+}

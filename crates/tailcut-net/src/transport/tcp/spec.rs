@@ -1,0 +1,89 @@
+//! The parameters of TCP. Several decide results and stay hidden elsewhere;
+//! here all of them are plan fields with stated defaults.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Bytes, Time};
+
+use crate::amount::{Amount, Limit};
+
+/// Parameters of TCP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TcpSpec {
+    /// Payload bytes of a full segment.
+    pub mss: Bytes,
+    /// Congestion window after the handshake (RepFlow: "12 KB" in V-B, 12 packets in IV).
+    pub initial_window: Amount,
+    /// Initial slow-start threshold; RFC 5681 wants it arbitrarily high.
+    pub initial_ssthresh: Limit,
+    /// Receive window. Bounds what a connection may have in flight (RepFlow's model: M = 64 KB).
+    pub receive_window: Bytes,
+    /// Duplicate ACKs that trigger a fast retransmit (RFC 5681).
+    pub dupack_threshold: u32,
+    /// Send a new segment on each of the first two duplicate ACKs (RFC 3042).
+    pub limited_transmit: bool,
+    /// How losses are recovered.
+    pub recovery: Recovery,
+    /// Lower bound of the retransmission timeout. RFC 6298 says 1 s, Linux 200 ms, RepNet's testbed 10 ms.
+    pub min_rto: Time,
+    /// Upper bound of the retransmission timeout under back-off (RFC 6298).
+    pub max_rto: Time,
+    /// Timeout of the first SYN, doubled on each retry. RFC 6298 says 1 s, RepNet's testbed 3 s.
+    pub initial_rto: Time,
+    /// Clock granularity G of RFC 6298: RTO = SRTT + max(G, 4 RTTVAR).
+    pub clock_granularity: Time,
+    /// Give up after this many retransmissions of one SYN.
+    pub syn_retries: u32,
+    /// Acknowledge every n-th in-order segment at once (1: every segment; 2: RFC 1122 delayed ACK).
+    pub ack_every: u32,
+    /// Longest delay of an ACK when `ack_every` exceeds 1.
+    pub delayed_ack_timeout: Time,
+    /// Carry the timestamp option (RFC 7323): 12 bytes in every segment.
+    pub timestamps: bool,
+    /// How a finished connection ends.
+    pub close: Close,
+}
+
+/// Loss recovery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recovery {
+    /// Fast retransmit and NewReno fast recovery (RFC 5681, 6582).
+    Newreno,
+    /// Selective acknowledgements with the RFC 6675 scoreboard and proportional rate reduction (RFC 6937).
+    SackPrr,
+}
+
+/// What ends a finished connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Close {
+    /// FIN on the last data segment, answered by a FIN on its ACK and one more ACK.
+    Fin,
+    /// Nothing is sent after the last ACK.
+    None,
+}
+
+impl Default for TcpSpec {
+    fn default() -> Self {
+        TcpSpec {
+            mss: Bytes(1460),
+            initial_window: Amount::Bytes(12_000),
+            initial_ssthresh: Limit::Unlimited,
+            receive_window: Bytes(64_000),
+            dupack_threshold: 3,
+            limited_transmit: true,
+            recovery: Recovery::Newreno,
+            min_rto: Time::from_ms(10),
+            max_rto: Time::from_ms(60_000),
+            initial_rto: Time::from_ms(10),
+            clock_granularity: Time::from_ms(1),
+            syn_retries: 20,
+            ack_every: 1,
+            delayed_ack_timeout: Time::from_ms(40),
+            timestamps: false,
+            close: Close::Fin,
+        }
+    }
+}
