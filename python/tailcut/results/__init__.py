@@ -1,0 +1,1 @@
+"""Runs on disk, and what is computed from them."""
