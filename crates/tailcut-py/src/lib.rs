@@ -1,0 +1,196 @@
+//! The extension module `tailcut._core`: parse, plan, run, describe. No logic.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use tailcut_experiment::{Column, Failure, Values};
+use tailcut_net::scenario::{Counters, Series};
+
+create_exception!(
+    _core,
+    ExperimentError,
+    PyException,
+    "An experiment file is wrong.\n\n\
+     `rendered` is the text to show (every error with its source line). The attributes `code`, `message`, `file`,\n\
+     `line`, `column`, `key`, `expected` and `hint` are those of the first error; `errors` lists all as dicts."
+);
+
+fn experiment_error(py: Python<'_>, failure: &Failure) -> PyErr {
+    let error = ExperimentError::new_err(failure.to_string());
+    let describe = || -> PyResult<()> {
+        let value = error.value(py);
+        let errors = PyList::empty(py);
+        for diagnostic in &failure.diagnostics {
+            let entry = PyDict::new(py);
+            entry.set_item("code", diagnostic.code)?;
+            entry.set_item("message", &diagnostic.message)?;
+            entry.set_item("file", &diagnostic.file)?;
+            entry.set_item("line", diagnostic.line)?;
+            entry.set_item("column", diagnostic.column)?;
+            entry.set_item("key", &diagnostic.key)?;
+            entry.set_item("expected", diagnostic.expected.as_deref())?;
+            entry.set_item("hint", diagnostic.hint.as_deref())?;
+            entry.set_item("rendered", &diagnostic.rendered)?;
+            errors.append(entry)?;
+        }
+        if let Ok(first) = errors.get_item(0) {
+            for (name, item) in first.cast::<PyDict>()?.iter() {
+                value.setattr(name.extract::<&str>()?, item)?;
+            }
+        }
+        value.setattr("errors", errors)?;
+        value.setattr("rendered", failure.to_string())
+    };
+    match describe() {
+        Ok(()) => error,
+        Err(other) => other,
+    }
+}
+
+/// The plan of an experiment file, as JSON.
+///
+/// `overrides` are (key, value) pairs as in `--set traffic.load=0.3`; values are written as in TOML.
+/// Raises `ExperimentError`.
+#[pyfunction]
+#[pyo3(signature = (path, overrides=Vec::new()))]
+fn load(py: Python<'_>, path: PathBuf, overrides: Vec<(String, String)>) -> PyResult<String> {
+    py.detach(|| tailcut_experiment::load(&path, &overrides)).map_err(|failure| experiment_error(py, &failure))
+}
+
+fn column(py: Python<'_>, column: Column) -> PyResult<Bound<'_, PyDict>> {
+    let entry = PyDict::new(py);
+    let (values, categories) = match column.values {
+        Values::U64(v) => (v.into_pyarray(py).into_any(), None),
+        Values::I64(v) => (v.into_pyarray(py).into_any(), None),
+        Values::U32(v) => (v.into_pyarray(py).into_any(), None),
+        Values::U8(v) => (v.into_pyarray(py).into_any(), None),
+        Values::F64(v) => (v.into_pyarray(py).into_any(), None),
+        Values::Bool(v) => (v.into_pyarray(py).into_any(), None),
+        Values::Label { codes, categories } => (codes.into_pyarray(py).into_any(), Some(categories)),
+    };
+    entry.set_item("values", values)?;
+    entry.set_item("valid", column.valid.map(|v| v.into_pyarray(py)))?;
+    entry.set_item("categories", categories)?;
+    Ok(entry)
+}
+
+fn table(py: Python<'_>, columns: Vec<Column>) -> PyResult<Bound<'_, PyDict>> {
+    let table = PyDict::new(py);
+    for c in columns {
+        table.set_item(c.name, column(py, c)?)?;
+    }
+    Ok(table)
+}
+
+fn counters(py: Python<'_>, totals: Counters) -> PyResult<Bound<'_, PyDict>> {
+    let entry = PyDict::new(py);
+    entry.set_item("events", totals.events)?;
+    entry.set_item("packet_hops", totals.packet_hops)?;
+    entry.set_item("sent", totals.sent)?;
+    entry.set_item("delivered", totals.delivered)?;
+    entry.set_item("dropped", totals.dropped)?;
+    entry.set_item("in_flight", totals.in_flight)?;
+    entry.set_item("end_ns", totals.end.as_ns())?;
+    Ok(entry)
+}
+
+fn series(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
+    let entry = PyDict::new(py);
+    let times: Vec<i64> = series.times.iter().map(|t| t.as_ns() as i64).collect();
+    entry.set_item("name", series.name)?;
+    entry.set_item("time_ns", times.into_pyarray(py))?;
+    entry.set_item("value", series.values.into_pyarray(py))?;
+    entry.set_item("truncated", series.truncated)?;
+    Ok(entry)
+}
+
+/// Carries out one run of a plan (an element of its `runs`, as JSON), without holding the GIL.
+///
+/// `on_progress(now_ps, packet_hops, finished_flows)` is called now and then; an exception that it raises, or a
+/// signal such as Ctrl-C, stops the run and is passed on. Returns a dict with `flows` and `tiers` (tables: name ->
+/// {values, valid, categories}), `counters`, `series` and `facts`. Raises ValueError when the text is no run of a
+/// plan, or a file that it names has changed since it was planned.
+#[pyfunction]
+#[pyo3(signature = (plan_run_json, on_progress=None))]
+fn run<'py>(py: Python<'py>, plan_run_json: &str, on_progress: Option<Py<PyAny>>) -> PyResult<Bound<'py, PyDict>> {
+    let mut raised = None;
+    let outcome = py.detach(|| {
+        tailcut_experiment::run(plan_run_json, &mut |progress| {
+            let told = Python::attach(|py| {
+                py.check_signals()?;
+                if let Some(callback) = &on_progress {
+                    callback.call1(py, (progress.now.0, progress.packet_hops, progress.finished_flows))?;
+                }
+                Ok(())
+            });
+            match told {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    raised = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        })
+    });
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    let outcome = outcome.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let result = PyDict::new(py);
+    result.set_item("flows", table(py, outcome.flows)?)?;
+    result.set_item("tiers", table(py, outcome.tiers)?)?;
+    result.set_item("counters", counters(py, outcome.counters)?)?;
+    let all = PyList::empty(py);
+    for one in outcome.series {
+        all.append(series(py, one)?)?;
+    }
+    result.set_item("series", all)?;
+    result.set_item("facts", outcome.facts.into_iter().collect::<BTreeMap<_, _>>())?;
+    Ok(result)
+}
+
+/// The JSON Schema of experiment files, as JSON.
+#[pyfunction]
+fn schema() -> String {
+    tailcut_experiment::schema()
+}
+
+/// Every component that an experiment can name, as JSON: [{group, name, summary, parameters}].
+#[pyfunction]
+fn describe() -> String {
+    tailcut_experiment::describe()
+}
+
+/// The points of a flow-size distribution: (bytes, cumulative probability).
+///
+/// `name_or_path` is a built-in name or a two-column file; `unit` says what the file counts in: bytes, packets or KB.
+/// Raises `ExperimentError`.
+#[pyfunction]
+#[pyo3(signature = (name_or_path, unit="bytes"))]
+fn workload<'py>(
+    py: Python<'py>,
+    name_or_path: &str,
+    unit: &str,
+) -> PyResult<(Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<f64>>)> {
+    let (bytes, probability) = tailcut_experiment::workload(name_or_path, unit)
+        .map_err(|failure| experiment_error(py, &failure))?;
+    Ok((bytes.into_pyarray(py), probability.into_pyarray(py)))
+}
+
+/// Python bindings of the experiment, plan and simulator crates.
+#[pymodule]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("ExperimentError", m.py().get_type::<ExperimentError>())?;
+    m.add_function(wrap_pyfunction!(load, m)?)?;
+    m.add_function(wrap_pyfunction!(run, m)?)?;
+    m.add_function(wrap_pyfunction!(schema, m)?)?;
+    m.add_function(wrap_pyfunction!(describe, m)?)?;
+    m.add_function(wrap_pyfunction!(workload, m)?)?;
+    Ok(())
+}
