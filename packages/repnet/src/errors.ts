@@ -1,0 +1,23 @@
+/** Errors of this package: each has a stable `code` beginning with ERR_REPNET_. */
+export type RepnetErrorCode =
+  | 'ERR_REPNET_OPTION'
+  | 'ERR_REPNET_TRUNCATED'
+  | 'ERR_REPNET_PROTOCOL'
+  | 'ERR_REPNET_COPIES_FAILED';
+
+export class RepnetError extends Error {
+  readonly code: RepnetErrorCode;
+  constructor(code: RepnetErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'RepnetError';
+    this.code = code;
+  }
+}
+
+/** A bad option: names it, what it was and what is accepted. */
+export function optionError(name: string, value: unknown, expected: string): RepnetError {
+  return new RepnetError(
+    'ERR_REPNET_OPTION',
+    `${name} is ${typeof value === 'string' ? `'${value}'` : String(value)}; expected ${expected}`,
+  );
+}

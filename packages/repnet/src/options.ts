@@ -1,0 +1,92 @@
+/**
+ * Every knob of replication, its default and its validation. Process-wide defaults are in `defaults`,
+ * may be changed at run time, and are read when a flow starts (never cached per process).
+ */
+import { optionError } from './errors.js';
+
+/** 'flow': two copies of every byte (RepFlow). 'syn': two handshakes, one flow (RepSYN). false: plain `net`. */
+export type Mode = 'flow' | 'syn' | false;
+
+/** What a predicate is told about the connection that is about to be made. */
+export interface FlowTarget {
+  host: string;
+  port: number;
+  /** 0 where the caller does not bind. */
+  localPort: number;
+}
+
+export type Predicate = (target: FlowTarget) => Mode | boolean | undefined;
+
+export interface ReplicationOptions {
+  /** Mode of this connection (or server), or a predicate that chooses it. `true` means 'flow'. */
+  replicate?: Mode | boolean | Predicate | undefined;
+  /** Port of the replica connection; default: port + 1. */
+  replicaPort?: number | undefined;
+  /** Bytes of one message and direction that are doubled before the flow is carried once (default 100,000). */
+  threshold?: number | undefined;
+  /** Milliseconds of silence after which a message counts as new and is doubled again (default 50). */
+  lull?: number | undefined;
+  /** Milliseconds the second copy waits for the first to be slow; 0: at once (default). */
+  copyDelay?: number | undefined;
+  /** How the two connections of one flow are recognised (default 'address'). */
+  pairing?: 'address' | 'token' | undefined;
+  /** Milliseconds after which the client abandons a connection that is still pending (default 1,000). */
+  pairTimeout?: number | undefined;
+  /** How the losing connection is closed (default 'rst'; 'fin' spares servers that die of ECONNRESET). */
+  loser?: 'rst' | 'fin' | undefined;
+  /** What the client takes the server for; 'auto' discovers it (default). */
+  peer?: 'auto' | 'repnet' | 'plain' | undefined;
+}
+
+export interface Defaults {
+  replicate: Mode | Predicate;
+  threshold: number;
+  lull: number;
+  copyDelay: number;
+  pairing: 'address' | 'token';
+  pairTimeout: number;
+  loser: 'rst' | 'fin';
+  peer: 'auto' | 'repnet' | 'plain';
+  /**
+   * Replication budget: extra bytes and extra connections as a fraction of the unreplicated ones
+   * (0.05 = 5 %); Infinity: no limit (default). Over budget, flows go on plain.
+   */
+  budget: { bytes: number; connections: number };
+  /** Server: milliseconds a flow stays on the waiting list for its second connection. */
+  waitTimeout: number;
+  /** Server: flows on the waiting list, and pairs remembered after it, at most. */
+  waitEntries: number;
+  /** Server: bytes held for connections that have not arrived, over all flows. */
+  archiveBytes: number;
+}
+
+function modeFromEnvironment(value: string | undefined): Mode {
+  switch (value) {
+    case undefined:
+    case '':
+    case 'flow':
+      return 'flow';
+    case 'syn':
+      return 'syn';
+    case 'off':
+    case 'net':
+      return false;
+    default:
+      throw optionError('REPNET_MODE', value, "'flow', 'syn' or 'off'");
+  }
+}
+
+export const defaults: Defaults = {
+  replicate: modeFromEnvironment(process.env.REPNET_MODE),
+  threshold: 100_000,
+  lull: 50,
+  copyDelay: 0,
+  pairing: 'address',
+  pairTimeout: 1_000,
+  loser: 'rst',
+  peer: 'auto',
+  budget: { bytes: Number.POSITIVE_INFINITY, connections: Number.POSITIVE_INFINITY },
+  waitTimeout: 3_000,
+  waitEntries: 65_536,
+  archiveBytes: 64 * 1024 * 1024,
+};

@@ -1,0 +1,3 @@
+import net from 'node:net';
+
+export class Server extends net.Server {}

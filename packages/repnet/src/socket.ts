@@ -1,0 +1,3 @@
+import net from 'node:net';
+
+export class Socket extends net.Socket {}

@@ -1,0 +1,91 @@
+/**
+ * Counters of the process and the events behind them. `stats()` is a snapshot of plain numbers; the same events are
+ * published on diagnostics channels for those who want each flow rather than sums.
+ */
+import { channel } from 'node:diagnostics_channel';
+
+export interface Stats {
+  /** Flows started with mode 'flow', 'syn', and plain, client side. */
+  flowsFlow: number;
+  flowsSyn: number;
+  flowsPlain: number;
+  /** Flows accepted, server side, and how many of them were paired with their second connection. */
+  flowsAccepted: number;
+  flowsPaired: number;
+  /** Bytes first delivered to this application by each copy (the copy that won them). */
+  bytesWonByPrimary: number;
+  bytesWonByReplica: number;
+  /** Bytes that arrived on a copy after the other had delivered them. */
+  bytesDuplicate: number;
+  /** Bytes sent a second time. */
+  bytesDoubled: number;
+  /** RepSYN handshakes won by the first and by the second connection. */
+  synWonByFirst: number;
+  synWonBySecond: number;
+  /** Second connections refused because their flow was unknown, over or given up. */
+  lateTwins: number;
+  /** Flows carried by one copy because the archive or threshold was exceeded before the second connection came. */
+  chosenEarly: number;
+  /** Doubling stopped because a message outgrew the threshold, and begun again after a lull. */
+  doublingStopped: number;
+  doublingResumed: number;
+  /** Copies given up because they failed or fell too far behind. */
+  copiesFailed: number;
+  /** Hello not answered, or answered by something else than repnet. */
+  foreignPeers: number;
+  /** Source port collisions that were retried. */
+  portRetries: number;
+  /** Copies not made because the budget was spent. */
+  overBudget: number;
+  /** Replica connections refused by the server: bad hello, address mismatch, limits. */
+  refused: number;
+}
+
+const zero: Stats = {
+  flowsFlow: 0,
+  flowsSyn: 0,
+  flowsPlain: 0,
+  flowsAccepted: 0,
+  flowsPaired: 0,
+  bytesWonByPrimary: 0,
+  bytesWonByReplica: 0,
+  bytesDuplicate: 0,
+  bytesDoubled: 0,
+  synWonByFirst: 0,
+  synWonBySecond: 0,
+  lateTwins: 0,
+  chosenEarly: 0,
+  doublingStopped: 0,
+  doublingResumed: 0,
+  copiesFailed: 0,
+  foreignPeers: 0,
+  portRetries: 0,
+  overBudget: 0,
+  refused: 0,
+};
+
+/** Live counters; internal code increments them, users take `stats()`. */
+export const counters: Stats = { ...zero };
+
+/** A snapshot of all counters since the process started (or since `resetStats`). */
+export function stats(): Stats {
+  return { ...counters };
+}
+
+export function resetStats(): void {
+  Object.assign(counters, zero);
+}
+
+/**
+ * Channels: `repnet:flow` {socket, mode} when a flow starts; `repnet:paired` {socket} when both connections are
+ * joined; `repnet:failover` {socket, copy, error} when a copy is given up; `repnet:refused` {reason, remoteAddress,
+ * remotePort} when a server turns a replica connection away; `repnet:finished` {socket, mode, bytesRead,
+ * bytesWritten, wonByPrimary, wonByReplica}.
+ */
+export const channels = {
+  flow: channel('repnet:flow'),
+  paired: channel('repnet:paired'),
+  failover: channel('repnet:failover'),
+  refused: channel('repnet:refused'),
+  finished: channel('repnet:finished'),
+};
