@@ -7,6 +7,8 @@ pub mod balance;
 pub mod capture;
 pub mod host;
 pub mod measure;
+pub mod packet;
+pub mod port;
 pub mod queue;
 pub mod replicate;
 pub mod scenario;

@@ -1,5 +1,12 @@
 //! TCP (RFC 9293) for one-directional flows of known size.
 
+mod prr;
+pub mod receiver;
+pub mod rtt;
+mod scoreboard;
+pub mod sender;
 mod spec;
 
+pub use receiver::{Acknowledge, Receiver};
+pub use sender::{CongestionState, Phase, Sender, SenderCounters, Transmit};
 pub use spec::{Close, Recovery, TcpSpec};

@@ -1,0 +1,187 @@
+//! Packets: 24 bytes, copied from link to link.
+//!
+//! Sequence numbers count segments of one MSS, because flows have a known size
+//! and are cut once; captures and logs translate them to bytes. Everything that
+//! few packets carry (SACK blocks, timestamps) waits in an [`OptionStore`].
+
+/// Source and destination host and port, as the packet carries them: 16 bits each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FlowKey(pub u64);
+
+impl FlowKey {
+    /// The key of packets from `src:sport` to `dst:dport`.
+    pub const fn new(src: u32, dst: u32, sport: u16, dport: u16) -> FlowKey {
+        FlowKey((src as u64) << 48 | (dst as u64) << 32 | (sport as u64) << 16 | dport as u64)
+    }
+    /// The key of packets in the other direction.
+    #[inline]
+    pub const fn reversed(self) -> FlowKey {
+        let (hosts, ports) = ((self.0 >> 32) as u32, self.0 as u32);
+        FlowKey((hosts.rotate_left(16) as u64) << 32 | ports.rotate_left(16) as u64)
+    }
+    /// Sending host.
+    #[inline]
+    pub const fn src(self) -> u32 {
+        (self.0 >> 48) as u32
+    }
+    /// Receiving host.
+    #[inline]
+    pub const fn dst(self) -> u32 {
+        (self.0 >> 32) as u32 & 0xffff
+    }
+    /// Source port.
+    pub const fn sport(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+    /// Destination port.
+    pub const fn dport(self) -> u16 {
+        self.0 as u16
+    }
+}
+
+/// TCP flags and what else a packet says in one bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flags(pub u16);
+
+impl Flags {
+    /// Synchronise.
+    pub const SYN: Flags = Flags(1);
+    /// Finish.
+    pub const FIN: Flags = Flags(2);
+    /// Reset.
+    pub const RST: Flags = Flags(4);
+    /// The acknowledgement field is valid.
+    pub const ACK: Flags = Flags(8);
+    /// Travels from the flow's receiver to its sender.
+    pub const TO_SENDER: Flags = Flags(16);
+    /// Carries payload.
+    pub const DATA: Flags = Flags(32);
+    /// Has been sent before.
+    pub const RETRANSMISSION: Flags = Flags(64);
+
+    /// True when every bit of `other` is set.
+    #[inline]
+    pub const fn has(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl std::ops::BitOr for Flags {
+    type Output = Flags;
+    #[inline]
+    fn bitor(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+}
+
+/// A packet without options.
+pub const NO_OPTIONS: u32 = u32::MAX;
+
+/// A packet on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet {
+    /// Addresses and ports.
+    pub key: FlowKey,
+    /// The connection it belongs to.
+    pub connection: u32,
+    /// Towards the receiver: index of the segment (the SYN and bare ACKs carry 0).
+    /// Towards the sender: index of the next segment expected.
+    pub seq: u32,
+    /// Entry of the [`OptionStore`], or [`NO_OPTIONS`].
+    pub options: u32,
+    /// Size on the wire, framing included.
+    pub wire_bytes: u16,
+    /// Flags.
+    pub flags: Flags,
+}
+
+/// Selective acknowledgement blocks (RFC 2018) as half-open ranges of segments, the most recent first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SackBlocks {
+    blocks: [(u32, u32); 4],
+    count: u8,
+}
+
+impl SackBlocks {
+    /// Most blocks that fit beside no other option.
+    pub const MAX: usize = 4;
+
+    /// Adds a block; ignored when full.
+    pub fn push(&mut self, start: u32, end: u32) {
+        if usize::from(self.count) < Self::MAX {
+            self.blocks[usize::from(self.count)] = (start, end);
+            self.count += 1;
+        }
+    }
+    /// The blocks.
+    pub fn as_slice(&self) -> &[(u32, u32)] {
+        &self.blocks[..usize::from(self.count)]
+    }
+    /// True without any block.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+/// Options of the packets in flight; entries are recycled, so that the per-packet path does not allocate.
+#[derive(Debug, Clone, Default)]
+pub struct OptionStore {
+    entries: Vec<SackBlocks>,
+    free: Vec<u32>,
+}
+
+impl OptionStore {
+    /// Stores blocks for a packet and returns what its `options` must say.
+    pub fn insert(&mut self, blocks: SackBlocks) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.entries[index as usize] = blocks;
+            return index;
+        }
+        self.entries.push(blocks);
+        self.entries.len() as u32 - 1
+    }
+    /// The blocks of a packet; empty for [`NO_OPTIONS`].
+    pub fn get(&self, options: u32) -> SackBlocks {
+        self.entries.get(options as usize).copied().unwrap_or_default()
+    }
+    /// Releases the entry of a packet that was delivered or dropped.
+    #[inline]
+    pub fn release(&mut self, options: u32) {
+        if options != NO_OPTIONS {
+            self.free.push(options);
+        }
+    }
+    /// Entries held by packets in flight.
+    pub fn live(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_stays_small() {
+        assert_eq!(std::mem::size_of::<Packet>(), 24);
+    }
+
+    #[test]
+    fn a_key_reverses_hosts_and_ports() {
+        let key = FlowKey::new(3, 70, 1024, 5000);
+        assert_eq!(key.reversed(), FlowKey::new(70, 3, 5000, 1024));
+        assert_eq!((key.src(), key.dst(), key.sport(), key.dport()), (3, 70, 1024, 5000));
+    }
+
+    #[test]
+    fn options_are_recycled() {
+        let mut store = OptionStore::default();
+        let mut blocks = SackBlocks::default();
+        blocks.push(3, 5);
+        let first = store.insert(blocks);
+        assert_eq!(store.get(first).as_slice(), [(3, 5)]);
+        store.release(first);
+        assert_eq!(store.insert(blocks), first);
+        assert!(store.get(NO_OPTIONS).is_empty());
+    }
+}

@@ -1,0 +1,193 @@
+//! The receiving half of a connection: reassembly and acknowledgements
+//! (RFC 9293 3.10.7.4, RFC 2018, RFC 1122 4.2.3.2).
+
+use tailcut_engine::Time;
+
+use super::TcpSpec;
+use crate::packet::SackBlocks;
+
+/// Whether and when to acknowledge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acknowledge {
+    /// At once.
+    Now,
+    /// When the delayed-ACK timer expires, or on the next segment.
+    Later,
+}
+
+/// Reassembly state of one connection, in segments.
+#[derive(Debug, Clone)]
+pub struct Receiver {
+    next: u32,
+    segments: u32,
+    /// In-order segments not yet acknowledged.
+    unacknowledged: u32,
+    /// When the delayed ACK is due.
+    deadline: Time,
+    /// The SYN has arrived.
+    pub established: bool,
+    /// The application has gone: whatever arrives is answered by a reset.
+    pub closed: bool,
+    /// Half-open ranges beyond `next`, the most recently changed first.
+    ranges: Vec<(u32, u32)>,
+}
+
+impl Receiver {
+    /// A receiver of `segments` segments.
+    pub fn new(segments: u32) -> Receiver {
+        Receiver {
+            next: 0,
+            segments,
+            unacknowledged: 0,
+            deadline: Time::NEVER,
+            established: false,
+            closed: false,
+            ranges: Vec::new(),
+        }
+    }
+
+    /// The next segment expected: what an ACK says.
+    #[inline]
+    pub fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// True when every segment has arrived.
+    #[inline]
+    pub fn complete(&self) -> bool {
+        self.next == self.segments
+    }
+
+    /// When the delayed ACK is due.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// Takes segment `seq`.
+    #[inline]
+    pub fn on_segment(&mut self, spec: &TcpSpec, now: Time, seq: u32) -> Acknowledge {
+        if seq != self.next {
+            if seq > self.next {
+                self.store(seq);
+            }
+            return Acknowledge::Now;
+        }
+        self.next += 1;
+        if !self.ranges.is_empty() {
+            // A segment that fills a gap is acknowledged at once (RFC 5681 4.2).
+            self.absorb();
+            return Acknowledge::Now;
+        }
+        self.unacknowledged += 1;
+        if self.unacknowledged >= spec.ack_every || self.complete() {
+            return Acknowledge::Now;
+        }
+        if self.deadline == Time::NEVER {
+            self.deadline = now + spec.delayed_ack_timeout;
+        }
+        Acknowledge::Later
+    }
+
+    /// An ACK leaves: nothing is owed any more.
+    #[inline]
+    pub fn acknowledged(&mut self) {
+        self.unacknowledged = 0;
+        self.deadline = Time::NEVER;
+    }
+
+    /// Selective acknowledgements for the next ACK, the most recent first (RFC 2018 section 4).
+    pub fn sack_blocks(&self) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        for &(start, end) in self.ranges.iter().take(SackBlocks::MAX) {
+            blocks.push(start, end);
+        }
+        blocks
+    }
+
+    /// True when segments wait beyond a gap.
+    #[inline]
+    pub fn has_gap(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
+    fn store(&mut self, seq: u32) {
+        let mut merged = (seq, seq + 1);
+        self.ranges.retain(|&(start, end)| {
+            let joins = start <= merged.1 && merged.0 <= end;
+            if joins {
+                merged = (merged.0.min(start), merged.1.max(end));
+            }
+            !joins
+        });
+        self.ranges.insert(0, merged);
+    }
+
+    fn absorb(&mut self) {
+        if let Some(at) = self.ranges.iter().position(|&(start, _)| start == self.next) {
+            self.next = self.ranges.remove(at).1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn receiver_after(arrivals: &[u32]) -> Receiver {
+        let mut receiver = Receiver::new(100);
+        for &seq in arrivals {
+            receiver.on_segment(&TcpSpec::default(), Time::ZERO, seq);
+        }
+        receiver
+    }
+
+    #[test]
+    fn a_gap_is_reported_with_the_latest_block_first() {
+        let receiver = receiver_after(&[0, 2, 5, 6]);
+        assert_eq!(receiver.next(), 1);
+        assert_eq!(receiver.sack_blocks().as_slice(), [(5, 7), (2, 3)]);
+    }
+
+    #[test]
+    fn filling_the_gap_acknowledges_what_waited() {
+        assert_eq!(receiver_after(&[0, 2, 3, 1]).next(), 4);
+    }
+
+    #[test]
+    fn delayed_acks_cover_two_segments_or_the_timeout() {
+        let spec = TcpSpec { ack_every: 2, ..TcpSpec::default() };
+        let mut receiver = Receiver::new(100);
+        assert_eq!(receiver.on_segment(&spec, Time::ZERO, 0), Acknowledge::Later);
+        assert_eq!(receiver.deadline(), spec.delayed_ack_timeout);
+        assert_eq!(receiver.on_segment(&spec, Time::ZERO, 1), Acknowledge::Now);
+        receiver.acknowledged();
+        assert_eq!(receiver.deadline(), Time::NEVER);
+    }
+
+    #[test]
+    fn a_segment_out_of_order_is_acknowledged_at_once_under_delayed_acks() {
+        let spec = TcpSpec { ack_every: 2, ..TcpSpec::default() };
+        assert_eq!(Receiver::new(100).on_segment(&spec, Time::ZERO, 3), Acknowledge::Now);
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_with_duplicates_reassembles(order in Just((0..40u32).chain(0..40).collect::<Vec<_>>()).prop_shuffle()) {
+            let mut receiver = Receiver::new(40);
+            let mut seen = [false; 41];
+            for seq in order {
+                receiver.on_segment(&TcpSpec::default(), Time::ZERO, seq);
+                seen[seq as usize] = true;
+                let expected = seen.iter().position(|s| !s).unwrap() as u32;
+                prop_assert_eq!(receiver.next(), expected);
+                for &(start, end) in receiver.sack_blocks().as_slice() {
+                    prop_assert!(start > expected && (start..end).all(|s| seen[s as usize]));
+                    prop_assert!(!seen[end as usize] && !seen[start as usize - 1]);
+                }
+            }
+            prop_assert!(receiver.complete());
+        }
+    }
+}

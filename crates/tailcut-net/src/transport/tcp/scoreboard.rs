@@ -1,0 +1,270 @@
+//! What the sender remembers of each segment in flight: when it was sent, and
+//! under SACK what the receiver has said of it (RFC 6675).
+
+use std::collections::VecDeque;
+
+use tailcut_engine::Time;
+
+use crate::packet::SackBlocks;
+
+const SACKED: u64 = 1;
+const LOST: u64 = 2;
+/// Sent again since it was last thought lost, and not known to have arrived.
+const RESENT: u64 = 4;
+/// Sent more than once, ever: useless as a round-trip sample.
+const EVER_RESENT: u64 = 8;
+const FLAGS: u32 = 4;
+
+/// Segments `base..base + len`, sent and not yet cumulatively acknowledged.
+#[derive(Debug, Clone, Default)]
+pub struct Scoreboard {
+    base: u32,
+    /// Send time in picoseconds above the flags.
+    entries: VecDeque<u64>,
+    sacked: u32,
+    lost: u32,
+    resent: u32,
+    /// Every unsacked segment below this is marked lost.
+    lost_below: u32,
+    /// Sacked segments at or above `lost_below`.
+    sacked_above: u32,
+    /// No segment below this is lost and waiting to be sent again.
+    resend_from: u32,
+    /// What the previous ACK said, to look only at what is new.
+    previous: SackBlocks,
+}
+
+/// What an acknowledgement changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Segments newly known to have arrived, cumulatively or selectively.
+    pub delivered: u32,
+    /// Age of the first newly acknowledged segment, unless it was ever sent again (Karn).
+    pub rtt: Option<Time>,
+}
+
+impl Scoreboard {
+    /// End of what has ever been sent.
+    #[inline]
+    pub fn end(&self) -> u32 {
+        self.base + self.entries.len() as u32
+    }
+
+    /// Records that `seq`, in order or again, leaves at `now`.
+    #[inline]
+    pub fn on_send(&mut self, seq: u32, now: Time) {
+        if seq == self.end() {
+            self.entries.push_back(now.0 << FLAGS);
+            return;
+        }
+        let entry = &mut self.entries[(seq - self.base) as usize];
+        if *entry & RESENT == 0 {
+            self.resent += 1;
+        }
+        *entry = now.0 << FLAGS | (*entry & (SACKED | LOST)) | RESENT | EVER_RESENT;
+    }
+
+    /// Takes a cumulative acknowledgement of everything below `ack`.
+    #[inline]
+    pub fn on_cumulative(&mut self, ack: u32, now: Time) -> Progress {
+        let mut progress = Progress::default();
+        if self.base < ack {
+            let first = self.entries.front().copied().unwrap_or(EVER_RESENT);
+            if first & EVER_RESENT == 0 {
+                progress.rtt = Some(now.since(Time(first >> FLAGS)));
+            }
+        }
+        while self.base < ack {
+            let Some(entry) = self.entries.pop_front() else { break };
+            if entry & SACKED != 0 {
+                self.sacked -= 1;
+                if self.base >= self.lost_below {
+                    self.sacked_above -= 1;
+                }
+            } else {
+                progress.delivered += 1;
+            }
+            self.lost -= (entry & LOST != 0) as u32;
+            self.resent -= (entry & RESENT != 0) as u32;
+            self.base += 1;
+        }
+        self.lost_below = self.lost_below.max(self.base);
+        self.resend_from = self.resend_from.max(self.base);
+        progress
+    }
+
+    /// Takes selective acknowledgements; returns how many segments are newly known to have arrived.
+    pub fn on_blocks(&mut self, blocks: &SackBlocks) -> u32 {
+        let mut delivered = 0;
+        for &(start, end) in blocks.as_slice() {
+            let known = self.previous.as_slice().iter().find(|&&(s, e)| s >= start && e <= end);
+            match known.copied() {
+                Some((s, e)) => delivered += self.mark(start, s) + self.mark(e, end),
+                None => delivered += self.mark(start, end),
+            }
+        }
+        self.previous = *blocks;
+        delivered
+    }
+
+    fn mark(&mut self, start: u32, end: u32) -> u32 {
+        let mut delivered = 0;
+        for seq in start.max(self.base)..end.min(self.end()) {
+            let entry = &mut self.entries[(seq - self.base) as usize];
+            if *entry & SACKED != 0 {
+                continue;
+            }
+            self.lost -= (*entry & LOST != 0) as u32;
+            self.resent -= (*entry & RESENT != 0) as u32;
+            *entry = (*entry & !(LOST | RESENT)) | SACKED;
+            self.sacked += 1;
+            self.sacked_above += (seq >= self.lost_below) as u32;
+            delivered += 1;
+        }
+        delivered
+    }
+
+    /// Marks as lost every segment with `threshold` sacked segments above it
+    /// (`IsLost` of RFC 6675, counted in segments).
+    pub fn mark_lost(&mut self, threshold: u32) {
+        while self.sacked_above >= threshold && self.lost_below < self.end() {
+            let entry = &mut self.entries[(self.lost_below - self.base) as usize];
+            if *entry & SACKED != 0 {
+                self.sacked_above -= 1;
+            } else if *entry & LOST == 0 {
+                *entry |= LOST;
+                self.lost += 1;
+            }
+            self.lost_below += 1;
+        }
+    }
+
+    /// Marks the first outstanding segment lost: enough duplicate ACKs said so.
+    pub fn mark_first_lost(&mut self) {
+        if let Some(entry) = self.entries.front_mut() {
+            if *entry & (LOST | SACKED) == 0 {
+                *entry |= LOST;
+                self.lost += 1;
+            }
+            self.resend_from = self.base;
+        }
+    }
+
+    /// After a timeout: whatever is not sacked is lost and may be sent again (RFC 6675 5.1).
+    pub fn mark_all_lost(&mut self) {
+        self.lost = 0;
+        self.resent = 0;
+        for entry in &mut self.entries {
+            if *entry & SACKED == 0 {
+                *entry = (*entry & !RESENT) | LOST;
+                self.lost += 1;
+            }
+        }
+        self.lost_below = self.end();
+        self.sacked_above = 0;
+        self.resend_from = self.base;
+    }
+
+    /// The first segment that is lost and has not been sent again (`NextSeg` rule 1).
+    pub fn next_lost(&mut self) -> Option<u32> {
+        if self.lost == 0 {
+            return None;
+        }
+        for seq in self.resend_from.max(self.base)..self.lost_below.max(self.base + 1).min(self.end()) {
+            let entry = self.entries[(seq - self.base) as usize];
+            if entry & (LOST | RESENT) == LOST {
+                self.resend_from = seq;
+                return Some(seq);
+            }
+        }
+        self.resend_from = self.resend_from.max(self.lost_below);
+        None
+    }
+
+    /// Segments thought to be in the network (`pipe` of RFC 6675).
+    #[inline]
+    pub fn pipe(&self) -> u32 {
+        self.entries.len() as u32 - self.sacked - self.lost + self.resent
+    }
+
+    /// Segments that the receiver holds beyond a gap.
+    pub fn sacked(&self) -> u32 {
+        self.sacked
+    }
+
+    /// True when `seq` was sent before.
+    #[inline]
+    pub fn was_sent(&self, seq: u32) -> bool {
+        seq < self.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn board(sent: u32) -> Scoreboard {
+        let mut board = Scoreboard::default();
+        for seq in 0..sent {
+            board.on_send(seq, Time(u64::from(seq)));
+        }
+        board
+    }
+
+    fn blocks(ranges: &[(u32, u32)]) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        for &(start, end) in ranges {
+            blocks.push(start, end);
+        }
+        blocks
+    }
+
+    #[test]
+    fn a_segment_is_lost_once_three_above_it_have_arrived() {
+        let mut board = board(10);
+        board.on_blocks(&blocks(&[(1, 3)]));
+        board.mark_lost(3);
+        assert_eq!((board.next_lost(), board.pipe()), (None, 8));
+        board.on_blocks(&blocks(&[(4, 5), (1, 3)]));
+        board.mark_lost(3);
+        assert_eq!((board.next_lost(), board.pipe()), (Some(0), 6));
+    }
+
+    #[test]
+    fn a_resent_segment_counts_in_the_pipe_and_is_not_offered_again() {
+        let mut board = board(5);
+        board.on_blocks(&blocks(&[(1, 4)]));
+        board.mark_lost(3);
+        board.on_send(0, Time(100));
+        assert_eq!((board.next_lost(), board.pipe()), (None, 2));
+    }
+
+    #[test]
+    fn a_resent_segment_gives_no_round_trip_sample() {
+        let mut board = board(3);
+        assert_eq!(board.on_cumulative(1, Time(50)).rtt, Some(Time(50)));
+        board.on_send(1, Time(60));
+        assert_eq!(board.on_cumulative(2, Time(70)).rtt, None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_counters_agree_with_a_recount(steps in prop::collection::vec((0..5u8, 0..60u32, 1..8u32), 1..80)) {
+            let mut board = board(20);
+            for (kind, at, length) in steps {
+                match kind {
+                    0 => board.on_send(board.end(), Time(1)),
+                    1 => { board.on_cumulative(at.min(board.end()), Time(9)); }
+                    2 => { let end = board.end(); board.on_blocks(&blocks(&[(at.max(board.base + 1).min(end), (at + length).min(end))])); board.mark_lost(3); }
+                    3 => if let Some(seq) = board.next_lost() { board.on_send(seq, Time(2)) },
+                    _ => board.mark_all_lost(),
+                }
+                let count = |flag: u64| board.entries.iter().filter(|e| *e & flag != 0).count() as u32;
+                prop_assert_eq!((board.sacked, board.lost, board.resent), (count(SACKED), count(LOST), count(RESENT)));
+                let above = board.entries.iter().enumerate().filter(|(i, e)| *i as u32 + board.base >= board.lost_below && *e & SACKED != 0).count() as u32;
+                prop_assert_eq!(board.sacked_above, above);
+            }
+        }
+    }
+}

@@ -1,0 +1,555 @@
+//! The sending half of a connection (RFC 9293, 5681, 6298, 6582, 3042, 6675, 6937).
+//!
+//! Sans-I/O: [`Sender::on_ack`] and [`Sender::on_timer`] take what happened,
+//! [`Sender::poll_transmit`] yields what to send, [`Sender::deadline`] says when
+//! to wake it. Positions count segments; windows count bytes, as in the RFCs.
+
+use tailcut_engine::Time;
+
+use super::prr::Prr;
+use super::rtt::Rtt;
+use super::scoreboard::Scoreboard;
+use super::{Recovery, TcpSpec};
+use crate::amount::Limit;
+use crate::packet::SackBlocks;
+
+/// Where a connection is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Not opened yet.
+    Closed,
+    /// A SYN is on its way.
+    SynSent,
+    /// Data may flow.
+    Established,
+    /// Every byte is acknowledged.
+    Done,
+    /// Reset by either side, or given up.
+    Aborted,
+}
+
+/// How the sender regards the network (names as in Linux and ns-3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CongestionState {
+    /// All is well.
+    Open,
+    /// Duplicate ACKs have arrived, fewer than the threshold.
+    Disorder,
+    /// Fast recovery.
+    Recovery,
+    /// A timeout has happened and what it lost is not yet acknowledged.
+    Loss,
+}
+
+/// Something to put on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transmit {
+    /// The opening SYN, or a retry.
+    Syn {
+        /// It was sent before.
+        retry: bool,
+    },
+    /// A bare acknowledgement: the end of the handshake, or of the connection.
+    Ack,
+    /// A data segment.
+    Segment {
+        /// Its index.
+        seq: u32,
+        /// It was sent before.
+        retransmission: bool,
+    },
+    /// The connection is reset.
+    Reset,
+}
+
+/// What a connection has done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SenderCounters {
+    /// Data segments sent, retransmissions included.
+    pub data_packets: u64,
+    /// Data segments sent again.
+    pub retransmissions: u64,
+    /// Expiries of the retransmission timer, the SYN's included.
+    pub timeouts: u32,
+    /// Fast recoveries entered.
+    pub fast_recoveries: u32,
+    /// Duplicate ACKs received.
+    pub duplicate_acks: u64,
+}
+
+const OWES_SYN: u8 = 1;
+const OWES_ACK: u8 = 2;
+const OWES_RESET: u8 = 4;
+/// NewReno: the first outstanding segment is to be sent again.
+const OWES_RESEND: u8 = 8;
+
+/// The sending half of a connection that carries `size` bytes.
+#[derive(Debug, Clone)]
+pub struct Sender {
+    size: u64,
+    segments: u32,
+    phase: Phase,
+    state: CongestionState,
+    owes: u8,
+    /// First unacknowledged segment.
+    una: u32,
+    /// Next segment to send; below the scoreboard's end after a timeout without SACK.
+    next: u32,
+    /// What must be acknowledged to leave recovery (RFC 6582 "recover").
+    recover: u32,
+    cwnd: u64,
+    ssthresh: u64,
+    duplicates: u32,
+    /// A partial ACK of this recovery has already re-armed the timer (RFC 6582 step 3).
+    rearmed: bool,
+    syn_tries: u32,
+    opened: Time,
+    deadline: Time,
+    rtt: Rtt,
+    board: Scoreboard,
+    prr: Prr,
+    counters: SenderCounters,
+}
+
+impl Sender {
+    /// A sender of `size` bytes that opens its connection at `open_at`.
+    pub fn new(spec: &TcpSpec, size: u64, open_at: Time) -> Sender {
+        Sender {
+            size,
+            segments: u32::try_from(size.div_ceil(spec.mss.0)).expect("a flow has fewer than 2^32 segments"),
+            phase: Phase::Closed,
+            state: CongestionState::Open,
+            owes: 0,
+            una: 0,
+            next: 0,
+            recover: 0,
+            cwnd: spec.initial_window.in_bytes(spec.mss.0),
+            ssthresh: match spec.initial_ssthresh {
+                Limit::Unlimited => u64::MAX,
+                Limit::AtMost(amount) => amount.in_bytes(spec.mss.0),
+            },
+            duplicates: 0,
+            rearmed: false,
+            syn_tries: 0,
+            opened: open_at,
+            deadline: open_at,
+            rtt: Rtt::new(spec),
+            board: Scoreboard::default(),
+            prr: Prr::default(),
+            counters: SenderCounters::default(),
+        }
+    }
+
+    /// Data segments in the flow.
+    pub fn segments(&self) -> u32 {
+        self.segments
+    }
+    /// Where the connection is in its life.
+    #[inline]
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+    /// How the sender regards the network.
+    pub fn state(&self) -> CongestionState {
+        self.state
+    }
+    /// Congestion window in bytes.
+    pub fn cwnd(&self) -> u64 {
+        self.cwnd
+    }
+    /// Slow-start threshold in bytes.
+    pub fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+    /// First unacknowledged segment.
+    pub fn una(&self) -> u32 {
+        self.una
+    }
+    /// Round-trip time and timeout.
+    pub fn rtt(&self) -> &Rtt {
+        &self.rtt
+    }
+    /// What the connection has done so far.
+    pub fn counters(&self) -> SenderCounters {
+        self.counters
+    }
+    /// When [`Sender::on_timer`] wants to be called.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        self.deadline
+    }
+    /// True once nothing more can happen on this half.
+    #[inline]
+    pub fn finished(&self) -> bool {
+        matches!(self.phase, Phase::Done | Phase::Aborted)
+    }
+
+    /// Payload bytes of segment `seq`.
+    #[inline]
+    pub fn payload(&self, spec: &TcpSpec, seq: u32) -> u64 {
+        (self.size - u64::from(seq) * spec.mss.0).min(spec.mss.0)
+    }
+
+    /// Bytes before segment `seq`.
+    #[inline]
+    fn offset(&self, spec: &TcpSpec, seq: u32) -> u64 {
+        (u64::from(seq) * spec.mss.0).min(self.size)
+    }
+
+    /// The timer has reached [`Sender::deadline`].
+    pub fn on_timer(&mut self, spec: &TcpSpec, now: Time) {
+        match self.phase {
+            Phase::Closed => {
+                self.phase = Phase::SynSent;
+                self.owes |= OWES_SYN;
+            }
+            Phase::SynSent => {
+                self.counters.timeouts += 1;
+                if self.syn_tries > spec.syn_retries {
+                    self.phase = Phase::Aborted;
+                    self.deadline = Time::NEVER;
+                    return;
+                }
+                self.rtt.back_off(spec);
+                self.owes |= OWES_SYN;
+            }
+            Phase::Established => self.on_timeout(spec),
+            Phase::Done | Phase::Aborted => self.deadline = Time::NEVER,
+        }
+        if self.phase == Phase::SynSent || self.phase == Phase::Established {
+            self.deadline = now + self.rtt.rto();
+        }
+    }
+
+    /// RFC 5681 section 3.1 and RFC 6298 section 5.
+    fn on_timeout(&mut self, spec: &TcpSpec) {
+        self.counters.timeouts += 1;
+        if self.state != CongestionState::Loss {
+            self.ssthresh = (self.flight(spec) / 2).max(2 * spec.mss.0);
+        }
+        self.rtt.back_off(spec);
+        self.cwnd = spec.mss.0;
+        self.state = CongestionState::Loss;
+        self.recover = self.board.end();
+        self.duplicates = 0;
+        self.owes &= !OWES_RESEND;
+        match spec.recovery {
+            Recovery::Newreno => self.next = self.una,
+            Recovery::SackPrr => self.board.mark_all_lost(),
+        }
+    }
+
+    /// The SYN-ACK has arrived.
+    pub fn on_syn_ack(&mut self, spec: &TcpSpec, now: Time) {
+        match self.phase {
+            Phase::SynSent => {
+                self.phase = Phase::Established;
+                if self.syn_tries == 1 {
+                    self.rtt.sample(spec, now.since(self.opened));
+                }
+                self.rtt.established(spec);
+                self.deadline = Time::NEVER;
+                self.owes = OWES_ACK;
+            }
+            // Our ACK of an earlier SYN-ACK was lost.
+            Phase::Established | Phase::Done => self.owes |= OWES_ACK,
+            Phase::Aborted => self.owes |= OWES_RESET,
+            Phase::Closed => {}
+        }
+    }
+
+    /// The receiver closed its side: one more ACK ends the connection.
+    pub fn on_fin(&mut self) {
+        self.owes |= OWES_ACK;
+    }
+
+    /// The receiver reset the connection.
+    pub fn on_reset(&mut self) {
+        if !self.finished() {
+            self.phase = Phase::Aborted;
+        }
+        self.owes = 0;
+        self.deadline = Time::NEVER;
+    }
+
+    /// The application gives the connection up. A connection that is not yet
+    /// established falls silent and answers a late SYN-ACK by a reset (RFC 9293 3.10.7.1).
+    pub fn abort(&mut self) {
+        if self.phase == Phase::Established {
+            self.owes = OWES_RESET;
+        } else {
+            self.owes = 0;
+        }
+        if !self.finished() {
+            self.phase = Phase::Aborted;
+        }
+        self.deadline = Time::NEVER;
+    }
+
+    /// An acknowledgement of every segment below `ack` has arrived.
+    #[inline]
+    pub fn on_ack(&mut self, spec: &TcpSpec, now: Time, ack: u32, blocks: &SackBlocks) {
+        match self.phase {
+            Phase::Established => {}
+            Phase::Aborted => {
+                self.owes |= OWES_RESET;
+                return;
+            }
+            _ => return,
+        }
+        if ack < self.una || ack > self.board.end() {
+            return;
+        }
+        match spec.recovery {
+            Recovery::Newreno => self.on_ack_newreno(spec, now, ack),
+            Recovery::SackPrr => self.on_ack_sack(spec, now, ack, blocks),
+        }
+        if self.una == self.segments {
+            self.phase = Phase::Done;
+            self.deadline = Time::NEVER;
+        }
+    }
+
+    #[inline]
+    fn on_ack_newreno(&mut self, spec: &TcpSpec, now: Time, ack: u32) {
+        if ack == self.una {
+            return self.on_duplicate_newreno(spec);
+        }
+        let mss = spec.mss.0;
+        let acked = self.offset(spec, ack) - self.offset(spec, self.una);
+        self.advance(spec, now, ack);
+        if self.state != CongestionState::Recovery {
+            if self.state == CongestionState::Disorder || self.una >= self.recover {
+                self.state = CongestionState::Open;
+            }
+            self.duplicates = 0;
+            self.grow(mss);
+            self.rearm(now);
+        } else if ack >= self.recover {
+            // Full acknowledgement (RFC 6582 step 3, first option).
+            self.cwnd = self.ssthresh.min(self.flight(spec).max(mss) + mss);
+            self.state = CongestionState::Open;
+            self.duplicates = 0;
+            self.rearm(now);
+        } else {
+            // Partial acknowledgement: the next hole is lost too; deflate.
+            self.owes |= OWES_RESEND;
+            self.cwnd = self.cwnd.saturating_sub(acked);
+            if acked >= mss {
+                self.cwnd += mss;
+            }
+            if !self.rearmed {
+                self.rearmed = true;
+                self.rearm(now);
+            }
+        }
+    }
+
+    fn on_duplicate_newreno(&mut self, spec: &TcpSpec) {
+        if self.una == self.board.end() {
+            return;
+        }
+        let mss = spec.mss.0;
+        self.counters.duplicate_acks += 1;
+        self.duplicates += 1;
+        match self.state {
+            CongestionState::Recovery => self.cwnd += mss,
+            CongestionState::Open | CongestionState::Disorder
+                if self.duplicates >= spec.dupack_threshold =>
+            {
+                // Segments sent by limited transmit do not count as flight (RFC 5681 3.2).
+                let limited = u64::from(self.limited(spec)) * mss;
+                let flight = self.flight(spec).saturating_sub(limited);
+                self.ssthresh = (flight / 2).max(2 * mss);
+                self.cwnd = self.ssthresh + 3 * mss;
+                self.enter_recovery();
+                self.owes |= OWES_RESEND;
+            }
+            CongestionState::Open => self.state = CongestionState::Disorder,
+            // Until what the timeout lost is acknowledged, duplicate ACKs tell nothing new (RFC 6582 step 1).
+            CongestionState::Disorder | CongestionState::Loss => {}
+        }
+    }
+
+    fn on_ack_sack(&mut self, spec: &TcpSpec, now: Time, ack: u32, blocks: &SackBlocks) {
+        let mss = spec.mss.0;
+        let mut delivered = self.board.on_blocks(blocks);
+        let advanced = ack > self.una;
+        if advanced {
+            delivered += self.advance(spec, now, ack);
+        }
+        self.board.mark_lost(spec.dupack_threshold);
+        if !advanced && delivered > 0 {
+            self.counters.duplicate_acks += 1;
+            self.duplicates += 1;
+        }
+        match self.state {
+            CongestionState::Recovery if self.una >= self.recover => {
+                self.state = CongestionState::Open;
+                self.cwnd = self.ssthresh;
+                self.duplicates = 0;
+            }
+            CongestionState::Loss if self.una < self.recover => {
+                if advanced {
+                    self.grow(mss);
+                }
+            }
+            CongestionState::Recovery => self.reduce(spec, delivered),
+            _ if self.duplicates >= spec.dupack_threshold || self.board.next_lost().is_some() => {
+                let pipe = {
+                    self.board.mark_first_lost();
+                    u64::from(self.board.pipe()) * mss
+                };
+                self.ssthresh = (pipe / 2).max(2 * mss);
+                self.prr = Prr::begin(self.cwnd.min(self.flight(spec)));
+                self.enter_recovery();
+                self.reduce(spec, delivered);
+            }
+            _ if advanced => {
+                self.state = if self.board.sacked() > 0 { CongestionState::Disorder } else { CongestionState::Open };
+                self.duplicates = 0;
+                self.grow(mss);
+            }
+            _ if delivered > 0 => self.state = CongestionState::Disorder,
+            _ => {}
+        }
+        if advanced {
+            self.rearm(now);
+        }
+    }
+
+    fn reduce(&mut self, spec: &TcpSpec, delivered: u32) {
+        let mss = spec.mss.0;
+        let pipe = u64::from(self.board.pipe()) * mss;
+        let allowance = self.prr.on_ack(u64::from(delivered) * mss, pipe, self.ssthresh, mss);
+        self.cwnd = pipe + allowance;
+    }
+
+    fn enter_recovery(&mut self) {
+        self.state = CongestionState::Recovery;
+        self.recover = self.board.end();
+        self.rearmed = false;
+        self.counters.fast_recoveries += 1;
+    }
+
+    /// Moves `una` to `ack`; returns the segments newly known to have arrived.
+    #[inline]
+    fn advance(&mut self, spec: &TcpSpec, now: Time, ack: u32) -> u32 {
+        let progress = self.board.on_cumulative(ack, now);
+        if let Some(rtt) = progress.rtt {
+            self.rtt.sample(spec, rtt);
+        }
+        self.una = ack;
+        self.next = self.next.max(ack);
+        progress.delivered
+    }
+
+    /// Slow start or congestion avoidance (RFC 5681 section 3.1).
+    #[inline]
+    fn grow(&mut self, mss: u64) {
+        self.cwnd += if self.cwnd < self.ssthresh { mss } else { (mss * mss / self.cwnd).max(1) };
+    }
+
+    /// Restarts the retransmission timer (RFC 6298 5.2, 5.3).
+    #[inline]
+    fn rearm(&mut self, now: Time) {
+        self.deadline =
+            if self.una == self.board.end() { Time::NEVER } else { now + self.rtt.rto() };
+    }
+
+    /// Bytes sent and not cumulatively acknowledged; after a timeout without SACK, only those sent since.
+    #[inline]
+    fn flight(&self, spec: &TcpSpec) -> u64 {
+        self.offset(spec, self.next) - self.offset(spec, self.una)
+    }
+
+    /// Segments that limited transmit has allowed beyond the window (RFC 3042).
+    #[inline]
+    fn limited(&self, spec: &TcpSpec) -> u32 {
+        if spec.limited_transmit { (spec.dupack_threshold - 1).min(self.duplicates) } else { 0 }
+    }
+
+    /// What to send now, if anything; to be called until it has nothing.
+    #[inline]
+    pub fn poll_transmit(&mut self, spec: &TcpSpec, now: Time) -> Option<Transmit> {
+        if self.owes != 0 {
+            if let Some(transmit) = self.pay(now) {
+                return Some(transmit);
+            }
+        }
+        if self.phase != Phase::Established {
+            return None;
+        }
+        let seq = match spec.recovery {
+            Recovery::Newreno => self.next_by_window(spec),
+            Recovery::SackPrr => self.next_by_pipe(spec),
+        }?;
+        self.next = self.next.max(seq + 1);
+        Some(self.send(spec, now, seq))
+    }
+
+    #[cold]
+    fn pay(&mut self, now: Time) -> Option<Transmit> {
+        let due = self.owes & self.owes.wrapping_neg();
+        self.owes &= !due;
+        match due {
+            OWES_SYN => {
+                self.syn_tries += 1;
+                Some(Transmit::Syn { retry: self.syn_tries > 1 })
+            }
+            OWES_ACK => Some(Transmit::Ack),
+            OWES_RESET => Some(Transmit::Reset),
+            _ if self.phase != Phase::Established => None,
+            _ => {
+                self.board.on_send(self.una, now);
+                self.counters.data_packets += 1;
+                self.counters.retransmissions += 1;
+                Some(Transmit::Segment { seq: self.una, retransmission: true })
+            }
+        }
+    }
+
+    #[inline]
+    fn next_by_window(&self, spec: &TcpSpec) -> Option<u32> {
+        if self.next >= self.segments {
+            return None;
+        }
+        let wanted = self.flight(spec) + self.payload(spec, self.next);
+        let mut window = self.cwnd;
+        if self.state == CongestionState::Disorder {
+            window += u64::from(self.limited(spec)) * spec.mss.0;
+        }
+        (wanted <= window.min(spec.receive_window.0)).then_some(self.next)
+    }
+
+    /// `NextSeg` of RFC 6675: first what is lost, then new data.
+    #[inline]
+    fn next_by_pipe(&mut self, spec: &TcpSpec) -> Option<u32> {
+        let room = self.cwnd.saturating_sub(u64::from(self.board.pipe()) * spec.mss.0);
+        if let Some(seq) = self.board.next_lost() {
+            return (self.payload(spec, seq) <= room).then_some(seq);
+        }
+        let held_back = self.state == CongestionState::Disorder && !spec.limited_transmit;
+        if self.next >= self.segments || held_back {
+            return None;
+        }
+        let payload = self.payload(spec, self.next);
+        let within_window = self.flight(spec) + payload <= spec.receive_window.0;
+        (payload <= room && within_window).then_some(self.next)
+    }
+
+    #[inline]
+    fn send(&mut self, spec: &TcpSpec, now: Time, seq: u32) -> Transmit {
+        let retransmission = self.board.was_sent(seq);
+        self.board.on_send(seq, now);
+        self.counters.data_packets += 1;
+        self.counters.retransmissions += u64::from(retransmission);
+        if self.state == CongestionState::Recovery {
+            self.prr.on_send(self.payload(spec, seq));
+        }
+        if self.deadline == Time::NEVER {
+            self.deadline = now + self.rtt.rto();
+        }
+        Transmit::Segment { seq, retransmission }
+    }
+}
