@@ -59,9 +59,10 @@ impl Stream {
         (product >> 64) as u64
     }
 
-    /// Exponentially distributed with the given mean, in the mean's unit.
+    /// Exponentially distributed with the given mean, in the mean's unit. The logarithm is
+    /// computed in software: the platform's own may differ in the last bit between machines.
     pub fn exponential(&mut self, mean: f64) -> f64 {
-        -mean * (1.0 - self.unit()).ln()
+        -mean * libm::log1p(-self.unit())
     }
 
     /// Shuffles in place (Fisher–Yates).

@@ -5,6 +5,7 @@
 pub mod amount;
 pub mod balance;
 pub mod capture;
+pub mod component;
 pub mod host;
 pub mod measure;
 pub mod packet;
@@ -15,3 +16,4 @@ pub mod scenario;
 pub mod topology;
 pub mod traffic;
 pub mod transport;
+pub mod workload;

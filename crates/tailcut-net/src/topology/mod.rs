@@ -1,9 +1,78 @@
 //! Topologies: each builds a [`Graph`].
 //!
-//! A new topology is one file here and one line in the registry.
+//! A new topology is one file here and one line in [`TopologySpec`].
 
+mod build;
+pub mod chain;
+pub mod cuts;
+pub mod dumbbell;
+pub mod fat_tree;
 pub mod graph;
+pub mod leaf_spine;
+pub mod node_link;
+pub mod parallel_paths;
 pub mod routes;
+pub mod star;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::component::{ReadFile, SpecError};
 
 pub use graph::{Graph, Link, NodeId};
 pub use routes::{PortId, RouteError, Routes};
+
+/// Why a topology cannot be built.
+pub type TopologyError = SpecError;
+
+/// The network under test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum TopologySpec {
+    /// Three tiers of k-port switches: (k/2)^2 paths between pods (Al-Fares et al., SIGCOMM 2008).
+    FatTree(fat_tree::FatTree),
+    /// Racks joined by spine switches: one path per spine.
+    LeafSpine(leaf_spine::LeafSpine),
+    /// Pairs of hosts that share one bottleneck link.
+    Dumbbell(dumbbell::Dumbbell),
+    /// Two edge switches joined by parallel two-link paths: the papers' toy fabrics.
+    ParallelPaths(parallel_paths::ParallelPaths),
+    /// Hosts around a single switch.
+    Star(star::Star),
+    /// Two hosts joined by a row of switches.
+    Chain(chain::Chain),
+    /// Any graph, from a NetworkX node-link file.
+    NodeLink(node_link::NodeLink),
+}
+
+impl Default for TopologySpec {
+    fn default() -> Self {
+        TopologySpec::FatTree(fat_tree::FatTree::default())
+    }
+}
+
+impl TopologySpec {
+    /// Builds the graph. `read` supplies the files that [`TopologySpec::files`] lists.
+    ///
+    /// # Errors
+    /// When a parameter is out of range, or the node-link file does not describe a usable network.
+    pub fn build(&self, read: &ReadFile) -> Result<Graph, TopologyError> {
+        match self {
+            TopologySpec::FatTree(spec) => spec.build(),
+            TopologySpec::LeafSpine(spec) => spec.build(),
+            TopologySpec::Dumbbell(spec) => spec.build(),
+            TopologySpec::ParallelPaths(spec) => spec.build(),
+            TopologySpec::Star(spec) => spec.build(),
+            TopologySpec::Chain(spec) => spec.build(),
+            TopologySpec::NodeLink(spec) => spec.build(read),
+        }
+    }
+
+    /// The files that decide the graph.
+    pub fn files(&self) -> Vec<&str> {
+        match self {
+            TopologySpec::NodeLink(spec) => vec![&spec.file],
+            _ => vec![],
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What the built-in topologies share: numbering, naming and range checks.
+
+use tailcut_engine::{Rate, Time};
+
+use super::graph::{Graph, Link, NodeId};
+use super::TopologyError;
+
+/// More nodes than this are a slip of the keyboard rather than a network to simulate on one machine.
+const MAX_NODES: u64 = 1 << 20;
+
+pub(super) struct Builder {
+    graph: Graph,
+}
+
+impl Builder {
+    /// `switches` gives the name prefix and number of each kind of switch, in numbering order.
+    pub fn new(hosts: u32, switches: &[(&str, u32)], tiers: &[&str]) -> Builder {
+        let mut names: Vec<String> = (0..hosts).map(|i| format!("h{i}")).collect();
+        for (prefix, count) in switches {
+            names.extend((0..*count).map(|i| format!("{prefix}{i}")));
+        }
+        let switches = switches.iter().map(|s| s.1).sum();
+        let tiers = tiers.iter().map(|t| (*t).to_owned()).collect();
+        Builder { graph: Graph { hosts, switches, tiers, links: Vec::new(), names } }
+    }
+
+    /// Joins `lower` and `upper`, both node numbers.
+    pub fn link(&mut self, lower: NodeId, upper: NodeId, tier: u8, rate: Rate, propagation: Time) -> &mut Link {
+        let link = Link { a: lower, b: upper, rate, propagation, tier, queue_limit: None };
+        self.graph.links.push(link);
+        self.graph.links.last_mut().expect("a link was just added")
+    }
+
+    pub fn finish(self) -> Graph {
+        self.graph
+    }
+}
+
+/// Checks that `field` is at least `minimum`.
+pub(super) fn at_least(
+    code: &'static str,
+    field: &str,
+    value: u32,
+    minimum: u32,
+    of_what: &str,
+) -> Result<(), TopologyError> {
+    if value >= minimum {
+        return Ok(());
+    }
+    Err(TopologyError::new(code, field, format!("{field} = {value}: at least {minimum} {of_what} needed")))
+}
+
+/// Checks that a rate is positive: nothing ever crosses a link of rate zero.
+pub(super) fn positive(code: &'static str, field: &str, rate: Rate) -> Result<Rate, TopologyError> {
+    if rate.0 > 0 {
+        return Ok(rate);
+    }
+    Err(TopologyError::new(code, field, format!("{field} = \"0bps\": a link needs a positive rate")))
+}
+
+/// Checks that the network stays within what one machine can hold.
+pub(super) fn size(code: &'static str, field: &str, nodes: u64) -> Result<(), TopologyError> {
+    if nodes <= MAX_NODES {
+        return Ok(());
+    }
+    Err(TopologyError::new(code, field, format!("{nodes} hosts and switches: at most {MAX_NODES} fit")))
+}

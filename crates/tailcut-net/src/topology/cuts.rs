@@ -1,0 +1,88 @@
+//! Which hosts are near each other, and how much can leave a neighbourhood.
+
+use tailcut_engine::Rate;
+
+use super::Graph;
+
+/// Hosts partitioned into the parts that remain joined when the links of some tiers are taken away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Groups {
+    /// Group of each host, numbered in the order of their first hosts.
+    pub of_host: Vec<u32>,
+    /// For each group, the total rate of the links that leave it, in one direction.
+    pub uplink: Vec<Rate>,
+}
+
+impl Groups {
+    /// Hosts in each group.
+    pub fn sizes(&self) -> Vec<u32> {
+        let mut sizes = vec![0; self.uplink.len()];
+        for &group in &self.of_host {
+            sizes[group as usize] += 1;
+        }
+        sizes
+    }
+}
+
+impl Graph {
+    /// The groups that remain when links of `tier` and above are taken away: tier 1 gives the racks.
+    pub fn groups_below(&self, tier: u8) -> Groups {
+        let nodes = (self.hosts + self.switches) as usize;
+        let mut parent: Vec<u32> = (0..nodes as u32).collect();
+        for link in self.links.iter().filter(|link| link.tier < tier) {
+            let (a, b) = (root(&mut parent, link.a), root(&mut parent, link.b));
+            parent[a.max(b) as usize] = a.min(b);
+        }
+        let mut number = vec![u32::MAX; nodes];
+        let mut of_host = Vec::with_capacity(self.hosts as usize);
+        let mut groups = 0;
+        for host in 0..self.hosts {
+            let root = root(&mut parent, host) as usize;
+            if number[root] == u32::MAX {
+                number[root] = groups;
+                groups += 1;
+            }
+            of_host.push(number[root]);
+        }
+        let mut uplink = vec![Rate(0); groups as usize];
+        for link in self.links.iter().filter(|link| link.tier >= tier) {
+            let (a, b) = (root(&mut parent, link.a), root(&mut parent, link.b));
+            for end in [a, b] {
+                let group = number[end as usize];
+                if a != b && group != u32::MAX {
+                    uplink[group as usize].0 += link.rate.0;
+                }
+            }
+        }
+        Groups { of_host, uplink }
+    }
+
+    /// Hosts that share an edge switch.
+    pub fn racks(&self) -> Groups {
+        self.groups_below(1)
+    }
+
+    /// Hosts that reach each other without the topmost tier of links: the pods of a
+    /// fat-tree, the racks of a leaf-spine.
+    pub fn pods(&self) -> Groups {
+        self.groups_below((self.tiers.len() as u8).saturating_sub(1).max(1))
+    }
+
+    /// Rate of each host's link.
+    pub fn host_rates(&self) -> Vec<Rate> {
+        let mut rates = vec![Rate(0); self.hosts as usize];
+        for link in self.links.iter().filter(|link| link.a < self.hosts) {
+            rates[link.a as usize] = link.rate;
+        }
+        rates
+    }
+}
+
+/// The representative of `node`, shortening the way to it.
+fn root(parent: &mut [u32], mut node: u32) -> u32 {
+    while parent[node as usize] != node {
+        parent[node as usize] = parent[parent[node as usize] as usize];
+        node = parent[node as usize];
+    }
+    node
+}

@@ -1,0 +1,78 @@
+//! The dumbbell: pairs of hosts whose traffic shares one link.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Rate, Time};
+
+use super::build::{at_least, positive, size, Builder};
+use super::{Graph, TopologyError};
+use crate::amount::Limit;
+use crate::component::OneOrEach;
+
+/// Parameters of a dumbbell. Hosts `0..pairs` are on the left, `pairs..2*pairs` on the right.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Dumbbell {
+    /// Hosts on each side.
+    #[schemars(range(min = 1))]
+    pub pairs: u32,
+    /// Rate of every link, or of each part: `{ host = "1Gbps", bottleneck = "100Mbps" }`.
+    pub rate: OneOrEach<Rate, Parts<Rate>>,
+    /// One-way propagation delay of every link, or of each part.
+    pub propagation: OneOrEach<Time, Parts<Time>>,
+    /// Queue limit at both ends of the bottleneck link; `queue.limit` when left out.
+    pub bottleneck_queue: Option<Limit>,
+}
+
+/// A value for each part of the dumbbell.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Parts<T> {
+    /// Between hosts and switches.
+    pub host: T,
+    /// Between the two switches.
+    pub bottleneck: T,
+}
+
+impl<T: Copy> OneOrEach<T, Parts<T>> {
+    fn parts(&self) -> Parts<T> {
+        match self {
+            OneOrEach::One(value) => Parts { host: *value, bottleneck: *value },
+            OneOrEach::Each(parts) => *parts,
+        }
+    }
+}
+
+impl Default for Dumbbell {
+    fn default() -> Self {
+        Dumbbell {
+            pairs: 2,
+            rate: OneOrEach::One(Rate(1_000_000_000)),
+            propagation: OneOrEach::One(Time::from_us(2)),
+            bottleneck_queue: None,
+        }
+    }
+}
+
+impl Dumbbell {
+    /// Builds the graph.
+    ///
+    /// # Errors
+    /// When there is no pair, a rate is zero or the network is too large.
+    pub fn build(&self) -> Result<Graph, TopologyError> {
+        at_least("dumbbell-pairs", "pairs", self.pairs, 1, "pair")?;
+        size("dumbbell-size", "pairs", 2 * u64::from(self.pairs))?;
+        let (rate, propagation) = (self.rate.parts(), self.propagation.parts());
+        positive("dumbbell-rate", "rate.host", rate.host)?;
+        positive("dumbbell-rate", "rate.bottleneck", rate.bottleneck)?;
+
+        let hosts = 2 * self.pairs;
+        let mut build = Builder::new(hosts, &[("s", 2)], &["host", "bottleneck"]);
+        for host in 0..hosts {
+            build.link(host, hosts + host / self.pairs, 0, rate.host, propagation.host);
+        }
+        build.link(hosts, hosts + 1, 1, rate.bottleneck, propagation.bottleneck).queue_limit =
+            self.bottleneck_queue;
+        Ok(build.finish())
+    }
+}

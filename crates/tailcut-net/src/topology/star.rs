@@ -1,0 +1,44 @@
+//! The star: hosts around one switch. Only the links to the hosts can be congested.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Rate, Time};
+
+use super::build::{at_least, positive, size, Builder};
+use super::{Graph, TopologyError};
+
+/// Parameters of a star.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Star {
+    /// Hosts.
+    #[schemars(range(min = 2))]
+    pub hosts: u32,
+    /// Rate of every link.
+    pub rate: Rate,
+    /// One-way propagation delay of every link.
+    pub propagation: Time,
+}
+
+impl Default for Star {
+    fn default() -> Self {
+        Star { hosts: 8, rate: Rate(1_000_000_000), propagation: Time::from_us(2) }
+    }
+}
+
+impl Star {
+    /// Builds the graph.
+    ///
+    /// # Errors
+    /// When there are fewer than two hosts, the rate is zero or the network is too large.
+    pub fn build(&self) -> Result<Graph, TopologyError> {
+        at_least("star-hosts", "hosts", self.hosts, 2, "hosts")?;
+        size("star-size", "hosts", u64::from(self.hosts))?;
+        positive("star-rate", "rate", self.rate)?;
+        let mut build = Builder::new(self.hosts, &[("s", 1)], &["host"]);
+        for host in 0..self.hosts {
+            build.link(host, self.hosts, 0, self.rate, self.propagation);
+        }
+        Ok(build.finish())
+    }
+}

@@ -1,0 +1,36 @@
+//! Several patterns at once, such as long background flows under short ones.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Flow, Setting, TrafficError, TrafficSpec};
+
+/// Parameters of mixed traffic.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Mix {
+    /// The patterns. Each draws from streams of its own: another part added at the end leaves the others as they are.
+    pub parts: Vec<TrafficSpec>,
+}
+
+impl Mix {
+    pub(super) fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
+        if self.parts.is_empty() {
+            return Err(TrafficError::new("mix-parts", "parts", "a mix needs at least one part"));
+        }
+        let mut flows = Vec::new();
+        for (index, part) in self.parts.iter().enumerate() {
+            let place = format!("parts[{index}]");
+            if matches!(part, TrafficSpec::Mix(_)) {
+                return Err(TrafficError::new("mix-nested", place, "a part of a mix cannot be a mix")
+                    .hint("list its parts directly"));
+            }
+            let part_flows = part.flows(&Setting { part: index as u64, ..*setting }).map_err(|mut error| {
+                error.field = format!("{place}.{}", error.field);
+                error
+            })?;
+            flows.extend(part_flows);
+        }
+        Ok(flows)
+    }
+}

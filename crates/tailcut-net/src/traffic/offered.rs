@@ -1,0 +1,48 @@
+//! What a list of flows asks of the network, and how much of it can be met in time.
+
+use tailcut_engine::{Rate, Time};
+
+use super::Flow;
+
+/// Totals of a list of flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Offered {
+    /// Flows.
+    pub flows: u64,
+    /// Application bytes of all flows.
+    pub bytes: u64,
+    /// The most that host links could carry of them by the given time, at full rate and without
+    /// headers. A heavy-tailed workload offers far more in a short run than can be carried:
+    /// the load that a run carries then lies below the load that was asked for.
+    pub carriable_bytes: u64,
+}
+
+/// The totals of `flows` with `carriable_bytes` counted up to `end`; `host_rates` as in
+/// [`crate::topology::Graph::host_rates`]. Flows must be in order of start time.
+pub fn offered(flows: &[Flow], host_rates: &[Rate], end: Time) -> Offered {
+    let sent = carriable(flows.iter().map(|flow| (flow.src, flow)), host_rates, end);
+    let received = carriable(flows.iter().map(|flow| (flow.dst, flow)), host_rates, end);
+    Offered {
+        flows: flows.len() as u64,
+        bytes: flows.iter().map(|flow| flow.bytes).sum(),
+        carriable_bytes: sent.min(received),
+    }
+}
+
+/// Bytes that each flow's host can move until `end`: a host that never rests while it has work.
+fn carriable<'a>(flows: impl Iterator<Item = (u32, &'a Flow)>, rates: &[Rate], end: Time) -> u64 {
+    let mut busy_until = vec![0u128; rates.len()];
+    let mut bytes = 0u128;
+    for (host, flow) in flows.filter(|(_, flow)| flow.start < end) {
+        let rate = u128::from(rates[host as usize].0);
+        let busy = &mut busy_until[host as usize];
+        *busy = (*busy).max(u128::from(flow.start.0)) + u128::from(flow.bytes) * 8_000_000_000_000 / rate;
+        bytes += u128::from(flow.bytes);
+    }
+    let late: u128 = busy_until
+        .iter()
+        .zip(rates)
+        .map(|(busy, rate)| busy.saturating_sub(u128::from(end.0)) * u128::from(rate.0) / 8_000_000_000_000)
+        .sum();
+    bytes.saturating_sub(late) as u64
+}

@@ -1,0 +1,122 @@
+//! Who sends to whom.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::Stream;
+
+use super::TrafficError;
+use crate::topology::cuts::Groups;
+use crate::topology::Graph;
+
+/// How the source and destination of a flow are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pairs {
+    /// Any two hosts.
+    #[default]
+    Random,
+    /// Two hosts of different racks (edge switches).
+    InterRack,
+    /// Two hosts of different pods: their traffic crosses the topmost tier of links.
+    InterPod,
+    /// Any source; its destination is its partner in a random permutation drawn once.
+    Permutation,
+}
+
+/// Draws pairs of hosts.
+pub(crate) enum PairSource {
+    /// Different groups (each host its own group when any pair will do).
+    Between { group: Vec<u32>, members: Vec<u32> },
+    Partners(Vec<u32>),
+}
+
+impl Pairs {
+    pub(crate) fn source(
+        self,
+        graph: &Graph,
+        field: &str,
+        permutation: &mut Stream,
+    ) -> Result<PairSource, TrafficError> {
+        let hosts = graph.hosts;
+        if hosts < 2 {
+            return Err(TrafficError::new("traffic-hosts", field, "traffic needs at least two hosts"));
+        }
+        let between = |groups: Groups| PairSource::Between { members: groups.sizes(), group: groups.of_host };
+        let source = match self {
+            Pairs::Random => PairSource::Between { group: (0..hosts).collect(), members: vec![1; hosts as usize] },
+            Pairs::InterRack => between(graph.racks()),
+            Pairs::InterPod => between(graph.pods()),
+            Pairs::Permutation => PairSource::Partners(derangement(hosts, permutation)),
+        };
+        match &source {
+            PairSource::Between { members, .. } if members.len() < 2 => {
+                let what = if self == Pairs::InterRack { "rack" } else { "pod" };
+                Err(TrafficError::new("traffic-pairs", field, format!("all {hosts} hosts share one {what}: no pair lies in different ones"))
+                    .hint("use pairs = \"random\", or a topology with more racks"))
+            }
+            _ => Ok(source),
+        }
+    }
+}
+
+impl PairSource {
+    /// Draws a source and a destination, uniformly over the admissible pairs.
+    pub fn draw(&self, stream: &mut Stream) -> (u32, u32) {
+        match self {
+            PairSource::Partners(partner) => {
+                let src = stream.below(partner.len() as u64) as u32;
+                (src, partner[src as usize])
+            }
+            PairSource::Between { group, .. } => loop {
+                let hosts = group.len() as u64;
+                let (src, dst) = (stream.below(hosts) as u32, stream.below(hosts) as u32);
+                if group[src as usize] != group[dst as usize] {
+                    return (src, dst);
+                }
+            },
+        }
+    }
+
+    /// For each of `groups`, the fraction of flows that leave it.
+    pub fn leaving(&self, groups: &Groups) -> Vec<f64> {
+        let hosts = groups.of_host.len();
+        let mut leaving = vec![0.0; groups.uplink.len()];
+        match self {
+            PairSource::Partners(partner) => {
+                for (src, &dst) in partner.iter().enumerate() {
+                    if groups.of_host[src] != groups.of_host[dst as usize] {
+                        leaving[groups.of_host[src] as usize] += 1.0 / hosts as f64;
+                    }
+                }
+            }
+            PairSource::Between { group, members } => {
+                // Ordered pairs in different `group`s, and of those the ones that also leave one of `groups`.
+                let all: f64 = members.iter().map(|&m| f64::from(m) * (hosts as f64 - f64::from(m))).sum();
+                let mut together = std::collections::BTreeMap::<(u32, u32), f64>::new();
+                for (host, &own) in group.iter().enumerate() {
+                    *together.entry((groups.of_host[host], own)).or_default() += 1.0;
+                }
+                let sizes = groups.sizes();
+                for (&(outer, own), &count) in &together {
+                    // From this part to hosts outside `outer` that are not in the part's own `group` either.
+                    let own_outside = f64::from(members[own as usize]) - count;
+                    let outside = hosts as f64 - f64::from(sizes[outer as usize]) - own_outside;
+                    leaving[outer as usize] += count * outside / all;
+                }
+            }
+        }
+        leaving
+    }
+}
+
+/// A permutation of `0..n` without fixed points, uniform over all of them (n of at least 2).
+pub(crate) fn derangement(n: u32, stream: &mut Stream) -> Vec<u32> {
+    let mut permutation: Vec<u32> = (0..n).collect();
+    // About one permutation in e has no fixed point, so that a few tries suffice.
+    loop {
+        stream.shuffle(&mut permutation);
+        if permutation.iter().enumerate().all(|(i, &p)| i as u32 != p) {
+            return permutation;
+        }
+    }
+}

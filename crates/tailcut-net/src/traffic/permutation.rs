@@ -1,0 +1,91 @@
+//! Permutation traffic: every host sends to one other and receives from one other.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Bytes, Time};
+
+use super::pairs::derangement;
+use super::sizes::SizesSpec;
+use super::{jitter, Flow, Setting, TrafficError};
+
+/// Parameters of permutation traffic.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Permutation {
+    /// How large the flows are; `"endless"` for flows that last the whole run.
+    pub sizes: SizesSpec,
+    /// How many times every host sends, each time to a newly drawn partner.
+    #[schemars(range(min = 1))]
+    pub rounds: u32,
+    /// Time from one round to the next.
+    pub period: Time,
+    /// Each flow starts this much later at most, uniformly.
+    pub jitter: Time,
+}
+
+impl Default for Permutation {
+    fn default() -> Self {
+        Permutation {
+            sizes: SizesSpec::Fixed(Bytes(10_000_000)),
+            rounds: 1,
+            period: Time::from_ms(100),
+            jitter: Time::ZERO,
+        }
+    }
+}
+
+impl Permutation {
+    pub(super) fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
+        let hosts = setting.graph.hosts;
+        if hosts < 2 {
+            return Err(TrafficError::new("traffic-hosts", "kind", "a permutation needs at least two hosts"));
+        }
+        let starts = rounds(Some(self.rounds), self.period, self.jitter, setting.horizon.arrivals)?;
+        let sizes = self.sizes.resolve(setting.read, "sizes")?;
+        let endless = setting.endless();
+        let (mut partners, mut lengths, mut delays) =
+            (setting.stream("partners"), setting.stream("sizes"), setting.stream("jitter"));
+        let mut flows = Vec::with_capacity(starts.len() * hosts as usize);
+        for start in starts {
+            for (src, dst) in derangement(hosts, &mut partners).into_iter().enumerate() {
+                flows.push(Flow {
+                    src: src as u32,
+                    dst,
+                    bytes: sizes.sample(&mut lengths, endless),
+                    start: start + jitter(&mut delays, self.jitter),
+                    id: 0,
+                });
+            }
+        }
+        Ok(flows)
+    }
+}
+
+/// Start times of rounds: `count` of them, or as many as fit before `arrivals` ends.
+pub(super) fn rounds(
+    count: Option<u32>,
+    period: Time,
+    jitter: Time,
+    arrivals: Time,
+) -> Result<Vec<Time>, TrafficError> {
+    let (period_ns, room_ns) = (period.as_ns(), arrivals.as_ns().saturating_sub(jitter.as_ns()));
+    if count == Some(0) {
+        return Err(TrafficError::new("traffic-rounds", "rounds", "rounds = 0: at least one round is needed"));
+    }
+    if count.is_none_or(|n| n > 1) && period_ns == 0 {
+        let error = format!("period = \"{period}\": rounds need at least 1ns from one to the next");
+        return Err(TrafficError::new("traffic-period", "period", error));
+    }
+    let fitting = if room_ns == 0 { 0 } else { (room_ns - 1) / period_ns.max(1) + 1 };
+    let wanted = count.map_or(fitting, u64::from);
+    if wanted > fitting || wanted == 0 {
+        let last = Time::from_ns(period_ns.saturating_mul(wanted.saturating_sub(1))) + jitter;
+        return Err(TrafficError::new(
+            "traffic-horizon",
+            "rounds",
+            format!("flows would start up to {last}, which is not before the end of horizon.arrivals = \"{arrivals}\""),
+        )
+        .hint("lengthen horizon.arrivals, or shorten period, jitter or rounds"));
+    }
+    Ok((0..wanted).map(|round| Time::from_ns(round * period_ns)).collect())
+}

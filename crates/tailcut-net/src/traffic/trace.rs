@@ -1,0 +1,133 @@
+//! A given list of flows: written in the experiment, or in a CSV or Parquet file.
+
+mod columns;
+mod parquet;
+mod text;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Bytes, Time};
+
+use super::{number, Flow, Setting, TrafficError};
+
+/// Parameters of a trace: either `file` or `flows`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Trace {
+    /// Path of a file with one flow per row: `.parquet`, or text with columns apart by commas, tabs or spaces.
+    /// Columns: `src`, `dst` (host numbers), `bytes`, `start_ns` (or `start_us`, `start_ms`, `start_s`, or
+    /// `start` with a unit in each value), and optionally `id`. Others are ignored.
+    pub file: Option<String>,
+    /// Column names of a text file that has no header line; `id src dst bytes start_ns` when left out.
+    pub columns: Option<Vec<String>>,
+    /// The flows themselves, when they are few.
+    pub flows: Vec<TraceFlow>,
+}
+
+/// One flow of a trace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TraceFlow {
+    /// Sending host.
+    pub src: u32,
+    /// Receiving host, another one.
+    pub dst: u32,
+    /// Application bytes, at least 1.
+    pub bytes: Bytes,
+    /// When the flow starts.
+    #[serde(default)]
+    pub start: Time,
+    /// Identifier repeated in the results; the position in the list, from 0, when left out.
+    #[serde(default)]
+    pub id: Option<u64>,
+}
+
+impl Trace {
+    pub(super) fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
+        let rows = match (&self.file, self.flows.is_empty()) {
+            (Some(_), false) => {
+                let error = "both file and flows are given: one of them decides";
+                return Err(TrafficError::new("trace-source", "flows", error));
+            }
+            (None, true) => {
+                return Err(TrafficError::new("trace-source", "file", "a trace needs a file, or a list of flows"));
+            }
+            (Some(file), true) if file.ends_with(".parquet") => parquet::read(setting.read, file)?,
+            (Some(file), true) => text::read(setting.read, file, self.columns.as_deref())?,
+            (None, false) => self.inline(),
+        };
+        rows.check(setting)?;
+        let mut flows = rows.flows;
+        if rows.named {
+            flows.sort_by_key(|flow| flow.start);
+            Ok(flows)
+        } else {
+            Ok(number(flows))
+        }
+    }
+
+    fn inline(&self) -> Rows {
+        let flow = |(index, flow): (usize, &TraceFlow)| Flow {
+            src: flow.src,
+            dst: flow.dst,
+            bytes: flow.bytes.0,
+            start: flow.start,
+            id: flow.id.unwrap_or(index as u64),
+        };
+        Rows {
+            named: self.flows.iter().any(|flow| flow.id.is_some()),
+            flows: self.flows.iter().enumerate().map(flow).collect(),
+            field: "flows",
+            place: Box::new(|index| format!("flows[{index}]")),
+        }
+    }
+}
+
+/// Flows as written, in the order written.
+struct Rows {
+    flows: Vec<Flow>,
+    /// Whether the trace numbers its flows.
+    named: bool,
+    field: &'static str,
+    /// Where the flow at an index was written, for messages.
+    place: Box<dyn Fn(usize) -> String>,
+}
+
+impl Rows {
+    fn check(&self, setting: &Setting) -> Result<(), TrafficError> {
+        let (hosts, arrivals) = (setting.graph.hosts, setting.horizon.arrivals);
+        let mut ids: Vec<(u64, usize)> = Vec::with_capacity(self.flows.len());
+        for (index, flow) in self.flows.iter().enumerate() {
+            ids.push((flow.id, index));
+            let bad = |code, message: String, hint: &str| {
+                Err(TrafficError::new(code, self.field, format!("{}: {message}", (self.place)(index))).hint(hint))
+            };
+            for (end, host) in [("src", flow.src), ("dst", flow.dst)] {
+                if host >= hosts {
+                    let message = format!("{end} = {host}: the topology has hosts 0 to {}", hosts.saturating_sub(1));
+                    return bad("trace-host", message, "choose a topology with more hosts");
+                }
+            }
+            if flow.src == flow.dst {
+                let message = format!("src and dst are both {}", flow.src);
+                return bad("trace-self", message, "a flow joins two different hosts");
+            }
+            if flow.bytes == 0 {
+                return bad("trace-bytes", "a flow of 0 bytes".into(), "a flow carries at least one byte");
+            }
+            if flow.start >= arrivals {
+                let message = format!("starts at {}, which is not before horizon.arrivals = \"{arrivals}\"", flow.start);
+                return bad("trace-horizon", message, "lengthen horizon.arrivals");
+            }
+        }
+        ids.sort_unstable();
+        match ids.windows(2).find(|two| two[0].0 == two[1].0) {
+            None => Ok(()),
+            Some(two) => {
+                let (first, second) = ((self.place)(two[0].1), (self.place)(two[1].1));
+                let message = format!("{second}: id {} is already that of {first}", two[1].0);
+                Err(TrafficError::new("trace-id", self.field, message).hint("ids tell flows apart"))
+            }
+        }
+    }
+}

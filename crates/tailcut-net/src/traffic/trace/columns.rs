@@ -1,0 +1,90 @@
+//! What the columns of a trace are called and what they mean.
+
+use tailcut_engine::Time;
+
+use super::super::TrafficError;
+use crate::component::did_you_mean;
+
+/// What one column of a file means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Column {
+    Id,
+    Src,
+    Dst,
+    Bytes,
+    /// A start time as a number of this many picoseconds.
+    StartIn(u64),
+    /// A start time whose values carry their unit.
+    StartWithUnit,
+    Ignored,
+}
+
+const KNOWN: [&str; 9] =
+    ["id", "src", "dst", "bytes", "start_ns", "start_us", "start_ms", "start_s", "start"];
+
+impl Column {
+    pub fn from_name(name: &str) -> Column {
+        match name {
+            "id" => Column::Id,
+            "src" => Column::Src,
+            "dst" => Column::Dst,
+            "bytes" | "size_bytes" => Column::Bytes,
+            "start_ps" => Column::StartIn(1),
+            "start_ns" => Column::StartIn(1_000),
+            "start_us" => Column::StartIn(1_000_000),
+            "start_ms" => Column::StartIn(1_000_000_000),
+            "start_s" => Column::StartIn(1_000_000_000_000),
+            "start" => Column::StartWithUnit,
+            _ => Column::Ignored,
+        }
+    }
+
+    fn is_start(self) -> bool {
+        matches!(self, Column::StartIn(_) | Column::StartWithUnit)
+    }
+}
+
+/// The meaning of each of `names`, provided that together they describe flows.
+pub(super) fn meanings(names: &[String], file: &str) -> Result<Vec<Column>, TrafficError> {
+    let columns: Vec<Column> = names.iter().map(|name| Column::from_name(name)).collect();
+    let count = |test: &dyn Fn(Column) -> bool| columns.iter().filter(|column| test(**column)).count();
+    let counts = [
+        ("id", count(&|c| c == Column::Id)),
+        ("src", count(&|c| c == Column::Src)),
+        ("dst", count(&|c| c == Column::Dst)),
+        ("bytes", count(&|c| c == Column::Bytes)),
+        ("start_ns", count(&Column::is_start)),
+    ];
+    let listed = names.join(", ");
+    for (wanted, count) in counts {
+        if count > 1 {
+            let error = format!("{file}: more than one column says {wanted} (found: {listed})");
+            return Err(TrafficError::new("trace-columns", "file", error));
+        }
+        if count == 0 && wanted != "id" {
+            let error = TrafficError::new(
+                "trace-columns",
+                "file",
+                format!("{file}: no column is called {wanted} (found: {listed})"),
+            );
+            let unknown = names.iter().filter(|name| Column::from_name(name) == Column::Ignored);
+            return Err(match unknown.filter_map(|name| did_you_mean(name, KNOWN).map(|k| (name, k))).next() {
+                Some((name, known)) => error.hint(format!("did you mean {known} by {name}?")),
+                None => error.hint("needed: src, dst, bytes and one of start_ns, start_us, start_ms, start_s, start"),
+            });
+        }
+    }
+    Ok(columns)
+}
+
+/// A start time as text: a number of `unit` picoseconds.
+pub(super) fn time_from_text(text: &str, unit: u64) -> Result<Time, String> {
+    let named = match unit {
+        1 => "ps",
+        1_000 => "ns",
+        1_000_000 => "us",
+        1_000_000_000 => "ms",
+        _ => "s",
+    };
+    format!("{text}{named}").parse().map_err(|_| format!("{text:?} is not a number of {named} from 0 on"))
+}

@@ -1,0 +1,90 @@
+//! Traces as text: one flow per line, columns apart by commas, semicolons, tabs or spaces.
+
+use tailcut_engine::Time;
+
+use super::super::{Flow, TrafficError};
+use super::columns::{meanings, time_from_text, Column};
+use super::Rows;
+use crate::component::{read_text, ReadFile};
+
+const WITHOUT_HEADER: [&str; 5] = ["id", "src", "dst", "bytes", "start_ns"];
+
+/// Reads a trace; `names` are its columns when no header line says so.
+pub(super) fn read(read: &ReadFile, file: &str, names: Option<&[String]>) -> Result<Rows, TrafficError> {
+    let text = read_text(read, "trace-file", "file", file)?;
+    let mut lines = text
+        .lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line.split('#').next().unwrap_or_default()))
+        .map(|(line, content)| (line, fields(content)))
+        .filter(|(_, fields)| !fields.is_empty())
+        .peekable();
+
+    let header = lines.next_if(|(_, first)| first[0].starts_with(|c: char| c.is_alphabetic() || c == '"'));
+    let names: Vec<String> = match (header, names) {
+        (Some((line, _)), Some(_)) => {
+            let error = format!("{file}: line {line} names the columns, and so does the experiment");
+            return Err(TrafficError::new("trace-columns", "columns", error)
+                .hint("leave columns out: the file's own header decides"));
+        }
+        (Some((_, header)), None) => header.iter().map(|name| name.trim_matches('"').to_owned()).collect(),
+        (None, Some(names)) => names.to_vec(),
+        (None, None) => WITHOUT_HEADER.map(str::to_owned).to_vec(),
+    };
+    let columns = meanings(&names, file)?;
+
+    let (mut flows, mut numbers) = (Vec::new(), Vec::new());
+    for (line, fields) in lines {
+        let bad = |what: String| TrafficError::new("trace-row", "file", format!("{file}: line {line}: {what}"));
+        if fields.len() != columns.len() {
+            let (found, wanted) = (fields.len(), columns.len());
+            return Err(bad(format!("{found} columns where {wanted} are expected ({})", names.join(", "))));
+        }
+        let mut flow = Flow { src: 0, dst: 0, bytes: 0, start: Time::ZERO, id: flows.len() as u64 };
+        for ((column, name), field) in columns.iter().zip(&names).zip(fields) {
+            let whole = |field: &str| {
+                field.parse::<u64>().map_err(|_| bad(format!("{name}: {field:?} is not a whole number from 0 on")))
+            };
+            let host = |field: &str| {
+                field.parse::<u32>().map_err(|_| bad(format!("{name}: {field:?} is not a host number")))
+            };
+            match column {
+                Column::Id => flow.id = whole(field)?,
+                Column::Src => flow.src = host(field)?,
+                Column::Dst => flow.dst = host(field)?,
+                Column::Bytes => flow.bytes = whole(field)?,
+                Column::StartIn(unit) => {
+                    flow.start = time_from_text(field, *unit).map_err(|error| bad(format!("{name}: {error}")))?;
+                }
+                Column::StartWithUnit => {
+                    flow.start = field.parse().map_err(|error| {
+                        bad(format!("{name}: {error}"))
+                            .hint("name the column start_ns, start_us, start_ms or start_s to give its unit once")
+                    })?;
+                }
+                Column::Ignored => {}
+            }
+        }
+        flows.push(flow);
+        numbers.push(line);
+    }
+    if flows.is_empty() {
+        return Err(TrafficError::new("trace-empty", "file", format!("{file}: lists no flow")));
+    }
+    let file = file.to_owned();
+    Ok(Rows {
+        flows,
+        named: columns.contains(&Column::Id),
+        field: "file",
+        place: Box::new(move |index| format!("{file}: line {}", numbers[index])),
+    })
+}
+
+/// The columns of a line: apart by a separator when there is one, otherwise by white space.
+fn fields(line: &str) -> Vec<&str> {
+    let line = line.trim();
+    match line.chars().find(|c| matches!(c, ',' | ';' | '\t')) {
+        Some(separator) => line.split(separator).map(str::trim).collect(),
+        None => line.split_whitespace().collect(),
+    }
+}
