@@ -1,0 +1,47 @@
+/** Statistics of the benchmark: ratios to plain net taken round by round, so that what disturbs a round disturbs both. */
+
+export function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+export function quartiles(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
+  return [at(0.25), at(0.75)];
+}
+
+/**
+ * Run every mode in turn for `rounds` rounds (order rotated each round, one unmeasured round first). `run(mode)` resolves to a
+ * cost (lower is better). Returns per mode the costs and the ratios to the round's 'net'.
+ */
+export async function compare(modes, rounds, run) {
+  const results = Object.fromEntries(modes.map((mode) => [mode, { costs: [], ratios: [] }]));
+  for (let round = -1; round < rounds; round++) {
+    const costs = {};
+    for (let i = 0; i < modes.length; i++) {
+      const mode = modes[(i + Math.max(round, 0)) % modes.length];
+      costs[mode] = await run(mode);
+    }
+    if (round < 0) continue;
+    for (const mode of modes) {
+      results[mode].costs.push(costs[mode]);
+      results[mode].ratios.push(costs[mode] / costs.net);
+    }
+  }
+  return results;
+}
+
+/** A fixed-width table. */
+export function table(header, rows) {
+  const widths = header.map((name, column) =>
+    Math.max(name.length, ...rows.map((row) => row[column].length)),
+  );
+  const line = (cells) =>
+    cells
+      .map((cell, column) => (column === 0 ? cell.padEnd(widths[column]) : cell.padStart(widths[column])))
+      .join('  ')
+      .trimEnd();
+  return [line(header), widths.map((width) => '-'.repeat(width)).join('  '), ...rows.map(line)].join('\n');
+}

@@ -1,0 +1,56 @@
+/** The server process of the benchmark: per transport one echo of fixed-size messages and one sink, on free ports. */
+import net from 'node:net';
+import repnet from 'repnet';
+
+export const MESSAGE_BYTES = 1024;
+
+/** Answers every MESSAGE_BYTES with as many; ends the connection after the first answer unless kept alive. */
+function echo(keepAlive) {
+  return (socket) => {
+    let received = 0;
+    socket.on('data', (chunk) => {
+      received += chunk.length;
+      for (; received >= MESSAGE_BYTES; received -= MESSAGE_BYTES) {
+        if (keepAlive) socket.write(ANSWER);
+        else socket.end(ANSWER);
+      }
+    });
+    socket.on('error', () => socket.destroy());
+  };
+}
+
+/** Counts bytes to the end and answers with their number. */
+function sink(socket) {
+  let received = 0;
+  socket.on('data', (chunk) => (received += chunk.length));
+  socket.on('end', () => socket.end(String(received)));
+  socket.on('error', () => socket.destroy());
+}
+
+const ANSWER = Buffer.alloc(MESSAGE_BYTES, 'a');
+
+const SERVICES = {
+  once: (module) => module.createServer({ noDelay: true }, echo(false)),
+  kept: (module) => module.createServer({ noDelay: true }, echo(true)),
+  sink: (module) => module.createServer({ noDelay: true, allowHalfOpen: true }, sink),
+};
+
+if (process.send !== undefined) {
+  const ports = {};
+  for (const [name, module] of Object.entries({ net, repnet })) {
+    ports[name] = {};
+    for (const [service, create] of Object.entries(SERVICES)) {
+      const server = create(module);
+      await new Promise((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve));
+      ports[name][service] = server.address().port;
+    }
+  }
+  process.on('message', (question) => {
+    if (question !== 'memory') return;
+    globalThis.gc();
+    const { rss, heapUsed, external } = process.memoryUsage();
+    process.send({ rss, heapUsed, external });
+  });
+  process.on('disconnect', () => process.exit());
+  process.send({ ports });
+}

@@ -1,0 +1,89 @@
+/**
+ * Servers of Node's own (http, https, tls, and what is built on them) fed with replicated connections. Such a server cannot
+ * be subclassed onto another transport; it takes any duplex stream by its 'connection' event, which is documented. So a
+ * repnet server in front does the listening, and the methods that concern listening are answered by it.
+ */
+import type { Server as NetServer } from 'node:net';
+import { createServer, type ServerOptions } from './index.js';
+
+const adopted = new WeakSet<NetServer>();
+
+/**
+ * Let `server` take its connections from a repnet server: `listen`, `close`, `address`, `getConnections`, `ref`, `unref`,
+ * `listening`, `maxConnections` and `dropMaxConnection` then concern both ports of it. Everything else stays the server's own.
+ * @throws TypeError ERR_REPNET_ADOPTED if the server already listens or was adopted before.
+ */
+export function adopt<S extends NetServer>(server: S, options: ServerOptions = {}): S {
+  if (server.listening || adopted.has(server)) {
+    throw Object.assign(
+      new TypeError('adopt() needs a server that does not listen yet and was not adopted before'),
+      { code: 'ERR_REPNET_ADOPTED' },
+    );
+  }
+  adopted.add(server);
+  const front = createServer(options);
+  for (const event of ['connection', 'listening', 'error', 'drop']) {
+    front.on(event, (...args: unknown[]) => server.emit(event, ...args));
+  }
+  const closeOwn = server.close.bind(server);
+  const own: PropertyDescriptorMap & ThisType<S> = {
+    listen: {
+      value: (...args: unknown[]) => {
+        const listening = args.at(-1);
+        if (typeof listening === 'function') server.once('listening', args.pop() as () => void);
+        (front.listen as (...args: unknown[]) => void)(...args);
+        return server;
+      },
+    },
+    close: {
+      value: (callback?: (error?: Error) => void) => {
+        // http's close also ends idle kept-alive connections; without that the front would wait for them.
+        (server as { closeIdleConnections?: () => void }).closeIdleConnections?.();
+        if (!front.listening) {
+          closeOwn(callback); // says ERR_SERVER_NOT_RUNNING
+          return server;
+        }
+        if (callback !== undefined) server.once('close', () => callback());
+        front.close(() => closeOwn()); // emits 'close'
+        return server;
+      },
+    },
+    [Symbol.asyncDispose]: {
+      value: () =>
+        new Promise<void>((resolve, reject) =>
+          server.close((error) => (error === undefined ? resolve() : reject(error))),
+        ),
+    },
+    address: { value: () => front.address() },
+    getConnections: {
+      value: (callback: (error: Error | null, count: number) => void) => {
+        front.getConnections(callback);
+        return server;
+      },
+    },
+    ref: {
+      value: () => {
+        front.ref();
+        return server;
+      },
+    },
+    unref: {
+      value: () => {
+        front.unref();
+        return server;
+      },
+    },
+    listening: { get: () => front.listening },
+    maxConnections: {
+      get: () => front.maxConnections,
+      set: (value: number) => (front.maxConnections = value),
+    },
+    dropMaxConnection: {
+      get: () => (front as { dropMaxConnection?: boolean }).dropMaxConnection,
+      set: (value: boolean) => ((front as { dropMaxConnection?: boolean }).dropMaxConnection = value),
+    },
+  };
+  for (const key of Reflect.ownKeys(own))
+    Object.defineProperty(server, key, { ...own[key as string], configurable: true });
+  return server;
+}

@@ -1,0 +1,184 @@
+/** The client of the traffic generator: starts the planned flows, open or closed loop, and gives one row per flow. */
+import type { Socket } from 'node:net';
+import { BenchConnection } from './exchange.js';
+import type { Direction, PlannedFlow } from './schedule.js';
+
+export type BenchMode = 'net' | 'off' | 'syn' | 'flow';
+
+/** What the library says of one flow; '' where it does not apply. */
+export interface Winner {
+  /** The copy that connected first. */
+  readonly connect: string;
+  /** The copy that delivered client-to-server bytes first, as the client knows. */
+  readonly up: string;
+  /** The copy that delivered server-to-client bytes first. */
+  readonly down: string;
+}
+
+export interface FlowRow {
+  readonly flow: number;
+  readonly group: number;
+  readonly mode: BenchMode;
+  readonly replicated: boolean;
+  readonly to: number;
+  readonly direction: Direction;
+  readonly bytes: number;
+  readonly scheduled: number | null;
+  readonly start: number;
+  readonly connect: number | null;
+  readonly fct: number;
+  readonly delivered: number | null;
+  readonly winner: Winner;
+  readonly verified: number;
+  readonly status: string;
+}
+
+export interface Dialer {
+  readonly mode: BenchMode;
+  /** Whether a flow of so many bytes is replicated. */
+  replicates(bytes: number): boolean;
+  /** Open a connection to server `to`. */
+  dial(to: number, replicated: boolean): Socket;
+  winner(socket: Socket): Winner;
+}
+
+export interface ClientOptions {
+  readonly dialer: Dialer;
+  readonly direction: Direction;
+  /** Reuse a connection once its exchange has ended. */
+  readonly keepAlive: boolean;
+  /** ms after which a flow is given up. */
+  readonly timeout: number;
+  /** Most flows in flight; an open-loop flow over it is not sent and reported as ERR_BENCH_OVERLOAD. */
+  readonly maxInFlight: number;
+  /** Start open-loop flows within microseconds of their time, at the price of a busy core. */
+  readonly precise: boolean;
+  readonly onRow: (row: FlowRow) => void;
+}
+
+const NOBODY: Winner = { connect: '', up: '', down: '' };
+
+export class BenchClient {
+  readonly #options: ClientOptions;
+  readonly #idle = new Map<string, BenchConnection[]>();
+  #origin = 0n;
+  #inFlight = 0;
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+  }
+
+  /** Run closed-loop workers side by side, each one group at a time; `stop` ends them before their next group. */
+  async closedLoop(workers: Iterable<PlannedFlow[]>[], stop: AbortSignal): Promise<void> {
+    this.#origin = process.hrtime.bigint();
+    await Promise.all(
+      workers.map(async (groups) => {
+        for (const flows of groups) {
+          if (stop.aborted) return;
+          await Promise.all(flows.map((flow) => this.#run(flow)));
+        }
+      }),
+    );
+    this.#close();
+  }
+
+  /** Start every group at its time, whatever became of the ones before; resolves when the last flow has ended. */
+  async openLoop(groups: Iterable<PlannedFlow[]>, stop: AbortSignal): Promise<void> {
+    this.#origin = process.hrtime.bigint();
+    const running = new Set<Promise<void>>();
+    for (const flows of groups) {
+      if (stop.aborted) break;
+      await this.#until(flows[0]!.at!);
+      for (const flow of flows) {
+        const run: Promise<void> = this.#run(flow).then(() => void running.delete(run));
+        running.add(run);
+      }
+    }
+    await Promise.all(running);
+    this.#close();
+  }
+
+  #now(): number {
+    return Number(process.hrtime.bigint() - this.#origin);
+  }
+
+  /**
+   * Timers count whole milliseconds, so a flow starts up to about 1 ms late (`start` says when it did) unless the last
+   * millisecond is spent polling, which keeps a core busy.
+   */
+  async #until(at: number): Promise<void> {
+    const { precise } = this.#options;
+    const sleep = precise ? Math.floor((at - this.#now()) / 1e6) - 1 : Math.round((at - this.#now()) / 1e6);
+    if (sleep > 0) await new Promise((resolve) => setTimeout(resolve, sleep));
+    while (precise && this.#now() < at) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  async #run(flow: PlannedFlow): Promise<void> {
+    const { dialer, direction, keepAlive, timeout, maxInFlight, onRow } = this.#options;
+    const replicated = dialer.replicates(flow.bytes);
+    const shared = {
+      flow: flow.id,
+      group: flow.group,
+      mode: dialer.mode,
+      replicated,
+      to: flow.to,
+      direction,
+      bytes: flow.bytes,
+      scheduled: flow.at,
+    };
+    const start = this.#now();
+    if (this.#inFlight >= maxInFlight) {
+      onRow({
+        ...shared,
+        start,
+        connect: null,
+        fct: 0,
+        delivered: null,
+        winner: NOBODY,
+        verified: 0,
+        status: 'ERR_BENCH_OVERLOAD',
+      });
+      return;
+    }
+    this.#inFlight++;
+    const pool = this.#pool(flow.to, replicated);
+    let connection: BenchConnection | undefined;
+    while (pool.length > 0 && connection === undefined) {
+      const candidate = pool.pop()!;
+      if (candidate.reusable) connection = candidate;
+    }
+    let connect: number | null = null;
+    if (connection === undefined) {
+      connection = new BenchConnection(dialer.dial(flow.to, replicated));
+      connection.socket.once('connect', () => {
+        connect = this.#now() - start;
+      });
+    }
+    const result = await connection.run(flow, direction, !keepAlive, timeout);
+    this.#inFlight--;
+    const begun = this.#origin + BigInt(start);
+    onRow({
+      ...shared,
+      start,
+      connect,
+      fct: Number(result.finished - begun),
+      delivered: result.delivered === null ? null : Number(result.delivered - begun),
+      winner: dialer.winner(connection.socket),
+      verified: result.verified,
+      status: result.status,
+    });
+    if (keepAlive && connection.reusable) pool.push(connection);
+  }
+
+  #pool(to: number, replicated: boolean): BenchConnection[] {
+    const key = `${to}/${replicated}`;
+    const pool = this.#idle.get(key) ?? [];
+    this.#idle.set(key, pool);
+    return pool;
+  }
+
+  #close(): void {
+    for (const pool of this.#idle.values()) for (const connection of pool) connection.socket.end();
+    this.#idle.clear();
+  }
+}

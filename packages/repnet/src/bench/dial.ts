@@ -1,0 +1,51 @@
+/** How the traffic generator connects and listens. The only file of it that knows the library. */
+import * as net from 'node:net';
+import type { Endpoint } from '../cli/units.js';
+import { connect, createServer, type ServerOptions, type Stats, stats } from '../index.js';
+import type { BenchMode, Dialer } from './client.js';
+import { HEADER_BYTES } from './wire.js';
+
+export interface DialOptions {
+  readonly mode: BenchMode;
+  readonly servers: readonly Endpoint[];
+  /** Longer flows are not replicated (bytes). */
+  readonly threshold: number;
+  readonly replicaPort: number | undefined;
+  /** ms */
+  readonly copyDelay: number;
+  readonly pairing: 'address' | 'token';
+}
+
+export interface BenchDialer extends Dialer {
+  /** The library's counters, for the summary; null where plain net was used. */
+  stats(): Stats | null;
+}
+
+export function createDialer(options: DialOptions): BenchDialer {
+  const { mode, servers, threshold, replicaPort, copyDelay, pairing } = options;
+  return {
+    mode,
+    replicates: (bytes) => (mode === 'syn' || mode === 'flow') && bytes <= threshold,
+    dial: (to, replicated) => {
+      const target = { ...servers[to]!, noDelay: true };
+      if (mode === 'net') return net.connect(target);
+      if (!replicated || mode === 'off') return connect({ ...target, replicate: false });
+      // The library's threshold counts every byte of a message, so the longest flow needs its header on top.
+      return connect({
+        ...target,
+        replicate: mode,
+        replicaPort,
+        copyDelay,
+        pairing,
+        threshold: threshold + HEADER_BYTES,
+      });
+    },
+    winner: () => ({ connect: '', up: '', down: '' }),
+    stats: () => (mode === 'net' ? null : stats()),
+  };
+}
+
+/** A server that serves every mode, not yet listening. */
+export function listenReplicated(options: ServerOptions): net.Server {
+  return createServer(options);
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/env node
+/** `repnet-bench`: a traffic generator that verifies every byte. */
+import { runCommand } from '../cli/command-line.js';
+import { UsageError } from '../cli/units.js';
+import { clientHelp, clientMain, planMain } from './client-command.js';
+import { serverHelp, serverMain } from './server-command.js';
+
+const HELP = `repnet-bench: flows over plain TCP, RepSYN and RepFlow, timed and verified
+
+  repnet-bench server --listen HOST:PORT            answer clients
+  repnet-bench client --to HOST:PORT ...            send flows, write one CSV row per flow
+  repnet-bench plan ...                             print the flows that client would send
+
+'repnet-bench COMMAND --help' lists the options of a command.`;
+
+async function main(argv: string[]): Promise<number> {
+  const [command, ...rest] = argv;
+  const wantsHelp = rest.includes('--help');
+  switch (command) {
+    case 'server':
+      return wantsHelp ? show(serverHelp) : serverMain(rest);
+    case 'client':
+      return wantsHelp ? show(clientHelp) : clientMain(rest);
+    case 'plan':
+      return wantsHelp ? show(clientHelp) : planMain(rest);
+    case '--help':
+    case undefined:
+      return show(HELP);
+    default:
+      throw new UsageError(
+        'ERR_USAGE',
+        `'${command}' is not a command; expected server, client or plan (--help says more)`,
+      );
+  }
+}
+
+function show(text: string): number {
+  process.stdout.write(`${text}\n`);
+  return 0;
+}
+
+void runCommand('repnet-bench', main);

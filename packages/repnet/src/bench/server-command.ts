@@ -1,0 +1,77 @@
+/** `repnet-bench server`. */
+
+import { writeFileSync } from 'node:fs';
+import * as net from 'node:net';
+import { CommandLine, describeOptions, type OptionTable } from '../cli/command-line.js';
+import { parseCount, parseEndpoint } from '../cli/units.js';
+import { listenReplicated } from './dial.js';
+import { serve } from './server.js';
+
+export const serverOptions: OptionTable = {
+  listen: { value: 'HOST:PORT', help: 'address to listen on; port 0 finds a free one (or a free pair)' },
+  plain: {
+    help: 'listen with node:net, as an unmodified server does; without it with repnet, which serves every mode',
+  },
+  'replica-port': { value: 'PORT', help: 'second port (when not port + 1)' },
+  pairing: {
+    value: 'HOW',
+    help: 'address or token: how the two connections of a flow are told to belong together',
+    default: 'address',
+  },
+  'max-connections': { value: 'N', help: 'refuse connections over this many', default: '20000' },
+  summary: { value: 'FILE', help: 'JSON of the totals, written at the end' },
+};
+
+export const serverHelp = `Receive and send flows for repnet-bench clients; every byte is verified.
+
+Usage: repnet-bench server --listen HOST:PORT [options]
+
+${describeOptions(serverOptions)}
+
+Prints one JSON line once it listens ({"ready":true,"host":...,"port":...,"replicaPort":...,"pid":...}).
+SIGTERM or SIGINT ends it; exit code 0 if every byte was right, 1 if not, 2 if the command line is wrong.`;
+
+export async function serverMain(argv: readonly string[]): Promise<number> {
+  const line = new CommandLine(serverOptions, argv);
+  const { host, port } = parseEndpoint(line.required('listen'), '--listen', true);
+  const plain = line.has('plain');
+  const server = plain
+    ? net.createServer({ noDelay: true })
+    : listenReplicated({ pairing: line.oneOf('pairing', ['address', 'token'] as const), noDelay: true });
+  server.maxConnections = parseCount(line.required('max-connections'), '--max-connections');
+  const counts = serve(server);
+  const replicaPort = line.parsed('replica-port', (text, where) => parseCount(text, where, 1, 65535));
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host, port, ...(plain || replicaPort === undefined ? {} : { replicaPort }) }, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  const address = server.address() as net.AddressInfo & { replicaPort?: number };
+  const ready = {
+    ready: true,
+    host: address.address,
+    port: address.port,
+    replicaPort: address.replicaPort ?? null,
+    pid: process.pid,
+  };
+  process.stdout.write(`${JSON.stringify(ready)}\n`);
+  const sockets = new Set<net.Socket>();
+  server.on('connection', (socket: net.Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve) => {
+    process.once('SIGTERM', () => resolve()).once('SIGINT', () => resolve());
+  });
+  const totals = { ...counts };
+  server.close();
+  for (const socket of sockets) socket.destroy();
+  const summary = line.text('summary');
+  if (summary !== undefined) writeFileSync(summary, `${JSON.stringify(totals, null, 2)}\n`);
+  process.stderr.write(
+    `${totals.exchanges} flows, ${totals.bytesUp} bytes up, ${totals.bytesDown} bytes down, ${totals.corrupt} corrupt, ${totals.broken} broken\n`,
+  );
+  return totals.corrupt === 0 ? 0 : 1;
+}

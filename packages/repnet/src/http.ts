@@ -1,0 +1,87 @@
+/** HTTP and HTTPS over replicated sockets: agents for the client, helpers for the server. */
+import * as http from 'node:http';
+import * as https from 'node:https';
+import { isIP, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { adopt } from './adopt.js';
+import { type ConnectOptions, connect, type ReplicationOptions, type ServerOptions } from './index.js';
+
+export { adopt };
+
+type OnSocket = (error: Error | null, socket: Duplex) => void;
+
+/** Kept-alive connections are shared only between requests that ask for the same kind of connection. */
+function poolName(name: string, options: ReplicationOptions | undefined): string {
+  return options?.replicate === undefined ? name : `${name}:${String(options.replicate)}`;
+}
+
+/**
+ * Options of http.Agent and of repnet.connect; what is not named follows repnet.defaults. As with every option of an
+ * agent, one that the agent names wins over the same one of a request.
+ */
+export type AgentOptions = http.AgentOptions & ReplicationOptions;
+
+/** http.Agent whose connections are replicated. */
+export class Agent extends http.Agent {
+  // Declared although it adds nothing, so that the options are typed.
+  // eslint-disable-next-line @typescript-eslint/no-useless-constructor
+  constructor(options?: AgentOptions) {
+    super(options);
+  }
+
+  override createConnection(
+    options: http.ClientRequestArgs & ReplicationOptions,
+    _onSocket?: OnSocket,
+  ): Socket {
+    return connect(options as ConnectOptions);
+  }
+
+  override getName(options?: Parameters<http.Agent['getName']>[0] & ReplicationOptions): string {
+    return poolName(super.getName(options), options);
+  }
+}
+
+export type HttpsAgentOptions = https.AgentOptions & ReplicationOptions;
+
+/** https.Agent whose TLS connections run over replicated ones. */
+export class HttpsAgent extends https.Agent {
+  // eslint-disable-next-line @typescript-eslint/no-useless-constructor
+  constructor(options?: HttpsAgentOptions) {
+    super(options);
+  }
+
+  override createConnection(
+    options: https.RequestOptions & ReplicationOptions,
+    onSocket?: OnSocket,
+  ): Duplex | null | undefined {
+    const socket = connect(options as ConnectOptions);
+    const host = options.host ?? 'localhost';
+    const servername = options.servername ?? (isIP(host) === 0 ? host : '');
+    return super.createConnection({ ...options, servername, socket } as https.RequestOptions, onSocket);
+  }
+
+  override getName(options?: https.RequestOptions & ReplicationOptions): string {
+    return poolName(super.getName(options), options);
+  }
+}
+
+/** As http.createServer, listening through repnet on both ports. */
+export function createServer(
+  options: http.ServerOptions & ServerOptions = {},
+  onRequest?: http.RequestListener,
+): http.Server {
+  return adopt(http.createServer(options, onRequest), transport(options));
+}
+
+/** As https.createServer, listening through repnet on both ports. */
+export function createHttpsServer(
+  options: https.ServerOptions & ServerOptions,
+  onRequest?: http.RequestListener,
+): https.Server {
+  return adopt(https.createServer(options, onRequest), transport(options));
+}
+
+/** What http's own server asks of its sockets: half-open ones (a client may end its side after the request), without delay. */
+function transport(options: ServerOptions): ServerOptions {
+  return { ...options, allowHalfOpen: true, noDelay: options.noDelay ?? true };
+}

@@ -1,0 +1,43 @@
+/** TLS over replicated sockets. Each record is encrypted once and carried by both copies, so nothing is weaker than with plain TCP. */
+import { isIP } from 'node:net';
+import * as tls from 'node:tls';
+import { adopt } from './adopt.js';
+import { type ConnectOptions, connect as connectSocket, type ServerOptions } from './index.js';
+
+export type TlsConnectOptions = tls.ConnectionOptions & Partial<ConnectOptions>;
+export type TlsServerOptions = tls.TlsOptions & ServerOptions;
+
+/**
+ * As tls.connect(options[, secureConnectListener]), over a repnet socket; takes the replication options of repnet.connect
+ * too. With `options.socket` it is tls.connect: the caller has chosen the transport.
+ */
+export function connect(options: TlsConnectOptions, onSecure?: () => void): tls.TLSSocket {
+  if (options.socket !== undefined) return tls.connect(options, onSecure);
+  const { signal, timeout, ...transport } = options as TlsConnectOptions & { signal?: AbortSignal };
+  const host = options.host ?? 'localhost';
+  const servername = options.servername ?? (isIP(host) === 0 ? host : '');
+  const socket = connectSocket({ ...transport, host: options.host } as ConnectOptions);
+  const secure = tls.connect({ ...options, socket, servername }, onSecure);
+  if (timeout !== undefined) secure.setTimeout(timeout);
+  if (signal !== undefined) abortWith(signal, secure);
+  return secure;
+}
+
+function abortWith(signal: AbortSignal, socket: tls.TLSSocket): void {
+  const abort = (): void => {
+    socket.destroy(new DOMException('The operation was aborted', 'AbortError'));
+  };
+  if (signal.aborted) process.nextTick(abort);
+  else {
+    signal.addEventListener('abort', abort, { once: true });
+    socket.once('close', () => signal.removeEventListener('abort', abort));
+  }
+}
+
+/** As tls.createServer, listening through repnet on both ports. */
+export function createServer(
+  options: TlsServerOptions,
+  onSecureConnection?: (socket: tls.TLSSocket) => void,
+): tls.Server {
+  return adopt(tls.createServer(options, onSecureConnection), options);
+}
