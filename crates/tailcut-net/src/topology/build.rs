@@ -5,8 +5,12 @@ use tailcut_engine::{Rate, Time};
 use super::graph::{Graph, Link, NodeId};
 use super::TopologyError;
 
+/// Packets carry host numbers in 16 bits.
+const MAX_HOSTS: u64 = 1 << 16;
 /// More nodes than this are a slip of the keyboard rather than a network to simulate on one machine.
-const MAX_NODES: u64 = 1 << 20;
+const MAX_NODES: u64 = 1 << 17;
+/// Equal-cost ports of a switch are counted in 8 bits.
+pub(super) const MAX_PATHS: u32 = 255;
 
 pub(super) struct Builder {
     graph: Graph,
@@ -59,9 +63,20 @@ pub(super) fn positive(code: &'static str, field: &str, rate: Rate) -> Result<Ra
 }
 
 /// Checks that the network stays within what one machine can hold.
-pub(super) fn size(code: &'static str, field: &str, nodes: u64) -> Result<(), TopologyError> {
-    if nodes <= MAX_NODES {
+pub(super) fn size(code: &'static str, field: &str, hosts: u64, nodes: u64) -> Result<(), TopologyError> {
+    if hosts > MAX_HOSTS {
+        return Err(TopologyError::new(code, field, format!("{hosts} hosts: at most {MAX_HOSTS} can be told apart")));
+    }
+    if nodes > MAX_NODES {
+        return Err(TopologyError::new(code, field, format!("{nodes} hosts and switches: at most {MAX_NODES} fit")));
+    }
+    Ok(())
+}
+
+/// Checks the number of equal-cost paths that one switch chooses from.
+pub(super) fn paths(code: &'static str, field: &str, paths: u32) -> Result<(), TopologyError> {
+    if (1..=MAX_PATHS).contains(&paths) {
         return Ok(());
     }
-    Err(TopologyError::new(code, field, format!("{nodes} hosts and switches: at most {MAX_NODES} fit")))
+    Err(TopologyError::new(code, field, format!("{field} = {paths}: from 1 to {MAX_PATHS} are possible")))
 }

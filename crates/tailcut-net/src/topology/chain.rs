@@ -60,7 +60,7 @@ impl Chain {
     /// When there is no switch, a rate is zero or a list does not have one value per link.
     pub fn build(&self) -> Result<Graph, TopologyError> {
         at_least("chain-switches", "switches", self.switches, 1, "switch")?;
-        size("chain-size", "switches", u64::from(self.switches))?;
+        size("chain-size", "switches", 2, 2 + u64::from(self.switches))?;
         let links = self.switches + 1;
         let rates = per_link(&self.rate, links, "rate")?;
         let propagations = per_link(&self.propagation, links, "propagation")?;

@@ -2,7 +2,7 @@
 
 use tailcut_engine::Rate;
 
-use super::Graph;
+use super::{Graph, Link};
 
 /// Hosts partitioned into the parts that remain joined when the links of some tiers are taken away.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,11 +25,13 @@ impl Groups {
 }
 
 impl Graph {
-    /// The groups that remain when links of `tier` and above are taken away: tier 1 gives the racks.
+    /// The groups that remain when links between switches of `tier` and above are taken away:
+    /// tier 1 gives the racks.
     pub fn groups_below(&self, tier: u8) -> Groups {
         let nodes = (self.hosts + self.switches) as usize;
         let mut parent: Vec<u32> = (0..nodes as u32).collect();
-        for link in self.links.iter().filter(|link| link.tier < tier) {
+        let inner = |link: &&Link| link.tier < tier || link.a < self.hosts;
+        for link in self.links.iter().filter(inner) {
             let (a, b) = (root(&mut parent, link.a), root(&mut parent, link.b));
             parent[a.max(b) as usize] = a.min(b);
         }
@@ -45,7 +47,7 @@ impl Graph {
             of_host.push(number[root]);
         }
         let mut uplink = vec![Rate(0); groups as usize];
-        for link in self.links.iter().filter(|link| link.tier >= tier) {
+        for link in self.links.iter().filter(|link| !inner(link)) {
             let (a, b) = (root(&mut parent, link.a), root(&mut parent, link.b));
             for end in [a, b] {
                 let group = number[end as usize];

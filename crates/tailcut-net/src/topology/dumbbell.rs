@@ -61,7 +61,8 @@ impl Dumbbell {
     /// When there is no pair, a rate is zero or the network is too large.
     pub fn build(&self) -> Result<Graph, TopologyError> {
         at_least("dumbbell-pairs", "pairs", self.pairs, 1, "pair")?;
-        size("dumbbell-size", "pairs", 2 * u64::from(self.pairs))?;
+        let hosts = 2 * u64::from(self.pairs);
+        size("dumbbell-size", "pairs", hosts, hosts + 2)?;
         let (rate, propagation) = (self.rate.parts(), self.propagation.parts());
         positive("dumbbell-rate", "rate.host", rate.host)?;
         positive("dumbbell-rate", "rate.bottleneck", rate.bottleneck)?;

@@ -86,7 +86,7 @@ impl FatTree {
         let half = k / 2;
         let (edges, cores) = (k * half, half * half);
         let host_count = u64::from(edges) * u64::from(half) * u64::from(self.oversubscription);
-        size("fat-tree-size", "oversubscription", host_count + u64::from(2 * edges + cores))?;
+        size("fat-tree-size", "oversubscription", host_count, host_count + u64::from(2 * edges + cores))?;
         let per_edge = half * self.oversubscription;
         let hosts = edges * per_edge;
         let (first_edge, first_agg, first_core) = (hosts, hosts + edges, hosts + 2 * edges);

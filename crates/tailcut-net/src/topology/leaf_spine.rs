@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Rate, Time};
 
-use super::build::{at_least, positive, size, Builder};
+use super::build::{at_least, paths, positive, size, Builder};
 use super::{Graph, TopologyError};
 use crate::component::OneOrEach;
 
@@ -22,7 +22,7 @@ pub struct LeafSpine {
     pub hosts_per_rack: u32,
     /// Spine switches: as many paths between racks. With equal rates the fabric is
     /// oversubscribed `hosts_per_rack` : `spines`.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 255))]
     pub spines: u32,
     /// Rate of every link, or of each tier: `{ host = "10Gbps", spine = "40Gbps" }`.
     pub rate: OneOrEach<Rate, Tiers<Rate>>,
@@ -69,9 +69,9 @@ impl LeafSpine {
     pub fn build(&self) -> Result<Graph, TopologyError> {
         at_least("leaf-spine-racks", "racks", self.racks, 1, "rack")?;
         at_least("leaf-spine-hosts", "hosts_per_rack", self.hosts_per_rack, 1, "host per rack")?;
-        at_least("leaf-spine-spines", "spines", self.spines, 1, "spine switch")?;
+        paths("leaf-spine-spines", "spines", self.spines)?;
         let total = u64::from(self.racks) * u64::from(self.hosts_per_rack);
-        size("leaf-spine-size", "racks", total + u64::from(self.racks) + u64::from(self.spines))?;
+        size("leaf-spine-size", "racks", total, total + u64::from(self.racks) + u64::from(self.spines))?;
         let hosts = self.racks * self.hosts_per_rack;
         at_least("leaf-spine-hosts", "hosts_per_rack", hosts, 2, "hosts in all")?;
         let (rate, propagation) = (self.rate.tiers(), self.propagation.tiers());

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Rate, Time};
 
-use super::build::{at_least, positive, size, Builder};
+use super::build::{at_least, paths, positive, size, Builder};
 use super::{Graph, TopologyError};
 use crate::component::OneOrEach;
 
@@ -20,7 +20,7 @@ pub struct ParallelPaths {
     #[schemars(range(min = 1))]
     pub hosts_per_side: u32,
     /// Paths between the edge switches.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 255))]
     pub paths: u32,
     /// Rate of the host links, and of the paths unless `path_rates` gives them.
     pub rate: Rate,
@@ -59,8 +59,9 @@ impl ParallelPaths {
     /// When a count or a rate is zero, or `path_rates` does not have one rate per path.
     pub fn build(&self) -> Result<Graph, TopologyError> {
         at_least("parallel-paths-hosts", "hosts_per_side", self.hosts_per_side, 1, "host per side")?;
-        at_least("parallel-paths-paths", "paths", self.paths, 1, "path")?;
-        size("parallel-paths-size", "paths", 2 * u64::from(self.hosts_per_side) + u64::from(self.paths))?;
+        paths("parallel-paths-paths", "paths", self.paths)?;
+        let hosts = 2 * u64::from(self.hosts_per_side);
+        size("parallel-paths-size", "hosts_per_side", hosts, hosts + 2 + u64::from(self.paths))?;
         positive("parallel-paths-rate", "rate", self.rate)?;
         for rate in &self.path_rates {
             positive("parallel-paths-rate", "path_rates", *rate)?;

@@ -33,7 +33,7 @@ impl Star {
     /// When there are fewer than two hosts, the rate is zero or the network is too large.
     pub fn build(&self) -> Result<Graph, TopologyError> {
         at_least("star-hosts", "hosts", self.hosts, 2, "hosts")?;
-        size("star-size", "hosts", u64::from(self.hosts))?;
+        size("star-size", "hosts", u64::from(self.hosts), u64::from(self.hosts) + 1)?;
         positive("star-rate", "rate", self.rate)?;
         let mut build = Builder::new(self.hosts, &[("s", 1)], &["host"]);
         for host in 0..self.hosts {

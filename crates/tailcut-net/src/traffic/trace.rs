@@ -115,6 +115,10 @@ impl Rows {
             if flow.bytes == 0 {
                 return bad("trace-bytes", "a flow of 0 bytes".into(), "a flow carries at least one byte");
             }
+            if flow.start != Time::from_ns(flow.start.as_ns()) {
+                let message = format!("starts at {}, which is finer than a nanosecond", flow.start);
+                return bad("trace-start", message, "results state times in nanoseconds");
+            }
             if flow.start >= arrivals {
                 let message = format!("starts at {}, which is not before horizon.arrivals = \"{arrivals}\"", flow.start);
                 return bad("trace-horizon", message, "lengthen horizon.arrivals");

@@ -12,8 +12,8 @@ pub(super) enum Column {
     Src,
     Dst,
     Bytes,
-    /// A start time as a number of this many picoseconds.
-    StartIn(u64),
+    /// A start time as a number of this many nanoseconds.
+    StartIn(u32),
     /// A start time whose values carry their unit.
     StartWithUnit,
     Ignored,
@@ -29,11 +29,10 @@ impl Column {
             "src" => Column::Src,
             "dst" => Column::Dst,
             "bytes" | "size_bytes" => Column::Bytes,
-            "start_ps" => Column::StartIn(1),
-            "start_ns" => Column::StartIn(1_000),
-            "start_us" => Column::StartIn(1_000_000),
-            "start_ms" => Column::StartIn(1_000_000_000),
-            "start_s" => Column::StartIn(1_000_000_000_000),
+            "start_ns" => Column::StartIn(1),
+            "start_us" => Column::StartIn(1_000),
+            "start_ms" => Column::StartIn(1_000_000),
+            "start_s" => Column::StartIn(1_000_000_000),
             "start" => Column::StartWithUnit,
             _ => Column::Ignored,
         }
@@ -77,14 +76,12 @@ pub(super) fn meanings(names: &[String], file: &str) -> Result<Vec<Column>, Traf
     Ok(columns)
 }
 
-/// A start time as text: a number of `unit` picoseconds.
-pub(super) fn time_from_text(text: &str, unit: u64) -> Result<Time, String> {
-    let named = match unit {
-        1 => "ps",
-        1_000 => "ns",
-        1_000_000 => "us",
-        1_000_000_000 => "ms",
-        _ => "s",
-    };
-    format!("{text}{named}").parse().map_err(|_| format!("{text:?} is not a number of {named} from 0 on"))
+/// A start time of `value` times `unit` nanoseconds, to the nearest nanosecond.
+pub(super) fn start(value: f64, unit: u32) -> Result<Time, String> {
+    let ns = libm::round(value * f64::from(unit));
+    // Beyond 2^53 a number of nanoseconds is no longer exact.
+    if ns >= 0.0 && ns < (1u64 << 53) as f64 {
+        return Ok(Time::from_ns(ns as u64));
+    }
+    Err(format!("{value} is not a start time from 0 on"))
 }

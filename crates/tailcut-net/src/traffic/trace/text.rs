@@ -3,7 +3,7 @@
 use tailcut_engine::Time;
 
 use super::super::{Flow, TrafficError};
-use super::columns::{meanings, time_from_text, Column};
+use super::columns::{meanings, start, Column};
 use super::Rows;
 use crate::component::{read_text, ReadFile};
 
@@ -54,7 +54,8 @@ pub(super) fn read(read: &ReadFile, file: &str, names: Option<&[String]>) -> Res
                 Column::Dst => flow.dst = host(field)?,
                 Column::Bytes => flow.bytes = whole(field)?,
                 Column::StartIn(unit) => {
-                    flow.start = time_from_text(field, *unit).map_err(|error| bad(format!("{name}: {error}")))?;
+                    let value = field.parse().map_err(|_| bad(format!("{name}: {field:?} is not a number")))?;
+                    flow.start = start(value, *unit).map_err(|error| bad(format!("{name}: {error}")))?;
                 }
                 Column::StartWithUnit => {
                     flow.start = field.parse().map_err(|error| {
