@@ -8,6 +8,7 @@ pub mod capture;
 pub mod component;
 pub mod host;
 pub mod measure;
+pub mod network;
 pub mod packet;
 pub mod port;
 pub mod queue;
@@ -17,3 +18,5 @@ pub mod topology;
 pub mod traffic;
 pub mod transport;
 pub mod workload;
+
+pub use network::{simulate, simulate_observed, SimError};

@@ -117,6 +117,11 @@ impl SackBlocks {
     pub fn as_slice(&self) -> &[(u32, u32)] {
         &self.blocks[..usize::from(self.count)]
     }
+    /// The first `count` blocks.
+    pub fn first(mut self, count: usize) -> SackBlocks {
+        self.count = self.count.min(count as u8);
+        self
+    }
     /// True without any block.
     pub fn is_empty(&self) -> bool {
         self.count == 0

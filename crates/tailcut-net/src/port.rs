@@ -170,6 +170,11 @@ impl Port {
         (entry.packet, next)
     }
 
+    /// When the transmitter falls idle if nothing more is offered.
+    pub fn busy_until(&self) -> Time {
+        Time(self.busy_until)
+    }
+
     /// Packets waiting behind the one in service.
     pub fn queue(&mut self, now: Time) -> u32 {
         self.waiting(now.0)

@@ -1,1 +1,72 @@
-//! Observers: they look on and never take part.
+//! Observers: they look on and never take part. A run with and without them gives the same flows.
+
+pub mod ideal;
+pub mod series;
+
+use tailcut_engine::Time;
+
+use crate::packet::{Flags, SackBlocks};
+use crate::topology::PortId;
+use crate::transport::tcp::Sender;
+
+/// A packet as its headers describe it: positions in bytes, initial sequence numbers 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PacketView {
+    /// The flow it belongs to.
+    pub flow: u64,
+    /// Which of the flow's connections.
+    pub copy: u8,
+    /// Source host.
+    pub src: u32,
+    /// Destination host.
+    pub dst: u32,
+    /// Source port.
+    pub sport: u16,
+    /// Destination port.
+    pub dport: u16,
+    /// TCP sequence number.
+    pub seq: u64,
+    /// TCP acknowledgement number; meaningful with [`Flags::ACK`].
+    pub ack: u64,
+    /// Flags.
+    pub flags: Flags,
+    /// Payload bytes.
+    pub payload: u16,
+    /// Advertised receive window in bytes.
+    pub window: u64,
+    /// Full segment size; carried by SYNs as an option.
+    pub mss: u16,
+    /// The connection uses selective acknowledgements.
+    pub sack: bool,
+    /// The connection uses timestamps.
+    pub timestamps: bool,
+    /// Selective acknowledgements as byte ranges in segments of `mss`.
+    pub blocks: SackBlocks,
+    /// Bytes on the wire, framing included.
+    pub wire_bytes: u16,
+}
+
+/// What an observer may look at. Every hook has an empty default.
+pub trait Observer {
+    /// False lets the simulator skip preparing what nobody looks at.
+    const ACTIVE: bool = true;
+
+    /// A host hands a packet to its interface.
+    fn host_sends(&mut self, _now: Time, _host: u32, _packet: &PacketView) {}
+    /// A packet has reached its host.
+    fn host_receives(&mut self, _now: Time, _host: u32, _packet: &PacketView) {}
+    /// A packet was accepted by the port `link` at `now`; its last bit leaves at `departs`.
+    fn link_sends(&mut self, _now: Time, _link: PortId, _departs: Time, _packet: &PacketView) {}
+    /// A packet found the queue of `link` full.
+    fn dropped(&mut self, _now: Time, _link: PortId, _packet: &PacketView) {}
+    /// A sender has handled an event.
+    fn sender_acted(&mut self, _now: Time, _flow: u64, _copy: u8, _sender: &Sender) {}
+}
+
+/// Nobody looks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    const ACTIVE: bool = false;
+}

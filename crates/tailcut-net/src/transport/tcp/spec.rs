@@ -41,6 +41,8 @@ pub struct TcpSpec {
     pub delayed_ack_timeout: Time,
     /// Carry the timestamp option (RFC 7323): 12 bytes in every segment.
     pub timestamps: bool,
+    /// Announce the MSS in the SYN: 4 bytes (RFC 9293 requires it; ns-3 leaves it out).
+    pub mss_option: bool,
     /// How a finished connection ends.
     pub close: Close,
 }
@@ -83,6 +85,7 @@ impl Default for TcpSpec {
             ack_every: 1,
             delayed_ack_timeout: Time::from_ms(40),
             timestamps: false,
+            mss_option: true,
             close: Close::Fin,
         }
     }

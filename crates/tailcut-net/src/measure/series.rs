@@ -1,0 +1,148 @@
+//! Time series of chosen flows and links, sampled at fixed times and bounded.
+
+use std::collections::BTreeMap;
+
+use tailcut_engine::Time;
+
+use crate::port::Port;
+use crate::scenario::{Series, SeriesSpec};
+use crate::topology::{Graph, PortId};
+use crate::transport::tcp::Sender;
+
+/// A requested link that the graph does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the topology has no link {0:?}; write \"from>to\" with node names or numbers, such as \"h0>s0\"")]
+pub struct UnknownLink(pub String);
+
+/// The directed link that `text` (`"from>to"`) names. Nodes go by their names in the graph,
+/// or `h<n>` for host n and `s<n>` for switch n.
+///
+/// # Errors
+/// When there is no such link.
+pub fn find_link(graph: &Graph, text: &str) -> Result<PortId, UnknownLink> {
+    let unknown = || UnknownLink(text.to_owned());
+    let (from, to) = text.split_once('>').ok_or_else(unknown)?;
+    let node = |name: &str| -> Option<u32> {
+        let name = name.trim();
+        if let Some(index) = graph.names.iter().position(|n| n == name) {
+            return Some(index as u32);
+        }
+        let number = name.get(1..)?.parse::<u32>().ok()?;
+        match name.as_bytes()[0] {
+            b'h' if number < graph.hosts => Some(number),
+            b's' if number < graph.switches => Some(graph.hosts + number),
+            _ => None,
+        }
+    };
+    let (from, to) = (node(from).ok_or_else(unknown)?, node(to).ok_or_else(unknown)?);
+    graph
+        .links
+        .iter()
+        .enumerate()
+        .find_map(|(index, link)| {
+            let index = 2 * index as u32;
+            (link.a == from && link.b == to)
+                .then_some(index)
+                .or((link.b == from && link.a == to).then_some(index + 1))
+        })
+        .ok_or_else(unknown)
+}
+
+struct LinkSeries {
+    port: PortId,
+    busy_before: Time,
+    queue: Series,
+    utilisation: Series,
+}
+
+struct FlowSeries {
+    acked_before: u64,
+    cwnd: Series,
+    rate: Series,
+}
+
+/// Collects samples.
+pub struct Sampler {
+    interval: Time,
+    max_samples: usize,
+    links: Vec<LinkSeries>,
+    flows: BTreeMap<u64, FlowSeries>,
+}
+
+fn series(name: String) -> Series {
+    Series { name, times: vec![], values: vec![], truncated: false }
+}
+
+fn push(series: &mut Series, max: usize, now: Time, value: f64) {
+    if series.times.len() < max {
+        series.times.push(now);
+        series.values.push(value);
+    } else {
+        series.truncated = true;
+    }
+}
+
+impl Sampler {
+    /// Prepares the series that are asked for.
+    ///
+    /// # Errors
+    /// When a link does not exist.
+    pub fn new(spec: &SeriesSpec, graph: &Graph) -> Result<Sampler, UnknownLink> {
+        let mut links = Vec::with_capacity(spec.links.len());
+        for name in &spec.links {
+            links.push(LinkSeries {
+                port: find_link(graph, name)?,
+                busy_before: Time::ZERO,
+                queue: series(format!("link {name} queue_packets")),
+                utilisation: series(format!("link {name} utilisation")),
+            });
+        }
+        let flows = spec.flows.iter().map(|&id| {
+            let flow = FlowSeries {
+                acked_before: 0,
+                cwnd: series(format!("flow {id} cwnd_bytes")),
+                rate: series(format!("flow {id} rate_bps")),
+            };
+            (id, flow)
+        });
+        Ok(Sampler {
+            interval: spec.interval,
+            max_samples: spec.max_samples as usize,
+            links,
+            flows: flows.collect(),
+        })
+    }
+
+    /// Time between samples, or none when nothing is asked for.
+    pub fn interval(&self) -> Option<Time> {
+        (!(self.links.is_empty() && self.flows.is_empty())).then_some(self.interval)
+    }
+
+    /// Samples the links.
+    pub fn sample_links(&mut self, now: Time, ports: &mut [Port]) {
+        for link in &mut self.links {
+            let port = &mut ports[link.port as usize];
+            push(&mut link.queue, self.max_samples, now, f64::from(port.queue(now)));
+            let busy = port.busy(now);
+            let share = busy.since(link.busy_before).0 as f64 / self.interval.0 as f64;
+            link.busy_before = busy;
+            push(&mut link.utilisation, self.max_samples, now, share);
+        }
+    }
+
+    /// Samples the first connection of a flow, if the flow is asked for.
+    pub fn sample_flow(&mut self, now: Time, id: u64, sender: &Sender, mss: u64) {
+        let Some(flow) = self.flows.get_mut(&id) else { return };
+        push(&mut flow.cwnd, self.max_samples, now, sender.cwnd() as f64);
+        let acked = u64::from(sender.una()) * mss;
+        let bits = (acked.saturating_sub(flow.acked_before) * 8) as f64;
+        flow.acked_before = acked;
+        push(&mut flow.rate, self.max_samples, now, bits / self.interval.as_secs_f64());
+    }
+
+    /// The collected series.
+    pub fn into_series(self) -> Vec<Series> {
+        let links = self.links.into_iter().flat_map(|l| [l.queue, l.utilisation]);
+        links.chain(self.flows.into_values().flat_map(|f| [f.cwnd, f.rate])).collect()
+    }
+}

@@ -1,0 +1,295 @@
+//! Connections at the hosts: between the transport's state machines and the wire.
+
+use tailcut_engine::Time;
+
+use super::{Entities, Network};
+use crate::measure::{Observer, PacketView};
+use crate::packet::{Flags, FlowKey, Packet, SackBlocks, NO_OPTIONS};
+use crate::transport::tcp::{Acknowledge, Close, Phase, Receiver, Recovery, Sender, Transmit};
+
+pub(super) const NO_CONNECTION: u32 = u32::MAX;
+
+/// Both halves of a connection.
+pub(super) struct Connection {
+    pub key: FlowKey,
+    pub flow: u32,
+    /// Packets of this connection queued or on a wire.
+    pub in_network: u32,
+    pub receiver: Receiver,
+    /// When the agenda will wake this connection.
+    timer: Time,
+    /// The next connection of the same flow.
+    pub sibling: u32,
+    pub copy: u8,
+    pub live: bool,
+    pub sender: Sender,
+}
+
+impl Connection {
+    pub fn new(key: FlowKey, flow: u32, copy: u8, sender: Sender) -> Connection {
+        Connection {
+            key,
+            flow,
+            in_network: 0,
+            receiver: Receiver::new(sender.segments()),
+            timer: Time::NEVER,
+            sibling: NO_CONNECTION,
+            copy,
+            live: true,
+            sender,
+        }
+    }
+}
+
+impl<O: Observer> Network<'_, O> {
+    /// A packet has reached its host.
+    #[inline]
+    pub(super) fn deliver(&mut self, host: u32, packet: Packet) {
+        let id = packet.connection;
+        self.counters.delivered += 1;
+        if O::ACTIVE {
+            let view = self.view(&packet);
+            self.observer.host_receives(self.now, host, &view);
+        }
+        self.connections[id as usize].in_network -= 1;
+        if packet.flags.has(Flags::TO_SENDER) {
+            self.deliver_to_sender(id, packet);
+        } else {
+            self.deliver_to_receiver(id, packet);
+        }
+        self.retire_if_over(id);
+    }
+
+    #[inline]
+    fn deliver_to_sender(&mut self, id: u32, packet: Packet) {
+        let (now, tcp) = (self.now, self.tcp);
+        let sender = &mut self.connections[id as usize].sender;
+        let done_before = sender.phase() == Phase::Done;
+        if !packet.flags.has(Flags::SYN) && !packet.flags.has(Flags::RST) {
+            if packet.options == NO_OPTIONS {
+                sender.on_ack(tcp, now, packet.seq, &SackBlocks::default());
+            } else {
+                let blocks = self.fabric.options.get(packet.options);
+                self.fabric.options.release(packet.options);
+                sender.on_ack(tcp, now, packet.seq, &blocks);
+            }
+            if packet.flags.has(Flags::FIN) {
+                sender.on_fin();
+            }
+        } else if packet.flags.has(Flags::RST) {
+            sender.on_reset();
+        } else {
+            sender.on_syn_ack(tcp, now);
+            if sender.phase() == Phase::Established {
+                self.on_established(id);
+            }
+        }
+        self.pump(id);
+        if !done_before && self.connections[id as usize].sender.phase() == Phase::Done {
+            self.on_acknowledged(id);
+        }
+    }
+
+    #[inline]
+    fn deliver_to_receiver(&mut self, id: u32, packet: Packet) {
+        let receiver = &mut self.connections[id as usize].receiver;
+        if packet.flags.has(Flags::DATA) && !receiver.closed {
+            let complete_before = receiver.complete();
+            let acknowledge = receiver.on_segment(self.tcp, self.now, packet.seq);
+            let completed = !complete_before && receiver.complete();
+            match acknowledge {
+                Acknowledge::Now => self.send_ack(id),
+                Acknowledge::Later => self.set_timer(id),
+            }
+            if completed {
+                self.on_received(id);
+            }
+        } else if packet.flags.has(Flags::RST) {
+            receiver.closed = true;
+        } else if receiver.closed {
+            if packet.flags.has(Flags::SYN) || packet.flags.has(Flags::DATA) {
+                self.send_to_sender(id, Flags::RST, 0, NO_OPTIONS, self.sizes.bare());
+            }
+        } else if packet.flags.has(Flags::SYN) {
+            receiver.established = true;
+            self.send_to_sender(id, Flags::SYN | Flags::ACK, 0, NO_OPTIONS, self.sizes.syn());
+        }
+    }
+
+    /// Acknowledges everything received so far.
+    #[inline]
+    fn send_ack(&mut self, id: u32) {
+        let receiver = &mut self.connections[id as usize].receiver;
+        receiver.acknowledged();
+        let next = receiver.next();
+        let mut flags = Flags::ACK;
+        if receiver.complete() && self.tcp.close == Close::Fin {
+            flags = flags | Flags::FIN;
+        }
+        if receiver.has_gap() && self.tcp.recovery == Recovery::SackPrr {
+            let blocks = receiver.sack_blocks();
+            let limit = if self.tcp.timestamps { 3 } else { SackBlocks::MAX };
+            let blocks = blocks.first(limit);
+            let size = self.sizes.ack(blocks.as_slice().len());
+            let options = self.fabric.options.insert(blocks);
+            self.send_to_sender(id, flags, next, options, size);
+        } else {
+            self.send_to_sender(id, flags, next, NO_OPTIONS, self.sizes.bare());
+        }
+    }
+
+    /// The receiving host resets a connection.
+    pub(super) fn reset_by_receiver(&mut self, id: u32) {
+        let receiver = &mut self.connections[id as usize].receiver;
+        receiver.closed = true;
+        receiver.acknowledged();
+        if receiver.established {
+            self.send_to_sender(id, Flags::RST, 0, NO_OPTIONS, self.sizes.bare());
+        }
+    }
+
+    #[inline]
+    fn send_to_sender(&mut self, id: u32, flags: Flags, seq: u32, options: u32, size: u16) {
+        let key = self.connections[id as usize].key.reversed();
+        let flags = flags | Flags::TO_SENDER;
+        self.send(Packet { key, connection: id, seq, options, wire_bytes: size, flags });
+    }
+
+    /// A host hands a packet to its interface.
+    #[inline]
+    fn send(&mut self, packet: Packet) {
+        self.counters.sent += 1;
+        self.connections[packet.connection as usize].in_network += 1;
+        let host = packet.key.src();
+        if O::ACTIVE {
+            let view = self.view(&packet);
+            self.observer.host_sends(self.now, host, &view);
+        }
+        self.transmit(self.fabric.routes.host_port(host), packet);
+    }
+
+    /// Sends whatever the sender has to send, and sets its timer.
+    #[inline]
+    pub(super) fn pump(&mut self, id: u32) {
+        let tcp = self.tcp;
+        if O::ACTIVE {
+            let connection = &self.connections[id as usize];
+            let flow = self.flows[connection.flow as usize].flow.id;
+            self.observer.sender_acted(self.now, flow, connection.copy, &connection.sender);
+        }
+        loop {
+            let connection = &mut self.connections[id as usize];
+            let Some(transmit) = connection.sender.poll_transmit(tcp, self.now) else { break };
+            let (seq, flags, wire_bytes) = match transmit {
+                Transmit::Segment { seq, retransmission } => {
+                    let mut flags = Flags::DATA | Flags::ACK;
+                    if retransmission {
+                        flags = flags | Flags::RETRANSMISSION;
+                    }
+                    if seq + 1 == connection.sender.segments() && tcp.close == Close::Fin {
+                        flags = flags | Flags::FIN;
+                    }
+                    (seq, flags, self.sizes.data(connection.sender.payload(tcp, seq)))
+                }
+                Transmit::Ack => (0, Flags::ACK, self.sizes.bare()),
+                Transmit::Syn { retry } => {
+                    self.flows[connection.flow as usize].copies += u8::from(!retry);
+                    let again = if retry { Flags::RETRANSMISSION } else { Flags(0) };
+                    (0, Flags::SYN | again, self.sizes.syn())
+                }
+                Transmit::Reset => (0, Flags::RST, self.sizes.bare()),
+            };
+            let key = connection.key;
+            self.send(Packet { key, connection: id, seq, options: NO_OPTIONS, wire_bytes, flags });
+        }
+        self.set_timer(id);
+    }
+
+    /// Makes sure that the connection is woken no later than its earliest deadline.
+    /// A deadline that moves later costs nothing: the timer finds out when it fires.
+    #[inline]
+    fn set_timer(&mut self, id: u32) {
+        let connection = &mut self.connections[id as usize];
+        let due = connection.sender.deadline().min(connection.receiver.deadline());
+        if due < connection.timer {
+            connection.timer = due;
+            let entity = Entities::of(&self.fabric).connections + id;
+            self.agenda.reschedule(entity, due.max(self.now));
+        }
+    }
+
+    /// A connection's timer has fired.
+    pub(super) fn wake(&mut self, id: u32) {
+        let (now, tcp) = (self.now, self.tcp);
+        let connection = &mut self.connections[id as usize];
+        connection.timer = Time::NEVER;
+        if connection.receiver.deadline() <= now {
+            self.send_ack(id);
+        }
+        let sender = &mut self.connections[id as usize].sender;
+        if sender.deadline() <= now {
+            sender.on_timer(tcp, now);
+        }
+        self.pump(id);
+        self.retire_if_over(id);
+    }
+
+    /// Frees a connection of which nothing can be heard any more.
+    #[inline]
+    pub(super) fn retire_if_over(&mut self, id: u32) {
+        let connection = &self.connections[id as usize];
+        if connection.in_network == 0 && connection.live && connection.sender.finished() {
+            self.retire(id);
+        }
+    }
+
+    fn retire(&mut self, id: u32) {
+        self.agenda.cancel(Entities::of(&self.fabric).connections + id);
+        self.leave_flow(id);
+        let connection = &mut self.connections[id as usize];
+        connection.live = false;
+        self.live_connections -= 1;
+        self.vacant.push(id);
+    }
+
+    /// What an observer sees of a packet.
+    pub(super) fn view(&self, packet: &Packet) -> PacketView {
+        let connection = &self.connections[packet.connection as usize];
+        let (tcp, sender) = (self.tcp, &connection.sender);
+        let size = self.flows[connection.flow as usize].flow.bytes;
+        let offset = |segments: u32| 1 + (u64::from(segments) * tcp.mss.0).min(size);
+        let data = packet.flags.has(Flags::DATA);
+        let syn = packet.flags.has(Flags::SYN);
+        let fin = u64::from(tcp.close == Close::Fin);
+        let (seq, ack) = if packet.flags.has(Flags::TO_SENDER) {
+            let all = !syn && packet.seq == sender.segments();
+            let ack = if syn { 1 } else { offset(packet.seq) + if all { fin } else { 0 } };
+            (u64::from(!syn), ack)
+        } else if data {
+            (offset(packet.seq), 1)
+        } else if syn {
+            (0, 0)
+        } else {
+            let done = sender.phase() == Phase::Done;
+            (offset(sender.una()) + if done { fin } else { 0 }, 1 + if done { fin } else { 0 })
+        };
+        PacketView {
+            flow: self.flows[connection.flow as usize].flow.id,
+            copy: connection.copy,
+            src: packet.key.src(),
+            dst: packet.key.dst(),
+            sport: packet.key.sport(),
+            dport: packet.key.dport(),
+            seq,
+            ack,
+            flags: packet.flags,
+            payload: if data { self.sizes.payload(packet.wire_bytes) } else { 0 },
+            window: tcp.receive_window.0,
+            mss: tcp.mss.0 as u16,
+            sack: tcp.recovery == Recovery::SackPrr,
+            timestamps: tcp.timestamps,
+            blocks: self.fabric.options.get(packet.options),
+            wire_bytes: packet.wire_bytes,
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The life of a flow: its connections, who wins, what becomes of the others.
+
+use super::endpoints::{Connection, NO_CONNECTION};
+use super::{Entities, Network};
+use crate::measure::ideal::LonePath;
+use crate::measure::Observer;
+use crate::packet::FlowKey;
+use crate::replicate::repflow::Loser;
+use crate::replicate::ReplicateSpec;
+use crate::traffic::Flow;
+use crate::transport::tcp::Sender;
+use tailcut_engine::Time;
+
+/// Port on which every receiving application listens; copy n of a flow goes to the n-th port after it.
+const SERVICE_PORT: u16 = 5000;
+
+/// What is known of a flow so far.
+pub(super) struct FlowState {
+    pub flow: Flow,
+    /// Head of the chain of live connections.
+    pub connections: u32,
+    pub copies: u8,
+    pub winner: Option<u8>,
+    pub connect: Option<Time>,
+    pub fct: Option<Time>,
+    pub fct_ack: Option<Time>,
+    pub ideal_fct: Time,
+    pub hops: u8,
+    pub shared_hops: Option<u8>,
+    pub data_packets: u64,
+    pub retransmissions: u64,
+    pub timeouts: u32,
+    pub fast_recoveries: u32,
+}
+
+impl FlowState {
+    pub fn new(flow: &Flow) -> FlowState {
+        FlowState {
+            flow: *flow,
+            connections: NO_CONNECTION,
+            copies: 0,
+            winner: None,
+            connect: None,
+            fct: None,
+            fct_ack: None,
+            ideal_fct: Time::ZERO,
+            hops: 0,
+            shared_hops: None,
+            data_packets: 0,
+            retransmissions: 0,
+            timeouts: 0,
+            fast_recoveries: 0,
+        }
+    }
+
+    /// Adds what one connection has done.
+    pub fn absorb(&mut self, sender: &Sender) {
+        let done = sender.counters();
+        self.data_packets += done.data_packets;
+        self.retransmissions += done.retransmissions;
+        self.timeouts += done.timeouts;
+        self.fast_recoveries += done.fast_recoveries;
+    }
+}
+
+impl<O: Observer> Network<'_, O> {
+    /// Starts every flow that is due, and comes back for the next.
+    pub(super) fn start_flows(&mut self) {
+        while let Some(state) = self.flows.get(self.next_flow) {
+            if state.flow.start > self.now {
+                let entity = Entities::of(&self.fabric).arrivals;
+                self.agenda.schedule(entity, state.flow.start);
+                return;
+            }
+            self.start(self.next_flow as u32);
+            self.next_flow += 1;
+        }
+    }
+
+    fn start(&mut self, index: u32) {
+        let flow = self.flows[index as usize].flow;
+        let (copies, delay) = match &self.scenario.scheme.replicate {
+            ReplicateSpec::Repflow(p) if flow.bytes <= p.threshold.0 => (p.copies, p.copy_delay),
+            ReplicateSpec::Repsyn(p) if flow.bytes <= p.threshold.0 => (p.copies, p.copy_delay),
+            _ => (1, Time::ZERO),
+        };
+        let source_port = 1024 + (flow.id % 60_000) as u16;
+        let key = |copy: u32| FlowKey::new(flow.src, flow.dst, source_port, SERVICE_PORT + copy as u16);
+        self.describe_path(index, key(0), (copies > 1).then(|| key(1)));
+        // The chain is built from its end, and opened from its start.
+        let mut opened = vec![];
+        for copy in (0..copies).rev() {
+            let at = flow.start + Time(delay.0 * u64::from(copy));
+            let sender = Sender::new(self.tcp, flow.bytes, at);
+            let mut connection = Connection::new(key(copy), index, copy as u8, sender);
+            connection.sibling = self.flows[index as usize].connections;
+            let id = self.admit(connection);
+            self.flows[index as usize].connections = id;
+            opened.push(id);
+        }
+        for id in opened.into_iter().rev() {
+            self.wake(id);
+        }
+    }
+
+    /// Gives a connection a slot, preferably a used one.
+    fn admit(&mut self, connection: Connection) -> u32 {
+        self.live_connections += 1;
+        if let Some(id) = self.vacant.pop() {
+            self.connections[id as usize] = connection;
+            return id;
+        }
+        let id = self.connections.len() as u32;
+        self.connections.push(connection);
+        let entity = Entities::of(&self.fabric).connections + id;
+        self.agenda.grow_to(entity as usize + 1);
+        id
+    }
+
+    /// Path length, ideal completion time, and how much of the path two copies share.
+    fn describe_path(&mut self, index: u32, first: FlowKey, second: Option<FlowKey>) {
+        let path = self.fabric.path(first);
+        let shared = second.map(|key| {
+            let other = self.fabric.path(key);
+            let inner = 1..path.len().saturating_sub(1);
+            path[inner].iter().filter(|port| other.contains(port)).count() as u8
+        });
+        let hops: Vec<_> = path.iter().map(|&port| self.fabric.hop(port)).collect();
+        let shape_of_path: Vec<(u64, u64)> =
+            hops.iter().map(|h| (h.clocking.transmission(u16::MAX), h.propagation)).collect();
+        let known = self.lone_paths.iter().position(|(shape, _)| *shape == shape_of_path);
+        let at = known.unwrap_or_else(|| {
+            let lone = LonePath::new(hops, self.sizes.shape(self.tcp));
+            self.lone_paths.push((shape_of_path, lone));
+            self.lone_paths.len() - 1
+        });
+        let state = &mut self.flows[index as usize];
+        state.hops = path.len() as u8;
+        state.shared_hops = shared;
+        state.ideal_fct = self.lone_paths[at].1.completion(state.flow.bytes);
+    }
+
+    /// The handshake of a connection is complete at its sender.
+    pub(super) fn on_established(&mut self, id: u32) {
+        let index = self.connections[id as usize].flow as usize;
+        if self.flows[index].connect.is_some() {
+            return;
+        }
+        self.flows[index].connect = Some(self.now - self.flows[index].flow.start);
+        if matches!(self.scenario.scheme.replicate, ReplicateSpec::Repsyn(_)) {
+            self.abort_siblings(id);
+        }
+    }
+
+    /// The last byte of a flow has arrived in order on one of its connections.
+    pub(super) fn on_received(&mut self, id: u32) {
+        let (index, copy) = {
+            let connection = &self.connections[id as usize];
+            (connection.flow as usize, connection.copy)
+        };
+        let state = &mut self.flows[index];
+        if state.fct.is_some() {
+            return;
+        }
+        state.fct = Some(self.now - state.flow.start);
+        state.winner = Some(copy);
+        self.finished_flows += 1;
+        if self.cancels_losers() {
+            let mut other = self.flows[index].connections;
+            while other != NO_CONNECTION {
+                let next = self.connections[other as usize].sibling;
+                if other != id {
+                    self.reset_by_receiver(other);
+                }
+                other = next;
+            }
+        }
+    }
+
+    /// The sender of a connection knows that every byte has arrived.
+    pub(super) fn on_acknowledged(&mut self, id: u32) {
+        let connection = &self.connections[id as usize];
+        let state = &mut self.flows[connection.flow as usize];
+        if state.winner == Some(connection.copy) {
+            state.fct_ack = Some(self.now - state.flow.start);
+            if self.cancels_losers() {
+                self.abort_siblings(id);
+            }
+        }
+    }
+
+    fn cancels_losers(&self) -> bool {
+        match &self.scenario.scheme.replicate {
+            ReplicateSpec::Repflow(p) => p.loser == Loser::Reset,
+            ReplicateSpec::Repsyn(_) => true,
+            ReplicateSpec::None => false,
+        }
+    }
+
+    /// The sending application gives up every other connection of the flow.
+    fn abort_siblings(&mut self, id: u32) {
+        let mut other = self.flows[self.connections[id as usize].flow as usize].connections;
+        while other != NO_CONNECTION {
+            let next = self.connections[other as usize].sibling;
+            if other != id && !self.connections[other as usize].sender.finished() {
+                self.connections[other as usize].sender.abort();
+                self.pump(other);
+                self.retire_if_over(other);
+            }
+            other = next;
+        }
+    }
+
+    /// Takes a connection out of its flow's chain and adds up what it did.
+    pub(super) fn leave_flow(&mut self, id: u32) {
+        let connection = &self.connections[id as usize];
+        let (index, after) = (connection.flow as usize, connection.sibling);
+        let state = &mut self.flows[index];
+        state.absorb(&connection.sender);
+        if state.connections == id {
+            state.connections = after;
+            return;
+        }
+        let mut at = state.connections;
+        while self.connections[at as usize].sibling != id {
+            at = self.connections[at as usize].sibling;
+        }
+        self.connections[at as usize].sibling = after;
+    }
+}

@@ -1,0 +1,277 @@
+//! The machinery: ports joined by switches, hosts with connections, one agenda.
+
+mod endpoints;
+mod fabric;
+mod flows;
+mod outcome;
+mod wire;
+
+use std::ops::ControlFlow;
+
+use tailcut_engine::{Agenda, Time};
+
+use crate::measure::ideal::LonePath;
+use crate::measure::series::{Sampler, UnknownLink};
+use crate::measure::{Observer, Unobserved};
+use crate::scenario::{Counters, Outcome, Progress, Scenario};
+use crate::topology::RouteError;
+use crate::transport::tcp::TcpSpec;
+use crate::transport::TransportSpec;
+
+use endpoints::Connection;
+use fabric::{Fabric, Node};
+use flows::FlowState;
+use wire::WireSizes;
+
+/// Why a scenario cannot run.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SimError {
+    /// The graph has no routes.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+    /// A requested series names no link.
+    #[error(transparent)]
+    Link(#[from] UnknownLink),
+    /// Addresses have 16 bits.
+    #[error("{hosts} hosts are more than the 65,536 that packets can address")]
+    TooManyHosts {
+        /// Hosts in the graph.
+        hosts: u32,
+    },
+    /// A flow that no host can send.
+    #[error("flow {id} goes from host {src} to host {dst} with {bytes} bytes; hosts are 0..{hosts}, distinct, and bytes at least 1")]
+    BadFlow {
+        /// Its identifier.
+        id: u64,
+        /// Its source.
+        src: u32,
+        /// Its destination.
+        dst: u32,
+        /// Its size.
+        bytes: u64,
+        /// Hosts in the graph.
+        hosts: u32,
+    },
+    /// The caller asked to stop.
+    #[error("the run was interrupted")]
+    Interrupted,
+}
+
+/// How often the caller hears of progress, in packet-hops.
+const PROGRESS_INTERVAL: u64 = 1 << 20;
+
+/// A run in progress.
+pub struct Network<'a, O: Observer> {
+    scenario: &'a Scenario,
+    tcp: &'a TcpSpec,
+    sizes: WireSizes,
+    now: Time,
+    agenda: Agenda,
+    fabric: Fabric,
+    connections: Vec<Connection>,
+    /// Slots of retired connections, to be used again.
+    vacant: Vec<u32>,
+    flows: Vec<FlowState>,
+    next_flow: usize,
+    finished_flows: u64,
+    live_connections: usize,
+    counters: Counters,
+    sampler: Sampler,
+    /// Busy time of every port within the arrivals window.
+    busy: Vec<Time>,
+    /// Lone-flow schedules by path shape.
+    lone_paths: Vec<(Vec<(u64, u64)>, LonePath)>,
+    observer: O,
+}
+
+/// Runs a scenario.
+///
+/// # Errors
+/// [`SimError`] when the scenario is inconsistent or `on_progress` breaks off.
+pub fn simulate(
+    scenario: &Scenario,
+    on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Outcome, SimError> {
+    simulate_observed(scenario, Unobserved, on_progress).map(|(outcome, _)| outcome)
+}
+
+/// Runs a scenario under the eyes of an observer, and gives it back.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_observed<O: Observer>(
+    scenario: &Scenario,
+    observer: O,
+    on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<(Outcome, O), SimError> {
+    let mut network = Network::new(scenario, observer)?;
+    network.run(on_progress)?;
+    Ok(network.finish())
+}
+
+impl<'a, O: Observer> Network<'a, O> {
+    fn new(scenario: &'a Scenario, observer: O) -> Result<Self, SimError> {
+        let hosts = scenario.graph.hosts;
+        if hosts > 1 << 16 {
+            return Err(SimError::TooManyHosts { hosts });
+        }
+        for flow in &scenario.flows {
+            if flow.src >= hosts || flow.dst >= hosts || flow.src == flow.dst || flow.bytes == 0 {
+                let &crate::traffic::Flow { src, dst, bytes, id, .. } = flow;
+                return Err(SimError::BadFlow { id, src, dst, bytes, hosts });
+            }
+        }
+        let TransportSpec::Tcp(tcp) = &scenario.scheme.transport;
+        let fabric = Fabric::new(scenario)?;
+        let sizes = WireSizes::new(tcp, &scenario.host);
+        let mut agenda = Agenda::new(fabric.typical_delay(sizes.data(tcp.mss.0)));
+        let entities = Entities::of(&fabric);
+        agenda.grow_to(entities.connections as usize);
+        let mut network = Network {
+            scenario,
+            tcp,
+            sizes,
+            now: Time::ZERO,
+            agenda,
+            connections: vec![],
+            vacant: vec![],
+            flows: scenario.flows.iter().map(FlowState::new).collect(),
+            next_flow: 0,
+            finished_flows: 0,
+            live_connections: 0,
+            counters: Counters::default(),
+            sampler: Sampler::new(&scenario.series, &scenario.graph)?,
+            busy: vec![],
+            lone_paths: vec![],
+            fabric,
+            observer,
+        };
+        if let Some(flow) = scenario.flows.first() {
+            network.agenda.schedule(entities.arrivals, flow.start);
+        }
+        network.agenda.schedule(entities.window, scenario.horizon.arrivals);
+        if let Some(interval) = network.sampler.interval() {
+            network.agenda.schedule(entities.sampler, interval);
+        }
+        Ok(network)
+    }
+
+    fn run(
+        &mut self,
+        on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<(), SimError> {
+        let entities = Entities::of(&self.fabric);
+        let end = self.scenario.horizon.arrivals + self.scenario.horizon.drain;
+        let mut report_at = PROGRESS_INTERVAL;
+        while let Some((time, entity)) = self.agenda.pop() {
+            if time > end {
+                self.now = end;
+                break;
+            }
+            self.now = time;
+            self.counters.events += 1;
+            if entity < entities.arrivals {
+                self.arrive(entity);
+                if self.counters.packet_hops >= report_at {
+                    report_at += PROGRESS_INTERVAL;
+                    let progress = Progress {
+                        now: time,
+                        packet_hops: self.counters.packet_hops,
+                        finished_flows: self.finished_flows,
+                    };
+                    if on_progress(&progress).is_break() {
+                        return Err(SimError::Interrupted);
+                    }
+                }
+            } else if entity >= entities.connections {
+                self.wake(entity - entities.connections);
+            } else if entity == entities.arrivals {
+                self.start_flows();
+            } else if entity == entities.window {
+                self.busy = self.fabric.ports.iter().map(|p| p.busy(time)).collect();
+            } else {
+                self.sample(entities);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first packet of a port's ring has reached the far end of its wire.
+    #[inline]
+    fn arrive(&mut self, port: u32) {
+        let (packet, next) = self.fabric.ports[port as usize].take();
+        if let Some(time) = next {
+            self.agenda.schedule(port, time);
+        }
+        self.counters.packet_hops += 1;
+        match self.fabric.far_end(port) {
+            Node::Switch(switch) => {
+                let egress = self.fabric.egress(switch, &packet);
+                self.transmit(egress, packet);
+            }
+            Node::Host(host) => self.deliver(host, packet),
+        }
+    }
+
+    /// Offers a packet to a port.
+    #[inline]
+    fn transmit(&mut self, port: u32, packet: crate::packet::Packet) {
+        use crate::port::Offer;
+        let offer = self.fabric.ports[port as usize].offer(self.now, packet);
+        match offer {
+            Offer::First(arrival) => self.agenda.schedule(port, arrival),
+            Offer::Behind => {}
+            Offer::Dropped => {
+                self.drop_packet(port, packet);
+                return;
+            }
+        }
+        if O::ACTIVE {
+            let departs = self.fabric.ports[port as usize].busy_until();
+            let view = self.view(&packet);
+            self.observer.link_sends(self.now, port, departs, &view);
+        }
+    }
+
+    #[cold]
+    fn drop_packet(&mut self, port: u32, packet: crate::packet::Packet) {
+        self.counters.dropped += 1;
+        if O::ACTIVE {
+            let view = self.view(&packet);
+            self.observer.dropped(self.now, port, &view);
+        }
+        self.fabric.options.release(packet.options);
+        self.connections[packet.connection as usize].in_network -= 1;
+        self.retire_if_over(packet.connection);
+    }
+
+    fn sample(&mut self, entities: Entities) {
+        self.sampler.sample_links(self.now, &mut self.fabric.ports);
+        for connection in self.connections.iter().filter(|c| c.live && c.copy == 0) {
+            let id = self.flows[connection.flow as usize].flow.id;
+            self.sampler.sample_flow(self.now, id, &connection.sender, self.tcp.mss.0);
+        }
+        let more = self.live_connections > 0 || self.next_flow < self.flows.len();
+        if let (true, Some(interval)) = (more, self.sampler.interval()) {
+            self.agenda.schedule(entities.sampler, self.now + interval);
+        }
+    }
+}
+
+/// Numbering of the agenda's entities. Ports come first, so that packets
+/// arriving at one instant are handled before timers expiring at that instant.
+#[derive(Debug, Clone, Copy)]
+struct Entities {
+    arrivals: u32,
+    window: u32,
+    sampler: u32,
+    connections: u32,
+}
+
+impl Entities {
+    #[inline]
+    fn of(fabric: &Fabric) -> Entities {
+        let arrivals = fabric.ports.len() as u32;
+        Entities { arrivals, window: arrivals + 1, sampler: arrivals + 2, connections: arrivals + 3 }
+    }
+}

@@ -1,0 +1,86 @@
+//! From the state at the end of a run to its tables.
+
+use super::Network;
+use crate::measure::Observer;
+use crate::scenario::{FlowRecord, Outcome, TierRecord};
+use tailcut_engine::Time;
+
+impl<O: Observer> Network<'_, O> {
+    pub(super) fn finish(mut self) -> (Outcome, O) {
+        for id in 0..self.connections.len() {
+            let connection = &self.connections[id];
+            if connection.live {
+                self.flows[connection.flow as usize].absorb(&connection.sender);
+            }
+        }
+        let ports = &self.fabric.ports;
+        self.counters.in_flight = ports.iter().map(|p| u64::from(p.held())).sum();
+        self.counters.end = self.now;
+        if self.busy.is_empty() {
+            self.busy = ports.iter().map(|p| p.busy(self.now)).collect();
+        }
+        let outcome = Outcome {
+            flows: self.flow_records(),
+            tiers: self.tier_records(),
+            counters: self.counters,
+            series: self.sampler.into_series(),
+        };
+        (outcome, self.observer)
+    }
+
+    fn flow_records(&self) -> Vec<FlowRecord> {
+        let record = |state: &super::FlowState| FlowRecord {
+            flow: state.flow,
+            connect: state.connect,
+            fct: state.fct,
+            fct_ack: state.fct_ack,
+            ideal_fct: state.ideal_fct,
+            data_packets: state.data_packets,
+            retransmissions: state.retransmissions,
+            timeouts: state.timeouts,
+            fast_recoveries: state.fast_recoveries,
+            copies: state.copies,
+            winner: state.winner,
+            shared_hops: state.shared_hops,
+            hops: state.hops,
+        };
+        self.flows.iter().map(record).collect()
+    }
+
+    fn tier_records(&self) -> Vec<TierRecord> {
+        let graph = &self.scenario.graph;
+        let window = self.scenario.horizon.arrivals.max(Time(1)).0 as f64;
+        let mut records = vec![];
+        for (tier, name) in graph.tiers.iter().enumerate() {
+            for up in [true, false] {
+                let mut record = TierRecord {
+                    tier: name.clone(),
+                    up,
+                    links: 0,
+                    packets: 0,
+                    wire_bytes: 0,
+                    drops: 0,
+                    mean_utilisation: 0.0,
+                    max_utilisation: 0.0,
+                    max_queue: 0,
+                };
+                let links = graph.links.iter().enumerate().filter(|(_, l)| usize::from(l.tier) == tier);
+                for (index, _) in links {
+                    let port = 2 * index + usize::from(!up);
+                    let counters = self.fabric.ports[port].counters();
+                    let utilisation = self.busy[port].0 as f64 / window;
+                    record.links += 1;
+                    record.packets += counters.packets;
+                    record.wire_bytes += counters.bytes;
+                    record.drops += counters.drops;
+                    record.mean_utilisation += utilisation;
+                    record.max_utilisation = record.max_utilisation.max(utilisation);
+                    record.max_queue = record.max_queue.max(counters.max_queue);
+                }
+                record.mean_utilisation /= f64::from(record.links.max(1));
+                records.push(record);
+            }
+        }
+        records
+    }
+}

@@ -1,0 +1,224 @@
+//! The oracle's networks, parameters and files.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use tailcut_engine::{Bytes, Rate, Time};
+use tailcut_net::amount::Amount;
+use tailcut_net::host::HostSpec;
+use tailcut_net::measure::{Observer, PacketView};
+use tailcut_net::packet::Flags;
+use tailcut_net::queue::{drop_tail::DropTail, QueueSpec};
+use tailcut_net::scenario::{Horizon, Outcome, Scenario, Scheme, SeriesSpec};
+use tailcut_net::topology::{Graph, Link};
+use tailcut_net::traffic::Flow;
+use tailcut_net::transport::tcp::{Close, CongestionState, Phase, Recovery, Sender, TcpSpec};
+use tailcut_net::transport::TransportSpec;
+
+/// What the oracle's cases vary.
+pub struct Setting {
+    pub nic_queue: &'static str,
+    pub queue: &'static str,
+    pub min_rto: Time,
+    pub recovery: Recovery,
+    pub limited_transmit: bool,
+    pub close: Close,
+    pub drain: Time,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Setting {
+            nic_queue: "100000packets",
+            queue: "100packets",
+            min_rto: Time::from_ms(10),
+            recovery: Recovery::Newreno,
+            limited_transmit: true,
+            close: Close::None,
+            drain: Time::from_ms(6_000),
+        }
+    }
+}
+
+impl Setting {
+    pub fn scenario(&self, graph: Graph, flows: Vec<Flow>) -> Scenario {
+        let transport = TcpSpec {
+            initial_window: Amount::Packets(8),
+            receive_window: Bytes(1 << 20),
+            recovery: self.recovery,
+            limited_transmit: self.limited_transmit,
+            min_rto: self.min_rto,
+            initial_rto: self.min_rto,
+            mss_option: false,
+            close: self.close,
+            ..TcpSpec::default()
+        };
+        Scenario {
+            graph,
+            host: HostSpec { nic_queue: self.nic_queue.parse().unwrap(), framing_overhead: Bytes(2) },
+            scheme: Scheme {
+                transport: TransportSpec::Tcp(transport),
+                queue: QueueSpec::DropTail(DropTail { limit: self.queue.parse().unwrap() }),
+                ..Scheme::default()
+            },
+            flows,
+            horizon: Horizon { arrivals: Time::ZERO, drain: self.drain },
+            seed: 1,
+            series: SeriesSpec::default(),
+        }
+    }
+}
+
+fn link(a: u32, b: u32) -> Link {
+    Link {
+        a,
+        b,
+        rate: Rate(1_000_000_000),
+        propagation: Time::from_ns(2000),
+        tier: 0,
+        queue_limit: None,
+    }
+}
+
+/// h0 - s0 - s1 - h1.
+pub fn chain() -> Graph {
+    Graph {
+        hosts: 2,
+        switches: 2,
+        tiers: vec!["all".into()],
+        links: vec![link(0, 2), link(2, 3), link(1, 3)],
+        names: vec![],
+    }
+}
+
+/// h0, h1 - s0 - s1 - h2, h3.
+pub fn dumbbell() -> Graph {
+    Graph {
+        hosts: 4,
+        switches: 2,
+        tiers: vec!["all".into()],
+        links: vec![link(0, 4), link(1, 4), link(4, 5), link(2, 5), link(3, 5)],
+        names: vec![],
+    }
+}
+
+pub fn run(scenario: &Scenario) -> Outcome {
+    tailcut_net::simulate(scenario, &mut |_| ControlFlow::Continue(())).expect("the scenario is valid")
+}
+
+fn oracle_file(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/oracles/ns3").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn rows(text: &str) -> impl Iterator<Item = Vec<u64>> + '_ {
+    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines.map(|line| line.split_whitespace().map(|field| field.parse().unwrap()).collect())
+}
+
+pub fn oracle_flows(name: &str) -> Vec<Flow> {
+    let text = oracle_file(&format!("flows/{name}.txt"));
+    let flow = |row: Vec<u64>| Flow {
+        id: row[0],
+        src: row[1] as u32,
+        dst: row[2] as u32,
+        bytes: row[3],
+        start: Time::from_ns(row[4]),
+    };
+    rows(&text).map(flow).collect()
+}
+
+pub struct OracleRow {
+    pub id: u64,
+    pub bytes: u64,
+    pub fct_rx_ns: u64,
+    pub fct_ack_ns: u64,
+    pub data_packets: u64,
+    pub retransmissions: u64,
+    pub timeouts: u32,
+    pub fast_recoveries: u32,
+}
+
+pub fn oracle_rows(case: &str) -> Vec<OracleRow> {
+    let text = oracle_file(&format!("{case}.fct.txt"));
+    let row = |row: Vec<u64>| OracleRow {
+        id: row[0],
+        bytes: row[3],
+        fct_rx_ns: row[5],
+        fct_ack_ns: row[6],
+        data_packets: row[7],
+        retransmissions: row[8],
+        timeouts: row[9] as u32,
+        fast_recoveries: row[10] as u32,
+    };
+    rows(&text).map(row).collect()
+}
+
+/// The sender's events in the oracle's format: segments sent, window changes, states.
+#[derive(Default)]
+pub struct EventLog {
+    text: String,
+    cwnd: u64,
+    state: Option<CongestionState>,
+}
+
+impl Observer for EventLog {
+    fn host_sends(&mut self, now: Time, _: u32, packet: &PacketView) {
+        if packet.flags.has(Flags::TO_SENDER) {
+            return;
+        }
+        let at = now.as_ns();
+        let &PacketView { flow, seq, payload, .. } = packet;
+        writeln!(self.text, "{at} {flow} tx seq {seq} len {payload}").unwrap();
+        if packet.flags.has(Flags::RETRANSMISSION | Flags::DATA) {
+            writeln!(self.text, "{at} {flow} retx").unwrap();
+        }
+    }
+
+    fn sender_acted(&mut self, now: Time, flow: u64, _: u8, sender: &Sender) {
+        // The oracle stops logging with the last ACK.
+        if sender.phase() != Phase::Established {
+            return;
+        }
+        let at = now.as_ns();
+        let before = self.state.replace(sender.state());
+        if before.is_some_and(|before| before != sender.state()) {
+            let name = format!("{:?}", sender.state()).to_uppercase();
+            writeln!(self.text, "{at} {flow} state CA_{name}").unwrap();
+        }
+        if sender.cwnd() != std::mem::replace(&mut self.cwnd, sender.cwnd()) {
+            writeln!(self.text, "{at} {flow} cwnd {}", sender.cwnd()).unwrap();
+        }
+    }
+}
+
+impl EventLog {
+    pub fn of(scenario: &Scenario) -> EventLog {
+        let go_on = &mut |_: &_| ControlFlow::Continue(());
+        tailcut_net::simulate_observed(scenario, EventLog::default(), go_on).expect("the scenario is valid").1
+    }
+
+    /// Fails at the first line that differs, showing what led there.
+    pub fn assert_equals(&self, case: &str) {
+        let expected = oracle_file(&format!("{case}.events.txt"));
+        let (ours, theirs): (Vec<_>, Vec<_>) = (self.text.lines().collect(), expected.lines().collect());
+        if let Some(at) = (0..ours.len().max(theirs.len())).find(|&i| ours.get(i) != theirs.get(i)) {
+            let around = at.saturating_sub(8);
+            let show = |lines: &[&str]| lines[around.min(lines.len())..(at + 4).min(lines.len())].join("\n");
+            panic!("{case}, line {}\nours:\n{}\nns-3:\n{}", at + 1, show(&ours), show(&theirs));
+        }
+    }
+
+    /// How many lines agree before the first that differs.
+    pub fn agreement(&self, case: &str) -> (usize, String, String) {
+        let expected = oracle_file(&format!("{case}.events.txt"));
+        let same = self.text.lines().zip(expected.lines()).take_while(|(a, b)| a == b).count();
+        let line = |text: &str| text.lines().nth(same).unwrap_or("(end)").to_owned();
+        (same, line(&self.text), line(&expected))
+    }
+
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
+        self.text.lines()
+    }
+}
