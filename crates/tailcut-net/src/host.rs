@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;
 
 use crate::amount::Limit;
+use crate::component::SpecError;
+use crate::queue::check_limit;
 
 /// Parameters of every host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,5 +24,24 @@ pub struct HostSpec {
 impl Default for HostSpec {
     fn default() -> Self {
         HostSpec { nic_queue: Limit::Unlimited, framing_overhead: Bytes(38) }
+    }
+}
+
+/// Frames with more than this around the datagram are a slip of the unit.
+const MAX_FRAMING: u64 = 1_000;
+
+impl HostSpec {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// When an interface could hold nothing, or framing dwarfs what it frames.
+    pub fn check(&self) -> Result<(), SpecError> {
+        if self.framing_overhead.0 > MAX_FRAMING {
+            let message =
+                format!("framing_overhead = \"{}\": at most {MAX_FRAMING}B per packet", self.framing_overhead);
+            return Err(SpecError::new("host-framing-overhead", "framing_overhead", message)
+                .hint("Ethernet costs \"38B\", preamble and gap included"));
+        }
+        check_limit("host-nic-queue", "nic_queue", self.nic_queue)
     }
 }

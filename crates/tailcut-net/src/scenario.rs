@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
 use crate::balance::BalanceSpec;
+use crate::component::SpecError;
 use crate::host::HostSpec;
 use crate::queue::QueueSpec;
 use crate::replicate::ReplicateSpec;
@@ -42,6 +43,28 @@ impl Default for Horizon {
     }
 }
 
+/// Longer runs than a day of simulated time are slips of the unit.
+const LONGEST: Time = Time::from_ms(24 * 3_600 * 1_000);
+
+impl Horizon {
+    /// Checks the times.
+    ///
+    /// # Errors
+    /// When no flow could start, or the run would last longer than a day.
+    pub fn check(&self) -> Result<(), SpecError> {
+        if self.arrivals == Time::ZERO {
+            return Err(SpecError::new("horizon-arrivals", "arrivals", "arrivals = \"0s\": no flow could start"));
+        }
+        for (field, time) in [("arrivals", self.arrivals), ("drain", self.drain)] {
+            if time > LONGEST {
+                let message = format!("{field} = \"{time}\": at most a day can be simulated");
+                return Err(SpecError::new("horizon-length", field, message));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Time series of chosen flows and directed links, sampled and bounded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -59,6 +82,24 @@ pub struct SeriesSpec {
 impl Default for SeriesSpec {
     fn default() -> Self {
         SeriesSpec { flows: vec![], links: vec![], interval: Time::from_us(100), max_samples: 10_000 }
+    }
+}
+
+impl SeriesSpec {
+    /// Checks the sampling.
+    ///
+    /// # Errors
+    /// When no sample would be taken, or all at once.
+    pub fn check(&self) -> Result<(), SpecError> {
+        if self.interval == Time::ZERO {
+            return Err(SpecError::new("series-interval", "interval", "interval = \"0s\": samples need time between"));
+        }
+        if self.max_samples == 0 {
+            let message = "max_samples = 0: no sample would be taken";
+            return Err(SpecError::new("series-max-samples", "max_samples", message)
+                .hint("leave flows and links empty to record no series"));
+        }
+        Ok(())
     }
 }
 

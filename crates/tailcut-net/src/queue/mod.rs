@@ -7,6 +7,9 @@ pub mod drop_tail;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::amount::{Amount, Limit};
+use crate::component::SpecError;
+
 /// The queue of every switch port.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -18,5 +21,28 @@ pub enum QueueSpec {
 impl Default for QueueSpec {
     fn default() -> Self {
         QueueSpec::DropTail(drop_tail::DropTail::default())
+    }
+}
+
+impl QueueSpec {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// When a queue with them could hold nothing.
+    pub fn check(&self) -> Result<(), SpecError> {
+        match self {
+            QueueSpec::DropTail(spec) => check_limit("drop-tail-limit", "limit", spec.limit),
+        }
+    }
+}
+
+/// Checks that a queue holds something.
+pub(crate) fn check_limit(code: &'static str, field: &str, limit: Limit) -> Result<(), SpecError> {
+    match limit {
+        Limit::AtMost(amount @ (Amount::Packets(0) | Amount::Bytes(0))) => {
+            let message = format!("{field} = \"{amount}\": a queue holds at least one packet");
+            Err(SpecError::new(code, field, message).hint("write for example \"100packets\", or \"unlimited\""))
+        }
+        _ => Ok(()),
     }
 }

@@ -7,6 +7,9 @@ pub mod repsyn;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tailcut_engine::Bytes;
+
+use crate::component::SpecError;
 
 /// How flows are replicated.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -19,4 +22,53 @@ pub enum ReplicateSpec {
     Repflow(repflow::RepFlow),
     /// Several SYNs for short flows; data on the first connection to be established (RepNet).
     Repsyn(repsyn::RepSyn),
+}
+
+impl ReplicateSpec {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// When nothing would be replicated.
+    pub fn check(&self) -> Result<(), SpecError> {
+        match self {
+            ReplicateSpec::None => Ok(()),
+            ReplicateSpec::Repflow(spec) => check_copies(spec.threshold, spec.copies),
+            ReplicateSpec::Repsyn(spec) => check_copies(spec.threshold, spec.copies),
+        }
+    }
+}
+
+/// More connections than this for one flow are a slip: ECMP would rarely find them different paths.
+const MAX_COPIES: u32 = 16;
+
+fn check_copies(threshold: Bytes, copies: u32) -> Result<(), SpecError> {
+    let off = "kind = \"none\" replicates nothing";
+    if threshold.0 == 0 {
+        let message = "threshold = \"0B\": no flow is that short, so that none would be replicated";
+        return Err(SpecError::new("replicate-threshold", "threshold", message).hint(off));
+    }
+    if !(2..=MAX_COPIES).contains(&copies) {
+        let message =
+            format!("copies = {copies}: the original counts, so that 2 to {MAX_COPIES} replicate a flow");
+        let error = SpecError::new("replicate-copies", "copies", message);
+        return Err(if copies < 2 { error.hint(off) } else { error });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replication_replicates_something() {
+        let repflow = repflow::RepFlow::default();
+        assert_eq!(ReplicateSpec::Repflow(repflow.clone()).check(), Ok(()));
+        let none = ReplicateSpec::Repflow(repflow::RepFlow { threshold: Bytes(0), ..repflow });
+        assert_eq!(none.check().expect_err("nothing is that short").field, "threshold");
+        for copies in [0, 1, 17] {
+            let spec = ReplicateSpec::Repsyn(repsyn::RepSyn { copies, ..Default::default() });
+            assert_eq!(spec.check().expect_err("not a number of copies").field, "copies");
+        }
+    }
 }

@@ -8,6 +8,8 @@ pub mod tcp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::component::SpecError;
+
 /// The transport that carries every flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -19,5 +21,17 @@ pub enum TransportSpec {
 impl Default for TransportSpec {
     fn default() -> Self {
         TransportSpec::Tcp(tcp::TcpSpec::default())
+    }
+}
+
+impl TransportSpec {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// When a connection with them could not work.
+    pub fn check(&self) -> Result<(), SpecError> {
+        match self {
+            TransportSpec::Tcp(spec) => spec.check(),
+        }
     }
 }

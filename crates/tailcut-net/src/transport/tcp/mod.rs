@@ -1,5 +1,6 @@
 //! TCP (RFC 9293) for one-directional flows of known size.
 
+mod check;
 mod prr;
 pub mod receiver;
 pub mod rtt;

@@ -1,0 +1,132 @@
+//! Which parameters of TCP make a connection that works.
+
+use tailcut_engine::Time;
+
+use super::TcpSpec;
+use crate::amount::{Amount, Limit};
+use crate::component::SpecError;
+
+/// The largest IP packet less its header and the longest TCP header (RFC 791, RFC 9293).
+const MAX_MSS: u64 = 65_535 - 20 - 60;
+/// Longer timers than this are slips of the unit.
+const MAX_TIMER: Time = Time::from_ms(24 * 3_600 * 1_000);
+
+impl TcpSpec {
+    /// Checks the parameters, alone and against each other.
+    ///
+    /// # Errors
+    /// The first that leaves a connection unable to send, receive or recover.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let mss = self.mss.0;
+        let bad = |code, field: &str, message: String| Err(SpecError::new(code, field, message));
+        if !(1..=MAX_MSS).contains(&mss) {
+            return bad("tcp-mss", "mss", format!("mss = \"{}\": a segment carries 1B to {MAX_MSS}B", self.mss));
+        }
+        self.check_windows(mss)?;
+        if self.dupack_threshold == 0 {
+            let message = "dupack_threshold = 0: every acknowledgement would be a loss; at least 1 is needed";
+            return Err(SpecError::new("tcp-dupack-threshold", "dupack_threshold", message)
+                .hint("RFC 5681 says 3"));
+        }
+        for (field, timer) in [
+            ("min_rto", self.min_rto),
+            ("initial_rto", self.initial_rto),
+            ("max_rto", self.max_rto),
+        ] {
+            if timer == Time::ZERO || timer > MAX_TIMER {
+                let message = format!("{field} = \"{timer}\": a retransmission timeout lies above 0s and within a day");
+                return bad("tcp-rto", field, message);
+            }
+            if timer > self.max_rto {
+                let message = format!("{field} = \"{timer}\" exceeds max_rto = \"{}\"", self.max_rto);
+                return bad("tcp-rto", field, message);
+            }
+        }
+        if self.ack_every == 0 {
+            return Err(SpecError::new("tcp-ack-every", "ack_every", "ack_every = 0: nothing would be acknowledged")
+                .hint("1 acknowledges every segment, 2 every second one"));
+        }
+        let delay = self.delayed_ack_timeout;
+        if self.ack_every > 1 && (delay == Time::ZERO || delay > MAX_TIMER) {
+            let message = format!("delayed_ack_timeout = \"{delay}\": a delay lies above 0s and within a day");
+            return bad("tcp-delayed-ack-timeout", "delayed_ack_timeout", message);
+        }
+        Ok(())
+    }
+
+    fn check_windows(&self, mss: u64) -> Result<(), SpecError> {
+        let hint = format!("write at least \"{}\" (one segment)", self.mss);
+        if self.receive_window.0 < mss {
+            let message = format!(
+                "receive_window = \"{}\" is smaller than one segment of {mss} B: nothing could be sent",
+                self.receive_window
+            );
+            return Err(SpecError::new("tcp-receive-window", "receive_window", message).hint(hint));
+        }
+        if self.initial_window.in_bytes(mss) < mss {
+            let message = format!(
+                "initial_window = \"{}\" is smaller than one segment of {mss} B: nothing could be sent",
+                self.initial_window
+            );
+            return Err(SpecError::new("tcp-initial-window", "initial_window", message).hint(hint));
+        }
+        match self.initial_ssthresh {
+            Limit::AtMost(amount) if amount.in_bytes(mss) < 2 * mss => {
+                let message = format!("initial_ssthresh = \"{amount}\" is smaller than two segments of {mss} B");
+                Err(SpecError::new("tcp-initial-ssthresh", "initial_ssthresh", message)
+                    .hint(format!("write at least \"{}\", the least that RFC 5681 allows", Amount::Packets(2))))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tailcut_engine::Bytes;
+
+    fn field_at_fault(change: impl FnOnce(&mut TcpSpec)) -> String {
+        let mut spec = TcpSpec::default();
+        change(&mut spec);
+        spec.check().expect_err("the parameters do not work").field
+    }
+
+    #[test]
+    fn the_defaults_work() {
+        assert_eq!(TcpSpec::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn a_segment_carries_at_least_a_byte_and_fits_an_ip_packet() {
+        assert_eq!(field_at_fault(|s| s.mss = Bytes(0)), "mss");
+        assert_eq!(field_at_fault(|s| s.mss = Bytes(65_456)), "mss");
+    }
+
+    #[test]
+    fn windows_hold_at_least_a_segment() {
+        assert_eq!(field_at_fault(|s| s.receive_window = Bytes(1_459)), "receive_window");
+        assert_eq!(field_at_fault(|s| s.initial_window = Amount::Bytes(1_459)), "initial_window");
+        assert_eq!(field_at_fault(|s| s.initial_window = Amount::Packets(0)), "initial_window");
+        assert_eq!(
+            field_at_fault(|s| s.initial_ssthresh = Limit::AtMost(Amount::Packets(1))),
+            "initial_ssthresh"
+        );
+    }
+
+    #[test]
+    fn timers_run_and_keep_their_order() {
+        assert_eq!(field_at_fault(|s| s.min_rto = Time::ZERO), "min_rto");
+        assert_eq!(field_at_fault(|s| s.max_rto = Time::from_ms(1)), "min_rto");
+        assert_eq!(field_at_fault(|s| s.initial_rto = Time::from_ms(61_000)), "initial_rto");
+        assert_eq!(field_at_fault(|s| s.max_rto = Time::NEVER), "max_rto");
+    }
+
+    #[test]
+    fn something_is_acknowledged_in_time() {
+        assert_eq!(field_at_fault(|s| s.ack_every = 0), "ack_every");
+        assert_eq!(field_at_fault(|s| s.dupack_threshold = 0), "dupack_threshold");
+        let no_delay = |s: &mut TcpSpec| (s.ack_every, s.delayed_ack_timeout) = (2, Time::ZERO);
+        assert_eq!(field_at_fault(no_delay), "delayed_ack_timeout");
+    }
+}
