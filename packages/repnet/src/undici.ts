@@ -52,7 +52,10 @@ export function connector(options: ConnectorOptions = {}): UndiciConnector {
       if (sessions.size >= maxCachedSessions) sessions.delete(sessions.keys().next().value!);
       sessions.set(key, fresh);
     });
-    socket.once('error', () => sessions.delete(key)); // a session that is refused must not be offered again
+    const refused = (): void => {
+      sessions.delete(key); // a session that is refused must not be offered again
+    };
+    socket.once('error', refused).once('secureConnect', () => socket.off('error', refused));
     return socket;
   };
 

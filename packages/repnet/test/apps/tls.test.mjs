@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import nodeTls from 'node:tls';
+import * as tls from 'repnet/tls';
+import { certificate } from './support/certificate.mjs';
+import { collect, listen, MODES } from './support/servers.mjs';
+
+const echo = (socket) => socket.pipe(socket);
+
+for (const replicate of MODES) {
+  test(`replicate ${replicate}: TLS carries bytes both ways and ends cleanly`, async (t) => {
+    const port = await listen(t, tls.createServer({ ...certificate(), allowHalfOpen: true }, echo));
+    const socket = tls.connect({ host: 'localhost', port, ca: certificate().cert, replicate });
+    const sent = Buffer.alloc(300_000, 'tls over two connections ');
+    socket.end(sent);
+    assert.deepEqual(await collect(socket), sent);
+    assert.equal(socket.authorized, true);
+  });
+
+  test(`replicate ${replicate}: a client of plain tls is served too`, async (t) => {
+    const port = await listen(t, tls.createServer({ ...certificate(), allowHalfOpen: true }, echo));
+    const socket = nodeTls.connect({ host: 'localhost', port, ca: certificate().cert });
+    socket.end('hello');
+    assert.equal(String(await collect(socket)), 'hello');
+  });
+
+  test(`replicate ${replicate}: a plain tls server is reached`, async (t) => {
+    const port = await listen(
+      t,
+      nodeTls.createServer({ ...certificate(), allowHalfOpen: true }, echo).on('tlsClientError', () => {}),
+    );
+    const socket = tls.connect({ host: 'localhost', port, ca: certificate().cert, replicate });
+    socket.end('hello');
+    assert.equal(String(await collect(socket)), 'hello');
+  });
+
+  test(`replicate ${replicate}: a certificate that is not trusted is refused`, async (t) => {
+    const port = await listen(
+      t,
+      tls.createServer(certificate(), echo).on('tlsClientError', () => {}),
+    );
+    const socket = tls.connect({ host: 'localhost', port, replicate });
+    const [error] = await once(socket, 'error');
+    assert.equal(error.code, 'DEPTH_ZERO_SELF_SIGNED_CERT');
+  });
+
+  test(`replicate ${replicate}: a certificate for another name is refused`, async (t) => {
+    const port = await listen(
+      t,
+      tls.createServer(certificate(), echo).on('tlsClientError', () => {}),
+    );
+    const socket = tls.connect({
+      host: 'localhost',
+      port,
+      servername: 'other.example',
+      ca: certificate().cert,
+      replicate,
+    });
+    const [error] = await once(socket, 'error');
+    assert.equal(error.code, 'ERR_TLS_CERT_ALTNAME_INVALID');
+  });
+
+  test(`replicate ${replicate}: a session is resumed`, async (t) => {
+    const port = await listen(t, tls.createServer({ ...certificate(), allowHalfOpen: true }, echo));
+    const options = { host: 'localhost', port, ca: certificate().cert, replicate };
+    const first = tls.connect(options);
+    const [session] = await once(first, 'session');
+    first.end();
+    await collect(first);
+    const second = tls.connect({ ...options, session });
+    await once(second, 'secureConnect');
+    assert.equal(second.isSessionReused(), true);
+    second.end();
+    await collect(second);
+  });
+
+  test(`replicate ${replicate}: an aborted signal ends the connection`, async (t) => {
+    const port = await listen(t, tls.createServer(certificate(), echo));
+    const controller = new AbortController();
+    const socket = tls.connect({
+      host: 'localhost',
+      port,
+      ca: certificate().cert,
+      replicate,
+      signal: controller.signal,
+    });
+    await once(socket, 'secureConnect');
+    controller.abort();
+    const [error] = await once(socket, 'error');
+    assert.equal(error.name, 'AbortError');
+  });
+}
