@@ -48,6 +48,9 @@ export async function serverMain(argv: readonly string[]): Promise<number> {
       resolve();
     });
   });
+  const asked = new Promise<void>((resolve) => {
+    process.once('SIGTERM', () => resolve()).once('SIGINT', () => resolve());
+  });
   const address = server.address() as net.AddressInfo & { replicaPort?: number };
   const ready = {
     ready: true,
@@ -62,9 +65,7 @@ export async function serverMain(argv: readonly string[]): Promise<number> {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  await new Promise<void>((resolve) => {
-    process.once('SIGTERM', () => resolve()).once('SIGINT', () => resolve());
-  });
+  await asked;
   const totals = { ...counts };
   server.close();
   for (const socket of sockets) socket.destroy();

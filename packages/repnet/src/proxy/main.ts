@@ -107,14 +107,15 @@ async function main(argv: string[]): Promise<number> {
       admin.once('error', reject).listen(adminAt.port, adminAt.host, resolve),
     );
   }
+  const asked = new Promise<void>((resolve) => {
+    process.once('SIGTERM', () => resolve()).once('SIGINT', () => resolve());
+  });
   const adminAddress = admin.address() as AddressInfo | null;
   process.stdout.write(
     `${JSON.stringify({ ready: true, pid: process.pid, listening: sidecar.addresses(), admin: adminAddress })}\n`,
   );
 
-  await new Promise<void>((resolve) => {
-    process.once('SIGTERM', () => resolve()).once('SIGINT', () => resolve());
-  });
+  await asked;
   process.on('SIGTERM', () => process.exit(1)).on('SIGINT', () => process.exit(1));
   sidecar.announceDrain();
   await new Promise((resolve) => setTimeout(resolve, milliseconds('drain-delay')));

@@ -1,0 +1,289 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import net from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { runNode, startNode } from './support/process.mjs';
+import { collect, listen } from './support/servers.mjs';
+
+const PROXY = 'dist/proxy/main.js';
+const startProxy = (t, ...args) => startNode(t, PROXY, args);
+
+/** The address of the proxy's first route, to connect to. */
+function address({ ready }) {
+  const [first] = ready.listening;
+  return typeof first === 'string' ? { path: first } : { host: '127.0.0.1', port: first.port };
+}
+
+/** [status, body] of the admin endpoint. */
+async function get({ ready }, where, init) {
+  const response = await fetch(`http://127.0.0.1:${ready.admin.port}${where}`, init);
+  return [response.status, await response.text()];
+}
+
+async function folder(t) {
+  const name = await mkdtemp(path.join(tmpdir(), 'repnet-proxy-'));
+  t.after(() => rm(name, { recursive: true }));
+  return name;
+}
+
+const echoServer = () =>
+  net.createServer({ allowHalfOpen: true }, (socket) => socket.on('error', () => {}).pipe(socket));
+
+async function echoed(where, text) {
+  const socket = net.connect({ ...where, allowHalfOpen: true });
+  socket.end(text);
+  return String(await collect(socket));
+}
+
+/** A chain as it is deployed: plain client, sidecar, `kind` connections, sidecar, plain server. */
+async function chain(t, kind, options = [], server = echoServer()) {
+  const port = await listen(t, server);
+  if (kind === 'tcp')
+    return startProxy(t, '--listen', 'tcp://127.0.0.1:0', '--connect', `tcp://127.0.0.1:${port}`, ...options);
+  const far = await startProxy(t, '--listen', 'repnet://127.0.0.1:0', '--connect', `tcp://127.0.0.1:${port}`);
+  return startProxy(
+    t,
+    '--listen',
+    'tcp://127.0.0.1:0',
+    '--connect',
+    `${kind}://127.0.0.1:${address(far).port}`,
+    ...options,
+  );
+}
+
+for (const kind of ['tcp', 'syn', 'flow']) {
+  test(`${kind}: bytes pass both ways and each end is carried by itself`, async (t) => {
+    const proxy = await chain(t, kind);
+    assert.equal(await echoed(address(proxy), 'hello'), 'hello');
+  });
+
+  test(`${kind}: a long stream passes whole`, async (t) => {
+    const proxy = await chain(t, kind);
+    const long = 'abcdefghij'.repeat(500_000);
+    assert.equal(await echoed(address(proxy), long), long);
+  });
+
+  test(`${kind}: many connections at a time do not mix`, async (t) => {
+    const proxy = await chain(t, kind);
+    const answers = await Promise.all(Array.from({ length: 100 }, (_, i) => echoed(address(proxy), `${i}`)));
+    assert.deepEqual(
+      answers,
+      Array.from({ length: 100 }, (_, i) => `${i}`),
+    );
+  });
+
+  test(`${kind}: a server that resets is a reset for the client, never an end`, async (t) => {
+    const server = net.createServer((socket) =>
+      socket.on('error', () => {}).once('data', () => socket.resetAndDestroy()),
+    );
+    const proxy = await chain(t, kind, [], server);
+    const socket = net.connect(address(proxy));
+    socket.write('x');
+    const [error] = await once(socket.resume(), 'error');
+    assert.equal(error.code, 'ECONNRESET');
+  });
+
+  test(`${kind}: a client that resets is a reset for the server, never an end`, async (t) => {
+    const server = net.createServer();
+    const proxy = await chain(t, kind, [], server);
+    const socket = net.connect(address(proxy));
+    socket.write('x');
+    const [accepted] = await once(server, 'connection');
+    const ended = Promise.race([
+      once(accepted, 'error').then(([error]) => error.code),
+      once(accepted, 'end').then(() => 'end'),
+    ]);
+    await once(accepted, 'data');
+    socket.resetAndDestroy();
+    assert.equal(await ended, 'ECONNRESET');
+  });
+}
+
+test('syn reaches a server that knows nothing of it', async (t) => {
+  const port = await listen(t, echoServer());
+  const proxy = await startProxy(t, '--listen', 'tcp://127.0.0.1:0', '--connect', `syn://127.0.0.1:${port}`);
+  assert.equal(await echoed(address(proxy), 'hello'), 'hello');
+});
+
+test('flow to a server that knows nothing of it goes on plain', async (t) => {
+  const port = await listen(t, echoServer());
+  const proxy = await startProxy(t, '--listen', 'tcp://127.0.0.1:0', '--connect', `flow://127.0.0.1:${port}`);
+  assert.equal(await echoed(address(proxy), 'hello'), 'hello');
+});
+
+test('a destination that refuses is a reset for the client, and the log says why', async (t) => {
+  const proxy = await startProxy(t, '--listen', 'tcp://127.0.0.1:0', '--connect', 'tcp://127.0.0.1:1');
+  const [error] = await once(net.connect(address(proxy)), 'error');
+  assert.equal(error.code, 'ECONNRESET');
+  proxy.kill('SIGTERM');
+  const { stderr } = await proxy.closed;
+  assert.match(stderr, /"end":"connect-failed","error":"ECONNREFUSED"/);
+});
+
+test('a Unix socket on both sides, with its permissions', async (t) => {
+  const place = await folder(t);
+  const server = echoServer();
+  server.listen(path.join(place, 'server.sock'));
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const near = path.join(place, 'near.sock');
+  const proxy = await startProxy(
+    t,
+    '--listen',
+    `unix:${near}`,
+    '--connect',
+    `unix:${path.join(place, 'server.sock')}`,
+    '--socket-mode',
+    '0600',
+  );
+  assert.equal((await stat(near)).mode & 0o777, 0o600);
+  assert.equal(await echoed({ path: near }, 'hello'), 'hello');
+  proxy.kill('SIGTERM');
+  assert.equal((await proxy.closed).code, 0);
+  await assert.rejects(stat(near), { code: 'ENOENT' });
+});
+
+test('a Unix socket left behind is replaced, one in use is not', async (t) => {
+  const near = path.join(await folder(t), 'near.sock');
+  const args = ['--listen', `unix:${near}`, '--connect', 'tcp://127.0.0.1:1'];
+  const first = await startProxy(t, ...args);
+  const { code, stderr } = await runNode(PROXY, args);
+  assert.equal(code, 1);
+  assert.match(stderr, /EADDRINUSE/);
+  first.kill('SIGKILL');
+  await first.closed;
+  const second = await startProxy(t, ...args);
+  assert.deepEqual(address(second), { path: near });
+});
+
+test('a connection over --max-connections is reset and counted', async (t) => {
+  const proxy = await chain(t, 'tcp', ['--max-connections', '1', '--admin', '127.0.0.1:0']);
+  const first = net.connect(address(proxy));
+  first.write('x');
+  await once(first, 'data');
+  const [error] = await once(net.connect(address(proxy)), 'error');
+  assert.equal(error.code, 'ECONNRESET');
+  const [, metrics] = await get(proxy, '/metrics');
+  assert.match(metrics, /^repnet_proxy_rejected_total\{.*\} 1$/m);
+  assert.match(metrics, /^repnet_proxy_open_connections\{.*\} 1$/m);
+  first.end();
+  await once(first, 'close');
+  assert.equal(await echoed(address(proxy), 'again'), 'again');
+});
+
+test('an idle connection is reset after --idle-timeout, a busy one is not', async (t) => {
+  const proxy = await chain(t, 'tcp', ['--idle-timeout', '300ms']);
+  const idle = net.connect(address(proxy));
+  const busy = net.connect(address(proxy));
+  const beat = setInterval(() => busy.write('x'), 50);
+  t.after(() => clearInterval(beat));
+  let answers = 0;
+  busy.on('data', () => answers++).on('error', () => (answers = Number.NaN));
+  const [error] = await once(idle, 'error');
+  assert.equal(error.code, 'ECONNRESET');
+  await once(busy, 'data');
+  assert.ok(answers > 0);
+  busy.destroy();
+});
+
+test('health, readiness and metrics are served; other paths and methods are refused', async (t) => {
+  const proxy = await chain(t, 'tcp', ['--admin', '127.0.0.1:0']);
+  assert.equal(await echoed(address(proxy), 'hello'), 'hello');
+  assert.deepEqual(await get(proxy, '/healthz'), [200, 'ok\n']);
+  assert.deepEqual(await get(proxy, '/readyz'), [200, 'ready\n']);
+  assert.equal((await get(proxy, '/nothing'))[0], 404);
+  assert.equal((await get(proxy, '/metrics', { method: 'POST' }))[0], 405);
+  const [, metrics] = await get(proxy, '/metrics');
+  assert.match(metrics, /^repnet_proxy_accepted_total\{route="tcp:\/\/127.0.0.1:0 > tcp:.*"\} 1$/m);
+  assert.match(metrics, /^repnet_flows_total\{mode="flow"\} \d+$/m);
+});
+
+test('SIGTERM lets connections end, refuses new ones and says so to readiness', async (t) => {
+  const proxy = await chain(t, 'flow', ['--admin', '127.0.0.1:0', '--drain-timeout', '20s']);
+  const socket = net.connect({ ...address(proxy), allowHalfOpen: true });
+  socket.write('before ');
+  await once(socket, 'data');
+  proxy.kill('SIGTERM');
+  while ((await get(proxy, '/readyz'))[0] === 200);
+  // Between readiness going down and the port closing the kernel may still take one, which is then reset.
+  await assert.rejects(
+    echoed(address(proxy), 'x'),
+    ({ code }) => code === 'ECONNREFUSED' || code === 'ECONNRESET',
+  );
+  socket.end('after');
+  assert.equal(String(await collect(socket)), 'after');
+  const { code, stderr } = await proxy.closed;
+  assert.equal(code, 0, stderr);
+});
+
+test('with --drain-delay it still accepts while readiness is down', async (t) => {
+  const proxy = await chain(t, 'tcp', ['--admin', '127.0.0.1:0', '--drain-delay', '20s']);
+  proxy.kill('SIGTERM');
+  while ((await get(proxy, '/readyz'))[0] === 200);
+  assert.equal(await echoed(address(proxy), 'still'), 'still');
+  proxy.kill('SIGTERM'); // a second one ends it at once
+  assert.equal((await proxy.closed).code, 1);
+});
+
+test('what has not ended after --drain-timeout is reset, exit code 1', async (t) => {
+  const proxy = await chain(t, 'tcp', ['--drain-timeout', '100ms']);
+  const socket = net.connect(address(proxy));
+  socket.write('x');
+  await once(socket, 'data');
+  proxy.kill('SIGTERM');
+  const [error] = await once(socket, 'error');
+  assert.equal(error.code, 'ECONNRESET');
+  const { code, stderr } = await proxy.closed;
+  assert.equal(code, 1);
+  assert.match(stderr, /1 connections had not ended/);
+});
+
+test('a slow reader holds the writer back instead of filling the sidecar', async (t) => {
+  let far;
+  const port = await listen(
+    t,
+    net.createServer((socket) => (far = socket.pause())),
+  );
+  const proxy = await startProxy(t, '--listen', 'tcp://127.0.0.1:0', '--connect', `tcp://127.0.0.1:${port}`);
+  const socket = net.connect(address(proxy));
+  const chunk = Buffer.alloc(1 << 20);
+  let accepted = 0;
+  for (let i = 0; i < 64; i++) socket.write(chunk, () => accepted++);
+  // The kernel's buffers fill and then nothing moves: the count stands still while the reader is paused.
+  for (let last = -1; last !== accepted || last === 0; ) {
+    last = accepted;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  assert.ok(accepted < 48, `${accepted} of 64 MiB were taken although nobody reads`);
+  far.resume();
+  while (accepted < 64) await new Promise((resolve) => setImmediate(resolve));
+  socket.destroy();
+});
+
+for (const [what, args, code] of [
+  ['no route', [], 'ERR_USAGE'],
+  ['an unpaired route', ['--listen', 'tcp://127.0.0.1:0'], 'ERR_USAGE'],
+  ['a bad endpoint', ['--listen', 'tcp://x', '--connect', 'tcp://y:1'], 'ERR_ENDPOINT'],
+  ['a bad mode', ['--listen', 'unix:/x', '--connect', 'tcp://y:1', '--socket-mode', '9'], 'ERR_USAGE'],
+]) {
+  test(`a command line with ${what} is refused in one line, exit code 2`, async () => {
+    const { code: exit, stderr } = await runNode(PROXY, args);
+    assert.equal(exit, 2);
+    assert.match(stderr, new RegExp(`^repnet-proxy: .*\\[${code}\\]\\n$`));
+  });
+}
+
+test('a port in use is an error, exit code 1', async (t) => {
+  const port = await listen(t, echoServer());
+  const { code, stderr } = await runNode(PROXY, [
+    '--listen',
+    `tcp://127.0.0.1:${port}`,
+    '--connect',
+    'tcp://127.0.0.1:1',
+  ]);
+  assert.equal(code, 1);
+  assert.match(stderr, /EADDRINUSE/);
+});
