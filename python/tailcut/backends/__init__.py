@@ -1,12 +1,18 @@
-"""Backends: each runs a plan and fills the same tables.
+"""Backends: each realises a plan and fills the same summary table.
 
-A backend never ignores what it cannot realise: [`Backend.check`] names the field or the cell of the summary that it must
-leave empty, with the reason.
+A backend never ignores what it cannot realise: ``check`` names the field of the plan, or the cells of the summary that
+stay empty, with the reason.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from tailcut.errors import BackendError
+from tailcut.plan import Plan
+
+if TYPE_CHECKING:
+    from tailcut.results.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,9 +20,9 @@ class Gap:
     """Something in a plan that a backend cannot realise.
 
     Attributes:
-        where: the key in the plan (``"transport.sack"``) or the cell of the summary (``"statistic=p50"``).
+        where: the key in the plan (``"transport.sack"``) or the cells of the summary (``"statistic=p50"``).
         reason: why, in a sentence that a reader of the report understands.
-        fatal: true if no run of the plan can be made without it; otherwise the cells concerned stay empty.
+        fatal: true if nothing of the plan can be realised; otherwise the cells concerned stay empty.
     """
 
     where: str
@@ -24,20 +30,36 @@ class Gap:
     fatal: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to run, as against what: nothing here changes a result.
+
+    Attributes:
+        jobs: runs at a time; none for one per available core.
+        capture: links (``"h0>e0"``) and hosts (``"h0"``) whose packets are written as pcapng.
+    """
+
+    jobs: int | None = None
+    capture: Sequence[str] = ()
+
+
 class Progress(Protocol):
-    """What a backend tells while it works; all methods may be called from one thread only."""
+    """What a backend tells while it works. All calls come from one thread."""
 
-    def begin(self, runs: int, done: int, estimated_seconds: float) -> None:
-        """A sweep of ``runs`` runs starts, of which ``done`` were found finished."""
+    def begin(self, runs: int, done: int, expected_packet_hops: int) -> None:
+        """Work on ``runs`` runs starts, of which ``done`` are in the store; the others have the hops ahead of them."""
 
-    def started(self, run_id: str, label: str, horizon_ps: int) -> None:
-        """A run has started; its simulated time will end at ``horizon_ps`` at the latest."""
+    def started(self, run_id: str, label: str, horizon_ps: int, expected_packet_hops: int) -> None:
+        """A run has started; its simulated time ends at ``horizon_ps`` at the latest."""
 
     def advanced(self, run_id: str, now_ps: int, packet_hops: int) -> None:
         """A run is at simulated time ``now_ps`` after ``packet_hops`` packet-hops."""
 
     def finished(self, run_id: str) -> None:
         """A run is in the store."""
+
+    def failed(self, run_id: str, reason: str) -> None:
+        """A run cannot be had; the others go on."""
 
     def note(self, message: str) -> None:
         """Something that the user should know, in one line."""
@@ -46,10 +68,37 @@ class Progress(Protocol):
 class Backend(Protocol):
     """One way to realise a plan."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As in ``--on NAME`` and in the summary's ``backend`` column."""
 
-    def check(self, plan: dict[str, Any]) -> list[Gap]:
-        """What in ``plan`` this backend cannot realise; empty if it can realise all."""
+    def check(self, plan: Plan, options: Options) -> list[Gap]:
+        """What of ``plan`` this backend cannot realise."""
 
-    def run(self, plan: dict[str, Any], directory: Path, progress: Progress) -> None:
-        """Realise ``plan``; results go under ``directory`` (see ``tailcut.results``)."""
+    def run(self, plan: Plan, store: "Store", progress: Progress, options: Options) -> None:
+        """Realise ``plan`` and put what comes of it into ``store``.
+
+        Raises:
+            RunError: some runs failed; the others are in the store.
+            KeyboardInterrupt: interrupted; what had finished is in the store.
+        """
+
+
+NAMES = ("sim", "model")
+
+
+def backend(name: str) -> Backend:
+    """The backend called ``name``.
+
+    Raises:
+        BackendError: there is none of that name.
+    """
+    if name == "sim":
+        from tailcut.backends.sim import SimBackend
+
+        return SimBackend()
+    if name == "model":
+        from tailcut.backends.model import ModelBackend
+
+        return ModelBackend()
+    raise BackendError("TC-B001", f"there is no backend {name!r}", f"use one of: {', '.join(NAMES)}")

@@ -1,0 +1,113 @@
+"""The plan: what `tailcut._core.load` makes of an experiment file, with every default explicit.
+
+The types describe the JSON; at run time a plan is plain dictionaries and lists.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NotRequired, TypeAlias, TypedDict
+
+Value: TypeAlias = float | int | str | bool
+Config: TypeAlias = dict[str, Any]
+
+
+class Axis(TypedDict):
+    """One axis of the sweep."""
+
+    key: str
+    values: list[Value]
+
+
+class Facts(TypedDict):
+    """What is known of a run before it runs."""
+
+    hosts: int
+    switches: int
+    links: int
+    flows: int
+    offered_bytes: int
+    host_capacity_bps: NotRequired[int]
+    expected_packets: int
+    expected_packet_hops: int
+    estimated_seconds: float
+    estimated_memory_bytes: int
+
+
+class PlannedRun(TypedDict):
+    """One run: a scheme at a point of the sweep with a seed.
+
+    ``id`` is a SHA-256 over what decides the result (configuration, seed, results version), so that runs of two schemes
+    with the same configuration share it.
+    """
+
+    id: str
+    scheme: str
+    point: dict[str, Value]
+    seed: int
+    config: Config
+    facts: Facts
+
+
+class Plan(TypedDict):
+    """An experiment, resolved."""
+
+    format: int
+    version: str
+    title: str
+    question: NotRequired[str | None]
+    source_file: str
+    baseline: str | None
+    schemes: list[str]
+    sweep: list[Axis]
+    seeds: list[int]
+    measure: dict[str, Any]
+    report: NotRequired[dict[str, Any]]
+    runs: list[PlannedRun]
+
+
+def name(plan: Plan) -> str:
+    """The experiment's short name: its file without directory and suffix."""
+    return Path(plan["source_file"]).stem
+
+
+def canonical(value: object) -> str:
+    """JSON with sorted keys and no spaces: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def question_id(plan: Plan) -> str:
+    """Identifies what is asked, apart from seeds: the schemes, the points and their configurations."""
+    asked = {canonical([run["scheme"], run["point"], run["config"]]) for run in plan["runs"]}
+    return hashlib.sha256("\n".join(sorted(asked)).encode()).hexdigest()
+
+
+def label(run: PlannedRun) -> str:
+    """A run as a person refers to it: ``TCP, load 0.2, seed 1``."""
+    point = [f"{short_key(key)} {value}" for key, value in run["point"].items()]
+    return ", ".join([run["scheme"], *point, f"seed {run['seed']}"])
+
+
+def short_key(key: str) -> str:
+    """The last part of a dotted key, as a word: ``traffic.load`` is ``load``."""
+    return key.rsplit(".", 1)[-1].replace("_", " ")
+
+
+def unique_runs(plan: Plan) -> dict[str, PlannedRun]:
+    """The runs to be made, by id, in plan order; schemes that are the same share one."""
+    runs: dict[str, PlannedRun] = {}
+    for run in plan["runs"]:
+        runs.setdefault(run["id"], run)
+    return runs
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
