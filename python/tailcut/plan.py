@@ -28,7 +28,7 @@ class Facts(TypedDict):
     links: int
     flows: int
     offered_bytes: int
-    host_capacity_bps: NotRequired[int]
+    host_capacity_bps: int
     expected_packets: int
     expected_packet_hops: int
     estimated_seconds: float

@@ -1,0 +1,131 @@
+"""The packet simulator: every run of the plan, in worker processes, into the store."""
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
+
+import tailcut
+from tailcut import _core
+from tailcut.backends import Gap, Options, Progress
+from tailcut.backends.pool import Pool
+from tailcut.plan import Plan, PlannedRun, unique_runs
+from tailcut.results import machine, tables
+from tailcut.results.store import State, Store
+from tailcut.units import time_ps
+
+
+class SimBackend:
+    """Realises every field of a plan by simulating each packet."""
+
+    name: ClassVar[str] = "sim"
+
+    def check(self, plan: Plan, options: Options) -> list[Gap]:
+        """Nothing: a plan is what the simulator can do, and files that ask for more are refused when read."""
+        del plan, options
+        return []
+
+    def run(self, plan: Plan, store: Store, progress: Progress, options: Options) -> None:
+        """Make the runs that the store does not hold, longest first."""
+        store.clear_leftovers()
+        missing = []
+        runs = unique_runs(plan)
+        for run in runs.values():
+            state = store.state(run["id"])
+            if state is State.DAMAGED:
+                progress.note(f"{store.path(run['id'])} is damaged; the run is made again")
+            elif state is State.COMPLETE and not _captured(store, run, options.capture):
+                progress.note(f"{store.path(run['id'])} holds no such capture; the run is made again")
+            if state is not State.COMPLETE or not _captured(store, run, options.capture):
+                missing.append(run)
+        missing.sort(key=lambda run: run["facts"]["expected_packet_hops"], reverse=True)
+        hops = sum(run["facts"]["expected_packet_hops"] for run in missing)
+        progress.begin(len(runs), len(runs) - len(missing), hops)
+        if missing:
+            Pool(store, progress, options).make(missing)
+
+
+def _captured(store: Store, run: PlannedRun, capture: Sequence[str]) -> bool:
+    return not capture or set(capture) <= set(store.about(run["id"]).get("capture", []))
+
+
+def make(
+    run: PlannedRun,
+    store: Store,
+    on_progress: Callable[[int, int, int], None] | None,
+    capture: Sequence[str] = (),
+) -> None:
+    """Simulate one run in this process and store it. The caller has claimed it."""
+    machine.forget_peak_memory()
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="tailcut-") as scratch:
+        made = _core.run(json.dumps(run), on_progress)
+        wall_seconds = time.perf_counter() - started
+        frames = {"flows": tables.frame(made["flows"]), "tiers": tables.frame(made["tiers"])}
+        if made["series"]:
+            frames["series"] = _series(made["series"])
+        files: dict[str, bytes | Path] = {
+            f"{name}.parquet": tables.encode(name, data, run) for name, data in frames.items()
+        }
+        files |= {path.name: path for path in sorted(Path(scratch).iterdir())}
+        store.put(run["id"], files, _about(run, made, frames, wall_seconds, capture))
+
+
+def _series(series: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    parts = [
+        pl.DataFrame({"time_ns": one["time_ns"], "value": one["value"]}).select(
+            pl.lit(one["name"]).alias("name"), "time_ns", "value"
+        )
+        for one in series
+    ]
+    return pl.concat(parts)
+
+
+def _about(
+    run: PlannedRun,
+    made: dict[str, Any],
+    frames: dict[str, pl.DataFrame],
+    wall_seconds: float,
+    capture: Sequence[str],
+) -> dict[str, Any]:
+    flows = frames["flows"]
+    hops = made["counters"]["packet_hops"]
+    return {
+        "backend": SimBackend.name,
+        "version": tailcut.__version__,
+        "seed": run["seed"],
+        "config": run["config"],
+        "planned": run["facts"],
+        "machine": machine.describe(),
+        "wall_seconds": wall_seconds,
+        "peak_memory_bytes": machine.peak_memory(),
+        "packet_hops_per_second": hops / wall_seconds if wall_seconds > 0 else None,
+        **made["counters"],
+        **made["facts"],
+        **_loads(run, flows),
+        "flows": flows.height,
+        "unfinished_flows": int((~flows["finished"]).sum()),
+        "truncated_series": [one["name"] for one in made["series"] if one["truncated"]],
+        "capture": list(capture),
+        "units": {name: {column: tables.UNITS[name].get(column, "") for column in data.columns} for name, data in frames.items()},
+    }
+
+
+def _loads(run: PlannedRun, flows: pl.DataFrame) -> dict[str, int | float]:
+    """What was asked of the network and what it carried, in application bytes and as a fraction of host link capacity.
+
+    Offered are all flows; carried are those that finished before the run ended. Both are spread over the arrivals window.
+    """
+    offered = int(flows["bytes"].sum())
+    carried = int(flows.filter("finished")["bytes"].sum())
+    capacity = run["facts"]["host_capacity_bps"] * time_ps(run["config"]["horizon"]["arrivals"]) / 8e12
+    return {
+        "offered_bytes": offered,
+        "offered_load": offered / capacity,
+        "carried_bytes": carried,
+        "carried_load": carried / capacity,
+    }

@@ -1,0 +1,164 @@
+"""What is in a directory of results, as Polars frames."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tailcut.plan import Plan, PlannedRun, unique_runs
+from tailcut.results import summary as summaries
+from tailcut.results.store import State, Store, write_atomically
+from tailcut.results.tables import to_parquet
+
+# What of run.json goes into Result.runs.
+ABOUT = (
+    "offered_load",
+    "carried_load",
+    "wall_seconds",
+    "peak_memory_bytes",
+    "events",
+    "packet_hops",
+    "packet_hops_per_second",
+    "end_ns",
+    "flows",
+    "unfinished_flows",
+    "sent",
+    "delivered",
+    "dropped",
+    "in_flight",
+)
+
+
+class Result:
+    """The results of an experiment, as far as they are there.
+
+    Attributes:
+        directory: where they are.
+        plan: what was asked.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.directory: Path = store.directory
+        self.plan: Plan = store.plan()
+        self._store = store
+        states = {run_id: store.state(run_id) for run_id in unique_runs(self.plan)}
+        self._there = [run for run in self.plan["runs"] if states[run["id"]] is State.COMPLETE]
+
+    @property
+    def finished_runs(self) -> list[PlannedRun]:
+        """The runs of the plan that are there, in plan order."""
+        return list(self._there)
+
+    @property
+    def missing_runs(self) -> list[PlannedRun]:
+        """The runs of the plan that are not there, or damaged."""
+        there = {run["id"] for run in self._there}
+        return [run for run in self.plan["runs"] if run["id"] not in there]
+
+    @cached_property
+    def flows(self) -> pl.DataFrame:
+        """One row per flow of every finished run: scheme, the sweep's axes, seed, then the columns of flows.parquet."""
+        return self._table("flows")
+
+    @cached_property
+    def tiers(self) -> pl.DataFrame:
+        """One row per tier and direction of every finished run: utilisation and drops."""
+        return self._table("tiers")
+
+    @cached_property
+    def series(self) -> pl.DataFrame:
+        """The samples of all time series that the plan asks for; empty if it asks for none."""
+        return self._table("series")
+
+    @cached_property
+    def runs(self) -> pl.DataFrame:
+        """One row per finished run: its totals, wall time, speed and memory."""
+        rows = []
+        for run in self._there:
+            about = self._store.about(run["id"])
+            rows.append({"id": run["id"], **self._labels(run), **{name: about.get(name) for name in ABOUT}})
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    @cached_property
+    def per_seed(self) -> pl.DataFrame:
+        """The statistics that the summary's intervals come from: one row per finished run, class and statistic."""
+        schema = {"scheme": pl.String(), **summaries.axes_schema(self.plan), "seed": pl.UInt64()}
+        parts = []
+        cache: dict[str, pl.DataFrame] = {}
+        for run in self._there:
+            if run["id"] not in cache:
+                flows = pl.read_parquet(self._store.path(run["id"]) / "flows.parquet")
+                cache[run["id"]] = summaries.of_run(flows, self.plan["measure"], self._store.about(run["id"])["end_ns"])
+            parts.append(cache[run["id"]].select(self._literals(run), pl.all()))
+        if not parts:
+            return pl.DataFrame(schema={**schema, **summaries.PER_RUN})
+        return pl.concat(parts)
+
+    def summary(self) -> pl.DataFrame:
+        """Mean, p50, p99 and p99.9 per scheme, point and class, of every backend (``tailcut.results.summary_schema``)."""
+        schema = summaries.summary_schema(self.plan)
+        parts = []
+        others = self._store.summaries()
+        if self._there or not others:
+            parts.append(summaries.summarise(self.plan, self.per_seed, "sim"))
+        parts.extend(rows.select(pl.col(name).cast(kind) for name, kind in schema.items()) for rows in others.values())
+        return pl.concat(parts)
+
+    def totals(self) -> pl.DataFrame:
+        """What each scheme carried and lost at each point: loads are means over seeds, counts are sums."""
+        axes = list(summaries.axes_schema(self.plan))
+        if not self._there:
+            return pl.DataFrame(schema={"scheme": pl.String(), **summaries.axes_schema(self.plan)})
+        counts = ["retransmissions", "timeouts", "data_packets"]
+        per_run = pl.concat(
+            [
+                pl.scan_parquet(self._store.path(run["id"]) / "flows.parquet")
+                .select(pl.col(name).cast(pl.UInt64).sum() for name in counts)
+                .select(pl.lit(run["id"]).alias("id"), pl.all())
+                .collect()
+                for run in {run["id"]: run for run in self._there}.values()
+            ]
+        )
+        return (
+            self.runs.join(per_run, on="id", how="left", maintain_order="left")
+            .group_by("scheme", *axes, maintain_order=True)
+            .agg(
+                n_seeds=pl.len(),
+                offered_load=pl.col("offered_load").mean(),
+                carried_load=pl.col("carried_load").mean(),
+                flows=pl.col("flows").sum(),
+                unfinished_flows=pl.col("unfinished_flows").sum(),
+                dropped=pl.col("dropped").sum(),
+                **{name: pl.col(name).sum() for name in counts},
+                packet_hops=pl.col("packet_hops").sum(),
+                wall_seconds=pl.col("wall_seconds").sum(),
+            )
+        )
+
+    def write_summary(self) -> Path:
+        """Write ``summary.parquet`` anew from what is there."""
+        path = self.directory / "summary.parquet"
+        write_atomically(path, to_parquet(self.summary(), {"tailcut": self.plan["title"]}))
+        return path
+
+    def report(self, path: str | Path | None = None) -> list[Path]:
+        """Write the page, by default ``report.html`` beside the results, and its figures; the page comes first."""
+        from tailcut import report
+
+        return report.write(self, Path(path) if path is not None else self.directory / "report.html")
+
+    def _table(self, name: str) -> pl.DataFrame:
+        parts = []
+        for run in self._there:
+            path = self._store.path(run["id"]) / f"{name}.parquet"
+            if path.exists():
+                parts.append(pl.read_parquet(path).select(self._literals(run), pl.all()))
+        return pl.concat(parts) if parts else pl.DataFrame()
+
+    def _labels(self, run: PlannedRun) -> dict[str, Any]:
+        return {"scheme": run["scheme"], **summaries.point_columns(self.plan, run["point"]), "seed": run["seed"]}
+
+    def _literals(self, run: PlannedRun) -> list[pl.Expr]:
+        kinds = {"scheme": pl.String(), **summaries.axes_schema(self.plan), "seed": pl.UInt64()}
+        return [pl.lit(value, dtype=kinds[name]).alias(name) for name, value in self._labels(run).items()]

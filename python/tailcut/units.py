@@ -1,0 +1,57 @@
+"""Quantities: read as they are spelled in a plan, and written for people."""
+
+from fractions import Fraction
+
+_TIME_PS = {"s": 10**12, "ms": 10**9, "us": 10**6, "ns": 10**3, "ps": 1}
+
+
+def time_ps(text: str) -> int:
+    """A time as a plan spells it (``"100ms"``), in picoseconds.
+
+    Raises:
+        ValueError: it is not a time.
+    """
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
+    return int(Fraction(number) * _TIME_PS[text[len(number) :]]) if text[len(number) :] in _TIME_PS else _not_a_time(text)
+
+
+def _not_a_time(text: str) -> int:
+    raise ValueError(f"{text!r} is not a time")
+
+
+def microseconds(value: float) -> str:
+    """A number of microseconds with three digits and the unit that suits it: ``1.23 ms``."""
+    for limit, scale, unit in ((1e3, 1.0, "µs"), (1e6, 1e3, "ms")):
+        if value < limit * 0.9995:
+            return f"{_digits(value / scale)} {unit}"
+    return f"{_digits(value / 1e6)} s"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
+
+
+def duration(seconds: float) -> str:
+    """Wall time for people: ``0.4 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def count(value: float) -> str:
+    """A count with a prefix once it is long: ``950``, ``12.3 k``, ``4.56 M``."""
+    for limit, scale, prefix in ((1e3, 1.0, ""), (1e6, 1e3, " k"), (1e9, 1e6, " M"), (1e12, 1e9, " G")):
+        if value < limit * 0.9995:
+            return f"{value:.0f}" if not prefix else f"{_digits(value / scale)}{prefix}"
+    return f"{_digits(value / 1e12)} T"
+
+
+def size(value: float) -> str:
+    """Bytes with a decimal prefix: ``1.50 MB``."""
+    text = count(value)
+    return f"{text}B" if " " in text else f"{text} B"
