@@ -38,7 +38,7 @@ setup: $(VENV)/.locked
 
 .PHONY: build
 build: setup
-	$(BIN)/maturin develop --release --locked --quiet
+	PIP_QUIET=1 $(BIN)/maturin develop --release --locked --quiet
 
 .PHONY: system-packages
 system-packages:

@@ -12,7 +12,9 @@ def time_ps(text: str) -> int:
         ValueError: it is not a time.
     """
     number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
-    return int(Fraction(number) * _TIME_PS[text[len(number) :]]) if text[len(number) :] in _TIME_PS else _not_a_time(text)
+    return (
+        int(Fraction(number) * _TIME_PS[text[len(number) :]]) if text[len(number) :] in _TIME_PS else _not_a_time(text)
+    )
 
 
 def _not_a_time(text: str) -> int:

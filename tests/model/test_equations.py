@@ -59,9 +59,7 @@ def test_eq5_is_eq4_in_eq3(load: float) -> None:
 @given(st.floats(0.0, 0.9), SHARES)
 def test_eq6_is_eq5_at_the_effective_load(load: float, share: float) -> None:
     virtual = ((1 + share) * load) ** 2
-    assert eq.mean_short_fct_repflow(load, share, *SHORT) == pytest.approx(
-        eq.mean_short_fct_tcp(virtual, *SHORT)
-    )
+    assert eq.mean_short_fct_repflow(load, share, *SHORT) == pytest.approx(eq.mean_short_fct_tcp(virtual, *SHORT))
 
 
 @given(LOADS, st.floats(68.0, 20000.0))
@@ -98,9 +96,7 @@ def test_eq11_lets_one_round_wait_the_99th_percentile() -> None:
 @given(st.floats(0.0, 0.9), SHARES)
 def test_eq12_is_eq11_at_the_effective_load(load: float, share: float) -> None:
     virtual = ((1 + share) * load) ** 2
-    assert eq.p99_short_fct_repflow(load, share, *SHORT) == pytest.approx(
-        eq.p99_short_fct_tcp(virtual, *SHORT)
-    )
+    assert eq.p99_short_fct_repflow(load, share, *SHORT) == pytest.approx(eq.p99_short_fct_tcp(virtual, *SHORT))
 
 
 def test_eq13_lets_one_window_wait_the_99th_percentile() -> None:

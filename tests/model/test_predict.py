@@ -42,9 +42,7 @@ def test_figure_6_the_gain_in_the_99th_percentile(web_search: FlowSizes) -> None
 def test_figures_5_and_7_long_flows_barely_move(web_search: FlowSizes, statistic: str) -> None:
     for tenths in range(1, 8):
         tcp = answers(ModelInput(tenths / 10, web_search, False, PAPER_SHORT_BYTE_SHARE))["long", statistic]
-        repflow = answers(ModelInput(tenths / 10, web_search, True, PAPER_SHORT_BYTE_SHARE))[
-            "long", statistic
-        ]
+        repflow = answers(ModelInput(tenths / 10, web_search, True, PAPER_SHORT_BYTE_SHARE))["long", statistic]
         assert tcp is not None
         assert repflow is not None
         assert 1.0 < repflow / tcp < 1.13

@@ -92,7 +92,12 @@ class Pool:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # One thread each: the runs are the parallelism, and the order of rows is nobody's guess.
-            env={**os.environ, "POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            env={
+                **os.environ,
+                "POLARS_MAX_THREADS": "1",
+                "OMP_NUM_THREADS": "1",
+                "OPENBLAS_NUM_THREADS": "1",
+            },
             process_group=0,
         )
         worker = _Worker(process)

@@ -3,7 +3,7 @@
 import json
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -87,7 +87,7 @@ def _series(series: Sequence[dict[str, Any]]) -> pl.DataFrame:
 
 def _about(
     run: PlannedRun,
-    made: dict[str, Any],
+    made: Mapping[str, Any],
     frames: dict[str, pl.DataFrame],
     wall_seconds: float,
     capture: Sequence[str],
@@ -111,14 +111,18 @@ def _about(
         "unfinished_flows": int((~flows["finished"]).sum()),
         "truncated_series": [one["name"] for one in made["series"] if one["truncated"]],
         "capture": list(capture),
-        "units": {name: {column: tables.UNITS[name].get(column, "") for column in data.columns} for name, data in frames.items()},
+        "units": {
+            name: {column: tables.UNITS[name].get(column, "") for column in data.columns}
+            for name, data in frames.items()
+        },
     }
 
 
 def _loads(run: PlannedRun, flows: pl.DataFrame) -> dict[str, int | float]:
-    """What was asked of the network and what it carried, in application bytes and as a fraction of host link capacity.
+    """What was asked of the network and what it carried: application bytes, and their share of host link capacity.
 
-    Offered are all flows; carried are those that finished before the run ended. Both are spread over the arrivals window.
+    Offered are all flows; carried are those that finished before the run ended. Both are spread over the arrivals
+    window.
     """
     offered = int(flows["bytes"].sum())
     carried = int(flows.filter("finished")["bytes"].sum())

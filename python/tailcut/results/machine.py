@@ -1,5 +1,6 @@
 """What a run was made on, and what it needed. Goes into ``run.json``, never into a table."""
 
+import contextlib
 import os
 import platform
 from pathlib import Path
@@ -17,12 +18,10 @@ def describe() -> dict[str, str | int]:
 
 
 def _cpu() -> str:
-    try:
+    with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
-    except OSError:
-        pass
     return platform.processor() or "unknown"
 
 
@@ -41,10 +40,8 @@ def available_memory() -> int | None:
 
 def forget_peak_memory() -> None:
     """Start the process's peak memory anew, where the system can do that."""
-    try:
+    with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    except OSError:
-        pass
 
 
 def peak_memory() -> int | None:
@@ -53,11 +50,9 @@ def peak_memory() -> int | None:
 
 
 def _kilobytes(path: str, field: str) -> int | None:
-    try:
+    with contextlib.suppress(OSError):
         for line in Path(path).read_text(encoding="utf-8").splitlines():
             name, _, value = line.partition(":")
             if name == field:
                 return int(value.split()[0]) * 1024
-    except OSError:
-        pass
     return None

@@ -96,7 +96,7 @@ class Result:
         return pl.concat(parts)
 
     def summary(self) -> pl.DataFrame:
-        """Mean, p50, p99 and p99.9 per scheme, point and class, of every backend (``tailcut.results.summary_schema``)."""
+        """Mean, p50, p99 and p99.9 per scheme, point and class, of every backend (see ``summary_schema``)."""
         schema = summaries.summary_schema(self.plan)
         parts = []
         others = self._store.summaries()
@@ -157,7 +157,11 @@ class Result:
         return pl.concat(parts) if parts else pl.DataFrame()
 
     def _labels(self, run: PlannedRun) -> dict[str, Any]:
-        return {"scheme": run["scheme"], **summaries.point_columns(self.plan, run["point"]), "seed": run["seed"]}
+        return {
+            "scheme": run["scheme"],
+            **summaries.point_columns(self.plan, run["point"]),
+            "seed": run["seed"],
+        }
 
     def _literals(self, run: PlannedRun) -> list[pl.Expr]:
         kinds = {"scheme": pl.String(), **summaries.axes_schema(self.plan), "seed": pl.UInt64()}

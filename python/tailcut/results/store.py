@@ -8,14 +8,14 @@ Layout of a directory of results::
     summaries/<backend>.parquet     rows of backends that keep no runs
     summary.parquet                 derived from all of the above
 
-A run is written to a hidden sibling, ``run.json`` last, made durable, and renamed whole. Whatever happens to the process,
-``runs/<id>`` is absent or complete. Files that were damaged afterwards no longer match ``run.json``; such a run counts as
-absent and is made again. Processes that share a directory exclude each other run by run with locks that die with them.
+A run is written to a hidden sibling, ``run.json`` last, made durable, and renamed whole. Whatever happens to the
+process, ``runs/<id>`` is absent or complete. Files that were damaged afterwards no longer match ``run.json``; such a run
+counts as absent and is made again. Processes that share a directory exclude each other run by run with locks that die
+with them.
 """
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 import shutil
@@ -99,10 +99,14 @@ class Store:
             plan: Plan = json.loads(path.read_bytes())
             format_ = plan["format"]
         except (ValueError, KeyError, TypeError):
-            raise StoreError("TC-S003", f"{path} is damaged", "run the experiment again; finished runs are kept") from None
+            raise StoreError(
+                "TC-S003", f"{path} is damaged", "run the experiment again; finished runs are kept"
+            ) from None
         if format_ != 1:
             raise StoreError(
-                "TC-S004", f"{path} has format {format_}; this version reads 1", "use the Tailcut that wrote it"
+                "TC-S004",
+                f"{path} has format {format_}; this version reads 1",
+                "use the Tailcut that wrote it",
             )
         return plan
 
@@ -244,4 +248,4 @@ def _digest(path: Path) -> str:
 
 
 def _matches(path: Path, expected: dict[str, Any]) -> bool:
-    return path.stat().st_size == expected["bytes"] and _digest(path) == expected["sha256"]
+    return bool(path.stat().st_size == expected["bytes"] and _digest(path) == expected["sha256"])

@@ -85,8 +85,8 @@ def of_run(flows: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl.D
 
     Args:
         flows: the run's flow table.
-        measure: the plan's ``measure``; its ``clock`` says which completion time counts, its ``unfinished`` whether flows
-            that did not complete are left out (``exclude``) or enter with the time they had until then (``censored``).
+        measure: the plan's ``measure``; its ``clock`` says which completion time counts, its ``unfinished`` whether
+            flows that did not complete are left out (``exclude``) or enter with the time they had (``censored``).
         end_ns: when the run ended.
 
     Returns:
@@ -128,14 +128,14 @@ def _statistics(part: pl.DataFrame, *, censored: bool) -> list[dict[str, Any]]:
     # Sums of whole nanoseconds below 2^53 are exact, whatever the order of the rows.
     fct = statistics.of(np.sort(counted["fct"].to_numpy().astype(np.float64)))
     normalised = statistics.of(np.sort(counted["normalised"].to_numpy()))
-    shortest = counted.filter(~pl.col("finished"))["fct"].min()
+    open_for = counted.filter(~pl.col("finished"))["fct"].to_numpy()
     return [
         {
             "statistic": name,
             "value_us": fct[name] / 1000,
             "normalised": normalised[name],
             # Unfinished flows can only move a statistic that lies at or above the time they have had.
-            "lower_bound": shortest is not None and (name == "mean" or shortest <= fct[name]),
+            "lower_bound": len(open_for) > 0 and (name == "mean" or bool(open_for.min() <= fct[name])),
             **counts,
         }
         for name in statistics.STATISTICS
