@@ -205,6 +205,9 @@ macro_rules! quantity {
                     fn visit_i64<E: de::Error>(self, number: i64) -> Result<$type, E> {
                         number.to_string().parse().map_err(E::custom)
                     }
+                    fn visit_u64<E: de::Error>(self, number: u64) -> Result<$type, E> {
+                        number.to_string().parse().map_err(E::custom)
+                    }
                     fn visit_f64<E: de::Error>(self, number: f64) -> Result<$type, E> {
                         number.to_string().parse().map_err(E::custom)
                     }

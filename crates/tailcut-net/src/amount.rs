@@ -111,6 +111,9 @@ macro_rules! text_serde {
                     fn visit_i64<E: de::Error>(self, number: i64) -> Result<$type, E> {
                         number.to_string().parse().map_err(E::custom)
                     }
+                    fn visit_u64<E: de::Error>(self, number: u64) -> Result<$type, E> {
+                        number.to_string().parse().map_err(E::custom)
+                    }
                 }
                 deserializer.deserialize_any(Visitor)
             }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tailcut_engine::{Rate, Time, UnitError};
 
-use super::build::{positive, size, MAX_PATHS};
+use super::build::{size, MAX_PATHS};
 use super::{Graph, Link, TopologyError};
 use crate::amount::Limit;
 use crate::component::{did_you_mean, read_text, ReadFile};
@@ -159,10 +159,10 @@ fn read_edge(attributes: &Map<String, Value>, position: &BTreeMap<&str, usize>) 
             .hint(format!("add {key}=\"{example}\""))
     };
     let rate = quantity::<Rate>(attributes, "rate", &place)?.ok_or_else(|| missing("rate", "1Gbps"))?;
-    positive("node-link-rate", "file", rate).map_err(|mut zero| {
-        zero.message = format!("{place}: {}", zero.message);
-        zero
-    })?;
+    if rate.0 == 0 {
+        let message = format!("{place}: rate = \"0bps\": a link needs a positive rate");
+        return Err(error("node-link-rate", message));
+    }
     Ok(Edge {
         ends,
         rate,

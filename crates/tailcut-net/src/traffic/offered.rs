@@ -42,7 +42,7 @@ fn carriable<'a>(flows: impl Iterator<Item = (u32, &'a Flow)>, rates: &[Rate], e
     let late: u128 = busy_until
         .iter()
         .zip(rates)
-        .map(|(busy, rate)| busy.saturating_sub(u128::from(end.0)) * u128::from(rate.0) / 8_000_000_000_000)
+        .map(|(busy, rate)| (busy.saturating_sub(u128::from(end.0)) * u128::from(rate.0)).div_ceil(8_000_000_000_000))
         .sum();
     bytes.saturating_sub(late) as u64
 }

@@ -250,6 +250,9 @@ impl<'de> Deserialize<'de> for SizesSpec {
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<SizesSpec, E> {
                 number.to_string().parse().map(SizesSpec::Fixed).map_err(E::custom)
             }
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<SizesSpec, E> {
+                number.to_string().parse().map(SizesSpec::Fixed).map_err(E::custom)
+            }
             fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<SizesSpec, A::Error> {
                 DescribedSizes::deserialize(MapAccessDeserializer::new(map)).map(SizesSpec::Described)
             }
