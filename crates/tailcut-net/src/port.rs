@@ -10,7 +10,7 @@
 use tailcut_engine::{Rate, Time};
 
 use crate::amount::{Amount, Limit};
-use crate::packet::Packet;
+use crate::packet::{Flags, FlowKey, Packet, NO_OPTIONS};
 
 /// Serialisation at a fixed rate, exact to the nearest picosecond.
 #[derive(Debug, Clone, Copy)]
@@ -70,26 +70,52 @@ pub struct PortCounters {
 }
 
 /// A directed link: queue, transmitter and wire.
+///
+/// What every packet touches fills one cache line; the rest lies in the next.
 #[derive(Debug, Clone)]
+#[repr(C, align(64))]
 pub struct Port {
     /// When the transmitter falls idle.
     busy_until: u64,
-    ring: Vec<Entry>,
-    /// Counters of ring positions, wrapping: first entry, first not known to be in service, end.
-    head: u32,
-    started: u32,
-    tail: u32,
-    packet_limit: u32,
-    byte_limit: u64,
+    /// Packets waiting, in service and on the wire: `held` entries from `head`, going round.
+    ring: Box<[Entry]>,
     propagation: u64,
-    clocking: Clocking,
-    /// Bytes of accepted packets, and of those known to have started.
+    /// Bytes of all accepted packets.
     bytes: u64,
-    started_bytes: u64,
-    packets: u64,
-    drops: u64,
+    head: u32,
+    held: u32,
+    /// Accepted packets, modulo 2^32; `Cold::wraps` counts how often that overflowed.
+    packets: u32,
+    /// As in [`Clocking`]; 0 where a byte does not take a whole number of picoseconds.
+    ps_per_byte: u32,
+    packet_limit: u32,
     max_queue: u32,
+    cold: Cold,
 }
+
+/// What few packets touch.
+#[derive(Debug, Clone)]
+struct Cold {
+    clocking: Clocking,
+    /// `u64::MAX` where the limit is not in bytes.
+    byte_limit: u64,
+    drops: u64,
+    wraps: u32,
+    /// Number (as in `packets`) of the first packet not known to be in service.
+    started: u32,
+}
+
+const BLANK: Entry = Entry {
+    arrival: 0,
+    packet: Packet {
+        key: FlowKey(0),
+        connection: 0,
+        seq: 0,
+        options: NO_OPTIONS,
+        wire_bytes: 0,
+        flags: Flags(0),
+    },
+};
 
 impl Port {
     /// An idle port.
@@ -97,23 +123,31 @@ impl Port {
         let (packet_limit, byte_limit) = match limit {
             Limit::Unlimited => (u32::MAX, u64::MAX),
             Limit::AtMost(Amount::Packets(n)) => (n, u64::MAX),
-            Limit::AtMost(Amount::Bytes(n)) => (u32::MAX, n),
+            // No queue of so few bytes holds more packets than bytes; the exact check is in bytes.
+            Limit::AtMost(Amount::Bytes(n)) => (0, n),
         };
+        let clocking = Clocking::new(rate);
         Port {
             busy_until: 0,
-            ring: Vec::new(),
-            head: 0,
-            started: 0,
-            tail: 0,
-            packet_limit,
-            byte_limit,
+            ring: vec![BLANK; 4].into_boxed_slice(),
             propagation: propagation.0,
-            clocking: Clocking::new(rate),
             bytes: 0,
-            started_bytes: 0,
+            head: 0,
+            held: 0,
             packets: 0,
-            drops: 0,
+            ps_per_byte: u32::try_from(clocking.ps_per_byte).unwrap_or(0),
+            packet_limit,
             max_queue: 0,
+            cold: Cold { clocking, byte_limit, drops: 0, wraps: 0, started: 0 },
+        }
+    }
+
+    #[inline]
+    fn transmission(&self, bytes: u16) -> u64 {
+        if self.ps_per_byte != 0 {
+            u64::from(bytes) * u64::from(self.ps_per_byte)
+        } else {
+            self.cold.clocking.transmission(bytes)
         }
     }
 
@@ -121,31 +155,28 @@ impl Port {
     #[inline]
     pub fn offer(&mut self, now: Time, packet: Packet) -> Offer {
         let now = now.0;
-        let held = self.tail.wrapping_sub(self.head);
         let start = self.busy_until.max(now);
-        if self.busy_until > now {
-            let full = (held > self.packet_limit && self.waiting(now) >= self.packet_limit)
-                || (self.byte_limit != u64::MAX
-                    && self.waiting_bytes(now) + u64::from(packet.wire_bytes) > self.byte_limit);
-            if full {
-                self.drops += 1;
+        // The ring holds more than what waits, so most packets need no exact count.
+        if self.held > self.packet_limit.min(self.max_queue) && self.busy_until > now {
+            if self.is_full(now, packet.wire_bytes) {
+                self.cold.drops += 1;
                 return Offer::Dropped;
             }
-            if held > self.max_queue {
-                self.max_queue = self.max_queue.max(self.waiting(now) + 1);
-            }
         }
-        self.busy_until = start + self.clocking.transmission(packet.wire_bytes);
+        self.busy_until = start + self.transmission(packet.wire_bytes);
         let arrival = self.busy_until + self.propagation;
-        if held as usize == self.ring.len() {
+        if self.held as usize == self.ring.len() {
             self.grow();
         }
-        let mask = self.ring.len() as u32 - 1;
-        self.ring[(self.tail & mask) as usize] = Entry { arrival, packet };
-        self.tail = self.tail.wrapping_add(1);
-        self.packets += 1;
+        let at = (self.head + self.held) as usize & (self.ring.len() - 1);
+        self.ring[at] = Entry { arrival, packet };
+        self.held += 1;
         self.bytes += u64::from(packet.wire_bytes);
-        if held == 0 {
+        self.packets = self.packets.wrapping_add(1);
+        if self.packets == 0 {
+            self.cold.wraps += 1;
+        }
+        if self.held == 1 {
             Offer::First(Time(arrival))
         } else {
             Offer::Behind
@@ -153,26 +184,34 @@ impl Port {
     }
 
     /// Takes the packet that has reached the far end, and says when the next one will.
-    ///
-    /// # Panics
-    /// If the ring is empty: the port's event must be due.
     #[inline]
     pub fn take(&mut self) -> (Packet, Option<Time>) {
-        let mask = self.ring.len() as u32 - 1;
-        let entry = self.ring[(self.head & mask) as usize];
-        if self.started == self.head {
-            self.started = self.started.wrapping_add(1);
-            self.started_bytes += u64::from(entry.packet.wire_bytes);
+        debug_assert!(self.held > 0, "the port's event was due");
+        let mask = self.ring.len() - 1;
+        let packet = self.ring[self.head as usize & mask].packet;
+        self.held -= 1;
+        if self.held == 0 {
+            // Starting again from the first slot keeps the memory in use small.
+            self.head = 0;
+            return (packet, None);
         }
-        self.head = self.head.wrapping_add(1);
-        let next = (self.head != self.tail)
-            .then(|| Time(self.ring[(self.head & mask) as usize].arrival));
-        (entry.packet, next)
+        self.head = (self.head + 1) & mask as u32;
+        (packet, Some(Time(self.ring[self.head as usize & mask].arrival)))
     }
 
-    /// When the transmitter falls idle if nothing more is offered.
-    pub fn busy_until(&self) -> Time {
-        Time(self.busy_until)
+    /// Decides exactly, for a busy transmitter, and keeps the record of the longest queue.
+    #[cold]
+    fn is_full(&mut self, now: u64, size: u16) -> bool {
+        let waiting = self.waiting(now);
+        let full = if self.cold.byte_limit == u64::MAX {
+            waiting >= self.packet_limit
+        } else {
+            self.waiting_bytes(waiting) + u64::from(size) > self.cold.byte_limit
+        };
+        if !full {
+            self.max_queue = self.max_queue.max(waiting + 1);
+        }
+        full
     }
 
     /// Packets waiting behind the one in service.
@@ -180,85 +219,83 @@ impl Port {
         self.waiting(now.0)
     }
 
-    /// Packets waiting, in service or on the wire.
-    pub fn held(&self) -> u32 {
-        self.tail.wrapping_sub(self.head)
+    /// Packets whose transmission begins after `now`.
+    fn waiting(&mut self, now: u64) -> u32 {
+        let taken = self.packets.wrapping_sub(self.held);
+        // How far beyond the first entry the last count got.
+        let mut known = self.cold.started.wrapping_sub(taken);
+        if known > self.held {
+            known = 0;
+        }
+        while known < self.held {
+            let entry = self.entry(known);
+            let service = self.transmission(entry.packet.wire_bytes);
+            if entry.arrival - self.propagation - service > now {
+                break;
+            }
+            known += 1;
+        }
+        self.cold.started = taken.wrapping_add(known);
+        self.held - known
     }
 
-    /// Iterates over the packets waiting, in service or on the wire.
+    /// Bytes of the last `waiting` packets.
+    fn waiting_bytes(&self, waiting: u32) -> u64 {
+        (self.held - waiting..self.held).map(|i| u64::from(self.entry(i).packet.wire_bytes)).sum()
+    }
+
+    #[inline]
+    fn entry(&self, index: u32) -> &Entry {
+        &self.ring[(self.head + index) as usize & (self.ring.len() - 1)]
+    }
+
+    /// When the transmitter falls idle if nothing more is offered.
+    pub fn busy_until(&self) -> Time {
+        Time(self.busy_until)
+    }
+
+    /// Packets waiting, in service or on the wire.
+    pub fn held(&self) -> u32 {
+        self.held
+    }
+
+    /// The packets waiting, in service or on the wire, the next to arrive first.
     pub fn packets(&self) -> impl Iterator<Item = &Packet> {
-        let mask = (self.ring.len() as u32).wrapping_sub(1);
-        (0..self.held()).map(move |i| &self.ring[(self.head.wrapping_add(i) & mask) as usize].packet)
+        (0..self.held).map(|index| &self.entry(index).packet)
     }
 
     /// How long the transmitter has been busy in `[0, now)`.
     pub fn busy(&self, now: Time) -> Time {
-        let bits_ps = u128::from(self.bytes) * 8_000_000_000_000;
-        let total = (bits_ps / u128::from(self.clocking.rate.0)) as u64;
-        Time(total.saturating_sub(self.busy_until.saturating_sub(now.0)))
-    }
-
-    /// Serialisation time and propagation delay of a packet of this size.
-    pub fn delays(&self, bytes: u16) -> (Time, Time) {
-        (Time(self.clocking.transmission(bytes)), Time(self.propagation))
+        let total = self.cold.clocking.rate.transmission_time(self.bytes);
+        total.since(self.busy_until().since(now))
     }
 
     /// What the port has done so far.
     pub fn counters(&self) -> PortCounters {
         PortCounters {
-            packets: self.packets,
+            packets: u64::from(self.cold.wraps) << 32 | u64::from(self.packets),
             bytes: self.bytes,
-            drops: self.drops,
+            drops: self.cold.drops,
             max_queue: self.max_queue,
-        }
-    }
-
-    fn waiting(&mut self, now: u64) -> u32 {
-        self.note_started(now);
-        self.tail.wrapping_sub(self.started)
-    }
-
-    fn waiting_bytes(&mut self, now: u64) -> u64 {
-        self.note_started(now);
-        self.bytes - self.started_bytes
-    }
-
-    /// Moves `started` past every packet whose transmission began at or before `now`.
-    fn note_started(&mut self, now: u64) {
-        let mask = (self.ring.len() as u32).wrapping_sub(1);
-        while self.started != self.tail {
-            let entry = &self.ring[(self.started & mask) as usize];
-            let size = entry.packet.wire_bytes;
-            if entry.arrival - self.propagation - self.clocking.transmission(size) > now {
-                break;
-            }
-            self.started = self.started.wrapping_add(1);
-            self.started_bytes += u64::from(size);
         }
     }
 
     #[cold]
     fn grow(&mut self) {
-        let old = self.ring.len() as u32;
-        let size = (old as usize * 2).max(8);
-        let mut ring = Vec::with_capacity(size);
-        for i in 0..old {
-            ring.push(self.ring[(self.head.wrapping_add(i) & (old - 1)) as usize]);
-        }
-        let (started, held) = (self.started.wrapping_sub(self.head), old);
-        let blank = Entry {
-            arrival: 0,
-            packet: Packet {
-                key: crate::packet::FlowKey(0),
-                connection: 0,
-                seq: 0,
-                options: crate::packet::NO_OPTIONS,
-                wire_bytes: 0,
-                flags: crate::packet::Flags(0),
-            },
-        };
-        ring.resize(size, blank);
-        self.ring = ring;
-        (self.head, self.started, self.tail) = (0, started, held);
+        let mut ring = Vec::with_capacity(2 * self.ring.len());
+        ring.extend((0..self.held).map(|index| *self.entry(index)));
+        ring.resize(2 * self.ring.len(), BLANK);
+        self.ring = ring.into_boxed_slice();
+        self.head = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_every_packet_touches_fills_one_cache_line() {
+        assert_eq!(std::mem::offset_of!(Port, cold), 64);
     }
 }

@@ -4,7 +4,8 @@ mod common;
 
 use common::ns3::{chain, dumbbell, oracle_flows, oracle_rows, run, EventLog, Setting};
 use tailcut_engine::Time;
-use tailcut_net::transport::tcp::Recovery;
+use tailcut_net::topology::fat_tree::FatTree;
+use tailcut_net::transport::tcp::{Close, Recovery};
 
 #[test]
 fn a_lone_flow_takes_the_same_time_to_the_nanosecond() {
@@ -64,4 +65,55 @@ fn sack_with_prr_loses_and_repairs_what_ns3_does() {
     let fct = flow.fct.expect("the flow finishes").as_ns() as f64;
     let error = (fct - expected.fct_rx_ns as f64).abs() / expected.fct_rx_ns as f64;
     assert!(error < 0.001, "completion time {fct} ns is {:.3} % off", error * 100.0);
+}
+
+/// Mean and nearest-rank 99th percentile of the completion times of one size class, in milliseconds.
+fn mean_and_p99(mut times: Vec<f64>) -> [f64; 2] {
+    times.sort_by(f64::total_cmp);
+    let rank = (0.99 * times.len() as f64).ceil() as usize;
+    [times.iter().sum::<f64>() / times.len() as f64, times[rank - 1]]
+}
+
+fn class(bytes: u64) -> usize {
+    [100_000, 1_000_000, 10_000_000, u64::MAX].iter().position(|&limit| bytes <= limit).unwrap()
+}
+
+/// Individual completion times are chaotic after the first drop. So the flow list is run 40 times
+/// with starts jittered by up to 1 us, and ns-3's one run must lie within the central 95 % of ours.
+#[test]
+fn a_fabric_full_of_flows_has_the_completion_times_of_ns3() {
+    let setting = Setting { recovery: Recovery::SackPrr, close: Close::Fin, ..Setting::default() };
+    let mut graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
+    for link in &mut graph.links {
+        link.propagation = Time::from_ns(2667);
+    }
+    let summary = |times: &mut dyn Iterator<Item = (u64, u64)>| -> [[f64; 2]; 4] {
+        let mut classes: [Vec<f64>; 4] = Default::default();
+        times.for_each(|(bytes, ns)| classes[class(bytes)].push(ns as f64 / 1e6));
+        classes.map(mean_and_p99)
+    };
+    let case = "d_k4_l05_1s_rto10_nicq100000_sackprr";
+    let theirs = summary(&mut oracle_rows(case).iter().map(|row| (row.bytes, row.fct_rx_ns)));
+    let one_run = |seed: u64| {
+        let mut jitter = tailcut_engine::Stream::new(seed, 0, "jitter");
+        let mut flows = oracle_flows("k4_l0.5_1s_s2");
+        flows.iter_mut().for_each(|flow| flow.start.0 += jitter.below(1_000_000));
+        let outcome = run(&setting.scenario(graph.clone(), flows));
+        summary(&mut outcome.flows.iter().map(|f| (f.flow.bytes, f.fct.expect("all finish").as_ns())))
+    };
+    let half = |seeds: std::ops::Range<u64>| seeds.map(one_run).collect::<Vec<_>>();
+    let ours = std::thread::scope(|scope| {
+        let other = scope.spawn(|| half(20..40));
+        [half(0..20), other.join().expect("no run panics")].concat()
+    });
+    for (class, theirs) in theirs.iter().enumerate() {
+        for (statistic, name) in ["mean", "p99"].iter().enumerate() {
+            let mut values: Vec<f64> = ours.iter().map(|run| run[class][statistic]).collect();
+            values.sort_by(f64::total_cmp);
+            // 2.5 % of 40 runs on either side: the second smallest and the second largest.
+            let (low, high) = (values[1], values[38]);
+            let value = theirs[statistic];
+            assert!(low <= value && value <= high, "class {class} {name}: ns-3 {value:.3} ms, ours {low:.3} to {high:.3} ms");
+        }
+    }
 }

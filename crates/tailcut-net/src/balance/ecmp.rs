@@ -14,5 +14,11 @@ pub const fn salt(switch: u32) -> u64 {
 /// Which of `choices` equal-cost ports the flow `key` takes at a switch with this `salt`.
 #[inline]
 pub const fn pick(key: u64, salt: u64, choices: u32) -> u32 {
-    ((mix(key.wrapping_add(salt)) >> 32) as u32) % choices
+    let hash = (mix(key.wrapping_add(salt)) >> 32) as u32;
+    // The same as the remainder, without a division.
+    if choices.is_power_of_two() {
+        hash & (choices - 1)
+    } else {
+        hash % choices
+    }
 }

@@ -7,6 +7,9 @@ use super::Graph;
 /// The directed link that leaves a node: `2 * link` from `a`, `2 * link + 1` from `b`.
 pub type PortId = u32;
 
+/// Bits of a table entry that locate the candidates; the rest count them.
+const START_BITS: u32 = 22;
+
 const UNREACHABLE: u32 = u32::MAX;
 
 /// Equal-cost routes of every switch towards every switch that has hosts.
@@ -21,8 +24,8 @@ pub struct Routes {
     down: Vec<PortId>,
     /// Per host: the port that leads up from it.
     up: Vec<PortId>,
-    /// Per switch and group: start << 8 | length, of the candidates; 0 where the host is attached.
-    sets: Vec<u32>,
+    /// Per switch and group: where its candidates start, and above `START_BITS` how many; 0 where the host is attached.
+    table: Vec<u32>,
     groups: usize,
     candidates: Vec<PortId>,
 }
@@ -43,6 +46,14 @@ pub enum RouteError {
     NoSwitch {
         /// The host.
         host: u32,
+    },
+    /// More equal-cost paths than the tables hold.
+    #[error("switch {switch} has {paths} equal-cost ports towards one destination; at most 1,023 fit, and 4 million over all switches")]
+    TooManyPaths {
+        /// The switch, numbered over switches.
+        switch: u32,
+        /// Its equal-cost ports.
+        paths: usize,
     },
     /// No path.
     #[error("switch {switch} has no path to host {host}")]
@@ -85,7 +96,7 @@ impl Routes {
             numbering.entry(switch).or_insert(next);
         }
         let groups = numbering.len();
-        let mut sets = vec![0u32; switches * groups];
+        let mut table = vec![0u32; switches * groups];
         let mut candidates: Vec<PortId> = vec![];
         let mut known: BTreeMap<Vec<PortId>, u32> = BTreeMap::new();
         for (&target, &group) in &numbering {
@@ -101,16 +112,19 @@ impl Routes {
                     .filter(|&&(_, peer)| peer >= hosts && distance[(peer - hosts) as usize] + 1 == here)
                     .map(|&(port, _)| port)
                     .collect();
+                if set.len() >= 1 << (32 - START_BITS) || candidates.len() + set.len() >= 1 << START_BITS {
+                    return Err(RouteError::TooManyPaths { switch, paths: set.len() });
+                }
                 let encoded = *known.entry(set).or_insert_with_key(|set| {
                     let start = candidates.len() as u32;
                     candidates.extend(set);
-                    start << 8 | set.len() as u32
+                    start | (set.len() as u32) << START_BITS
                 });
-                sets[switch as usize * groups + usize::from(group)] = encoded;
+                table[switch as usize * groups + usize::from(group)] = encoded;
             }
         }
         let group = edge.iter().map(|e| numbering[e]).collect();
-        Ok(Routes { group, down, up, sets, groups, candidates })
+        Ok(Routes { group, down, up, table, groups, candidates })
     }
 
     /// The port that leads up from a host.
@@ -123,12 +137,12 @@ impl Routes {
     #[inline]
     pub fn candidates(&self, switch: u32, host: u32) -> &[PortId] {
         let group = usize::from(self.group[host as usize]);
-        let set = self.sets[switch as usize * self.groups + group];
+        let set = self.table[switch as usize * self.groups + group];
         if set == 0 {
             return std::slice::from_ref(&self.down[host as usize]);
         }
-        let start = (set >> 8) as usize;
-        &self.candidates[start..start + (set & 0xff) as usize]
+        let start = (set & ((1 << START_BITS) - 1)) as usize;
+        &self.candidates[start..start + (set >> START_BITS) as usize]
     }
 }
 
