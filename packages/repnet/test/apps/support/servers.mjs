@@ -1,5 +1,6 @@
 /** Servers and clients of tests. */
 import { once } from 'node:events';
+import net from 'node:net';
 
 /** The three ways a flow can be carried: every test of a client runs in each. */
 export const MODES = [false, 'syn', 'flow'];
@@ -27,4 +28,14 @@ export async function collect(readable) {
   const chunks = [];
   for await (const chunk of readable) chunks.push(chunk);
   return Buffer.concat(chunks);
+}
+
+/** A loopback port that was free a moment ago, for programs that cannot be asked to find one. */
+export async function freePort() {
+  const server = net.createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
 }
