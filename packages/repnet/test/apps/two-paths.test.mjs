@@ -1,0 +1,145 @@
+/**
+ * Two real paths between two hosts, one kept busy by long flows, one idle. Where the first port leads over the busy link
+ * and the second over the idle one, the winner is known; where each connection draws its link (ECMP), two draws are better
+ * than one (RepNet, section II-B).
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { SERVER, skipNamespaces, TwoPaths } from './support/namespaces.mjs';
+
+const BENCH = 'dist/bench/main.js';
+const PORT = 7000;
+const BACKGROUND_PORT = 9000;
+const FLOW_BYTES = 20_000;
+const skip = skipNamespaces();
+
+/** The two hosts, a server on PORT, and two long flows that keep link a's queue full towards the server. */
+async function busyPaths(t, serverOptions = []) {
+  const paths = new TwoPaths(t, { rate: '50mbit', queueBytes: 150_000 });
+  paths.pin(BACKGROUND_PORT, 'a');
+  await paths.start(t, 'server', BENCH, ['server', '--listen', `${SERVER}:${PORT}`, ...serverOptions]);
+  await paths.start(t, 'server', BENCH, ['server', '--listen', `${SERVER}:${BACKGROUND_PORT}`, '--plain']);
+  await paths.start(t, 'client', BENCH, [
+    'client',
+    '--to',
+    `${SERVER}:${BACKGROUND_PORT}`,
+    '--bytes',
+    '10GB',
+    '--closed',
+    '2',
+    '--flows',
+    '2',
+    '--timeout',
+    '10min',
+  ]);
+  const before = paths.sent('a');
+  while (paths.sent('a') - before < 2_000_000) await new Promise((resolve) => setTimeout(resolve, 50)); // it is loaded
+  return paths;
+}
+
+async function flows(paths, mode, count) {
+  const { code, stdout, stderr } = await paths.run('client', BENCH, [
+    'client',
+    '--to',
+    `${SERVER}:${PORT}`,
+    '--mode',
+    mode,
+    '--bytes',
+    `${FLOW_BYTES}B`,
+    '--closed',
+    '2',
+    '--flows',
+    String(count),
+    '--timeout',
+    '20s',
+  ]);
+  assert.equal(code, 0, stderr);
+  const [header, ...lines] = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split(','));
+  return lines.map((cells) => Object.fromEntries(header.map((name, index) => [name, cells[index]])));
+}
+
+const percentile = (rows, share) => {
+  const times = rows.map(({ fct_ns }) => Number(fct_ns) / 1e6).sort((a, b) => a - b);
+  return times[Math.min(times.length - 1, Math.floor(share * times.length))];
+};
+
+function describe(t, mode, rows) {
+  const values = [0.5, 0.9, 0.99].map((share) => percentile(rows, share).toFixed(2));
+  t.diagnostic(
+    `${mode.padEnd(5)} ${String(rows.length).padStart(4)} flows of 20 KB: p50 ${values[0]} ms, p90 ${values[1]} ms, p99 ${values[2]} ms`,
+  );
+}
+
+test('with the first port on the busy link, RepSYN and RepFlow carry their flows over the idle one', {
+  skip,
+  timeout: 180_000,
+}, async (t) => {
+  const paths = await busyPaths(t);
+  paths.pin(PORT, 'a');
+  paths.pin(PORT + 1, 'b');
+  const count = 100;
+  const payload = count * FLOW_BYTES;
+
+  let sentBefore = paths.sent('b');
+  describe(t, 'net', await flows(paths, 'net', count));
+  assert.ok(paths.sent('b') - sentBefore < 10_000, 'plain flows have no business on the idle link');
+
+  sentBefore = paths.sent('b');
+  describe(t, 'syn', await flows(paths, 'syn', count));
+  assert.ok(paths.sent('b') - sentBefore > 0.9 * payload, 'RepSYN: the payload goes over the idle link');
+
+  sentBefore = paths.sent('b');
+  const replicated = await flows(paths, 'flow', count);
+  describe(t, 'flow', replicated);
+  assert.ok(
+    paths.sent('b') - sentBefore > 0.9 * payload,
+    'RepFlow: a copy of the payload goes over the idle link',
+  );
+  const won = replicated.filter(({ winner_up }) => winner_up === 'replica').length;
+  t.diagnostic(`the copy on the idle link brought ${won} of ${count} flows first`);
+  assert.ok(won > 0.9 * count);
+});
+
+test('with the first port on the idle link, the copy on the busy one does no harm', {
+  skip,
+  timeout: 180_000,
+}, async (t) => {
+  const paths = await busyPaths(t);
+  paths.pin(PORT, 'b');
+  paths.pin(PORT + 1, 'a');
+  for (const mode of ['net', 'syn', 'flow']) {
+    const sentBefore = paths.sent('b');
+    const rows = await flows(paths, mode, 50);
+    describe(t, mode, rows);
+    assert.ok(paths.sent('b') - sentBefore > 0.9 * 50 * FLOW_BYTES);
+    if (mode === 'flow') assert.ok(rows.filter(({ winner_up }) => winner_up === 'primary').length > 45);
+  }
+});
+
+for (const [what, serverOptions, modes] of [
+  ['a repnet server', [], ['net', 'syn', 'flow']],
+  ['an unmodified server', ['--plain'], ['net', 'syn']],
+]) {
+  test(`with ECMP by five-tuple to ${what}, two draws meet the busy link less often than one`, {
+    skip,
+    timeout: 240_000,
+  }, async (t) => {
+    const paths = await busyPaths(t, serverOptions);
+    const payload = {};
+    const count = 200;
+    for (const mode of modes) {
+      const before = paths.sent('b');
+      describe(t, mode, await flows(paths, mode, count));
+      payload[mode] = (paths.sent('b') - before) / (count * FLOW_BYTES);
+      t.diagnostic(
+        `${mode}: ${(100 * Math.min(1, payload[mode])).toFixed(0)} % of the payload went over the idle link`,
+      );
+    }
+    // One draw: half of the flows. Two: three quarters. 200 flows have a standard error of 3.5 %.
+    assert.ok(payload.net < 0.66);
+    assert.ok(payload.syn > 0.66);
+  });
+}
