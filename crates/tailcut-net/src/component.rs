@@ -25,7 +25,11 @@ pub struct SpecError {
 
 impl SpecError {
     /// An error of `field` without a hint.
-    pub fn new(code: &'static str, field: impl Into<String>, message: impl Into<String>) -> SpecError {
+    pub fn new(
+        code: &'static str,
+        field: impl Into<String>,
+        message: impl Into<String>,
+    ) -> SpecError {
         SpecError { code, field: field.into(), message: message.into(), hint: None }
     }
 

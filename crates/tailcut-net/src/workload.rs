@@ -56,10 +56,16 @@ macro_rules! builtin {
 
 /// The built-in tables: one file in `workloads/` and one line here each.
 pub const BUILTIN: &[Builtin] = &[
-    builtin!("web-search", "DCTCP's web search cluster, as simulations since pFabric tabulate it (1460 B packets)"),
+    builtin!(
+        "web-search",
+        "DCTCP's web search cluster, as simulations since pFabric tabulate it (1460 B packets)"
+    ),
     builtin!("web-search-bytes", "DCTCP's web search cluster, as testbeds tabulate it (bytes)"),
     builtin!("web-search-repnet", "DCTCP's web search cluster, as used on RepNet's testbed"),
-    builtin!("data-mining", "VL2's data mining cluster, as simulations since pFabric tabulate it (1460 B packets)"),
+    builtin!(
+        "data-mining",
+        "VL2's data mining cluster, as simulations since pFabric tabulate it (1460 B packets)"
+    ),
     builtin!("data-mining-bytes", "VL2's data mining cluster, as testbeds tabulate it (bytes)"),
     builtin!("cache-follower", "Facebook's cache followers"),
     builtin!("hadoop", "Facebook's Hadoop cluster (1460 B packets)"),
@@ -80,7 +86,10 @@ impl SizeTable {
         let error = SpecError::new(
             "workload-name",
             field,
-            format!("{name:?} is not a workload; use one of {}, or a path such as \"sizes/mine.cdf\"", names.join(", ")),
+            format!(
+                "{name:?} is not a workload; use one of {}, or a path such as \"sizes/mine.cdf\"",
+                names.join(", ")
+            ),
         );
         Err(match did_you_mean(name, names) {
             Some(close) => error.hint(format!("did you mean {close:?}?")),
@@ -106,19 +115,28 @@ impl SizeTable {
             if columns.is_empty() {
                 continue;
             }
-            let (Ok(values), true) =
-                (columns.iter().map(|c| c.parse::<f64>()).collect::<Result<Vec<_>, _>>(), columns.len() == 2)
-            else {
-                return bad(number, format!("{:?} is not a size and a cumulative probability", content.trim()));
+            let (Ok(values), true) = (
+                columns.iter().map(|c| c.parse::<f64>()).collect::<Result<Vec<_>, _>>(),
+                columns.len() == 2,
+            ) else {
+                return bad(
+                    number,
+                    format!("{:?} is not a size and a cumulative probability", content.trim()),
+                );
             };
             let (size, probability) = (values[0] * unit.bytes(), values[1]);
             if !(size.is_finite() && size >= 0.0) {
-                return bad(number, format!("size {} is not a finite number of at least 0", values[0]));
+                return bad(
+                    number,
+                    format!("size {} is not a finite number of at least 0", values[0]),
+                );
             }
             if !(0.0..=1.0).contains(&probability) {
                 return bad(number, format!("probability {probability} is not between 0 and 1"));
             }
-            if let (Some(&size_before), Some(&before)) = (table.bytes.last(), table.probability.last()) {
+            if let (Some(&size_before), Some(&before)) =
+                (table.bytes.last(), table.probability.last())
+            {
                 if size < size_before {
                     return bad(number, "the size is smaller than on the line before".into());
                 }
@@ -176,7 +194,11 @@ impl SizeTable {
         let upper = upper.min(self.bytes.len() - 1);
         let (p0, p1) = (self.probability[upper - 1], self.probability[upper]);
         let (x0, x1) = (self.bytes[upper - 1], self.bytes[upper]);
-        if p1 > p0 { x0 + (u - p0) / (p1 - p0) * (x1 - x0) } else { x1 }
+        if p1 > p0 {
+            x0 + (u - p0) / (p1 - p0) * (x1 - x0)
+        } else {
+            x1
+        }
     }
 
     /// The fraction of flows of at most `bytes`.

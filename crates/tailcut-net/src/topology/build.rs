@@ -29,7 +29,14 @@ impl Builder {
     }
 
     /// Joins `lower` and `upper`, both node numbers.
-    pub fn link(&mut self, lower: NodeId, upper: NodeId, tier: u8, rate: Rate, propagation: Time) -> &mut Link {
+    pub fn link(
+        &mut self,
+        lower: NodeId,
+        upper: NodeId,
+        tier: u8,
+        rate: Rate,
+        propagation: Time,
+    ) -> &mut Link {
         let link = Link { a: lower, b: upper, rate, propagation, tier, queue_limit: None };
         self.graph.links.push(link);
         self.graph.links.last_mut().expect("a link was just added")
@@ -51,7 +58,11 @@ pub(super) fn at_least(
     if value >= minimum {
         return Ok(());
     }
-    Err(TopologyError::new(code, field, format!("{field} = {value}: at least {minimum} {of_what} needed")))
+    Err(TopologyError::new(
+        code,
+        field,
+        format!("{field} = {value}: at least {minimum} {of_what} needed"),
+    ))
 }
 
 /// Checks that a rate is positive: nothing ever crosses a link of rate zero.
@@ -59,16 +70,33 @@ pub(super) fn positive(code: &'static str, field: &str, rate: Rate) -> Result<Ra
     if rate.0 > 0 {
         return Ok(rate);
     }
-    Err(TopologyError::new(code, field, format!("{field} = \"0bps\": a link needs a positive rate")))
+    Err(TopologyError::new(
+        code,
+        field,
+        format!("{field} = \"0bps\": a link needs a positive rate"),
+    ))
 }
 
 /// Checks that the network stays within what one machine can hold.
-pub(super) fn size(code: &'static str, field: &str, hosts: u64, nodes: u64) -> Result<(), TopologyError> {
+pub(super) fn size(
+    code: &'static str,
+    field: &str,
+    hosts: u64,
+    nodes: u64,
+) -> Result<(), TopologyError> {
     if hosts > MAX_HOSTS {
-        return Err(TopologyError::new(code, field, format!("{hosts} hosts: at most {MAX_HOSTS} can be told apart")));
+        return Err(TopologyError::new(
+            code,
+            field,
+            format!("{hosts} hosts: at most {MAX_HOSTS} can be told apart"),
+        ));
     }
     if nodes > MAX_NODES {
-        return Err(TopologyError::new(code, field, format!("{nodes} hosts and switches: at most {MAX_NODES} fit")));
+        return Err(TopologyError::new(
+            code,
+            field,
+            format!("{nodes} hosts and switches: at most {MAX_NODES} fit"),
+        ));
     }
     Ok(())
 }
@@ -78,5 +106,9 @@ pub(super) fn paths(code: &'static str, field: &str, paths: u32) -> Result<(), T
     if (1..=MAX_PATHS).contains(&paths) {
         return Ok(());
     }
-    Err(TopologyError::new(code, field, format!("{field} = {paths}: from 1 to {MAX_PATHS} are possible")))
+    Err(TopologyError::new(
+        code,
+        field,
+        format!("{field} = {paths}: from 1 to {MAX_PATHS} are possible"),
+    ))
 }

@@ -47,7 +47,11 @@ fn per_link<T: Copy>(
         OneOrEach::Each(list) => Err(TopologyError::new(
             "chain-links",
             field,
-            format!("{field} lists {} values: {} switches make {links} links", list.len(), links - 1),
+            format!(
+                "{field} lists {} values: {} switches make {links} links",
+                list.len(),
+                links - 1
+            ),
         )
         .hint("list one value per link from h0 to h1, or write a single value for all")),
     }

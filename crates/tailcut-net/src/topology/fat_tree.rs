@@ -71,9 +71,17 @@ impl FatTree {
         if k % 2 == 1 || !(2..=64).contains(&k) {
             let error = format!("k = {k}: a fat-tree needs an even k from 2 to 64");
             let nearest = (k + k % 2).clamp(2, 64);
-            return Err(TopologyError::new("fat-tree-k", "k", error).hint(format!("try k = {nearest}")));
+            return Err(
+                TopologyError::new("fat-tree-k", "k", error).hint(format!("try k = {nearest}"))
+            );
         }
-        at_least("fat-tree-oversubscription", "oversubscription", self.oversubscription, 1, "host per uplink")?;
+        at_least(
+            "fat-tree-oversubscription",
+            "oversubscription",
+            self.oversubscription,
+            1,
+            "host per uplink",
+        )?;
         let (rate, propagation) = (self.rate.tiers(), self.propagation.tiers());
         for (field, rate) in [
             ("rate.host", rate.host),
@@ -86,7 +94,12 @@ impl FatTree {
         let half = k / 2;
         let (edges, cores) = (k * half, half * half);
         let host_count = u64::from(edges) * u64::from(half) * u64::from(self.oversubscription);
-        size("fat-tree-size", "oversubscription", host_count, host_count + u64::from(2 * edges + cores))?;
+        size(
+            "fat-tree-size",
+            "oversubscription",
+            host_count,
+            host_count + u64::from(2 * edges + cores),
+        )?;
         let per_edge = half * self.oversubscription;
         let hosts = edges * per_edge;
         let (first_edge, first_agg, first_core) = (hosts, hosts + edges, hosts + 2 * edges);

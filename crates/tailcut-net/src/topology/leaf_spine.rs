@@ -71,7 +71,12 @@ impl LeafSpine {
         at_least("leaf-spine-hosts", "hosts_per_rack", self.hosts_per_rack, 1, "host per rack")?;
         paths("leaf-spine-spines", "spines", self.spines)?;
         let total = u64::from(self.racks) * u64::from(self.hosts_per_rack);
-        size("leaf-spine-size", "racks", total, total + u64::from(self.racks) + u64::from(self.spines))?;
+        size(
+            "leaf-spine-size",
+            "racks",
+            total,
+            total + u64::from(self.racks) + u64::from(self.spines),
+        )?;
         let hosts = self.racks * self.hosts_per_rack;
         at_least("leaf-spine-hosts", "hosts_per_rack", hosts, 2, "hosts in all")?;
         let (rate, propagation) = (self.rate.tiers(), self.propagation.tiers());
@@ -79,14 +84,29 @@ impl LeafSpine {
         positive("leaf-spine-rate", "rate.spine", rate.spine)?;
 
         let (first_leaf, first_spine) = (hosts, hosts + self.racks);
-        let mut build =
-            Builder::new(hosts, &[("leaf", self.racks), ("spine", self.spines)], &["host", "spine"]);
+        let mut build = Builder::new(
+            hosts,
+            &[("leaf", self.racks), ("spine", self.spines)],
+            &["host", "spine"],
+        );
         for host in 0..hosts {
-            build.link(host, first_leaf + host / self.hosts_per_rack, 0, rate.host, propagation.host);
+            build.link(
+                host,
+                first_leaf + host / self.hosts_per_rack,
+                0,
+                rate.host,
+                propagation.host,
+            );
         }
         for rack in 0..self.racks {
             for spine in 0..self.spines {
-                build.link(first_leaf + rack, first_spine + spine, 1, rate.spine, propagation.spine);
+                build.link(
+                    first_leaf + rack,
+                    first_spine + spine,
+                    1,
+                    rate.spine,
+                    propagation.spine,
+                );
             }
         }
         Ok(build.finish())

@@ -80,15 +80,23 @@ fn parse(text: &str) -> Result<Graph, TopologyError> {
             .hint("write graph.to_undirected()"));
     }
     let nodes = document.nodes.iter().map(node).collect::<Result<Vec<_>, _>>()?;
-    size("node-link-size", "file", nodes.iter().filter(|n| n.host).count() as u64, nodes.len() as u64)?;
+    size(
+        "node-link-size",
+        "file",
+        nodes.iter().filter(|n| n.host).count() as u64,
+        nodes.len() as u64,
+    )?;
     let mut position = BTreeMap::new();
     for (index, node) in nodes.iter().enumerate() {
         if position.insert(node.name.as_str(), index).is_some() {
             return Err(error("node-link-node", format!("two nodes are called {:?}", node.name)));
         }
     }
-    let edges =
-        document.edges.iter().map(|edge| read_edge(edge, &position)).collect::<Result<Vec<_>, _>>()?;
+    let edges = document
+        .edges
+        .iter()
+        .map(|edge| read_edge(edge, &position))
+        .collect::<Result<Vec<_>, _>>()?;
     let level = check(&nodes, &edges, document.multigraph)?;
     graph(&nodes, &edges, &level)
 }
@@ -101,12 +109,19 @@ fn label(value: &Value) -> String {
     }
 }
 
-fn refuse_misspelt(attributes: &Map<String, Value>, known: &[&str], place: &str) -> Result<(), TopologyError> {
+fn refuse_misspelt(
+    attributes: &Map<String, Value>,
+    known: &[&str],
+    place: &str,
+) -> Result<(), TopologyError> {
     for name in attributes.keys().filter(|name| !known.contains(&name.as_str())) {
         let absent = known.iter().copied().filter(|known| !attributes.contains_key(*known));
         if let Some(close) = did_you_mean(name, absent) {
-            return Err(error("node-link-attribute", format!("{place}: unknown attribute {name:?}"))
-                .hint(format!("did you mean {close:?}?")));
+            return Err(error(
+                "node-link-attribute",
+                format!("{place}: unknown attribute {name:?}"),
+            )
+            .hint(format!("did you mean {close:?}?")));
         }
     }
     Ok(())
@@ -122,17 +137,26 @@ fn node(attributes: &Map<String, Value>) -> Result<Node, TopologyError> {
         Some(Value::String(kind)) if kind == "host" => true,
         Some(Value::String(kind)) if kind == "switch" => false,
         Some(other) => {
-            return Err(error("node-link-kind", format!("{place}: kind is {other}, not \"host\" or \"switch\"")));
+            return Err(error(
+                "node-link-kind",
+                format!("{place}: kind is {other}, not \"host\" or \"switch\""),
+            ));
         }
         None => {
-            return Err(error("node-link-attribute", format!("{place}: the attribute kind is missing"))
-                .hint("add kind=\"host\" or kind=\"switch\""));
+            return Err(error(
+                "node-link-attribute",
+                format!("{place}: the attribute kind is missing"),
+            )
+            .hint("add kind=\"host\" or kind=\"switch\""));
         }
     };
     Ok(Node { name, host })
 }
 
-fn read_edge(attributes: &Map<String, Value>, position: &BTreeMap<&str, usize>) -> Result<Edge, TopologyError> {
+fn read_edge(
+    attributes: &Map<String, Value>,
+    position: &BTreeMap<&str, usize>,
+) -> Result<Edge, TopologyError> {
     let end = |key: &str| attributes.get(key).map(label);
     let (Some(source), Some(target)) = (end("source"), end("target")) else {
         let edge = Value::Object(attributes.clone());
@@ -145,10 +169,9 @@ fn read_edge(attributes: &Map<String, Value>, position: &BTreeMap<&str, usize>) 
         &place,
     )?;
     let find = |name: &str| {
-        position
-            .get(name)
-            .copied()
-            .ok_or_else(|| error("node-link-edge", format!("{place}: there is no node called {name:?}")))
+        position.get(name).copied().ok_or_else(|| {
+            error("node-link-edge", format!("{place}: there is no node called {name:?}"))
+        })
     };
     let ends = [find(&source)?, find(&target)?];
     if ends[0] == ends[1] {
@@ -158,7 +181,8 @@ fn read_edge(attributes: &Map<String, Value>, position: &BTreeMap<&str, usize>) 
         error("node-link-attribute", format!("{place}: the attribute {key} is missing"))
             .hint(format!("add {key}=\"{example}\""))
     };
-    let rate = quantity::<Rate>(attributes, "rate", &place)?.ok_or_else(|| missing("rate", "1Gbps"))?;
+    let rate =
+        quantity::<Rate>(attributes, "rate", &place)?.ok_or_else(|| missing("rate", "1Gbps"))?;
     if rate.0 == 0 {
         let message = format!("{place}: rate = \"0bps\": a link needs a positive rate");
         return Err(error("node-link-rate", message));
@@ -196,23 +220,29 @@ fn check(nodes: &[Node], edges: &[Edge], multigraph: bool) -> Result<Vec<usize>,
         let count = multiplicity.entry((a.min(b), a.max(b))).or_insert(0);
         *count += 1;
         if *count == 2 && !multigraph {
-            let message = format!("two edges join {:?} and {:?}, but multigraph is false", name(a), name(b));
+            let message =
+                format!("two edges join {:?} and {:?}, but multigraph is false", name(a), name(b));
             return Err(error("node-link-parallel", message)
                 .hint("build it as networkx.MultiGraph, or join them once with the total rate"));
         }
     }
     let hosts: Vec<usize> = (0..nodes.len()).filter(|&index| nodes[index].host).collect();
     if hosts.len() < 2 {
-        return Err(error("node-link-hosts", format!("{} hosts: at least two are needed", hosts.len())));
+        return Err(error(
+            "node-link-hosts",
+            format!("{} hosts: at least two are needed", hosts.len()),
+        ));
     }
     for &host in &hosts {
         let links = neighbours[host].len();
         if links != 1 {
-            let message = format!("host {:?} has {links} links: a host has exactly one", name(host));
+            let message =
+                format!("host {:?} has {links} links: a host has exactly one", name(host));
             return Err(error("node-link-host", message).hint("put a switch between"));
         }
         if nodes[neighbours[host][0]].host {
-            let message = format!("host {:?} is joined to host {:?}", name(host), name(neighbours[host][0]));
+            let message =
+                format!("host {:?} is joined to host {:?}", name(host), name(neighbours[host][0]));
             return Err(error("node-link-host", message).hint("put a switch between"));
         }
     }
@@ -220,7 +250,10 @@ fn check(nodes: &[Node], edges: &[Edge], multigraph: bool) -> Result<Vec<usize>,
         if near.len() > MAX_PATHS as usize && !nodes[index].host {
             let fanout = near.iter().filter(|&&peer| !nodes[peer].host).count();
             if fanout > MAX_PATHS as usize {
-                let message = format!("switch {:?} has {fanout} links to switches: at most {MAX_PATHS}", name(index));
+                let message = format!(
+                    "switch {:?} has {fanout} links to switches: at most {MAX_PATHS}",
+                    name(index)
+                );
                 return Err(error("node-link-switch", message));
             }
         }
@@ -229,12 +262,23 @@ fn check(nodes: &[Node], edges: &[Edge], multigraph: bool) -> Result<Vec<usize>,
     let cut_off: Vec<&str> =
         (0..nodes.len()).filter(|&i| reached[i].is_none()).map(|i| name(i).as_str()).collect();
     if !cut_off.is_empty() {
-        let listed = cut_off.iter().take(5).map(|n| format!("{n:?}")).collect::<Vec<_>>().join(", ");
-        let more = if cut_off.len() > 5 { format!(" and {} more", cut_off.len() - 5) } else { String::new() };
-        let message = format!("the graph is disconnected: no path from {:?} to {listed}{more}", name(hosts[0]));
+        let listed =
+            cut_off.iter().take(5).map(|n| format!("{n:?}")).collect::<Vec<_>>().join(", ");
+        let more = if cut_off.len() > 5 {
+            format!(" and {} more", cut_off.len() - 5)
+        } else {
+            String::new()
+        };
+        let message = format!(
+            "the graph is disconnected: no path from {:?} to {listed}{more}",
+            name(hosts[0])
+        );
         return Err(error("node-link-disconnected", message));
     }
-    Ok(distances(&neighbours, &hosts).into_iter().map(|d| d.expect("every node was reached")).collect())
+    Ok(distances(&neighbours, &hosts)
+        .into_iter()
+        .map(|d| d.expect("every node was reached"))
+        .collect())
 }
 
 /// Hops from the nearest of `sources`.
@@ -285,7 +329,9 @@ fn graph(nodes: &[Node], edges: &[Edge], level: &[usize]) -> Result<Graph, Topol
     tiers.sort_by_key(|tier| tier.0);
     if tiers.len() > usize::from(u8::MAX) {
         let message = format!("the links fall into {} tiers: at most 255", tiers.len());
-        return Err(error("node-link-tiers", message).hint("give edges a tier attribute to group them"));
+        return Err(
+            error("node-link-tiers", message).hint("give edges a tier attribute to group them")
+        );
     }
     let links = edges
         .iter()

@@ -58,7 +58,13 @@ impl ParallelPaths {
     /// # Errors
     /// When a count or a rate is zero, or `path_rates` does not have one rate per path.
     pub fn build(&self) -> Result<Graph, TopologyError> {
-        at_least("parallel-paths-hosts", "hosts_per_side", self.hosts_per_side, 1, "host per side")?;
+        at_least(
+            "parallel-paths-hosts",
+            "hosts_per_side",
+            self.hosts_per_side,
+            1,
+            "host per side",
+        )?;
         paths("parallel-paths-paths", "paths", self.paths)?;
         let hosts = 2 * u64::from(self.hosts_per_side);
         size("parallel-paths-size", "hosts_per_side", hosts, hosts + 2 + u64::from(self.paths))?;
@@ -81,7 +87,8 @@ impl ParallelPaths {
         };
 
         let hosts = 2 * self.hosts_per_side;
-        let mut build = Builder::new(hosts, &[("edge", 2), ("path", self.paths)], &["host", "path"]);
+        let mut build =
+            Builder::new(hosts, &[("edge", 2), ("path", self.paths)], &["host", "path"]);
         for host in 0..hosts {
             build.link(host, hosts + host / self.hosts_per_side, 0, self.rate, propagation.host);
         }

@@ -44,7 +44,11 @@ impl Incast {
     pub(super) fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
         let hosts = setting.graph.hosts;
         if self.fan_in == 0 || self.fan_in >= hosts {
-            let error = format!("fan_in = {}: {hosts} hosts allow from 1 to {}", self.fan_in, hosts.saturating_sub(1));
+            let error = format!(
+                "fan_in = {}: {hosts} hosts allow from 1 to {}",
+                self.fan_in,
+                hosts.saturating_sub(1)
+            );
             return Err(TrafficError::new("incast-fan-in", "fan_in", error)
                 .hint("the receiver does not answer itself"));
         }

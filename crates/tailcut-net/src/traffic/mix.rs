@@ -22,13 +22,18 @@ impl Mix {
         for (index, part) in self.parts.iter().enumerate() {
             let place = format!("parts[{index}]");
             if matches!(part, TrafficSpec::Mix(_)) {
-                return Err(TrafficError::new("mix-nested", place, "a part of a mix cannot be a mix")
-                    .hint("list its parts directly"));
+                return Err(TrafficError::new(
+                    "mix-nested",
+                    place,
+                    "a part of a mix cannot be a mix",
+                )
+                .hint("list its parts directly"));
             }
-            let part_flows = part.flows(&Setting { part: index as u64, ..*setting }).map_err(|mut error| {
-                error.field = format!("{place}.{}", error.field);
-                error
-            })?;
+            let part_flows =
+                part.flows(&Setting { part: index as u64, ..*setting }).map_err(|mut error| {
+                    error.field = format!("{place}.{}", error.field);
+                    error
+                })?;
             flows.extend(part_flows);
         }
         Ok(flows)

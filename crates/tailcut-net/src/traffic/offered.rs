@@ -36,13 +36,17 @@ fn carriable<'a>(flows: impl Iterator<Item = (u32, &'a Flow)>, rates: &[Rate], e
     for (host, flow) in flows.filter(|(_, flow)| flow.start < end) {
         let rate = u128::from(rates[host as usize].0);
         let busy = &mut busy_until[host as usize];
-        *busy = (*busy).max(u128::from(flow.start.0)) + u128::from(flow.bytes) * 8_000_000_000_000 / rate;
+        *busy = (*busy).max(u128::from(flow.start.0))
+            + u128::from(flow.bytes) * 8_000_000_000_000 / rate;
         bytes += u128::from(flow.bytes);
     }
     let late: u128 = busy_until
         .iter()
         .zip(rates)
-        .map(|(busy, rate)| (busy.saturating_sub(u128::from(end.0)) * u128::from(rate.0)).div_ceil(8_000_000_000_000))
+        .map(|(busy, rate)| {
+            (busy.saturating_sub(u128::from(end.0)) * u128::from(rate.0))
+                .div_ceil(8_000_000_000_000)
+        })
         .sum();
     bytes.saturating_sub(late) as u64
 }

@@ -26,7 +26,10 @@ pub enum Pairs {
 /// Draws pairs of hosts.
 pub(crate) enum PairSource {
     /// Different groups (each host its own group when any pair will do).
-    Between { group: Vec<u32>, members: Vec<u32> },
+    Between {
+        group: Vec<u32>,
+        members: Vec<u32>,
+    },
     Partners(Vec<u32>),
 }
 
@@ -39,11 +42,19 @@ impl Pairs {
     ) -> Result<PairSource, TrafficError> {
         let hosts = graph.hosts;
         if hosts < 2 {
-            return Err(TrafficError::new("traffic-hosts", field, "traffic needs at least two hosts"));
+            return Err(TrafficError::new(
+                "traffic-hosts",
+                field,
+                "traffic needs at least two hosts",
+            ));
         }
-        let between = |groups: Groups| PairSource::Between { members: groups.sizes(), group: groups.of_host };
+        let between =
+            |groups: Groups| PairSource::Between { members: groups.sizes(), group: groups.of_host };
         let source = match self {
-            Pairs::Random => PairSource::Between { group: (0..hosts).collect(), members: vec![1; hosts as usize] },
+            Pairs::Random => PairSource::Between {
+                group: (0..hosts).collect(),
+                members: vec![1; hosts as usize],
+            },
             Pairs::InterRack => between(graph.racks()),
             Pairs::InterPod => between(graph.pods()),
             Pairs::Permutation => PairSource::Partners(derangement(hosts, permutation)),
@@ -51,8 +62,12 @@ impl Pairs {
         match &source {
             PairSource::Between { members, .. } if members.len() < 2 => {
                 let what = if self == Pairs::InterRack { "rack" } else { "pod" };
-                Err(TrafficError::new("traffic-pairs", field, format!("all {hosts} hosts share one {what}: no pair lies in different ones"))
-                    .hint("use pairs = \"random\", or a topology with more racks"))
+                Err(TrafficError::new(
+                    "traffic-pairs",
+                    field,
+                    format!("all {hosts} hosts share one {what}: no pair lies in different ones"),
+                )
+                .hint("use pairs = \"random\", or a topology with more racks"))
             }
             _ => Ok(source),
         }
@@ -91,7 +106,8 @@ impl PairSource {
             }
             PairSource::Between { group, members } => {
                 // Ordered pairs in different `group`s, and of those the ones that also leave one of `groups`.
-                let all: f64 = members.iter().map(|&m| f64::from(m) * (hosts as f64 - f64::from(m))).sum();
+                let all: f64 =
+                    members.iter().map(|&m| f64::from(m) * (hosts as f64 - f64::from(m))).sum();
                 let mut together = std::collections::BTreeMap::<(u32, u32), f64>::new();
                 for (host, &own) in group.iter().enumerate() {
                     *together.entry((groups.of_host[host], own)).or_default() += 1.0;

@@ -38,7 +38,11 @@ impl Permutation {
     pub(super) fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
         let hosts = setting.graph.hosts;
         if hosts < 2 {
-            return Err(TrafficError::new("traffic-hosts", "kind", "a permutation needs at least two hosts"));
+            return Err(TrafficError::new(
+                "traffic-hosts",
+                "kind",
+                "a permutation needs at least two hosts",
+            ));
         }
         let starts = rounds(Some(self.rounds), self.period, self.jitter, setting.horizon.arrivals)?;
         let sizes = self.sizes.resolve(setting.read, "sizes")?;
@@ -70,7 +74,11 @@ pub(super) fn rounds(
 ) -> Result<Vec<Time>, TrafficError> {
     let (period_ns, room_ns) = (period.as_ns(), arrivals.as_ns().saturating_sub(jitter.as_ns()));
     if count == Some(0) {
-        return Err(TrafficError::new("traffic-rounds", "rounds", "rounds = 0: at least one round is needed"));
+        return Err(TrafficError::new(
+            "traffic-rounds",
+            "rounds",
+            "rounds = 0: at least one round is needed",
+        ));
     }
     if count.is_none_or(|n| n > 1) && period_ns == 0 {
         let error = format!("period = \"{period}\": rounds need at least 1ns from one to the next");

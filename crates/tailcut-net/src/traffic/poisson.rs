@@ -121,7 +121,11 @@ fn bottleneck(graph: &Graph, pairs: &PairSource) -> Result<f64, TrafficError> {
         .map(|(uplink, share)| uplink.0 as f64 / share)
         .min_by(f64::total_cmp)
         .ok_or_else(|| {
-            TrafficError::new("poisson-bisection", "load_of", "no flow leaves its rack: there is no bisection to load")
-                .hint("use load_of = \"host-links\"")
+            TrafficError::new(
+                "poisson-bisection",
+                "load_of",
+                "no flow leaves its rack: there is no bisection to load",
+            )
+            .hint("use load_of = \"host-links\"")
         })
 }

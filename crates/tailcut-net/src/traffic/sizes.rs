@@ -105,9 +105,11 @@ impl SizesSpec {
         };
         match self {
             SizesSpec::Builtin(name) => SizeTable::builtin(name, field).map(FlowSizes::Table),
-            SizesSpec::Fixed(Bytes(0)) => {
-                Err(SpecError::new("sizes-parameter", field, "a flow of 0 bytes carries nothing: at least 1B"))
-            }
+            SizesSpec::Fixed(Bytes(0)) => Err(SpecError::new(
+                "sizes-parameter",
+                field,
+                "a flow of 0 bytes carries nothing: at least 1B",
+            )),
             SizesSpec::Fixed(size) => Ok(FlowSizes::Fixed(size.0)),
             SizesSpec::Endless => Ok(FlowSizes::Endless),
             SizesSpec::Described(DescribedSizes::File(spec)) => {
@@ -125,19 +127,28 @@ impl SizesSpec {
             }
             SizesSpec::Described(DescribedSizes::Uniform { min, max }) => {
                 if min > max || max.0 == 0 {
-                    return bad("max", format!("max = \"{max}\" is not a size of at least min = \"{min}\""));
+                    return bad(
+                        "max",
+                        format!("max = \"{max}\" is not a size of at least min = \"{min}\""),
+                    );
                 }
                 Ok(FlowSizes::Table(SizeTable::uniform(min.0, max.0)))
             }
             SizesSpec::Described(DescribedSizes::Exponential { mean }) => {
                 if mean.0 == 0 {
-                    return bad("mean", "mean = \"0B\": a mean size of at least 1B is needed".into());
+                    return bad(
+                        "mean",
+                        "mean = \"0B\": a mean size of at least 1B is needed".into(),
+                    );
                 }
                 Ok(FlowSizes::Exponential { mean: mean.0 as f64 })
             }
             SizesSpec::Described(DescribedSizes::BoundedPareto { min, max, shape }) => {
                 if min.0 == 0 || min >= max {
-                    return bad("max", format!("max = \"{max}\" must exceed min = \"{min}\", and min 0B"));
+                    return bad(
+                        "max",
+                        format!("max = \"{max}\" must exceed min = \"{min}\", and min 0B"),
+                    );
                 }
                 if !(shape.is_finite() && *shape > 0.0) {
                     return bad("shape", format!("shape = {shape}: a positive number is needed"));
@@ -202,7 +213,8 @@ impl FlowSizes {
                 if (shape - 1.0).abs() < 1e-9 {
                     min * libm::log(max / min) / (1.0 - cut)
                 } else {
-                    shape * min / (shape - 1.0) * (1.0 - libm::pow(min / max, shape - 1.0)) / (1.0 - cut)
+                    shape * min / (shape - 1.0) * (1.0 - libm::pow(min / max, shape - 1.0))
+                        / (1.0 - cut)
                 }
             }
             FlowSizes::Endless => f64::INFINITY,
@@ -218,7 +230,11 @@ fn from_text(text: &str) -> SizesSpec {
     } else if let Ok(size) = text.parse() {
         SizesSpec::Fixed(size)
     } else if text.contains(['.', '/', '\\']) {
-        let file = SizesFile { file: text.to_owned(), unit: ColumnUnit::Bytes, packet_size: default_packet_size() };
+        let file = SizesFile {
+            file: text.to_owned(),
+            unit: ColumnUnit::Bytes,
+            packet_size: default_packet_size(),
+        };
         SizesSpec::Described(DescribedSizes::File(file))
     } else {
         SizesSpec::Builtin(text.to_owned())
@@ -254,7 +270,8 @@ impl<'de> Deserialize<'de> for SizesSpec {
                 number.to_string().parse().map(SizesSpec::Fixed).map_err(E::custom)
             }
             fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<SizesSpec, A::Error> {
-                DescribedSizes::deserialize(MapAccessDeserializer::new(map)).map(SizesSpec::Described)
+                DescribedSizes::deserialize(MapAccessDeserializer::new(map))
+                    .map(SizesSpec::Described)
             }
         }
         deserializer.deserialize_any(Visitor)
@@ -266,7 +283,8 @@ impl JsonSchema for SizesSpec {
         "Sizes".into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let builtin: Vec<&str> = crate::workload::BUILTIN.iter().map(|builtin| builtin.name).collect();
+        let builtin: Vec<&str> =
+            crate::workload::BUILTIN.iter().map(|builtin| builtin.name).collect();
         schemars::json_schema!({
             "description": "How large flows are: a built-in workload, one size for all, \"endless\", the path of a file with sizes in bytes, or a table that describes a distribution.",
             "anyOf": [

@@ -7,7 +7,8 @@ use tailcut_net::component::SpecError;
 use tailcut_net::topology::{Graph, TopologySpec};
 
 fn read(text: &str) -> Result<Graph, SpecError> {
-    let spec: TopologySpec = serde_json::from_value(json!({"kind": "node-link", "file": "net.json"})).unwrap();
+    let spec: TopologySpec =
+        serde_json::from_value(json!({"kind": "node-link", "file": "net.json"})).unwrap();
     assert_eq!(spec.files(), ["net.json"]);
     spec.build(&|_| Ok(text.as_bytes().to_vec()))
 }
@@ -89,7 +90,8 @@ fn numbers_may_name_nodes() {
 
 #[test]
 fn parallel_links_need_a_multigraph() {
-    let twice = |document: &mut Value| document["edges"].as_array_mut().unwrap().push(edge("s1", "s0"));
+    let twice =
+        |document: &mut Value| document["edges"].as_array_mut().unwrap().push(edge("s1", "s0"));
     let error = network(twice).unwrap_err();
     assert_eq!(error.code, "node-link-parallel");
     assert!(error.hint.unwrap().contains("MultiGraph"));

@@ -12,7 +12,8 @@ fn described(schema: &Value, path: &str, found: &mut Vec<(String, bool)>) {
             for (key, value) in object {
                 if key == "properties" {
                     for (name, property) in value.as_object().expect("properties are an object") {
-                        let described = property.get("description").is_some() || property.get("const").is_some();
+                        let described = property.get("description").is_some()
+                            || property.get("const").is_some();
                         found.push((format!("{path}.{name}"), described));
                     }
                 }
@@ -44,7 +45,10 @@ fn a_resolved_topology_reads_back_as_itself() {
     for kind in ["fat-tree", "leaf-spine", "dumbbell", "parallel-paths", "star", "chain"] {
         let spec: TopologySpec = serde_json::from_value(json!({"kind": kind})).unwrap();
         let resolved = serde_json::to_value(&spec).unwrap();
-        assert!(resolved.as_object().unwrap().len() > 2, "every default of {kind} is explicit: {resolved}");
+        assert!(
+            resolved.as_object().unwrap().len() > 2,
+            "every default of {kind} is explicit: {resolved}"
+        );
         assert_eq!(serde_json::from_value::<TopologySpec>(resolved).unwrap(), spec);
     }
 }
@@ -69,9 +73,11 @@ fn resolved_traffic_reads_back_as_itself() {
 
 #[test]
 fn an_unknown_key_and_a_missing_unit_are_refused() {
-    let unknown = serde_json::from_value::<TopologySpec>(json!({"kind": "fat-tree", "pods": 4})).unwrap_err();
+    let unknown =
+        serde_json::from_value::<TopologySpec>(json!({"kind": "fat-tree", "pods": 4})).unwrap_err();
     assert!(unknown.to_string().contains("unknown field `pods`"), "{unknown}");
-    let bare = serde_json::from_value::<TopologySpec>(json!({"kind": "fat-tree", "rate": 1000})).unwrap_err();
+    let bare = serde_json::from_value::<TopologySpec>(json!({"kind": "fat-tree", "rate": 1000}))
+        .unwrap_err();
     assert!(bare.to_string().contains("has no unit"), "{bare}");
     let tier = json!({"kind": "fat-tree", "rate": {"host": "1Gbps", "core": "1Gbps"}});
     let missing = serde_json::from_value::<TopologySpec>(tier).unwrap_err();

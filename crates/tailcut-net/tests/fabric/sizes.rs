@@ -37,8 +37,16 @@ fn built_in_workloads_have_the_published_means_and_shares() {
     ] {
         let table = table(name);
         assert!((table.mean() - mean).abs() < 0.5, "{name}: mean {}", table.mean());
-        assert!((table.flows_up_to(1e5) - flows).abs() < 5e-4, "{name}: {} of flows", table.flows_up_to(1e5));
-        assert!((table.bytes_up_to(1e5) - bytes).abs() < precision, "{name}: {} of bytes", table.bytes_up_to(1e5));
+        assert!(
+            (table.flows_up_to(1e5) - flows).abs() < 5e-4,
+            "{name}: {} of flows",
+            table.flows_up_to(1e5)
+        );
+        assert!(
+            (table.bytes_up_to(1e5) - bytes).abs() < precision,
+            "{name}: {} of bytes",
+            table.bytes_up_to(1e5)
+        );
     }
 }
 
@@ -55,7 +63,11 @@ fn every_built_in_workload_is_a_distribution_with_its_source_named() {
     for builtin in BUILTIN {
         let path = format!("{}/../../workloads/{}.cdf", env!("CARGO_MANIFEST_DIR"), builtin.name);
         let text = std::fs::read_to_string(path).unwrap();
-        assert!(text.starts_with("# ") && text.contains("SIGCOMM"), "{} names its source", builtin.name);
+        assert!(
+            text.starts_with("# ") && text.contains("SIGCOMM"),
+            "{} names its source",
+            builtin.name
+        );
         let table = table(builtin.name);
         let largest = *table.points().0.last().unwrap();
         assert!((table.quantile(1.0 - f64::EPSILON) - largest).abs() < 1.0);
@@ -94,11 +106,16 @@ fn the_mean_of_samples_is_the_mean_of_every_distribution() {
         let sizes = resolve(spec.clone(), &[]).unwrap();
         let mut stream = Stream::new(1, 0, "test");
         let n = 400_000.0;
-        let samples: Vec<f64> = (0..n as usize).map(|_| sizes.sample(&mut stream, 0) as f64).collect();
+        let samples: Vec<f64> =
+            (0..n as usize).map(|_| sizes.sample(&mut stream, 0) as f64).collect();
         let mean = samples.iter().sum::<f64>() / n;
         let deviation = (samples.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / n).sqrt();
         let error = (mean - sizes.mean()).abs();
-        assert!(error <= 4.0 * deviation / n.sqrt() + 0.5, "{spec}: {mean} against {}", sizes.mean());
+        assert!(
+            error <= 4.0 * deviation / n.sqrt() + 0.5,
+            "{spec}: {mean} against {}",
+            sizes.mean()
+        );
     }
 }
 
@@ -126,8 +143,12 @@ fn a_file_can_count_bytes_kilobytes_or_packets() {
     let mean = |spec| resolve(spec, &files).unwrap().mean();
     assert_eq!(mean(json!("sizes/a.cdf")), 1.5);
     assert_eq!(mean(json!({"kind": "file", "file": "sizes/a.cdf", "unit": "KB"})), 1_500.0);
-    assert_eq!(mean(json!({"kind": "file", "file": "sizes/a.cdf", "unit": "packets"})), 1_460.0 * 1.5);
-    let small = json!({"kind": "file", "file": "sizes/a.cdf", "unit": "packets", "packet_size": "100B"});
+    assert_eq!(
+        mean(json!({"kind": "file", "file": "sizes/a.cdf", "unit": "packets"})),
+        1_460.0 * 1.5
+    );
+    let small =
+        json!({"kind": "file", "file": "sizes/a.cdf", "unit": "packets", "packet_size": "100B"});
     assert_eq!(mean(small), 150.0);
 }
 
@@ -135,8 +156,14 @@ fn a_file_can_count_bytes_kilobytes_or_packets() {
 fn text_that_is_no_distribution_is_refused_by_line() {
     for (text, message) in [
         ("# sizes\n100 0.5\n90 1", "line 3: the size is smaller than on the line before"),
-        ("100 0.5\n200 0.4\n300 1", "line 2: probability 0.4 is below 0.5 on the line before: it must not fall"),
-        ("100 0.5\n200 0.9\n# end", "line 2: the last probability is 0.9: a distribution ends at 1"),
+        (
+            "100 0.5\n200 0.4\n300 1",
+            "line 2: probability 0.4 is below 0.5 on the line before: it must not fall",
+        ),
+        (
+            "100 0.5\n200 0.9\n# end",
+            "line 2: the last probability is 0.9: a distribution ends at 1",
+        ),
         ("100 0.5\n200 1.5", "line 2: probability 1.5 is not between 0 and 1"),
         ("100 0.5\n-1 1", "line 2: size -1 is not a finite number of at least 0"),
         ("100 1 0.5", "line 1: \"100 1 0.5\" is not a size and a cumulative probability"),
@@ -163,7 +190,10 @@ fn sizes_out_of_range_are_refused() {
         (json!({"kind": "uniform", "min": "2KB", "max": "1KB"}), "sizes.max"),
         (json!({"kind": "exponential", "mean": "0B"}), "sizes.mean"),
         (json!({"kind": "bounded-pareto", "min": "1KB", "max": "1KB", "shape": 1.0}), "sizes.max"),
-        (json!({"kind": "bounded-pareto", "min": "1KB", "max": "1MB", "shape": 0.0}), "sizes.shape"),
+        (
+            json!({"kind": "bounded-pareto", "min": "1KB", "max": "1MB", "shape": 0.0}),
+            "sizes.shape",
+        ),
         (json!("absent.cdf"), "sizes.file"),
     ] {
         assert_eq!(resolve(spec.clone(), &[]).unwrap_err().field, field, "{spec}");

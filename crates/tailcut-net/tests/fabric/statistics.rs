@@ -17,14 +17,18 @@ pub fn chi_squared(counts: &[u64]) -> f64 {
 /// Fails unless the counts are compatible with a uniform distribution.
 pub fn assert_even(counts: &[u64], what: &str) {
     let (statistic, limit) = (chi_squared(counts), chi_squared_limit(counts.len() - 1));
-    assert!(statistic < limit, "{what}: chi-squared {statistic:.1} exceeds {limit:.1} ({counts:?})");
+    assert!(
+        statistic < limit,
+        "{what}: chi-squared {statistic:.1} exceeds {limit:.1} ({counts:?})"
+    );
 }
 
 /// Fails unless the two classifications of a table of counts are independent.
 pub fn assert_independent(table: &[Vec<u64>], what: &str) {
     let all = table.iter().flatten().sum::<u64>() as f64;
     let columns = table[0].len();
-    let column: Vec<f64> = (0..columns).map(|c| table.iter().map(|row| row[c] as f64).sum()).collect();
+    let column: Vec<f64> =
+        (0..columns).map(|c| table.iter().map(|row| row[c] as f64).sum()).collect();
     let mut statistic = 0.0;
     for row in table {
         let total: f64 = row.iter().map(|&c| c as f64).sum();
@@ -51,7 +55,9 @@ pub fn kolmogorov_smirnov(
     while first < samples.len() {
         let x = samples[first];
         let next = first + samples[first..].partition_point(|&other| other == x);
-        distance = distance.max((first as f64 / n - below(x)).abs()).max((next as f64 / n - up_to(x)).abs());
+        distance = distance
+            .max((first as f64 / n - below(x)).abs())
+            .max((next as f64 / n - up_to(x)).abs());
         first = next;
     }
     distance

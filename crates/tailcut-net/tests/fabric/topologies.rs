@@ -51,9 +51,19 @@ fn shortest_paths(graph: &Graph, src: u32) -> Vec<(u32, u64)> {
 fn routed_paths(graph: &Graph, routes: &Routes, src: u32, dst: u32) -> u64 {
     let far_end = |port: u32| {
         let link = &graph.links[port as usize / 2];
-        if port % 2 == 0 { link.b } else { link.a }
+        if port % 2 == 0 {
+            link.b
+        } else {
+            link.a
+        }
     };
-    fn count(graph: &Graph, routes: &Routes, far_end: &dyn Fn(u32) -> u32, node: u32, dst: u32) -> u64 {
+    fn count(
+        graph: &Graph,
+        routes: &Routes,
+        far_end: &dyn Fn(u32) -> u32,
+        node: u32,
+        dst: u32,
+    ) -> u64 {
         if node == dst {
             return 1;
         }
@@ -216,9 +226,13 @@ fn every_link_of_a_chain_can_differ() {
         "kind": "chain", "switches": 2, "rate": ["1Gbps", "100Mbps", "2Gbps"], "trunk_queue": "20packets",
     }))
     .unwrap();
-    let links: Vec<_> = graph.links.iter().map(|link| (link.a, link.b, link.rate.0 / 1_000_000)).collect();
+    let links: Vec<_> =
+        graph.links.iter().map(|link| (link.a, link.b, link.rate.0 / 1_000_000)).collect();
     assert_eq!(links, [(0, 2, 1_000), (2, 3, 100), (1, 3, 2_000)]);
-    assert_eq!(graph.links.iter().map(|link| link.queue_limit.is_some()).collect::<Vec<_>>(), [false, true, false]);
+    assert_eq!(
+        graph.links.iter().map(|link| link.queue_limit.is_some()).collect::<Vec<_>>(),
+        [false, true, false]
+    );
     assert_eq!(shortest_paths(&graph, 0)[1], (3, 1));
 }
 
@@ -247,7 +261,11 @@ fn nodes_have_names_and_links_run_upwards() {
         names.dedup();
         assert_eq!(names.len(), graph.names.len(), "names of {spec} repeat");
         for link in &graph.links {
-            assert_eq!(link.tier == 0, link.a < graph.hosts, "tier 0 of {spec} is that of the hosts");
+            assert_eq!(
+                link.tier == 0,
+                link.a < graph.hosts,
+                "tier 0 of {spec} is that of the hosts"
+            );
             assert!(link.b >= graph.hosts && usize::from(link.tier) < graph.tiers.len());
         }
         Routes::new(&graph).unwrap_or_else(|error| panic!("{spec}: {error}"));
@@ -260,19 +278,35 @@ fn parameters_out_of_range_are_refused_by_code_and_field() {
         (json!({"kind": "fat-tree", "k": 5}), "fat-tree-k", "k"),
         (json!({"kind": "fat-tree", "k": 0}), "fat-tree-k", "k"),
         (json!({"kind": "fat-tree", "k": 66}), "fat-tree-k", "k"),
-        (json!({"kind": "fat-tree", "oversubscription": 0}), "fat-tree-oversubscription", "oversubscription"),
-        (json!({"kind": "fat-tree", "k": 64, "oversubscription": 2}), "fat-tree-size", "oversubscription"),
+        (
+            json!({"kind": "fat-tree", "oversubscription": 0}),
+            "fat-tree-oversubscription",
+            "oversubscription",
+        ),
+        (
+            json!({"kind": "fat-tree", "k": 64, "oversubscription": 2}),
+            "fat-tree-size",
+            "oversubscription",
+        ),
         (
             json!({"kind": "fat-tree", "rate": {"host": "1Gbps", "aggregation": "1Gbps", "core": "0bps"}}),
             "fat-tree-rate",
             "rate.core",
         ),
         (json!({"kind": "leaf-spine", "racks": 0}), "leaf-spine-racks", "racks"),
-        (json!({"kind": "leaf-spine", "racks": 1, "hosts_per_rack": 1}), "leaf-spine-hosts", "hosts_per_rack"),
+        (
+            json!({"kind": "leaf-spine", "racks": 1, "hosts_per_rack": 1}),
+            "leaf-spine-hosts",
+            "hosts_per_rack",
+        ),
         (json!({"kind": "leaf-spine", "spines": 256}), "leaf-spine-spines", "spines"),
         (json!({"kind": "dumbbell", "pairs": 0}), "dumbbell-pairs", "pairs"),
         (json!({"kind": "parallel-paths", "paths": 0}), "parallel-paths-paths", "paths"),
-        (json!({"kind": "parallel-paths", "path_rates": ["1Gbps"]}), "parallel-paths-rates", "path_rates"),
+        (
+            json!({"kind": "parallel-paths", "path_rates": ["1Gbps"]}),
+            "parallel-paths-rates",
+            "path_rates",
+        ),
         (json!({"kind": "star", "hosts": 1}), "star-hosts", "hosts"),
         (json!({"kind": "star", "hosts": 70_000}), "star-size", "hosts"),
         (json!({"kind": "chain", "switches": 0}), "chain-switches", "switches"),

@@ -8,7 +8,8 @@ use tailcut_net::topology::TopologySpec;
 use tailcut_net::traffic::{Flow, TrafficSpec};
 
 fn trace(spec: Value, file: &[u8]) -> Result<Vec<Flow>, SpecError> {
-    let topology: TopologySpec = serde_json::from_value(json!({"kind": "star", "hosts": 16})).unwrap();
+    let topology: TopologySpec =
+        serde_json::from_value(json!({"kind": "star", "hosts": 16})).unwrap();
     let graph = topology.build(&|_| unreachable!()).unwrap();
     let horizon = Horizon { arrivals: Time::from_ms(100), drain: Time::ZERO };
     let spec: TrafficSpec = serde_json::from_value(spec).unwrap();
@@ -71,7 +72,8 @@ fn the_ns3_flow_lists_are_traces() {
 #[test]
 fn parquet_traces_hold_the_flows_of_the_text_that_they_were_made_from() {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fabric/data/");
-    let expected = text(&std::fs::read_to_string(format!("{data}ns3_k4_load_0.5.txt")).unwrap()).unwrap();
+    let expected =
+        text(&std::fs::read_to_string(format!("{data}ns3_k4_load_0.5.txt")).unwrap()).unwrap();
     for name in ["polars_ns.parquet", "pyarrow_us.parquet"] {
         let bytes = std::fs::read(format!("{data}{name}")).unwrap();
         let flows = trace(json!({"kind": "trace", "file": name}), &bytes).unwrap();
@@ -90,11 +92,27 @@ fn a_broken_parquet_file_is_an_error() {
 fn what_is_wrong_in_a_trace_is_named_by_line() {
     let header = "id,src,dst,bytes,start_ns\n";
     for (row, code, message) in [
-        ("0,1,2,10", "trace-row", "flows.csv: line 2: 4 columns where 5 are expected (id, src, dst, bytes, start_ns)"),
-        ("0,1,2,-10,0", "trace-row", "flows.csv: line 2: bytes: \"-10\" is not a whole number from 0 on"),
+        (
+            "0,1,2,10",
+            "trace-row",
+            "flows.csv: line 2: 4 columns where 5 are expected (id, src, dst, bytes, start_ns)",
+        ),
+        (
+            "0,1,2,-10,0",
+            "trace-row",
+            "flows.csv: line 2: bytes: \"-10\" is not a whole number from 0 on",
+        ),
         ("0,1,x,10,0", "trace-row", "flows.csv: line 2: dst: \"x\" is not a host number"),
-        ("0,1,2,10,-5", "trace-row", "flows.csv: line 2: start_ns: -5 is not a start time from 0 on"),
-        ("0,1,16,10,0", "trace-host", "flows.csv: line 2: dst = 16: the topology has hosts 0 to 15"),
+        (
+            "0,1,2,10,-5",
+            "trace-row",
+            "flows.csv: line 2: start_ns: -5 is not a start time from 0 on",
+        ),
+        (
+            "0,1,16,10,0",
+            "trace-host",
+            "flows.csv: line 2: dst = 16: the topology has hosts 0 to 15",
+        ),
         ("0,1,1,10,0", "trace-self", "flows.csv: line 2: src and dst are both 1"),
         ("0,1,2,0,0", "trace-bytes", "flows.csv: line 2: a flow of 0 bytes"),
         (
@@ -102,7 +120,11 @@ fn what_is_wrong_in_a_trace_is_named_by_line() {
             "trace-horizon",
             "flows.csv: line 2: starts at 100ms, which is not before horizon.arrivals = \"100ms\"",
         ),
-        ("3,1,2,10,0\n3,1,2,10,5", "trace-id", "flows.csv: line 3: id 3 is already that of flows.csv: line 2"),
+        (
+            "3,1,2,10,0\n3,1,2,10,5",
+            "trace-id",
+            "flows.csv: line 3: id 3 is already that of flows.csv: line 2",
+        ),
     ] {
         let error = text(&format!("{header}{row}\n")).unwrap_err();
         assert_eq!((error.code, error.to_string().as_str()), (code, message));
@@ -112,7 +134,10 @@ fn what_is_wrong_in_a_trace_is_named_by_line() {
 #[test]
 fn columns_must_say_what_they_are() {
     let missing = text("id,src,dst,start_ns\n0,1,2,0\n").unwrap_err();
-    assert_eq!(missing.to_string(), "flows.csv: no column is called bytes (found: id, src, dst, start_ns)");
+    assert_eq!(
+        missing.to_string(),
+        "flows.csv: no column is called bytes (found: id, src, dst, start_ns)"
+    );
     let misspelt = text("id,src,dst,byte,start_ns\n0,1,2,3,0\n").unwrap_err();
     assert_eq!(misspelt.hint.as_deref(), Some("did you mean bytes by byte?"));
     let twice = text("src,dst,bytes,start_ns,start_us\n1,2,3,0,0\n").unwrap_err();
@@ -126,7 +151,10 @@ fn columns_must_say_what_they_are() {
 fn a_trace_has_one_source() {
     for (spec, field) in [
         (json!({"kind": "trace"}), "file"),
-        (json!({"kind": "trace", "file": "a.csv", "flows": [{"src": 0, "dst": 1, "bytes": "1B"}]}), "flows"),
+        (
+            json!({"kind": "trace", "file": "a.csv", "flows": [{"src": 0, "dst": 1, "bytes": "1B"}]}),
+            "flows",
+        ),
     ] {
         let error = trace(spec, b"").unwrap_err();
         assert_eq!((error.code, error.field.as_str()), ("trace-source", field));

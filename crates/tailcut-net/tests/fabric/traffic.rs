@@ -10,7 +10,9 @@ use tailcut_net::traffic::offered::{offered, Offered};
 use tailcut_net::traffic::{Flow, TrafficSpec};
 use tailcut_net::workload::SizeTable;
 
-use crate::statistics::{assert_even, assert_independent, kolmogorov_smirnov, kolmogorov_smirnov_limit};
+use crate::statistics::{
+    assert_even, assert_independent, kolmogorov_smirnov, kolmogorov_smirnov_limit,
+};
 use crate::topologies;
 
 fn graph(spec: Value) -> Graph {
@@ -21,7 +23,12 @@ fn horizon(arrivals_ms: u64) -> Horizon {
     Horizon { arrivals: Time::from_ms(arrivals_ms), drain: Time::ZERO }
 }
 
-fn generate(spec: Value, graph: &Graph, arrivals_ms: u64, seed: u64) -> Result<Vec<Flow>, SpecError> {
+fn generate(
+    spec: Value,
+    graph: &Graph,
+    arrivals_ms: u64,
+    seed: u64,
+) -> Result<Vec<Flow>, SpecError> {
     let spec: TrafficSpec = serde_json::from_value(spec).expect("well-formed traffic");
     spec.generate(graph, &horizon(arrivals_ms), seed, &|path| panic!("{path} is not needed"))
 }
@@ -39,7 +46,8 @@ fn small_flows(load: f64) -> Value {
 fn poisson_gaps_are_exponential() {
     let star = graph(json!({"kind": "star"}));
     let flows = flows(small_flows(0.5), &star, 10);
-    let gaps: Vec<f64> = flows.windows(2).map(|two| two[1].start.since(two[0].start).as_secs_f64()).collect();
+    let gaps: Vec<f64> =
+        flows.windows(2).map(|two| two[1].start.since(two[0].start).as_secs_f64()).collect();
     let rate = 0.5 * 8e9 / 800.0;
     // Starts are whole nanoseconds: a gap g stands for all of (g - 1 ns, g + 1 ns).
     let law = |gap: f64| 1.0 - (-rate * gap.max(0.0)).exp();
@@ -59,7 +67,9 @@ fn poisson_gaps_sizes_and_pairs_are_independent_of_each_other() {
     let mut size_after_size = vec![vec![0; 2]; 2];
     let mut size_by_pair = vec![vec![0; 2]; 16];
     for three in flows.windows(3) {
-        let long = |i: usize| usize::from(three[i + 1].start.since(three[i].start).as_secs_f64() > mean_gap);
+        let long = |i: usize| {
+            usize::from(three[i + 1].start.since(three[i].start).as_secs_f64() > mean_gap)
+        };
         let large = |i: usize| usize::from(three[i].bytes > 100);
         gap_after_gap[long(0)][long(1)] += 1;
         size_after_size[large(0)][large(1)] += 1;
@@ -83,21 +93,29 @@ fn the_number_of_arrivals_is_poisson() {
         per_slot[(flow.start.as_ns() / slot_ns) as usize] += 1;
     }
     let mean = 2.0;
-    let variance = per_slot.iter().map(|&n| (n as f64 - mean).powi(2)).sum::<f64>() / per_slot.len() as f64;
+    let variance =
+        per_slot.iter().map(|&n| (n as f64 - mean).powi(2)).sum::<f64>() / per_slot.len() as f64;
     // Index of dispersion 1, within 4 standard errors.
-    assert!((variance / mean - 1.0).abs() < 4.0 * (2.0 / per_slot.len() as f64).sqrt() * 1.3, "{variance}");
+    assert!(
+        (variance / mean - 1.0).abs() < 4.0 * (2.0 / per_slot.len() as f64).sqrt() * 1.3,
+        "{variance}"
+    );
 }
 
 #[test]
 fn the_offered_load_is_the_load_asked_for() {
     let fabric = graph(json!({"kind": "fat-tree", "k": 4}));
     for load in [0.1, 0.5, 0.8] {
-        let flows = flows(json!({"kind": "poisson", "sizes": "web-search", "load": load}), &fabric, 60_000);
+        let flows =
+            flows(json!({"kind": "poisson", "sizes": "web-search", "load": load}), &fabric, 60_000);
         let bytes: f64 = flows.iter().map(|flow| flow.bytes as f64).sum();
         // A compound Poisson sum has variance (expected flows) x E[size^2].
         let deviation = flows.iter().map(|flow| (flow.bytes as f64).powi(2)).sum::<f64>().sqrt();
         let expected = load * 16.0 * 1e9 / 8.0 * 60.0;
-        assert!((bytes - expected).abs() < 3.0 * deviation, "load {load}: {bytes} of {expected} bytes");
+        assert!(
+            (bytes - expected).abs() < 3.0 * deviation,
+            "load {load}: {bytes} of {expected} bytes"
+        );
         assert!(deviation < 0.05 * expected, "the check has teeth");
     }
 }
@@ -120,7 +138,10 @@ fn the_load_of_the_bisection_is_what_crosses_between_racks() {
             .filter(|flow| rack[flow.src as usize] != rack[flow.dst as usize])
             .count() as f64;
         let expected = 0.4 * capacity * 0.2 / 8_000.0;
-        assert!((crossing - expected).abs() < 4.0 * expected.sqrt(), "{topology} {pairs}: {crossing} of {expected}");
+        assert!(
+            (crossing - expected).abs() < 4.0 * expected.sqrt(),
+            "{topology} {pairs}: {crossing} of {expected}"
+        );
     }
 }
 
@@ -136,7 +157,10 @@ fn the_load_of_the_bisection_is_that_of_the_tier_that_fills_first() {
         .filter(|flow| pod[flow.src as usize] != pod[flow.dst as usize])
         .count() as f64;
     let expected = 0.5 * 16.0 * 230e6 * 0.2 / 8_000.0;
-    assert!((crossing - expected).abs() < 4.0 * expected.sqrt(), "{crossing} of {expected} between pods");
+    assert!(
+        (crossing - expected).abs() < 4.0 * expected.sqrt(),
+        "{crossing} of {expected} between pods"
+    );
 }
 
 #[test]
@@ -159,7 +183,8 @@ fn inter_rack_and_inter_pod_pairs_cross() {
         let spec = json!({"kind": "poisson", "sizes": "10KB", "pairs": pairs});
         let flows = flows(spec, &fabric, 10);
         assert!(flows.len() > 500);
-        let crosses = |flow: &Flow| groups.of_host[flow.src as usize] != groups.of_host[flow.dst as usize];
+        let crosses =
+            |flow: &Flow| groups.of_host[flow.src as usize] != groups.of_host[flow.dst as usize];
         assert!(flows.iter().all(crosses), "{pairs}");
     }
 }
@@ -195,7 +220,8 @@ fn gaps_may_be_constant_or_uniform_instead() {
 fn a_seed_gives_these_flows_everywhere() {
     let fabric = graph(json!({"kind": "fat-tree", "k": 4}));
     let flows = flows(json!({"kind": "poisson"}), &fabric, 1_000);
-    let first: Vec<_> = flows.iter().take(4).map(|f| (f.id, f.src, f.dst, f.bytes, f.start.as_ns())).collect();
+    let first: Vec<_> =
+        flows.iter().take(4).map(|f| (f.id, f.src, f.dst, f.bytes, f.start.as_ns())).collect();
     let expected = [
         (0, 6, 9, 1_598_713, 1_724_396),
         (1, 11, 4, 971_952, 2_690_214),
@@ -253,7 +279,10 @@ fn all_derangements_are_equally_likely() {
 fn endless_flows_outlast_the_run() {
     let star = graph(json!({"kind": "star", "rate": "1Gbps"}));
     let flows = flows(json!({"kind": "permutation", "sizes": "endless"}), &star, 100);
-    assert!(flows.iter().all(|flow| flow.bytes > 12_500_000 && flow.bytes < 12_600_000), "0.1 s at 1 Gbps");
+    assert!(
+        flows.iter().all(|flow| flow.bytes > 12_500_000 && flow.bytes < 12_600_000),
+        "0.1 s at 1 Gbps"
+    );
 }
 
 #[test]
@@ -268,15 +297,21 @@ fn incast_brings_distinct_hosts_to_one() {
         senders.sort_unstable();
         senders.dedup();
         assert_eq!(senders.len(), 11);
-        assert!(round.iter().all(|f| f.dst == round[0].dst && f.src != f.dst && f.start == round[0].start));
+        assert!(round
+            .iter()
+            .all(|f| f.dst == round[0].dst && f.src != f.dst && f.start == round[0].start));
     }
-    assert!(rounds.iter().any(|round| round[0].dst != rounds[0][0].dst), "the receiver is drawn anew");
+    assert!(
+        rounds.iter().any(|round| round[0].dst != rounds[0][0].dst),
+        "the receiver is drawn anew"
+    );
 }
 
 #[test]
 fn incast_senders_are_drawn_evenly() {
     let star = graph(json!({"kind": "star", "hosts": 6}));
-    let spec = json!({"kind": "incast", "fan_in": 2, "receiver": 3, "period": "1us", "sizes": "1B"});
+    let spec =
+        json!({"kind": "incast", "fan_in": 2, "receiver": 3, "period": "1us", "sizes": "1B"});
     let mut counts = vec![0u64; 6];
     for flow in flows(spec, &star, 10) {
         assert_eq!(flow.dst, 3);
@@ -289,7 +324,8 @@ fn incast_senders_are_drawn_evenly() {
 #[test]
 fn jitter_delays_starts_by_less_than_itself() {
     let star = graph(json!({"kind": "star"}));
-    let spec = json!({"kind": "incast", "fan_in": 7, "rounds": 100, "period": "1ms", "jitter": "10us"});
+    let spec =
+        json!({"kind": "incast", "fan_in": 7, "rounds": 100, "period": "1ms", "jitter": "10us"});
     for (index, flow) in flows(spec, &star, 1_000).iter().enumerate() {
         let late = flow.start.as_ns() - (index as u64 / 7) * 1_000_000;
         assert!(late < 10_000, "flow {index} is {late} ns late");
@@ -304,7 +340,8 @@ fn another_part_of_a_mix_leaves_the_others_as_they_are() {
     let alone = flows(json!({"kind": "mix", "parts": [short]}), &star, 100);
     let both = flows(json!({"kind": "mix", "parts": [short, long]}), &star, 100);
     let what = |flow: &&Flow| (flow.src, flow.dst, flow.bytes, flow.start);
-    let kept: Vec<_> = both.iter().filter(|flow| flow.bytes == 10_000).map(|flow| what(&flow)).collect();
+    let kept: Vec<_> =
+        both.iter().filter(|flow| flow.bytes == 10_000).map(|flow| what(&flow)).collect();
     assert_eq!(kept, alone.iter().map(|flow| what(&flow)).collect::<Vec<_>>());
     assert_eq!(both.len(), alone.len() + 8);
     assert!(both.iter().enumerate().all(|(index, flow)| flow.id == index as u64));
@@ -331,14 +368,22 @@ fn traffic_out_of_range_is_refused_by_code_and_field() {
         (json!({"kind": "poisson", "load_of": "bisection"}), "poisson-bisection", "load_of"),
         (json!({"kind": "permutation", "rounds": 0}), "traffic-rounds", "rounds"),
         (json!({"kind": "permutation", "rounds": 2, "period": "0s"}), "traffic-period", "period"),
-        (json!({"kind": "permutation", "rounds": 3, "period": "60ms"}), "traffic-horizon", "rounds"),
+        (
+            json!({"kind": "permutation", "rounds": 3, "period": "60ms"}),
+            "traffic-horizon",
+            "rounds",
+        ),
         (json!({"kind": "permutation", "jitter": "100ms"}), "traffic-horizon", "rounds"),
         (json!({"kind": "incast", "fan_in": 4}), "incast-fan-in", "fan_in"),
         (json!({"kind": "incast", "fan_in": 0}), "incast-fan-in", "fan_in"),
         (json!({"kind": "incast", "fan_in": 2, "receiver": 4}), "incast-receiver", "receiver"),
         (json!({"kind": "mix", "parts": []}), "mix-parts", "parts"),
         (json!({"kind": "mix", "parts": [{"kind": "mix", "parts": []}]}), "mix-nested", "parts[0]"),
-        (json!({"kind": "mix", "parts": [{"kind": "poisson", "load": 2.0}]}), "poisson-load", "parts[0].load"),
+        (
+            json!({"kind": "mix", "parts": [{"kind": "poisson", "load": 2.0}]}),
+            "poisson-load",
+            "parts[0].load",
+        ),
     ] {
         let error = generate(spec.clone(), &star, 100, 1).expect_err(&spec.to_string());
         assert_eq!((error.code, error.field.as_str()), (code, field), "{spec}: {error}");
@@ -349,7 +394,8 @@ fn traffic_out_of_range_is_refused_by_code_and_field() {
 fn patterns() -> impl Strategy<Value = (Value, Value)> {
     let topology = prop_oneof![
         (1u32..4).prop_map(|half| json!({"kind": "fat-tree", "k": 2 * half})),
-        (2u32..5, 1u32..5).prop_map(|(r, h)| json!({"kind": "leaf-spine", "racks": r, "hosts_per_rack": h})),
+        (2u32..5, 1u32..5)
+            .prop_map(|(r, h)| json!({"kind": "leaf-spine", "racks": r, "hosts_per_rack": h})),
         (2u32..20).prop_map(|hosts| json!({"kind": "star", "hosts": hosts})),
     ];
     let traffic = prop_oneof![
@@ -391,7 +437,8 @@ proptest! {
 
 #[test]
 fn what_can_be_carried_is_bounded_by_the_busier_end() {
-    let flow = |src, dst, bytes, start_us| Flow { src, dst, bytes, start: Time::from_us(start_us), id: 0 };
+    let flow =
+        |src, dst, bytes, start_us| Flow { src, dst, bytes, start: Time::from_us(start_us), id: 0 };
     let star = graph(json!({"kind": "star", "hosts": 3, "rate": "8Mbps"}));
     // 1 byte per microsecond. Host 2 receives both flows: 100 bytes by 100 us, although each sender could send 150.
     let flows = [flow(0, 2, 80, 0), flow(1, 2, 90, 10)];
@@ -410,14 +457,16 @@ fn most_data_mining_bytes_do_not_fit_into_half_a_second() {
     let spec = json!({"kind": "poisson", "sizes": "data-mining", "load": 0.02});
     let end = Time::from_ms(500);
     let flows = flows(spec, &star, 500);
-    let alone: f64 = flows.iter().map(|f| (f.bytes as f64).min(end.since(f.start).as_secs_f64() * 125e6)).sum();
+    let alone: f64 =
+        flows.iter().map(|f| (f.bytes as f64).min(end.since(f.start).as_secs_f64() * 125e6)).sum();
     let totals = offered(&flows, &star.host_rates(), end);
     assert!(totals.carriable_bytes as f64 <= alone + 1.0, "sharing a link makes it no better");
 
     let table = SizeTable::builtin("data-mining", "sizes").unwrap();
     let grid = |i: usize| (i as f64 + 0.5) / 2_000.0;
     let sizes: Vec<f64> = (0..2_000).map(|i| table.quantile(grid(i))).collect();
-    let fitting = |left: f64| sizes.iter().map(|size| size.min(left * 62.5e6)).sum::<f64>() / 2_000.0;
+    let fitting =
+        |left: f64| sizes.iter().map(|size| size.min(left * 62.5e6)).sum::<f64>() / 2_000.0;
     let share = (0..2_000).map(|i| fitting(grid(i))).sum::<f64>() / 2_000.0 / table.mean();
     assert!((share - 0.19).abs() < 0.005, "{share} of the bytes fit");
 }

@@ -46,7 +46,8 @@ impl Column {
 /// The meaning of each of `names`, provided that together they describe flows.
 pub(super) fn meanings(names: &[String], file: &str) -> Result<Vec<Column>, TrafficError> {
     let columns: Vec<Column> = names.iter().map(|name| Column::from_name(name)).collect();
-    let count = |test: &dyn Fn(Column) -> bool| columns.iter().filter(|column| test(**column)).count();
+    let count =
+        |test: &dyn Fn(Column) -> bool| columns.iter().filter(|column| test(**column)).count();
     let counts = [
         ("id", count(&|c| c == Column::Id)),
         ("src", count(&|c| c == Column::Src)),

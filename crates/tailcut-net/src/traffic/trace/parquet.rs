@@ -30,11 +30,19 @@ pub(super) fn read(read: &ReadFile, file: &str) -> Result<Rows, TrafficError> {
         let mut flow = Flow { src: 0, dst: 0, bytes: 0, start: Time::ZERO, id: number as u64 };
         for (column, (name, field)) in columns.iter().zip(row.get_column_iter()) {
             let bad = |what: String| {
-                TrafficError::new("trace-row", "file", format!("{file}: row {number}: {name}: {what}"))
+                TrafficError::new(
+                    "trace-row",
+                    "file",
+                    format!("{file}: row {number}: {name}: {what}"),
+                )
             };
-            let whole = || whole(field).ok_or_else(|| bad(format!("{field} is not a whole number from 0 on")));
+            let whole = || {
+                whole(field).ok_or_else(|| bad(format!("{field} is not a whole number from 0 on")))
+            };
             let host = || {
-                whole().and_then(|n| u32::try_from(n).map_err(|_| bad(format!("{n} is not a host number"))))
+                whole().and_then(|n| {
+                    u32::try_from(n).map_err(|_| bad(format!("{n} is not a host number")))
+                })
             };
             match column {
                 Column::Id => flow.id = whole()?,
@@ -42,7 +50,8 @@ pub(super) fn read(read: &ReadFile, file: &str) -> Result<Rows, TrafficError> {
                 Column::Dst => flow.dst = host()?,
                 Column::Bytes => flow.bytes = whole()?,
                 Column::StartIn(unit) => {
-                    let value = real(field).ok_or_else(|| bad(format!("{field} is not a number")))?;
+                    let value =
+                        real(field).ok_or_else(|| bad(format!("{field} is not a number")))?;
                     flow.start = start(value, *unit).map_err(bad)?;
                 }
                 Column::StartWithUnit => {

@@ -10,7 +10,11 @@ use crate::component::{read_text, ReadFile};
 const WITHOUT_HEADER: [&str; 5] = ["id", "src", "dst", "bytes", "start_ns"];
 
 /// Reads a trace; `names` are its columns when no header line says so.
-pub(super) fn read(read: &ReadFile, file: &str, names: Option<&[String]>) -> Result<Rows, TrafficError> {
+pub(super) fn read(
+    read: &ReadFile,
+    file: &str,
+    names: Option<&[String]>,
+) -> Result<Rows, TrafficError> {
     let text = read_text(read, "trace-file", "file", file)?;
     let mut lines = text
         .lines()
@@ -20,14 +24,18 @@ pub(super) fn read(read: &ReadFile, file: &str, names: Option<&[String]>) -> Res
         .filter(|(_, fields)| !fields.is_empty())
         .peekable();
 
-    let header = lines.next_if(|(_, first)| first[0].starts_with(|c: char| c.is_alphabetic() || c == '"'));
+    let header =
+        lines.next_if(|(_, first)| first[0].starts_with(|c: char| c.is_alphabetic() || c == '"'));
     let names: Vec<String> = match (header, names) {
         (Some((line, _)), Some(_)) => {
-            let error = format!("{file}: line {line} names the columns, and so does the experiment");
+            let error =
+                format!("{file}: line {line} names the columns, and so does the experiment");
             return Err(TrafficError::new("trace-columns", "columns", error)
                 .hint("leave columns out: the file's own header decides"));
         }
-        (Some((_, header)), None) => header.iter().map(|name| name.trim_matches('"').to_owned()).collect(),
+        (Some((_, header)), None) => {
+            header.iter().map(|name| name.trim_matches('"').to_owned()).collect()
+        }
         (None, Some(names)) => names.to_vec(),
         (None, None) => WITHOUT_HEADER.map(str::to_owned).to_vec(),
     };
@@ -35,18 +43,27 @@ pub(super) fn read(read: &ReadFile, file: &str, names: Option<&[String]>) -> Res
 
     let (mut flows, mut numbers) = (Vec::new(), Vec::new());
     for (line, fields) in lines {
-        let bad = |what: String| TrafficError::new("trace-row", "file", format!("{file}: line {line}: {what}"));
+        let bad = |what: String| {
+            TrafficError::new("trace-row", "file", format!("{file}: line {line}: {what}"))
+        };
         if fields.len() != columns.len() {
             let (found, wanted) = (fields.len(), columns.len());
-            return Err(bad(format!("{found} columns where {wanted} are expected ({})", names.join(", "))));
+            return Err(bad(format!(
+                "{found} columns where {wanted} are expected ({})",
+                names.join(", ")
+            )));
         }
         let mut flow = Flow { src: 0, dst: 0, bytes: 0, start: Time::ZERO, id: flows.len() as u64 };
         for ((column, name), field) in columns.iter().zip(&names).zip(fields) {
             let whole = |field: &str| {
-                field.parse::<u64>().map_err(|_| bad(format!("{name}: {field:?} is not a whole number from 0 on")))
+                field
+                    .parse::<u64>()
+                    .map_err(|_| bad(format!("{name}: {field:?} is not a whole number from 0 on")))
             };
             let host = |field: &str| {
-                field.parse::<u32>().map_err(|_| bad(format!("{name}: {field:?} is not a host number")))
+                field
+                    .parse::<u32>()
+                    .map_err(|_| bad(format!("{name}: {field:?} is not a host number")))
             };
             match column {
                 Column::Id => flow.id = whole(field)?,
@@ -54,8 +71,11 @@ pub(super) fn read(read: &ReadFile, file: &str, names: Option<&[String]>) -> Res
                 Column::Dst => flow.dst = host(field)?,
                 Column::Bytes => flow.bytes = whole(field)?,
                 Column::StartIn(unit) => {
-                    let value = field.parse().map_err(|_| bad(format!("{name}: {field:?} is not a number")))?;
-                    flow.start = start(value, *unit).map_err(|error| bad(format!("{name}: {error}")))?;
+                    let value = field
+                        .parse()
+                        .map_err(|_| bad(format!("{name}: {field:?} is not a number")))?;
+                    flow.start =
+                        start(value, *unit).map_err(|error| bad(format!("{name}: {error}")))?;
                 }
                 Column::StartWithUnit => {
                     flow.start = field.parse().map_err(|error| {
