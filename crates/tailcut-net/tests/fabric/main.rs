@@ -1,6 +1,8 @@
-//! The fabric: topologies, flow sizes, traffic, and how evenly it spreads.
+//! The fabric held against what is known of it: graphs, flow sizes, arrivals, spreading, queues.
 
 mod node_link;
+mod ports;
+mod queueing;
 mod schema;
 mod sizes;
 mod spreading;

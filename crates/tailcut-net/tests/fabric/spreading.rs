@@ -1,1 +1,226 @@
-//! spreading
+//! ECMP spreads many flows evenly at every tier, independently between tiers,
+//! and keeps each flow on its path.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use serde_json::json;
+use tailcut_engine::{Stream, Time};
+use tailcut_net::balance::ecmp;
+use tailcut_net::host::HostSpec;
+use tailcut_net::measure::{Observer, PacketView};
+use tailcut_net::network::simulate_observed;
+use tailcut_net::packet::{Flags, FlowKey};
+use tailcut_net::scenario::{Horizon, Outcome, Scenario, Scheme, SeriesSpec};
+use tailcut_net::topology::{Graph, PortId, Routes};
+use tailcut_net::traffic::TrafficSpec;
+
+use crate::statistics::{assert_even, assert_independent, chi_squared, chi_squared_limit};
+use crate::topologies;
+
+fn fat_tree(k: u32) -> Graph {
+    topologies::build(json!({"kind": "fat-tree", "k": k})).unwrap()
+}
+
+/// Which of its equal-cost ports each switch on the way up takes for a flow, and those switches.
+fn choices(graph: &Graph, routes: &Routes, key: FlowKey, salted: bool) -> Vec<(u32, u32)> {
+    let mut taken = vec![];
+    let mut port = routes.host_port(key.src());
+    loop {
+        let link = &graph.links[port as usize / 2];
+        let node = if port % 2 == 0 { link.b } else { link.a };
+        if node < graph.hosts {
+            return taken;
+        }
+        let switch = node - graph.hosts;
+        let candidates = routes.candidates(switch, key.dst());
+        let count = candidates.len() as u32;
+        let salt = if salted { ecmp::salt(switch) } else { 0 };
+        let choice = ecmp::pick(key.0, salt, count);
+        if count > 1 {
+            taken.push((switch, choice));
+        }
+        port = candidates[choice as usize];
+    }
+}
+
+/// Flows between pods with the port numbers that hosts use: consecutive ones.
+fn inter_pod_keys(graph: &Graph, count: u64) -> Vec<FlowKey> {
+    let mut stream = Stream::new(1, 0, "test");
+    let pod = graph.pods().of_host;
+    let mut keys = vec![];
+    while (keys.len() as u64) < count {
+        let hosts = u64::from(graph.hosts);
+        let (src, dst) = (stream.below(hosts) as u32, stream.below(hosts) as u32);
+        if pod[src as usize] != pod[dst as usize] {
+            keys.push(FlowKey::new(src, dst, 1024 + (keys.len() % 60_000) as u16, 5000));
+        }
+    }
+    keys
+}
+
+#[test]
+fn every_switch_spreads_flows_evenly_and_independently_of_the_tier_below() {
+    let graph = fat_tree(8);
+    let routes = Routes::new(&graph).unwrap();
+    let mut by_switch: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    let mut edge_and_agg = vec![vec![0; 4]; 4];
+    for key in inter_pod_keys(&graph, 200_000) {
+        let taken = choices(&graph, &routes, key, true);
+        let [(edge, first), (agg, second)] = taken[..] else {
+            panic!("two choices between pods: {taken:?}")
+        };
+        by_switch.entry(edge).or_insert_with(|| vec![0; 4])[first as usize] += 1;
+        by_switch.entry(agg).or_insert_with(|| vec![0; 4])[second as usize] += 1;
+        edge_and_agg[first as usize][second as usize] += 1;
+    }
+    assert_eq!(by_switch.len(), 64, "every edge and aggregation switch chooses");
+    for (switch, counts) in &by_switch {
+        assert_even(counts, &format!("uplinks of switch {switch}"));
+    }
+    assert_independent(&edge_and_agg, "choices at edge and aggregation");
+    assert_even(&edge_and_agg.concat(), "the sixteen paths between pods");
+}
+
+/// Without a salt per switch, the second choice repeats the first: hash polarisation.
+#[test]
+fn the_salt_is_what_makes_tiers_independent() {
+    let graph = fat_tree(8);
+    let routes = Routes::new(&graph).unwrap();
+    let mut paths = vec![0; 16];
+    for key in inter_pod_keys(&graph, 20_000) {
+        let taken = choices(&graph, &routes, key, false);
+        paths[(taken[0].1 * 4 + taken[1].1) as usize] += 1;
+    }
+    assert!(chi_squared(&paths) > 10.0 * chi_squared_limit(15));
+    assert_eq!(paths.iter().filter(|&&count| count > 0).count(), 4, "4 of 16 paths are used");
+}
+
+/// RepFlow: copies that differ in the destination port share the first uplink
+/// with probability 2/k and the whole way up with (2/k)^2.
+#[test]
+fn copies_share_links_as_often_as_chance_has_it() {
+    for k in [4, 8] {
+        let graph = fat_tree(k);
+        let routes = Routes::new(&graph).unwrap();
+        let n = 40_000;
+        let (mut first, mut both) = (0, 0);
+        for key in inter_pod_keys(&graph, n) {
+            let copy = FlowKey::new(key.src(), key.dst(), key.sport(), key.dport() + 1);
+            let (a, b) =
+                (choices(&graph, &routes, key, true), choices(&graph, &routes, copy, true));
+            first += u32::from(a[0] == b[0]);
+            both += u32::from(a == b);
+        }
+        let share = 2.0 / f64::from(k);
+        for (count, p) in [(first, share), (both, share * share)] {
+            let (mean, deviation) = (n as f64 * p, (n as f64 * p * (1.0 - p)).sqrt());
+            assert!(
+                (f64::from(count) - mean).abs() < 3.5 * deviation,
+                "k = {k}: {count} instead of {mean}"
+            );
+        }
+    }
+}
+
+/// Notes which port each connection takes from each node, and the SYNs by port.
+#[derive(Default)]
+struct Paths {
+    taken: BTreeMap<(u64, u8, bool), BTreeMap<PortId, u64>>,
+    syns: BTreeMap<PortId, u64>,
+    dropped: u64,
+}
+
+impl Observer for Paths {
+    fn link_sends(&mut self, _now: Time, link: PortId, _departs: Time, packet: &PacketView) {
+        let back = packet.flags.has(Flags::TO_SENDER);
+        *self
+            .taken
+            .entry((packet.flow, packet.copy, back))
+            .or_default()
+            .entry(link)
+            .or_default() += 1;
+        if packet.flags.has(Flags::SYN) && !back {
+            *self.syns.entry(link).or_default() += 1;
+        }
+    }
+    fn dropped(&mut self, _now: Time, _link: PortId, _packet: &PacketView) {
+        self.dropped += 1;
+    }
+}
+
+fn run(graph: &Graph, traffic: serde_json::Value, scheme: serde_json::Value) -> (Outcome, Paths) {
+    let horizon = Horizon { arrivals: Time::from_ms(20), drain: Time::from_ms(100) };
+    let traffic: TrafficSpec = serde_json::from_value(traffic).unwrap();
+    let flows = traffic.generate(graph, &horizon, 1, &|_| unreachable!()).unwrap();
+    let scheme: Scheme = serde_json::from_value(scheme).unwrap();
+    let scenario = Scenario {
+        graph: graph.clone(),
+        host: HostSpec::default(),
+        scheme,
+        flows,
+        horizon,
+        seed: 1,
+        series: SeriesSpec::default(),
+    };
+    simulate_observed(&scenario, Paths::default(), &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+#[test]
+fn a_run_spreads_its_flows_evenly_at_every_tier() {
+    let graph = fat_tree(4);
+    let traffic = json!({"kind": "poisson", "sizes": "2KB", "load": 0.3, "pairs": "inter-pod"});
+    let (outcome, paths) = run(&graph, traffic, json!({}));
+    assert!(outcome.flows.len() > 5_000 && paths.dropped == 0);
+    // The uplinks of a switch appear together among the links; SYNs travel up on even ports.
+    for tier in [1, 2] {
+        let uplinks: Vec<PortId> = (0..graph.links.len() as u32)
+            .filter(|&link| graph.links[link as usize].tier == tier)
+            .map(|link| 2 * link)
+            .collect();
+        for ports in uplinks.chunks(2) {
+            let counts: Vec<u64> = ports.iter().map(|port| paths.syns[port]).collect();
+            assert_eq!(graph.links[ports[0] as usize / 2].a, graph.links[ports[1] as usize / 2].a);
+            assert_even(&counts, &format!("uplinks {ports:?} of tier {tier}"));
+        }
+    }
+}
+
+#[test]
+fn a_run_keeps_every_connection_on_its_path_and_every_packet_accounted_for() {
+    let graph = fat_tree(4);
+    let traffic = json!({"kind": "poisson", "sizes": "web-search", "load": 0.6});
+    let repflow = json!({"replicate": {"kind": "repflow"}, "queue": {"kind": "drop-tail", "limit": "20packets"}});
+    let (outcome, paths) = run(&graph, traffic, repflow);
+    assert!(paths.dropped > 0, "the queues are short enough to overflow");
+    for ((flow, copy, back), ports) in &paths.taken {
+        let mut tails: Vec<u32> = ports
+            .keys()
+            .map(|&port| {
+                let link = &graph.links[port as usize / 2];
+                if port % 2 == 0 {
+                    link.a
+                } else {
+                    link.b
+                }
+            })
+            .collect();
+        tails.sort_unstable();
+        let nodes = tails.len();
+        tails.dedup();
+        assert_eq!(
+            tails.len(),
+            nodes,
+            "flow {flow} copy {copy} (back: {back}) left a node by two ports"
+        );
+    }
+    let counters = outcome.counters;
+    assert_eq!(counters.dropped, paths.dropped);
+    assert_eq!(counters.sent, counters.delivered + counters.dropped + counters.in_flight);
+    let crossed: u64 = outcome.tiers.iter().map(|tier| tier.packets).sum();
+    let seen: u64 = paths.taken.values().flat_map(|ports| ports.values()).sum();
+    assert_eq!(crossed, seen, "links count the packets that they accept");
+    assert!(outcome.tiers.iter().all(|tier| tier.max_utilisation <= 1.0));
+    let switch_tiers = outcome.tiers.iter().filter(|tier| !(tier.up && tier.tier == "host"));
+    assert!(switch_tiers.clone().all(|tier| tier.max_queue <= 20));
+}
