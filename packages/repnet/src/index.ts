@@ -1,7 +1,8 @@
 import net from 'node:net';
-import type { ReplicationOptions } from './options.js';
-import { Server } from './server.js';
-import { Socket } from './socket.js';
+import './flow/dial.js';
+import { disable, enable, isEnabled, type ReplicationOptions } from './options.js';
+import { Server, type ServerOptions } from './server.js';
+import { Socket, type SocketConstructorOptions } from './socket.js';
 
 export type { RepnetErrorCode } from './errors.js';
 export { RepnetError } from './errors.js';
@@ -9,18 +10,19 @@ export type { Defaults, FlowTarget, Mode, Predicate, ReplicationOptions } from '
 export { defaults } from './options.js';
 export type { Stats } from './stats.js';
 export { resetStats, stats } from './stats.js';
-export { Server, Socket };
+export { disable, enable, isEnabled, Server, type ServerOptions, Socket, type SocketConstructorOptions };
 
-export type SocketConstructorOptions = net.SocketConstructorOpts & ReplicationOptions;
 export type ConnectOptions = net.NetConnectOpts & ReplicationOptions;
-export type ServerOptions = net.ServerOpts & ReplicationOptions;
 
 /** As `net.connect`, with `ReplicationOptions` beside the usual options. */
 export function connect(options: ConnectOptions, connectionListener?: () => void): Socket;
 export function connect(port: number, host?: string, connectionListener?: () => void): Socket;
 export function connect(path: string, connectionListener?: () => void): Socket;
 export function connect(...args: unknown[]): Socket {
-  const socket = new Socket(typeof args[0] === 'object' ? (args[0] as ConnectOptions) : undefined);
+  const options = args[0];
+  const own = typeof options === 'object' && options !== null ? (options as ConnectOptions) : undefined;
+  const socket = new Socket(own as SocketConstructorOptions | undefined);
+  if (own?.timeout) socket.setTimeout(own.timeout);
   return (socket.connect as (...a: unknown[]) => Socket)(...args);
 }
 export const createConnection = connect;
@@ -28,7 +30,7 @@ export const createConnection = connect;
 export function createServer(connectionListener?: (socket: Socket) => void): Server;
 export function createServer(options?: ServerOptions, connectionListener?: (socket: Socket) => void): Server;
 export function createServer(...args: unknown[]): Server {
-  return new Server(...(args as [net.ServerOpts, () => void]));
+  return new Server(...(args as [ServerOptions, (socket: Socket) => void]));
 }
 
 export const {
@@ -43,14 +45,19 @@ export const {
   setDefaultAutoSelectFamilyAttemptTimeout,
 } = net;
 
-let on = true;
-/** Kill switch: new flows are plain from now on; flows under way finish as they are. */
-export function disable(): void {
-  on = false;
+/** net's legacy name for `Socket`. */
+export const Stream = Socket;
+
+// What this version of net exports beyond the above (underscored helpers, later additions) is passed through.
+for (const name of Object.getOwnPropertyNames(net)) {
+  if (!Object.hasOwn(exports, name))
+    Object.defineProperty(exports, name, { enumerable: true, configurable: true, get: () => Reflect.get(net, name) });
 }
-export function enable(): void {
-  on = true;
-}
-export function isEnabled(): boolean {
-  return on;
-}
+
+/** As `isEnabled()`; assigning is `enable()` and `disable()`. Through `require` or the default import. */
+export declare let enabled: boolean;
+Object.defineProperty(exports, 'enabled', {
+  enumerable: true,
+  get: isEnabled,
+  set: (value: boolean) => (value ? enable() : disable()),
+});

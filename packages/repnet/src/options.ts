@@ -90,3 +90,91 @@ export const defaults: Defaults = {
   waitEntries: 65_536,
   archiveBytes: 64 * 1024 * 1024,
 };
+
+let enabled = true;
+
+/** Kill switch: new flows are plain from now on, and servers refuse further second connections. */
+export function disable(): void {
+  enabled = false;
+}
+export function enable(): void {
+  enabled = true;
+}
+export function isEnabled(): boolean {
+  return enabled;
+}
+
+/** The mode of a connection: its own option, its socket's, the process default, in that order. */
+export function chooseMode(
+  own: ReplicationOptions,
+  socket: ReplicationOptions | undefined,
+  target: FlowTarget,
+): Mode {
+  if (!enabled) return false;
+  const wanted = own.replicate ?? socket?.replicate ?? defaults.replicate;
+  return asMode(typeof wanted === 'function' ? wanted(target) : wanted);
+}
+
+/** @throws RepnetError ERR_REPNET_OPTION */
+export function asMode(value: unknown): Mode {
+  switch (value) {
+    case 'flow':
+    case 'syn':
+      return value;
+    case true:
+      return 'flow';
+    case false:
+    case undefined:
+    case null:
+      return false;
+    default:
+      throw optionError('replicate', value, "'flow', 'syn', false or a function that returns one of these");
+  }
+}
+
+export interface Replication {
+  replicaPort: number;
+  threshold: number;
+  lull: number;
+  copyDelay: number;
+  pairing: 'address' | 'token';
+  pairTimeout: number;
+  loser: 'rst' | 'fin';
+  peer: 'auto' | 'repnet' | 'plain';
+}
+
+/**
+ * Options of a connection or server, completed and checked.
+ * @throws RepnetError ERR_REPNET_OPTION
+ */
+export function replicationOptions(
+  own: ReplicationOptions,
+  socket: ReplicationOptions | undefined,
+  port: number,
+): Replication {
+  const pick = <K extends keyof Replication & keyof Defaults>(key: K) =>
+    own[key] ?? socket?.[key] ?? defaults[key];
+  const replicaPort = own.replicaPort ?? socket?.replicaPort;
+  if (replicaPort !== undefined && !(Number.isInteger(replicaPort) && replicaPort > 0 && replicaPort < 65536))
+    throw optionError('replicaPort', replicaPort, 'a port from 1 to 65535');
+  return {
+    replicaPort: replicaPort ?? port + 1,
+    threshold: amount('threshold', pick('threshold')),
+    lull: amount('lull', pick('lull')),
+    copyDelay: amount('copyDelay', pick('copyDelay')),
+    pairTimeout: amount('pairTimeout', pick('pairTimeout')),
+    pairing: oneOf('pairing', pick('pairing'), ['address', 'token']),
+    loser: oneOf('loser', pick('loser'), ['rst', 'fin']),
+    peer: oneOf('peer', pick('peer'), ['auto', 'repnet', 'plain']),
+  };
+}
+
+function amount(name: string, value: unknown): number {
+  if (typeof value === 'number' && value >= 0) return value;
+  throw optionError(name, value, 'a number that is not negative');
+}
+
+function oneOf<T extends string>(name: string, value: T, accepted: readonly T[]): T {
+  if (accepted.includes(value)) return value;
+  throw optionError(name, value, accepted.map((v) => `'${v}'`).join(' or '));
+}

@@ -1,3 +1,525 @@
+/**
+ * The server that the application sees: a true `net.Server` on the first port, with a second listener for replica
+ * connections beside it. It emits one 'connection' per flow, whichever of its two connections comes first.
+ */
+import cluster from 'node:cluster';
+import { channel } from 'node:diagnostics_channel';
 import net from 'node:net';
+import { Accepted } from './flow/accept.js';
+import { Greeter } from './flow/greeter.js';
+import type { Leg } from './flow/leg.js';
+import { type Entry, WaitingList } from './flow/waiting.js';
+import { nativeHandle, setNativeHandle } from './net-internals.js';
+import {
+  asMode,
+  defaults,
+  isEnabled,
+  type Replication,
+  type ReplicationOptions,
+  replicationOptions,
+} from './options.js';
+import { attach, type Inner, Socket, upgrade } from './socket.js';
+import { channels, counters } from './stats.js';
+import {
+  AnswerFlag,
+  comparableAddress,
+  encodeAnswer,
+  type Hello,
+  HelloFlag,
+  Kind,
+  Refusal,
+  type RefusalReason,
+} from './wire.js';
 
-export class Server extends net.Server {}
+export type ServerOptions = net.ServerOpts & ReplicationOptions & { blockList?: net.BlockList };
+
+const kOptions = Symbol('repnet.options');
+const kReplication = Symbol('repnet.replication');
+const kShared = Symbol('repnet.shared');
+
+type ConnectionListener = (socket: Socket) => void;
+
+export interface Server extends net.Server {
+  /** Address of the replica listener; null if there is none. */
+  replicaAddress(): net.AddressInfo | null;
+}
+export interface ServerConstructor {
+  new (connectionListener?: ConnectionListener): Server;
+  new (options?: ServerOptions, connectionListener?: ConnectionListener): Server;
+  (options?: ServerOptions | ConnectionListener, connectionListener?: ConnectionListener): Server;
+  readonly prototype: Server;
+}
+
+interface Internals extends Server {
+  [kOptions]: ServerOptions;
+  [kReplication]: ReplicaListener | undefined;
+  /** Other processes may accept on the same address. */
+  [kShared]: boolean;
+  _handle: TcpHandle | null;
+  _connections: number;
+  _unref: boolean;
+  _listen2(
+    address: string | null,
+    port: number,
+    addressType: number | null,
+    backlog: number,
+    fd: number | undefined,
+    flags: number | undefined,
+  ): void;
+  allowHalfOpen: boolean;
+  pauseOnConnect: boolean;
+  highWaterMark?: number;
+  noDelay: boolean;
+  keepAlive: boolean;
+  keepAliveInitialDelay: number;
+  blockList?: net.BlockList;
+}
+
+interface TcpHandle {
+  getsockname(out: object): number;
+  close(): void;
+}
+
+type CreateHandle = (
+  address: string,
+  port: number,
+  addressType: number,
+  fd: undefined,
+  flags: number | undefined,
+) => TcpHandle | number;
+
+export const Server = function Server(
+  this: unknown,
+  options?: ServerOptions | ConnectionListener,
+  listener?: ConnectionListener,
+) {
+  if (!(this instanceof (Server as unknown as ServerConstructor)))
+    return new (Server as unknown as ServerConstructor)(options as ServerOptions, listener);
+  (net.Server as unknown as (...args: unknown[]) => void).call(this, options, listener);
+  const self = this as Internals;
+  self[kOptions] = typeof options === 'object' && options !== null ? options : {};
+  self[kReplication] = undefined;
+  self[kShared] = false;
+  return undefined;
+} as unknown as ServerConstructor;
+
+const base = net.Server.prototype as Internals;
+const proto = Object.create(base) as Internals;
+Object.defineProperty(Server, 'prototype', { value: proto, writable: false });
+Object.setPrototypeOf(Server, net.Server);
+
+function define(name: PropertyKey, value: unknown): void {
+  Object.defineProperty(proto, name, { value, writable: true, configurable: true, enumerable: false });
+}
+
+define('constructor', Server);
+
+define('emit', function emit(this: Internals, event: string | symbol, ...args: unknown[]) {
+  const socket = args[0] as Inner | undefined;
+  // Only what net itself has just accepted here: programs emit 'connection' for streams of their own.
+  if (
+    event === 'connection' &&
+    socket?.server === this &&
+    Object.getPrototypeOf(socket) === net.Socket.prototype
+  ) {
+    upgrade(socket);
+    if (this[kReplication]?.acceptPrimary(socket) === false) return true;
+  }
+  return (net.Server.prototype.emit as (...a: unknown[]) => boolean).call(this, event, ...args);
+});
+
+define('listen', function listen(this: Internals, ...args: unknown[]) {
+  const options = args[0] as { reusePort?: boolean; exclusive?: boolean } | undefined;
+  const clustered = cluster.isWorker && options?.exclusive !== true;
+  this[kShared] = clustered || (typeof options === 'object' && options?.reusePort === true);
+  return (base.listen as (...a: unknown[]) => net.Server).apply(this, args);
+});
+
+define(
+  '_listen2',
+  function _listen2(
+    this: Internals,
+    address: string | null,
+    port: number,
+    addressType: number | null,
+    backlog: number,
+    fd: number | undefined,
+    flags: number | undefined,
+  ) {
+    const given = this._handle !== null && !(cluster.isWorker && this[kShared]);
+    const tcp = typeof port === 'number' && port >= 0 && fd === undefined && !given;
+    const listen = () => base._listen2.call(this, address, port, addressType, backlog, fd, flags);
+    if (!tcp || !replicates(this)) return listen();
+    const listener = new ReplicaListener(this);
+    if (port === 0 && this._handle === null) {
+      const pair = bindPair(this, address, addressType, flags);
+      if (pair !== undefined) {
+        this._handle = pair.first;
+        listener.server._handle = pair.second;
+      }
+    }
+    listen();
+    if (this._handle === null) return;
+    const bound = {} as { address: string; family: string; port: number };
+    this._handle.getsockname(bound);
+    this[kReplication] = listener;
+    listener.listen(bound, backlog, flags, (error) => {
+      this[kReplication] = undefined;
+      this._handle?.close();
+      this._handle = null;
+      this.emit('error', error);
+    });
+    if (this._unref) listener.server.unref();
+  },
+);
+
+function replicates(server: Internals): boolean {
+  if (!isEnabled()) return false;
+  const wanted = server[kOptions].replicate ?? defaults.replicate;
+  // A predicate speaks of connections; a server that may get replicated ones listens for them.
+  return typeof wanted === 'function' || asMode(wanted) !== false;
+}
+
+/** A free port whose successor (or the `replicaPort` asked for) is free too. */
+function bindPair(
+  server: Internals,
+  address: string | null,
+  addressType: number | null,
+  flags: number | undefined,
+): { first: TcpHandle; second: TcpHandle } | undefined {
+  const create = (net as unknown as { _createServerHandle?: CreateHandle })._createServerHandle;
+  if (create === undefined) return undefined;
+  const bind = (port: number): TcpHandle | undefined => {
+    const wildcards: [string, number][] = [
+      ['::', 6],
+      ['0.0.0.0', 4],
+    ];
+    const where: [string, number][] = address === null || address === undefined ? wildcards : [[address, addressType ?? 4]];
+    for (const [host, family] of where) {
+      const handle = create(host, port, family, undefined, flags);
+      if (typeof handle === 'number') continue;
+      // libuv reports a port in use only when it is asked.
+      if (handle.getsockname({}) === 0) return handle;
+      handle.close();
+    }
+    return undefined;
+  };
+  const spare: TcpHandle[] = [];
+  try {
+    for (let attempt = 0; attempt < 64; attempt++) {
+      const first = bind(0);
+      if (first === undefined) return undefined;
+      const bound = {} as { port: number };
+      first.getsockname(bound);
+      const wanted = server[kOptions].replicaPort ?? bound.port + 1;
+      const second = wanted <= 65535 ? bind(wanted) : undefined;
+      if (second !== undefined) return { first, second };
+      spare.push(first);
+    }
+    return undefined;
+  } finally {
+    for (const handle of spare) handle.close();
+  }
+}
+
+define('close', function close(this: Internals, done?: (error?: Error) => void) {
+  this[kReplication]?.close();
+  this[kReplication] = undefined;
+  return base.close.call(this, done);
+});
+
+for (const name of ['ref', 'unref'] as const)
+  define(name, function (this: Internals) {
+    this[kReplication]?.server[name]();
+    return base[name].call(this);
+  });
+
+define('replicaAddress', function replicaAddress(this: Internals) {
+  return (this[kReplication]?.server.address() as net.AddressInfo | null | undefined) ?? null;
+});
+
+// -------------------------------------------------------------------- the second port
+
+interface HeldReplica {
+  leg: Leg;
+  hello: Hello;
+  rest: Buffer | undefined;
+}
+
+class ReplicaListener {
+  readonly server: Internals;
+  readonly #owner: Internals;
+  readonly #replication: Replication;
+  readonly #waiting: WaitingList<Accepted>;
+  /** Replicas whose first connection has to come before they may take part. */
+  readonly #held: WaitingList<HeldReplica>;
+  readonly #greeter: Greeter;
+  #port = 0;
+
+  constructor(owner: Internals) {
+    this.#owner = owner;
+    this.#replication = replicationOptions(owner[kOptions], undefined, 0);
+    const options = { timeout: defaults.waitTimeout, entries: defaults.waitEntries };
+    this.#waiting = new WaitingList<Accepted>(options, (entry) => entry.flow?.waitOver());
+    this.#held = new WaitingList<HeldReplica>({ ...options, entries: 1024 }, (entry) => {
+      if (entry.flow !== undefined) this.#refuse(entry.flow.leg, 'unknown');
+    });
+    this.#greeter = new Greeter(
+      { most: 1024, timeout: defaults.waitTimeout },
+      (leg, hello, rest) => this.#greeted(leg, hello, rest),
+      (leg) => this.#count(leg, 'hello'),
+    );
+    const { blockList, highWaterMark, keepAlive, keepAliveInitialDelay } = owner[kOptions];
+    this.server = net.createServer({
+      allowHalfOpen: true,
+      noDelay: true,
+      blockList,
+      highWaterMark,
+      keepAlive,
+      keepAliveInitialDelay,
+    } as net.ServerOpts) as Internals;
+    const greeter = this.#greeter;
+    this.server.emit = function (this: Internals, event: string | symbol, ...args: unknown[]) {
+      if (event === 'connection') {
+        greeter.accept(args[0] as net.Socket);
+        return true;
+      }
+      return (net.Server.prototype.emit as (...a: unknown[]) => boolean).call(this, event, ...args);
+    } as Internals['emit'];
+  }
+
+  listen(
+    bound: { address: string; family: string; port: number },
+    backlog: number,
+    flags: number | undefined,
+    failed: (error: Error) => void,
+  ): void {
+    this.#port = bound.port;
+    const port = this.#owner[kOptions].replicaPort ?? bound.port + 1;
+    this.server.once('error', failed);
+    if (port > 65535) {
+      // There is no successor: replicas cannot be offered, flows are plain.
+      return;
+    }
+    if (cluster.isWorker && this.#owner[kShared]) {
+      this.server.listen({ port, host: bound.address, backlog });
+      return;
+    }
+    const family = bound.family === 'IPv6' ? 6 : 4;
+    this.server._listen2(bound.address, port, family, backlog, undefined, flags);
+  }
+
+  close(): void {
+    this.server.close();
+    this.#greeter.clear();
+    this.#held.clear();
+    this.#waiting.clear();
+  }
+
+  // ------------------------------------------------------------------ arrivals
+
+  /** False: the connection belongs to a flow there is, or to one that is over, and the application hears nothing of it. */
+  acceptPrimary(socket: Inner): boolean {
+    if (!isEnabled()) return true;
+    const key = keyOf(socket);
+    const known = this.#waiting.get(key);
+    if (known !== undefined && known.first === 'replica') {
+      if (known.state === 'waiting' && known.flow !== undefined) {
+        const accepted = known.flow;
+        this.#waiting.settle(known, 'paired');
+        this.#owner._connections--;
+        Object.assign(socket, { _server: null, server: null });
+        accepted.join(socket);
+        return false;
+      }
+      if (known.state === 'over') {
+        counters.lateTwins++;
+        socket.resetAndDestroy();
+        return false;
+      }
+    }
+    const accepted = new Accepted(socket, this.#replication, this.#port);
+    counters.flowsAccepted++;
+    attach(socket, accepted);
+    this.#list(key, 'primary', accepted);
+    const held = this.#held.get(key);
+    if (held?.state === 'waiting' && held.flow !== undefined) {
+      const { leg, hello, rest } = held.flow;
+      this.#held.settle(held, 'paired');
+      // The application gets the socket first, then what the replica has brought.
+      queueMicrotask(() => this.#place(leg, hello, rest, key));
+    }
+    return true;
+  }
+
+  #list(key: string, first: 'primary' | 'replica', accepted: Accepted): void {
+    const entry = this.#waiting.add(key, first, accepted);
+    accepted.entry = entry;
+    accepted.onClosed = () => {
+      if (entry.state === 'waiting') this.#waiting.settle(entry, 'over');
+    };
+  }
+
+  #greeted(leg: Leg, hello: Hello, rest: Buffer | undefined): void {
+    if (!isEnabled()) return this.#refuse(leg, 'disabled');
+    switch (hello.kind) {
+      case Kind.probe:
+        leg.send(this.#answer('none'), () => {});
+        leg.close();
+        return;
+      case Kind.raw:
+        return this.#acceptRaw(leg, rest);
+      case Kind.replica:
+        if (!sameSource(leg, hello)) return this.#refuse(leg, 'mismatch');
+        return this.#place(leg, hello, rest, keyOf(leg));
+      default:
+        return this.#refuse(leg, 'unknown');
+    }
+  }
+
+  #place(leg: Leg, hello: Hello, rest: Buffer | undefined, key: string): void {
+    if (leg.lost) return;
+    const known = this.#waiting.get(key);
+    if (known !== undefined && known.first === 'primary') {
+      const accepted = known.flow;
+      if (known.state !== 'waiting' || accepted === undefined || accepted.socket.destroyed) {
+        counters.lateTwins++;
+        return this.#refuse(leg, 'late');
+      }
+      this.#waiting.settle(known, 'paired');
+      const flow = accepted.pair(leg, hello, this.#answer('none'));
+      if (rest !== undefined && !leg.lost) leg.push(rest);
+      void flow;
+      return;
+    }
+    if (!this.#mayBegin(leg, hello)) {
+      this.#held.add(key, 'replica', { leg, hello, rest });
+      return;
+    }
+    this.#begin(leg, hello, rest, key);
+  }
+
+  /**
+   * A replica may start a flow only where its first connection can come to nobody else: not if other processes accept on
+   * the address, nor if the client dialled another address than ours (translation, a balancer), nor if a flow of the same
+   * client may have been forgotten.
+   */
+  #mayBegin(leg: Leg, hello: Hello): boolean {
+    return (
+      !this.#owner[kShared] &&
+      this.#waiting.complete &&
+      hello.targetPort === this.#port &&
+      hello.targetAddress === comparableAddress(leg.localAddress)
+    );
+  }
+
+  #begin(leg: Leg, hello: Hello, rest: Buffer | undefined, key: string): void {
+    if (this.#full(leg)) return this.#refuse(leg, 'limit');
+    const owner = this.#owner;
+    const socket = new Socket({
+      allowHalfOpen: owner.allowHalfOpen,
+      readableHighWaterMark: owner.highWaterMark,
+      writableHighWaterMark: owner.highWaterMark,
+    } as net.SocketConstructorOpts) as Inner;
+    const accepted = new Accepted(socket, this.#replication, this.#port);
+    attach(socket, accepted);
+    counters.flowsAccepted++;
+    this.#list(key, 'replica', accepted);
+    accepted.begin(leg, hello, this.#answer('none'));
+    this.#announce(socket);
+    if (rest !== undefined && !leg.lost) leg.push(rest);
+  }
+
+  /** The winner of a RepSYN race: from here on a plain connection like any other. */
+  #acceptRaw(leg: Leg, rest: Buffer | undefined): void {
+    if (this.#full(leg)) return this.#refuse(leg, 'limit');
+    const handle = nativeHandle(leg);
+    setNativeHandle(leg, null);
+    leg.lost = true;
+    leg.sink = undefined;
+    (this.server as Internals)._connections--;
+    Object.assign(leg, { _server: null });
+    const owner = this.#owner;
+    const socket = new Socket({
+      handle,
+      allowHalfOpen: owner.allowHalfOpen,
+      manualStart: true,
+      readableHighWaterMark: owner.highWaterMark,
+      writableHighWaterMark: owner.highWaterMark,
+    } as unknown as net.SocketConstructorOpts) as Inner;
+    const local = {} as { port: number };
+    (handle as unknown as TcpHandle).getsockname(local);
+    local.port = this.#port;
+    Object.assign(socket, { _sockname: local });
+    if (!owner.noDelay) socket.setNoDelay(false);
+    if (owner.pauseOnConnect) Object.assign(socket, { readableFlowing: false });
+    counters.flowsAccepted++;
+    if (rest !== undefined) socket.push(rest);
+    this.#announce(socket);
+  }
+
+  /** What net does with a connection it has accepted. */
+  #announce(socket: Inner): void {
+    const owner = this.#owner;
+    owner._connections++;
+    Object.assign(socket, { server: owner, _server: owner });
+    if (owner.pauseOnConnect) Object.assign(socket, { readableFlowing: false });
+    (net.Server.prototype.emit as (...a: unknown[]) => boolean).call(owner, 'connection', socket);
+    const accepted = channel('net.server.socket');
+    if (accepted.hasSubscribers) accepted.publish({ socket });
+    if (!owner.pauseOnConnect && !socket.destroyed) socket.read(0);
+  }
+
+  /** The limits of the first port hold on the second, too. */
+  #full(leg: Leg): boolean {
+    const owner = this.#owner;
+    const { blockList } = owner;
+    const family = leg.remoteFamily === 'IPv6' ? 'ipv6' : 'ipv4';
+    if (blockList?.check(leg.remoteAddress ?? '', family)) return true;
+    if (owner.maxConnections == null || owner._connections < owner.maxConnections) return false;
+    if (owner.maxConnections === 0 && Number(process.versions.node.split('.')[0]) < 22) return false;
+    owner.emit('drop', {
+      localAddress: leg.localAddress,
+      localPort: this.#port,
+      localFamily: leg.localFamily,
+      remoteAddress: leg.remoteAddress,
+      remotePort: leg.remotePort,
+      remoteFamily: leg.remoteFamily,
+    } as net.DropArgument);
+    return true;
+  }
+
+  // ------------------------------------------------------------------ answers
+
+  #answer(reason: RefusalReason): Buffer {
+    return encodeAnswer({
+      refusal: Refusal[reason],
+      flags: AnswerFlag.token | (this.#owner[kShared] ? AnswerFlag.shared : 0),
+      threshold: this.#replication.threshold,
+    });
+  }
+
+  #refuse(leg: Leg, reason: RefusalReason): void {
+    this.#count(leg, reason);
+    if (leg.lost) return;
+    leg.send(this.#answer(reason), () => {});
+    leg.close();
+  }
+
+  #count(leg: Leg, reason: string): void {
+    counters.refused++;
+    if (channels.refused.hasSubscribers)
+      channels.refused.publish({ reason, remoteAddress: leg.remoteAddress, remotePort: leg.remotePort });
+  }
+}
+
+function keyOf(socket: net.Socket): string {
+  return `${comparableAddress(socket.remoteAddress)}|${socket.remotePort}`;
+}
+
+function sameSource(leg: Leg, hello: Hello): boolean {
+  if ((hello.flags & HelloFlag.token) !== 0) return true;
+  return hello.sourcePort === leg.remotePort && hello.sourceAddress === comparableAddress(leg.remoteAddress);
+}
+
+export type { Entry };

@@ -1,3 +1,404 @@
+/**
+ * The socket that the application sees. A true `net.Socket`: unreplicated (or after a RepSYN race) it is nothing else.
+ * While a replication is attached, the methods that would touch the native handle go to it instead.
+ * docs/design.md says why this and not a look-alike.
+ */
 import net from 'node:net';
+import { Bridge, type BridgeTarget } from './flow/bridge.js';
+import type { Flow, Outer } from './flow/flow.js';
+import { type Handle, nativeHandle, setNativeHandle } from './net-internals.js';
+import { chooseMode, type Replication, type ReplicationOptions, replicationOptions } from './options.js';
 
-export class Socket extends net.Socket {}
+export type SocketConstructorOptions = net.SocketConstructorOpts & ReplicationOptions;
+type Callback = (error?: Error | null) => void;
+
+/** What is attached to a replicated socket in place of a native handle. */
+export interface Attachment {
+  /** The flow, once there is one; before, the socket is connecting, or plain and waiting for its second connection. */
+  flow: Flow | undefined;
+  /** A native handle is in use by the socket itself (accepted, unpaired). */
+  readonly native: boolean;
+  /** Keeps what is written for the second connection. */
+  archive?(bytes: Buffer): void;
+  /** The application ends the stream. */
+  ending?(): void;
+  /** The socket is being destroyed. */
+  closed(reset: boolean): void;
+  /** Every connection there is, for options that concern all of them. */
+  connections(): Iterable<net.Socket>;
+  /** Where the flow came from or goes to, by the port the application knows. */
+  peername(): object;
+  sockname(): object;
+}
+
+const kAttachment = Symbol('repnet.attachment');
+const kBridge = Symbol('repnet.bridge');
+const kOptions = Symbol('repnet.options');
+const kBacklog = Symbol('repnet.backlog');
+
+/** The socket as this package sees it. */
+export interface Inner extends net.Socket, Outer, BridgeTarget {
+  destroy(error?: Error): this;
+  _pendingData: unknown;
+  _read(n: number): void;
+  [kAttachment]: Attachment | undefined;
+  [kBridge]: Bridge | undefined;
+  [kOptions]: ReplicationOptions | undefined;
+  [kBacklog]: number;
+  resetAndClosing?: boolean;
+  server?: unknown;
+  _server?: unknown;
+  _unrefTimer(): void;
+  _undestroy(): void;
+  _reset(): void;
+  _writeGeneric(writev: boolean, data: unknown, encoding: BufferEncoding, done: Callback): void;
+}
+
+export interface Socket extends net.Socket {}
+export interface SocketConstructor {
+  new (options?: SocketConstructorOptions): Socket;
+  (options?: SocketConstructorOptions): Socket;
+  readonly prototype: Socket;
+}
+
+// A function, not a class: `Socket()` without `new` and `Socket.call(this)` are in use, as with net's.
+export const Socket = function Socket(this: unknown, options?: SocketConstructorOptions) {
+  if (!(this instanceof (Socket as unknown as SocketConstructor)))
+    return new (Socket as unknown as SocketConstructor)(options);
+  (net.Socket as unknown as (options: unknown) => void).call(this, options);
+  const inner = this as unknown as Inner;
+  inner[kAttachment] = undefined;
+  inner[kBridge] = undefined;
+  inner[kOptions] = typeof options === 'object' && options !== null ? options : undefined;
+  inner[kBacklog] = 0;
+} as unknown as SocketConstructor;
+
+const base = net.Socket.prototype as Inner;
+const proto = Object.create(base) as Inner;
+Object.defineProperty(Socket, 'prototype', { value: proto, writable: false });
+Object.setPrototypeOf(Socket, net.Socket);
+define('constructor', Socket);
+
+function define(name: PropertyKey, value: unknown): void {
+  Object.defineProperty(proto, name, { value, writable: true, configurable: true, enumerable: false });
+}
+
+function getter(name: string, get: (this: Inner) => unknown): void {
+  Object.defineProperty(proto, name, { get, configurable: true, enumerable: true });
+}
+
+/** net's own flag, read-only in its types. */
+export function setConnecting(socket: net.Socket, value: boolean): void {
+  (socket as { connecting: boolean }).connecting = value;
+}
+
+export function attachment(socket: net.Socket): Attachment | undefined {
+  return (socket as Inner)[kAttachment];
+}
+
+export function attach(socket: net.Socket, what: Attachment): void {
+  (socket as Inner)[kAttachment] = what;
+}
+
+/** The socket is plain from now on. If native code reads through the bridge, it goes on doing so. */
+export function detach(socket: net.Socket): void {
+  const inner = socket as Inner;
+  if (inner[kBridge]?.active !== true) inner[kAttachment] = undefined;
+}
+
+/** Makes an accepted `net.Socket` a socket of ours. */
+export function upgrade(socket: net.Socket): Inner {
+  Object.setPrototypeOf(socket, proto);
+  const inner = socket as Inner;
+  inner[kAttachment] = undefined;
+  inner[kBridge] = undefined;
+  inner[kOptions] = undefined;
+  inner[kBacklog] = 0;
+  return inner;
+}
+
+// While this is above zero, `_handle` is the native one: net's own methods are at work on an accepted, unpaired socket.
+let natively = 0;
+
+function native<T>(work: () => T): T {
+  natively++;
+  try {
+    return work();
+  } finally {
+    natively--;
+  }
+}
+
+function asBuffer(data: unknown, encoding: BufferEncoding | 'buffer'): Buffer {
+  return typeof data === 'string' ? Buffer.from(data, encoding as BufferEncoding) : (data as Buffer);
+}
+
+Object.defineProperty(proto, '_handle', {
+  configurable: true,
+  get(this: Inner) {
+    const attached = this[kAttachment];
+    if (attached === undefined || natively > 0) return nativeHandle(this);
+    if (this.connecting || this.destroyed) return null;
+    this[kBridge] ??= Bridge.create(this);
+    return this[kBridge]?.handle ?? null;
+  },
+  set(this: Inner, handle: Handle | null) {
+    setNativeHandle(this, handle);
+  },
+});
+
+// -------------------------------------------------------------------- connecting
+
+/** Set by dial.ts: starts a replicated connection. */
+let dial: (socket: Inner, target: DialTarget) => void;
+export interface DialTarget {
+  mode: 'flow' | 'syn';
+  net: net.TcpNetConnectOpts;
+  replication: Replication;
+}
+export function setDial(start: typeof dial): void {
+  dial = start;
+}
+
+define('connect', function connect(this: Inner, ...args: unknown[]) {
+  const target = this.connecting ? undefined : chooseTarget(this, args);
+  if (target === undefined) return (base.connect as (...a: unknown[]) => net.Socket).apply(this, args);
+  const listener = args.at(-1);
+  if (typeof listener === 'function') this.once('connect', listener as () => void);
+  if (Object.hasOwn(this, 'write')) delete (this as { write?: unknown }).write;
+  if (this.destroyed) {
+    this._undestroy();
+    Object.assign(this, { _peername: null, _sockname: null });
+  }
+  this._unrefTimer();
+  setConnecting(this, true);
+  dial(this, target);
+  return this;
+});
+
+function chooseTarget(socket: Inner, args: unknown[]): DialTarget | undefined {
+  let options = args[0];
+  // Already normalised by net (as its own callers do): [options, callback].
+  if (Array.isArray(options)) options = options[0];
+  if (typeof options !== 'object' || options === null) {
+    const port = typeof options === 'string' ? Number(options || Number.NaN) : options;
+    if (typeof port !== 'number' || Number.isNaN(port)) return undefined;
+    options = typeof args[1] === 'string' ? { port, host: args[1] } : { port };
+  }
+  const net = options as net.TcpNetConnectOpts & ReplicationOptions & { path?: string; fd?: number };
+  if (net.path != null || nativeHandle(socket) !== null || socket[kAttachment] !== undefined) return undefined;
+  const port = Number(net.port);
+  if (!Number.isInteger(port) || port <= 0 || port > 65535) return undefined;
+  const own = socket[kOptions];
+  const mode = chooseMode(net, own, {
+    host: net.host ?? 'localhost',
+    port,
+    localPort: net.localPort ?? 0,
+  });
+  if (mode === false) return undefined;
+  const replication = replicationOptions(net, own, port);
+  if (replication.replicaPort > 65535) return undefined;
+  const { onread } = { ...own, ...net } as { onread?: object };
+  // Reading into the application's own buffer is the native handle's: one connection, chosen by its handshake.
+  return { mode: onread === undefined ? mode : 'syn', net: { ...own, ...net, port }, replication };
+}
+
+getter('pending', function () {
+  return this[kAttachment] === undefined || natively > 0
+    ? nativeHandle(this) === null || this.connecting
+    : this.connecting;
+});
+
+getter('bufferSize', function () {
+  if (this[kAttachment] !== undefined || nativeHandle(this) !== null) return this.writableLength;
+  return undefined;
+});
+
+// -------------------------------------------------------------------- reading and writing
+
+define('_read', function _read(this: Inner, n: number) {
+  const attached = this[kAttachment];
+  if (attached === undefined || this.connecting) return base._read.call(this, n);
+  if (attached.flow !== undefined) return attached.flow.resume();
+  native(() => base._read.call(this, n));
+});
+
+define(
+  '_writeGeneric',
+  function _writeGeneric(
+    this: Inner,
+    writev: boolean,
+    data: unknown,
+    encoding: BufferEncoding,
+    done: Callback,
+  ) {
+    const attached = this[kAttachment];
+    if (attached === undefined || this.connecting)
+      return base._writeGeneric.call(this, writev, data, encoding, done);
+    const { flow } = attached;
+    if (flow === undefined && attached.archive === undefined)
+      return native(() => base._writeGeneric.call(this, writev, data, encoding, done));
+    this._pendingData = null;
+    const bytes = writev
+      ? gather(data as { chunk: unknown; encoding: BufferEncoding }[])
+      : asBuffer(data, encoding);
+    if (flow !== undefined) return flow.write(bytes, done);
+    attached.archive?.(bytes);
+    native(() => base._writeGeneric.call(this, false, bytes, 'buffer' as BufferEncoding, done));
+  },
+);
+
+function gather(chunks: { chunk: unknown; encoding: BufferEncoding }[]): Buffer {
+  return Buffer.concat(chunks.map(({ chunk, encoding }) => asBuffer(chunk, encoding)));
+}
+
+define('_final', function _final(this: Inner, done: Callback) {
+  const attached = this[kAttachment];
+  if (attached === undefined) return base._final.call(this, done);
+  if (this.connecting) {
+    this.once('connect', () => this._final(done));
+    return;
+  }
+  if (attached.flow !== undefined) return attached.flow.end(done);
+  attached.ending?.();
+  native(() => base._final.call(this, done));
+});
+
+define('deliver', function deliver(this: Inner, chunk: Buffer | null) {
+  const bridge = this[kBridge];
+  return bridge?.active ? bridge.deliver(chunk, this) : this.bridgeDefault(chunk);
+});
+
+// Accepted and unpaired: bytes come from the native handle by net's own way.
+define('push', function push(this: Inner, chunk: Buffer | null, encoding?: BufferEncoding) {
+  const bridge = this[kBridge];
+  if (bridge?.active && nativeHandle(this) !== null) return bridge.deliver(chunk, this);
+  return base.push.call(this, chunk, encoding);
+});
+
+define('touch', function touch(this: Inner) {
+  this._unrefTimer();
+});
+
+// -------------------------------------------------------------------- the bridge's other end
+
+define('bridgeDefault', function bridgeDefault(this: Inner, chunk: Buffer | null) {
+  const more = base.push.call(this, chunk);
+  if (chunk === null) this.read(0);
+  return more;
+});
+define('bridgeWrite', function bridgeWrite(this: Inner, parts: Buffer[], done: Callback) {
+  this._writeGeneric(
+    true,
+    parts.map((chunk) => ({ chunk, encoding: 'buffer' })),
+    'utf8',
+    done,
+  );
+});
+define('bridgeEnd', function bridgeEnd(this: Inner, done: Callback) {
+  this._final(done);
+});
+define('bridgeClose', function bridgeClose(this: Inner, done?: () => void) {
+  if (done !== undefined) this.once('close', done);
+  this.destroy();
+});
+define('bridgeResume', function bridgeResume(this: Inner) {
+  this._read(0);
+});
+
+// -------------------------------------------------------------------- closing
+
+define('resetAndDestroy', function resetAndDestroy(this: Inner) {
+  const attached = this[kAttachment];
+  if (attached === undefined || this.destroyed)
+    return native(() => base.resetAndDestroy.call(this));
+  if (this.connecting) this.once('connect', () => this._reset());
+  else native(() => this._reset());
+  return this;
+});
+
+define('_destroy', function _destroy(this: Inner, error: Error | null, done: Callback) {
+  const attached = this[kAttachment];
+  if (attached === undefined) return base._destroy.call(this, error, done);
+  const reset = this.resetAndClosing === true;
+  if (!attached.native || attached.flow !== undefined) {
+    setNativeHandle(this, {
+      bytesRead: attached.flow?.bytesRead ?? 0,
+      bytesWritten: attached.flow?.tx.offset ?? 0,
+      close: (closed?: () => void) => setImmediate(() => closed?.()),
+      reset: (closed?: () => void) => {
+        setImmediate(() => closed?.());
+        return 0;
+      },
+    } as Handle);
+  }
+  native(() => base._destroy.call(this, error, done));
+  attached.closed(reset);
+});
+
+// -------------------------------------------------------------------- what the application asks and sets
+
+getter('bytesRead', function () {
+  return this[kAttachment]?.flow !== undefined && !this.destroyed
+    ? this[kAttachment].flow.bytesRead
+    : native(() => Reflect.get(base, 'bytesRead', this));
+});
+getter('_bytesDispatched', function () {
+  return this[kAttachment]?.flow !== undefined && !this.destroyed
+    ? this[kAttachment].flow.tx.offset
+    : native(() => Reflect.get(base, '_bytesDispatched', this));
+});
+
+define('_getpeername', function _getpeername(this: Inner) {
+  const attached = this[kAttachment];
+  const self = this as Inner & { _peername?: object; _getpeername(): object };
+  if (attached === undefined || self._peername || this.destroyed || attached.native)
+    return native(() => (base as typeof self)._getpeername.call(self));
+  if (this.connecting) return {};
+  self._peername = attached.peername();
+  return self._peername;
+});
+define('_getsockname', function _getsockname(this: Inner) {
+  const attached = this[kAttachment];
+  const self = this as Inner & { _sockname?: object | null; _getsockname(): object };
+  if (attached === undefined || (attached.native && attached.flow === undefined))
+    return native(() => (base as typeof self)._getsockname.call(self));
+  if (this.destroyed) return {};
+  if (this.connecting) return attached.sockname();
+  self._sockname ??= attached.sockname();
+  return self._sockname;
+});
+
+for (const name of ['ref', 'unref', 'setNoDelay', 'setKeepAlive'] as const) {
+  const inherited = base[name] as (...args: unknown[]) => Inner;
+  define(name, function (this: Inner, ...args: unknown[]) {
+    const attached = this[kAttachment];
+    if (attached === undefined) return inherited.apply(this, args);
+    if (attached.native && attached.flow === undefined) return native(() => inherited.apply(this, args));
+    for (const connection of attached.connections()) inherited.apply(connection as Inner, args);
+    return this;
+  });
+}
+
+define('_onTimeout', function _onTimeout(this: Inner) {
+  const attached = this[kAttachment];
+  if (attached?.flow === undefined) {
+    // net's handler emits 'timeout', which is no business of the native handle.
+    const handle = nativeHandle(this);
+    if (attached === undefined || handle === null) {
+      (base as unknown as { _onTimeout(): void })._onTimeout.call(this);
+      return;
+    }
+    return stillWriting(this, handle.writeQueueSize ?? 0) ? undefined : void this.emit('timeout');
+  }
+  if (!stillWriting(this, attached.flow.backlog)) this.emit('timeout');
+});
+
+/** A write that makes progress is activity, as net has it. */
+function stillWriting(socket: Inner, backlog: number): boolean {
+  const before = socket[kBacklog];
+  socket[kBacklog] = backlog;
+  if (backlog === 0 || backlog === before) return false;
+  socket._unrefTimer();
+  return true;
+}

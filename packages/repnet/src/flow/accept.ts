@@ -1,0 +1,152 @@
+/**
+ * The server side of a flow: a plain accepted connection that waits for its twin, the flow it becomes when the twin
+ * arrives, and a flow that began with its second connection.
+ */
+import net from 'node:net';
+import { nativeHandle, setNativeHandle } from '../net-internals.js';
+import { defaults, type Replication } from '../options.js';
+import { type Attachment, detach, type Inner } from '../socket.js';
+import { channels, counters } from '../stats.js';
+import type { Hello } from '../wire.js';
+import { Flow } from './flow.js';
+import { Leg } from './leg.js';
+import { PRIMARY, REPLICA } from './machine.js';
+import type { Entry } from './waiting.js';
+
+let archivedBytes = 0;
+
+/** Bytes held at present for second connections that have not come, over all flows. */
+export function archiveSize(): number {
+  return archivedBytes;
+}
+
+export class Accepted implements Attachment {
+  readonly socket: Inner;
+  readonly #replication: Replication;
+  readonly #port: number;
+  flow: Flow | undefined;
+  /** Place on the waiting list. */
+  entry: Entry<Accepted> | undefined;
+  #archive: Buffer[] | undefined = [];
+  #archived = 0;
+  #sent = 0;
+  #ended = false;
+  #over = false;
+
+  constructor(socket: Inner, replication: Replication, port: number) {
+    this.socket = socket;
+    this.#replication = replication;
+    this.#port = port;
+  }
+
+  get native(): boolean {
+    return this.flow === undefined;
+  }
+
+  /** What the application writes before the flow is paired. */
+  archive(bytes: Buffer): void {
+    this.#sent += bytes.length;
+    const archive = this.#archive;
+    if (archive === undefined) return;
+    if (this.#sent > this.#replication.threshold || archivedBytes + bytes.length > defaults.archiveBytes) {
+      counters.chosenEarly++;
+      this.#drop();
+      return;
+    }
+    archive.push(bytes);
+    this.#archived += bytes.length;
+    archivedBytes += bytes.length;
+  }
+
+  ending(): void {
+    this.#ended = true;
+  }
+
+  #drop(): void {
+    this.#archive = undefined;
+    archivedBytes -= this.#archived;
+    this.#archived = 0;
+  }
+
+  /** The second connection has come. The native handle moves into a leg; the socket has none from now on. */
+  pair(replica: Leg, hello: Hello, answer: Buffer): Flow {
+    const { socket } = this;
+    const handle = nativeHandle(socket) as NonNullable<ReturnType<typeof nativeHandle>>;
+    const state = (socket as unknown as { _readableState: { ended: boolean } })._readableState;
+    const flow = new Flow(socket, this.#replication, {
+      framed: [false, true],
+      received: handle.bytesRead,
+      ended: state.ended,
+      sent: this.#sent,
+      archive: this.#archive,
+    });
+    flow.peerThreshold = hello.threshold;
+    this.#drop();
+    const reading = handle.reading === true;
+    setNativeHandle(socket, null);
+    const primary = new Leg(PRIMARY, flow, {
+      handle,
+      manualStart: true,
+      allowHalfOpen: true,
+    } as net.SocketConstructorOpts);
+    primary.stopped = !reading;
+    this.flow = flow;
+    replica.sink = flow;
+    flow.adopt(primary);
+    if (this.#ended) flow.tx.end();
+    flow.openLazily(replica, answer);
+    counters.flowsPaired++;
+    if (channels.paired.hasSubscribers) channels.paired.publish({ socket });
+    return flow;
+  }
+
+  /** The second connection came first. */
+  begin(replica: Leg, hello: Hello, answer: Buffer): Flow {
+    const flow = new Flow(this.socket, this.#replication, { framed: [false, true] });
+    this.flow = flow;
+    flow.peerThreshold = hello.threshold;
+    replica.sink = flow;
+    flow.openLazily(replica, answer);
+    return flow;
+  }
+
+  /** The first connection has come after the second. */
+  join(accepted: net.Socket): void {
+    const flow = this.flow as Flow;
+    flow.open(Leg.adopt(accepted, PRIMARY, flow));
+    counters.flowsPaired++;
+    if (channels.paired.hasSubscribers) channels.paired.publish({ socket: this.socket });
+  }
+
+  /** Nobody joins the flow any more. */
+  waitOver(): void {
+    this.#drop();
+    if (this.flow === undefined) {
+      if (!this.#over) detach(this.socket);
+    } else if (this.flow.tx.copies[PRIMARY] === 'pending') this.flow.abandon(PRIMARY);
+  }
+
+  closed(reset: boolean): void {
+    this.#over = true;
+    this.#drop();
+    this.flow?.close(reset);
+    this.onClosed?.();
+  }
+  onClosed: (() => void) | undefined;
+
+  *connections(): Iterable<net.Socket> {
+    for (const leg of this.flow?.legs ?? []) if (leg !== undefined) yield leg;
+  }
+
+  peername(): object {
+    const leg = this.flow?.legs[PRIMARY] ?? this.flow?.legs[REPLICA];
+    if (leg === undefined) return {};
+    return { address: leg.remoteAddress, family: leg.remoteFamily, port: leg.remotePort };
+  }
+
+  sockname(): object {
+    const leg = this.flow?.legs[PRIMARY] ?? this.flow?.legs[REPLICA];
+    if (leg === undefined) return {};
+    return { address: leg.localAddress, family: leg.localFamily, port: this.#port };
+  }
+}

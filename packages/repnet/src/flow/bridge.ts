@@ -1,0 +1,135 @@
+/**
+ * What `socket._handle` is for a replicated socket: a native stream object whose bytes come from, and go to, the flow.
+ *
+ * Node's tls takes `_handle` from a connected `net.Socket` and works on it from C++; with a copy's own handle it would
+ * read past the replication, and with none it would wait for a 'connect' that has long been. The class is the one that
+ * Node itself puts under tls for streams that are not sockets. It is made when somebody asks, and carries bytes only
+ * for those who mean to: http looks at `_consumed` and, finding it true, keeps to the public 'data' events.
+ */
+import { Duplex } from 'node:stream';
+
+export interface BridgeTarget {
+  /** Writes all parts; `done` when sent. */
+  bridgeWrite(parts: Buffer[], done: (error?: Error | null) => void): void;
+  bridgeEnd(done: (error?: Error | null) => void): void;
+  bridgeClose(done?: () => void): void;
+  bridgeResume(): void;
+  /** Bytes nobody consumed natively go to the stream after all. */
+  bridgeDefault(chunk: Buffer | null): boolean;
+}
+
+interface NativeStream {
+  readBuffer(chunk: Uint8Array): void;
+  emitEOF(): void;
+  finishWrite(req: object, status: number): void;
+  finishShutdown(req: object, status: number): void;
+  readStart(): number;
+  readStop(): number;
+  onread: (buffer: ArrayBuffer | undefined) => void;
+  [name: string]: unknown;
+}
+
+let NativeStreamClass: (new () => NativeStream) | undefined;
+
+/** The class behind Node's own wrapper for tls over arbitrary streams, found through a public constructor. */
+function nativeStreamClass(): (new () => NativeStream) | undefined {
+  if (NativeStreamClass === undefined) {
+    let tls: typeof import('node:tls');
+    try {
+      tls = require('node:tls');
+    } catch {
+      return undefined; // built without crypto: nothing consumes handles then
+    }
+    const socket = new tls.TLSSocket(new Duplex({ read() {}, write: (_c, _e, done) => done() }));
+    const wrapper = (socket as unknown as { _handle: { _parentWrap?: { _handle?: object } } })._handle._parentWrap;
+    NativeStreamClass = wrapper?._handle?.constructor as typeof NativeStreamClass;
+    socket.destroy();
+  }
+  return NativeStreamClass;
+}
+
+const UV_EPIPE = -32;
+
+export class Bridge {
+  readonly handle: NativeStream;
+  /** Native code consumes the bytes; they no longer go to the stream directly. */
+  active = false;
+  #defaulted = false;
+  #stopped = false;
+  #writing = false;
+  #shutdown: object | undefined;
+
+  static create(target: BridgeTarget): Bridge | undefined {
+    const Class = nativeStreamClass();
+    return Class === undefined ? undefined : new Bridge(new Class(), target);
+  }
+
+  private constructor(handle: NativeStream, target: BridgeTarget) {
+    this.handle = handle;
+    const status = (error?: Error | null) =>
+      error ? ((error as NodeJS.ErrnoException).errno ?? UV_EPIPE) : 0;
+    const shutdown = (req: object) =>
+      target.bridgeEnd((error) => setImmediate(() => handle.finishShutdown(req, status(error))));
+    Object.assign(handle, {
+      isClosing: () => false,
+      onreadstart: () => {
+        this.active = true;
+        this.#stopped = false;
+        target.bridgeResume();
+        return 0;
+      },
+      onreadstop: () => {
+        this.#stopped = true;
+        return 0;
+      },
+      onwrite: (req: object, parts: Buffer[]) => {
+        this.#writing = true;
+        target.bridgeWrite(parts, (error) => {
+          setImmediate(() => {
+            handle.finishWrite(req, status(error));
+            this.#writing = false;
+            const waiting = this.#shutdown;
+            this.#shutdown = undefined;
+            if (waiting !== undefined) shutdown(waiting);
+          });
+        });
+        return 0;
+      },
+      onshutdown: (req: object) => {
+        if (this.#writing) this.#shutdown = req;
+        else shutdown(req);
+        return 0;
+      },
+      onread: () => {
+        this.#defaulted = true;
+      },
+      close: (done?: () => void) => target.bridgeClose(done),
+      // Called by JavaScript only (http); native consumers go through onreadstart.
+      readStart: () => 0,
+      readStop: () => 0,
+      reading: false,
+    });
+    Object.defineProperty(handle, 'isStreamBase', {
+      configurable: true,
+      get: () => {
+        this.active = true;
+        return true;
+      },
+    });
+    Object.defineProperty(handle, '_consumed', {
+      configurable: true,
+      get: () => {
+        this.active = false;
+        return true;
+      },
+    });
+  }
+
+  /** Hands bytes (null: the end) to whoever consumes the handle, or back to the stream. */
+  deliver(chunk: Buffer | null, target: BridgeTarget): boolean {
+    this.#defaulted = false;
+    if (chunk === null) this.handle.emitEOF();
+    else this.handle.readBuffer(chunk);
+    return this.#defaulted ? target.bridgeDefault(chunk) : !this.#stopped;
+  }
+}

@@ -1,0 +1,748 @@
+/**
+ * One replicated flow: joins the two connections of a flow to the one socket that the application sees. What to do is
+ * decided in machine.ts; this file moves the bytes.
+ */
+import { RepnetError } from '../errors.js';
+import { channels, counters } from '../stats.js';
+import {
+  ANSWER_BYTES,
+  Record as Control,
+  controlRecord,
+  dataHeader,
+  decodeAnswer,
+  RECORD_MAX_BYTES,
+  RecordParser,
+  type RecordSink,
+} from '../wire.js';
+import * as budget from './budget.js';
+import type { Leg, LegSink } from './leg.js';
+import { type Copy, other, PRIMARY, ReceiveMachine, REPLICA, SendMachine } from './machine.js';
+
+type Callback = (error?: Error | null) => void;
+
+/** What a flow needs of the application's socket. */
+export interface Outer {
+  readonly connecting: boolean;
+  readonly destroyed: boolean;
+  /** Hands bytes (null: the end) to the application; false: it is behind. */
+  deliver(chunk: Buffer | null): boolean;
+  destroy(error?: Error): unknown;
+  /** Any activity restarts the idle timer of `setTimeout`. */
+  touch(): void;
+}
+
+export interface FlowOptions {
+  threshold: number;
+  lull: number;
+  copyDelay: number;
+  pairTimeout: number;
+  loser: 'rst' | 'fin';
+}
+
+export interface FlowStart {
+  framed: readonly [boolean, boolean];
+  /** A flow that began as a plain accepted connection: what passed before it was paired. */
+  received?: number;
+  sent?: number;
+  archive?: Buffer[] | undefined;
+  /** The plain copy has been read to its end. */
+  ended?: boolean;
+}
+
+/** Milliseconds an elephant waits at the threshold for the receiver's verdict on which copy to keep. */
+const VERDICT_TIMEOUT = 25;
+/** Bytes by which the first copy may trail the second and still be kept at the threshold. */
+const VERDICT_SLACK = 32 * 1024;
+/** Bytes by which a copy trails before it is told to stop. */
+const STOP_LAG = 32 * 1024;
+
+interface Held {
+  bytes: Buffer;
+  done: Callback;
+}
+
+export class Flow implements LegSink, RecordSink {
+  readonly outer: Outer;
+  readonly options: FlowOptions;
+  readonly legs: [Leg | undefined, Leg | undefined] = [undefined, undefined];
+  readonly tx: SendMachine;
+  readonly rx: ReceiveMachine;
+  readonly framed: readonly [boolean, boolean];
+  /** Called when both connections are settled or the flow is over; the pairing that made the flow forgets it. */
+  onClosed: (() => void) | undefined;
+  /** Connection events, while connecting (client side). */
+  onOpen: ((leg: Leg) => void) | undefined;
+  onLost: ((leg: Leg, error: NodeJS.ErrnoException | undefined) => boolean) | undefined;
+  onEvent: ((leg: Leg, event: string, args: unknown[]) => void) | undefined;
+  onAnswer: ((leg: Leg, bytes: Buffer) => boolean) | undefined;
+  /** The doubling threshold of the peer: at half of it the verdict on its message is due. */
+  peerThreshold: number;
+  /** The peer has answered a hello before: a replica that is pending is worth waiting for. */
+  peerKnown = true;
+
+  #archive: Buffer[] | undefined;
+  #parsers: [RecordParser | undefined, RecordParser | undefined];
+  /** Bytes of an answer still expected on a copy (client side). */
+  #answer: [Buffer | undefined, Buffer | undefined] = [undefined, undefined];
+  /** Server: the answer that goes out with the first bytes on the replica. */
+  #prefix: Buffer | undefined;
+  #reading: Copy = PRIMARY;
+  #paused = false;
+  #ended = false;
+  #closed = false;
+  #turned = true;
+  #lastWrite = 0;
+  #unfinished = 0;
+  #held: Held | undefined;
+  #verdictTimer: NodeJS.Timeout | undefined;
+  #endTimer: NodeJS.Timeout | undefined;
+  /** Bytes delivered when the last verdict was given, and whether the replica has brought any since. */
+  #reportedAt = 0;
+  #doubled = true;
+  #toldToStop = false;
+  #lastError: NodeJS.ErrnoException | undefined;
+
+  constructor(outer: Outer, options: FlowOptions, start: FlowStart) {
+    this.outer = outer;
+    this.options = options;
+    this.framed = start.framed;
+    this.peerThreshold = options.threshold;
+    const limits = { threshold: options.threshold, framed: start.framed };
+    this.tx = new SendMachine(
+      limits,
+      start.sent === undefined ? undefined : { offset: start.sent, archived: start.archive !== undefined },
+    );
+    this.rx = new ReceiveMachine({ framedFirst: start.framed[PRIMARY], delivered: start.received ?? 0 });
+    this.#archive = start.archive;
+    this.#parsers = [
+      start.framed[PRIMARY] ? new RecordParser() : undefined,
+      start.framed[REPLICA] ? new RecordParser() : undefined,
+    ];
+    this.#reportedAt = this.rx.delivered;
+    if (start.ended) {
+      this.rx.fin();
+      this.#ended = true;
+    }
+  }
+
+  // ------------------------------------------------------------------ copies come and go
+
+  /** A copy may carry bytes from now on. `prefix` (a hello or an answer) goes out in the same system call. */
+  open(leg: Leg, prefix?: Buffer): void {
+    const { copy } = leg;
+    this.legs[copy] = leg;
+    this.rx.open(copy);
+    const replay = this.tx.open(copy);
+    const parts: Buffer[] = prefix === undefined ? [] : [prefix];
+    if (replay) {
+      const archive = this.#archive ?? [];
+      if (this.framed[copy]) {
+        let offset = 0;
+        for (const bytes of archive) {
+          pushRecords(parts, offset, bytes);
+          offset += bytes.length;
+        }
+      } else parts.push(...archive);
+      if (this.tx.copies[other(copy)] === 'open') counters.bytesDoubled += this.tx.offset;
+    }
+    if (!this.tx.archived) this.#archive = undefined;
+    if (this.tx.copies[copy] === 'gone') {
+      if (parts.length > 0) this.#transmit(leg, parts, undefined);
+      return;
+    }
+    if (this.framed[copy] && this.tx.copies[other(copy)] === 'gone' && !replay && this.tx.offset > 0)
+      parts.push(controlRecord(Control.alone, this.tx.offset));
+    if (this.framed[copy] && this.tx.total >= 0) parts.push(controlRecord(Control.end, this.tx.total));
+    if (parts.length > 0) this.#transmit(leg, parts, undefined);
+    if (!this.framed[copy] && this.tx.total >= 0) leg.finish(noop);
+  }
+
+  /** The first copy, which has carried the flow so far. */
+  adopt(primary: Leg): void {
+    this.legs[PRIMARY] = primary;
+    this.rx.open(PRIMARY);
+  }
+
+  /** As `open`; the answer waits for the first bytes to go with, but no longer than this turn of the event loop. */
+  openLazily(leg: Leg, answer: Buffer): void {
+    this.#prefix = answer;
+    this.open(leg);
+    setImmediate(() => {
+      if (this.#prefix !== undefined && this.legs[leg.copy] === leg) this.#transmit(leg, [], undefined);
+    });
+  }
+
+  /** The connection that was expected will not come. */
+  abandon(copy: Copy): void {
+    const leg = this.legs[copy];
+    this.legs[copy] = undefined;
+    leg?.abort();
+    this.#lose(copy);
+  }
+
+  #lose(copy: Copy): void {
+    this.tx.lose(copy);
+    this.rx.lose(copy);
+    const rest = this.legs[other(copy)];
+    if (rest !== undefined && copy === PRIMARY && this.framed[REPLICA] && this.tx.copies[REPLICA] === 'open') {
+      this.#transmit(rest, [controlRecord(Control.alone, this.tx.offset)], undefined);
+    }
+    this.poke();
+  }
+
+  /** A copy that was pending is gone (the machines know): see what follows from it. */
+  poke(): void {
+    if (!this.tx.archived) this.#archive = undefined;
+    this.#release();
+    if (!this.#closed) this.#checkEnd();
+    this.#checkSend();
+  }
+
+  legOpen(leg: Leg): void {
+    this.onOpen?.(leg);
+  }
+
+  legEvent(leg: Leg, event: string, args: unknown[]): void {
+    this.onEvent?.(leg, event, args);
+  }
+
+  legLost(leg: Leg, error: NodeJS.ErrnoException | undefined): void {
+    if (this.legs[leg.copy] !== leg) return;
+    this.legs[leg.copy] = undefined;
+    if (this.onLost?.(leg, error)) return;
+    if (error !== undefined) this.#lastError = error;
+    if (this.#closed) return this.#settled();
+    counters.copiesFailed++;
+    if (channels.failover.hasSubscribers)
+      channels.failover.publish({ socket: this.outer, copy: leg.copy === PRIMARY ? 'primary' : 'replica', error });
+    this.#lose(leg.copy);
+  }
+
+  /** Nothing can be sent any more, and the stream from the peer is not over: one error. */
+  #checkSend(): void {
+    if (this.#closed || this.#ended || this.tx.state !== 'ENDED') return;
+    this.fail(this.#lastError);
+  }
+
+  fail(error: Error | undefined): void {
+    if (this.#closed) return;
+    this.outer.destroy(
+      error ??
+        new RepnetError('ERR_REPNET_COPIES_FAILED', 'Both connections of the flow ended before the flow did'),
+    );
+  }
+
+  // ------------------------------------------------------------------ sending
+
+  /** Sends `bytes`; `done` when the first copy has taken them. */
+  write(bytes: Buffer, done: Callback): void {
+    this.outer.touch();
+    if (bytes.length === 0) return done();
+    this.#startMessage();
+    this.#push(bytes, done);
+  }
+
+  /** A message is new after a turn (the peer spoke since, and nothing of ours was under way) or a lull. */
+  #startMessage(): void {
+    const now = performance.now();
+    if (this.#turned || now - this.#lastWrite > this.options.lull) {
+      this.#turned = false;
+      if (this.tx.offset > this.tx.message) {
+        if (this.tx.newMessage()) counters.doublingResumed++;
+      }
+    }
+    this.#lastWrite = now;
+  }
+
+  #push(bytes: Buffer, done: Callback): void {
+    const { tx } = this;
+    if (tx.state === 'DUP_CONN') {
+      const room = this.#room(bytes.length);
+      if (room >= bytes.length) return this.#both(bytes, done);
+      if (room > 0) {
+        this.#both(bytes.subarray(0, room), ignoreSuccess(done));
+        bytes = bytes.subarray(room);
+      }
+      if (!this.#choose()) {
+        this.#hold(bytes, done);
+        return;
+      }
+      if ((tx.state as string) === 'DUP_CONN') return this.#push(bytes, done);
+    }
+    const offset = tx.offset;
+    const route = tx.route(bytes.length);
+    if (route.archive) {
+      this.#archive ??= [];
+      this.#archive.push(bytes);
+    } else if (this.#archive !== undefined) {
+      this.#archive = undefined;
+      counters.chosenEarly++;
+    }
+    if (route.copies === 0) {
+      if (route.archive) return done();
+      return done(this.#lastError ?? notConnected());
+    }
+    this.#sendOn(route.copies === 1 ? PRIMARY : REPLICA, offset, bytes, done);
+  }
+
+  #room(wanted: number): number {
+    const room = this.tx.room;
+    if (room === 0) return 0;
+    const replica = this.legs[REPLICA] as Leg;
+    if (replica.backlog > 2 * this.options.threshold) {
+      this.tx.verdict = PRIMARY;
+      return 0;
+    }
+    if (!budget.takeBytes(Math.min(room, wanted))) {
+      counters.overBudget++;
+      this.tx.verdict = PRIMARY;
+      return 0;
+    }
+    return room;
+  }
+
+  /** At the threshold: one copy carries the rest. False: the receiver's verdict is awaited. */
+  #choose(): boolean {
+    const { tx } = this;
+    const primary = this.legs[PRIMARY];
+    const replica = this.legs[REPLICA];
+    if (tx.verdict === undefined && primary !== undefined && replica !== undefined && !tx.stopped) {
+      if (this.#verdictTimer === undefined) return false;
+      tx.extend();
+      return true;
+    }
+    counters.doublingStopped++;
+    tx.choose(tx.verdict ?? PRIMARY);
+    return true;
+  }
+
+  #hold(bytes: Buffer, done: Callback): void {
+    this.#held = { bytes, done };
+    this.#verdictTimer = setTimeout(() => this.#release(), VERDICT_TIMEOUT);
+  }
+
+  #release(): void {
+    const held = this.#held;
+    if (held === undefined) return;
+    this.#held = undefined;
+    this.#push(held.bytes, held.done);
+    clearTimeout(this.#verdictTimer);
+    this.#verdictTimer = undefined;
+  }
+
+  #both(bytes: Buffer, done: Callback): void {
+    const { tx } = this;
+    const offset = tx.offset;
+    tx.route(bytes.length);
+    counters.bytesDoubled += bytes.length;
+    const first = firstOf(done);
+    this.#sendOn(PRIMARY, offset, bytes, first);
+    // The first copy may have failed under the write, and taken the second copy's place in the flow with it.
+    this.#sendOn(REPLICA, offset, bytes, first);
+  }
+
+  #sendOn(copy: Copy, offset: number, bytes: Buffer, done: Callback): void {
+    const leg = this.legs[copy];
+    if (leg === undefined) return done(this.#lastError ?? notConnected());
+    if (this.framed[copy]) {
+      const parts: Buffer[] = [];
+      pushRecords(parts, offset, bytes);
+      this.#transmit(leg, parts, done);
+    } else this.#transmit(leg, [bytes], done);
+  }
+
+  #transmit(leg: Leg, parts: Buffer[], done: Callback | undefined): void {
+    if (this.#prefix !== undefined && leg.copy === REPLICA) {
+      parts.unshift(this.#prefix);
+      this.#prefix = undefined;
+    }
+    let size = 0;
+    for (const part of parts) size += part.length;
+    leg.backlog += size;
+    this.#unfinished++;
+    const finished: Callback = (error) => {
+      leg.backlog -= size;
+      this.#unfinished--;
+      if (error) {
+        leg.destroy(error);
+        done?.(error);
+        return;
+      }
+      if (done !== undefined) {
+        this.outer.touch();
+        done();
+      }
+    };
+    if (parts.length === 1) leg.send(parts[0] as Buffer, finished);
+    else leg.sendAll(parts, finished);
+    // The plain copy cannot skip: one that is stuck while the other moves is given up rather than fed for ever.
+    if (leg.copy === PRIMARY && leg.backlog > this.#backlogLimit && this.tx.copies[REPLICA] === 'open')
+      if ((this.legs[REPLICA]?.backlog ?? Number.POSITIVE_INFINITY) === 0 && this.tx.state === 'DUP_CONN') {
+        counters.copiesFailed++;
+        this.tx.choose(REPLICA);
+      }
+  }
+
+  get #backlogLimit(): number {
+    return Math.max(1024 * 1024, 4 * this.options.threshold);
+  }
+
+  /** The application has ended its stream: FIN on a plain copy, the total on a framed one. */
+  end(done: Callback): void {
+    this.tx.end();
+    const first = firstOf(done);
+    let sent = false;
+    for (const copy of [PRIMARY, REPLICA] as const) {
+      const leg = this.legs[copy];
+      if (leg === undefined || leg.connecting || this.tx.copies[copy] === 'pending') continue;
+      if (this.framed[copy]) {
+        sent = true;
+        this.#transmit(leg, [controlRecord(Control.end, this.tx.total)], first);
+      } else if (this.tx.copies[copy] === 'open') {
+        sent = true;
+        leg.finish((error) => (error ? first(error) : first()));
+      }
+    }
+    if (!sent) done();
+  }
+
+  // ------------------------------------------------------------------ receiving
+
+  /** Client: an answer precedes the records of this copy. */
+  expectAnswer(copy: Copy): void {
+    this.#answer[copy] = Buffer.alloc(0);
+  }
+
+  legData(leg: Leg, chunk: Buffer): boolean {
+    const { copy } = leg;
+    if (this.#answer[copy] !== undefined) {
+      chunk = Buffer.concat([this.#answer[copy], chunk]);
+      if (chunk.length < ANSWER_BYTES) {
+        const known = decodeAnswerPrefix(chunk);
+        this.#answer[copy] = chunk;
+        if (!known) this.onAnswer?.(leg, chunk);
+        return true;
+      }
+      this.#answer[copy] = undefined;
+      if (this.onAnswer?.(leg, chunk) === false) return true;
+      if (chunk.length === ANSWER_BYTES) return true;
+      chunk = chunk.subarray(ANSWER_BYTES);
+    }
+    this.outer.touch();
+    const parser = this.#parsers[copy];
+    if (parser === undefined) {
+      const skip = this.rx.acceptPlain(chunk.length);
+      const fresh = chunk.length - skip;
+      counters.bytesDuplicate += skip;
+      if (fresh > 0) {
+        counters.bytesWonByPrimary += fresh;
+        this.#deliver(skip === 0 ? chunk : chunk.subarray(skip));
+      }
+    } else {
+      this.#reading = copy;
+      try {
+        parser.feed(chunk, this);
+      } catch (error) {
+        leg.destroy(error as Error);
+        return true;
+      }
+      if (parser.midRecord) this.rx.announce(parser.announced);
+    }
+    return !this.#paused || this.#closed;
+  }
+
+  onData(offset: number, bytes: Buffer): void {
+    const copy = this.#reading;
+    const { rx } = this;
+    const skip = rx.acceptRecord(copy, offset, bytes.length);
+    this.#doubled = true;
+    if (skip === -1) {
+      if (rx.earlyBytes + bytes.length > 2 * Math.max(this.peerThreshold, this.options.threshold)) {
+        throw new RepnetError('ERR_REPNET_PROTOCOL', 'The peer sent records too far ahead of the stream');
+      }
+      rx.keepEarly(copy, offset, bytes);
+      this.#checkEnd();
+      return;
+    }
+    counters.bytesDuplicate += skip;
+    if (skip === bytes.length) {
+      if (copy === REPLICA && !this.#toldToStop && rx.delivered - offset - skip > STOP_LAG) this.#tellToStop();
+      return;
+    }
+    const fresh = bytes.length - skip;
+    if (this.#ended && !this.#closed) {
+      // A plain FIN was taken for the end before the replica came that knows better.
+      this.fail(truncated(rx.delivered - fresh, rx.total));
+      return;
+    }
+    if (copy === PRIMARY) counters.bytesWonByPrimary += fresh;
+    else counters.bytesWonByReplica += fresh;
+    this.#deliver(skip === 0 ? bytes : bytes.subarray(skip));
+  }
+
+  #tellToStop(): void {
+    const leg = this.legs[REPLICA];
+    this.#toldToStop = true;
+    if (leg !== undefined) this.#transmit(leg, [controlRecord(Control.stop, this.rx.delivered)], undefined);
+  }
+
+  onControl(type: number, offset: number, extra: number): void {
+    const copy = this.#reading;
+    const { rx, tx } = this;
+    switch (type) {
+      case Control.stop:
+        if (offset > tx.message) {
+          tx.stop(copy);
+          counters.doublingStopped++;
+          this.#release();
+        }
+        return;
+      case Control.resume:
+        tx.stopped = false;
+        return;
+      case Control.report:
+        tx.report(offset, extra, VERDICT_SLACK);
+        if (tx.verdict !== undefined) this.#release();
+        return;
+      case Control.end:
+        if ((rx.total >= 0 && rx.total !== offset) || offset < rx.delivered)
+          throw new RepnetError('ERR_REPNET_PROTOCOL', 'The peer declared two different totals');
+        rx.end(copy, offset);
+        if (this.#closed) this.#letGo(this.legs[copy]);
+        else this.#checkEnd();
+        return;
+      case Control.alone:
+        rx.alone = offset;
+        rx.announce(offset);
+        this.#checkEnd();
+        return;
+      case Control.reset:
+        this.#lastError = connectionReset();
+        this.fail(this.#lastError);
+        return;
+    }
+  }
+
+  #deliver(bytes: Buffer): void {
+    if (this.#closed || this.#ended) return;
+    if (this.#unfinished === 0) this.#turned = true;
+    if (!this.outer.deliver(bytes)) this.#paused = true;
+    const { rx } = this;
+    if (rx.early.length > 0) {
+      for (let next = rx.takeEarly(); next !== undefined; next = rx.takeEarly()) {
+        counters.bytesWonByReplica += next.length;
+        if (!this.outer.deliver(next)) this.#paused = true;
+      }
+    }
+    if (this.#doubled && rx.delivered - this.#reportedAt >= this.peerThreshold / 2) this.#report();
+    if (rx.total >= 0 || rx.done[PRIMARY]) this.#checkEnd();
+  }
+
+  /** Tells the sender which copy is ahead, in time for its choice at the threshold, as long as it doubles. */
+  #report(): void {
+    this.#reportedAt = this.rx.delivered;
+    this.#doubled = false;
+    this.#toldToStop = false;
+    const leg = this.legs[REPLICA];
+    if (leg === undefined || this.rx.copies[REPLICA] !== 'open') return;
+    const first = this.framed[PRIMARY] ? this.rx.delivered : this.rx.plain;
+    this.#transmit(leg, [controlRecord(Control.report, this.rx.delivered, first)], undefined);
+  }
+
+  /** The application has read: go on reading both copies. */
+  resume(): void {
+    this.#paused = false;
+    this.legs[PRIMARY]?.resumeReading();
+    this.legs[REPLICA]?.resumeReading();
+  }
+
+  legFin(leg: Leg): void {
+    const { copy } = leg;
+    if (this.framed[copy]) {
+      // Framed copies are never half-closed: the peer has closed it.
+      this.legs[copy] = undefined;
+      leg.close();
+      if (this.onLost?.(leg, undefined)) return;
+      if (this.#closed) return this.#settled();
+      if (!this.rx.done[copy]) counters.copiesFailed++;
+      this.#lose(copy);
+      return;
+    }
+    this.rx.fin();
+    if (this.#closed) {
+      this.#letGo(leg);
+      return;
+    }
+    this.#checkEnd();
+  }
+
+  #checkEnd(): void {
+    if (this.#ended || this.#closed) return;
+    switch (this.rx.verdict()) {
+      case 'end':
+        clearTimeout(this.#endTimer);
+        this.#ended = true;
+        this.outer.deliver(null);
+        return;
+      case 'truncated':
+        this.fail(this.#lastError ?? truncated(this.rx.delivered, this.rx.total));
+        return;
+      case 'wait':
+        if (this.rx.copies[REPLICA] === 'pending' && !this.peerKnown) {
+          this.abandon(REPLICA);
+          return;
+        }
+        if (this.#endTimer === undefined) {
+          this.#endTimer = setTimeout(() => {
+            this.#endTimer = undefined;
+            if (this.#ended || this.#closed || this.rx.verdict() !== 'wait') return;
+            counters.copiesFailed++;
+            this.abandon(this.rx.suspect);
+          }, this.options.pairTimeout);
+          this.#endTimer.unref();
+        }
+        return;
+    }
+  }
+
+  // ------------------------------------------------------------------ closing
+
+  get bytesRead(): number {
+    return this.rx.delivered;
+  }
+
+  /** Bytes given to the system and not yet taken. */
+  get backlog(): number {
+    return (this.legs[PRIMARY]?.backlog ?? 0) + (this.legs[REPLICA]?.backlog ?? 0);
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /**
+   * The application's socket is destroyed. A copy on which the peer's end has not been read yet is drained first: closing
+   * it would send RST and take bytes of ours with it that the peer may need.
+   */
+  close(reset: boolean): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearTimeout(this.#endTimer);
+    clearTimeout(this.#verdictTimer);
+    const orderly = this.#ended && this.tx.total >= 0;
+    const held = this.#held;
+    this.#held = undefined;
+    this.#archive = undefined;
+    for (const copy of [PRIMARY, REPLICA] as const) {
+      const leg = this.legs[copy];
+      if (leg === undefined) continue;
+      if (leg.connecting || this.tx.copies[copy] === 'pending') {
+        leg.abort();
+        this.legs[copy] = undefined;
+      } else if (reset) {
+        if (this.framed[copy]) this.#transmit(leg, [controlRecord(Control.reset, 0)], undefined);
+        this.legs[copy] = undefined;
+        leg.abort();
+      } else if (!orderly) {
+        if (this.framed[copy] && this.tx.total < 0)
+          this.#transmit(leg, [controlRecord(Control.end, this.tx.offset)], undefined);
+        this.legs[copy] = undefined;
+        leg.close();
+      } else {
+        if (this.rx.done[copy]) this.#letGo(leg);
+        else if (!this.framed[copy] && this.tx.copies[copy] !== 'open') {
+          // It could not carry our end, so the peer will not end it either.
+          this.legs[copy] = undefined;
+          leg.abort();
+        } else {
+          leg.unref();
+          leg.resumeReading();
+        }
+      }
+    }
+    held?.done(notConnected());
+    if (channels.finished.hasSubscribers)
+      channels.finished.publish({
+        socket: this.outer,
+        bytesRead: this.rx.delivered,
+        bytesWritten: this.tx.offset,
+        wonByPrimary: this.rx.won[PRIMARY],
+        wonByReplica: this.rx.won[REPLICA],
+      });
+    if (this.legs[PRIMARY] === undefined && this.legs[REPLICA] === undefined) return this.#settled();
+    this.#linger = setTimeout(() => {
+      for (const copy of [PRIMARY, REPLICA] as const) {
+        const leg = this.legs[copy];
+        this.legs[copy] = undefined;
+        if (this.options.loser === 'rst') leg?.abort();
+        else leg?.close();
+      }
+      this.#settled();
+    }, this.options.pairTimeout);
+    this.#linger.unref();
+  }
+
+  #linger: NodeJS.Timeout | undefined;
+
+  #letGo(leg: Leg | undefined): void {
+    if (leg === undefined) return;
+    this.legs[leg.copy] = undefined;
+    leg.close();
+    if (this.legs[PRIMARY] === undefined && this.legs[REPLICA] === undefined) this.#settled();
+  }
+
+  #settled(): void {
+    if (this.legs[PRIMARY] !== undefined || this.legs[REPLICA] !== undefined) return;
+    clearTimeout(this.#linger);
+    const closed = this.onClosed;
+    this.onClosed = undefined;
+    closed?.();
+  }
+}
+
+function noop(): void {}
+
+function truncated(delivered: number, total: number): RepnetError {
+  const of = total >= 0 ? ` of ${total}` : '';
+  return new RepnetError('ERR_REPNET_TRUNCATED', `The stream broke off after ${delivered} bytes${of}`);
+}
+
+function notConnected(): NodeJS.ErrnoException {
+  return Object.assign(new Error('The connection is closed'), { code: 'EPIPE' });
+}
+
+export function connectionReset(): NodeJS.ErrnoException {
+  return Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', errno: -104, syscall: 'read' });
+}
+
+/** Splits into records of at most the longest length. */
+function pushRecords(parts: Buffer[], offset: number, bytes: Buffer): void {
+  for (let at = 0; at < bytes.length; at += RECORD_MAX_BYTES) {
+    const piece = bytes.length <= RECORD_MAX_BYTES ? bytes : bytes.subarray(at, at + RECORD_MAX_BYTES);
+    parts.push(dataHeader(offset + at, piece.length), piece);
+  }
+}
+
+/** Calls back at the first success, or at the last failure of two. */
+function firstOf(done: Callback): Callback {
+  let settled = false;
+  let failures = 0;
+  return (error) => {
+    if (settled) return;
+    if (error && ++failures < 2) return;
+    settled = true;
+    done(error);
+  };
+}
+
+function ignoreSuccess(done: Callback): Callback {
+  return (error) => {
+    if (error) done(error);
+  };
+}
+
+function decodeAnswerPrefix(chunk: Buffer): boolean {
+  const probe = Buffer.alloc(ANSWER_BYTES);
+  chunk.copy(probe);
+  return chunk.length < 8 || decodeAnswer(probe) !== undefined;
+}

@@ -1,0 +1,103 @@
+/** Reads the hello of a connection to the second port. Connections that say none are bounded in number and time. */
+import type net from 'node:net';
+import { decodeHello, HELLO_BYTES, type Hello, looksLikeHello } from '../wire.js';
+import { Leg, type LegSink } from './leg.js';
+import { REPLICA } from './machine.js';
+
+const TICKS = 4;
+
+export class Greeter implements LegSink {
+  readonly #silent = new Map<Leg, { bytes: Buffer | undefined; until: number }>();
+  readonly #most: number;
+  readonly #timeout: number;
+  readonly #greeted: (leg: Leg, hello: Hello, rest: Buffer | undefined) => void;
+  readonly #refused: (leg: Leg) => void;
+  #timer: NodeJS.Timeout | undefined;
+  #tick = 0;
+
+  constructor(
+    options: { most: number; timeout: number },
+    greeted: (leg: Leg, hello: Hello, rest: Buffer | undefined) => void,
+    refused: (leg: Leg) => void,
+  ) {
+    this.#most = options.most;
+    this.#timeout = options.timeout;
+    this.#greeted = greeted;
+    this.#refused = refused;
+  }
+
+  get size(): number {
+    return this.#silent.size;
+  }
+
+  accept(socket: net.Socket): void {
+    const leg = Leg.adopt(socket, REPLICA, this);
+    if (this.#silent.size >= this.#most) {
+      // The oldest has had its chance; a flood of silent connections must not keep the others out.
+      const oldest = this.#silent.keys().next().value as Leg;
+      this.#drop(oldest);
+    }
+    this.#silent.set(leg, { bytes: undefined, until: this.#tick + TICKS + 1 });
+    if (this.#timer === undefined) {
+      this.#timer = setInterval(() => this.#advance(), Math.max(1, this.#timeout / TICKS));
+      this.#timer.unref();
+    }
+  }
+
+  #advance(): void {
+    this.#tick++;
+    for (const [leg, { until }] of this.#silent) {
+      if (until > this.#tick) break;
+      this.#drop(leg);
+    }
+    if (this.#silent.size === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    }
+  }
+
+  #drop(leg: Leg): void {
+    this.#silent.delete(leg);
+    this.#refused(leg);
+    leg.abort();
+  }
+
+  legData(leg: Leg, chunk: Buffer): boolean {
+    const state = this.#silent.get(leg);
+    if (state === undefined) return true;
+    const bytes = state.bytes === undefined ? chunk : Buffer.concat([state.bytes, chunk]);
+    if (!looksLikeHello(bytes)) {
+      this.#drop(leg);
+      return true;
+    }
+    if (bytes.length < HELLO_BYTES) {
+      state.bytes = bytes;
+      return true;
+    }
+    const hello = decodeHello(bytes);
+    if (hello === undefined) {
+      this.#drop(leg);
+      return true;
+    }
+    this.#silent.delete(leg);
+    this.#greeted(leg, hello, bytes.length > HELLO_BYTES ? bytes.subarray(HELLO_BYTES) : undefined);
+    return !leg.stopped;
+  }
+
+  legFin(leg: Leg): void {
+    this.#silent.delete(leg);
+    leg.close();
+  }
+  legLost(leg: Leg): void {
+    this.#silent.delete(leg);
+  }
+  legOpen(): void {}
+  legEvent(): void {}
+
+  clear(): void {
+    for (const leg of this.#silent.keys()) leg.abort();
+    this.#silent.clear();
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+}

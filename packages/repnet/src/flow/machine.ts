@@ -1,0 +1,334 @@
+/**
+ * The state machine of one direction of a flow (RepNet paper, Tables I and II), without sockets, clocks or buffers.
+ *
+ * A flow has two of each: the copy that brings the request first need not bring the reply first. `SendMachine` decides
+ * which copies carry the next bytes; `ReceiveMachine` decides which bytes of a copy are new and when the stream ends.
+ *
+ * | state    | meaning                                                | bytes go to            |
+ * |----------|--------------------------------------------------------|------------------------|
+ * | ONE_CONN | one copy is open, the other may still come             | the open one; archived |
+ * | DUP_CONN | both are open and the message is below the threshold   | both                   |
+ * | CHOSEN   | one copy carries the flow (for this message or for good) | the chosen one       |
+ * | ENDED    | nothing more can be sent                               | none                   |
+ */
+
+export const PRIMARY = 0;
+export const REPLICA = 1;
+export type Copy = typeof PRIMARY | typeof REPLICA;
+
+export type State = 'ONE_CONN' | 'DUP_CONN' | 'CHOSEN' | 'ENDED';
+export type CopyState = 'pending' | 'open' | 'gone';
+
+export function other(copy: Copy): Copy {
+  return copy === PRIMARY ? REPLICA : PRIMARY;
+}
+
+/** What to do with the bytes routed: `copies` is a bit set (1 primary, 2 replica). */
+export interface Route {
+  copies: number;
+  archive: boolean;
+}
+
+export interface SendLimits {
+  /** Bytes of one message that are doubled. */
+  threshold: number;
+  /** Copies whose records carry offsets, so that they may begin or go on anywhere; a plain stream cannot. */
+  framed: readonly [boolean, boolean];
+}
+
+export class SendMachine {
+  state: State = 'ONE_CONN';
+  readonly copies: [CopyState, CopyState] = ['pending', 'pending'];
+  /** Application bytes routed so far. */
+  offset = 0;
+  /** Offset at which the current message began. */
+  message = 0;
+  /** Total length once the application has ended; -1 before. */
+  total = -1;
+  /** The copy that carries the flow in CHOSEN. */
+  chosen: Copy = PRIMARY;
+  /** The receiver's verdict on this message: which copy to keep at the threshold. */
+  verdict: Copy | undefined;
+  /** Every byte since offset 0 is still archived for the copy that is pending. */
+  archived = true;
+  readonly #limits: SendLimits;
+  #allowance: number;
+  /** The receiver asked to double no further in this message. */
+  stopped = false;
+
+  /** `begun`: the first copy is open already and has carried `offset` bytes. */
+  constructor(limits: SendLimits, begun?: { offset: number; archived: boolean }) {
+    this.#limits = limits;
+    this.#allowance = limits.threshold;
+    if (begun !== undefined) {
+      this.copies[PRIMARY] = 'open';
+      this.offset = begun.offset;
+      this.archived = begun.archived;
+      this.state = begun.archived ? 'ONE_CONN' : 'CHOSEN';
+    }
+  }
+
+  /**
+   * Transition 1: a copy is usable. Returns true if what is archived must now be sent on it, from offset 0. A plain copy
+   * that comes after the archive was dropped can never carry this direction.
+   */
+  open(copy: Copy): boolean {
+    if (this.copies[copy] !== 'pending') return false;
+    const rest = other(copy);
+    if (!this.archived && !this.#limits.framed[copy]) {
+      this.lose(copy);
+      return false;
+    }
+    this.copies[copy] = 'open';
+    const replay = this.archived && this.offset > 0;
+    switch (this.copies[rest]) {
+      case 'pending':
+        this.chosen = copy;
+        this.state = this.archived ? 'ONE_CONN' : 'CHOSEN';
+        return replay;
+      case 'gone':
+        this.chosen = copy;
+        this.state = 'CHOSEN';
+        break;
+      default:
+        this.state = this.archived ? 'DUP_CONN' : 'CHOSEN';
+    }
+    this.archived = false;
+    return replay;
+  }
+
+  /** Transitions 2, 3 and 5 to 7: a copy failed, or its time ran out while it was pending. */
+  lose(copy: Copy): void {
+    if (this.copies[copy] === 'gone') return;
+    this.copies[copy] = 'gone';
+    const rest = other(copy);
+    switch (this.copies[rest]) {
+      case 'gone':
+        this.state = 'ENDED';
+        this.archived = false;
+        break;
+      case 'open':
+        this.chosen = rest;
+        this.state = 'CHOSEN';
+        this.archived = false;
+        break;
+      default:
+        // The one open copy is lost while the other is pending: the archive is all that is needed, if it is whole.
+        this.state = 'ONE_CONN';
+        this.chosen = rest;
+    }
+  }
+
+  /** Bytes that may still be doubled in this message; 0 asks for a verdict or a choice. */
+  get room(): number {
+    if (this.state !== 'DUP_CONN' || this.stopped) return 0;
+    return Math.max(0, this.#allowance - (this.offset - this.message));
+  }
+
+  /** Routes the next `n` bytes. In DUP_CONN `n` is at most `room`. */
+  route(n: number): Route {
+    switch (this.state) {
+      case 'ONE_CONN': {
+        this.offset += n;
+        const open = this.copies[this.chosen] === 'open';
+        if (this.archived && open && this.offset > this.#limits.threshold) {
+          // Transition 4: too much to keep for a connection that may never come.
+          this.archived = false;
+          this.state = 'CHOSEN';
+        }
+        return { copies: open ? 1 << this.chosen : 0, archive: this.archived };
+      }
+      case 'DUP_CONN':
+        this.offset += n;
+        return { copies: 3, archive: false };
+      case 'CHOSEN':
+        this.offset += n;
+        return { copies: 1 << this.chosen, archive: false };
+      default:
+        return { copies: 0, archive: false };
+    }
+  }
+
+  /** Transition 8: the message outgrew the threshold (or the receiver said stop); one copy carries the rest of it. */
+  choose(copy: Copy): void {
+    if (this.state !== 'DUP_CONN') return;
+    this.chosen = copy;
+    this.state = 'CHOSEN';
+    const rest = other(copy);
+    // A plain stream with a hole in it is of no further use to this direction.
+    if (!this.#limits.framed[rest]) this.copies[rest] = 'gone';
+  }
+
+  /** No verdict came in time: double another threshold of bytes rather than bet on a copy that may be dead. */
+  extend(): void {
+    this.#allowance += this.#limits.threshold;
+  }
+
+  /** The receiver asks to double no further in this message. Heeded only if the plain copy carries everything. */
+  stop(copy: Copy): void {
+    if (this.state === 'DUP_CONN' && this.#limits.framed[copy]) this.choose(other(copy));
+    else this.stopped = true;
+  }
+
+  /** The receiver gives its verdict on the message that covers `offset`. */
+  report(offset: number, firstBrought: number, slack: number): void {
+    if (offset <= this.message) return;
+    this.verdict = offset - firstBrought > slack ? REPLICA : PRIMARY;
+  }
+
+  /** Transition 9: a new message begins (after a lull or a turn): it may be doubled again. Returns true if it now is. */
+  newMessage(): boolean {
+    this.message = this.offset;
+    this.#allowance = this.#limits.threshold;
+    this.stopped = false;
+    this.verdict = undefined;
+    if (this.state !== 'CHOSEN') return false;
+    if (this.copies[PRIMARY] !== 'open' || this.copies[REPLICA] !== 'open') return false;
+    this.state = 'DUP_CONN';
+    return true;
+  }
+
+  /** The application ended the stream. */
+  end(): void {
+    this.total = this.offset;
+  }
+}
+
+/** Verdict on the end of a stream; 'wait': only a bare FIN so far, the other copy may know better. */
+export type End = 'open' | 'end' | 'wait' | 'truncated';
+
+export interface Early {
+  copy: Copy;
+  offset: number;
+  bytes: Buffer;
+}
+
+export class ReceiveMachine {
+  readonly copies: [CopyState, CopyState] = ['pending', 'pending'];
+  /** The copy has said that it brings nothing more: a FIN on a plain copy, an end record on a framed one. */
+  readonly done: [boolean, boolean] = [false, false];
+  /** Bytes handed to the application, in order, once each. */
+  delivered = 0;
+  /** Contiguous bytes the plain first copy has brought. */
+  plain = 0;
+  /** Declared total; -1 while unknown. */
+  total = -1;
+  /** The peer gave its first copy up, having sent everything below this offset; -1 before. */
+  alone = -1;
+  readonly won: [number, number] = [0, 0];
+  duplicate = 0;
+  /** Records beyond `delivered`, by offset; the other copy is expected to fill the hole. */
+  readonly early: Early[] = [];
+  earlyBytes = 0;
+  readonly #framedFirst: boolean;
+  #highest = 0;
+
+  constructor(options: { framedFirst: boolean; delivered?: number }) {
+    this.#framedFirst = options.framedFirst;
+    this.delivered = this.plain = this.#highest = options.delivered ?? 0;
+    this.won[PRIMARY] = this.delivered;
+  }
+
+  open(copy: Copy): void {
+    if (this.copies[copy] === 'pending') this.copies[copy] = 'open';
+  }
+
+  lose(copy: Copy): void {
+    this.copies[copy] = 'gone';
+  }
+
+  /** `n` further bytes on the plain first copy: how many leading ones the application already has. */
+  acceptPlain(n: number): number {
+    const skip = Math.min(n, this.delivered - this.plain);
+    this.plain += n;
+    this.#count(PRIMARY, n - skip, skip);
+    return skip;
+  }
+
+  /** `n` bytes at `offset` on a framed copy: how many leading ones to skip, or -1 if they are early. */
+  acceptRecord(copy: Copy, offset: number, n: number): number {
+    this.announce(offset + n);
+    if (offset > this.delivered) return -1;
+    const skip = Math.min(n, this.delivered - offset);
+    this.#count(copy, n - skip, skip);
+    return skip;
+  }
+
+  keepEarly(copy: Copy, offset: number, bytes: Buffer): void {
+    const list = this.early;
+    let i = list.length;
+    while (i > 0 && (list[i - 1] as Early).offset > offset) i--;
+    list.splice(i, 0, { copy, offset, bytes });
+    this.earlyBytes += bytes.length;
+  }
+
+  /** The next early bytes that have become deliverable, trimmed and counted. */
+  takeEarly(): Buffer | undefined {
+    for (;;) {
+      const next = this.early[0];
+      if (next === undefined || next.offset > this.delivered) return undefined;
+      this.early.shift();
+      this.earlyBytes -= next.bytes.length;
+      const skip = Math.min(next.bytes.length, this.delivered - next.offset);
+      this.#count(next.copy, next.bytes.length - skip, skip);
+      if (skip < next.bytes.length) return skip === 0 ? next.bytes : next.bytes.subarray(skip);
+    }
+  }
+
+  #count(copy: Copy, fresh: number, duplicate: number): void {
+    this.won[copy] += fresh;
+    this.delivered += fresh;
+    if (this.delivered > this.#highest) this.#highest = this.delivered;
+    this.duplicate += duplicate;
+  }
+
+  /** The peer is known to have sent bytes up to `offset`: a stream that ends before it is truncated. */
+  announce(offset: number): void {
+    if (offset > this.#highest) this.#highest = offset;
+  }
+
+  /** The first copy, a plain stream, ended by FIN. */
+  fin(): void {
+    this.done[PRIMARY] = true;
+  }
+
+  /** A framed copy declared the total length. */
+  end(copy: Copy, total: number): void {
+    this.done[copy] = true;
+    this.total = total;
+  }
+
+  #mayBring(copy: Copy): boolean {
+    return this.copies[copy] !== 'gone' && !this.done[copy];
+  }
+
+  /**
+   * Whether the stream is over. A bare FIN counts only when the framed copy cannot say otherwise; a declared total counts
+   * always; bytes that were announced and can no longer come are a truncation, never an end. 'wait': give the other copy
+   * a bounded time, then lose the one that `suspect` names and ask again.
+   */
+  verdict(): End {
+    if (this.total >= 0) {
+      if (this.delivered >= this.total) return 'end';
+      if (!this.#mayBring(PRIMARY) && !this.#mayBring(REPLICA)) return 'truncated';
+      return this.alone >= 0 ? 'wait' : 'open';
+    }
+    const hole = this.alone > this.delivered || this.early.length > 0;
+    switch (this.copies[REPLICA]) {
+      case 'open':
+        if (this.#mayBring(PRIMARY)) return hole && this.alone >= 0 ? 'wait' : 'open';
+        if (hole && !this.#framedFirst) return 'truncated';
+        return this.done[PRIMARY] ? 'wait' : 'open';
+      case 'pending':
+        return this.done[PRIMARY] ? 'wait' : 'open';
+      default:
+        if (this.#mayBring(PRIMARY)) return 'open';
+        return this.done[PRIMARY] && this.plain >= this.#highest ? 'end' : 'truncated';
+    }
+  }
+
+  /** In 'wait', the copy that is taken for dead when the time is up. */
+  get suspect(): Copy {
+    return this.#mayBring(PRIMARY) ? PRIMARY : REPLICA;
+  }
+}

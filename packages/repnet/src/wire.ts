@@ -1,0 +1,286 @@
+/**
+ * The replica connection's wire format (docs/wire-format.md): a hello, its answer, then records. Pure functions and one
+ * incremental parser; no sockets. All integers are big-endian.
+ */
+import { isIPv4 } from 'node:net';
+import { RepnetError } from './errors.js';
+
+const MAGIC = Buffer.from([0x9e, 0x52, 0x65, 0x70, 0x4e, 0x65, 0x74]); // 0x9e "RepNet"
+const VERSION_HELLO = 0x01;
+const VERSION_ANSWER = 0x81;
+
+export const HELLO_BYTES = 76;
+export const ANSWER_BYTES = 24;
+export const RECORD_HEADER_BYTES = 10;
+/** Longest record payload (24-bit length). */
+export const RECORD_MAX_BYTES = 0xffffff;
+
+/** What the connection that says hello is for. */
+export const Kind = {
+  /** The second copy of a flow: records follow. */
+  replica: 1,
+  /** The winner of a RepSYN race: a plain byte stream follows. */
+  raw: 2,
+  /** Discovery only; the answer ends the connection. */
+  probe: 3,
+  /** The first copy of a flow paired by token: records follow. */
+  primary: 4,
+} as const;
+
+export const HelloFlag = {
+  /** Pair by the token, not by source address. */
+  token: 1,
+  /** Records follow without waiting for the answer (the peer is remembered). */
+  early: 2,
+  /** The other connection had not been established when this was sent. */
+  origin: 4,
+} as const;
+
+export const AnswerFlag = {
+  /** Other processes may accept on the same address: only the first connection starts a flow. */
+  shared: 1,
+  /** Pairing by token is understood. */
+  token: 2,
+} as const;
+
+/** Why a hello was refused. */
+export const Refusal = {
+  none: 0,
+  late: 1,
+  unknown: 2,
+  mismatch: 3,
+  limit: 4,
+  disabled: 5,
+} as const;
+
+export type RefusalReason = keyof typeof Refusal;
+
+export interface Hello {
+  kind: number;
+  flags: number;
+  /** Doubling threshold of the sender, bytes. */
+  threshold: number;
+  /** 16 bytes: names the flow; the secret of `pairing: 'token'`. */
+  token: Buffer;
+  sourceAddress: string;
+  sourcePort: number;
+  /** Address and first port as the client dialled them. */
+  targetAddress: string;
+  targetPort: number;
+}
+
+export interface Answer {
+  refusal: number;
+  flags: number;
+  threshold: number;
+}
+
+/** 'a.b.c.d' for IPv4 and IPv4-mapped IPv6; otherwise the canonical text without zone. */
+export function canonicalAddress(address: string | undefined): string {
+  if (address === undefined) return '';
+  if (address.startsWith('::ffff:') && isIPv4(address.slice(7))) return address.slice(7);
+  const zone = address.indexOf('%');
+  return zone === -1 ? address : address.slice(0, zone);
+}
+
+function writeAddress(out: Buffer, at: number, address: string): void {
+  if (isIPv4(address)) {
+    out[at + 10] = out[at + 11] = 0xff;
+    let value = 0;
+    let index = at + 12;
+    for (let i = 0; i < address.length; i++) {
+      const c = address.charCodeAt(i);
+      if (c === 46) {
+        out[index++] = value;
+        value = 0;
+      } else value = value * 10 + c - 48;
+    }
+    out[index] = value;
+    return;
+  }
+  const [head = '', tail] = address.split('::');
+  const left = head === '' ? [] : head.split(':');
+  const right = tail === undefined || tail === '' ? [] : tail.split(':');
+  left.forEach((group, i) => {
+    out.writeUInt16BE(Number.parseInt(group, 16) & 0xffff, at + 2 * i);
+  });
+  right.forEach((group, i) => {
+    out.writeUInt16BE(Number.parseInt(group, 16) & 0xffff, at + 16 - 2 * (right.length - i));
+  });
+}
+
+/** 16 address bytes as text that two peers compute alike. */
+function readAddress(from: Buffer, at: number): string {
+  for (let i = 0; i < 10; i++) if (from[at + i] !== 0) return from.toString('hex', at, at + 16);
+  if (from[at + 10] === 0xff && from[at + 11] === 0xff)
+    return `${from[at + 12]}.${from[at + 13]}.${from[at + 14]}.${from[at + 15]}`;
+  return from.toString('hex', at, at + 16);
+}
+
+/** The comparable form of an address: what `readAddress` gives for it on the other side. */
+export function comparableAddress(address: string | undefined): string {
+  const canonical = canonicalAddress(address);
+  if (canonical === '' || isIPv4(canonical)) return canonical;
+  const bytes = Buffer.alloc(16);
+  writeAddress(bytes, 0, canonical);
+  return readAddress(bytes, 0);
+}
+
+export function encodeHello(hello: Hello): Buffer {
+  const out = Buffer.allocUnsafe(HELLO_BYTES).fill(0);
+  MAGIC.copy(out);
+  out[7] = VERSION_HELLO;
+  out[8] = hello.kind;
+  out[9] = hello.flags;
+  out.writeUInt32BE(Math.min(hello.threshold, 0xffffffff), 12);
+  hello.token.copy(out, 16);
+  writeAddress(out, 32, hello.sourceAddress);
+  writeAddress(out, 48, hello.targetAddress);
+  out.writeUInt16BE(hello.sourcePort, 64);
+  out.writeUInt16BE(hello.targetPort, 66);
+  // Two line ends: a line-based service answers or hangs up at once instead of waiting for more.
+  out.write('\r\n\r\n', HELLO_BYTES - 4, 'latin1');
+  return out;
+}
+
+/** How many leading bytes of `chunk` agree with the magic of a hello: 8 or all there are means "maybe a hello". */
+export function looksLikeHello(chunk: Uint8Array): boolean {
+  const n = Math.min(chunk.length, 8);
+  for (let i = 0; i < n; i++) if (chunk[i] !== (i === 7 ? VERSION_HELLO : MAGIC[i])) return false;
+  return true;
+}
+
+/** Undefined if the bytes are no hello of this version. `bytes` holds at least HELLO_BYTES. */
+export function decodeHello(bytes: Buffer): Hello | undefined {
+  if (!looksLikeHello(bytes) || bytes.toString('latin1', HELLO_BYTES - 4, HELLO_BYTES) !== '\r\n\r\n')
+    return undefined;
+  const kind = bytes[8] as number;
+  if (kind < Kind.replica || kind > Kind.primary) return undefined;
+  return {
+    kind,
+    flags: bytes[9] as number,
+    threshold: bytes.readUInt32BE(12),
+    token: Buffer.from(bytes.subarray(16, 32)),
+    sourceAddress: readAddress(bytes, 32),
+    targetAddress: readAddress(bytes, 48),
+    sourcePort: bytes.readUInt16BE(64),
+    targetPort: bytes.readUInt16BE(66),
+  };
+}
+
+export function encodeAnswer(answer: Answer): Buffer {
+  const out = Buffer.allocUnsafe(ANSWER_BYTES).fill(0);
+  MAGIC.copy(out);
+  out[7] = VERSION_ANSWER;
+  out[8] = answer.refusal;
+  out[9] = answer.flags;
+  out.writeUInt32BE(Math.min(answer.threshold, 0xffffffff), 12);
+  return out;
+}
+
+export function decodeAnswer(bytes: Buffer): Answer | undefined {
+  if (bytes.compare(MAGIC, 0, 7, 0, 7) !== 0 || bytes[7] !== VERSION_ANSWER) return undefined;
+  return { refusal: bytes[8] as number, flags: bytes[9] as number, threshold: bytes.readUInt32BE(12) };
+}
+
+/** Record types. `offset` counts application bytes of that direction from 0. */
+export const Record = {
+  /** `length` bytes of the stream, the first of them at `offset`. */
+  data: 1,
+  /** Receiver to sender: stop doubling to me, I have everything below `offset`. */
+  stop: 2,
+  /** Receiver to sender: doubling is welcome again. */
+  resume: 3,
+  /** The stream ends at `offset` bytes in total. */
+  end: 4,
+  /** The application reset the flow. */
+  reset: 5,
+  /** Receiver to sender: I have everything below `offset`; the first copy brought `extra` bytes of it. */
+  report: 6,
+  /** The sender gave the first copy up; everything below `offset` was sent on either copy. */
+  alone: 7,
+} as const;
+
+export function dataHeader(offset: number, length: number): Buffer {
+  const out = Buffer.allocUnsafe(RECORD_HEADER_BYTES);
+  out.writeUInt32BE(((Record.data << 24) | length) >>> 0, 0);
+  out.writeUIntBE(offset, 4, 6);
+  return out;
+}
+
+export function controlRecord(type: number, offset: number, extra = -1): Buffer {
+  const payload = extra >= 0 ? 6 : 0;
+  const out = Buffer.allocUnsafe(RECORD_HEADER_BYTES + payload);
+  out.writeUInt32BE(((type << 24) | payload) >>> 0, 0);
+  out.writeUIntBE(offset, 4, 6);
+  if (payload > 0) out.writeUIntBE(extra, RECORD_HEADER_BYTES, 6);
+  return out;
+}
+
+export interface RecordSink {
+  onData(offset: number, bytes: Buffer): void;
+  onControl(type: number, offset: number, extra: number): void;
+}
+
+/**
+ * Splits a byte stream into records. Data is handed on as it comes, not when its record is whole, so that nothing is
+ * held back and nothing is stored.
+ */
+export class RecordParser {
+  #partial: Buffer | undefined;
+  #offset = 0;
+  #left = 0;
+
+  /** Hands the records in `chunk` to `sink`. @throws RepnetError ERR_REPNET_PROTOCOL on a malformed record. */
+  feed(chunk: Buffer, sink: RecordSink): void {
+    let at = 0;
+    if (this.#partial !== undefined) {
+      chunk = Buffer.concat([this.#partial, chunk]);
+      this.#partial = undefined;
+    }
+    const size = chunk.length;
+    while (at < size) {
+      if (this.#left > 0) {
+        const n = Math.min(this.#left, size - at);
+        const offset = this.#offset;
+        this.#left -= n;
+        this.#offset += n;
+        sink.onData(offset, at === 0 && n === size ? chunk : chunk.subarray(at, at + n));
+        at += n;
+        continue;
+      }
+      if (size - at < RECORD_HEADER_BYTES) break;
+      const word = chunk.readUInt32BE(at);
+      const type = word >>> 24;
+      const length = word & RECORD_MAX_BYTES;
+      const offset = chunk.readUIntBE(at + 4, 6);
+      if (type === Record.data) {
+        if (length === 0) throw malformed('an empty data record');
+        this.#offset = offset;
+        this.#left = length;
+        at += RECORD_HEADER_BYTES;
+        continue;
+      }
+      if (type > Record.alone || type === 0 || length !== (type === Record.report ? 6 : 0))
+        throw malformed(`record type ${type} of ${length} bytes`);
+      if (size - at < RECORD_HEADER_BYTES + length) break;
+      sink.onControl(type, offset, length > 0 ? chunk.readUIntBE(at + RECORD_HEADER_BYTES, 6) : -1);
+      at += RECORD_HEADER_BYTES + length;
+    }
+    if (at < size) this.#partial = at === 0 ? chunk : Buffer.from(chunk.subarray(at));
+  }
+
+  /** True while a data record has been announced and not wholly received. */
+  get midRecord(): boolean {
+    return this.#left > 0;
+  }
+
+  /** First offset that the announced records do not cover. */
+  get announced(): number {
+    return this.#offset + this.#left;
+  }
+}
+
+function malformed(what: string): RepnetError {
+  return new RepnetError('ERR_REPNET_PROTOCOL', `The peer sent ${what} on a replica connection`);
+}
