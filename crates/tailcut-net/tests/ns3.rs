@@ -106,6 +106,7 @@ fn a_fabric_full_of_flows_has_the_completion_times_of_ns3() {
         let other = scope.spawn(|| half(20..40));
         [half(0..20), other.join().expect("no run panics")].concat()
     });
+    let mut outside = vec![];
     for (class, theirs) in theirs.iter().enumerate() {
         for (statistic, name) in ["mean", "p99"].iter().enumerate() {
             let mut values: Vec<f64> = ours.iter().map(|run| run[class][statistic]).collect();
@@ -113,7 +114,11 @@ fn a_fabric_full_of_flows_has_the_completion_times_of_ns3() {
             // 2.5 % of 40 runs on either side: the second smallest and the second largest.
             let (low, high) = (values[1], values[38]);
             let value = theirs[statistic];
-            assert!(low <= value && value <= high, "class {class} {name}: ns-3 {value:.3} ms, ours {low:.3} to {high:.3} ms");
+            println!("class {class} {name}: ns-3 {value:.3} ms, ours {low:.3} to {high:.3} ms");
+            if !(low <= value && value <= high) {
+                outside.push((class, name));
+            }
         }
     }
+    assert!(outside.is_empty(), "outside our central 95 %: {outside:?}");
 }

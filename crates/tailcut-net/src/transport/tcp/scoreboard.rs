@@ -30,6 +30,12 @@ pub struct Scoreboard {
     sacked_above: u32,
     /// No segment below this is lost and waiting to be sent again.
     resend_from: u32,
+    /// End of the highest segment sacked so far.
+    sacked_end: u32,
+    /// No segment from here on has been sent again in this recovery (HighRxt + 1).
+    fresh_from: u32,
+    /// A rescue retransmission is allowed once the cumulative ACK passes this (RescueRxt).
+    rescue_after: Option<u32>,
     /// What the previous ACK said, to look only at what is new.
     previous: SackBlocks,
 }
@@ -62,6 +68,7 @@ impl Scoreboard {
             self.resent += 1;
         }
         *entry = now.0 << FLAGS | (*entry & (SACKED | LOST)) | RESENT | EVER_RESENT;
+        self.fresh_from = self.fresh_from.max(seq + 1);
     }
 
     /// Takes a cumulative acknowledgement of everything below `ack`.
@@ -118,6 +125,7 @@ impl Scoreboard {
             self.resent -= (*entry & RESENT != 0) as u32;
             *entry = (*entry & !(LOST | RESENT)) | SACKED;
             self.sacked += 1;
+            self.sacked_end = self.sacked_end.max(seq + 1);
             self.sacked_above += (seq >= self.lost_below) as u32;
             delivered += 1;
         }
@@ -179,6 +187,31 @@ impl Scoreboard {
         }
         self.resend_from = self.resend_from.max(self.lost_below);
         None
+    }
+
+    /// Recovery begins: nothing has been sent again in it.
+    pub fn begin_recovery(&mut self) {
+        self.fresh_from = self.base;
+        self.rescue_after = None;
+    }
+
+    /// The first segment below the highest sacked one that is not known to have
+    /// arrived and was not sent again in this recovery (`NextSeg` rule 3).
+    pub fn next_doubtful(&self) -> Option<u32> {
+        let from = self.lost_below.max(self.fresh_from).max(self.base);
+        (from..self.sacked_end.min(self.end()))
+            .find(|seq| self.entries[(seq - self.base) as usize] & SACKED == 0)
+    }
+
+    /// The last segment that is not known to have arrived, once until everything
+    /// outstanding then is acknowledged (`NextSeg` rule 4).
+    pub fn rescue(&mut self) -> Option<u32> {
+        if self.rescue_after.is_some_and(|point| self.base < point) {
+            return None;
+        }
+        let at = self.entries.iter().rposition(|entry| entry & SACKED == 0)?;
+        self.rescue_after = Some(self.end());
+        Some(self.base + at as u32)
     }
 
     /// Segments thought to be in the network (`pipe` of RFC 6675).

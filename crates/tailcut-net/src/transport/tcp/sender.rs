@@ -428,6 +428,7 @@ impl Sender {
     fn enter_recovery(&mut self) {
         self.state = CongestionState::Recovery;
         self.recover = self.board.end();
+        self.board.begin_recovery();
         self.rearmed = false;
         self.counters.fast_recoveries += 1;
     }
@@ -522,20 +523,29 @@ impl Sender {
         (wanted <= window.min(spec.receive_window.0)).then_some(self.next)
     }
 
-    /// `NextSeg` of RFC 6675: first what is lost, then new data.
+    /// `NextSeg` of RFC 6675: what is lost, then new data, then what is in doubt.
     #[inline]
     fn next_by_pipe(&mut self, spec: &TcpSpec) -> Option<u32> {
         let room = self.cwnd.saturating_sub(u64::from(self.board.pipe()) * spec.mss.0);
-        if let Some(seq) = self.board.next_lost() {
-            return (self.payload(spec, seq) <= room).then_some(seq);
-        }
-        let held_back = self.state == CongestionState::Disorder && !spec.limited_transmit;
-        if self.next >= self.segments || held_back {
+        if room == 0 {
             return None;
         }
-        let payload = self.payload(spec, self.next);
-        let within_window = self.flight(spec) + payload <= spec.receive_window.0;
-        (payload <= room && within_window).then_some(self.next)
+        let (size, mss) = (self.size, spec.mss.0);
+        let payload = |seq: u32| (size - u64::from(seq) * mss).min(mss);
+        let fits = |seq: u32| (payload(seq) <= room).then_some(seq);
+        if let Some(seq) = self.board.next_lost() {
+            return fits(seq);
+        }
+        let held_back = self.state == CongestionState::Disorder && !spec.limited_transmit;
+        if self.next < self.segments && !held_back {
+            if self.flight(spec) + payload(self.next) <= spec.receive_window.0 {
+                return fits(self.next);
+            }
+        }
+        if self.state != CongestionState::Recovery {
+            return None;
+        }
+        self.board.next_doubtful().or_else(|| self.board.rescue()).and_then(fits)
     }
 
     #[inline]
