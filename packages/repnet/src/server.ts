@@ -387,9 +387,8 @@ class ReplicaListener {
         return this.#refuse(leg, 'late');
       }
       this.#waiting.settle(known, 'paired');
-      const flow = accepted.pair(leg, hello, this.#answer('none'));
-      if (rest !== undefined && !leg.lost) leg.push(rest);
-      void flow;
+      leg.ref();
+      accepted.pair(leg, hello, this.#answer('none'), rest);
       return;
     }
     if (!this.#mayBegin(leg, hello)) {
@@ -426,8 +425,11 @@ class ReplicaListener {
     counters.flowsAccepted++;
     this.#list(key, 'replica', accepted);
     accepted.begin(leg, hello, this.#answer('none'));
+    leg.ref();
     this.#announce(socket);
-    if (rest !== undefined && !leg.lost) leg.push(rest);
+    const flow = accepted.flow;
+    if (owner.pauseOnConnect) flow?.pause(leg, rest);
+    else if (rest !== undefined && !leg.lost) leg.push(rest);
   }
 
   /** The winner of a RepSYN race: from here on a plain connection like any other. */

@@ -35,6 +35,7 @@ const kAttachment = Symbol('repnet.attachment');
 const kBridge = Symbol('repnet.bridge');
 const kOptions = Symbol('repnet.options');
 const kBacklog = Symbol('repnet.backlog');
+const kUnref = Symbol('repnet.unref');
 
 /** The socket as this package sees it. */
 export interface Inner extends net.Socket, Outer, BridgeTarget {
@@ -45,6 +46,7 @@ export interface Inner extends net.Socket, Outer, BridgeTarget {
   [kBridge]: Bridge | undefined;
   [kOptions]: ReplicationOptions | undefined;
   [kBacklog]: number;
+  [kUnref]: boolean;
   resetAndClosing?: boolean;
   server?: unknown;
   _server?: unknown;
@@ -71,6 +73,7 @@ export const Socket = function Socket(this: unknown, options?: SocketConstructor
   inner[kBridge] = undefined;
   inner[kOptions] = typeof options === 'object' && options !== null ? options : undefined;
   inner[kBacklog] = 0;
+  inner[kUnref] = false;
 } as unknown as SocketConstructor;
 
 const base = net.Socket.prototype as Inner;
@@ -106,6 +109,11 @@ export function detach(socket: net.Socket): void {
   if (inner[kBridge]?.active !== true) inner[kAttachment] = undefined;
 }
 
+/** The application does not want the socket to keep the process alive. */
+export function isUnref(socket: net.Socket): boolean {
+  return (socket as Inner)[kUnref];
+}
+
 /** Makes an accepted `net.Socket` a socket of ours. */
 export function upgrade(socket: net.Socket): Inner {
   Object.setPrototypeOf(socket, proto);
@@ -114,6 +122,7 @@ export function upgrade(socket: net.Socket): Inner {
   inner[kBridge] = undefined;
   inner[kOptions] = undefined;
   inner[kBacklog] = 0;
+  inner[kUnref] = false;
   return inner;
 }
 
@@ -161,6 +170,10 @@ export function setDial(start: typeof dial): void {
 }
 
 define('connect', function connect(this: Inner, ...args: unknown[]) {
+  if (this.destroyed && this[kAttachment] !== undefined) {
+    this[kAttachment] = undefined;
+    this[kBridge] = undefined;
+  }
   const target = this.connecting ? undefined : chooseTarget(this, args);
   if (target === undefined) return (base.connect as (...a: unknown[]) => net.Socket).apply(this, args);
   const listener = args.at(-1);
@@ -168,6 +181,7 @@ define('connect', function connect(this: Inner, ...args: unknown[]) {
   if (Object.hasOwn(this, 'write')) delete (this as { write?: unknown }).write;
   if (this.destroyed) {
     this._undestroy();
+    setNativeHandle(this, null);
     Object.assign(this, { _peername: null, _sockname: null });
   }
   this._unrefTimer();
@@ -187,7 +201,7 @@ function chooseTarget(socket: Inner, args: unknown[]): DialTarget | undefined {
   }
   const net = options as net.TcpNetConnectOpts & ReplicationOptions & { path?: string; fd?: number };
   if (net.path != null || nativeHandle(socket) !== null || socket[kAttachment] !== undefined) return undefined;
-  const port = Number(net.port);
+  const port = typeof net.port === 'string' ? Number((net.port as string) || Number.NaN) : net.port;
   if (!Number.isInteger(port) || port <= 0 || port > 65535) return undefined;
   const own = socket[kOptions];
   const mode = chooseMode(net, own, {
@@ -206,7 +220,7 @@ function chooseTarget(socket: Inner, args: unknown[]): DialTarget | undefined {
 getter('pending', function () {
   return this[kAttachment] === undefined || natively > 0
     ? nativeHandle(this) === null || this.connecting
-    : this.connecting;
+    : this.connecting || this.destroyed;
 });
 
 getter('bufferSize', function () {
@@ -274,6 +288,13 @@ define('push', function push(this: Inner, chunk: Buffer | null, encoding?: Buffe
   const bridge = this[kBridge];
   if (bridge?.active && nativeHandle(this) !== null) return bridge.deliver(chunk, this);
   return base.push.call(this, chunk, encoding);
+});
+
+Object.defineProperty(proto, 'unreferenced', {
+  configurable: true,
+  get(this: Inner) {
+    return this[kUnref];
+  },
 });
 
 define('touch', function touch(this: Inner) {
@@ -373,6 +394,7 @@ for (const name of ['ref', 'unref', 'setNoDelay', 'setKeepAlive'] as const) {
   const inherited = base[name] as (...args: unknown[]) => Inner;
   define(name, function (this: Inner, ...args: unknown[]) {
     const attached = this[kAttachment];
+    if (name === 'ref' || name === 'unref') this[kUnref] = name === 'unref';
     if (attached === undefined) return inherited.apply(this, args);
     if (attached.native && attached.flow === undefined) return native(() => inherited.apply(this, args));
     for (const connection of attached.connections()) inherited.apply(connection as Inner, args);

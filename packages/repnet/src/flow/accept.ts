@@ -69,7 +69,7 @@ export class Accepted implements Attachment {
   }
 
   /** The second connection has come. The native handle moves into a leg; the socket has none from now on. */
-  pair(replica: Leg, hello: Hello, answer: Buffer): Flow {
+  pair(replica: Leg, hello: Hello, answer: Buffer, rest: Buffer | undefined): void {
     const { socket } = this;
     const handle = nativeHandle(socket) as NonNullable<ReturnType<typeof nativeHandle>>;
     const state = (socket as unknown as { _readableState: { ended: boolean } })._readableState;
@@ -97,17 +97,17 @@ export class Accepted implements Attachment {
     flow.openLazily(replica, answer);
     counters.flowsPaired++;
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket });
-    return flow;
+    if (!reading && !state.ended) flow.pause(replica, rest);
+    else if (rest !== undefined && !replica.lost) replica.push(rest);
   }
 
   /** The second connection came first. */
-  begin(replica: Leg, hello: Hello, answer: Buffer): Flow {
+  begin(replica: Leg, hello: Hello, answer: Buffer): void {
     const flow = new Flow(this.socket, this.#replication, { framed: [false, true] });
     this.flow = flow;
     flow.peerThreshold = hello.threshold;
     replica.sink = flow;
     flow.openLazily(replica, answer);
-    return flow;
   }
 
   /** The first connection has come after the second. */

@@ -135,10 +135,17 @@ function withoutLocal(error: ConnectionError): ConnectionError {
   return error;
 }
 
+/** The list of addresses tried, a public property of a socket that chose among several. */
+function copyAttempts(leg: Leg, socket: Inner): void {
+  const { autoSelectFamilyAttemptedAddresses } = leg;
+  if (autoSelectFamilyAttemptedAddresses !== undefined) Object.assign(socket, { autoSelectFamilyAttemptedAddresses });
+}
+
 /** Connecting is over: tells the application as net does. */
-function connected(socket: Inner): void {
+function connected(socket: Inner, leg: Leg): void {
   setConnecting(socket, false);
   Object.assign(socket, { _sockname: null });
+  copyAttempts(leg, socket);
   socket._unrefTimer();
   socket.emit('connect');
   socket.emit('ready');
@@ -270,11 +277,11 @@ class FlowDial implements Attachment {
       }
       flow.open(leg);
       this.#settle();
-      if (this.#socket.connecting) connected(this.#socket);
+      if (this.#socket.connecting) connected(this.#socket, leg);
       return;
     }
     const early = this.#known !== undefined;
-    flow.expectAnswer(REPLICA);
+    flow.expectAnswer(leg);
     const hello = encodeHello({
       kind: Kind.replica,
       flags:
@@ -296,7 +303,7 @@ class FlowDial implements Attachment {
     }
     flow.open(leg, hello);
     this.#settle();
-    if (this.#socket.connecting) connected(this.#socket);
+    if (this.#socket.connecting) connected(this.#socket, leg);
   }
 
   #settle(): void {
@@ -322,7 +329,7 @@ class FlowDial implements Attachment {
     if (flow.tx.copies[REPLICA] === 'pending') {
       flow.open(leg);
       this.#settle();
-      if (this.#socket.connecting) connected(this.#socket);
+      if (this.#socket.connecting) connected(this.#socket, leg);
     }
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket: this.#socket });
     return true;
@@ -354,9 +361,19 @@ class FlowDial implements Attachment {
     if (copy === REPLICA && !isCollision(error)) {
       if (error?.code === 'ECONNREFUSED' || leg.connecting === false) this.#foreign('plain');
     }
+    if (copy === PRIMARY) copyAttempts(leg, socket);
     if (copy === PRIMARY && error !== undefined) this.#connectError = chosenHere ? withoutLocal(error) : error;
     flow.tx.lose(copy);
     flow.rx.lose(copy);
+    if (copy === PRIMARY && flow.legs[REPLICA] === undefined && flow.tx.copies[REPLICA] === 'pending') {
+      // Hedged, or the host is not resolved: the second copy is all that is left, or there will be none.
+      clearTimeout(this.#delay);
+      if (this.#address !== undefined) this.#connectReplica();
+      else {
+        flow.tx.lose(REPLICA);
+        flow.rx.lose(REPLICA);
+      }
+    }
     this.#settle();
     if (!this.#noneLeft() && !socket.connecting) {
       flow.poke();
@@ -508,7 +525,7 @@ class SynDial implements Attachment, LegSink {
     leg.sink = undefined;
     detach(socket);
     moveHandle(leg, socket);
-    connected(socket);
+    connected(socket, leg);
   }
 
   #dropOthers(): void {
@@ -529,6 +546,7 @@ class SynDial implements Attachment, LegSink {
   legLost(leg: Leg, error: NodeJS.ErrnoException | undefined): void {
     if (this.#legs[leg.copy] !== leg) return;
     this.#legs[leg.copy] = undefined;
+    if (leg.copy === PRIMARY) copyAttempts(leg, this.#socket);
     if (leg.copy === PRIMARY || this.#error === undefined) this.#error = error;
     if (this.#legs[PRIMARY] !== undefined || this.#legs[REPLICA] !== undefined) return;
     clearTimeout(this.#delay);

@@ -24,6 +24,8 @@ type Callback = (error?: Error | null) => void;
 export interface Outer {
   readonly connecting: boolean;
   readonly destroyed: boolean;
+  /** The application does not want the flow to keep the process alive. */
+  readonly unreferenced: boolean;
   /** Hands bytes (null: the end) to the application; false: it is behind. */
   deliver(chunk: Buffer | null): boolean;
   destroy(error?: Error): unknown;
@@ -87,7 +89,8 @@ export class Flow implements LegSink, RecordSink {
   /** Server: the answer that goes out with the first bytes on the replica. */
   #prefix: Buffer | undefined;
   #reading: Copy = PRIMARY;
-  #paused = false;
+  #paused = true;
+  #unread: Buffer | undefined;
   #ended = false;
   #closed = false;
   #turned = true;
@@ -131,6 +134,8 @@ export class Flow implements LegSink, RecordSink {
   open(leg: Leg, prefix?: Buffer): void {
     const { copy } = leg;
     this.legs[copy] = leg;
+    if (this.outer.unreferenced) leg.unref();
+    if (!this.#paused) leg.resumeReading();
     this.rx.open(copy);
     const replay = this.tx.open(copy);
     const parts: Buffer[] = prefix === undefined ? [] : [prefix];
@@ -159,6 +164,7 @@ export class Flow implements LegSink, RecordSink {
 
   /** The first copy, which has carried the flow so far. */
   adopt(primary: Leg): void {
+    this.#paused = primary.stopped;
     this.legs[PRIMARY] = primary;
     this.rx.open(PRIMARY);
   }
@@ -199,6 +205,7 @@ export class Flow implements LegSink, RecordSink {
   }
 
   legOpen(leg: Leg): void {
+    leg.stopped = true;
     this.onOpen?.(leg);
   }
 
@@ -409,8 +416,9 @@ export class Flow implements LegSink, RecordSink {
   // ------------------------------------------------------------------ receiving
 
   /** Client: an answer precedes the records of this copy. */
-  expectAnswer(copy: Copy): void {
-    this.#answer[copy] = Buffer.alloc(0);
+  expectAnswer(leg: Leg): void {
+    this.#answer[leg.copy] = Buffer.alloc(0);
+    leg.resumeReading();
   }
 
   legData(leg: Leg, chunk: Buffer): boolean {
@@ -425,7 +433,7 @@ export class Flow implements LegSink, RecordSink {
       }
       this.#answer[copy] = undefined;
       if (this.onAnswer?.(leg, chunk) === false) return true;
-      if (chunk.length === ANSWER_BYTES) return true;
+      if (chunk.length === ANSWER_BYTES) return !this.#paused;
       chunk = chunk.subarray(ANSWER_BYTES);
     }
     this.outer.touch();
@@ -549,9 +557,22 @@ export class Flow implements LegSink, RecordSink {
     this.#transmit(leg, [controlRecord(Control.report, this.rx.delivered, first)], undefined);
   }
 
+  /** The application is not reading: what came with the hello is kept until it does. */
+  pause(leg: Leg, chunk: Buffer | undefined): void {
+    this.#paused = true;
+    this.#unread = chunk;
+    leg.stopped = true;
+  }
+
   /** The application has read: go on reading both copies. */
   resume(): void {
     this.#paused = false;
+    const unread = this.#unread;
+    if (unread !== undefined) {
+      this.#unread = undefined;
+      const replica = this.legs[REPLICA];
+      if (replica !== undefined) this.legData(replica, unread);
+    }
     this.legs[PRIMARY]?.resumeReading();
     this.legs[REPLICA]?.resumeReading();
   }

@@ -32,6 +32,7 @@ export class Greeter implements LegSink {
 
   accept(socket: net.Socket): void {
     const leg = Leg.adopt(socket, REPLICA, this);
+    leg.unref();
     if (this.#silent.size >= this.#most) {
       // The oldest has had its chance; a flood of silent connections must not keep the others out.
       const oldest = this.#silent.keys().next().value as Leg;

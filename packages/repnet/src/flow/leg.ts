@@ -80,6 +80,11 @@ export class Leg extends net.Socket {
     }
   }
 
+  /** Node starts no reading when the connection is established; the flow does, when the application reads. */
+  override isPaused(): boolean {
+    return true;
+  }
+
   /** What Node calls when the connection fails. */
   override destroy(error?: Error): this {
     const news = !this.lost;
