@@ -1,0 +1,125 @@
+"use strict";
+(() => {
+  const read = (id) => JSON.parse(document.getElementById(id).textContent);
+  const specs = read("specs");
+  const state = read("state");
+  const signals = { hidden: [], cell: state.cell, point: state.point };
+  const views = new Map();
+  const all = (selector) => [...document.querySelectorAll(selector)];
+
+  // --- figures ---------------------------------------------------------------------------------------------------
+  const draw = async (id) => {
+    const params = Object.entries(signals).map(([name, value]) => ({ name, value }));
+    const spec = { ...specs[id], params: [...params, ...(specs[id].params ?? [])] };
+    const options = { actions: false, renderer: "svg", tooltip: { theme: "custom", disableDefaultStyle: false } };
+    const { view } = await vegaEmbed(document.getElementById(id), spec, options);
+    views.set(id, view);
+  };
+  const apply = async (name) => {
+    const changed = [...views.values()].map((view) => view.signal(name, signals[name]).runAsync());
+    await Promise.all(changed);
+  };
+
+  // --- the legend and the choices on top of the page --------------------------------------------------------------
+  const hide = (name, hidden) => {
+    signals.hidden = signals.hidden.filter((other) => other !== name);
+    if (hidden) signals.hidden.push(name);
+    for (const key of all("[data-hide]")) key.setAttribute("aria-pressed", String(!signals.hidden.includes(key.dataset.hide)));
+    for (const row of all("tr[data-scheme]"))
+      row.hidden = signals.hidden.includes(row.dataset.scheme) || signals.hidden.includes(row.dataset.backend);
+    return apply("hidden");
+  };
+  for (const key of all("[data-hide]"))
+    key.addEventListener("click", () => hide(key.dataset.hide, !signals.hidden.includes(key.dataset.hide)));
+  for (const choice of all("[data-choose]"))
+    choice.addEventListener("change", () => {
+      signals[choice.dataset.choose] = choice.value;
+      for (const label of all(`[data-shows="${choice.dataset.choose}"]`)) label.textContent = choice.value;
+      return apply(choice.dataset.choose);
+    });
+
+  // --- light and dark ---------------------------------------------------------------------------------------------
+  const themes = ["automatic", "light", "dark"];
+  const button = document.getElementById("theme");
+  button.addEventListener("click", () => {
+    const current = document.documentElement.dataset.theme ?? "automatic";
+    const next = themes[(themes.indexOf(current) + 1) % themes.length];
+    if (next === "automatic") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = next;
+    button.textContent = `Theme: ${next}`;
+  });
+
+  // --- the keyboard: arrow keys walk from mark to mark --------------------------------------------------------------
+  const marks = (view) => {
+    const found = [];
+    const visit = (node, x, y) => {
+      for (const item of node.items ?? []) {
+        if (item.items) visit(item, x + (item.x ?? 0), y + (item.y ?? 0));
+        else if (item.tooltip && !item.isVoronoi && node.marktype !== "path" && item.bounds)
+          found.push({ item, x: x + (item.bounds.x1 + item.bounds.x2) / 2, y: y + (item.bounds.y1 + item.bounds.y2) / 2 });
+      }
+    };
+    visit(view.scenegraph().root, ...view.origin());
+    return found.sort((a, b) => a.x - b.x || a.y - b.y);
+  };
+  const say = (values) => {
+    const text = Object.entries(values).map(([name, value]) => `${name} ${value}`).join(", ");
+    document.getElementById("spoken").textContent = text;
+  };
+  for (const chart of all(".chart")) {
+    let at = -1;
+    chart.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      const view = views.get(chart.id);
+      if (!view || (!step && event.key !== "Escape")) return;
+      const found = marks(view);
+      const show = view.tooltip();
+      if (event.key === "Escape" || found.length === 0) {
+        show.call(view, null, event, null, null);
+        return;
+      }
+      event.preventDefault();
+      at = (at + step + found.length) % found.length;
+      const box = chart.querySelector("svg").getBoundingClientRect();
+      const scale = box.width / chart.querySelector("svg").viewBox.baseVal.width;
+      const place = { clientX: box.left + found[at].x * scale, clientY: box.top + found[at].y * scale };
+      show.call(view, null, place, found[at].item, found[at].item.tooltip);
+      say(found[at].item.tooltip);
+    });
+    chart.addEventListener("blur", () => {
+      at = -1;
+      views.get(chart.id)?.tooltip().call(null, null, {}, null, null);
+    });
+  }
+
+  // --- saving ------------------------------------------------------------------------------------------------------
+  const save = (name, type, text) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+  const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  for (const control of all("[data-csv]"))
+    control.addEventListener("click", () => {
+      const rows = [...control.closest("details").querySelectorAll("tr")];
+      const text = rows.map((row) => [...row.cells].map((cell) => quoted(cell.textContent)).join(",")).join("\n");
+      save(`${control.dataset.csv}.csv`, "text/csv", `${text}\n`);
+    });
+  for (const control of all("[data-svg]"))
+    control.addEventListener("click", async () => {
+      const svg = await views.get(control.dataset.svg).toSVG();
+      const coloured = svg.replace(/var\(--([\w-]+)\)/g, (_, name) => state.light[name]);
+      save(`${control.dataset.svg}.svg`, "image/svg+xml", coloured.replaceAll("inherit", "Arial, sans-serif"));
+    });
+
+  // --- begin -------------------------------------------------------------------------------------------------------
+  Promise.all(Object.keys(specs).map(draw)).then(
+    () => document.documentElement.setAttribute("data-drawn", String(views.size)),
+    (error) => {
+      document.documentElement.setAttribute("data-drawn", "failed");
+      throw error;
+    },
+  );
+})();

@@ -1,0 +1,60 @@
+"""What a figure's caption must say: which clock, which normalisation, which load, which interval."""
+
+from tailcut.report.study import CLOCKS, Study, spell
+
+LOADS = {
+    "host-links": "Load is the offered traffic as a fraction of the capacity of all host links.",
+    "bisection": "Load is the offered traffic as a fraction of the capacity between the halves (racks) of the fabric.",
+}
+
+
+def clock(study: Study) -> str:
+    """When a flow's clock starts and stops."""
+    return f"Flow completion time (FCT) runs {CLOCKS[study.clock][1]} ({study.clock}'s clock)."
+
+
+def normalisation() -> str:
+    """What a slowdown is relative to."""
+    return (
+        "Slowdown is FCT divided by the best possible FCT of that flow: the closed form for the same size and path in an"
+        " otherwise empty network. It is at least 1; statistics are taken over the flows' ratios."
+    )
+
+
+def load(study: Study) -> str:
+    """What the load is a fraction of, if the figure's horizontal axis or a fixed setting is a load."""
+    if study.x is not None and study.x.key == "traffic.load":
+        return LOADS[study.load_of]
+    fixed = study.configuration.get("traffic", {}).get("load")
+    return f"Load is fixed at {spell(fixed)}. {LOADS[study.load_of]}" if fixed is not None else ""
+
+
+def unfinished(study: Study) -> str:
+    """How flows that never finished enter the statistics."""
+    if study.unfinished == "censored":
+        return (
+            "Flows that had not finished when the run ended enter with the time they had been running,"
+            " so that the statistics they reach are lower bounds (hollow marks)."
+        )
+    return "Flows that had not finished when the run ended are left out of the statistics and counted in their own figure."
+
+
+def intervals(study: Study, *, paired: bool = False) -> str:
+    """What lines and bands are."""
+    simulated = {run.planned["seed"] for run in study.runs}
+    parts = []
+    if len(simulated) > 1:
+        of = "the gains seed by seed, on the same flows" if paired else "the seeds' values"
+        parts.append(
+            f"Marks are means over {len(simulated)} seeds; bands and whiskers are 95 % Student-t intervals of {of}."
+        )
+    elif simulated:
+        parts.append("One seed, so there is no interval: another seed would give other numbers.")
+    if "model" in study.backends:
+        parts.append("Dashed lines are the queueing model's; it has no seeds and no interval.")
+    return " ".join(parts)
+
+
+def join(*sentences: str) -> str:
+    """A caption from its sentences; empty ones drop out."""
+    return " ".join(sentence for sentence in sentences if sentence)

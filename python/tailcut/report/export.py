@@ -1,0 +1,99 @@
+"""The figures as files for a paper: SVG and PNG, drawn by vl-convert without a browser and without the network."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import polars as pl
+import vl_convert
+
+from tailcut.report.figures import KINDS, Data, Figure
+from tailcut.report.figures.base import Chart
+from tailcut.report.study import Study
+from tailcut.report.theme import Theme
+
+PIXELS_PER_INCH = 192
+SHOWN_POINTS = 3
+
+
+def specification(chart: Chart, name: str) -> dict[str, Any]:
+    """A chart as Vega-Lite JSON; its tables are under ``datasets``, named ``name`` and a number."""
+    frames: dict[str, pl.DataFrame] = {}
+
+    def set_aside(data: pl.DataFrame) -> dict[str, str]:
+        known = (key for key, frame in frames.items() if frame.equals(data))
+        key = next(known, f"{name}-{len(frames)}")
+        frames[key] = data
+        return {"name": key}
+
+    alt.data_transformers.register("tailcut", set_aside)
+    with alt.data_transformers.enable("tailcut"):
+        spec: dict[str, Any] = chart.to_dict()
+    return {**spec, "datasets": {key: frame.to_dicts() for key, frame in frames.items()}}
+
+
+def points_shown(points: Sequence[str]) -> list[str]:
+    """Which points of a sweep a file shows: all while they are few, else the first, the middle and the last."""
+    if len(points) <= SHOWN_POINTS:
+        return list(points)
+    return [points[0], points[len(points) // 2], points[-1]]
+
+
+def sheets(study: Study, data: Data, theme: Theme) -> Iterator[tuple[Figure, dict[str, Any]]]:
+    """Every figure that has something to draw, with its specification; what the page lets choose is stacked."""
+    for kind in KINDS:
+        drawn: list[tuple[str, Figure]] = []
+        for cell in study.cells:
+            for point in points_shown(study.points) if kind.per_point else [None]:
+                table = kind.table(data.at(cell=cell) if point is None else data.at(cell=cell, point=point))
+                figure = kind.make(study, table, theme)
+                at = f"{study.x.name} {point}" if study.x and point is not None else ""
+                if figure.panels:
+                    drawn.append((", ".join(filter(None, [at, cell])), figure))
+        if drawn:
+            yield drawn[0][1], _stacked(drawn, theme, columns=4 if kind.per_point else 2)
+
+
+def _stacked(drawn: Sequence[tuple[str, Figure]], theme: Theme, columns: int) -> dict[str, Any]:
+    """Figures one above the other, each with its panels ``columns`` abreast under a heading."""
+    first = drawn[0][1]
+    datasets: dict[str, Any] = {}
+    rows = []
+    for number, (heading, figure) in enumerate(drawn):
+        charts = []
+        for panel in figure.panels:
+            spec = specification(panel.chart, f"{panel.name}-{number}")
+            datasets |= spec.pop("datasets")
+            schema = spec.pop("$schema")
+            charts.append({"title": panel.title, **{key: value for key, value in spec.items() if key != "config"}})
+        title = {"title": {"text": heading, "fontSize": 15, "offset": 14}} if heading else {}
+        rows.append({**title, "concat": charts, "columns": columns, "spacing": 26})
+    return {
+        "$schema": schema,
+        "description": f"{first.title}. {first.caption}",
+        "vconcat": rows,
+        "spacing": 34,
+        "config": theme.config(),
+        "datasets": datasets,
+    }
+
+
+def write(study: Study, data: Data, theme: Theme, directory: Path) -> list[Path]:
+    """Writes ``<figure>.svg`` and ``.png`` for every figure that has something to draw, and ``captions.md``.
+
+    Returns:
+        The files, in the order of the page.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    written, captions = [], []
+    for figure, spec in sheets(study, data, theme):
+        svg = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+        png = vl_convert.svg_to_png(svg, ppi=PIXELS_PER_INCH)
+        captions.append(f"## {figure.name}\n\n{figure.title}. {figure.caption}\n")
+        for suffix, content in ((".svg", svg.encode()), (".png", png)):
+            path = directory / f"{figure.name}{suffix}"
+            path.write_bytes(content)
+            written.append(path)
+    (directory / "captions.md").write_text("\n".join([f"# {study.plan['title']}\n", *captions]), "utf-8")
+    return written

@@ -1,0 +1,228 @@
+"""What all figures share: panels, scales per scheme, axes, tooltips."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import ceil, floor, log10
+from typing import TypeAlias
+
+import altair as alt
+import polars as pl
+
+from tailcut.report.study import Axis
+from tailcut.report.theme import BACKENDS, Theme
+
+Chart: TypeAlias = alt.Chart | alt.LayerChart
+PANEL_WIDTH, PANEL_HEIGHT = 310, 220
+UNITS = (("s", 1e6), ("ms", 1e3), ("µs", 1.0))
+NUMBER = ",~r"
+"""Decimal notation with as many digits as the ticks need."""
+LOG_SPAN = 20
+"""An axis of times becomes logarithmic when its values span more than this factor."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One chart of a figure.
+
+    Attributes:
+        name: part of file names and of element ids.
+        title: what it shows.
+        chart: the chart, without size when it is for the page.
+    """
+
+    name: str
+    title: str
+    chart: Chart
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the report.
+
+    Attributes:
+        name: its file name without suffix.
+        title: what it is about.
+        lead: how to read it, for somebody who sees such a figure for the first time.
+        caption: clock, normalisation, load and intervals.
+        panels: the charts; empty if ``note`` says why there is nothing to draw.
+        data: the numbers drawn, as a table with readable column names.
+        note: replaces the charts when there is nothing to draw.
+    """
+
+    name: str
+    title: str
+    lead: str
+    caption: str
+    panels: Sequence[Panel] = ()
+    data: pl.DataFrame = field(default_factory=pl.DataFrame)
+    note: str | None = None
+
+
+def shown(chart: alt.Chart, theme: Theme, *, choose: Sequence[str] = ()) -> alt.Chart:
+    """The chart obeying the page: hidden schemes and backends drop out, and the rest is cut down to the reader's choice.
+
+    Args:
+        chart: a chart with a column ``scheme`` and the columns named in ``choose``.
+        theme: unless it is interactive, nothing is filtered.
+        choose: columns (``"cell"``, ``"point"``) that the page holds in a signal of the same name.
+    """
+    if not theme.interactive:
+        return chart
+    chart = chart.transform_filter("indexof(hidden, datum.scheme) < 0 && indexof(hidden, datum.backend) < 0")
+    for name in choose:
+        chart = chart.transform_filter(f"datum.{name} === {name}")
+    return chart
+
+
+def legend(theme: Theme) -> alt.Legend | None:
+    """The legend of a figure in a file; the page has its own, once for all figures."""
+    return None if theme.interactive else alt.Legend(orient="top", title=None, symbolOpacity=1)
+
+
+def _colours(theme: Theme) -> alt.Scale:
+    return alt.Scale(domain=list(theme.schemes), range=[theme.colour(s) for s in theme.schemes])
+
+
+def colour(theme: Theme) -> alt.Color:
+    """The fixed colour of every scheme."""
+    return alt.Color("scheme:N", scale=_colours(theme), legend=legend(theme))
+
+
+def fill(theme: Theme) -> alt.Fill:
+    """The same colour inside a mark."""
+    return alt.Fill("scheme:N", scale=_colours(theme), legend=legend(theme))
+
+
+def shape(theme: Theme) -> alt.Shape:
+    """The fixed mark shape of every scheme."""
+    return alt.Shape(
+        "scheme:N",
+        scale=alt.Scale(domain=list(theme.schemes), range=[theme.shape(s) for s in theme.schemes]),
+        legend=legend(theme),
+    )
+
+
+def dash(theme: Theme, present: Sequence[str]) -> alt.StrokeDash:
+    """Solid for the simulator, dashed for the model, dotted for real kernels."""
+    domain = [BACKENDS[b][0] if b in BACKENDS else b for b in present]
+    ranges = [list(BACKENDS[b][1]) if b in BACKENDS else [4, 2, 1, 2] for b in present]
+    key = legend(theme) if len(present) > 1 else None
+    return alt.StrokeDash("source:N", scale=alt.Scale(domain=domain, range=ranges), legend=key)
+
+
+def x_position(axis: Axis) -> alt.X:
+    """The sweep's axis, with a tick at each of its values."""
+    if not axis.numeric:
+        labels = list(dict.fromkeys(str(v) for v in axis.values))
+        return alt.X("point:N", sort=labels, title=axis.title, axis=alt.Axis(labelAngle=0, grid=False))
+    numbers = [float(v) for v in axis.values]
+    spread = min(numbers) > 0 and max(numbers) / min(numbers) >= 50
+    scale = alt.Scale(type="log" if spread else "linear", zero=False, nice=False, padding=14)
+    ticks = alt.Axis(values=numbers if len(numbers) <= 12 else alt.Undefined, format=NUMBER, grid=False)
+    return alt.X("x:Q", title=axis.title, scale=scale, axis=ticks)
+
+
+def hoverable(
+    panel: str, marks: alt.Chart, theme: Theme, *, tooltip: list[alt.Tooltip], size: int = 55, resting: float = 1
+) -> alt.Chart:
+    """Marks with a tooltip that hovering anywhere in the panel brings up for the nearest of them.
+
+    Args:
+        panel: the panel's name, different from all others on the page.
+        marks: filled point marks.
+        theme: unless it is interactive, the marks stay as they are.
+        tooltip: what it shows.
+        size: the marks' size; the nearest grows.
+        resting: the opacity of marks that are not the nearest.
+    """
+    if not theme.interactive:
+        return marks.encode(size=alt.value(size))
+    near = alt.selection_point(name=f"hover_{panel.replace('-', '_')}", on="pointerover", nearest=True, empty=False)
+    return marks.encode(
+        tooltip=tooltip,
+        size=alt.condition(near, alt.value(size * 2.5), alt.value(size)),
+        opacity=alt.condition(near, alt.value(1), alt.value(resting)),
+    ).add_params(near)
+
+
+def unit_for(times_us: pl.Series) -> tuple[str, float]:
+    """The unit in which most of these times are at least 1, and how many us it has."""
+    middle = times_us.drop_nulls().median()
+    for name, size in UNITS:
+        if isinstance(middle, int | float) and middle >= size:
+            return name, size
+    return UNITS[-1]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A fixed vertical scale; it does not move when a scheme is hidden, so that what remains stays comparable.
+
+    Attributes:
+        domain: least and greatest value shown.
+        ticks: where to label it; none leaves that to Vega.
+        log: true for a logarithmic one.
+    """
+
+    domain: tuple[float, float]
+    ticks: Sequence[float] | None = None
+    log: bool = False
+
+    def y(self, column: str, title: str) -> alt.Y:
+        """The vertical encoding of a column."""
+        axis = alt.Axis(values=list(self.ticks), format=NUMBER) if self.ticks else alt.Axis(tickCount=5, format=NUMBER)
+        scale = alt.Scale(type="log" if self.log else "linear", domain=list(self.domain), nice=False, zero=False)
+        return alt.Y(f"{column}:Q", title=f"{title}, log scale" if self.log else title, scale=scale, axis=axis)
+
+
+def scale_of(values: pl.Series, *, signed: bool = False) -> Scale:
+    """A scale for values: logarithmic beyond a factor of ``LOG_SPAN``, else from zero; around zero if ``signed``.
+
+    The range covers the values and not their intervals, which may reach to or below zero; bands are clipped to it.
+    """
+    known = [float(v) for v in values.to_list() if v is not None]
+    least, most = min(known, default=0.0), max(known, default=1.0)
+    if signed:
+        low, high = min(least, 0.0), max(most, 0.0)
+        margin = max((high - low) * 0.12, 2.0)
+        return Scale((low - margin, high + margin))
+    if least <= 0 or most / least <= LOG_SPAN:
+        return Scale((0.0, most * 1.12 if most > 0 else 1.0))
+    low, high = least / 1.25, most * 1.25
+    return Scale((low, high), log_ticks(low, high), log=True)
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Ticks of a logarithmic axis: 1, 2 and 5 of each decade while they are few, else whole decades."""
+    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+    steps = (1, 2, 5) if log10(high / low) <= 2.5 else (1,)
+    ticks = [float(f"{step}e{decade}") for decade in decades for step in steps]
+    return [tick for tick in ticks if low <= tick <= high]
+
+
+def sized(chart: Chart, theme: Theme, width: int = PANEL_WIDTH, height: int = PANEL_HEIGHT) -> Chart:
+    """The chart with its size: the width of its place on the page, or fixed in a file."""
+    return chart.properties(width="container" if theme.interactive else width, height=height)
+
+
+def significant(value: float | None, digits: int = 3) -> str:
+    """A number with ``digits`` significant digits, without exponent; a dash for none."""
+    if value is None:
+        return "–"
+    if value == 0:
+        return "0"
+    decimals = digits - 1 - floor(log10(abs(value)))
+    rounded = round(value, decimals)
+    return f"{rounded:,.{max(decimals, 0)}f}".replace("-", "−")
+
+
+def source(backend: str) -> str:
+    """What a backend is called in a legend or a tooltip."""
+    return BACKENDS[backend][0] if backend in BACKENDS else backend
+
+
+def interval(low: float | None, high: float | None, unit: str = "") -> str:
+    """An interval as text, or that there is none."""
+    if low is None or high is None:
+        return "none"
+    return f"{significant(low)} to {significant(high)}{unit and ' ' + unit}"

@@ -1,0 +1,187 @@
+"""Flow completion times: as they are, against the ideal, against the baseline, and by flow size."""
+
+import altair as alt
+import polars as pl
+
+from tailcut.report import captions, tables
+from tailcut.report.figures.base import Figure, Panel, colour, hoverable, scale_of, shown, sized, unit_for
+from tailcut.report.figures.lines import Quantity, drawn, panel, solid, tooltip
+from tailcut.report.study import Study
+from tailcut.report.theme import Theme
+
+SHOWN = ("mean", "p99")
+CLASSES = ("short", "long")
+COLUMNS = ("backend", "scheme", "cell", "point", "class", "statistic")
+
+
+def completion(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
+    """Mean and 99th percentile of FCT per class over the sweep."""
+    panels = []
+    for name in CLASSES:
+        of_class = _of(table, name)
+        unit, size = unit_for(of_class.filter(pl.col("statistic").is_in(SHOWN))["value_us"])
+        for statistic in SHOWN:
+            quantity = Quantity(f"FCT ({unit})", f"{tables.STATISTICS[statistic]} FCT", unit)
+            rows = drawn(_at(of_class, statistic), "value_us", "ci_low", "ci_high", quantity, size)
+            if rows.height:
+                title = f"{study.class_title(name)}: {tables.STATISTICS[statistic]}"
+                panels.append(panel(f"fct-{name}-{statistic}", title, rows, quantity, study.x, theme))
+    return Figure(
+        name="fct",
+        title="How long flows take",
+        lead="Lower is better. The mean tells of the usual flow; the 99th percentile of the slowest flow in a hundred, which"
+        " is what a request that waits for many flows feels.",
+        caption=captions.join(
+            captions.clock(study), captions.load(study), captions.unfinished(study), captions.intervals(study)
+        ),
+        panels=panels,
+        data=table.filter(pl.col("grouping").is_in(["class", "all"])).select(
+            *COLUMNS, "value_us", "ci_low", "ci_high", "n_flows", "n_unfinished", "n_seeds", "reason"
+        ),
+        note=None if panels else "No flow of any class has finished, so there is no completion time to show.",
+    )
+
+
+def slowdown(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
+    """Mean and 99th percentile of FCT over the ideal FCT, per class."""
+    panels = []
+    for name in CLASSES:
+        for statistic in SHOWN:
+            quantity = Quantity("FCT / ideal FCT", f"{tables.STATISTICS[statistic]} slowdown", "×")
+            rows = drawn(
+                _at(_of(table, name), statistic), "normalised", "normalised_ci_low", "normalised_ci_high", quantity
+            )
+            if rows.height:
+                title = f"{study.class_title(name)}: {tables.STATISTICS[statistic]}"
+                panels.append(panel(f"slowdown-{name}-{statistic}", title, rows, quantity, study.x, theme))
+    return Figure(
+        name="slowdown",
+        title="How far from the best possible",
+        lead="1 would mean that every flow ran as if it were alone in the network. Flows of all sizes count alike.",
+        caption=captions.join(
+            captions.normalisation(), captions.clock(study), captions.load(study), captions.unfinished(study),
+            captions.intervals(study),
+        ),
+        panels=panels,
+        data=table.filter(pl.col("grouping").is_in(["class", "all"])).select(
+            *COLUMNS, "normalised", "normalised_ci_low", "normalised_ci_high", "n_flows", "n_seeds", "reason"
+        ),
+        note=None if panels else "No backend gives completion times relative to the ideal.",
+    )  # fmt: skip
+
+
+def gain(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
+    """What each scheme gains over the baseline in mean and 99th percentile, in percent."""
+    baseline = study.baseline
+    others = table.filter(pl.col("scheme") != (baseline or ""))
+    panels = []
+    for name in CLASSES:
+        for statistic in SHOWN:
+            quantity = Quantity(f"gain over {baseline} (%)", f"gain in {tables.STATISTICS[statistic]}", "%", signed=True)
+            rows = drawn(_at(_of(others, name), statistic), "gain", "gain_ci_low", "gain_ci_high", quantity)
+            if rows.height:
+                title = f"{study.class_title(name)}: {tables.STATISTICS[statistic]}"
+                panels.append(panel(f"gain-{name}-{statistic}", title, rows, quantity, study.x, theme))
+    note = None
+    if baseline is None or len(study.schemes) < 2:
+        note = "There is no other scheme to hold against a baseline."
+    elif not panels:
+        note = f"No gain over {baseline} can be told: it, or every other scheme, has no value yet."
+    return Figure(
+        name="gain",
+        title=f"What is gained over {baseline}" if baseline else "What is gained",
+        lead="Above zero is faster than the baseline: 50 % means half the time. Where a band crosses zero, the seeds do not"
+        " tell gain from loss.",
+        caption=captions.join(
+            f"Gain is 1 − FCT / FCT of {baseline}, of the same statistic." if baseline else "",
+            captions.clock(study), captions.load(study), captions.unfinished(study),
+            captions.intervals(study, paired=True),
+        ),
+        panels=panels,
+        data=others.filter(pl.col("grouping").is_in(["class", "all"])).select(
+            *COLUMNS, "gain", "gain_ci_low", "gain_ci_high", "n_seeds", "reason"
+        ),
+        note=note,
+    )  # fmt: skip
+
+
+def by_size(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
+    """Slowdown per finer size group at one point of the sweep."""
+    groups = tables.size_groups(table)
+    finer = table.filter(pl.col("grouping") == "size_group", pl.col("backend") == study.backends[0])
+    panels = []
+    for statistic in SHOWN:
+        quantity = Quantity("FCT / ideal FCT", f"{tables.STATISTICS[statistic]} slowdown", "×")
+        at = _at(finer, statistic)
+        rows = drawn(at, "normalised", "normalised_ci_low", "normalised_ci_high", quantity)
+        if rows.height:
+            labels = at.filter(pl.col("normalised").is_not_null())["class"]
+            chart = _groups(f"size-{statistic}", rows.with_columns(group=labels), groups, quantity, study, theme)
+            panels.append(Panel(f"size-{statistic}", f"All flows by size: {tables.STATISTICS[statistic]}", chart))
+    return Figure(
+        name="size",
+        title="Which flows gain",
+        lead="Each group holds flows of similar size, smallest first. Lower is better.",
+        caption=captions.join(captions.normalisation(), captions.clock(study), captions.load(study), captions.intervals(study)),
+        panels=panels,
+        data=finer.select(*COLUMNS, "normalised", "normalised_ci_low", "normalised_ci_high", "value_us", "n_flows", "reason"),
+        note=None if panels else "The plan names no finer size groups, or none has a finished flow.",
+    )
+
+
+def _groups(
+    name: str, rows: pl.DataFrame, groups: list[str], quantity: Quantity, study: Study, theme: Theme,
+) -> alt.LayerChart | alt.Chart:  # fmt: skip
+    base = shown(alt.Chart(rows), theme, choose=["cell", "point"]).encode(
+        x=alt.X("group:N", sort=groups, title="flow size", axis=alt.Axis(labelAngle=0, grid=False, labelOverlap=True)),
+        xOffset=alt.XOffset("scheme:N", sort=list(theme.schemes)),
+        color=colour(theme),
+    )
+    scale = scale_of(rows["value"])
+    low, high = scale.domain
+    whisker = (
+        base.transform_filter("isValid(datum.low)")
+        .transform_calculate(base=f"max(datum.low, {low})", top=f"min(datum.high, {high})")
+        .mark_rule(strokeWidth=2, opacity=0.5)
+        .encode(y=scale.y("base", quantity.title), y2="top:Q")
+    )
+    points = solid(base, theme).encode(y=scale.y("value", quantity.title))
+    tips = [alt.Tooltip("group:N", title="flow size"), *tooltip(quantity, study.x)]
+    marks = hoverable(name, points, theme, tooltip=tips, size=70)
+    return sized(alt.layer(whisker, marks), theme)
+
+
+def unfinished(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
+    """The share of flows that had not finished when the runs ended."""
+    rows = tables.unfinished(table)
+    panels = []
+    if rows["unfinished"].sum() > 0:
+        for name in CLASSES:
+            of_class = rows.filter(pl.col("class") == name).with_columns(
+                n_flows=pl.col("flows"), n_unfinished=pl.col("unfinished"), n_seeds=pl.col("seeds"),
+                none=pl.lit(None, pl.Float64), lower_bound=pl.lit(value=False),
+            )  # fmt: skip
+            if of_class.height:
+                quantity = Quantity("unfinished (% of flows)", "unfinished", "%")
+                part = drawn(of_class, "percent", "none", "none", quantity)
+                panels.append(panel(f"unfinished-{name}", study.class_title(name), part, quantity, study.x, theme))
+    total = int(rows.filter(pl.col("backend") == "sim")["unfinished"].sum())
+    return Figure(
+        name="unfinished",
+        title="What did not finish",
+        lead=f"{total:,} flows (all seeds) had not finished when their run ended. Where many are missing, compare with care."
+        if total
+        else "",
+        caption=captions.join(captions.unfinished(study), captions.load(study), "Flows of all seeds together."),
+        panels=panels,
+        data=rows,
+        note=None if panels else "Every flow finished before its run ended.",
+    )
+
+
+def _of(table: pl.DataFrame, name: str) -> pl.DataFrame:
+    return table.filter(pl.col("grouping") == "class", pl.col("class") == name)
+
+
+def _at(table: pl.DataFrame, statistic: str) -> pl.DataFrame:
+    return table.filter(pl.col("statistic") == statistic)

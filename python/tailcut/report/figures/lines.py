@@ -1,0 +1,183 @@
+"""Statistics over the sweep: one line per scheme with a band over seeds, or bars where nothing is swept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import altair as alt
+import polars as pl
+
+from tailcut.report.figures.base import (
+    NUMBER,
+    Chart,
+    Panel,
+    colour,
+    dash,
+    fill,
+    interval,
+    hoverable,
+    scale_of,
+    shape,
+    shown,
+    significant,
+    sized,
+    source,
+    x_position,
+)
+from tailcut.report.study import Axis
+from tailcut.report.theme import Theme
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What a panel shows on its vertical axis.
+
+    Attributes:
+        title: the axis title.
+        tip: what a tooltip calls it.
+        unit: follows a number in a tooltip.
+        signed: true for gains, whose axis crosses zero and is never logarithmic.
+    """
+
+    title: str
+    tip: str
+    unit: str = ""
+    signed: bool = False
+
+
+def drawn(table: pl.DataFrame, value: str, low: str, high: str, quantity: Quantity, divisor: float = 1.0) -> pl.DataFrame:
+    """The rows of a panel: those with a value, in the panel's unit, with the text of their tooltips.
+
+    Args:
+        table: rows of the summary with labels (see ``tables.curves``).
+        value: the column to draw.
+        low: the column with the lower end of its interval.
+        high: the upper end.
+        quantity: what it is.
+        divisor: how many units of the column are one unit of the panel.
+    """
+    unit = quantity.unit
+    rows = table.filter(pl.col(value).is_not_null()).select(
+        "backend", "scheme", "cell", "point", "x",
+        pl.col(value).truediv(divisor).alias("value"),
+        pl.col(low).truediv(divisor).alias("low"),
+        pl.col(high).truediv(divisor).alias("high"),
+        flows="n_flows",
+        unfinished="n_unfinished",
+        seeds="n_seeds",
+        bound=pl.col("lower_bound") & pl.lit(not quantity.signed),
+    )  # fmt: skip
+    if rows["low"].null_count() == rows.height:
+        rows = rows.with_columns(low=pl.lit(None, pl.Float64), high=pl.lit(None, pl.Float64))
+    return rows.with_columns(
+        pl.col("value", "low", "high").round_sig_figs(5),
+        source=pl.col("backend").map_elements(source, return_dtype=pl.String),
+        said=pl.struct("value", "bound").map_elements(
+            lambda r: f"{'at least ' * r['bound']}{significant(r['value'])}{unit and ' ' + unit}", return_dtype=pl.String
+        ),
+        range=pl.struct("low", "high").map_elements(
+            lambda r: interval(r["low"], r["high"], unit), return_dtype=pl.String
+        ),
+    )
+
+
+def panel(
+    name: str, title: str, rows: pl.DataFrame, quantity: Quantity, axis: Axis | None, theme: Theme,
+) -> Panel:  # fmt: skip
+    """A panel of a statistic: lines over a numeric axis, points over another, bars without a sweep."""
+    if axis is None:
+        height = 40 + 34 * max(1, rows.select("scheme", "backend").n_unique())
+        return Panel(name, title, sized(bars(rows, quantity, theme), theme, height=height))
+    build = lines if axis.numeric else dots
+    return Panel(name, title, sized(build(name, rows, quantity, axis, theme), theme))
+
+
+def tooltip(quantity: Quantity, axis: Axis | None) -> list[alt.Tooltip]:
+    """What hovering shows: the value with its interval and what stands behind it."""
+    tips = [
+        alt.Tooltip("scheme:N", title="scheme"),
+        alt.Tooltip("source:N", title="from"),
+        alt.Tooltip("said:N", title=quantity.tip),
+        alt.Tooltip("range:N", title="95 % interval"),
+        alt.Tooltip("flows:Q", title="flows", format=","),
+        alt.Tooltip("unfinished:Q", title="unfinished", format=","),
+        alt.Tooltip("seeds:Q", title="seeds"),
+    ]
+    return [*tips[:2], alt.Tooltip("point:N", title=axis.name), *tips[2:]] if axis else tips
+
+
+def solid(base: alt.Chart, theme: Theme) -> alt.Chart:
+    """The marks of a statistic in the scheme's colour and shape; hollow where unfinished flows make it a lower bound."""
+    return base.mark_point(opacity=1, strokeWidth=1.5).encode(
+        color=colour(theme),
+        fill=fill(theme),
+        shape=shape(theme),
+        fillOpacity=alt.condition("datum.bound", alt.value(0), alt.value(1)),
+    )
+
+
+def lines(name: str, rows: pl.DataFrame, quantity: Quantity, axis: Axis, theme: Theme) -> Chart:
+    """One line per scheme and backend, a band where there are intervals."""
+    base = shown(alt.Chart(rows), theme, choose=["cell"]).encode(x=x_position(axis))
+    scale = scale_of(rows["value"], signed=quantity.signed)
+    y, (low, high) = scale.y("value", quantity.title), scale.domain
+    band = (
+        base.transform_filter("isValid(datum.low)")
+        .transform_calculate(base=f"max(datum.low, {low})", top=f"min(datum.high, {high})")
+        .mark_area(opacity=0.16, clip=True)
+        .encode(y=scale.y("base", quantity.title), y2="top:Q", color=colour(theme), detail="backend:N")
+    )
+    line = base.mark_line(strokeWidth=2, clip=True).encode(y=y, color=colour(theme), strokeDash=dash(theme, _backends(rows)))
+    points = solid(base, theme).encode(y=y)
+    marks = hoverable(name, points, theme, tooltip=tooltip(quantity, axis))
+    layers = [band] if rows["low"].null_count() < rows.height else []
+    return alt.layer(*_zero(quantity, theme), *layers, line, marks)
+
+
+def dots(name: str, rows: pl.DataFrame, quantity: Quantity, axis: Axis, theme: Theme) -> Chart:
+    """Points side by side with their intervals, for an axis whose values are names."""
+    base = shown(alt.Chart(rows), theme, choose=["cell"]).encode(
+        x=x_position(axis), xOffset=alt.XOffset("scheme:N", sort=list(theme.schemes)), color=colour(theme)
+    )
+    scale = scale_of(rows["value"], signed=quantity.signed)
+    whisker = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2, clip=True).encode(y=scale.y("low", quantity.title), y2="high:Q")
+    points = solid(base, theme).encode(y=scale.y("value", quantity.title))
+    marks = hoverable(name, points, theme, tooltip=tooltip(quantity, axis), size=80)
+    return alt.layer(*_zero(quantity, theme), whisker, marks)
+
+
+def bars(rows: pl.DataFrame, quantity: Quantity, theme: Theme) -> Chart:
+    """One bar per scheme and backend with its value and interval."""
+    labelled = rows.with_columns(
+        who=pl.when(pl.col("backend") == "sim").then(pl.col("scheme")).otherwise(pl.format("{} ({})", "scheme", "source"))
+    )
+    order = labelled["who"].unique(maintain_order=True).to_list()
+    limits = [*labelled["value"].to_list(), *labelled["high"].drop_nulls().to_list(), 0.0]
+    low = min([0.0, *labelled["value"].to_list(), *(labelled["low"].drop_nulls().to_list() if quantity.signed else [])])
+    spread = max(limits) - low or 1.0
+    scale = alt.Scale(domain=[low - (spread * 0.05 if low < 0 else 0), max(limits) + spread * 0.28], nice=False)
+    base = shown(alt.Chart(labelled), theme, choose=["cell"]).encode(
+        y=alt.Y("who:N", sort=order, title=None, axis=alt.Axis(labelLimit=220, domain=False, ticks=False))
+    )
+    bar = base.mark_bar(height=16, opacity=0.85).encode(
+        x=alt.X("value:Q", title=quantity.title, scale=scale, axis=alt.Axis(tickCount=5, format=NUMBER)),
+        color=colour(theme),
+        tooltip=tooltip(quantity, None),
+    )
+    whisker = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=1.5, color=theme.ink("ink"), clip=True)
+    text = (
+        base.transform_calculate(end="isValid(datum.high) ? max(datum.high, datum.value) : datum.value")
+        .mark_text(align="left", dx=6, color=theme.ink("ink"))
+        .encode(x="end:Q", text="said:N")
+    )
+    return alt.layer(bar, whisker.encode(x="low:Q", x2="high:Q"), text)
+
+
+def _backends(rows: pl.DataFrame) -> Sequence[str]:
+    return rows["backend"].unique(maintain_order=True).to_list()
+
+
+def _zero(quantity: Quantity, theme: Theme) -> list[alt.Chart]:
+    """The line between gain and loss."""
+    if not quantity.signed:
+        return []
+    return [alt.Chart(pl.DataFrame({"at": [0]})).mark_rule(color=theme.ink("rule"), strokeWidth=1.5).encode(y="at:Q")]

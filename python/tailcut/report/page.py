@@ -1,0 +1,275 @@
+"""The page: one HTML file with everything inside, that works without a network."""
+
+import json
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+import polars as pl
+import vl_convert
+from markupsafe import Markup
+
+from tailcut.plan import flatten
+from tailcut.report import words
+from tailcut.report.export import specification
+from tailcut.report.figures import Data, Figure, draw
+from tailcut.report.figures.base import significant, unit_for
+from tailcut.report.study import Study, spell
+from tailcut.report.tables import STATISTICS
+from tailcut.report.theme import BACKENDS, Theme, variables
+
+SYMBOLS = {
+    "circle": "M0-5A5 5 0 1 1 0 5A5 5 0 1 1 0-5Z",
+    "square": "M-4.5-4.5H4.5V4.5H-4.5Z",
+    "triangle-up": "M0-5.5L5.5 4.5H-5.5Z",
+    "diamond": "M0-6L5 0L0 6L-5 0Z",
+    "triangle-down": "M0 5.5L5.5-4.5H-5.5Z",
+    "cross": "M-2-5.5H2V-2H5.5V2H2V5.5H-2V2H-5.5V-2H-2Z",
+    "triangle-right": "M5.5 0L-4.5 5.5V-5.5Z",
+}
+"""The mark shapes of Vega as SVG paths of about 10 units, for the page's own legend."""
+
+
+def render(study: Study, data: Data, theme: Theme) -> str:
+    """The page as HTML.
+
+    Args:
+        study: the experiment.
+        data: its tables.
+        theme: an interactive one.
+    """
+    assets = files("tailcut.report") / "assets"
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        loader=jinja2.FunctionLoader(lambda name: (assets / name).read_text("utf-8")),
+    )  # fmt: skip
+    figures = [(kind, figure) for kind, figure in draw(study, data, theme) if figure.panels or kind.shown_empty]
+    return environment.get_template("page.html.j2").render(
+        study=study,
+        headline=words.headline(study, data.curves),
+        verdicts=words.verdicts(study, data.curves),
+        cautions=words.cautions(study, data.curves),
+        legend=[(s, theme.slot(s), SYMBOLS[theme.shape(s)], s == study.baseline) for s in study.schemes],
+        backends=[(name, *BACKENDS.get(name, (name, (4, 2)))) for name in study.backends],
+        point=study.points[len(study.points) // 2],
+        figures=figures,
+        spell=spell,
+        columns=columns,
+        cells=cells,
+        summary=summary(study, data.curves),
+        totals=totals(study),
+        plan=plan(study),
+        runs=runs(study),
+        machines=machines(study),
+        specs=Markup(script_json(_specifications((f for _, f in figures), theme))),  # noqa: S704 - escaped there
+        state=Markup(script_json(_state(study, theme))),  # noqa: S704
+        light=variables(dark=False),
+        dark=variables(dark=True),
+        style=Markup((assets / "page.css").read_text("utf-8")),  # noqa: S704
+        script=Markup((assets / "page.js").read_text("utf-8")),  # noqa: S704
+        vega=Markup(vega()),  # noqa: S704
+    )
+
+
+def vega() -> str:
+    """Vega, Vega-Lite and vega-embed as one script, from the package that also draws the files."""
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed; window.vega = vega;")
+    return bundle.replace("</script", "<\\/script")
+
+
+def script_json(value: object) -> str:
+    """JSON that may stand inside a script element."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+
+
+def _specifications(figures: Iterable[Figure], theme: Theme) -> dict[str, Any]:
+    specs = {}
+    for figure in figures:
+        for panel in figure.panels:
+            spec = specification(panel.chart, panel.name)
+            spec.pop("$schema")
+            specs[panel.name] = {
+                **spec,
+                "config": theme.config(),
+                "description": f"{figure.title}. {panel.title}. The numbers are in the table below the figure.",
+                "autosize": {"type": "fit-x", "contains": "padding"},
+            }
+    return specs
+
+
+def _state(study: Study, theme: Theme) -> dict[str, Any]:
+    return {
+        "schemes": list(study.schemes),
+        "cell": study.cells[0],
+        "point": study.points[len(study.points) // 2],
+        "light": dict(variables(dark=False)),
+        "title": study.plan["title"],
+    }
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------
+
+HEADINGS = {
+    "n_flows": "flows",
+    "n_unfinished": "unfinished",
+    "n_seeds": "seeds",
+    "value_us": "FCT (µs)",
+    "ci_low": "95 % from",
+    "ci_high": "95 % to",
+    "normalised": "slowdown",
+    "normalised_ci_low": "95 % from",
+    "normalised_ci_high": "95 % to",
+    "gain": "gain (%)",
+    "gain_ci_low": "95 % from",
+    "gain_ci_high": "95 % to",
+    "max_queue": "longest queue (packets)",
+    "mean": "mean utilisation (%)",
+    "busiest": "busiest link (%)",
+    "dropped": "dropped (%)",
+}
+
+
+def columns(table: pl.DataFrame) -> list[tuple[str, str]]:
+    """The columns of a table worth showing, as (name, heading): those that say something, in words."""
+    kept = [c for c in table.columns if c != "x" and not (c in ("cell", "point") and set(table[c]) <= {"", None})]
+    return [(c, HEADINGS.get(c, c.replace("_", " "))) for c in kept if table[c].null_count() < table.height]
+
+
+def cells(row: dict[str, Any], shown: Sequence[tuple[str, str]]) -> list[tuple[str, bool]]:
+    """The cells of a row as (text, whether it is a number)."""
+    texts = []
+    for name, _ in shown:
+        value = row[name]
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        text = f"{value:,}" if isinstance(value, int) else significant(value, 4) if number else spell(value or "–")
+        texts.append((text, number))
+    return texts
+
+
+def summary(study: Study, table: pl.DataFrame) -> list[dict[str, Any]]:
+    """The summary table: per class, a row per scheme and point, a cell per statistic, with footnotes for empty cells."""
+    sections = []
+    for grouping, names in (("class", ["short", "long"]), ("all", ["all"])):
+        for name in names:
+            part = table.filter(pl.col("grouping") == grouping, pl.col("class") == name)
+            if part.height == 0:
+                continue
+            unit, size = unit_for(part["value_us"])
+            reasons: list[str] = []
+            keys = ["backend", "cell", "point", "scheme"]
+            rows = [
+                _summary_row(dict(zip(keys, key, strict=True)), group, size, reasons)
+                for key, group in part.group_by(keys, maintain_order=True)
+            ]
+            order = {"backend": study.backends, "cell": study.cells, "point": study.points, "scheme": study.schemes}
+            known = [row for row in rows if row["backend"] in study.backends]
+            known.sort(key=lambda row: [order[k].index(row[k]) for k in keys])  # noqa: B023 - used at once
+            sections.append(
+                {"title": study.class_title(name) if name != "all" else "All flows", "unit": unit, "rows": known,
+                 "reasons": reasons, "name": name}
+            )  # fmt: skip
+    return sections
+
+
+def _summary_row(key: dict[str, Any], group: pl.DataFrame, size: float, reasons: list[str]) -> dict[str, Any]:
+    by_statistic = {row["statistic"]: row for row in group.iter_rows(named=True)}
+    values = []
+    for statistic in STATISTICS:
+        row = by_statistic.get(statistic)
+        if row is None or row["value_us"] is None:
+            reason = (row or {}).get("reason") or "this backend does not give it"
+            if reason not in reasons:
+                reasons.append(reason)
+            values.append({"text": "–", "note": reasons.index(reason) + 1})
+            continue
+        low, high = row["ci_low"], row["ci_high"]
+        values.append(
+            {
+                "text": ("≥ " if row["lower_bound"] else "") + significant(row["value_us"] / size),
+                "interval": f"{significant(low / size)} to {significant(high / size)}" if low is not None else "",
+                "gain": f"{row['gain']:+.0f} %".replace("-", "−") if row["gain"] is not None else "",
+            }
+        )
+    first = group.row(0, named=True)
+    return {**key, "values": values, "flows": first["n_flows"], "unfinished": first["n_unfinished"], "seeds": first["n_seeds"]}
+
+
+def totals(study: Study) -> pl.DataFrame:
+    """What each scheme carried and lost at each point, with readable headings."""
+    table = study.totals
+    if table.height == 0:
+        return table
+    axes = [pl.col(axis.key).alias(axis.name) for axis in study.axes]
+    packets = pl.col("data_packets")
+    return table.select(
+        "scheme", *axes,
+        pl.col("n_seeds").cast(pl.Int64).alias("seeds"),
+        pl.col("offered_load").alias("offered load"),
+        pl.col("carried_load").alias("carried load"),
+        pl.col("flows").cast(pl.Int64),
+        pl.col("unfinished_flows").cast(pl.Int64).alias("unfinished"),
+        packets.cast(pl.Int64).alias("data packets sent"),
+        (pl.col("retransmissions") / packets * 100).alias("retransmitted (%)"),
+        (pl.col("timeouts") / pl.col("flows") * 1000).alias("timeouts per 1,000 flows"),
+        pl.col("dropped").cast(pl.Int64).alias("packets dropped"),
+    )  # fmt: skip
+
+
+def plan(study: Study) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Every setting of the experiment, by table: what all runs share, and what each scheme and the sweep change."""
+    configurations = [{k: spell(v) for k, v in flatten(run["config"]).items()} for run in study.plan["runs"]]
+    if not configurations:
+        return []
+    swept = {axis.key for axis in study.axes}
+    keys = dict.fromkeys(key for configuration in configurations for key in configuration)
+    sections: dict[str, list[tuple[str, str]]] = {}
+    for key in keys:
+        table, _, name = key.rpartition(".")
+        values = list(dict.fromkeys(c[key] for c in configurations if key in c))
+        everywhere = all(key in c for c in configurations)
+        if key in swept or key.removeprefix("scheme.") in swept:
+            text = f"{', '.join(values)} (swept)"
+        elif len(values) == 1 and everywhere:
+            text = values[0]
+        else:
+            per_scheme = {
+                run["scheme"]: c.get(key)
+                for run, c in zip(study.plan["runs"], configurations, strict=True)
+            }
+            text = "; ".join(f"{scheme}: {value}" for scheme, value in per_scheme.items() if value is not None)
+        sections.setdefault(table, []).append((name, text))
+    measure = [(key.replace("_", " "), spell(value)) for key, value in flatten(study.plan["measure"]).items()]
+    return [*sections.items(), ("measure", measure)]
+
+
+def runs(study: Study) -> list[dict[str, Any]]:
+    """Every run with its time, speed and memory."""
+    rows = []
+    for run in study.runs:
+        record = run.record
+        speed = record.get("packet_hops_per_second")
+        memory = record.get("peak_memory_bytes")
+        rows.append(
+            {
+                "scheme": run.planned["scheme"],
+                "where": ", ".join(filter(None, [study.point(run.planned["point"]), study.cell(run.planned["point"])])),
+                "seed": run.planned["seed"],
+                "wall": significant(record.get("wall_seconds")),
+                "hops": f"{record['packet_hops']:,}" if record.get("packet_hops") is not None else "–",
+                "speed": significant(speed / 1e6 if speed is not None else None),
+                "memory": significant(memory / 1e6 if memory is not None else None),
+                "id": run.planned["id"][:12],
+            }
+        )
+    return rows
+
+
+def machines(study: Study) -> list[str]:
+    """The machines that the runs were made on and the versions that made them, each once."""
+    described = []
+    for run in study.runs:
+        machine = run.record.get("machine", {})
+        text = ", ".join(f"{key.replace('_', ' ')} {spell(value)}" for key, value in machine.items())
+        described.append(f"Tailcut {run.record.get('version', '?')} on {text}")
+    return list(dict.fromkeys(described))

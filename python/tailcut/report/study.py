@@ -1,0 +1,217 @@
+"""What a store holds, as the report sees it: the plan, its axes, and the runs that are there."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import polars as pl
+
+from tailcut.errors import TailcutError
+from tailcut.plan import Plan, PlannedRun, Value, short_key
+
+if TYPE_CHECKING:
+    from tailcut.results import Result
+
+LOAD_TITLES = {
+    "host-links": "offered load (fraction of host link capacity)",
+    "bisection": "offered load (fraction of bisection bandwidth)",
+}
+CLOCKS = {
+    "receiver": ("fct_ns", "from the SYN handed to the NIC to the last in-order byte at the receiving application"),
+    "sender": ("fct_ack_ns", "from the SYN handed to the NIC to the ACK of the last byte back at the sender"),
+}
+
+
+class ReportError(TailcutError):
+    """A report cannot be written from a directory."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of the sweep.
+
+    Attributes:
+        key: its key in the plan.
+        name: the key's last part, as a word.
+        title: what an axis of a figure is called.
+        values: its values in the order of the plan.
+    """
+
+    key: str
+    name: str
+    title: str
+    values: tuple[Value, ...]
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the values are numbers, so that a line between two of them means something."""
+        return all(isinstance(v, int | float) and not isinstance(v, bool) for v in self.values)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One planned run that is in the store."""
+
+    planned: PlannedRun
+    directory: Path
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """The content of ``run.json``."""
+        return cast("dict[str, Any]", json.loads((self.directory / "run.json").read_text("utf-8")))
+
+    def table(self, name: str) -> pl.LazyFrame | None:
+        """One of the run's tables, or none where the backend writes no such table."""
+        path = self.directory / f"{name}.parquet"
+        return pl.scan_parquet(path) if path.is_file() else None
+
+
+@dataclass(frozen=True)
+class Study:
+    """An experiment's results.
+
+    Attributes:
+        plan: the resolved experiment.
+        runs: the planned runs that have finished, in plan order; schemes with the same configuration share a directory.
+        summary: statistics per scheme, point and class, of every backend (see ``tailcut.results.summary_schema``).
+        totals: what each scheme carried and lost at each point.
+    """
+
+    plan: Plan
+    runs: tuple[Run, ...]
+    summary: pl.DataFrame
+    totals: pl.DataFrame
+
+    @classmethod
+    def of(cls, result: "Result") -> "Study":
+        """What a result holds.
+
+        Raises:
+            ReportError: no run has finished, and no backend has filled the summary.
+        """
+        plan = result.plan
+        runs = tuple(
+            Run(planned, result.directory / "runs" / planned["id"])
+            for planned in plan["runs"]
+            if (result.directory / "runs" / planned["id"] / "run.json").is_file()
+        )
+        summary = result.summary()
+        if not runs and summary["value_us"].null_count() == summary.height:
+            raise ReportError(
+                "TC-P001",
+                f"{result.directory} holds a plan of {len(plan['runs'])} runs and none of them has finished",
+                f"tailcut run {plan['source_file']}",
+            )
+        return cls(plan, runs, summary, result.totals())
+
+    @property
+    def schemes(self) -> tuple[str, ...]:
+        """Every scheme of the plan, in its order."""
+        return tuple(self.plan["schemes"])
+
+    @property
+    def baseline(self) -> str | None:
+        """The scheme that the others are held against, if the plan names one."""
+        baseline = self.plan.get("baseline")
+        return baseline if baseline in self.schemes else None
+
+    @property
+    def missing(self) -> int:
+        """How many planned runs are not in the store."""
+        return len(self.plan["runs"]) - len(self.runs)
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """The sweep, the axis that figures draw from left to right first: the load, else the first of numbers."""
+        axes = [
+            Axis(a["key"], short_key(a["key"]), self._title(a["key"]), tuple(a["values"]))
+            for a in self.plan["sweep"]
+        ]
+        return tuple(sorted(axes, key=lambda axis: (axis.key != "traffic.load", not axis.numeric)))
+
+    @property
+    def x(self) -> Axis | None:
+        """The axis that figures draw from left to right; none without a sweep."""
+        return self.axes[0] if self.axes else None
+
+    def _title(self, key: str) -> str:
+        if key == "traffic.load":
+            return LOAD_TITLES[self.load_of]
+        return short_key(key)
+
+    @property
+    def load_of(self) -> str:
+        """What the load is a fraction of: ``host-links`` or ``bisection``."""
+        named = self.configuration.get("traffic", {}).get("load_of", "host-links")
+        return named if named in LOAD_TITLES else "host-links"
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """The configuration of the first run."""
+        return self.plan["runs"][0]["config"] if self.plan["runs"] else {}
+
+    @property
+    def clock(self) -> str:
+        """Which clock times a flow: ``receiver`` or ``sender``."""
+        named = self.plan["measure"].get("clock", "receiver")
+        return named if named in CLOCKS else "receiver"
+
+    @property
+    def unfinished(self) -> str:
+        """How unfinished flows enter means and percentiles: ``exclude`` or ``censored``."""
+        return str(self.plan["measure"].get("unfinished", "censored"))
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """The backends that have filled some cell of the summary, the simulator first."""
+        filled = self.summary.filter(pl.col("value_us").is_not_null())["backend"].unique(maintain_order=True)
+        return tuple(sorted(filled.to_list(), key=lambda name: name != "sim"))
+
+    def class_title(self, name: str) -> str:
+        """A class of flows as a panel's title names it."""
+        threshold = self.plan["measure"].get("short")
+        sizes = {"short": f" (≤ {spell(threshold)})", "long": f" (> {spell(threshold)})"} if threshold else {}
+        return f"{name.capitalize()} flows{sizes.get(name, '')}"
+
+    def point(self, at: dict[str, Value]) -> str:
+        """The label of a point on the axis drawn from left to right."""
+        return spell(at[self.x.key]) if self.x else ""
+
+    def cell(self, at: dict[str, Value]) -> str:
+        """The label of a point on all other axes together; empty with one axis."""
+        return ", ".join(f"{axis.name} {spell(at[axis.key])}" for axis in self.axes[1:])
+
+    @cached_property
+    def points(self) -> tuple[str, ...]:
+        """The labels along the axis drawn from left to right; one empty label without a sweep."""
+        return tuple(spell(v) for v in self.x.values) if self.x else ("",)
+
+    @cached_property
+    def cells(self) -> tuple[str, ...]:
+        """The labels of all combinations of the other axes, in plan order; one empty label if there are none."""
+        return tuple(dict.fromkeys(self.cell(run["point"]) for run in self.plan["runs"])) or ("",)
+
+    def groups(self) -> Iterator[tuple[dict[str, Any], list[Run]]]:
+        """The runs that differ by nothing but the seed, with what they have in common as columns of a table."""
+        groups: dict[tuple[str, str, str], list[Run]] = {}
+        for run in self.runs:
+            at = run.planned["point"]
+            groups.setdefault((run.planned["scheme"], self.cell(at), self.point(at)), []).append(run)
+        for (scheme, cell, point), runs in groups.items():
+            at = runs[0].planned["point"]
+            columns = {"scheme": scheme, "cell": cell, "point": point}
+            yield columns | {"x": at[self.x.key] if self.x else None}, runs
+
+
+def spell(value: object) -> str:
+    """A value of the plan as text: numbers without needless digits, tables as ``key value`` pairs."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, dict):
+        return " ".join(f"{key} {spell(item)}" for key, item in value.items())
+    return str(value)

@@ -1,0 +1,195 @@
+"""The tables behind the figures: pure functions from a study to a Polars frame.
+
+Every table that depends on the sweep has the columns ``cell`` (the label of the point on all axes but the first), ``point``
+(its label on the first) and ``x`` (its value there).
+"""
+
+from math import ceil
+
+import numpy as np
+import polars as pl
+
+from tailcut.report.study import CLOCKS, Study
+from tailcut.results.summary import axes_schema, point_columns
+
+BODY_POINTS = 150
+TAIL_POINTS = 150
+EXACT_POINTS = 100
+STATISTICS = {"mean": "mean", "p50": "median", "p99": "99th percentile", "p99_9": "99.9th percentile"}
+
+
+def curves(study: Study) -> pl.DataFrame:
+    """The summary with the labels of its points; times in us, gains in percent."""
+    table = study.summary
+    keys = [axis.key for axis in study.axes]
+    if keys:
+        places = [run["point"] for run in study.plan["runs"]]
+        labels = [
+            {"cell": study.cell(at), "point": study.point(at), **point_columns(study.plan, at)} for at in places
+        ]
+        schema = {"cell": pl.String, "point": pl.String, **axes_schema(study.plan)}
+        table = table.join(
+            pl.DataFrame(labels, schema=schema).unique(), on=keys, how="left", nulls_equal=True, maintain_order="left"
+        )
+        table = table.with_columns(x=pl.col(keys[0])).drop(keys)
+    else:
+        table = table.with_columns(cell=pl.lit(""), point=pl.lit(""), x=pl.lit(None, pl.Float64))
+    percent = {f"gain{end}": pl.col(f"gain{end}") * 100 for end in ("", "_ci_low", "_ci_high")}
+    return table.with_columns(**percent)
+
+
+def distributions(study: Study) -> pl.DataFrame:
+    """The distribution of completion times per scheme, point and class, all seeds pooled.
+
+    Columns: scheme, cell, point, x, class, fct_us, at_most (fraction of flows that took at most this long), at_least
+    (fraction that took at least this long, or had not finished), flows, unfinished, drawn (points kept). Fractions are of
+    all flows, finished or not, so that flows that never finished lie to the right of everything drawn.
+    """
+    clock = CLOCKS[study.clock][0]
+    frames = []
+    for labels, runs in study.groups():
+        tables = [t for run in runs if (t := run.table("flows")) is not None]
+        if not tables:
+            continue
+        wanted = [pl.col(clock).alias("fct_ns"), pl.col("class").cast(pl.String)]
+        flows = pl.concat([t.select(wanted) for t in tables]).collect()
+        for (name,), of_class in flows.group_by("class", maintain_order=True):
+            times = of_class["fct_ns"].drop_nulls().sort().to_numpy()
+            if len(times) == 0:
+                continue
+            ranks = kept_ranks(len(times))
+            frames.append(
+                pl.DataFrame(
+                    {
+                        "fct_us": times[ranks - 1] / 1000,
+                        "at_most": ranks / of_class.height,
+                        "at_least": (of_class.height - ranks + 1) / of_class.height,
+                    }
+                ).select(
+                    *(pl.lit(value).alias(key) for key, value in labels.items()),
+                    pl.lit(name).alias("class"),
+                    pl.col("fct_us", "at_most", "at_least"),
+                    pl.lit(of_class.height).alias("flows"),
+                    pl.lit(of_class.height - len(times)).alias("unfinished"),
+                    pl.lit(len(ranks)).alias("drawn"),
+                )
+            )
+    return pl.concat(frames) if frames else pl.DataFrame()
+
+
+def kept_ranks(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Which of ``count`` sorted values a curve is drawn through, as ranks from 1.
+
+    All of them while they are few. Otherwise evenly spaced ones for the bulk, geometrically spaced ones counted from the
+    slowest for the tail, and each of the ``EXACT_POINTS`` slowest: every point drawn is an observed value.
+    """
+    if count <= BODY_POINTS + TAIL_POINTS + EXACT_POINTS:
+        return np.arange(1, count + 1)
+    body = np.linspace(1, count, BODY_POINTS).astype(np.int64)
+    tail = count + 1 - np.geomspace(1, count / 2, TAIL_POINTS).astype(np.int64)
+    exact = np.arange(count - EXACT_POINTS + 1, count + 1)
+    return np.unique(np.concatenate([body, tail, exact]))
+
+
+def links(study: Study) -> pl.DataFrame:
+    """Utilisation and drops per scheme, point and stage of the path, means over seeds.
+
+    Columns: scheme, cell, point, x, stage (``"host up"`` … in the order a packet meets them), mean (% of the arrivals window),
+    busiest (%), dropped (% of the packets that came to the queues), drops, max_queue (most over seeds), seeds.
+    """
+    frames = []
+    for labels, runs in study.groups():
+        tables = [t.with_columns(seed=i) for i, r in enumerate(runs) if (t := r.table("tiers")) is not None]
+        if not tables:
+            continue
+        per_seed = pl.concat(tables).with_columns(
+            pl.col("tier", "direction").cast(pl.String),
+            offered=pl.col("packets") + pl.col("drops"),
+        )
+        table = per_seed.group_by("tier", "direction", maintain_order=True).agg(
+            mean=pl.col("mean_utilisation").mean() * 100,
+            busiest=pl.col("max_utilisation").mean() * 100,
+            dropped=pl.when(pl.col("offered").sum() > 0)
+            .then(pl.col("drops").sum() / pl.col("offered").sum() * 100)
+            .otherwise(0.0),
+            drops=pl.col("drops").sum(),
+            max_queue=pl.col("max_queue").max(),
+            seeds=pl.col("seed").n_unique(),
+        )
+        frames.append(
+            table.collect().select(
+                *(pl.lit(value).alias(key) for key, value in labels.items()),
+                pl.format("{} {}", "tier", "direction").alias("stage"),
+                pl.exclude("tier", "direction"),
+            )
+        )
+    return pl.concat(frames) if frames else pl.DataFrame()
+
+
+def stages(table: pl.DataFrame) -> list[str]:
+    """The stages of a path in the order in which a packet meets them: up from the host, then down to one."""
+    names = table["stage"].unique(maintain_order=True).to_list()
+    ups = [name for name in names if name.endswith(" up")]
+    return ups + [f"{name[: -len(' up')]} down" for name in reversed(ups)]
+
+
+def unfinished(table: pl.DataFrame) -> pl.DataFrame:
+    """Flows that had not finished, per backend, scheme, point and class of ``curves``: flows, unfinished, percent."""
+    rows = table.filter(pl.col("grouping") == "class", pl.col("statistic") == "mean", pl.col("n_flows") > 0)
+    return rows.select(
+        "backend", "scheme", "cell", "point", "x", "class",
+        flows=pl.col("n_flows"),
+        unfinished=pl.col("n_unfinished"),
+        percent=pl.col("n_unfinished") / pl.col("n_flows") * 100,
+        seeds=pl.col("n_seeds"),
+    )  # fmt: skip
+
+
+def series(study: Study, limit: int = 2000) -> pl.DataFrame:
+    """The sampled time series of the first run of each scheme at the first point that has some.
+
+    Columns: scheme, cell, point, seed, name, quantity (what was sampled), entity (of which flow or link), ms, value. A series
+    of more than ``limit`` samples keeps the least and the greatest of each of ``limit / 2`` equal spans.
+    """
+    frames = []
+    for labels, runs in study.groups():
+        table = runs[0].table("series")
+        if table is None:
+            continue
+        samples = table.collect()
+        if samples.height == 0:
+            continue
+        frames.append(
+            thinned(samples, limit).select(
+                *(pl.lit(labels[key]).alias(key) for key in ("scheme", "cell", "point")),
+                pl.lit(runs[0].planned["seed"]).alias("seed"),
+                "name",
+                pl.col("name").str.split(" ").list.last().alias("quantity"),
+                pl.col("name").str.replace(r" \S+$", "").alias("entity"),
+                (pl.col("time_ns") / 1e6).alias("ms"),
+                "value",
+            )
+        )
+    return pl.concat(frames) if frames else pl.DataFrame()
+
+
+def thinned(samples: pl.DataFrame, limit: int) -> pl.DataFrame:
+    """Series of at most ``limit`` samples each that keep every excursion: least and greatest of each equal span."""
+    kept: list[pl.DataFrame] = []
+    for _, one in samples.group_by("name", maintain_order=True):
+        if one.height <= limit:
+            kept.append(one)
+            continue
+        span = ceil(one.height / (limit // 2))
+        indexed = one.with_row_index("row").with_columns(span=pl.col("row") // span)
+        extremes = indexed.filter(
+            (pl.col("row") == pl.col("row").sort_by("value").first().over("span"))
+            | (pl.col("row") == pl.col("row").sort_by("value").last().over("span"))
+        )
+        kept.append(extremes.drop("row", "span"))
+    return pl.concat(kept) if kept else samples
+
+
+def size_groups(table: pl.DataFrame) -> list[str]:
+    """The finer size groups of a summary in the order in which it lists them."""
+    return table.filter(pl.col("grouping") == "size_group")["class"].unique(maintain_order=True).to_list()

@@ -1,0 +1,180 @@
+"""What the page says first: sentences made from the numbers, with their intervals, also when there is nothing to boast of."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from tailcut.report.figures.base import significant, unit_for
+from tailcut.report.study import Study
+
+NEGLIGIBLE = 2.0
+"""Percent of change below which two times are called about equal when there is no interval."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the summary says of one scheme against the baseline.
+
+    Attributes:
+        scheme: the scheme.
+        kind: ``gain``, ``loss``, ``mixed`` or ``none``.
+        sentence: the same in words.
+        detail: what it does to the mean of short flows and to long flows.
+    """
+
+    scheme: str
+    kind: str
+    sentence: str
+    detail: str
+
+
+def verdicts(study: Study, table: pl.DataFrame) -> list[Verdict]:
+    """One verdict per scheme other than the baseline, on the 99th percentile of short flows.
+
+    Args:
+        study: the experiment.
+        table: ``tables.curves`` of it.
+    """
+    backend = study.backends[0] if study.backends else ""
+    of_backend = table.filter(pl.col("grouping") == "class", pl.col("backend") == backend, pl.col("gain").is_not_null())
+    found = []
+    for scheme in study.schemes:
+        if scheme == study.baseline:
+            continue
+        rows = of_backend.filter(pl.col("scheme") == scheme)
+        tail = rows.filter(pl.col("class") == "short", pl.col("statistic") == "p99").to_dicts()
+        if tail:
+            kind, sentence = _tail(study, scheme, tail)
+            found.append(Verdict(scheme, kind, sentence, _detail(study, rows)))
+    return found
+
+
+def headline(study: Study, table: pl.DataFrame) -> str:
+    """The page's first sentence: the strongest verdict, or why there is none."""
+    found = verdicts(study, table)
+    if not found:
+        return _alone(study, table)
+    order = {"gain": 0, "mixed": 1, "loss": 2, "none": 3}
+    return min(found, key=lambda verdict: order[verdict.kind]).sentence
+
+
+def _tail(study: Study, scheme: str, rows: list[dict[str, Any]]) -> tuple[str, str]:
+    """The kind of change in the tail of short flows, and its sentence."""
+    what = "the 99th percentile of short flows' completion times"
+    better = [row for row in rows if _sign(row) > 0]
+    worse = [row for row in rows if _sign(row) < 0]
+    source = "" if "sim" in study.backends else " according to the model"
+    if not better and not worse:
+        least, most = min(r["gain"] for r in rows), max(r["gain"] for r in rows)
+        span = f"changes between {_change(least)} and {_change(most)}" if len(rows) > 1 else f"change of {_change(least)}"
+        told = "which the intervals do not tell from zero" if _has_interval(rows) else "too little to call a difference"
+        return "none", f"{scheme} shows no clear effect on {what}{source}: {span} against {study.baseline}, {told}."
+    if better and worse:
+        best, worst = max(better, key=_gain), min(worse, key=_gain)
+        return "mixed", (
+            f"{scheme} cuts {what} by {_size(best)}{_where(study, best)}, but lengthens it by {_size(worst)}"
+            f"{_where(study, worst)}{source}."
+        )
+    kind, verb, clear = ("gain", "cuts", better) if better else ("loss", "lengthens", worse)
+    extreme = max(clear, key=lambda row: abs(row["gain"]))
+    sentence = f"{scheme} {verb} {what} by {_size(extreme)}{_where(study, extreme)}{source}"
+    if len(rows) == 1:
+        return kind, f"{sentence} against {study.baseline}."
+    if len(clear) == len(rows):
+        least = min(abs(row["gain"]) for row in clear)
+        return kind, f"{sentence}, and by at least {least:.0f} % at every other point of the sweep."
+    told = "the intervals tell the change from zero" if _has_interval(rows) else f"it exceeds {NEGLIGIBLE:.0f} %"
+    return kind, f"{sentence}; {told} at {len(clear)} of {len(rows)} points of the sweep."
+
+
+def _detail(study: Study, rows: pl.DataFrame) -> str:
+    """The mean of short flows and the mean of long flows, as ranges over the sweep."""
+    parts = []
+    for name in ("short", "long"):
+        gains = rows.filter(pl.col("class") == name, pl.col("statistic") == "mean")["gain"].to_list()
+        if gains:
+            low, high = _change(max(gains)), _change(min(gains))
+            parts.append(f"mean of {name} flows {low}" + (f" to {high}" if low != high else ""))
+    return "; ".join(parts)
+
+
+def _alone(study: Study, table: pl.DataFrame) -> str:
+    """What to say with nothing to compare."""
+    rows = table.filter(
+        pl.col("grouping") == "class", pl.col("class") == "short", pl.col("statistic") == "p99", pl.col("value_us").is_not_null()
+    )
+    if rows.height == 0:
+        return "No short flow has finished, so there is no tail to tell of."
+    unit, size = unit_for(rows["value_us"])
+    scheme = rows["scheme"][0]
+    times = rows.filter(pl.col("scheme") == scheme)["value_us"].to_list()
+    span = f"{significant(min(times) / size)} {unit}"
+    if len(times) > 1:
+        span += f" to {significant(max(times) / size)} {unit} over the sweep"
+    others = "" if len(study.schemes) == 1 else "; no other scheme has results to hold against it"
+    return f"The 99th percentile of short flows' completion times under {scheme} is {span}{others}."
+
+
+def _sign(row: dict[str, Any]) -> int:
+    """Whether a gain is told from zero: by its interval, or without one by its size."""
+    low, high = row["gain_ci_low"], row["gain_ci_high"]
+    if low is None or high is None:
+        low, high = row["gain"] - NEGLIGIBLE, row["gain"] + NEGLIGIBLE
+    return 1 if low > 0 else -1 if high < 0 else 0
+
+
+def _gain(row: dict[str, Any]) -> float:
+    return float(row["gain"])
+
+
+def _has_interval(rows: list[dict[str, Any]]) -> bool:
+    return all(row["gain_ci_low"] is not None for row in rows)
+
+
+def _size(row: dict[str, Any]) -> str:
+    """A gain or a loss as a positive number with its interval."""
+    sign = 1 if row["gain"] > 0 else -1
+    low, high = row["gain_ci_low"], row["gain_ci_high"]
+    if low is None or high is None:
+        seeds = ", one seed" if row["n_seeds"] == 1 else ""
+        return f"{abs(row['gain']):.0f} % (no interval{seeds})"
+    ends = sorted((sign * low, sign * high))
+    return f"{abs(row['gain']):.0f} % (95 % interval {ends[0]:.0f} to {ends[1]:.0f} %)"
+
+
+def _change(gain: float) -> str:
+    """A gain as the change in time: a gain of 30 % is −30 %."""
+    rounded = round(-gain)
+    return f"{'+' if rounded > 0 else '−' if rounded < 0 else '±'}{abs(rounded)} %"
+
+
+def _where(study: Study, row: dict[str, Any]) -> str:
+    place = [f"{study.x.name} {row['point']}"] if study.x else []
+    place += [row["cell"]] if row["cell"] else []
+    return f" at {', '.join(place)}" if place else ""
+
+
+def cautions(study: Study, table: pl.DataFrame) -> list[str]:
+    """What a reader must know before believing a figure: missing runs, unfinished flows, a single seed."""
+    said = []
+    if study.missing:
+        said.append(
+            f"{study.missing} of {len(study.plan['runs'])} runs are not in the directory yet: run the experiment again to"
+            " fill them in. Points without runs are not drawn."
+        )
+    of_class = table.filter(
+        pl.col("grouping") == "class", pl.col("statistic") == "mean", pl.col("n_unfinished") > 0, pl.col("n_flows") > 0
+    )
+    if of_class.height:
+        worst = of_class.with_columns(share=pl.col("n_unfinished") / pl.col("n_flows")).sort("share", descending=True).row(
+            0, named=True
+        )  # fmt: skip
+        enter = "enter with the time they had been running" if study.unfinished == "censored" else "are left out"
+        said.append(
+            f"{of_class['n_unfinished'].sum():,} flows had not finished when their runs ended; they {enter}. The most:"
+            f" {significant(worst['share'] * 100)} % of {worst['class']} flows under {worst['scheme']}{_where(study, worst)}."
+        )
+    if len({run.planned["seed"] for run in study.runs}) == 1:
+        said.append("All numbers come from one seed. Another seed would give others; `--seeds 3` gives intervals.")
+    return said
