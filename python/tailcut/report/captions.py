@@ -16,8 +16,8 @@ def clock(study: Study) -> str:
 def normalisation() -> str:
     """What a slowdown is relative to."""
     return (
-        "Slowdown is FCT divided by the best possible FCT of that flow: the closed form for the same size and path in an"
-        " otherwise empty network. It is at least 1; statistics are taken over the flows' ratios."
+        "Slowdown is FCT divided by the best possible FCT of that flow: the closed form for the same size and path in"
+        " an otherwise empty network. It is at least 1; statistics are taken over the flows' ratios."
     )
 
 
@@ -36,7 +36,9 @@ def unfinished(study: Study) -> str:
             "Flows that had not finished when the run ended enter with the time they had been running,"
             " so that the statistics they reach are lower bounds (hollow marks)."
         )
-    return "Flows that had not finished when the run ended are left out of the statistics and counted in their own figure."
+    return (
+        "Flows that had not finished when the run ended are left out of the statistics and counted in their own figure."
+    )
 
 
 def intervals(study: Study, *, paired: bool = False) -> str:

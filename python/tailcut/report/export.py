@@ -17,20 +17,32 @@ PIXELS_PER_INCH = 192
 SHOWN_POINTS = 3
 
 
-def specification(chart: Chart, name: str) -> dict[str, Any]:
-    """A chart as Vega-Lite JSON; its tables are under ``datasets``, named ``name`` and a number."""
-    frames: dict[str, pl.DataFrame] = {}
+class Pool:
+    """The tables that charts draw, each once however many charts draw it."""
 
-    def set_aside(data: pl.DataFrame) -> dict[str, str]:
-        known = (key for key, frame in frames.items() if frame.equals(data))
-        key = next(known, f"{name}-{len(frames)}")
-        frames[key] = data
-        return {"name": key}
+    def __init__(self, prefix: str = "") -> None:
+        self.tables: dict[str, pl.DataFrame] = {}
+        self._prefix = prefix
 
-    alt.data_transformers.register("tailcut", set_aside)
+    def name(self, table: pl.DataFrame) -> str:
+        """The name of a table; a table equal to an earlier one has that one's."""
+        known = (name for name, other in self.tables.items() if other.equals(table))
+        name = next(known, f"{self._prefix}table-{len(self.tables)}")
+        self.tables[name] = table
+        return name
+
+
+def specification(chart: Chart, pool: Pool) -> dict[str, Any]:
+    """A chart as Vega-Lite JSON, with its tables put into ``pool`` and referred to by name."""
+
+    def refer(table: Any) -> dict[str, str]:
+        return {"name": pool.name(table)}
+
+    alt.data_transformers.register("tailcut", refer)
     with alt.data_transformers.enable("tailcut"):
         spec: dict[str, Any] = chart.to_dict()
-    return {**spec, "datasets": {key: frame.to_dicts() for key, frame in frames.items()}}
+    spec.pop("config", None)
+    return spec
 
 
 def points_shown(points: Sequence[str]) -> list[str]:
@@ -58,15 +70,14 @@ def sheets(study: Study, data: Data, theme: Theme) -> Iterator[tuple[Figure, dic
 def _stacked(drawn: Sequence[tuple[str, Figure]], theme: Theme, columns: int) -> dict[str, Any]:
     """Figures one above the other, each with its panels ``columns`` abreast under a heading."""
     first = drawn[0][1]
-    datasets: dict[str, Any] = {}
+    pool = Pool()
     rows = []
-    for number, (heading, figure) in enumerate(drawn):
+    for heading, figure in drawn:
         charts = []
         for panel in figure.panels:
-            spec = specification(panel.chart, f"{panel.name}-{number}")
-            datasets |= spec.pop("datasets")
+            spec = specification(panel.chart, pool)
             schema = spec.pop("$schema")
-            charts.append({"title": panel.title, **{key: value for key, value in spec.items() if key != "config"}})
+            charts.append({"title": panel.title, **spec})
         title = {"title": {"text": heading, "fontSize": 15, "offset": 14}} if heading else {}
         rows.append({**title, "concat": charts, "columns": columns, "spacing": 26})
     return {
@@ -75,7 +86,7 @@ def _stacked(drawn: Sequence[tuple[str, Figure]], theme: Theme, columns: int) ->
         "vconcat": rows,
         "spacing": 34,
         "config": theme.config(),
-        "datasets": datasets,
+        "datasets": {name: table.to_dicts() for name, table in pool.tables.items()},
     }
 
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from tailcut.plan import flatten
 from tailcut.report import words
-from tailcut.report.export import specification
+from tailcut.report.export import Pool, specification
 from tailcut.report.figures import Data, Figure, draw
 from tailcut.report.figures.base import significant, unit_for
 from tailcut.report.study import Study, spell
@@ -62,8 +62,8 @@ def render(study: Study, data: Data, theme: Theme) -> str:
         plan=plan(study),
         runs=runs(study),
         machines=machines(study),
-        specs=Markup(script_json(_specifications((f for _, f in figures), theme))),  # noqa: S704 - escaped there
-        state=Markup(script_json(_state(study, theme))),  # noqa: S704
+        charts=Markup(script_json(charts((f for _, f in figures), theme))),  # noqa: S704 - escaped there
+        state=Markup(script_json(_state(study))),  # noqa: S704
         light=variables(dark=False),
         dark=variables(dark=True),
         style=Markup((assets / "page.css").read_text("utf-8")),  # noqa: S704
@@ -83,28 +83,38 @@ def script_json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
 
 
-def _specifications(figures: Iterable[Figure], theme: Theme) -> dict[str, Any]:
+def charts(figures: Iterable[Figure], theme: Theme) -> dict[str, Any]:
+    """The charts of a page: ``specs`` by panel, and the ``tables`` that they draw, column by column."""
+    pool = Pool()
     specs = {}
     for figure in figures:
         for panel in figure.panels:
-            spec = specification(panel.chart, panel.name)
+            spec = specification(panel.chart, pool)
             spec.pop("$schema")
-            specs[panel.name] = {
-                **spec,
-                "config": theme.config(),
-                "description": f"{figure.title}. {panel.title}. The numbers are in the table below the figure.",
-                "autosize": {"type": "fit-x", "contains": "padding"},
-            }
-    return specs
+            spec["description"] = f"{figure.title}. {panel.title}. The numbers are in the table below the figure."
+            specs[panel.name] = {**spec, "autosize": {"type": "fit-x", "contains": "padding"}}
+    tables = {name: packed(table) for name, table in pool.tables.items()}
+    return {"specs": specs, "tables": tables, "config": theme.config()}
 
 
-def _state(study: Study, theme: Theme) -> dict[str, Any]:
+def packed(table: pl.DataFrame) -> dict[str, Any]:
+    """A table column by column; repeated texts are written once as ``levels`` and referred to by ``codes``."""
+    columns: dict[str, Any] = {}
+    for name, column in table.to_dict().items():
+        if column.dtype == pl.String:
+            levels = column.unique(maintain_order=True).to_list()
+            numbers = {level: code for code, level in enumerate(levels)}
+            columns[name] = {"levels": levels, "codes": [numbers[text] for text in column.to_list()]}
+        else:
+            columns[name] = column.to_list()
+    return columns
+
+
+def _state(study: Study) -> dict[str, Any]:
     return {
-        "schemes": list(study.schemes),
         "cell": study.cells[0],
         "point": study.points[len(study.points) // 2],
         "light": dict(variables(dark=False)),
-        "title": study.plan["title"],
     }
 
 
@@ -148,7 +158,7 @@ def cells(row: dict[str, Any], shown: Sequence[tuple[str, str]]) -> list[tuple[s
 
 
 def summary(study: Study, table: pl.DataFrame) -> list[dict[str, Any]]:
-    """The summary table: per class, a row per scheme and point, a cell per statistic, with footnotes for empty cells."""
+    """The summary: per class a row per scheme and point, a cell per statistic, footnotes for empty cells."""
     sections = []
     for grouping, names in (("class", ["short", "long"]), ("all", ["all"])):
         for name in names:
@@ -164,7 +174,7 @@ def summary(study: Study, table: pl.DataFrame) -> list[dict[str, Any]]:
             ]
             order = {"backend": study.backends, "cell": study.cells, "point": study.points, "scheme": study.schemes}
             known = [row for row in rows if row["backend"] in study.backends]
-            known.sort(key=lambda row: [order[k].index(row[k]) for k in keys])  # noqa: B023 - used at once
+            known.sort(key=lambda row: [order[k].index(row[k]) for k in keys])
             sections.append(
                 {"title": study.class_title(name) if name != "all" else "All flows", "unit": unit, "rows": known,
                  "reasons": reasons, "name": name}
@@ -181,18 +191,25 @@ def _summary_row(key: dict[str, Any], group: pl.DataFrame, size: float, reasons:
             reason = (row or {}).get("reason") or "this backend does not give it"
             if reason not in reasons:
                 reasons.append(reason)
-            values.append({"text": "–", "note": reasons.index(reason) + 1})
+            values.append({"text": "–", "note": reasons.index(reason) + 1, "interval": "", "gain": ""})
             continue
         low, high = row["ci_low"], row["ci_high"]
         values.append(
             {
+                "note": None,
                 "text": ("≥ " if row["lower_bound"] else "") + significant(row["value_us"] / size),
                 "interval": f"{significant(low / size)} to {significant(high / size)}" if low is not None else "",
                 "gain": f"{row['gain']:+.0f} %".replace("-", "−") if row["gain"] is not None else "",
             }
         )
     first = group.row(0, named=True)
-    return {**key, "values": values, "flows": first["n_flows"], "unfinished": first["n_unfinished"], "seeds": first["n_seeds"]}
+    return {
+        **key,
+        "values": values,
+        "flows": first["n_flows"],
+        "unfinished": first["n_unfinished"],
+        "seeds": first["n_seeds"],
+    }
 
 
 def totals(study: Study) -> pl.DataFrame:
@@ -233,10 +250,7 @@ def plan(study: Study) -> list[tuple[str, list[tuple[str, str]]]]:
         elif len(values) == 1 and everywhere:
             text = values[0]
         else:
-            per_scheme = {
-                run["scheme"]: c.get(key)
-                for run, c in zip(study.plan["runs"], configurations, strict=True)
-            }
+            per_scheme = {run["scheme"]: c.get(key) for run, c in zip(study.plan["runs"], configurations, strict=True)}
             text = "; ".join(f"{scheme}: {value}" for scheme, value in per_scheme.items() if value is not None)
         sections.setdefault(table, []).append((name, text))
     measure = [(key.replace("_", " "), spell(value)) for key, value in flatten(study.plan["measure"]).items()]

@@ -1,6 +1,7 @@
 """What a store holds, as the report sees it: the plan, its axes, and the runs that are there."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -127,8 +128,7 @@ class Study:
     def axes(self) -> tuple[Axis, ...]:
         """The sweep, the axis that figures draw from left to right first: the load, else the first of numbers."""
         axes = [
-            Axis(a["key"], short_key(a["key"]), self._title(a["key"]), tuple(a["values"]))
-            for a in self.plan["sweep"]
+            Axis(a["key"], short_key(a["key"]), self._title(a["key"]), tuple(a["values"])) for a in self.plan["sweep"]
         ]
         return tuple(sorted(axes, key=lambda axis: (axis.key != "traffic.load", not axis.numeric)))
 
@@ -172,8 +172,8 @@ class Study:
 
     def class_title(self, name: str) -> str:
         """A class of flows as a panel's title names it."""
-        threshold = self.plan["measure"].get("short")
-        sizes = {"short": f" (≤ {spell(threshold)})", "long": f" (> {spell(threshold)})"} if threshold else {}
+        bound = re.sub(r"(?<=\d)(?=[A-Za-z])", " ", spell(self.plan["measure"].get("short", "")))
+        sizes = {"short": f" (≤ {bound})", "long": f" (> {bound})"} if bound else {}
         return f"{name.capitalize()} flows{sizes.get(name, '')}"
 
     def point(self, at: dict[str, Value]) -> str:

@@ -1,7 +1,7 @@
 """The tables behind the figures: pure functions from a study to a Polars frame.
 
-Every table that depends on the sweep has the columns ``cell`` (the label of the point on all axes but the first), ``point``
-(its label on the first) and ``x`` (its value there).
+Every table that depends on the sweep has the columns ``cell`` (the label of the point on all axes but the first),
+``point`` (its label on the first) and ``x`` (its value there).
 """
 
 from math import ceil
@@ -24,10 +24,8 @@ def curves(study: Study) -> pl.DataFrame:
     keys = [axis.key for axis in study.axes]
     if keys:
         places = [run["point"] for run in study.plan["runs"]]
-        labels = [
-            {"cell": study.cell(at), "point": study.point(at), **point_columns(study.plan, at)} for at in places
-        ]
-        schema = {"cell": pl.String, "point": pl.String, **axes_schema(study.plan)}
+        labels = [{"cell": study.cell(at), "point": study.point(at), **point_columns(study.plan, at)} for at in places]
+        schema: dict[str, pl.DataType] = {"cell": pl.String(), "point": pl.String(), **axes_schema(study.plan)}
         table = table.join(
             pl.DataFrame(labels, schema=schema).unique(), on=keys, how="left", nulls_equal=True, maintain_order="left"
         )
@@ -42,8 +40,8 @@ def distributions(study: Study) -> pl.DataFrame:
     """The distribution of completion times per scheme, point and class, all seeds pooled.
 
     Columns: scheme, cell, point, x, class, fct_us, at_most (fraction of flows that took at most this long), at_least
-    (fraction that took at least this long, or had not finished), flows, unfinished, drawn (points kept). Fractions are of
-    all flows, finished or not, so that flows that never finished lie to the right of everything drawn.
+    (fraction that took at least this long, or had not finished), flows, unfinished, drawn (points kept). Fractions
+    are of all flows, finished or not, so that flows that never finished lie to the right of everything drawn.
     """
     clock = CLOCKS[study.clock][0]
     frames = []
@@ -80,8 +78,8 @@ def distributions(study: Study) -> pl.DataFrame:
 def kept_ranks(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Which of ``count`` sorted values a curve is drawn through, as ranks from 1.
 
-    All of them while they are few. Otherwise evenly spaced ones for the bulk, geometrically spaced ones counted from the
-    slowest for the tail, and each of the ``EXACT_POINTS`` slowest: every point drawn is an observed value.
+    All of them while they are few. Otherwise evenly spaced ones for the bulk, geometrically spaced ones counted from
+    the slowest for the tail, and each of the ``EXACT_POINTS`` slowest: every point drawn is an observed value.
     """
     if count <= BODY_POINTS + TAIL_POINTS + EXACT_POINTS:
         return np.arange(1, count + 1)
@@ -94,8 +92,8 @@ def kept_ranks(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 def links(study: Study) -> pl.DataFrame:
     """Utilisation and drops per scheme, point and stage of the path, means over seeds.
 
-    Columns: scheme, cell, point, x, stage (``"host up"`` … in the order a packet meets them), mean (% of the arrivals window),
-    busiest (%), dropped (% of the packets that came to the queues), drops, max_queue (most over seeds), seeds.
+    Columns: scheme, cell, point, x, stage (``"host up"``, see ``stages``), mean (% of the arrivals), busiest (%),
+    dropped (% of the packets that came to the queues), drops, max_queue (most over seeds), seeds.
     """
     frames = []
     for labels, runs in study.groups():
@@ -148,26 +146,27 @@ def unfinished(table: pl.DataFrame) -> pl.DataFrame:
 def series(study: Study, limit: int = 2000) -> pl.DataFrame:
     """The sampled time series of the first run of each scheme at the first point that has some.
 
-    Columns: scheme, cell, point, seed, name, quantity (what was sampled), entity (of which flow or link), ms, value. A series
-    of more than ``limit`` samples keeps the least and the greatest of each of ``limit / 2`` equal spans.
+    Columns: scheme, cell, point, seed, name, quantity (what was sampled), ms, value. A series of more than ``limit``
+    samples keeps the least and the greatest of each of ``limit / 2`` equal spans.
     """
-    frames = []
+    frames: list[pl.DataFrame] = []
+    first = None
     for labels, runs in study.groups():
         table = runs[0].table("series")
-        if table is None:
+        if table is None or first not in (None, (labels["cell"], labels["point"])):
             continue
         samples = table.collect()
         if samples.height == 0:
             continue
+        first = (labels["cell"], labels["point"])
         frames.append(
             thinned(samples, limit).select(
                 *(pl.lit(labels[key]).alias(key) for key in ("scheme", "cell", "point")),
                 pl.lit(runs[0].planned["seed"]).alias("seed"),
                 "name",
                 pl.col("name").str.split(" ").list.last().alias("quantity"),
-                pl.col("name").str.replace(r" \S+$", "").alias("entity"),
                 (pl.col("time_ns") / 1e6).alias("ms"),
-                "value",
+                pl.col("value").round_sig_figs(6),
             )
         )
     return pl.concat(frames) if frames else pl.DataFrame()

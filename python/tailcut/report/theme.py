@@ -1,8 +1,8 @@
 """How every figure looks: one colour and one mark shape per scheme, everywhere.
 
-Colours start from Okabe and Ito's palette, which stays apart under the common colour-vision deficiencies, each in a light and a
-dark form with a contrast of at least 3:1 against its background. A scheme also has its own mark shape, so that a page
-printed in grey still tells schemes apart.
+Colours start from Okabe and Ito's palette, which stays apart under the common colour-vision deficiencies, each in a
+light and a dark form with a contrast of at least 3:1 against its background. A scheme also has its own mark shape, so
+that a page printed in grey still tells schemes apart.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,8 +45,8 @@ class Theme:
 
     Attributes:
         schemes: the schemes in the order of the plan; the order fixes colour and shape.
-        interactive: true for the page, where colours are CSS variables (so that dark mode and print are style sheets) and
-            the marks obey the signals ``hidden``, ``cell`` and ``point``; false for SVG and PNG.
+        interactive: true for the page, where colours are CSS variables (so that dark mode and print are style sheets)
+            and the marks obey the signals ``hidden``, ``cell`` and ``point``; false for SVG and PNG.
         baseline: the scheme that is drawn in grey, if any.
     """
 

@@ -1,4 +1,4 @@
-"""What the page says first: sentences made from the numbers, with their intervals, also when there is nothing to boast of."""
+"""What the page says first: sentences made from the numbers, with intervals, also when there is nothing to boast of."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -46,7 +46,7 @@ def verdicts(study: Study, table: pl.DataFrame) -> list[Verdict]:
         tail = rows.filter(pl.col("class") == "short", pl.col("statistic") == "p99").to_dicts()
         if tail:
             kind, sentence = _tail(study, scheme, tail)
-            found.append(Verdict(scheme, kind, sentence, _detail(study, rows)))
+            found.append(Verdict(scheme, kind, sentence, _detail(rows)))
     return found
 
 
@@ -67,7 +67,9 @@ def _tail(study: Study, scheme: str, rows: list[dict[str, Any]]) -> tuple[str, s
     source = "" if "sim" in study.backends else " according to the model"
     if not better and not worse:
         least, most = min(r["gain"] for r in rows), max(r["gain"] for r in rows)
-        span = f"changes between {_change(least)} and {_change(most)}" if len(rows) > 1 else f"change of {_change(least)}"
+        span = (
+            f"changes between {_change(least)} and {_change(most)}" if len(rows) > 1 else f"change of {_change(least)}"
+        )
         told = "which the intervals do not tell from zero" if _has_interval(rows) else "too little to call a difference"
         return "none", f"{scheme} shows no clear effect on {what}{source}: {span} against {study.baseline}, {told}."
     if better and worse:
@@ -88,21 +90,25 @@ def _tail(study: Study, scheme: str, rows: list[dict[str, Any]]) -> tuple[str, s
     return kind, f"{sentence}; {told} at {len(clear)} of {len(rows)} points of the sweep."
 
 
-def _detail(study: Study, rows: pl.DataFrame) -> str:
+def _detail(rows: pl.DataFrame) -> str:
     """The mean of short flows and the mean of long flows, as ranges over the sweep."""
     parts = []
     for name in ("short", "long"):
         gains = rows.filter(pl.col("class") == name, pl.col("statistic") == "mean")["gain"].to_list()
         if gains:
             low, high = _change(max(gains)), _change(min(gains))
-            parts.append(f"mean of {name} flows {low}" + (f" to {high}" if low != high else ""))
+            change = "unchanged" if low == high == _change(0) else low if low == high else f"{low} to {high}"
+            parts.append(f"mean of {name} flows {change}")
     return "; ".join(parts)
 
 
 def _alone(study: Study, table: pl.DataFrame) -> str:
     """What to say with nothing to compare."""
     rows = table.filter(
-        pl.col("grouping") == "class", pl.col("class") == "short", pl.col("statistic") == "p99", pl.col("value_us").is_not_null()
+        pl.col("grouping") == "class",
+        pl.col("class") == "short",
+        pl.col("statistic") == "p99",
+        pl.col("value_us").is_not_null(),
     )
     if rows.height == 0:
         return "No short flow has finished, so there is no tail to tell of."
@@ -140,7 +146,9 @@ def _size(row: dict[str, Any]) -> str:
         seeds = ", one seed" if row["n_seeds"] == 1 else ""
         return f"{abs(row['gain']):.0f} % (no interval{seeds})"
     ends = sorted((sign * low, sign * high))
-    return f"{abs(row['gain']):.0f} % (95 % interval {ends[0]:.0f} to {ends[1]:.0f} %)"
+    digits = 0 if ends[1] - ends[0] >= 2 else 1
+    said, least, most = (f"{value:.{digits}f}".replace("-", "−") for value in (abs(row["gain"]), *ends))
+    return f"{said} % (95 % interval {least} to {most} %)"
 
 
 def _change(gain: float) -> str:
@@ -160,20 +168,20 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
     said = []
     if study.missing:
         said.append(
-            f"{study.missing} of {len(study.plan['runs'])} runs are not in the directory yet: run the experiment again to"
-            " fill them in. Points without runs are not drawn."
+            f"{study.missing} of {len(study.plan['runs'])} runs are not in the directory yet: run the experiment again"
+            " to fill them in. Points without runs are not drawn."
         )
     of_class = table.filter(
         pl.col("grouping") == "class", pl.col("statistic") == "mean", pl.col("n_unfinished") > 0, pl.col("n_flows") > 0
     )
     if of_class.height:
-        worst = of_class.with_columns(share=pl.col("n_unfinished") / pl.col("n_flows")).sort("share", descending=True).row(
-            0, named=True
-        )  # fmt: skip
+        share = (of_class["n_unfinished"] / of_class["n_flows"]).alias("share")
+        worst = of_class.with_columns(share).sort("share", descending=True).row(0, named=True)
         enter = "enter with the time they had been running" if study.unfinished == "censored" else "are left out"
         said.append(
             f"{of_class['n_unfinished'].sum():,} flows had not finished when their runs ended; they {enter}. The most:"
-            f" {significant(worst['share'] * 100)} % of {worst['class']} flows under {worst['scheme']}{_where(study, worst)}."
+            f" {significant(worst['share'] * 100)} % of {worst['class']} flows under {worst['scheme']}"
+            f"{_where(study, worst)}."
         )
     if len({run.planned["seed"] for run in study.runs}) == 1:
         said.append("All numbers come from one seed. Another seed would give others; `--seeds 3` gives intervals.")

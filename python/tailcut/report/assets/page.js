@@ -1,16 +1,30 @@
 "use strict";
 (() => {
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
-  const specs = read("specs");
+  const { specs, tables, config } = read("charts");
   const state = read("state");
   const signals = { hidden: [], cell: state.cell, point: state.point };
   const views = new Map();
   const all = (selector) => [...document.querySelectorAll(selector)];
 
   // --- figures ---------------------------------------------------------------------------------------------------
+  const unpack = (table) => {
+    const columns = Object.entries(table).map(([name, column]) => [
+      name,
+      Array.isArray(column) ? column : column.codes.map((code) => column.levels[code]),
+    ]);
+    const rows = columns[0][1].map(() => ({}));
+    for (const [name, values] of columns) values.forEach((value, row) => (rows[row][name] = value));
+    return rows;
+  };
+  const named = (node) =>
+    node === null || typeof node !== "object"
+      ? []
+      : [...(node.data?.name ? [node.data.name] : []), ...Object.values(node).flatMap(named)];
   const draw = async (id) => {
     const params = Object.entries(signals).map(([name, value]) => ({ name, value }));
-    const spec = { ...specs[id], params: [...params, ...(specs[id].params ?? [])] };
+    const datasets = Object.fromEntries([...new Set(named(specs[id]))].map((name) => [name, unpack(tables[name])]));
+    const spec = { ...specs[id], config, datasets, params: [...params, ...(specs[id].params ?? [])] };
     const options = { actions: false, renderer: "svg", tooltip: { theme: "custom", disableDefaultStyle: false } };
     const { view } = await vegaEmbed(document.getElementById(id), spec, options);
     views.set(id, view);

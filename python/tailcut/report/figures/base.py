@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil, floor, log10
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import altair as alt
 import polars as pl
@@ -14,8 +14,8 @@ from tailcut.report.theme import BACKENDS, Theme
 Chart: TypeAlias = alt.Chart | alt.LayerChart
 PANEL_WIDTH, PANEL_HEIGHT = 310, 220
 UNITS = (("s", 1e6), ("ms", 1e3), ("µs", 1.0))
-NUMBER = ",~r"
-"""Decimal notation with as many digits as the ticks need."""
+NUMBER = ",.6~r"
+"""Decimal notation, without an exponent and without needless zeros."""
 LOG_SPAN = 20
 """An axis of times becomes logarithmic when its values span more than this factor."""
 
@@ -59,7 +59,7 @@ class Figure:
 
 
 def shown(chart: alt.Chart, theme: Theme, *, choose: Sequence[str] = ()) -> alt.Chart:
-    """The chart obeying the page: hidden schemes and backends drop out, and the rest is cut down to the reader's choice.
+    """The chart obeying the page: hidden schemes and backends drop out, the rest is cut down to the reader's choice.
 
     Args:
         chart: a chart with a column ``scheme`` and the columns named in ``choose``.
@@ -117,7 +117,8 @@ def x_position(axis: Axis) -> alt.X:
         return alt.X("point:N", sort=labels, title=axis.title, axis=alt.Axis(labelAngle=0, grid=False))
     numbers = [float(v) for v in axis.values]
     spread = min(numbers) > 0 and max(numbers) / min(numbers) >= 50
-    scale = alt.Scale(type="log" if spread else "linear", zero=False, nice=False, padding=14)
+    kind = {"type": "log"} if spread else {"type": "linear", "zero": False}
+    scale = alt.Scale(nice=False, padding=14, **kind)
     ticks = alt.Axis(values=numbers if len(numbers) <= 12 else alt.Undefined, format=NUMBER, grid=False)
     return alt.X("x:Q", title=axis.title, scale=scale, axis=ticks)
 
@@ -171,24 +172,31 @@ class Scale:
     def y(self, column: str, title: str) -> alt.Y:
         """The vertical encoding of a column."""
         axis = alt.Axis(values=list(self.ticks), format=NUMBER) if self.ticks else alt.Axis(tickCount=5, format=NUMBER)
-        scale = alt.Scale(type="log" if self.log else "linear", domain=list(self.domain), nice=False, zero=False)
+        kind = {"type": "log"} if self.log else {"type": "linear", "zero": False}
+        scale = alt.Scale(domain=list(self.domain), nice=False, **kind)
         return alt.Y(f"{column}:Q", title=f"{title}, log scale" if self.log else title, scale=scale, axis=axis)
 
 
-def scale_of(values: pl.Series, *, signed: bool = False) -> Scale:
-    """A scale for values: logarithmic beyond a factor of ``LOG_SPAN``, else from zero; around zero if ``signed``.
+def scale_of(rows: pl.DataFrame, *, signed: bool = False) -> Scale:
+    """A scale for the columns value, low and high: logarithmic beyond a factor of ``LOG_SPAN``, else from zero.
 
-    The range covers the values and not their intervals, which may reach to or below zero; bands are clipped to it.
+    It covers the values, and their intervals as far as they do not squeeze the values into half of it or reach below
+    zero; what lies beyond is clipped. With ``signed`` it is linear and zero is somewhere within.
     """
-    known = [float(v) for v in values.to_list() if v is not None]
+    known = [float(v) for v in rows["value"].to_list() if v is not None]
+    ends = [float(v) for name in ("low", "high") for v in rows[name].to_list() if v is not None]
     least, most = min(known, default=0.0), max(known, default=1.0)
     if signed:
         low, high = min(least, 0.0), max(most, 0.0)
-        margin = max((high - low) * 0.12, 2.0)
+        reach = high - low
+        low, high = max(min([low, *ends]), low - reach / 2), min(max([high, *ends]), high + reach / 2)
+        margin = max((high - low) * 0.08, 5.0 - (high - low) / 2)
         return Scale((low - margin, high + margin))
+    top = min(max([most, *ends]), most * 1.5)
     if least <= 0 or most / least <= LOG_SPAN:
-        return Scale((0.0, most * 1.12 if most > 0 else 1.0))
-    low, high = least / 1.25, most * 1.25
+        return Scale((0.0, top * 1.06 if top > 0 else 1.0))
+    bottom = max(min([least, *(end for end in ends if end > 0)]), least / 2)
+    low, high = bottom / 1.15, top * 1.15
     return Scale((low, high), log_ticks(low, high), log=True)
 
 
@@ -198,6 +206,11 @@ def log_ticks(low: float, high: float) -> list[float]:
     steps = (1, 2, 5) if log10(high / low) <= 2.5 else (1,)
     ticks = [float(f"{step}e{decade}") for decade in decades for step in steps]
     return [tick for tick in ticks if low <= tick <= high]
+
+
+def layered(*charts: Chart) -> Chart:
+    """Charts on top of each other."""
+    return cast("alt.LayerChart", alt.layer(*charts))
 
 
 def sized(chart: Chart, theme: Theme, width: int = PANEL_WIDTH, height: int = PANEL_HEIGHT) -> Chart:

@@ -11,9 +11,9 @@ from tailcut.report.figures.base import (
     Panel,
     colour,
     hoverable,
+    layered,
     log_ticks,
     shown,
-    significant,
     sized,
     unit_for,
 )
@@ -36,8 +36,6 @@ def cdf(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
             fct=(pl.col("fct_us") / size).round_sig_figs(5),
             at_most=pl.col("at_most").round_sig_figs(6),
             at_least=pl.col("at_least").round_sig_figs(6),
-            backend=pl.lit("sim"),
-            said=pl.col("fct_us").map_elements(lambda v: f"{significant(v / size)} {unit}", return_dtype=pl.String),
         )  # fmt: skip
         title = study.class_title(name)
         panels.append(Panel(f"cdf-{name}", f"{title}: distribution", _bulk(f"cdf-{name}", rows, unit, study, theme)))
@@ -50,7 +48,8 @@ def cdf(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
         caption=captions.join(
             captions.clock(study),
             captions.load(study),
-            "All seeds pooled. Shares are of all flows, so flows that never finished lie beyond the right end of a curve.",
+            "All seeds pooled. Shares are of all flows, so that flows that never finished lie beyond the right end of"
+            " a curve.",
             _thinning(table),
         ),
         panels=panels,
@@ -65,7 +64,7 @@ def quantiles(table: pl.DataFrame) -> pl.DataFrame:
         return table
     keys = ["scheme", "cell", "point", "class"]
     wanted = [10, 25, 50, 75, 90, 95, 99, 99.9]
-    finished = table.group_by(keys, maintain_order=True).agg(
+    return table.group_by(keys, maintain_order=True).agg(
         pl.col("flows").first(),
         pl.col("unfinished").first(),
         *(
@@ -74,7 +73,6 @@ def quantiles(table: pl.DataFrame) -> pl.DataFrame:
         ),
         pl.col("fct_us").max().alias("slowest (us)"),
     )
-    return finished
 
 
 def _thinning(table: pl.DataFrame) -> str:
@@ -94,19 +92,23 @@ def _base(rows: pl.DataFrame, theme: Theme, unit: str) -> alt.Chart:
     wide = low > 0 and high / low > 5
     low, high = (low / 1.1, high * 1.1) if wide else (0.0, high * 1.05)
     scale = alt.Scale(type="log" if wide else "linear", domain=[low, high], nice=False)
-    ticks = alt.Axis(values=log_ticks(low, high), format=NUMBER, grid=False) if wide else alt.Axis(format=NUMBER, grid=False)
+    ticks = (
+        alt.Axis(values=log_ticks(low, high), format=NUMBER, grid=False)
+        if wide
+        else alt.Axis(format=NUMBER, grid=False)
+    )
     title = f"FCT ({unit}), log scale" if wide else f"FCT ({unit})"
     return shown(alt.Chart(rows), theme, choose=["cell", "point"]).encode(
         x=alt.X("fct:Q", title=title, scale=scale, axis=ticks), color=colour(theme)
     )
 
 
-def _tips(study: Study) -> list[alt.Tooltip]:
+def _tips(study: Study, unit: str) -> list[alt.Tooltip]:
     tips = [alt.Tooltip("scheme:N", title="scheme")]
     tips += [alt.Tooltip("point:N", title=study.x.name)] if study.x else []
     return [
         *tips,
-        alt.Tooltip("said:N", title="FCT"),
+        alt.Tooltip("fct:Q", title=f"FCT ({unit})", format=",.3~r"),
         alt.Tooltip("at_most:Q", title="flows at most this slow", format=".4~%"),
         alt.Tooltip("at_least:Q", title="flows at least this slow", format=".4~%"),
     ]
@@ -120,7 +122,9 @@ def _bulk(name: str, rows: pl.DataFrame, unit: str, study: Study, theme: Theme) 
         axis=alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1]),
     )
     base = _base(rows, theme, unit)
-    return _with_hover(name, base, base.mark_line(interpolate="step-after", strokeWidth=2).encode(y=y), y, study, theme)
+    return _with_hover(
+        name, base, base.mark_line(interpolate="step-after", strokeWidth=2).encode(y=y), y, unit, study, theme
+    )
 
 
 def _tail(name: str, rows: pl.DataFrame, unit: str, study: Study, theme: Theme) -> Chart:
@@ -135,12 +139,14 @@ def _tail(name: str, rows: pl.DataFrame, unit: str, study: Study, theme: Theme) 
     line = base.mark_line(interpolate="step-before", strokeWidth=2).encode(y=y)
     percentile = alt.Chart(pl.DataFrame({"at": [0.01], "label": ["99th percentile"]})).encode(y="at:Q")
     rule = percentile.mark_rule(color=theme.ink("rule"), strokeDash=[3, 3])
-    label = percentile.mark_text(color=theme.ink("muted"), align="left", dx=4, dy=-6).encode(x=alt.value(0), text="label:N")
-    return _with_hover(name, base, alt.layer(rule, label, line) if least < 0.01 else line, y, study, theme)
+    label = percentile.mark_text(color=theme.ink("muted"), align="left", dx=4, dy=-6).encode(
+        x=alt.value(0), text="label:N"
+    )
+    return _with_hover(name, base, layered(rule, label, line) if least < 0.01 else line, y, unit, study, theme)
 
 
-def _with_hover(name: str, base: alt.Chart, drawn: Chart, y: alt.Y, study: Study, theme: Theme) -> Chart:
+def _with_hover(name: str, base: alt.Chart, drawn: Chart, y: alt.Y, unit: str, study: Study, theme: Theme) -> Chart:
     """Marks that show only under the pointer, on top of the curves."""
     points = base.mark_point(filled=True).encode(y=y)
-    marks = hoverable(name, points, theme, tooltip=_tips(study), size=60, resting=0)
-    return sized(alt.layer(drawn, marks) if theme.interactive else drawn, theme)
+    marks = hoverable(name, points, theme, tooltip=_tips(study, unit), size=60, resting=0)
+    return sized(layered(drawn, marks) if theme.interactive else drawn, theme)

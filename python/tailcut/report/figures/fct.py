@@ -1,10 +1,12 @@
 """Flow completion times: as they are, against the ideal, against the baseline, and by flow size."""
 
+import re
+
 import altair as alt
 import polars as pl
 
 from tailcut.report import captions, tables
-from tailcut.report.figures.base import Figure, Panel, colour, hoverable, scale_of, shown, sized, unit_for
+from tailcut.report.figures.base import Figure, Panel, colour, hoverable, layered, scale_of, shown, sized, unit_for
 from tailcut.report.figures.lines import Quantity, drawn, panel, solid, tooltip
 from tailcut.report.study import Study
 from tailcut.report.theme import Theme
@@ -29,8 +31,8 @@ def completion(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     return Figure(
         name="fct",
         title="How long flows take",
-        lead="Lower is better. The mean tells of the usual flow; the 99th percentile of the slowest flow in a hundred, which"
-        " is what a request that waits for many flows feels.",
+        lead="Lower is better. The mean tells of the usual flow; the 99th percentile of the slowest flow in a hundred,"
+        " which is what a request that waits for many flows feels.",
         caption=captions.join(
             captions.clock(study), captions.load(study), captions.unfinished(study), captions.intervals(study)
         ),
@@ -77,7 +79,9 @@ def gain(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     panels = []
     for name in CLASSES:
         for statistic in SHOWN:
-            quantity = Quantity(f"gain over {baseline} (%)", f"gain in {tables.STATISTICS[statistic]}", "%", signed=True)
+            quantity = Quantity(
+                f"gain over {baseline} (%)", f"gain in {tables.STATISTICS[statistic]}", "%", signed=True
+            )
             rows = drawn(_at(_of(others, name), statistic), "gain", "gain_ci_low", "gain_ci_high", quantity)
             if rows.height:
                 title = f"{study.class_title(name)}: {tables.STATISTICS[statistic]}"
@@ -90,8 +94,8 @@ def gain(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     return Figure(
         name="gain",
         title=f"What is gained over {baseline}" if baseline else "What is gained",
-        lead="Above zero is faster than the baseline: 50 % means half the time. Where a band crosses zero, the seeds do not"
-        " tell gain from loss.",
+        lead="Above zero is faster than the baseline: 50 % means half the time. Where a band crosses zero, the seeds do"
+        " not tell gain from loss.",
         caption=captions.join(
             f"Gain is 1 − FCT / FCT of {baseline}, of the same statistic." if baseline else "",
             captions.clock(study), captions.load(study), captions.unfinished(study),
@@ -116,15 +120,20 @@ def by_size(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
         rows = drawn(at, "normalised", "normalised_ci_low", "normalised_ci_high", quantity)
         if rows.height:
             labels = at.filter(pl.col("normalised").is_not_null())["class"]
-            chart = _groups(f"size-{statistic}", rows.with_columns(group=labels), groups, quantity, study, theme)
+            rows = rows.with_columns(group=labels.map_elements(size_label, return_dtype=pl.String))
+            chart = _groups(f"size-{statistic}", rows, [size_label(g) for g in groups], quantity, study, theme)
             panels.append(Panel(f"size-{statistic}", f"All flows by size: {tables.STATISTICS[statistic]}", chart))
     return Figure(
         name="size",
         title="Which flows gain",
         lead="Each group holds flows of similar size, smallest first. Lower is better.",
-        caption=captions.join(captions.normalisation(), captions.clock(study), captions.load(study), captions.intervals(study)),
+        caption=captions.join(
+            captions.normalisation(), captions.clock(study), captions.load(study), captions.intervals(study)
+        ),
         panels=panels,
-        data=finer.select(*COLUMNS, "normalised", "normalised_ci_low", "normalised_ci_high", "value_us", "n_flows", "reason"),
+        data=finer.select(
+            *COLUMNS, "normalised", "normalised_ci_low", "normalised_ci_high", "value_us", "n_flows", "reason"
+        ),
         note=None if panels else "The plan names no finer size groups, or none has a finished flow.",
     )
 
@@ -137,7 +146,7 @@ def _groups(
         xOffset=alt.XOffset("scheme:N", sort=list(theme.schemes)),
         color=colour(theme),
     )
-    scale = scale_of(rows["value"])
+    scale = scale_of(rows)
     low, high = scale.domain
     whisker = (
         base.transform_filter("isValid(datum.low)")
@@ -148,7 +157,21 @@ def _groups(
     points = solid(base, theme).encode(y=scale.y("value", quantity.title))
     tips = [alt.Tooltip("group:N", title="flow size"), *tooltip(quantity, study.x)]
     marks = hoverable(name, points, theme, tooltip=tips, size=70)
-    return sized(alt.layer(whisker, marks), theme)
+    return sized(layered(whisker, marks), theme)
+
+
+def size_label(interval: str) -> str:
+    """A size group as an axis names it: ``(10KB, 100KB]`` is ``10 to 100 KB``, ``(1MB, inf)`` is ``> 1 MB``."""
+    ends = re.fullmatch(r"\((\S+), (\S+)[\])]", interval)
+    if not ends:
+        return interval
+    low, high = (re.sub(r"(?<=\d)(?=[A-Za-z])", " ", end) for end in ends.groups())
+    if low == "0":
+        return f"≤ {high}"
+    if high == "inf":
+        return f"> {low}"
+    number, _, unit = low.partition(" ")
+    return f"{number} to {high}" if high.endswith(f" {unit}") else f"{low} to {high}"
 
 
 def unfinished(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
@@ -169,7 +192,8 @@ def unfinished(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     return Figure(
         name="unfinished",
         title="What did not finish",
-        lead=f"{total:,} flows (all seeds) had not finished when their run ended. Where many are missing, compare with care."
+        lead=f"{total:,} flows (all seeds) had not finished when their run ended. Where many are missing, compare with"
+        " care."
         if total
         else "",
         caption=captions.join(captions.unfinished(study), captions.load(study), "Flows of all seeds together."),

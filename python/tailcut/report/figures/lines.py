@@ -13,8 +13,9 @@ from tailcut.report.figures.base import (
     colour,
     dash,
     fill,
-    interval,
     hoverable,
+    interval,
+    layered,
     scale_of,
     shape,
     shown,
@@ -44,7 +45,9 @@ class Quantity:
     signed: bool = False
 
 
-def drawn(table: pl.DataFrame, value: str, low: str, high: str, quantity: Quantity, divisor: float = 1.0) -> pl.DataFrame:
+def drawn(
+    table: pl.DataFrame, value: str, low: str, high: str, quantity: Quantity, divisor: float = 1.0
+) -> pl.DataFrame:
     """The rows of a panel: those with a value, in the panel's unit, with the text of their tooltips.
 
     Args:
@@ -72,7 +75,8 @@ def drawn(table: pl.DataFrame, value: str, low: str, high: str, quantity: Quanti
         pl.col("value", "low", "high").round_sig_figs(5),
         source=pl.col("backend").map_elements(source, return_dtype=pl.String),
         said=pl.struct("value", "bound").map_elements(
-            lambda r: f"{'at least ' * r['bound']}{significant(r['value'])}{unit and ' ' + unit}", return_dtype=pl.String
+            lambda r: f"{'at least ' * r['bound']}{significant(r['value'])}{unit and ' ' + unit}",
+            return_dtype=pl.String,
         ),
         range=pl.struct("low", "high").map_elements(
             lambda r: interval(r["low"], r["high"], unit), return_dtype=pl.String
@@ -106,19 +110,20 @@ def tooltip(quantity: Quantity, axis: Axis | None) -> list[alt.Tooltip]:
 
 
 def solid(base: alt.Chart, theme: Theme) -> alt.Chart:
-    """The marks of a statistic in the scheme's colour and shape; hollow where unfinished flows make it a lower bound."""
-    return base.mark_point(opacity=1, strokeWidth=1.5).encode(
+    """The marks of a statistic in the scheme's colour and shape, hollow where they are lower bounds."""
+    marks: alt.Chart = base.mark_point(opacity=1, strokeWidth=1.5).encode(
         color=colour(theme),
         fill=fill(theme),
         shape=shape(theme),
         fillOpacity=alt.condition("datum.bound", alt.value(0), alt.value(1)),
     )
+    return marks
 
 
 def lines(name: str, rows: pl.DataFrame, quantity: Quantity, axis: Axis, theme: Theme) -> Chart:
     """One line per scheme and backend, a band where there are intervals."""
     base = shown(alt.Chart(rows), theme, choose=["cell"]).encode(x=x_position(axis))
-    scale = scale_of(rows["value"], signed=quantity.signed)
+    scale = scale_of(rows, signed=quantity.signed)
     y, (low, high) = scale.y("value", quantity.title), scale.domain
     band = (
         base.transform_filter("isValid(datum.low)")
@@ -126,11 +131,13 @@ def lines(name: str, rows: pl.DataFrame, quantity: Quantity, axis: Axis, theme: 
         .mark_area(opacity=0.16, clip=True)
         .encode(y=scale.y("base", quantity.title), y2="top:Q", color=colour(theme), detail="backend:N")
     )
-    line = base.mark_line(strokeWidth=2, clip=True).encode(y=y, color=colour(theme), strokeDash=dash(theme, _backends(rows)))
+    line = base.mark_line(strokeWidth=2, clip=True).encode(
+        y=y, color=colour(theme), strokeDash=dash(theme, _backends(rows))
+    )
     points = solid(base, theme).encode(y=y)
     marks = hoverable(name, points, theme, tooltip=tooltip(quantity, axis))
     layers = [band] if rows["low"].null_count() < rows.height else []
-    return alt.layer(*_zero(quantity, theme), *layers, line, marks)
+    return layered(*_zero(quantity, theme), *layers, line, marks)
 
 
 def dots(name: str, rows: pl.DataFrame, quantity: Quantity, axis: Axis, theme: Theme) -> Chart:
@@ -138,17 +145,23 @@ def dots(name: str, rows: pl.DataFrame, quantity: Quantity, axis: Axis, theme: T
     base = shown(alt.Chart(rows), theme, choose=["cell"]).encode(
         x=x_position(axis), xOffset=alt.XOffset("scheme:N", sort=list(theme.schemes)), color=colour(theme)
     )
-    scale = scale_of(rows["value"], signed=quantity.signed)
-    whisker = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2, clip=True).encode(y=scale.y("low", quantity.title), y2="high:Q")
+    scale = scale_of(rows, signed=quantity.signed)
+    whisker = (
+        base.transform_filter("isValid(datum.low)")
+        .mark_rule(strokeWidth=2, clip=True)
+        .encode(y=scale.y("low", quantity.title), y2="high:Q")
+    )
     points = solid(base, theme).encode(y=scale.y("value", quantity.title))
     marks = hoverable(name, points, theme, tooltip=tooltip(quantity, axis), size=80)
-    return alt.layer(*_zero(quantity, theme), whisker, marks)
+    return layered(*_zero(quantity, theme), whisker, marks)
 
 
 def bars(rows: pl.DataFrame, quantity: Quantity, theme: Theme) -> Chart:
     """One bar per scheme and backend with its value and interval."""
     labelled = rows.with_columns(
-        who=pl.when(pl.col("backend") == "sim").then(pl.col("scheme")).otherwise(pl.format("{} ({})", "scheme", "source"))
+        who=pl.when(pl.col("backend") == "sim")
+        .then(pl.col("scheme"))
+        .otherwise(pl.format("{} ({})", "scheme", "source"))
     )
     order = labelled["who"].unique(maintain_order=True).to_list()
     limits = [*labelled["value"].to_list(), *labelled["high"].drop_nulls().to_list(), 0.0]
@@ -169,7 +182,7 @@ def bars(rows: pl.DataFrame, quantity: Quantity, theme: Theme) -> Chart:
         .mark_text(align="left", dx=6, color=theme.ink("ink"))
         .encode(x="end:Q", text="said:N")
     )
-    return alt.layer(bar, whisker.encode(x="low:Q", x2="high:Q"), text)
+    return layered(bar, whisker.encode(x="low:Q", x2="high:Q"), text)
 
 
 def _backends(rows: pl.DataFrame) -> Sequence[str]:

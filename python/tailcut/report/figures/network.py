@@ -4,7 +4,18 @@ import altair as alt
 import polars as pl
 
 from tailcut.report import captions, tables
-from tailcut.report.figures.base import NUMBER, Chart, Figure, Panel, colour, hoverable, shown, significant, sized
+from tailcut.report.figures.base import (
+    NUMBER,
+    Chart,
+    Figure,
+    Panel,
+    colour,
+    hoverable,
+    layered,
+    shown,
+    significant,
+    sized,
+)
 from tailcut.report.study import Study
 from tailcut.report.theme import Theme
 
@@ -15,12 +26,13 @@ def links(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     if table.height:
         rows = table.with_columns(
             pl.col("mean", "busiest", "dropped").round_sig_figs(4),
-            backend=pl.lit("sim"),
             said=_percent("mean"),
             said_busiest=_percent("busiest"),
             said_dropped=_percent("dropped"),
         )
-        panels.append(Panel("links-utilisation", "Utilisation: mean (bar), busiest link (tick)", _used(rows, study, theme)))
+        panels.append(
+            Panel("links-utilisation", "Utilisation: mean (bar), busiest link (tick)", _used(rows, study, theme))
+        )
         if table["drops"].sum() > 0:
             panels.append(Panel("links-drops", "Packets dropped, % of those that came", _dropped(rows, study, theme)))
     lossless = table.height > 0 and table["drops"].sum() == 0
@@ -30,8 +42,9 @@ def links(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
         lead="Stages in the order in which a packet meets them: up from the sending host, down to the receiving one."
         + (" No packet was dropped anywhere." if lossless else ""),
         caption=captions.join(
-            "Utilisation is the share of the arrivals window during which a link was transmitting, headers, framing, copies"
-            " and retransmissions included: the mean over all links of a stage, and its busiest link. Means over seeds.",
+            "Utilisation is the share of the arrivals window during which a link was transmitting, headers, framing,"
+            " copies and retransmissions included: the mean over all links of a stage, and its busiest link. Means over"
+            " seeds.",
             captions.load(study),
         ),
         panels=panels,
@@ -80,7 +93,7 @@ def _used(rows: pl.DataFrame, study: Study, theme: Theme) -> Chart:
         x=alt.X("mean:Q", title="% of the arrivals window", scale=scale, axis=axis), tooltip=_tips(study)
     )
     ticks = base.mark_tick(thickness=2.5, bandSize=9).encode(x="busiest:Q", tooltip=_tips(study))
-    return sized(alt.layer(bars, ticks), theme, height=_height(rows))
+    return sized(layered(bars, ticks), theme, height=_height(rows))
 
 
 def _dropped(rows: pl.DataFrame, study: Study, theme: Theme) -> Chart:
@@ -103,11 +116,7 @@ def series(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     """The sampled time series, one panel per quantity and flow or link, one line per scheme."""
     panels = []
     if table.height:
-        cell, point = table.select("cell", "point").row(0)
-        first = table.filter(pl.col("cell") == cell, pl.col("point") == point).with_columns(
-            backend=pl.lit("sim"), said=pl.col("value").map_elements(significant, return_dtype=pl.String)
-        )
-        for number, ((name,), rows) in enumerate(first.group_by("name", maintain_order=True)):
+        for number, ((name,), rows) in enumerate(table.group_by("name", maintain_order=True)):
             chart = _over_time(f"series-{number}", rows, theme)
             panels.append(Panel(f"series-{number}", str(name).replace("_", " "), chart))
     seed = table["seed"][0] if table.height else None
@@ -121,8 +130,22 @@ def series(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
             "Long series keep the least and the greatest sample of each span.",
         ),
         panels=panels,
-        data=table,
+        data=_extent(table),
         note=None if panels else "The experiment asks for no time series (see [series]).",
+    )
+
+
+def _extent(table: pl.DataFrame) -> pl.DataFrame:
+    """What each series spans; the samples themselves are in series.parquet."""
+    if table.height == 0:
+        return table
+    return table.group_by("scheme", "name", maintain_order=True).agg(
+        pl.len().alias("samples drawn"),
+        pl.col("ms").min().alias("from (ms)"),
+        pl.col("ms").max().alias("to (ms)"),
+        pl.col("value").min().alias("least"),
+        pl.col("value").mean().alias("mean of those drawn"),
+        pl.col("value").max().alias("greatest"),
     )
 
 
@@ -137,7 +160,7 @@ def _over_time(name: str, rows: pl.DataFrame, theme: Theme) -> Chart:
     tips = [
         alt.Tooltip("scheme:N", title="scheme"),
         alt.Tooltip("ms:Q", title="time (ms)", format=".4~f"),
-        alt.Tooltip("said:N", title=quantity),
+        alt.Tooltip("value:Q", title=quantity, format=",.5~r"),
     ]
     marks = hoverable(name, base.mark_point(filled=True), theme, tooltip=tips, size=50, resting=0)
-    return sized(alt.layer(line, marks) if theme.interactive else line, theme)
+    return sized(layered(line, marks) if theme.interactive else line, theme)

@@ -17,7 +17,7 @@ from tailcut.results.tables import encode
 
 RATE_GBPS = 1.0
 BASE_RTT_NS = 60_000
-GROUPS = ((10_000, "≤ 10 KB"), (100_000, "10–100 KB"), (1_000_000, "100 KB–1 MB"), (10**12, "> 1 MB"))
+GROUPS = ((10_000, "(0, 10KB]"), (100_000, "(10KB, 100KB]"), (1_000_000, "(100KB, 1MB]"), (10**12, "(1MB, inf)"))
 STAGES = ("host", "aggregation", "core")
 
 
@@ -62,7 +62,8 @@ def plan_of(shape: Shape) -> Plan:
                     "seed": seed,
                     "config": config,
                     "facts": {
-                        "hosts": 128, "switches": 80, "links": 384, "flows": shape.flows,
+                        "hosts": 128, "host_capacity_bps": 128 * 10**9, "switches": 80, "links": 384,
+                        "flows": shape.flows,
                         "offered_bytes": 10**9, "expected_packets": 10**6, "expected_packet_hops": 10**7,
                         "estimated_seconds": 1.0, "estimated_memory_bytes": 10**8,
                     },
@@ -78,7 +79,12 @@ def plan_of(shape: Shape) -> Plan:
         "schemes": list(shape.schemes),
         "sweep": [{"key": key, "values": list(values)} for key, values in shape.sweep],
         "seeds": list(shape.seeds),
-        "measure": {"clock": "receiver", "unfinished": "censored", "short": "100KB", "size_groups": ["10KB", "100KB", "1MB"]},
+        "measure": {
+            "clock": "receiver",
+            "unfinished": "censored",
+            "short": "100KB",
+            "size_groups": ["10KB", "100KB", "1MB"],
+        },
         "report": {},
         "runs": runs,
     }
@@ -90,7 +96,12 @@ def _config(scheme: str, point: dict[str, Any]) -> dict[str, Any]:
         "topology": {"kind": "fat-tree", "k": 8, "rate": "1Gbps", "propagation": "2667ns"},
         "host": {"nic_queue": "unlimited", "framing_overhead": "38B"},
         "scheme": {
-            "transport": {"kind": "tcp", "mss": "1460B", "min_rto": "10ms", "label": scheme if kind == "none" else "TCP"},
+            "transport": {
+                "kind": "tcp",
+                "mss": "1460B",
+                "min_rto": "10ms",
+                "label": scheme if kind == "none" else "TCP",
+            },
             "queue": {"kind": "drop-tail", "limit": "100packets"},
             "balance": {"kind": "ecmp"},
             "replicate": {"kind": kind},
@@ -117,14 +128,20 @@ def flows_of(shape: Shape, run: PlannedRun) -> pl.DataFrame:
     count = shape.flows
     rng = _stream(run, "flows")
     small = rng.random(count) < (1.0 if shape.all_short else 0.6)
-    sizes = np.where(small, np.exp(rng.uniform(np.log(1e3), np.log(1e5), count)), np.exp(rng.uniform(np.log(1e5), np.log(2e7), count)))
+    sizes = np.where(
+        small,
+        np.exp(rng.uniform(np.log(1e3), np.log(1e5), count)),
+        np.exp(rng.uniform(np.log(1e5), np.log(2e7), count)),
+    )
     sizes = sizes.astype(np.int64)
     ideal = BASE_RTT_NS + sizes * 8 / RATE_GBPS
     load = float(run["point"].get("traffic.load", 0.5))
     waiting = rng.exponential(load / (1 - load) * 4e5, count) * np.where(rng.random(count) < 0.03, 12, 1)
     waiting *= np.where(small, shape.advantage.get(run["scheme"], 1.0), 1.0 + 0.3 * load)
     slow = np.where(small, 1.0, 1 / (1 - 0.9 * load))
-    fct = (ideal * slow + waiting + _stream(run, run["scheme"]).normal(0, 500, count).clip(-1000, 1000)).astype(np.int64)
+    fct = (ideal * slow + waiting + _stream(run, run["scheme"]).normal(0, 500, count).clip(-1000, 1000)).astype(
+        np.int64
+    )
     fct = np.maximum(fct, ideal.astype(np.int64))
     done = small | (rng.random(count) >= shape.unfinished)
     retransmissions = _stream(run, "retransmissions").poisson(0.02 + load / 20, count)
@@ -170,7 +187,11 @@ def tiers_of(shape: Shape, run: PlannedRun) -> pl.DataFrame:
     for direction, tier in itertools.product(("up", "down"), STAGES):
         mean = load * rng.uniform(0.88, 0.92) * (1.02 if run["scheme"] == "RepFlow" else 1)
         packets = int(1e6 * load)
-        lost = 0 if shape.lossless or tier == "host" and direction == "up" else int(packets * load**3 * rng.uniform(0.5, 1) / 100)
+        lost = (
+            0
+            if shape.lossless or (tier == "host" and direction == "up")
+            else int(packets * load**3 * rng.uniform(0.5, 1) / 100)
+        )
         rows.append(
             {
                 "tier": tier, "direction": direction, "links": 128, "packets": packets, "wire_bytes": packets * 1000,
@@ -193,7 +214,9 @@ def series_of(run: PlannedRun, samples: int = 400) -> pl.DataFrame:
     )
 
 
-def build(directory: Path, shape: Shape, *, series: bool = False, keep: Callable[[PlannedRun], bool] = lambda _: True) -> Result:
+def build(
+    directory: Path, shape: Shape, *, series: bool = False, keep: Callable[[PlannedRun], bool] = lambda _: True
+) -> Result:
     """Writes the experiment through the real writers and opens it.
 
     Args:
@@ -211,7 +234,8 @@ def build(directory: Path, shape: Shape, *, series: bool = False, keep: Callable
         about = {
             "seed": run["seed"], "version": "0.1.0", "plan": run,
             "machine": {"cpu": "Example CPU 2.3 GHz", "cores": 2, "system": "Linux 6.1", "python": "3.11.2"},
-            "offered_load": run["point"].get("traffic.load", 0.5), "carried_load": run["point"].get("traffic.load", 0.5),
+            "offered_load": run["point"].get("traffic.load", 0.5),
+            "carried_load": float(run["point"].get("traffic.load", 0.5)) * 0.97,
             "wall_seconds": 1.25, "peak_memory_bytes": 90_000_000, "events": 12_000_000, "packet_hops": 12_000_000,
             "packet_hops_per_second": 9_600_000.0, "end_ns": 1_100_000_000, "flows": flows.height,
             "unfinished_flows": int((~flows["finished"]).sum()), "sent": 10**6, "delivered": 10**6, "dropped": 100,
@@ -235,6 +259,7 @@ def with_model(result: Result) -> Result:
         pl.when(said).then(pl.col(numbers) * 0.85),
         *(pl.lit(None, pl.Float64).alias(name) for name in intervals),
         backend=pl.lit("model"),
+        lower_bound=pl.lit(value=False),
         n_flows=pl.lit(0, pl.UInt64),
         n_unfinished=pl.lit(0, pl.UInt64),
         n_seeds=pl.lit(0, pl.UInt32),
