@@ -30,6 +30,10 @@ pub struct Scoreboard {
     sacked_above: u32,
     /// No segment below this is lost and waiting to be sent again.
     resend_from: u32,
+    /// No retransmission still thought to be in the network is older than this, in picoseconds.
+    oldest_resent: u64,
+    /// Send time of the segment sent last among those ever sacked.
+    newest_sacked: u64,
     /// End of the highest segment sacked so far.
     sacked_end: u32,
     /// No segment from here on has been sent again in this recovery (HighRxt + 1).
@@ -65,6 +69,7 @@ impl Scoreboard {
         }
         let entry = &mut self.entries[(seq - self.base) as usize];
         if *entry & RESENT == 0 {
+            self.oldest_resent = if self.resent == 0 { now.0 } else { self.oldest_resent };
             self.resent += 1;
         }
         *entry = now.0 << FLAGS | (*entry & (SACKED | LOST)) | RESENT | EVER_RESENT;
@@ -123,6 +128,7 @@ impl Scoreboard {
             }
             self.lost -= (*entry & LOST != 0) as u32;
             self.resent -= (*entry & RESENT != 0) as u32;
+            self.newest_sacked = self.newest_sacked.max(*entry >> FLAGS);
             *entry = (*entry & !(LOST | RESENT)) | SACKED;
             self.sacked += 1;
             self.sacked_end = self.sacked_end.max(seq + 1);
@@ -145,6 +151,32 @@ impl Scoreboard {
             }
             self.lost_below += 1;
         }
+    }
+
+    /// Marks as lost again every retransmission that something sent later has
+    /// overtaken: RFC 6675 alone would wait for the timeout (compare RFC 8985).
+    pub fn mark_overtaken(&mut self) {
+        if self.resent == 0 || self.newest_sacked <= self.oldest_resent {
+            return;
+        }
+        let mut oldest = u64::MAX;
+        let end = self.fresh_from.min(self.sacked_end).min(self.end());
+        for seq in self.base..end {
+            let entry = &mut self.entries[(seq - self.base) as usize];
+            if *entry & RESENT == 0 {
+                continue;
+            }
+            if *entry >> FLAGS < self.newest_sacked {
+                self.lost += u32::from(*entry & LOST == 0);
+                *entry = (*entry & !RESENT) | LOST;
+                self.resent -= 1;
+                self.resend_from = self.resend_from.min(seq);
+            } else {
+                oldest = oldest.min(*entry >> FLAGS);
+            }
+        }
+        // A rescue retransmission lies beyond what was scanned; its own time bounds it.
+        self.oldest_resent = if oldest == u64::MAX { self.newest_sacked } else { oldest };
     }
 
     /// Marks the first outstanding segment lost: enough duplicate ACKs said so.

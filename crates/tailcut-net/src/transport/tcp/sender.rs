@@ -378,6 +378,7 @@ impl Sender {
         if advanced {
             delivered += self.advance(spec, now, ack);
         }
+        self.board.mark_overtaken();
         self.board.mark_lost(spec.dupack_threshold);
         if !advanced && delivered > 0 {
             self.counters.duplicate_acks += 1;
