@@ -40,7 +40,6 @@ export function createDialer(options: DialOptions): BenchDialer {
         threshold: threshold + HEADER_BYTES,
       });
     },
-    winner: () => ({ connect: '', up: '', down: '' }),
     stats: () => (mode === 'net' ? null : stats()),
   };
 }

@@ -30,7 +30,7 @@ function parseRows(csv) {
 }
 
 const HEADER =
-  'flow,group,mode,replicated,to,direction,bytes,scheduled_ns,start_ns,connect_ns,fct_ns,delivered_ns,winner_connect,winner_up,winner_down,verified_bytes,status';
+  'flow,group,mode,replicated,to,direction,bytes,scheduled_ns,start_ns,connect_ns,fct_ns,delivered_ns,winner_up,winner_down,verified_bytes,status';
 
 for (const mode of ['net', 'off', 'syn', 'flow']) {
   for (const direction of ['up', 'down']) {
