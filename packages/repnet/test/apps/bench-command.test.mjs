@@ -397,7 +397,7 @@ test('SIGTERM ends a client after the flows in flight, with their rows', async (
   let rows = '';
   client.stdout.setEncoding('utf8').on('data', (text) => {
     rows += text;
-    if (rows.split('\n').length > 5) client.kill('SIGTERM');
+    if (rows.split('\n').length > 5 && !client.killed) client.kill('SIGTERM');
   });
   const [code] = await once(client, 'close');
   assert.equal(code, 0);
