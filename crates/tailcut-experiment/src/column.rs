@@ -1,5 +1,11 @@
 //! Result tables as typed columns, ready to be handed to any data frame.
 
+use tailcut_engine::{Bytes, Time};
+use tailcut_net::scenario::{FlowRecord, TierRecord};
+
+use crate::config::Labels;
+use crate::file::Clock;
+
 /// The values of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
@@ -27,10 +33,184 @@ pub enum Values {
 /// A named column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
-    /// Its name in `flows.parquet`.
+    /// Its name in `flows.parquet` or `tiers.parquet`.
     pub name: &'static str,
     /// One value per row; rows that are not valid hold zero.
     pub values: Values,
     /// False where the value is missing; none when every row has one.
     pub valid: Option<Vec<bool>>,
+}
+
+impl Column {
+    fn all(name: &'static str, values: Values) -> Column {
+        Column { name, values, valid: None }
+    }
+
+    fn some<T: Default, O>(
+        name: &'static str,
+        optional: impl Iterator<Item = Option<O>>,
+        convert: impl Fn(O) -> T,
+        wrap: impl FnOnce(Vec<T>) -> Values,
+    ) -> Column {
+        let (values, valid) = optional
+            .map(|o| (o.is_some(), o.map(&convert).unwrap_or_default()))
+            .map(|(v, x)| (x, v))
+            .unzip();
+        Column { name, values: wrap(values), valid: Some(valid) }
+    }
+}
+
+fn ns(time: Time) -> i64 {
+    time.as_ns() as i64
+}
+
+/// The flow table: one row per flow, in the order of the flows.
+pub(crate) fn flow_columns(flows: &[FlowRecord], labels: &Labels) -> Vec<Column> {
+    let u64s = |get: fn(&FlowRecord) -> u64| Values::U64(flows.iter().map(get).collect());
+    let u32s = |get: fn(&FlowRecord) -> u32| Values::U32(flows.iter().map(get).collect());
+    let u8s = |get: fn(&FlowRecord) -> u8| Values::U8(flows.iter().map(get).collect());
+    let times = |get: fn(&FlowRecord) -> Option<Time>| flows.iter().map(get);
+    let clock: fn(&FlowRecord) -> Option<Time> = match labels.clock {
+        Clock::Receiver => |f| f.fct,
+        Clock::Sender => |f| f.fct_ack,
+    };
+    let normalised =
+        flows.iter().map(|f| clock(f).map(|fct| fct.as_secs_f64() / f.ideal_fct.as_secs_f64()));
+    vec![
+        Column::all("id", u64s(|f| f.flow.id)),
+        Column::all("src", u32s(|f| f.flow.src)),
+        Column::all("dst", u32s(|f| f.flow.dst)),
+        Column::all("bytes", u64s(|f| f.flow.bytes)),
+        Column::all("start_ns", Values::I64(flows.iter().map(|f| ns(f.flow.start)).collect())),
+        Column::some("connect_ns", times(|f| f.connect), ns, Values::I64),
+        Column::some("fct_ns", times(|f| f.fct), ns, Values::I64),
+        Column::some("fct_ack_ns", times(|f| f.fct_ack), ns, Values::I64),
+        Column::all("ideal_fct_ns", Values::I64(flows.iter().map(|f| ns(f.ideal_fct)).collect())),
+        Column::some("normalised_fct", normalised, |x| x, Values::F64),
+        Column::all("class", size_class(flows, labels.short)),
+        Column::all("size_group", size_group(flows, &labels.size_groups)),
+        Column::all("data_packets", u64s(|f| f.data_packets)),
+        Column::all("retransmissions", u64s(|f| f.retransmissions)),
+        Column::all("timeouts", u32s(|f| f.timeouts)),
+        Column::all("fast_recoveries", u32s(|f| f.fast_recoveries)),
+        Column::all("copies", u8s(|f| f.copies)),
+        Column::some("winner", flows.iter().map(|f| f.winner), |x| x, Values::U8),
+        Column::some("shared_hops", flows.iter().map(|f| f.shared_hops), |x| x, Values::U8),
+        Column::all("hops", u8s(|f| f.hops)),
+        Column::all("finished", Values::Bool(flows.iter().map(|f| f.fct.is_some()).collect())),
+    ]
+}
+
+fn size_class(flows: &[FlowRecord], short: Bytes) -> Values {
+    Values::Label {
+        codes: flows.iter().map(|f| u8::from(f.flow.bytes > short.0)).collect(),
+        categories: vec!["short".to_owned(), "long".to_owned()],
+    }
+}
+
+/// Groups named by their bounds: `(0,10KB]`, `(10KB,100KB]`, …, `>10MB`.
+fn size_group(flows: &[FlowRecord], bounds: &[Bytes]) -> Values {
+    let mut categories: Vec<String> = Vec::new();
+    let mut from = "0".to_owned();
+    for bound in bounds {
+        categories.push(format!("({from},{bound}]"));
+        from = bound.to_string();
+    }
+    categories.push(format!(">{from}"));
+    let code = |f: &FlowRecord| bounds.partition_point(|bound| bound.0 < f.flow.bytes) as u8;
+    Values::Label { codes: flows.iter().map(code).collect(), categories }
+}
+
+/// The link table: one row per tier and direction.
+pub(crate) fn tier_columns(tiers: &[TierRecord]) -> Vec<Column> {
+    let mut names: Vec<String> = Vec::new();
+    let mut codes = Vec::with_capacity(tiers.len());
+    for tier in tiers {
+        let known = names.iter().position(|name| *name == tier.tier);
+        codes.push(known.unwrap_or_else(|| {
+            names.push(tier.tier.clone());
+            names.len() - 1
+        }) as u8);
+    }
+    let directions = vec!["down".to_owned(), "up".to_owned()];
+    let u64s = |get: fn(&TierRecord) -> u64| Values::U64(tiers.iter().map(get).collect());
+    let u32s = |get: fn(&TierRecord) -> u32| Values::U32(tiers.iter().map(get).collect());
+    let f64s = |get: fn(&TierRecord) -> f64| Values::F64(tiers.iter().map(get).collect());
+    vec![
+        Column::all("tier", Values::Label { codes, categories: names }),
+        Column::all(
+            "direction",
+            Values::Label {
+                codes: tiers.iter().map(|t| u8::from(t.up)).collect(),
+                categories: directions,
+            },
+        ),
+        Column::all("links", u32s(|t| t.links)),
+        Column::all("packets", u64s(|t| t.packets)),
+        Column::all("wire_bytes", u64s(|t| t.wire_bytes)),
+        Column::all("drops", u64s(|t| t.drops)),
+        Column::all("mean_utilisation", f64s(|t| t.mean_utilisation)),
+        Column::all("max_utilisation", f64s(|t| t.max_utilisation)),
+        Column::all("max_queue", u32s(|t| t.max_queue)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tailcut_net::traffic::Flow;
+
+    fn flow(bytes: u64, fct_us: Option<u64>) -> FlowRecord {
+        FlowRecord {
+            flow: Flow { src: 0, dst: 1, bytes, start: Time::ZERO, id: 0 },
+            connect: None,
+            fct: fct_us.map(Time::from_us),
+            fct_ack: fct_us.map(|us| Time::from_us(us + 10)),
+            ideal_fct: Time::from_us(100),
+            data_packets: 1,
+            retransmissions: 0,
+            timeouts: 0,
+            fast_recoveries: 0,
+            copies: 1,
+            winner: None,
+            shared_hops: None,
+            hops: 2,
+        }
+    }
+
+    fn labels(clock: Clock) -> Labels {
+        Labels { clock, short: Bytes(100_000), size_groups: vec![Bytes(10_000), Bytes(100_000)] }
+    }
+
+    fn column(flows: &[FlowRecord], clock: Clock, name: &str) -> Column {
+        let columns = flow_columns(flows, &labels(clock));
+        columns.into_iter().find(|c| c.name == name).expect("the column exists")
+    }
+
+    #[test]
+    fn bounds_belong_to_the_lower_group() {
+        let flows =
+            [flow(10_000, None), flow(10_001, None), flow(100_000, None), flow(100_001, None)];
+        let Values::Label { codes, categories } =
+            column(&flows, Clock::Receiver, "size_group").values
+        else {
+            panic!("size_group is a label")
+        };
+        assert_eq!(codes, [0, 1, 1, 2]);
+        assert_eq!(categories, ["(0,10KB]", "(10KB,100KB]", ">100KB"]);
+        let Values::Label { codes, .. } = column(&flows, Clock::Receiver, "class").values else {
+            panic!("class is a label")
+        };
+        assert_eq!(codes, [0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn the_chosen_clock_is_normalised_and_unfinished_flows_have_none() {
+        let flows = [flow(1, Some(150)), flow(1, None)];
+        let receiver = column(&flows, Clock::Receiver, "normalised_fct");
+        assert_eq!(receiver.values, Values::F64(vec![1.5, 0.0]));
+        assert_eq!(receiver.valid, Some(vec![true, false]));
+        let sender = column(&flows, Clock::Sender, "normalised_fct");
+        assert_eq!(sender.values, Values::F64(vec![1.6, 0.0]));
+    }
 }

@@ -1,45 +1,31 @@
-//! TOML → checked experiment → plan with every default explicit → runs.
+//! TOML → checked experiment → [plan](Plan) with every default explicit → runs.
+//!
+//! A file is read into a [tree](document) in which every value knows its place. Overrides, inheritance and sweeps work on
+//! that tree, the [schema](schema()) that is composed of the components' parameter structs checks it, and only then does it
+//! become typed [configurations](Config), so that whatever is found wrong points at what was typed.
 
 pub mod column;
 pub mod diagnostic;
+pub mod document;
+pub mod plan;
 pub mod run;
 
-use std::path::Path;
+mod check;
+mod config;
+mod describe;
+mod file;
+mod load;
+mod resolve;
+mod schema;
+mod workload;
 
 pub use column::{Column, Values};
+pub use config::Config;
+pub use describe::{describe, Component, Parameter};
 pub use diagnostic::{Diagnostic, Failure};
-pub use run::{run, RunError, RunResult};
-
-fn under_construction() -> Failure {
-    let message = "reading experiment files is under construction".to_owned();
-    let rendered = format!("error[TC-E000]: {message}");
-    Failure { diagnostics: vec![Diagnostic { code: "TC-E000", message, rendered, ..Diagnostic::default() }] }
-}
-
-/// Reads an experiment file, with `key=value` overrides, into its plan, as JSON.
-///
-/// # Errors
-/// Everything found wrong, each with its place.
-pub fn load(path: &Path, overrides: &[(String, String)]) -> Result<String, Failure> {
-    let _ = (path, overrides);
-    Err(under_construction())
-}
-
-/// The JSON Schema of experiment files.
-pub fn schema() -> String {
-    "{}".to_owned()
-}
-
-/// Every component that an experiment can name, as JSON.
-pub fn describe() -> String {
-    "[]".to_owned()
-}
-
-/// Points of a flow-size distribution: bytes and cumulative probability.
-///
-/// # Errors
-/// When there is no such table, or it is not a distribution.
-pub fn workload(name_or_path: &str, unit: &str) -> Result<(Vec<u64>, Vec<f64>), Failure> {
-    let _ = (name_or_path, unit);
-    Err(under_construction())
-}
+pub use file::{Clock, MeasureSpec, Unfinished};
+pub use load::{load, load_text};
+pub use plan::{Plan, RunPlan};
+pub use run::{run, to_scenario, RunError, RunResult};
+pub use schema::schema;
+pub use workload::workload;

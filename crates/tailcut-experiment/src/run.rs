@@ -2,9 +2,14 @@
 
 use std::ops::ControlFlow;
 
-use tailcut_net::scenario::{Counters, Progress, Series};
+use tailcut_net::scenario::{Counters, Outcome, Progress, Scenario, Series};
+use tailcut_net::topology::Graph;
+use tailcut_net::{simulate, SimError};
 
-use crate::column::Column;
+use crate::column::{flow_columns, tier_columns, Column};
+use crate::config::{Config, SectionError};
+use crate::load::read_file;
+use crate::plan::{run_id, RunPlan};
 
 /// What a run yields.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -25,11 +30,31 @@ pub struct RunResult {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The caller's progress callback asked to stop.
-    #[error("interrupted")]
+    #[error("the run was interrupted")]
     Interrupted,
-    /// Not a run of a plan, or a file it names is gone or changed.
-    #[error("{0}")]
-    Plan(String),
+    /// The text is no run of a plan.
+    #[error("this is not a run of a plan: {0}")]
+    NotARun(#[from] serde_json::Error),
+    /// Its identifier is not the one that its content has.
+    #[error("the run says it is {found}, but its content is {expected}: it was planned by another version or changed since; plan again")]
+    OtherPlan {
+        /// The identifier in the text.
+        found: String,
+        /// The identifier of its content.
+        expected: String,
+    },
+    /// What cannot be built, in practice a file that is gone or has changed.
+    #[error("{0}: {1}")]
+    Section(&'static str, String),
+    /// The simulator refused.
+    #[error(transparent)]
+    Simulation(SimError),
+}
+
+impl From<SectionError> for RunError {
+    fn from((section, error): SectionError) -> Self {
+        RunError::Section(section, error.to_string())
+    }
 }
 
 /// Carries out one run of a plan (an element of `runs`, as JSON).
@@ -40,6 +65,55 @@ pub fn run(
     run_json: &str,
     on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<RunResult, RunError> {
-    let _ = (run_json, on_progress);
-    Err(RunError::Plan("running is under construction".to_owned()))
+    let plan: RunPlan = serde_json::from_str(run_json)?;
+    let scenario = to_scenario(&plan)?;
+    let outcome = simulate(&scenario, on_progress).map_err(|error| match error {
+        SimError::Interrupted => RunError::Interrupted,
+        other => RunError::Simulation(other),
+    })?;
+    Ok(RunResult {
+        flows: flow_columns(&outcome.flows, &plan.config.labels),
+        tiers: tier_columns(&outcome.tiers),
+        counters: outcome.counters,
+        facts: facts(&plan.config, &scenario.graph, &outcome),
+        series: outcome.series,
+    })
+}
+
+/// The scenario of a run: its network built and its flows generated.
+///
+/// # Errors
+/// When the run was planned by another version, or a file that it names is gone or has changed.
+pub fn to_scenario(plan: &RunPlan) -> Result<Scenario, RunError> {
+    let Config { host, scheme, horizon, series, .. } = plan.config.clone();
+    let expected = run_id(&plan.config, plan.seed, &plan.files);
+    if expected != plan.id {
+        return Err(RunError::OtherPlan { found: plan.id.clone(), expected });
+    }
+    let read = |path: &str| match plan.files.iter().find(|file| file.path == path) {
+        Some(file) => read_file(file),
+        None => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "the plan does not list it")),
+    };
+    let graph = plan.config.graph(&read)?;
+    let flows = plan.config.flows(&graph, plan.seed, &read)?;
+    Ok(Scenario { graph, host, scheme, flows, horizon, seed: plan.seed, series })
+}
+
+/// What only the run as a whole can tell.
+fn facts(config: &Config, graph: &Graph, outcome: &Outcome) -> Vec<(&'static str, f64)> {
+    let capacity: f64 = graph.host_rates().iter().map(|rate| rate.0 as f64 / 8.0).sum();
+    let window = config.horizon.arrivals.as_secs_f64();
+    let offered: u64 = outcome.flows.iter().map(|f| f.flow.bytes).sum();
+    let finished = || outcome.flows.iter().filter(|f| f.fct.is_some());
+    let host_links = outcome.tiers.iter().find(|t| t.up && graph.tiers.first() == Some(&t.tier));
+    vec![
+        ("flows", outcome.flows.len() as f64),
+        ("unfinished_flows", (outcome.flows.len() - finished().count()) as f64),
+        ("offered_bytes", offered as f64),
+        ("finished_bytes", finished().map(|f| f.flow.bytes).sum::<u64>() as f64),
+        // Application bytes over what all host links can send while flows arrive.
+        ("offered_load", offered as f64 / (capacity * window)),
+        // The part of that time during which they did send: headers, replicas and retransmissions included.
+        ("carried_load", host_links.map_or(0.0, |t| t.mean_utilisation)),
+    ]
 }

@@ -28,7 +28,7 @@ fn experiment_error(py: Python<'_>, failure: &Failure) -> PyErr {
         let errors = PyList::empty(py);
         for diagnostic in &failure.diagnostics {
             let entry = PyDict::new(py);
-            entry.set_item("code", diagnostic.code)?;
+            entry.set_item("code", &diagnostic.code)?;
             entry.set_item("message", &diagnostic.message)?;
             entry.set_item("file", &diagnostic.file)?;
             entry.set_item("line", diagnostic.line)?;
@@ -60,7 +60,13 @@ fn experiment_error(py: Python<'_>, failure: &Failure) -> PyErr {
 #[pyfunction]
 #[pyo3(signature = (path, overrides=Vec::new()))]
 fn load(py: Python<'_>, path: PathBuf, overrides: Vec<(String, String)>) -> PyResult<String> {
-    py.detach(|| tailcut_experiment::load(&path, &overrides)).map_err(|failure| experiment_error(py, &failure))
+    let plan = py.detach(|| tailcut_experiment::load(&path, &overrides));
+    let plan = plan.map_err(|failure| experiment_error(py, &failure))?;
+    to_json(&plan)
+}
+
+fn to_json(value: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 fn column(py: Python<'_>, column: Column) -> PyResult<Bound<'_, PyDict>> {
@@ -72,7 +78,9 @@ fn column(py: Python<'_>, column: Column) -> PyResult<Bound<'_, PyDict>> {
         Values::U8(v) => (v.into_pyarray(py).into_any(), None),
         Values::F64(v) => (v.into_pyarray(py).into_any(), None),
         Values::Bool(v) => (v.into_pyarray(py).into_any(), None),
-        Values::Label { codes, categories } => (codes.into_pyarray(py).into_any(), Some(categories)),
+        Values::Label { codes, categories } => {
+            (codes.into_pyarray(py).into_any(), Some(categories))
+        }
     };
     entry.set_item("values", values)?;
     entry.set_item("valid", column.valid.map(|v| v.into_pyarray(py)))?;
@@ -118,14 +126,21 @@ fn series(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
 /// plan, or a file that it names has changed since it was planned.
 #[pyfunction]
 #[pyo3(signature = (plan_run_json, on_progress=None))]
-fn run<'py>(py: Python<'py>, plan_run_json: &str, on_progress: Option<Py<PyAny>>) -> PyResult<Bound<'py, PyDict>> {
+fn run<'py>(
+    py: Python<'py>,
+    plan_run_json: &str,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
     let mut raised = None;
     let outcome = py.detach(|| {
         tailcut_experiment::run(plan_run_json, &mut |progress| {
             let told = Python::attach(|py| {
                 py.check_signals()?;
                 if let Some(callback) = &on_progress {
-                    callback.call1(py, (progress.now.0, progress.packet_hops, progress.finished_flows))?;
+                    callback.call1(
+                        py,
+                        (progress.now.0, progress.packet_hops, progress.finished_flows),
+                    )?;
                 }
                 Ok(())
             });
@@ -157,27 +172,28 @@ fn run<'py>(py: Python<'py>, plan_run_json: &str, on_progress: Option<Py<PyAny>>
 
 /// The JSON Schema of experiment files, as JSON.
 #[pyfunction]
-fn schema() -> String {
-    tailcut_experiment::schema()
+fn schema() -> PyResult<String> {
+    to_json(&tailcut_experiment::schema())
 }
 
-/// Every component that an experiment can name, as JSON: [{group, name, summary, parameters}].
+/// Every component that an experiment can name, as JSON: a list of {group, name, summary, default,
+/// parameters: [{name, takes, default, required, doc}]}.
 #[pyfunction]
-fn describe() -> String {
-    tailcut_experiment::describe()
+fn describe() -> PyResult<String> {
+    to_json(&tailcut_experiment::describe())
 }
 
 /// The points of a flow-size distribution: (bytes, cumulative probability).
 ///
-/// `name_or_path` is a built-in name or a two-column file; `unit` says what the file counts in: bytes, packets or KB.
-/// Raises `ExperimentError`.
+/// `name_or_path` is a built-in name, or the path of a two-column file when it has a `/` or a `.` in it; `unit` says what
+/// the file's first column counts: `bytes`, `KB`, `packets` (of 1460 bytes) or `packets of N`. Raises `ExperimentError`.
 #[pyfunction]
 #[pyo3(signature = (name_or_path, unit="bytes"))]
 fn workload<'py>(
     py: Python<'py>,
     name_or_path: &str,
     unit: &str,
-) -> PyResult<(Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<f64>>)> {
+) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
     let (bytes, probability) = tailcut_experiment::workload(name_or_path, unit)
         .map_err(|failure| experiment_error(py, &failure))?;
     Ok((bytes.into_pyarray(py), probability.into_pyarray(py)))

@@ -45,14 +45,12 @@ if (process.send !== undefined) {
       ports[name][service] = server.address().port;
     }
   }
-  const answers = {
-    memory: () => {
-      globalThis.gc();
-      return process.memoryUsage();
-    },
-    cpu: () => process.cpuUsage(),
-  };
-  process.on('message', (question) => process.send(answers[question]()));
+  process.on('message', (question) => {
+    if (question !== 'memory') return;
+    globalThis.gc();
+    const { rss, heapUsed, external } = process.memoryUsage();
+    process.send({ rss, heapUsed, external });
+  });
   process.on('disconnect', () => process.exit());
   process.send({ ports });
 }

@@ -209,10 +209,7 @@ function chooseTarget(socket: Inner, args: unknown[]): DialTarget | undefined {
     port,
     localPort: net.localPort ?? 0,
   });
-  if (mode === false) {
-    counters.flowsPlain++;
-    return undefined;
-  }
+  if (mode === false) return undefined;
   const replication = replicationOptions(net, own, port);
   if (replication.replicaPort > 65535) return undefined;
   const { onread } = { ...own, ...net } as { onread?: object };

@@ -14,7 +14,6 @@ export interface DialOptions {
   /** ms */
   readonly copyDelay: number;
   readonly pairing: 'address' | 'token';
-  readonly peer: 'auto' | 'repnet' | 'plain';
 }
 
 export interface BenchDialer extends Dialer {
@@ -23,7 +22,7 @@ export interface BenchDialer extends Dialer {
 }
 
 export function createDialer(options: DialOptions): BenchDialer {
-  const { mode, servers, threshold, replicaPort, copyDelay, pairing, peer } = options;
+  const { mode, servers, threshold, replicaPort, copyDelay, pairing } = options;
   return {
     mode,
     replicates: (bytes) => (mode === 'syn' || mode === 'flow') && bytes <= threshold,
@@ -38,10 +37,10 @@ export function createDialer(options: DialOptions): BenchDialer {
         replicaPort,
         copyDelay,
         pairing,
-        peer,
         threshold: threshold + HEADER_BYTES,
       });
     },
+    winner: () => ({ connect: '', up: '', down: '' }),
     stats: () => (mode === 'net' ? null : stats()),
   };
 }

@@ -1,0 +1,176 @@
+//! The configuration of one run with every default explicit, and the network and flows that it means.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Bytes, Rate, Time};
+use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::component::{ReadFile, SpecError};
+use tailcut_net::host::HostSpec;
+use tailcut_net::measure::series::find_link;
+use tailcut_net::queue::QueueSpec;
+use tailcut_net::scenario::{Horizon, Scheme, SeriesSpec};
+use tailcut_net::topology::{Graph, TopologySpec};
+use tailcut_net::traffic::{Flow, TrafficSpec};
+use tailcut_net::transport::TransportSpec;
+
+use crate::file::{Clock, MeasureSpec};
+
+/// Everything that decides the tables of a run, but for its seed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The network.
+    pub topology: TopologySpec,
+    /// The hosts.
+    pub host: HostSpec,
+    /// What the schemes vary.
+    pub scheme: Scheme,
+    /// The flows.
+    pub traffic: TrafficSpec,
+    /// When the run ends.
+    pub horizon: Horizon,
+    /// Time series to record.
+    pub series: SeriesSpec,
+    /// How flows are labelled in the flow table.
+    pub labels: Labels,
+}
+
+/// What of `[measure]` shows in the flow table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Labels {
+    /// The completion time that is normalised.
+    pub clock: Clock,
+    /// Flows of at most this size are short.
+    pub short: Bytes,
+    /// Upper bounds of the size groups.
+    pub size_groups: Vec<Bytes>,
+}
+
+impl From<&MeasureSpec> for Labels {
+    fn from(measure: &MeasureSpec) -> Self {
+        Labels {
+            clock: measure.clock,
+            short: measure.short,
+            size_groups: measure.size_groups.clone(),
+        }
+    }
+}
+
+impl Labels {
+    fn check(&self) -> Result<(), SpecError> {
+        if self.short == Bytes(0) {
+            return Err(SpecError::new(
+                "measure-short",
+                "short",
+                "short = \"0B\": no flow would be short",
+            ));
+        }
+        let ascending = self.size_groups.windows(2).all(|pair| pair[0] < pair[1]);
+        if !ascending || self.size_groups.first() == Some(&Bytes(0)) || self.size_groups.len() > 64
+        {
+            let message = "size_groups are not ascending upper bounds above 0B, at most 64 of them";
+            return Err(SpecError::new("measure-size-groups", "size_groups", message)
+                .hint("write for example [\"10KB\", \"100KB\", \"1MB\"]"));
+        }
+        Ok(())
+    }
+}
+
+/// A parameter that cannot be realised, and the section it belongs to.
+pub type SectionError = (&'static str, SpecError);
+
+impl Config {
+    /// Checks what concerns the parameters alone.
+    ///
+    /// # Errors
+    /// Every section's first error.
+    pub fn check(&self) -> Vec<SectionError> {
+        let scheme = &self.scheme;
+        [
+            ("transport", scheme.transport.check()),
+            ("queue", scheme.queue.check()),
+            ("replicate", scheme.replicate.check()),
+            ("host", self.host.check()),
+            ("horizon", self.horizon.check()),
+            ("series", self.series.check()),
+            ("measure", self.labels.check()),
+            ("queue", self.check_frame()),
+        ]
+        .into_iter()
+        .filter_map(|(section, outcome)| Some((section, outcome.err()?)))
+        .collect()
+    }
+
+    /// A queue counted in bytes that is smaller than a full packet lets none wait, ever.
+    fn check_frame(&self) -> Result<(), SpecError> {
+        let TransportSpec::Tcp(tcp) = &self.scheme.transport;
+        let QueueSpec::DropTail(queue) = &self.scheme.queue;
+        let packet = tcp.mss.0 + 40;
+        match queue.limit {
+            Limit::AtMost(Amount::Bytes(limit)) if limit > 0 && limit < packet => {
+                let message = format!(
+                    "limit = \"{}\" holds not even one full packet of {packet} B (mss and headers)",
+                    queue.limit
+                );
+                Err(SpecError::new("queue-frame", "limit", message)
+                    .hint("write at least a few packets, such as \"36KB\" or \"25packets\""))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Builds the network.
+    ///
+    /// # Errors
+    /// When the topology cannot be built, or a time series names a link that it does not have.
+    pub fn graph(&self, read: &ReadFile) -> Result<Graph, SectionError> {
+        let graph = self.topology.build(read).map_err(|error| ("topology", error))?;
+        check_links(&graph).map_err(|error| ("topology", error))?;
+        for (index, link) in self.series.links.iter().enumerate() {
+            find_link(&graph, link).map_err(|error| {
+                let field = format!("links[{index}]");
+                ("series", SpecError::new("series-link", field, error.to_string()))
+            })?;
+        }
+        Ok(graph)
+    }
+
+    /// Generates the flows, which depend on nothing that a scheme changes.
+    ///
+    /// # Errors
+    /// When the traffic does not fit the network or the horizon.
+    pub fn flows(
+        &self,
+        graph: &Graph,
+        seed: u64,
+        read: &ReadFile,
+    ) -> Result<Vec<Flow>, SectionError> {
+        self.traffic.generate(graph, &self.horizon, seed, read).map_err(|error| ("traffic", error))
+    }
+
+    /// The files that decide the run, as written.
+    pub fn files(&self) -> Vec<&str> {
+        [self.topology.files(), self.traffic.files()].concat()
+    }
+}
+
+/// Propagation and transmission times beyond these leave the range of simulated time when they add up.
+const LONGEST_PROPAGATION: Time = Time::from_ms(10_000);
+const LOWEST_RATE: Rate = Rate(1_000);
+
+fn check_links(graph: &Graph) -> Result<(), SpecError> {
+    for link in &graph.links {
+        if link.propagation > LONGEST_PROPAGATION {
+            let message = format!("a link has a propagation delay of {}", link.propagation);
+            return Err(SpecError::new("link-propagation", "propagation", message)
+                .hint(format!("write at most \"{LONGEST_PROPAGATION}\"")));
+        }
+        if link.rate < LOWEST_RATE {
+            let message = format!("a link has a rate of {}", link.rate);
+            return Err(SpecError::new("link-rate", "rate", message)
+                .hint(format!("write at least \"{LOWEST_RATE}\"")));
+        }
+    }
+    Ok(())
+}

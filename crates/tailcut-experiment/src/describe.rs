@@ -1,0 +1,132 @@
+//! What there is to choose from: every component with its parameters, for `tailcut list` and the documentation.
+
+use serde::Serialize;
+use serde_json::{Map, Value as Json};
+use tailcut_net::workload;
+
+use crate::check::expectation;
+use crate::schema::{schema, union};
+
+/// A component that an experiment can name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Component {
+    /// The section it belongs to, or `sizes` for a built-in flow-size distribution.
+    pub group: String,
+    /// Its `kind`; the section's name where there is nothing to choose.
+    pub name: String,
+    /// One line.
+    pub summary: String,
+    /// Whether it is what the section is when it names no kind.
+    pub default: bool,
+    /// Its parameters, in the order in which they are declared.
+    pub parameters: Vec<Parameter>,
+}
+
+/// A parameter of a component.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Parameter {
+    /// Its key.
+    pub name: String,
+    /// What it takes, in words.
+    pub takes: String,
+    /// Its default; none when it must be given or stands for a choice made elsewhere.
+    pub default: Option<Json>,
+    /// Whether it must be given.
+    pub required: bool,
+    /// What it is, with the source of its default.
+    pub doc: String,
+}
+
+/// Every component, by section, in the order of their registries.
+pub fn describe() -> Vec<Component> {
+    const GROUPS: [&str; 10] = [
+        "topology",
+        "host",
+        "queue",
+        "balance",
+        "transport",
+        "replicate",
+        "traffic",
+        "horizon",
+        "measure",
+        "series",
+    ];
+    let schema = schema();
+    let definitions = schema["$defs"].as_object().expect("the schema has definitions");
+    let mut components = Vec::new();
+    for group in GROUPS {
+        let property = &schema["properties"][group];
+        let name = property["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/"));
+        let section = &definitions[name.expect("a section is a reference")];
+        match union::kinds(section) {
+            Some(kinds) => components.extend(kinds.into_iter().map(|(kind, branch)| Component {
+                group: group.to_owned(),
+                name: kind.to_owned(),
+                summary: first_paragraph(branch),
+                default: union::default_kind(section) == Some(kind),
+                parameters: parameters(
+                    definitions,
+                    branch,
+                    section.get("default").filter(|d| d["kind"] == kind),
+                ),
+            })),
+            None => components.push(Component {
+                group: group.to_owned(),
+                name: group.to_owned(),
+                summary: first_paragraph(property),
+                default: true,
+                parameters: parameters(definitions, section, property.get("default")),
+            }),
+        }
+    }
+    components.extend(workload::BUILTIN.iter().map(|table| Component {
+        group: "sizes".to_owned(),
+        name: table.name.to_owned(),
+        summary: table.summary.to_owned(),
+        default: false,
+        parameters: vec![],
+    }));
+    components
+}
+
+fn text(schema: &Json) -> &str {
+    schema.get("description").and_then(Json::as_str).unwrap_or_default()
+}
+
+fn first_paragraph(schema: &Json) -> String {
+    unwrapped(text(schema).split("\n\n").next().unwrap_or_default())
+}
+
+/// Lines joined: they end where the source's lines do.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn parameters(
+    definitions: &Map<String, Json>,
+    branch: &Json,
+    defaults: Option<&Json>,
+) -> Vec<Parameter> {
+    let Some(properties) = branch.get("properties").and_then(Json::as_object) else {
+        return vec![];
+    };
+    let required = |name: &str| {
+        let list = branch.get("required").and_then(Json::as_array).into_iter().flatten();
+        list.filter_map(Json::as_str).any(|r| r == name)
+    };
+    properties
+        .iter()
+        .filter(|(name, _)| *name != "kind")
+        .map(|(name, property)| Parameter {
+            name: name.clone(),
+            takes: expectation(definitions, property),
+            default: defaults
+                .and_then(|d| d.get(name))
+                .or(property.get("default"))
+                .filter(|d| !d.is_null())
+                .cloned(),
+            required: required(name),
+            doc: unwrapped(text(property)),
+        })
+        .collect()
+}

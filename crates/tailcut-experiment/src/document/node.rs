@@ -1,0 +1,187 @@
+//! The tree itself.
+
+use serde_json::Value as Json;
+
+use super::Place;
+
+/// A value and where it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// Its place; for a table with a header, the header.
+    pub place: Place,
+}
+
+/// A TOML value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A number, possibly not finite.
+    Float(f64),
+    /// A string.
+    Text(String),
+    /// A date or time; no experiment has any.
+    Datetime(String),
+    /// A list.
+    Array(Vec<Node>),
+    /// A table.
+    Table(Table),
+}
+
+/// Keys and values in the order in which they were written.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Table {
+    /// The entries; no key occurs twice.
+    pub entries: Vec<Entry>,
+}
+
+/// One key of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The key, unquoted.
+    pub key: String,
+    /// Where the key was written.
+    pub place: Place,
+    /// Its value.
+    pub node: Node,
+}
+
+impl Table {
+    /// The entry of `key`.
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
+        self.entries.iter().find(|e| e.key == key)
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.entry(key).map(|e| &e.node)
+    }
+
+    /// The table at `key`, when there is one.
+    pub fn table(&self, key: &str) -> Option<&Table> {
+        match self.get(key) {
+            Some(Node { value: Value::Table(table), .. }) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Adds an entry, or replaces the one with its key where it stands.
+    pub fn put(&mut self, entry: Entry) {
+        match self.entries.iter_mut().find(|e| e.key == entry.key) {
+            Some(existing) => *existing = entry,
+            None => self.entries.push(entry),
+        }
+    }
+
+    /// Removes and returns the entry of `key`.
+    pub fn remove(&mut self, key: &str) -> Option<Entry> {
+        let index = self.entries.iter().position(|e| e.key == key)?;
+        Some(self.entries.remove(index))
+    }
+
+    /// Sets the value at a path of keys, making tables on the way; whatever is no table on the way gives way.
+    /// In a list, a key that is the number of an element (from 0) addresses it. Keys that are new or set take `place`.
+    pub fn set(&mut self, path: &[String], place: Place, node: Node) {
+        let [key, rest @ ..] = path else { return };
+        if rest.is_empty() {
+            self.put(Entry { key: key.clone(), place, node });
+            return;
+        }
+        if !self
+            .get(key)
+            .is_some_and(|child| matches!(child.value, Value::Table(_) | Value::Array(_)))
+        {
+            let table = Node { value: Value::Table(Table::default()), place };
+            self.put(Entry { key: key.clone(), place, node: table });
+        }
+        if let Some(entry) = self.entries.iter_mut().find(|e| e.key == *key) {
+            entry.node.set(rest, place, node);
+        }
+    }
+
+    /// The value at a path of keys.
+    pub fn at(&self, path: &[String]) -> Option<&Node> {
+        match path {
+            [] => None,
+            [key] => self.get(key),
+            [key, rest @ ..] => self.get(key)?.at(rest),
+        }
+    }
+}
+
+impl Node {
+    fn set(&mut self, path: &[String], place: Place, node: Node) {
+        match (&mut self.value, path) {
+            (Value::Table(table), _) => table.set(path, place, node),
+            (Value::Array(items), [index, rest @ ..]) => {
+                let element = index.parse().ok().and_then(|i: usize| items.get_mut(i));
+                match (element, rest) {
+                    (Some(element), []) => *element = node,
+                    (Some(element), rest) => element.set(rest, place, node),
+                    (None, _) => {
+                        let mut table = Table::default();
+                        table.set(path, place, node);
+                        *self = Node { value: Value::Table(table), place };
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The value at a path of keys, and of element numbers in lists.
+    pub fn at(&self, path: &[String]) -> Option<&Node> {
+        match (&self.value, path) {
+            (_, []) => Some(self),
+            (Value::Table(table), _) => table.at(path),
+            (Value::Array(items), [index, rest @ ..]) => {
+                items.get(index.parse::<usize>().ok()?)?.at(rest)
+            }
+            _ => None,
+        }
+    }
+
+    /// The text, when it is one.
+    pub fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What it is, in words that fit after "found".
+    pub fn describe(&self) -> String {
+        match &self.value {
+            Value::Bool(b) => format!("{b}"),
+            Value::Integer(i) => format!("the integer {i}"),
+            Value::Float(f) => format!("the number {f}"),
+            Value::Text(text) => format!("the string {text:?}"),
+            Value::Datetime(_) => "a date".to_owned(),
+            Value::Array(_) => "a list".to_owned(),
+            Value::Table(_) => "a table".to_owned(),
+        }
+    }
+
+    /// The value as JSON. Numbers that are not finite become null; the check refuses them before.
+    pub fn to_json(&self) -> Json {
+        match &self.value {
+            Value::Bool(b) => Json::from(*b),
+            Value::Integer(i) => Json::from(*i),
+            Value::Float(f) => Json::from(*f),
+            Value::Text(text) | Value::Datetime(text) => Json::from(text.as_str()),
+            Value::Array(items) => items.iter().map(Node::to_json).collect(),
+            Value::Table(table) => table.to_json(),
+        }
+    }
+}
+
+impl Table {
+    /// The table as a JSON object.
+    pub fn to_json(&self) -> Json {
+        self.entries.iter().map(|e| (e.key.clone(), e.node.to_json())).collect()
+    }
+}

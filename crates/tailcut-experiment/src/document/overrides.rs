@@ -1,0 +1,44 @@
+//! Values from the command line: `--set traffic.load=0.3`.
+
+use super::{parse_document, parse_key, Node, Place, Sources, Table, Value};
+use crate::diagnostic::{Code, Problem};
+
+/// One `--set`: a path of keys, and the value to put there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Override {
+    /// The keys, outermost first.
+    pub path: Vec<String>,
+    /// The path as typed.
+    pub key: String,
+    /// Where the path stands in its own source.
+    pub place: Place,
+    /// The value.
+    pub node: Node,
+}
+
+impl Override {
+    /// Reads one override, which becomes a source of its own.
+    ///
+    /// The value is written as in TOML; what is no TOML value is taken as a string, because shells take quotes away:
+    /// `--set queue.limit=25packets`.
+    ///
+    /// # Errors
+    /// When the key is not a dotted path of keys.
+    pub fn parse(sources: &mut Sources, key: &str, value: &str) -> Result<Override, Problem> {
+        let source = sources.add("--set", format!("{key}={value}"));
+        let place = Place { source, start: 0, end: key.len() };
+        let Some(path) = parse_key(key) else {
+            return Err(Problem::new(Code::BadOverride, place, format!("{key:?} is not a key"))
+                .expected("dotted keys and a value, such as traffic.load=0.3"));
+        };
+        let value_place = Place { source, start: key.len() + 1, end: key.len() + 1 + value.len() };
+        let mut node = parse_document(sources, source)
+            .ok()
+            .as_ref()
+            .and_then(|tree: &Table| tree.at(&path))
+            .cloned()
+            .unwrap_or_else(|| Node { value: Value::Text(value.to_owned()), place: value_place });
+        node.place = value_place;
+        Ok(Override { path, key: key.to_owned(), place, node })
+    }
+}

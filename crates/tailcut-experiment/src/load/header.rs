@@ -1,0 +1,86 @@
+//! The parts of a file that say how to run and report it, rather than what.
+
+use serde::de::DeserializeOwned;
+
+use super::Loader;
+use crate::diagnostic::{Code, Problem};
+use crate::document::{Node, Table, Value};
+use crate::file::{MeasureSpec, ReportSpec, MAX_RUNS};
+use crate::resolve::Schemes;
+
+pub(super) struct Header {
+    pub title: String,
+    pub question: String,
+    pub seeds: Vec<u64>,
+    pub measure: MeasureSpec,
+    pub report: ReportSpec,
+}
+
+impl Loader {
+    /// Reads the header as far as it is sound; what is not has been reported and has its default here.
+    pub(super) fn header(&mut self, schemes: &Schemes) -> Header {
+        let text = |key| self.root.get(key).and_then(Node::text).unwrap_or_default().to_owned();
+        let (title, question) = (text("title"), text("question"));
+        let seeds = match self.root.get("seeds") {
+            None => vec![1],
+            Some(node) => {
+                let (seeds, mut problems) = seeds(node);
+                self.problems.append(&mut problems);
+                seeds
+            }
+        };
+        let measure = section(&self.root, "measure");
+        let report: ReportSpec = section(&self.root, "report");
+        if let Some(baseline) = report.baseline.as_ref().filter(|b| !schemes.names.contains(b)) {
+            let place = self.root.table("report").and_then(|t| t.get("baseline")).map(|n| n.place);
+            let names = schemes.names.iter().map(String::as_str);
+            let mut problem = Problem::without_place(
+                Code::UnknownScheme,
+                format!("there is no scheme {baseline:?}"),
+            )
+            .key("report.baseline")
+            .expected(format!("one of {}", schemes.names.join(", ")))
+            .did_you_mean(baseline, names);
+            problem.place = place;
+            self.problems.push(problem);
+        }
+        Header { title, question, seeds, measure, report }
+    }
+}
+
+fn section<T: DeserializeOwned + Default>(root: &Table, name: &str) -> T {
+    root.get(name).and_then(|node| serde_json::from_value(node.to_json()).ok()).unwrap_or_default()
+}
+
+/// The seeds, and which of them are listed twice. What is no seed at all the schema has found.
+fn seeds(node: &Node) -> (Vec<u64>, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let seeds = match &node.value {
+        Value::Integer(count) => {
+            (1..=u64::try_from(*count).unwrap_or(0).min(MAX_RUNS as u64)).collect()
+        }
+        Value::Array(items) => {
+            let mut seeds: Vec<u64> = Vec::new();
+            for item in items {
+                let Value::Integer(seed) = item.value else { continue };
+                let Ok(seed) = u64::try_from(seed) else { continue };
+                if seeds.contains(&seed) {
+                    problems.push(
+                        Problem::new(
+                            Code::Duplicate,
+                            item.place,
+                            format!("the seed {seed} is listed twice"),
+                        )
+                        .key("seeds")
+                        .expected("seeds that differ"),
+                    );
+                } else {
+                    seeds.push(seed);
+                }
+            }
+            seeds
+        }
+        _ => vec![],
+    };
+    (seeds, problems)
+}

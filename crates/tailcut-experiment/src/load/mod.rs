@@ -1,0 +1,215 @@
+//! Loading: from a file and the command line's overrides to a plan, or to everything that is wrong.
+
+mod configs;
+mod files;
+mod header;
+mod runs;
+
+use std::path::Path;
+
+use serde_json::{Map, Value as Json};
+
+use crate::check::Checker;
+use crate::diagnostic::{Code, Failure, Problem};
+use crate::document::{parse_document, Override, Place, Sources, Table, Value};
+use crate::plan::{Plan, SweepAxis, FORMAT};
+use crate::resolve::{axes, Axis, Schemes, SECTIONS};
+use crate::schema::schema;
+
+pub use files::{read_file, Files};
+
+/// Reads an experiment file, with `key=value` overrides, into its plan.
+///
+/// # Errors
+/// Everything found wrong, each with its place.
+pub fn load(path: &Path, overrides: &[(String, String)]) -> Result<Plan, Failure> {
+    let name = path.display().to_string();
+    let text = std::fs::read(path).map_err(|error| error.to_string()).and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|error| {
+            format!("it is not text in UTF-8 (byte {})", error.utf8_error().valid_up_to() + 1)
+        })
+    });
+    match text {
+        Ok(text) => load_text(&name, &text, path.parent().unwrap_or(Path::new("")), overrides),
+        Err(reason) => {
+            let mut sources = Sources::default();
+            sources.add(&name, "");
+            let problem = Problem::without_place(
+                Code::Unreadable,
+                format!("{name} cannot be read: {reason}"),
+            );
+            Err(Failure::new(&sources, vec![problem]))
+        }
+    }
+}
+
+/// Reads the text of an experiment; the files that it names lie relative to `directory`.
+///
+/// # Errors
+/// Everything found wrong, each with its place.
+pub fn load_text(
+    name: &str,
+    text: &str,
+    directory: &Path,
+    overrides: &[(String, String)],
+) -> Result<Plan, Failure> {
+    let mut sources = Sources::default();
+    let source = sources.add(name, text);
+    let mut problems = Vec::new();
+    let mut root = match parse_document(&sources, source) {
+        Ok(root) => root,
+        Err(problem) => return Err(Failure::new(&sources, vec![problem])),
+    };
+    for (key, value) in overrides {
+        match Override::parse(&mut sources, key, value) {
+            Ok(change) => problems.extend(apply(&mut root, change)),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    let mut loader = Loader { schema: schema(), root, problems, files: Files::new(directory) };
+    match loader.plan(name) {
+        Some(plan) => Ok(plan),
+        None => Err(Failure::new(&sources, loader.problems)),
+    }
+}
+
+/// Puts an override into the tree. One that names a swept key takes the place of the sweep: a list of values that of
+/// the values, a single value that of the axis.
+fn apply(root: &mut Table, change: Override) -> Option<Problem> {
+    let Override { path, key, place, node } = change;
+    if let [first, scheme, ..] = path.as_slice() {
+        let known = root.table("schemes");
+        if first == "schemes" && known.is_none_or(|t| t.get(scheme).is_none()) {
+            let names = || known.into_iter().flat_map(|t| &t.entries).map(|e| e.key.as_str());
+            return Some(
+                Problem::new(Code::UnknownScheme, place, format!("there is no scheme {scheme:?}"))
+                    .key(key)
+                    .expected(format!("one of {}", names().collect::<Vec<_>>().join(", ")))
+                    .did_you_mean(scheme, names()),
+            );
+        }
+    }
+    let swept = axes(root).0.into_iter().any(|axis| axis.path == path);
+    if let (true, Some(Value::Table(sweep))) =
+        (swept, root.entries.iter_mut().find(|e| e.key == "sweep").map(|e| &mut e.node.value))
+    {
+        remove_axis(sweep, &path);
+        if matches!(node.value, Value::Array(_)) {
+            sweep.set(&[crate::document::write_key(&path)], place, node);
+            return None;
+        }
+    }
+    root.set(&path, place, node);
+    None
+}
+
+fn remove_axis(sweep: &mut Table, path: &[String]) {
+    let mut index = 0;
+    while index < sweep.entries.len() {
+        let inner = crate::document::parse_key(&sweep.entries[index].key).unwrap_or_default();
+        if inner == path {
+            sweep.entries.remove(index);
+            continue;
+        }
+        if let (Some(rest), Value::Table(table)) =
+            (path.strip_prefix(inner.as_slice()), &mut sweep.entries[index].node.value)
+        {
+            remove_axis(table, rest);
+        }
+        index += 1;
+    }
+}
+
+struct Loader {
+    schema: Json,
+    root: Table,
+    problems: Vec<Problem>,
+    files: Files,
+}
+
+impl Loader {
+    fn plan(&mut self, name: &str) -> Option<Plan> {
+        self.check_root();
+        let (schemes, scheme_problems) = Schemes::new(&self.root, &self.schema);
+        let inherits_well = scheme_problems.is_empty();
+        self.problems.extend(scheme_problems);
+        let (axes, sweep_problems) = axes(&self.root);
+        self.problems.extend(sweep_problems);
+        let header = self.header(&schemes);
+        let size_fits = self.check_size(&schemes, &axes, header.seeds.len());
+        if !inherits_well || !size_fits {
+            return None;
+        }
+        let combinations = self.combinations(&schemes, &axes);
+        if !self.problems.is_empty() {
+            return None;
+        }
+        self.check_effect(&combinations, &schemes, &axes);
+        let runs = self.runs(&combinations, &schemes, &axes, &header)?;
+        Some(Plan {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            title: header.title,
+            question: header.question,
+            source_file: name.to_owned(),
+            baseline: header.report.baseline.clone().unwrap_or_else(|| schemes.names[0].clone()),
+            schemes: schemes.names,
+            sweep: axes
+                .iter()
+                .map(|axis| SweepAxis {
+                    key: axis.key.clone(),
+                    values: axis.values.iter().map(crate::document::Node::to_json).collect(),
+                })
+                .collect(),
+            seeds: header.seeds,
+            measure: header.measure,
+            report: header.report,
+            runs,
+        })
+    }
+
+    /// Checks the file as written; what schemes change is checked where it lands.
+    fn check_root(&mut self) {
+        let definitions = self.schema["$defs"].as_object().expect("the schema has definitions");
+        let mut written = self.root.clone();
+        written.remove("schemes");
+        written.remove("sweep");
+        let mut checker = Checker::new(definitions);
+        checker.check_table(&self.schema, None, "", Place::default(), &written);
+        // Schemes and sweep are keys like any other to somebody who misspelt one.
+        self.problems.append(&mut checker.problems);
+    }
+
+    /// Checks one configuration, section by section.
+    fn check_sections(&self, configuration: &Table) -> Vec<Problem> {
+        let definitions = self.schema["$defs"].as_object().expect("the schema has definitions");
+        let empty = Map::new();
+        let properties = self.schema["properties"].as_object().unwrap_or(&empty);
+        let mut checker = Checker::new(definitions);
+        for name in SECTIONS {
+            if let (Some(entry), Some(schema)) = (configuration.entry(name), properties.get(name)) {
+                checker.check(schema, name, entry.place, &entry.node);
+            }
+        }
+        checker.problems
+    }
+
+    /// Refuses more runs than can be meant, before they are laid out.
+    fn check_size(&mut self, schemes: &Schemes, axes: &[Axis], seeds: usize) -> bool {
+        let runs = axes
+            .iter()
+            .map(|axis| axis.values.len())
+            .chain([schemes.names.len(), seeds])
+            .try_fold(1usize, usize::checked_mul)
+            .filter(|runs| *runs <= crate::file::MAX_RUNS);
+        if runs.is_none() {
+            let place = self.root.entry("sweep").or(self.root.entry("seeds")).map(|e| e.place);
+            let message = "schemes, sweep and seeds multiply to more runs than can be meant";
+            let mut problem = Problem::without_place(Code::TooManyRuns, message)
+                .expected(format!("at most {} runs", crate::file::MAX_RUNS));
+            problem.place = place;
+            self.problems.push(problem);
+        }
+        runs.is_some()
+    }
+}

@@ -1,0 +1,136 @@
+//! What to expect of a run before it is run.
+
+use serde::{Deserialize, Serialize};
+use tailcut_engine::Time;
+use tailcut_net::replicate::ReplicateSpec;
+use tailcut_net::topology::{Graph, RouteError, Routes};
+use tailcut_net::traffic::offered::offered;
+use tailcut_net::traffic::Flow;
+use tailcut_net::transport::TransportSpec;
+
+use crate::config::Config;
+
+/// The speed that time estimates assume, in packet-hops per second on one core.
+pub const PACKET_HOPS_PER_SECOND: u64 = 10_000_000;
+
+/// Sizes and estimates of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Facts {
+    /// Hosts of the network.
+    pub hosts: u64,
+    /// Its switches.
+    pub switches: u64,
+    /// Its full-duplex links.
+    pub links: u64,
+    /// Flows that start.
+    pub flows: u64,
+    /// Application bytes of all flows.
+    pub offered_bytes: u64,
+    /// The most of them that the hosts' links could carry before the run ends.
+    pub carriable_bytes: u64,
+    /// Packets that carry them, acknowledgements and replicas included, if none is lost.
+    pub expected_packets: u64,
+    /// The links that these packets cross, added up.
+    pub expected_packet_hops: u64,
+    /// Seconds on one core at [`PACKET_HOPS_PER_SECOND`].
+    pub estimated_seconds: f64,
+    /// Memory of the run at its peak.
+    pub estimated_memory_bytes: u64,
+}
+
+/// The flows of a run on their network, summed up for several schemes.
+pub struct Workload<'a> {
+    graph: &'a Graph,
+    flows: &'a [Flow],
+    /// Links between source and destination, per flow.
+    hops: Vec<u8>,
+    offered_bytes: u64,
+    carriable_bytes: u64,
+}
+
+impl<'a> Workload<'a> {
+    /// Works out the path length of every flow, and what can be carried until `end`.
+    ///
+    /// # Errors
+    /// When there is no path between two hosts.
+    pub fn new(graph: &'a Graph, flows: &'a [Flow], end: Time) -> Result<Workload<'a>, RouteError> {
+        let routes = Routes::new(graph)?;
+        let other_end = |port: u32| {
+            let link = &graph.links[port as usize / 2];
+            if port % 2 == 0 {
+                link.b
+            } else {
+                link.a
+            }
+        };
+        let hops = flows.iter().map(|flow| {
+            let mut node = other_end(routes.host_port(flow.src));
+            let mut hops = 1u8;
+            while node != flow.dst {
+                node = other_end(routes.candidates(node - graph.hosts, flow.dst)[0]);
+                hops = hops.saturating_add(1);
+            }
+            hops
+        });
+        let hops = hops.collect();
+        let totals = offered(flows, &graph.host_rates(), end);
+        Ok(Workload {
+            graph,
+            flows,
+            hops,
+            offered_bytes: totals.bytes,
+            carriable_bytes: totals.carriable_bytes,
+        })
+    }
+
+    /// What to expect when `config`'s scheme carries these flows.
+    pub fn facts(&self, config: &Config) -> Facts {
+        let TransportSpec::Tcp(tcp) = &config.scheme.transport;
+        let (threshold, copies, whole) = match &config.scheme.replicate {
+            ReplicateSpec::None => (0, 1, false),
+            ReplicateSpec::Repflow(spec) => (spec.threshold.0, u64::from(spec.copies), true),
+            ReplicateSpec::Repsyn(spec) => (spec.threshold.0, u64::from(spec.copies), false),
+        };
+        // SYN, SYN-ACK and ACK; and the FIN's answer. A connection that loses costs a SYN, its answer and a reset.
+        const SETUP: f64 = 3.0;
+        const CLOSE: f64 = 1.0;
+        const ABANDONED: f64 = 3.0;
+        let carried = self.carriable_bytes as f64 / self.offered_bytes.max(1) as f64;
+        let (mut packets, mut packet_hops) = (0.0, 0.0);
+        for (flow, &hops) in self.flows.iter().zip(&self.hops) {
+            let data = (flow.bytes as f64 * carried / tcp.mss.0 as f64).ceil();
+            let once = data + (data / f64::from(tcp.ack_every)).ceil() + SETUP + CLOSE;
+            let further = if flow.bytes > threshold {
+                0.0
+            } else if whole {
+                once
+            } else {
+                ABANDONED
+            };
+            let all = once + further * (copies - 1) as f64;
+            packets += all;
+            packet_hops += all * f64::from(hops);
+        }
+        Facts {
+            hosts: u64::from(self.graph.hosts),
+            switches: u64::from(self.graph.switches),
+            links: self.graph.links.len() as u64,
+            flows: self.flows.len() as u64,
+            offered_bytes: self.offered_bytes,
+            carriable_bytes: self.carriable_bytes,
+            expected_packets: packets as u64,
+            expected_packet_hops: packet_hops as u64,
+            estimated_seconds: packet_hops / PACKET_HOPS_PER_SECOND as f64,
+            estimated_memory_bytes: self.memory(),
+        }
+    }
+
+    /// Measured on runs of 16 to 1,024 hosts: the process itself, then its tables.
+    fn memory(&self) -> u64 {
+        const PROCESS: u64 = 4_000_000;
+        const PER_LINK: u64 = 1_000;
+        const PER_FLOW: u64 = 500;
+        PROCESS + PER_LINK * self.graph.links.len() as u64 + PER_FLOW * self.flows.len() as u64
+    }
+}

@@ -1,0 +1,75 @@
+//! Run identifiers: the same run has the same one, whatever it is called and wherever its files lie.
+
+use serde_json::{json, Value as Json};
+use sha2::{Digest, Sha256};
+
+use super::{FileUse, RESULTS};
+use crate::config::Config;
+
+/// The identifier of a run: SHA-256 of the canonical JSON of all that decides its result.
+pub fn run_id(config: &Config, seed: u64, files: &[FileUse]) -> String {
+    let mut config = serde_json::to_value(config).expect("a configuration is plain data");
+    for section in ["topology", "traffic"] {
+        content_for_path(&mut config[section], files);
+    }
+    let identity = json!({ "results": RESULTS, "seed": seed, "config": config });
+    hex(&Sha256::digest(canonical(&identity)))
+}
+
+/// Puts the hash of a file in the place of its path, wherever a `file` key names it.
+fn content_for_path(value: &mut Json, files: &[FileUse]) {
+    match value {
+        Json::Object(map) => {
+            for (key, inner) in map.iter_mut() {
+                let used = files.iter().find(|f| key == "file" && inner.as_str() == Some(&f.path));
+                match used {
+                    Some(file) => *inner = format!("sha256:{}", file.sha256).into(),
+                    None => content_for_path(inner, files),
+                }
+            }
+        }
+        Json::Array(items) => items.iter_mut().for_each(|inner| content_for_path(inner, files)),
+        _ => {}
+    }
+}
+
+/// JSON with sorted keys and no space: equal values give equal texts.
+pub fn canonical(value: &Json) -> String {
+    fn write(value: &Json, out: &mut String) {
+        match value {
+            Json::Object(map) => {
+                let mut entries: Vec<_> = map.iter().collect();
+                entries.sort_by_key(|entry| entry.0);
+                out.push('{');
+                for (i, (key, inner)) in entries.into_iter().enumerate() {
+                    if i > 0 {
+                        out.push(',');
+                    }
+                    out.push_str(&Json::from(key.as_str()).to_string());
+                    out.push(':');
+                    write(inner, out);
+                }
+                out.push('}');
+            }
+            Json::Array(items) => {
+                out.push('[');
+                for (i, inner) in items.iter().enumerate() {
+                    if i > 0 {
+                        out.push(',');
+                    }
+                    write(inner, out);
+                }
+                out.push(']');
+            }
+            plain => out.push_str(&plain.to_string()),
+        }
+    }
+    let mut out = String::new();
+    write(value, &mut out);
+    out
+}
+
+/// Bytes in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}

@@ -1,0 +1,88 @@
+//! The JSON Schema of experiment files, composed from the parameter structs of all components.
+
+pub(crate) mod union;
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value as Json};
+use tailcut_net::balance::BalanceSpec;
+use tailcut_net::queue::QueueSpec;
+use tailcut_net::replicate::ReplicateSpec;
+use tailcut_net::topology::TopologySpec;
+use tailcut_net::traffic::TrafficSpec;
+use tailcut_net::transport::TransportSpec;
+
+use crate::file::ExperimentFile;
+
+/// The JSON Schema of experiment files.
+pub fn schema() -> Json {
+    let generator = SchemaSettings::draft2020_12().into_generator();
+    let mut schema: Json = generator.into_root_schema_for::<ExperimentFile>().into();
+    let definitions =
+        schema["$defs"].as_object_mut().expect("a schema of this size has definitions");
+    default_kind::<TopologySpec>(definitions);
+    default_kind::<QueueSpec>(definitions);
+    default_kind::<BalanceSpec>(definitions);
+    default_kind::<TransportSpec>(definitions);
+    default_kind::<ReplicateSpec>(definitions);
+    default_kind::<TrafficSpec>(definitions);
+    schema["title"] = "Tailcut experiment".into();
+    schema
+}
+
+/// Lets `kind` be left out where the component has a default kind.
+fn default_kind<T: JsonSchema + Default + serde::Serialize>(definitions: &mut Map<String, Json>) {
+    let default = serde_json::to_value(T::default()).expect("parameters are plain data");
+    let definition = &mut definitions[T::schema_name().as_ref()];
+    let branches = definition["oneOf"].as_array_mut().expect("a component is a choice of kinds");
+    for branch in branches {
+        if branch.pointer("/properties/kind/const") == default.get("kind") {
+            branch["properties"]["kind"]["default"] = default["kind"].clone();
+            drop_required(branch, |name| name == "kind");
+        }
+    }
+    definition["default"] = default;
+}
+
+fn drop_required(branch: &mut Json, which: impl Fn(&str) -> bool) {
+    let Some(required) = branch.get_mut("required").and_then(Json::as_array_mut) else { return };
+    required.retain(|name| !name.as_str().is_some_and(&which));
+    if required.is_empty() {
+        branch.as_object_mut().expect("a branch is an object").remove("required");
+    }
+}
+
+/// The parameters of a component of which any may be left out, because they change others.
+pub(crate) struct Partial<T>(PhantomData<T>);
+
+impl<T> Default for Partial<T> {
+    fn default() -> Self {
+        Partial(PhantomData)
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Partial<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("{}Change", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = T::json_schema(generator);
+        if let Some(mut branches) = schema.remove("oneOf") {
+            for branch in branches.as_array_mut().into_iter().flatten() {
+                drop_required(branch, |_| true);
+                for property in branch["properties"].as_object_mut().into_iter().flatten() {
+                    if let Some(property) = property.1.as_object_mut() {
+                        property.remove("default");
+                    }
+                }
+            }
+            // Several kinds may share a parameter, and a change need not name its kind.
+            schema.insert("anyOf".to_owned(), branches);
+        }
+        schema
+    }
+}
