@@ -11,7 +11,10 @@ class TailcutError(Exception):
     Attributes:
         code: stable; listed in ``docs/reference/errors.md``.
         hint: what to do about it.
+        exit_code: of the command line: 2 if what was asked is wrong, 1 if it went wrong.
     """
+
+    exit_code = 1
 
     def __init__(self, code: str, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -22,9 +25,13 @@ class TailcutError(Exception):
 class StoreError(TailcutError):
     """A directory of results cannot be used."""
 
+    exit_code = 2
+
 
 class BackendError(TailcutError):
     """A backend cannot realise a plan."""
+
+    exit_code = 2
 
 
 class RunError(TailcutError):

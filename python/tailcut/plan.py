@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NotRequired, TypeAlias, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 Value: TypeAlias = float | int | str | bool
 Config: TypeAlias = dict[str, Any]
@@ -28,11 +28,19 @@ class Facts(TypedDict):
     links: int
     flows: int
     offered_bytes: int
-    host_capacity_bps: int
+    carriable_bytes: int
     expected_packets: int
     expected_packet_hops: int
     estimated_seconds: float
     estimated_memory_bytes: int
+
+
+class FileUse(TypedDict):
+    """A file that a run depends on: its path as written, where that is, and what was in it."""
+
+    path: str
+    resolved: str
+    sha256: str
 
 
 class PlannedRun(TypedDict):
@@ -47,6 +55,7 @@ class PlannedRun(TypedDict):
     point: dict[str, Value]
     seed: int
     config: Config
+    files: list[FileUse]
     facts: Facts
 
 
@@ -56,14 +65,14 @@ class Plan(TypedDict):
     format: int
     version: str
     title: str
-    question: NotRequired[str | None]
+    question: str
     source_file: str
-    baseline: str | None
+    baseline: str
     schemes: list[str]
     sweep: list[Axis]
     seeds: list[int]
     measure: dict[str, Any]
-    report: NotRequired[dict[str, Any]]
+    report: dict[str, Any]
     runs: list[PlannedRun]
 
 

@@ -12,13 +12,15 @@ def time_ps(text: str) -> int:
         ValueError: it is not a time.
     """
     number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
-    return (
-        int(Fraction(number) * _TIME_PS[text[len(number) :]]) if text[len(number) :] in _TIME_PS else _not_a_time(text)
-    )
+    unit = text[len(number) :]
+    if unit not in _TIME_PS:
+        raise ValueError(f"{text!r} is not a time")
+    return int(Fraction(number) * _TIME_PS[unit])
 
 
-def _not_a_time(text: str) -> int:
-    raise ValueError(f"{text!r} is not a time")
+def time_text(picoseconds: int) -> str:
+    """Simulated time for people: ``12.3 ms``."""
+    return microseconds(picoseconds / 1e6)
 
 
 def microseconds(value: float) -> str:

@@ -13,11 +13,11 @@ export function quartiles(values) {
 }
 
 /**
- * Run every mode in turn for `rounds` rounds (order rotated each round, one unmeasured round first). `run(mode)` resolves to a
- * cost (lower is better). Returns per mode the costs and the ratios to the round's 'net'.
+ * Run every mode in turn for `rounds` rounds (order rotated each round, one unmeasured round first). `run(mode)` resolves to
+ * costs by name (lower is better). Returns per mode and cost the values and the ratios to the round's 'net'.
  */
 export async function compare(modes, rounds, run) {
-  const results = Object.fromEntries(modes.map((mode) => [mode, { costs: [], ratios: [] }]));
+  const results = Object.fromEntries(modes.map((mode) => [mode, {}]));
   for (let round = -1; round < rounds; round++) {
     const costs = {};
     for (let i = 0; i < modes.length; i++) {
@@ -26,8 +26,11 @@ export async function compare(modes, rounds, run) {
     }
     if (round < 0) continue;
     for (const mode of modes) {
-      results[mode].costs.push(costs[mode]);
-      results[mode].ratios.push(costs[mode] / costs.net);
+      for (const [name, value] of Object.entries(costs[mode])) {
+        results[mode][name] ??= { values: [], ratios: [] };
+        results[mode][name].values.push(value);
+        results[mode][name].ratios.push(value / costs.net[name]);
+      }
     }
   }
   return results;

@@ -45,12 +45,14 @@ if (process.send !== undefined) {
       ports[name][service] = server.address().port;
     }
   }
-  process.on('message', (question) => {
-    if (question !== 'memory') return;
-    globalThis.gc();
-    const { rss, heapUsed, external } = process.memoryUsage();
-    process.send({ rss, heapUsed, external });
-  });
+  const answers = {
+    memory: () => {
+      globalThis.gc();
+      return process.memoryUsage();
+    },
+    cpu: () => process.cpuUsage(),
+  };
+  process.on('message', (question) => process.send(answers[question]()));
   process.on('disconnect', () => process.exit());
   process.send({ ports });
 }

@@ -16,7 +16,8 @@ class RepnetConnector extends AbstractConnector {
   async connect() {
     const { host, port, family } = this.options;
     this.connecting = true;
-    this.stream = repnet.createConnection({ host, port, family, replicate: 'syn' });
+    // 'plain': the server knows nothing of this, so there is nothing to discover.
+    this.stream = repnet.createConnection({ host, port, family, replicate: 'syn', peer: 'plain' });
     this.stream.once('error', (error) => (this.firstError = error));
     return this.stream;
   }

@@ -209,7 +209,10 @@ function chooseTarget(socket: Inner, args: unknown[]): DialTarget | undefined {
     port,
     localPort: net.localPort ?? 0,
   });
-  if (mode === false) return undefined;
+  if (mode === false) {
+    counters.flowsPlain++;
+    return undefined;
+  }
   const replication = replicationOptions(net, own, port);
   if (replication.replicaPort > 65535) return undefined;
   const { onread } = { ...own, ...net } as { onread?: object };

@@ -24,6 +24,7 @@ from tailcut.results import machine
 from tailcut.results.store import Store
 from tailcut.units import time_ps
 
+WORKER_BYTES = 150_000_000  # the interpreter with Polars, before any run
 MEMORY_SHARE = 0.8  # of what is available; runs beyond it wait for others to end
 STOP_SECONDS = 10.0
 
@@ -114,7 +115,7 @@ class Pool:
                 worker.process.stdin.close()
                 continue
             busy = [other.run for other in self._workers if other.run is not None]
-            needed = sum(run["facts"]["estimated_memory_bytes"] for run in [*busy, queue[0]])
+            needed = sum(WORKER_BYTES + run["facts"]["estimated_memory_bytes"] for run in [*busy, queue[0]])
             if busy and needed > self._memory:
                 continue
             self._begin(worker, queue.popleft(), wait=queue is self._elsewhere)

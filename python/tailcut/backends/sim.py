@@ -16,7 +16,6 @@ from tailcut.backends.pool import Pool
 from tailcut.plan import Plan, PlannedRun, unique_runs
 from tailcut.results import machine, tables
 from tailcut.results.store import State, Store
-from tailcut.units import time_ps
 
 
 class SimBackend:
@@ -105,8 +104,7 @@ def _about(
         "peak_memory_bytes": machine.peak_memory(),
         "packet_hops_per_second": hops / wall_seconds if wall_seconds > 0 else None,
         **made["counters"],
-        **made["facts"],
-        **_loads(run, flows),
+        **{name: int(value) if value.is_integer() else value for name, value in made["facts"].items()},
         "flows": flows.height,
         "unfinished_flows": int((~flows["finished"]).sum()),
         "truncated_series": [one["name"] for one in made["series"] if one["truncated"]],
@@ -115,21 +113,4 @@ def _about(
             name: {column: tables.UNITS[name].get(column, "") for column in data.columns}
             for name, data in frames.items()
         },
-    }
-
-
-def _loads(run: PlannedRun, flows: pl.DataFrame) -> dict[str, int | float]:
-    """What was asked of the network and what it carried: application bytes, and their share of host link capacity.
-
-    Offered are all flows; carried are those that finished before the run ended. Both are spread over the arrivals
-    window.
-    """
-    offered = int(flows["bytes"].sum())
-    carried = int(flows.filter("finished")["bytes"].sum())
-    capacity = run["facts"]["host_capacity_bps"] * time_ps(run["config"]["horizon"]["arrivals"]) / 8e12
-    return {
-        "offered_bytes": offered,
-        "offered_load": offered / capacity,
-        "carried_bytes": carried,
-        "carried_load": carried / capacity,
     }

@@ -1,5 +1,6 @@
 """The figures as files for a paper: SVG and PNG, drawn by vl-convert without a browser and without the network."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,12 @@ def _stacked(drawn: Sequence[tuple[str, Figure]], theme: Theme, columns: int) ->
     }
 
 
+def renumbered(svg: str) -> str:
+    """The drawing with its clip paths numbered from 1; Vega counts on from the drawing before."""
+    numbers: dict[str, str] = {}
+    return re.sub(r"(?<=[\"#])clip\d+\b", lambda found: numbers.setdefault(found[0], f"clip{len(numbers) + 1}"), svg)
+
+
 def write(study: Study, data: Data, theme: Theme, directory: Path) -> list[Path]:
     """Writes ``<figure>.svg`` and ``.png`` for every figure that has something to draw, and ``captions.md``.
 
@@ -99,7 +106,7 @@ def write(study: Study, data: Data, theme: Theme, directory: Path) -> list[Path]
     directory.mkdir(parents=True, exist_ok=True)
     written, captions = [], []
     for figure, spec in sheets(study, data, theme):
-        svg = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+        svg = renumbered(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
         png = vl_convert.svg_to_png(svg, ppi=PIXELS_PER_INCH)
         captions.append(f"## {figure.name}\n\n{figure.title}. {figure.caption}\n")
         for suffix, content in ((".svg", svg.encode()), (".png", png)):

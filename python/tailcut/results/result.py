@@ -15,6 +15,8 @@ from tailcut.results.tables import to_parquet
 ABOUT = (
     "offered_load",
     "carried_load",
+    "offered_bytes",
+    "finished_bytes",
     "wall_seconds",
     "peak_memory_bytes",
     "events",
@@ -90,7 +92,7 @@ class Result:
             if run["id"] not in cache:
                 flows = pl.read_parquet(self._store.path(run["id"]) / "flows.parquet")
                 cache[run["id"]] = summaries.of_run(flows, self.plan["measure"], self._store.about(run["id"])["end_ns"])
-            parts.append(cache[run["id"]].select(self._literals(run), pl.all()))
+            parts.append(cache[run["id"]].select(*self._literals(run), pl.all()))
         if not parts:
             return pl.DataFrame(schema={**schema, **summaries.PER_RUN})
         return pl.concat(parts)
@@ -127,6 +129,8 @@ class Result:
                 n_seeds=pl.len(),
                 offered_load=pl.col("offered_load").mean(),
                 carried_load=pl.col("carried_load").mean(),
+                offered_bytes=pl.col("offered_bytes").sum(),
+                finished_bytes=pl.col("finished_bytes").sum(),
                 flows=pl.col("flows").sum(),
                 unfinished_flows=pl.col("unfinished_flows").sum(),
                 dropped=pl.col("dropped").sum(),
@@ -153,7 +157,7 @@ class Result:
         for run in self._there:
             path = self._store.path(run["id"]) / f"{name}.parquet"
             if path.exists():
-                parts.append(pl.read_parquet(path).select(self._literals(run), pl.all()))
+                parts.append(pl.read_parquet(path).select(*self._literals(run), pl.all()))
         return pl.concat(parts) if parts else pl.DataFrame()
 
     def _labels(self, run: PlannedRun) -> dict[str, Any]:

@@ -53,6 +53,11 @@ export const clientOptions: OptionTable = {
   threshold: { value: 'SIZE', help: 'longer flows are not replicated', default: '100KB' },
   'replica-port': { value: 'PORT', help: "the servers' second port (when not port + 1)" },
   'copy-delay': { value: 'TIME', help: 'hedge: start the second copy only after TIME', default: '0ms' },
+  peer: {
+    value: 'KIND',
+    help: 'what the servers are: auto (the first flow finds out), repnet or plain',
+    default: 'auto',
+  },
   pairing: { value: 'HOW', help: 'address or token (flow mode)', default: 'address' },
   timeout: { value: 'TIME', help: 'give a flow up after TIME', default: '60s' },
   'max-in-flight': {
@@ -245,6 +250,7 @@ export async function clientMain(argv: readonly string[]): Promise<number> {
     replicaPort: line.parsed('replica-port', (text, where) => parseCount(text, where, 1, 65535)),
     copyDelay: milliseconds('copy-delay'),
     pairing: line.oneOf('pairing', ['address', 'token']),
+    peer: line.oneOf('peer', ['auto', 'repnet', 'plain']),
   });
   const totals: Totals = { flows: 0, ok: 0, failed: 0, bytes: 0, replicated: 0, statuses: {} };
   const out = openOutput(line.required('out'));

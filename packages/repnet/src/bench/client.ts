@@ -1,19 +1,9 @@
 /** The client of the traffic generator: starts the planned flows, open or closed loop, and gives one row per flow. */
 import type { Socket } from 'node:net';
-import { BenchConnection } from './exchange.js';
+import { BenchConnection, type ExchangeResult } from './exchange.js';
 import type { Direction, PlannedFlow } from './schedule.js';
 
 export type BenchMode = 'net' | 'off' | 'syn' | 'flow';
-
-/** What the library says of one flow; '' where it does not apply. */
-export interface Winner {
-  /** The copy that connected first. */
-  readonly connect: string;
-  /** The copy that delivered client-to-server bytes first, as the client knows. */
-  readonly up: string;
-  /** The copy that delivered server-to-client bytes first. */
-  readonly down: string;
-}
 
 export interface FlowRow {
   readonly flow: number;
@@ -28,7 +18,7 @@ export interface FlowRow {
   readonly connect: number | null;
   readonly fct: number;
   readonly delivered: number | null;
-  readonly winner: Winner;
+  readonly winner: ExchangeResult['winner'];
   readonly verified: number;
   readonly status: string;
 }
@@ -39,7 +29,6 @@ export interface Dialer {
   replicates(bytes: number): boolean;
   /** Open a connection to server `to`. */
   dial(to: number, replicated: boolean): Socket;
-  winner(socket: Socket): Winner;
 }
 
 export interface ClientOptions {
@@ -55,8 +44,6 @@ export interface ClientOptions {
   readonly precise: boolean;
   readonly onRow: (row: FlowRow) => void;
 }
-
-const NOBODY: Winner = { connect: '', up: '', down: '' };
 
 export class BenchClient {
   readonly #options: ClientOptions;
@@ -134,7 +121,7 @@ export class BenchClient {
         connect: null,
         fct: 0,
         delivered: null,
-        winner: NOBODY,
+        winner: { up: '', down: '' },
         verified: 0,
         status: 'ERR_BENCH_OVERLOAD',
       });
@@ -163,7 +150,7 @@ export class BenchClient {
       connect,
       fct: Number(result.finished - begun),
       delivered: result.delivered === null ? null : Number(result.delivered - begun),
-      winner: dialer.winner(connection.socket),
+      winner: result.winner,
       verified: result.verified,
       status: result.status,
     });

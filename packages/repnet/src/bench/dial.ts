@@ -14,6 +14,7 @@ export interface DialOptions {
   /** ms */
   readonly copyDelay: number;
   readonly pairing: 'address' | 'token';
+  readonly peer: 'auto' | 'repnet' | 'plain';
 }
 
 export interface BenchDialer extends Dialer {
@@ -22,7 +23,7 @@ export interface BenchDialer extends Dialer {
 }
 
 export function createDialer(options: DialOptions): BenchDialer {
-  const { mode, servers, threshold, replicaPort, copyDelay, pairing } = options;
+  const { mode, servers, threshold, replicaPort, copyDelay, pairing, peer } = options;
   return {
     mode,
     replicates: (bytes) => (mode === 'syn' || mode === 'flow') && bytes <= threshold,
@@ -37,10 +38,10 @@ export function createDialer(options: DialOptions): BenchDialer {
         replicaPort,
         copyDelay,
         pairing,
+        peer,
         threshold: threshold + HEADER_BYTES,
       });
     },
-    winner: () => ({ connect: '', up: '', down: '' }),
     stats: () => (mode === 'net' ? null : stats()),
   };
 }

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { firstMismatch } from './payload.js';
 import { pumpPayload } from './pump.js';
 import type { Direction, PlannedFlow } from './schedule.js';
+import { WinnerMeter, winnerName } from './winner.js';
 import {
   clockName,
   decodeReceipt,
@@ -23,7 +24,11 @@ export interface ExchangeResult {
   readonly delivered: bigint | null;
   /** Payload bytes that were received and right. */
   readonly verified: number;
+  /** Which copy brought most of the bytes to the server, and to the client, first. */
+  readonly winner: { readonly up: string; readonly down: string };
 }
+
+const NOBODY = { up: '', down: '' };
 
 interface Exchange {
   readonly flow: PlannedFlow;
@@ -39,6 +44,7 @@ interface Exchange {
 
 export class BenchConnection {
   readonly socket: Socket;
+  readonly #meter: WinnerMeter;
   #pending: Buffer | undefined;
   #exchange: Exchange | undefined;
   #failure: string | undefined;
@@ -46,6 +52,7 @@ export class BenchConnection {
 
   constructor(socket: Socket) {
     this.socket = socket;
+    this.#meter = new WinnerMeter(socket);
     socket.on('data', (chunk: Buffer) => this.#read(chunk));
     socket.on('error', (error: NodeJS.ErrnoException) => {
       this.#failure ??= error.code ?? error.name;
@@ -137,6 +144,7 @@ export class BenchConnection {
       finished,
       delivered: down ? finished : sharedClock ? receipt.lastByte : null,
       verified: right ? verified : 0,
+      winner: { up: winnerName(receipt.winner), down: winnerName(this.#meter.read()) },
     };
     if (!exchange.last) this.#settle(exchange.result);
   }
@@ -155,7 +163,7 @@ export class BenchConnection {
 
   #fail(status: string): void {
     const verified = this.#exchange?.direction === 'down' ? this.#exchange.received : 0;
-    this.#settle({ status, finished: process.hrtime.bigint(), delivered: null, verified });
+    this.#settle({ status, finished: process.hrtime.bigint(), delivered: null, verified, winner: NOBODY });
   }
 
   #settle(result: ExchangeResult): void {

@@ -17,7 +17,6 @@ const FLOW_COLUMNS: readonly Column<FlowRow>[] = [
   ['connect_ns', (row) => row.connect],
   ['fct_ns', (row) => row.fct],
   ['delivered_ns', (row) => row.delivered],
-  ['winner_connect', (row) => row.winner.connect],
   ['winner_up', (row) => row.winner.up],
   ['winner_down', (row) => row.winner.down],
   ['verified_bytes', (row) => row.verified],

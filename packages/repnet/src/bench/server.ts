@@ -2,6 +2,7 @@
 import type { Server, Socket } from 'node:net';
 import { firstMismatch } from './payload.js';
 import { pumpPayload } from './pump.js';
+import { WinnerMeter } from './winner.js';
 import {
   clockName,
   decodeRequest,
@@ -49,11 +50,13 @@ function answer(socket: Socket, counts: ServerCounts): void {
   let corrupt = false;
   let answering = false;
   let broken = false;
+  const meter = new WinnerMeter(socket);
 
   const finish = (): void => {
     const { op, last, bytes, key } = request!;
     const receipt = encodeReceipt({
       status: corrupt ? Status.CORRUPT : Status.OK,
+      winner: meter.read(),
       verified: received,
       clock: clockName(),
       lastByte: process.hrtime.bigint(),

@@ -2,7 +2,7 @@
  * What client and server of the traffic generator say to each other on a connection, one exchange after another:
  *
  *   request  = "RNB1" op(1) flags(1) 0(2) key(4) 0(4) flow(8) bytes(8)      32 bytes, then `bytes` of payload if op is UP
- *   receipt  = "RNR1" status(1) 0(3) verified(8) clock(8) lastByte(8)       32 bytes, then `bytes` of payload if op is DOWN
+ *   receipt  = "RNR1" status(1) winner(1) 0(2) verified(8) clock(8) lastByte(8)       32 bytes, then `bytes` of payload if op is DOWN
  *
  * Integers are big-endian. `lastByte` is the server's monotonic clock in ns when the last payload byte reached its application
  * and `clock` names that clock: where it equals the client's, both processes share it (one kernel) and the difference is a time.
@@ -25,8 +25,13 @@ export interface Request {
   readonly bytes: number;
 }
 
+/** Which copy brought most of an exchange's bytes first; NONE where the connection is not replicated. */
+export const Winner = { NONE: 0, PRIMARY: 1, REPLICA: 2 } as const;
+
 export interface Receipt {
   readonly status: number;
+  /** Of the bytes that the server received. */
+  readonly winner: number;
   readonly verified: number;
   readonly clock: bigint;
   readonly lastByte: bigint;
@@ -68,6 +73,7 @@ export function encodeReceipt(receipt: Receipt): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
   header.write('RNR1', 'latin1');
   header[4] = receipt.status;
+  header[5] = receipt.winner;
   header.writeBigUInt64BE(BigInt(receipt.verified), 8);
   header.writeBigUInt64BE(receipt.clock, 16);
   header.writeBigUInt64BE(receipt.lastByte, 24);
@@ -80,6 +86,7 @@ export function decodeReceipt(header: Buffer): Receipt {
   }
   return {
     status: header[4]!,
+    winner: header[5]!,
     verified: Number(header.readBigUInt64BE(8)),
     clock: header.readBigUInt64BE(16),
     lastByte: header.readBigUInt64BE(24),

@@ -10,7 +10,7 @@ import { collect, listen, MODES } from './support/servers.mjs';
 /** Answers with the method, path and body it was sent. */
 async function reflect(request, response) {
   const body = await collect(request);
-  response.setHeader('x-connection', request.socket.remotePort);
+  response.setHeader('x-connection', String(request.socket.remotePort));
   response.end(Buffer.concat([Buffer.from(`${request.method} ${request.url} `), body]));
 }
 

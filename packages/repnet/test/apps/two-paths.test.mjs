@@ -73,7 +73,7 @@ function describe(t, mode, rows) {
   );
 }
 
-test('with the first port on the busy link, RepSYN and RepFlow carry their flows over the idle one', {
+test('with the first port on the busy link, RepFlow is as fast as the idle one', {
   skip,
   timeout: 180_000,
 }, async (t) => {
@@ -88,35 +88,28 @@ test('with the first port on the busy link, RepSYN and RepFlow carry their flows
   assert.ok(paths.sent('b') - sentBefore < 10_000, 'plain flows have no business on the idle link');
 
   sentBefore = paths.sent('b');
-  describe(t, 'syn', await flows(paths, 'syn', count));
-  assert.ok(paths.sent('b') - sentBefore > 0.9 * payload, 'RepSYN: the payload goes over the idle link');
-
-  sentBefore = paths.sent('b');
   const replicated = await flows(paths, 'flow', count);
   describe(t, 'flow', replicated);
-  assert.ok(
-    paths.sent('b') - sentBefore > 0.9 * payload,
-    'RepFlow: a copy of the payload goes over the idle link',
-  );
+  assert.ok(paths.sent('b') - sentBefore > 0.9 * payload, 'a copy of the payload goes over the idle link');
   const won = replicated.filter(({ winner_up }) => winner_up === 'replica').length;
   t.diagnostic(`the copy on the idle link brought ${won} of ${count} flows first`);
   assert.ok(won > 0.9 * count);
 });
 
-test('with the first port on the idle link, the copy on the busy one does no harm', {
+test('with the second port on the busy link, the copy there does no harm', {
   skip,
   timeout: 180_000,
 }, async (t) => {
   const paths = await busyPaths(t);
   paths.pin(PORT, 'b');
   paths.pin(PORT + 1, 'a');
-  for (const mode of ['net', 'syn', 'flow']) {
-    const sentBefore = paths.sent('b');
-    const rows = await flows(paths, mode, 50);
-    describe(t, mode, rows);
-    assert.ok(paths.sent('b') - sentBefore > 0.9 * 50 * FLOW_BYTES);
-    if (mode === 'flow') assert.ok(rows.filter(({ winner_up }) => winner_up === 'primary').length > 45);
-  }
+  const count = 100;
+  describe(t, 'net', await flows(paths, 'net', count));
+  const replicated = await flows(paths, 'flow', count);
+  describe(t, 'flow', replicated);
+  const won = replicated.filter(({ winner_up }) => winner_up === 'primary').length;
+  t.diagnostic(`the copy on the idle link brought ${won} of ${count} flows first`);
+  assert.ok(won > 0.9 * count);
 });
 
 for (const [what, serverOptions, modes] of [

@@ -138,12 +138,18 @@ def hoverable(
     """
     if not theme.interactive:
         return marks.encode(size=alt.value(size))
-    near = alt.selection_point(name=f"hover_{panel.replace('-', '_')}", on="pointerover", nearest=True, empty=False)
-    return marks.encode(
-        tooltip=tooltip,
-        size=alt.condition(near, alt.value(size * 2.5), alt.value(size)),
-        opacity=alt.condition(near, alt.value(1), alt.value(resting)),
-    ).add_params(near)
+    name = panel.replace("-", "_")
+    near = alt.selection_point(name=f"hover_{name}", on="pointerover", nearest=True, empty=False)
+    # Altair would number an unnamed chart with a selection, and so write the same report differently the second time.
+    return (
+        marks.properties(name=f"marks_{name}")
+        .encode(
+            tooltip=tooltip,
+            size=alt.condition(near, alt.value(size * 2.5), alt.value(size)),
+            opacity=alt.condition(near, alt.value(1), alt.value(resting)),
+        )
+        .add_params(near)
+    )
 
 
 def unit_for(times_us: pl.Series) -> tuple[str, float]:

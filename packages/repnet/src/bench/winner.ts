@@ -1,0 +1,28 @@
+/** Which copy of a replicated connection was faster, exchange by exchange. */
+import type { Socket } from 'node:net';
+import { attachment } from '../socket.js';
+import { Winner } from './wire.js';
+
+/** Follows one connection: the copy that brought most bytes first since the last time it was asked. */
+export class WinnerMeter {
+  readonly #socket: Socket;
+  #before: readonly [number, number] = [0, 0];
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  /** A value of `Winner`, for the bytes received since the last call. */
+  read(): number {
+    const won = attachment(this.#socket)?.flow?.rx.won;
+    if (won === undefined) return Winner.NONE;
+    const [primary, replica] = [won[0] - this.#before[0], won[1] - this.#before[1]];
+    this.#before = [won[0], won[1]];
+    return replica > primary ? Winner.REPLICA : Winner.PRIMARY;
+  }
+}
+
+/** The name of a winner in the CSV. */
+export function winnerName(winner: number): string {
+  return ['', 'primary', 'replica'][winner] ?? '';
+}

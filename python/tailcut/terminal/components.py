@@ -1,0 +1,47 @@
+"""What an experiment can name, as `tailcut list` shows it."""
+
+import json
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+Component = dict[str, Any]
+
+
+def overview(components: list[Component]) -> RenderableType:
+    """Every component with one line, by section."""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold cyan", no_wrap=True)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    previous = None
+    for one in components:
+        name = one["name"] + (" (default)" if one["default"] and one["name"] != one["group"] else "")
+        table.add_row(one["group"] if one["group"] != previous else "", name, one["summary"])
+        previous = one["group"]
+    return table
+
+
+def details(components: list[Component]) -> RenderableType:
+    """Components with all their parameters."""
+    return Group(*(part for one in components for part in _detail(one)))
+
+
+def _detail(one: Component) -> list[RenderableType]:
+    head = Text(f"{one['group']}: {one['name']}" if one["name"] != one["group"] else one["group"], style="bold cyan")
+    if not one["parameters"]:
+        return [head, Text(one["summary"] + "\n")]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("parameter", style="bold", no_wrap=True)
+    table.add_column("default", no_wrap=True)
+    table.add_column("takes")
+    table.add_column("meaning")
+    for parameter in one["parameters"]:
+        default = "required" if parameter["required"] else ""
+        if parameter["default"] is not None:
+            default = json.dumps(parameter["default"], ensure_ascii=False)
+        table.add_row(parameter["name"], default, parameter["takes"], parameter["doc"])
+    return [head, Text(one["summary"]), table]

@@ -1,0 +1,189 @@
+"""The summary as a table that reads well, with gains against the baseline."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import polars as pl
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tailcut.plan import Plan, short_key
+from tailcut.results.summary import axes_schema
+from tailcut.units import count, microseconds
+
+# What the short table shows: the classes and statistics that the papers argue with.
+COLUMNS = (("short", "mean"), ("short", "p99"), ("short", "p99_9"), ("long", "mean"), ("long", "p99"))
+NAMES = {"mean": "mean", "p50": "median", "p99": "p99", "p99_9": "p99.9"}
+Row = dict[str, Any]
+
+
+def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> RenderableType:
+    """One line per point and scheme: flow completion times by class, each with its gain against the baseline.
+
+    Args:
+        plan: what was asked.
+        summary: as ``Result.summary`` gives it.
+        totals: as ``Result.totals`` gives it.
+    """
+    axes = list(axes_schema(plan))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=plan["title"], title_justify="left", title_style="bold")
+    for axis in axes:
+        table.add_column(short_key(axis), justify="right")
+    table.add_column("scheme")
+    several = summary["backend"].n_unique() > 1
+    if several:
+        table.add_column("backend")
+    for name, statistic in COLUMNS:
+        table.add_column(f"{name}\n{NAMES[statistic]}", justify="right")
+        table.add_column("", justify="right")
+    table.add_column("un-\nfinished", justify="right")
+    table.add_column("bytes\nfinished", justify="right")
+    table.add_column("host links\nbusy", justify="right")
+
+    notes = _Notes()
+    carried = totals.rows_by_key(["scheme", *axes], named=True, unique=True) if totals.height else {}
+    lines = summary.partition_by([*axes, "scheme", "backend"], maintain_order=True)
+    lines.sort(key=lambda line: _order(plan, axes, line.row(0, named=True)))
+    previous: tuple[Any, ...] | None = None
+    for line in lines:
+        first = line.row(0, named=True)
+        point = tuple(first[axis] for axis in axes)
+        if previous not in (None, point):
+            table.add_section()
+        cells: list[str | Text] = [_value(value) if point != previous else "" for value in point]
+        previous = point
+        cells.append(Text(first["scheme"], style="bold" if first["scheme"] == plan["baseline"] else ""))
+        if several:
+            cells.append(first["backend"])
+        rows = {(row["class"], row["statistic"]): row for row in line.iter_rows(named=True)}
+        for column in COLUMNS:
+            row = rows.get(column)
+            cells += [_time(row, notes), _gain(row)]
+        whole = rows.get(("all", "mean"))
+        cells.append(_unfinished(whole))
+        found = carried.get((first["scheme"], *point)) if first["backend"] == "sim" else None
+        cells.append("" if found is None else _percentage(found["finished_bytes"], found["offered_bytes"]))
+        cells.append("" if found is None else f"{found['carried_load']:.0%}")
+        table.add_row(*cells)
+    return Group(table, *notes.lines(), *_legend(plan, summary))
+
+
+def full_table(plan: Plan, summary: pl.DataFrame) -> RenderableType:
+    """Every row of the summary, with its interval and, where a cell is empty, the reason."""
+    axes = list(axes_schema(plan))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=plan["title"], title_justify="left", title_style="bold")
+    for name in [*map(short_key, axes), "scheme", "backend", "class", "statistic"]:
+        table.add_column(name)
+    for name in ["FCT", "95 % interval", "/ ideal", "gain", "95 % interval", "flows", "unfinished"]:
+        table.add_column(name, justify="right")
+    table.add_column("note")
+    for row in summary.iter_rows(named=True):
+        at_least = "≥ " if row["lower_bound"] else ""
+        table.add_row(
+            *(_value(row[axis]) for axis in axes),
+            row["scheme"],
+            row["backend"],
+            row["class"],
+            NAMES[row["statistic"]],
+            "—" if row["value_us"] is None else at_least + microseconds(row["value_us"]),
+            _interval(row["ci_low"], row["ci_high"], microseconds),
+            "—" if row["normalised"] is None else f"{row['normalised']:.2f}",
+            _gain(row),
+            _interval(row["gain_ci_high"], row["gain_ci_low"], lambda value: f"{_percent(-value)} %"),
+            count(row["n_flows"]),
+            count(row["n_unfinished"]),
+            Text(row["reason"] or "", style="dim"),
+        )
+    return table
+
+
+def _order(plan: Plan, axes: Sequence[str], row: Row) -> tuple[Any, ...]:
+    values = {axis["key"]: axis["values"] for axis in plan["sweep"]}
+    at = [next((i for i, value in enumerate(values[axis]) if _same(value, row[axis])), -1) for axis in axes]
+    return (*at, plan["schemes"].index(row["scheme"]), row["backend"] != "sim")
+
+
+def _same(value: object, cell: object) -> bool:
+    return value == cell or str(value) == cell
+
+
+def _value(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _time(row: Row | None, notes: "_Notes") -> Text:
+    if row is None or row["value_us"] is None:
+        return Text(f"— {notes.mark(row['reason'] if row else None)}", style="dim")
+    return Text(("≥ " if row["lower_bound"] else "") + microseconds(row["value_us"]))
+
+
+def _gain(row: Row | None) -> Text:
+    """The change against the baseline; green is faster; dim if the interval over seeds holds zero or there is none."""
+    if row is None or row["gain"] is None:
+        return Text("")
+    low, high = row["gain_ci_low"], row["gain_ci_high"]
+    sure = low is not None and high is not None and (low > 0) == (high > 0)
+    colour = "green" if row["gain"] > 0 else "red"
+    return Text(f"{_percent(-row['gain'])} %", style=colour if sure else f"dim {colour}")
+
+
+def _percent(change: float) -> str:
+    return f"{change * 100:+.0f}".replace("-", "−")
+
+
+def _percentage(part: float, whole: float) -> str:
+    """A share that shows 100 % for nothing less than all."""
+    if part >= whole:
+        return "100 %"
+    return f"{min(99.9, 100 * part / whole):.1f} %"
+
+
+def _interval(low: float | None, high: float | None, show: Callable[[float], str]) -> str:
+    if low is None or high is None:
+        return ""
+    return " … ".join(show(value) for value in (low, high))
+
+
+def _unfinished(row: Row | None) -> Text:
+    if row is None or not row["n_flows"]:
+        return Text("")
+    some = row["n_unfinished"] > 0
+    return Text(f"{row['n_unfinished']} of {row['n_flows']}" if some else "0", style="yellow" if some else "")
+
+
+def _legend(plan: Plan, summary: pl.DataFrame) -> Iterable[Text]:
+    lines = []
+    if summary["gain"].is_not_null().any():
+        seeds = summary["n_seeds"].max()
+        sure = "dim: the 95 % interval over seeds holds zero" if seeds != 1 else "dim: one seed, no interval"
+        lines.append(f"Changes are against {plan['baseline']}, seed by seed; {sure}.")
+    if summary["lower_bound"].any():
+        lines.append("≥: unfinished flows count with the time they had been running, so the truth is at least this.")
+    elif summary["n_unfinished"].max():
+        lines.append("Unfinished flows are left out of the times.")
+    few = summary.filter(
+        pl.col("statistic") == "p99_9",
+        pl.col("class") == "short",
+        pl.col("value_us").is_not_null(),
+        pl.col("n_flows") < 1000 * pl.col("n_seeds"),
+    )
+    if few.height:
+        lines.append("p99.9 of fewer than 1,000 flows per seed is the slowest flow.")
+    return [Text(line, style="dim") for line in lines]
+
+
+class _Notes:
+    """Footnotes: the reasons of empty cells, each once."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, int] = {}
+
+    def mark(self, reason: str | None) -> str:
+        if reason is None:
+            return ""
+        return f"[{self._reasons.setdefault(reason, len(self._reasons) + 1)}]"
+
+    def lines(self) -> list[Text]:
+        return [Text(f"[{number}] {reason}", style="dim") for reason, number in self._reasons.items()]

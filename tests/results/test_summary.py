@@ -1,0 +1,209 @@
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support import made_up
+from tailcut.results import Result, Store, summary_schema
+from tailcut.results.summary import of_run
+
+Times = Sequence[float | None]
+
+
+def results(tmp_path: Path, plan: made_up.Plan, tables: dict[tuple[str, int], pl.DataFrame]) -> Result:
+    store = Store.create(tmp_path / "results", plan)
+    for run in plan["runs"]:
+        if (table := tables.get((run["scheme"], run["seed"]))) is not None:
+            made_up.put(store, run, table)
+    return Result(store)
+
+
+def cell(summary: pl.DataFrame, **where: Any) -> dict[str, Any]:
+    return summary.row(by_predicate=pl.all_horizontal(pl.col(k) == v for k, v in where.items()), named=True)
+
+
+SHORT_MEAN = {"class": "short", "statistic": "mean"}
+
+
+def test_statistics_are_taken_per_class_and_per_size_group() -> None:
+    table = made_up.flows([100, 300, 5_000], sizes=[5_000, 50_000, 2_000_000])
+    rows = of_run(table, made_up.MEASURE, end_ns=10**9).filter(pl.col("statistic") == "mean")
+    assert rows.select("grouping", "class", "value_us").rows() == [
+        ("all", "all", 1800.0),
+        ("class", "short", 200.0),
+        ("class", "long", 5000.0),
+        ("size_group", "(0, 10KB]", 100.0),
+        ("size_group", "(10KB, 100KB]", 300.0),
+        ("size_group", "(1MB, inf)", 5000.0),
+    ]
+
+
+def test_the_clock_of_the_plan_decides_which_completion_time_counts() -> None:
+    measure = made_up.MEASURE | {"clock": "sender"}
+    row = cell(of_run(made_up.flows([100]), measure, end_ns=10**9), **SHORT_MEAN)
+    assert row["value_us"] == 110.0
+    assert row["normalised"] == 1.1
+
+
+def test_censored_flows_count_with_the_time_they_had_and_mark_the_value_as_a_lower_bound() -> None:
+    table = made_up.flows([100, None], start_us=400)
+    row = cell(of_run(table, made_up.MEASURE | {"unfinished": "censored"}, end_ns=1_000_000), **SHORT_MEAN)
+    assert row["value_us"] == (100 + 600) / 2
+    assert (row["lower_bound"], row["n_flows"], row["n_unfinished"]) == (True, 2, 1)
+
+
+def test_excluded_flows_are_left_out_and_still_counted() -> None:
+    row = cell(of_run(made_up.flows([100, None]), made_up.MEASURE | {"unfinished": "exclude"}, 10**9), **SHORT_MEAN)
+    assert row["value_us"] == 100
+    assert (row["lower_bound"], row["n_flows"], row["n_unfinished"]) == (False, 2, 1)
+
+
+@given(st.lists(st.integers(1, 900), min_size=1, max_size=50), st.lists(st.integers(0, 900), max_size=10), st.data())
+def test_a_censored_statistic_not_marked_as_a_bound_is_what_waiting_longer_would_give(
+    finished: list[int], starts: list[int], data: st.DataObject
+) -> None:
+    """Flows open at the end finish later; only marked statistics may change, and they only grow."""
+    end_us = 1000
+    later = [end_us - start + data.draw(st.integers(0, 5000)) for start in starts]
+
+    def statistics(open_fct: Times, end: int) -> list[dict[str, Any]]:
+        done = made_up.flows(finished)
+        rest = made_up.flows(open_fct).with_columns(
+            start_ns=pl.Series([start * 1000 for start in starts], dtype=pl.Int64)
+        )
+        return of_run(pl.concat([done, rest]), made_up.MEASURE, end * 1000).filter(pl.col("class") == "all").to_dicts()
+
+    for before, after in zip(statistics([None] * len(starts), end_us), statistics(later, 10_000), strict=True):
+        assert after["value_us"] >= before["value_us"] - 1e-9
+        if not before["lower_bound"]:
+            assert after["value_us"] == before["value_us"]
+
+
+def test_values_are_means_over_seeds_with_an_interval(tmp_path: Path) -> None:
+    plan = made_up.plan(schemes=["TCP"], sweep=[], seeds=[1, 2])
+    result = results(tmp_path, plan, {("TCP", 1): made_up.flows([100]), ("TCP", 2): made_up.flows([300])})
+    row = cell(result.summary(), **SHORT_MEAN)
+    assert row["value_us"] == 200
+    # t(0.975, 1) = 12.706; s / sqrt(n) = 100
+    assert row["ci_low"] == pytest.approx(200 - 1270.6, abs=0.1)
+    assert row["ci_high"] == pytest.approx(200 + 1270.6, abs=0.1)
+    assert (row["n_seeds"], row["n_flows"], row["reason"]) == (2, 2, None)
+
+
+def test_one_seed_leaves_the_interval_empty_with_the_reason(tmp_path: Path) -> None:
+    plan = made_up.plan(schemes=["TCP"], sweep=[], seeds=[1])
+    row = cell(results(tmp_path, plan, {("TCP", 1): made_up.flows([100])}).summary(), **SHORT_MEAN)
+    assert (row["value_us"], row["ci_low"], row["ci_high"]) == (100, None, None)
+    assert row["reason"] == "one seed gives no interval; ask for more with --seeds"
+
+
+def test_a_class_without_flows_is_an_empty_cell_with_the_reason(tmp_path: Path) -> None:
+    plan = made_up.plan(schemes=["TCP"], sweep=[], seeds=[1])
+    result = results(tmp_path, plan, {("TCP", 1): made_up.flows([100])})
+    row = cell(result.summary(), **{"class": "long", "statistic": "p99"})
+    assert (row["value_us"], row["reason"]) == (None, "there are no such flows")
+
+
+def test_a_class_in_which_nothing_finished_is_an_empty_cell_with_the_reason(tmp_path: Path) -> None:
+    plan = made_up.plan(schemes=["TCP"], sweep=[], seeds=[1], unfinished="exclude")
+    result = results(tmp_path, plan, {("TCP", 1): made_up.flows([None, None])})
+    row = cell(result.summary(), **SHORT_MEAN)
+    assert (row["value_us"], row["n_unfinished"], row["reason"]) == (None, 2, "none of its 2 flows finished")
+
+
+def test_a_cell_whose_runs_are_missing_is_there_and_says_so(tmp_path: Path) -> None:
+    plan = made_up.plan(schemes=["TCP", "RepFlow"], sweep=[], seeds=[1])
+    result = results(tmp_path, plan, {("TCP", 1): made_up.flows([100])})
+    row = cell(result.summary(), scheme="RepFlow", **SHORT_MEAN)
+    assert (row["value_us"], row["n_seeds"], row["reason"]) == (None, 0, "no run of this cell has finished")
+
+
+def test_gains_are_paired_by_seed(tmp_path: Path) -> None:
+    plan = made_up.plan(sweep=[], seeds=[1, 2])
+    tables = {
+        ("TCP", 1): made_up.flows([100]),
+        ("TCP", 2): made_up.flows([1000]),
+        ("RepFlow", 1): made_up.flows([50]),
+        ("RepFlow", 2): made_up.flows([500]),
+    }
+    row = cell(results(tmp_path, plan, tables).summary(), scheme="RepFlow", **SHORT_MEAN)
+    # Values differ tenfold between seeds, the gain does not: pairing makes its interval a point.
+    assert (row["gain"], row["gain_ci_low"], row["gain_ci_high"]) == (0.5, 0.5, 0.5)
+
+
+def test_gains_use_only_the_seeds_that_both_schemes_have(tmp_path: Path) -> None:
+    plan = made_up.plan(sweep=[], seeds=[1, 2])
+    tables = {
+        ("TCP", 1): made_up.flows([100]),
+        ("RepFlow", 1): made_up.flows([80]),
+        ("RepFlow", 2): made_up.flows([500]),
+    }
+    row = cell(results(tmp_path, plan, tables).summary(), scheme="RepFlow", **SHORT_MEAN)
+    assert row["gain"] == pytest.approx(0.2)
+    assert row["gain_ci_low"] is None
+
+
+def test_every_scheme_point_class_and_statistic_has_exactly_one_row(tmp_path: Path) -> None:
+    plan = made_up.plan(seeds=[1])
+    store = Store.create(tmp_path / "results", plan)
+    for run in plan["runs"]:
+        made_up.put(store, run, made_up.flows([100, 200], sizes=[1_000, 1_000_000]))
+    summary = Result(store).summary()
+    key = ["backend", "scheme", "traffic.load", "class", "statistic"]
+    assert summary.select(key).is_duplicated().sum() == 0
+    assert summary.height == 2 * 2 * (3 + 2) * 4
+    assert dict(summary.schema) == summary_schema(plan)
+
+
+def test_schemes_with_the_same_configuration_share_their_runs(tmp_path: Path) -> None:
+    plan = made_up.plan(schemes=["TCP", "Same"], sweep=[], seeds=[1])
+    plan["runs"][1] = {**plan["runs"][0], "scheme": "Same"}
+    store = Store.create(tmp_path / "results", plan)
+    made_up.put(store, plan["runs"][0], made_up.flows([100]))
+    summary = Result(store).summary()
+    assert cell(summary, scheme="TCP", **SHORT_MEAN)["value_us"] == 100
+    assert cell(summary, scheme="Same", **SHORT_MEAN)["gain"] == 0
+
+
+def test_axes_that_are_not_numbers_become_text(tmp_path: Path) -> None:
+    plan = made_up.plan(
+        schemes=["TCP"], sweep=[{"key": "queue.limit", "values": ["25packets", "100packets"]}], seeds=[1]
+    )
+    store = Store.create(tmp_path / "results", plan)
+    made_up.put(store, plan["runs"][0], made_up.flows([100]))
+    row = cell(Result(store).summary(), **{"queue.limit": "25packets"}, **SHORT_MEAN)
+    assert row["value_us"] == 100
+
+
+def test_another_backends_rows_stand_beside_the_simulators(tmp_path: Path) -> None:
+    plan = made_up.plan(schemes=["TCP"], sweep=[], seeds=[1])
+    store = Store.create(tmp_path / "results", plan)
+    made_up.put(store, plan["runs"][0], made_up.flows([100]))
+    model = Result(store).summary().with_columns(backend=pl.lit("model"), value_us=pl.lit(7.0))
+    store.put_summary("model", model)
+    assert cell(Result(store).summary(), backend="sim", **SHORT_MEAN)["value_us"] == 100
+    assert cell(Result(store).summary(), backend="model", **SHORT_MEAN)["value_us"] == 7
+
+
+def test_another_backends_rows_go_when_the_question_changes(tmp_path: Path) -> None:
+    store = Store.create(tmp_path / "results", made_up.plan(sweep=[], seeds=[1]))
+    store.put_summary("model", Result(store).summary().with_columns(backend=pl.lit("model")))
+    more_seeds = Store.create(tmp_path / "results", made_up.plan(sweep=[], seeds=[1, 2]))
+    assert "model" in more_seeds.summaries()
+    other_loads = Store.create(tmp_path / "results", made_up.plan(seeds=[1]))
+    assert "model" not in other_loads.summaries()
+
+
+def test_totals_add_counts_and_average_loads_over_seeds(tmp_path: Path) -> None:
+    plan = made_up.plan(schemes=["TCP"], sweep=[], seeds=[1, 2])
+    store = Store.create(tmp_path / "results", plan)
+    made_up.put(store, plan["runs"][0], made_up.flows([100]), offered_load=0.4)
+    made_up.put(store, plan["runs"][1], made_up.flows([100, None]), offered_load=0.6)
+    (row,) = Result(store).totals().to_dicts()
+    assert (row["flows"], row["unfinished_flows"], row["dropped"], row["n_seeds"]) == (3, 1, 6, 2)
+    assert row["offered_load"] == pytest.approx(0.5)
+    assert (row["offered_bytes"], row["finished_bytes"]) == (60_000, 40_000)
