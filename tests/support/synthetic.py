@@ -61,6 +61,7 @@ def plan_of(shape: Shape) -> Plan:
                     "point": point,
                     "seed": seed,
                     "config": config,
+                    "files": [],
                     "facts": {
                         "hosts": 128, "host_capacity_bps": 128 * 10**9, "switches": 80, "links": 384,
                         "flows": shape.flows,

@@ -14,6 +14,8 @@ from tailcut.report.figures.base import Chart
 from tailcut.report.study import Study
 from tailcut.report.theme import Theme
 
+VEGA_LITE = "6.1"
+"""Vega-Lite 6.4, for which Altair writes, shows texts in the tooltip of the nearest mark as undefined; 6.1 does not."""
 PIXELS_PER_INCH = 192
 SHOWN_POINTS = 3
 
@@ -106,7 +108,7 @@ def write(study: Study, data: Data, theme: Theme, directory: Path) -> list[Path]
     directory.mkdir(parents=True, exist_ok=True)
     written, captions = [], []
     for figure, spec in sheets(study, data, theme):
-        svg = renumbered(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
+        svg = renumbered(vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE, allowed_base_urls=[]))
         png = vl_convert.svg_to_png(svg, ppi=PIXELS_PER_INCH)
         captions.append(f"## {figure.name}\n\n{figure.title}. {figure.caption}\n")
         for suffix, content in ((".svg", svg.encode()), (".png", png)):

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from tailcut.plan import flatten
 from tailcut.report import words
-from tailcut.report.export import Pool, specification
+from tailcut.report.export import VEGA_LITE, Pool, specification
 from tailcut.report.figures import Data, Figure, draw
 from tailcut.report.figures.base import significant, unit_for
 from tailcut.report.study import Study, spell
@@ -74,7 +74,7 @@ def render(study: Study, data: Data, theme: Theme) -> str:
 
 def vega() -> str:
     """Vega, Vega-Lite and vega-embed as one script, from the package that also draws the files."""
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed; window.vega = vega;")
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
     return bundle.replace("</script", "<\\/script")
 
 

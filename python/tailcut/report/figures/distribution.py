@@ -147,6 +147,6 @@ def _tail(name: str, rows: pl.DataFrame, unit: str, study: Study, theme: Theme) 
 
 def _with_hover(name: str, base: alt.Chart, drawn: Chart, y: alt.Y, unit: str, study: Study, theme: Theme) -> Chart:
     """Marks that show only under the pointer, on top of the curves."""
-    points = base.mark_point(filled=True).encode(y=y)
+    points = base.mark_point(filled=True, aria=False).encode(y=y)
     marks = hoverable(name, points, theme, tooltip=_tips(study, unit), size=60, resting=0)
     return sized(layered(drawn, marks) if theme.interactive else drawn, theme)

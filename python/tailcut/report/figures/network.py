@@ -162,5 +162,5 @@ def _over_time(name: str, rows: pl.DataFrame, theme: Theme) -> Chart:
         alt.Tooltip("ms:Q", title="time (ms)", format=".4~f"),
         alt.Tooltip("value:Q", title=quantity, format=",.5~r"),
     ]
-    marks = hoverable(name, base.mark_point(filled=True), theme, tooltip=tips, size=50, resting=0)
+    marks = hoverable(name, base.mark_point(filled=True, aria=False), theme, tooltip=tips, size=50, resting=0)
     return sized(layered(line, marks) if theme.interactive else line, theme)
