@@ -8,6 +8,7 @@ import { Bridge, type BridgeTarget } from './flow/bridge.js';
 import type { Flow, Outer } from './flow/flow.js';
 import { type Handle, nativeHandle, setNativeHandle } from './net-internals.js';
 import { chooseMode, type Replication, type ReplicationOptions, replicationOptions } from './options.js';
+import { counters } from './stats.js';
 
 export type SocketConstructorOptions = net.SocketConstructorOpts & ReplicationOptions;
 type Callback = (error?: Error | null) => void;
