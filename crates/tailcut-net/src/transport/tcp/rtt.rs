@@ -30,8 +30,16 @@ impl Rtt {
             self.rttvar = self.rttvar - self.rttvar / 4 + error / 4;
             self.srtt = self.srtt - self.srtt / 8 + r / 8;
         }
-        let rto = self.srtt + (4 * self.rttvar).max(spec.clock_granularity.0);
-        self.rto = rto.clamp(spec.min_rto.0, spec.max_rto.0.max(spec.min_rto.0));
+        self.collapse(spec);
+    }
+
+    /// Ends the back-off: the network delivers again, so the timeout follows the estimate.
+    #[inline]
+    pub fn collapse(&mut self, spec: &TcpSpec) {
+        if self.srtt > 0 {
+            let rto = self.srtt + (4 * self.rttvar).max(spec.clock_granularity.0);
+            self.rto = rto.clamp(spec.min_rto.0, spec.max_rto.0.max(spec.min_rto.0));
+        }
     }
 
     /// Doubles the timeout after it expired (5.5).
@@ -39,12 +47,10 @@ impl Rtt {
         self.rto = (self.rto * 2).min(spec.max_rto.0.max(self.rto));
     }
 
-    /// The handshake is over: when only a retransmitted SYN was answered there
-    /// is no measurement, and the timeout starts afresh instead of staying backed off (5.7).
-    pub fn established(&mut self, spec: &TcpSpec) {
-        if self.srtt == 0 {
-            self.rto = spec.initial_rto.0.max(spec.min_rto.0);
-        }
+    /// The handshake is over, but its SYN had to be repeated, so it gives no measurement: the first
+    /// data gets three times the initial timeout (5.7: 3 s where the initial one is 1 s).
+    pub fn established_late(&mut self, spec: &TcpSpec) {
+        self.rto = self.rto.max(3 * spec.initial_rto.0);
     }
 
     /// The current timeout.

@@ -246,8 +246,9 @@ impl Sender {
                 self.phase = Phase::Established;
                 if self.syn_tries == 1 {
                     self.rtt.sample(spec, now.since(self.opened));
+                } else {
+                    self.rtt.established_late(spec);
                 }
-                self.rtt.established(spec);
                 self.deadline = Time::NEVER;
                 self.owes = OWES_ACK;
             }
@@ -438,8 +439,9 @@ impl Sender {
     #[inline]
     fn advance(&mut self, spec: &TcpSpec, now: Time, ack: u32) -> u32 {
         let progress = self.board.on_cumulative(ack, now);
-        if let Some(rtt) = progress.rtt {
-            self.rtt.sample(spec, rtt);
+        match progress.rtt {
+            Some(rtt) => self.rtt.sample(spec, rtt),
+            None => self.rtt.collapse(spec),
         }
         self.una = ack;
         self.next = self.next.max(ack);
