@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support import made_up
-from tailcut import StoreError
-from tailcut.results import State, Store, open
+from tailcut import StoreError, results
+from tailcut.results import State, Store
 from tailcut.results.locks import locked
 
 PLAN = made_up.plan(schemes=["TCP"], sweep=[], seeds=[1, 2])
@@ -89,7 +89,7 @@ def test_a_directory_with_other_files_is_refused_and_left_alone(tmp_path: Path) 
 
 def test_opening_what_is_no_store_names_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as caught:
-        open(tmp_path)
+        results.open(tmp_path)
     assert (caught.value.code, "tailcut run" in str(caught.value.hint)) == ("TC-S002", True)
 
 

@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support import made_up
+from tailcut.plan import Plan
 from tailcut.results import Result, Store, summary_schema
 from tailcut.results.summary import of_run
 
 Times = Sequence[float | None]
 
 
-def results(tmp_path: Path, plan: made_up.Plan, tables: dict[tuple[str, int], pl.DataFrame]) -> Result:
+def results(tmp_path: Path, plan: Plan, tables: dict[tuple[str, int], pl.DataFrame]) -> Result:
     store = Store.create(tmp_path / "results", plan)
     for run in plan["runs"]:
         if (table := tables.get((run["scheme"], run["seed"]))) is not None:

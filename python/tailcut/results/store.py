@@ -10,8 +10,8 @@ Layout of a directory of results::
 
 A run is written to a hidden sibling, ``run.json`` last, made durable, and renamed whole. Whatever happens to the
 process, ``runs/<id>`` is absent or complete. Files that were damaged afterwards no longer match ``run.json``; such a
-run counts as absent and is made again. Processes that share a directory exclude each other run by run with locks that die
-with them.
+run counts as absent and is made again. Processes that share a directory exclude each other run by run with locks that
+die with them.
 """
 
 import contextlib
