@@ -4,6 +4,7 @@ Exit codes: 0 done, 2 what was asked is wrong, 130 interrupted, 1 anything else.
 """
 
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -19,7 +20,9 @@ from tailcut import _core, backends
 from tailcut.errors import ExperimentError, TailcutError
 from tailcut.results import Result, Store
 
-out = Console(soft_wrap=False)
+FILE_WIDTH = 150  # of tables that go to a file or a pipe
+
+out = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_WIDTH)
 err = Console(stderr=True)
 
 

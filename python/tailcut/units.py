@@ -25,6 +25,8 @@ def time_text(picoseconds: int) -> str:
 
 def microseconds(value: float) -> str:
     """A number of microseconds with three digits and the unit that suits it: ``1.23 ms``."""
+    if value < 0:
+        return f"−{microseconds(-value)}"
     for limit, scale, unit in ((1e3, 1.0, "µs"), (1e6, 1e3, "ms")):
         if value < limit * 0.9995:
             return f"{_digits(value / scale)} {unit}"

@@ -13,14 +13,12 @@ from tailcut.plan import Plan, short_key
 from tailcut.results.summary import axes_schema
 from tailcut.units import count, microseconds
 
-# What the short table shows: the classes and statistics that the papers argue with.
-COLUMNS = (("short", "mean"), ("short", "p99"), ("short", "p99_9"), ("long", "mean"), ("long", "p99"))
 NAMES = {"mean": "mean", "p50": "median", "p99": "p99", "p99_9": "p99.9"}
 Row = dict[str, Any]
 
 
 def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> RenderableType:
-    """One line per point and scheme: flow completion times by class, each with its gain against the baseline.
+    """Flow completion times of short and of long flows, one line per point and scheme, with gains against the baseline.
 
     Args:
         plan: what was asked.
@@ -28,46 +26,65 @@ def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> Re
         totals: as ``Result.totals`` gives it.
     """
     axes = list(axes_schema(plan))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=plan["title"], title_justify="left", title_style="bold")
-    for axis in axes:
-        table.add_column(short_key(axis), justify="right")
-    table.add_column("scheme")
-    several = summary["backend"].n_unique() > 1
-    if several:
-        table.add_column("backend")
-    for name, statistic in COLUMNS:
-        table.add_column(f"{name}\n{NAMES[statistic]}", justify="right")
-        table.add_column("", justify="right")
-    table.add_column("un-\nfinished", justify="right")
-    table.add_column("bytes\nfinished", justify="right")
-    table.add_column("host links\nbusy", justify="right")
-
     notes = _Notes()
-    carried = totals.rows_by_key(["scheme", *axes], named=True, unique=True) if totals.height else {}
     lines = summary.partition_by([*axes, "scheme", "backend"], maintain_order=True)
     lines.sort(key=lambda line: _order(plan, axes, line.row(0, named=True)))
+    short = _table(plan, summary, "Short flows")
+    long = _table(plan, summary, "Long flows, and what was carried")
+    for table, statistics in ((short, ("mean", "p99", "p99_9")), (long, ("mean", "p99"))):
+        for statistic in statistics:
+            table.add_column(NAMES[statistic], justify="right", no_wrap=True)
+            table.add_column("", justify="right", no_wrap=True)
+    for name in ("unfinished", "bytes\nfinished", "links\nbusy"):
+        long.add_column(name, justify="right", no_wrap=True)
+
+    carried = totals.rows_by_key(["scheme", *axes], named=True, unique=True) if totals.height else {}
     previous: tuple[Any, ...] | None = None
     for line in lines:
         first = line.row(0, named=True)
         point = tuple(first[axis] for axis in axes)
         if previous not in (None, point):
-            table.add_section()
-        cells: list[str | Text] = [_value(value) if point != previous else "" for value in point]
+            short.add_section()
+            long.add_section()
+        head: list[str | Text] = [_value(value) if point != previous else "" for value in point]
+        head.append(Text(first["scheme"], style="bold" if first["scheme"] == plan["baseline"] else ""))
+        if summary["backend"].n_unique() > 1:
+            head.append(first["backend"])
         previous = point
-        cells.append(Text(first["scheme"], style="bold" if first["scheme"] == plan["baseline"] else ""))
-        if several:
-            cells.append(first["backend"])
         rows = {(row["class"], row["statistic"]): row for row in line.iter_rows(named=True)}
-        for column in COLUMNS:
-            row = rows.get(column)
-            cells += [_time(row, notes), _gain(row)]
-        whole = rows.get(("all", "mean"))
-        cells.append(_unfinished(whole))
-        found = carried.get((first["scheme"], *point)) if first["backend"] == "sim" else None
-        cells.append("" if found is None else _percentage(found["finished_bytes"], found["offered_bytes"]))
-        cells.append("" if found is None else f"{found['carried_load']:.0%}")
-        table.add_row(*cells)
-    return Group(table, *notes.lines(), *_legend(plan, summary))
+        short.add_row(*head, *_cells(rows, "short", ("mean", "p99", "p99_9"), notes))
+        simulated = carried.get((first["scheme"], *point)) if first["backend"] == "sim" else None
+        long.add_row(
+            *head,
+            *_cells(rows, "long", ("mean", "p99"), notes),
+            _unfinished(rows.get(("all", "mean"))),
+            "" if simulated is None else _percentage(simulated["finished_bytes"], simulated["offered_bytes"]),
+            "" if simulated is None else f"{simulated['carried_load']:.0%}",
+        )
+    title = Text(plan["title"] + "\n", style="bold")
+    return Group(title, short, long, *notes.lines(), *_legend(plan, summary))
+
+
+def _table(plan: Plan, summary: pl.DataFrame, title: str) -> Table:
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        title=title,
+        title_justify="left",
+        title_style="bold cyan",
+    )
+    for axis in axes_schema(plan):
+        table.add_column(short_key(axis), justify="right", no_wrap=True)
+    table.add_column("scheme", no_wrap=True)
+    if summary["backend"].n_unique() > 1:
+        table.add_column("backend", no_wrap=True)
+    return table
+
+
+def _cells(rows: dict[tuple[str, str], Row], name: str, statistics: Iterable[str], notes: "_Notes") -> list[Text]:
+    found = [rows.get((name, statistic)) for statistic in statistics]
+    return [cell for row in found for cell in (_time(row, notes), _gain(row))]
 
 
 def full_table(plan: Plan, summary: pl.DataFrame) -> RenderableType:
@@ -75,9 +92,9 @@ def full_table(plan: Plan, summary: pl.DataFrame) -> RenderableType:
     axes = list(axes_schema(plan))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=plan["title"], title_justify="left", title_style="bold")
     for name in [*map(short_key, axes), "scheme", "backend", "class", "statistic"]:
-        table.add_column(name)
+        table.add_column(name, no_wrap=True)
     for name in ["FCT", "95 % interval", "/ ideal", "gain", "95 % interval", "flows", "unfinished"]:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("note")
     for row in summary.iter_rows(named=True):
         at_least = "≥ " if row["lower_bound"] else ""
@@ -91,7 +108,7 @@ def full_table(plan: Plan, summary: pl.DataFrame) -> RenderableType:
             _interval(row["ci_low"], row["ci_high"], microseconds),
             "—" if row["normalised"] is None else f"{row['normalised']:.2f}",
             _gain(row),
-            _interval(row["gain_ci_high"], row["gain_ci_low"], lambda value: f"{_percent(-value)} %"),
+            _interval(row["gain_ci_high"], row["gain_ci_low"], lambda value: f"{_percent(-value)}%"),
             count(row["n_flows"]),
             count(row["n_unfinished"]),
             Text(row["reason"] or "", style="dim"),
@@ -126,7 +143,7 @@ def _gain(row: Row | None) -> Text:
     low, high = row["gain_ci_low"], row["gain_ci_high"]
     sure = low is not None and high is not None and (low > 0) == (high > 0)
     colour = "green" if row["gain"] > 0 else "red"
-    return Text(f"{_percent(-row['gain'])} %", style=colour if sure else f"dim {colour}")
+    return Text(f"{_percent(-row['gain'])}%", style=colour if sure else f"dim {colour}")
 
 
 def _percent(change: float) -> str:
@@ -136,8 +153,8 @@ def _percent(change: float) -> str:
 def _percentage(part: float, whole: float) -> str:
     """A share that shows 100 % for nothing less than all."""
     if part >= whole:
-        return "100 %"
-    return f"{min(99.9, 100 * part / whole):.1f} %"
+        return "100%"
+    return f"{min(99.9, 100 * part / whole):.1f}%"
 
 
 def _interval(low: float | None, high: float | None, show: Callable[[float], str]) -> str:
