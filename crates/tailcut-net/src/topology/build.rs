@@ -9,8 +9,8 @@ use super::TopologyError;
 const MAX_HOSTS: u64 = 1 << 16;
 /// More nodes than this are a slip of the keyboard rather than a network to simulate on one machine.
 const MAX_NODES: u64 = 1 << 17;
-/// Equal-cost ports of a switch are counted in 8 bits.
-pub(super) const MAX_PATHS: u32 = 255;
+/// Equal-cost ports of a switch are counted in 10 bits.
+pub(super) const MAX_PATHS: u32 = 1_023;
 
 pub(super) struct Builder {
     graph: Graph,

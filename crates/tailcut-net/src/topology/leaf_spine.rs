@@ -22,7 +22,7 @@ pub struct LeafSpine {
     pub hosts_per_rack: u32,
     /// Spine switches: as many paths between racks. With equal rates the fabric is
     /// oversubscribed `hosts_per_rack` : `spines`.
-    #[schemars(range(min = 1, max = 255))]
+    #[schemars(range(min = 1, max = 1023))]
     pub spines: u32,
     /// Rate of every link, or of each tier: `{ host = "10Gbps", spine = "40Gbps" }`.
     pub rate: OneOrEach<Rate, Tiers<Rate>>,

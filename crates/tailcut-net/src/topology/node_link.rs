@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tailcut_engine::{Rate, Time, UnitError};
 
-use super::build::{size, MAX_PATHS};
+use super::build::size;
 use super::{Graph, Link, TopologyError};
 use crate::amount::Limit;
 use crate::component::{did_you_mean, read_text, ReadFile};
@@ -244,18 +244,6 @@ fn check(nodes: &[Node], edges: &[Edge], multigraph: bool) -> Result<Vec<usize>,
             let message =
                 format!("host {:?} is joined to host {:?}", name(host), name(neighbours[host][0]));
             return Err(error("node-link-host", message).hint("put a switch between"));
-        }
-    }
-    for (index, near) in neighbours.iter().enumerate() {
-        if near.len() > MAX_PATHS as usize && !nodes[index].host {
-            let fanout = near.iter().filter(|&&peer| !nodes[peer].host).count();
-            if fanout > MAX_PATHS as usize {
-                let message = format!(
-                    "switch {:?} has {fanout} links to switches: at most {MAX_PATHS}",
-                    name(index)
-                );
-                return Err(error("node-link-switch", message));
-            }
         }
     }
     let reached = distances(&neighbours, &hosts[..1]);

@@ -20,7 +20,7 @@ pub struct ParallelPaths {
     #[schemars(range(min = 1))]
     pub hosts_per_side: u32,
     /// Paths between the edge switches.
-    #[schemars(range(min = 1, max = 255))]
+    #[schemars(range(min = 1, max = 1023))]
     pub paths: u32,
     /// Rate of the host links, and of the paths unless `path_rates` gives them.
     pub rate: Rate,

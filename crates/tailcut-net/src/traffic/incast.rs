@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::permutation::rounds;
+use super::rounds::Rounds;
 use super::sizes::SizesSpec;
 use super::{jitter, Flow, Setting, TrafficError};
 
@@ -56,7 +56,13 @@ impl Incast {
             let error = format!("receiver = {receiver}: hosts are numbered 0 to {}", hosts - 1);
             return Err(TrafficError::new("incast-receiver", "receiver", error));
         }
-        let starts = rounds(self.rounds, self.period, self.jitter, setting.horizon.arrivals)?;
+        let starts = Rounds {
+            count: self.rounds,
+            period: self.period,
+            jitter: self.jitter,
+            flows: self.fan_in,
+        }
+        .starts(setting.horizon.arrivals)?;
         let sizes = self.sizes.resolve(setting.read, "sizes")?;
         let endless = setting.endless();
         let (mut ends, mut lengths, mut delays) =

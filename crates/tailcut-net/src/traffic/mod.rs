@@ -9,6 +9,7 @@ pub mod offered;
 pub mod pairs;
 pub mod permutation;
 pub mod poisson;
+mod rounds;
 pub mod sizes;
 pub mod trace;
 
@@ -60,6 +61,19 @@ impl Default for TrafficSpec {
     }
 }
 
+/// More flows than this are a slip of the keyboard: their list alone would fill gigabytes.
+const MAX_FLOWS: f64 = 2e7;
+
+/// Refuses patterns of far too many flows before they fill the memory.
+fn bounded(expected: f64, field: &str) -> Result<(), TrafficError> {
+    if expected <= MAX_FLOWS {
+        return Ok(());
+    }
+    let error = format!("about {expected:.0} flows would start: at most {MAX_FLOWS:.0} are possible");
+    Err(TrafficError::new("traffic-flows", field, error)
+        .hint("shorten horizon.arrivals, or make flows larger or rarer"))
+}
+
 /// What a generator knows: the network, when to stop, and where its randomness comes from.
 pub(crate) struct Setting<'a> {
     pub graph: &'a Graph,
@@ -79,8 +93,8 @@ impl Setting<'_> {
     /// More bytes than the fastest host can send before the run ends.
     fn endless(&self) -> u64 {
         let fastest = self.graph.host_rates().into_iter().max().unwrap_or(Rate(0));
-        let end = self.horizon.arrivals + self.horizon.drain;
-        (u128::from(fastest.0) * u128::from(end.0) / 8_000_000_000_000) as u64 + 1
+        let end = u128::from(self.horizon.arrivals.0) + u128::from(self.horizon.drain.0);
+        (u128::from(fastest.0) * end / 8_000_000_000_000) as u64 + 1
     }
 }
 

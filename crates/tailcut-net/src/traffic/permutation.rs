@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
 use super::pairs::derangement;
+use super::rounds::Rounds;
 use super::sizes::SizesSpec;
 use super::{jitter, Flow, Setting, TrafficError};
 
@@ -44,7 +45,13 @@ impl Permutation {
                 "a permutation needs at least two hosts",
             ));
         }
-        let starts = rounds(Some(self.rounds), self.period, self.jitter, setting.horizon.arrivals)?;
+        let starts = Rounds {
+            count: Some(self.rounds),
+            period: self.period,
+            jitter: self.jitter,
+            flows: hosts,
+        }
+        .starts(setting.horizon.arrivals)?;
         let sizes = self.sizes.resolve(setting.read, "sizes")?;
         let endless = setting.endless();
         let (mut partners, mut lengths, mut delays) =
@@ -63,37 +70,4 @@ impl Permutation {
         }
         Ok(flows)
     }
-}
-
-/// Start times of rounds: `count` of them, or as many as fit before `arrivals` ends.
-pub(super) fn rounds(
-    count: Option<u32>,
-    period: Time,
-    jitter: Time,
-    arrivals: Time,
-) -> Result<Vec<Time>, TrafficError> {
-    let (period_ns, room_ns) = (period.as_ns(), arrivals.as_ns().saturating_sub(jitter.as_ns()));
-    if count == Some(0) {
-        return Err(TrafficError::new(
-            "traffic-rounds",
-            "rounds",
-            "rounds = 0: at least one round is needed",
-        ));
-    }
-    if count.is_none_or(|n| n > 1) && period_ns == 0 {
-        let error = format!("period = \"{period}\": rounds need at least 1ns from one to the next");
-        return Err(TrafficError::new("traffic-period", "period", error));
-    }
-    let fitting = if room_ns == 0 { 0 } else { (room_ns - 1) / period_ns.max(1) + 1 };
-    let wanted = count.map_or(fitting, u64::from);
-    if wanted > fitting || wanted == 0 {
-        let last = Time::from_ns(period_ns.saturating_mul(wanted.saturating_sub(1))) + jitter;
-        return Err(TrafficError::new(
-            "traffic-horizon",
-            "rounds",
-            format!("flows would start up to {last}, which is not before the end of horizon.arrivals = \"{arrivals}\""),
-        )
-        .hint("lengthen horizon.arrivals, or shorten period, jitter or rounds"));
-    }
-    Ok((0..wanted).map(|round| Time::from_ns(round * period_ns)).collect())
 }

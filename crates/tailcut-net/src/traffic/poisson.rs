@@ -6,7 +6,7 @@ use tailcut_engine::Stream;
 
 use super::pairs::{PairSource, Pairs};
 use super::sizes::SizesSpec;
-use super::{whole_ns, Flow, Setting, TrafficError};
+use super::{bounded, whole_ns, Flow, Setting, TrafficError};
 use crate::topology::Graph;
 
 /// Parameters of Poisson traffic.
@@ -83,9 +83,10 @@ impl Poisson {
         };
         let mean_gap_ns = mean * 8e9 / (self.load * capacity);
 
+        let end = setting.horizon.arrivals.as_ns() as f64;
+        bounded(end / mean_gap_ns, "sizes")?;
         let (mut gaps, mut ends, mut lengths) =
             (setting.stream("gaps"), setting.stream("ends"), setting.stream("sizes"));
-        let end = setting.horizon.arrivals.as_ns() as f64;
         let mut now = 0.0;
         let mut flows = Vec::new();
         loop {

@@ -299,7 +299,7 @@ fn parameters_out_of_range_are_refused_by_code_and_field() {
             "leaf-spine-hosts",
             "hosts_per_rack",
         ),
-        (json!({"kind": "leaf-spine", "spines": 256}), "leaf-spine-spines", "spines"),
+        (json!({"kind": "leaf-spine", "spines": 1_024}), "leaf-spine-spines", "spines"),
         (json!({"kind": "dumbbell", "pairs": 0}), "dumbbell-pairs", "pairs"),
         (json!({"kind": "parallel-paths", "paths": 0}), "parallel-paths-paths", "paths"),
         (

@@ -374,6 +374,13 @@ fn traffic_out_of_range_is_refused_by_code_and_field() {
             "rounds",
         ),
         (json!({"kind": "permutation", "jitter": "100ms"}), "traffic-horizon", "rounds"),
+        (json!({"kind": "poisson", "sizes": "1B", "load": 1.0}), "traffic-flows", "sizes"),
+        (json!({"kind": "incast", "fan_in": 3, "period": "1ns"}), "traffic-flows", "rounds"),
+        (
+            json!({"kind": "permutation", "rounds": 4_000_000_000u32, "period": "100000s"}),
+            "traffic-horizon",
+            "rounds",
+        ),
         (json!({"kind": "incast", "fan_in": 4}), "incast-fan-in", "fan_in"),
         (json!({"kind": "incast", "fan_in": 0}), "incast-fan-in", "fan_in"),
         (json!({"kind": "incast", "fan_in": 2, "receiver": 4}), "incast-receiver", "receiver"),
