@@ -3,7 +3,8 @@
 import { writeFileSync } from 'node:fs';
 import * as net from 'node:net';
 import { CommandLine, describeOptions, type OptionTable } from '../cli/command-line.js';
-import { parseCount, parseEndpoint } from '../cli/units.js';
+import { parseCount, parseDuration, parseEndpoint } from '../cli/units.js';
+import { defaults } from '../index.js';
 import { listenReplicated } from './dial.js';
 import { serve } from './server.js';
 
@@ -17,6 +18,11 @@ export const serverOptions: OptionTable = {
     value: 'HOW',
     help: 'address or token: how the two connections of a flow are told to belong together',
     default: 'address',
+  },
+  'wait-timeout': {
+    value: 'TIME',
+    help: "a flow waits so long for its second connection; more than the clients' 1s",
+    default: '1200ms',
   },
   'max-connections': { value: 'N', help: 'refuse connections over this many', default: '20000' },
   summary: { value: 'FILE', help: 'JSON of the totals, written at the end' },
@@ -35,6 +41,7 @@ export async function serverMain(argv: readonly string[]): Promise<number> {
   const line = new CommandLine(serverOptions, argv);
   const { host, port } = parseEndpoint(line.required('listen'), '--listen', true);
   const plain = line.has('plain');
+  defaults.waitTimeout = parseDuration(line.required('wait-timeout'), '--wait-timeout') / 1e3;
   const server = plain
     ? net.createServer({ noDelay: true })
     : listenReplicated({ pairing: line.oneOf('pairing', ['address', 'token'] as const), noDelay: true });
@@ -48,6 +55,9 @@ export async function serverMain(argv: readonly string[]): Promise<number> {
       resolve();
     });
   });
+  // A server that has just begun lets no flow start with its second connection, in case a process before it has the first:
+  // what is measured should be the state after that.
+  if (!plain) await new Promise((resolve) => setTimeout(resolve, 1.5 * defaults.waitTimeout));
   const asked = new Promise<void>((resolve) => {
     process.once('SIGTERM', () => resolve()).once('SIGINT', () => resolve());
   });

@@ -14,8 +14,10 @@ export class WinnerMeter {
 
   /** A value of `Winner`, for the bytes received since the last call. */
   read(): number {
-    const won = attachment(this.#socket)?.flow?.rx.won;
-    if (won === undefined) return Winner.NONE;
+    const attached = attachment(this.#socket);
+    if (attached === undefined) return Winner.NONE;
+    // Not joined by its second connection yet: the first has brought everything.
+    const won = attached.flow?.rx.won ?? ([this.#socket.bytesRead, 0] as const);
     const [primary, replica] = [won[0] - this.#before[0], won[1] - this.#before[1]];
     this.#before = [won[0], won[1]];
     return replica > primary ? Winner.REPLICA : Winner.PRIMARY;

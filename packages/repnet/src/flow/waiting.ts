@@ -35,12 +35,17 @@ export class WaitingList<T> {
   readonly #expired: (entry: Entry<T>) => void;
   #timer: NodeJS.Timeout | undefined;
   #tick = 0;
-  /** Tick before which something may have been forgotten for want of room. */
-  #forgotten = -1;
+  /**
+   * Tick from which on no twin can be under way of a flow that this list does not know. At first that is a timeout away: a
+   * process that listened here before may hold the first connection of a client whose second comes to us, if the client
+   * began both before we listened; it gives a pending one up well within the timeout.
+   */
+  #completeFrom = TICKS + 1;
 
   constructor(options: WaitingOptions, expired: (entry: Entry<T>) => void) {
     this.#options = options;
     this.#expired = expired;
+    this.#start();
   }
 
   get size(): number {
@@ -49,7 +54,7 @@ export class WaitingList<T> {
 
   /** Nothing that could still have a twin under way has been dropped from the memory. */
   get complete(): boolean {
-    return this.#forgotten < this.#tick - TICKS * (MEMORY + 1);
+    return this.#tick >= this.#completeFrom;
   }
 
   get(key: string): Entry<T> | undefined {
@@ -65,7 +70,7 @@ export class WaitingList<T> {
       const oldest = this.#entries.values().next().value as Entry<T>;
       this.#finish(oldest);
       this.#entries.delete(oldest.key);
-      this.#forgotten = this.#tick;
+      this.#completeFrom = this.#tick + TICKS * (MEMORY + 1) + 1; // one dropped for want of room
     }
     const entry: Entry<T> = { key, state: 'waiting', first, flow, until: this.#tick + TICKS };
     this.#entries.set(key, entry);
@@ -99,7 +104,7 @@ export class WaitingList<T> {
       this.#finish(entry);
       if (entry.until + TICKS * MEMORY <= tick) this.#entries.delete(entry.key);
     }
-    if (this.#entries.size === 0 && this.#timer !== undefined && this.#forgotten < tick - TICKS * (MEMORY + 1)) {
+    if (this.#entries.size === 0 && this.complete) {
       clearInterval(this.#timer);
       this.#timer = undefined;
     }

@@ -12,7 +12,8 @@ import { listen } from './support/servers.mjs';
 
 const BENCH = 'dist/bench/main.js';
 const bench = (...args) => runNode(BENCH, args);
-const startServer = (t, ...args) => startNode(t, BENCH, ['server', '--listen', '127.0.0.1:0', ...args]);
+const startServer = (t, ...args) =>
+  startNode(t, BENCH, ['server', '--listen', '127.0.0.1:0', '--wait-timeout', '200ms', ...args]);
 
 async function folder(t) {
   const name = await mkdtemp(path.join(tmpdir(), 'repnet-bench-'));

@@ -6,6 +6,10 @@ const replicate = process.argv[2] === 'false' ? false : process.argv[2];
 const flows = Number(process.argv[3]);
 const WORKERS = 8;
 
+// A server remembers pairs for five of these on purpose; short, so that the memory is full early in the run.
+repnet.defaults.waitTimeout = 200;
+repnet.defaults.pairTimeout = 150;
+
 const server = repnet.createServer({ noDelay: true }, (socket) => {
   socket.on('data', (chunk) => socket.end(chunk)).on('error', () => {});
 });
