@@ -38,7 +38,9 @@ def _digits(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Wall time for people: ``0.4 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    """Wall time for people: ``under 0.1 s``, ``0.4 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    if 0 < seconds < 0.1:
+        return "under 0.1 s"
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)

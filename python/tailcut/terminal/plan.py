@@ -85,15 +85,18 @@ def _config(plan: Plan) -> Text:
         for key, value in first.items()
         if all(name_values.get(key, ...) == value for name_values in by_scheme.values())
     }
-    text = Text()
-    for line in _toml(shared | {f"measure.{key}": value for key, value in flatten(plan["measure"]).items()}, swept):
-        text.append_text(line)
-    for name in names:
-        own = {key: value for key, value in by_scheme[name].items() if key not in shared}
-        for line in _toml({f"schemes.{name}.{key}": value for key, value in own.items()}, swept):
-            text.append_text(line)
+    measure = {f"measure.{key}": value for key, value in flatten(plan["measure"]).items()}
+    own = {
+        f"schemes.{name}.{key}": value for name in names for key, value in by_scheme[name].items() if key not in shared
+    }
+    order = [*sorted(shared | measure, key=_table), *own]
+    text = Text("").join(_toml({key: (shared | measure | own)[key] for key in order}, swept))
     text.rstrip()
     return text
+
+
+def _table(key: str) -> str:
+    return key.rpartition(".")[0]
 
 
 def _sections(run: PlannedRun) -> dict[str, Any]:
@@ -106,7 +109,7 @@ def _sections(run: PlannedRun) -> dict[str, Any]:
 
 def _toml(values: dict[str, Any], swept: set[str]) -> Iterator[Text]:
     section = None
-    for key, value in sorted(values.items(), key=lambda item: item[0].rsplit(".", 1)[0]):
+    for key, value in values.items():
         table, _, name = key.rpartition(".")
         if table != section:
             yield Text(f"[{table}]\n" if section is None else f"\n[{table}]\n", style="bold cyan")

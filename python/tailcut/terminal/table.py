@@ -38,7 +38,7 @@ def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> Re
     for name in ("unfinished", "bytes\nfinished", "links\nbusy"):
         long.add_column(name, justify="right", no_wrap=True)
 
-    carried = totals.rows_by_key(["scheme", *axes], named=True, unique=True) if totals.height else {}
+    carried = {(row["scheme"], *(row[axis] for axis in axes)): row for row in totals.iter_rows(named=True)}
     previous: tuple[Any, ...] | None = None
     for line in lines:
         first = line.row(0, named=True)
@@ -147,7 +147,8 @@ def _gain(row: Row | None) -> Text:
 
 
 def _percent(change: float) -> str:
-    return f"{change * 100:+.0f}".replace("-", "−")
+    rounded = round(change * 100)
+    return "0" if rounded == 0 else f"{rounded:+d}".replace("-", "−")
 
 
 def _percentage(part: float, whole: float) -> str:

@@ -1,0 +1,186 @@
+import csv
+import io
+import json
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+import tailcut as package
+from support import experiments
+
+from .conftest import Tailcut
+
+
+def test_version_is_the_packages(tailcut: Tailcut) -> None:
+    result = tailcut("--version")
+    assert (result.exit_code, result.stdout) == (0, f"tailcut {package.__version__}\n")
+
+
+def test_check_shows_the_runs_their_size_and_every_default(
+    tailcut: Tailcut, tiny: Path, snapshot: SnapshotAssertion
+) -> None:
+    result = tailcut("check", tiny, "--jobs", 2)
+    assert result.exit_code == 0
+    assert result.stdout == snapshot
+
+
+def test_check_as_json_is_the_plan(tailcut: Tailcut, tiny: Path) -> None:
+    result = tailcut("check", tiny, "--json")
+    assert json.loads(result.stdout) == package.load(tiny).plan
+
+
+def test_overrides_and_seeds_change_the_plan(tailcut: Tailcut, tiny: Path) -> None:
+    result = tailcut(
+        "check", tiny, "--json", "--set", "traffic.load=0.7", "--set", "queue.limit=25packets", "--seeds", 3
+    )
+    plan = json.loads(result.stdout)
+    assert plan["seeds"] == [1, 2, 3]
+    assert {run["config"]["traffic"]["load"] for run in plan["runs"]} == {0.7}
+    assert {run["config"]["scheme"]["queue"]["limit"] for run in plan["runs"]} == {"25packets"}
+
+
+def test_an_override_without_a_value_is_refused(tailcut: Tailcut, tiny: Path) -> None:
+    result = tailcut("check", tiny, "--set", "traffic.load")
+    assert result.exit_code == 2
+    assert "KEY=VALUE" in result.stderr
+
+
+def test_a_wrong_key_is_shown_with_its_place_and_a_hint(
+    tailcut: Tailcut, tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    path = experiments.tiny(tmp_path, "[host]\nframing_overhed = '38B'\n").relative_to(tmp_path)
+    for command in ("check", "run"):
+        result = tailcut(command, path)
+        assert result.exit_code == 2
+        assert result.stdout == ""
+        assert result.stderr == snapshot
+
+
+def test_a_file_that_is_not_there_is_bad_input(tailcut: Tailcut) -> None:
+    result = tailcut("run", "absent.toml")
+    assert result.exit_code == 2
+    assert "absent.toml" in result.stderr
+
+
+def test_run_ends_in_the_table_and_says_where_the_results_are(tailcut: Tailcut, tiny: Path) -> None:
+    result = tailcut("run", tiny)
+    assert result.exit_code == 0
+    assert "Short flows" in result.stdout
+    assert result.stdout == tailcut("summary", "results/tiny").stdout
+    assert "results/tiny" in result.stderr
+    assert Path("results/tiny/summary.parquet").exists()
+
+
+def test_run_says_what_it_does_line_by_line_where_there_is_no_terminal(tailcut: Tailcut, tiny: Path) -> None:
+    lines = tailcut("run", tiny, "--jobs", 1).stderr.splitlines()
+    assert lines[0].startswith("4 runs; about ")
+    assert [line.split()[0] for line in lines[1:5]] == ["[1/4]", "[2/4]", "[3/4]", "[4/4]"]
+
+
+def test_a_second_run_makes_nothing_again(tailcut: Tailcut, tiny: Path) -> None:
+    tailcut("run", tiny)
+    made = {path: path.stat().st_mtime_ns for path in Path("results/tiny/runs").glob("*/run.json")}
+    result = tailcut("run", tiny)
+    assert result.stderr.startswith("all 4 runs are there\n")
+    assert {path: path.stat().st_mtime_ns for path in Path("results/tiny/runs").glob("*/run.json")} == made
+
+
+def test_more_seeds_add_to_what_is_there(tailcut: Tailcut, tiny: Path) -> None:
+    tailcut("run", tiny)
+    assert tailcut("run", tiny, "--seeds", 3).stderr.startswith("6 runs, 4 of them are there;")
+
+
+def test_a_damaged_run_is_made_again_with_a_message(tailcut: Tailcut, tiny: Path) -> None:
+    tailcut("run", tiny)
+    victim = next(Path("results/tiny/runs").glob("*/flows.parquet"))
+    whole = victim.read_bytes()
+    victim.write_bytes(whole[:-1])
+    result = tailcut("run", tiny)
+    assert f"{victim.parent} is damaged; the run is made again" in result.stderr
+    assert victim.read_bytes() == whole
+
+
+def test_results_of_a_sweep_that_is_not_finished_say_so(tailcut: Tailcut, tiny: Path) -> None:
+    tailcut("run", tiny)
+    next(Path("results/tiny/runs").glob("*/run.json")).unlink()
+    result = tailcut("summary", "results/tiny")
+    assert result.exit_code == 0
+    assert "1 of 4 runs are not there yet." in result.stderr
+
+
+def test_the_summary_as_csv_can_be_read_back(tailcut: Tailcut, tiny: Path) -> None:
+    tailcut("run", tiny)
+    rows = list(csv.DictReader(io.StringIO(tailcut("summary", "results/tiny", "--csv").stdout)))
+    expected = package.open_results("results/tiny").summary()
+    assert [float(row["value_us"] or "nan") for row in rows] == pytest.approx(
+        [float("nan") if value is None else value for value in expected["value_us"]], nan_ok=True
+    )
+
+
+def test_list_names_every_component_with_one_line(tailcut: Tailcut) -> None:
+    result = tailcut("list")
+    assert result.exit_code == 0
+    for name in ("fat-tree", "drop-tail", "ecmp", "tcp", "repflow", "repsyn", "poisson", "web-search"):
+        assert name in result.stdout
+
+
+def test_list_of_a_component_shows_its_parameters(tailcut: Tailcut) -> None:
+    shown = tailcut("list", "repflow").stdout
+    assert "threshold" in shown
+    assert '"100KB"' in shown
+
+
+def test_list_of_what_there_is_not_names_the_sections(tailcut: Tailcut) -> None:
+    result = tailcut("list", "repfow")
+    assert result.exit_code == 2
+    assert "replicate" in result.stderr
+
+
+def test_the_schema_accepts_the_starter_and_refuses_a_wrong_key(tailcut: Tailcut) -> None:
+    schema = json.loads(tailcut("schema").stdout)
+    tailcut("new", "mine.toml")
+    starter = tomllib.loads(Path("mine.toml").read_text())
+    jsonschema.validate(starter, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(starter | {"laod": 0.5}, schema)
+
+
+def test_a_new_experiment_can_be_run_as_it_is(tailcut: Tailcut) -> None:
+    assert tailcut("new", "mine.toml").exit_code == 0
+    assert tailcut("check", "mine.toml").exit_code == 0
+
+
+def test_new_overwrites_nothing(tailcut: Tailcut) -> None:
+    Path("mine.toml").write_text("precious")
+    assert tailcut("new", "mine.toml").exit_code == 2
+    assert Path("mine.toml").read_text() == "precious"
+
+
+def test_results_go_nowhere_near_other_files(tailcut: Tailcut, tiny: Path) -> None:
+    Path("thesis").mkdir()
+    Path("thesis/chapter.txt").write_text("precious")
+    result = tailcut("run", tiny, "--out", "thesis")
+    assert result.exit_code == 2
+    assert "TC-S001" in result.stderr
+
+
+def test_an_unknown_backend_is_bad_input(tailcut: Tailcut, tiny: Path) -> None:
+    result = tailcut("run", tiny, "--on", "hardware")
+    assert result.exit_code == 2
+    assert "sim, model" in result.stderr
+
+
+def test_a_report_of_what_is_no_store_is_bad_input(tailcut: Tailcut) -> None:
+    result = tailcut("report", ".")
+    assert result.exit_code == 2
+    assert "TC-S002" in result.stderr
+
+
+def test_a_report_is_one_page(tailcut: Tailcut, tiny: Path) -> None:
+    tailcut("run", tiny)
+    result = tailcut("report", "results/tiny")
+    assert result.stdout == "results/tiny/report.html\n"
+    assert Path("results/tiny/report.html").read_text().startswith("<!doctype html>")

@@ -1,0 +1,176 @@
+"""What a person reads: tables, progress and numbers, of results that were made up."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console, RenderableType
+from syrupy.assertion import SnapshotAssertion
+
+from support import made_up
+from tailcut import units
+from tailcut.plan import Plan
+from tailcut.results import Result, Store
+from tailcut.terminal.diagnostics import coloured
+from tailcut.terminal.pace import Pace
+from tailcut.terminal.progress import Bars, Lines
+from tailcut.terminal.table import full_table, summary_table
+
+
+def shown(what: RenderableType, width: int = 80) -> str:
+    console = Console(width=width)
+    with console.capture() as capture:
+        console.print(what)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+def result(directory: Path, plan: Plan) -> Result:
+    """RepFlow halves short flows; load makes everything slower; the second seed is 10 % slower."""
+    store = Store.create(directory / "results", plan)
+    for run in plan["runs"]:
+        factor = (1 + float(run["point"].get("traffic.load", 0))) * (1 + 0.1 * run["seed"])
+        short = 500.0 * factor * (0.5 if run["scheme"] == "RepFlow" else 1.0)
+        times = [short * (1 + i / 100) for i in range(100)] + [40_000 * factor, None]
+        made_up.put(store, run, made_up.flows(times, sizes=[20_000] * 100 + [5_000_000] * 2))
+    return Result(store)
+
+
+def test_the_summary_fits_eighty_columns_and_shows_gains(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    found = result(tmp_path, made_up.plan())
+    assert shown(summary_table(found.plan, found.summary(), found.totals())) == snapshot
+
+
+def test_the_summary_without_a_sweep_and_with_one_seed_has_no_empty_columns(
+    tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    found = result(tmp_path, made_up.plan(sweep=[], seeds=[1], unfinished="exclude"))
+    assert shown(summary_table(found.plan, found.summary(), found.totals())) == snapshot
+
+
+def test_empty_cells_refer_to_their_reasons(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    plan = made_up.plan(sweep=[], seeds=[1])
+    store = Store.create(tmp_path / "results", plan)
+    made_up.put(store, plan["runs"][0], made_up.flows([100, 200]))
+    found = Result(store)
+    assert shown(summary_table(plan, found.summary(), found.totals())) == snapshot
+
+
+def test_the_full_table_has_a_line_per_class_and_statistic(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    found = result(tmp_path, made_up.plan(sweep=[]))
+    assert shown(full_table(found.plan, found.summary()), width=150) == snapshot
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_time_left_follows_the_pace_of_the_work_done() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    pace.begin(2, 0, 3000)
+    pace.started("long", "long", 10**12, 2000)
+    assert pace.seconds_left is None
+    clock.now += 4
+    pace.advanced("long", 10**11, 1000)
+    assert (pace.fraction, pace.rate, pace.seconds_left) == (1 / 3, 250.0, 8.0)
+    assert pace.running["long"].seconds_left(clock.now) == 4.0
+    clock.now += 4
+    pace.ended("long", finished=True)
+    assert (pace.fraction, pace.seconds_left, pace.done) == (2 / 3, 4.0, 1)
+
+
+@given(st.lists(st.integers(0, 10**7), min_size=1, max_size=20), st.integers(0, 10**6))
+def test_a_run_never_looks_finished_while_it_runs_and_never_goes_back(hops: list[int], expected: int) -> None:
+    pace = Pace(Clock())
+    pace.begin(1, 0, expected)
+    run = pace.started("run", "run", 10**12, expected)
+    fractions = []
+    for value in sorted(hops):
+        pace.advanced("run", 0, value)
+        fractions.append(run.fraction)
+    assert fractions == sorted(fractions)
+    assert 0 <= fractions[0] <= fractions[-1] < 1
+
+
+def test_without_a_terminal_progress_is_plain_lines(snapshot: SnapshotAssertion) -> None:
+    clock = Clock()
+    console = Console(width=40, force_terminal=False)
+    with console.capture() as capture, Lines(console, clock) as lines:
+        lines.begin(3, 1, 30_000_000)
+        lines.started("a", "TCP, load 0.4, seed 1", 10**12, 20_000_000)
+        lines.started("b", "RepFlow, load 0.4, seed 1", 10**12, 10_000_000)
+        clock.now += 4
+        lines.advanced("a", 5 * 10**9, 4_000_000)  # too soon to be worth a line
+        clock.now += 8
+        lines.advanced("a", 12 * 10**9, 12_000_000)
+        lines.finished("a")
+        lines.note("something to know")
+        lines.failed("b", "out of memory")
+    assert capture.get() == snapshot
+
+
+def test_on_a_terminal_progress_is_bars_with_time_speed_and_time_left() -> None:
+    clock = Clock()
+    console = Console(width=140, force_terminal=True, color_system=None, legacy_windows=False)
+    with console.capture() as capture, Bars(console, clock) as bars:
+        bars.begin(2, 0, 40_000_000)
+        bars.started("a", "TCP, load 0.4, seed 1", 10**12, 20_000_000)
+        clock.now += 1
+        bars.advanced("a", 12_300_000_000, 10_000_000)
+    screen = capture.get()
+    assert "TCP, load 0.4, seed 1" in screen
+    assert "12.3 ms simulated" in screen
+    assert "10.0 M packet-hops/s" in screen
+    assert "1.0 s left" in screen
+    assert "0 of 2 runs" in screen
+
+
+def test_colour_changes_no_character_of_an_error() -> None:
+    rendered = "error[TC-E010]: no\n --> a.toml:6:1\n  |\n6 | laod = 0.5\n  | ^^^^ expected\n  = hint: load"
+    text = coloured(rendered)
+    assert text.plain == rendered
+    assert {span.style for span in text.spans} >= {"bold red", "bold blue", "bold cyan"}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0.00 µs"),
+        (871.4, "871 µs"),
+        (999.6, "1.00 ms"),
+        (12_345, "12.3 ms"),
+        (2_500_000, "2.50 s"),
+        (-40, "−40.0 µs"),
+    ],
+)
+def test_times_have_three_digits_and_the_unit_that_suits(value: float, text: str) -> None:
+    assert units.microseconds(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.04, "under 0.1 s"), (1.25, "1.2 s"), (59.7, "1 min 00 s"), (185, "3 min 05 s"), (7800, "2 h 10 min")],
+)
+def test_durations_read_naturally(value: float, text: str) -> None:
+    assert units.duration(value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "picoseconds"),
+    [("0ps", 0), ("2667ns", 2_667_000), ("1.5us", 1_500_000), ("100ms", 10**11), ("3s", 3 * 10**12)],
+)
+def test_times_of_a_plan_are_read_exactly(text: str, picoseconds: int) -> None:
+    assert units.time_ps(text) == picoseconds
+
+
+@pytest.mark.parametrize("text", ["5", "5 parsecs", "", "ms"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        units.time_ps(text)

@@ -1,0 +1,37 @@
+"""Small real experiments: each runs in milliseconds."""
+
+from pathlib import Path
+
+TINY = """
+title = "RepFlow against TCP over four paths"
+seeds = 2
+
+[topology]
+kind = "fat-tree"
+k = 4
+
+[traffic]
+kind = "poisson"
+sizes = "50KB"
+load = 0.3
+
+[horizon]
+arrivals = "5ms"
+drain = "1s"
+
+[schemes.TCP]
+
+[schemes.RepFlow]
+like = "TCP"
+replicate = { kind = "repflow" }
+
+[report]
+baseline = "TCP"
+"""
+
+
+def tiny(directory: Path, more: str = "") -> Path:
+    """Write the experiment, with further lines at its end."""
+    path = directory / "tiny.toml"
+    path.write_text(TINY + more)
+    return path
