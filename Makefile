@@ -79,6 +79,7 @@ lint: build
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	MYPYPATH=python $(BIN)/stubtest tailcut._core
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 

@@ -1,29 +1,45 @@
-"""The Rust side: experiment files in, plans out; runs in, flow tables out."""
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any, TypedDict
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import numpy as np
 
-class ExperimentError(ValueError):
-    """An experiment file says something that cannot be run.
+__all__ = ["ExperimentError", "describe", "load", "run", "schema", "workload"]
 
-    ``rendered`` holds the whole message with the line of the file, as a compiler would show it.
-    """
+class _Column(TypedDict):
+    values: np.ndarray[tuple[int], np.dtype[Any]]
+    valid: np.ndarray[tuple[int], np.dtype[np.bool_]] | None
+    categories: list[str] | None
 
+class _Series(TypedDict):
+    name: str
+    time_ns: np.ndarray[tuple[int], np.dtype[np.int64]]
+    value: np.ndarray[tuple[int], np.dtype[np.float64]]
+    truncated: bool
+
+class _Outcome(TypedDict):
+    flows: dict[str, _Column]
+    tiers: dict[str, _Column]
+    counters: dict[str, int]
+    series: list[_Series]
+    facts: dict[str, float]
+
+class ExperimentError(Exception):
     code: str
     message: str
-    file: str | None
-    line: int | None
-    column: int | None
-    key: str | None
+    file: str
+    line: int
+    column: int
+    key: str
     expected: str | None
     hint: str | None
     rendered: str
+    errors: list[dict[str, Any]]
 
-def load(path: str, overrides: Sequence[tuple[str, str]] = ...) -> str: ...
-def run(
-    plan_run_json: str,
-    on_progress: Callable[[int, int, int], None] | None = ...,
-    capture: Any | None = ...,
-) -> Mapping[str, Any]: ...
+def load(path: str | PathLike[str], overrides: Sequence[tuple[str, str]] = ...) -> str: ...
+def run(plan_run_json: str, on_progress: Callable[[int, int, int], object] | None = None) -> _Outcome: ...
 def schema() -> str: ...
 def describe() -> str: ...
+def workload(
+    name_or_path: str, unit: str = "bytes"
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint64]], np.ndarray[tuple[int], np.dtype[np.float64]]]: ...

@@ -63,7 +63,7 @@ def plan_of(shape: Shape) -> Plan:
                     "config": config,
                     "files": [],
                     "facts": {
-                        "hosts": 128, "host_capacity_bps": 128 * 10**9, "switches": 80, "links": 384,
+                        "hosts": 128, "carriable_bytes": 10_000_000, "switches": 80, "links": 384,
                         "flows": shape.flows,
                         "offered_bytes": 10**9, "expected_packets": 10**6, "expected_packet_hops": 10**7,
                         "estimated_seconds": 1.0, "estimated_memory_bytes": 10**8,

@@ -74,7 +74,7 @@ def make(
         store.put(run["id"], files, _about(run, made, frames, wall_seconds, capture))
 
 
-def _series(series: Sequence[dict[str, Any]]) -> pl.DataFrame:
+def _series(series: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     parts = [
         pl.DataFrame({"time_ns": one["time_ns"], "value": one["value"]}).select(
             pl.lit(one["name"]).alias("name"), "time_ns", "value"

@@ -148,9 +148,9 @@ class Result:
 
     def report(self, path: str | Path | None = None) -> list[Path]:
         """Write the page, by default ``report.html`` beside the results, and its figures; the page comes first."""
-        from tailcut import report
+        from tailcut.report import write
 
-        return report.write(self, Path(path) if path is not None else self.directory / "report.html")
+        return write(self, Path(path) if path is not None else self.directory / "report.html")
 
     def _table(self, name: str) -> pl.DataFrame:
         parts = []

@@ -6,13 +6,16 @@ metadata follows from the configuration and the seed alone. Wall time, machine a
 
 import io
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 import tailcut
 from tailcut.plan import PlannedRun, canonical
+
+if TYPE_CHECKING:
+    from tailcut._core import _Column
 
 # Part of every run's identity, by way of the plan: raise it there when the meaning of a result changes.
 METADATA_KEY = "tailcut"
@@ -56,20 +59,12 @@ UNITS: dict[str, dict[str, str]] = {
 }
 
 
-class CoreColumn(TypedDict):
-    """A column as ``tailcut._core`` hands it over: values, validity if some are missing, labels if categorical."""
-
-    values: np.ndarray[tuple[int], np.dtype[Any]]
-    valid: np.ndarray[tuple[int], np.dtype[np.bool_]] | None
-    categories: list[str] | None
-
-
-def frame(columns: Mapping[str, CoreColumn]) -> pl.DataFrame:
-    """A Polars frame of columns from the core."""
+def frame(columns: Mapping[str, "_Column"]) -> pl.DataFrame:
+    """A Polars frame of columns as the core gives them: values, validity if some are missing, labels if categorical."""
     return pl.DataFrame([_series(name, column) for name, column in columns.items()])
 
 
-def _series(name: str, column: CoreColumn) -> pl.Series:
+def _series(name: str, column: "_Column") -> pl.Series:
     categories = column["categories"]
     if categories is not None:
         labels = pl.Series(categories, dtype=pl.String)
