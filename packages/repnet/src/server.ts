@@ -18,12 +18,13 @@ import {
   type ReplicationOptions,
   replicationOptions,
 } from './options.js';
-import { attach, type Inner, Socket, upgrade } from './socket.js';
+import { attach, type Inner, Socket, setSkew, upgrade } from './socket.js';
 import { channels, counters } from './stats.js';
 import {
   AnswerFlag,
   comparableAddress,
   encodeAnswer,
+  HELLO_BYTES,
   type Hello,
   HelloFlag,
   Kind,
@@ -77,6 +78,7 @@ interface Internals extends Server {
 
 interface TcpHandle {
   getsockname(out: object): number;
+  listen(backlog: number): number;
   close(): void;
 }
 
@@ -152,7 +154,7 @@ define(
     if (!tcp || !replicates(this)) return listen();
     const listener = new ReplicaListener(this);
     if (port === 0 && this._handle === null) {
-      const pair = bindPair(this, address, addressType, flags);
+      const pair = bindPair(this, address, addressType, flags, backlog);
       if (pair !== undefined) {
         this._handle = pair.first;
         listener.server._handle = pair.second;
@@ -163,7 +165,7 @@ define(
     const bound = {} as { address: string; family: string; port: number };
     this._handle.getsockname(bound);
     this[kReplication] = listener;
-    listener.listen(bound, backlog, flags, (error) => {
+    listener.listen(bound, backlog, flags, port === 0, (error) => {
       this[kReplication] = undefined;
       this._handle?.close();
       this._handle = null;
@@ -186,6 +188,7 @@ function bindPair(
   address: string | null,
   addressType: number | null,
   flags: number | undefined,
+  backlog: number,
 ): { first: TcpHandle; second: TcpHandle } | undefined {
   const create = (net as unknown as { _createServerHandle?: CreateHandle })._createServerHandle;
   if (create === undefined) return undefined;
@@ -198,15 +201,15 @@ function bindPair(
     for (const [host, family] of where) {
       const handle = create(host, port, family, undefined, flags);
       if (typeof handle === 'number') continue;
-      // libuv reports a port in use only when it is asked.
-      if (handle.getsockname({}) === 0) return handle;
+      // Only listening tells for sure: a port in use by connections can be bound.
+      if (handle.getsockname({}) === 0 && handle.listen(backlog || 511) === 0) return handle;
       handle.close();
     }
     return undefined;
   };
   const spare: TcpHandle[] = [];
   try {
-    for (let attempt = 0; attempt < 64; attempt++) {
+    for (let attempt = 0; attempt < 256; attempt++) {
       const first = bind(0);
       if (first === undefined) return undefined;
       const bound = {} as { port: number };
@@ -292,11 +295,15 @@ class ReplicaListener {
     bound: { address: string; family: string; port: number },
     backlog: number,
     flags: number | undefined,
+    random: boolean,
     failed: (error: Error) => void,
   ): void {
     this.#port = bound.port;
     const port = this.#owner[kOptions].replicaPort ?? bound.port + 1;
-    this.server.once('error', failed);
+    this.server.once('error', (error) => {
+      // A worker's random port comes from the cluster's primary, which knows nothing of pairs: flows are plain then.
+      if (!(cluster.isWorker && random)) failed(error);
+    });
     if (port > 65535) {
       // There is no successor: replicas cannot be offered, flows are plain.
       return;
@@ -434,7 +441,12 @@ class ReplicaListener {
 
   /** The winner of a RepSYN race: from here on a plain connection like any other. */
   #acceptRaw(leg: Leg, rest: Buffer | undefined): void {
-    if (this.#full(leg)) return this.#refuse(leg, 'limit');
+    if (this.#full(leg)) {
+      // Its client expects the application's bytes and nothing else.
+      this.#count(leg, 'limit');
+      leg.close();
+      return;
+    }
     const handle = nativeHandle(leg);
     setNativeHandle(leg, null);
     leg.lost = true;
@@ -453,6 +465,7 @@ class ReplicaListener {
     (handle as unknown as TcpHandle).getsockname(local);
     local.port = this.#port;
     Object.assign(socket, { _sockname: local });
+    setSkew(socket, HELLO_BYTES, 0);
     if (!owner.noDelay) socket.setNoDelay(false);
     if (owner.pauseOnConnect) Object.assign(socket, { readableFlowing: false });
     counters.flowsAccepted++;

@@ -36,7 +36,10 @@ const kAttachment = Symbol('repnet.attachment');
 const kBridge = Symbol('repnet.bridge');
 const kOptions = Symbol('repnet.options');
 const kBacklog = Symbol('repnet.backlog');
+const kSkew = Symbol('repnet.skew');
 const kUnref = Symbol('repnet.unref');
+
+const noSkew: readonly [number, number] = [0, 0];
 
 /** The socket as this package sees it. */
 export interface Inner extends net.Socket, Outer, BridgeTarget {
@@ -48,6 +51,8 @@ export interface Inner extends net.Socket, Outer, BridgeTarget {
   [kOptions]: ReplicationOptions | undefined;
   [kBacklog]: number;
   [kUnref]: boolean;
+  /** Bytes of the protocol, not the application's, in the handle's counters: read, written. */
+  [kSkew]: readonly [number, number] | undefined;
   resetAndClosing?: boolean;
   server?: unknown;
   _server?: unknown;
@@ -75,6 +80,7 @@ export const Socket = function Socket(this: unknown, options?: SocketConstructor
   inner[kOptions] = typeof options === 'object' && options !== null ? options : undefined;
   inner[kBacklog] = 0;
   inner[kUnref] = false;
+  inner[kSkew] = noSkew;
 } as unknown as SocketConstructor;
 
 const base = net.Socket.prototype as Inner;
@@ -110,6 +116,11 @@ export function detach(socket: net.Socket): void {
   if (inner[kBridge]?.active !== true) inner[kAttachment] = undefined;
 }
 
+/** Counters of the native handle include `read` and `written` bytes that are not the application's. */
+export function setSkew(socket: net.Socket, read: number, written: number): void {
+  (socket as Inner)[kSkew] = [read, written];
+}
+
 /** The application does not want the socket to keep the process alive. */
 export function isUnref(socket: net.Socket): boolean {
   return (socket as Inner)[kUnref];
@@ -124,6 +135,7 @@ export function upgrade(socket: net.Socket): Inner {
   inner[kOptions] = undefined;
   inner[kBacklog] = 0;
   inner[kUnref] = false;
+  inner[kSkew] = noSkew;
   return inner;
 }
 
@@ -175,6 +187,7 @@ define('connect', function connect(this: Inner, ...args: unknown[]) {
     this[kAttachment] = undefined;
     this[kBridge] = undefined;
   }
+  this[kSkew] = noSkew;
   const target = this.connecting ? undefined : chooseTarget(this, args);
   if (target === undefined) return (base.connect as (...a: unknown[]) => net.Socket).apply(this, args);
   const listener = args.at(-1);
@@ -366,12 +379,12 @@ define('_destroy', function _destroy(this: Inner, error: Error | null, done: Cal
 getter('bytesRead', function () {
   return this[kAttachment]?.flow !== undefined && !this.destroyed
     ? this[kAttachment].flow.bytesRead
-    : native(() => Reflect.get(base, 'bytesRead', this));
+    : native(() => Reflect.get(base, 'bytesRead', this)) - (this[kSkew] ?? noSkew)[0];
 });
 getter('_bytesDispatched', function () {
   return this[kAttachment]?.flow !== undefined && !this.destroyed
     ? this[kAttachment].flow.tx.offset
-    : native(() => Reflect.get(base, '_bytesDispatched', this));
+    : native(() => Reflect.get(base, '_bytesDispatched', this)) - (this[kSkew] ?? noSkew)[1];
 });
 
 define('_getpeername', function _getpeername(this: Inner) {

@@ -3,11 +3,12 @@
  * RepSYN: two handshakes and one flow, by whichever connection is established first.
  */
 import { randomFillSync } from 'node:crypto';
+import dns from 'node:dns';
 import net from 'node:net';
 import { moveHandle } from '../net-internals.js';
-import { attach, type Attachment, detach, type DialTarget, type Inner, setConnecting, setDial } from '../socket.js';
+import { attach, type Attachment, detach, type DialTarget, type Inner, setConnecting, setDial, setSkew } from '../socket.js';
 import { channels, counters } from '../stats.js';
-import { AnswerFlag, decodeAnswer, encodeHello, HelloFlag, Kind } from '../wire.js';
+import { AnswerFlag, decodeAnswer, encodeHello, HELLO_BYTES, HelloFlag, Kind } from '../wire.js';
 import * as budget from './budget.js';
 import { Flow } from './flow.js';
 import { Leg, type LegSink } from './leg.js';
@@ -44,7 +45,7 @@ setDial((socket, target) => {
     if (known?.kind === 'repnet') return new SynDial(socket, target, target.replication.replicaPort, known).start();
     // Unknown: one connection now, and find out for the next.
     dialPlain(socket, target);
-    probe(host, target);
+    socket.once('connect', () => probe(host, socket.remoteAddress as string, target));
     return;
   }
   if (plain) return dialPlain(socket, target);
@@ -67,12 +68,12 @@ function dialPlain(socket: Inner, target: DialTarget): void {
 
 /** Asks, beside the first flow to a server, whether it understands replication. */
 const probing = new Set<string>();
-function probe(host: string, target: DialTarget): void {
+function probe(host: string, address: string, target: DialTarget): void {
   const { replicaPort, pairTimeout } = target.replication;
   const key = peerKey(host, target.net.port, replicaPort);
   if (probing.has(key)) return;
   probing.add(key);
-  const connection = net.connect({ ...legOptions(target), port: replicaPort } as net.NetConnectOpts);
+  const connection = net.connect({ ...legOptions(target), host: address, port: replicaPort } as net.NetConnectOpts);
   connection.unref();
   let seen = Buffer.alloc(0);
   const finish = (kind: Peer['kind'], flags = 0, threshold = 0) => {
@@ -169,6 +170,8 @@ class FlowDial implements Attachment {
   #timer: NodeJS.Timeout | undefined;
   #delay: NodeJS.Timeout | undefined;
   #quiet = false;
+  /** What the host resolved to, so that an attempt with another source port does not ask again. */
+  #resolved: unknown[] | undefined;
   #key: string;
 
   constructor(socket: Inner, target: DialTarget, known: Peer | undefined) {
@@ -215,7 +218,7 @@ class FlowDial implements Attachment {
     if (net.isIP(host) !== 0) this.#address = host;
     // The second first: if its port is taken, nothing has been sent on the first yet, and another port will do.
     if (this.#address !== undefined && this.#target.replication.copyDelay === 0) this.#connectReplica();
-    primary.connect({ ...options, localPort: this.#localPort });
+    primary.connect({ ...options, ...this.#lookup(), localPort: this.#localPort });
     if (this.#target.replication.copyDelay > 0) {
       this.#delay = setTimeout(() => {
         // Hedged: the second copy starts only if the first has brought nothing.
@@ -224,6 +227,24 @@ class FlowDial implements Attachment {
       }, this.#target.replication.copyDelay);
       this.#delay.unref();
     }
+  }
+
+  /** The application's resolver (or the default one), asked once. An invalid one is left for net to complain of. */
+  #lookup(): { lookup?: net.LookupFunction } {
+    const own = this.#target.net.lookup;
+    if (this.#address !== undefined && this.#resolved === undefined) return {};
+    if (own != null && typeof own !== 'function') return {};
+    const resolve = (own ?? dns.lookup) as (host: string, options: object, done: (...result: unknown[]) => void) => void;
+    return {
+      lookup: ((host: string, options: object, done: (...result: unknown[]) => void) => {
+        const resolved = this.#resolved;
+        if (resolved !== undefined) return process.nextTick(done, ...resolved);
+        resolve(host, options, (...result) => {
+          this.#resolved = result;
+          done(...result);
+        });
+      }) as unknown as net.LookupFunction,
+    };
   }
 
   #connectReplica(): void {
@@ -397,7 +418,8 @@ class FlowDial implements Attachment {
     if (leg.copy !== PRIMARY) return;
     if (!this.#quiet) {
       const last = args.at(-1);
-      if (event === 'connectionAttemptFailed' && last instanceof Error) withoutLocal(last as ConnectionError);
+      if (event === 'connectionAttemptFailed' && last instanceof Error && this.#target.net.localPort === undefined)
+        withoutLocal(last as ConnectionError);
       this.#socket.emit(event, ...args);
     }
     if (event !== 'lookup' || this.#address !== undefined || this.#socket.destroyed) return;
@@ -521,6 +543,7 @@ class SynDial implements Attachment, LegSink {
         _peername: { address: leg.remoteAddress, family: leg.remoteFamily, port: this.#target.net.port },
       });
     }
+    if (this.#peer !== undefined) setSkew(socket, 0, HELLO_BYTES);
     leg.lost = true;
     leg.sink = undefined;
     detach(socket);
