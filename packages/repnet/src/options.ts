@@ -38,6 +38,15 @@ export interface ReplicationOptions {
   peer?: 'auto' | 'repnet' | 'plain' | undefined;
 }
 
+export interface ServerReplicationOptions extends ReplicationOptions {
+  /**
+   * Further addresses ('host:port') at which clients reach this process and no other: a forwarded port, a relay. Behind
+   * any other translated address a flow begins with its first connection only, since the two could be dealt to
+   * different processes.
+   */
+  addresses?: readonly string[] | undefined;
+}
+
 export interface Defaults {
   replicate: Mode | Predicate;
   threshold: number;

@@ -15,7 +15,7 @@ import {
   defaults,
   isEnabled,
   type Replication,
-  type ReplicationOptions,
+  type ServerReplicationOptions,
   replicationOptions,
 } from './options.js';
 import { attach, type Inner, Socket, setSkew, upgrade } from './socket.js';
@@ -32,7 +32,7 @@ import {
   type RefusalReason,
 } from './wire.js';
 
-export type ServerOptions = net.ServerOpts & ReplicationOptions & { blockList?: net.BlockList };
+export type ServerOptions = net.ServerOpts & ServerReplicationOptions & { blockList?: net.BlockList };
 
 const kOptions = Symbol('repnet.options');
 const kReplication = Symbol('repnet.replication');
@@ -257,11 +257,13 @@ class ReplicaListener {
   /** Replicas whose first connection has to come before they may take part. */
   readonly #held: WaitingList<HeldReplica>;
   readonly #greeter: Greeter;
+  readonly #addresses: Set<string>;
   #port = 0;
 
   constructor(owner: Internals) {
     this.#owner = owner;
     this.#replication = replicationOptions(owner[kOptions], undefined, 0);
+    this.#addresses = new Set(owner[kOptions].addresses?.map(comparableTarget));
     const options = { timeout: defaults.waitTimeout, entries: defaults.waitEntries };
     this.#waiting = new WaitingList<Accepted>(options, (entry) => entry.flow?.waitOver());
     this.#held = new WaitingList<HeldReplica>({ ...options, entries: 1024 }, (entry) => {
@@ -411,12 +413,9 @@ class ReplicaListener {
    * client may have been forgotten.
    */
   #mayBegin(leg: Leg, hello: Hello): boolean {
-    return (
-      !this.#owner[kShared] &&
-      this.#waiting.complete &&
-      hello.targetPort === this.#port &&
-      hello.targetAddress === comparableAddress(leg.localAddress)
-    );
+    if (this.#owner[kShared] || !this.#waiting.complete) return false;
+    if (hello.targetPort === this.#port && hello.targetAddress === comparableAddress(leg.localAddress)) return true;
+    return this.#addresses.has(`${hello.targetAddress}:${hello.targetPort}`);
   }
 
   #begin(leg: Leg, hello: Hello, rest: Buffer | undefined, key: string): void {
@@ -526,6 +525,13 @@ class ReplicaListener {
     if (channels.refused.hasSubscribers)
       channels.refused.publish({ reason, remoteAddress: leg.remoteAddress, remotePort: leg.remotePort });
   }
+}
+
+/** 'host:port' (IPv6 in brackets) in the form a hello is compared in. */
+function comparableTarget(address: string): string {
+  const colon = address.lastIndexOf(':');
+  const host = address.slice(0, colon).replace(/^\[|\]$/g, '');
+  return `${comparableAddress(host)}:${address.slice(colon + 1)}`;
 }
 
 function keyOf(socket: net.Socket): string {

@@ -23,6 +23,8 @@ export interface Attachment {
   archive?(bytes: Buffer): void;
   /** The application ends the stream. */
   ending?(): void;
+  /** The native connection ended or failed: true if that is held back, since a second connection may know better. */
+  holds?(error: Error | null): boolean;
   /** The socket is being destroyed. */
   closed(reset: boolean): void;
   /** Every connection there is, for options that concern all of them. */
@@ -302,6 +304,7 @@ define('deliver', function deliver(this: Inner, chunk: Buffer | null) {
 
 // Accepted and unpaired: bytes come from the native handle by net's own way.
 define('push', function push(this: Inner, chunk: Buffer | null, encoding?: BufferEncoding) {
+  if (chunk === null && this[kAttachment]?.holds?.(null)) return false;
   const bridge = this[kBridge];
   if (bridge?.active && nativeHandle(this) !== null) return bridge.deliver(chunk, this);
   return base.push.call(this, chunk, encoding);
@@ -345,6 +348,11 @@ define('bridgeResume', function bridgeResume(this: Inner) {
 });
 
 // -------------------------------------------------------------------- closing
+
+define('destroy', function destroy(this: Inner, error?: NodeJS.ErrnoException) {
+  if (error?.syscall === 'read' && this[kAttachment]?.holds?.(error)) return this;
+  return base.destroy.call(this, error);
+});
 
 define('resetAndDestroy', function resetAndDestroy(this: Inner) {
   const attached = this[kAttachment];

@@ -15,6 +15,27 @@ import type { Entry } from './waiting.js';
 
 let archivedBytes = 0;
 
+/**
+ * Hosts whose flows were paired lately. A FIN or RST on a first connection from one of them is held back for a moment if
+ * the second has not come yet: it may be the fault of that connection alone. Other clients' are taken at their word.
+ */
+const pairingHosts = new Map<string, number>();
+const PAIRING_HOSTS = 4_096;
+const HOST_LIFETIME = 60_000;
+const END_GRACE = 100;
+
+function notePairing(address: string | undefined): void {
+  if (address === undefined) return;
+  pairingHosts.delete(address);
+  if (pairingHosts.size >= PAIRING_HOSTS) pairingHosts.delete(pairingHosts.keys().next().value as string);
+  pairingHosts.set(address, Date.now());
+}
+
+function pairsUsually(address: string | undefined): boolean {
+  const seen = address === undefined ? undefined : pairingHosts.get(address);
+  return seen !== undefined && Date.now() - seen < HOST_LIFETIME;
+}
+
 /** Bytes held at present for second connections that have not come, over all flows. */
 export function archiveSize(): number {
   return archivedBytes;
@@ -58,6 +79,31 @@ export class Accepted implements Attachment {
     archivedBytes += bytes.length;
   }
 
+  /** Held back: undefined if nothing is, null for a FIN, or the error. */
+  #held: Error | null | undefined;
+  #grace: NodeJS.Timeout | undefined;
+
+  holds(error: Error | null): boolean {
+    if (this.flow !== undefined || this.#over || this.entry?.state !== 'waiting') return false;
+    if (this.#held !== undefined || !pairsUsually(this.socket.remoteAddress)) return false;
+    this.#held = error;
+    this.#grace = setTimeout(() => this.#letGo(), END_GRACE);
+    return true;
+  }
+
+  #letGo(): void {
+    const held = this.#held;
+    if (held === undefined) return;
+    clearTimeout(this.#grace);
+    if (this.entry !== undefined) this.entry.state = 'over';
+    this.waitOver();
+    if (held !== null) this.socket.destroy(held);
+    else {
+      this.socket.push(null);
+      this.socket.read(0);
+    }
+  }
+
   ending(): void {
     this.#ended = true;
   }
@@ -77,6 +123,7 @@ export class Accepted implements Attachment {
       framed: [false, true],
       received: handle.bytesRead,
       ended: state.ended,
+      fin: this.#held === null,
       sent: this.#sent,
       archive: this.#archive,
     });
@@ -84,6 +131,9 @@ export class Accepted implements Attachment {
     this.#drop();
     const reading = handle.reading === true;
     setNativeHandle(socket, null);
+    clearTimeout(this.#grace);
+    notePairing(replica.remoteAddress);
+    const failed = this.#held instanceof Error;
     const primary = new Leg(PRIMARY, flow, {
       handle,
       manualStart: true,
@@ -93,6 +143,7 @@ export class Accepted implements Attachment {
     this.flow = flow;
     replica.sink = flow;
     flow.adopt(primary);
+    if (failed) flow.abandon(PRIMARY);
     if (this.#ended) flow.tx.end();
     flow.openLazily(replica, answer);
     counters.flowsPaired++;
@@ -114,6 +165,7 @@ export class Accepted implements Attachment {
   join(accepted: net.Socket): void {
     const flow = this.flow as Flow;
     flow.open(Leg.adopt(accepted, PRIMARY, flow));
+    notePairing(accepted.remoteAddress);
     counters.flowsPaired++;
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket: this.socket });
   }
@@ -121,6 +173,7 @@ export class Accepted implements Attachment {
   /** Nobody joins the flow any more. */
   waitOver(): void {
     this.#drop();
+    if (this.#held !== undefined && this.entry?.state === 'waiting') return this.#letGo();
     if (this.flow === undefined) {
       if (!this.#over) detach(this.socket);
     } else if (this.flow.tx.copies[PRIMARY] === 'pending') this.flow.abandon(PRIMARY);
@@ -128,6 +181,7 @@ export class Accepted implements Attachment {
 
   closed(reset: boolean): void {
     this.#over = true;
+    clearTimeout(this.#grace);
     this.#drop();
     this.flow?.close(reset);
     this.onClosed?.();

@@ -13,7 +13,7 @@ import * as budget from './budget.js';
 import { Flow } from './flow.js';
 import { Leg, type LegSink } from './leg.js';
 import { type Copy, PRIMARY, REPLICA } from './machine.js';
-import { forgetPeer, type Peer, peerKey, recallPeer, rememberPeer } from './peers.js';
+import { forgetPeer, type Peer, peerKey, recallPeer, rememberPeer, strikePeer } from './peers.js';
 import { nextPort } from './ports.js';
 
 const PORT_ATTEMPTS = 5;
@@ -49,14 +49,14 @@ setDial((socket, target) => {
     return;
   }
   if (plain) return dialPlain(socket, target);
-  new FlowDial(socket, target, known).start();
+  new FlowDial(socket, target, known?.kind === 'repnet' ? known : undefined).start();
 });
 
 function recallKnown(host: string, target: DialTarget): Peer | undefined {
   const { peer, replicaPort, threshold } = target.replication;
-  if (peer === 'plain') return { kind: 'plain', flags: 0, threshold: 0, until: 0 };
+  if (peer === 'plain') return { kind: 'plain', flags: 0, threshold: 0, until: 0, strikes: 0 };
   const known = recallPeer(peerKey(host, target.net.port, replicaPort));
-  if (known === undefined && peer === 'repnet') return { kind: 'repnet', flags: 0, threshold, until: 0 };
+  if (known?.kind !== 'repnet' && peer === 'repnet') return { kind: 'repnet', flags: 0, threshold, until: 0, strikes: 0 };
   return known;
 }
 
@@ -170,6 +170,8 @@ class FlowDial implements Attachment {
   #timer: NodeJS.Timeout | undefined;
   #delay: NodeJS.Timeout | undefined;
   #quiet = false;
+  /** The server has answered this flow's hello. */
+  #understood = false;
   /** What the host resolved to, so that an attempt with another source port does not ask again. */
   #resolved: unknown[] | undefined;
   #key: string;
@@ -340,6 +342,7 @@ class FlowDial implements Attachment {
       leg.destroy();
       return false;
     }
+    this.#understood = true;
     rememberPeer(this.#key, 'repnet', answer.flags, answer.threshold);
     flow.peerKnown = true;
     flow.peerThreshold = answer.threshold;
@@ -367,8 +370,7 @@ class FlowDial implements Attachment {
     const socket = this.#socket;
     const { copy } = leg;
     if (flow.tx.copies[copy] !== 'pending') {
-      if (copy === REPLICA && this.#known !== undefined && !flow.rx.done[REPLICA] && flow.rx.won[REPLICA] === 0)
-        forgetPeer(this.#key);
+      if (copy === REPLICA && !this.#understood) strikePeer(this.#key);
       return false;
     }
     const chosenHere = this.#target.net.localPort === undefined;
@@ -380,7 +382,8 @@ class FlowDial implements Attachment {
       return true;
     }
     if (copy === REPLICA && !isCollision(error)) {
-      if (error?.code === 'ECONNREFUSED' || leg.connecting === false) this.#foreign('plain');
+      if (error?.code === 'ECONNREFUSED' && this.#known === undefined) this.#foreign('plain');
+      else if (strikePeer(this.#key)) counters.foreignPeers++;
     }
     if (copy === PRIMARY) copyAttempts(leg, socket);
     if (copy === PRIMARY && error !== undefined) this.#connectError = chosenHere ? withoutLocal(error) : error;

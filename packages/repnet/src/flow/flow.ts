@@ -47,8 +47,10 @@ export interface FlowStart {
   received?: number;
   sent?: number;
   archive?: Buffer[] | undefined;
-  /** The plain copy has been read to its end. */
+  /** The plain copy has been read to its end, and the application been told. */
   ended?: boolean;
+  /** The plain copy has ended, and the application not been told. */
+  fin?: boolean;
 }
 
 /** Milliseconds an elephant waits at the threshold for the receiver's verdict on which copy to keep. */
@@ -122,10 +124,8 @@ export class Flow implements LegSink, RecordSink {
       start.framed[REPLICA] ? new RecordParser() : undefined,
     ];
     this.#reportedAt = this.rx.delivered;
-    if (start.ended) {
-      this.rx.fin();
-      this.#ended = true;
-    }
+    if (start.ended || start.fin) this.rx.fin();
+    if (start.ended) this.#ended = true;
   }
 
   // ------------------------------------------------------------------ copies come and go
@@ -160,6 +160,7 @@ export class Flow implements LegSink, RecordSink {
     if (this.framed[copy] && this.tx.total >= 0) parts.push(controlRecord(Control.end, this.tx.total));
     if (parts.length > 0) this.#transmit(leg, parts, undefined);
     if (!this.framed[copy] && this.tx.total >= 0) leg.finish(noop);
+    this.#release();
   }
 
   /** The first copy, which has carried the flow so far. */
@@ -263,6 +264,11 @@ export class Flow implements LegSink, RecordSink {
 
   #push(bytes: Buffer, done: Callback): void {
     const { tx } = this;
+    if (tx.state === 'ONE_CONN' && tx.copies[tx.chosen] === 'pending') {
+      // The one open copy is lost and the other not yet there: the application waits, nothing piles up.
+      this.#held = { bytes, done };
+      return;
+    }
     if (tx.state === 'DUP_CONN') {
       const room = this.#room(bytes.length);
       if (room >= bytes.length) return this.#both(bytes, done);
@@ -285,10 +291,7 @@ export class Flow implements LegSink, RecordSink {
       this.#archive = undefined;
       counters.chosenEarly++;
     }
-    if (route.copies === 0) {
-      if (route.archive) return done();
-      return done(this.#lastError ?? notConnected());
-    }
+    if (route.copies === 0) return done(this.#lastError ?? notConnected());
     this.#sendOn(route.copies === 1 ? PRIMARY : REPLICA, offset, bytes, done);
   }
 
@@ -343,9 +346,9 @@ export class Flow implements LegSink, RecordSink {
     tx.route(bytes.length);
     counters.bytesDoubled += bytes.length;
     const first = firstOf(done);
-    this.#sendOn(PRIMARY, offset, bytes, first);
-    // The first copy may have failed under the write, and taken the second copy's place in the flow with it.
+    // The replica first: should the primary fail under its write, the record that says so follows the bytes.
     this.#sendOn(REPLICA, offset, bytes, first);
+    this.#sendOn(PRIMARY, offset, bytes, first);
   }
 
   #sendOn(copy: Copy, offset: number, bytes: Buffer, done: Callback): void {
@@ -551,10 +554,13 @@ export class Flow implements LegSink, RecordSink {
     this.#reportedAt = this.rx.delivered;
     this.#doubled = false;
     this.#toldToStop = false;
-    const leg = this.legs[REPLICA];
-    if (leg === undefined || this.rx.copies[REPLICA] !== 'open') return;
-    const first = this.framed[PRIMARY] ? this.rx.delivered : this.rx.plain;
-    this.#transmit(leg, [controlRecord(Control.report, this.rx.delivered, first)], undefined);
+    // Both copies may have become readable in this turn of the event loop: judge when both have been read.
+    setImmediate(() => {
+      const leg = this.legs[REPLICA];
+      if (leg === undefined || this.#closed || this.rx.copies[REPLICA] !== 'open') return;
+      const first = this.framed[PRIMARY] ? this.rx.delivered : this.rx.plain;
+      this.#transmit(leg, [controlRecord(Control.report, this.rx.delivered, first)], undefined);
+    });
   }
 
   /** The application is not reading: what came with the hello is kept until it does. */

@@ -3,14 +3,20 @@
  * after a time, since services move.
  */
 export interface Peer {
-  kind: 'repnet' | 'plain' | 'silent';
+  /** unsure: hellos went unanswered, too few to tell. */
+  kind: 'repnet' | 'plain' | 'silent' | 'unsure';
   /** Answer flags of a repnet peer. */
   flags: number;
   threshold: number;
   until: number;
+  /** Replicas in a row that failed without an answer. */
+  strikes: number;
 }
 
-const LIFETIME = { repnet: 600_000, plain: 30_000, silent: 10_000 };
+/** One replica may fail by bad luck; so many in a row mean that replication is no longer understood there. */
+const STRIKES = 3;
+
+const LIFETIME = { repnet: 600_000, plain: 30_000, silent: 10_000, unsure: 30_000 };
 const MOST = 8_192;
 
 const peers = new Map<string, Peer>();
@@ -30,7 +36,20 @@ export function recallPeer(key: string): Peer | undefined {
 export function rememberPeer(key: string, kind: Peer['kind'], flags = 0, threshold = 0): void {
   peers.delete(key);
   if (peers.size >= MOST) peers.delete(peers.keys().next().value as string);
-  peers.set(key, { kind, flags, threshold, until: Date.now() + LIFETIME[kind] });
+  peers.set(key, { kind, flags, threshold, until: Date.now() + LIFETIME[kind], strikes: 0 });
+}
+
+/** A replica to the peer failed without an answer. True: the peer is now taken for one that does not replicate. */
+export function strikePeer(key: string): boolean {
+  const peer = peers.get(key);
+  if (peer === undefined) {
+    peers.set(key, { kind: 'unsure', flags: 0, threshold: 0, until: Date.now() + LIFETIME.unsure, strikes: 1 });
+    return false;
+  }
+  if (++peer.strikes < STRIKES) return false;
+  if (peer.kind === 'repnet') peers.delete(key);
+  else rememberPeer(key, 'plain');
+  return true;
 }
 
 export function forgetPeer(key: string): void {

@@ -1,0 +1,128 @@
+/**
+ * A userspace relay between client and server that keeps the client's source port, so that connections pair as they would
+ * without it, and does to each connection what a plan says.
+ */
+import net from 'node:net';
+
+/**
+ * @typedef {object} Fault
+ * @property {0 | 1} copy 0: the first connection of a flow, 1: the replica
+ * @property {'up' | 'down'} direction
+ * @property {number} at bytes of that direction and connection that pass before it strikes
+ * @property {'cut' | 'rst' | 'fin' | 'stall' | 'pause' | 'nosyn'} kind cut: both sides are closed; rst: both are reset;
+ *   fin: the receiver sees a FIN and nothing more; stall: nothing more passes; pause: nothing passes for `ms`;
+ *   nosyn: the server never sees the connection
+ * @property {number} [ms]
+ */
+
+/** Starts a relay on `host`; `faultsFor(sourcePort, copy)` gives the faults of a connection. */
+export async function startRelay({ targetPort, host = '127.0.0.2', faultsFor }) {
+  const servers = [];
+  const open = new Set();
+  const accept = (copy) => (client) => {
+    const faults = faultsFor(client.remotePort, copy);
+    open.add(client);
+    client.on('close', () => open.delete(client));
+    client.on('error', () => {});
+    if (faults.some((f) => f.kind === 'nosyn')) return;
+    const upstream = net.connect({
+      host: '127.0.0.1',
+      port: targetPort + copy,
+      localAddress: client.remoteAddress,
+      localPort: client.remotePort,
+      allowHalfOpen: true,
+      noDelay: true,
+    });
+    client.setNoDelay(true);
+    open.add(upstream);
+    upstream.on('close', () => open.delete(upstream));
+    upstream.on('error', () => client.resetAndDestroy());
+    client.on('error', () => upstream.resetAndDestroy());
+    pass(client, upstream, faults.find((f) => f.direction === 'up'));
+    pass(upstream, client, faults.find((f) => f.direction === 'down'));
+  };
+  let port = 0;
+  for (let attempt = 0; port === 0 && attempt < 50; attempt++) {
+    const first = net.createServer({ allowHalfOpen: true }, accept(0));
+    const second = net.createServer({ allowHalfOpen: true }, accept(1));
+    await new Promise((resolve) => first.listen(0, host, resolve));
+    const ok = await new Promise((resolve) => {
+      second.once('error', () => resolve(false));
+      second.listen(first.address().port + 1, host, () => resolve(true));
+    });
+    if (ok) {
+      port = first.address().port;
+      servers.push(first, second);
+    } else first.close();
+  }
+  return {
+    host,
+    port,
+    close() {
+      for (const server of servers) server.close();
+      for (const socket of open) socket.destroy();
+    },
+  };
+}
+
+function pass(from, to, fault) {
+  let passed = 0;
+  let struck = false;
+  const strike = () => {
+    struck = true;
+    switch (fault.kind) {
+      case 'cut':
+        // What has been passed gets out; then both see the end of the connection.
+        to.end();
+        from.end();
+        setImmediate(() => {
+          to.destroySoon();
+          from.destroySoon();
+        });
+        return;
+      case 'rst':
+        to.resetAndDestroy();
+        from.resetAndDestroy();
+        return;
+      case 'fin':
+        to.end();
+        from.resume();
+        return;
+      case 'stall':
+        from.resume();
+        return;
+      case 'pause':
+        from.pause();
+        setTimeout(() => {
+          struck = false;
+          fault = undefined;
+          from.resume();
+        }, fault.ms ?? 30);
+    }
+  };
+  if (fault?.at === 0) strike();
+  from.on('data', (chunk) => {
+    if (struck && fault !== undefined) {
+      if (fault.kind === 'pause') from.unshift(chunk);
+      return;
+    }
+    const room = fault === undefined ? chunk.length : fault.at - passed;
+    if (room >= chunk.length) {
+      passed += chunk.length;
+      if (!to.writableEnded && !to.write(chunk)) {
+        from.pause();
+        to.once('drain', () => from.resume());
+      }
+      if (fault !== undefined && passed === fault.at) strike();
+      return;
+    }
+    if (room > 0 && !to.writableEnded) to.write(chunk.subarray(0, room));
+    passed += room;
+    const rest = chunk.subarray(room);
+    strike();
+    if (fault.kind === 'pause') from.unshift(rest);
+  });
+  from.on('end', () => {
+    if (!(struck && fault?.kind === 'stall')) to.end();
+  });
+}

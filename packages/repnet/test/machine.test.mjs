@@ -1,0 +1,301 @@
+/** The state machine without sockets: each transition, and every sequence of events to a depth. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { PRIMARY, REPLICA, ReceiveMachine, SendMachine } from '../dist/flow/machine.js';
+
+const THRESHOLD = 10;
+const sender = (begun, framed = [false, true]) => new SendMachine({ threshold: THRESHOLD, framed }, begun);
+const states = (tx) => [tx.state, ...tx.copies];
+
+test('a copy that opens alone carries the flow and archives for the other', () => {
+  const tx = sender();
+  assert.equal(tx.open(PRIMARY), false);
+  assert.deepEqual(states(tx), ['ONE_CONN', 'open', 'pending']);
+  assert.deepEqual(tx.route(4), { copies: 1, archive: true });
+});
+
+test('transition 1: the second copy gets what is archived, and both carry on', () => {
+  const tx = sender();
+  tx.open(PRIMARY);
+  tx.route(4);
+  assert.equal(tx.open(REPLICA), true);
+  assert.deepEqual(states(tx), ['DUP_CONN', 'open', 'open']);
+  assert.deepEqual(tx.route(3), { copies: 3, archive: false });
+});
+
+test('transition 2: a copy that fails leaves the flow to the other', () => {
+  for (const [lost, kept] of [
+    [PRIMARY, REPLICA],
+    [REPLICA, PRIMARY],
+  ]) {
+    const tx = sender();
+    tx.open(PRIMARY);
+    tx.open(REPLICA);
+    tx.lose(lost);
+    assert.equal(tx.state, 'CHOSEN');
+    assert.equal(tx.chosen, kept);
+    assert.deepEqual(tx.route(3), { copies: 1 << kept, archive: false });
+  }
+});
+
+test('transition 3: a pending copy whose time is over leaves plain TCP', () => {
+  const tx = sender();
+  tx.open(PRIMARY);
+  tx.route(4);
+  tx.lose(REPLICA);
+  assert.deepEqual(states(tx), ['CHOSEN', 'open', 'gone']);
+  assert.equal(tx.archived, false);
+});
+
+test('transition 4: too much archived chooses the open copy; a framed latecomer may still take part later', () => {
+  const tx = sender();
+  tx.open(PRIMARY);
+  assert.deepEqual(tx.route(11), { copies: 1, archive: false });
+  assert.equal(tx.state, 'CHOSEN');
+  assert.equal(tx.open(REPLICA), false);
+  assert.deepEqual(states(tx), ['CHOSEN', 'open', 'open']);
+  assert.equal(tx.newMessage(), true);
+  assert.equal(tx.state, 'DUP_CONN');
+});
+
+test('transition 4: a plain latecomer to a dropped archive can never carry this direction', () => {
+  const tx = sender();
+  tx.open(REPLICA);
+  tx.route(11);
+  assert.equal(tx.open(PRIMARY), false);
+  assert.deepEqual(states(tx), ['CHOSEN', 'gone', 'open']);
+});
+
+test('the open copy is lost while the other is pending: the archive is replayed when that opens', () => {
+  const tx = sender();
+  tx.open(PRIMARY);
+  tx.route(4);
+  tx.lose(PRIMARY);
+  assert.deepEqual(states(tx), ['ONE_CONN', 'gone', 'pending']);
+  assert.deepEqual(tx.route(3), { copies: 0, archive: true });
+  assert.equal(tx.open(REPLICA), true);
+  assert.deepEqual(states(tx), ['CHOSEN', 'gone', 'open']);
+});
+
+test('transitions 5 to 7: without copies the direction has ended', () => {
+  const tx = sender();
+  tx.open(PRIMARY);
+  tx.open(REPLICA);
+  tx.lose(PRIMARY);
+  tx.lose(REPLICA);
+  assert.equal(tx.state, 'ENDED');
+  assert.deepEqual(tx.route(1), { copies: 0, archive: false });
+});
+
+test('transition 8: a message that outgrows the threshold is carried once, by the verdict of the receiver', () => {
+  const tx = sender();
+  tx.open(PRIMARY);
+  tx.open(REPLICA);
+  tx.route(10);
+  assert.equal(tx.room, 0);
+  tx.report(5, 5, 2);
+  assert.equal(tx.verdict, PRIMARY);
+  tx.choose(tx.verdict);
+  assert.deepEqual(tx.route(100), { copies: 1, archive: false });
+});
+
+test('transition 8: a first copy that trails is given up for sending', () => {
+  const tx = sender();
+  tx.open(PRIMARY);
+  tx.open(REPLICA);
+  tx.route(10);
+  tx.report(8, 1, 2);
+  assert.equal(tx.verdict, REPLICA);
+  tx.choose(tx.verdict);
+  assert.deepEqual(states(tx), ['CHOSEN', 'gone', 'open']);
+  assert.equal(tx.newMessage(), false, 'a plain stream with a hole is of no further use');
+});
+
+test('transition 9: the next message is doubled again', () => {
+  const tx = sender();
+  tx.open(PRIMARY);
+  tx.open(REPLICA);
+  tx.route(10);
+  tx.choose(PRIMARY);
+  tx.route(50);
+  assert.equal(tx.newMessage(), true);
+  assert.equal(tx.room, THRESHOLD);
+  assert.equal(tx.message, 60);
+});
+
+test('a verdict on an earlier message is not one on this', () => {
+  const tx = sender();
+  tx.open(PRIMARY);
+  tx.open(REPLICA);
+  tx.route(10);
+  tx.newMessage();
+  tx.report(10, 0, 2);
+  assert.equal(tx.verdict, undefined);
+});
+
+test('a receiver that has it all stops the doubling of this message only', () => {
+  const tx = sender();
+  tx.open(PRIMARY);
+  tx.open(REPLICA);
+  tx.route(2);
+  tx.stop(REPLICA);
+  assert.equal(tx.state, 'CHOSEN');
+  assert.equal(tx.chosen, PRIMARY);
+  assert.equal(tx.newMessage(), true);
+});
+
+const receiver = (options = {}) => {
+  const rx = new ReceiveMachine({ framedFirst: false, ...options });
+  rx.open(PRIMARY);
+  rx.open(REPLICA);
+  return rx;
+};
+
+test('bytes are new once, whichever copy brings them', () => {
+  const rx = receiver();
+  assert.equal(rx.acceptRecord(REPLICA, 0, 5), 0);
+  assert.equal(rx.acceptPlain(3), 3);
+  assert.equal(rx.acceptPlain(4), 2);
+  assert.equal(rx.delivered, 7);
+  assert.deepEqual(rx.won, [2, 5]);
+  assert.equal(rx.duplicate, 5);
+});
+
+test('records ahead of the stream wait for the plain copy to fill the hole', () => {
+  const rx = receiver();
+  assert.equal(rx.acceptRecord(REPLICA, 3, 2), -1);
+  rx.keepEarly(REPLICA, 3, Buffer.from('de'));
+  assert.equal(rx.takeEarly(), undefined);
+  rx.acceptPlain(4);
+  assert.equal(rx.takeEarly().toString(), 'e');
+  assert.equal(rx.delivered, 5);
+});
+
+test('a bare FIN is no end while the replica is good', () => {
+  const rx = receiver();
+  rx.acceptPlain(3);
+  rx.fin();
+  assert.equal(rx.verdict(), 'wait');
+  assert.equal(rx.suspect, REPLICA);
+  rx.lose(REPLICA);
+  assert.equal(rx.verdict(), 'end');
+});
+
+test('a declared total ends the stream when it is delivered', () => {
+  const rx = receiver();
+  rx.acceptPlain(3);
+  rx.end(REPLICA, 5);
+  assert.equal(rx.verdict(), 'open');
+  rx.acceptPlain(2);
+  assert.equal(rx.verdict(), 'end');
+});
+
+test('a FIN below what was announced is a truncation', () => {
+  const rx = receiver();
+  rx.acceptRecord(REPLICA, 0, 5);
+  rx.lose(REPLICA);
+  rx.acceptPlain(3);
+  rx.fin();
+  assert.equal(rx.verdict(), 'truncated');
+});
+
+test('a hole that no copy can fill is a truncation', () => {
+  const rx = receiver();
+  rx.alone = 9;
+  rx.announce(9);
+  rx.acceptPlain(3);
+  assert.equal(rx.verdict(), 'wait');
+  rx.lose(PRIMARY);
+  assert.equal(rx.verdict(), 'truncated');
+});
+
+/**
+ * Every sequence of events up to a depth, on a model of the sender and what each copy then carries: whatever a copy is
+ * sent must be a prefix without holes if it is plain, and every byte must be on some copy that was open, or archived.
+ */
+test('exhaustively to depth 7: no byte is left out and no plain copy gets a hole', () => {
+  const events = [
+    (m) => m.open(PRIMARY),
+    (m) => m.open(REPLICA),
+    (m) => m.lose(PRIMARY),
+    (m) => m.lose(REPLICA),
+    (m) => m.write(3),
+    (m) => m.write(8),
+    (m) => m.choose(PRIMARY),
+    (m) => m.choose(REPLICA),
+    (m) => m.message(),
+  ];
+  const DEPTH = 7;
+  let sequences = 0;
+  const path = [];
+  const walk = (depth) => {
+    const m = model();
+    for (const e of path) events[e](m);
+    m.check(path);
+    sequences++;
+    if (depth === DEPTH) return;
+    // Writes come only after a copy has opened, as the flow sees to.
+    for (let e = 0; e < events.length; e++) {
+      path.push(e);
+      walk(depth + 1);
+      path.pop();
+    }
+  };
+  // The full tree of 9^7 paths is 4.8 million; those that begin by opening a copy are all that matter.
+  for (const first of [0, 1]) {
+    path.push(first);
+    walk(1);
+    path.pop();
+  }
+  assert.ok(sequences > 1_000_000, `${sequences} sequences`);
+});
+
+function model() {
+  const tx = sender();
+  const plain = { sent: 0, hole: false };
+  const spans = [];
+  let archive = 0;
+  const record = (copies, from, to) => {
+    if (copies & 1) {
+      if (plain.sent !== from) plain.hole = true;
+      plain.sent = to;
+    }
+    spans.push([copies, from, to]);
+  };
+  return {
+    open(copy) {
+      const replay = tx.open(copy);
+      if (replay) record(1 << copy, 0, archive);
+    },
+    lose: (copy) => tx.lose(copy),
+    choose: (copy) => tx.choose(copy),
+    message: () => tx.newMessage(),
+    write(n) {
+      if (tx.state === 'DUP_CONN') {
+        n = Math.min(n, tx.room);
+        if (n === 0) return;
+      }
+      const from = tx.offset;
+      const before = tx.state;
+      const route = tx.route(n);
+      if (before === 'ENDED') {
+        assert.equal(route.copies, 0);
+        return;
+      }
+      if (route.copies & 1) assert.equal(tx.copies[PRIMARY], 'open');
+      if (route.copies & 2) assert.equal(tx.copies[REPLICA], 'open');
+      if (route.copies !== 0) record(route.copies, from, tx.offset);
+      else if (!route.archive) assert.notEqual(tx.state, 'DUP_CONN');
+      archive = route.archive ? tx.offset : 0;
+    },
+    check(trail) {
+      assert.equal(plain.hole, false, `hole in the plain copy after ${trail}`);
+      const { state, copies } = tx;
+      if (state === 'DUP_CONN') assert.deepEqual([...copies], ['open', 'open'], `${trail}`);
+      if (state === 'ENDED') assert.deepEqual([...copies], ['gone', 'gone'], `${trail}`);
+      if (state === 'CHOSEN') assert.equal(copies[tx.chosen], 'open', `${trail}`);
+      if (state === 'ONE_CONN') assert.ok(copies.includes('pending'), `${trail}`);
+      if (tx.archived) assert.ok(tx.offset <= THRESHOLD || copies[tx.chosen] !== 'open', `${trail}`);
+    },
+  };
+}
