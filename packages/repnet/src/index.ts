@@ -51,7 +51,11 @@ export const Stream = Socket;
 // What this version of net exports beyond the above (underscored helpers, later additions) is passed through.
 for (const name of Object.getOwnPropertyNames(net)) {
   if (!Object.hasOwn(exports, name))
-    Object.defineProperty(exports, name, { enumerable: true, configurable: true, get: () => Reflect.get(net, name) });
+    Object.defineProperty(exports, name, {
+      enumerable: true,
+      configurable: true,
+      get: () => Reflect.get(net, name),
+    });
 }
 
 /** As `isEnabled()`; assigning is `enable()` and `disable()`. Through `require` or the default import. */

@@ -15,8 +15,8 @@ import {
   defaults,
   isEnabled,
   type Replication,
-  type ServerReplicationOptions,
   replicationOptions,
+  type ServerReplicationOptions,
 } from './options.js';
 import { attach, type Inner, Socket, setSkew, upgrade } from './socket.js';
 import { channels, counters } from './stats.js';
@@ -197,7 +197,8 @@ function bindPair(
       ['::', 6],
       ['0.0.0.0', 4],
     ];
-    const where: [string, number][] = address === null || address === undefined ? wildcards : [[address, addressType ?? 4]];
+    const where: [string, number][] =
+      address === null || address === undefined ? wildcards : [[address, addressType ?? 4]];
     for (const [host, family] of where) {
       const handle = create(host, port, family, undefined, flags);
       if (typeof handle === 'number') continue;
@@ -414,7 +415,8 @@ class ReplicaListener {
    */
   #mayBegin(leg: Leg, hello: Hello): boolean {
     if (this.#owner[kShared] || !this.#waiting.complete) return false;
-    if (hello.targetPort === this.#port && hello.targetAddress === comparableAddress(leg.localAddress)) return true;
+    if (hello.targetPort === this.#port && hello.targetAddress === comparableAddress(leg.localAddress))
+      return true;
     return this.#addresses.has(`${hello.targetAddress}:${hello.targetPort}`);
   }
 

@@ -216,7 +216,8 @@ function chooseTarget(socket: Inner, args: unknown[]): DialTarget | undefined {
     options = typeof args[1] === 'string' ? { port, host: args[1] } : { port };
   }
   const net = options as net.TcpNetConnectOpts & ReplicationOptions & { path?: string; fd?: number };
-  if (net.path != null || nativeHandle(socket) !== null || socket[kAttachment] !== undefined) return undefined;
+  if (net.path != null || nativeHandle(socket) !== null || socket[kAttachment] !== undefined)
+    return undefined;
   const port = typeof net.port === 'string' ? Number((net.port as string) || Number.NaN) : net.port;
   if (!Number.isInteger(port) || port <= 0 || port > 65535) return undefined;
   const own = socket[kOptions];
@@ -356,8 +357,7 @@ define('destroy', function destroy(this: Inner, error?: NodeJS.ErrnoException) {
 
 define('resetAndDestroy', function resetAndDestroy(this: Inner) {
   const attached = this[kAttachment];
-  if (attached === undefined || this.destroyed)
-    return native(() => base.resetAndDestroy.call(this));
+  if (attached === undefined || this.destroyed) return native(() => base.resetAndDestroy.call(this));
   if (this.connecting) this.once('connect', () => this._reset());
   else native(() => this._reset());
   return this;

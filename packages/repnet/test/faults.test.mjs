@@ -12,7 +12,9 @@ const SMALL = { requestLength: 1_000, replyLength: 2_000 };
 const HALF = { ...SMALL, half: true };
 const LARGE = { requestLength: 30_000, replyLength: 90_000 };
 /** Around the borders of hello (76), answer (24), record headers (10) and messages (1,016; 2,000). */
-const POSITIONS = [0, 1, 23, 24, 25, 33, 34, 75, 76, 77, 86, 87, 100, 500, 1_015, 1_016, 1_090, 1_102, 1_500, 2_034];
+const POSITIONS = [
+  0, 1, 23, 24, 25, 33, 34, 75, 76, 77, 86, 87, 100, 500, 1_015, 1_016, 1_090, 1_102, 1_500, 2_034,
+];
 
 let bench;
 before(async () => {
@@ -59,7 +61,8 @@ test('one fault on one copy, anywhere: the flow completes', async () => {
 /** Both copies struck: what plain TCP would show for the first copy alone is the most that may be asked of address mode. */
 function acceptBoth(outcome, faults) {
   const [first, second] = [0, 1].map((copy) => faults.filter((f) => f.copy === copy && f.kind !== 'pause'));
-  const bareEnd = first.some((f) => f.kind === 'fin' || f.kind === 'cut') && faults.some((f) => f.copy === 1);
+  // libuv reports a reset that follows data as an end of file, so that a reset, too, may look like a bare FIN.
+  const bareEnd = first.some((f) => f.kind !== 'stall') && faults.some((f) => f.copy === 1);
   const stalled = faults.some((f) => f.kind === 'stall') && first.length > 0 && second.length > 0;
   if (outcome.wrong !== undefined) {
     // Residual case of address mode, which plain net has too: a FIN that is all there is.
@@ -95,13 +98,17 @@ test('the order of the two copies: either may come first, by any delay', async (
     for (const ms of [1, 5, 20, 60, 150, 250, 450])
       for (const direction of ['up', 'down'])
         for (const shape of [SMALL, HALF, LARGE])
-          for (let n = 0; n < 4; n++) cases.push({ faults: [{ copy, direction, kind: 'pause', at: 0, ms }], shape });
+          for (let n = 0; n < 4; n++)
+            cases.push({ faults: [{ copy, direction, kind: 'pause', at: 0, ms }], shape });
   await judge(cases, (outcome) => outcome.wrong ?? (outcome.complete ? undefined : 'not complete'));
 });
 
 test('a second connection that the server never sees', async () => {
   const cases = [SMALL, HALF, LARGE].flatMap((shape) =>
-    Array.from({ length: 20 }, () => ({ faults: [{ copy: 1, direction: 'up', kind: 'nosyn', at: 0 }], shape })),
+    Array.from({ length: 20 }, () => ({
+      faults: [{ copy: 1, direction: 'up', kind: 'nosyn', at: 0 }],
+      shape,
+    })),
   );
   await judge(cases, (outcome) => outcome.wrong ?? (outcome.complete ? undefined : 'not complete'));
 });
@@ -130,7 +137,8 @@ test('random faults', async () => {
     fc.sample(scenario, { seed, numRuns: runs }),
     (outcome, faults) => {
       const struck = new Set(faults.map((f) => f.copy));
-      if (struck.size < 2 && !outcome.complete) return outcome.wrong ?? 'one copy was untouched, and yet not complete';
+      if (struck.size < 2 && !outcome.complete)
+        return outcome.wrong ?? 'one copy was untouched, and yet not complete';
       return acceptBoth(outcome, faults);
     },
     { timeout: 1_500 },

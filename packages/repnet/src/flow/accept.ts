@@ -2,7 +2,7 @@
  * The server side of a flow: a plain accepted connection that waits for its twin, the flow it becomes when the twin
  * arrives, and a flow that began with its second connection.
  */
-import net from 'node:net';
+import type net from 'node:net';
 import { nativeHandle, setNativeHandle } from '../net-internals.js';
 import { defaults, type Replication } from '../options.js';
 import { type Attachment, detach, type Inner } from '../socket.js';

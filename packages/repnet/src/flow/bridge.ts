@@ -41,7 +41,8 @@ function nativeStreamClass(): (new () => NativeStream) | undefined {
       return undefined; // built without crypto: nothing consumes handles then
     }
     const socket = new tls.TLSSocket(new Duplex({ read() {}, write: (_c, _e, done) => done() }));
-    const wrapper = (socket as unknown as { _handle: { _parentWrap?: { _handle?: object } } })._handle._parentWrap;
+    const wrapper = (socket as unknown as { _handle: { _parentWrap?: { _handle?: object } } })._handle
+      ._parentWrap;
     NativeStreamClass = wrapper?._handle?.constructor as typeof NativeStreamClass;
     socket.destroy();
   }

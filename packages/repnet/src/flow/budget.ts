@@ -20,7 +20,10 @@ export function carried(bytes: number): void {
 export function takeBytes(n: number): boolean {
   const { bytes } = defaults.budget;
   bytesCarried += n;
-  if (bytes !== Number.POSITIVE_INFINITY && bytesDoubled + n > bytes * bytesCarried + (bytes > 0 ? BYTES_ALLOWANCE : 0))
+  if (
+    bytes !== Number.POSITIVE_INFINITY &&
+    bytesDoubled + n > bytes * bytesCarried + (bytes > 0 ? BYTES_ALLOWANCE : 0)
+  )
     return false;
   bytesDoubled += n;
   return true;

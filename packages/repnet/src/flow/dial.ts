@@ -6,7 +6,16 @@ import { randomFillSync } from 'node:crypto';
 import dns from 'node:dns';
 import net from 'node:net';
 import { moveHandle } from '../net-internals.js';
-import { attach, type Attachment, detach, type DialTarget, type Inner, setConnecting, setDial, setSkew } from '../socket.js';
+import {
+  type Attachment,
+  attach,
+  type DialTarget,
+  detach,
+  type Inner,
+  setConnecting,
+  setDial,
+  setSkew,
+} from '../socket.js';
 import { channels, counters } from '../stats.js';
 import { AnswerFlag, decodeAnswer, encodeHello, HELLO_BYTES, HelloFlag, Kind } from '../wire.js';
 import * as budget from './budget.js';
@@ -42,7 +51,8 @@ setDial((socket, target) => {
   if (target.mode === 'syn') {
     if (target.net.localPort) return dialPlain(socket, target);
     if (known?.kind === 'plain') return new SynDial(socket, target, port, undefined).start();
-    if (known?.kind === 'repnet') return new SynDial(socket, target, target.replication.replicaPort, known).start();
+    if (known?.kind === 'repnet')
+      return new SynDial(socket, target, target.replication.replicaPort, known).start();
     // Unknown: one connection now, and find out for the next.
     dialPlain(socket, target);
     socket.once('connect', () => probe(host, socket.remoteAddress as string, target));
@@ -56,7 +66,8 @@ function recallKnown(host: string, target: DialTarget): Peer | undefined {
   const { peer, replicaPort, threshold } = target.replication;
   if (peer === 'plain') return { kind: 'plain', flags: 0, threshold: 0, until: 0, strikes: 0 };
   const known = recallPeer(peerKey(host, target.net.port, replicaPort));
-  if (known?.kind !== 'repnet' && peer === 'repnet') return { kind: 'repnet', flags: 0, threshold, until: 0, strikes: 0 };
+  if (known?.kind !== 'repnet' && peer === 'repnet')
+    return { kind: 'repnet', flags: 0, threshold, until: 0, strikes: 0 };
   return known;
 }
 
@@ -73,7 +84,11 @@ function probe(host: string, address: string, target: DialTarget): void {
   const key = peerKey(host, target.net.port, replicaPort);
   if (probing.has(key)) return;
   probing.add(key);
-  const connection = net.connect({ ...legOptions(target), host: address, port: replicaPort } as net.NetConnectOpts);
+  const connection = net.connect({
+    ...legOptions(target),
+    host: address,
+    port: replicaPort,
+  } as net.NetConnectOpts);
   connection.unref();
   let seen = Buffer.alloc(0);
   const finish = (kind: Peer['kind'], flags = 0, threshold = 0) => {
@@ -139,7 +154,8 @@ function withoutLocal(error: ConnectionError): ConnectionError {
 /** The list of addresses tried, a public property of a socket that chose among several. */
 function copyAttempts(leg: Leg, socket: Inner): void {
   const { autoSelectFamilyAttemptedAddresses } = leg;
-  if (autoSelectFamilyAttemptedAddresses !== undefined) Object.assign(socket, { autoSelectFamilyAttemptedAddresses });
+  if (autoSelectFamilyAttemptedAddresses !== undefined)
+    Object.assign(socket, { autoSelectFamilyAttemptedAddresses });
 }
 
 /** Connecting is over: tells the application as net does. */
@@ -224,7 +240,8 @@ class FlowDial implements Attachment {
     if (this.#target.replication.copyDelay > 0) {
       this.#delay = setTimeout(() => {
         // Hedged: the second copy starts only if the first has brought nothing.
-        if (this.flow.rx.delivered === 0 && !this.flow.closed && this.#address !== undefined) this.#connectReplica();
+        if (this.flow.rx.delivered === 0 && !this.flow.closed && this.#address !== undefined)
+          this.#connectReplica();
         else this.flow.abandon(REPLICA);
       }, this.#target.replication.copyDelay);
       this.#delay.unref();
@@ -236,7 +253,11 @@ class FlowDial implements Attachment {
     const own = this.#target.net.lookup;
     if (this.#address !== undefined && this.#resolved === undefined) return {};
     if (own != null && typeof own !== 'function') return {};
-    const resolve = (own ?? dns.lookup) as (host: string, options: object, done: (...result: unknown[]) => void) => void;
+    const resolve = (own ?? dns.lookup) as (
+      host: string,
+      options: object,
+      done: (...result: unknown[]) => void,
+    ) => void;
     return {
       lookup: ((host: string, options: object, done: (...result: unknown[]) => void) => {
         const resolved = this.#resolved;
@@ -282,7 +303,8 @@ class FlowDial implements Attachment {
 
   #noneLeft(): boolean {
     const { tx } = this.flow;
-    if (!this.#socket.connecting || tx.copies[PRIMARY] !== 'gone' || tx.copies[REPLICA] !== 'gone') return false;
+    if (!this.#socket.connecting || tx.copies[PRIMARY] !== 'gone' || tx.copies[REPLICA] !== 'gone')
+      return false;
     this.#socket.destroy(this.#connectError);
     return true;
   }
@@ -386,7 +408,8 @@ class FlowDial implements Attachment {
       else if (strikePeer(this.#key)) counters.foreignPeers++;
     }
     if (copy === PRIMARY) copyAttempts(leg, socket);
-    if (copy === PRIMARY && error !== undefined) this.#connectError = chosenHere ? withoutLocal(error) : error;
+    if (copy === PRIMARY && error !== undefined)
+      this.#connectError = chosenHere ? withoutLocal(error) : error;
     flow.tx.lose(copy);
     flow.rx.lose(copy);
     if (copy === PRIMARY && flow.legs[REPLICA] === undefined && flow.tx.copies[REPLICA] === 'pending') {
@@ -421,7 +444,11 @@ class FlowDial implements Attachment {
     if (leg.copy !== PRIMARY) return;
     if (!this.#quiet) {
       const last = args.at(-1);
-      if (event === 'connectionAttemptFailed' && last instanceof Error && this.#target.net.localPort === undefined)
+      if (
+        event === 'connectionAttemptFailed' &&
+        last instanceof Error &&
+        this.#target.net.localPort === undefined
+      )
         withoutLocal(last as ConnectionError);
       this.#socket.emit(event, ...args);
     }
@@ -600,7 +627,9 @@ class SynDial implements Attachment, LegSink {
   }
   sockname(): object {
     const leg = this.#legs[PRIMARY];
-    return leg === undefined ? {} : { address: leg.localAddress, family: leg.localFamily, port: leg.localPort };
+    return leg === undefined
+      ? {}
+      : { address: leg.localAddress, family: leg.localFamily, port: leg.localPort };
   }
 }
 

@@ -16,7 +16,7 @@ import {
 } from '../wire.js';
 import * as budget from './budget.js';
 import type { Leg, LegSink } from './leg.js';
-import { type Copy, other, PRIMARY, ReceiveMachine, REPLICA, SendMachine } from './machine.js';
+import { type Copy, other, PRIMARY, REPLICA, ReceiveMachine, SendMachine } from './machine.js';
 
 type Callback = (error?: Error | null) => void;
 
@@ -191,7 +191,12 @@ export class Flow implements LegSink, RecordSink {
     this.tx.lose(copy);
     this.rx.lose(copy);
     const rest = this.legs[other(copy)];
-    if (rest !== undefined && copy === PRIMARY && this.framed[REPLICA] && this.tx.copies[REPLICA] === 'open') {
+    if (
+      rest !== undefined &&
+      copy === PRIMARY &&
+      this.framed[REPLICA] &&
+      this.tx.copies[REPLICA] === 'open'
+    ) {
       this.#transmit(rest, [controlRecord(Control.alone, this.tx.offset)], undefined);
     }
     this.poke();
@@ -222,7 +227,11 @@ export class Flow implements LegSink, RecordSink {
     if (this.#closed) return this.#settled();
     counters.copiesFailed++;
     if (channels.failover.hasSubscribers)
-      channels.failover.publish({ socket: this.outer, copy: leg.copy === PRIMARY ? 'primary' : 'replica', error });
+      channels.failover.publish({
+        socket: this.outer,
+        copy: leg.copy === PRIMARY ? 'primary' : 'replica',
+        error,
+      });
     this.#lose(leg.copy);
   }
 
@@ -477,7 +486,8 @@ export class Flow implements LegSink, RecordSink {
     }
     counters.bytesDuplicate += skip;
     if (skip === bytes.length) {
-      if (copy === REPLICA && !this.#toldToStop && rx.delivered - offset - skip > STOP_LAG) this.#tellToStop();
+      if (copy === REPLICA && !this.#toldToStop && rx.delivered - offset - skip > STOP_LAG)
+        this.#tellToStop();
       return;
     }
     const fresh = bytes.length - skip;

@@ -43,7 +43,13 @@ export function rememberPeer(key: string, kind: Peer['kind'], flags = 0, thresho
 export function strikePeer(key: string): boolean {
   const peer = peers.get(key);
   if (peer === undefined) {
-    peers.set(key, { kind: 'unsure', flags: 0, threshold: 0, until: Date.now() + LIFETIME.unsure, strikes: 1 });
+    peers.set(key, {
+      kind: 'unsure',
+      flags: 0,
+      threshold: 0,
+      until: Date.now() + LIFETIME.unsure,
+      strikes: 1,
+    });
     return false;
   }
   if (++peer.strikes < STRIKES) return false;

@@ -38,8 +38,20 @@ export async function startRelay({ targetPort, host = '127.0.0.2', faultsFor }) 
     upstream.on('close', () => open.delete(upstream));
     upstream.on('error', () => client.resetAndDestroy());
     client.on('error', () => upstream.resetAndDestroy());
-    pass(client, upstream, faults.find((f) => f.direction === 'up'));
-    pass(upstream, client, faults.find((f) => f.direction === 'down'));
+    client.pause();
+    upstream.once('connect', () => {
+      client.resume();
+      pass(
+        client,
+        upstream,
+        faults.find((f) => f.direction === 'up'),
+      );
+      pass(
+        upstream,
+        client,
+        faults.find((f) => f.direction === 'down'),
+      );
+    });
   };
   let port = 0;
   for (let attempt = 0; port === 0 && attempt < 50; attempt++) {
