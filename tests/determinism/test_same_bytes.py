@@ -1,0 +1,86 @@
+"""The same plan and seed give the same bytes, whoever makes the run and beside whatever else."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tailcut
+from support import experiments
+from tailcut.results import Result
+from tailcut.results.tables import to_parquet
+
+BUSY = """
+[queue]
+limit = "20packets"
+
+[series]
+flows = [0, 1]
+interval = "50us"
+
+[sweep]
+"traffic.sizes" = ["web-search", "50KB"]
+"""
+
+
+def tables(result: Result) -> dict[str, bytes]:
+    runs = result.directory / "runs"
+    return {str(path.relative_to(runs)): path.read_bytes() for path in sorted(runs.glob("*/*.parquet"))}
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> tailcut.Experiment:
+    return tailcut.load(experiments.tiny(tmp_path_factory.mktemp("experiment"), BUSY))
+
+
+@pytest.fixture(scope="module")
+def made(experiment: tailcut.Experiment, tmp_path_factory: pytest.TempPathFactory) -> Result:
+    return tailcut.run(experiment, out=tmp_path_factory.mktemp("results") / "one", jobs=1)
+
+
+def test_one_worker_and_two_write_the_same_bytes(experiment: tailcut.Experiment, made: Result, tmp_path: Path) -> None:
+    again = tailcut.run(experiment, out=tmp_path / "two", jobs=2)
+    assert tables(again) == tables(made)
+    assert len(tables(made)) == 8 * 3
+
+
+def test_the_summary_is_the_same_bytes_too(experiment: tailcut.Experiment, made: Result, tmp_path: Path) -> None:
+    again = tailcut.run(experiment, out=tmp_path / "two", jobs=2)
+    assert (again.directory / "summary.parquet").read_bytes() == (made.directory / "summary.parquet").read_bytes()
+
+
+def test_all_schemes_see_the_same_flows(made: Result) -> None:
+    asked = ["traffic.sizes", "seed", "id", "src", "dst", "bytes", "start_ns"]
+    flows = made.flows
+    tcp, repflow = (flows.filter(pl.col("scheme") == scheme).select(asked) for scheme in ("TCP", "RepFlow"))
+    assert tcp.equals(repflow)
+    assert tcp.height > 0
+
+
+def test_other_seeds_give_other_flows(made: Result) -> None:
+    first, second = (made.flows.filter(pl.col("seed") == seed) for seed in (1, 2))
+    assert not first.select("src", "start_ns").equals(second.select("src", "start_ns"))
+
+
+def test_series_change_no_flow(made: Result, tmp_path: Path) -> None:
+    watched = made.flows
+    path = experiments.tiny(tmp_path, BUSY.replace("flows = [0, 1]", ""))
+    unwatched = tailcut.run(tailcut.load(path), out=tmp_path / "results").flows
+    assert unwatched.equals(watched)
+    assert made.series.height > 0
+
+
+@given(
+    st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.text(max_size=3))),
+    st.integers(1, 5),
+)
+def test_equal_tables_are_written_as_equal_bytes_however_they_came_about(
+    rows: list[tuple[int, float, str]], chunks: int
+) -> None:
+    schema = {"integer": pl.Int64, "float": pl.Float64, "text": pl.String}
+    whole = pl.DataFrame(rows, schema=schema, orient="row")
+    size = -(-max(1, len(rows)) // chunks)
+    parts = [pl.DataFrame(rows[i : i + size], schema=schema, orient="row") for i in range(0, max(1, len(rows)), size)]
+    assert to_parquet(pl.concat(parts, rechunk=False), {"a": "b"}) == to_parquet(whole, {"a": "b"})
