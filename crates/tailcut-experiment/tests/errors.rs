@@ -1,64 +1,176 @@
-//! What a reader sees when a file is wrong.
+//! What a reader sees when a file is wrong: one snapshot per error in `snapshots/`, to be read as a reader would.
 
-use std::path::Path;
+mod common;
 
-use tailcut_experiment::{load_text, Failure};
+use common::{failure, load, replaced, with, GOOD};
 
-const GOOD: &str = r#"
-title = "a test"
-[topology]
-kind = "fat-tree"
-k = 4
-[transport]
-kind = "tcp"
-[traffic]
-kind = "poisson"
-load = 0.5
-[horizon]
-arrivals = "1ms"
-[schemes.TCP]
-[schemes.RepFlow]
-like = "TCP"
-replicate = { kind = "repflow" }
-[report]
-baseline = "TCP"
-"#;
-
-fn failure(text: &str) -> Failure {
-    load_text("test.toml", text, Path::new(""), &[]).expect_err("the experiment is wrong")
+macro_rules! refused {
+    ($($name:ident: $line:literal => $replacement:literal,)*) => {
+        refused! { GOOD; $($name: $line => $replacement,)* }
+    };
+    ($base:expr; $($name:ident: $line:literal => $replacement:literal,)*) => {
+        $(
+            #[test]
+            fn $name() {
+                let text = failure(&replaced(&$base, $line, $replacement)).to_string();
+                insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+                    insta::assert_snapshot!(stringify!($name), text);
+                });
+            }
+        )*
+    };
 }
 
-/// The good experiment with one line replaced.
-fn with(line: &str, replacement: &str) -> String {
-    assert_eq!(GOOD.matches(line).count(), 1, "{line} is there once");
-    GOOD.replace(line, replacement)
+refused! {
+    not_toml: "k = 4" => "k = = 4",
+    key_twice: "k = 4" => "k = 4\nk = 6",
+    integer_too_large: "k = 4" => "k = 99999999999999999999",
+    unknown_section: "[queue]" => "[quueue]",
+    unknown_key: "mss = \"1460B\"" => "min_rtt = \"10ms\"",
+    unknown_key_far_from_all: "mss = \"1460B\"" => "colour = \"red\"",
+    key_of_another_kind: "load = 0.5" => "load = 0.5\nfan_in = 4",
+    parameter_of_a_kind_without_any: "[queue]" => "[balance]\nsalt = 1\n[queue]",
+    misspelt_title: "title = \"a test\"" => "titel = \"a test\"",
+    no_topology: "[topology]\nkind = \"fat-tree\"\nk = 4" => "",
+    no_file_of_a_node_link_graph: "kind = \"fat-tree\"\nk = 4" => "kind = \"node-link\"",
+    rate_of_a_tier_missing: "k = 4" => "k = 4\nrate = { host = \"1Gbps\", core = \"1Gbps\" }",
+    text_for_a_number: "k = 4" => "k = \"4\"",
+    fraction_for_an_integer: "k = 4" => "k = 4.5",
+    number_for_a_text: "title = \"a test\"" => "title = 3",
+    number_for_a_switch: "mss = \"1460B\"" => "limited_transmit = 1",
+    value_for_a_section: "[queue]\nlimit = \"100packets\"\n[transport]\nmss = \"1460B\"" => "[host]\nnic_queue = [1]",
+    date_for_a_time: "arrivals = \"1ms\"" => "arrivals = 1979-05-27",
+    table_for_a_text: "mss = \"1460B\"" => "recovery = { kind = \"newreno\" }",
+    unknown_word: "mss = \"1460B\"" => "recovery = \"new-reno\"",
+    unknown_topology: "kind = \"fat-tree\"" => "kind = \"fattree\"",
+    unknown_traffic: "kind = \"poisson\"" => "kind = \"uniform\"",
+    unknown_replication: "replicate = { kind = \"repflow\" }" => "replicate = { kind = \"repflo\" }",
+    unknown_workload: "load = 0.5" => "load = 0.5\nsizes = \"websearch\"",
+    unknown_described_sizes: "load = 0.5" => "load = 0.5\nsizes = { kind = \"pareto\", min = \"1KB\" }",
+    kind_is_no_text: "kind = \"poisson\"" => "kind = 1",
+    time_without_unit: "arrivals = \"1ms\"" => "arrivals = 1",
+    time_text_without_unit: "arrivals = \"1ms\"" => "arrivals = \"1\"",
+    rate_for_a_time: "arrivals = \"1ms\"" => "arrivals = \"1Gbps\"",
+    unit_in_the_wrong_case: "k = 4" => "k = 4\nrate = \"10gbps\"",
+    size_without_unit: "mss = \"1460B\"" => "mss = 1460",
+    limit_without_unit: "limit = \"100packets\"" => "limit = 100",
+    time_finer_than_a_picosecond: "arrivals = \"1ms\"" => "arrivals = \"0.5ps\"",
+    negative_time: "arrivals = \"1ms\"" => "arrivals = \"-1ms\"",
+    k_odd: "k = 4" => "k = 5",
+    k_zero: "k = 4" => "k = 0",
+    rate_zero: "k = 4" => "k = 4\nrate = \"0bps\"",
+    rate_zero_in_a_tier: "k = 4" => "k = 4\nrate = { host = \"1Gbps\", aggregation = \"1Gbps\", core = \"0bps\" }",
+    propagation_of_hours: "k = 4" => "k = 4\npropagation = \"3600s\"",
+    load_above_one: "load = 0.5" => "load = 50",
+    swept_load_above_one: "[0.2, 0.5]" => "[0.2, 1.2]",
+    swept_load_zero: "[0.2, 0.5]" => "[0.0, 0.5]",
+    mss_zero: "mss = \"1460B\"" => "mss = \"0B\"",
+    receive_window_below_a_segment: "mss = \"1460B\"" => "receive_window = \"1KB\"",
+    initial_window_below_a_segment: "mss = \"1460B\"" => "mss = \"9000B\"\ninitial_window = \"4KB\"",
+    initial_window_of_no_packet: "mss = \"1460B\"" => "initial_window = \"0packets\"",
+    min_rto_zero: "mss = \"1460B\"" => "min_rto = \"0s\"",
+    min_rto_above_max_rto: "mss = \"1460B\"" => "min_rto = \"2s\"\nmax_rto = \"1s\"",
+    queue_of_nothing: "limit = \"100packets\"" => "limit = \"0packets\"",
+    queue_smaller_than_a_packet: "limit = \"100packets\"" => "limit = \"1KB\"",
+    threshold_zero: "{ kind = \"repflow\" }" => "{ kind = \"repflow\", threshold = \"0B\" }",
+    copies_zero: "{ kind = \"repflow\" }" => "{ kind = \"repflow\", copies = 0 }",
+    copies_one: "{ kind = \"repflow\" }" => "{ kind = \"repflow\", copies = 1 }",
+    arrivals_zero: "arrivals = \"1ms\"" => "arrivals = \"0s\"",
+    size_groups_not_ascending: "[report]" => "[measure]\nsize_groups = [\"1MB\", \"10KB\"]\n[report]",
+    series_of_no_link: "[report]" => "[series]\nlinks = [\"h0>s9\"]\n[report]",
+    seeds_zero: "seeds = 2" => "seeds = 0",
+    seeds_negative: "seeds = 2" => "seeds = [-1]",
+    seeds_empty: "seeds = 2" => "seeds = []",
+    seeds_twice: "seeds = 2" => "seeds = [1, 2, 1]",
+    seeds_as_text: "seeds = 2" => "seeds = \"2\"",
+    like_unknown: "like = \"TCP\"" => "like = \"TPC\"",
+    like_circle: "[schemes.TCP]" => "[schemes.TCP]\nlike = \"RepFlow\"",
+    like_itself: "like = \"TCP\"" => "like = \"RepFlow\"",
+    like_is_no_text: "like = \"TCP\"" => "like = 1",
+    scheme_is_no_table: "[schemes.TCP]" => "[schemes]\nDCTCP = \"dctcp\"\n[schemes.TCP]",
+    scheme_with_unknown_key: "like = \"TCP\"" => "liek = \"TCP\"",
+    scheme_with_its_own_traffic: "like = \"TCP\"" => "traffic = { load = 0.1 }",
+    scheme_section_is_no_table: "replicate = { kind = \"repflow\" }" => "replicate = \"repflow\"",
+    scheme_with_a_parameter_of_no_kind: "{ kind = \"repflow\" }" => "{ copies = 3 }",
+    baseline_unknown: "baseline = \"TCP\"" => "baseline = \"tcp\"",
+    sweep_of_unknown_key: "\"traffic.load\"" => "\"traffic.laod\"",
+    sweep_of_unknown_section: "\"traffic.load\"" => "\"trafic.load\"",
+    sweep_of_the_title: "\"traffic.load\"" => "\"title\"",
+    sweep_of_unknown_scheme: "\"traffic.load\"" => "\"schemes.Repflow.replicate.copies\"",
+    sweep_of_no_key: "\"traffic.load\"" => "\"traffic load\"",
+    sweep_without_values: "[0.2, 0.5]" => "[]",
+    sweep_without_a_list: "[0.2, 0.5]" => "0.2",
+    sweep_with_a_value_twice: "[0.2, 0.5]" => "[0.2, 0.5, 0.20]",
+    sweep_with_a_value_in_two_units: "\"traffic.load\" = [0.2, 0.5]" => "\"horizon.drain\" = [\"1s\", \"1000ms\", \"2s\"]",
+    sweep_of_what_every_scheme_sets: "[schemes.TCP]\n[schemes.RepFlow]\nlike = \"TCP\"\nreplicate = { kind = \"repflow\" }\n[sweep]\n\"traffic.load\" = [0.2, 0.5]" => "[schemes.TCP]\nqueue = { limit = \"50packets\" }\n[sweep]\n\"queue.limit\" = [\"10packets\", \"20packets\"]",
+    too_many_runs: "seeds = 2" => "seeds = 99999",
+    several_at_once: "k = 4\n[queue]\nlimit = \"100packets\"" => "kk = 4\n[queue]\nlimit = 100",
+}
+
+/// The traffic of these is not swept, so that it stands as written.
+fn unswept() -> String {
+    with("[sweep]\n\"traffic.load\" = [0.2, 0.5]\n", "")
+}
+
+refused! {
+    unswept();
+    load_zero: "load = 0.5" => "load = 0",
+    load_not_a_number: "load = 0.5" => "load = nan",
+    mix_with_a_wrong_part: "kind = \"poisson\"\nload = 0.5" => "kind = \"mix\"\nparts = [{ kind = \"poisson\", load = 0.1 }, { kind = \"incast\", fan_in = 99 }]",
+    trace_without_file: "kind = \"poisson\"\nload = 0.5" => "kind = \"trace\"\nfile = \"none.csv\"",
 }
 
 #[test]
-fn try_all() {
-    assert!(load_text("test.toml", GOOD, Path::new(""), &[]).is_ok());
-    for (line, replacement) in [
-        ("k = 4", "k = 5"),
-        ("k = 4", "kk = 4"),
-        ("k = 4", "k = \"4\""),
-        ("load = 0.5", "load = 1.5"),
-        ("load = 0.5", "load = 0"),
-        ("arrivals = \"1ms\"", "arrivals = 1"),
-        ("arrivals = \"1ms\"", "arrivals = \"1hs\""),
-        ("kind = \"fat-tree\"", "kind = \"fattree\""),
-        ("like = \"TCP\"", "like = \"TPC\""),
-        (
-            "replicate = { kind = \"repflow\" }",
-            "replicate = { kind = \"repflow\", copies = 1, threshold = \"0B\" }",
-        ),
-        ("kind = \"tcp\"", "kind = \"tcp\"\nmss = \"0B\""),
-        ("kind = \"tcp\"", "kind = \"tcp\"\nrecovery = \"reno\"\ntimestamps = 1"),
-        ("[report]", "[sweep]\n\"traffic.laod\" = [0.1]\n[report]"),
-        ("[report]", "[sweep]\ntraffic.load = []\n[report]"),
-        ("[report]", "[sweep]\ntraffic.load = [0.1, 0.10]\n[report]"),
-        ("title = \"a test\"", "titel = \"x\""),
-        ("load = 0.5", "load = 0.5.5"),
-    ] {
-        println!("{}\n----------", failure(&with(line, replacement)));
-    }
+fn an_error_has_its_parts() {
+    let failure = failure(&with("k = 4", "kk = 4"));
+    assert_eq!(failure.diagnostics.len(), 1);
+    let diagnostic = &failure.diagnostics[0];
+    assert_eq!(diagnostic.code, "TC-E010");
+    assert_eq!(diagnostic.file, "test.toml");
+    assert_eq!((diagnostic.line, diagnostic.column), (5, 1));
+    assert_eq!(diagnostic.key, "topology.kk");
+    assert_eq!(diagnostic.hint.as_deref(), Some("did you mean `k`?"));
+    assert_eq!(
+        diagnostic.expected.as_deref(),
+        Some("one of kind, k, rate, propagation, oversubscription")
+    );
+}
+
+#[test]
+fn columns_count_characters() {
+    let failure =
+        failure(&with("title = \"a test\"", "title = \"ä\"\nhost = { \"nic_quëue\" = 1, x = 2 }"));
+    let columns: Vec<_> = failure.diagnostics.iter().map(|d| (d.line, d.column)).collect();
+    assert_eq!(columns, [(2, 10), (2, 27)]);
+}
+
+#[test]
+fn an_error_in_an_override_points_at_the_command_line() {
+    let failure = load(GOOD, &[("topology.k", "5")]).expect_err("k is odd");
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!("override_with_an_odd_k", failure.to_string());
+    });
+}
+
+#[test]
+fn an_override_of_an_unknown_scheme_is_refused() {
+    let failure =
+        load(GOOD, &[("schemes.Repflow.replicate.copies", "3")]).expect_err("no such scheme");
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!("override_of_an_unknown_scheme", failure.to_string());
+    });
+}
+
+#[test]
+fn an_override_without_a_key_is_refused() {
+    let failure = load(GOOD, &[("traffic load", "3")]).expect_err("not a key");
+    assert_eq!(failure.diagnostics[0].code, "TC-E003");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_told() {
+    let missing = std::path::Path::new("no/such/file.toml");
+    let failure = tailcut_experiment::load(missing, &[]).expect_err("there is no such file");
+    assert_eq!(failure.diagnostics[0].code, "TC-E001");
+    assert!(failure.to_string().contains("no/such/file.toml"), "{failure}");
 }

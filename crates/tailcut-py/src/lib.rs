@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use tailcut_experiment::{Column, Failure, Values};
@@ -15,7 +15,7 @@ use tailcut_net::scenario::{Counters, Series};
 create_exception!(
     _core,
     ExperimentError,
-    PyException,
+    PyValueError,
     "An experiment file is wrong.\n\n\
      `rendered` is the text to show (every error with its source line). The attributes `code`, `message`, `file`,\n\
      `line`, `column`, `key`, `expected` and `hint` are those of the first error; `errors` lists all as dicts."
@@ -31,8 +31,8 @@ fn experiment_error(py: Python<'_>, failure: &Failure) -> PyErr {
             entry.set_item("code", &diagnostic.code)?;
             entry.set_item("message", &diagnostic.message)?;
             entry.set_item("file", &diagnostic.file)?;
-            entry.set_item("line", diagnostic.line)?;
-            entry.set_item("column", diagnostic.column)?;
+            entry.set_item("line", (diagnostic.line > 0).then_some(diagnostic.line))?;
+            entry.set_item("column", (diagnostic.line > 0).then_some(diagnostic.column))?;
             entry.set_item("key", &diagnostic.key)?;
             entry.set_item("expected", diagnostic.expected.as_deref())?;
             entry.set_item("hint", diagnostic.hint.as_deref())?;

@@ -109,7 +109,7 @@ impl<'a> Checker<'a> {
             self.problems.push(
                 Problem::new(Code::OutOfRange, node.place, message)
                     .key(key)
-                    .expected(format!("a list of at least {least}")),
+                    .expected(format!("a list of at least {least} element{}", if least == 1 { "" } else { "s" })),
             );
         }
         let Some(element) = schema.get("items") else { return };
@@ -181,8 +181,7 @@ impl<'a> Checker<'a> {
             Some((_, branch)) => self.check_table(branch, Some("kind"), key, place, table),
             None => {
                 let at = table.get("kind").map_or(place, |node| node.place);
-                let section = key.rsplit('.').next().unwrap_or(key);
-                let message = format!("there is no {section} of kind {kind:?}");
+                let message = format!("`{key}` has no kind {kind:?}");
                 self.problems.push(
                     Problem::new(Code::UnknownKind, at, message)
                         .key(join(key, "kind"))
@@ -221,9 +220,9 @@ fn unknown_key(known: &Map<String, Json>, path: &str, parent: &str, entry: &Entr
         Problem::new(Code::UnknownKey, entry.place, format!("{what} has no key `{}`", entry.key))
             .key(path)
             .did_you_mean(&entry.key, names());
-    match names().next() {
-        Some(_) => problem.expected(format!("one of {}", names().collect::<Vec<_>>().join(", "))),
-        None => problem.expected("nothing: it has no parameters"),
+    match names().any(|name| name != "kind") {
+        true => problem.expected(format!("one of {}", names().collect::<Vec<_>>().join(", "))),
+        false => problem.expected("no key but `kind`: it has no parameters"),
     }
 }
 

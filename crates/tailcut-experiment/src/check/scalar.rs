@@ -45,8 +45,8 @@ pub(super) fn quantity(name: &str, key: &str, node: &Node) -> Option<Problem> {
         .key(key)
         .expected(quantity_words(name)?);
     Some(match error {
-        UnitError::MissingUnit { example, .. } => {
-            problem.hint(format!("write for example {example:?}"))
+        UnitError::MissingUnit { text, .. } => {
+            problem.hint(format!("write for example \"{}{}\"", text.trim(), usual_unit(name)))
         }
         UnitError::UnknownUnit { unit, known, .. } => {
             let nearest = known.split(", ").find(|k| k.eq_ignore_ascii_case(&unit));
@@ -57,6 +57,16 @@ pub(super) fn quantity(name: &str, key: &str, node: &Node) -> Option<Problem> {
         }
         UnitError::NotANumber { .. } | UnitError::NotRepresentable { .. } => problem,
     })
+}
+
+/// The unit that a bare number most likely lacks.
+fn usual_unit(name: &str) -> &'static str {
+    match name {
+        "Time" => "us",
+        "Rate" => "Gbps",
+        "Bytes" => "B",
+        _ => "packets",
+    }
 }
 
 fn message(error: &UnitError, key: &str) -> String {

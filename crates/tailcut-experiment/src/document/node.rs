@@ -166,6 +166,28 @@ impl Node {
         }
     }
 
+    /// The value as a label for points of a sweep: scalars as they are, tables and lists as compact text.
+    pub fn label(&self) -> Json {
+        match &self.value {
+            Value::Array(_) | Value::Table(_) => Json::from(self.inline()),
+            _ => self.to_json(),
+        }
+    }
+
+    fn inline(&self) -> String {
+        match &self.value {
+            Value::Array(items) => {
+                format!("[{}]", items.iter().map(Node::inline).collect::<Vec<_>>().join(", "))
+            }
+            Value::Table(table) => {
+                let pairs = table.entries.iter().map(|e| format!("{}={}", e.key, e.node.inline()));
+                pairs.collect::<Vec<_>>().join(" ")
+            }
+            Value::Text(text) => text.clone(),
+            _ => self.to_json().to_string(),
+        }
+    }
+
     /// The value as JSON. Numbers that are not finite become null; the check refuses them before.
     pub fn to_json(&self) -> Json {
         match &self.value {

@@ -36,12 +36,10 @@ impl Loader {
                 }
                 match self.typed(&tree, schemes, &labels) {
                     Ok(config) => {
-                        found.extend(
-                            config
-                                .check()
-                                .iter()
-                                .map(|(section, error)| unrealisable(&tree, section, error)),
-                        );
+                        found.extend(config.check().iter().map(|(section, error)| {
+                            let written = if *section == "measure" { &self.root } else { &tree };
+                            unrealisable(written, section, error)
+                        }));
                         let point = point.clone();
                         combinations.push(Combination { scheme, point, tree, config });
                     }
@@ -49,12 +47,12 @@ impl Loader {
                 }
             }
         }
-        self.report(found);
+        self.add(found);
         combinations
     }
 
     /// Adds problems; keys inside schemes are told by their full path.
-    pub(super) fn report(&mut self, problems: Vec<Problem>) {
+    pub(super) fn add(&mut self, problems: Vec<Problem>) {
         let mut places = Vec::new();
         if let Some(schemes) = self.root.table("schemes") {
             for scheme in &schemes.entries {
@@ -192,7 +190,7 @@ fn locate(tree: &Table, path: &str) -> Place {
     found.unwrap_or_default()
 }
 
-/// The JSON of a point: key and value of every axis.
+/// A point as the plan names it: key and value of every axis.
 pub(super) fn point_json(axes: &[Axis], point: &[usize]) -> serde_json::Map<String, Json> {
-    axes.iter().zip(point).map(|(axis, &i)| (axis.key.clone(), axis.values[i].to_json())).collect()
+    axes.iter().zip(point).map(|(axis, &i)| (axis.key.clone(), axis.values[i].label())).collect()
 }

@@ -137,7 +137,8 @@ impl Loader {
         self.problems.extend(sweep_problems);
         let header = self.header(&schemes);
         let size_fits = self.check_size(&schemes, &axes, header.seeds.len());
-        if !inherits_well || !size_fits {
+        let given = ["topology", "traffic"].iter().all(|name| self.root.get(name).is_some());
+        if !inherits_well || !size_fits || !given {
             return None;
         }
         let combinations = self.combinations(&schemes, &axes);
@@ -158,7 +159,7 @@ impl Loader {
                 .iter()
                 .map(|axis| SweepAxis {
                     key: axis.key.clone(),
-                    values: axis.values.iter().map(crate::document::Node::to_json).collect(),
+                    values: axis.values.iter().map(crate::document::Node::label).collect(),
                 })
                 .collect(),
             seeds: header.seeds,

@@ -36,10 +36,6 @@ impl Loader {
                 known.clear();
             }
             let config = &combination.config;
-            let files = match self.files.uses(&config.files()) {
-                Ok(files) => files,
-                Err(error) => unreachable!("the files have been read: {error}"),
-            };
             for &seed in &header.seeds {
                 let key = (flow_key(config), seed);
                 let flows = match known.get(&key) {
@@ -65,18 +61,20 @@ impl Loader {
                         break;
                     }
                 };
+                // The files have been read to get here; should one be gone now, the run will say so.
+                let files = self.files.uses(&config.files()).unwrap_or_default();
                 runs.push(RunPlan {
                     id: run_id(config, seed, &files),
                     scheme: schemes.names[combination.scheme].clone(),
                     point: point_json(axes, &combination.point),
                     seed,
                     config: config.clone(),
-                    files: files.clone(),
+                    files,
                     facts,
                 });
             }
         }
-        self.report(problems);
+        self.add(problems);
         self.problems.is_empty().then_some(runs)
     }
 
@@ -103,7 +101,7 @@ impl Loader {
                 }
             }
         }
-        self.report(problems);
+        self.add(problems);
         self.problems.is_empty().then_some(graphs)
     }
 }

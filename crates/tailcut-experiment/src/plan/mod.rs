@@ -55,7 +55,7 @@ pub struct Plan {
 pub struct SweepAxis {
     /// The key: `traffic.load`.
     pub key: String,
-    /// Its values, as written.
+    /// Its values: scalars as written, tables and lists as text.
     pub values: Vec<Json>,
 }
 

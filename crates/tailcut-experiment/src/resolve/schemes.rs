@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use super::{merge::merge, SCHEME_SECTIONS};
+use super::{merge::merge, SCHEME_SECTIONS, SECTIONS};
 use crate::diagnostic::{Code, Problem};
 use crate::document::{Entry, Node, Table, Value};
 use crate::schema::union;
@@ -19,7 +19,7 @@ pub struct Schemes {
 impl Schemes {
     /// Finds the schemes and checks their form: keys, and who inherits from whom.
     pub fn new(root: &Table, schema: &Json) -> (Schemes, Vec<Problem>) {
-        let default_kinds = SCHEME_SECTIONS
+        let default_kinds = SECTIONS
             .iter()
             .filter_map(|section| {
                 let reference = schema["properties"][section]["$ref"].as_str()?;

@@ -1,0 +1,66 @@
+//! An experiment that is right, to be made wrong or varied.
+
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::path::Path;
+
+use tailcut_experiment::{load_text, Failure, Plan};
+
+/// Small, and every section is there.
+pub const GOOD: &str = r#"title = "a test"
+seeds = 2
+[topology]
+kind = "fat-tree"
+k = 4
+[queue]
+limit = "100packets"
+[transport]
+mss = "1460B"
+[traffic]
+kind = "poisson"
+load = 0.5
+[horizon]
+arrivals = "1ms"
+[schemes.TCP]
+[schemes.RepFlow]
+like = "TCP"
+replicate = { kind = "repflow" }
+[sweep]
+"traffic.load" = [0.2, 0.5]
+[report]
+baseline = "TCP"
+"#;
+
+/// The good experiment with one line replaced.
+pub fn with(line: &str, replacement: &str) -> String {
+    replaced(GOOD, line, replacement)
+}
+
+/// A text with one line replaced.
+pub fn replaced(text: &str, line: &str, replacement: &str) -> String {
+    assert_eq!(text.matches(line).count(), 1, "{line:?} is there once");
+    text.replace(line, replacement)
+}
+
+/// The plan of a text, which is right.
+pub fn plan(text: &str) -> Plan {
+    plan_with(text, &[])
+}
+
+/// The plan of a text under overrides, all of which is right.
+pub fn plan_with(text: &str, overrides: &[(&str, &str)]) -> Plan {
+    load(text, overrides).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+/// What is wrong with a text.
+pub fn failure(text: &str) -> Failure {
+    load(text, &[]).expect_err("the experiment is wrong")
+}
+
+/// Loads a text with overrides; files lie beside the tests.
+pub fn load(text: &str, overrides: &[(&str, &str)]) -> Result<Plan, Failure> {
+    let overrides: Vec<_> =
+        overrides.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files"));
+    load_text("test.toml", text, directory, &overrides)
+}

@@ -1,0 +1,299 @@
+//! What an experiment means: schemes, sweeps, overrides, identifiers.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{plan, plan_with, with, GOOD};
+use serde_json::{json, Value as Json};
+use tailcut_experiment::{Plan, RunPlan};
+
+/// The configuration of a scheme's first run, as JSON.
+fn config(plan: &Plan, scheme: &str) -> Json {
+    let run = plan.runs.iter().find(|r| r.scheme == scheme).expect("the scheme has runs");
+    serde_json::to_value(&run.config).expect("a configuration is plain data")
+}
+
+fn ids(plan: &Plan) -> Vec<&str> {
+    plan.runs.iter().map(|r| r.id.as_str()).collect()
+}
+
+#[test]
+fn every_default_is_explicit() {
+    let config = config(&plan(GOOD), "TCP");
+    assert_eq!(config["host"]["nic_queue"], "unlimited");
+    assert_eq!(config["scheme"]["transport"]["receive_window"], "64KB");
+    assert_eq!(config["scheme"]["transport"]["initial_ssthresh"], "unlimited");
+    assert_eq!(config["scheme"]["replicate"], json!({ "kind": "none" }));
+    assert_eq!(config["horizon"]["drain"], "1s");
+    assert_eq!(config["labels"]["clock"], "receiver");
+}
+
+#[test]
+fn runs_are_every_scheme_at_every_point_under_every_seed() {
+    let plan = plan(GOOD);
+    let runs: Vec<_> = plan
+        .runs
+        .iter()
+        .map(|r| (r.point["traffic.load"].as_f64().expect("a number"), r.scheme.as_str(), r.seed))
+        .collect();
+    let expected: Vec<_> = [0.2, 0.5]
+        .into_iter()
+        .flat_map(|load| ["TCP", "RepFlow"].map(|scheme| (load, scheme)))
+        .flat_map(|(load, scheme)| [(load, scheme, 1), (load, scheme, 2)])
+        .collect();
+    assert_eq!(runs, expected);
+    assert_eq!(plan.schemes, ["TCP", "RepFlow"]);
+    assert_eq!(plan.seeds, [1, 2]);
+    assert_eq!(plan.baseline, "TCP");
+}
+
+#[test]
+fn a_swept_value_reaches_the_configuration() {
+    let plan = plan(GOOD);
+    for run in &plan.runs {
+        let config = serde_json::to_value(&run.config).expect("a configuration is plain data");
+        assert_eq!(config["traffic"]["load"], run.point["traffic.load"]);
+    }
+}
+
+#[test]
+fn without_schemes_there_is_one_and_it_is_the_baseline() {
+    let plan = plan("title = 't'\n[topology]\n[traffic]\n[horizon]\narrivals = '1ms'");
+    assert_eq!(plan.schemes, ["default"]);
+    assert_eq!(plan.baseline, "default");
+    assert_eq!(plan.seeds, [1]);
+}
+
+#[test]
+fn a_scheme_inherits_by_key() {
+    let text = with(
+        "replicate = { kind = \"repflow\" }",
+        "transport = { min_rto = \"5ms\" }\n[schemes.Third]\nlike = \"RepFlow\"\ntransport = { recovery = \"sack-prr\" }",
+    );
+    let transport = |scheme| config(&plan(&text), scheme)["scheme"]["transport"].clone();
+    assert_eq!(transport("TCP")["min_rto"], "10ms");
+    assert_eq!(transport("Third")["min_rto"], "5ms");
+    assert_eq!(transport("Third")["recovery"], "sack-prr");
+    assert_eq!(transport("RepFlow")["recovery"], "newreno");
+}
+
+#[test]
+fn a_scheme_may_inherit_from_one_that_comes_later() {
+    let text = with("[schemes.TCP]", "[schemes.First]\nlike = \"RepFlow\"\n[schemes.TCP]");
+    assert_eq!(config(&plan(&text), "First")["scheme"]["replicate"]["kind"], "repflow");
+}
+
+#[test]
+fn another_kind_drops_the_parameters_of_the_one_it_replaces() {
+    let text = with(
+        "replicate = { kind = \"repflow\" }",
+        "replicate = { kind = \"repflow\", copies = 3, loser = \"finish\" }\n[schemes.RepSYN]\nlike = \"RepFlow\"\nreplicate = { kind = \"repsyn\" }",
+    );
+    assert_eq!(
+        config(&plan(&text), "RepSYN")["scheme"]["replicate"],
+        json!({ "kind": "repsyn", "threshold": "100KB", "copies": 2, "copy_delay": "0ps" })
+    );
+}
+
+#[test]
+fn the_same_kind_again_keeps_them() {
+    let text = with(
+        "replicate = { kind = \"repflow\" }",
+        "replicate = { kind = \"repflow\", copies = 3 }\n[schemes.B]\nlike = \"RepFlow\"\nreplicate = { kind = \"repflow\", loser = \"finish\" }",
+    );
+    let replicate = config(&plan(&text), "B")["scheme"]["replicate"].clone();
+    assert_eq!((&replicate["copies"], &replicate["loser"]), (&json!(3), &json!("finish")));
+}
+
+#[test]
+fn a_sweep_reaches_into_a_scheme_and_leaves_the_others_their_runs() {
+    let text = with("\"traffic.load\" = [0.2, 0.5]", "schemes.RepFlow.replicate.copies = [2, 3]");
+    let plan = plan(&text);
+    let of = |scheme: &str| -> Vec<&RunPlan> {
+        plan.runs.iter().filter(|r| r.scheme == scheme && r.seed == 1).collect()
+    };
+    assert_eq!(of("TCP")[0].id, of("TCP")[1].id);
+    assert_ne!(of("RepFlow")[0].id, of("RepFlow")[1].id);
+    assert_eq!(plan.sweep[0].key, "schemes.RepFlow.replicate.copies");
+}
+
+#[test]
+fn a_sweep_reaches_into_lists() {
+    let text = with(
+        "kind = \"poisson\"\nload = 0.5",
+        "kind = \"mix\"\nparts = [{ kind = \"poisson\" }, { kind = \"incast\", period = \"200us\" }]",
+    );
+    let text = text.replace("traffic.load", "traffic.parts.0.load");
+    let loads: Vec<_> =
+        plan(&text).runs.iter().map(|r| r.point["traffic.parts.0.load"].clone()).collect();
+    assert_eq!(loads.first(), Some(&json!(0.2)));
+    assert_eq!(config(&plan(&text), "TCP")["traffic"]["parts"][0]["load"], 0.2);
+}
+
+#[test]
+fn a_sweep_may_run_through_whole_sections() {
+    let text = with(
+        "\"traffic.load\" = [0.2, 0.5]",
+        "queue = [{ limit = \"25packets\" }, { kind = \"drop-tail\", limit = \"100packets\" }]",
+    );
+    let plan = plan(&text);
+    assert_eq!(plan.runs[0].point["queue"], "limit=25packets");
+    assert_eq!(config(&plan, "TCP")["scheme"]["queue"]["limit"], "25packets");
+}
+
+#[test]
+fn several_axes_make_the_cross_product_the_first_varying_slowest() {
+    let text = with("[0.2, 0.5]", "[0.2, 0.5]\nqueue.limit = [\"25packets\", \"50packets\", \"75packets\"]");
+    let plan = plan(&text);
+    let points: Vec<_> = plan
+        .runs
+        .iter()
+        .filter(|r| r.scheme == "TCP" && r.seed == 1)
+        .map(|r| format!("{} {}", r.point["traffic.load"], r.point["queue.limit"]))
+        .collect();
+    assert_eq!(
+        points,
+        [
+            "0.2 \"25packets\"",
+            "0.2 \"50packets\"",
+            "0.2 \"75packets\"",
+            "0.5 \"25packets\"",
+            "0.5 \"50packets\"",
+            "0.5 \"75packets\""
+        ]
+    );
+}
+
+#[test]
+fn an_override_takes_the_place_of_a_value() {
+    let plan = plan_with(GOOD, &[("queue.limit", "25packets"), ("seeds", "[7]")]);
+    assert_eq!(config(&plan, "TCP")["scheme"]["queue"]["limit"], "25packets");
+    assert_eq!(plan.seeds, [7]);
+}
+
+#[test]
+fn an_override_of_a_swept_key_ends_its_sweep() {
+    let plan = plan_with(GOOD, &[("traffic.load", "0.3")]);
+    assert!(plan.sweep.is_empty());
+    assert_eq!(config(&plan, "TCP")["traffic"]["load"], 0.3);
+    assert_eq!(plan.runs.len(), 4);
+}
+
+#[test]
+fn an_override_of_a_swept_key_with_a_list_sweeps_over_the_list() {
+    for text in [GOOD.to_owned(), GOOD.replace("\"traffic.load\"", "traffic.load")] {
+        let plan = plan_with(&text, &[("traffic.load", "[0.1, 0.9]")]);
+        assert_eq!(plan.sweep[0].values, [json!(0.1), json!(0.9)]);
+        assert_eq!(plan.sweep.len(), 1);
+    }
+}
+
+#[test]
+fn names_titles_and_the_order_of_the_file_do_not_enter_identifiers() {
+    let other = r#"
+        report = { baseline = "B" }
+        sweep."traffic.load" = [0.20, 0.5]
+        schemes.A.like = "B"
+        schemes.A.replicate = { copies = 2, kind = "repflow" }
+        schemes.B = {}
+        horizon.arrivals = "1000us"
+        traffic = { load = 0.5, kind = "poisson", sizes = "web-search" }
+        queue = { kind = "drop-tail", limit = "100 packets" }
+        topology = { k = 4, kind = "fat-tree", rate = "1000Mbps" }
+        question = "why?"
+        seeds = [1, 2]
+        title = "another"
+    "#;
+    let (a, b) = (plan(GOOD), plan(other));
+    let by_place = |plan: &Plan, scheme: &str| -> BTreeMap<String, String> {
+        plan.runs
+            .iter()
+            .filter(|r| r.scheme == scheme)
+            .map(|r| (format!("{} {}", r.point["traffic.load"], r.seed), r.id.clone()))
+            .collect()
+    };
+    assert_eq!(by_place(&a, "TCP"), by_place(&b, "B"));
+    assert_eq!(by_place(&a, "RepFlow"), by_place(&b, "A"));
+}
+
+#[test]
+fn what_changes_a_table_enters_identifiers() {
+    let base = plan(GOOD).runs[0].id.clone();
+    for (key, value) in [
+        ("topology.k", "6"),
+        ("queue.limit", "99packets"),
+        ("transport.min_rto", "11ms"),
+        ("traffic.pairs", "inter-pod"),
+        ("horizon.drain", "2s"),
+        ("host.framing_overhead", "2B"),
+        ("measure.short", "50KB"),
+        ("measure.clock", "sender"),
+        ("series.flows", "[0]"),
+        ("seeds", "[3]"),
+        ("traffic.load", "0.21"),
+    ] {
+        assert_ne!(plan_with(GOOD, &[(key, value)]).runs[0].id, base, "{key}");
+    }
+}
+
+#[test]
+fn what_changes_only_the_summary_does_not() {
+    let changed = plan_with(GOOD, &[("measure.unfinished", "exclude"), ("report.baseline", "RepFlow")]);
+    assert_eq!(ids(&changed), ids(&plan(GOOD)));
+}
+
+#[test]
+fn identifiers_are_hashes_of_configuration_and_seed() {
+    let plan = plan(GOOD);
+    let mut seen: BTreeMap<&str, (String, u64)> = BTreeMap::new();
+    for run in &plan.runs {
+        assert_eq!(run.id.len(), 64);
+        assert!(run.id.chars().all(|c| c.is_ascii_hexdigit() && !c.is_ascii_uppercase()));
+        let content = (serde_json::to_string(&run.config).expect("plain data"), run.seed);
+        assert_eq!(seen.entry(&run.id).or_insert_with(|| content.clone()), &content);
+    }
+    assert_eq!(seen.len(), plan.runs.len());
+}
+
+#[test]
+fn a_file_enters_by_its_content_not_by_its_name() {
+    let trace = |file: &str| {
+        let traffic = format!("kind = \"trace\"\nfile = \"{file}\"");
+        let text = with("kind = \"poisson\"\nload = 0.5", &traffic);
+        plan(&text.replace("\"traffic.load\" = [0.2, 0.5]", ""))
+    };
+    let (a, same, other) = (trace("two-flows.csv"), trace("same-two-flows.csv"), trace("three-flows.csv"));
+    assert_eq!(ids(&a), ids(&same));
+    assert_ne!(a.runs[0].id, other.runs[0].id);
+    assert_eq!(a.runs[0].facts.flows, 2);
+    assert_eq!(other.runs[0].facts.flows, 3);
+    let file = &a.runs[0].files[0];
+    assert_eq!(file.path, "two-flows.csv");
+    assert!(std::path::Path::new(&file.resolved).is_absolute());
+}
+
+#[test]
+fn facts_count_the_network_and_its_flows() {
+    let traffic = "kind = \"trace\"\nflows = [{ src = 0, dst = 15, bytes = \"14600B\" }, { src = 0, dst = 1, bytes = \"1B\" }]";
+    let text = with("kind = \"poisson\"\nload = 0.5", traffic);
+    let plan = plan(&text.replace("\"traffic.load\" = [0.2, 0.5]", ""));
+    let facts = |scheme: &str| {
+        plan.runs.iter().find(|r| r.scheme == scheme).expect("a run").facts.clone()
+    };
+    let tcp = facts("TCP");
+    assert_eq!((tcp.hosts, tcp.switches, tcp.links, tcp.flows), (16, 20, 48, 2));
+    assert_eq!(tcp.offered_bytes, 14_601);
+    // Ten segments and one; an ACK each; three packets to open and one to close each.
+    assert_eq!(tcp.expected_packets, (10 + 10 + 4) + (1 + 1 + 4));
+    assert_eq!(tcp.expected_packet_hops, 6 * (10 + 10 + 4) + 2 * (1 + 1 + 4));
+    assert_eq!(facts("RepFlow").expected_packet_hops, 2 * tcp.expected_packet_hops);
+}
+
+#[test]
+fn the_plan_survives_its_own_json() {
+    let plan = plan(GOOD);
+    let text = serde_json::to_string(&plan).expect("a plan is plain data");
+    let back: Plan = serde_json::from_str(&text).expect("it reads what it wrote");
+    assert_eq!(back, plan);
+}

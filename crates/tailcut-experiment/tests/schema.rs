@@ -1,0 +1,41 @@
+//! The schema that is checked in is the one that the components make.
+
+#[test]
+fn the_checked_in_schema_has_not_drifted() {
+    let made = serde_json::to_string_pretty(&tailcut_experiment::schema()).expect("plain data") + "\n";
+    let checked_in = include_str!("../../../schema/experiment.schema.json");
+    assert!(
+        made == checked_in,
+        "the components have changed; run: cargo run -p tailcut-experiment --example schema > schema/experiment.schema.json"
+    );
+}
+
+#[test]
+fn every_parameter_is_documented() {
+    for component in tailcut_experiment::describe() {
+        assert!(!component.summary.is_empty(), "{} {}", component.group, component.name);
+        for parameter in &component.parameters {
+            let name = format!("{} {} {}", component.group, component.name, parameter.name);
+            assert!(!parameter.doc.is_empty(), "{name} has no documentation");
+            assert!(!parameter.takes.is_empty(), "{name} takes nothing");
+        }
+    }
+}
+
+#[test]
+fn every_code_is_explained() {
+    let page = include_str!("../../../docs/reference/errors.md");
+    for code in tailcut_experiment::diagnostic::Code::ALL {
+        let rows = page.lines().filter(|l| l.starts_with(&format!("| {}", code.text()))).count();
+        assert_eq!(rows, 1, "{} in docs/reference/errors.md", code.text());
+    }
+}
+
+#[test]
+fn every_component_says_what_it_is_when_asked() {
+    let names: Vec<_> =
+        tailcut_experiment::describe().iter().map(|c| format!("{}/{}", c.group, c.name)).collect();
+    for expected in ["topology/fat-tree", "transport/tcp", "replicate/repflow", "replicate/repsyn", "sizes/web-search"] {
+        assert!(names.iter().any(|n| n == expected), "{expected} among {names:?}");
+    }
+}
