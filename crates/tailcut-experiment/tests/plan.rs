@@ -144,7 +144,10 @@ fn a_sweep_may_run_through_whole_sections() {
 
 #[test]
 fn several_axes_make_the_cross_product_the_first_varying_slowest() {
-    let text = with("[0.2, 0.5]", "[0.2, 0.5]\nqueue.limit = [\"25packets\", \"50packets\", \"75packets\"]");
+    let text = with(
+        "[0.2, 0.5]",
+        "[0.2, 0.5]\nqueue.limit = [\"25packets\", \"50packets\", \"75packets\"]",
+    );
     let plan = plan(&text);
     let points: Vec<_> = plan
         .runs
@@ -239,7 +242,8 @@ fn what_changes_a_table_enters_identifiers() {
 
 #[test]
 fn what_changes_only_the_summary_does_not() {
-    let changed = plan_with(GOOD, &[("measure.unfinished", "exclude"), ("report.baseline", "RepFlow")]);
+    let changed =
+        plan_with(GOOD, &[("measure.unfinished", "exclude"), ("report.baseline", "RepFlow")]);
     assert_eq!(ids(&changed), ids(&plan(GOOD)));
 }
 
@@ -263,7 +267,8 @@ fn a_file_enters_by_its_content_not_by_its_name() {
         let text = with("kind = \"poisson\"\nload = 0.5", &traffic);
         plan(&text.replace("\"traffic.load\" = [0.2, 0.5]", ""))
     };
-    let (a, same, other) = (trace("two-flows.csv"), trace("same-two-flows.csv"), trace("three-flows.csv"));
+    let (a, same, other) =
+        (trace("two-flows.csv"), trace("same-two-flows.csv"), trace("three-flows.csv"));
     assert_eq!(ids(&a), ids(&same));
     assert_ne!(a.runs[0].id, other.runs[0].id);
     assert_eq!(a.runs[0].facts.flows, 2);
@@ -278,9 +283,8 @@ fn facts_count_the_network_and_its_flows() {
     let traffic = "kind = \"trace\"\nflows = [{ src = 0, dst = 15, bytes = \"14600B\" }, { src = 0, dst = 1, bytes = \"1B\" }]";
     let text = with("kind = \"poisson\"\nload = 0.5", traffic);
     let plan = plan(&text.replace("\"traffic.load\" = [0.2, 0.5]", ""));
-    let facts = |scheme: &str| {
-        plan.runs.iter().find(|r| r.scheme == scheme).expect("a run").facts.clone()
-    };
+    let facts =
+        |scheme: &str| plan.runs.iter().find(|r| r.scheme == scheme).expect("a run").facts.clone();
     let tcp = facts("TCP");
     assert_eq!((tcp.hosts, tcp.switches, tcp.links, tcp.flows), (16, 20, 48, 2));
     assert_eq!(tcp.offered_bytes, 14_601);

@@ -2,7 +2,8 @@
 
 #[test]
 fn the_checked_in_schema_has_not_drifted() {
-    let made = serde_json::to_string_pretty(&tailcut_experiment::schema()).expect("plain data") + "\n";
+    let made =
+        serde_json::to_string_pretty(&tailcut_experiment::schema()).expect("plain data") + "\n";
     let checked_in = include_str!("../../../schema/experiment.schema.json");
     assert!(
         made == checked_in,
@@ -35,7 +36,13 @@ fn every_code_is_explained() {
 fn every_component_says_what_it_is_when_asked() {
     let names: Vec<_> =
         tailcut_experiment::describe().iter().map(|c| format!("{}/{}", c.group, c.name)).collect();
-    for expected in ["topology/fat-tree", "transport/tcp", "replicate/repflow", "replicate/repsyn", "sizes/web-search"] {
+    for expected in [
+        "topology/fat-tree",
+        "transport/tcp",
+        "replicate/repflow",
+        "replicate/repsyn",
+        "sizes/web-search",
+    ] {
         assert!(names.iter().any(|n| n == expected), "{expected} among {names:?}");
     }
 }

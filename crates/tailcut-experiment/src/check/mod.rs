@@ -107,9 +107,10 @@ impl<'a> Checker<'a> {
         if (items.len() as u64) < least {
             let message = format!("`{key}` has {} elements", items.len());
             self.problems.push(
-                Problem::new(Code::OutOfRange, node.place, message)
-                    .key(key)
-                    .expected(format!("a list of at least {least} element{}", if least == 1 { "" } else { "s" })),
+                Problem::new(Code::OutOfRange, node.place, message).key(key).expected(format!(
+                    "a list of at least {least} element{}",
+                    if least == 1 { "" } else { "s" }
+                )),
             );
         }
         let Some(element) = schema.get("items") else { return };
