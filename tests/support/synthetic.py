@@ -63,9 +63,8 @@ def plan_of(shape: Shape) -> Plan:
                     "config": config,
                     "files": [],
                     "facts": {
-                        "hosts": 128, "carriable_bytes": 10_000_000, "switches": 80, "links": 384,
-                        "flows": shape.flows,
-                        "offered_bytes": 10**9, "expected_packets": 10**6, "expected_packet_hops": 10**7,
+                        "hosts": 128, "switches": 80, "links": 384, "flows": shape.flows, "offered_bytes": 10**9,
+                        "carriable_bytes": 9 * 10**8, "expected_packets": 10**6, "expected_packet_hops": 10**7,
                         "estimated_seconds": 1.0, "estimated_memory_bytes": 10**8,
                     },
                 }
