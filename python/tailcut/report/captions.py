@@ -31,6 +31,8 @@ def load(study: Study) -> str:
 
 def unfinished(study: Study) -> str:
     """How flows that never finished enter the statistics."""
+    if study.summary["n_unfinished"].sum() == 0:
+        return "Every flow finished before its run ended." if study.runs else ""
     if study.unfinished == "censored":
         return (
             "Flows that had not finished when the run ended enter with the time they had been running,"

@@ -50,7 +50,7 @@ def render(study: Study, data: Data, theme: Theme) -> str:
         headline=words.headline(study, data.curves),
         verdicts=words.verdicts(study, data.curves),
         cautions=words.cautions(study, data.curves),
-        legend=[(s, theme.slot(s), SYMBOLS[theme.shape(s)], s == study.baseline) for s in study.schemes],
+        legend=[(s, theme.colour(s), SYMBOLS[theme.shape(s)], s == study.baseline) for s in study.schemes],
         backends=[(name, *BACKENDS.get(name, (name, (4, 2)))) for name in study.backends],
         point=study.points[len(study.points) // 2],
         figures=figures,

@@ -126,9 +126,11 @@ class Study:
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
-        """The sweep, the axis that figures draw from left to right first: the load, else the first of numbers."""
+        """What is swept, the axis that figures draw from left to right first: the load, else the first of numbers."""
         axes = [
-            Axis(a["key"], short_key(a["key"]), self._title(a["key"]), tuple(a["values"])) for a in self.plan["sweep"]
+            Axis(a["key"], short_key(a["key"]), self._title(a["key"]), tuple(a["values"]))
+            for a in self.plan["sweep"]
+            if len(a["values"]) > 1
         ]
         return tuple(sorted(axes, key=lambda axis: (axis.key != "traffic.load", not axis.numeric)))
 
@@ -172,7 +174,7 @@ class Study:
 
     def class_title(self, name: str) -> str:
         """A class of flows as a panel's title names it."""
-        bound = re.sub(r"(?<=\d)(?=[A-Za-z])", " ", spell(self.plan["measure"].get("short", "")))
+        bound = spell(self.plan["measure"].get("short", ""))
         sizes = {"short": f" (≤ {bound})", "long": f" (> {bound})"} if bound else {}
         return f"{name.capitalize()} flows{sizes.get(name, '')}"
 
@@ -207,11 +209,11 @@ class Study:
 
 
 def spell(value: object) -> str:
-    """A value of the plan as text: numbers without needless digits, tables as ``key value`` pairs."""
+    """A value of the plan as text: numbers without needless digits, units apart, tables as ``key value`` pairs."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, dict):
         return " ".join(f"{key} {spell(item)}" for key, item in value.items())
-    return str(value)
+    return re.sub(r"^(\d+(?:\.\d+)?)([A-Za-z]+)$", r"\1 \2", str(value))

@@ -21,7 +21,7 @@ STATISTICS = {"mean": "mean", "p50": "median", "p99": "99th percentile", "p99_9"
 def curves(study: Study) -> pl.DataFrame:
     """The summary with the labels of its points; times in us, gains in percent."""
     table = study.summary
-    keys = [axis.key for axis in study.axes]
+    keys = [axis["key"] for axis in study.plan["sweep"]]
     if keys:
         places = [run["point"] for run in study.plan["runs"]]
         labels = [{"cell": study.cell(at), "point": study.point(at), **point_columns(study.plan, at)} for at in places]
@@ -29,9 +29,10 @@ def curves(study: Study) -> pl.DataFrame:
         table = table.join(
             pl.DataFrame(labels, schema=schema).unique(), on=keys, how="left", nulls_equal=True, maintain_order="left"
         )
-        table = table.with_columns(x=pl.col(keys[0])).drop(keys)
     else:
-        table = table.with_columns(cell=pl.lit(""), point=pl.lit(""), x=pl.lit(None, pl.Float64))
+        table = table.with_columns(cell=pl.lit(""), point=pl.lit(""))
+    x = pl.col(study.x.key) if study.x else pl.lit(None, pl.Float64)
+    table = table.with_columns(x=x).drop(keys)
     percent = {f"gain{end}": pl.col(f"gain{end}") * 100 for end in ("", "_ci_low", "_ci_high")}
     return table.with_columns(**percent)
 

@@ -70,6 +70,10 @@ class Theme:
         """The scheme's mark shape. Its period differs from the colours', so that 56 schemes stay apart."""
         return SHAPES[self.slot(scheme) % len(SHAPES)]
 
+    def dash(self, scheme: str) -> list[int]:
+        """How curves without marks are dashed, so that two schemes of one colour stay apart."""
+        return [[1, 0], [6, 3], [2, 2]][self.slot(scheme) // len(PAIRS) % 3]
+
     def ink(self, name: str) -> str:
         """A colour that is no scheme's: ``ink``, ``muted``, ``rule`` or ``grid``."""
         return f"var(--{name})" if self.interactive else INK[name][0]

@@ -21,12 +21,16 @@ class Verdict:
         kind: ``gain``, ``loss``, ``mixed`` or ``none``.
         sentence: the same in words.
         detail: what it does to the mean of short flows and to long flows.
+        strength: the gain in percent, averaged over the sweep.
+        ranges: the change of the short flows' 99th percentile, of their mean, and of the long flows' mean.
     """
 
     scheme: str
     kind: str
     sentence: str
     detail: str
+    strength: float
+    ranges: tuple[str, str, str]
 
 
 def verdicts(study: Study, table: pl.DataFrame) -> list[Verdict]:
@@ -46,7 +50,9 @@ def verdicts(study: Study, table: pl.DataFrame) -> list[Verdict]:
         tail = rows.filter(pl.col("class") == "short", pl.col("statistic") == "p99").to_dicts()
         if tail:
             kind, sentence = _tail(study, scheme, tail)
-            found.append(Verdict(scheme, kind, sentence, _detail(rows)))
+            strength = sum(row["gain"] for row in tail) / len(tail)
+            ranges = (_range(rows, "short", "p99"), _range(rows, "short", "mean"), _range(rows, "long", "mean"))
+            found.append(Verdict(scheme, kind, sentence, _detail(ranges), strength, ranges))
     return found
 
 
@@ -56,7 +62,7 @@ def headline(study: Study, table: pl.DataFrame) -> str:
     if not found:
         return _alone(study, table)
     order = {"gain": 0, "mixed": 1, "loss": 2, "none": 3}
-    return min(found, key=lambda verdict: order[verdict.kind]).sentence
+    return min(found, key=lambda verdict: (order[verdict.kind], -verdict.strength)).sentence
 
 
 def _tail(study: Study, scheme: str, rows: list[dict[str, Any]]) -> tuple[str, str]:
@@ -90,16 +96,19 @@ def _tail(study: Study, scheme: str, rows: list[dict[str, Any]]) -> tuple[str, s
     return kind, f"{sentence}; {told} at {len(clear)} of {len(rows)} points of the sweep."
 
 
-def _detail(rows: pl.DataFrame) -> str:
-    """The mean of short flows and the mean of long flows, as ranges over the sweep."""
-    parts = []
-    for name in ("short", "long"):
-        gains = rows.filter(pl.col("class") == name, pl.col("statistic") == "mean")["gain"].to_list()
-        if gains:
-            low, high = _change(max(gains)), _change(min(gains))
-            change = "unchanged" if low == high == _change(0) else low if low == high else f"{low} to {high}"
-            parts.append(f"mean of {name} flows {change}")
-    return "; ".join(parts)
+def _detail(ranges: tuple[str, str, str]) -> str:
+    """The means as a clause."""
+    named = (("short", ranges[1]), ("long", ranges[2]))
+    return "; ".join(f"mean of {name} flows {change}" for name, change in named if change)
+
+
+def _range(rows: pl.DataFrame, name: str, statistic: str) -> str:
+    """The change of a statistic from its best to its worst point; empty if there is none."""
+    gains = rows.filter(pl.col("class") == name, pl.col("statistic") == statistic)["gain"].to_list()
+    if not gains:
+        return ""
+    low, high = _change(max(gains)), _change(min(gains))
+    return "unchanged" if low == high == _change(0) else low if low == high else f"{low} to {high}"
 
 
 def _alone(study: Study, table: pl.DataFrame) -> str:
@@ -184,5 +193,7 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
             f"{_where(study, worst)}."
         )
     if len({run.planned["seed"] for run in study.runs}) == 1:
-        said.append("All numbers come from one seed. Another seed would give others; `--seeds 3` gives intervals.")
+        said.append(
+            "All numbers come from one seed. Another seed would give others; more seeds (--seeds 3) give intervals."
+        )
     return said

@@ -47,6 +47,7 @@ class Figure:
         panels: the charts; empty if ``note`` says why there is nothing to draw.
         data: the numbers drawn, as a table with readable column names.
         note: replaces the charts when there is nothing to draw.
+        gaps: what is not drawn, and why.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Figure:
     panels: Sequence[Panel] = ()
     data: pl.DataFrame = field(default_factory=pl.DataFrame)
     note: str | None = None
+    gaps: Sequence[str] = ()
 
 
 def shown(chart: alt.Chart, theme: Theme, *, choose: Sequence[str] = ()) -> alt.Chart:
@@ -79,6 +81,30 @@ def legend(theme: Theme) -> alt.Legend | None:
     return None if theme.interactive else alt.Legend(orient="top", title=None, symbolOpacity=1)
 
 
+def gaps(table: pl.DataFrame, value: str, classes: Sequence[str], statistics: Sequence[str]) -> list[str]:
+    """The cells of a summary that a figure leaves out, with their reasons, cells of one reason together.
+
+    Args:
+        table: ``tables.curves``.
+        value: the column that is drawn.
+        classes: the classes that have a panel.
+        statistics: the statistics that have a panel.
+    """
+    empty = table.filter(
+        pl.col("grouping") == "class", pl.col("class").is_in(classes), pl.col("statistic").is_in(statistics),
+        pl.col(value).is_null(), pl.col("value_us").is_null(), pl.col("reason").is_not_null(),
+    )  # fmt: skip
+    told = []
+    for (backend, reason), rows in empty.group_by("backend", "reason", maintain_order=True):
+        schemes = ", ".join(rows["scheme"].unique(maintain_order=True).to_list())
+        names = rows["class"].unique(maintain_order=True).to_list()
+        which = f"{names[0]} flows" if len(names) == 1 else "any class"
+        points = [p for p in rows["point"].unique(maintain_order=True).to_list() if p]
+        where = f" at {', '.join(points)}" if points and len(points) < table["point"].n_unique() else ""
+        told.append(f"{which} of {schemes}{where}, {source(str(backend))} ({reason})")
+    return told
+
+
 def _colours(theme: Theme) -> alt.Scale:
     return alt.Scale(domain=list(theme.schemes), range=[theme.colour(s) for s in theme.schemes])
 
@@ -91,6 +117,12 @@ def colour(theme: Theme) -> alt.Color:
 def fill(theme: Theme) -> alt.Fill:
     """The same colour inside a mark."""
     return alt.Fill("scheme:N", scale=_colours(theme), legend=legend(theme))
+
+
+def scheme_dash(theme: Theme) -> alt.StrokeDash:
+    """The fixed dash of every scheme's curve where it has no marks."""
+    ranges = [theme.dash(s) for s in theme.schemes]
+    return alt.StrokeDash("scheme:N", scale=alt.Scale(domain=list(theme.schemes), range=ranges), legend=legend(theme))
 
 
 def shape(theme: Theme) -> alt.Shape:

@@ -13,6 +13,7 @@ from tailcut.report.figures.base import (
     hoverable,
     layered,
     log_ticks,
+    scheme_dash,
     shown,
     sized,
     unit_for,
@@ -123,7 +124,13 @@ def _bulk(name: str, rows: pl.DataFrame, unit: str, study: Study, theme: Theme) 
     )
     base = _base(rows, theme, unit)
     return _with_hover(
-        name, base, base.mark_line(interpolate="step-after", strokeWidth=2).encode(y=y), y, unit, study, theme
+        name,
+        base,
+        base.mark_line(interpolate="step-after", strokeWidth=2).encode(y=y, strokeDash=scheme_dash(theme)),
+        y,
+        unit,
+        study,
+        theme,
     )
 
 
@@ -136,7 +143,7 @@ def _tail(name: str, rows: pl.DataFrame, unit: str, study: Study, theme: Theme) 
         axis=alt.Axis(format=".6~%", values=[10.0**-d for d in range(7) if 10.0**-d >= least / 1.2]),
     )
     base = _base(rows, theme, unit)
-    line = base.mark_line(interpolate="step-before", strokeWidth=2).encode(y=y)
+    line = base.mark_line(interpolate="step-before", strokeWidth=2).encode(y=y, strokeDash=scheme_dash(theme))
     percentile = alt.Chart(pl.DataFrame({"at": [0.01], "label": ["99th percentile"]})).encode(y="at:Q")
     rule = percentile.mark_rule(color=theme.ink("rule"), strokeDash=[3, 3])
     label = percentile.mark_text(color=theme.ink("muted"), align="left", dx=4, dy=-6).encode(

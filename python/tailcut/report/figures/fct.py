@@ -6,7 +6,18 @@ import altair as alt
 import polars as pl
 
 from tailcut.report import captions, tables
-from tailcut.report.figures.base import Figure, Panel, colour, hoverable, layered, scale_of, shown, sized, unit_for
+from tailcut.report.figures.base import (
+    Figure,
+    Panel,
+    colour,
+    gaps,
+    hoverable,
+    layered,
+    scale_of,
+    shown,
+    sized,
+    unit_for,
+)
 from tailcut.report.figures.lines import Quantity, drawn, panel, solid, tooltip
 from tailcut.report.study import Study
 from tailcut.report.theme import Theme
@@ -37,6 +48,7 @@ def completion(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
             captions.clock(study), captions.load(study), captions.unfinished(study), captions.intervals(study)
         ),
         panels=panels,
+        gaps=gaps(table, "value_us", CLASSES, SHOWN),
         data=table.filter(pl.col("grouping").is_in(["class", "all"])).select(
             *COLUMNS, "value_us", "ci_low", "ci_high", "n_flows", "n_unfinished", "n_seeds", "reason"
         ),
@@ -65,6 +77,7 @@ def slowdown(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
             captions.intervals(study),
         ),
         panels=panels,
+        gaps=gaps(table, "normalised", CLASSES, SHOWN),
         data=table.filter(pl.col("grouping").is_in(["class", "all"])).select(
             *COLUMNS, "normalised", "normalised_ci_low", "normalised_ci_high", "n_flows", "n_seeds", "reason"
         ),
@@ -102,6 +115,7 @@ def gain(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
             captions.intervals(study, paired=True),
         ),
         panels=panels,
+        gaps=gaps(others, "gain", CLASSES, SHOWN),
         data=others.filter(pl.col("grouping").is_in(["class", "all"])).select(
             *COLUMNS, "gain", "gain_ci_low", "gain_ci_high", "n_seeds", "reason"
         ),

@@ -59,6 +59,7 @@ def drawn(
         divisor: how many units of the column are one unit of the panel.
     """
     unit = quantity.unit
+    text = (lambda v: f"{v:.1f}".replace("-", "−")) if quantity.signed else significant
     rows = table.filter(pl.col(value).is_not_null()).select(
         "backend", "scheme", "cell", "point", "x",
         pl.col(value).truediv(divisor).alias("value"),
@@ -75,7 +76,7 @@ def drawn(
         pl.col("value", "low", "high").round_sig_figs(5),
         source=pl.col("backend").map_elements(source, return_dtype=pl.String),
         said=pl.struct("value", "bound").map_elements(
-            lambda r: f"{'at least ' * r['bound']}{significant(r['value'])}{unit and ' ' + unit}",
+            lambda r: f"{'at least ' * r['bound']}{text(r['value'])}{unit and ' ' + unit}",
             return_dtype=pl.String,
         ),
         range=pl.struct("low", "high").map_elements(
@@ -128,7 +129,7 @@ def lines(name: str, rows: pl.DataFrame, quantity: Quantity, axis: Axis, theme: 
     band = (
         base.transform_filter("isValid(datum.low)")
         .transform_calculate(base=f"max(datum.low, {low})", top=f"min(datum.high, {high})")
-        .mark_area(opacity=0.16, clip=True)
+        .mark_area(opacity=min(0.16, 0.5 / rows["scheme"].n_unique()), clip=True)
         .encode(y=scale.y("base", quantity.title), y2="top:Q", color=colour(theme), detail="backend:N")
     )
     line = base.mark_line(strokeWidth=2, clip=True).encode(
@@ -164,10 +165,9 @@ def bars(rows: pl.DataFrame, quantity: Quantity, theme: Theme) -> Chart:
         .otherwise(pl.format("{} ({})", "scheme", "source"))
     )
     order = labelled["who"].unique(maintain_order=True).to_list()
-    limits = [*labelled["value"].to_list(), *labelled["high"].drop_nulls().to_list(), 0.0]
-    low = min([0.0, *labelled["value"].to_list(), *(labelled["low"].drop_nulls().to_list() if quantity.signed else [])])
-    spread = max(limits) - low or 1.0
-    scale = alt.Scale(domain=[low - (spread * 0.05 if low < 0 else 0), max(limits) + spread * 0.28], nice=False)
+    low, high = scale_of(rows, signed=quantity.signed).domain if quantity.signed else (0.0, _furthest(rows))
+    room = (high - low) * (0.4 if rows["bound"].any() else 0.28)
+    scale = alt.Scale(domain=[low, high + room], nice=False)
     base = shown(alt.Chart(labelled), theme, choose=["cell"]).encode(
         y=alt.Y("who:N", sort=order, title=None, axis=alt.Axis(labelLimit=220, domain=False, ticks=False))
     )
@@ -178,11 +178,17 @@ def bars(rows: pl.DataFrame, quantity: Quantity, theme: Theme) -> Chart:
     )
     whisker = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=1.5, color=theme.ink("ink"), clip=True)
     text = (
-        base.transform_calculate(end="isValid(datum.high) ? max(datum.high, datum.value) : datum.value")
+        base.transform_calculate(end="max(0, datum.value, isValid(datum.high) ? datum.high : 0)")
         .mark_text(align="left", dx=6, color=theme.ink("ink"))
         .encode(x="end:Q", text="said:N")
     )
     return layered(bar, whisker.encode(x="low:Q", x2="high:Q"), text)
+
+
+def _furthest(rows: pl.DataFrame) -> float:
+    """Where the longest bar or whisker of a panel ends, without the ends beyond twice the longest bar."""
+    most = max(rows["value"].to_list(), default=1.0) or 1.0
+    return min(max([most, *rows["high"].drop_nulls().to_list()]), 2 * most)
 
 
 def _backends(rows: pl.DataFrame) -> Sequence[str]:
