@@ -17,7 +17,7 @@ from tailcut.results.tables import encode
 
 RATE_GBPS = 1.0
 BASE_RTT_NS = 60_000
-GROUPS = ((10_000, "(0, 10KB]"), (100_000, "(10KB, 100KB]"), (1_000_000, "(100KB, 1MB]"), (10**12, "(1MB, inf)"))
+GROUPS = ((10_000, "(0,10KB]"), (100_000, "(10KB,100KB]"), (1_000_000, "(100KB,1MB]"), (10**12, ">1MB"))
 STAGES = ("host", "aggregation", "core")
 
 

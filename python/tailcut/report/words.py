@@ -50,6 +50,9 @@ def verdicts(study: Study, table: pl.DataFrame) -> list[Verdict]:
         tail = rows.filter(pl.col("class") == "short", pl.col("statistic") == "p99").to_dicts()
         if tail:
             kind, sentence = _tail(study, scheme, tail)
+            if kind == "none":
+                mean = rows.filter(pl.col("class") == "short", pl.col("statistic") == "mean").to_dicts()
+                sentence += _mean(study, mean)
             strength = sum(row["gain"] for row in tail) / len(tail)
             ranges = (_range(rows, "short", "p99"), _range(rows, "short", "mean"), _range(rows, "long", "mean"))
             found.append(Verdict(scheme, kind, sentence, _detail(ranges), strength, ranges))
@@ -94,6 +97,16 @@ def _tail(study: Study, scheme: str, rows: list[dict[str, Any]]) -> tuple[str, s
         return kind, f"{sentence}, and by at least {least:.0f} % at every other point of the sweep."
     told = "the intervals tell the change from zero" if _has_interval(rows) else f"it exceeds {NEGLIGIBLE:.0f} %"
     return kind, f"{sentence}; {told} at {len(clear)} of {len(rows)} points of the sweep."
+
+
+def _mean(study: Study, rows: list[dict[str, Any]]) -> str:
+    """What to add on the mean of short flows when the tail tells nothing; empty if the mean does not either."""
+    clear = [row for row in rows if _sign(row)]
+    if not clear:
+        return ""
+    extreme = max(clear, key=lambda row: abs(row["gain"]))
+    verb = "falls" if extreme["gain"] > 0 else "rises"
+    return f" Their mean {verb} by {_size(extreme)}{_where(study, extreme)}."
 
 
 def _detail(ranges: tuple[str, str, str]) -> str:
@@ -192,8 +205,9 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
             f" {significant(worst['share'] * 100)} % of {worst['class']} flows under {worst['scheme']}"
             f"{_where(study, worst)}."
         )
-    if len({run.planned["seed"] for run in study.runs}) == 1:
-        said.append(
-            "All numbers come from one seed. Another seed would give others; more seeds (--seeds 3) give intervals."
-        )
+    seeds = len({run.planned["seed"] for run in study.runs})
+    if seeds == 1:
+        said.append("All numbers come from one seed. Another would give others; more seeds (--seeds 5) give intervals.")
+    elif seeds == 2:
+        said.append("Two seeds leave the intervals very wide; more seeds (--seeds 5) narrow them.")
     return said

@@ -19,7 +19,7 @@ from tailcut.report.figures.base import (
     unit_for,
 )
 from tailcut.report.figures.lines import Quantity, drawn, panel, solid, tooltip
-from tailcut.report.study import Study
+from tailcut.report.study import Study, spell
 from tailcut.report.theme import Theme
 
 SHOWN = ("mean", "p99")
@@ -175,15 +175,15 @@ def _groups(
 
 
 def size_label(interval: str) -> str:
-    """A size group as an axis names it: ``(10KB, 100KB]`` is ``10 to 100 KB``, ``(1MB, inf)`` is ``> 1 MB``."""
-    ends = re.fullmatch(r"\((\S+), (\S+)[\])]", interval)
+    """A size group as an axis names it: ``(10KB,100KB]`` is ``10 to 100 KB``, ``>1MB`` is ``> 1 MB``."""
+    if interval.startswith(">"):
+        return f"> {spell(interval[1:])}"
+    ends = re.fullmatch(r"\((\S+),(\S+)\]", interval)
     if not ends:
         return interval
-    low, high = (re.sub(r"(?<=\d)(?=[A-Za-z])", " ", end) for end in ends.groups())
+    low, high = (spell(end) for end in ends.groups())
     if low == "0":
         return f"≤ {high}"
-    if high == "inf":
-        return f"> {low}"
     number, _, unit = low.partition(" ")
     return f"{number} to {high}" if high.endswith(f" {unit}") else f"{low} to {high}"
 

@@ -1,0 +1,161 @@
+"""The tables behind the figures."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support import synthetic
+from tailcut.report import tables
+from tailcut.report.study import Study
+
+LOADS = (("traffic.load", (0.3, 0.7)),)
+
+
+def study(directory: Path, shape: synthetic.Shape, **options: bool) -> Study:
+    return Study.of(synthetic.build(directory, shape, **options))
+
+
+@pytest.fixture(scope="module")
+def two_loads(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    shape = synthetic.Shape(sweep=LOADS, seeds=(1, 2), flows=2000, unfinished=0.1)
+    return study(tmp_path_factory.mktemp("store"), shape)
+
+
+# --- which points a curve keeps -------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 3_000_000))
+def test_a_curve_keeps_few_points_in_order_with_both_ends(count: int) -> None:
+    ranks = tables.kept_ranks(count)
+    assert len(ranks) <= tables.BODY_POINTS + tables.TAIL_POINTS + tables.EXACT_POINTS
+    assert (np.diff(ranks) > 0).all()
+    assert ranks[0] == 1
+    assert ranks[-1] == count
+
+
+@given(st.integers(1000, 3_000_000))
+def test_a_curve_keeps_every_one_of_the_slowest(count: int) -> None:
+    slowest = range(count - tables.EXACT_POINTS + 1, count + 1)
+    assert set(slowest) <= set(tables.kept_ranks(count).tolist())
+
+
+@given(st.integers(1000, 3_000_000), st.floats(0.001, 0.5))
+def test_a_kept_point_is_near_every_exceedance_of_the_tail(count: int, exceedance: float) -> None:
+    above = count - tables.kept_ranks(count) + 1
+    wanted = max(exceedance * count, 1)
+    assert (np.abs(above - wanted) <= 0.05 * wanted + 1).any()
+
+
+def test_all_points_are_kept_while_they_are_few() -> None:
+    assert tables.kept_ranks(250).tolist() == list(range(1, 251))
+
+
+# --- distributions --------------------------------------------------------------------------------------------------
+
+
+def test_a_distribution_pools_the_seeds_and_counts_unfinished_flows_as_slower_than_all(two_loads: Study) -> None:
+    table = tables.distributions(two_loads)
+    runs = [r for r in two_loads.runs if r.planned["scheme"] == "TCP" and r.planned["point"] == {"traffic.load": 0.7}]
+    flows = pl.concat([pl.read_parquet(r.directory / "flows.parquet") for r in runs]).filter(pl.col("class") == "long")
+    finished = flows["fct_ns"].drop_nulls()
+    curve = table.filter(scheme="TCP", point="0.7", **{"class": "long"})
+    assert curve["unfinished"].unique().to_list() == [flows.height - len(finished)]
+    assert curve["at_most"].max() == pytest.approx(len(finished) / flows.height)
+    assert curve["at_least"].min() == pytest.approx((flows.height - len(finished) + 1) / flows.height)
+    for row in curve.iter_rows(named=True):
+        slower = int((finished / 1000 >= row["fct_us"]).sum()) + flows.height - len(finished)
+        assert row["at_least"] == pytest.approx(slower / flows.height)
+
+
+def test_a_class_of_which_no_flow_finished_has_no_curve(tmp_path: Path) -> None:
+    table = tables.distributions(study(tmp_path, synthetic.Shape(sweep=(), seeds=(1,), flows=50, unfinished=1.0)))
+    assert table["class"].unique().to_list() == ["short"]
+
+
+def test_the_clock_of_the_plan_times_the_flows(tmp_path: Path) -> None:
+    of = study(tmp_path, synthetic.Shape(sweep=(), seeds=(1,), flows=50))
+    by_receiver = tables.distributions(of)
+    of.plan["measure"]["clock"] = "sender"
+    by_sender = tables.distributions(of)
+    later = by_sender["fct_us"] - by_receiver["fct_us"]
+    assert later.to_list() == pytest.approx([synthetic.BASE_RTT_NS / 2000] * len(later))
+
+
+# --- curves ---------------------------------------------------------------------------------------------------------
+
+
+def test_curves_carry_the_labels_of_their_points_and_gains_in_percent(two_loads: Study) -> None:
+    table = tables.curves(two_loads)
+    assert set(table["point"]) == {"0.3", "0.7"}
+    assert set(table["x"]) == {0.3, 0.7}
+    assert set(table["cell"]) == {""}
+    raw = two_loads.summary["gain"].drop_nulls()
+    assert table["gain"].drop_nulls().to_list() == pytest.approx((raw * 100).to_list())
+
+
+def test_a_second_axis_becomes_cells_and_the_load_stays_on_the_horizontal_axis(tmp_path: Path) -> None:
+    sweep = (("queue.limit", ("25packets", "100packets")), ("traffic.load", (0.3, 0.6)))
+    of = study(tmp_path, synthetic.Shape(sweep=sweep, seeds=(1,), flows=20))
+    assert of.x is not None
+    assert of.x.key == "traffic.load"
+    assert of.cells == ("limit 25 packets", "limit 100 packets")
+    assert set(tables.curves(of)["cell"]) == set(of.cells)
+
+
+def test_an_axis_with_a_single_value_is_no_axis(tmp_path: Path) -> None:
+    of = study(tmp_path, synthetic.Shape(sweep=(("traffic.load", (0.4,)),), seeds=(1,), flows=20))
+    assert of.x is None
+    assert set(tables.curves(of)["point"]) == {""}
+
+
+# --- links ----------------------------------------------------------------------------------------------------------
+
+
+def test_links_give_percent_of_the_window_and_of_the_packets_that_came(two_loads: Study) -> None:
+    row = tables.links(two_loads).filter(scheme="TCP", point="0.7", stage="core up").row(0, named=True)
+    runs = [r for r in two_loads.runs if r.planned["scheme"] == "TCP" and r.planned["point"] == {"traffic.load": 0.7}]
+    tiers = pl.concat([pl.read_parquet(r.directory / "tiers.parquet") for r in runs]).filter(
+        tier="core", direction="up"
+    )
+    assert row["mean"] == pytest.approx(tiers["mean_utilisation"].mean() * 100)  # type: ignore[operator]
+    assert row["busiest"] == pytest.approx(tiers["max_utilisation"].mean() * 100)  # type: ignore[operator]
+    assert row["drops"] == tiers["drops"].sum()
+    assert row["dropped"] == pytest.approx(100 * tiers["drops"].sum() / (tiers["packets"] + tiers["drops"]).sum())
+    assert row["seeds"] == 2
+
+
+def test_stages_follow_a_packet_up_and_down(two_loads: Study) -> None:
+    expected = ["host up", "aggregation up", "core up", "core down", "aggregation down", "host down"]
+    assert tables.stages(tables.links(two_loads)) == expected
+
+
+# --- unfinished flows and time series -------------------------------------------------------------------------------
+
+
+def test_unfinished_flows_are_a_share_of_all(two_loads: Study) -> None:
+    table = tables.unfinished(tables.curves(two_loads))
+    row = table.filter(scheme="RepFlow", point="0.3", **{"class": "long"}).row(0, named=True)
+    assert row["percent"] == pytest.approx(100 * row["unfinished"] / row["flows"])
+    assert 5 < row["percent"] < 15
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=30, max_size=300))
+def test_a_thinned_series_keeps_its_extremes_and_its_order(values: list[float]) -> None:
+    samples = pl.DataFrame({"name": "s", "time_ns": range(len(values)), "value": values})
+    thin = tables.thinned(samples, 20)
+    assert thin.height <= 22
+    assert thin["value"].min() == min(values)
+    assert thin["value"].max() == max(values)
+    assert thin["time_ns"].is_sorted()
+
+
+def test_series_are_those_of_the_first_point(tmp_path: Path) -> None:
+    table = tables.series(study(tmp_path, synthetic.Shape(sweep=LOADS, seeds=(4,), flows=10), series=True))
+    assert set(table["point"]) == {"0.3"}
+    assert set(table["seed"]) == {4}
+    assert set(table["quantity"]) == {"cwnd_bytes", "queue_packets"}
+    assert set(table["scheme"]) == {"TCP", "RepFlow", "RepSYN"}

@@ -1,0 +1,125 @@
+"""The sentences on top of the page follow the numbers, whichever way they point."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from support import synthetic
+from tailcut.report import tables, words
+from tailcut.report.study import Study
+
+
+def rows(*gains: tuple[float, float | None, float | None], statistic: str = "p99", name: str = "short") -> pl.DataFrame:
+    """Summary rows of RepFlow at the loads 0.1, 0.2 …, one per (gain, low, high) in percent."""
+    return pl.DataFrame(
+        [
+            {
+                "backend": "sim", "scheme": "RepFlow", "grouping": "class", "class": name, "statistic": statistic,
+                "cell": "", "point": f"0.{i + 1}", "gain": gain, "gain_ci_low": low, "gain_ci_high": high,
+                "n_seeds": 1 if low is None else 3, "value_us": 100.0,
+            }
+            for i, (gain, low, high) in enumerate(gains)
+        ],
+        schema_overrides={"gain_ci_low": pl.Float64, "gain_ci_high": pl.Float64},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    shape = synthetic.Shape(schemes=("TCP", "RepFlow"), sweep=(("traffic.load", (0.1, 0.2)),), seeds=(1, 2), flows=50)
+    return Study.of(synthetic.build(tmp_path_factory.mktemp("store"), shape))
+
+
+def headline(study: Study, table: pl.DataFrame) -> str:
+    return words.headline(study, table)
+
+
+def test_a_gain_at_every_point_is_told_with_its_interval_and_its_least(study: Study) -> None:
+    said = headline(study, rows((30.0, 20.0, 40.0), (52.0, 48.0, 56.0)))
+    assert said == (
+        "RepFlow cuts the 99th percentile of short flows' completion times by 52 % (95 % interval 48 to 56 %) at load"
+        " 0.2, and by at least 30 % at every other point of the sweep."
+    )
+
+
+def test_a_gain_that_some_intervals_do_not_tell_from_zero_says_at_how_many_points_they_do(study: Study) -> None:
+    said = headline(study, rows((10.0, -5.0, 25.0), (52.0, 48.0, 56.0)))
+    assert said.endswith("the intervals tell the change from zero at 1 of 2 points of the sweep.")
+
+
+def test_no_gain_is_called_no_clear_effect(study: Study) -> None:
+    said = headline(study, rows((10.0, -5.0, 25.0), (-3.0, -9.0, 3.0)))
+    assert said == (
+        "RepFlow shows no clear effect on the 99th percentile of short flows' completion times: changes between +3 %"
+        " and −10 % against TCP, which the intervals do not tell from zero."
+    )
+
+
+def test_a_clear_mean_is_added_when_the_tail_tells_nothing(study: Study) -> None:
+    table = pl.concat([rows((10.0, -5.0, 25.0)), rows((20.0, 15.0, 25.0), statistic="mean")])
+    assert headline(study, table).endswith("Their mean falls by 20 % (95 % interval 15 to 25 %) at load 0.1.")
+
+
+def test_a_loss_is_told_as_a_loss(study: Study) -> None:
+    said = headline(study, rows((-30.0, -40.0, -20.0), (-8.0, -12.0, -4.0)))
+    assert said.startswith("RepFlow lengthens the 99th percentile")
+    assert "by 30 % (95 % interval 20 to 40 %) at load 0.1" in said
+
+
+def test_gains_and_losses_are_both_told(study: Study) -> None:
+    said = headline(study, rows((30.0, 20.0, 40.0), (-8.0, -12.0, -4.0)))
+    assert "cuts" in said
+    assert "by 30 %" in said
+    assert "lengthens it by 8 %" in said
+
+
+def test_one_seed_gives_no_interval_and_the_sentence_says_so(study: Study) -> None:
+    assert "by 30 % (no interval, one seed)" in headline(study, rows((30.0, None, None)))
+
+
+def test_without_an_interval_a_percent_is_no_difference(study: Study) -> None:
+    assert "too little to call a difference" in headline(study, rows((1.0, None, None)))
+
+
+def test_a_single_scheme_is_told_without_a_comparison(tmp_path: Path) -> None:
+    of = Study.of(synthetic.build(tmp_path, synthetic.Shape(schemes=("TCP",), sweep=(), seeds=(1,), flows=50)))
+    said = headline(of, tables.curves(of))
+    assert said.startswith("The 99th percentile of short flows' completion times under TCP is ")
+    assert "against" not in said
+
+
+def test_the_strongest_gain_makes_the_headline(study: Study) -> None:
+    plan: Any = copy.deepcopy(study.plan)
+    plan["schemes"] = ["TCP", "RepSYN", "RepFlow"]
+    of = Study(plan, study.runs, study.summary, study.totals)
+    weaker = rows((20.0, 15.0, 25.0)).with_columns(scheme=pl.lit("RepSYN"))
+    assert headline(of, pl.concat([weaker, rows((30.0, 20.0, 40.0))])).startswith("RepFlow cuts")
+
+
+# --- cautions -------------------------------------------------------------------------------------------------------
+
+
+def test_runs_that_are_missing_are_counted(tmp_path: Path) -> None:
+    of = Study.of(
+        synthetic.build(tmp_path, synthetic.Shape(seeds=(1, 2, 3), flows=20), keep=lambda run: run["seed"] < 3)
+    )
+    said = words.cautions(of, tables.curves(of))
+    assert said[0].startswith("12 of 36 runs are not in the directory yet")
+
+
+def test_unfinished_flows_are_told_where_they_are_most(tmp_path: Path) -> None:
+    of = Study.of(synthetic.build(tmp_path, synthetic.Shape(sweep=(), seeds=(1, 2, 3), flows=300, unfinished=0.5)))
+    said = words.cautions(of, tables.curves(of))
+    assert len(said) == 1
+    assert "flows had not finished when their runs ended; they enter with the time they had been running" in said[0]
+    assert "% of long flows under" in said[0]
+
+
+@pytest.mark.parametrize(("seeds", "told"), [((1,), "one seed"), ((1, 2), "Two seeds"), ((1, 2, 3), None)])
+def test_few_seeds_are_a_caution(tmp_path: Path, seeds: tuple[int, ...], told: str | None) -> None:
+    of = Study.of(synthetic.build(tmp_path, synthetic.Shape(sweep=(), seeds=seeds, flows=50)))
+    said = " ".join(words.cautions(of, tables.curves(of)))
+    assert (told in said) if told else said == ""
