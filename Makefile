@@ -3,6 +3,7 @@
 #   make test    build and run every test
 #   make bench   speed and memory, never part of the tests
 #   make lint    formatters, linters and type checkers
+#   make format  let the formatters have their way
 #   make docs    the documentation as HTML
 #   make lock    resolve the Python packages again
 
@@ -64,24 +65,39 @@ test-rust: setup
 test-python: build
 	$(BIN)/pytest -n 2
 
+packages/repnet/node_modules/.locked: packages/repnet/package-lock.json
+	cd packages/repnet && npm ci --no-audit --no-fund
+	touch $@
+
+.PHONY: setup-repnet
+setup-repnet: packages/repnet/node_modules/.locked
+
 .PHONY: test-repnet
-test-repnet:
-	cd packages/repnet && npm ci && npm test
+test-repnet: setup-repnet
+	cd packages/repnet && npm test
 
 .PHONY: bench
-bench: build
+bench: setup
 	cargo bench --workspace --locked
 
 # --- what people read and what reviewers skip -----------------------------------------------------------------------
 
 .PHONY: lint
-lint: build
+lint: build setup-repnet
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	MYPYPATH=python $(BIN)/stubtest tailcut._core
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cd packages/repnet && npm run lint && npm run typecheck
+
+.PHONY: format
+format: setup setup-repnet
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	cargo fmt --all
+	cd packages/repnet && npm run format
 
 .PHONY: docs
 docs: build

@@ -1,0 +1,18 @@
+"""Sphinx configuration: `make docs`."""
+
+from importlib.metadata import version as _version
+
+project = "Tailcut"
+release = version = _version("tailcut")
+html_title = f"Tailcut {version}"
+
+extensions = ["myst_parser"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build"]
+# Files of the repository that pages point to are not pages.
+suppress_warnings = ["myst.xref_missing"]
+
+html_theme = "furo"
+html_copy_source = False
+html_show_sphinx = False
