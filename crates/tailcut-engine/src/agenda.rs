@@ -11,10 +11,10 @@
 
 use crate::units::Time;
 
-const BITS: u32 = 12;
+const BITS: u32 = 10;
 const BUCKETS: usize = 1 << BITS;
 const MASK: u64 = BUCKETS as u64 - 1;
-const LEVELS: usize = 4;
+const LEVELS: usize = 5;
 const NONE: u32 = u32::MAX;
 /// In `prev`: the entity heads the bucket whose index is in the low bits.
 const HEAD: u32 = 1 << 31;
@@ -68,8 +68,9 @@ impl Level {
             return None;
         }
         // Words after this one, then those before it and this one's low bits.
-        let turned = self.summary.rotate_right((word as u32 + 1) % 64);
-        let next = (word + 1 + turned.trailing_zeros() as usize) % 64;
+        let after = self.summary & (!0 << word << 1);
+        let turned = if after != 0 { after } else { self.summary };
+        let next = turned.trailing_zeros() as usize;
         let bits = self.occupied[next];
         let bucket = next * 64 + bits.trailing_zeros() as usize;
         Some((bucket as u64).wrapping_sub(from as u64) & MASK)
@@ -94,7 +95,8 @@ impl Agenda {
     /// An empty agenda. `typical_delay` is how far ahead most events are
     /// scheduled; it tunes speed, never order.
     pub fn new(typical_delay: Time) -> Agenda {
-        let wanted = (typical_delay.0 / BUCKETS as u64).max(1);
+        // A few events to a bucket: few enough to sort quickly, enough to see what comes.
+        let wanted = (typical_delay.0 / (BUCKETS as u64 / 4)).max(1);
         Agenda {
             shift: wanted.next_power_of_two().trailing_zeros().min(16),
             tick: 0,
@@ -191,6 +193,14 @@ impl Agenda {
             }
             self.advance();
         }
+    }
+
+    /// The entity whose event comes after `ahead` others, if it is known without
+    /// moving the cursor: a hint for whoever wants to fetch its state early.
+    #[inline]
+    pub fn upcoming(&self, ahead: usize) -> Option<u32> {
+        let index = self.current.len().checked_sub(1 + ahead)?;
+        Some(self.current[index].1)
     }
 
     #[inline]

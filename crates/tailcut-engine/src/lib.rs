@@ -5,9 +5,11 @@
 //! is the business of whoever owns the [`agenda::Agenda`].
 
 pub mod agenda;
+pub mod fetch;
 pub mod random;
 pub mod units;
 
 pub use agenda::Agenda;
+pub use fetch::fetch_early;
 pub use random::Stream;
 pub use units::{Bytes, Rate, Time, UnitError};

@@ -199,6 +199,12 @@ impl Port {
         (packet, Some(Time(self.ring[self.head as usize & mask].arrival)))
     }
 
+    /// Asks for the packet that [`Port::take`] will return.
+    #[inline]
+    pub fn fetch_first(&self) {
+        tailcut_engine::fetch_early(self.entry(0));
+    }
+
     /// Decides exactly, for a busy transmitter, and keeps the record of the longest queue.
     #[cold]
     fn is_full(&mut self, now: u64, size: u16) -> bool {

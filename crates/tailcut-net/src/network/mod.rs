@@ -170,6 +170,7 @@ impl<'a, O: Observer> Network<'a, O> {
             }
             self.now = time;
             self.counters.events += 1;
+            self.fetch_ahead(entities);
             if entity < entities.arrivals {
                 self.arrive(entity);
                 if self.counters.packet_hops >= report_at {
@@ -194,6 +195,17 @@ impl<'a, O: Observer> Network<'a, O> {
             }
         }
         Ok(())
+    }
+
+    /// Asks for what the next events will touch: a large fabric does not fit into the nearest cache.
+    #[inline]
+    fn fetch_ahead(&self, entities: Entities) {
+        if let Some(port) = self.agenda.upcoming(4).filter(|&e| e < entities.arrivals) {
+            tailcut_engine::fetch_early(&self.fabric.ports[port as usize]);
+        }
+        if let Some(port) = self.agenda.upcoming(2).filter(|&e| e < entities.arrivals) {
+            self.fabric.ports[port as usize].fetch_first();
+        }
     }
 
     /// The first packet of a port's ring has reached the far end of its wire.
