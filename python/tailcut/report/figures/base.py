@@ -257,14 +257,13 @@ def sized(chart: Chart, theme: Theme, width: int = PANEL_WIDTH, height: int = PA
 
 
 def significant(value: float | None, digits: int = 3) -> str:
-    """A number with ``digits`` significant digits, without exponent; a dash for none."""
+    """A number with ``digits`` significant digits, or whole if it has more before the point; a dash for none."""
     if value is None:
         return "–"
     if value == 0:
         return "0"
     decimals = digits - 1 - floor(log10(abs(value)))
-    rounded = round(value, decimals)
-    return f"{rounded:,.{max(decimals, 0)}f}".replace("-", "−")
+    return f"{value:,.{max(decimals, 0)}f}".replace("-", "−")
 
 
 def source(backend: str) -> str:

@@ -1,0 +1,229 @@
+"""The figures: what they draw of a table, and that every kind of experiment gives some."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import vl_convert
+
+from support import synthetic
+from tailcut.report import export
+from tailcut.report.figures import Data, Figure, draw
+from tailcut.report.figures.base import log_ticks, scale_of, significant, unit_for
+from tailcut.report.figures.fct import size_label
+from tailcut.report.study import Study
+from tailcut.report.theme import theme_for
+
+LOADS = (("traffic.load", (0.3, 0.7)),)
+
+
+def figures(study: Study, *, interactive: bool = True) -> dict[str, Figure]:
+    theme = theme_for(study.schemes, study.baseline, interactive=interactive)
+    return {figure.name: figure for _, figure in draw(study, Data.of(study), theme)}
+
+
+def drawn(figure: Figure, panel: str) -> tuple[dict[str, Any], list[pl.DataFrame]]:
+    """A panel's specification, and the tables that it draws."""
+    pool = export.Pool()
+    chart = next(p.chart for p in figure.panels if p.name == panel)
+    return export.specification(chart, pool), list(pool.tables.values())
+
+
+def marks(spec: dict[str, Any]) -> list[str]:
+    return [layer["mark"]["type"] for layer in spec["layer"]]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    result = synthetic.build(tmp_path_factory.mktemp("store"), synthetic.Shape(sweep=LOADS, seeds=(1, 2, 3), flows=400))
+    return Study.of(synthetic.with_model(result))
+
+
+# --- completion times, slowdown, gain -------------------------------------------------------------------------------
+
+
+def test_a_panel_draws_the_summary_in_its_unit_with_intervals(study: Study) -> None:
+    _, (rows,) = drawn(figures(study)["fct"], "fct-short-p99")
+    row = rows.filter(backend="sim", scheme="RepFlow", point="0.7").row(0, named=True)
+    cell = study.summary.filter(
+        pl.col("backend") == "sim", pl.col("scheme") == "RepFlow", pl.col("traffic.load") == 0.7,
+        pl.col("grouping") == "class", pl.col("class") == "short", pl.col("statistic") == "p99",
+    ).row(0, named=True)  # fmt: skip
+    assert row["value"] == pytest.approx(cell["value_us"] / 1000, rel=1e-4)
+    assert row["low"] == pytest.approx(cell["ci_low"] / 1000, rel=1e-4)
+    assert row["high"] == pytest.approx(cell["ci_high"] / 1000, rel=1e-4)
+    assert row["said"] == f"{significant(cell['value_us'] / 1000)} ms"
+    assert row["seeds"] == 3
+
+
+def test_the_model_is_dashed_and_has_no_band(study: Study) -> None:
+    spec, (rows,) = drawn(figures(study)["fct"], "fct-short-mean")
+    dash = next(layer["encoding"]["strokeDash"]["scale"] for layer in spec["layer"] if layer["mark"]["type"] == "line")
+    assert dict(zip(dash["domain"], dash["range"], strict=True)) == {"simulated": [1, 0], "model": [7, 4]}
+    assert rows.filter(backend="model")["low"].null_count() == rows.filter(backend="model").height > 0
+    assert marks(spec) == ["area", "line", "point"]
+
+
+def test_what_the_model_leaves_empty_is_named_with_its_reason(study: Study) -> None:
+    assert figures(study)["fct"].gaps == ["any class of RepSYN, model (the analysis does not cover RepSYN)"]
+
+
+def test_one_seed_draws_no_band(tmp_path: Path) -> None:
+    of = Study.of(synthetic.build(tmp_path, synthetic.Shape(sweep=LOADS, seeds=(1,), flows=100)))
+    spec, _ = drawn(figures(of)["fct"], "fct-short-mean")
+    assert marks(spec) == ["line", "point"]
+
+
+def test_gain_leaves_the_baseline_out_and_draws_the_line_of_no_gain(study: Study) -> None:
+    spec, tables = drawn(figures(study)["gain"], "gain-short-p99")
+    assert marks(spec)[0] == "rule"
+    rows = next(table for table in tables if "scheme" in table.columns)
+    assert set(rows["scheme"]) == {"RepFlow", "RepSYN"}
+    low, high = spec["layer"][2]["encoding"]["y"]["scale"]["domain"]
+    assert low < 0 < high
+
+
+def test_an_experiment_without_a_sweep_is_drawn_as_bars(tmp_path: Path) -> None:
+    of = Study.of(synthetic.build(tmp_path, synthetic.Shape(sweep=(), seeds=(1, 2), flows=100)))
+    spec, _ = drawn(figures(of)["fct"], "fct-short-p99")
+    assert marks(spec) == ["bar", "rule", "text"]
+
+
+def test_an_axis_of_names_is_drawn_as_points_side_by_side(tmp_path: Path) -> None:
+    sweep = (("transport.recovery", ("newreno", "sack-prr")),)
+    of = Study.of(synthetic.build(tmp_path, synthetic.Shape(sweep=sweep, seeds=(1, 2), flows=100)))
+    spec, _ = drawn(figures(of)["fct"], "fct-short-p99")
+    assert marks(spec) == ["rule", "point"]
+    assert "xOffset" in spec["layer"][0]["encoding"]
+
+
+def test_a_single_scheme_has_no_gain_and_says_so(tmp_path: Path) -> None:
+    of = Study.of(synthetic.build(tmp_path, synthetic.Shape(schemes=("TCP",), sweep=LOADS, seeds=(1,), flows=100)))
+    gain = figures(of)["gain"]
+    assert not gain.panels
+    assert gain.note == "There is no other scheme to hold against a baseline."
+
+
+def test_a_class_without_a_value_is_not_drawn_and_is_named_with_the_reason(
+    tmp_path: Path,
+) -> None:
+    result = synthetic.build(tmp_path, synthetic.Shape(sweep=(), seeds=(1, 2), flows=100, unfinished=1.0))
+    result.plan["measure"]["unfinished"] = "exclude"
+    fct = figures(Study.of(result))["fct"]
+    assert [panel.name for panel in fct.panels] == ["fct-short-mean", "fct-short-p99"]
+    assert len(fct.gaps) == 1
+    assert "long flows of TCP, RepFlow, RepSYN, simulated (none of its" in fct.gaps[0]
+
+
+def test_marks_that_unfinished_flows_make_lower_bounds_are_hollow(tmp_path: Path) -> None:
+    of = Study.of(synthetic.build(tmp_path, synthetic.Shape(sweep=LOADS, seeds=(1, 2), flows=200, unfinished=0.2)))
+    spec, (rows,) = drawn(figures(of)["fct"], "fct-long-mean")
+    assert rows["bound"].all()
+    assert rows["said"].str.starts_with("at least ").all()
+    assert spec["layer"][-1]["encoding"]["fillOpacity"]["condition"] == {"test": "datum.bound", "value": 0}
+
+
+def test_size_groups_are_named_in_words_and_in_order(study: Study) -> None:
+    spec, _ = drawn(figures(study)["size"], "size-mean")
+    labels = spec["layer"][0]["encoding"]["x"]["sort"]
+    assert labels == ["≤ 10 KB", "10 to 100 KB", "100 KB to 1 MB", "> 1 MB"]
+
+
+@pytest.mark.parametrize(
+    ("interval", "label"),
+    [
+        ("(0,10KB]", "≤ 10 KB"),
+        ("(10KB,100KB]", "10 to 100 KB"),
+        ("(100KB,1MB]", "100 KB to 1 MB"),
+        (">10MB", "> 10 MB"),
+    ],
+)
+def test_a_size_group_in_words(interval: str, label: str) -> None:
+    assert size_label(interval) == label
+
+
+# --- links ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_lossless_network_has_no_panel_of_drops_and_says_so(tmp_path: Path) -> None:
+    of = Study.of(synthetic.build(tmp_path, synthetic.Shape(sweep=LOADS, seeds=(1,), flows=50, lossless=True)))
+    links = figures(of)["links"]
+    assert [panel.name for panel in links.panels] == ["links-utilisation"]
+    assert "No packet was dropped anywhere." in links.lead
+
+
+# --- page and file --------------------------------------------------------------------------------------------------
+
+
+def test_on_the_page_marks_obey_the_signals_and_in_a_file_they_stand_alone(study: Study) -> None:
+    on_page, _ = drawn(figures(study)["cdf"], "cdf-short")
+    filters = [t["filter"] for t in on_page["layer"][0]["transform"]]
+    assert any("hidden" in f for f in filters)
+    assert "datum.point === point" in filters
+    in_file, _ = drawn(figures(study, interactive=False)["cdf"], "cdf-short")
+    assert "hidden" not in str(in_file)
+    assert "params" not in in_file
+
+
+def test_every_caption_states_clock_and_load(study: Study) -> None:
+    for name in ("fct", "gain", "cdf", "slowdown", "size"):
+        caption = figures(study)[name].caption
+        assert "receiver's clock" in caption
+        assert "capacity of all host links" in caption
+    assert "closed form" in figures(study)["slowdown"].caption
+
+
+def test_a_file_repeats_figures_of_one_point_for_the_first_middle_and_last_point() -> None:
+    assert export.points_shown(["0.1", "0.2"]) == ["0.1", "0.2"]
+    assert export.points_shown([f"0.{i}" for i in range(1, 9)]) == ["0.1", "0.5", "0.8"]
+
+
+def test_a_drawing_is_valid_for_vega_lite(study: Study) -> None:
+    theme = theme_for(study.schemes, study.baseline, interactive=False)
+    for figure, spec in export.sheets(study, Data.of(study), theme):
+        svg = vl_convert.vegalite_to_svg(spec, vl_version=export.VEGA_LITE, allowed_base_urls=[], show_warnings=True)
+        assert "#0072b2" in svg, figure.name
+
+
+# --- axes -----------------------------------------------------------------------------------------------------------
+
+
+def rows(*values: float, high: float | None = None) -> pl.DataFrame:
+    column = pl.Series("value", values, dtype=pl.Float64)
+    return column.to_frame().with_columns(low=pl.lit(None, pl.Float64), high=pl.lit(high, pl.Float64))
+
+
+def test_values_within_a_factor_of_twenty_get_an_axis_from_zero() -> None:
+    scale = scale_of(rows(1.0, 19.0))
+    assert not scale.log
+    assert scale.domain[0] == 0
+
+
+def test_values_that_span_more_get_a_logarithmic_axis_that_holds_them() -> None:
+    scale = scale_of(rows(1.0, 21.0))
+    assert scale.log
+    assert 0 < scale.domain[0] < 1 < 21 < scale.domain[1]
+
+
+def test_an_interval_may_widen_an_axis_by_half_and_no_more() -> None:
+    assert scale_of(rows(10.0, high=12.0)).domain[1] == pytest.approx(12 * 1.06)
+    assert scale_of(rows(10.0, high=500.0)).domain[1] == pytest.approx(15 * 1.06)
+
+
+def test_ticks_of_a_logarithmic_axis_are_round_and_few() -> None:
+    assert log_ticks(0.9, 60) == [1, 2, 5, 10, 20, 50]
+    assert log_ticks(0.5, 20_000) == [1, 10, 100, 1000, 10_000]
+
+
+@pytest.mark.parametrize(("times", "unit"), [([3.0, 900.0], "µs"), ([2000.0, 40_000.0], "ms"), ([3e6, 9e6], "s")])
+def test_times_are_shown_in_the_unit_that_suits_most_of_them(times: list[float], unit: str) -> None:
+    assert unit_for(pl.Series(times))[0] == unit
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (1234.6, "1,235"), (0.012345, "0.0123"), (-3.14159, "−3.14"), (99.96, "100.0"), (None, "–")],
+)
+def test_numbers_have_three_significant_digits(value: float | None, text: str) -> None:
+    assert significant(value) == text
