@@ -24,12 +24,12 @@ class _Outcome(TypedDict):
     series: list[_Series]
     facts: dict[str, float]
 
-class ExperimentError(Exception):
+class ExperimentError(ValueError):
     code: str
     message: str
     file: str
-    line: int
-    column: int
+    line: int | None
+    column: int | None
     key: str
     expected: str | None
     hint: str | None
@@ -42,4 +42,4 @@ def schema() -> str: ...
 def describe() -> str: ...
 def workload(
     name_or_path: str, unit: str = "bytes"
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint64]], np.ndarray[tuple[int], np.dtype[np.float64]]]: ...
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], np.ndarray[tuple[int], np.dtype[np.float64]]]: ...

@@ -287,6 +287,7 @@ fn facts_count_the_network_and_its_flows() {
         |scheme: &str| plan.runs.iter().find(|r| r.scheme == scheme).expect("a run").facts.clone();
     let tcp = facts("TCP");
     assert_eq!((tcp.hosts, tcp.switches, tcp.links, tcp.flows), (16, 20, 48, 2));
+    assert_eq!(tcp.host_capacity_bps, 16_000_000_000);
     assert_eq!(tcp.offered_bytes, 14_601);
     // Ten segments and one; an ACK each; three packets to open and one to close each.
     assert_eq!(tcp.expected_packets, (10 + 10 + 4) + (1 + 1 + 4));
