@@ -128,26 +128,52 @@ impl SackBlocks {
     }
 }
 
+/// The timestamp option (RFC 7323 section 3), in milliseconds from the start of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Timestamps {
+    /// TSval: when the packet was sent.
+    pub value: u32,
+    /// TSecr: what its sender last heard from the other side.
+    pub echo: u32,
+}
+
+/// What few packets carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Selective acknowledgements.
+    pub blocks: SackBlocks,
+    /// Meaningful when the connection uses timestamps.
+    pub timestamps: Timestamps,
+}
+
 /// Options of the packets in flight; entries are recycled, so that the per-packet path does not allocate.
 #[derive(Debug, Clone, Default)]
 pub struct OptionStore {
-    entries: Vec<SackBlocks>,
+    entries: Vec<Options>,
     free: Vec<u32>,
 }
 
 impl OptionStore {
     /// Stores blocks for a packet and returns what its `options` must say.
     pub fn insert(&mut self, blocks: SackBlocks) -> u32 {
+        let options = Options { blocks, ..Options::default() };
         if let Some(index) = self.free.pop() {
-            self.entries[index as usize] = blocks;
+            self.entries[index as usize] = options;
             return index;
         }
-        self.entries.push(blocks);
+        self.entries.push(options);
         self.entries.len() as u32 - 1
     }
-    /// The blocks of a packet; empty for [`NO_OPTIONS`].
-    pub fn get(&self, options: u32) -> SackBlocks {
+    /// The options of a packet; none for [`NO_OPTIONS`].
+    pub fn get(&self, options: u32) -> Options {
         self.entries.get(options as usize).copied().unwrap_or_default()
+    }
+    /// Adds timestamps to the options of a packet and returns what its `options` must say.
+    pub fn stamp(&mut self, options: u32, timestamps: Timestamps) -> u32 {
+        let index =
+            if options == NO_OPTIONS { self.insert(SackBlocks::default()) } else { options };
+        self.entries[index as usize].timestamps = timestamps;
+        index
     }
     /// Releases the entry of a packet that was delivered or dropped.
     #[inline]
@@ -184,9 +210,9 @@ mod tests {
         let mut blocks = SackBlocks::default();
         blocks.push(3, 5);
         let first = store.insert(blocks);
-        assert_eq!(store.get(first).as_slice(), [(3, 5)]);
+        assert_eq!(store.get(first).blocks.as_slice(), [(3, 5)]);
         store.release(first);
         assert_eq!(store.insert(blocks), first);
-        assert!(store.get(NO_OPTIONS).is_empty());
+        assert!(store.get(NO_OPTIONS).blocks.is_empty());
     }
 }

@@ -5,7 +5,7 @@ pub mod series;
 
 use tailcut_engine::Time;
 
-use crate::packet::{Flags, SackBlocks};
+use crate::packet::{Flags, SackBlocks, Timestamps};
 use crate::topology::PortId;
 use crate::transport::tcp::Sender;
 
@@ -34,13 +34,17 @@ pub struct PacketView {
     pub payload: u16,
     /// Advertised receive window in bytes.
     pub window: u64,
-    /// Full segment size; carried by SYNs as an option.
+    /// Full segment size.
     pub mss: u16,
+    /// SYNs announce the segment size.
+    pub mss_option: bool,
+    /// Size of the flow in bytes.
+    pub flow_bytes: u64,
     /// The connection uses selective acknowledgements.
     pub sack: bool,
-    /// The connection uses timestamps.
-    pub timestamps: bool,
-    /// Selective acknowledgements as byte ranges in segments of `mss`.
+    /// Timestamps, if the connection uses them.
+    pub timestamps: Option<Timestamps>,
+    /// Selective acknowledgements as ranges of segments of `mss`.
     pub blocks: SackBlocks,
     /// Bytes on the wire, framing included.
     pub wire_bytes: u16,

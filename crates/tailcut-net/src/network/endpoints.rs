@@ -4,7 +4,7 @@ use tailcut_engine::Time;
 
 use super::{Entities, Network};
 use crate::measure::{Observer, PacketView};
-use crate::packet::{Flags, FlowKey, Packet, SackBlocks, NO_OPTIONS};
+use crate::packet::{Flags, FlowKey, Packet, SackBlocks, Timestamps, NO_OPTIONS};
 use crate::transport::tcp::{Acknowledge, Close, Phase, Receiver, Recovery, Sender, Transmit};
 
 pub(super) const NO_CONNECTION: u32 = u32::MAX;
@@ -23,6 +23,8 @@ pub(super) struct Connection {
     pub copy: u8,
     pub live: bool,
     pub sender: Sender,
+    /// The timestamps that sender and receiver will echo (RFC 7323 TS.Recent).
+    recent_timestamps: [u32; 2],
 }
 
 impl Connection {
@@ -37,6 +39,7 @@ impl Connection {
             copy,
             live: true,
             sender,
+            recent_timestamps: [0; 2],
         }
     }
 }
@@ -52,11 +55,15 @@ impl<O: Observer> Network<'_, O> {
             self.observer.host_receives(self.now, host, &view);
         }
         self.connections[id as usize].in_network -= 1;
+        if self.tcp.timestamps {
+            self.note_timestamps(id, packet);
+        }
         if packet.flags.has(Flags::TO_SENDER) {
             self.deliver_to_sender(id, packet);
         } else {
             self.deliver_to_receiver(id, packet);
         }
+        self.fabric.options.release(packet.options);
         self.retire_if_over(id);
     }
 
@@ -69,8 +76,7 @@ impl<O: Observer> Network<'_, O> {
             if packet.options == NO_OPTIONS {
                 sender.on_ack(tcp, now, packet.seq, &SackBlocks::default());
             } else {
-                let blocks = self.fabric.options.get(packet.options);
-                self.fabric.options.release(packet.options);
+                let blocks = self.fabric.options.get(packet.options).blocks;
                 sender.on_ack(tcp, now, packet.seq, &blocks);
             }
             if packet.flags.has(Flags::FIN) {
@@ -155,9 +161,34 @@ impl<O: Observer> Network<'_, O> {
         self.send(Packet { key, connection: id, seq, options, wire_bytes: size, flags });
     }
 
+    /// Which timestamp to echo from now on (RFC 7323 section 4.3): that of a segment at or before the last
+    /// acknowledgement sent. The receiver's own segments never move on, so that any of them will do.
+    #[cold]
+    fn note_timestamps(&mut self, id: u32, packet: Packet) {
+        let value = self.fabric.options.get(packet.options).timestamps.value;
+        let connection = &mut self.connections[id as usize];
+        let to_sender = packet.flags.has(Flags::TO_SENDER);
+        let data = packet.flags.has(Flags::DATA);
+        if to_sender || !data || packet.seq <= connection.receiver.last_acknowledged() {
+            connection.recent_timestamps[usize::from(!to_sender)] = value;
+        }
+    }
+
+    #[cold]
+    fn stamp(&mut self, packet: &mut Packet) {
+        let to_sender = packet.flags.has(Flags::TO_SENDER);
+        let connection = &self.connections[packet.connection as usize];
+        let value = (self.now.as_ns() / 1_000_000) as u32;
+        let echo = connection.recent_timestamps[usize::from(to_sender)];
+        packet.options = self.fabric.options.stamp(packet.options, Timestamps { value, echo });
+    }
+
     /// A host hands a packet to its interface.
     #[inline]
-    fn send(&mut self, packet: Packet) {
+    fn send(&mut self, mut packet: Packet) {
+        if self.tcp.timestamps {
+            self.stamp(&mut packet);
+        }
         self.counters.sent += 1;
         self.connections[packet.connection as usize].in_network += 1;
         let host = packet.key.src();
@@ -273,6 +304,7 @@ impl<O: Observer> Network<'_, O> {
             let done = sender.phase() == Phase::Done;
             (offset(sender.una()) + if done { fin } else { 0 }, 1 + if done { fin } else { 0 })
         };
+        let options = self.fabric.options.get(packet.options);
         PacketView {
             flow: self.flows[connection.flow as usize].flow.id,
             copy: connection.copy,
@@ -286,9 +318,11 @@ impl<O: Observer> Network<'_, O> {
             payload: if data { self.sizes.payload(packet.wire_bytes) } else { 0 },
             window: tcp.receive_window.0,
             mss: tcp.mss.0 as u16,
+            mss_option: tcp.mss_option,
+            flow_bytes: size,
             sack: tcp.recovery == Recovery::SackPrr,
-            timestamps: tcp.timestamps,
-            blocks: self.fabric.options.get(packet.options),
+            timestamps: tcp.timestamps.then_some(options.timestamps),
+            blocks: options.blocks,
             wire_bytes: packet.wire_bytes,
         }
     }

@@ -52,6 +52,11 @@ impl Receiver {
         self.next
     }
 
+    /// What the last ACK said.
+    pub fn last_acknowledged(&self) -> u32 {
+        self.next - self.unacknowledged
+    }
+
     /// True when every segment has arrived.
     #[inline]
     pub fn complete(&self) -> bool {

@@ -1,0 +1,318 @@
+//! The observer that writes what passes chosen hosts and links.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Bytes, Time};
+
+use super::frame::{encode, Endpoint, Frame, FrameError, TcpFlags, TcpOptions};
+use super::pcapng::{Bounds, Direction, Interface, Writer};
+use crate::measure::series::{find_link, UnknownLink};
+use crate::measure::{Observer, PacketView};
+use crate::packet::Flags;
+use crate::topology::{Graph, PortId};
+
+/// The largest window that the header's 16 bits hold without a scale.
+const UNSCALED_WINDOW: u64 = 65_535;
+
+/// What to capture and when to stop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CaptureSpec {
+    /// Where: `"host:3"` or `"h3"` sees what host 3 sends and receives, `"link:h0>s0"` or `"h0>s0"` what one
+    /// direction of a link carries.
+    pub points: Vec<String>,
+    /// Most packets in the file.
+    pub max_packets: u64,
+    /// Most bytes in the file.
+    pub max_bytes: Bytes,
+    /// Most bytes kept of one packet. Less than a whole packet leaves its TCP checksum unverifiable.
+    pub snapshot: Bytes,
+}
+
+impl Default for CaptureSpec {
+    fn default() -> Self {
+        CaptureSpec {
+            points: vec![],
+            max_packets: u64::MAX,
+            max_bytes: Bytes(1_000_000_000),
+            snapshot: Bytes(Bounds::NONE.snapshot.into()),
+        }
+    }
+}
+
+/// Why a capture cannot be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// A host that the topology does not have.
+    #[error(
+        "the topology has no host {host:?}; capture at \"host:3\" (hosts are 0..{hosts}) or \"link:h0>s0\""
+    )]
+    UnknownHost {
+        /// As written.
+        host: String,
+        /// Hosts in the graph.
+        hosts: u32,
+    },
+    /// A link that the topology does not have.
+    #[error(transparent)]
+    UnknownLink(#[from] UnknownLink),
+    /// A packet that no real network could carry.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// The file could not be written.
+    #[error("the capture file could not be written: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// What became of a capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CaptureSummary {
+    /// Packets in the file.
+    pub packets: u64,
+    /// Packets that passed the capture points after the file was full.
+    pub left_out: u64,
+}
+
+/// A frame whose last bit has yet to leave: by time, then in the order in which frames were noted.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Pending {
+    time: Time,
+    order: u64,
+    interface: usize,
+    bytes: Vec<u8>,
+}
+
+/// Writes packets to a file as they pass.
+///
+/// A frame at a host bears the time at which it was handed to the interface or arrived; a frame on a link the time at
+/// which its last bit left. The file is in order of time.
+#[derive(Debug)]
+pub struct Capture<W: Write> {
+    writer: Writer<W>,
+    hosts: BTreeMap<u32, usize>,
+    links: BTreeMap<PortId, usize>,
+    pending: BinaryHeap<Reverse<Pending>>,
+    noted: u64,
+    scratch: Vec<u8>,
+    failure: Option<CaptureError>,
+}
+
+impl<W: Write> Capture<W> {
+    /// Prepares the capture that `spec` describes, to be written to `out`.
+    ///
+    /// # Errors
+    /// When a point is not in `graph`, or `out` refuses the headers of the file.
+    pub fn new(spec: &CaptureSpec, graph: &Graph, out: W) -> Result<Self, CaptureError> {
+        let (mut hosts, mut links) = (BTreeMap::new(), BTreeMap::new());
+        let mut interfaces: Vec<Interface> = vec![];
+        for point in &spec.points {
+            let interface = match place(point) {
+                Place::Host(name) => {
+                    let host = find_host(graph, name)?;
+                    if hosts.contains_key(&host) {
+                        continue;
+                    }
+                    hosts.insert(host, interfaces.len());
+                    host_interface(graph, host)
+                }
+                Place::Link(name) => {
+                    let link = find_link(graph, name)?;
+                    if links.contains_key(&link) {
+                        continue;
+                    }
+                    links.insert(link, interfaces.len());
+                    link_interface(graph, name, link)
+                }
+            };
+            interfaces.push(interface);
+        }
+        let bounds = Bounds {
+            packets: spec.max_packets,
+            bytes: spec.max_bytes.0,
+            snapshot: spec.snapshot.0.try_into().unwrap_or(u32::MAX),
+        };
+        let application = concat!("Tailcut ", env!("CARGO_PKG_VERSION"));
+        Ok(Capture {
+            writer: Writer::new(out, application, &interfaces, bounds)?,
+            hosts,
+            links,
+            pending: BinaryHeap::new(),
+            noted: 0,
+            scratch: vec![],
+            failure: None,
+        })
+    }
+
+    /// Ends the file of a run that ended at `end`; what has not left its link by then is not in it.
+    ///
+    /// # Errors
+    /// The first thing that went wrong since the capture began. The file then ends before it.
+    pub fn finish(mut self, end: Time) -> Result<CaptureSummary, CaptureError> {
+        self.flush(end);
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let summary =
+            CaptureSummary { packets: self.writer.packets(), left_out: self.writer.left_out() };
+        self.writer.finish()?;
+        Ok(summary)
+    }
+
+    /// Writes every pending frame up to `now`.
+    fn flush(&mut self, now: Time) {
+        while self.pending.peek().is_some_and(|Reverse(first)| first.time <= now) {
+            let Reverse(frame) = self.pending.pop().expect("a frame was seen");
+            self.write(frame.interface, frame.time, None, &frame.bytes);
+        }
+    }
+
+    fn write(&mut self, interface: usize, time: Time, direction: Option<Direction>, frame: &[u8]) {
+        if self.failure.is_none() {
+            let written = self.writer.packet(interface, time, direction, frame);
+            self.failure = written.err().map(CaptureError::Io);
+        }
+    }
+
+    fn at_host(&mut self, now: Time, host: u32, direction: Direction, packet: &PacketView) {
+        let Some(&interface) = self.hosts.get(&host) else { return };
+        self.flush(now);
+        let mut bytes = std::mem::take(&mut self.scratch);
+        bytes.clear();
+        self.encode(packet, &mut bytes);
+        self.write(interface, now, Some(direction), &bytes);
+        self.scratch = bytes;
+    }
+
+    fn encode(&mut self, packet: &PacketView, bytes: &mut Vec<u8>) {
+        let (blocks, count) = sack_ranges(packet);
+        if let Err(error) = encode(&describe(packet, &blocks[..count]), bytes) {
+            self.failure.get_or_insert(error.into());
+        }
+    }
+}
+
+impl<W: Write> Observer for Capture<W> {
+    fn host_sends(&mut self, now: Time, host: u32, packet: &PacketView) {
+        self.at_host(now, host, Direction::Outbound, packet);
+    }
+
+    fn host_receives(&mut self, now: Time, host: u32, packet: &PacketView) {
+        self.at_host(now, host, Direction::Inbound, packet);
+    }
+
+    fn link_sends(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
+        let Some(&interface) = self.links.get(&link) else { return };
+        self.flush(now);
+        let mut bytes = vec![];
+        self.encode(packet, &mut bytes);
+        let order = self.noted;
+        self.noted += 1;
+        self.pending.push(Reverse(Pending { time: departs, order, interface, bytes }));
+    }
+}
+
+enum Place<'a> {
+    Host(&'a str),
+    Link(&'a str),
+}
+
+/// What a capture point names: with its kind (`"host:3"`), or by its form (`"h3"`, `"h0>s0"`).
+fn place(point: &str) -> Place<'_> {
+    let point = point.trim();
+    if let Some(name) = point.strip_prefix("link:") {
+        Place::Link(name.trim())
+    } else if let Some(name) = point.strip_prefix("host:") {
+        Place::Host(name.trim())
+    } else if point.contains('>') {
+        Place::Link(point)
+    } else {
+        Place::Host(point)
+    }
+}
+
+/// The headers of a packet.
+fn describe<'a>(packet: &PacketView, sack: &'a [(u32, u32)]) -> Frame<'a> {
+    let has = |flag| packet.flags.has(flag);
+    let shift = window_scale(packet.window);
+    let (syn, ack) = (has(Flags::SYN), has(Flags::ACK));
+    let end_of_flow = packet.seq + u64::from(packet.payload) == packet.flow_bytes + 1;
+    Frame {
+        source: Endpoint { host: packet.src, port: packet.sport },
+        destination: Endpoint { host: packet.dst, port: packet.dport },
+        // Sequence numbers are those of the stream modulo 2^32, from an initial sequence number of 0.
+        sequence: packet.seq as u32,
+        acknowledgment: if ack { packet.ack as u32 } else { 0 },
+        flags: TcpFlags {
+            syn,
+            ack,
+            fin: has(Flags::FIN),
+            rst: has(Flags::RST),
+            psh: packet.payload > 0 && end_of_flow,
+            ..TcpFlags::default()
+        },
+        window: if has(Flags::RST) {
+            0
+        } else if syn {
+            packet.window.min(UNSCALED_WINDOW) as u16
+        } else {
+            (packet.window >> shift) as u16
+        },
+        options: TcpOptions {
+            maximum_segment: (syn && packet.mss_option).then_some(packet.mss),
+            window_scale: syn.then_some(shift),
+            sack_permitted: syn && packet.sack,
+            timestamps: packet.timestamps.map(|stamps| (stamps.value, stamps.echo)),
+            sack,
+        },
+        payload: packet.payload,
+        ..Frame::default()
+    }
+}
+
+/// The smallest scale with which `window` fits into 16 bits (RFC 7323 section 2).
+fn window_scale(window: u64) -> u8 {
+    (0..14).find(|&shift| window >> shift <= UNSCALED_WINDOW).unwrap_or(14)
+}
+
+/// The SACK blocks of a packet as sequence numbers.
+fn sack_ranges(packet: &PacketView) -> ([(u32, u32); 4], usize) {
+    let mut ranges = [(0, 0); 4];
+    let blocks = packet.blocks.as_slice();
+    let sequence = |segment: u32| {
+        (1 + (u64::from(segment) * u64::from(packet.mss)).min(packet.flow_bytes)) as u32
+    };
+    for (range, &(start, end)) in ranges.iter_mut().zip(blocks) {
+        *range = (sequence(start), sequence(end));
+    }
+    (ranges, blocks.len())
+}
+
+fn find_host(graph: &Graph, name: &str) -> Result<u32, CaptureError> {
+    let named = graph.names.iter().position(|known| known == name).map(|index| index as u32);
+    let numbered = || name.strip_prefix('h').unwrap_or(name).parse().ok();
+    named
+        .or_else(numbered)
+        .filter(|&host| host < graph.hosts)
+        .ok_or_else(|| CaptureError::UnknownHost { host: name.to_owned(), hosts: graph.hosts })
+}
+
+fn host_interface(graph: &Graph, host: u32) -> Interface {
+    let links = graph.links.iter();
+    let speed = links.clone().find(|link| link.a == host || link.b == host).map(|link| link.rate);
+    Interface {
+        name: format!("h{host}"),
+        description: format!("what host {host} sends and receives"),
+        speed: speed.unwrap_or_default(),
+    }
+}
+
+fn link_interface(graph: &Graph, name: &str, link: PortId) -> Interface {
+    Interface {
+        name: name.to_owned(),
+        description: format!("what the link {name} carries"),
+        speed: graph.links[link as usize / 2].rate,
+    }
+}
