@@ -18,6 +18,49 @@ def time_ps(text: str) -> int:
     return int(Fraction(number) * _TIME_PS[unit])
 
 
+_BYTES = {
+    "B": 1, "KB": 10**3, "KiB": 2**10, "MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30,
+}  # fmt: skip
+_BPS = {"bps": 1, "kbps": 10**3, "Mbps": 10**6, "Gbps": 10**9, "Tbps": 10**12}
+_PACKETS = ("packets", "packet")
+
+
+def amount_bytes(text: str, packet: int | None = None) -> int:
+    """An amount of data as a plan spells it (``"64KB"``), in bytes.
+
+    Args:
+        text: the amount; with ``packet`` also a number of packets (``"12packets"``).
+        packet: bytes of a packet.
+
+    Raises:
+        ValueError: it is not an amount.
+    """
+    number, unit = _split(text)
+    if packet is not None and unit in _PACKETS:
+        return int(number) * packet
+    if unit not in _BYTES:
+        raise ValueError(f"{text!r} is not an amount of data")
+    return int(number * _BYTES[unit])
+
+
+def rate_bps(text: str) -> int:
+    """A rate as a plan spells it (``"10Gbps"``), in bits per second.
+
+    Raises:
+        ValueError: it is not a rate.
+    """
+    number, unit = _split(text)
+    if unit not in _BPS:
+        raise ValueError(f"{text!r} is not a rate")
+    return int(number * _BPS[unit])
+
+
+def _split(text: str) -> tuple[Fraction, str]:
+    """The number and the unit of a quantity."""
+    digits = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    return Fraction(digits.strip()), text[len(digits) :]
+
+
 def time_text(picoseconds: int) -> str:
     """Simulated time for people: ``12.3 ms``."""
     return microseconds(picoseconds / 1e6)

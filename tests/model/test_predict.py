@@ -69,3 +69,21 @@ def test_a_workload_without_short_flows_has_no_answer_for_them() -> None:
     long_only = predict(ModelInput(0.5, FlowSizes((100.0, 600.0), (0.0, 1.0)), False, 0.0))
     reasons = {s.size_class: s.reason for s in long_only}
     assert reasons == {"short": "the workload has no short flows", "long": None}
+
+
+@pytest.mark.parametrize("replicated", [False, True])
+@pytest.mark.parametrize("size", [40.0, 400.0])
+def test_with_flows_of_one_size_the_time_is_the_size_times_the_normalised_time(
+    size: float, replicated: bool
+) -> None:
+    for statistic in predict(ModelInput(0.5, FlowSizes((size,), (1.0,)), replicated, 0.05)):
+        if statistic.reason is None:
+            assert statistic.normalised_fct is not None
+            assert statistic.fct == pytest.approx(size * statistic.normalised_fct)
+
+
+def test_an_idle_network_leaves_the_transmission_time(web_search: FlowSizes) -> None:
+    short_mean = web_search.partial_expectation(lambda x: x, up_to=68) / web_search.cdf(68)
+    answer = predict(ModelInput(0.0, web_search, False, 0.05, short_limit=68))[0]
+    assert (answer.size_class, answer.name) == ("short", "mean")
+    assert answer.fct == pytest.approx(short_mean)

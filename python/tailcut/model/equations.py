@@ -122,12 +122,26 @@ def p99_wait(load: float, max_window: float) -> float:
     return P99_OVER_MEAN_WAIT * mean_wait(load, max_window)
 
 
+def short_flow_p99_fct(size: float, mean_burst_wait: float, initial_window: float) -> float:
+    """The integrand of equation 11: of a short flow's bursts one waits the 99th percentile, the others the mean.
+
+    A flow of less than k packets has less than one burst, so that its "other bursts" are a negative number, as in
+    the paper.
+    """
+    bursts = slow_start_rounds(size, initial_window) - 1.0 + P99_OVER_MEAN_WAIT
+    return bursts * mean_burst_wait / size + 1.0
+
+
+def long_flow_p99_fct(size: float, mean_burst_wait: float, max_window: float) -> float:
+    """The integrand of equation 13: of a long flow's X/M bursts one waits the 99th percentile, the others the mean."""
+    bursts = size / max_window - 1.0 + P99_OVER_MEAN_WAIT
+    return bursts * mean_burst_wait / size + 1.0
+
+
 def p99_short_fct(wait: float, sizes: FlowSizes, short_limit: float, initial_window: float) -> float:
     """E[W] N + 1 of equations 11 and 12: one burst waits the 99th percentile, the others the mean.
 
-    This is an average over sizes of each size's 99th percentile, not the 99th percentile of the mixture. A
-    flow of less than k packets has less than one burst, so that its "other bursts" are a negative number, as
-    in the paper.
+    This is an average over sizes of each size's 99th percentile, not the 99th percentile of the mixture.
     """
     tail_packets = _tail_rounds_per_packet(sizes, short_limit, initial_window)
     return wait * tail_packets + 1.0

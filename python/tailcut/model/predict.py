@@ -45,23 +45,27 @@ class ModelInput:
 
 @dataclass(frozen=True)
 class Statistic:
-    """One answer: the normalised FCT, or why there is none.
+    """One answer, or why there is none.
 
     Attributes:
         size_class: short or long flows.
         name: mean or p99.
-        normalised_fct: FCT over the best possible FCT, at least 1; None with a `reason`.
-        reason: None with a `normalised_fct`.
+        normalised_fct: the paper's statistic: FCT over the best possible FCT, averaged over the sizes of the class.
+            None with a `reason`.
+        fct: the same answer as a time, in packet transmission times: each size's transmission and queueing,
+            averaged over the sizes of the class. None with a `reason`.
+        reason: None with an answer.
     """
 
     size_class: SizeClass
     name: StatisticName
-    normalised_fct: float | None
-    reason: str | None
+    normalised_fct: float | None = None
+    fct: float | None = None
+    reason: str | None = None
 
 
 def predict(given: ModelInput) -> list[Statistic]:
-    """Mean and 99th percentile of short and long flows: equations 5, 7, 11, 13; under RepFlow 6, 8, 12, 14."""
+    """Mean and p99 of short and long flows: equations 5, 7, 11, 13; under RepFlow 6, 8, 12, 14."""
     added_share = given.short_byte_share if given.replicated else 0.0
     queue_load = equations.replicated_load(given.load, added_share)
     share_short = given.sizes.cdf(given.short_limit)
@@ -73,13 +77,17 @@ def predict(given: ModelInput) -> list[Statistic]:
     if queue_load >= 1.0:
         overload = f"each path's load is {queue_load:.3g}: at 1 or more the queue grows without bound"
     answers: list[Statistic] = []
-    for (size_class, name), compute in _equations(given).items():
+    for (size_class, name), normalised in _normalised(given).items():
         reason = overload or empty[size_class]
-        answers.append(Statistic(size_class, name, None if reason else compute(), reason))
+        if reason is None:
+            fct = _time(given, size_class, name)
+            answers.append(Statistic(size_class, name, normalised_fct=normalised(), fct=fct))
+        else:
+            answers.append(Statistic(size_class, name, reason=reason))
     return answers
 
 
-def _equations(given: ModelInput) -> dict[tuple[SizeClass, StatisticName], Callable[[], float]]:
+def _normalised(given: ModelInput) -> dict[tuple[SizeClass, StatisticName], Callable[[], float]]:
     """The equation that answers each statistic of `given`."""
     load, share = given.load, given.short_byte_share
     short = (given.sizes, given.short_limit, given.initial_window, given.max_window)
@@ -97,3 +105,20 @@ def _equations(given: ModelInput) -> dict[tuple[SizeClass, StatisticName], Calla
         ("long", "mean"): lambda: equations.mean_long_fct_tcp(load),
         ("long", "p99"): lambda: equations.p99_long_fct_tcp(load, *long),
     }
+
+
+def _time(given: ModelInput, size_class: SizeClass, name: StatisticName) -> float:
+    """A statistic as a time: the average over the class of a size times its normalised FCT."""
+    share = given.short_byte_share
+    if size_class == "short":
+        load = equations.effective_load(given.load, share) if given.replicated else given.load
+        of_size = equations.short_flow_fct if name == "mean" else equations.short_flow_p99_fct
+        window, within = given.initial_window, {"up_to": given.short_limit}
+        probability = given.sizes.cdf(given.short_limit)
+    else:
+        load = equations.replicated_load(given.load, share) if given.replicated else given.load
+        of_size = equations.long_flow_fct if name == "mean" else equations.long_flow_p99_fct
+        window, within = given.max_window, {"above": given.short_limit}
+        probability = 1.0 - given.sizes.cdf(given.short_limit)
+    wait = equations.mean_wait(load, given.max_window)
+    return given.sizes.partial_expectation(lambda x: x * of_size(x, wait, window), **within) / probability
