@@ -17,12 +17,17 @@ class _Series(TypedDict):
     value: np.ndarray[tuple[int], np.dtype[np.float64]]
     truncated: bool
 
+class _Captured(TypedDict):
+    packets: int
+    left_out: int
+
 class _Outcome(TypedDict):
     flows: dict[str, _Column]
     tiers: dict[str, _Column]
     counters: dict[str, int]
     series: list[_Series]
     facts: dict[str, float]
+    captured: _Captured | None
 
 class ExperimentError(ValueError):
     code: str
@@ -37,7 +42,11 @@ class ExperimentError(ValueError):
     errors: list[dict[str, Any]]
 
 def load(path: str | PathLike[str], overrides: Sequence[tuple[str, str]] = ...) -> str: ...
-def run(plan_run_json: str, on_progress: Callable[[int, int, int], object] | None = None) -> _Outcome: ...
+def run(
+    plan_run_json: str,
+    on_progress: Callable[[int, int, int], object] | None = None,
+    capture: str | None = None,
+) -> _Outcome: ...
 def schema() -> str: ...
 def describe() -> str: ...
 def workload(

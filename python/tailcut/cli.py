@@ -111,7 +111,7 @@ def run(
     capture: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="HOST|LINK", help="Write packets of a host (h0) or link (h0>s0) as pcapng. May be repeated."
+            metavar="HOST|LINK", help="Write packets of a host (host:0) or link (link:h0>s0) as pcapng. May be repeated."
         ),
     ] = None,
 ) -> None:

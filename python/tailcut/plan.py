@@ -72,6 +72,7 @@ class Plan(TypedDict):
     sweep: list[Axis]
     seeds: list[int]
     measure: dict[str, Any]
+    model: dict[str, Any]
     report: dict[str, Any]
     runs: list[PlannedRun]
 

@@ -73,9 +73,7 @@ def test_a_workload_without_short_flows_has_no_answer_for_them() -> None:
 
 @pytest.mark.parametrize("replicated", [False, True])
 @pytest.mark.parametrize("size", [40.0, 400.0])
-def test_with_flows_of_one_size_the_time_is_the_size_times_the_normalised_time(
-    size: float, replicated: bool
-) -> None:
+def test_with_flows_of_one_size_the_time_is_the_size_times_the_normalised_time(size: float, replicated: bool) -> None:
     for statistic in predict(ModelInput(0.5, FlowSizes((size,), (1.0,)), replicated, 0.05)):
         if statistic.reason is None:
             assert statistic.normalised_fct is not None

@@ -72,6 +72,7 @@ def plan(
         "sweep": list(sweep),
         "seeds": list(seeds),
         "measure": MEASURE | measure,
+        "model": {"short_byte_share": "workload"},
         "report": {"baseline": schemes[0]},
         "runs": [planned_run(scheme, dict(point), seed) for scheme in schemes for point in points for seed in seeds],
     }

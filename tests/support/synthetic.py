@@ -85,6 +85,7 @@ def plan_of(shape: Shape) -> Plan:
             "short": "100KB",
             "size_groups": ["10KB", "100KB", "1MB"],
         },
+        "model": {"short_byte_share": "workload"},
         "report": {},
         "runs": runs,
     }

@@ -39,7 +39,7 @@ pub struct Parameter {
 
 /// Every component, by section, in the order of their registries.
 pub fn describe() -> Vec<Component> {
-    const GROUPS: [&str; 10] = [
+    const GROUPS: [&str; 11] = [
         "topology",
         "host",
         "queue",
@@ -49,6 +49,7 @@ pub fn describe() -> Vec<Component> {
         "traffic",
         "horizon",
         "measure",
+        "model",
         "series",
     ];
     let schema = schema();

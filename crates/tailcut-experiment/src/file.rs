@@ -15,6 +15,7 @@ use tailcut_net::topology::TopologySpec;
 use tailcut_net::traffic::TrafficSpec;
 use tailcut_net::transport::TransportSpec;
 
+use crate::model::ModelSpec;
 use crate::schema::Partial;
 
 /// An experiment: one question, asked of one network and workload under several schemes.
@@ -55,6 +56,9 @@ pub struct ExperimentFile {
     /// What is measured, and how it is counted.
     #[schemars(default)]
     measure: MeasureSpec,
+    /// What the queueing analysis is told.
+    #[schemars(default)]
+    model: ModelSpec,
     /// Time series to record. Off unless flows or links are named.
     #[schemars(default)]
     series: SeriesSpec,

@@ -4,6 +4,7 @@
 //! that tree, the [schema](schema()) that is composed of the components' parameter structs checks it, and only then does it
 //! become typed [configurations](Config), so that whatever is found wrong points at what was typed.
 
+pub mod capture;
 pub mod column;
 pub mod diagnostic;
 pub mod document;
@@ -15,16 +16,19 @@ mod config;
 mod describe;
 mod file;
 mod load;
+mod model;
 mod resolve;
 mod schema;
 mod workload;
 
+pub use capture::CaptureRequest;
 pub use column::{Column, Values};
 pub use config::Config;
 pub use describe::{describe, Component, Parameter};
 pub use diagnostic::{Diagnostic, Failure};
 pub use file::{Clock, MeasureSpec, Unfinished};
 pub use load::{load, load_text};
+pub use model::{ModelSpec, ShortByteShare};
 pub use plan::{Plan, RunPlan};
 pub use run::{run, to_scenario, RunError, RunResult};
 pub use schema::schema;

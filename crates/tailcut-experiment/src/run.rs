@@ -2,10 +2,12 @@
 
 use std::ops::ControlFlow;
 
+use tailcut_net::capture::{CaptureError, CaptureSummary};
 use tailcut_net::scenario::{Counters, Outcome, Progress, Scenario, Series};
 use tailcut_net::topology::Graph;
-use tailcut_net::{simulate, SimError};
+use tailcut_net::{simulate, simulate_observed, SimError};
 
+use crate::capture::CaptureRequest;
 use crate::column::{flow_columns, tier_columns, Column};
 use crate::config::{Config, SectionError};
 use crate::load::read_file;
@@ -24,6 +26,8 @@ pub struct RunResult {
     pub series: Vec<Series>,
     /// Further numbers about the run as a whole, by name.
     pub facts: Vec<(&'static str, f64)>,
+    /// What became of the capture, if one was asked for.
+    pub captured: Option<CaptureSummary>,
 }
 
 /// Why a run did not happen or did not end.
@@ -49,6 +53,18 @@ pub enum RunError {
     /// The simulator refused.
     #[error(transparent)]
     Simulation(SimError),
+    /// The capture failed; the run has no result either, so that none is stored without it.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+}
+
+impl From<SimError> for RunError {
+    fn from(error: SimError) -> Self {
+        match error {
+            SimError::Interrupted => RunError::Interrupted,
+            other => RunError::Simulation(other),
+        }
+    }
 }
 
 impl From<SectionError> for RunError {
@@ -57,25 +73,32 @@ impl From<SectionError> for RunError {
     }
 }
 
-/// Carries out one run of a plan (an element of `runs`, as JSON).
+/// Carries out one run of a plan (an element of `runs`, as JSON), and captures packets on the way if asked to.
 ///
 /// # Errors
 /// See [`RunError`].
 pub fn run(
     run_json: &str,
+    capture: Option<&CaptureRequest>,
     on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<RunResult, RunError> {
     let plan: RunPlan = serde_json::from_str(run_json)?;
     let scenario = to_scenario(&plan)?;
-    let outcome = simulate(&scenario, on_progress).map_err(|error| match error {
-        SimError::Interrupted => RunError::Interrupted,
-        other => RunError::Simulation(other),
-    })?;
+    let (outcome, captured) = match capture {
+        None => (simulate(&scenario, on_progress)?, None),
+        Some(request) => {
+            let observer = request.open(&scenario.graph)?;
+            let (outcome, observer) = simulate_observed(&scenario, observer, on_progress)?;
+            let summary = observer.finish(outcome.counters.end)?;
+            (outcome, Some(summary))
+        }
+    };
     Ok(RunResult {
         flows: flow_columns(&outcome.flows, &plan.config.labels),
         tiers: tier_columns(&outcome.tiers),
         counters: outcome.counters,
         facts: facts(&plan.config, &scenario.graph, &outcome),
+        captured,
         series: outcome.series,
     })
 }

@@ -9,7 +9,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use tailcut_experiment::{Column, Failure, Values};
+use tailcut_experiment::{CaptureRequest, Column, Failure, Values};
 use tailcut_net::scenario::{Counters, Series};
 
 create_exception!(
@@ -121,19 +121,25 @@ fn series(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
 /// Carries out one run of a plan (an element of its `runs`, as JSON), without holding the GIL.
 ///
 /// `on_progress(now_ps, packet_hops, finished_flows)` is called now and then; an exception that it raises, or a
-/// signal such as Ctrl-C, stops the run and is passed on. Returns a dict with `flows` and `tiers` (tables: name ->
-/// {values, valid, categories}), `counters`, `series` and `facts`. Raises ValueError when the text is no run of a
+/// signal such as Ctrl-C, stops the run and is passed on. `capture` asks for packets in a pcapng file, as JSON:
+/// {file, spec: {points: ["host:3", "link:h0>s0"], max_packets, max_bytes, snapshot}}. Returns a dict with `flows` and `tiers` (tables: name ->
+/// {values, valid, categories}), `counters`, `series`, `facts`, and `captured` ({packets, left_out}, or None). Raises ValueError when the text is no run of a
 /// plan, or a file that it names has changed since it was planned.
 #[pyfunction]
-#[pyo3(signature = (plan_run_json, on_progress=None))]
+#[pyo3(signature = (plan_run_json, on_progress=None, capture=None))]
 fn run<'py>(
     py: Python<'py>,
     plan_run_json: &str,
     on_progress: Option<Py<PyAny>>,
+    capture: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let capture: Option<CaptureRequest> = capture
+        .map(serde_json::from_str)
+        .transpose()
+        .map_err(|error| PyValueError::new_err(format!("this is no capture: {error}")))?;
     let mut raised = None;
     let outcome = py.detach(|| {
-        tailcut_experiment::run(plan_run_json, &mut |progress| {
+        tailcut_experiment::run(plan_run_json, capture.as_ref(), &mut |progress| {
             let told = Python::attach(|py| {
                 py.check_signals()?;
                 if let Some(callback) = &on_progress {
@@ -166,6 +172,13 @@ fn run<'py>(
         all.append(series(py, one)?)?;
     }
     result.set_item("series", all)?;
+    let captured = outcome.captured.map(|summary| {
+        let entry = PyDict::new(py);
+        entry.set_item("packets", summary.packets)?;
+        entry.set_item("left_out", summary.left_out)?;
+        Ok::<_, PyErr>(entry)
+    });
+    result.set_item("captured", captured.transpose()?)?;
     result.set_item("facts", outcome.facts.into_iter().collect::<BTreeMap<_, _>>())?;
     Ok(result)
 }

@@ -36,7 +36,8 @@ class Options:
 
     Attributes:
         jobs: runs at a time; none for one per available core.
-        capture: links (``"h0>e0"``) and hosts (``"h0"``) whose packets are written as pcapng.
+        capture: hosts (``"host:0"``, ``"h0"``) and links (``"link:h0>s0"``, ``"h0>s0"``) whose packets are written as
+            pcapng.
     """
 
     jobs: int | None = None

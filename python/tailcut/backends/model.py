@@ -9,7 +9,7 @@ import polars as pl
 
 from tailcut.backends import Gap, Options, Progress
 from tailcut.model import ModelInput, Statistic, predict
-from tailcut.model.scope import cells_out_of_scope, fit, simplifications
+from tailcut.model.scope import cells_out_of_scope, fit, host_rate, packet_bytes, simplifications
 from tailcut.plan import Plan, PlannedRun
 from tailcut.results import Store, summary_schema
 from tailcut.results.statistics import STATISTICS
@@ -52,9 +52,9 @@ def summary(plan: Plan) -> pl.DataFrame:
     }
     rows = []
     for scheme, point in cells(plan["runs"]):
-        baseline = answers.get((str(plan["baseline"]), json.dumps(point)), {})
+        baseline = answers.get((plan["baseline"], json.dumps(point)), {})
         for place, answer in answers[scheme, json.dumps(point)].items():
-            row = {"backend": ModelBackend.name, "scheme": scheme, **point_columns(plan, point)}
+            row: dict[str, Any] = {"backend": ModelBackend.name, "scheme": scheme, **point_columns(plan, point)}
             row |= dict(zip(("grouping", "class", "statistic"), place, strict=True)) | answer
             if scheme != plan["baseline"]:
                 row["gain"] = _gain(answer, baseline.get(place, {}))
@@ -102,13 +102,13 @@ def _classes(run: PlannedRun, plan: Plan) -> dict[Place, dict[str, Any]]:
         reason = {"reason": "; ".join(gap.reason for gap in out_of_scope)}
         places = [*((g, c, s) for g, c in concerned for s in ("mean", "p99")), ("all", "all", "mean")]
         return dict.fromkeys(places, reason)
-    share = plan.get("model", {}).get("short_byte_share", "workload")
-    given = _fitted(json.dumps(run["config"]), json.dumps(run.get("files", [])), share)
+    share = plan["model"]["short_byte_share"]
+    given = _fitted(json.dumps(run["config"]), json.dumps(run["files"]), share)
     packet_us = _packet_us(run)
     statistics = predict(given)
-    cells = {("class", s.size_class, s.name): _cell(s, packet_us) for s in statistics}
-    cells["all", "all", "mean"] = _mean_of_all(given, statistics, packet_us)
-    return cells
+    found: dict[Place, dict[str, Any]] = {("class", s.size_class, s.name): _cell(s, packet_us) for s in statistics}
+    found["all", "all", "mean"] = _mean_of_all(given, statistics, packet_us)
+    return found
 
 
 @cache
@@ -118,8 +118,6 @@ def _fitted(config: str, files: str, short_byte_share: float | str) -> ModelInpu
 
 def _packet_us(run: PlannedRun) -> float | None:
     """How long a full packet takes at a host's link, in microseconds; none if hosts' links differ."""
-    from tailcut.model.scope import host_rate, packet_bytes
-
     rate = host_rate(run["config"])
     return None if rate is None else packet_bytes(run["config"]) * 8e6 / rate
 

@@ -13,9 +13,12 @@ import tailcut
 from tailcut import _core
 from tailcut.backends import Gap, Options, Progress
 from tailcut.backends.pool import Pool
-from tailcut.plan import Plan, PlannedRun, unique_runs
+from tailcut.plan import Plan, PlannedRun, label, unique_runs
 from tailcut.results import machine, tables
 from tailcut.results.store import State, Store
+
+CAPTURE_FILE = "capture.pcapng"
+"""Where a run's captured packets are, beside its tables."""
 
 
 class SimBackend:
@@ -46,6 +49,15 @@ class SimBackend:
         progress.begin(len(runs), len(runs) - len(missing), hops)
         if missing:
             Pool(store, progress, options).make(missing)
+        for run in runs.values() if options.capture else ():
+            _tell_of_capture(run, store, progress)
+
+
+def _tell_of_capture(run: PlannedRun, store: Store, progress: Progress) -> None:
+    captured = store.about(run["id"])["captured"]
+    left_out = f"; {captured['left_out']:,} more did not fit" if captured["left_out"] else ""
+    file = store.path(run["id"]) / CAPTURE_FILE
+    progress.note(f"{label(run)}: {captured['packets']:,} packets in {file}{left_out}")
 
 
 def _captured(store: Store, run: PlannedRun, capture: Sequence[str]) -> bool:
@@ -62,7 +74,7 @@ def make(
     machine.forget_peak_memory()
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="tailcut-") as scratch:
-        made = _core.run(json.dumps(run), on_progress)
+        made = _core.run(json.dumps(run), on_progress, _capture_request(Path(scratch), capture))
         wall_seconds = time.perf_counter() - started
         frames = {"flows": tables.frame(made["flows"]), "tiers": tables.frame(made["tiers"])}
         if made["series"]:
@@ -74,7 +86,17 @@ def make(
         store.put(run["id"], files, _about(run, made, frames, wall_seconds, capture))
 
 
+<<<<<<< HEAD
 def _series(series: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+=======
+def _capture_request(directory: Path, points: Sequence[str]) -> str | None:
+    if not points:
+        return None
+    return json.dumps({"file": str(directory / CAPTURE_FILE), "spec": {"points": list(points)}})
+
+
+def _series(series: Sequence[dict[str, Any]]) -> pl.DataFrame:
+>>>>>>> 7cd78f2 (Ask runs for captures, and the analysis for its epsilon, from experiment file and command line)
     parts = [
         pl.DataFrame({"time_ns": one["time_ns"], "value": one["value"]}).select(
             pl.lit(one["name"]).alias("name"), "time_ns", "value"
@@ -109,6 +131,7 @@ def _about(
         "unfinished_flows": int((~flows["finished"]).sum()),
         "truncated_series": [one["name"] for one in made["series"] if one["truncated"]],
         "capture": list(capture),
+        "captured": made["captured"],
         "units": {
             name: {column: tables.UNITS[name].get(column, "") for column in data.columns}
             for name, data in frames.items()

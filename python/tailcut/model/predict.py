@@ -110,15 +110,15 @@ def _normalised(given: ModelInput) -> dict[tuple[SizeClass, StatisticName], Call
 def _time(given: ModelInput, size_class: SizeClass, name: StatisticName) -> float:
     """A statistic as a time: the average over the class of a size times its normalised FCT."""
     share = given.short_byte_share
+    of_size: Callable[[float, float, float], float]
     if size_class == "short":
         load = equations.effective_load(given.load, share) if given.replicated else given.load
         of_size = equations.short_flow_fct if name == "mean" else equations.short_flow_p99_fct
-        window, within = given.initial_window, {"up_to": given.short_limit}
-        probability = given.sizes.cdf(given.short_limit)
+        window, above, up_to = given.initial_window, 0.0, given.short_limit
     else:
         load = equations.replicated_load(given.load, share) if given.replicated else given.load
         of_size = equations.long_flow_fct if name == "mean" else equations.long_flow_p99_fct
-        window, within = given.max_window, {"above": given.short_limit}
-        probability = 1.0 - given.sizes.cdf(given.short_limit)
+        window, above, up_to = given.max_window, given.short_limit, float("inf")
     wait = equations.mean_wait(load, given.max_window)
-    return given.sizes.partial_expectation(lambda x: x * of_size(x, wait, window), **within) / probability
+    total = given.sizes.partial_expectation(lambda x: x * of_size(x, wait, window), above, up_to)
+    return total / given.sizes.partial_expectation(lambda _: 1.0, above, up_to)

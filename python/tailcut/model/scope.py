@@ -9,6 +9,7 @@ from tailcut import _core
 from tailcut.backends import Gap
 from tailcut.model.predict import ModelInput
 from tailcut.model.sizes import FlowSizes
+from tailcut.plan import FileUse
 from tailcut.units import amount_bytes, rate_bps
 
 Config = Mapping[str, Any]
@@ -73,7 +74,7 @@ def simplifications(config: Config) -> list[Gap]:
     return gaps
 
 
-def fit(config: Config, files: Sequence[Mapping[str, str]], short_byte_share: float | str) -> ModelInput:
+def fit(config: Config, files: Sequence[FileUse], short_byte_share: float | str) -> ModelInput:
     """The parameters of the analysis, from those of a run that is in its scope.
 
     Args:
@@ -143,7 +144,7 @@ def _table_source(sizes: object) -> str | None:
     return None
 
 
-def _table(sizes: Any, files: Sequence[Mapping[str, str]]) -> tuple[Sequence[float], Sequence[float]]:
+def _table(sizes: Any, files: Sequence[FileUse]) -> tuple[Sequence[float], Sequence[float]]:
     """Sizes in bytes and cumulative probabilities."""
     source = _table_source(sizes)
     if source == "fixed":

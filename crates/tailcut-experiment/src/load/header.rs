@@ -6,6 +6,7 @@ use super::Loader;
 use crate::diagnostic::{Code, Problem};
 use crate::document::{Node, Table, Value};
 use crate::file::{MeasureSpec, ReportSpec, MAX_RUNS};
+use crate::model::ModelSpec;
 use crate::resolve::Schemes;
 
 pub(super) struct Header {
@@ -13,6 +14,7 @@ pub(super) struct Header {
     pub question: String,
     pub seeds: Vec<u64>,
     pub measure: MeasureSpec,
+    pub model: ModelSpec,
     pub report: ReportSpec,
 }
 
@@ -30,6 +32,7 @@ impl Loader {
             }
         };
         let measure = section(&self.root, "measure");
+        let model = section(&self.root, "model");
         let report: ReportSpec = section(&self.root, "report");
         if let Some(baseline) = report.baseline.as_ref().filter(|b| !schemes.names.contains(b)) {
             let place = self.root.table("report").and_then(|t| t.get("baseline")).map(|n| n.place);
@@ -44,7 +47,7 @@ impl Loader {
             problem.place = place;
             self.problems.push(problem);
         }
-        Header { title, question, seeds, measure, report }
+        Header { title, question, seeds, measure, model, report }
     }
 }
 

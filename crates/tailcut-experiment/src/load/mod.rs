@@ -164,6 +164,7 @@ impl Loader {
                 .collect(),
             seeds: header.seeds,
             measure: header.measure,
+            model: header.model,
             report: header.report,
             runs,
         })

@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::config::Config;
 use crate::file::{MeasureSpec, ReportSpec};
+use crate::model::ModelSpec;
 
 pub use facts::{Facts, Workload, PACKET_HOPS_PER_SECOND};
 pub use id::{canonical, hex, run_id};
@@ -43,6 +44,8 @@ pub struct Plan {
     pub seeds: Vec<u64>,
     /// What is measured, and how it is counted.
     pub measure: MeasureSpec,
+    /// What the queueing analysis is told.
+    pub model: ModelSpec,
     /// What the report shows.
     pub report: ReportSpec,
     /// Every scheme at every point of the sweep under every seed.

@@ -1,0 +1,102 @@
+"""Captures from the command's point of view: which files there are, and what tshark finds in them."""
+
+import subprocess
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import tailcut
+from tailcut.errors import RunError
+from tailcut.results import Result
+
+# Twelve senders overrun one port: losses, fast retransmits and timeouts.
+INCAST = """
+title = "incast"
+
+[topology]
+kind = "star"
+hosts = 13
+
+[queue]
+kind = "drop-tail"
+limit = "20packets"
+
+[traffic]
+kind = "incast"
+fan_in = 12
+sizes = "200KB"
+receiver = 12
+rounds = 1
+
+[horizon]
+arrivals = "1ms"
+"""
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> tailcut.Experiment:
+    file = tmp_path / "incast.toml"
+    file.write_text(INCAST)
+    return tailcut.load(file)
+
+
+def captured(experiment: tailcut.Experiment, *points: str) -> tuple[Result, Path]:
+    directory = experiment.path.parent / "out"
+    result = tailcut.run(experiment, out=directory, capture=points)
+    (file,) = directory.glob("runs/*/capture.pcapng")
+    return result, file
+
+
+def tshark(file: Path, *arguments: str) -> list[list[str]]:
+    done = subprocess.run(
+        ["tshark", "-n", "-r", file, "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def test_a_capture_lies_beside_the_tables_of_its_run(experiment: tailcut.Experiment) -> None:
+    result, file = captured(experiment, "host:0")
+    assert (file.parent / "flows.parquet").exists()
+    about = result.runs.row(0, named=True)
+    assert len(tshark(file)) > 0
+    assert about["id"] == file.parent.name
+
+
+def test_tshark_finds_nothing_wrong_with_any_frame(experiment: tailcut.Experiment) -> None:
+    _, file = captured(experiment, "host:0")
+    wrong = "_ws.malformed or ip.checksum.status == Bad or tcp.checksum.status == Bad"
+    assert tshark(file, "-Y", wrong) == []
+
+
+def test_a_senders_retransmissions_are_those_of_the_flow_table(experiment: tailcut.Experiment) -> None:
+    result, _ = captured(experiment, "host:0")
+    lossy = result.flows.filter(pl.col("retransmissions") > 0).row(0, named=True)
+    _, file = captured(experiment, f"host:{lossy['src']}")
+    again = "tcp.analysis.retransmission or tcp.analysis.fast_retransmission or tcp.analysis.out_of_order"
+    data_sent = f"ip.src == 10.0.0.{lossy['src'] + 1} and tcp.len > 0"
+    assert len(tshark(file, "-Y", f"({again}) and {data_sent}")) == lossy["retransmissions"]
+
+
+def test_a_capture_that_is_there_is_not_made_again(experiment: tailcut.Experiment) -> None:
+    _, file = captured(experiment, "host:0")
+    made = file.stat().st_mtime_ns
+    captured(experiment, "host:0")
+    assert file.stat().st_mtime_ns == made
+
+
+def test_another_point_makes_the_run_again_with_the_same_flows(experiment: tailcut.Experiment) -> None:
+    before, _ = captured(experiment, "host:0")
+    flows = before.flows
+    after, file = captured(experiment, "link:h0>s0")
+    assert after.flows.equals(flows)
+    assert tshark(file, "-T", "fields", "-e", "frame.interface_name")[0] == ["h0>s0"]
+
+
+def test_a_point_that_does_not_exist_is_named_and_no_run_is_stored(experiment: tailcut.Experiment) -> None:
+    with pytest.raises(RunError, match="no host"):
+        captured(experiment, "host:99")
+    assert list(experiment.path.parent.glob("out/runs/*/run.json")) == []
