@@ -173,7 +173,10 @@ def _unfinished(row: Row | None) -> Text:
 
 def _legend(plan: Plan, summary: pl.DataFrame) -> Iterable[Text]:
     lines = []
-    if summary["gain"].is_not_null().any():
+    gained = summary.filter(pl.col("gain").is_not_null())["backend"].unique().to_list()
+    if "model" in gained:
+        lines.append(f"The model's changes are of the slowdown (FCT / best possible) against {plan['baseline']}'s.")
+    if set(gained) - {"model"}:
         seeds = summary["n_seeds"].max()
         sure = "dim: the 95 % interval over seeds holds zero" if seeds != 1 else "dim: one seed, no interval"
         lines.append(f"Changes are against {plan['baseline']}, seed by seed; {sure}.")
