@@ -86,17 +86,13 @@ def make(
         store.put(run["id"], files, _about(run, made, frames, wall_seconds, capture))
 
 
-<<<<<<< HEAD
-def _series(series: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-=======
 def _capture_request(directory: Path, points: Sequence[str]) -> str | None:
     if not points:
         return None
     return json.dumps({"file": str(directory / CAPTURE_FILE), "spec": {"points": list(points)}})
 
 
-def _series(series: Sequence[dict[str, Any]]) -> pl.DataFrame:
->>>>>>> 7cd78f2 (Ask runs for captures, and the analysis for its epsilon, from experiment file and command line)
+def _series(series: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     parts = [
         pl.DataFrame({"time_ns": one["time_ns"], "value": one["value"]}).select(
             pl.lit(one["name"]).alias("name"), "time_ns", "value"
