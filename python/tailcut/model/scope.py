@@ -152,9 +152,14 @@ def _table(sizes: Any, files: Sequence[FileUse]) -> tuple[Sequence[float], Seque
     if source == "uniform":
         return [amount_bytes(sizes["min"]), amount_bytes(sizes["max"])], [0.0, 1.0]
     if source == "builtin":
-        return _core.workload(sizes, "bytes")
+        return _points(sizes, "bytes")
     path = next(file["resolved"] for file in files if file["path"] == sizes["file"])
     unit = sizes["unit"]
     if unit == "packets":
         unit = f"packets of {amount_bytes(sizes['packet_size'])}"
-    return _core.workload(path, unit)
+    return _points(path, unit)
+
+
+def _points(name_or_path: str, unit: str) -> tuple[list[float], list[float]]:
+    sizes, probabilities = _core.workload(name_or_path, unit)
+    return sizes.astype(float).tolist(), probabilities.tolist()
