@@ -116,6 +116,7 @@ refused! {
     unswept();
     load_zero: "load = 0.5" => "load = 0",
     load_not_a_number: "load = 0.5" => "load = nan",
+    series_of_no_flow: "load = 0.5" => "load = 0.5\n[series]\nflows = [0, 999999]",
     mix_with_a_wrong_part: "kind = \"poisson\"\nload = 0.5" => "kind = \"mix\"\nparts = [{ kind = \"poisson\", load = 0.1 }, { kind = \"incast\", fan_in = 99 }]",
     trace_without_file: "kind = \"poisson\"\nload = 0.5" => "kind = \"trace\"\nfile = \"none.csv\"",
 }

@@ -5,14 +5,12 @@ use std::rc::Rc;
 
 use serde_json::json;
 use tailcut_net::component::SpecError;
-use tailcut_net::topology::Graph;
-use tailcut_net::traffic::Flow;
 
 use super::configs::{point_json, unrealisable, Combination};
 use super::header::Header;
 use super::Loader;
-use crate::config::Config;
-use crate::plan::{run_id, RunPlan, Workload};
+use crate::config::{Config, SectionError};
+use crate::plan::{run_id, Network, RunPlan, Workload};
 use crate::resolve::{Axis, Schemes};
 
 impl Loader {
@@ -24,27 +22,33 @@ impl Loader {
         axes: &[Axis],
         header: &Header,
     ) -> Option<Vec<RunPlan>> {
-        let graphs = self.graphs(combinations)?;
+        let networks = self.networks(combinations)?;
         let mut runs = Vec::with_capacity(combinations.len() * header.seeds.len());
         // Schemes see the same flows; those of the point at hand are kept.
-        let mut known: BTreeMap<(String, u64), Rc<Vec<Flow>>> = BTreeMap::new();
+        let mut known: BTreeMap<(String, u64), Rc<Workload>> = BTreeMap::new();
         let mut at = &combinations.first()?.point;
         let mut problems = Vec::new();
-        for (combination, graph) in combinations.iter().zip(&graphs) {
+        let mut sampled = combinations
+            .iter()
+            .map(|c| vec![false; c.config.series.flows.len()])
+            .collect::<Vec<_>>();
+        for ((combination, network), sampled) in
+            combinations.iter().zip(&networks).zip(&mut sampled)
+        {
             if *at != combination.point {
                 at = &combination.point;
                 known.clear();
             }
             let config = &combination.config;
+            let key = json!([config.topology, config.traffic, config.horizon]).to_string();
             for &seed in &header.seeds {
-                let key = (flow_key(config), seed);
-                let flows = match known.get(&key) {
-                    Some(flows) => Rc::clone(flows),
-                    None => match config.flows(graph, seed, &|path| self.files.read(path)) {
-                        Ok(flows) => {
-                            let flows = Rc::new(flows);
-                            known.insert(key, Rc::clone(&flows));
-                            flows
+                let workload = match known.get(&(key.clone(), seed)) {
+                    Some(workload) => Rc::clone(workload),
+                    None => match self.workload(config, network, seed) {
+                        Ok(workload) => {
+                            let workload = Rc::new(workload);
+                            known.insert((key.clone(), seed), Rc::clone(&workload));
+                            workload
                         }
                         Err((section, error)) => {
                             problems.push(unrealisable(&combination.tree, section, &error));
@@ -52,15 +56,9 @@ impl Loader {
                         }
                     },
                 };
-                let end = config.horizon.arrivals + config.horizon.drain;
-                let facts = match Workload::new(graph, &flows, end) {
-                    Ok(workload) => workload.facts(config),
-                    Err(error) => {
-                        let error = SpecError::new("topology-route", "kind", error.to_string());
-                        problems.push(unrealisable(&combination.tree, "topology", &error));
-                        break;
-                    }
-                };
+                for (found, id) in sampled.iter_mut().zip(&config.series.flows) {
+                    *found |= workload.has_flow(*id);
+                }
                 // The files have been read to get here; should one be gone now, the run will say so.
                 let files = self.files.uses(&config.files()).unwrap_or_default();
                 runs.push(RunPlan {
@@ -70,31 +68,50 @@ impl Loader {
                     seed,
                     config: config.clone(),
                     files,
-                    facts,
+                    facts: workload.facts(config),
                 });
             }
+        }
+        if problems.is_empty() {
+            problems.extend(unsampled(combinations, &sampled));
         }
         self.add(problems);
         self.problems.is_empty().then_some(runs)
     }
 
+    fn workload(
+        &self,
+        config: &Config,
+        network: &Rc<Network>,
+        seed: u64,
+    ) -> Result<Workload, SectionError> {
+        let flows = config.flows(&network.graph, seed, &|path| self.files.read(path))?;
+        Ok(Workload::new(network, flows, config.horizon.arrivals + config.horizon.drain))
+    }
+
     /// The network of each combination; equal ones are built once.
-    fn graphs(&mut self, combinations: &[Combination]) -> Option<Vec<Rc<Graph>>> {
-        let mut known: BTreeMap<String, Rc<Graph>> = BTreeMap::new();
-        let mut graphs = Vec::new();
+    fn networks(&mut self, combinations: &[Combination]) -> Option<Vec<Rc<Network>>> {
+        let mut known: BTreeMap<String, Rc<Network>> = BTreeMap::new();
+        let mut networks = Vec::new();
         let mut problems = Vec::new();
         for combination in combinations {
             let config = &combination.config;
             let key = json!([config.topology, config.series]).to_string();
-            if let Some(graph) = known.get(&key) {
-                graphs.push(Rc::clone(graph));
+            if let Some(network) = known.get(&key) {
+                networks.push(Rc::clone(network));
                 continue;
             }
-            match config.graph(&|path| self.files.read(path)) {
-                Ok(graph) => {
-                    let graph = Rc::new(graph);
-                    known.insert(key, Rc::clone(&graph));
-                    graphs.push(graph);
+            let routed = config.graph(&|path| self.files.read(path)).and_then(|graph| {
+                let unroutable = |error: tailcut_net::topology::RouteError| {
+                    SpecError::new("topology-route", "kind", error.to_string())
+                };
+                Network::new(graph).map_err(|error| ("topology", unroutable(error)))
+            });
+            match routed {
+                Ok(network) => {
+                    let network = Rc::new(network);
+                    known.insert(key, Rc::clone(&network));
+                    networks.push(network);
                 }
                 Err((section, error)) => {
                     problems.push(unrealisable(&combination.tree, section, &error))
@@ -102,10 +119,37 @@ impl Loader {
             }
         }
         self.add(problems);
-        self.problems.is_empty().then_some(graphs)
+        self.problems.is_empty().then_some(networks)
     }
 }
 
-fn flow_key(config: &Config) -> String {
-    json!([config.topology, config.traffic, config.horizon]).to_string()
+/// Flows that a time series asks for and no run has. How many flows there are may differ from run to run, so that one
+/// run which has it is enough.
+fn unsampled(
+    combinations: &[Combination],
+    sampled: &[Vec<bool>],
+) -> Vec<crate::diagnostic::Problem> {
+    let mut problems = Vec::new();
+    for (combination, found) in combinations.iter().zip(sampled) {
+        for (index, id) in combination.config.series.flows.iter().enumerate() {
+            let elsewhere = combinations.iter().zip(sampled).any(|(other, found)| {
+                other
+                    .config
+                    .series
+                    .flows
+                    .iter()
+                    .zip(found)
+                    .any(|(other, found)| other == id && *found)
+            });
+            if !found[index] && !elsewhere {
+                let error = SpecError::new(
+                    "series-flow",
+                    format!("flows[{index}]"),
+                    format!("no run has a flow {id}"),
+                );
+                problems.push(unrealisable(&combination.tree, "series", &error));
+            }
+        }
+    }
+    problems
 }

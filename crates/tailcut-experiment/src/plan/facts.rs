@@ -1,5 +1,7 @@
 //! What to expect of a run before it is run.
 
+use std::rc::Rc;
+
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 use tailcut_net::replicate::ReplicateSpec;
@@ -41,49 +43,70 @@ pub struct Facts {
     pub estimated_memory_bytes: u64,
 }
 
-/// The flows of a run on their network, summed up for several schemes.
-pub struct Workload<'a> {
-    graph: &'a Graph,
-    flows: &'a [Flow],
-    /// Links between source and destination, per flow.
-    hops: Vec<u8>,
-    offered_bytes: u64,
-    carriable_bytes: u64,
+/// A network and its routes.
+pub struct Network {
+    /// The network.
+    pub graph: Graph,
+    routes: Routes,
 }
 
-impl<'a> Workload<'a> {
-    /// Works out the path length of every flow, and what can be carried until `end`.
+impl Network {
+    /// Routes a network.
     ///
     /// # Errors
     /// When there is no path between two hosts.
-    pub fn new(graph: &'a Graph, flows: &'a [Flow], end: Time) -> Result<Workload<'a>, RouteError> {
-        let routes = Routes::new(graph)?;
+    pub fn new(graph: Graph) -> Result<Network, RouteError> {
+        let routes = Routes::new(&graph)?;
+        Ok(Network { graph, routes })
+    }
+
+    /// Links between the hosts of a flow.
+    fn hops(&self, flow: &Flow) -> u8 {
         let other_end = |port: u32| {
-            let link = &graph.links[port as usize / 2];
+            let link = &self.graph.links[port as usize / 2];
             if port % 2 == 0 {
                 link.b
             } else {
                 link.a
             }
         };
-        let hops = flows.iter().map(|flow| {
-            let mut node = other_end(routes.host_port(flow.src));
-            let mut hops = 1u8;
-            while node != flow.dst {
-                node = other_end(routes.candidates(node - graph.hosts, flow.dst)[0]);
-                hops = hops.saturating_add(1);
-            }
-            hops
-        });
-        let hops = hops.collect();
-        let totals = offered(flows, &graph.host_rates(), end);
-        Ok(Workload {
-            graph,
+        let mut node = other_end(self.routes.host_port(flow.src));
+        let mut hops = 1u8;
+        while node != flow.dst {
+            node = other_end(self.routes.candidates(node - self.graph.hosts, flow.dst)[0]);
+            hops = hops.saturating_add(1);
+        }
+        hops
+    }
+}
+
+/// The flows of a run on their network, summed up for several schemes.
+pub struct Workload {
+    network: Rc<Network>,
+    flows: Vec<Flow>,
+    /// Links between source and destination, per flow.
+    hops: Vec<u8>,
+    offered_bytes: u64,
+    carriable_bytes: u64,
+}
+
+impl Workload {
+    /// Works out the path length of every flow, and what can be carried until `end`.
+    pub fn new(network: &Rc<Network>, flows: Vec<Flow>, end: Time) -> Workload {
+        let hops = flows.iter().map(|flow| network.hops(flow)).collect();
+        let totals = offered(&flows, &network.graph.host_rates(), end);
+        Workload {
+            network: Rc::clone(network),
             flows,
             hops,
             offered_bytes: totals.bytes,
             carriable_bytes: totals.carriable_bytes,
-        })
+        }
+    }
+
+    /// Whether there is a flow with this identifier.
+    pub fn has_flow(&self, id: u64) -> bool {
+        self.flows.iter().any(|flow| flow.id == id)
     }
 
     /// What to expect when `config`'s scheme carries these flows.
@@ -115,10 +138,10 @@ impl<'a> Workload<'a> {
             packet_hops += all * f64::from(hops);
         }
         Facts {
-            hosts: u64::from(self.graph.hosts),
-            switches: u64::from(self.graph.switches),
-            links: self.graph.links.len() as u64,
-            host_capacity_bps: self.graph.host_rates().iter().map(|rate| rate.0).sum(),
+            hosts: u64::from(self.network.graph.hosts),
+            switches: u64::from(self.network.graph.switches),
+            links: self.network.graph.links.len() as u64,
+            host_capacity_bps: self.network.graph.host_rates().iter().map(|rate| rate.0).sum(),
             flows: self.flows.len() as u64,
             offered_bytes: self.offered_bytes,
             carriable_bytes: self.carriable_bytes,
@@ -133,6 +156,6 @@ impl<'a> Workload<'a> {
     fn memory(&self) -> u64 {
         const PER_LINK: u64 = 1_500;
         const PER_FLOW: u64 = 300;
-        PER_LINK * self.graph.links.len() as u64 + PER_FLOW * self.flows.len() as u64
+        PER_LINK * self.network.graph.links.len() as u64 + PER_FLOW * self.flows.len() as u64
     }
 }

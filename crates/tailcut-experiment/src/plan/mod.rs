@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::file::{MeasureSpec, ReportSpec};
 use crate::model::ModelSpec;
 
-pub use facts::{Facts, Workload, PACKET_HOPS_PER_SECOND};
+pub use facts::{Facts, Network, Workload, PACKET_HOPS_PER_SECOND};
 pub use id::{canonical, hex, run_id};
 
 /// Version of the plan's form.
