@@ -356,8 +356,9 @@ export class Flow implements LegSink, RecordSink {
     counters.bytesDoubled += bytes.length;
     const first = firstOf(done);
     // The replica first: should the primary fail under its write, the record that says so follows the bytes.
-    this.#sendOn(REPLICA, offset, bytes, first);
-    this.#sendOn(PRIMARY, offset, bytes, first);
+    this.#sendOn(REPLICA, offset, bytes, first.callback);
+    this.#sendOn(PRIMARY, offset, bytes, first.callback);
+    first.begun();
   }
 
   #sendOn(copy: Copy, offset: number, bytes: Buffer, done: Callback): void {
@@ -416,13 +417,14 @@ export class Flow implements LegSink, RecordSink {
       if (leg === undefined || leg.connecting || this.tx.copies[copy] === 'pending') continue;
       if (this.framed[copy]) {
         sent = true;
-        this.#transmit(leg, [controlRecord(Control.end, this.tx.total)], first);
+        this.#transmit(leg, [controlRecord(Control.end, this.tx.total)], first.callback);
       } else if (this.tx.copies[copy] === 'open') {
         sent = true;
-        leg.finish((error) => (error ? first(error) : first()));
+        leg.finish(first.callback);
       }
     }
-    if (!sent) done();
+    if (sent) first.begun();
+    else done();
   }
 
   // ------------------------------------------------------------------ receiving
@@ -468,7 +470,15 @@ export class Flow implements LegSink, RecordSink {
       }
       if (parser.midRecord) this.rx.announce(parser.announced);
     }
-    return !this.#paused || this.#closed;
+    return this.#closed || !(this.#paused || (copy === REPLICA && this.#crowded));
+  }
+
+  /**
+   * Enough is held that lies beyond a hole which only the first copy can fill: the second is read on when it has. What the
+   * sender doubles in messages to come is for it to decide, so its bytes wait in the kernel rather than break the flow.
+   */
+  get #crowded(): boolean {
+    return this.rx.earlyBytes > 2 * Math.max(this.peerThreshold, this.options.threshold);
   }
 
   onData(offset: number, bytes: Buffer): void {
@@ -477,9 +487,6 @@ export class Flow implements LegSink, RecordSink {
     const skip = rx.acceptRecord(copy, offset, bytes.length);
     this.#doubled = true;
     if (skip === -1) {
-      if (rx.earlyBytes + bytes.length > 2 * Math.max(this.peerThreshold, this.options.threshold)) {
-        throw new RepnetError('ERR_REPNET_PROTOCOL', 'The peer sent records too far ahead of the stream');
-      }
       rx.keepEarly(copy, offset, bytes);
       this.#checkEnd();
       return;
@@ -554,6 +561,7 @@ export class Flow implements LegSink, RecordSink {
         counters.bytesWonByReplica += next.length;
         if (!this.outer.deliver(next)) this.#paused = true;
       }
+      if (!this.#paused && !this.#crowded) this.legs[REPLICA]?.resumeReading();
     }
     if (this.#doubled && rx.delivered - this.#reportedAt >= this.peerThreshold / 2) this.#report();
     if (rx.total >= 0 || rx.done[PRIMARY]) this.#checkEnd();
@@ -590,7 +598,7 @@ export class Flow implements LegSink, RecordSink {
       if (replica !== undefined) this.legData(replica, unread);
     }
     this.legs[PRIMARY]?.resumeReading();
-    this.legs[REPLICA]?.resumeReading();
+    if (!this.#crowded) this.legs[REPLICA]?.resumeReading();
   }
 
   legFin(leg: Leg): void {
@@ -601,6 +609,8 @@ export class Flow implements LegSink, RecordSink {
       leg.close();
       if (this.onLost?.(leg, undefined)) return;
       if (this.#closed) return this.#settled();
+      // Both streams are declared on it: it has done its part, whatever the first copy still brings.
+      if (this.rx.done[copy] && this.tx.total >= 0) return this.#checkEnd();
       if (!this.rx.done[copy]) counters.copiesFailed++;
       this.#lose(copy);
       return;
@@ -711,7 +721,8 @@ export class Flow implements LegSink, RecordSink {
       for (const copy of [PRIMARY, REPLICA] as const) {
         const leg = this.legs[copy];
         this.legs[copy] = undefined;
-        if (this.options.loser === 'rst') leg?.abort();
+        // One that carries our end is not reset: what the peer has not read yet would be lost.
+        if (this.options.loser === 'rst' && this.tx.copies[copy] !== 'open') leg?.abort();
         else leg?.close();
       }
       this.#settled();
@@ -721,8 +732,20 @@ export class Flow implements LegSink, RecordSink {
 
   #linger: NodeJS.Timeout | undefined;
 
+  /**
+   * The peer's stream has been read to its end on this copy, and ours is written. On a framed copy the peer may still send
+   * word of what it receives; closing on that unread would be a reset and take our last bytes with it, so the copy is
+   * ended and read until the peer ends it too.
+   */
   #letGo(leg: Leg | undefined): void {
-    if (leg === undefined) return;
+    if (leg === undefined || leg.ending) return;
+    if (this.framed[leg.copy]) {
+      leg.ending = true;
+      leg.unref();
+      leg.resumeReading();
+      leg.finish(noop);
+      return;
+    }
     this.legs[leg.copy] = undefined;
     leg.close();
     if (this.legs[PRIMARY] === undefined && this.legs[REPLICA] === undefined) this.#settled();
@@ -760,15 +783,24 @@ function pushRecords(parts: Buffer[], offset: number, bytes: Buffer): void {
   }
 }
 
-/** Calls back at the first success, or at the last failure of two. */
-function firstOf(done: Callback): Callback {
-  let settled = false;
+/**
+ * Calls back at the first success, or at the last failure of two, but not before `begun`: a write may succeed at once and
+ * the application's next one must not reach a copy before this one has.
+ */
+function firstOf(done: Callback): { callback: Callback; begun: () => void } {
+  let begun = false;
+  let outcome: { error: Error | null | undefined } | undefined;
   let failures = 0;
-  return (error) => {
-    if (settled) return;
-    if (error && ++failures < 2) return;
-    settled = true;
-    done(error);
+  return {
+    callback: (error) => {
+      if (outcome !== undefined || (error && ++failures < 2)) return;
+      outcome = { error };
+      if (begun) done(error);
+    },
+    begun: () => {
+      begun = true;
+      if (outcome !== undefined) done(outcome.error);
+    },
   };
 }
 

@@ -25,6 +25,7 @@ function prepare(leg: Leg, copy: Copy, sink: LegSink): void {
   leg.sink = sink;
   leg.lost = false;
   leg.stopped = false;
+  leg.ending = false;
   leg.backlog = 0;
 }
 
@@ -36,6 +37,8 @@ export class Leg extends net.Socket {
   declare lost: boolean;
   /** Reading was stopped because the application is behind. */
   declare stopped: boolean;
+  /** FIN is sent; read until the peer's. */
+  declare ending: boolean;
   /** Bytes given to the handle and not yet taken by the kernel. */
   declare backlog: number;
 
