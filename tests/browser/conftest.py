@@ -39,7 +39,7 @@ def browser() -> Iterator[Browser]:
 def report_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("store")
     shape = synthetic.Shape(
-        sweep=(("traffic.load", (0.3, 0.5, 0.7)),), seeds=(1, 2), flows=400, unfinished=0.02
+        sweep=(("traffic.load", (0.3, 0.5, 0.7)),), seeds=(1, 2), flows=200, unfinished=0.02
     )  # fmt: skip
     result = synthetic.with_model(synthetic.build(directory, shape, series=True))
     return report.write(result, directory / "report.html")[0]

@@ -40,11 +40,16 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return Study.of(synthetic.with_model(result))
 
 
+@pytest.fixture(scope="module")
+def page(study: Study) -> dict[str, Figure]:
+    return figures(study)
+
+
 # --- completion times, slowdown, gain -------------------------------------------------------------------------------
 
 
-def test_a_panel_draws_the_summary_in_its_unit_with_intervals(study: Study) -> None:
-    _, (rows,) = drawn(figures(study)["fct"], "fct-short-p99")
+def test_a_panel_draws_the_summary_in_its_unit_with_intervals(study: Study, page: dict[str, Figure]) -> None:
+    _, (rows,) = drawn(page["fct"], "fct-short-p99")
     row = rows.filter(backend="sim", scheme="RepFlow", point="0.7").row(0, named=True)
     cell = study.summary.filter(
         pl.col("backend") == "sim", pl.col("scheme") == "RepFlow", pl.col("traffic.load") == 0.7,
@@ -57,16 +62,16 @@ def test_a_panel_draws_the_summary_in_its_unit_with_intervals(study: Study) -> N
     assert row["seeds"] == 3
 
 
-def test_the_model_is_dashed_and_has_no_band(study: Study) -> None:
-    spec, (rows,) = drawn(figures(study)["fct"], "fct-short-mean")
+def test_the_model_is_dashed_and_has_no_band(page: dict[str, Figure]) -> None:
+    spec, (rows,) = drawn(page["fct"], "fct-short-mean")
     dash = next(layer["encoding"]["strokeDash"]["scale"] for layer in spec["layer"] if layer["mark"]["type"] == "line")
     assert dict(zip(dash["domain"], dash["range"], strict=True)) == {"simulated": [1, 0], "model": [7, 4]}
     assert rows.filter(backend="model")["low"].null_count() == rows.filter(backend="model").height > 0
     assert marks(spec) == ["area", "line", "point"]
 
 
-def test_what_the_model_leaves_empty_is_named_with_its_reason(study: Study) -> None:
-    assert figures(study)["fct"].gaps == ["any class of RepSYN, model (the analysis does not cover RepSYN)"]
+def test_what_the_model_leaves_empty_is_named_with_its_reason(page: dict[str, Figure]) -> None:
+    assert page["fct"].gaps == ["any class of RepSYN, model (the analysis does not cover RepSYN)"]
 
 
 def test_one_seed_draws_no_band(tmp_path: Path) -> None:
@@ -75,8 +80,8 @@ def test_one_seed_draws_no_band(tmp_path: Path) -> None:
     assert marks(spec) == ["line", "point"]
 
 
-def test_gain_leaves_the_baseline_out_and_draws_the_line_of_no_gain(study: Study) -> None:
-    spec, tables = drawn(figures(study)["gain"], "gain-short-p99")
+def test_gain_leaves_the_baseline_out_and_draws_the_line_of_no_gain(page: dict[str, Figure]) -> None:
+    spec, tables = drawn(page["gain"], "gain-short-p99")
     assert marks(spec)[0] == "rule"
     rows = next(table for table in tables if "scheme" in table.columns)
     assert set(rows["scheme"]) == {"RepFlow", "RepSYN"}
@@ -124,8 +129,8 @@ def test_marks_that_unfinished_flows_make_lower_bounds_are_hollow(tmp_path: Path
     assert spec["layer"][-1]["encoding"]["fillOpacity"]["condition"] == {"test": "datum.bound", "value": 0}
 
 
-def test_size_groups_are_named_in_words_and_in_order(study: Study) -> None:
-    spec, _ = drawn(figures(study)["size"], "size-mean")
+def test_size_groups_are_named_in_words_and_in_order(page: dict[str, Figure]) -> None:
+    spec, _ = drawn(page["size"], "size-mean")
     labels = spec["layer"][0]["encoding"]["x"]["sort"]
     assert labels == ["≤ 10 KB", "10 to 100 KB", "100 KB to 1 MB", "> 1 MB"]
 
@@ -156,8 +161,10 @@ def test_a_lossless_network_has_no_panel_of_drops_and_says_so(tmp_path: Path) ->
 # --- page and file --------------------------------------------------------------------------------------------------
 
 
-def test_on_the_page_marks_obey_the_signals_and_in_a_file_they_stand_alone(study: Study) -> None:
-    on_page, _ = drawn(figures(study)["cdf"], "cdf-short")
+def test_on_the_page_marks_obey_the_signals_and_in_a_file_they_stand_alone(
+    study: Study, page: dict[str, Figure]
+) -> None:
+    on_page, _ = drawn(page["cdf"], "cdf-short")
     filters = [t["filter"] for t in on_page["layer"][0]["transform"]]
     assert any("hidden" in f for f in filters)
     assert "datum.point === point" in filters
@@ -166,12 +173,12 @@ def test_on_the_page_marks_obey_the_signals_and_in_a_file_they_stand_alone(study
     assert "params" not in in_file
 
 
-def test_every_caption_states_clock_and_load(study: Study) -> None:
+def test_every_caption_states_clock_and_load(page: dict[str, Figure]) -> None:
     for name in ("fct", "gain", "cdf", "slowdown", "size"):
-        caption = figures(study)[name].caption
+        caption = page[name].caption
         assert "receiver's clock" in caption
         assert "capacity of all host links" in caption
-    assert "closed form" in figures(study)["slowdown"].caption
+    assert "closed form" in page["slowdown"].caption
 
 
 def test_a_file_repeats_figures_of_one_point_for_the_first_middle_and_last_point() -> None:

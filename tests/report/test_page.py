@@ -12,7 +12,9 @@ from tailcut import report
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     directory = tmp_path_factory.mktemp("store")
-    result = synthetic.with_model(synthetic.build(directory, synthetic.Shape(flows=400)))
+    result = synthetic.with_model(
+        synthetic.build(directory, synthetic.Shape(sweep=(("traffic.load", (0.3, 0.7)),), seeds=(1, 2), flows=150))
+    )
     return report.write(result, directory / "report.html")
 
 

@@ -191,7 +191,7 @@ def _summary_row(key: dict[str, Any], group: pl.DataFrame, size: float, reasons:
             reason = (row or {}).get("reason") or "this backend does not give it"
             if reason not in reasons:
                 reasons.append(reason)
-            values.append({"text": "–", "note": reasons.index(reason) + 1, "interval": "", "gain": ""})
+            values.append({"text": "–", "note": reasons.index(reason) + 1, "interval": "", "change": ""})
             continue
         low, high = row["ci_low"], row["ci_high"]
         values.append(
@@ -199,7 +199,7 @@ def _summary_row(key: dict[str, Any], group: pl.DataFrame, size: float, reasons:
                 "note": None,
                 "text": ("≥ " if row["lower_bound"] else "") + significant(row["value_us"] / size),
                 "interval": f"{significant(low / size)} to {significant(high / size)}" if low is not None else "",
-                "gain": f"{row['gain']:+.0f} %".replace("-", "−") if row["gain"] is not None else "",
+                "change": words.change(row["gain"]) if row["gain"] is not None else "",
             }
         )
     first = group.row(0, named=True)

@@ -76,9 +76,7 @@ def _tail(study: Study, scheme: str, rows: list[dict[str, Any]]) -> tuple[str, s
     source = "" if "sim" in study.backends else " according to the model"
     if not better and not worse:
         least, most = min(r["gain"] for r in rows), max(r["gain"] for r in rows)
-        span = (
-            f"changes between {_change(least)} and {_change(most)}" if len(rows) > 1 else f"change of {_change(least)}"
-        )
+        span = f"changes between {change(least)} and {change(most)}" if len(rows) > 1 else f"change of {change(least)}"
         told = "which the intervals do not tell from zero" if _has_interval(rows) else "too little to call a difference"
         return "none", f"{scheme} shows no clear effect on {what}{source}: {span} against {study.baseline}, {told}."
     if better and worse:
@@ -120,8 +118,8 @@ def _range(rows: pl.DataFrame, name: str, statistic: str) -> str:
     gains = rows.filter(pl.col("class") == name, pl.col("statistic") == statistic)["gain"].to_list()
     if not gains:
         return ""
-    low, high = _change(max(gains)), _change(min(gains))
-    return "unchanged" if low == high == _change(0) else low if low == high else f"{low} to {high}"
+    low, high = change(max(gains)), change(min(gains))
+    return "unchanged" if low == high == change(0) else low if low == high else f"{low} to {high}"
 
 
 def _alone(study: Study, table: pl.DataFrame) -> str:
@@ -173,7 +171,7 @@ def _size(row: dict[str, Any]) -> str:
     return f"{said} % (95 % interval {least} to {most} %)"
 
 
-def _change(gain: float) -> str:
+def change(gain: float) -> str:
     """A gain as the change in time: a gain of 30 % is −30 %."""
     rounded = round(-gain)
     return f"{'+' if rounded > 0 else '−' if rounded < 0 else '±'}{abs(rounded)} %"
