@@ -74,7 +74,7 @@ setup-repnet: packages/repnet/node_modules/.locked
 
 .PHONY: test-repnet
 test-repnet: setup-repnet
-	cd packages/repnet && npm test
+	cd packages/repnet && npm run build && npm test
 
 .PHONY: bench
 bench: setup
@@ -90,7 +90,7 @@ lint: build setup-repnet
 	MYPYPATH=python $(BIN)/stubtest tailcut._core
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cd packages/repnet && npm run lint && npm run typecheck
+	cd packages/repnet && npm run lint && npm run typecheck && npm run check-package
 
 .PHONY: format
 format: setup setup-repnet

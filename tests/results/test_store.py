@@ -187,3 +187,8 @@ def test_leftovers_of_a_run_that_somebody_is_making_stay(store: Store) -> None:
         assert draft.exists()
     assert store.clear_leftovers() == 1
     assert not draft.exists()
+
+
+def test_a_directory_that_another_process_is_about_to_use_is_no_foreign_one(tmp_path: Path) -> None:
+    (tmp_path / ".plan.json.4711.tmp").write_text("{")
+    assert Store.create(tmp_path, PLAN).plan()["title"] == PLAN["title"]

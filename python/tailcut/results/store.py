@@ -62,16 +62,17 @@ class Store:
         """
         if directory.exists() and not directory.is_dir():
             raise StoreError("TC-S001", f"{directory} is not a directory", "name another with --out")
-        if directory.exists() and any(directory.iterdir()) and not (directory / "plan.json").exists():
+        if directory.exists() and _foreign(directory):
             raise StoreError(
                 "TC-S001",
                 f"{directory} holds files but no plan.json, so it is not a directory of results",
                 "name a new or empty directory with --out",
             )
-        (directory / "runs").mkdir(parents=True, exist_ok=True)
-        store = cls(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        # The plan comes first: it is what makes a directory one of results, for other processes too.
         write_atomically(directory / "plan.json", json.dumps(plan, indent=1).encode())
-        return store
+        (directory / "runs").mkdir(exist_ok=True)
+        return cls(directory)
 
     @classmethod
     def open(cls, directory: Path) -> "Store":
@@ -213,6 +214,12 @@ class Store:
                 if pl.read_parquet_metadata(path).get(METADATA_KEY) == asked:
                     found[path.stem] = pl.read_parquet(path)
         return found
+
+
+def _foreign(directory: Path) -> bool:
+    """Whether there are files in a directory that is not one of results, nor about to become one."""
+    names = {path.name for path in directory.iterdir()}
+    return "plan.json" not in names and any(not name.startswith(".plan.json.") for name in names)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
