@@ -68,7 +68,7 @@ def test_an_exception_of_the_progress_callback_stops_the_run_and_is_passed_on() 
 def test_a_run_that_was_changed_is_refused() -> None:
     plan = json.loads(_core.load(str(ROOT / "experiments" / "quickstart.toml"), [("seeds", "1")]))
     run = plan["runs"][0]
-    run["config"]["horizon"]["drain"] = "1s"
+    run["config"]["horizon"]["drain"] = "7s"
     with pytest.raises(ValueError, match="plan again"):
         _core.run(json.dumps(run))
 

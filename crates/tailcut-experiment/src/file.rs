@@ -74,30 +74,32 @@ pub struct ExperimentFile {
 }
 
 /// What a scheme changes.
-#[derive(Default, Serialize, JsonSchema)]
+#[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[allow(dead_code, reason = "the fields are read by schemars; files are read span by span")]
 pub struct SchemeOverride {
     /// The scheme whose changes this one starts from.
     #[schemars(default)]
-    #[serde(skip)]
     like: String,
     /// Changes to `[transport]`. Another `kind` starts from that kind's defaults.
     #[schemars(default)]
-    #[serde(skip)]
     transport: Partial<TransportSpec>,
     /// Changes to `[queue]`. Another `kind` starts from that kind's defaults.
     #[schemars(default)]
-    #[serde(skip)]
     queue: Partial<QueueSpec>,
     /// Changes to `[balance]`. Another `kind` starts from that kind's defaults.
     #[schemars(default)]
-    #[serde(skip)]
     balance: Partial<BalanceSpec>,
     /// Changes to `[replicate]`. Another `kind` starts from that kind's defaults.
     #[schemars(default)]
-    #[serde(skip)]
     replicate: Partial<ReplicateSpec>,
+}
+
+/// The schema states the default of every key; that of `[schemes]` is that there are none.
+impl Serialize for SchemeOverride {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serde::ser::SerializeMap::end(serializer.serialize_map(Some(0))?)
+    }
 }
 
 /// What is measured, and how it is counted. Percentiles are nearest rank.
