@@ -145,7 +145,8 @@ class Lines:
         self._pace.begin(runs, done, expected_packet_hops)
         self._last = self._pace.clock()
         if done == runs:
-            self.note(f"all {runs} runs are there")
+            if runs:
+                self.note(f"all {runs} runs are there")
             return
         there = f", {done} of them are there" if done else ""
         self.note(f"{runs} runs{there}; about {count(expected_packet_hops)} packet-hops to simulate")

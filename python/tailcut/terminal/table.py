@@ -35,7 +35,7 @@ def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> Re
         for statistic in statistics:
             table.add_column(NAMES[statistic], justify="right", no_wrap=True)
             table.add_column("", justify="right", no_wrap=True)
-    for name in ("unfinished", "bytes\nfinished", "links\nbusy"):
+    for name in ("un-\nfinished", "bytes\nfinished", "links\nbusy"):
         long.add_column(name, justify="right", no_wrap=True)
 
     carried = {(row["scheme"], *(row[axis] for axis in axes)): row for row in totals.iter_rows(named=True)}
@@ -137,13 +137,13 @@ def _time(row: Row | None, notes: "_Notes") -> Text:
 
 
 def _gain(row: Row | None) -> Text:
-    """The change against the baseline; green is faster; dim if the interval over seeds holds zero or there is none."""
+    """The change against the baseline; green is faster; starred if the interval over seeds excludes zero, else dim."""
     if row is None or row["gain"] is None:
         return Text("")
     low, high = row["gain_ci_low"], row["gain_ci_high"]
-    sure = low is not None and high is not None and (low > 0) == (high > 0)
+    sure = low is not None and high is not None and (low > 0 or high < 0)
     colour = "green" if row["gain"] > 0 else "red"
-    return Text(f"{_percent(-row['gain'])}%", style=colour if sure else f"dim {colour}")
+    return Text(f"{_percent(-row['gain'])}%{'*' if sure else ' '}", style=colour if sure else f"dim {colour}")
 
 
 def _percent(change: float) -> str:
@@ -178,7 +178,7 @@ def _legend(plan: Plan, summary: pl.DataFrame) -> Iterable[Text]:
         lines.append(f"The model's changes are of the slowdown (FCT / best possible) against {plan['baseline']}'s.")
     if set(gained) - {"model"}:
         seeds = summary["n_seeds"].max()
-        sure = "dim: the 95 % interval over seeds holds zero" if seeds != 1 else "dim: one seed, no interval"
+        sure = "*: the 95 % interval over seeds excludes zero" if seeds != 1 else "one seed gives no interval"
         lines.append(f"Changes are against {plan['baseline']}, seed by seed; {sure}.")
     if summary["lower_bound"].any():
         lines.append("≥: unfinished flows count with the time they had been running, so the truth is at least this.")
