@@ -43,8 +43,14 @@ def unfinished(study: Study) -> str:
     )
 
 
-def intervals(study: Study, *, paired: bool = False) -> str:
-    """What lines and bands are."""
+def intervals(study: Study, *, paired: bool = False, model: bool = True) -> str:
+    """What lines and bands are.
+
+    Args:
+        study: the experiment.
+        paired: true for gains, whose intervals are of differences on the same flows.
+        model: false for a figure that leaves the model out.
+    """
     simulated = {run.planned["seed"] for run in study.runs}
     parts = []
     if len(simulated) > 1:
@@ -54,8 +60,10 @@ def intervals(study: Study, *, paired: bool = False) -> str:
         )
     elif simulated:
         parts.append("One seed, so there is no interval: another seed would give other numbers.")
-    if "model" in study.backends:
+    if model and "model" in study.backends:
         parts.append("Dashed lines are the queueing model's; it has no seeds and no interval.")
+        if paired:
+            parts.append("The model's gains are those of its mean and 99th percentile slowdown, as in its paper.")
     return " ".join(parts)
 
 

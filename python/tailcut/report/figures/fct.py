@@ -142,7 +142,7 @@ def by_size(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
         title="Which flows gain",
         lead="Each group holds flows of similar size, smallest first. Lower is better.",
         caption=captions.join(
-            captions.normalisation(), captions.clock(study), captions.load(study), captions.intervals(study)
+            captions.normalisation(), captions.clock(study), captions.load(study), captions.intervals(study, model=False)
         ),
         panels=panels,
         data=finer.select(

@@ -187,8 +187,8 @@ def bars(rows: pl.DataFrame, quantity: Quantity, theme: Theme) -> Chart:
 
 def _furthest(rows: pl.DataFrame) -> float:
     """Where the longest bar or whisker of a panel ends, without the ends beyond twice the longest bar."""
-    most = max(rows["value"].to_list(), default=1.0) or 1.0
-    return min(max([most, *rows["high"].drop_nulls().to_list()]), 2 * most)
+    most = max((float(v) for v in rows["value"].to_list()), default=0.0) or 1.0
+    return min(max([most, *(float(v) for v in rows["high"].drop_nulls().to_list())]), 2 * most)
 
 
 def _backends(rows: pl.DataFrame) -> Sequence[str]:
