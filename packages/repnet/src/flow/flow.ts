@@ -60,6 +60,11 @@ const VERDICT_SLACK = 32 * 1024;
 /** Bytes by which a copy trails before it is told to stop. */
 const STOP_LAG = 32 * 1024;
 
+/** Milliseconds that a closed flow waits for its peer to take the last bytes, and how many flows may. */
+const LINGER_TIMEOUT = 60_000;
+const LINGER_MOST = 4_096;
+let lingering = 0;
+
 interface Held {
   bytes: Buffer;
   done: Callback;
@@ -717,16 +722,25 @@ export class Flow implements LegSink, RecordSink {
         wonByReplica: this.rx.won[REPLICA],
       });
     if (this.legs[PRIMARY] === undefined && this.legs[REPLICA] === undefined) return this.#settled();
-    this.#linger = setTimeout(() => {
-      for (const copy of [PRIMARY, REPLICA] as const) {
-        const leg = this.legs[copy];
-        this.legs[copy] = undefined;
-        // One that carries our end is not reset: what the peer has not read yet would be lost.
-        if (this.options.loser === 'rst' && this.tx.copies[copy] !== 'open') leg?.abort();
-        else leg?.close();
-      }
-      this.#settled();
-    }, this.options.pairTimeout);
+    // As the kernel does for a plain connection, what the peer has not taken yet is kept for it; it may be slow to read.
+    const carrying = ([PRIMARY, REPLICA] as const).some(
+      (copy) => this.legs[copy] && this.tx.copies[copy] === 'open',
+    );
+    const patient = carrying && lingering < LINGER_MOST;
+    lingering++;
+    this.#linger = setTimeout(
+      () => {
+        for (const copy of [PRIMARY, REPLICA] as const) {
+          const leg = this.legs[copy];
+          this.legs[copy] = undefined;
+          // One that carries our end is not reset: what the peer has not read yet would be lost.
+          if (this.options.loser === 'rst' && this.tx.copies[copy] !== 'open') leg?.abort();
+          else leg?.close();
+        }
+        this.#settled();
+      },
+      patient ? LINGER_TIMEOUT : this.options.pairTimeout,
+    );
     this.#linger.unref();
   }
 
@@ -753,7 +767,11 @@ export class Flow implements LegSink, RecordSink {
 
   #settled(): void {
     if (this.legs[PRIMARY] !== undefined || this.legs[REPLICA] !== undefined) return;
-    clearTimeout(this.#linger);
+    if (this.#linger !== undefined) {
+      clearTimeout(this.#linger);
+      this.#linger = undefined;
+      lingering--;
+    }
     const closed = this.onClosed;
     this.onClosed = undefined;
     closed?.();
