@@ -34,7 +34,8 @@ fn a_lone_flow_sends_every_segment_when_ns3_does() {
 #[test]
 fn two_flows_share_a_bottleneck_without_loss_to_the_nanosecond() {
     for (case, flows) in [("b_noloss_off0", "o_b_off0"), ("b_noloss_off5us", "o_b_off5000")] {
-        let setting = Setting { nic_queue: "10000packets", queue: "10000packets", ..Setting::default() };
+        let setting =
+            Setting { nic_queue: "10000packets", queue: "10000packets", ..Setting::default() };
         let outcome = run(&setting.scenario(dumbbell(), oracle_flows(flows)));
         for (flow, expected) in outcome.flows.iter().zip(oracle_rows(case)) {
             assert_eq!(flow.fct, Some(Time::from_ns(expected.fct_rx_ns)), "{case}");
@@ -100,7 +101,9 @@ fn a_fabric_full_of_flows_has_the_completion_times_of_ns3() {
         let mut flows = oracle_flows("k4_l0.5_1s_s2");
         flows.iter_mut().for_each(|flow| flow.start.0 += jitter.below(1_000_000));
         let outcome = run(&setting.scenario(graph.clone(), flows));
-        summary(&mut outcome.flows.iter().map(|f| (f.flow.bytes, f.fct.expect("all finish").as_ns())))
+        summary(
+            &mut outcome.flows.iter().map(|f| (f.flow.bytes, f.fct.expect("all finish").as_ns())),
+        )
     };
     let half = |seeds: std::ops::Range<u64>| seeds.map(one_run).collect::<Vec<_>>();
     let ours = std::thread::scope(|scope| {

@@ -2,6 +2,7 @@
 
 use super::Network;
 use crate::measure::Observer;
+use crate::packet::NO_OPTIONS;
 use crate::scenario::{FlowRecord, Outcome, TierRecord};
 use tailcut_engine::Time;
 
@@ -16,6 +17,8 @@ impl<O: Observer> Network<'_, O> {
         let ports = &self.fabric.ports;
         self.counters.in_flight = ports.iter().map(|p| u64::from(p.held())).sum();
         self.counters.end = self.now;
+        let with_options = ports.iter().flat_map(|p| p.packets()).filter(|p| p.options != NO_OPTIONS);
+        debug_assert_eq!(with_options.count(), self.fabric.options.live(), "options belong to packets in flight");
         if self.busy.is_empty() {
             self.busy = ports.iter().map(|p| p.busy(self.now)).collect();
         }

@@ -56,7 +56,10 @@ impl Setting {
         };
         Scenario {
             graph,
-            host: HostSpec { nic_queue: self.nic_queue.parse().unwrap(), framing_overhead: Bytes(2) },
+            host: HostSpec {
+                nic_queue: self.nic_queue.parse().unwrap(),
+                framing_overhead: Bytes(2),
+            },
             scheme: Scheme {
                 transport: TransportSpec::Tcp(transport),
                 queue: QueueSpec::DropTail(DropTail { limit: self.queue.parse().unwrap() }),
@@ -104,7 +107,8 @@ pub fn dumbbell() -> Graph {
 }
 
 pub fn run(scenario: &Scenario) -> Outcome {
-    tailcut_net::simulate(scenario, &mut |_| ControlFlow::Continue(())).expect("the scenario is valid")
+    tailcut_net::simulate(scenario, &mut |_| ControlFlow::Continue(()))
+        .expect("the scenario is valid")
 }
 
 fn oracle_file(name: &str) -> String {
@@ -196,16 +200,22 @@ impl Observer for EventLog {
 impl EventLog {
     pub fn of(scenario: &Scenario) -> EventLog {
         let go_on = &mut |_: &_| ControlFlow::Continue(());
-        tailcut_net::simulate_observed(scenario, EventLog::default(), go_on).expect("the scenario is valid").1
+        tailcut_net::simulate_observed(scenario, EventLog::default(), go_on)
+            .expect("the scenario is valid")
+            .1
     }
 
     /// Fails at the first line that differs, showing what led there.
     pub fn assert_equals(&self, case: &str) {
         let expected = oracle_file(&format!("{case}.events.txt"));
-        let (ours, theirs): (Vec<_>, Vec<_>) = (self.text.lines().collect(), expected.lines().collect());
-        if let Some(at) = (0..ours.len().max(theirs.len())).find(|&i| ours.get(i) != theirs.get(i)) {
+        let (ours, theirs): (Vec<_>, Vec<_>) =
+            (self.text.lines().collect(), expected.lines().collect());
+        if let Some(at) = (0..ours.len().max(theirs.len())).find(|&i| ours.get(i) != theirs.get(i))
+        {
             let around = at.saturating_sub(8);
-            let show = |lines: &[&str]| lines[around.min(lines.len())..(at + 4).min(lines.len())].join("\n");
+            let show = |lines: &[&str]| {
+                lines[around.min(lines.len())..(at + 4).min(lines.len())].join("\n")
+            };
             panic!("{case}, line {}\nours:\n{}\nns-3:\n{}", at + 1, show(&ours), show(&theirs));
         }
     }

@@ -20,11 +20,16 @@ impl TcpSpec {
         let mss = self.mss.0;
         let bad = |code, field: &str, message: String| Err(SpecError::new(code, field, message));
         if !(1..=MAX_MSS).contains(&mss) {
-            return bad("tcp-mss", "mss", format!("mss = \"{}\": a segment carries 1B to {MAX_MSS}B", self.mss));
+            return bad(
+                "tcp-mss",
+                "mss",
+                format!("mss = \"{}\": a segment carries 1B to {MAX_MSS}B", self.mss),
+            );
         }
         self.check_windows(mss)?;
         if self.dupack_threshold == 0 {
-            let message = "dupack_threshold = 0: every acknowledgement would be a loss; at least 1 is needed";
+            let message =
+                "dupack_threshold = 0: every acknowledgement would be a loss; at least 1 is needed";
             return Err(SpecError::new("tcp-dupack-threshold", "dupack_threshold", message)
                 .hint("RFC 5681 says 3"));
         }
@@ -38,17 +43,24 @@ impl TcpSpec {
                 return bad("tcp-rto", field, message);
             }
             if timer > self.max_rto {
-                let message = format!("{field} = \"{timer}\" exceeds max_rto = \"{}\"", self.max_rto);
+                let message =
+                    format!("{field} = \"{timer}\" exceeds max_rto = \"{}\"", self.max_rto);
                 return bad("tcp-rto", field, message);
             }
         }
         if self.ack_every == 0 {
-            return Err(SpecError::new("tcp-ack-every", "ack_every", "ack_every = 0: nothing would be acknowledged")
-                .hint("1 acknowledges every segment, 2 every second one"));
+            return Err(SpecError::new(
+                "tcp-ack-every",
+                "ack_every",
+                "ack_every = 0: nothing would be acknowledged",
+            )
+            .hint("1 acknowledges every segment, 2 every second one"));
         }
         let delay = self.delayed_ack_timeout;
         if self.ack_every > 1 && (delay == Time::ZERO || delay > MAX_TIMER) {
-            let message = format!("delayed_ack_timeout = \"{delay}\": a delay lies above 0s and within a day");
+            let message = format!(
+                "delayed_ack_timeout = \"{delay}\": a delay lies above 0s and within a day"
+            );
             return bad("tcp-delayed-ack-timeout", "delayed_ack_timeout", message);
         }
         Ok(())
@@ -72,9 +84,15 @@ impl TcpSpec {
         }
         match self.initial_ssthresh {
             Limit::AtMost(amount) if amount.in_bytes(mss) < 2 * mss => {
-                let message = format!("initial_ssthresh = \"{amount}\" is smaller than two segments of {mss} B");
-                Err(SpecError::new("tcp-initial-ssthresh", "initial_ssthresh", message)
-                    .hint(format!("write at least \"{}\", the least that RFC 5681 allows", Amount::Packets(2))))
+                let message = format!(
+                    "initial_ssthresh = \"{amount}\" is smaller than two segments of {mss} B"
+                );
+                Err(SpecError::new("tcp-initial-ssthresh", "initial_ssthresh", message).hint(
+                    format!(
+                        "write at least \"{}\", the least that RFC 5681 allows",
+                        Amount::Packets(2)
+                    ),
+                ))
             }
             _ => Ok(()),
         }

@@ -1,18 +1,18 @@
-//! Proportional rate reduction (RFC 6937) with the slow-start reduction bound.
+//! Proportional rate reduction (RFC 9937, which replaced RFC 6937).
 
 /// The state of one recovery, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Prr {
-    /// Flight size when recovery began.
+    /// What was in flight when recovery began and not known to have arrived before (`RecoverFS`).
     recover_flight: u64,
-    /// Bytes delivered since.
+    /// Bytes delivered since (`prr_delivered`).
     delivered: u64,
-    /// Bytes sent since.
+    /// Bytes sent since (`prr_out`).
     sent: u64,
 }
 
 impl Prr {
-    /// Recovery begins with this much in flight.
+    /// Recovery begins with this much to recover, at least one segment.
     pub fn begin(recover_flight: u64) -> Prr {
         Prr { recover_flight, delivered: 0, sent: 0 }
     }
@@ -22,14 +22,22 @@ impl Prr {
         self.sent += bytes;
     }
 
-    /// An ACK told of `delivered` new bytes while `pipe` bytes are in flight:
-    /// how many bytes may be sent now.
-    pub fn on_ack(&mut self, delivered: u64, pipe: u64, ssthresh: u64, mss: u64) -> u64 {
+    /// An ACK told of `delivered` new bytes, more than none, while `pipe` bytes are in flight: how many may be
+    /// sent now. A `safe` ACK advances and tells of no further loss: only then may the window regrow by slow start.
+    pub fn on_ack(
+        &mut self,
+        delivered: u64,
+        pipe: u64,
+        ssthresh: u64,
+        mss: u64,
+        safe: bool,
+    ) -> u64 {
         self.delivered += delivered;
         let allowance = if pipe > ssthresh {
-            (self.delivered * ssthresh).div_ceil(self.recover_flight.max(1)).saturating_sub(self.sent)
+            (self.delivered * ssthresh).div_ceil(self.recover_flight).saturating_sub(self.sent)
         } else {
-            let bound = self.delivered.saturating_sub(self.sent).max(delivered) + mss;
+            let conserved = self.delivered.saturating_sub(self.sent).max(delivered);
+            let bound = if safe { conserved + mss } else { conserved };
             bound.min(ssthresh - pipe)
         };
         // The fast retransmit that begins recovery is always allowed.
@@ -45,19 +53,20 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// RFC 6937 section 4: one loss in 20 segments, halving: about every other ACK sends.
+    const MSS: u64 = 1_000;
+
+    /// Section 4: one loss in 20 segments, halving: about every other ACK sends.
     #[test]
-    fn while_above_the_target_it_sends_in_proportion() {
-        let mss = 1_000;
-        let mut prr = Prr::begin(20 * mss);
-        let mut pipe = 20 * mss;
+    fn above_the_target_it_sends_in_proportion() {
+        let mut prr = Prr::begin(20 * MSS);
+        let mut pipe = 20 * MSS;
         let mut sent = 0;
         for _ in 0..10 {
-            pipe -= mss;
-            let allowed = prr.on_ack(mss, pipe, 10 * mss, mss);
-            if allowed >= mss {
-                prr.on_send(mss);
-                pipe += mss;
+            pipe -= MSS;
+            let allowed = prr.on_ack(MSS, pipe, 10 * MSS, MSS, false);
+            if allowed >= MSS {
+                prr.on_send(MSS);
+                pipe += MSS;
                 sent += 1;
             }
         }
@@ -65,9 +74,28 @@ mod tests {
     }
 
     #[test]
-    fn below_the_target_it_grows_no_faster_than_slow_start() {
-        let mut prr = Prr::begin(20_000);
-        prr.on_send(1_000);
-        assert_eq!(prr.on_ack(1_000, 2_000, 10_000, 1_000), 2_000);
+    fn below_the_target_it_conserves_packets_while_losses_go_on() {
+        let mut prr = Prr::begin(20 * MSS);
+        prr.on_send(MSS);
+        assert_eq!(prr.on_ack(MSS, 2 * MSS, 10 * MSS, MSS, false), MSS);
+    }
+
+    #[test]
+    fn below_the_target_it_slow_starts_on_acks_that_tell_of_no_further_loss() {
+        let mut prr = Prr::begin(20 * MSS);
+        prr.on_send(MSS);
+        assert_eq!(prr.on_ack(MSS, 2 * MSS, 10 * MSS, MSS, true), 2 * MSS);
+    }
+
+    #[test]
+    fn it_never_exceeds_the_target() {
+        let mut prr = Prr::begin(20 * MSS);
+        prr.on_send(MSS);
+        assert_eq!(prr.on_ack(9 * MSS, 8 * MSS, 10 * MSS, MSS, true), 2 * MSS);
+    }
+
+    #[test]
+    fn the_first_retransmission_is_always_allowed() {
+        assert_eq!(Prr::begin(20 * MSS).on_ack(1, 19 * MSS, 10 * MSS, MSS, false), MSS);
     }
 }

@@ -70,7 +70,11 @@ mod tests {
     use super::*;
 
     fn spec() -> TcpSpec {
-        TcpSpec { min_rto: Time::from_ms(10), initial_rto: Time::from_ms(1000), ..TcpSpec::default() }
+        TcpSpec {
+            min_rto: Time::from_ms(10),
+            initial_rto: Time::from_ms(1000),
+            ..TcpSpec::default()
+        }
     }
 
     #[test]

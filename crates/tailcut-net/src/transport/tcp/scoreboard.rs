@@ -139,8 +139,9 @@ impl Scoreboard {
     }
 
     /// Marks as lost every segment with `threshold` sacked segments above it
-    /// (`IsLost` of RFC 6675, counted in segments).
-    pub fn mark_lost(&mut self, threshold: u32) {
+    /// (`IsLost` of RFC 6675, counted in segments); returns how many those are.
+    pub fn mark_lost(&mut self, threshold: u32) -> u32 {
+        let before = self.lost;
         while self.sacked_above >= threshold && self.lost_below < self.end() {
             let entry = &mut self.entries[(self.lost_below - self.base) as usize];
             if *entry & SACKED != 0 {
@@ -151,14 +152,16 @@ impl Scoreboard {
             }
             self.lost_below += 1;
         }
+        self.lost - before
     }
 
     /// Marks as lost again every retransmission that something sent later has
-    /// overtaken: RFC 6675 alone would wait for the timeout (compare RFC 8985).
-    pub fn mark_overtaken(&mut self) {
+    /// overtaken: RFC 6675 alone would wait for the timeout (compare RFC 8985). Returns how many those are.
+    pub fn mark_overtaken(&mut self) -> u32 {
         if self.resent == 0 || self.newest_sacked <= self.oldest_resent {
-            return;
+            return 0;
         }
+        let before = self.resent;
         let mut oldest = u64::MAX;
         let end = self.fresh_from.min(self.sacked_end).min(self.end());
         for seq in self.base..end {
@@ -177,6 +180,12 @@ impl Scoreboard {
         }
         // A rescue retransmission lies beyond what was scanned; its own time bounds it.
         self.oldest_resent = if oldest == u64::MAX { self.newest_sacked } else { oldest };
+        before - self.resent
+    }
+
+    /// True when the first outstanding segment is thought lost, sent again or not.
+    pub fn first_is_lost(&self) -> bool {
+        self.entries.front().is_some_and(|entry| entry & LOST != 0)
     }
 
     /// Marks the first outstanding segment lost: enough duplicate ACKs said so.
@@ -210,7 +219,9 @@ impl Scoreboard {
         if self.lost == 0 {
             return None;
         }
-        for seq in self.resend_from.max(self.base)..self.lost_below.max(self.base + 1).min(self.end()) {
+        for seq in
+            self.resend_from.max(self.base)..self.lost_below.max(self.base + 1).min(self.end())
+        {
             let entry = self.entries[(seq - self.base) as usize];
             if entry & (LOST | RESENT) == LOST {
                 self.resend_from = seq;
@@ -235,15 +246,19 @@ impl Scoreboard {
             .find(|seq| self.entries[(seq - self.base) as usize] & SACKED == 0)
     }
 
-    /// The last segment that is not known to have arrived, once until everything
-    /// outstanding then is acknowledged (`NextSeg` rule 4).
-    pub fn rescue(&mut self) -> Option<u32> {
+    /// The last segment that is not known to have arrived, unless one was sent to the
+    /// rescue already and what was outstanding then is not yet acknowledged (`NextSeg` rule 4).
+    pub fn rescue(&self) -> Option<u32> {
         if self.rescue_after.is_some_and(|point| self.base < point) {
             return None;
         }
         let at = self.entries.iter().rposition(|entry| entry & SACKED == 0)?;
-        self.rescue_after = Some(self.end());
         Some(self.base + at as u32)
+    }
+
+    /// A segment is being sent to the rescue.
+    pub fn rescued(&mut self) {
+        self.rescue_after = Some(self.end());
     }
 
     /// Segments thought to be in the network (`pipe` of RFC 6675).

@@ -1,10 +1,16 @@
-//! The sending half of a connection (RFC 9293, 5681, 6298, 6582, 3042, 6675, 6937).
+//! The sending half of a connection (RFC 9293, 5681, 6298, 6582, 3042, 6675, 9937).
 //!
 //! Sans-I/O: [`Sender::on_ack`] and [`Sender::on_timer`] take what happened,
 //! [`Sender::poll_transmit`] yields what to send, [`Sender::deadline`] says when
 //! to wake it. Positions count segments; windows count bytes, as in the RFCs.
 
+mod newreno;
+mod sack;
+mod state;
+
 use tailcut_engine::Time;
+
+pub use state::{CongestionState, Phase, SenderCounters, Transmit};
 
 use super::prr::Prr;
 use super::rtt::Rtt;
@@ -12,70 +18,6 @@ use super::scoreboard::Scoreboard;
 use super::{Recovery, TcpSpec};
 use crate::amount::Limit;
 use crate::packet::SackBlocks;
-
-/// Where a connection is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// Not opened yet.
-    Closed,
-    /// A SYN is on its way.
-    SynSent,
-    /// Data may flow.
-    Established,
-    /// Every byte is acknowledged.
-    Done,
-    /// Reset by either side, or given up.
-    Aborted,
-}
-
-/// How the sender regards the network (names as in Linux and ns-3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CongestionState {
-    /// All is well.
-    Open,
-    /// Duplicate ACKs have arrived, fewer than the threshold.
-    Disorder,
-    /// Fast recovery.
-    Recovery,
-    /// A timeout has happened and what it lost is not yet acknowledged.
-    Loss,
-}
-
-/// Something to put on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transmit {
-    /// The opening SYN, or a retry.
-    Syn {
-        /// It was sent before.
-        retry: bool,
-    },
-    /// A bare acknowledgement: the end of the handshake, or of the connection.
-    Ack,
-    /// A data segment.
-    Segment {
-        /// Its index.
-        seq: u32,
-        /// It was sent before.
-        retransmission: bool,
-    },
-    /// The connection is reset.
-    Reset,
-}
-
-/// What a connection has done so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SenderCounters {
-    /// Data segments sent, retransmissions included.
-    pub data_packets: u64,
-    /// Data segments sent again.
-    pub retransmissions: u64,
-    /// Expiries of the retransmission timer, the SYN's included.
-    pub timeouts: u32,
-    /// Fast recoveries entered.
-    pub fast_recoveries: u32,
-    /// Duplicate ACKs received.
-    pub duplicate_acks: u64,
-}
 
 const OWES_SYN: u8 = 1;
 const OWES_ACK: u8 = 2;
@@ -105,6 +47,8 @@ pub struct Sender {
     syn_tries: u32,
     opened: Time,
     deadline: Time,
+    /// The first outstanding segment at the last timeout.
+    timed_out: Option<u32>,
     rtt: Rtt,
     board: Scoreboard,
     prr: Prr,
@@ -116,7 +60,8 @@ impl Sender {
     pub fn new(spec: &TcpSpec, size: u64, open_at: Time) -> Sender {
         Sender {
             size,
-            segments: u32::try_from(size.div_ceil(spec.mss.0)).expect("a flow has fewer than 2^32 segments"),
+            segments: u32::try_from(size.div_ceil(spec.mss.0))
+                .expect("a flow has fewer than 2^32 segments"),
             phase: Phase::Closed,
             state: CongestionState::Open,
             owes: 0,
@@ -133,6 +78,7 @@ impl Sender {
             syn_tries: 0,
             opened: open_at,
             deadline: open_at,
+            timed_out: None,
             rtt: Rtt::new(spec),
             board: Scoreboard::default(),
             prr: Prr::default(),
@@ -224,8 +170,14 @@ impl Sender {
     /// RFC 5681 section 3.1 and RFC 6298 section 5.
     fn on_timeout(&mut self, spec: &TcpSpec) {
         self.counters.timeouts += 1;
-        if self.state != CongestionState::Loss {
-            self.ssthresh = (self.flight(spec) / 2).max(2 * spec.mss.0);
+        // Held constant while the timer resends one segment again and again (equation 4).
+        if self.timed_out != Some(self.una) {
+            self.timed_out = Some(self.una);
+            let flight = match spec.recovery {
+                Recovery::Newreno => self.flight(spec),
+                Recovery::SackPrr => self.pipe(spec),
+            };
+            self.ssthresh = (flight / 2).max(2 * spec.mss.0);
         }
         self.rtt.back_off(spec);
         self.cwnd = spec.mss.0;
@@ -311,122 +263,6 @@ impl Sender {
         }
     }
 
-    #[inline]
-    fn on_ack_newreno(&mut self, spec: &TcpSpec, now: Time, ack: u32) {
-        if ack == self.una {
-            return self.on_duplicate_newreno(spec);
-        }
-        let mss = spec.mss.0;
-        let acked = self.offset(spec, ack) - self.offset(spec, self.una);
-        self.advance(spec, now, ack);
-        if self.state != CongestionState::Recovery {
-            if self.state == CongestionState::Disorder || self.una >= self.recover {
-                self.state = CongestionState::Open;
-            }
-            self.duplicates = 0;
-            self.grow(mss);
-            self.rearm(now);
-        } else if ack >= self.recover {
-            // Full acknowledgement (RFC 6582 step 3, first option).
-            self.cwnd = self.ssthresh.min(self.flight(spec).max(mss) + mss);
-            self.state = CongestionState::Open;
-            self.duplicates = 0;
-            self.rearm(now);
-        } else {
-            // Partial acknowledgement: the next hole is lost too; deflate.
-            self.owes |= OWES_RESEND;
-            self.cwnd = self.cwnd.saturating_sub(acked);
-            if acked >= mss {
-                self.cwnd += mss;
-            }
-            if !self.rearmed {
-                self.rearmed = true;
-                self.rearm(now);
-            }
-        }
-    }
-
-    fn on_duplicate_newreno(&mut self, spec: &TcpSpec) {
-        if self.una == self.board.end() {
-            return;
-        }
-        let mss = spec.mss.0;
-        self.counters.duplicate_acks += 1;
-        self.duplicates += 1;
-        match self.state {
-            CongestionState::Recovery => self.cwnd += mss,
-            CongestionState::Open | CongestionState::Disorder
-                if self.duplicates >= spec.dupack_threshold =>
-            {
-                // Segments sent by limited transmit do not count as flight (RFC 5681 3.2).
-                let limited = u64::from(self.limited(spec)) * mss;
-                let flight = self.flight(spec).saturating_sub(limited);
-                self.ssthresh = (flight / 2).max(2 * mss);
-                self.cwnd = self.ssthresh + 3 * mss;
-                self.enter_recovery();
-                self.owes |= OWES_RESEND;
-            }
-            CongestionState::Open => self.state = CongestionState::Disorder,
-            // Until what the timeout lost is acknowledged, duplicate ACKs tell nothing new (RFC 6582 step 1).
-            CongestionState::Disorder | CongestionState::Loss => {}
-        }
-    }
-
-    fn on_ack_sack(&mut self, spec: &TcpSpec, now: Time, ack: u32, blocks: &SackBlocks) {
-        let mss = spec.mss.0;
-        let mut delivered = self.board.on_blocks(blocks);
-        let advanced = ack > self.una;
-        if advanced {
-            delivered += self.advance(spec, now, ack);
-        }
-        self.board.mark_overtaken();
-        self.board.mark_lost(spec.dupack_threshold);
-        if !advanced && delivered > 0 {
-            self.counters.duplicate_acks += 1;
-            self.duplicates += 1;
-        }
-        match self.state {
-            CongestionState::Recovery if self.una >= self.recover => {
-                self.state = CongestionState::Open;
-                self.cwnd = self.ssthresh;
-                self.duplicates = 0;
-            }
-            CongestionState::Loss if self.una < self.recover => {
-                if advanced {
-                    self.grow(mss);
-                }
-            }
-            CongestionState::Recovery => self.reduce(spec, delivered),
-            _ if self.duplicates >= spec.dupack_threshold || self.board.next_lost().is_some() => {
-                let pipe = {
-                    self.board.mark_first_lost();
-                    u64::from(self.board.pipe()) * mss
-                };
-                self.ssthresh = (pipe / 2).max(2 * mss);
-                self.prr = Prr::begin(self.cwnd.min(self.flight(spec)));
-                self.enter_recovery();
-                self.reduce(spec, delivered);
-            }
-            _ if advanced => {
-                self.state = if self.board.sacked() > 0 { CongestionState::Disorder } else { CongestionState::Open };
-                self.duplicates = 0;
-                self.grow(mss);
-            }
-            _ if delivered > 0 => self.state = CongestionState::Disorder,
-            _ => {}
-        }
-        if advanced {
-            self.rearm(now);
-        }
-    }
-
-    fn reduce(&mut self, spec: &TcpSpec, delivered: u32) {
-        let mss = spec.mss.0;
-        let pipe = u64::from(self.board.pipe()) * mss;
-        let allowance = self.prr.on_ack(u64::from(delivered) * mss, pipe, self.ssthresh, mss);
-        self.cwnd = pipe + allowance;
-    }
-
     fn enter_recovery(&mut self) {
         self.state = CongestionState::Recovery;
         self.recover = self.board.end();
@@ -467,12 +303,6 @@ impl Sender {
         self.offset(spec, self.next) - self.offset(spec, self.una)
     }
 
-    /// Segments that limited transmit has allowed beyond the window (RFC 3042).
-    #[inline]
-    fn limited(&self, spec: &TcpSpec) -> u32 {
-        if spec.limited_transmit { (spec.dupack_threshold - 1).min(self.duplicates) } else { 0 }
-    }
-
     /// What to send now, if anything; to be called until it has nothing.
     #[inline]
     pub fn poll_transmit(&mut self, spec: &TcpSpec, now: Time) -> Option<Transmit> {
@@ -511,44 +341,6 @@ impl Sender {
                 Some(Transmit::Segment { seq: self.una, retransmission: true })
             }
         }
-    }
-
-    #[inline]
-    fn next_by_window(&self, spec: &TcpSpec) -> Option<u32> {
-        if self.next >= self.segments {
-            return None;
-        }
-        let wanted = self.flight(spec) + self.payload(spec, self.next);
-        let mut window = self.cwnd;
-        if self.state == CongestionState::Disorder {
-            window += u64::from(self.limited(spec)) * spec.mss.0;
-        }
-        (wanted <= window.min(spec.receive_window.0)).then_some(self.next)
-    }
-
-    /// `NextSeg` of RFC 6675: what is lost, then new data, then what is in doubt.
-    #[inline]
-    fn next_by_pipe(&mut self, spec: &TcpSpec) -> Option<u32> {
-        let room = self.cwnd.saturating_sub(u64::from(self.board.pipe()) * spec.mss.0);
-        if room == 0 {
-            return None;
-        }
-        let (size, mss) = (self.size, spec.mss.0);
-        let payload = |seq: u32| (size - u64::from(seq) * mss).min(mss);
-        let fits = |seq: u32| (payload(seq) <= room).then_some(seq);
-        if let Some(seq) = self.board.next_lost() {
-            return fits(seq);
-        }
-        let held_back = self.state == CongestionState::Disorder && !spec.limited_transmit;
-        if self.next < self.segments && !held_back {
-            if self.flight(spec) + payload(self.next) <= spec.receive_window.0 {
-                return fits(self.next);
-            }
-        }
-        if self.state != CongestionState::Recovery {
-            return None;
-        }
-        self.board.next_doubtful().or_else(|| self.board.rescue()).and_then(fits)
     }
 
     #[inline]

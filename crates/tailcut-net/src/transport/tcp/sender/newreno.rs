@@ -1,0 +1,92 @@
+//! Fast retransmit and NewReno fast recovery, without SACK (RFC 5681 3.2, RFC 6582, RFC 3042).
+
+use tailcut_engine::Time;
+
+use super::{CongestionState, Sender, OWES_RESEND};
+use crate::transport::tcp::TcpSpec;
+
+impl Sender {
+    #[inline]
+    pub(super) fn on_ack_newreno(&mut self, spec: &TcpSpec, now: Time, ack: u32) {
+        if ack == self.una {
+            return self.on_duplicate_newreno(spec);
+        }
+        let mss = spec.mss.0;
+        let acked = self.offset(spec, ack) - self.offset(spec, self.una);
+        self.advance(spec, now, ack);
+        if self.state != CongestionState::Recovery {
+            if self.state == CongestionState::Disorder || self.una >= self.recover {
+                self.state = CongestionState::Open;
+            }
+            self.duplicates = 0;
+            self.grow(mss);
+            self.rearm(now);
+        } else if ack >= self.recover {
+            // Full acknowledgement (RFC 6582 step 3, first option).
+            self.cwnd = self.ssthresh.min(self.flight(spec).max(mss) + mss);
+            self.state = CongestionState::Open;
+            self.duplicates = 0;
+            self.rearm(now);
+        } else {
+            // Partial acknowledgement: the next hole is lost too; deflate.
+            self.owes |= OWES_RESEND;
+            self.cwnd = self.cwnd.saturating_sub(acked);
+            if acked >= mss {
+                self.cwnd += mss;
+            }
+            if !self.rearmed {
+                self.rearmed = true;
+                self.rearm(now);
+            }
+        }
+    }
+
+    fn on_duplicate_newreno(&mut self, spec: &TcpSpec) {
+        if self.una == self.board.end() {
+            return;
+        }
+        let mss = spec.mss.0;
+        self.counters.duplicate_acks += 1;
+        self.duplicates += 1;
+        match self.state {
+            CongestionState::Recovery => self.cwnd += mss,
+            CongestionState::Open | CongestionState::Disorder
+                if self.duplicates >= spec.dupack_threshold =>
+            {
+                // Segments sent by limited transmit do not count as flight (RFC 5681 3.2).
+                let limited = u64::from(self.limited(spec)) * mss;
+                let flight = self.flight(spec).saturating_sub(limited);
+                self.ssthresh = (flight / 2).max(2 * mss);
+                self.cwnd = self.ssthresh + 3 * mss;
+                self.enter_recovery();
+                self.owes |= OWES_RESEND;
+            }
+            CongestionState::Open => self.state = CongestionState::Disorder,
+            // Until what the timeout lost is acknowledged, duplicate ACKs tell nothing new (RFC 6582 step 1).
+            CongestionState::Disorder | CongestionState::Loss => {}
+        }
+    }
+
+    /// Segments that limited transmit has allowed beyond the window (RFC 3042).
+    #[inline]
+    fn limited(&self, spec: &TcpSpec) -> u32 {
+        if spec.limited_transmit {
+            (spec.dupack_threshold - 1).min(self.duplicates)
+        } else {
+            0
+        }
+    }
+
+    #[inline]
+    pub(super) fn next_by_window(&self, spec: &TcpSpec) -> Option<u32> {
+        if self.next >= self.segments {
+            return None;
+        }
+        let wanted = self.flight(spec) + self.payload(spec, self.next);
+        let mut window = self.cwnd;
+        if self.state == CongestionState::Disorder {
+            window += u64::from(self.limited(spec)) * spec.mss.0;
+        }
+        (wanted <= window.min(spec.receive_window.0)).then_some(self.next)
+    }
+}

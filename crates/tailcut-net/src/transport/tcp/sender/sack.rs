@@ -1,0 +1,110 @@
+//! Loss recovery by selective acknowledgements (RFC 6675) with proportional rate reduction (RFC 9937).
+
+use tailcut_engine::Time;
+
+use super::{CongestionState, Sender};
+use crate::packet::SackBlocks;
+use crate::transport::tcp::prr::Prr;
+use crate::transport::tcp::TcpSpec;
+
+impl Sender {
+    /// Section 5 of RFC 6675.
+    pub(super) fn on_ack_sack(&mut self, spec: &TcpSpec, now: Time, ack: u32, blocks: &SackBlocks) {
+        let newly_sacked = self.board.on_blocks(blocks);
+        let mut delivered = newly_sacked;
+        let advanced = ack > self.una;
+        if advanced {
+            delivered += self.advance(spec, now, ack);
+            self.duplicates = 0;
+        }
+        let newly_lost = self.board.mark_overtaken() + self.board.mark_lost(spec.dupack_threshold);
+        // An ACK with news of what lies beyond a gap is a duplicate, even one that advances (section 2).
+        let duplicate = newly_sacked > 0;
+        self.duplicates += u32::from(duplicate);
+        self.counters.duplicate_acks += u64::from(duplicate && !advanced);
+        match self.state {
+            CongestionState::Recovery if self.una >= self.recover => {
+                self.state = CongestionState::Open;
+                self.cwnd = self.ssthresh;
+                self.duplicates = 0;
+                self.grow(spec.mss.0);
+            }
+            CongestionState::Recovery => self.reduce(spec, delivered, advanced && newly_lost == 0),
+            CongestionState::Loss if self.una < self.recover => {
+                if advanced {
+                    self.grow(spec.mss.0);
+                }
+            }
+            _ if duplicate
+                && (self.duplicates >= spec.dupack_threshold || self.board.first_is_lost()) =>
+            {
+                self.begin_sack_recovery(spec, delivered);
+            }
+            _ => {
+                if advanced {
+                    self.grow(spec.mss.0);
+                }
+                let gap = self.board.sacked() > 0;
+                self.state = if gap { CongestionState::Disorder } else { CongestionState::Open };
+            }
+        }
+        if advanced {
+            self.rearm(now);
+        }
+    }
+
+    /// Step 4: what the ACK tells of is no reordering but loss.
+    fn begin_sack_recovery(&mut self, spec: &TcpSpec, delivered: u32) {
+        let mss = spec.mss.0;
+        self.board.mark_first_lost();
+        self.ssthresh = (self.pipe(spec) / 2).max(2 * mss);
+        // What was delivered before the recovery is no part of what it has to recover (RFC 9937 6.1).
+        let (news, sacked) = (u64::from(delivered) * mss, u64::from(self.board.sacked()) * mss);
+        self.prr = Prr::begin((self.flight(spec) + news).saturating_sub(sacked).max(mss));
+        self.enter_recovery();
+        self.reduce(spec, delivered, false);
+    }
+
+    fn reduce(&mut self, spec: &TcpSpec, delivered: u32, safe: bool) {
+        if delivered > 0 {
+            let (mss, pipe) = (spec.mss.0, self.pipe(spec));
+            self.cwnd =
+                pipe + self.prr.on_ack(u64::from(delivered) * mss, pipe, self.ssthresh, mss, safe);
+        }
+    }
+
+    /// Bytes thought to be in the network.
+    pub(super) fn pipe(&self, spec: &TcpSpec) -> u64 {
+        u64::from(self.board.pipe()) * spec.mss.0
+    }
+
+    /// `NextSeg` of RFC 6675: what is lost, then new data, then what is in doubt.
+    #[inline]
+    pub(super) fn next_by_pipe(&mut self, spec: &TcpSpec) -> Option<u32> {
+        let room = self.cwnd.saturating_sub(self.pipe(spec));
+        if room == 0 {
+            return None;
+        }
+        let (size, mss) = (self.size, spec.mss.0);
+        let payload = |seq: u32| (size - u64::from(seq) * mss).min(mss);
+        let fits = |seq: u32| (payload(seq) <= room).then_some(seq);
+        if let Some(seq) = self.board.next_lost() {
+            return fits(seq);
+        }
+        let held_back = self.state == CongestionState::Disorder && !spec.limited_transmit;
+        if self.next < self.segments && !held_back {
+            if self.flight(spec) + payload(self.next) <= spec.receive_window.0 {
+                return fits(self.next);
+            }
+        }
+        if self.state != CongestionState::Recovery {
+            return None;
+        }
+        if let Some(seq) = self.board.next_doubtful() {
+            return fits(seq);
+        }
+        let last = self.board.rescue().and_then(fits)?;
+        self.board.rescued();
+        Some(last)
+    }
+}

@@ -1,0 +1,167 @@
+//! Random small scenarios: packets are conserved on every link, queues keep their limits, ports their rates, and a
+//! finished flow has delivered exactly its bytes.
+
+use std::ops::Range;
+
+use proptest::prelude::*;
+use tailcut_engine::{Bytes, Rate, Time};
+use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::component::OneOrEach;
+use tailcut_net::replicate::repflow::{Loser, RepFlow};
+use tailcut_net::replicate::repsyn::RepSyn;
+use tailcut_net::replicate::ReplicateSpec;
+use tailcut_net::scenario::Scenario;
+use tailcut_net::topology::dumbbell::Dumbbell;
+use tailcut_net::topology::fat_tree::FatTree;
+use tailcut_net::topology::leaf_spine::LeafSpine;
+use tailcut_net::topology::parallel_paths::ParallelPaths;
+use tailcut_net::topology::star::Star;
+use tailcut_net::topology::Graph;
+use tailcut_net::traffic::Flow;
+use tailcut_net::transport::tcp::{Close, Recovery, TcpSpec};
+
+use crate::ledger::Ledger;
+use crate::support::{limit_queues, row, run, run_observed, scenario, tcp};
+
+fn graphs() -> impl Strategy<Value = Graph> {
+    let slow = (Rate(100_000_000), Time::from_us(5));
+    let propagation = OneOrEach::One(Time::from_us(3));
+    let dumbbell = Dumbbell { pairs: 2, propagation: propagation.clone(), ..Dumbbell::default() };
+    let leaf_spine = LeafSpine { racks: 2, hosts_per_rack: 2, spines: 2, ..LeafSpine::default() };
+    let path_rates = vec![Rate(1_000_000_000), Rate(200_000_000)];
+    let graphs = [
+        Ok(row(&[slow; 3])),
+        Star { hosts: 5, ..Star::default() }.build(),
+        dumbbell.build(),
+        leaf_spine.build(),
+        ParallelPaths { path_rates, ..ParallelPaths::default() }.build(),
+        FatTree { k: 4, ..FatTree::default() }.build(),
+    ];
+    prop::sample::select(graphs.map(|graph| graph.expect("the parameters are valid")).to_vec())
+}
+
+fn flows(hosts: u32) -> impl Strategy<Value = Vec<Flow>> {
+    let bytes = (0..6u32).prop_flat_map(|exponent| 10u64.pow(exponent)..4 * 10u64.pow(exponent));
+    let flow = (0..hosts, 1..hosts, bytes, 0..2_000_000u64);
+    prop::collection::vec(flow, 1..24).prop_map(move |mut rows| {
+        rows.sort_by_key(|row| row.3);
+        let flow = |(id, (src, step, bytes, start)): (usize, (u32, u32, u64, u64))| {
+            crate::support::flow(id as u64, src, (src + step) % hosts, bytes, Time::from_ns(start))
+        };
+        rows.into_iter().enumerate().map(flow).collect()
+    })
+}
+
+fn limits(packets: Range<u32>) -> impl Strategy<Value = Limit> {
+    prop_oneof![
+        packets.prop_map(|n| Limit::AtMost(Amount::Packets(n))),
+        (2_000..40_000u64).prop_map(|n| Limit::AtMost(Amount::Bytes(n))),
+        Just(Limit::Unlimited),
+    ]
+}
+
+fn replication() -> impl Strategy<Value = ReplicateSpec> {
+    let delays = prop::sample::select(vec![Time::ZERO, Time::from_us(1), Time::from_us(300)]);
+    (0..4u8, 2..4u32, delays).prop_map(|(kind, copies, copy_delay)| {
+        let repflow = RepFlow { copies, copy_delay, ..RepFlow::default() };
+        match kind {
+            0 => ReplicateSpec::None,
+            1 => ReplicateSpec::Repflow(RepFlow { loser: Loser::Reset, ..repflow }),
+            2 => ReplicateSpec::Repflow(RepFlow { loser: Loser::Finish, ..repflow }),
+            _ => ReplicateSpec::Repsyn(RepSyn { copies, copy_delay, ..RepSyn::default() }),
+        }
+    })
+}
+
+fn transports() -> impl Strategy<Value = TcpSpec> {
+    let kinds = (any::<bool>(), any::<bool>(), 1..3u32, any::<bool>(), 1..20u32, 1..4u64);
+    kinds.prop_map(|(sack, fin, ack_every, timestamps, window, rto_ms)| TcpSpec {
+        recovery: if sack { Recovery::SackPrr } else { Recovery::Newreno },
+        close: if fin { Close::Fin } else { Close::None },
+        ack_every,
+        timestamps,
+        initial_window: Amount::Packets(window),
+        receive_window: Bytes(1 << 20),
+        min_rto: Time::from_ms(rto_ms),
+        delayed_ack_timeout: Time::from_ms(1),
+        ..TcpSpec::default()
+    })
+}
+
+fn scenarios() -> impl Strategy<Value = Scenario> {
+    graphs().prop_flat_map(|graph| {
+        let parts = (
+            flows(graph.hosts),
+            limits(1..30),
+            limits(5..50),
+            replication(),
+            transports(),
+            1..400u64,
+        );
+        parts.prop_map(move |(flows, queue, nic, replicate, transport, drain)| {
+            let mut scenario = scenario(graph.clone(), flows);
+            limit_queues(&mut scenario, queue);
+            scenario.host.nic_queue = nic;
+            scenario.scheme.replicate = replicate;
+            *tcp(&mut scenario) = transport;
+            (scenario.horizon.arrivals, scenario.horizon.drain) =
+                (Time::from_ms(2), Time::from_ms(drain));
+            scenario
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(crate::support::random_cases(400))]
+
+    #[test]
+    fn the_books_of_every_link_balance(scenario in scenarios()) {
+        let (outcome, ledger) = run_observed(&scenario, Ledger::new(&scenario));
+        ledger.check(&outcome);
+    }
+
+    #[test]
+    fn observers_and_series_change_nothing(scenario in scenarios()) {
+        let mut watched = scenario.clone();
+        watched.series.flows = watched.flows.iter().map(|flow| flow.id).collect();
+        let link = &watched.graph.links[0];
+        watched.series.links = vec![format!("h{}>s{}", link.a, link.b - watched.graph.hosts)];
+        let (observed, _) = run_observed(&watched, Ledger::new(&watched));
+        let plain = run(&scenario);
+        prop_assert_eq!(plain.flows, observed.flows);
+        prop_assert_eq!(plain.tiers, observed.tiers);
+    }
+
+    #[test]
+    fn the_same_scenario_twice_has_the_same_outcome(scenario in scenarios()) {
+        prop_assert_eq!(run(&scenario), run(&scenario));
+    }
+}
+
+/// Long enough, every flow of a lossy run finishes: nothing is ever stuck.
+#[test]
+fn flows_finish_however_small_the_queues() {
+    for recovery in [Recovery::Newreno, Recovery::SackPrr] {
+        let flows = (0..12)
+            .map(|id| crate::support::flow(id, id as u32 % 4, 4, 60_000, Time::ZERO))
+            .collect();
+        let mut scenario = scenario(Star { hosts: 5, ..Star::default() }.build().unwrap(), flows);
+        limit_queues(&mut scenario, Limit::AtMost(Amount::Packets(3)));
+        tcp(&mut scenario).recovery = recovery;
+        let outcome = run(&scenario);
+        assert!(outcome.counters.dropped > 10, "the queue overflows");
+        assert!(outcome.flows.iter().all(|flow| flow.fct.is_some()));
+    }
+}
+
+#[test]
+fn a_flow_that_the_horizon_cuts_off_is_reported_as_unfinished() {
+    let flows = vec![crate::support::flow(0, 0, 1, 50_000_000, Time::ZERO)];
+    let mut scenario = scenario(row(&[(Rate(1_000_000_000), Time::from_us(2)); 2]), flows);
+    scenario.horizon.drain = Time::from_ms(50);
+    let outcome = run(&scenario);
+    let flow = &outcome.flows[0];
+    assert_eq!((flow.fct, flow.fct_ack, flow.winner), (None, None, None));
+    assert!(flow.connect.is_some() && flow.data_packets > 1_000);
+    assert!(outcome.counters.in_flight > 0);
+}

@@ -1,0 +1,222 @@
+//! An observer that keeps the books of every link, packet by packet.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use tailcut_engine::Time;
+use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::measure::{Observer, PacketView};
+use tailcut_net::packet::Flags;
+use tailcut_net::queue::QueueSpec;
+use tailcut_net::scenario::{Outcome, Scenario};
+
+/// What stays the same of a packet on its way.
+type Identity = (u32, u32, u16, u16, u16, u16, u16);
+
+fn identity(packet: &PacketView) -> Identity {
+    let &PacketView { src, dst, sport, dport, flags, payload, wire_bytes, .. } = packet;
+    (src, dst, sport, dport, flags.0, payload, wire_bytes)
+}
+
+struct Entry {
+    identity: Identity,
+    /// When its transmission begins.
+    begins: Time,
+    arrives: Time,
+    bytes: u64,
+}
+
+struct LinkBook {
+    from: u32,
+    to: u32,
+    rate: tailcut_engine::Rate,
+    propagation: Time,
+    limit: Limit,
+    idle_from: Time,
+    /// Accepted and not yet at the far end.
+    on_it: VecDeque<Entry>,
+}
+
+/// Asserts on every event; `check` asserts on the totals.
+pub struct Ledger {
+    hosts: u32,
+    links: Vec<LinkBook>,
+    links_into: Vec<Vec<usize>>,
+    /// What a host has just handed to its interface.
+    handed: Option<Identity>,
+    counts: [u64; 3],
+    /// Bytes of each connection that have arrived: start to end of each segment.
+    arrived: BTreeMap<(u64, u8), BTreeMap<u64, u64>>,
+    complete_at: BTreeMap<(u64, u8), Time>,
+    sizes: BTreeMap<u64, u64>,
+}
+
+impl Ledger {
+    pub fn new(scenario: &Scenario) -> Ledger {
+        let graph = &scenario.graph;
+        let QueueSpec::DropTail(queue) = &scenario.scheme.queue;
+        let mut links = vec![];
+        let mut links_into = vec![vec![]; (graph.hosts + graph.switches) as usize];
+        for link in &graph.links {
+            for (from, to) in [(link.a, link.b), (link.b, link.a)] {
+                let switch_limit = link.queue_limit.unwrap_or(queue.limit);
+                let limit = if from < graph.hosts { scenario.host.nic_queue } else { switch_limit };
+                links_into[to as usize].push(links.len());
+                links.push(LinkBook {
+                    from,
+                    to,
+                    rate: link.rate,
+                    propagation: link.propagation,
+                    limit,
+                    idle_from: Time::ZERO,
+                    on_it: VecDeque::new(),
+                });
+            }
+        }
+        Ledger {
+            hosts: graph.hosts,
+            links,
+            links_into,
+            handed: None,
+            counts: [0; 3],
+            arrived: BTreeMap::new(),
+            complete_at: BTreeMap::new(),
+            sizes: scenario.flows.iter().map(|flow| (flow.id, flow.bytes)).collect(),
+        }
+    }
+
+    /// A packet is at `node`: it must be the next on one of the links that lead there.
+    fn arrive(&mut self, now: Time, node: u32, packet: &PacketView) {
+        let identity = identity(packet);
+        let link = self.links_into[node as usize].iter().copied().find(|&link| {
+            let next = self.links[link].on_it.front();
+            next.is_some_and(|next| next.arrives == now && next.identity == identity)
+        });
+        let link =
+            link.unwrap_or_else(|| panic!("{packet:?} came to node {node} at {now} over no link"));
+        self.links[link].on_it.pop_front();
+    }
+
+    /// A packet is at the near end of a link, accepted or not.
+    fn offered(&mut self, now: Time, link: u32, packet: &PacketView) {
+        let from = self.links[link as usize].from;
+        if from < self.hosts {
+            assert_eq!(
+                self.handed.take(),
+                Some(identity(packet)),
+                "a host's link takes what the host sends"
+            );
+        } else {
+            self.arrive(now, from, packet);
+        }
+    }
+
+    /// The books balance, and agree with what the simulator counted.
+    pub fn check(&self, outcome: &Outcome) {
+        let counters = outcome.counters;
+        let [sent, delivered, dropped] = self.counts;
+        assert_eq!(
+            (sent, delivered, dropped),
+            (counters.sent, counters.delivered, counters.dropped)
+        );
+        let in_flight: usize = self.links.iter().map(|link| link.on_it.len()).sum();
+        assert_eq!(
+            sent,
+            delivered + dropped + in_flight as u64,
+            "sent = delivered + dropped + in flight"
+        );
+        assert_eq!(in_flight as u64, counters.in_flight);
+        for link in &self.links {
+            let late = link.on_it.iter().find(|entry| entry.arrives < counters.end);
+            assert!(late.is_none(), "a packet was due at node {} before the end", link.to);
+        }
+        for record in &outcome.flows {
+            let flow = record.flow;
+            let complete = |copy: u8| self.complete_at.get(&(flow.id, copy)).copied();
+            match record.winner {
+                Some(winner) => {
+                    assert_eq!(
+                        complete(winner),
+                        record.fct.map(|fct| flow.start + fct),
+                        "{flow:?}"
+                    );
+                    let first = (0..record.copies).filter_map(complete).min();
+                    assert_eq!(
+                        complete(winner),
+                        first,
+                        "the copy that is complete first wins: {flow:?}"
+                    );
+                }
+                None => {
+                    assert_eq!((record.fct, record.fct_ack), (None, None));
+                    assert!((0..16).all(|copy| complete(copy).is_none()), "{flow:?} is complete");
+                }
+            }
+        }
+    }
+}
+
+impl Observer for Ledger {
+    fn host_sends(&mut self, _: Time, host: u32, packet: &PacketView) {
+        self.counts[0] += 1;
+        assert_eq!(packet.src, host);
+        assert_eq!(self.handed.replace(identity(packet)), None, "the last one reached the link");
+    }
+
+    fn host_receives(&mut self, now: Time, host: u32, packet: &PacketView) {
+        self.counts[1] += 1;
+        assert_eq!(packet.dst, host);
+        self.arrive(now, host, packet);
+        if packet.flags.has(Flags::DATA) {
+            let connection = (packet.flow, packet.copy);
+            let segments = self.arrived.entry(connection).or_default();
+            segments.insert(packet.seq, packet.seq + u64::from(packet.payload));
+            let mut end = 1;
+            while let Some(&next) = segments.get(&end) {
+                end = next;
+            }
+            let size = self.sizes[&packet.flow];
+            assert!(end <= 1 + size, "no more bytes than the flow has");
+            if end == 1 + size {
+                self.complete_at.entry(connection).or_insert(now);
+            }
+        }
+    }
+
+    fn link_sends(&mut self, now: Time, link: u32, departs: Time, packet: &PacketView) {
+        self.offered(now, link, packet);
+        let book = &mut self.links[link as usize];
+        let service = book.rate.transmission_time(u64::from(packet.wire_bytes));
+        let begins = departs - service;
+        assert!(begins >= book.idle_from.max(now), "link {link} sends faster than its rate");
+        book.idle_from = departs;
+        let arrives = departs + book.propagation;
+        let bytes = u64::from(packet.wire_bytes);
+        book.on_it.push_back(Entry { identity: identity(packet), begins, arrives, bytes });
+        let waiting = || book.on_it.iter().filter(|entry| entry.begins > now);
+        match book.limit {
+            Limit::Unlimited => {}
+            Limit::AtMost(Amount::Packets(limit)) => {
+                assert!(waiting().count() <= limit as usize, "link {link}")
+            }
+            Limit::AtMost(Amount::Bytes(limit)) => {
+                assert!(waiting().map(|entry| entry.bytes).sum::<u64>() <= limit, "link {link}");
+            }
+        }
+    }
+
+    fn dropped(&mut self, now: Time, link: u32, packet: &PacketView) {
+        self.counts[2] += 1;
+        self.offered(now, link, packet);
+        let book = &self.links[link as usize];
+        let waiting = || book.on_it.iter().filter(|entry| entry.begins > now);
+        let full = match book.limit {
+            Limit::Unlimited => false,
+            Limit::AtMost(Amount::Packets(limit)) => waiting().count() == limit as usize,
+            Limit::AtMost(Amount::Bytes(limit)) => {
+                waiting().map(|entry| entry.bytes).sum::<u64>() + u64::from(packet.wire_bytes)
+                    > limit
+            }
+        };
+        assert!(full, "link {link} dropped a packet with room in its queue");
+    }
+}

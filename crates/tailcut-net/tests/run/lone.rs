@@ -1,0 +1,175 @@
+//! A flow that has the network to itself takes exactly as long as the closed form says: the recurrence behind
+//! `ideal_fct`, and, where the source never stalls or a window alone paces it, formulas written here anew.
+
+use proptest::prelude::*;
+use tailcut_engine::{Bytes, Rate, Time};
+use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::scenario::{FlowRecord, Scenario};
+
+use crate::support::{flow, limit_queues, row, run, scenario, tcp};
+
+fn rates() -> impl Strategy<Value = Rate> {
+    // 3 and 7 Gbps do not take a whole number of picoseconds per byte.
+    prop::sample::select(vec![
+        Rate(50_000_000),
+        Rate(1_000_000_000),
+        Rate(3_000_000_000),
+        Rate(7_000_000_000),
+        Rate(10_000_000_000),
+        Rate(100_000_000_000),
+    ])
+}
+
+fn links() -> impl Strategy<Value = Vec<(Rate, Time)>> {
+    prop::collection::vec((rates(), (0..50_000u64).prop_map(Time::from_ns)), 2..7)
+}
+
+fn equal_links() -> impl Strategy<Value = Vec<(Rate, Time)>> {
+    let link = (rates(), (0..50_000u64).prop_map(Time::from_ns));
+    (link, 2..7usize).prop_map(|(link, hops)| vec![link; hops])
+}
+
+/// 1 byte to 10 MB, every order of magnitude as likely.
+fn sizes() -> impl Strategy<Value = u64> {
+    (0..7u32).prop_flat_map(|exponent| 10u64.pow(exponent)..=10u64.pow(exponent + 1))
+}
+
+/// One flow over `links`; its timer never expires.
+fn lone(links: &[(Rate, Time)], bytes: u64, mss: u64, initial_window: u32) -> Scenario {
+    let mut scenario = scenario(row(links), vec![flow(0, 0, 1, bytes, Time::ZERO)]);
+    scenario.horizon.drain = Time::from_ms(10_000_000);
+    let tcp = tcp(&mut scenario);
+    tcp.mss = Bytes(mss);
+    tcp.initial_window = Amount::Packets(initial_window);
+    tcp.receive_window = Bytes(1 << 40);
+    (tcp.min_rto, tcp.initial_rto) = (Time::from_ms(20_000), Time::from_ms(20_000));
+    scenario
+}
+
+fn outcome(scenario: &Scenario) -> FlowRecord {
+    let outcome = run(scenario);
+    assert_eq!((outcome.counters.dropped, outcome.flows[0].timeouts), (0, 0));
+    outcome.flows[0].clone()
+}
+
+/// Transmission times on links that are all equal, in picoseconds.
+struct Line {
+    hops: u64,
+    propagation: u64,
+    syn: u64,
+    ack: u64,
+    full: u64,
+    last: u64,
+    /// Full segments before the last one.
+    before: u64,
+}
+
+impl Line {
+    fn new(links: &[(Rate, Time)], bytes: u64, mss: u64) -> Line {
+        let (rate, propagation) = links[0];
+        let time = |wire: u64| rate.transmission_time(wire).0;
+        // Ethernet frames (38), headers (40), SYN options (8); NewReno, no timestamps.
+        let before = (bytes - 1) / mss;
+        let last = bytes - before * mss;
+        Line {
+            hops: links.len() as u64,
+            propagation: propagation.0,
+            syn: time(86),
+            ack: time(78),
+            full: time(78 + mss),
+            last: time(78 + last),
+            before,
+        }
+    }
+
+    /// When the first data segment starts: after the handshake and behind its last ACK.
+    fn start(&self) -> u64 {
+        2 * self.hops * (self.syn + self.propagation) + self.ack
+    }
+
+    /// From the start of a full segment to the arrival of its ACK.
+    fn round_trip(&self) -> u64 {
+        self.hops * (self.full + self.ack + 2 * self.propagation)
+    }
+
+    /// Arrival of the last segment, which starts at `start`, `gap` after the full one before it.
+    fn arrival(&self, start: u64, gap: u64) -> u64 {
+        let alone = start + self.hops * self.last;
+        let behind = (start + self.hops * self.full + self.last).saturating_sub(gap);
+        alone.max(behind) + self.hops * self.propagation
+    }
+}
+
+proptest! {
+    #![proptest_config(crate::support::random_cases(256))]
+
+    #[test]
+    fn the_recurrence_holds_with_unbounded_queues(
+        links in links(), bytes in sizes(), mss in 500..9_000u64, initial_window in 1..60u32,
+    ) {
+        let flow = outcome(&lone(&links, bytes, mss, initial_window));
+        prop_assert_eq!(flow.fct, Some(flow.ideal_fct));
+    }
+
+    #[test]
+    fn the_recurrence_holds_with_a_receive_window_of_64_kb_on_ports_of_100_packets(
+        links in links(), bytes in sizes(), mss in 700..9_000u64, initial_window in 1..60u32,
+    ) {
+        let mut scenario = lone(&links, bytes, mss, initial_window);
+        tcp(&mut scenario).receive_window = Bytes(64_000);
+        let hundred = Limit::AtMost(Amount::Packets(100));
+        scenario.host.nic_queue = hundred;
+        limit_queues(&mut scenario, hundred);
+        let flow = outcome(&scenario);
+        prop_assert_eq!(flow.fct, Some(flow.ideal_fct));
+    }
+
+    /// The initial window covers the round trip, so that the source sends from then on without a pause.
+    #[test]
+    fn a_source_that_never_stalls_finishes_on_a_straight_line(
+        links in equal_links(), bytes in sizes(), mss in 500..9_000u64, more in 0..20u32,
+    ) {
+        let line = Line::new(&links, bytes, mss);
+        let window = line.round_trip().div_ceil(line.full) as u32 + more;
+        let flow = outcome(&lone(&links, bytes, mss, window));
+        let last = line.start() + line.before * line.full;
+        let gap = if line.before == 0 { u64::MAX } else { line.full };
+        prop_assert_eq!(flow.fct, Some(Time(line.arrival(last, gap))));
+        prop_assert_eq!(flow.ideal_fct, Time(line.arrival(last, gap)));
+    }
+
+    /// A receive window below the bandwidth-delay product, full from the start: one window each round trip.
+    #[test]
+    fn a_window_that_paces_the_source_sends_one_window_each_round_trip(
+        links in equal_links(), bytes in sizes(), mss in 500..9_000u64, share in 0.0..1.0f64,
+    ) {
+        let line = Line::new(&links, bytes, mss);
+        let widest = line.round_trip() / line.full;
+        let window = 1 + (share * (widest - 1) as f64) as u64;
+        let mut scenario = lone(&links, bytes, mss, window as u32);
+        tcp(&mut scenario).receive_window = Bytes(window * mss);
+        let flow = outcome(&scenario);
+        let (round, place) = (line.before / window, line.before % window);
+        let last = line.start() + round * line.round_trip() + place * line.full;
+        let gap = match (round, place) {
+            (0, 0) => u64::MAX,
+            (_, 0) => line.round_trip() - (window - 1) * line.full,
+            _ => line.full,
+        };
+        prop_assert_eq!(flow.fct, Some(Time(line.arrival(last, gap))));
+        prop_assert_eq!(flow.ideal_fct, Time(line.arrival(last, gap)));
+    }
+}
+
+/// Six links of 1 Gbps and 2,667 ns: RepFlow's fat-tree.
+#[test]
+fn the_formula_agrees_with_the_simulator_on_the_papers_fabric() {
+    let links = vec![(Rate(1_000_000_000), Time::from_ns(2_667)); 6];
+    for bytes in [1, 1_460, 10_000, 100_000] {
+        let flow = outcome(&lone(&links, bytes, 1_460, 12));
+        let line = Line::new(&links, bytes, 1_460);
+        let last = line.start() + line.before * line.full;
+        let gap = if line.before == 0 { u64::MAX } else { line.full };
+        assert_eq!(flow.fct, Some(Time(line.arrival(last, gap))), "{bytes} bytes");
+    }
+}

@@ -1,0 +1,8 @@
+//! Whole runs: lone flows by the closed form, packets conserved, results repeatable, replication.
+
+mod conservation;
+mod ledger;
+mod lone;
+mod repeatable;
+mod replication;
+mod support;

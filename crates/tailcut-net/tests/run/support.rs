@@ -1,0 +1,78 @@
+//! Scenarios in few words.
+
+use std::ops::ControlFlow;
+
+use proptest::test_runner::{Config, RngSeed};
+use tailcut_engine::{Bytes, Rate, Time};
+use tailcut_net::amount::Limit;
+use tailcut_net::host::HostSpec;
+use tailcut_net::measure::Observer;
+use tailcut_net::network::{simulate, simulate_observed};
+use tailcut_net::queue::{drop_tail::DropTail, QueueSpec};
+use tailcut_net::scenario::{Horizon, Outcome, Scenario, Scheme, SeriesSpec};
+use tailcut_net::topology::{Graph, Link};
+use tailcut_net::traffic::Flow;
+use tailcut_net::transport::tcp::TcpSpec;
+use tailcut_net::transport::TransportSpec;
+
+pub fn flow(id: u64, src: u32, dst: u32, bytes: u64, start: Time) -> Flow {
+    Flow { src, dst, bytes, start, id }
+}
+
+/// Ten simulated seconds, nothing ever dropped.
+pub fn scenario(graph: Graph, flows: Vec<Flow>) -> Scenario {
+    let queue = QueueSpec::DropTail(DropTail { limit: Limit::Unlimited });
+    Scenario {
+        graph,
+        host: HostSpec { nic_queue: Limit::Unlimited, framing_overhead: Bytes(38) },
+        scheme: Scheme { queue, ..Scheme::default() },
+        flows,
+        horizon: Horizon { arrivals: Time::from_ms(1), drain: Time::from_ms(10_000) },
+        seed: 1,
+        series: SeriesSpec::default(),
+    }
+}
+
+pub fn tcp(scenario: &mut Scenario) -> &mut TcpSpec {
+    let TransportSpec::Tcp(tcp) = &mut scenario.scheme.transport;
+    tcp
+}
+
+pub fn limit_queues(scenario: &mut Scenario, limit: Limit) {
+    scenario.scheme.queue = QueueSpec::DropTail(DropTail { limit });
+}
+
+pub fn run(scenario: &Scenario) -> Outcome {
+    simulate(scenario, &mut |_| ControlFlow::Continue(())).expect("the scenario is valid")
+}
+
+pub fn run_observed<O: Observer>(scenario: &Scenario, observer: O) -> (Outcome, O) {
+    simulate_observed(scenario, observer, &mut |_| ControlFlow::Continue(()))
+        .expect("the scenario is valid")
+}
+
+/// Host 0, switches in a row, host 1: one link for each rate and delay.
+pub fn row(links: &[(Rate, Time)]) -> Graph {
+    let switches = links.len() as u32 - 1;
+    let node = |at: u32| match at {
+        0 => 0,
+        last if last == switches + 1 => 1,
+        switch => switch + 1,
+    };
+    let link = |(at, &(rate, propagation)): (usize, &(Rate, Time))| {
+        let (a, b) = (node(at as u32), node(at as u32 + 1));
+        Link { a, b, rate, propagation, tier: 0, queue_limit: None }
+    };
+    Graph {
+        hosts: 2,
+        switches,
+        tiers: vec!["row".into()],
+        links: links.iter().enumerate().map(link).collect(),
+        names: vec![],
+    }
+}
+
+/// That many cases of a property, the same ones in every run.
+pub fn random_cases(cases: u32) -> Config {
+    Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..Config::default() }
+}

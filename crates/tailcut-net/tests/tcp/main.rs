@@ -1,0 +1,8 @@
+//! TCP by the book: each test is a short script of what a sender hears and what it must say.
+
+mod congestion;
+mod life;
+mod newreno;
+mod sack;
+mod script;
+mod timeout;

@@ -1,0 +1,182 @@
+//! Recovery with selective acknowledgements (RFC 6675) and proportional rate reduction (RFC 9937).
+
+use crate::script::{again, new, news, sack, Script, ENDLESS, MSS};
+use tailcut_engine::Time;
+use tailcut_net::transport::tcp::{CongestionState, TcpSpec, Transmit};
+
+/// Of an initial window of ten, the first segment is lost and the next three have arrived.
+fn recovering() -> Script {
+    let mut script = Script::established(sack(10), ENDLESS);
+    script.sack(0, &[(1, 4)]);
+    script
+}
+
+#[test]
+fn each_segment_beyond_a_gap_lets_a_new_one_out() {
+    let mut script = Script::established(sack(10), ENDLESS);
+    assert_eq!(script.sack(0, &[(1, 2)]), [new(10)]);
+    assert_eq!(script.sack(0, &[(1, 3)]), [new(11)]);
+    assert_eq!(script.window(), 10);
+}
+
+#[test]
+fn without_limited_transmit_the_first_two_let_nothing_out() {
+    let mut script = Script::established(TcpSpec { limited_transmit: false, ..sack(10) }, ENDLESS);
+    assert_eq!((script.sack(0, &[(1, 2)]), script.sack(0, &[(1, 3)])), (vec![], vec![]));
+}
+
+#[test]
+fn the_third_duplicate_ack_starts_recovery_by_resending_the_first_segment() {
+    let mut script = Script::established(sack(10), 10);
+    script.sack(0, &[(1, 2)]);
+    script.sack(0, &[(1, 3)]);
+    assert_eq!(script.sack(0, &[(1, 4)]), [again(0)]);
+    assert_eq!(script.sender.state(), CongestionState::Recovery);
+}
+
+/// Section 5 step 2: three segments beyond the gap are enough, however few ACKs tell of them.
+#[test]
+fn one_ack_that_tells_of_three_arrivals_starts_recovery() {
+    let script = recovering();
+    assert_eq!(script.sender.state(), CongestionState::Recovery);
+    assert_eq!(script.sender.counters().fast_recoveries, 1);
+}
+
+/// Six of ten are still in the network when the loss is noticed.
+#[test]
+fn recovery_halves_what_is_in_the_network() {
+    assert_eq!(recovering().threshold(), 3);
+}
+
+#[test]
+fn an_ack_without_news_is_no_duplicate() {
+    let mut script = Script::established(sack(10), ENDLESS);
+    for _ in 0..5 {
+        script.sack(0, &[(1, 2)]);
+    }
+    assert_eq!(script.sender.counters().duplicate_acks, 1);
+    assert_eq!(script.sender.state(), CongestionState::Disorder);
+}
+
+/// Section 5: "regardless of its status as a cumulative acknowledgment".
+#[test]
+fn an_ack_that_advances_and_tells_of_a_new_gap_counts_as_the_first_duplicate() {
+    let mut script = Script::established(sack(10), 10);
+    script.sack(0, &[(1, 2)]);
+    script.sack(2, &[(4, 5)]);
+    script.sack(2, &[(4, 6)]);
+    assert_eq!(script.sender.state(), CongestionState::Disorder);
+    assert_eq!(script.sack(2, &[(4, 7)]), [again(2)]);
+}
+
+/// NextSeg: what is lost (1), new data (2), what is in doubt (3), the last segment once (4).
+#[test]
+fn what_is_lost_goes_before_new_data() {
+    let mut script = Script::established(sack(20), ENDLESS);
+    script.sack(0, &[(1, 2), (3, 6)]);
+    let sent = script.sack(0, &[(1, 2), (3, 16)]);
+    assert_eq!(sent[0], again(2));
+    assert!(sent[1..].iter().all(|sent| *sent != again(0) && *sent != again(2)));
+}
+
+#[test]
+fn without_new_data_what_is_in_doubt_is_resent_once() {
+    let mut script = Script::established(sack(30), 30);
+    // 5 has one segment above it, which is no proof of loss.
+    assert_eq!(script.sack(0, &[(1, 5), (6, 7)]), [again(0), again(5)]);
+    assert!((8..20).all(|end| !script.sack(0, &[(1, 5), (6, end)]).contains(&again(5))));
+}
+
+#[test]
+fn a_rescue_resends_the_last_segment_once() {
+    let mut script = Script::established(sack(20), 20);
+    assert_eq!(script.sack(0, &[(1, 4)]), [again(0)]);
+    // 18 and 19 are lost, and nothing says so.
+    let sent: Vec<_> = (5..=18).flat_map(|end| script.sack(0, &[(1, end)])).collect();
+    assert_eq!(sent, [again(19)]);
+    assert_eq!(script.sack(18, &[]), []);
+}
+
+#[test]
+fn recovery_ends_at_the_recovery_point_with_the_threshold_as_window() {
+    let mut script = recovering();
+    let end = 10 + script.sender.counters().data_packets as u32 - 11;
+    script.sack(9, &[]);
+    assert_eq!(script.sender.state(), CongestionState::Recovery);
+    script.sack(end.max(10), &[]);
+    assert_eq!(script.sender.state(), CongestionState::Open);
+    assert_eq!(
+        script.sender.cwnd(),
+        3 * MSS + MSS / 3,
+        "and the ACK that ends it counts in congestion avoidance"
+    );
+}
+
+/// RFC 9937: from ten segments to a threshold of three, so that about every third arrival lets one out.
+#[test]
+fn the_rate_falls_in_proportion_to_what_arrives() {
+    let mut script = Script::established(sack(20), 20);
+    script.sack(0, &[(1, 4)]);
+    let sent: usize = (5..=10).map(|end| script.sack(0, &[(1, end)]).len()).sum();
+    assert!((1..=3).contains(&sent), "{sent} for six arrivals");
+}
+
+#[test]
+fn a_resent_segment_that_a_later_one_overtakes_is_lost_again() {
+    let mut script = recovering();
+    script.pass(Time::from_us(10));
+    let mut later = vec![];
+    for end in 5..=10 {
+        later.extend(script.sack(0, &[(1, end)]));
+    }
+    assert_eq!(later, news(10..10 + later.len() as u32), "new data after the retransmission");
+    assert!(
+        script.sack(0, &[(1, 11)]).contains(&again(0)),
+        "10 left after the retransmission of 0"
+    );
+}
+
+#[test]
+fn a_timeout_resends_what_was_not_selectively_acknowledged_and_nothing_else() {
+    let mut script = Script::established(sack(6), 6);
+    script.sack(0, &[(1, 2), (4, 5)]);
+    assert_eq!(script.expire(), [again(0)]);
+    assert_eq!(script.ack(2), [again(2), again(3)]);
+    assert_eq!(script.ack(5), [again(5)]);
+}
+
+/// Section 5.1: not before everything sent until the timeout is acknowledged.
+#[test]
+fn a_timeout_starts_no_new_recovery() {
+    let mut script = Script::established(sack(10), ENDLESS);
+    script.expire();
+    script.sack(1, &[(2, 9)]);
+    assert_eq!(script.sender.state(), CongestionState::Loss);
+    assert_eq!(script.sender.counters().fast_recoveries, 0);
+    script.ack(10);
+    assert_eq!(script.sender.state(), CongestionState::Open);
+}
+
+/// Section 5 step 2: the losses that recovery did not cover are a new event of congestion.
+#[test]
+fn losses_beyond_the_recovery_point_start_a_second_recovery() {
+    let mut script = recovering();
+    let point = script.sender.counters().data_packets as u32 - 1;
+    script.ack(point);
+    script.sack(point, &[(point + 1, point + 2)]);
+    script.sack(point, &[(point + 1, point + 3)]);
+    script.sack(point, &[(point + 1, point + 4)]);
+    assert_eq!(script.sender.counters().fast_recoveries, 2);
+}
+
+#[test]
+fn the_receive_window_bounds_new_data_in_recovery_too() {
+    let spec = TcpSpec { receive_window: tailcut_engine::Bytes(10 * MSS), ..sack(10) };
+    let mut script = Script::established(spec, ENDLESS);
+    let sent: Vec<_> = (2..=10).flat_map(|end| script.sack(0, &[(1, end)])).collect();
+    assert_eq!(sent[0], again(0));
+    assert!(
+        sent.iter().all(|sent| matches!(sent, Transmit::Segment { retransmission: true, .. })),
+        "{sent:?}"
+    );
+}
