@@ -4,6 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::OnceLock;
 
 use common::ns3::{chain, Setting};
 use common::tshark::{tshark, Row};
@@ -154,14 +155,18 @@ fn bottleneck(recovery: Recovery, queue: &'static str, bytes: u64) -> Scenario {
     scenario
 }
 
-/// Runs with light, heavy and hopeless loss; the last of each recovery has timeouts.
-fn lossy() -> impl Iterator<Item = Captured> {
-    let recoveries = [Recovery::Newreno, Recovery::SackPrr].into_iter();
-    let cases = recoveries.flat_map(|r| ["20packets", "5packets", "1packets"].map(|q| (r, q)));
-    cases.map(|(recovery, queue)| {
-        let run = captured(&bottleneck(recovery, queue, 1_000_000), &["host:0"]);
-        assert!(run.outcome.flows[0].retransmissions > 20, "{recovery:?} {queue}");
-        run
+/// Runs with light, heavy and hopeless loss, made once for all tests.
+fn lossy() -> &'static [Captured] {
+    static RUNS: OnceLock<Vec<Captured>> = OnceLock::new();
+    RUNS.get_or_init(|| {
+        let recoveries = [Recovery::Newreno, Recovery::SackPrr].into_iter();
+        let cases = recoveries.flat_map(|r| ["20packets", "5packets", "1packets"].map(|q| (r, q)));
+        let runs = cases.map(|(recovery, queue)| {
+            let run = captured(&bottleneck(recovery, queue, 1_000_000), &["host:0"]);
+            assert!(run.outcome.flows[0].retransmissions > 20, "{recovery:?} {queue}");
+            run
+        });
+        runs.collect()
     })
 }
 
