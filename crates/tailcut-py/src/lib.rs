@@ -196,6 +196,8 @@ fn describe() -> PyResult<String> {
     to_json(&tailcut_experiment::describe())
 }
 
+type Floats<'py> = Bound<'py, PyArray1<f64>>;
+
 /// The points of a flow-size distribution: (bytes, cumulative probability).
 ///
 /// `name_or_path` is a built-in name, or the path of a two-column file when it has a `/` or a `.` in it; `unit` says what
@@ -206,7 +208,7 @@ fn workload<'py>(
     py: Python<'py>,
     name_or_path: &str,
     unit: &str,
-) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+) -> PyResult<(Floats<'py>, Floats<'py>)> {
     let (bytes, probability) = tailcut_experiment::workload(name_or_path, unit)
         .map_err(|failure| experiment_error(py, &failure))?;
     Ok((bytes.into_pyarray(py), probability.into_pyarray(py)))

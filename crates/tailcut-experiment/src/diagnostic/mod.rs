@@ -82,6 +82,9 @@ impl Problem {
     }
 }
 
+/// A value, or what is wrong with it.
+pub type Checked<T> = Result<T, Box<Problem>>;
+
 /// One thing wrong with an experiment, with its place worked out and its text rendered.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Diagnostic {
@@ -115,7 +118,7 @@ pub struct Failure {
 impl Failure {
     /// Works out places and texts. Problems are put in the order of their places, and told once each.
     pub fn new(sources: &Sources, mut problems: Vec<Problem>) -> Failure {
-        problems.sort_by(|a, b| (a.place, a.code).cmp(&(b.place, b.code)));
+        problems.sort_by_key(|problem| (problem.place, problem.code));
         problems.dedup_by(|a, b| a.place == b.place && a.code == b.code && a.message == b.message);
         let diagnostics = problems
             .into_iter()

@@ -1,7 +1,7 @@
 //! Values from the command line: `--set traffic.load=0.3`.
 
 use super::{parse_document, parse_key, Node, Place, Sources, Table, Value};
-use crate::diagnostic::{Code, Problem};
+use crate::diagnostic::{Checked, Code, Problem};
 
 /// One `--set`: a path of keys, and the value to put there.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,12 +24,13 @@ impl Override {
     ///
     /// # Errors
     /// When the key is not a dotted path of keys.
-    pub fn parse(sources: &mut Sources, key: &str, value: &str) -> Result<Override, Problem> {
+    pub fn parse(sources: &mut Sources, key: &str, value: &str) -> Checked<Override> {
         let source = sources.add("--set", format!("{key}={value}"));
         let place = Place { source, start: 0, end: key.len() };
         let Some(path) = parse_key(key) else {
             return Err(Problem::new(Code::BadOverride, place, format!("{key:?} is not a key"))
-                .expected("dotted keys and a value, such as traffic.load=0.3"));
+                .expected("dotted keys and a value, such as traffic.load=0.3")
+                .into());
         };
         let value_place = Place { source, start: key.len() + 1, end: key.len() + 1 + value.len() };
         let mut node = parse_document(sources, source)

@@ -4,13 +4,13 @@ use toml::de::{DeInteger, DeTable, DeValue};
 use toml::Spanned;
 
 use super::{Entry, Node, Place, Sources, Table, Value};
-use crate::diagnostic::{Code, Problem};
+use crate::diagnostic::{Checked, Code, Problem};
 
 /// Parses the text of a source.
 ///
 /// # Errors
 /// The first place at which it is not TOML; what follows such a place is guesswork.
-pub fn parse_document(sources: &Sources, source: usize) -> Result<Table, Problem> {
+pub fn parse_document(sources: &Sources, source: usize) -> Checked<Table> {
     let text = &sources.0[source].text;
     let tree = DeTable::parse(text).map_err(|error| {
         let span = error.span().unwrap_or(text.len()..text.len());
@@ -53,7 +53,7 @@ fn place(source: usize, span: std::ops::Range<usize>, length: usize) -> Place {
     Place { source, start, end: span.end.clamp(start, length) }
 }
 
-fn table(source: usize, text: &str, tree: &DeTable) -> Result<Table, Problem> {
+fn table(source: usize, text: &str, tree: &DeTable) -> Checked<Table> {
     let mut entries = Vec::with_capacity(tree.len());
     for (key, value) in tree {
         entries.push(Entry {
@@ -66,7 +66,7 @@ fn table(source: usize, text: &str, tree: &DeTable) -> Result<Table, Problem> {
     Ok(Table { entries })
 }
 
-fn node(source: usize, text: &str, value: &Spanned<DeValue>) -> Result<Node, Problem> {
+fn node(source: usize, text: &str, value: &Spanned<DeValue>) -> Checked<Node> {
     let place = place(source, value.span(), text.len());
     let value = match value.get_ref() {
         DeValue::String(s) => Value::Text(s.to_string()),

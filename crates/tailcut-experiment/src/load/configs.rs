@@ -5,7 +5,7 @@ use tailcut_net::component::SpecError;
 
 use super::Loader;
 use crate::config::{Config, Labels};
-use crate::diagnostic::{Code, Problem};
+use crate::diagnostic::{Checked, Code, Problem};
 use crate::document::{Node, Place, Table, Value};
 use crate::file::MeasureSpec;
 use crate::plan::canonical;
@@ -43,7 +43,7 @@ impl Loader {
                         let point = point.clone();
                         combinations.push(Combination { scheme, point, tree, config });
                     }
-                    Err(problem) => found.push(problem),
+                    Err(problem) => found.push(*problem),
                 }
             }
         }
@@ -76,7 +76,7 @@ impl Loader {
         written.and_then(|json| serde_json::from_value(json).ok()).unwrap_or_default()
     }
 
-    fn typed(&self, tree: &Table, schemes: &Schemes, labels: &Labels) -> Result<Config, Problem> {
+    fn typed(&self, tree: &Table, schemes: &Schemes, labels: &Labels) -> Checked<Config> {
         let mut sections = json!({ "scheme": {}, "labels": labels });
         for name in SECTIONS {
             let mut value = tree.get(name).map_or_else(|| json!({}), Node::to_json);
@@ -93,7 +93,7 @@ impl Loader {
             let path = error.path().to_string();
             let path = path.strip_prefix("scheme.").unwrap_or(&path);
             let message = error.inner().to_string();
-            Problem::new(Code::WrongType, locate(tree, path), message).key(path)
+            Problem::new(Code::WrongType, locate(tree, path), message).key(path).into()
         })
     }
 

@@ -58,12 +58,12 @@ pub fn load_text(
     let mut problems = Vec::new();
     let mut root = match parse_document(&sources, source) {
         Ok(root) => root,
-        Err(problem) => return Err(Failure::new(&sources, vec![problem])),
+        Err(problem) => return Err(Failure::new(&sources, vec![*problem])),
     };
     for (key, value) in overrides {
         match Override::parse(&mut sources, key, value) {
             Ok(change) => problems.extend(apply(&mut root, change)),
-            Err(problem) => problems.push(problem),
+            Err(problem) => problems.push(*problem),
         }
     }
     let mut loader = Loader { schema: schema(), root, problems, files: Files::new(directory) };
