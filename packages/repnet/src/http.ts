@@ -5,6 +5,7 @@ import { isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { adopt } from './adopt.js';
 import { type ConnectOptions, connect, type ReplicationOptions, type ServerOptions } from './index.js';
+import { shareAddresses } from './tls-addresses.js';
 
 export { adopt };
 
@@ -57,7 +58,11 @@ export class HttpsAgent extends https.Agent {
     const socket = connect(options as ConnectOptions);
     const host = options.host ?? 'localhost';
     const servername = options.servername ?? (isIP(host) === 0 ? host : '');
-    return super.createConnection({ ...options, servername, socket } as https.RequestOptions, onSocket);
+    const secure = super.createConnection(
+      { ...options, servername, socket } as https.RequestOptions,
+      onSocket,
+    );
+    return secure == null ? secure : shareAddresses(secure, socket);
   }
 
   override getName(options?: https.RequestOptions & ReplicationOptions): string {

@@ -14,6 +14,9 @@ export interface BridgeTarget {
   bridgeEnd(done: (error?: Error | null) => void): void;
   bridgeClose(done?: () => void): void;
   bridgeResume(): void;
+  /** { address, family, port } of the flow's ends; tls asks the handle for them. */
+  _getpeername(): object;
+  _getsockname(): object;
   /** Bytes nobody consumed natively go to the stream after all. */
   bridgeDefault(chunk: Buffer | null): boolean;
 }
@@ -105,6 +108,14 @@ export class Bridge {
         this.#defaulted = true;
       },
       close: (done?: () => void) => target.bridgeClose(done),
+      getpeername: (out: object) => {
+        Object.assign(out, target._getpeername());
+        return 0;
+      },
+      getsockname: (out: object) => {
+        Object.assign(out, target._getsockname());
+        return 0;
+      },
       // Called by JavaScript only (http); native consumers go through onreadstart.
       readStart: () => 0,
       readStop: () => 0,

@@ -61,6 +61,19 @@ for (const replicate of MODES) {
     assert.equal(error.code, 'ERR_TLS_CERT_ALTNAME_INVALID');
   });
 
+  test(`replicate ${replicate}: both ends know each other's address`, async (t) => {
+    const server = tls.createServer(certificate());
+    const port = await listen(t, server);
+    const socket = tls.connect({ host: 'localhost', port, ca: certificate().cert, replicate });
+    const [[accepted]] = await Promise.all([once(server, 'secureConnection'), once(socket, 'secureConnect')]);
+    assert.deepEqual([socket.remoteAddress, socket.remotePort], ['127.0.0.1', port]);
+    assert.deepEqual([accepted.localAddress, accepted.localPort], ['127.0.0.1', port]);
+    assert.deepEqual([accepted.remoteAddress, accepted.remotePort], ['127.0.0.1', socket.localPort]);
+    socket.end();
+    accepted.end();
+    await once(socket.resume(), 'close');
+  });
+
   test(`replicate ${replicate}: a session is resumed`, async (t) => {
     const port = await listen(t, tls.createServer({ ...certificate(), allowHalfOpen: true }, echo));
     const options = { host: 'localhost', port, ca: certificate().cert, replicate };
