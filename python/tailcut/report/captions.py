@@ -10,6 +10,8 @@ LOADS = {
 
 def clock(study: Study) -> str:
     """When a flow's clock starts and stops."""
+    if not study.runs:
+        return "Flow completion times (FCT) are the queueing model's, which knows no handshake."
     return f"Flow completion time (FCT) runs {CLOCKS[study.clock][1]} ({study.clock}'s clock)."
 
 

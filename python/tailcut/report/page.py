@@ -54,6 +54,7 @@ def render(study: Study, data: Data, theme: Theme) -> str:
         backends=[(name, *BACKENDS.get(name, (name, (4, 2)))) for name in study.backends],
         point=study.points[len(study.points) // 2],
         figures=figures,
+        one_point=any(kind.per_point and figure.panels for kind, figure in figures),
         spell=spell,
         columns=columns,
         cells=cells,

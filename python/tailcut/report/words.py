@@ -186,7 +186,9 @@ def _where(study: Study, row: dict[str, Any]) -> str:
 def cautions(study: Study, table: pl.DataFrame) -> list[str]:
     """What a reader must know before believing a figure: missing runs, unfinished flows, a single seed."""
     said = []
-    if study.missing:
+    if not study.runs:
+        said.append("Nothing has been simulated here: all numbers are the queueing model's.")
+    elif study.missing:
         said.append(
             f"{study.missing} of {len(study.plan['runs'])} runs are not in the directory yet: run the experiment again"
             " to fill them in. Points without runs are not drawn."

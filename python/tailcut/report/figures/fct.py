@@ -142,7 +142,10 @@ def by_size(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
         title="Which flows gain",
         lead="Each group holds flows of similar size, smallest first. Lower is better.",
         caption=captions.join(
-            captions.normalisation(), captions.clock(study), captions.load(study), captions.intervals(study, model=False)
+            captions.normalisation(),
+            captions.clock(study),
+            captions.load(study),
+            captions.intervals(study, model=False),
         ),
         panels=panels,
         data=finer.select(
@@ -213,7 +216,11 @@ def unfinished(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
         caption=captions.join(captions.unfinished(study), captions.load(study), "Flows of all seeds together."),
         panels=panels,
         data=rows,
-        note=None if panels else "Every flow finished before its run ended.",
+        note=None
+        if panels
+        else "Every flow finished before its run ended."
+        if study.runs
+        else "No flow was simulated.",
     )
 
 

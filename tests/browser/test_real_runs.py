@@ -1,0 +1,86 @@
+"""The page of runs that were simulated, and of an experiment that only the model has answered."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import tailcut
+from tailcut import report
+from tailcut.results import Result
+
+EXPERIMENT = """
+title = "A small fat-tree"
+seeds = 2
+[topology]
+kind = "fat-tree"
+k = 4
+[traffic]
+kind = "poisson"
+sizes = "web-search"
+load = 0.5
+[horizon]
+arrivals = "20ms"
+drain = "100ms"
+[series]
+flows = [0]
+[schemes.TCP]
+[schemes.RepFlow]
+replicate = { kind = "repflow" }
+[sweep]
+"traffic.load" = [0.3, 0.6]
+"""
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> tailcut.Experiment:
+    file = tmp_path_factory.mktemp("experiment") / "small.toml"
+    file.write_text(EXPERIMENT, "utf-8")
+    return tailcut.load(file)
+
+
+@contextmanager
+def opened(browser: Browser, result: Result, directory: Path) -> Iterator[tuple[Page, list[str]]]:
+    """Writes and opens the page, without a network; the page, and what the browser had to say."""
+    file = report.write(result, directory / "report.html")[0]
+    context = browser.new_context()
+    context.set_offline(offline=True)
+    page = context.new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(file.as_uri())
+    page.wait_for_selector("html[data-drawn]")
+    expect(page.locator(".panel .chart svg")).to_have_count(page.locator(".panel .chart").count())
+    yield page, said
+    context.close()
+
+
+def test_simulated_runs_and_the_model_share_a_page(
+    browser: Browser, experiment: tailcut.Experiment, tmp_path: Path
+) -> None:
+    tailcut.run(experiment, out=tmp_path)
+    result = tailcut.run(experiment, on="model", out=tmp_path)
+    cell = result.summary().filter(
+        pl.col("backend") == "sim", pl.col("scheme") == "TCP", pl.col("traffic.load") == 0.3,
+        pl.col("class") == "short", pl.col("statistic") == "mean",
+    ).row(0, named=True)  # fmt: skip
+    with opened(browser, result, tmp_path) as (page, said):
+        row = page.locator("table.summary tr[data-scheme='TCP'][data-backend='sim']").first
+        unit = "ms" if "(ms)" in page.locator("table.summary thead").first.inner_text() else "µs"
+        shown = float(row.locator("td.number").first.inner_text().split()[0].replace(",", ""))
+        assert shown == pytest.approx(cell["value_us"] / {"ms": 1000, "µs": 1}[unit], rel=0.01)
+        expect(page.locator("#series .chart svg")).not_to_have_count(0)
+        assert said == []
+
+
+def test_an_experiment_that_only_the_model_has_answered_says_so(
+    browser: Browser, experiment: tailcut.Experiment, tmp_path: Path
+) -> None:
+    with opened(browser, tailcut.run(experiment, on="model", out=tmp_path), tmp_path) as (page, said):
+        expect(page.locator("header")).to_contain_text("all numbers are the queueing model's")
+        expect(page.locator(".headline")).to_contain_text("according to the model")
+        assert said == []
