@@ -74,7 +74,7 @@ setup-repnet: packages/repnet/node_modules/.locked
 
 .PHONY: test-repnet
 test-repnet: setup-repnet
-	cd packages/repnet && npm run build && npm test
+	cd packages/repnet && npm test
 
 .PHONY: bench
 bench: setup
