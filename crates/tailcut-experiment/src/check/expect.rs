@@ -66,7 +66,8 @@ pub fn expectation(definitions: &Map<String, Json>, schema: &Json) -> String {
         };
     }
     if allows(schema, "number") {
-        return match (bound(schema, "minimum"), bound(schema, "maximum")) {
+        let below = bound(schema, "exclusiveMaximum").map(|most| format!("below {most}"));
+        return match (bound(schema, "minimum"), bound(schema, "maximum").or(below)) {
             (Some(least), Some(most)) => format!("a number from {least} to {most}"),
             (Some(least), None) => format!("a number of at least {least}"),
             (None, Some(most)) => format!("a number of at most {most}"),

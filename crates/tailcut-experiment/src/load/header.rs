@@ -31,9 +31,9 @@ impl Loader {
                 seeds
             }
         };
-        let measure = section(&self.root, "measure");
-        let model = section(&self.root, "model");
-        let report: ReportSpec = section(&self.root, "report");
+        let measure = self.section("measure");
+        let model = self.section("model");
+        let report: ReportSpec = self.section("report");
         if let Some(baseline) = report.baseline.as_ref().filter(|b| !schemes.names.contains(b)) {
             let place = self.root.table("report").and_then(|t| t.get("baseline")).map(|n| n.place);
             let names = schemes.names.iter().map(String::as_str);
@@ -49,10 +49,20 @@ impl Loader {
         }
         Header { title, question, seeds, measure, model, report }
     }
-}
 
-fn section<T: DeserializeOwned + Default>(root: &Table, name: &str) -> T {
-    root.get(name).and_then(|node| serde_json::from_value(node.to_json()).ok()).unwrap_or_default()
+    /// Reads a section; its default when it is left out or wrong.
+    fn section<T: DeserializeOwned + Default>(&mut self, name: &str) -> T {
+        let Some(entry) = self.root.entry(name) else { return T::default() };
+        serde_json::from_value(entry.node.to_json()).unwrap_or_else(|error| {
+            // The schema has found nearly everything by now, and then this would be no news.
+            let within = |problem: &Problem| problem.key.starts_with(name);
+            if !self.problems.iter().any(within) {
+                let problem = Problem::new(Code::WrongType, entry.place, error.to_string());
+                self.problems.push(problem.key(name));
+            }
+            T::default()
+        })
+    }
 }
 
 /// The seeds, and which of them are listed twice. What is no seed at all the schema has found.

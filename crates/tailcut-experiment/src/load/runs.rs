@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use serde_json::json;
 use tailcut_net::component::SpecError;
+use tailcut_net::topology::Graph;
 
 use super::configs::{point_json, unrealisable, Combination};
 use super::header::Header;
@@ -101,12 +102,9 @@ impl Loader {
                 networks.push(Rc::clone(network));
                 continue;
             }
-            let routed = config.graph(&|path| self.files.read(path)).and_then(|graph| {
-                let unroutable = |error: tailcut_net::topology::RouteError| {
-                    SpecError::new("topology-route", "kind", error.to_string())
-                };
-                Network::new(graph).map_err(|error| ("topology", unroutable(error)))
-            });
+            let routed = config
+                .graph(&|path| self.files.read(path))
+                .and_then(|graph| route(graph).map_err(|error| ("topology", error)));
             match routed {
                 Ok(network) => {
                     let network = Rc::new(network);
@@ -121,6 +119,17 @@ impl Loader {
         self.add(problems);
         self.problems.is_empty().then_some(networks)
     }
+}
+
+/// Packets address hosts by 16 bits.
+const MOST_HOSTS: u32 = 1 << 16;
+
+fn route(graph: Graph) -> Result<Network, SpecError> {
+    if graph.hosts > MOST_HOSTS {
+        let message = format!("{} hosts: at most {MOST_HOSTS} can be told apart", graph.hosts);
+        return Err(SpecError::new("topology-hosts", "kind", message));
+    }
+    Network::new(graph).map_err(|error| SpecError::new("topology-route", "kind", error.to_string()))
 }
 
 /// Flows that a time series asks for and no run has. How many flows there are may differ from run to run, so that one
