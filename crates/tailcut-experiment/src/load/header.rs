@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 
 use super::Loader;
 use crate::diagnostic::{Code, Problem};
-use crate::document::{Node, Table, Value};
+use crate::document::{Node, Value};
 use crate::file::{MeasureSpec, ReportSpec, MAX_RUNS};
 use crate::model::ModelSpec;
 use crate::resolve::Schemes;
