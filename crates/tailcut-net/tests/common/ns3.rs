@@ -1,5 +1,6 @@
 //! The oracle's networks, parameters and files.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -163,8 +164,8 @@ pub fn oracle_rows(case: &str) -> Vec<OracleRow> {
 #[derive(Default)]
 pub struct EventLog {
     text: String,
-    cwnd: u64,
-    state: Option<CongestionState>,
+    cwnd: BTreeMap<u64, u64>,
+    state: BTreeMap<u64, CongestionState>,
 }
 
 impl Observer for EventLog {
@@ -186,12 +187,12 @@ impl Observer for EventLog {
             return;
         }
         let at = now.as_ns();
-        let before = self.state.replace(sender.state());
+        let before = self.state.insert(flow, sender.state());
         if before.is_some_and(|before| before != sender.state()) {
             let name = format!("{:?}", sender.state()).to_uppercase();
             writeln!(self.text, "{at} {flow} state CA_{name}").unwrap();
         }
-        if sender.cwnd() != std::mem::replace(&mut self.cwnd, sender.cwnd()) {
+        if self.cwnd.insert(flow, sender.cwnd()) != Some(sender.cwnd()) {
             writeln!(self.text, "{at} {flow} cwnd {}", sender.cwnd()).unwrap();
         }
     }
@@ -220,15 +221,26 @@ impl EventLog {
         }
     }
 
-    /// How many lines agree before the first that differs.
+    /// How many lines agree before the first that differs, and that one on both sides. What two flows do at one
+    /// instant has no order.
     pub fn agreement(&self, case: &str) -> (usize, String, String) {
         let expected = oracle_file(&format!("{case}.events.txt"));
-        let same = self.text.lines().zip(expected.lines()).take_while(|(a, b)| a == b).count();
-        let line = |text: &str| text.lines().nth(same).unwrap_or("(end)").to_owned();
-        (same, line(&self.text), line(&expected))
+        let (ours, theirs) = (by_time_and_flow(&self.text), by_time_and_flow(&expected));
+        let same = ours.iter().zip(&theirs).take_while(|(a, b)| a == b).count();
+        let line = |lines: &[&str]| lines.get(same).copied().unwrap_or("(end)").to_owned();
+        (same, line(&ours), line(&theirs))
     }
 
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         self.text.lines()
     }
+}
+
+fn by_time_and_flow(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_by_key(|line| {
+        let mut words = line.split(' ').map(|word| word.parse::<u64>().expect("time and flow"));
+        (words.next(), words.next())
+    });
+    lines
 }
