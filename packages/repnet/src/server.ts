@@ -9,7 +9,7 @@ import { Accepted } from './flow/accept.js';
 import { Greeter } from './flow/greeter.js';
 import type { Leg } from './flow/leg.js';
 import { type Entry, WaitingList } from './flow/waiting.js';
-import { nativeHandle, setNativeHandle } from './net-internals.js';
+import { type Handle, nativeHandle, setNativeHandle } from './net-internals.js';
 import {
   asMode,
   defaults,
@@ -77,6 +77,8 @@ interface Internals extends Server {
 }
 
 interface TcpHandle {
+  onconnection?: (this: TcpHandle, error: number, accepted: Handle) => void;
+  getpeername?(out: object): number;
   getsockname(out: object): number;
   listen(backlog: number): number;
   close(): void;
@@ -151,7 +153,11 @@ define(
     const given = this._handle !== null && !(cluster.isWorker && this[kShared]);
     const tcp = typeof port === 'number' && port >= 0 && fd === undefined && !given;
     const listen = () => base._listen2.call(this, address, port, addressType, backlog, fd, flags);
-    if (!tcp || !replicates(this)) return listen();
+    if (!tcp || !replicates(this)) {
+      listen();
+      if (this._handle !== null && tcp) acceptDirectly(this, this._handle, undefined);
+      return;
+    }
     const listener = new ReplicaListener(this);
     if (port === 0 && this._handle === null) {
       const pair = bindPair(this, address, addressType, flags, backlog);
@@ -162,6 +168,7 @@ define(
     }
     listen();
     if (this._handle === null) return;
+    acceptDirectly(this, this._handle, listener);
     const bound = {} as { address: string; family: string; port: number };
     this._handle.getsockname(bound);
     this[kReplication] = listener;
@@ -174,6 +181,38 @@ define(
     if (this._unref) listener.server.unref();
   },
 );
+
+/**
+ * Makes accepted connections sockets of ours from the start, as net makes its own: turning a `net.Socket` into one later
+ * costs more than the connection. Where net has limits to apply, it does, and the result is turned ('emit' above).
+ */
+function acceptDirectly(server: Internals, handle: TcpHandle, listener: ReplicaListener | undefined): void {
+  const byNet = handle.onconnection;
+  if (byNet === undefined) return;
+  const accepted = channel('net.server.socket');
+  handle.onconnection = function (error, connection) {
+    if (error || server.maxConnections != null || server.blockList !== undefined)
+      return byNet.call(this, error, connection);
+    if (listener?.joins(connection) === true) return;
+    const socket = new Socket({
+      handle: connection,
+      allowHalfOpen: server.allowHalfOpen,
+      pauseOnCreate: server.pauseOnConnect,
+      readable: true,
+      writable: true,
+      readableHighWaterMark: server.highWaterMark,
+      writableHighWaterMark: server.highWaterMark,
+    } as unknown as net.SocketConstructorOpts) as Inner;
+    if (server.noDelay) socket.setNoDelay(true);
+    if (server.keepAlive) socket.setKeepAlive(true, server.keepAliveInitialDelay * 1000);
+    server._connections++;
+    socket.server = server;
+    socket._server = server;
+    listener?.acceptPrimary(socket);
+    (net.Server.prototype.emit as (...a: unknown[]) => boolean).call(server, 'connection', socket);
+    if (accepted.hasSubscribers) accepted.publish({ socket });
+  };
+}
 
 function replicates(server: Internals): boolean {
   if (!isEnabled()) return false;
@@ -275,23 +314,7 @@ class ReplicaListener {
       (leg, hello, rest) => this.#greeted(leg, hello, rest),
       (leg) => this.#count(leg, 'hello'),
     );
-    const { blockList, highWaterMark, keepAlive, keepAliveInitialDelay } = owner[kOptions];
-    this.server = net.createServer({
-      allowHalfOpen: true,
-      noDelay: true,
-      blockList,
-      highWaterMark,
-      keepAlive,
-      keepAliveInitialDelay,
-    } as net.ServerOpts) as Internals;
-    const greeter = this.#greeter;
-    this.server.emit = function (this: Internals, event: string | symbol, ...args: unknown[]) {
-      if (event === 'connection') {
-        greeter.accept(args[0] as net.Socket);
-        return true;
-      }
-      return (net.Server.prototype.emit as (...a: unknown[]) => boolean).call(this, event, ...args);
-    } as Internals['emit'];
+    this.server = net.createServer() as Internals;
   }
 
   listen(
@@ -312,11 +335,24 @@ class ReplicaListener {
       return;
     }
     if (cluster.isWorker && this.#owner[kShared]) {
-      this.server.listen({ port, host: bound.address, backlog });
+      this.server.listen({ port, host: bound.address, backlog }, () => this.#greet());
       return;
     }
     const family = bound.family === 'IPv6' ? 6 : 4;
     this.server._listen2(bound.address, port, family, backlog, undefined, flags);
+    this.#greet();
+  }
+
+  /** Connections to the second port are legs from the start; the application never sees them. */
+  #greet(): void {
+    const handle = this.server._handle;
+    if (handle === null) return;
+    handle.onconnection = (error, connection) => {
+      // Out of descriptors: the first port says so; here a flow only goes without its copy.
+      if (error) return;
+      const leg = this.#greeter.accept(connection);
+      if (this.#owner.keepAlive) leg.setKeepAlive(true, this.#owner.keepAliveInitialDelay * 1000);
+    };
   }
 
   close(): void {
@@ -328,25 +364,42 @@ class ReplicaListener {
 
   // ------------------------------------------------------------------ arrivals
 
+  /** True: the connection is the first of a flow that began with its second, or of one that is over. */
+  joins(connection: Handle): boolean {
+    const peer = {} as { address?: string; port?: number };
+    const out = (connection as unknown as TcpHandle).getpeername?.(peer);
+    if (out !== 0) return false;
+    const known = this.#waiting.get(`${comparableAddress(peer.address)}|${peer.port}`);
+    if (known === undefined || known.first !== 'replica' || known.state === 'paired') return false;
+    const socket = new net.Socket({
+      handle: connection,
+      allowHalfOpen: true,
+    } as unknown as net.SocketConstructorOpts);
+    return !this.#join(known, socket);
+  }
+
+  /** The entry of a flow that began with its second connection, and now a first from the same place. */
+  #join(known: Entry<Accepted>, socket: net.Socket): false {
+    if (known.state === 'waiting' && known.flow !== undefined) {
+      const accepted = known.flow;
+      this.#waiting.settle(known, 'paired');
+      accepted.join(socket);
+      return false;
+    }
+    counters.lateTwins++;
+    socket.resetAndDestroy();
+    return false;
+  }
+
   /** False: the connection belongs to a flow there is, or to one that is over, and the application hears nothing of it. */
   acceptPrimary(socket: Inner): boolean {
     if (!isEnabled()) return true;
     const key = keyOf(socket);
     const known = this.#waiting.get(key);
-    if (known !== undefined && known.first === 'replica') {
-      if (known.state === 'waiting' && known.flow !== undefined) {
-        const accepted = known.flow;
-        this.#waiting.settle(known, 'paired');
-        this.#owner._connections--;
-        Object.assign(socket, { _server: null, server: null });
-        accepted.join(socket);
-        return false;
-      }
-      if (known.state === 'over') {
-        counters.lateTwins++;
-        socket.resetAndDestroy();
-        return false;
-      }
+    if (known !== undefined && known.first === 'replica' && known.state !== 'paired') {
+      this.#owner._connections--;
+      Object.assign(socket, { _server: null, server: null });
+      return this.#join(known, socket);
     }
     const accepted = new Accepted(socket, this.#replication, this.#port);
     counters.flowsAccepted++;
@@ -372,6 +425,7 @@ class ReplicaListener {
 
   #greeted(leg: Leg, hello: Hello, rest: Buffer | undefined): void {
     if (!isEnabled()) return this.#refuse(leg, 'disabled');
+    if (this.#blocked(leg)) return this.#refuse(leg, 'limit');
     switch (hello.kind) {
       case Kind.probe:
         leg.send(this.#answer('none'), () => {});
@@ -452,8 +506,6 @@ class ReplicaListener {
     setNativeHandle(leg, null);
     leg.lost = true;
     leg.sink = undefined;
-    (this.server as Internals)._connections--;
-    Object.assign(leg, { _server: null });
     const owner = this.#owner;
     const socket = new Socket({
       handle,
@@ -486,12 +538,15 @@ class ReplicaListener {
     if (!owner.pauseOnConnect && !socket.destroyed) socket.read(0);
   }
 
+  /** A BlockList holds on the second port as on the first, for the copy of a flow as for a flow of its own. */
+  #blocked(leg: Leg): boolean {
+    const family = leg.remoteFamily === 'IPv6' ? 'ipv6' : 'ipv4';
+    return this.#owner.blockList?.check(leg.remoteAddress ?? '', family) === true;
+  }
+
   /** The limits of the first port hold on the second, too. */
   #full(leg: Leg): boolean {
     const owner = this.#owner;
-    const { blockList } = owner;
-    const family = leg.remoteFamily === 'IPv6' ? 'ipv6' : 'ipv4';
-    if (blockList?.check(leg.remoteAddress ?? '', family)) return true;
     if (owner.maxConnections == null || owner._connections < owner.maxConnections) return false;
     if (owner.maxConnections === 0 && Number(process.versions.node.split('.')[0]) < 22) return false;
     owner.emit('drop', {

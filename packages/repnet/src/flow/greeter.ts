@@ -1,5 +1,6 @@
 /** Reads the hello of a connection to the second port. Connections that say none are bounded in number and time. */
 import type net from 'node:net';
+import type { Handle } from '../net-internals.js';
 import { decodeHello, HELLO_BYTES, type Hello, looksLikeHello } from '../wire.js';
 import { Leg, type LegSink } from './leg.js';
 import { REPLICA } from './machine.js';
@@ -30,8 +31,12 @@ export class Greeter implements LegSink {
     return this.#silent.size;
   }
 
-  accept(socket: net.Socket): void {
-    const leg = Leg.adopt(socket, REPLICA, this);
+  accept(handle: Handle): Leg {
+    const leg = new Leg(REPLICA, this, {
+      handle,
+      allowHalfOpen: true,
+    } as unknown as net.SocketConstructorOpts);
+    leg.setNoDelay(true);
     leg.unref();
     if (this.#silent.size >= this.#most) {
       // The oldest has had its chance; a flood of silent connections must not keep the others out.
@@ -43,6 +48,7 @@ export class Greeter implements LegSink {
       this.#timer = setInterval(() => this.#advance(), Math.max(1, this.#timeout / TICKS));
       this.#timer.unref();
     }
+    return leg;
   }
 
   #advance(): void {

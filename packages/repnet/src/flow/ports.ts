@@ -1,7 +1,8 @@
 /**
  * Source ports for pairs of connections. Both are bound explicitly (SO_REUSEADDR lets two connected sockets share a port),
- * so the port has to be chosen here rather than by the kernel: the ephemeral range is walked by a stride coprime to its
- * size from a random start, which reuses a port as late as possible.
+ * so the port has to be chosen here rather than by the kernel: every other port of the ephemeral range, walked by a stride
+ * coprime to their number from a random start, which reuses a port as late as possible. Linux gives connections it binds
+ * itself the ports of the other parity first; those may not be shared, and would collide.
  */
 import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -19,19 +20,19 @@ function ephemeralRange(): [number, number] {
   return [49152, 65535];
 }
 
-let low = 0;
+let first = 0;
 let size = 0;
 let at = 0;
 const STRIDE = 7919; // a prime longer than no range's factor: coprime to any range it does not divide
 
 export function nextPort(): number {
   if (size === 0) {
-    const [from, to] = ephemeralRange();
-    low = from;
-    size = to - from + 1;
+    const [low, high] = ephemeralRange();
+    first = low + 1;
+    size = (high - low + 1) >> 1;
     if (size % STRIDE === 0) size--;
     at = randomInt(size);
   }
   at = (at + STRIDE) % size;
-  return low + at;
+  return first + 2 * at;
 }
