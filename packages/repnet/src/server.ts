@@ -8,6 +8,7 @@ import net from 'node:net';
 import { Accepted } from './flow/accept.js';
 import { Greeter } from './flow/greeter.js';
 import type { Leg } from './flow/leg.js';
+import { PRIMARY, REPLICA } from './flow/machine.js';
 import { type Entry, WaitingList } from './flow/waiting.js';
 import { type Handle, nativeHandle, setNativeHandle } from './net-internals.js';
 import {
@@ -193,7 +194,7 @@ function acceptDirectly(server: Internals, handle: TcpHandle, listener: ReplicaL
   handle.onconnection = function (error, connection) {
     if (error || server.maxConnections != null || server.blockList !== undefined)
       return byNet.call(this, error, connection);
-    if (listener?.joins(connection) === true) return;
+    if (listener?.takes(connection) === true) return;
     const socket = new Socket({
       handle: connection,
       allowHalfOpen: server.allowHalfOpen,
@@ -289,6 +290,11 @@ interface HeldReplica {
   rest: Buffer | undefined;
 }
 
+/** Connections that have not said hello yet, at most, per port. */
+const MOST_SILENT = 1024;
+/** Milliseconds after which a silent client of a server that pairs by token is taken for a plain one. */
+const PREAMBLE_TIMEOUT = 200;
+
 class ReplicaListener {
   readonly server: Internals;
   readonly #owner: Internals;
@@ -297,6 +303,8 @@ class ReplicaListener {
   /** Replicas whose first connection has to come before they may take part. */
   readonly #held: WaitingList<HeldReplica>;
   readonly #greeter: Greeter;
+  /** Pairing by token: reads the preamble of connections to the first port. */
+  readonly #preambles: Greeter;
   readonly #addresses: Set<string>;
   #port = 0;
 
@@ -310,9 +318,18 @@ class ReplicaListener {
       if (entry.flow !== undefined) this.#refuse(entry.flow.leg, 'unknown');
     });
     this.#greeter = new Greeter(
-      { most: 1024, timeout: defaults.waitTimeout },
+      { copy: REPLICA, most: MOST_SILENT, timeout: defaults.waitTimeout },
       (leg, hello, rest) => this.#greeted(leg, hello, rest),
-      (leg) => this.#count(leg, 'hello'),
+      (leg) => {
+        this.#count(leg, 'hello');
+        leg.abort();
+      },
+    );
+    this.#preambles = new Greeter(
+      { copy: PRIMARY, most: MOST_SILENT, timeout: PREAMBLE_TIMEOUT },
+      (leg, hello, rest) => this.#greeted(leg, hello, rest),
+      // A plain client, of a protocol in which it speaks first, or not.
+      (leg, bytes) => this.#acceptPlain(leg, bytes, 0),
     );
     this.server = net.createServer() as Internals;
   }
@@ -358,14 +375,24 @@ class ReplicaListener {
   close(): void {
     this.server.close();
     this.#greeter.clear();
+    this.#preambles.clear();
     this.#held.clear();
     this.#waiting.clear();
   }
 
   // ------------------------------------------------------------------ arrivals
 
+  /** True: the connection is not a new flow of its own, or not yet known to be one. */
+  takes(connection: Handle): boolean {
+    if (this.#replication.pairing === 'token' && isEnabled()) {
+      this.#preambles.accept(connection);
+      return true;
+    }
+    return this.#joins(connection);
+  }
+
   /** True: the connection is the first of a flow that began with its second, or of one that is over. */
-  joins(connection: Handle): boolean {
+  #joins(connection: Handle): boolean {
     const peer = {} as { address?: string; port?: number };
     const out = (connection as unknown as TcpHandle).getpeername?.(peer);
     if (out !== 0) return false;
@@ -432,10 +459,16 @@ class ReplicaListener {
         leg.close();
         return;
       case Kind.raw:
-        return this.#acceptRaw(leg, rest);
-      case Kind.replica:
+        return this.#acceptPlain(leg, rest, HELLO_BYTES);
+      case Kind.primary:
+      case Kind.replica: {
+        const byToken = (hello.flags & HelloFlag.token) !== 0;
+        if (byToken !== (this.#replication.pairing === 'token')) return this.#refuse(leg, 'mismatch');
+        if ((hello.kind === Kind.primary) !== (leg.copy === PRIMARY)) return this.#refuse(leg, 'mismatch');
+        if (byToken) return this.#placeByToken(leg, hello, rest);
         if (!sameSource(leg, hello)) return this.#refuse(leg, 'mismatch');
         return this.#place(leg, hello, rest, keyOf(leg));
+      }
       default:
         return this.#refuse(leg, 'unknown');
     }
@@ -463,6 +496,43 @@ class ReplicaListener {
   }
 
   /**
+   * The token names the flow. The connection that was established first says so and starts it; the other joins it in this
+   * process or nowhere, and may come first only where no other process can have the flow.
+   */
+  #placeByToken(leg: Leg, hello: Hello, rest: Buffer | undefined): void {
+    if (leg.lost) return;
+    const key = hello.token.toString('latin1');
+    const known = this.#waiting.get(key);
+    if (known !== undefined) {
+      const accepted = known.flow;
+      const came = known.first === 'primary' ? PRIMARY : REPLICA;
+      if (
+        known.state !== 'waiting' ||
+        accepted === undefined ||
+        accepted.socket.destroyed ||
+        came === leg.copy
+      ) {
+        counters.lateTwins++;
+        return this.#refuse(leg, 'late');
+      }
+      this.#waiting.settle(known, 'paired');
+      leg.ref();
+      accepted.complete(leg, this.#answer('none'), rest);
+      return;
+    }
+    if ((hello.flags & HelloFlag.origin) === 0 && !this.#mayBegin(leg, hello)) {
+      this.#held.add(key, leg.copy === PRIMARY ? 'primary' : 'replica', { leg, hello, rest });
+      return;
+    }
+    this.#begin(leg, hello, rest, key);
+    const held = this.#held.get(key);
+    if (held?.state !== 'waiting' || held.flow === undefined) return;
+    const other = held.flow;
+    this.#held.settle(held, 'paired');
+    this.#placeByToken(other.leg, other.hello, other.rest);
+  }
+
+  /**
    * A replica may start a flow only where its first connection can come to nobody else: not if other processes accept on
    * the address, nor if the client dialled another address than ours (translation, a balancer), nor if a flow of the same
    * client may have been forgotten.
@@ -485,7 +555,7 @@ class ReplicaListener {
     const accepted = new Accepted(socket, this.#replication, this.#port);
     attach(socket, accepted);
     counters.flowsAccepted++;
-    this.#list(key, 'replica', accepted);
+    this.#list(key, leg.copy === PRIMARY ? 'primary' : 'replica', accepted);
     accepted.begin(leg, hello, this.#answer('none'));
     leg.ref();
     this.#announce(socket);
@@ -494,8 +564,9 @@ class ReplicaListener {
     else if (rest !== undefined && !leg.lost) leg.push(rest);
   }
 
-  /** The winner of a RepSYN race: from here on a plain connection like any other. */
-  #acceptRaw(leg: Leg, rest: Buffer | undefined): void {
+  /** A plain connection like any other: the winner of a RepSYN race, or a plain client of a server that pairs by token. */
+  #acceptPlain(leg: Leg, rest: Buffer | undefined, skew: number): void {
+    if (leg.lost) return;
     if (this.#full(leg)) {
       // Its client expects the application's bytes and nothing else.
       this.#count(leg, 'limit');
@@ -518,8 +589,9 @@ class ReplicaListener {
     (handle as unknown as TcpHandle).getsockname(local);
     local.port = this.#port;
     Object.assign(socket, { _sockname: local });
-    setSkew(socket, HELLO_BYTES, 0);
-    if (!owner.noDelay) socket.setNoDelay(false);
+    setSkew(socket, skew, 0);
+    socket.ref();
+    socket.setNoDelay(owner.noDelay);
     if (owner.pauseOnConnect) Object.assign(socket, { readableFlowing: false });
     counters.flowsAccepted++;
     if (rest !== undefined) socket.push(rest);
@@ -565,7 +637,9 @@ class ReplicaListener {
   #answer(reason: RefusalReason): Buffer {
     return encodeAnswer({
       refusal: Refusal[reason],
-      flags: AnswerFlag.token | (this.#owner[kShared] ? AnswerFlag.shared : 0),
+      flags:
+        (this.#replication.pairing === 'token' ? AnswerFlag.token : 0) |
+        (this.#owner[kShared] ? AnswerFlag.shared : 0),
       threshold: this.#replication.threshold,
     });
   }
@@ -596,7 +670,6 @@ function keyOf(socket: net.Socket): string {
 }
 
 function sameSource(leg: Leg, hello: Hello): boolean {
-  if ((hello.flags & HelloFlag.token) !== 0) return true;
   return hello.sourcePort === leg.remotePort && hello.sourceAddress === comparableAddress(leg.remoteAddress);
 }
 

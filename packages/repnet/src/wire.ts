@@ -199,6 +199,8 @@ export const Record = {
   report: 6,
   /** The sender gave the first copy up; everything below `offset` was sent on either copy. */
   alone: 7,
+  /** Receiver to sender: your first copy ended by FIN after `offset` bytes; is that the end? */
+  query: 8,
 } as const;
 
 export function dataHeader(offset: number, length: number): Buffer {
@@ -261,7 +263,7 @@ export class RecordParser {
         at += RECORD_HEADER_BYTES;
         continue;
       }
-      if (type > Record.alone || type === 0 || length !== (type === Record.report ? 6 : 0))
+      if (type > Record.query || type === 0 || length !== (type === Record.report ? 6 : 0))
         throw malformed(`record type ${type} of ${length} bytes`);
       if (size - at < RECORD_HEADER_BYTES + length) break;
       sink.onControl(type, offset, length > 0 ? chunk.readUIntBE(at + RECORD_HEADER_BYTES, 6) : -1);

@@ -17,23 +17,26 @@ const POSITIONS = [
 ];
 
 let bench;
+let tokens;
 before(async () => {
   bench = await startFaultBench();
   // The first flow to a server discovers it; a host that has paired is known to the server.
   await bench.flow([], SMALL);
+  tokens = await startFaultBench({ pairing: 'token' });
 });
 after(async () => {
-  console.log(`# ${bench.judged} flows judged`);
+  console.log(`# ${bench.judged + tokens.judged} flows judged`);
+  await tokens.close();
   await bench.close();
 });
 
 /** Runs flows; those that are not as `accept` wants are described. */
-async function judge(cases, accept, options) {
+async function judge(cases, accept, options, on = bench) {
   const bad = [];
   const tally = { complete: 0, failed: 0, hung: 0 };
-  await bench.all(
+  await on.all(
     cases.map(({ faults, shape }) => async () => {
-      const outcome = await bench.flow(faults, shape, options);
+      const outcome = await on.flow(faults, shape, options);
       if (outcome.complete) tally.complete++;
       else if (outcome.hung) tally.hung++;
       else tally.failed++;
@@ -143,4 +146,36 @@ test('random faults', async () => {
     },
     { timeout: 1_500 },
   );
+});
+
+test('pairing by token, one fault on one copy: the flow completes', async () => {
+  const cases = single.filter(({ shape }) => shape !== HALF);
+  await judge(
+    cases,
+    (outcome) => outcome.wrong ?? (outcome.complete ? undefined : 'not complete'),
+    {},
+    tokens,
+  );
+});
+
+test('pairing by token, a fault on each copy: never a silent truncation, without exception', async () => {
+  const cases = [];
+  for (const direction of ['up', 'down'])
+    for (const other of ['up', 'down'])
+      for (const kind of KINDS)
+        for (const otherKind of KINDS)
+          for (const at of [0, 77, 600])
+            for (const otherAt of [80, 700])
+              cases.push({
+                faults: [
+                  { copy: 0, direction, kind, at },
+                  { copy: 1, direction: other, kind: otherKind, at: otherAt },
+                ],
+                shape: SMALL,
+              });
+  const strict = (outcome, faults) => {
+    const stalled = faults.some((f) => f.kind === 'stall') && faults.every((f) => f.kind !== 'pause');
+    return outcome.wrong ?? (outcome.hung && !stalled ? 'hung' : undefined);
+  };
+  await judge(cases, strict, { timeout: 1_200 }, tokens);
 });

@@ -146,19 +146,31 @@ export class Accepted implements Attachment {
     if (failed) flow.abandon(PRIMARY);
     if (this.#ended) flow.tx.end();
     flow.openLazily(replica, answer);
+    if (this.#held === null) flow.legFin(primary);
     counters.flowsPaired++;
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket });
     if (!reading && !state.ended) flow.pause(replica, rest);
     else if (rest !== undefined && !replica.lost) replica.push(rest);
   }
 
-  /** The second connection came first. */
-  begin(replica: Leg, hello: Hello, answer: Buffer): void {
-    const flow = new Flow(this.socket, this.#replication, { framed: [false, true] });
+  /** The second connection came first; or either, of two that are paired by token. */
+  begin(first: Leg, hello: Hello, answer: Buffer): void {
+    const framed = [this.#replication.pairing === 'token', true] as const;
+    const flow = new Flow(this.socket, this.#replication, { framed });
     this.flow = flow;
     flow.peerThreshold = hello.threshold;
-    replica.sink = flow;
-    flow.openLazily(replica, answer);
+    first.sink = flow;
+    flow.openLazily(first, answer);
+  }
+
+  /** The other connection of a flow paired by token. */
+  complete(other: Leg, answer: Buffer, rest: Buffer | undefined): void {
+    const flow = this.flow as Flow;
+    other.sink = flow;
+    flow.openLazily(other, answer);
+    counters.flowsPaired++;
+    if (channels.paired.hasSubscribers) channels.paired.publish({ socket: this.socket });
+    if (rest !== undefined && !other.lost) other.push(rest);
   }
 
   /** The first connection has come after the second. */
@@ -176,7 +188,9 @@ export class Accepted implements Attachment {
     if (this.#held !== undefined && this.entry?.state === 'waiting') return this.#letGo();
     if (this.flow === undefined) {
       if (!this.#over) detach(this.socket);
-    } else if (this.flow.tx.copies[PRIMARY] === 'pending') this.flow.abandon(PRIMARY);
+    } else
+      for (const copy of [PRIMARY, REPLICA] as const)
+        if (this.flow.tx.copies[copy] === 'pending') this.flow.abandon(copy);
   }
 
   closed(reset: boolean): void {

@@ -59,6 +59,15 @@ setDial((socket, target) => {
     return;
   }
   if (plain) return dialPlain(socket, target);
+  if (target.replication.pairing === 'token') {
+    // The first connection begins with a preamble, too, which only a server that expects it may get.
+    if (known?.kind === 'repnet' && (known.until === 0 || (known.flags & AnswerFlag.token) !== 0))
+      return new FlowDial(socket, target, known).start();
+    dialPlain(socket, target);
+    if (known?.kind !== 'repnet')
+      socket.once('connect', () => probe(host, socket.remoteAddress as string, target));
+    return;
+  }
   new FlowDial(socket, target, known?.kind === 'repnet' ? known : undefined).start();
 });
 
@@ -203,7 +212,7 @@ class FlowDial implements Attachment {
   }
 
   #newFlow(): Flow {
-    const flow = new Flow(this.#socket, this.#target.replication, { framed: [false, true] });
+    const flow = new Flow(this.#socket, this.#target.replication, { framed: [this.#tokenPairing, true] });
     flow.peerKnown = this.#known !== undefined;
     if (this.#known !== undefined && this.#known.threshold > 0) flow.peerThreshold = this.#known.threshold;
     flow.onOpen = (leg) => this.#opened(leg);
@@ -231,6 +240,7 @@ class FlowDial implements Attachment {
     const { host = 'localhost', localPort } = this.#target.net;
     this.#localPort = localPort ?? nextPort();
     const options = legOptions(this.#target);
+    if (this.#tokenPairing) options.noDelay = true;
     const primary = new Leg(PRIMARY, this.flow, options);
     this.flow.legs[PRIMARY] = primary;
     if (net.isIP(host) !== 0) this.#address = host;
@@ -273,7 +283,8 @@ class FlowDial implements Attachment {
   #connectReplica(): void {
     const { replicaPort, pairTimeout } = this.#target.replication;
     const options = legOptions(this.#target);
-    const replica = new Leg(REPLICA, this.flow, options);
+    // Small records must not wait for acknowledgements (Nagle): the application's own setting is for its own stream.
+    const replica = new Leg(REPLICA, this.flow, { ...options, noDelay: true } as net.SocketConstructorOpts);
     this.flow.legs[REPLICA] = replica;
     replica.connect({
       ...options,
@@ -320,26 +331,17 @@ class FlowDial implements Attachment {
         // Another of the host's addresses answered: the second connection is on its way to the wrong one.
         flow.abandon(REPLICA);
       }
-      flow.open(leg);
+      if (this.#tokenPairing) {
+        flow.expectAnswer(leg);
+        flow.open(leg, this.#hello(leg, Kind.primary, true));
+      } else flow.open(leg);
       this.#settle();
       if (this.#socket.connecting) connected(this.#socket, leg);
       return;
     }
     const early = this.#known !== undefined;
     flow.expectAnswer(leg);
-    const hello = encodeHello({
-      kind: Kind.replica,
-      flags:
-        (this.#tokenPairing ? HelloFlag.token : 0) |
-        (early ? HelloFlag.early : 0) |
-        (flow.tx.copies[PRIMARY] === 'pending' ? HelloFlag.origin : 0),
-      threshold: this.#target.replication.threshold,
-      token: this.#token,
-      sourceAddress: leg.localAddress ?? '',
-      sourcePort: leg.localPort ?? 0,
-      targetAddress: leg.remoteAddress ?? '',
-      targetPort: this.#target.net.port,
-    });
+    const hello = this.#hello(leg, Kind.replica, early);
     if (!early) {
       leg.send(hello, (error) => {
         if (error) leg.destroy(error);
@@ -349,6 +351,23 @@ class FlowDial implements Attachment {
     flow.open(leg, hello);
     this.#settle();
     if (this.#socket.connecting) connected(this.#socket, leg);
+  }
+
+  #hello(leg: Leg, kind: number, early: boolean): Buffer {
+    const other = leg.copy === PRIMARY ? REPLICA : PRIMARY;
+    return encodeHello({
+      kind,
+      flags:
+        (this.#tokenPairing ? HelloFlag.token : 0) |
+        (early ? HelloFlag.early : 0) |
+        (this.flow.tx.copies[other] !== 'open' ? HelloFlag.origin : 0),
+      threshold: this.#target.replication.threshold,
+      token: this.#token,
+      sourceAddress: leg.localAddress ?? '',
+      sourcePort: leg.localPort ?? 0,
+      targetAddress: leg.remoteAddress ?? '',
+      targetPort: this.#target.net.port,
+    });
   }
 
   #settle(): void {
@@ -631,9 +650,4 @@ class SynDial implements Attachment, LegSink {
       ? {}
       : { address: leg.localAddress, family: leg.localFamily, port: leg.localPort };
   }
-}
-
-/** A repnet server that can pair by token. */
-export function understandsTokens(peer: Peer): boolean {
-  return (peer.flags & AnswerFlag.token) !== 0;
 }

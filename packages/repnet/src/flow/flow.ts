@@ -94,7 +94,7 @@ export class Flow implements LegSink, RecordSink {
   /** Bytes of an answer still expected on a copy (client side). */
   #answer: [Buffer | undefined, Buffer | undefined] = [undefined, undefined];
   /** Server: the answer that goes out with the first bytes on the replica. */
-  #prefix: Buffer | undefined;
+  #prefix: [Buffer | undefined, Buffer | undefined] = [undefined, undefined];
   #reading: Copy = PRIMARY;
   #paused = true;
   #unread: Buffer | undefined;
@@ -104,6 +104,8 @@ export class Flow implements LegSink, RecordSink {
   #lastWrite = 0;
   #unfinished = 0;
   #held: Held | undefined;
+  #sendingBoth = false;
+  #aloneDue: Leg | undefined;
   #verdictTimer: NodeJS.Timeout | undefined;
   #endTimer: NodeJS.Timeout | undefined;
   /** Bytes delivered when the last verdict was given, and whether the replica has brought any since. */
@@ -177,10 +179,11 @@ export class Flow implements LegSink, RecordSink {
 
   /** As `open`; the answer waits for the first bytes to go with, but no longer than this turn of the event loop. */
   openLazily(leg: Leg, answer: Buffer): void {
-    this.#prefix = answer;
+    this.#prefix[leg.copy] = answer;
     this.open(leg);
     setImmediate(() => {
-      if (this.#prefix !== undefined && this.legs[leg.copy] === leg) this.#transmit(leg, [], undefined);
+      if (this.#prefix[leg.copy] !== undefined && this.legs[leg.copy] === leg)
+        this.#transmit(leg, [], undefined);
     });
   }
 
@@ -196,13 +199,9 @@ export class Flow implements LegSink, RecordSink {
     this.tx.lose(copy);
     this.rx.lose(copy);
     const rest = this.legs[other(copy)];
-    if (
-      rest !== undefined &&
-      copy === PRIMARY &&
-      this.framed[REPLICA] &&
-      this.tx.copies[REPLICA] === 'open'
-    ) {
-      this.#transmit(rest, [controlRecord(Control.alone, this.tx.offset)], undefined);
+    if (rest !== undefined && this.framed[rest.copy] && this.tx.copies[rest.copy] === 'open') {
+      if (this.#sendingBoth) this.#aloneDue = rest;
+      else this.#transmit(rest, [controlRecord(Control.alone, this.tx.offset)], undefined);
     }
     this.poke();
   }
@@ -360,9 +359,17 @@ export class Flow implements LegSink, RecordSink {
     tx.route(bytes.length);
     counters.bytesDoubled += bytes.length;
     const first = firstOf(done);
-    // The replica first: should the primary fail under its write, the record that says so follows the bytes.
+    // Should a copy fail under its write, the record that says so follows these bytes on the other.
+    this.#sendingBoth = true;
     this.#sendOn(REPLICA, offset, bytes, first.callback);
     this.#sendOn(PRIMARY, offset, bytes, first.callback);
+    this.#sendingBoth = false;
+    const rest = this.#aloneDue;
+    if (rest !== undefined) {
+      this.#aloneDue = undefined;
+      if (this.legs[rest.copy] === rest)
+        this.#transmit(rest, [controlRecord(Control.alone, tx.offset)], undefined);
+    }
     first.begun();
   }
 
@@ -377,9 +384,10 @@ export class Flow implements LegSink, RecordSink {
   }
 
   #transmit(leg: Leg, parts: Buffer[], done: Callback | undefined): void {
-    if (this.#prefix !== undefined && leg.copy === REPLICA) {
-      parts.unshift(this.#prefix);
-      this.#prefix = undefined;
+    const prefix = this.#prefix[leg.copy];
+    if (prefix !== undefined) {
+      parts.unshift(prefix);
+      this.#prefix[leg.copy] = undefined;
     }
     let size = 0;
     for (const part of parts) size += part.length;
@@ -475,7 +483,7 @@ export class Flow implements LegSink, RecordSink {
       }
       if (parser.midRecord) this.rx.announce(parser.announced);
     }
-    return this.#closed || !(this.#paused || (copy === REPLICA && this.#crowded));
+    return this.#closed || !(this.#paused || (this.rx.reach[copy] > this.rx.delivered && this.#crowded));
   }
 
   /**
@@ -483,7 +491,7 @@ export class Flow implements LegSink, RecordSink {
    * sender doubles in messages to come is for it to decide, so its bytes wait in the kernel rather than break the flow.
    */
   get #crowded(): boolean {
-    return this.rx.earlyBytes > 2 * Math.max(this.peerThreshold, this.options.threshold);
+    return this.rx.earlyBytes > this.#earlyLimit;
   }
 
   onData(offset: number, bytes: Buffer): void {
@@ -498,8 +506,7 @@ export class Flow implements LegSink, RecordSink {
     }
     counters.bytesDuplicate += skip;
     if (skip === bytes.length) {
-      if (copy === REPLICA && !this.#toldToStop && rx.delivered - offset - skip > STOP_LAG)
-        this.#tellToStop();
+      if (!this.#toldToStop && rx.delivered - offset - skip > STOP_LAG) this.#tellToStop(copy);
       return;
     }
     const fresh = bytes.length - skip;
@@ -513,8 +520,14 @@ export class Flow implements LegSink, RecordSink {
     this.#deliver(skip === 0 ? bytes : bytes.subarray(skip));
   }
 
-  #tellToStop(): void {
-    const leg = this.legs[REPLICA];
+  /** Bytes ahead of the stream that are kept: what the peer may double, but not whatever it says it may. */
+  get #earlyLimit(): number {
+    const own = this.options.threshold;
+    return 2 * Math.max(own, Math.min(this.peerThreshold, 2 * own));
+  }
+
+  #tellToStop(copy: Copy): void {
+    const leg = this.legs[copy];
     this.#toldToStop = true;
     if (leg !== undefined) this.#transmit(leg, [controlRecord(Control.stop, this.rx.delivered)], undefined);
   }
@@ -546,9 +559,18 @@ export class Flow implements LegSink, RecordSink {
         return;
       case Control.alone:
         rx.alone = offset;
+        rx.lost = other(copy);
         rx.announce(offset);
         this.#checkEnd();
         return;
+      case Control.query: {
+        if (tx.total >= 0 || tx.copies[copy] !== 'open') return;
+        tx.lose(other(copy));
+        const leg = this.legs[copy];
+        if (leg !== undefined) this.#transmit(leg, [controlRecord(Control.alone, tx.offset)], undefined);
+        this.#release();
+        return;
+      }
       case Control.reset:
         this.#lastError = connectionReset();
         this.fail(this.#lastError);
@@ -566,7 +588,7 @@ export class Flow implements LegSink, RecordSink {
         counters.bytesWonByReplica += next.length;
         if (!this.outer.deliver(next)) this.#paused = true;
       }
-      if (!this.#paused && !this.#crowded) this.legs[REPLICA]?.resumeReading();
+      if (!this.#paused && !this.#crowded) for (const leg of this.legs) leg?.resumeReading();
     }
     if (this.#doubled && rx.delivered - this.#reportedAt >= this.peerThreshold / 2) this.#report();
     if (rx.total >= 0 || rx.done[PRIMARY]) this.#checkEnd();
@@ -581,8 +603,12 @@ export class Flow implements LegSink, RecordSink {
     setImmediate(() => {
       const leg = this.legs[REPLICA];
       if (leg === undefined || this.#closed || this.rx.copies[REPLICA] !== 'open') return;
-      const first = this.framed[PRIMARY] ? this.rx.delivered : this.rx.plain;
-      this.#transmit(leg, [controlRecord(Control.report, this.rx.delivered, first)], undefined);
+
+      this.#transmit(
+        leg,
+        [controlRecord(Control.report, this.rx.delivered, this.rx.reach[PRIMARY])],
+        undefined,
+      );
     });
   }
 
@@ -602,8 +628,8 @@ export class Flow implements LegSink, RecordSink {
       const replica = this.legs[REPLICA];
       if (replica !== undefined) this.legData(replica, unread);
     }
-    this.legs[PRIMARY]?.resumeReading();
-    if (!this.#crowded) this.legs[REPLICA]?.resumeReading();
+    for (const leg of this.legs)
+      if (leg !== undefined && !(this.#crowded && this.rx.reach[leg.copy] > this.rx.delivered)) leg.resumeReading();
   }
 
   legFin(leg: Leg): void {
@@ -625,7 +651,15 @@ export class Flow implements LegSink, RecordSink {
       this.#letGo(leg);
       return;
     }
+    this.#query();
     this.#checkEnd();
+  }
+
+  /** A bare FIN: the sender knows whether it meant it, and if not, that this copy is dead. */
+  #query(): void {
+    const replica = this.legs[REPLICA];
+    if (this.rx.total >= 0 || replica === undefined || this.rx.copies[REPLICA] !== 'open') return;
+    this.#transmit(replica, [controlRecord(Control.query, this.rx.plain)], undefined);
   }
 
   #checkEnd(): void {

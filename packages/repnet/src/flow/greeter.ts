@@ -1,9 +1,12 @@
-/** Reads the hello of a connection to the second port. Connections that say none are bounded in number and time. */
+/**
+ * Reads the hello of a connection: to the second port, or to the first of a server that pairs by token. Connections that
+ * say nothing are bounded in number and time.
+ */
 import type net from 'node:net';
 import type { Handle } from '../net-internals.js';
 import { decodeHello, HELLO_BYTES, type Hello, looksLikeHello } from '../wire.js';
 import { Leg, type LegSink } from './leg.js';
-import { REPLICA } from './machine.js';
+import type { Copy } from './machine.js';
 
 const TICKS = 4;
 
@@ -12,15 +15,18 @@ export class Greeter implements LegSink {
   readonly #most: number;
   readonly #timeout: number;
   readonly #greeted: (leg: Leg, hello: Hello, rest: Buffer | undefined) => void;
-  readonly #refused: (leg: Leg) => void;
+  readonly #refused: (leg: Leg, bytes: Buffer | undefined) => void;
+  readonly #copy: Copy;
   #timer: NodeJS.Timeout | undefined;
   #tick = 0;
 
   constructor(
-    options: { most: number; timeout: number },
+    options: { copy: Copy; most: number; timeout: number },
     greeted: (leg: Leg, hello: Hello, rest: Buffer | undefined) => void,
-    refused: (leg: Leg) => void,
+    /** No hello came: `bytes` did, if any, or the time was up. The connection is the callee's to close. */
+    refused: (leg: Leg, bytes: Buffer | undefined) => void,
   ) {
+    this.#copy = options.copy;
     this.#most = options.most;
     this.#timeout = options.timeout;
     this.#greeted = greeted;
@@ -32,7 +38,7 @@ export class Greeter implements LegSink {
   }
 
   accept(handle: Handle): Leg {
-    const leg = new Leg(REPLICA, this, {
+    const leg = new Leg(this.#copy, this, {
       handle,
       allowHalfOpen: true,
     } as unknown as net.SocketConstructorOpts);
@@ -63,10 +69,10 @@ export class Greeter implements LegSink {
     }
   }
 
-  #drop(leg: Leg): void {
+  #drop(leg: Leg, bytes?: Buffer): void {
+    const state = this.#silent.get(leg);
     this.#silent.delete(leg);
-    this.#refused(leg);
-    leg.abort();
+    this.#refused(leg, bytes ?? state?.bytes);
   }
 
   legData(leg: Leg, chunk: Buffer): boolean {
@@ -74,7 +80,7 @@ export class Greeter implements LegSink {
     if (state === undefined) return true;
     const bytes = state.bytes === undefined ? chunk : Buffer.concat([state.bytes, chunk]);
     if (!looksLikeHello(bytes)) {
-      this.#drop(leg);
+      this.#drop(leg, bytes);
       return true;
     }
     if (bytes.length < HELLO_BYTES) {
@@ -83,7 +89,7 @@ export class Greeter implements LegSink {
     }
     const hello = decodeHello(bytes);
     if (hello === undefined) {
-      this.#drop(leg);
+      this.#drop(leg, bytes);
       return true;
     }
     this.#silent.delete(leg);

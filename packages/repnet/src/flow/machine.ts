@@ -211,6 +211,10 @@ export class ReceiveMachine {
   delivered = 0;
   /** Contiguous bytes the plain first copy has brought. */
   plain = 0;
+  /** End of the last bytes of each copy. */
+  readonly reach: [number, number] = [0, 0];
+  /** The copy that the peer has given up, if it said so. */
+  lost: Copy = PRIMARY;
   /** Declared total; -1 while unknown. */
   total = -1;
   /** The peer gave its first copy up, having sent everything below this offset; -1 before. */
@@ -226,7 +230,7 @@ export class ReceiveMachine {
   constructor(options: { framedFirst: boolean; delivered?: number }) {
     this.#framedFirst = options.framedFirst;
     this.delivered = this.plain = this.#highest = options.delivered ?? 0;
-    this.won[PRIMARY] = this.delivered;
+    this.won[PRIMARY] = this.reach[PRIMARY] = this.delivered;
   }
 
   open(copy: Copy): void {
@@ -241,6 +245,7 @@ export class ReceiveMachine {
   acceptPlain(n: number): number {
     const skip = Math.min(n, this.delivered - this.plain);
     this.plain += n;
+    this.reach[PRIMARY] = this.plain;
     this.#count(PRIMARY, n - skip, skip);
     return skip;
   }
@@ -248,6 +253,7 @@ export class ReceiveMachine {
   /** `n` bytes at `offset` on a framed copy: how many leading ones to skip, or -1 if they are early. */
   acceptRecord(copy: Copy, offset: number, n: number): number {
     this.announce(offset + n);
+    this.reach[copy] = offset + n;
     if (offset > this.delivered) return -1;
     const skip = Math.min(n, this.delivered - offset);
     this.#count(copy, n - skip, skip);
@@ -314,10 +320,17 @@ export class ReceiveMachine {
       return this.alone >= 0 ? 'wait' : 'open';
     }
     const hole = this.alone > this.delivered || this.early.length > 0;
+    if (this.#framedFirst) {
+      if (this.copies[PRIMARY] === 'gone' && this.copies[REPLICA] === 'gone') return 'truncated';
+      if (this.alone <= this.delivered) return 'open';
+      return this.copies[this.lost] === 'gone' ? 'truncated' : 'wait';
+    }
     switch (this.copies[REPLICA]) {
       case 'open':
         if (this.#mayBring(PRIMARY)) return hole && this.alone >= 0 ? 'wait' : 'open';
-        if (hole && !this.#framedFirst) return 'truncated';
+        if (hole) return 'truncated';
+        // Bytes beyond the FIN, or the sender's word, prove it the fault of that copy alone.
+        if (this.alone >= 0 || this.#highest > this.plain) return 'open';
         return this.done[PRIMARY] ? 'wait' : 'open';
       case 'pending':
         return this.done[PRIMARY] ? 'wait' : 'open';
@@ -329,6 +342,7 @@ export class ReceiveMachine {
 
   /** In 'wait', the copy that is taken for dead when the time is up. */
   get suspect(): Copy {
+    if (this.#framedFirst) return this.lost;
     return this.#mayBring(PRIMARY) ? PRIMARY : REPLICA;
   }
 }

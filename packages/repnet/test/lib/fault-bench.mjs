@@ -7,14 +7,15 @@ export async function startFaultBench({ pairing = 'address', pairTimeout = 200, 
   Object.assign(repnet.defaults, { pairTimeout, waitTimeout });
   const flows = new Map();
   const plans = new Map();
-  const server = repnet.createServer({ pairing });
-  serve(server, flows);
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   const relay = await startRelay({
-    targetPort: server.address().port,
     faultsFor: (port, copy) => (plans.get(port) ?? []).filter((fault) => fault.copy === copy),
   });
   const address = `${relay.host}:${relay.port}`;
+  // The relay leads to this process and no other, which a server cannot know by itself.
+  const server = repnet.createServer({ pairing, addresses: [address] });
+  serve(server, flows);
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  relay.targetPort = server.address().port;
   let nextPort = 10_000 + Math.floor(Math.random() * 20_000);
   let judged = 0;
 

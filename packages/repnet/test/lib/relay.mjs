@@ -16,7 +16,8 @@ import net from 'node:net';
  */
 
 /** Starts a relay on `host`; `faultsFor(sourcePort, copy)` gives the faults of a connection. */
-export async function startRelay({ targetPort, host = '127.0.0.2', faultsFor }) {
+export async function startRelay({ targetPort = 0, host = '127.0.0.2', faultsFor }) {
+  const relay = { targetPort };
   const servers = [];
   const open = new Set();
   const accept = (copy) => (client) => {
@@ -27,7 +28,7 @@ export async function startRelay({ targetPort, host = '127.0.0.2', faultsFor }) 
     if (faults.some((f) => f.kind === 'nosyn')) return;
     const upstream = net.connect({
       host: '127.0.0.1',
-      port: targetPort + copy,
+      port: relay.targetPort + copy,
       localAddress: client.remoteAddress,
       localPort: client.remotePort,
       allowHalfOpen: true,
@@ -67,14 +68,15 @@ export async function startRelay({ targetPort, host = '127.0.0.2', faultsFor }) 
       servers.push(first, second);
     } else first.close();
   }
-  return {
+  Object.assign(relay, {
     host,
     port,
     close() {
       for (const server of servers) server.close();
       for (const socket of open) socket.destroy();
     },
-  };
+  });
+  return relay;
 }
 
 function pass(from, to, fault) {

@@ -1,0 +1,311 @@
+/** The threat model (docs/threat-model.md), one test per attack: raw connections do what a hostile client would. */
+import assert from 'node:assert/strict';
+import net from 'node:net';
+import { before, test } from 'node:test';
+import repnet from '../dist/index.js';
+import {
+  ANSWER_BYTES,
+  controlRecord,
+  dataHeader,
+  decodeAnswer,
+  encodeHello,
+  HelloFlag,
+  Kind,
+  Record,
+  Refusal,
+} from '../dist/wire.js';
+import { defaults, echoServer, raw, settle, sourcePort, until } from './lib/support.mjs';
+
+before(() => {
+  Object.assign(defaults, { waitTimeout: 300, pairTimeout: 300 });
+});
+
+const data = (offset, text) => Buffer.concat([dataHeader(offset, text.length), Buffer.from(text)]);
+
+function hello(connection, port, fields = {}) {
+  return encodeHello({
+    kind: Kind.replica,
+    flags: HelloFlag.early,
+    threshold: 100_000,
+    token: Buffer.alloc(16, 7),
+    sourceAddress: connection.socket.localAddress,
+    sourcePort: connection.socket.localPort,
+    targetAddress: '127.0.0.1',
+    targetPort: port,
+    ...fields,
+  });
+}
+
+const refusal = async (connection) => {
+  await until(() => connection.bytes.length >= ANSWER_BYTES || connection.closed, 'an answer');
+  return decodeAnswer(connection.bytes)?.refusal;
+};
+
+test('joining a stranger: a replica that claims another source than its own is refused', async (t) => {
+  const { sockets, port } = await echoServer(t);
+  const victim = await raw(t, port, { localPort: sourcePort() });
+  await until(() => sockets.length === 1);
+  const attacker = await raw(t, port + 1, { localAddress: '127.0.0.3' });
+  attacker.socket.write(
+    Buffer.concat([
+      hello(attacker, port, { sourceAddress: '127.0.0.1', sourcePort: victim.socket.localPort }),
+      data(0, 'injected'),
+    ]),
+  );
+  assert.equal(await refusal(attacker), Refusal.mismatch);
+  await settle();
+  assert.equal(victim.bytes.length, 0);
+  assert.equal(sockets.length, 1);
+});
+
+test('joining a stranger by the same port number from another address pairs nothing', async (t) => {
+  const { sockets, port } = await echoServer(t);
+  const localPort = sourcePort();
+  const victim = await raw(t, port, { localPort });
+  await until(() => sockets.length === 1);
+  const attacker = await raw(t, port + 1, { localAddress: '127.0.0.3', localPort });
+  attacker.socket.write(Buffer.concat([hello(attacker, port), data(0, 'injected')]));
+  await settle();
+  assert.equal(victim.bytes.length, 0, 'the victim got the reply to what the attacker sent');
+  assert.equal(sockets[0].bytesRead, 0);
+});
+
+test('pairing by token: without the token nobody joins, whatever address they come from', async (t) => {
+  const { sockets, port } = await echoServer(t, { pairing: 'token' });
+  const localPort = sourcePort();
+  const token = Buffer.from("the flow's secret");
+  const owner = await raw(t, port, { localPort });
+  owner.socket.write(
+    Buffer.concat([
+      hello(owner, port, {
+        kind: Kind.primary,
+        flags: HelloFlag.early | HelloFlag.token | HelloFlag.origin,
+        token: token.subarray(0, 16),
+      }),
+      data(0, 'mine'),
+    ]),
+  );
+  await until(() => sockets.length === 1);
+  const attacker = await raw(t, port + 1, { localPort });
+  attacker.socket.write(
+    Buffer.concat([
+      hello(attacker, port, { flags: HelloFlag.early | HelloFlag.token, token: Buffer.alloc(16, 1) }),
+      data(4, 'injected'),
+    ]),
+  );
+  await settle();
+  assert.equal(sockets[0].bytesRead, 4);
+});
+
+test('pairing by token: a used token is refused, so that a copied preamble gains nothing', async (t) => {
+  const { sockets, port } = await echoServer(t, { pairing: 'token' });
+  const token = Buffer.alloc(16, 9);
+  const flags = HelloFlag.early | HelloFlag.token;
+  const first = await raw(t, port);
+  first.socket.write(hello(first, port, { kind: Kind.primary, flags: flags | HelloFlag.origin, token }));
+  await until(() => sockets.length === 1);
+  const second = await raw(t, port + 1);
+  second.socket.write(hello(second, port, { flags, token }));
+  assert.equal(await refusal(second), Refusal.none);
+  const third = await raw(t, port + 1);
+  third.socket.write(hello(third, port, { flags, token }));
+  assert.equal(await refusal(third), Refusal.late);
+  const fourth = await raw(t, port);
+  fourth.socket.write(hello(fourth, port, { kind: Kind.primary, flags: flags | HelloFlag.origin, token }));
+  assert.equal(await refusal(fourth), Refusal.late);
+  assert.equal(sockets.length, 1);
+});
+
+test('silent connections to the second port are bounded, and do not keep a flow out', async (t) => {
+  const { port } = await echoServer(t);
+  const silent = [];
+  for (let i = 0; i < 1_100; i++)
+    silent.push(net.connect({ host: '127.0.0.1', port: port + 1 }).on('error', () => {}));
+  t.after(() => {
+    for (const s of silent) s.destroy();
+  });
+  await until(() => silent.filter((s) => s.destroyed).length >= 70, 'the oldest are dropped');
+  repnet.resetStats();
+  const socket = repnet.connect({ host: '127.0.0.1', port, peer: 'repnet', replicate: 'flow' });
+  await new Promise((resolve) => socket.once('data', resolve).write('still served'));
+  await until(() => repnet.stats().flowsPaired === 1);
+  socket.destroy();
+});
+
+test('a hello sent byte by byte is given no more time than silence', async (t) => {
+  const { port } = await echoServer(t);
+  const slow = await raw(t, port + 1);
+  const bytes = hello(slow, port);
+  let at = 0;
+  const timer = setInterval(() => {
+    if (slow.socket.writable && at < 40) slow.socket.write(bytes.subarray(at, ++at));
+  }, 20);
+  t.after(() => clearInterval(timer));
+  await until(() => slow.closed, 'the slow hello is dropped');
+});
+
+test('the waiting list is bounded: more flows than it holds go on plain', async (t) => {
+  const before = defaults.waitEntries;
+  defaults.waitEntries = 8;
+  t.after(() => {
+    defaults.waitEntries = before;
+  });
+  const { sockets, port } = await echoServer(t);
+  const flows = [];
+  for (let i = 0; i < 40; i++) flows.push(await raw(t, port));
+  await until(() => sockets.length === 40);
+  for (const flow of flows) flow.socket.write('x');
+  await until(() => flows.every((flow) => flow.bytes.toString() === 'x'), 'every flow is answered');
+});
+
+test('the archive is bounded in bytes over all flows', async (t) => {
+  const before = defaults.archiveBytes;
+  defaults.archiveBytes = 200_000;
+  t.after(() => {
+    defaults.archiveBytes = before;
+  });
+  const { archiveSize } = await import('../dist/flow/accept.js');
+  const { sockets, port } = await echoServer(t);
+  const flows = [];
+  for (let i = 0; i < 10; i++) flows.push(await raw(t, port));
+  await until(() => sockets.length === 10);
+  for (const flow of flows) flow.socket.write(Buffer.alloc(50_000));
+  await until(() => flows.every((flow) => flow.bytes.length === 50_000));
+  assert.ok(archiveSize() <= 200_000, `${archiveSize()} bytes archived`);
+  await until(() => archiveSize() === 0, 'the archive is dropped when the wait is over');
+});
+
+test('records far ahead of the stream are not stored without limit', async (t) => {
+  const { sockets, port } = await echoServer(t);
+  const localPort = sourcePort();
+  const primary = await raw(t, port, { localPort });
+  await until(() => sockets.length === 1);
+  const replica = await raw(t, port + 1, { localPort });
+  replica.socket.write(hello(replica, port, { threshold: 100_000 }));
+  for (let offset = 1; offset < 100; offset++)
+    replica.socket.write(Buffer.concat([dataHeader(offset * 10_000, 10_000), Buffer.alloc(10_000)]));
+  await until(() => replica.closed, 'the replica is dropped');
+  primary.socket.write('goes on');
+  await until(() => primary.bytes.toString() === 'goes on');
+});
+
+test('a threshold of gigabytes announced in the hello does not raise what is stored', async (t) => {
+  const { sockets, port } = await echoServer(t);
+  const localPort = sourcePort();
+  await raw(t, port, { localPort });
+  await until(() => sockets.length === 1);
+  const replica = await raw(t, port + 1, { localPort });
+  replica.socket.write(hello(replica, port, { threshold: 0xffffffff }));
+  for (let offset = 1; offset < 100; offset++)
+    replica.socket.write(Buffer.concat([dataHeader(offset * 10_000, 10_000), Buffer.alloc(10_000)]));
+  await until(() => replica.closed, 'the replica is dropped');
+});
+
+test('malformed records cost the replica and nothing else', async (t) => {
+  const { sockets, port } = await echoServer(t);
+  for (const garbage of [
+    Buffer.from('GET / HTTP/1.1\r\n\r\n'),
+    Buffer.alloc(64, 0xff),
+    dataHeader(0, 0),
+    Buffer.concat([controlRecord(Record.end, 5), controlRecord(Record.end, 6)]),
+    Buffer.concat([data(0, 'abc'), controlRecord(Record.end, 1)]),
+  ]) {
+    const localPort = sourcePort();
+    const count = sockets.length;
+    const primary = await raw(t, port, { localPort });
+    await until(() => sockets.length === count + 1);
+    const replica = await raw(t, port + 1, { localPort });
+    replica.socket.write(Buffer.concat([hello(replica, port), garbage]));
+    await until(() => replica.closed, 'the replica is dropped');
+    assert.equal(primary.closed, false);
+  }
+});
+
+test('maxConnections holds on the second port', async (t) => {
+  const { server, sockets, port } = await echoServer(t);
+  server.maxConnections = 1;
+  const dropped = [];
+  server.on('drop', (info) => dropped.push(info.remotePort));
+  await raw(t, port);
+  await until(() => sockets.length === 1);
+  // By a copy without a first connection, and by a RepSYN winner.
+  await new Promise((resolve) => setTimeout(resolve, 450)); // a server that has just begun holds copies back
+  for (const kind of [Kind.replica, Kind.raw]) {
+    const attacker = await raw(t, port + 1);
+    attacker.socket.write(hello(attacker, port, { kind }));
+    await until(() => attacker.closed || attacker.ended, 'refused');
+  }
+  assert.equal(sockets.length, 1);
+  assert.equal(dropped.length, 2);
+});
+
+test('a BlockList holds on the second port', async (t) => {
+  const blockList = new net.BlockList();
+  blockList.addAddress('127.0.0.3');
+  const { server, sockets, port } = await echoServer(t, { blockList });
+  if (server.blockList === undefined) {
+    t.skip('this Node has no server.blockList');
+    return;
+  }
+  for (const kind of [Kind.replica, Kind.raw]) {
+    const attacker = await raw(t, port + 1, { localAddress: '127.0.0.3' });
+    attacker.socket.write(hello(attacker, port, { kind }));
+    await until(() => attacker.closed || attacker.ended, 'refused');
+  }
+  assert.equal(sockets.length, 0);
+});
+
+test('the second port gives nothing that the first does not: a hello alone starts at most one flow, and probes none', async (t) => {
+  const { sockets, port } = await echoServer(t);
+  const prober = await raw(t, port + 1);
+  prober.socket.write(hello(prober, port, { kind: Kind.probe }));
+  assert.equal(await refusal(prober), Refusal.none);
+  await until(() => prober.closed || prober.ended);
+  assert.equal(sockets.length, 0);
+});
+
+test('the kill switch works at run time: copies are refused and new flows are plain', async (t) => {
+  const { port } = await echoServer(t);
+  repnet.disable();
+  t.after(() => repnet.enable());
+  const replica = await raw(t, port + 1);
+  replica.socket.write(hello(replica, port));
+  assert.equal(await refusal(replica), Refusal.disabled);
+  repnet.resetStats();
+  const socket = repnet.connect({ host: '127.0.0.1', port, replicate: 'flow' });
+  await new Promise((resolve) => socket.once('data', resolve).write('plain'));
+  assert.equal(repnet.stats().flowsFlow, 0);
+  socket.destroy();
+});
+
+test('a foreign service on the second port gets a hello and not one byte of the application', async (t) => {
+  const seen = [];
+  let first;
+  let second;
+  for (;;) {
+    first = net.createServer((s) => s.on('error', () => {}).pipe(s));
+    second = net.createServer((s) => s.on('error', () => {}).on('data', (d) => seen.push(d)));
+    await new Promise((resolve) => first.listen(0, '127.0.0.1', resolve));
+    const free = await new Promise((resolve) => {
+      second.once('error', () => resolve(false));
+      second.listen(first.address().port + 1, '127.0.0.1', () => resolve(true));
+    });
+    if (free) break;
+    first.close();
+  }
+  t.after(() => {
+    first.close();
+    second.close();
+  });
+  for (let i = 0; i < 5; i++) {
+    const socket = repnet.connect({ host: '127.0.0.1', port: first.address().port, replicate: 'flow' });
+    const reply = await new Promise((resolve) => socket.once('data', resolve).write('SECRET'));
+    assert.equal(reply.toString(), 'SECRET');
+    await settle();
+    socket.destroy();
+  }
+  await settle();
+  assert.equal(Buffer.concat(seen).includes('SECRET'), false);
+  for (const bytes of seen) assert.equal(bytes.length, 76);
+  assert.ok(seen.length >= 1);
+});

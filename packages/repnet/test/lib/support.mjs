@@ -1,0 +1,85 @@
+/** What the tests share: a server, raw connections to it, and waiting for conditions rather than for time. */
+import net from 'node:net';
+import repnet from '../../dist/index.js';
+
+export const { defaults } = repnet;
+
+/** A RepNet server that counts connections and echoes; closes with the test. */
+export async function echoServer(t, options = {}, host = '127.0.0.1') {
+  const sockets = [];
+  const server = repnet.createServer(options, (socket) => {
+    sockets.push(socket);
+    socket.on('error', () => {});
+    socket.on('data', (chunk) => socket.write(chunk));
+  });
+  await new Promise((resolve) => server.listen(0, host, resolve));
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return { server, sockets, port: server.address().port };
+}
+
+/** A plain connection whose received bytes are kept. */
+export async function raw(t, port, options = {}) {
+  const socket = net.connect({ host: '127.0.0.1', port, ...options });
+  const seen = { socket, bytes: Buffer.alloc(0), ended: false, error: undefined, closed: false };
+  socket.on('data', (chunk) => {
+    seen.bytes = Buffer.concat([seen.bytes, chunk]);
+  });
+  socket.on('end', () => {
+    seen.ended = true;
+  });
+  socket.on('error', (error) => {
+    seen.error = error;
+  });
+  socket.on('close', () => {
+    seen.closed = true;
+  });
+  await new Promise((resolve) => socket.once('connect', resolve).once('error', resolve));
+  t.after(() => socket.destroy());
+  return seen;
+}
+
+/** Waits until `condition` holds; fails after `timeout` ms, naming it. */
+export async function until(condition, what = String(condition), timeout = 5_000) {
+  const end = Date.now() + timeout;
+  while (!condition()) {
+    if (Date.now() > end) throw new Error(`not within ${timeout} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+/** Lets everything under way on loopback arrive: several turns of the event loop, twice over. */
+export async function settle(turns = 30) {
+  for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Connects by RepNet and sends one message; resolves with the echo. */
+export async function echo(socket, text) {
+  const length = Buffer.byteLength(text);
+  const reply = [];
+  let n = 0;
+  const done = new Promise((resolve, reject) => {
+    const onData = (chunk) => {
+      reply.push(chunk);
+      n += chunk.length;
+      if (n >= length) {
+        socket.off('data', onData);
+        resolve(Buffer.concat(reply).toString('latin1'));
+      }
+    };
+    socket.on('data', onData);
+    socket.once('error', reject);
+  });
+  socket.write(text);
+  return done;
+}
+
+let ports = 8_000 + Math.floor(Math.random() * 1_500);
+/** A source port outside the ephemeral range. */
+export function sourcePort() {
+  return ports++;
+}
