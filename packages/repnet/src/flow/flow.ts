@@ -305,7 +305,9 @@ export class Flow implements LegSink, RecordSink {
       counters.chosenEarly++;
     }
     if (route.copies === 0) return done(this.#lastError ?? notConnected());
-    this.#sendOn(route.copies === 1 ? PRIMARY : REPLICA, offset, bytes, done);
+    // What is archived is not lost with the copy that failed under it.
+    const settled: Callback = (error) => done(error && this.tx.archived ? null : error);
+    this.#sendOn(route.copies === 1 ? PRIMARY : REPLICA, offset, bytes, route.archive ? settled : done);
   }
 
   #room(wanted: number): number {
