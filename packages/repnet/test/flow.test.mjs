@@ -1,0 +1,227 @@
+/** Behaviour of replicated flows as an application, or a look at the wire, sees it. */
+import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import net from 'node:net';
+import { before, beforeEach, test } from 'node:test';
+import { resetBudget } from '../dist/flow/budget.js';
+import { forgetPeers } from '../dist/flow/peers.js';
+import repnet from '../dist/index.js';
+import { defaults, echo, echoServer, settle, until } from './lib/support.mjs';
+
+before(() => {
+  Object.assign(defaults, { waitTimeout: 300, pairTimeout: 500 });
+});
+beforeEach(() => {
+  forgetPeers();
+  repnet.resetStats();
+});
+
+const dial = (t, port, options = {}) => {
+  const socket = repnet.connect({ host: '127.0.0.1', port, replicate: 'flow', peer: 'repnet', ...options });
+  t.after(() => socket.destroy());
+  return socket;
+};
+
+test('one connection event, and the addresses of the first port, on both sides', async (t) => {
+  const { sockets, port } = await echoServer(t);
+  const socket = dial(t, port);
+  assert.equal(await echo(socket, 'hello'), 'hello');
+  await until(() => repnet.stats().flowsPaired === 1);
+  assert.equal(sockets.length, 1);
+  assert.equal(socket.remotePort, port);
+  assert.equal(sockets[0].localPort, port);
+  assert.equal(sockets[0].remotePort, socket.localPort);
+  assert.ok(socket instanceof net.Socket && sockets[0] instanceof repnet.Socket);
+  assert.equal(socket.bytesRead, 5);
+  assert.equal(socket.bytesWritten, 5);
+});
+
+test('on a kept-alive connection each message is doubled again, also after one that outgrew the threshold', async (t) => {
+  const { port } = await echoServer(t, { threshold: 10_000 });
+  const socket = dial(t, port, { threshold: 10_000 });
+  await echo(socket, 'first');
+  await until(() => repnet.stats().flowsPaired === 1);
+  await settle();
+  for (let i = 0; i < 3; i++) {
+    const before = repnet.stats().bytesDoubled;
+    await echo(socket, 'x'.repeat(1_000));
+    assert.equal(repnet.stats().bytesDoubled - before, 2_000, 'request and reply');
+  }
+  const before = repnet.stats().bytesDoubled;
+  await echo(socket, 'y'.repeat(200_000));
+  assert.ok(repnet.stats().bytesDoubled - before < 250_000, 'the elephant is not doubled throughout');
+  await settle();
+  const after = repnet.stats().bytesDoubled;
+  await echo(socket, 'z'.repeat(500));
+  assert.ok(repnet.stats().bytesDoubled > after, 'doubled again');
+});
+
+test('a plain client of a RepNet server, and a RepNet client of a plain server', async (t) => {
+  const { port } = await echoServer(t);
+  const plain = net.connect({ host: '127.0.0.1', port });
+  t.after(() => plain.destroy());
+  assert.equal(await echo(plain, 'plain client'), 'plain client');
+
+  const server = net.createServer((s) => s.on('error', () => {}).pipe(s)).listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await until(() => server.listening);
+  const socket = dial(t, server.address().port, { peer: 'auto' });
+  assert.equal(await echo(socket, 'plain server'), 'plain server');
+});
+
+test('RepSYN to an unmodified server: one connection carries the flow, the other is closed without a byte', async (t) => {
+  const accepted = [];
+  const server = net.createServer((s) => {
+    const seen = { bytes: 0, closed: false };
+    accepted.push(seen);
+    s.on('error', () => {});
+    s.on('close', () => {
+      seen.closed = true;
+    });
+    s.on('data', (d) => {
+      seen.bytes += d.length;
+      s.write(d);
+    });
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  const socket = dial(t, server.address().port, { replicate: 'syn', peer: 'plain' });
+  assert.equal(await echo(socket, 'once'), 'once');
+  await until(() => accepted.filter((s) => !s.closed).length === 1, 'the loser is closed');
+  assert.deepEqual(
+    accepted.map((s) => s.bytes).filter((n) => n > 0),
+    [4],
+  );
+});
+
+test('RepSYN to a RepNet server shows the application one connection per flow', async (t) => {
+  const { sockets, port } = await echoServer(t);
+  for (let i = 0; i < 5; i++) {
+    const socket = dial(t, port, { replicate: 'syn' });
+    assert.equal(await echo(socket, `flow ${i}`), `flow ${i}`);
+    assert.equal(socket.bytesWritten, 6);
+    assert.equal(socket.remotePort, port);
+  }
+  await settle();
+  assert.equal(sockets.length, 5);
+  assert.ok(sockets.every((s) => s.localPort === port && s.bytesRead === 6));
+});
+
+test('hedged: the second connection is not made if the first answers in time', async (t) => {
+  const { port } = await echoServer(t);
+  const socket = dial(t, port, { copyDelay: 150 });
+  assert.equal(await echo(socket, 'quick'), 'quick');
+  await new Promise((resolve) => setTimeout(resolve, 250));
+  assert.equal(repnet.stats().flowsPaired, 0);
+});
+
+test('hedged: the second connection is made if the first is slow', async (t) => {
+  const server = repnet.createServer((s) => s.on('error', () => {})).listen(0, '127.0.0.1');
+  await until(() => server.listening);
+  t.after(() => server.close());
+  const socket = dial(t, server.address().port, { copyDelay: 20 });
+  socket.on('error', () => {});
+  socket.write('no answer');
+  await until(() => repnet.stats().flowsPaired === 1);
+  socket.destroy();
+});
+
+test('a budget of connections sends the flows beyond it plain', async (t) => {
+  const { port } = await echoServer(t);
+  resetBudget();
+  defaults.budget = { bytes: Number.POSITIVE_INFINITY, connections: 0 };
+  t.after(() => {
+    defaults.budget = { bytes: Number.POSITIVE_INFINITY, connections: Number.POSITIVE_INFINITY };
+  });
+  assert.equal(await echo(dial(t, port), 'plain'), 'plain');
+  assert.equal(repnet.stats().flowsFlow, 0);
+  assert.equal(repnet.stats().overBudget, 1);
+});
+
+test('a budget of bytes keeps the doubled ones below the fraction', async (t) => {
+  const { port } = await echoServer(t);
+  resetBudget();
+  defaults.budget = { bytes: 0, connections: Number.POSITIVE_INFINITY };
+  t.after(() => {
+    defaults.budget = { bytes: Number.POSITIVE_INFINITY, connections: Number.POSITIVE_INFINITY };
+  });
+  const socket = dial(t, port);
+  await echo(socket, 'one');
+  await until(() => repnet.stats().flowsPaired === 1);
+  await settle();
+  const before = repnet.stats().bytesDoubled;
+  await echo(socket, 'x'.repeat(5_000));
+  assert.equal(repnet.stats().bytesDoubled, before);
+});
+
+test('a predicate chooses by target, and a bad choice is named', async (t) => {
+  const { port } = await echoServer(t);
+  const asked = [];
+  const socket = dial(t, port, {
+    replicate: (target) => {
+      asked.push(target);
+      return false;
+    },
+  });
+  assert.equal(await echo(socket, 'x'), 'x');
+  assert.deepEqual(asked, [{ host: '127.0.0.1', port, localPort: 0 }]);
+  assert.throws(() => dial(t, port, { replicate: 'twice' }), {
+    code: 'ERR_REPNET_OPTION',
+    message: /'twice'/,
+  });
+  assert.throws(() => dial(t, port, { replicaPort: 0 }), {
+    code: 'ERR_REPNET_OPTION',
+    message: /replicaPort/,
+  });
+});
+
+test("the port after the server's being taken is an error of the server", async (t) => {
+  const { server, port } = await echoServer(t, { replicate: false });
+  assert.equal(server.replicaAddress(), null);
+  const other = repnet.createServer();
+  t.after(() => other.close());
+  const error = await new Promise((resolve) => other.once('error', resolve).listen(port - 1, '127.0.0.1'));
+  assert.equal(error.code, 'EADDRINUSE');
+  assert.equal(other.listening, false);
+});
+
+test('back-pressure: an application that does not read stops the sender', async (t) => {
+  const server = repnet.createServer((s) => s.on('error', () => {}).pause()).listen(0, '127.0.0.1');
+  await until(() => server.listening);
+  t.after(() => server.close());
+  const socket = dial(t, server.address().port);
+  socket.on('error', () => {});
+  const chunk = Buffer.alloc(1024 * 1024);
+  for (let i = 0; i < 64; i++) socket.write(chunk);
+  await until(() => socket.bytesWritten > 0 && socket.writableLength > 0);
+  await settle();
+  assert.ok(socket.writableLength > 32 * 1024 * 1024, `${socket.writableLength} bytes wait at the sender`);
+  socket.destroy();
+});
+
+test('resetAndDestroy is ECONNRESET at the peer, once, whatever the copies', async (t) => {
+  const { sockets, port } = await echoServer(t);
+  const socket = dial(t, port);
+  await echo(socket, 'x');
+  await until(() => repnet.stats().flowsPaired === 1);
+  const errors = [];
+  sockets[0].on('error', (e) => errors.push(e.code));
+  socket.resetAndDestroy();
+  await until(() => sockets[0].destroyed);
+  await settle();
+  assert.deepEqual(errors, ['ECONNRESET']);
+});
+
+test('in a cluster a flow reaches one worker, once', async (t) => {
+  const child = fork(new URL('lib/cluster-server.mjs', import.meta.url));
+  t.after(() => child.kill());
+  const port = await new Promise((resolve) => child.once('message', resolve));
+  for (let i = 0; i < 40; i++) {
+    const socket = dial(t, port);
+    assert.equal(await echo(socket, `request ${i}`), `request ${i}`);
+    socket.end();
+  }
+  child.send('count');
+  const connections = await new Promise((resolve) => child.once('message', resolve));
+  assert.equal(connections, 40);
+});
