@@ -631,7 +631,8 @@ export class Flow implements LegSink, RecordSink {
       if (replica !== undefined) this.legData(replica, unread);
     }
     for (const leg of this.legs)
-      if (leg !== undefined && !(this.#crowded && this.rx.reach[leg.copy] > this.rx.delivered)) leg.resumeReading();
+      if (leg !== undefined && !(this.#crowded && this.rx.reach[leg.copy] > this.rx.delivered))
+        leg.resumeReading();
   }
 
   legFin(leg: Leg): void {
