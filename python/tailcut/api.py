@@ -71,7 +71,8 @@ def run(
         on: the backend, ``sim`` or ``model``.
         out: the directory of results, by default ``results/<name of the experiment>``.
         jobs: runs at a time, by default one per core.
-        capture: hosts (``"h0"``) and links (``"h0>e0"``) whose packets are written as pcapng beside the run's tables.
+        capture: hosts (``"host:0"``) and links (``"link:h0>s0"``) whose packets are written as pcapng beside the
+            run's tables.
         progress: told how far it is; silent by default.
 
     Raises:
