@@ -47,14 +47,14 @@ def test_a_gain_at_every_point_is_told_with_its_interval_and_its_least(study: St
 
 def test_a_gain_that_some_intervals_do_not_tell_from_zero_says_at_how_many_points_they_do(study: Study) -> None:
     said = headline(study, rows((10.0, -5.0, 25.0), (52.0, 48.0, 56.0)))
-    assert said.endswith("the intervals tell the change from zero at 1 of 2 points of the sweep.")
+    assert said.endswith("the interval excludes zero at 1 of 2 points of the sweep.")
 
 
 def test_no_gain_is_called_no_clear_effect(study: Study) -> None:
     said = headline(study, rows((10.0, -5.0, 25.0), (-3.0, -9.0, 3.0)))
     assert said == (
         "RepFlow shows no clear effect on the 99th percentile of short flows' completion times: changes between +3 %"
-        " and −10 % against TCP, which the intervals do not tell from zero."
+        " and −10 % against TCP, and every interval holds zero."
     )
 
 

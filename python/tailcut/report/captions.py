@@ -38,7 +38,7 @@ def unfinished(study: Study) -> str:
     if study.unfinished == "censored":
         return (
             "Flows that had not finished when the run ended enter with the time they had been running,"
-            " so that the statistics they reach are lower bounds (hollow marks)."
+            " so that the statistics they reach are lower bounds (hollow, “at least”)."
         )
     return (
         "Flows that had not finished when the run ended are left out of the statistics and counted in their own figure."

@@ -1,6 +1,7 @@
 """The page: one HTML file with everything inside, that works without a network."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from typing import Any
@@ -44,6 +45,7 @@ def render(study: Study, data: Data, theme: Theme) -> str:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         loader=jinja2.FunctionLoader(lambda name: (assets / name).read_text("utf-8")),
     )  # fmt: skip
+    environment.filters["tied"] = tied
     figures = [(kind, figure) for kind, figure in draw(study, data, theme) if figure.panels or kind.shown_empty]
     return environment.get_template("page.html.j2").render(
         study=study,
@@ -71,6 +73,11 @@ def render(study: Study, data: Data, theme: Theme) -> str:
         script=Markup((assets / "page.js").read_text("utf-8")),  # noqa: S704
         vega=Markup(vega()),  # noqa: S704
     )
+
+
+def tied(text: str) -> str:
+    """The text with its numbers tied to what follows them: a line does not end between 95 and %."""
+    return re.sub(r"(\d) (%|of|KB|MB|ms|µs)", "\\1\N{NO-BREAK SPACE}\\2", text)
 
 
 def vega() -> str:

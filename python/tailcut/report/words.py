@@ -77,7 +77,7 @@ def _tail(study: Study, scheme: str, rows: list[dict[str, Any]]) -> tuple[str, s
     if not better and not worse:
         least, most = min(r["gain"] for r in rows), max(r["gain"] for r in rows)
         span = f"changes between {change(least)} and {change(most)}" if len(rows) > 1 else f"change of {change(least)}"
-        told = "which the intervals do not tell from zero" if _has_interval(rows) else "too little to call a difference"
+        told = "and every interval holds zero" if _has_interval(rows) else "too little to call a difference"
         return "none", f"{scheme} shows no clear effect on {what}{source}: {span} against {study.baseline}, {told}."
     if better and worse:
         best, worst = max(better, key=_gain), min(worse, key=_gain)
@@ -93,7 +93,7 @@ def _tail(study: Study, scheme: str, rows: list[dict[str, Any]]) -> tuple[str, s
     if len(clear) == len(rows):
         least = min(abs(row["gain"]) for row in clear)
         return kind, f"{sentence}, and by at least {least:.0f} % at every other point of the sweep."
-    told = "the intervals tell the change from zero" if _has_interval(rows) else f"it exceeds {NEGLIGIBLE:.0f} %"
+    told = "the interval excludes zero" if _has_interval(rows) else f"it exceeds {NEGLIGIBLE:.0f} %"
     return kind, f"{sentence}; {told} at {len(clear)} of {len(rows)} points of the sweep."
 
 

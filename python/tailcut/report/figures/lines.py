@@ -59,7 +59,7 @@ def drawn(
         divisor: how many units of the column are one unit of the panel.
     """
     unit = quantity.unit
-    text = (lambda v: f"{v:.1f}".replace("-", "−")) if quantity.signed else significant
+    text = (lambda v: f"{round(v, 1) + 0.0:.1f}".replace("-", "−")) if quantity.signed else significant
     rows = table.filter(pl.col(value).is_not_null()).select(
         "backend", "scheme", "cell", "point", "x",
         pl.col(value).truediv(divisor).alias("value"),
