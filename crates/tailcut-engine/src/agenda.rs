@@ -365,7 +365,13 @@ mod tests {
     }
 
     fn delay() -> impl Strategy<Value = u64> {
-        prop_oneof![0..10u64, 0..100_000u64, 0..100_000_000u64, 0..1_000_000_000_000u64, Just(60_000_000_000_000u64)]
+        prop_oneof![
+            0..10u64,
+            0..100_000u64,
+            0..100_000_000u64,
+            0..1_000_000_000_000u64,
+            Just(60_000_000_000_000u64)
+        ]
     }
 
     fn step() -> impl Strategy<Value = Step> {

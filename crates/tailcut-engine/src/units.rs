@@ -328,7 +328,10 @@ mod tests {
     #[test]
     fn a_unit_of_another_quantity_is_named() {
         let error = "10Gbps".parse::<Time>().unwrap_err();
-        assert_eq!(error.to_string(), r#""Gbps" is not a unit of time; use one of s, ms, us, ns, ps"#);
+        assert_eq!(
+            error.to_string(),
+            r#""Gbps" is not a unit of time; use one of s, ms, us, ns, ps"#
+        );
     }
 
     #[test]

@@ -7,7 +7,6 @@ use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::{ReadFile, SpecError};
 use tailcut_net::host::HostSpec;
 use tailcut_net::measure::series::find_link;
-use tailcut_net::queue::QueueSpec;
 use tailcut_net::scenario::{Horizon, Scheme, SeriesSpec};
 use tailcut_net::topology::{Graph, TopologySpec};
 use tailcut_net::traffic::{Flow, TrafficSpec};
@@ -90,6 +89,7 @@ impl Config {
         [
             ("transport", scheme.transport.check()),
             ("queue", scheme.queue.check()),
+            ("balance", scheme.balance.check()),
             ("replicate", scheme.replicate.check()),
             ("host", self.host.check()),
             ("horizon", self.horizon.check()),
@@ -105,13 +105,13 @@ impl Config {
     /// A queue counted in bytes that is smaller than a full packet lets none wait, ever.
     fn check_frame(&self) -> Result<(), SpecError> {
         let TransportSpec::Tcp(tcp) = &self.scheme.transport;
-        let QueueSpec::DropTail(queue) = &self.scheme.queue;
+        let limit = self.scheme.queue.limit();
         let packet = tcp.mss.0 + 40;
-        match queue.limit {
-            Limit::AtMost(Amount::Bytes(limit)) if limit > 0 && limit < packet => {
+        match limit {
+            Limit::AtMost(Amount::Bytes(bytes)) if bytes > 0 && bytes < packet => {
                 let message = format!(
                     "limit = \"{}\" holds not even one full packet of {packet} B (mss and headers)",
-                    queue.limit
+                    limit
                 );
                 Err(SpecError::new("queue-frame", "limit", message)
                     .hint("write at least a few packets, such as \"36KB\" or \"25packets\""))

@@ -82,8 +82,10 @@ fn peak_megabytes() -> f64 {
 /// Time that this process has spent on a processor, in seconds: on an idle machine the wall time, and
 /// unlike it still meaningful on a busy one.
 fn processor_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/schedstat").expect("Linux accounts for processes");
-    let nanoseconds: f64 = text.split_whitespace().next().and_then(|n| n.parse().ok()).expect("a number");
+    let text =
+        std::fs::read_to_string("/proc/self/schedstat").expect("Linux accounts for processes");
+    let nanoseconds: f64 =
+        text.split_whitespace().next().and_then(|n| n.parse().ok()).expect("a number");
     nanoseconds * 1e-9
 }
 
@@ -106,7 +108,8 @@ fn measure(name: &str, repetitions: usize) -> Vec<f64> {
     let mut rows: Vec<Vec<f64>> = (0..repetitions)
         .map(|_| {
             let this = std::env::current_exe().expect("the benchmark has a path");
-            let output = Command::new(this).args(["--one", name]).output().expect("it starts again");
+            let output =
+                Command::new(this).args(["--one", name]).output().expect("it starts again");
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             text.split_whitespace().map(|word| word.parse().expect("a number")).collect()
         })
@@ -124,7 +127,9 @@ fn main() {
     }
     println!("median of 3 runs on one core; web search at load 0.5, 0.1 s simulated");
     println!("case           packet-hops    cpu s  M hops/s  ns/hop  ms per MB done  peak MB  flows (done)");
-    for case in CASES.iter().filter(|c| arguments.is_empty() || arguments.iter().any(|a| a == c.name)) {
+    for case in
+        CASES.iter().filter(|c| arguments.is_empty() || arguments.iter().any(|a| a == c.name))
+    {
         let row = measure(case.name, 3);
         let (hops, seconds, megabytes) = (row[0], row[1], row[2] / 1e6);
         println!(

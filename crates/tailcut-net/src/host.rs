@@ -37,8 +37,10 @@ impl HostSpec {
     /// When an interface could hold nothing, or framing dwarfs what it frames.
     pub fn check(&self) -> Result<(), SpecError> {
         if self.framing_overhead.0 > MAX_FRAMING {
-            let message =
-                format!("framing_overhead = \"{}\": at most {MAX_FRAMING}B per packet", self.framing_overhead);
+            let message = format!(
+                "framing_overhead = \"{}\": at most {MAX_FRAMING}B per packet",
+                self.framing_overhead
+            );
             return Err(SpecError::new("host-framing-overhead", "framing_overhead", message)
                 .hint("Ethernet costs \"38B\", preamble and gap included"));
         }

@@ -59,6 +59,11 @@ impl Flags {
     /// Has been sent before.
     pub const RETRANSMISSION: Flags = Flags(64);
 
+    /// May be marked instead of dropped (ECT of RFC 3168).
+    pub const ECN_CAPABLE: Flags = Flags(128);
+    /// Has met congestion (CE of RFC 3168).
+    pub const CONGESTION_EXPERIENCED: Flags = Flags(256);
+
     /// True when every bit of `other` is set.
     #[inline]
     pub const fn has(self, other: Flags) -> bool {

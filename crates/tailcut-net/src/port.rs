@@ -11,6 +11,7 @@ use tailcut_engine::{Rate, Time};
 
 use crate::amount::{Amount, Limit};
 use crate::packet::{Flags, FlowKey, Packet, NO_OPTIONS};
+use crate::queue::{Arrival, Discipline, Verdict};
 
 /// Serialisation at a fixed rate, exact to the nearest picosecond.
 #[derive(Debug, Clone, Copy)]
@@ -88,7 +89,8 @@ pub struct Port {
     packets: u32,
     /// As in [`Clocking`]; 0 where a byte does not take a whole number of picoseconds.
     ps_per_byte: u32,
-    packet_limit: u32,
+    /// From so many packets in the ring on, an arrival is looked at closely.
+    attention: u32,
     max_queue: u32,
     cold: Cold,
 }
@@ -97,13 +99,16 @@ pub struct Port {
 #[derive(Debug, Clone)]
 struct Cold {
     clocking: Clocking,
-    /// `u64::MAX` where the limit is not in bytes.
-    byte_limit: u64,
+    limit: Limit,
+    discipline: Discipline,
     drops: u64,
     wraps: u32,
     /// Number (as in `packets`) of the first packet not known to be in service.
     started: u32,
 }
+
+/// What an idle RED queue counts its idleness in: a full Ethernet frame with preamble and gap.
+const FULL_PACKET: u16 = 1538;
 
 const BLANK: Entry = Entry {
     arrival: 0,
@@ -118,16 +123,21 @@ const BLANK: Entry = Entry {
 };
 
 impl Port {
-    /// An idle port.
+    /// An idle drop-tail port.
     pub fn new(rate: Rate, propagation: Time, limit: Limit) -> Port {
-        let (packet_limit, byte_limit) = match limit {
-            Limit::Unlimited => (u32::MAX, u64::MAX),
-            Limit::AtMost(Amount::Packets(n)) => (n, u64::MAX),
-            // No queue of so few bytes holds more packets than bytes; the exact check is in bytes.
-            Limit::AtMost(Amount::Bytes(n)) => (0, n),
-        };
+        Port::with_discipline(rate, propagation, limit, Discipline::DropTail)
+    }
+
+    /// An idle port.
+    pub(crate) fn with_discipline(
+        rate: Rate,
+        propagation: Time,
+        limit: Limit,
+        discipline: Discipline,
+    ) -> Port {
         let clocking = Clocking::new(rate);
-        Port {
+        let cold = Cold { clocking, limit, discipline, drops: 0, wraps: 0, started: 0 };
+        let mut port = Port {
             busy_until: 0,
             ring: vec![BLANK; 4].into_boxed_slice(),
             propagation: propagation.0,
@@ -136,10 +146,26 @@ impl Port {
             held: 0,
             packets: 0,
             ps_per_byte: u32::try_from(clocking.ps_per_byte).unwrap_or(0),
-            packet_limit,
+            attention: 0,
             max_queue: 0,
-            cold: Cold { clocking, byte_limit, drops: 0, wraps: 0, started: 0 },
-        }
+            cold,
+        };
+        port.pay_attention();
+        port
+    }
+
+    /// The ring holds more than what waits, so most packets need no exact count.
+    fn pay_attention(&mut self) {
+        let limit = match self.cold.limit {
+            Limit::Unlimited => u32::MAX,
+            Limit::AtMost(Amount::Packets(n)) => n,
+            Limit::AtMost(Amount::Bytes(_)) => 0,
+        };
+        let from = limit.min(self.max_queue);
+        self.attention = match self.cold.discipline.acts_from() {
+            Some(acts) => from.min(acts).saturating_add(1),
+            None => 0,
+        };
     }
 
     #[inline]
@@ -153,15 +179,12 @@ impl Port {
 
     /// Offers a packet at `now`.
     #[inline]
-    pub fn offer(&mut self, now: Time, packet: Packet) -> Offer {
+    pub fn offer(&mut self, now: Time, mut packet: Packet) -> Offer {
         let now = now.0;
         let start = self.busy_until.max(now);
-        // The ring holds more than what waits, so most packets need no exact count.
-        if self.held > self.packet_limit.min(self.max_queue) && self.busy_until > now {
-            if self.is_full(now, packet.wire_bytes) {
-                self.cold.drops += 1;
-                return Offer::Dropped;
-            }
+        if self.held >= self.attention && !self.admit(now, &mut packet) {
+            self.cold.drops += 1;
+            return Offer::Dropped;
         }
         self.busy_until = start + self.transmission(packet.wire_bytes);
         let arrival = self.busy_until + self.propagation;
@@ -205,19 +228,45 @@ impl Port {
         tailcut_engine::fetch_early(self.entry(0));
     }
 
-    /// Decides exactly, for a busy transmitter, and keeps the record of the longest queue.
+    /// Decides exactly, marks the packet where the discipline says so, and keeps
+    /// the record of the longest queue.
     #[cold]
-    fn is_full(&mut self, now: u64, size: u16) -> bool {
-        let waiting = self.waiting(now);
-        let full = if self.cold.byte_limit == u64::MAX {
-            waiting >= self.packet_limit
-        } else {
-            self.waiting_bytes(waiting) + u64::from(size) > self.cold.byte_limit
+    fn admit(&mut self, now: u64, packet: &mut Packet) -> bool {
+        let busy = self.busy_until > now;
+        let waiting = if busy { self.waiting(now) } else { 0 };
+        let waiting_bytes = match (self.cold.limit, &self.cold.discipline) {
+            (Limit::AtMost(Amount::Bytes(_)), _) | (_, Discipline::Ecn(Amount::Bytes(_))) => {
+                self.waiting_bytes(waiting)
+            }
+            _ => 0,
         };
-        if !full {
-            self.max_queue = self.max_queue.max(waiting + 1);
+        let full = match self.cold.limit {
+            Limit::Unlimited => false,
+            Limit::AtMost(Amount::Packets(limit)) => waiting >= limit,
+            Limit::AtMost(Amount::Bytes(limit)) => {
+                waiting_bytes + u64::from(packet.wire_bytes) > limit
+            }
+        };
+        if busy && full {
+            return false;
         }
-        full
+        let idle = now.saturating_sub(self.busy_until);
+        let arrival = Arrival {
+            waiting,
+            waiting_bytes,
+            ecn_capable: packet.flags.has(Flags::ECN_CAPABLE),
+            idle_packets: idle / self.transmission(FULL_PACKET),
+        };
+        match self.cold.discipline.admit(&arrival) {
+            Verdict::Accept => {}
+            Verdict::Mark => packet.flags = packet.flags | Flags::CONGESTION_EXPERIENCED,
+            Verdict::Drop => return false,
+        }
+        if busy && waiting >= self.max_queue {
+            self.max_queue = waiting + 1;
+            self.pay_attention();
+        }
+        true
     }
 
     /// Packets waiting behind the one in service.

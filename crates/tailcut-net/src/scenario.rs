@@ -53,7 +53,11 @@ impl Horizon {
     /// When no flow could start, or the run would last longer than a day.
     pub fn check(&self) -> Result<(), SpecError> {
         if self.arrivals == Time::ZERO {
-            return Err(SpecError::new("horizon-arrivals", "arrivals", "arrivals = \"0s\": no flow could start"));
+            return Err(SpecError::new(
+                "horizon-arrivals",
+                "arrivals",
+                "arrivals = \"0s\": no flow could start",
+            ));
         }
         for (field, time) in [("arrivals", self.arrivals), ("drain", self.drain)] {
             if time > LONGEST {
@@ -81,7 +85,12 @@ pub struct SeriesSpec {
 
 impl Default for SeriesSpec {
     fn default() -> Self {
-        SeriesSpec { flows: vec![], links: vec![], interval: Time::from_us(100), max_samples: 10_000 }
+        SeriesSpec {
+            flows: vec![],
+            links: vec![],
+            interval: Time::from_us(100),
+            max_samples: 10_000,
+        }
     }
 }
 
@@ -92,7 +101,11 @@ impl SeriesSpec {
     /// When no sample would be taken, or all at once.
     pub fn check(&self) -> Result<(), SpecError> {
         if self.interval == Time::ZERO {
-            return Err(SpecError::new("series-interval", "interval", "interval = \"0s\": samples need time between"));
+            return Err(SpecError::new(
+                "series-interval",
+                "interval",
+                "interval = \"0s\": samples need time between",
+            ));
         }
         if self.max_samples == 0 {
             let message = "max_samples = 0: no sample would be taken";
@@ -158,7 +171,8 @@ pub struct FlowRecord {
     pub copies: u8,
     /// The connection that finished first, counted from 0; none while unfinished.
     pub winner: Option<u8>,
-    /// Links that the first two copies share between the two edge switches; none with a single copy.
+    /// Links that the first two copies share between the two edge switches; none with a single copy,
+    /// and none where packets of one connection take several paths.
     pub shared_hops: Option<u8>,
     /// Links between source and destination.
     pub hops: u8,

@@ -174,7 +174,7 @@ fn tcp_header(frame: &Frame<'_>) -> TcpHeader {
     let flags = frame.flags;
     (tcp.syn, tcp.ack, tcp.fin, tcp.rst) = (flags.syn, flags.ack, flags.fin, flags.rst);
     (tcp.psh, tcp.ece, tcp.cwr) = (flags.psh, flags.ece, flags.cwr);
-    let mut elements = [const { TcpOptionElement::Noop }; 11];
+    let mut elements = [const { TcpOptionElement::Noop }; 12];
     let count = lay_out(&frame.options, &mut elements);
     tcp.set_options(&elements[..count]).expect("the options chosen fit into 40 bytes");
     tcp
@@ -182,7 +182,7 @@ fn tcp_header(frame: &Frame<'_>) -> TcpHeader {
 
 /// Lays the options out, each padded in front to words of four bytes as the simulator weighs them; returns how many
 /// elements.
-fn lay_out(options: &TcpOptions<'_>, elements: &mut [TcpOptionElement; 11]) -> usize {
+fn lay_out(options: &TcpOptions<'_>, elements: &mut [TcpOptionElement; 12]) -> usize {
     use TcpOptionElement::*;
     let (mut count, mut used) = (0, 0);
     let mut push = |bytes, element| {

@@ -211,7 +211,13 @@ fn slowest(hops: &[Hop]) -> usize {
 }
 
 /// Sends one packet over `hops` behind a packet that left them at `previous`; returns its arrival.
-fn carry(hops: &[Hop], previous: &[u64], release: u64, size: u16, mut departed: impl FnMut(u64)) -> u64 {
+fn carry(
+    hops: &[Hop],
+    previous: &[u64],
+    release: u64,
+    size: u16,
+    mut departed: impl FnMut(u64),
+) -> u64 {
     let mut at = release;
     for (hop, &busy_until) in hops.iter().zip(previous) {
         let departure = at.max(busy_until) + hop.clocking.transmission(size);

@@ -2,12 +2,11 @@
 
 use tailcut_engine::Time;
 
-use crate::amount::Limit;
-use crate::balance::ecmp;
+use crate::balance::{ecmp, Balancer};
 use crate::measure::ideal::Hop;
 use crate::packet::{FlowKey, OptionStore, Packet};
 use crate::port::{Clocking, Port};
-use crate::queue::QueueSpec;
+use crate::queue::Discipline;
 use crate::scenario::Scenario;
 use crate::topology::{PortId, RouteError, Routes};
 
@@ -27,6 +26,7 @@ pub(super) struct Fabric {
     ends: Vec<u32>,
     hosts: u32,
     salts: Vec<u64>,
+    balancer: Balancer,
     hops: Vec<Hop>,
 }
 
@@ -34,28 +34,36 @@ impl Fabric {
     pub fn new(scenario: &Scenario) -> Result<Fabric, RouteError> {
         let graph = &scenario.graph;
         let routes = Routes::new(graph)?;
-        let QueueSpec::DropTail(drop_tail) = &scenario.scheme.queue;
+        let queue = &scenario.scheme.queue;
         let (mut ports, mut ends, mut hops) = (vec![], vec![], vec![]);
         for link in &graph.links {
             for (from, to) in [(link.a, link.b), (link.b, link.a)] {
-                let limit: Limit = if from < graph.hosts {
-                    scenario.host.nic_queue
+                let number = ports.len() as u32;
+                let (limit, discipline) = if from < graph.hosts {
+                    (scenario.host.nic_queue, Discipline::DropTail)
                 } else {
-                    link.queue_limit.unwrap_or(drop_tail.limit)
+                    let limit = link.queue_limit.unwrap_or(queue.limit());
+                    (limit, queue.discipline(number, scenario.seed))
                 };
-                ports.push(Port::new(link.rate, link.propagation, limit));
+                ports.push(Port::with_discipline(link.rate, link.propagation, limit, discipline));
                 ends.push(to);
-                hops.push(Hop { clocking: Clocking::new(link.rate), propagation: link.propagation.0 });
+                hops.push(Hop {
+                    clocking: Clocking::new(link.rate),
+                    propagation: link.propagation.0,
+                });
             }
         }
         let salts = (0..graph.switches).map(ecmp::salt).collect();
-        let options = OptionStore::default();
-        Ok(Fabric { ports, routes, options, ends, hosts: graph.hosts, salts, hops })
+        let (options, hosts) = (OptionStore::default(), graph.hosts);
+        let balance = &scenario.scheme.balance;
+        let balancer = Balancer::new(balance, graph.switches, hosts, scenario.seed);
+        Ok(Fabric { ports, routes, options, ends, hosts, salts, balancer, hops })
     }
 
     /// How far ahead most events lie: the slowest link's time for a full packet.
     pub fn typical_delay(&self, bytes: u16) -> Time {
-        let longest = self.hops.iter().map(|h| h.clocking.transmission(bytes) + h.propagation).max();
+        let longest =
+            self.hops.iter().map(|h| h.clocking.transmission(bytes) + h.propagation).max();
         Time(longest.unwrap_or(1))
     }
 
@@ -71,24 +79,24 @@ impl Fabric {
 
     /// The port by which a packet leaves a switch.
     #[inline]
-    pub fn egress(&self, switch: u32, packet: &Packet) -> PortId {
-        self.egress_of(switch, packet.key)
-    }
-
-    #[inline]
-    fn egress_of(&self, switch: u32, key: FlowKey) -> PortId {
-        let candidates = self.routes.candidates(switch, key.dst());
-        match candidates {
+    pub fn egress(&mut self, now: Time, switch: u32, packet: &Packet) -> PortId {
+        match self.routes.candidates(switch, packet.key.dst()) {
             [only] => *only,
-            many => many[ecmp::pick(key.0, self.salts[switch as usize], many.len() as u32) as usize],
+            many => {
+                let salt = self.salts[switch as usize];
+                let choices = many.len() as u32;
+                many[self.balancer.pick(now, switch, salt, packet, choices) as usize]
+            }
         }
     }
 
-    /// The ports that packets with this key cross.
+    /// The ports that packets with this key cross under ECMP: one of the shortest paths.
     pub fn path(&self, key: FlowKey) -> Vec<PortId> {
         let mut path = vec![self.routes.host_port(key.src())];
         while let Node::Switch(switch) = self.far_end(path[path.len() - 1]) {
-            path.push(self.egress_of(switch, key));
+            let candidates = self.routes.candidates(switch, key.dst());
+            let pick = ecmp::pick(key.0, self.salts[switch as usize], candidates.len() as u32);
+            path.push(candidates[pick as usize]);
         }
         path
     }

@@ -88,8 +88,13 @@ impl<O: Observer> Network<'_, O> {
             _ => (1, Time::ZERO),
         };
         let source_port = DYNAMIC_PORTS.start() + (flow.id % DYNAMIC_PORTS.len() as u64) as u16;
-        let key = |copy: u32| FlowKey::new(flow.src, flow.dst, source_port, SERVICE_PORT + copy as u16);
-        self.describe_path(index, key(0), (copies > 1).then(|| key(1)));
+        let key =
+            |copy: u32| FlowKey::new(flow.src, flow.dst, source_port, SERVICE_PORT + copy as u16);
+        self.describe_path(
+            index,
+            key(0),
+            (copies > 1 && self.scenario.scheme.balance.keeps_paths()).then(|| key(1)),
+        );
         // The chain is built from its end, and opened from its start.
         let mut opened = vec![];
         for copy in (0..copies).rev() {

@@ -218,7 +218,7 @@ impl<'a, O: Observer> Network<'a, O> {
         self.counters.packet_hops += 1;
         match self.fabric.far_end(port) {
             Node::Switch(switch) => {
-                let egress = self.fabric.egress(switch, &packet);
+                let egress = self.fabric.egress(self.now, switch, &packet);
                 self.transmit(egress, packet);
             }
             Node::Host(host) => self.deliver(host, packet),
@@ -284,6 +284,11 @@ impl Entities {
     #[inline]
     fn of(fabric: &Fabric) -> Entities {
         let arrivals = fabric.ports.len() as u32;
-        Entities { arrivals, window: arrivals + 1, sampler: arrivals + 2, connections: arrivals + 3 }
+        Entities {
+            arrivals,
+            window: arrivals + 1,
+            sampler: arrivals + 2,
+            connections: arrivals + 3,
+        }
     }
 }

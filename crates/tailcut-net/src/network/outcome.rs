@@ -17,8 +17,13 @@ impl<O: Observer> Network<'_, O> {
         let ports = &self.fabric.ports;
         self.counters.in_flight = ports.iter().map(|p| u64::from(p.held())).sum();
         self.counters.end = self.now;
-        let with_options = ports.iter().flat_map(|p| p.packets()).filter(|p| p.options != NO_OPTIONS);
-        debug_assert_eq!(with_options.count(), self.fabric.options.live(), "options belong to packets in flight");
+        let with_options =
+            ports.iter().flat_map(|p| p.packets()).filter(|p| p.options != NO_OPTIONS);
+        debug_assert_eq!(
+            with_options.count(),
+            self.fabric.options.live(),
+            "options belong to packets in flight"
+        );
         if self.busy.is_empty() {
             self.busy = ports.iter().map(|p| p.busy(self.now)).collect();
         }
@@ -67,7 +72,8 @@ impl<O: Observer> Network<'_, O> {
                     max_utilisation: 0.0,
                     max_queue: 0,
                 };
-                let links = graph.links.iter().enumerate().filter(|(_, l)| usize::from(l.tier) == tier);
+                let links =
+                    graph.links.iter().enumerate().filter(|(_, l)| usize::from(l.tier) == tier);
                 for (index, _) in links {
                     let port = 2 * index + usize::from(!up);
                     let counters = self.fabric.ports[port].counters();

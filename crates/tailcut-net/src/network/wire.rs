@@ -1,8 +1,8 @@
 //! What packets weigh on the wire.
 
+use crate::amount::Limit;
 use crate::host::HostSpec;
 use crate::measure::ideal::Shape;
-use crate::amount::Limit;
 use crate::transport::tcp::{Recovery, TcpSpec};
 
 /// IPv4 and TCP headers without options.

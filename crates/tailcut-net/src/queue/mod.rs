@@ -3,9 +3,12 @@
 //! A new discipline is one file here and one line in [`QueueSpec`].
 
 pub mod drop_tail;
+pub mod ecn;
+pub mod red;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tailcut_engine::Stream;
 
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
@@ -16,6 +19,10 @@ use crate::component::SpecError;
 pub enum QueueSpec {
     /// First in, first out; a packet that finds the queue full is dropped.
     DropTail(drop_tail::DropTail),
+    /// Drop-tail that marks ECN-capable packets beyond a threshold on the instantaneous queue (DCTCP).
+    Ecn(ecn::Ecn),
+    /// Random early detection on the average queue (Floyd and Jacobson).
+    Red(red::Red),
 }
 
 impl Default for QueueSpec {
@@ -32,6 +39,79 @@ impl QueueSpec {
     pub fn check(&self) -> Result<(), SpecError> {
         match self {
             QueueSpec::DropTail(spec) => check_limit("drop-tail-limit", "limit", spec.limit),
+            QueueSpec::Ecn(spec) => spec.check(),
+            QueueSpec::Red(spec) => spec.check(),
+        }
+    }
+
+    /// What may wait at a port.
+    pub fn limit(&self) -> Limit {
+        match self {
+            QueueSpec::DropTail(spec) => spec.limit,
+            QueueSpec::Ecn(spec) => spec.limit,
+            QueueSpec::Red(spec) => spec.limit,
+        }
+    }
+
+    /// The discipline of port number `port`.
+    pub(crate) fn discipline(&self, port: u32, seed: u64) -> Discipline {
+        match self {
+            QueueSpec::DropTail(_) => Discipline::DropTail,
+            QueueSpec::Ecn(spec) => Discipline::Ecn(spec.threshold),
+            QueueSpec::Red(spec) => {
+                let stream = Stream::new(seed, u64::from(port), "red");
+                Discipline::Red(Box::new(red::RedState::new(spec, stream)))
+            }
+        }
+    }
+}
+
+/// What a queue sees of an arriving packet that it has room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// Packets waiting behind the one in service.
+    pub waiting: u32,
+    /// Their bytes.
+    pub waiting_bytes: u64,
+    /// The packet may be marked instead of dropped (RFC 3168).
+    pub ecn_capable: bool,
+    /// Full packets that could have been sent since the transmitter fell idle.
+    pub idle_packets: u64,
+}
+
+/// What a queue does with a packet that it has room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Accept,
+    /// Accept it with the congestion-experienced mark.
+    Mark,
+    Drop,
+}
+
+/// The part of a discipline that has state at each port.
+#[derive(Debug, Clone)]
+pub(crate) enum Discipline {
+    DropTail,
+    Ecn(Amount),
+    Red(Box<red::RedState>),
+}
+
+impl Discipline {
+    /// Fewest waiting packets at which it may do anything but accept; none when it must see every packet.
+    pub fn acts_from(&self) -> Option<u32> {
+        match self {
+            Discipline::DropTail => Some(u32::MAX),
+            Discipline::Ecn(Amount::Packets(k)) => Some(*k),
+            Discipline::Ecn(Amount::Bytes(_)) => Some(0),
+            Discipline::Red(_) => None,
+        }
+    }
+
+    pub fn admit(&mut self, arrival: &Arrival) -> Verdict {
+        match self {
+            Discipline::DropTail => Verdict::Accept,
+            Discipline::Ecn(threshold) => ecn::admit(*threshold, arrival),
+            Discipline::Red(red) => red.admit(arrival),
         }
     }
 }
@@ -41,7 +121,8 @@ pub(crate) fn check_limit(code: &'static str, field: &str, limit: Limit) -> Resu
     match limit {
         Limit::AtMost(amount @ (Amount::Packets(0) | Amount::Bytes(0))) => {
             let message = format!("{field} = \"{amount}\": a queue holds at least one packet");
-            Err(SpecError::new(code, field, message).hint("write for example \"100packets\", or \"unlimited\""))
+            Err(SpecError::new(code, field, message)
+                .hint("write for example \"100packets\", or \"unlimited\""))
         }
         _ => Ok(()),
     }

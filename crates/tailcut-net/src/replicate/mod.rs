@@ -48,8 +48,9 @@ fn check_copies(threshold: Bytes, copies: u32) -> Result<(), SpecError> {
         return Err(SpecError::new("replicate-threshold", "threshold", message).hint(off));
     }
     if !(2..=MAX_COPIES).contains(&copies) {
-        let message =
-            format!("copies = {copies}: the original counts, so that 2 to {MAX_COPIES} replicate a flow");
+        let message = format!(
+            "copies = {copies}: the original counts, so that 2 to {MAX_COPIES} replicate a flow"
+        );
         let error = SpecError::new("replicate-copies", "copies", message);
         return Err(if copies < 2 { error.hint(off) } else { error });
     }

@@ -109,10 +109,14 @@ impl Routes {
                 }
                 let set: Vec<PortId> = ports[(hosts + switch) as usize]
                     .iter()
-                    .filter(|&&(_, peer)| peer >= hosts && distance[(peer - hosts) as usize] + 1 == here)
+                    .filter(|&&(_, peer)| {
+                        peer >= hosts && distance[(peer - hosts) as usize] + 1 == here
+                    })
                     .map(|&(port, _)| port)
                     .collect();
-                if set.len() >= 1 << (32 - START_BITS) || candidates.len() + set.len() >= 1 << START_BITS {
+                if set.len() >= 1 << (32 - START_BITS)
+                    || candidates.len() + set.len() >= 1 << START_BITS
+                {
                     return Err(RouteError::TooManyPaths { switch, paths: set.len() });
                 }
                 let encoded = *known.entry(set).or_insert_with_key(|set| {

@@ -69,7 +69,8 @@ fn bounded(expected: f64, field: &str) -> Result<(), TrafficError> {
     if expected <= MAX_FLOWS {
         return Ok(());
     }
-    let error = format!("about {expected:.0} flows would start: at most {MAX_FLOWS:.0} are possible");
+    let error =
+        format!("about {expected:.0} flows would start: at most {MAX_FLOWS:.0} are possible");
     Err(TrafficError::new("traffic-flows", field, error)
         .hint("shorten horizon.arrivals, or make flows larger or rarer"))
 }

@@ -50,7 +50,11 @@ impl Trace {
                 return Err(TrafficError::new("trace-source", "flows", error));
             }
             (None, true) => {
-                return Err(TrafficError::new("trace-source", "file", "a trace needs a file, or a list of flows"));
+                return Err(TrafficError::new(
+                    "trace-source",
+                    "file",
+                    "a trace needs a file, or a list of flows",
+                ));
             }
             (Some(file), true) if file.ends_with(".parquet") => parquet::read(setting.read, file)?,
             (Some(file), true) => text::read(setting.read, file, self.columns.as_deref())?,
@@ -100,11 +104,19 @@ impl Rows {
         for (index, flow) in self.flows.iter().enumerate() {
             ids.push((flow.id, index));
             let bad = |code, message: String, hint: &str| {
-                Err(TrafficError::new(code, self.field, format!("{}: {message}", (self.place)(index))).hint(hint))
+                Err(TrafficError::new(
+                    code,
+                    self.field,
+                    format!("{}: {message}", (self.place)(index)),
+                )
+                .hint(hint))
             };
             for (end, host) in [("src", flow.src), ("dst", flow.dst)] {
                 if host >= hosts {
-                    let message = format!("{end} = {host}: the topology has hosts 0 to {}", hosts.saturating_sub(1));
+                    let message = format!(
+                        "{end} = {host}: the topology has hosts 0 to {}",
+                        hosts.saturating_sub(1)
+                    );
                     return bad("trace-host", message, "choose a topology with more hosts");
                 }
             }
@@ -113,14 +125,21 @@ impl Rows {
                 return bad("trace-self", message, "a flow joins two different hosts");
             }
             if flow.bytes == 0 {
-                return bad("trace-bytes", "a flow of 0 bytes".into(), "a flow carries at least one byte");
+                return bad(
+                    "trace-bytes",
+                    "a flow of 0 bytes".into(),
+                    "a flow carries at least one byte",
+                );
             }
             if flow.start != Time::from_ns(flow.start.as_ns()) {
                 let message = format!("starts at {}, which is finer than a nanosecond", flow.start);
                 return bad("trace-start", message, "results state times in nanoseconds");
             }
             if flow.start >= arrivals {
-                let message = format!("starts at {}, which is not before horizon.arrivals = \"{arrivals}\"", flow.start);
+                let message = format!(
+                    "starts at {}, which is not before horizon.arrivals = \"{arrivals}\"",
+                    flow.start
+                );
                 return bad("trace-horizon", message, "lengthen horizon.arrivals");
             }
         }

@@ -6,7 +6,9 @@ use std::ops::Range;
 use proptest::prelude::*;
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::balance::{flowlet::Flowlet, BalanceSpec};
 use tailcut_net::component::OneOrEach;
+use tailcut_net::queue::{drop_tail::DropTail, ecn::Ecn, red::Red, QueueSpec};
 use tailcut_net::replicate::repflow::{Loser, RepFlow};
 use tailcut_net::replicate::repsyn::RepSyn;
 use tailcut_net::replicate::ReplicateSpec;
@@ -88,19 +90,47 @@ fn transports() -> impl Strategy<Value = TcpSpec> {
     })
 }
 
+fn balancers() -> impl Strategy<Value = BalanceSpec> {
+    prop_oneof![
+        2 => Just(BalanceSpec::Ecmp {}),
+        1 => Just(BalanceSpec::Spray {}),
+        1 => Just(BalanceSpec::RoundRobin {}),
+        1 => (1..200u64).prop_map(|us| {
+            BalanceSpec::Flowlet(Flowlet { gap: Time::from_us(us), ..Flowlet::default() })
+        }),
+    ]
+}
+
+fn queues() -> impl Strategy<Value = QueueSpec> {
+    limits(1..30).prop_flat_map(|limit| {
+        prop_oneof![
+            2 => Just(QueueSpec::DropTail(DropTail { limit })),
+            1 => (0..20u32).prop_map(move |k| {
+                QueueSpec::Ecn(Ecn { limit, threshold: Amount::Packets(k) })
+            }),
+            1 => (0..10u32).prop_map(move |min| {
+                let min = f64::from(min);
+                QueueSpec::Red(Red { limit, min, max: min + 5.0, weight: 0.1, ..Red::default() })
+            }),
+        ]
+    })
+}
+
 fn scenarios() -> impl Strategy<Value = Scenario> {
     graphs().prop_flat_map(|graph| {
         let parts = (
             flows(graph.hosts),
-            limits(1..30),
+            queues(),
+            balancers(),
             limits(5..50),
             replication(),
             transports(),
             1..400u64,
         );
-        parts.prop_map(move |(flows, queue, nic, replicate, transport, drain)| {
+        parts.prop_map(move |(flows, queue, balance, nic, replicate, transport, drain)| {
             let mut scenario = scenario(graph.clone(), flows);
-            limit_queues(&mut scenario, queue);
+            scenario.scheme.queue = queue;
+            scenario.scheme.balance = balance;
             scenario.host.nic_queue = nic;
             scenario.scheme.replicate = replicate;
             *tcp(&mut scenario) = transport;

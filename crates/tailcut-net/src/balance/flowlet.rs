@@ -1,0 +1,117 @@
+//! Flowlets (Kandula, Katabi, Sinha, Berger, FLARE, 2007; the comparison of the
+//! spraying paper): a flow keeps its port while its packets follow closely, and
+//! draws a new one after a gap, or after so many bytes.
+//!
+//! Each switch keeps a hash table without collision handling, as FLARE does:
+//! flows that share an entry share their flowlets.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::random::mix;
+use tailcut_engine::{Bytes, Stream, Time};
+
+use crate::component::SpecError;
+use crate::packet::FlowKey;
+
+/// Parameters of flowlet switching.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Flowlet {
+    /// A silence of at least this long lets a flow change its port.
+    pub gap: Time,
+    /// So many bytes on one port let a flow change it as well; "0B" counts none.
+    pub bytes: Bytes,
+    /// Entries of each switch's table.
+    pub entries: u32,
+}
+
+impl Default for Flowlet {
+    fn default() -> Self {
+        Flowlet { gap: Time::from_us(100), bytes: Bytes(0), entries: 4096 }
+    }
+}
+
+impl Flowlet {
+    pub(super) fn check(&self) -> Result<(), SpecError> {
+        if self.entries == 0 || self.entries > 1 << 20 {
+            let message =
+                format!("{} is not a number of entries from 1 to 1,048,576", self.entries);
+            return Err(SpecError::new("flowlet-entries", "entries", message));
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Entry {
+    last: u64,
+    bytes: u64,
+    /// Any number; taken modulo the choices.
+    choice: u32,
+    used: bool,
+}
+
+/// One table per switch.
+#[derive(Debug, Clone)]
+pub(crate) struct Flowlets {
+    spec: Flowlet,
+    tables: Vec<Entry>,
+    streams: Vec<Stream>,
+}
+
+impl Flowlets {
+    pub fn new(spec: &Flowlet, switches: u32, seed: u64) -> Flowlets {
+        let stream = |switch| Stream::new(seed, u64::from(switch), "flowlet");
+        Flowlets {
+            spec: spec.clone(),
+            tables: vec![Entry::default(); switches as usize * spec.entries as usize],
+            streams: (0..switches).map(stream).collect(),
+        }
+    }
+
+    pub fn pick(&mut self, now: Time, switch: u32, key: FlowKey, size: u16, choices: u32) -> u32 {
+        let slot = mix(key.0) % u64::from(self.spec.entries);
+        let index = switch as usize * self.spec.entries as usize + slot as usize;
+        let entry = &mut self.tables[index];
+        let full = self.spec.bytes.0 > 0 && entry.bytes >= self.spec.bytes.0;
+        if !entry.used || now.0 - entry.last >= self.spec.gap.0 || full {
+            entry.choice = self.streams[switch as usize].bits() as u32;
+            entry.bytes = 0;
+            entry.used = true;
+        }
+        entry.last = now.0;
+        entry.bytes += u64::from(size);
+        entry.choice % choices
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picks(spec: &Flowlet, times_us: impl Iterator<Item = u64>) -> Vec<u32> {
+        let mut flowlets = Flowlets::new(spec, 1, 3);
+        let key = FlowKey::new(1, 2, 3, 4);
+        times_us.map(|us| flowlets.pick(Time::from_us(us), 0, key, 1500, 16)).collect()
+    }
+
+    #[test]
+    fn packets_that_follow_closely_stay_together() {
+        let ports = picks(&Flowlet::default(), (0..100).map(|i| i * 99));
+        assert!(ports.iter().all(|p| *p == ports[0]));
+    }
+
+    #[test]
+    fn a_gap_lets_the_flow_move() {
+        let ports = picks(&Flowlet::default(), (0..100).map(|i| i * 100));
+        assert!(ports.iter().any(|p| *p != ports[0]));
+    }
+
+    #[test]
+    fn enough_bytes_let_the_flow_move() {
+        let spec = Flowlet { bytes: Bytes(15_000), ..Flowlet::default() };
+        let ports = picks(&spec, 0..100);
+        assert!(ports.chunks(10).all(|flowlet| flowlet.iter().all(|p| *p == flowlet[0])));
+        assert!(ports.iter().any(|p| *p != ports[0]));
+    }
+}

@@ -1,0 +1,51 @@
+//! Per-destination round robin: spraying without chance. The packets of a switch
+//! towards one host take its equal-cost ports in turn, from a start that differs
+//! from pair to pair, so that destinations do not move in step.
+
+use tailcut_engine::random::mix;
+
+/// The next port of each (switch, host).
+#[derive(Debug, Clone)]
+pub(crate) struct RoundRobin {
+    hosts: usize,
+    turns: Vec<u16>,
+}
+
+impl RoundRobin {
+    pub fn new(switches: u32, hosts: u32, seed: u64) -> RoundRobin {
+        let pairs = u64::from(switches) * u64::from(hosts);
+        let turns = (0..pairs).map(|pair| mix(mix(seed) ^ pair) as u16 >> 1).collect();
+        RoundRobin { hosts: hosts as usize, turns }
+    }
+
+    #[inline]
+    pub fn pick(&mut self, switch: u32, host: u32, choices: u32) -> u32 {
+        let turn = &mut self.turns[switch as usize * self.hosts + host as usize];
+        let pick = u32::from(*turn) % choices;
+        // Kept below the number of choices, so that no wrap-around breaks the order.
+        *turn = if pick + 1 == choices { 0 } else { pick as u16 + 1 };
+        pick
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_to_one_host_visit_every_port_before_returning() {
+        let mut balancer = RoundRobin::new(3, 5, 1);
+        let picks: Vec<u32> = (0..8).map(|_| balancer.pick(2, 4, 4)).collect();
+        assert_eq!(picks[..4], picks[4..]);
+        let mut once = picks[..4].to_vec();
+        once.sort_unstable();
+        assert_eq!(once, [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn destinations_do_not_move_in_step() {
+        let mut balancer = RoundRobin::new(1, 64, 1);
+        let first: Vec<u32> = (0..64).map(|host| balancer.pick(0, host, 4)).collect();
+        assert!((0..4).all(|port| first.contains(&port)), "{first:?}");
+    }
+}

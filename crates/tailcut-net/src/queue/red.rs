@@ -1,0 +1,174 @@
+//! Random early detection (Floyd and Jacobson 1993; RFC 7567 names it): packets
+//! are dropped, or marked, with a probability that grows with the average queue.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::Stream;
+
+use super::{check_limit, Arrival, Verdict};
+use crate::amount::{Amount, Limit};
+use crate::component::SpecError;
+
+/// Parameters of RED. The average counts packets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Red {
+    /// What may wait behind the packet being transmitted, which is not counted.
+    pub limit: Limit,
+    /// Average queue, in packets, below which nothing is dropped (RPS: 10).
+    pub min: f64,
+    /// Average queue, in packets, from which everything is dropped (RPS: 20).
+    pub max: f64,
+    /// Drop probability as the average reaches `max` (RPS: 0.1).
+    pub max_probability: f64,
+    /// Weight of the newest sample in the average. The spraying paper does not give it; 0.002 is Floyd and Jacobson's.
+    pub weight: f64,
+    /// Mark ECN-capable packets instead of dropping them (RFC 3168).
+    pub mark: bool,
+}
+
+impl Default for Red {
+    fn default() -> Self {
+        Red {
+            limit: Limit::AtMost(Amount::Packets(100)),
+            min: 10.0,
+            max: 20.0,
+            max_probability: 0.1,
+            weight: 0.002,
+            mark: false,
+        }
+    }
+}
+
+impl Red {
+    pub(super) fn check(&self) -> Result<(), SpecError> {
+        check_limit("red-limit", "limit", self.limit)?;
+        if !(self.min >= 0.0 && self.max > self.min) {
+            let message = format!(
+                "min = {} and max = {}: min is at least 0 and below max",
+                self.min, self.max
+            );
+            return Err(SpecError::new("red-thresholds", "min", message));
+        }
+        for (field, value) in [("max_probability", self.max_probability), ("weight", self.weight)] {
+            if !(value > 0.0 && value <= 1.0) {
+                let message = format!("{field} = {value}: a number above 0 and at most 1");
+                return Err(SpecError::new("red-fraction", field, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// RED at one port.
+#[derive(Debug, Clone)]
+pub(crate) struct RedState {
+    spec: Red,
+    average: f64,
+    /// Packets admitted since the last early drop, or since the average rose above the lower threshold.
+    since_drop: Option<u32>,
+    stream: Stream,
+}
+
+impl RedState {
+    pub fn new(spec: &Red, stream: Stream) -> RedState {
+        RedState { spec: spec.clone(), average: 0.0, since_drop: None, stream }
+    }
+
+    pub fn admit(&mut self, arrival: &Arrival) -> Verdict {
+        self.update_average(arrival);
+        let probability = self.probability();
+        let early = probability > 0.0 && self.stream.unit() < probability;
+        if early {
+            self.since_drop = None;
+        }
+        match early {
+            true if self.spec.mark && arrival.ecn_capable && self.average < self.spec.max => {
+                Verdict::Mark
+            }
+            true => Verdict::Drop,
+            false => Verdict::Accept,
+        }
+    }
+
+    /// An idle queue ages as if small packets had kept arriving (section 4 of the paper).
+    fn update_average(&mut self, arrival: &Arrival) {
+        if arrival.idle_packets > 0 {
+            self.average *= libm::pow(1.0 - self.spec.weight, arrival.idle_packets as f64);
+        }
+        self.average += self.spec.weight * (f64::from(arrival.waiting) - self.average);
+    }
+
+    /// The probability of dropping this packet, which spaces drops evenly.
+    fn probability(&mut self) -> f64 {
+        let Red { min, max, max_probability, .. } = self.spec;
+        if self.average < min {
+            self.since_drop = None;
+            return 0.0;
+        }
+        if self.average >= max {
+            self.since_drop = None;
+            return 1.0;
+        }
+        let base = max_probability * (self.average - min) / (max - min);
+        let count = self.since_drop.map_or(0, |n| n + 1);
+        self.since_drop = Some(count);
+        let spacing = 1.0 - f64::from(count) * base;
+        if spacing <= base {
+            1.0
+        } else {
+            base / spacing
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrival(waiting: u32) -> Arrival {
+        Arrival { waiting, waiting_bytes: 0, ecn_capable: false, idle_packets: 0 }
+    }
+
+    /// A port whose average has settled on a constant queue.
+    fn settled(queue: u32) -> RedState {
+        let spec = Red { weight: 1.0, ..Red::default() };
+        let mut red = RedState::new(&spec, Stream::new(1, 0, "red"));
+        red.admit(&arrival(queue));
+        red
+    }
+
+    fn drop_rate(queue: u32) -> f64 {
+        let mut red = settled(queue);
+        let drops = (0..100_000).filter(|_| red.admit(&arrival(queue)) == Verdict::Drop).count();
+        drops as f64 / 100_000.0
+    }
+
+    #[test]
+    fn nothing_is_dropped_below_the_lower_threshold() {
+        assert_eq!(drop_rate(9), 0.0);
+    }
+
+    #[test]
+    fn everything_is_dropped_above_the_upper_threshold() {
+        assert_eq!(drop_rate(20), 1.0);
+    }
+
+    /// Uniform spacing over 1..1/p packets has a mean gap of (1/p + 1) / 2 (Floyd and Jacobson, section 7).
+    #[test]
+    fn in_between_the_drop_rate_is_that_of_evenly_spaced_drops() {
+        let base: f64 = 0.1 * 5.0 / 10.0;
+        let expected = 2.0 / (1.0 / base + 1.0);
+        let rate = drop_rate(15);
+        assert!((rate - expected).abs() < 0.05 * expected, "{rate} against {expected}");
+    }
+
+    #[test]
+    fn an_idle_queue_forgets() {
+        let spec = Red::default();
+        let mut red = RedState::new(&spec, Stream::new(1, 0, "red"));
+        red.average = 15.0;
+        red.update_average(&Arrival { idle_packets: 1000, ..arrival(0) });
+        assert!((red.average - 15.0 * 0.998f64.powi(1001)).abs() < 1e-9);
+    }
+}
