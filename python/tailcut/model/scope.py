@@ -69,7 +69,7 @@ def simplifications(config: Config) -> list[Gap]:
         Gap("topology.propagation", "the analysis has no propagation, handshake or round trips"),
         Gap("transport", "the analysis knows of TCP its initial window, segment size and largest window"),
     ]
-    if config["scheme"]["queue"]["limit"] != "unlimited":
+    if config["scheme"]["queue"].get("limit") != "unlimited":
         gaps.append(Gap("queue.limit", "the analysis has infinite queues: no loss, no timeout"))
     return gaps
 
