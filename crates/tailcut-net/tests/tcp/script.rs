@@ -99,7 +99,7 @@ impl Script {
 
     /// Time passes; no timer expires.
     pub fn pass(&mut self, time: Time) {
-        self.now = self.now + time;
+        self.now += time;
         assert!(self.now < self.sender.deadline(), "the timer would have expired");
     }
 

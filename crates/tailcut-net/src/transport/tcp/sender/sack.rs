@@ -92,10 +92,9 @@ impl Sender {
             return fits(seq);
         }
         let held_back = self.state == CongestionState::Disorder && !spec.limited_transmit;
-        if self.next < self.segments && !held_back {
-            if self.flight(spec) + payload(self.next) <= spec.receive_window.0 {
-                return fits(self.next);
-            }
+        let more = self.next < self.segments && !held_back;
+        if more && self.flight(spec) + payload(self.next) <= spec.receive_window.0 {
+            return fits(self.next);
         }
         if self.state != CongestionState::Recovery {
             return None;
