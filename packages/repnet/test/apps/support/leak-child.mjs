@@ -49,6 +49,7 @@ async function handles() {
   return count();
 }
 
+await new Promise((resolve) => setTimeout(resolve, 50)); // ports that were tried for a free pair are closed by now
 const LISTENERS = process.getActiveResourcesInfo().filter((name) => name.startsWith('TCP')).length;
 const samples = [];
 for (let tenth = 0; tenth < 10; tenth++) {
