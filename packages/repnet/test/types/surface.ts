@@ -1,0 +1,24 @@
+/** Compiled, never run: the types say what the package does. `npm run typecheck` fails if they stop to. */
+import type * as net from 'node:net';
+import repnet, {
+  connect,
+  createServer,
+  defaults,
+  type ReplicationOptions,
+  type Stats,
+  stats,
+} from '../../src/index.js';
+
+const asNet: net.Socket = connect({ host: 'h', port: 1, replicate: 'flow', threshold: 1 });
+const server: net.Server = createServer({ pairing: 'token', addresses: ['h:1'] }, (socket) => socket.end());
+const counters: Stats = stats();
+const predicate: ReplicationOptions = { replicate: ({ port }) => (port === 6379 ? 'syn' : false) };
+defaults.budget.bytes = 0.05;
+repnet.Socket satisfies new () => net.Socket;
+new repnet.Server().listen(0) satisfies net.Server;
+// @ts-expect-error: not a mode
+connect({ port: 1, replicate: 'twice' });
+// @ts-expect-error: not a way of pairing
+createServer({ pairing: 'guess' });
+
+export { asNet, counters, predicate, server };
