@@ -3,7 +3,7 @@ import repnet from '../../dist/index.js';
 import { complete, misdeed, request, serve } from './exchange.mjs';
 import { startRelay } from './relay.mjs';
 
-export async function startFaultBench({ pairing = 'address', pairTimeout = 200, waitTimeout = 400 } = {}) {
+export async function startFaultBench({ pairing = 'address', pairTimeout = 500, waitTimeout = 800 } = {}) {
   Object.assign(repnet.defaults, { pairTimeout, waitTimeout });
   const flows = new Map();
   const plans = new Map();
