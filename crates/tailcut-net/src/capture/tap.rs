@@ -11,6 +11,7 @@ use super::frame::{encode, Endpoint, Frame, FrameError, TcpFlags, TcpOptions};
 use super::pcapng::{Bounds, Direction, Interface, Writer};
 use crate::measure::series::{find_link, UnknownLink};
 use crate::measure::{Observer, PacketView};
+use crate::network::{FIRST_SOURCE_PORT, SERVICE_PORT};
 use crate::packet::Flags;
 use crate::topology::{Graph, PortId};
 
@@ -233,15 +234,26 @@ fn place(point: &str) -> Place<'_> {
     }
 }
 
+/// The port as captures show it: where no protocol is registered, so that readers do not take the
+/// payload for one. The simulator's own ports, which enter the ECMP hash, overlap many that are.
+fn shown_port(port: u16, service: bool) -> u16 {
+    if service {
+        40_000 + (port - SERVICE_PORT)
+    } else {
+        49_152 + (port - FIRST_SOURCE_PORT) % 16_384
+    }
+}
+
 /// The headers of a packet.
 fn describe<'a>(packet: &PacketView, sack: &'a [(u32, u32)]) -> Frame<'a> {
     let has = |flag| packet.flags.has(flag);
     let shift = window_scale(packet.window);
     let (syn, ack) = (has(Flags::SYN), has(Flags::ACK));
+    let from_service = has(Flags::TO_SENDER);
     let end_of_flow = packet.seq + u64::from(packet.payload) == packet.flow_bytes + 1;
     Frame {
-        source: Endpoint { host: packet.src, port: packet.sport },
-        destination: Endpoint { host: packet.dst, port: packet.dport },
+        source: Endpoint { host: packet.src, port: shown_port(packet.sport, from_service) },
+        destination: Endpoint { host: packet.dst, port: shown_port(packet.dport, !from_service) },
         // Sequence numbers are those of the stream modulo 2^32, from an initial sequence number of 0.
         sequence: packet.seq as u32,
         acknowledgment: if ack { packet.ack as u32 } else { 0 },

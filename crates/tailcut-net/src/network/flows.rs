@@ -12,10 +12,11 @@ use crate::transport::tcp::Sender;
 use tailcut_engine::Time;
 
 /// Port on which every receiving application listens; copy n of a flow goes to the n-th port after it.
-/// No protocol is registered there, so that readers of captures do not take the payload for one.
-const SERVICE_PORT: u16 = 40_000;
-/// Source ports come from the dynamic range (RFC 6335), by flow.
-const DYNAMIC_PORTS: std::ops::RangeInclusive<u16> = 49_152..=65_535;
+/// These and the source ports enter the ECMP hash; they are those of the ns-3 scenarios that runs are held against.
+pub(crate) const SERVICE_PORT: u16 = 5000;
+/// Source ports of flow n: the (n modulo `SOURCE_PORTS`)-th from here.
+pub(crate) const FIRST_SOURCE_PORT: u16 = 1024;
+const SOURCE_PORTS: u64 = 60_000;
 
 /// What is known of a flow so far.
 pub(super) struct FlowState {
@@ -87,7 +88,7 @@ impl<O: Observer> Network<'_, O> {
             ReplicateSpec::Repsyn(p) if flow.bytes <= p.threshold.0 => (p.copies, p.copy_delay),
             _ => (1, Time::ZERO),
         };
-        let source_port = DYNAMIC_PORTS.start() + (flow.id % DYNAMIC_PORTS.len() as u64) as u16;
+        let source_port = FIRST_SOURCE_PORT + (flow.id % SOURCE_PORTS) as u16;
         let key =
             |copy: u32| FlowKey::new(flow.src, flow.dst, source_port, SERVICE_PORT + copy as u16);
         self.describe_path(

@@ -21,6 +21,7 @@ use crate::transport::TransportSpec;
 use endpoints::Connection;
 use fabric::{Fabric, Node};
 use flows::FlowState;
+pub(crate) use flows::{FIRST_SOURCE_PORT, SERVICE_PORT};
 use wire::WireSizes;
 
 /// Why a scenario cannot run.
