@@ -53,7 +53,7 @@ pub struct TcpSpec {
 pub enum Recovery {
     /// Fast retransmit and NewReno fast recovery (RFC 5681, 6582).
     Newreno,
-    /// Selective acknowledgements with the RFC 6675 scoreboard and proportional rate reduction (RFC 6937).
+    /// Selective acknowledgements with the RFC 6675 scoreboard and proportional rate reduction (RFC 9937).
     SackPrr,
 }
 
