@@ -78,7 +78,7 @@ test-repnet: setup-repnet
 
 .PHONY: bench
 bench: setup
-	cargo bench --workspace --locked
+	cargo bench --locked -p tailcut-net --bench fabric
 
 # --- what people read and what reviewers skip -----------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ lint: build setup-repnet
 	MYPYPATH=python $(BIN)/stubtest tailcut._core
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cd packages/repnet && npm run lint && npm run typecheck && npm run check-package
+	cd packages/repnet && npm run lint && npm run typecheck && npm run build && npm run check-package
 
 .PHONY: format
 format: setup setup-repnet
