@@ -252,7 +252,8 @@ function bindPair(
   try {
     for (let attempt = 0; attempt < 256; attempt++) {
       const first = bind(0);
-      if (first === undefined) return undefined;
+      // The kernel may offer a port on which another process begins to listen at this moment: that one is not ours to fail on.
+      if (first === undefined) continue;
       const bound = {} as { port: number };
       first.getsockname(bound);
       const wanted = server[kOptions].replicaPort ?? bound.port + 1;
