@@ -251,8 +251,10 @@ function bindPair(
   const spare: TcpHandle[] = [];
   try {
     for (let attempt = 0; attempt < 256; attempt++) {
-      const first = bind(0);
-      // The kernel may offer a port on which another process begins to listen at this moment: that one is not ours to fail on.
+      // The successors of ports that the kernel chooses are those from which it lets clients connect. Where many
+      // connections are open or have just closed, all of those may be taken: then below the range it chooses from.
+      const first = bind(attempt < 16 ? 0 : 10_000 + Math.floor(Math.random() * 22_000));
+      // Another process may have begun to listen on it at this moment.
       if (first === undefined) continue;
       const bound = {} as { port: number };
       first.getsockname(bound);
