@@ -1,16 +1,16 @@
 import net from 'node:net';
 import './flow/dial.js';
-import { disable, enable, isEnabled, type ReplicationOptions } from './options.js';
+import type { ReplicationOptions } from './options.js';
 import { Server, type ServerOptions } from './server.js';
 import { Socket, type SocketConstructorOptions } from './socket.js';
 
 export type { RepnetErrorCode } from './errors.js';
 export { RepnetError } from './errors.js';
 export type { Defaults, FlowTarget, Mode, Predicate, ReplicationOptions } from './options.js';
-export { defaults } from './options.js';
+export { defaults, disable, enable, isEnabled } from './options.js';
 export type { Stats } from './stats.js';
 export { resetStats, stats } from './stats.js';
-export { disable, enable, isEnabled, Server, type ServerOptions, Socket, type SocketConstructorOptions };
+export { Server, type ServerOptions, Socket, type SocketConstructorOptions };
 
 export type ConnectOptions = net.NetConnectOpts & ReplicationOptions;
 
@@ -57,11 +57,10 @@ for (const name of Object.getOwnPropertyNames(net)) {
       get: () => Reflect.get(net, name),
     });
 }
-
-/** As `isEnabled()`; assigning is `enable()` and `disable()`. Through `require` or the default import. */
-export declare let enabled: boolean;
-Object.defineProperty(exports, 'enabled', {
-  enumerable: true,
-  get: isEnabled,
-  set: (value: boolean) => (value ? enable() : disable()),
-});
+// Never run: Node finds the names for `import { … }` by reading this file, and the loop above tells it none.
+if (false as boolean) {
+  const _createServerHandle = undefined;
+  const _normalizeArgs = undefined;
+  const _setSimultaneousAccepts = undefined;
+  module.exports = { _createServerHandle, _normalizeArgs, _setSimultaneousAccepts };
+}

@@ -48,6 +48,8 @@ export interface ServerReplicationOptions extends ReplicationOptions {
 }
 
 export interface Defaults {
+  /** False: new flows are plain from now on, and servers refuse further second connections (the kill switch). */
+  enabled: boolean;
   replicate: Mode | Predicate;
   threshold: number;
   lull: number;
@@ -86,6 +88,7 @@ function modeFromEnvironment(value: string | undefined): Mode {
 }
 
 export const defaults: Defaults = {
+  enabled: true,
   replicate: modeFromEnvironment(process.env.REPNET_MODE),
   threshold: 100_000,
   lull: 50,
@@ -100,17 +103,15 @@ export const defaults: Defaults = {
   archiveBytes: 64 * 1024 * 1024,
 };
 
-let enabled = true;
-
-/** Kill switch: new flows are plain from now on, and servers refuse further second connections. */
+/** Kill switch: sets `defaults.enabled` to false. */
 export function disable(): void {
-  enabled = false;
+  defaults.enabled = false;
 }
 export function enable(): void {
-  enabled = true;
+  defaults.enabled = true;
 }
 export function isEnabled(): boolean {
-  return enabled;
+  return defaults.enabled;
 }
 
 /** The mode of a connection: its own option, its socket's, the process default, in that order. */
@@ -119,7 +120,7 @@ export function chooseMode(
   socket: ReplicationOptions | undefined,
   target: FlowTarget,
 ): Mode {
-  if (!enabled) return false;
+  if (!defaults.enabled) return false;
   const wanted = own.replicate ?? socket?.replicate ?? defaults.replicate;
   return asMode(typeof wanted === 'function' ? wanted(target) : wanted);
 }
