@@ -63,6 +63,10 @@ impl Flags {
     pub const ECN_CAPABLE: Flags = Flags(128);
     /// Has met congestion (CE of RFC 3168).
     pub const CONGESTION_EXPERIENCED: Flags = Flags(256);
+    /// ECN echo (ECE of RFC 3168).
+    pub const ECN_ECHO: Flags = Flags(512);
+    /// Congestion window reduced (CWR of RFC 3168).
+    pub const WINDOW_REDUCED: Flags = Flags(1024);
 
     /// True when every bit of `other` is set.
     #[inline]

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::frame::{encode, Endpoint, Frame, FrameError, TcpFlags, TcpOptions};
+use super::frame::{encode, Ecn, Endpoint, Frame, FrameError, TcpFlags, TcpOptions};
 use super::pcapng::{Bounds, Direction, Interface, Writer};
 use crate::measure::series::{find_link, UnknownLink};
 use crate::measure::{Observer, PacketView};
@@ -263,7 +263,8 @@ fn describe<'a>(packet: &PacketView, sack: &'a [(u32, u32)]) -> Frame<'a> {
             fin: has(Flags::FIN),
             rst: has(Flags::RST),
             psh: packet.payload > 0 && end_of_flow,
-            ..TcpFlags::default()
+            ece: has(Flags::ECN_ECHO),
+            cwr: has(Flags::WINDOW_REDUCED),
         },
         window: if has(Flags::RST) {
             0
@@ -280,7 +281,13 @@ fn describe<'a>(packet: &PacketView, sack: &'a [(u32, u32)]) -> Frame<'a> {
             sack,
         },
         payload: packet.payload,
-        ..Frame::default()
+        ecn: if has(Flags::CONGESTION_EXPERIENCED) {
+            Ecn::Experienced
+        } else if has(Flags::ECN_CAPABLE) {
+            Ecn::Capable
+        } else {
+            Ecn::NotCapable
+        },
     }
 }
 

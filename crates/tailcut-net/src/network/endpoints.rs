@@ -73,11 +73,12 @@ impl<O: Observer> Network<'_, O> {
         let sender = &mut self.connections[id as usize].sender;
         let done_before = sender.phase() == Phase::Done;
         if !packet.flags.has(Flags::SYN) && !packet.flags.has(Flags::RST) {
+            let echo = packet.flags.has(Flags::ECN_ECHO);
             if packet.options == NO_OPTIONS {
-                sender.on_ack(tcp, now, packet.seq, &SackBlocks::default());
+                sender.on_ack(tcp, now, packet.seq, &SackBlocks::default(), echo);
             } else {
                 let blocks = self.fabric.options.get(packet.options).blocks;
-                sender.on_ack(tcp, now, packet.seq, &blocks);
+                sender.on_ack(tcp, now, packet.seq, &blocks, echo);
             }
             if packet.flags.has(Flags::FIN) {
                 sender.on_fin();
@@ -98,6 +99,9 @@ impl<O: Observer> Network<'_, O> {
 
     #[inline]
     fn deliver_to_receiver(&mut self, id: u32, packet: Packet) {
+        if self.ecn {
+            self.note_congestion(id, packet.flags);
+        }
         let receiver = &mut self.connections[id as usize].receiver;
         if packet.flags.has(Flags::DATA) && !receiver.closed {
             let complete_before = receiver.complete();
@@ -118,8 +122,28 @@ impl<O: Observer> Network<'_, O> {
             }
         } else if packet.flags.has(Flags::SYN) {
             receiver.established = true;
-            self.send_to_sender(id, Flags::SYN | Flags::ACK, 0, NO_OPTIONS, self.sizes.syn());
+            // An ECN-setup SYN-ACK carries ECE alone (RFC 3168 section 6.1.1).
+            let setup = if self.ecn { Flags::ECN_ECHO } else { Flags(0) };
+            self.send_to_sender(
+                id,
+                Flags::SYN | Flags::ACK | setup,
+                0,
+                NO_OPTIONS,
+                self.sizes.syn(),
+            );
         }
+    }
+
+    /// What a data segment says of congestion.
+    #[cold]
+    fn note_congestion(&mut self, id: u32, flags: Flags) {
+        let receiver = &mut self.connections[id as usize].receiver;
+        if !flags.has(Flags::DATA) || receiver.closed {
+            return;
+        }
+        let experienced = flags.has(Flags::CONGESTION_EXPERIENCED);
+        let reduced = flags.has(Flags::WINDOW_REDUCED);
+        receiver.note_congestion(experienced, reduced);
     }
 
     /// Acknowledges everything received so far.
@@ -131,6 +155,9 @@ impl<O: Observer> Network<'_, O> {
         let mut flags = Flags::ACK;
         if receiver.complete() && self.tcp.close == Close::Fin {
             flags = flags | Flags::FIN;
+        }
+        if receiver.echoes() {
+            flags = flags | Flags::ECN_ECHO;
         }
         if receiver.has_gap() && self.tcp.recovery == Recovery::SackPrr {
             let blocks = receiver.sack_blocks();
@@ -216,6 +243,12 @@ impl<O: Observer> Network<'_, O> {
                     let mut flags = Flags::DATA | Flags::ACK;
                     if retransmission {
                         flags = flags | Flags::RETRANSMISSION;
+                    } else if self.ecn {
+                        // Never on retransmissions (RFC 3168 section 6.1.5).
+                        flags = flags | Flags::ECN_CAPABLE;
+                        if connection.sender.take_cwr() {
+                            flags = flags | Flags::WINDOW_REDUCED;
+                        }
                     }
                     if seq + 1 == connection.sender.segments() && tcp.close == Close::Fin {
                         flags = flags | Flags::FIN;
@@ -226,7 +259,9 @@ impl<O: Observer> Network<'_, O> {
                 Transmit::Syn { retry } => {
                     self.flows[connection.flow as usize].copies += u8::from(!retry);
                     let again = if retry { Flags::RETRANSMISSION } else { Flags(0) };
-                    (0, Flags::SYN | again, self.sizes.syn())
+                    let setup =
+                        if self.ecn { Flags::ECN_ECHO | Flags::WINDOW_REDUCED } else { Flags(0) };
+                    (0, Flags::SYN | again | setup, self.sizes.syn())
                 }
                 Transmit::Reset => (0, Flags::RST, self.sizes.bare()),
             };

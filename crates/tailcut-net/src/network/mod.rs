@@ -65,6 +65,8 @@ const PROGRESS_INTERVAL: u64 = 1 << 20;
 pub struct Network<'a, O: Observer> {
     scenario: &'a Scenario,
     tcp: &'a TcpSpec,
+    /// Connections negotiate ECN.
+    ecn: bool,
     sizes: WireSizes,
     now: Time,
     agenda: Agenda,
@@ -131,6 +133,7 @@ impl<'a, O: Observer> Network<'a, O> {
         let mut network = Network {
             scenario,
             tcp,
+            ecn: tcp.uses_ecn(),
             sizes,
             now: Time::ZERO,
             agenda,

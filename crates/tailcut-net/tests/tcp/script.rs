@@ -93,7 +93,7 @@ impl Script {
     pub fn sack(&mut self, ack: u32, ranges: &[(u32, u32)]) -> Vec<Transmit> {
         let mut blocks = SackBlocks::default();
         ranges.iter().for_each(|&(start, end)| blocks.push(start, end));
-        self.sender.on_ack(&self.spec, self.now, ack, &blocks);
+        self.sender.on_ack(&self.spec, self.now, ack, &blocks, false);
         self.sent()
     }
 

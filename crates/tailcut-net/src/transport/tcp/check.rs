@@ -27,6 +27,7 @@ impl TcpSpec {
             );
         }
         self.check_windows(mss)?;
+        self.congestion.check()?;
         if self.dupack_threshold == 0 {
             let message =
                 "dupack_threshold = 0: every acknowledgement would be a loss; at least 1 is needed";

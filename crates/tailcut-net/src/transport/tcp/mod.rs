@@ -1,6 +1,7 @@
 //! TCP (RFC 9293) for one-directional flows of known size.
 
 mod check;
+pub mod congestion;
 mod prr;
 pub mod receiver;
 pub mod rtt;
@@ -8,6 +9,7 @@ mod scoreboard;
 pub mod sender;
 mod spec;
 
+pub use congestion::{Congestion, CongestionSpec, Coupled, Window};
 pub use receiver::{Acknowledge, Receiver};
 pub use sender::{CongestionState, Phase, Sender, SenderCounters, Transmit};
 pub use spec::{Close, Recovery, TcpSpec};

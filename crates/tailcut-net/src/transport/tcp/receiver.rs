@@ -28,6 +28,8 @@ pub struct Receiver {
     pub established: bool,
     /// The application has gone: whatever arrives is answered by a reset.
     pub closed: bool,
+    /// ACKs carry an ECN echo.
+    echo: bool,
     /// Half-open ranges beyond `next`, the most recently changed first.
     ranges: Vec<(u32, u32)>,
 }
@@ -42,6 +44,7 @@ impl Receiver {
             deadline: Time::NEVER,
             established: false,
             closed: false,
+            echo: false,
             ranges: Vec::new(),
         }
     }
@@ -67,6 +70,18 @@ impl Receiver {
     #[inline]
     pub fn deadline(&self) -> Time {
         self.deadline
+    }
+
+    /// Whether ACKs carry an ECN echo now.
+    #[inline]
+    pub fn echoes(&self) -> bool {
+        self.echo
+    }
+
+    /// What a data segment says of congestion: whether it met any, and whether its sender has reduced its window.
+    /// The echo goes on until then (RFC 3168 section 6.1.3).
+    pub fn note_congestion(&mut self, experienced: bool, reduced: bool) {
+        self.echo = experienced || (self.echo && !reduced);
     }
 
     /// Takes segment `seq`.

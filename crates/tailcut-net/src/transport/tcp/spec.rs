@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
+use super::congestion::CongestionSpec;
 use crate::amount::{Amount, Limit};
 
 /// Parameters of TCP.
@@ -25,6 +26,10 @@ pub struct TcpSpec {
     pub limited_transmit: bool,
     /// How losses are recovered.
     pub recovery: Recovery,
+    /// How the window grows and shrinks.
+    pub congestion: CongestionSpec,
+    /// Ask queues to mark instead of drop, and react to marks as to losses (RFC 3168). DCTCP always does, in its own way.
+    pub ecn: bool,
     /// Lower bound of the retransmission timeout. RFC 6298 says 1 s, Linux 200 ms, RepNet's testbed 10 ms.
     pub min_rto: Time,
     /// Upper bound of the retransmission timeout under back-off (RFC 6298).
@@ -77,6 +82,8 @@ impl Default for TcpSpec {
             dupack_threshold: 3,
             limited_transmit: true,
             recovery: Recovery::Newreno,
+            congestion: CongestionSpec::default(),
+            ecn: false,
             min_rto: Time::from_ms(10),
             max_rto: Time::from_ms(60_000),
             initial_rto: Time::from_ms(10),
@@ -88,5 +95,13 @@ impl Default for TcpSpec {
             mss_option: true,
             close: Close::Fin,
         }
+    }
+}
+
+impl TcpSpec {
+    /// Whether connections negotiate ECN.
+    #[inline]
+    pub fn uses_ecn(&self) -> bool {
+        self.ecn
     }
 }

@@ -4,6 +4,7 @@
 //! [`Sender::poll_transmit`] yields what to send, [`Sender::deadline`] says when
 //! to wake it. Positions count segments; windows count bytes, as in the RFCs.
 
+mod ecn;
 mod newreno;
 mod sack;
 mod state;
@@ -12,9 +13,10 @@ use tailcut_engine::Time;
 
 pub use state::{CongestionState, Phase, SenderCounters, Transmit};
 
+use super::congestion::{Acked, Congestion, Coupled, Window};
 use super::prr::Prr;
 use super::rtt::Rtt;
-use super::scoreboard::Scoreboard;
+use super::scoreboard::{Progress, Scoreboard};
 use super::{Recovery, TcpSpec};
 use crate::amount::Limit;
 use crate::packet::SackBlocks;
@@ -39,8 +41,18 @@ pub struct Sender {
     next: u32,
     /// What must be acknowledged to leave recovery (RFC 6582 "recover").
     recover: u32,
-    cwnd: u64,
-    ssthresh: u64,
+    window: Window,
+    congestion: Congestion,
+    /// Duplicate ACKs that start recovery.
+    threshold: u32,
+    /// The connection uses ECN.
+    ecn: bool,
+    /// The ACK in hand carries an ECN echo.
+    echo: bool,
+    /// The next new segment says that the window was reduced (CWR of RFC 3168).
+    owes_cwr: bool,
+    /// An ECN echo up to here belongs to a window of data that has had its reduction.
+    reduced_until: u32,
     duplicates: u32,
     /// A partial ACK of this recovery has already re-armed the timer (RFC 6582 step 3).
     rearmed: bool,
@@ -68,11 +80,19 @@ impl Sender {
             una: 0,
             next: 0,
             recover: 0,
-            cwnd: spec.initial_window.in_bytes(spec.mss.0),
-            ssthresh: match spec.initial_ssthresh {
-                Limit::Unlimited => u64::MAX,
-                Limit::AtMost(amount) => amount.in_bytes(spec.mss.0),
+            window: Window {
+                cwnd: spec.initial_window.in_bytes(spec.mss.0),
+                ssthresh: match spec.initial_ssthresh {
+                    Limit::Unlimited => u64::MAX,
+                    Limit::AtMost(amount) => amount.in_bytes(spec.mss.0),
+                },
             },
+            congestion: spec.congestion.start(),
+            threshold: spec.dupack_threshold,
+            ecn: spec.uses_ecn(),
+            echo: false,
+            owes_cwr: false,
+            reduced_until: 0,
             duplicates: 0,
             rearmed: false,
             syn_tries: 0,
@@ -101,11 +121,33 @@ impl Sender {
     }
     /// Congestion window in bytes.
     pub fn cwnd(&self) -> u64 {
-        self.cwnd
+        self.window.cwnd
     }
     /// Slow-start threshold in bytes.
     pub fn ssthresh(&self) -> u64 {
-        self.ssthresh
+        self.window.ssthresh
+    }
+    /// The congestion control.
+    pub fn congestion(&self) -> &Congestion {
+        &self.congestion
+    }
+    /// Puts another congestion control in place of the one that the parameters name.
+    pub fn set_congestion(&mut self, congestion: Congestion) {
+        self.congestion = congestion;
+    }
+    /// Sets how much a coupled window grows: bytes per byte acknowledged. No effect on other windows.
+    pub fn couple(&mut self, increase: f64) {
+        if let Congestion::Coupled(coupled) = &mut self.congestion {
+            *coupled = Coupled::new(increase);
+        }
+    }
+    /// Duplicate ACKs that start recovery now.
+    pub fn dupack_threshold(&self) -> u32 {
+        self.threshold
+    }
+    /// Sets how many duplicate ACKs start recovery, at least 1.
+    pub fn set_dupack_threshold(&mut self, threshold: u32) {
+        self.threshold = threshold.max(1);
     }
     /// First unacknowledged segment.
     pub fn una(&self) -> u32 {
@@ -159,7 +201,7 @@ impl Sender {
                 self.rtt.back_off(spec);
                 self.owes |= OWES_SYN;
             }
-            Phase::Established => self.on_timeout(spec),
+            Phase::Established => self.on_timeout(spec, now),
             Phase::Done | Phase::Aborted => self.deadline = Time::NEVER,
         }
         if self.phase == Phase::SynSent || self.phase == Phase::Established {
@@ -168,7 +210,7 @@ impl Sender {
     }
 
     /// RFC 5681 section 3.1 and RFC 6298 section 5.
-    fn on_timeout(&mut self, spec: &TcpSpec) {
+    fn on_timeout(&mut self, spec: &TcpSpec, now: Time) {
         self.counters.timeouts += 1;
         // Held constant while the timer resends one segment again and again (equation 4).
         if self.timed_out != Some(self.una) {
@@ -177,12 +219,14 @@ impl Sender {
                 Recovery::Newreno => self.flight(spec),
                 Recovery::SackPrr => self.pipe(spec),
             };
-            self.ssthresh = (flight / 2).max(2 * spec.mss.0);
+            self.window.ssthresh =
+                self.congestion.on_timeout(&self.window, flight, spec.mss.0, now);
         }
         self.rtt.back_off(spec);
-        self.cwnd = spec.mss.0;
+        self.window.cwnd = spec.mss.0;
         self.state = CongestionState::Loss;
         self.recover = self.board.end();
+        self.reduced();
         self.duplicates = 0;
         self.owes &= !OWES_RESEND;
         match spec.recovery {
@@ -239,9 +283,9 @@ impl Sender {
         self.deadline = Time::NEVER;
     }
 
-    /// An acknowledgement of every segment below `ack` has arrived.
+    /// An acknowledgement of every segment below `ack` has arrived, with or without an ECN echo (ECE of RFC 3168).
     #[inline]
-    pub fn on_ack(&mut self, spec: &TcpSpec, now: Time, ack: u32, blocks: &SackBlocks) {
+    pub fn on_ack(&mut self, spec: &TcpSpec, now: Time, ack: u32, blocks: &SackBlocks, echo: bool) {
         match self.phase {
             Phase::Established => {}
             Phase::Aborted => {
@@ -252,6 +296,9 @@ impl Sender {
         }
         if ack < self.una || ack > self.board.end() {
             return;
+        }
+        if self.ecn {
+            self.hear(spec, now, ack, echo);
         }
         match spec.recovery {
             Recovery::Newreno => self.on_ack_newreno(spec, now, ack),
@@ -266,14 +313,24 @@ impl Sender {
     fn enter_recovery(&mut self) {
         self.state = CongestionState::Recovery;
         self.recover = self.board.end();
+        self.reduced();
         self.board.begin_recovery();
         self.rearmed = false;
         self.counters.fast_recoveries += 1;
     }
 
-    /// Moves `una` to `ack`; returns the segments newly known to have arrived.
+    /// The threshold after a loss of which the first segment in flight is part.
+    fn threshold_after_loss(&mut self, spec: &TcpSpec, now: Time, flight: u64) -> u64 {
+        let had_its_reduction = self.ecn && self.una + 1 < self.reduced_until;
+        if had_its_reduction && self.congestion.echo_counts_as_loss() {
+            return self.window.ssthresh;
+        }
+        self.congestion.on_loss(&self.window, flight, spec.mss.0, now)
+    }
+
+    /// Moves `una` to `ack`.
     #[inline]
-    fn advance(&mut self, spec: &TcpSpec, now: Time, ack: u32) -> u32 {
+    fn advance(&mut self, spec: &TcpSpec, now: Time, ack: u32) -> Progress {
         let progress = self.board.on_cumulative(ack, now);
         match progress.rtt {
             Some(rtt) => self.rtt.sample(spec, rtt),
@@ -281,13 +338,26 @@ impl Sender {
         }
         self.una = ack;
         self.next = self.next.max(ack);
-        progress.delivered
+        progress
     }
 
-    /// Slow start or congestion avoidance (RFC 5681 section 3.1).
+    /// New data is acknowledged outside recovery.
     #[inline]
-    fn grow(&mut self, mss: u64) {
-        self.cwnd += if self.cwnd < self.ssthresh { mss } else { (mss * mss / self.cwnd).max(1) };
+    fn grow(&mut self, spec: &TcpSpec, now: Time, bytes: u64, rtt: Option<Time>) {
+        // An ACK with an ECN echo opens no window (RFC 3168 section 6.1.2).
+        if self.echo {
+            return;
+        }
+        let acked = Acked {
+            now,
+            bytes,
+            flight: self.flight(spec) + bytes,
+            rtt,
+            smoothed: self.rtt.smoothed(),
+            una: self.una,
+            end: self.board.end(),
+        };
+        self.congestion.grow(&mut self.window, spec.mss.0, &acked);
     }
 
     /// Restarts the retransmission timer (RFC 6298 5.2, 5.3).

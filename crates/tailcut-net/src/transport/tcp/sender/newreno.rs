@@ -9,30 +9,30 @@ impl Sender {
     #[inline]
     pub(super) fn on_ack_newreno(&mut self, spec: &TcpSpec, now: Time, ack: u32) {
         if ack == self.una {
-            return self.on_duplicate_newreno(spec);
+            return self.on_duplicate_newreno(spec, now);
         }
         let mss = spec.mss.0;
         let acked = self.offset(spec, ack) - self.offset(spec, self.una);
-        self.advance(spec, now, ack);
+        let rtt = self.advance(spec, now, ack).rtt;
         if self.state != CongestionState::Recovery {
             if self.state == CongestionState::Disorder || self.una >= self.recover {
                 self.state = CongestionState::Open;
             }
             self.duplicates = 0;
-            self.grow(mss);
+            self.grow(spec, now, acked, rtt);
             self.rearm(now);
         } else if ack >= self.recover {
             // Full acknowledgement (RFC 6582 step 3, first option).
-            self.cwnd = self.ssthresh.min(self.flight(spec).max(mss) + mss);
+            self.window.cwnd = self.window.ssthresh.min(self.flight(spec).max(mss) + mss);
             self.state = CongestionState::Open;
             self.duplicates = 0;
             self.rearm(now);
         } else {
             // Partial acknowledgement: the next hole is lost too; deflate.
             self.owes |= OWES_RESEND;
-            self.cwnd = self.cwnd.saturating_sub(acked);
+            self.window.cwnd = self.window.cwnd.saturating_sub(acked);
             if acked >= mss {
-                self.cwnd += mss;
+                self.window.cwnd += mss;
             }
             if !self.rearmed {
                 self.rearmed = true;
@@ -41,7 +41,7 @@ impl Sender {
         }
     }
 
-    fn on_duplicate_newreno(&mut self, spec: &TcpSpec) {
+    fn on_duplicate_newreno(&mut self, spec: &TcpSpec, now: Time) {
         if self.una == self.board.end() {
             return;
         }
@@ -49,15 +49,15 @@ impl Sender {
         self.counters.duplicate_acks += 1;
         self.duplicates += 1;
         match self.state {
-            CongestionState::Recovery => self.cwnd += mss,
+            CongestionState::Recovery => self.window.cwnd += mss,
             CongestionState::Open | CongestionState::Disorder
-                if self.duplicates >= spec.dupack_threshold =>
+                if self.duplicates >= self.threshold =>
             {
                 // Segments sent by limited transmit do not count as flight (RFC 5681 3.2).
                 let limited = u64::from(self.limited(spec)) * mss;
                 let flight = self.flight(spec).saturating_sub(limited);
-                self.ssthresh = (flight / 2).max(2 * mss);
-                self.cwnd = self.ssthresh + 3 * mss;
+                self.window.ssthresh = self.threshold_after_loss(spec, now, flight);
+                self.window.cwnd = self.window.ssthresh + 3 * mss;
                 self.enter_recovery();
                 self.owes |= OWES_RESEND;
             }
@@ -71,7 +71,7 @@ impl Sender {
     #[inline]
     fn limited(&self, spec: &TcpSpec) -> u32 {
         if spec.limited_transmit {
-            (spec.dupack_threshold - 1).min(self.duplicates)
+            (self.threshold - 1).min(self.duplicates)
         } else {
             0
         }
@@ -83,7 +83,7 @@ impl Sender {
             return None;
         }
         let wanted = self.flight(spec) + self.payload(spec, self.next);
-        let mut window = self.cwnd;
+        let mut window = self.window.cwnd;
         if self.state == CongestionState::Disorder {
             window += u64::from(self.limited(spec)) * spec.mss.0;
         }

@@ -13,11 +13,15 @@ impl Sender {
         let newly_sacked = self.board.on_blocks(blocks);
         let mut delivered = newly_sacked;
         let advanced = ack > self.una;
+        let (mut acked, mut rtt) = (0, None);
         if advanced {
-            delivered += self.advance(spec, now, ack);
+            acked = self.offset(spec, ack) - self.offset(spec, self.una);
+            let progress = self.advance(spec, now, ack);
+            delivered += progress.delivered;
+            rtt = progress.rtt;
             self.duplicates = 0;
         }
-        let newly_lost = self.board.mark_overtaken() + self.board.mark_lost(spec.dupack_threshold);
+        let newly_lost = self.board.mark_overtaken() + self.board.mark_lost(self.threshold);
         // An ACK with news of what lies beyond a gap is a duplicate, even one that advances (section 2).
         let duplicate = newly_sacked > 0;
         self.duplicates += u32::from(duplicate);
@@ -25,24 +29,22 @@ impl Sender {
         match self.state {
             CongestionState::Recovery if self.una >= self.recover => {
                 self.state = CongestionState::Open;
-                self.cwnd = self.ssthresh;
+                self.window.cwnd = self.window.ssthresh;
                 self.duplicates = 0;
-                self.grow(spec.mss.0);
+                self.grow(spec, now, acked, rtt);
             }
             CongestionState::Recovery => self.reduce(spec, delivered, advanced && newly_lost == 0),
             CongestionState::Loss if self.una < self.recover => {
                 if advanced {
-                    self.grow(spec.mss.0);
+                    self.grow(spec, now, acked, rtt);
                 }
             }
-            _ if duplicate
-                && (self.duplicates >= spec.dupack_threshold || self.board.first_is_lost()) =>
-            {
-                self.begin_sack_recovery(spec, delivered);
+            _ if duplicate && (self.duplicates >= self.threshold || self.board.first_is_lost()) => {
+                self.begin_sack_recovery(spec, now, delivered);
             }
             _ => {
                 if advanced {
-                    self.grow(spec.mss.0);
+                    self.grow(spec, now, acked, rtt);
                 }
                 let gap = self.board.sacked() > 0;
                 self.state = if gap { CongestionState::Disorder } else { CongestionState::Open };
@@ -54,10 +56,10 @@ impl Sender {
     }
 
     /// Step 4: what the ACK tells of is no reordering but loss.
-    fn begin_sack_recovery(&mut self, spec: &TcpSpec, delivered: u32) {
+    fn begin_sack_recovery(&mut self, spec: &TcpSpec, now: Time, delivered: u32) {
         let mss = spec.mss.0;
         self.board.mark_first_lost();
-        self.ssthresh = (self.pipe(spec) / 2).max(2 * mss);
+        self.window.ssthresh = self.threshold_after_loss(spec, now, self.pipe(spec));
         // What was delivered before the recovery is no part of what it has to recover (RFC 9937 6.1).
         let (news, sacked) = (u64::from(delivered) * mss, u64::from(self.board.sacked()) * mss);
         self.prr = Prr::begin((self.flight(spec) + news).saturating_sub(sacked).max(mss));
@@ -68,8 +70,14 @@ impl Sender {
     fn reduce(&mut self, spec: &TcpSpec, delivered: u32, safe: bool) {
         if delivered > 0 {
             let (mss, pipe) = (spec.mss.0, self.pipe(spec));
-            self.cwnd =
-                pipe + self.prr.on_ack(u64::from(delivered) * mss, pipe, self.ssthresh, mss, safe);
+            self.window.cwnd = pipe
+                + self.prr.on_ack(
+                    u64::from(delivered) * mss,
+                    pipe,
+                    self.window.ssthresh,
+                    mss,
+                    safe,
+                );
         }
     }
 
@@ -81,7 +89,7 @@ impl Sender {
     /// `NextSeg` of RFC 6675: what is lost, then new data, then what is in doubt.
     #[inline]
     pub(super) fn next_by_pipe(&mut self, spec: &TcpSpec) -> Option<u32> {
-        let room = self.cwnd.saturating_sub(self.pipe(spec));
+        let room = self.window.cwnd.saturating_sub(self.pipe(spec));
         if room == 0 {
             return None;
         }

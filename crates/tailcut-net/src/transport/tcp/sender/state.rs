@@ -62,4 +62,6 @@ pub struct SenderCounters {
     pub fast_recoveries: u32,
     /// Duplicate ACKs received.
     pub duplicate_acks: u64,
+    /// Reductions of the window that an ECN echo asked for.
+    pub echo_reductions: u32,
 }

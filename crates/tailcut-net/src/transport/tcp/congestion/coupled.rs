@@ -1,0 +1,72 @@
+//! A window whose increase is computed from several senders together (RFC 6356 section 3).
+
+use super::{newreno, Acked, Window};
+
+/// The increase that the group of senders allows this one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Coupled {
+    /// Bytes of window per byte acknowledged in congestion avoidance: alpha * MSS / total window in RFC 6356.
+    /// Never more than what NewReno would add is added.
+    pub increase: f64,
+    /// What is left of earlier increases below a byte.
+    carry: f64,
+}
+
+impl Coupled {
+    /// A group that allows that many bytes of window per byte acknowledged.
+    pub fn new(increase: f64) -> Coupled {
+        Coupled { increase, carry: 0.0 }
+    }
+
+    pub(super) fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
+        if window.cwnd < window.ssthresh {
+            return newreno::grow(window, mss);
+        }
+        let alone = mss as f64 / window.cwnd as f64;
+        self.carry += acked.bytes as f64 * self.increase.min(alone);
+        let whole = self.carry.floor();
+        window.cwnd += whole as u64;
+        self.carry -= whole;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tailcut_engine::Time;
+
+    const MSS: u64 = 1_000;
+
+    fn after(increase: f64, mut window: Window, acks: u32) -> u64 {
+        let acked = Acked {
+            now: Time::ZERO,
+            bytes: MSS,
+            flight: window.cwnd,
+            rtt: None,
+            smoothed: Time::ZERO,
+            una: 1,
+            end: 2,
+        };
+        let mut coupled = Coupled::new(increase);
+        (0..acks).for_each(|_| coupled.grow(&mut window, MSS, &acked));
+        window.cwnd
+    }
+
+    #[test]
+    fn the_group_s_increase_adds_up_below_a_byte() {
+        let window = Window { cwnd: 10 * MSS, ssthresh: 2 * MSS };
+        assert_eq!(after(0.000_25, window, 10), 10 * MSS + 2);
+    }
+
+    #[test]
+    fn no_window_of_the_group_grows_faster_than_alone() {
+        let window = Window { cwnd: 10 * MSS, ssthresh: 2 * MSS };
+        assert_eq!(after(0.5, window, 1), 10 * MSS + MSS / 10);
+    }
+
+    #[test]
+    fn slow_start_is_not_coupled() {
+        let window = Window { cwnd: 2 * MSS, ssthresh: 10 * MSS };
+        assert_eq!(after(0.0, window, 3), 5 * MSS);
+    }
+}

@@ -1,0 +1,146 @@
+//! Congestion control: how the window grows, and what loss, ECN and timeouts make of it.
+//!
+//! The sender owns the [`Window`] and the mechanics of recovery; an algorithm is
+//! asked only for numbers. [`Congestion::grow`] changes the window on an ACK of
+//! new data outside recovery; [`Congestion::on_loss`], [`Congestion::on_timeout`]
+//! and [`Congestion::on_echo`] return the slow-start threshold after a fast
+//! retransmit, a timeout and an ECN echo (the sender sets the window: PRR or
+//! inflation in recovery, one segment after a timeout, the threshold itself after
+//! an echo, which it hands on once per window of data); [`Congestion::observe`]
+//! sees every ACK of an ECN-capable connection. An increase that is computed
+//! outside, from several senders, is [`Coupled`]: give the sender
+//! `Congestion::Coupled` by [`Sender::set_congestion`](super::Sender::set_congestion) and
+//! renew [`Coupled::increase`] (bytes of window per byte acknowledged) whenever the sum over the subflows
+//! changes, by [`Sender::couple`](super::Sender::couple). A new algorithm is one file here, one variant of
+//! [`Congestion`] and one of [`CongestionSpec`]. The enum is closed and matched,
+//! so that NewReno's additions stay in line; algorithms with state are boxed, so
+//! that they do not widen plain connections.
+
+mod coupled;
+mod newreno;
+
+pub use coupled::Coupled;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::Time;
+
+use crate::component::SpecError;
+
+/// The congestion control of every connection.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum CongestionSpec {
+    /// One segment more per round trip, half the flight after a loss (RFC 5681).
+    Newreno {},
+}
+
+impl Default for CongestionSpec {
+    fn default() -> Self {
+        CongestionSpec::Newreno {}
+    }
+}
+
+impl CongestionSpec {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// When the algorithm is not defined for them.
+    pub fn check(&self) -> Result<(), SpecError> {
+        match self {
+            CongestionSpec::Newreno {} => Ok(()),
+        }
+    }
+
+    /// The state of a new connection.
+    pub(super) fn start(&self) -> Congestion {
+        match self {
+            CongestionSpec::Newreno {} => Congestion::Newreno,
+        }
+    }
+}
+
+/// What bounds the data in flight, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// The congestion window.
+    pub cwnd: u64,
+    /// Slow start below, congestion avoidance from here on.
+    pub ssthresh: u64,
+}
+
+/// An acknowledgement of new data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Acked {
+    /// When it arrived.
+    pub now: Time,
+    /// Bytes newly acknowledged by the cumulative acknowledgement.
+    pub bytes: u64,
+    /// Bytes that were in flight before it arrived.
+    pub flight: u64,
+    /// The round trip it measured, if any.
+    pub rtt: Option<Time>,
+    /// The smoothed round-trip time after it.
+    pub smoothed: Time,
+    /// The first segment not yet acknowledged.
+    pub una: u32,
+    /// The next segment to be sent for the first time.
+    pub end: u32,
+}
+
+/// The state of a connection's congestion control.
+#[derive(Debug, Clone)]
+pub enum Congestion {
+    /// RFC 5681.
+    Newreno,
+    /// As NewReno, but its increase is bounded from outside (RFC 6356).
+    Coupled(Coupled),
+}
+
+impl Congestion {
+    /// New data is acknowledged outside recovery.
+    #[inline]
+    pub fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
+        match self {
+            Congestion::Newreno => newreno::grow(window, mss),
+            Congestion::Coupled(state) => state.grow(window, mss, acked),
+        }
+    }
+
+    /// A fast retransmit: the new threshold. `flight` is what was in the network.
+    pub fn on_loss(&mut self, _window: &Window, flight: u64, mss: u64, _now: Time) -> u64 {
+        match self {
+            Congestion::Newreno | Congestion::Coupled(_) => newreno::halved(flight, mss),
+        }
+    }
+
+    /// The retransmission timer expired for a segment for the first time: the new threshold.
+    pub fn on_timeout(&mut self, _window: &Window, flight: u64, mss: u64, _now: Time) -> u64 {
+        match self {
+            Congestion::Newreno | Congestion::Coupled(_) => newreno::halved(flight, mss),
+        }
+    }
+
+    /// The receiver echoes congestion, for the first time in a window of data: the new threshold and window.
+    pub fn on_echo(&mut self, window: &Window, mss: u64, _now: Time) -> u64 {
+        match self {
+            Congestion::Newreno | Congestion::Coupled(_) => newreno::halved(window.cwnd, mss),
+        }
+    }
+
+    /// An ACK of an ECN-capable connection acknowledges `bytes` up to segment `ack`, with or without
+    /// ECN echo, while `end` is the next segment to be sent for the first time.
+    pub fn observe(&mut self, _bytes: u64, _echo: bool, _ack: u32, _end: u32) {
+        match self {
+            Congestion::Newreno | Congestion::Coupled(_) => {}
+        }
+    }
+
+    /// The response to loss and that to ECN are one and the same, to be given once per window of data
+    /// (RFC 3168 section 6.1.2).
+    pub fn echo_counts_as_loss(&self) -> bool {
+        match self {
+            Congestion::Newreno | Congestion::Coupled(_) => true,
+        }
+    }
+}

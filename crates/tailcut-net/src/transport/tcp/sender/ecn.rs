@@ -1,0 +1,36 @@
+//! Explicit congestion notification at the sender (RFC 3168 section 6.1.2).
+
+use tailcut_engine::Time;
+
+use super::{CongestionState, Sender};
+use crate::transport::tcp::TcpSpec;
+
+impl Sender {
+    /// What an ACK of an ECN-capable connection says of congestion: at most one reduction per window of data,
+    /// and none where a loss has already had its own.
+    #[cold]
+    pub(super) fn hear(&mut self, spec: &TcpSpec, now: Time, ack: u32, echo: bool) {
+        let bytes = self.offset(spec, ack) - self.offset(spec, self.una);
+        self.congestion.observe(bytes, echo, ack, self.board.end());
+        self.echo = echo;
+        let undisturbed = matches!(self.state, CongestionState::Open | CongestionState::Disorder);
+        if !echo || !undisturbed || ack < self.reduced_until {
+            return;
+        }
+        self.window.ssthresh = self.congestion.on_echo(&self.window, spec.mss.0, now);
+        self.window.cwnd = self.window.ssthresh;
+        self.reduced();
+        self.owes_cwr = true;
+        self.counters.echo_reductions += 1;
+    }
+
+    /// The window was reduced for what is in flight now: an echo by its last ACK still speaks of it.
+    pub(super) fn reduced(&mut self) {
+        self.reduced_until = self.board.end() + 1;
+    }
+
+    /// Whether the new segment in hand carries CWR; it is asked once for each.
+    pub fn take_cwr(&mut self) -> bool {
+        std::mem::take(&mut self.owes_cwr)
+    }
+}
