@@ -10,7 +10,6 @@ use tailcut_net::measure::series::find_link;
 use tailcut_net::scenario::{Horizon, Scheme, SeriesSpec};
 use tailcut_net::topology::{Graph, TopologySpec};
 use tailcut_net::traffic::{Flow, TrafficSpec};
-use tailcut_net::transport::TransportSpec;
 
 use crate::file::{Clock, MeasureSpec};
 
@@ -96,6 +95,8 @@ impl Config {
             ("series", self.series.check()),
             ("measure", self.labels.check()),
             ("queue", self.check_frame()),
+            ("queue", scheme.check_priorities()),
+            ("replicate", scheme.check_replication()),
         ]
         .into_iter()
         .filter_map(|(section, outcome)| Some((section, outcome.err()?)))
@@ -104,7 +105,7 @@ impl Config {
 
     /// A queue counted in bytes that is smaller than a full packet lets none wait, ever.
     fn check_frame(&self) -> Result<(), SpecError> {
-        let TransportSpec::Tcp(tcp) = &self.scheme.transport;
+        let tcp = self.scheme.transport.segments();
         let limit = self.scheme.queue.limit();
         let packet = tcp.mss.0 + 40;
         match limit {

@@ -67,6 +67,8 @@ impl Flags {
     pub const ECN_ECHO: Flags = Flags(512);
     /// Congestion window reduced (CWR of RFC 3168).
     pub const WINDOW_REDUCED: Flags = Flags(1024);
+    /// Carries one byte that the receiver has or could not use, to draw an acknowledgement.
+    pub const PROBE: Flags = Flags(2048);
 
     /// True when every bit of `other` is set.
     #[inline]
@@ -85,6 +87,17 @@ impl std::ops::BitOr for Flags {
 
 /// A packet without options.
 pub const NO_OPTIONS: u32 = u32::MAX;
+/// From here on `options` is a number itself and no entry of the [`OptionStore`].
+const INLINE: u32 = 1 << 31;
+/// The largest number that a packet carries without an entry.
+pub const MAX_NUMBER: u32 = NO_OPTIONS - 1 - INLINE;
+
+/// What `options` must say for a packet that carries this number and nothing else:
+/// a priority (pFabric), or a position in the data of a multipath flow.
+#[inline]
+pub fn inline_number(number: u32) -> u32 {
+    INLINE + number.min(MAX_NUMBER)
+}
 
 /// A packet on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +109,7 @@ pub struct Packet {
     /// Towards the receiver: index of the segment (the SYN and bare ACKs carry 0).
     /// Towards the sender: index of the next segment expected.
     pub seq: u32,
-    /// Entry of the [`OptionStore`], or [`NO_OPTIONS`].
+    /// Entry of the [`OptionStore`], a number by itself ([`inline_number`]), or [`NO_OPTIONS`].
     pub options: u32,
     /// Size on the wire, framing included.
     pub wire_bytes: u16,
@@ -153,6 +166,8 @@ pub struct Options {
     pub blocks: SackBlocks,
     /// Meaningful when the connection uses timestamps.
     pub timestamps: Timestamps,
+    /// The number that the packet carries.
+    pub number: Option<u32>,
 }
 
 /// Options of the packets in flight; entries are recycled, so that the per-packet path does not allocate.
@@ -175,19 +190,47 @@ impl OptionStore {
     }
     /// The options of a packet; none for [`NO_OPTIONS`].
     pub fn get(&self, options: u32) -> Options {
-        self.entries.get(options as usize).copied().unwrap_or_default()
+        let number = (INLINE..NO_OPTIONS).contains(&options).then(|| options - INLINE);
+        let inline = Options { number, ..Options::default() };
+        self.entries.get(options as usize).copied().unwrap_or(inline)
+    }
+    /// The number that a packet carries.
+    #[inline]
+    pub fn number(&self, options: u32) -> Option<u32> {
+        match options {
+            NO_OPTIONS => None,
+            inline @ INLINE.. => Some(inline - INLINE),
+            entry => self.entries[entry as usize].number,
+        }
+    }
+    /// True when `options` is an entry.
+    pub fn holds(options: u32) -> bool {
+        options < INLINE
+    }
+    /// Adds a number to the options of a packet and returns what its `options` must say.
+    #[inline]
+    pub fn enumerate(&mut self, options: u32, number: u32) -> u32 {
+        if options < INLINE {
+            self.entries[options as usize].number = Some(number);
+            return options;
+        }
+        inline_number(number)
     }
     /// Adds timestamps to the options of a packet and returns what its `options` must say.
     pub fn stamp(&mut self, options: u32, timestamps: Timestamps) -> u32 {
-        let index =
-            if options == NO_OPTIONS { self.insert(SackBlocks::default()) } else { options };
+        let mut index = options;
+        if options >= INLINE {
+            let number = self.number(options);
+            index = self.insert(SackBlocks::default());
+            self.entries[index as usize].number = number;
+        }
         self.entries[index as usize].timestamps = timestamps;
         index
     }
     /// Releases the entry of a packet that was delivered or dropped.
     #[inline]
     pub fn release(&mut self, options: u32) {
-        if options != NO_OPTIONS {
+        if options < INLINE {
             self.free.push(options);
         }
     }
@@ -211,6 +254,22 @@ mod tests {
         let key = FlowKey::new(3, 70, 1024, 5000);
         assert_eq!(key.reversed(), FlowKey::new(70, 3, 5000, 1024));
         assert_eq!((key.src(), key.dst(), key.sport(), key.dport()), (3, 70, 1024, 5000));
+    }
+
+    #[test]
+    fn a_number_needs_no_entry_until_something_else_does() {
+        let mut store = OptionStore::default();
+        let alone = store.enumerate(NO_OPTIONS, 7);
+        assert_eq!(
+            (store.live(), store.number(alone), store.number(NO_OPTIONS)),
+            (0, Some(7), None)
+        );
+        let stamped = store.stamp(alone, Timestamps { value: 1, echo: 2 });
+        assert_eq!((store.live(), store.number(stamped)), (1, Some(7)));
+        assert_eq!(store.get(stamped).timestamps.echo, 2);
+        store.release(stamped);
+        store.release(alone);
+        assert_eq!(store.live(), 0);
     }
 
     #[test]

@@ -27,6 +27,43 @@ pub struct Scheme {
     pub replicate: ReplicateSpec,
 }
 
+impl Scheme {
+    /// A queue that schedules by priority needs a transport that stamps one.
+    ///
+    /// # Errors
+    /// When every packet would have the same priority.
+    pub fn check_priorities(&self) -> Result<(), SpecError> {
+        match (&self.queue, &self.transport) {
+            (QueueSpec::Pfabric(_), TransportSpec::Pfabric(_)) => Ok(()),
+            (QueueSpec::Pfabric(_), _) => {
+                let message = "a pfabric queue orders packets by the priority that only the pfabric transport stamps";
+                Err(SpecError::new("pfabric-needs-priorities", "kind", message)
+                    .hint("write transport = { kind = \"pfabric\" } as well, or another queue"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Replication copies TCP connections.
+    ///
+    /// # Errors
+    /// When the transport spreads a flow over connections of its own, or shares by priorities that copies would distort.
+    pub fn check_replication(&self) -> Result<(), SpecError> {
+        let reason = match (&self.replicate, &self.transport) {
+            (ReplicateSpec::None, _) | (_, TransportSpec::Tcp(_)) => return Ok(()),
+            (_, TransportSpec::Pfabric(_)) => {
+                "pfabric serves the flow with the least remaining first: a copy would only compete with its original"
+            }
+        };
+        Err(SpecError::new(
+            "replicate-transport",
+            "kind",
+            format!("replication goes with tcp: {reason}"),
+        )
+        .hint("write replicate = { kind = \"none\" }, or transport = { kind = \"tcp\" }"))
+    }
+}
+
 /// When a run ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

@@ -150,7 +150,9 @@ fn bottleneck(recovery: Recovery, queue: &'static str, bytes: u64) -> Scenario {
     graph.links[1].rate = Rate(100_000_000);
     let mut scenario =
         setting.scenario(graph, vec![Flow { id: 0, src: 0, dst: 1, bytes, start: Time::ZERO }]);
-    let TransportSpec::Tcp(tcp) = &mut scenario.scheme.transport;
+    let TransportSpec::Tcp(tcp) = &mut scenario.scheme.transport else {
+        panic!("TCP is the default")
+    };
     tcp.mss_option = true;
     scenario
 }
@@ -274,7 +276,9 @@ fn a_frame_is_as_long_as_the_packet_that_the_simulator_sent() {
         (Recovery::SackPrr, true, true),
     ] {
         let mut scenario = bottleneck(recovery, "5packets", 200_000);
-        let TransportSpec::Tcp(tcp) = &mut scenario.scheme.transport;
+        let TransportSpec::Tcp(tcp) = &mut scenario.scheme.transport else {
+            panic!("TCP is the default")
+        };
         (tcp.timestamps, tcp.mss_option) = (timestamps, mss_option);
         let run = captured(&scenario, &["host:0"]);
         let framing = scenario.host.framing_overhead.0;
@@ -287,7 +291,9 @@ fn a_frame_is_as_long_as_the_packet_that_the_simulator_sent() {
 #[test]
 fn an_acknowledgement_echoes_the_timestamp_of_the_segment_that_moved_it() {
     let mut scenario = bottleneck(Recovery::Newreno, "1000packets", 2_000_000);
-    let TransportSpec::Tcp(tcp) = &mut scenario.scheme.transport;
+    let TransportSpec::Tcp(tcp) = &mut scenario.scheme.transport else {
+        panic!("TCP is the default")
+    };
     tcp.timestamps = true;
     let run = captured(&scenario, &["host:0"]);
     let stamp = |row: &Row, field| row[field].parse::<u64>().unwrap();

@@ -8,7 +8,6 @@ use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::topology::{Graph, RouteError, Routes};
 use tailcut_net::traffic::offered::offered;
 use tailcut_net::traffic::Flow;
-use tailcut_net::transport::TransportSpec;
 
 use crate::config::Config;
 
@@ -111,7 +110,7 @@ impl Workload {
 
     /// What to expect when `config`'s scheme carries these flows.
     pub fn facts(&self, config: &Config) -> Facts {
-        let TransportSpec::Tcp(tcp) = &config.scheme.transport;
+        let tcp = config.scheme.transport.segments();
         let (threshold, copies, whole) = match &config.scheme.replicate {
             ReplicateSpec::None => (0, 1, false),
             ReplicateSpec::Repflow(spec) => (spec.threshold.0, u64::from(spec.copies), true),

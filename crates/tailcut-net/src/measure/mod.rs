@@ -59,9 +59,11 @@ pub trait Observer {
     fn host_sends(&mut self, _now: Time, _host: u32, _packet: &PacketView) {}
     /// A packet has reached its host.
     fn host_receives(&mut self, _now: Time, _host: u32, _packet: &PacketView) {}
+    /// A packet has reached the port `link`, whose queue decides the order at departure: `link_sends` or `dropped` follows.
+    fn link_queues(&mut self, _now: Time, _link: PortId, _packet: &PacketView) {}
     /// A packet was accepted by the port `link` at `now`; its last bit leaves at `departs`.
     fn link_sends(&mut self, _now: Time, _link: PortId, _departs: Time, _packet: &PacketView) {}
-    /// A packet found the queue of `link` full.
+    /// A packet found the queue of `link` full, or made way in it for a better one.
     fn dropped(&mut self, _now: Time, _link: PortId, _packet: &PacketView) {}
     /// A sender has handled an event.
     fn sender_acted(&mut self, _now: Time, _flow: u64, _copy: u8, _sender: &Sender) {}

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use tailcut_engine::Time;
 
 use crate::port::Port;
+use crate::queue::pfabric::PriorityQueue;
 use crate::scenario::{Series, SeriesSpec};
 use crate::topology::{Graph, PortId};
-use crate::transport::tcp::Sender;
 
 /// A requested link that the graph does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -118,11 +118,20 @@ impl Sampler {
         (!(self.links.is_empty() && self.flows.is_empty())).then_some(self.interval)
     }
 
-    /// Samples the links.
-    pub fn sample_links(&mut self, now: Time, ports: &mut [Port]) {
+    /// Samples the links; where queues are scheduled, packets wait in those.
+    pub(crate) fn sample_links(
+        &mut self,
+        now: Time,
+        ports: &mut [Port],
+        scheduled: &[Option<PriorityQueue>],
+    ) {
         for link in &mut self.links {
             let port = &mut ports[link.port as usize];
-            push(&mut link.queue, self.max_samples, now, f64::from(port.queue(now)));
+            let waiting = match scheduled.get(link.port as usize) {
+                Some(Some(queue)) => queue.len(),
+                _ => port.queue(now),
+            };
+            push(&mut link.queue, self.max_samples, now, f64::from(waiting));
             let busy = port.busy(now);
             let share = busy.since(link.busy_before).0 as f64 / self.interval.0 as f64;
             link.busy_before = busy;
@@ -130,11 +139,10 @@ impl Sampler {
         }
     }
 
-    /// Samples the first connection of a flow, if the flow is asked for.
-    pub fn sample_flow(&mut self, now: Time, id: u64, sender: &Sender, mss: u64) {
+    /// Samples a flow, if it is asked for: window and acknowledged bytes of its first connection.
+    pub fn sample_flow(&mut self, now: Time, id: u64, cwnd: u64, acked: u64) {
         let Some(flow) = self.flows.get_mut(&id) else { return };
-        push(&mut flow.cwnd, self.max_samples, now, sender.cwnd() as f64);
-        let acked = u64::from(sender.una()) * mss;
+        push(&mut flow.cwnd, self.max_samples, now, cwnd as f64);
         let bits = (acked.saturating_sub(flow.acked_before) * 8) as f64;
         flow.acked_before = acked;
         push(&mut flow.rate, self.max_samples, now, bits / self.interval.as_secs_f64());

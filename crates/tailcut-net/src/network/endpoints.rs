@@ -2,10 +2,12 @@
 
 use tailcut_engine::Time;
 
+use super::profile::Profile;
+use super::sender::Sender;
 use super::{Entities, Network};
 use crate::measure::{Observer, PacketView};
-use crate::packet::{Flags, FlowKey, Packet, SackBlocks, Timestamps, NO_OPTIONS};
-use crate::transport::tcp::{Acknowledge, Close, Phase, Receiver, Recovery, Sender, Transmit};
+use crate::packet::{inline_number, Flags, FlowKey, Packet, SackBlocks, Timestamps, NO_OPTIONS};
+use crate::transport::tcp::{Acknowledge, Close, Phase, Receiver, Recovery, Transmit};
 
 pub(super) const NO_CONNECTION: u32 = u32::MAX;
 
@@ -21,6 +23,8 @@ pub(super) struct Connection {
     /// The next connection of the same flow.
     pub sibling: u32,
     pub copy: u8,
+    /// Number of its transport.
+    pub profile: u8,
     pub live: bool,
     pub sender: Sender,
     /// The timestamps that sender and receiver will echo (RFC 7323 TS.Recent).
@@ -28,7 +32,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub fn new(key: FlowKey, flow: u32, copy: u8, sender: Sender) -> Connection {
+    pub fn new(key: FlowKey, flow: u32, copy: u8, profile: u8, sender: Sender) -> Connection {
         Connection {
             key,
             flow,
@@ -37,6 +41,7 @@ impl Connection {
             timer: Time::NEVER,
             sibling: NO_CONNECTION,
             copy,
+            profile,
             live: true,
             sender,
             recent_timestamps: [0; 2],
@@ -44,7 +49,12 @@ impl Connection {
     }
 }
 
-impl<O: Observer> Network<'_, O> {
+impl<'a, O: Observer> Network<'a, O> {
+    #[inline]
+    fn profile_of(&self, id: u32) -> &'a Profile {
+        self.profile(&self.connections[id as usize])
+    }
+
     /// A packet has reached its host.
     #[inline]
     pub(super) fn deliver(&mut self, host: u32, packet: Packet) {
@@ -55,7 +65,7 @@ impl<O: Observer> Network<'_, O> {
             self.observer.host_receives(self.now, host, &view);
         }
         self.connections[id as usize].in_network -= 1;
-        if self.tcp.timestamps {
+        if self.profile_of(id).tcp.timestamps {
             self.note_timestamps(id, packet);
         }
         if packet.flags.has(Flags::TO_SENDER) {
@@ -69,16 +79,16 @@ impl<O: Observer> Network<'_, O> {
 
     #[inline]
     fn deliver_to_sender(&mut self, id: u32, packet: Packet) {
-        let (now, tcp) = (self.now, self.tcp);
+        let (now, profile) = (self.now, self.profile_of(id));
         let sender = &mut self.connections[id as usize].sender;
         let done_before = sender.phase() == Phase::Done;
         if !packet.flags.has(Flags::SYN) && !packet.flags.has(Flags::RST) {
             let echo = packet.flags.has(Flags::ECN_ECHO);
             if packet.options == NO_OPTIONS {
-                sender.on_ack(tcp, now, packet.seq, &SackBlocks::default(), echo);
+                sender.on_ack(profile, now, packet.seq, &SackBlocks::default(), echo);
             } else {
                 let blocks = self.fabric.options.get(packet.options).blocks;
-                sender.on_ack(tcp, now, packet.seq, &blocks, echo);
+                sender.on_ack(profile, now, packet.seq, &blocks, echo);
             }
             if packet.flags.has(Flags::FIN) {
                 sender.on_fin();
@@ -86,7 +96,7 @@ impl<O: Observer> Network<'_, O> {
         } else if packet.flags.has(Flags::RST) {
             sender.on_reset();
         } else {
-            sender.on_syn_ack(tcp, now);
+            sender.on_syn_ack(profile, now);
             if sender.phase() == Phase::Established {
                 self.on_established(id);
             }
@@ -99,13 +109,14 @@ impl<O: Observer> Network<'_, O> {
 
     #[inline]
     fn deliver_to_receiver(&mut self, id: u32, packet: Packet) {
-        if self.ecn {
+        let profile = self.profile_of(id);
+        if profile.ecn {
             self.note_congestion(id, packet.flags);
         }
         let receiver = &mut self.connections[id as usize].receiver;
         if packet.flags.has(Flags::DATA) && !receiver.closed {
             let complete_before = receiver.complete();
-            let acknowledge = receiver.on_segment(self.tcp, self.now, packet.seq);
+            let acknowledge = receiver.on_segment(&profile.tcp, self.now, packet.seq);
             let completed = !complete_before && receiver.complete();
             match acknowledge {
                 Acknowledge::Now => self.send_ack(id),
@@ -118,19 +129,21 @@ impl<O: Observer> Network<'_, O> {
             receiver.closed = true;
         } else if receiver.closed {
             if packet.flags.has(Flags::SYN) || packet.flags.has(Flags::DATA) {
-                self.send_to_sender(id, Flags::RST, 0, NO_OPTIONS, self.sizes.bare());
+                self.send_to_sender(id, Flags::RST, 0, NO_OPTIONS, profile.sizes.bare());
             }
         } else if packet.flags.has(Flags::SYN) {
             receiver.established = true;
             // An ECN-setup SYN-ACK carries ECE alone (RFC 3168 section 6.1.1).
-            let setup = if self.ecn { Flags::ECN_ECHO } else { Flags(0) };
+            let setup = if profile.ecn { Flags::ECN_ECHO } else { Flags(0) };
             self.send_to_sender(
                 id,
                 Flags::SYN | Flags::ACK | setup,
                 0,
                 NO_OPTIONS,
-                self.sizes.syn(),
+                profile.sizes.syn(),
             );
+        } else if packet.flags.has(Flags::PROBE) {
+            self.send_ack(id);
         }
     }
 
@@ -149,35 +162,37 @@ impl<O: Observer> Network<'_, O> {
     /// Acknowledges everything received so far.
     #[inline]
     fn send_ack(&mut self, id: u32) {
+        let Profile { tcp, sizes, .. } = self.profile_of(id);
         let receiver = &mut self.connections[id as usize].receiver;
         receiver.acknowledged();
         let next = receiver.next();
         let mut flags = Flags::ACK;
-        if receiver.complete() && self.tcp.close == Close::Fin {
+        if receiver.complete() && tcp.close == Close::Fin {
             flags = flags | Flags::FIN;
         }
         if receiver.echoes() {
             flags = flags | Flags::ECN_ECHO;
         }
-        if receiver.has_gap() && self.tcp.recovery == Recovery::SackPrr {
+        if receiver.has_gap() && tcp.recovery == Recovery::SackPrr {
             let blocks = receiver.sack_blocks();
-            let limit = if self.tcp.timestamps { 3 } else { SackBlocks::MAX };
+            let limit = if tcp.timestamps { 3 } else { SackBlocks::MAX };
             let blocks = blocks.first(limit);
-            let size = self.sizes.ack(blocks.as_slice().len());
+            let size = sizes.ack(blocks.as_slice().len());
             let options = self.fabric.options.insert(blocks);
             self.send_to_sender(id, flags, next, options, size);
         } else {
-            self.send_to_sender(id, flags, next, NO_OPTIONS, self.sizes.bare());
+            self.send_to_sender(id, flags, next, NO_OPTIONS, sizes.bare());
         }
     }
 
     /// The receiving host resets a connection.
     pub(super) fn reset_by_receiver(&mut self, id: u32) {
+        let size = self.profile_of(id).sizes.bare();
         let receiver = &mut self.connections[id as usize].receiver;
         receiver.closed = true;
         receiver.acknowledged();
         if receiver.established {
-            self.send_to_sender(id, Flags::RST, 0, NO_OPTIONS, self.sizes.bare());
+            self.send_to_sender(id, Flags::RST, 0, NO_OPTIONS, size);
         }
     }
 
@@ -213,7 +228,7 @@ impl<O: Observer> Network<'_, O> {
     /// A host hands a packet to its interface.
     #[inline]
     fn send(&mut self, mut packet: Packet) {
-        if self.tcp.timestamps {
+        if self.profile_of(packet.connection).tcp.timestamps {
             self.stamp(&mut packet);
         }
         self.counters.sent += 1;
@@ -229,21 +244,25 @@ impl<O: Observer> Network<'_, O> {
     /// Sends whatever the sender has to send, and sets its timer.
     #[inline]
     pub(super) fn pump(&mut self, id: u32) {
-        let tcp = self.tcp;
+        let profile = self.profile_of(id);
+        let Profile { tcp, sizes, .. } = profile;
         if O::ACTIVE {
             let connection = &self.connections[id as usize];
             let flow = self.flows[connection.flow as usize].flow.id;
-            self.observer.sender_acted(self.now, flow, connection.copy, &connection.sender);
+            if let Some(sender) = connection.sender.tcp() {
+                self.observer.sender_acted(self.now, flow, connection.copy, sender);
+            }
         }
         loop {
             let connection = &mut self.connections[id as usize];
-            let Some(transmit) = connection.sender.poll_transmit(tcp, self.now) else { break };
+            let Some(transmit) = connection.sender.poll_transmit(profile, self.now) else { break };
+            let mut options = NO_OPTIONS;
             let (seq, flags, wire_bytes) = match transmit {
                 Transmit::Segment { seq, retransmission } => {
                     let mut flags = Flags::DATA | Flags::ACK;
                     if retransmission {
                         flags = flags | Flags::RETRANSMISSION;
-                    } else if self.ecn {
+                    } else if profile.ecn {
                         // Never on retransmissions (RFC 3168 section 6.1.5).
                         flags = flags | Flags::ECN_CAPABLE;
                         if connection.sender.take_cwr() {
@@ -253,20 +272,30 @@ impl<O: Observer> Network<'_, O> {
                     if seq + 1 == connection.sender.segments() && tcp.close == Close::Fin {
                         flags = flags | Flags::FIN;
                     }
-                    (seq, flags, self.sizes.data(connection.sender.payload(tcp, seq)))
+                    if let Some(priority) = connection.sender.priority(profile) {
+                        options = inline_number(priority);
+                    }
+                    (seq, flags, sizes.data(connection.sender.payload(profile, seq)))
                 }
-                Transmit::Ack => (0, Flags::ACK, self.sizes.bare()),
+                Transmit::Ack => (0, Flags::ACK, sizes.bare()),
+                Transmit::Probe => {
+                    options = connection.sender.priority(profile).map_or(options, inline_number);
+                    (connection.sender.una(), Flags::PROBE | Flags::ACK, sizes.data(1))
+                }
                 Transmit::Syn { retry } => {
                     self.flows[connection.flow as usize].copies += u8::from(!retry);
                     let again = if retry { Flags::RETRANSMISSION } else { Flags(0) };
-                    let setup =
-                        if self.ecn { Flags::ECN_ECHO | Flags::WINDOW_REDUCED } else { Flags(0) };
-                    (0, Flags::SYN | again | setup, self.sizes.syn())
+                    let setup = if profile.ecn {
+                        Flags::ECN_ECHO | Flags::WINDOW_REDUCED
+                    } else {
+                        Flags(0)
+                    };
+                    (0, Flags::SYN | again | setup, sizes.syn())
                 }
-                Transmit::Reset => (0, Flags::RST, self.sizes.bare()),
+                Transmit::Reset => (0, Flags::RST, sizes.bare()),
             };
             let key = connection.key;
-            self.send(Packet { key, connection: id, seq, options: NO_OPTIONS, wire_bytes, flags });
+            self.send(Packet { key, connection: id, seq, options, wire_bytes, flags });
         }
         self.set_timer(id);
     }
@@ -286,7 +315,7 @@ impl<O: Observer> Network<'_, O> {
 
     /// A connection's timer has fired.
     pub(super) fn wake(&mut self, id: u32) {
-        let (now, tcp) = (self.now, self.tcp);
+        let (now, profile) = (self.now, self.profile_of(id));
         let connection = &mut self.connections[id as usize];
         connection.timer = Time::NEVER;
         if connection.receiver.deadline() <= now {
@@ -294,7 +323,7 @@ impl<O: Observer> Network<'_, O> {
         }
         let sender = &mut self.connections[id as usize].sender;
         if sender.deadline() <= now {
-            sender.on_timer(tcp, now);
+            sender.on_timer(profile, now);
         }
         self.pump(id);
         self.retire_if_over(id);
@@ -321,7 +350,8 @@ impl<O: Observer> Network<'_, O> {
     /// What an observer sees of a packet.
     pub(super) fn view(&self, packet: &Packet) -> PacketView {
         let connection = &self.connections[packet.connection as usize];
-        let (tcp, sender) = (self.tcp, &connection.sender);
+        let Profile { tcp, sizes, .. } = self.profile(connection);
+        let sender = &connection.sender;
         let size = self.flows[connection.flow as usize].flow.bytes;
         let offset = |segments: u32| 1 + (u64::from(segments) * tcp.mss.0).min(size);
         let data = packet.flags.has(Flags::DATA);
@@ -350,7 +380,11 @@ impl<O: Observer> Network<'_, O> {
             seq,
             ack,
             flags: packet.flags,
-            payload: if data { self.sizes.payload(packet.wire_bytes) } else { 0 },
+            payload: if data || packet.flags.has(Flags::PROBE) {
+                sizes.payload(packet.wire_bytes)
+            } else {
+                0
+            },
             window: tcp.receive_window.0,
             mss: tcp.mss.0 as u16,
             mss_option: tcp.mss_option,

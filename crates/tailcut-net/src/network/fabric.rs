@@ -6,7 +6,8 @@ use crate::balance::{ecmp, Balancer};
 use crate::measure::ideal::Hop;
 use crate::packet::{FlowKey, OptionStore, Packet};
 use crate::port::{Clocking, Port};
-use crate::queue::Discipline;
+use crate::queue::pfabric::PriorityQueue;
+use crate::queue::{Discipline, QueueSpec};
 use crate::scenario::Scenario;
 use crate::topology::{PortId, RouteError, Routes};
 
@@ -22,6 +23,8 @@ pub(super) struct Fabric {
     pub ports: Vec<Port>,
     pub routes: Routes,
     pub options: OptionStore,
+    /// What waits at each port where the order is decided at departure; empty where no port does so.
+    pub scheduled: Vec<Option<PriorityQueue>>,
     /// Node at the far end of each port: hosts, then switches.
     ends: Vec<u32>,
     hosts: u32,
@@ -36,6 +39,7 @@ impl Fabric {
         let routes = Routes::new(graph)?;
         let queue = &scenario.scheme.queue;
         let (mut ports, mut ends, mut hops) = (vec![], vec![], vec![]);
+        let mut scheduled = vec![];
         for link in &graph.links {
             for (from, to) in [(link.a, link.b), (link.b, link.a)] {
                 let number = ports.len() as u32;
@@ -45,6 +49,10 @@ impl Fabric {
                     let limit = link.queue_limit.unwrap_or(queue.limit());
                     (limit, queue.discipline(number, scenario.seed))
                 };
+                if let QueueSpec::Pfabric(spec) = queue {
+                    let schedules = spec.hosts || from >= graph.hosts;
+                    scheduled.push(schedules.then(|| PriorityQueue::new(limit)));
+                }
                 ports.push(Port::with_discipline(link.rate, link.propagation, limit, discipline));
                 ends.push(to);
                 hops.push(Hop {
@@ -57,7 +65,7 @@ impl Fabric {
         let (options, hosts) = (OptionStore::default(), graph.hosts);
         let balance = &scenario.scheme.balance;
         let balancer = Balancer::new(balance, graph.switches, hosts, scenario.seed);
-        Ok(Fabric { ports, routes, options, ends, hosts, salts, balancer, hops })
+        Ok(Fabric { ports, routes, options, scheduled, ends, hosts, salts, balancer, hops })
     }
 
     /// How far ahead most events lie: the slowest link's time for a full packet.

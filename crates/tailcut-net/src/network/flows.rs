@@ -1,6 +1,8 @@
 //! The life of a flow: its connections, who wins, what becomes of the others.
 
 use super::endpoints::{Connection, NO_CONNECTION};
+use super::profile::Profile;
+use super::sender::Sender;
 use super::{Entities, Network};
 use crate::measure::ideal::LonePath;
 use crate::measure::Observer;
@@ -8,7 +10,6 @@ use crate::packet::FlowKey;
 use crate::replicate::repflow::Loser;
 use crate::replicate::ReplicateSpec;
 use crate::traffic::Flow;
-use crate::transport::tcp::Sender;
 use tailcut_engine::Time;
 
 /// Port on which every receiving application listens; copy n of a flow goes to the n-th port after it.
@@ -100,8 +101,8 @@ impl<O: Observer> Network<'_, O> {
         let mut opened = vec![];
         for copy in (0..copies).rev() {
             let at = flow.start + Time(delay.0 * u64::from(copy));
-            let sender = Sender::new(self.tcp, flow.bytes, at);
-            let mut connection = Connection::new(key(copy), index, copy as u8, sender);
+            let sender = Sender::new(&self.profiles[0], flow.bytes, at);
+            let mut connection = Connection::new(key(copy), index, copy as u8, 0, sender);
             connection.sibling = self.flows[index as usize].connections;
             let id = self.admit(connection);
             self.flows[index as usize].connections = id;
@@ -139,7 +140,8 @@ impl<O: Observer> Network<'_, O> {
             hops.iter().map(|h| (h.clocking.transmission(u16::MAX), h.propagation)).collect();
         let known = self.lone_paths.iter().position(|(shape, _)| *shape == shape_of_path);
         let at = known.unwrap_or_else(|| {
-            let lone = LonePath::new(hops, self.sizes.shape(self.tcp));
+            let Profile { tcp, sizes, .. } = &self.profiles[0];
+            let lone = LonePath::new(hops, sizes.shape(tcp));
             self.lone_paths.push((shape_of_path, lone));
             self.lone_paths.len() - 1
         });

@@ -4,6 +4,9 @@ mod endpoints;
 mod fabric;
 mod flows;
 mod outcome;
+mod profile;
+mod scheduled;
+mod sender;
 mod wire;
 
 use std::ops::ControlFlow;
@@ -15,14 +18,12 @@ use crate::measure::series::{Sampler, UnknownLink};
 use crate::measure::{Observer, Unobserved};
 use crate::scenario::{Counters, Outcome, Progress, Scenario};
 use crate::topology::RouteError;
-use crate::transport::tcp::TcpSpec;
-use crate::transport::TransportSpec;
 
 use endpoints::Connection;
 use fabric::{Fabric, Node};
 use flows::FlowState;
 pub(crate) use flows::{FIRST_SOURCE_PORT, SERVICE_PORT};
-use wire::WireSizes;
+use profile::Profile;
 
 /// Why a scenario cannot run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -64,10 +65,8 @@ const PROGRESS_INTERVAL: u64 = 1 << 20;
 /// A run in progress.
 pub struct Network<'a, O: Observer> {
     scenario: &'a Scenario,
-    tcp: &'a TcpSpec,
-    /// Connections negotiate ECN.
-    ecn: bool,
-    sizes: WireSizes,
+    /// The transports of the run; a connection knows the number of its own.
+    profiles: &'a [Profile],
     now: Time,
     agenda: Agenda,
     fabric: Fabric,
@@ -107,13 +106,14 @@ pub fn simulate_observed<O: Observer>(
     observer: O,
     on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<(Outcome, O), SimError> {
-    let mut network = Network::new(scenario, observer)?;
+    let profiles = profile::profiles(scenario);
+    let mut network = Network::new(scenario, &profiles, observer)?;
     network.run(on_progress)?;
     Ok(network.finish())
 }
 
 impl<'a, O: Observer> Network<'a, O> {
-    fn new(scenario: &'a Scenario, observer: O) -> Result<Self, SimError> {
+    fn new(scenario: &'a Scenario, profiles: &'a [Profile], observer: O) -> Result<Self, SimError> {
         let hosts = scenario.graph.hosts;
         if hosts > 1 << 16 {
             return Err(SimError::TooManyHosts { hosts });
@@ -124,17 +124,14 @@ impl<'a, O: Observer> Network<'a, O> {
                 return Err(SimError::BadFlow { id, src, dst, bytes, hosts });
             }
         }
-        let TransportSpec::Tcp(tcp) = &scenario.scheme.transport;
         let fabric = Fabric::new(scenario)?;
-        let sizes = WireSizes::new(tcp, &scenario.host);
-        let mut agenda = Agenda::new(fabric.typical_delay(sizes.data(tcp.mss.0)));
+        let full = profiles.iter().map(|p| p.sizes.data(p.tcp.mss.0)).max().unwrap_or(1);
+        let mut agenda = Agenda::new(fabric.typical_delay(full));
         let entities = Entities::of(&fabric);
         agenda.grow_to(entities.connections as usize);
         let mut network = Network {
             scenario,
-            tcp,
-            ecn: tcp.uses_ecn(),
-            sizes,
+            profiles,
             now: Time::ZERO,
             agenda,
             connections: vec![],
@@ -158,6 +155,12 @@ impl<'a, O: Observer> Network<'a, O> {
             network.agenda.schedule(entities.sampler, interval);
         }
         Ok(network)
+    }
+
+    /// What a connection goes by.
+    #[inline]
+    fn profile(&self, connection: &Connection) -> &'a Profile {
+        &self.profiles[usize::from(connection.profile)]
     }
 
     fn run(
@@ -194,8 +197,10 @@ impl<'a, O: Observer> Network<'a, O> {
                 self.start_flows();
             } else if entity == entities.window {
                 self.busy = self.fabric.ports.iter().map(|p| p.busy(time)).collect();
-            } else {
+            } else if entity == entities.sampler {
                 self.sample(entities);
+            } else {
+                self.dequeue(entity - entities.dequeues);
             }
         }
         Ok(())
@@ -229,9 +234,18 @@ impl<'a, O: Observer> Network<'a, O> {
         }
     }
 
-    /// Offers a packet to a port.
+    /// A packet is at the near end of a link.
     #[inline]
     fn transmit(&mut self, port: u32, packet: crate::packet::Packet) {
+        if !self.fabric.scheduled.is_empty() && self.enqueue(port, packet) {
+            return;
+        }
+        self.offer(port, packet);
+    }
+
+    /// The port behind the queue takes a packet, or drops it.
+    #[inline]
+    fn offer(&mut self, port: u32, packet: crate::packet::Packet) {
         use crate::port::Offer;
         let offer = self.fabric.ports[port as usize].offer(self.now, packet);
         match offer {
@@ -262,10 +276,13 @@ impl<'a, O: Observer> Network<'a, O> {
     }
 
     fn sample(&mut self, entities: Entities) {
-        self.sampler.sample_links(self.now, &mut self.fabric.ports);
+        let fabric = &mut self.fabric;
+        self.sampler.sample_links(self.now, &mut fabric.ports, &fabric.scheduled);
         for connection in self.connections.iter().filter(|c| c.live && c.copy == 0) {
             let id = self.flows[connection.flow as usize].flow.id;
-            self.sampler.sample_flow(self.now, id, &connection.sender, self.tcp.mss.0);
+            let (profile, sender) = (self.profile(connection), &connection.sender);
+            let acked = u64::from(sender.una()) * profile.tcp.mss.0;
+            self.sampler.sample_flow(self.now, id, sender.cwnd(profile), acked);
         }
         let more = self.live_connections > 0 || self.next_flow < self.flows.len();
         if let (true, Some(interval)) = (more, self.sampler.interval()) {
@@ -281,6 +298,8 @@ struct Entities {
     arrivals: u32,
     window: u32,
     sampler: u32,
+    /// Transmitters of scheduled ports that fall idle.
+    dequeues: u32,
     connections: u32,
 }
 
@@ -292,7 +311,8 @@ impl Entities {
             arrivals,
             window: arrivals + 1,
             sampler: arrivals + 2,
-            connections: arrivals + 3,
+            dequeues: arrivals + 3,
+            connections: arrivals + 3 + fabric.scheduled.len() as u32,
         }
     }
 }

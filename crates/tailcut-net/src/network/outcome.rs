@@ -2,7 +2,7 @@
 
 use super::Network;
 use crate::measure::Observer;
-use crate::packet::NO_OPTIONS;
+use crate::packet::OptionStore;
 use crate::scenario::{FlowRecord, Outcome, TierRecord};
 use tailcut_engine::Time;
 
@@ -15,10 +15,16 @@ impl<O: Observer> Network<'_, O> {
             }
         }
         let ports = &self.fabric.ports;
-        self.counters.in_flight = ports.iter().map(|p| u64::from(p.held())).sum();
+        let queues = || self.fabric.scheduled.iter().flatten();
+        self.counters.in_flight = ports.iter().map(|p| u64::from(p.held())).sum::<u64>()
+            + queues().map(|q| u64::from(q.len())).sum::<u64>();
         self.counters.end = self.now;
-        let with_options =
-            ports.iter().flat_map(|p| p.packets()).filter(|p| p.options != NO_OPTIONS);
+        let waiting = queues().flat_map(|q| q.packets());
+        let with_options = ports
+            .iter()
+            .flat_map(|p| p.packets())
+            .chain(waiting)
+            .filter(|p| OptionStore::holds(p.options));
         debug_assert_eq!(
             with_options.count(),
             self.fabric.options.live(),
@@ -76,7 +82,11 @@ impl<O: Observer> Network<'_, O> {
                     graph.links.iter().enumerate().filter(|(_, l)| usize::from(l.tier) == tier);
                 for (index, _) in links {
                     let port = 2 * index + usize::from(!up);
-                    let counters = self.fabric.ports[port].counters();
+                    let mut counters = self.fabric.ports[port].counters();
+                    if let Some(Some(queue)) = self.fabric.scheduled.get(port) {
+                        counters.drops = queue.drops;
+                        counters.max_queue = queue.longest;
+                    }
                     let utilisation = self.busy[port].0 as f64 / window;
                     record.links += 1;
                     record.packets += counters.packets;

@@ -4,6 +4,7 @@
 
 pub mod drop_tail;
 pub mod ecn;
+pub mod pfabric;
 pub mod red;
 
 use schemars::JsonSchema;
@@ -23,6 +24,8 @@ pub enum QueueSpec {
     Ecn(ecn::Ecn),
     /// Random early detection on the average queue (Floyd and Jacobson).
     Red(red::Red),
+    /// Drops the packet of the flow with the most left to send, and sends that of the flow with the least first (pFabric).
+    Pfabric(pfabric::PfabricQueue),
 }
 
 impl Default for QueueSpec {
@@ -41,6 +44,7 @@ impl QueueSpec {
             QueueSpec::DropTail(spec) => check_limit("drop-tail-limit", "limit", spec.limit),
             QueueSpec::Ecn(spec) => spec.check(),
             QueueSpec::Red(spec) => spec.check(),
+            QueueSpec::Pfabric(spec) => spec.check(),
         }
     }
 
@@ -50,13 +54,15 @@ impl QueueSpec {
             QueueSpec::DropTail(spec) => spec.limit,
             QueueSpec::Ecn(spec) => spec.limit,
             QueueSpec::Red(spec) => spec.limit,
+            QueueSpec::Pfabric(spec) => spec.limit,
         }
     }
 
     /// The discipline of port number `port`.
     pub(crate) fn discipline(&self, port: u32, seed: u64) -> Discipline {
         match self {
-            QueueSpec::DropTail(_) => Discipline::DropTail,
+            // A queue that is scheduled at departure hands its port one packet at a time.
+            QueueSpec::DropTail(_) | QueueSpec::Pfabric(_) => Discipline::DropTail,
             QueueSpec::Ecn(spec) => Discipline::Ecn(spec.threshold),
             QueueSpec::Red(spec) => {
                 let stream = Stream::new(seed, u64::from(port), "red");

@@ -3,6 +3,7 @@
 //!
 //! A new transport is one file (or folder) here and one line in [`TransportSpec`].
 
+pub mod pfabric;
 pub mod tcp;
 
 use schemars::JsonSchema;
@@ -16,6 +17,8 @@ use crate::component::SpecError;
 pub enum TransportSpec {
     /// TCP: NewReno (RFC 5681, 6582), or SACK with PRR (RFC 6675, 6937).
     Tcp(tcp::TcpSpec),
+    /// pFabric's minimal transport, for queues that schedule by priority: `queue = { kind = "pfabric" }`.
+    Pfabric(pfabric::PfabricSpec),
 }
 
 impl Default for TransportSpec {
@@ -32,6 +35,16 @@ impl TransportSpec {
     pub fn check(&self) -> Result<(), SpecError> {
         match self {
             TransportSpec::Tcp(spec) => spec.check(),
+            TransportSpec::Pfabric(spec) => spec.check(),
+        }
+    }
+
+    /// The parameters that decide the size and number of its packets: of the transport whose segments are the largest,
+    /// where there are several.
+    pub fn segments(&self) -> tcp::TcpSpec {
+        match self {
+            TransportSpec::Tcp(spec) => spec.clone(),
+            TransportSpec::Pfabric(spec) => spec.segments(),
         }
     }
 }

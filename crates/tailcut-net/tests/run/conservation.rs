@@ -8,7 +8,9 @@ use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::{flowlet::Flowlet, BalanceSpec};
 use tailcut_net::component::OneOrEach;
-use tailcut_net::queue::{drop_tail::DropTail, ecn::Ecn, red::Red, QueueSpec};
+use tailcut_net::queue::{
+    drop_tail::DropTail, ecn::Ecn, pfabric::PfabricQueue, red::Red, QueueSpec,
+};
 use tailcut_net::replicate::repflow::{Loser, RepFlow};
 use tailcut_net::replicate::repsyn::RepSyn;
 use tailcut_net::replicate::ReplicateSpec;
@@ -20,7 +22,9 @@ use tailcut_net::topology::parallel_paths::ParallelPaths;
 use tailcut_net::topology::star::Star;
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
+use tailcut_net::transport::pfabric::PfabricSpec;
 use tailcut_net::transport::tcp::{Close, Recovery, TcpSpec};
+use tailcut_net::transport::TransportSpec;
 
 use crate::ledger::Ledger;
 use crate::support::{limit_queues, row, run, run_observed, scenario, tcp};
@@ -75,7 +79,21 @@ fn replication() -> impl Strategy<Value = ReplicateSpec> {
     })
 }
 
-fn transports() -> impl Strategy<Value = TcpSpec> {
+fn transports() -> impl Strategy<Value = TransportSpec> {
+    let pfabric = (1..20u32, 20..400u64, 1..4u32).prop_map(|(initial_window, rto, probe_after)| {
+        let max_window = initial_window + 5;
+        let rto = Time::from_us(rto);
+        let spec =
+            PfabricSpec { initial_window, max_window, rto, probe_after, ..Default::default() };
+        TransportSpec::Pfabric(spec)
+    });
+    prop_oneof![
+        3 => tcps().prop_map(TransportSpec::Tcp),
+        1 => pfabric,
+    ]
+}
+
+fn tcps() -> impl Strategy<Value = TcpSpec> {
     let kinds = (any::<bool>(), any::<bool>(), 1..3u32, any::<bool>(), 1..20u32, 1..4u64);
     kinds.prop_map(|(sack, fin, ack_every, timestamps, window, rto_ms)| TcpSpec {
         recovery: if sack { Recovery::SackPrr } else { Recovery::Newreno },
@@ -129,11 +147,21 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
         );
         parts.prop_map(move |(flows, queue, balance, nic, replicate, transport, drain)| {
             let mut scenario = scenario(graph.clone(), flows);
+            let replicate = match &transport {
+                TransportSpec::Tcp(_) => replicate,
+                _ => ReplicateSpec::None,
+            };
+            let queue = match &transport {
+                TransportSpec::Pfabric(_) if drain % 3 > 0 => {
+                    QueueSpec::Pfabric(PfabricQueue { limit: queue.limit(), hosts: drain % 2 == 0 })
+                }
+                _ => queue,
+            };
             scenario.scheme.queue = queue;
             scenario.scheme.balance = balance;
             scenario.host.nic_queue = nic;
             scenario.scheme.replicate = replicate;
-            *tcp(&mut scenario) = transport;
+            scenario.scheme.transport = transport;
             (scenario.horizon.arrivals, scenario.horizon.drain) =
                 (Time::from_ms(2), Time::from_ms(drain));
             scenario

@@ -34,6 +34,8 @@ struct LinkBook {
     idle_from: Time,
     /// Accepted and not yet at the far end.
     on_it: VecDeque<Entry>,
+    /// In a queue that decides the order at departure; none where the order is that of arrival.
+    scheduled: Option<Vec<(Identity, u64)>>,
 }
 
 /// Asserts on every event; `check` asserts on the totals.
@@ -55,6 +57,10 @@ impl Ledger {
     pub fn new(scenario: &Scenario) -> Ledger {
         let graph = &scenario.graph;
         let limit_of_queues = scenario.scheme.queue.limit();
+        let schedules = |from: u32| match &scenario.scheme.queue {
+            QueueSpec::Pfabric(queue) => queue.hosts || from >= graph.hosts,
+            _ => false,
+        };
         let mut links = vec![];
         let mut links_into = vec![vec![]; (graph.hosts + graph.switches) as usize];
         for link in &graph.links {
@@ -70,6 +76,7 @@ impl Ledger {
                     limit,
                     idle_from: Time::ZERO,
                     on_it: VecDeque::new(),
+                    scheduled: schedules(from).then(Vec::new),
                 });
             }
         }
@@ -112,6 +119,14 @@ impl Ledger {
         }
     }
 
+    /// A packet leaves a scheduled queue, in which it must wait; false where the link has none.
+    fn unqueue(&mut self, link: u32, packet: &PacketView) -> bool {
+        let Some(waiting) = &mut self.links[link as usize].scheduled else { return false };
+        let at = waiting.iter().position(|(waits, _)| *waits == identity(packet));
+        waiting.remove(at.unwrap_or_else(|| panic!("{packet:?} does not wait at link {link}")));
+        true
+    }
+
     /// The books balance, and agree with what the simulator counted.
     pub fn check(&self, outcome: &Outcome) {
         let counters = outcome.counters;
@@ -120,7 +135,8 @@ impl Ledger {
             (sent, delivered, dropped),
             (counters.sent, counters.delivered, counters.dropped)
         );
-        let in_flight: usize = self.links.iter().map(|link| link.on_it.len()).sum();
+        let waiting = |link: &LinkBook| link.scheduled.as_ref().map_or(0, Vec::len);
+        let in_flight: usize = self.links.iter().map(|link| link.on_it.len() + waiting(link)).sum();
         assert_eq!(
             sent,
             delivered + dropped + in_flight as u64,
@@ -184,9 +200,25 @@ impl Observer for Ledger {
         }
     }
 
-    fn link_sends(&mut self, now: Time, link: u32, departs: Time, packet: &PacketView) {
+    fn link_queues(&mut self, now: Time, link: u32, packet: &PacketView) {
         self.offered(now, link, packet);
+        let waiting = self.links[link as usize].scheduled.as_mut().expect("the queue is scheduled");
+        waiting.push((identity(packet), u64::from(packet.wire_bytes)));
+    }
+
+    fn link_sends(&mut self, now: Time, link: u32, departs: Time, packet: &PacketView) {
+        if !self.unqueue(link, packet) {
+            self.offered(now, link, packet);
+        }
         let book = &mut self.links[link as usize];
+        if let Some(waiting) = &book.scheduled {
+            let (packets, bytes) = (waiting.len(), waiting.iter().map(|w| w.1).sum::<u64>());
+            match book.limit {
+                Limit::Unlimited => {}
+                Limit::AtMost(Amount::Packets(limit)) => assert!(packets <= limit as usize),
+                Limit::AtMost(Amount::Bytes(limit)) => assert!(bytes <= limit, "link {link}"),
+            }
+        }
         let service = book.rate.transmission_time(u64::from(packet.wire_bytes));
         let begins = departs - service;
         assert!(begins >= book.idle_from.max(now), "link {link} sends faster than its rate");
@@ -208,6 +240,19 @@ impl Observer for Ledger {
 
     fn dropped(&mut self, now: Time, link: u32, packet: &PacketView) {
         self.counts[2] += 1;
+        if self.unqueue(link, packet) {
+            let book = &self.links[link as usize];
+            let waiting = book.scheduled.iter().flatten();
+            let (packets, bytes) = waiting.fold((0, 0), |(n, b), w| (n + 1, b + w.1));
+            let bytes = bytes + u64::from(packet.wire_bytes);
+            let full = match book.limit {
+                Limit::Unlimited => false,
+                Limit::AtMost(Amount::Packets(limit)) => packets >= limit,
+                Limit::AtMost(Amount::Bytes(limit)) => bytes > limit,
+            };
+            assert!(full, "link {link} dropped a packet with room in its queue");
+            return;
+        }
         self.offered(now, link, packet);
         let book = &self.links[link as usize];
         let waiting = || book.on_it.iter().filter(|entry| entry.begins > now);

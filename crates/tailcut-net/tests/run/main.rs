@@ -3,6 +3,7 @@
 mod conservation;
 mod ledger;
 mod lone;
+mod pfabric;
 mod repeatable;
 mod replication;
 mod support;

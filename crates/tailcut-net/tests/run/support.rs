@@ -34,8 +34,10 @@ pub fn scenario(graph: Graph, flows: Vec<Flow>) -> Scenario {
 }
 
 pub fn tcp(scenario: &mut Scenario) -> &mut TcpSpec {
-    let TransportSpec::Tcp(tcp) = &mut scenario.scheme.transport;
-    tcp
+    match &mut scenario.scheme.transport {
+        TransportSpec::Tcp(tcp) => tcp,
+        other => panic!("{other:?} is not TCP"),
+    }
 }
 
 pub fn limit_queues(scenario: &mut Scenario, limit: Limit) {

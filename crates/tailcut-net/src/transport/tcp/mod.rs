@@ -5,7 +5,7 @@ pub mod congestion;
 mod prr;
 pub mod receiver;
 pub mod rtt;
-mod scoreboard;
+pub(crate) mod scoreboard;
 pub mod sender;
 mod spec;
 

@@ -47,6 +47,8 @@ pub enum Transmit {
     },
     /// The connection is reset.
     Reset,
+    /// One byte that only asks to be heard (pFabric).
+    Probe,
 }
 
 /// What a connection has done so far.

@@ -1,0 +1,154 @@
+//! The sending half of a connection, whatever its transport.
+
+use tailcut_engine::Time;
+
+use super::profile::{Kind, Profile};
+use crate::packet::SackBlocks;
+use crate::transport::pfabric::PfabricSender;
+use crate::transport::tcp::{self, Phase, SenderCounters, Transmit};
+
+#[derive(Debug, Clone)]
+pub(super) enum Sender {
+    Tcp(tcp::Sender),
+    Pfabric(PfabricSender),
+}
+
+/// Calls the method of the same name on either.
+macro_rules! either {
+    ($self:ident, $sender:ident => $call:expr) => {
+        match $self {
+            Sender::Tcp($sender) => $call,
+            Sender::Pfabric($sender) => $call,
+        }
+    };
+}
+
+impl Sender {
+    pub fn new(profile: &Profile, size: u64, open_at: Time) -> Sender {
+        match &profile.kind {
+            Kind::Pfabric(spec) => Sender::Pfabric(PfabricSender::new(spec, size, open_at)),
+            _ => Sender::Tcp(tcp::Sender::new(&profile.tcp, size, open_at)),
+        }
+    }
+
+    #[inline]
+    pub fn segments(&self) -> u32 {
+        either!(self, s => s.segments())
+    }
+    #[inline]
+    pub fn phase(&self) -> Phase {
+        either!(self, s => s.phase())
+    }
+    #[inline]
+    pub fn una(&self) -> u32 {
+        either!(self, s => s.una())
+    }
+    pub fn counters(&self) -> SenderCounters {
+        either!(self, s => s.counters())
+    }
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        either!(self, s => s.deadline())
+    }
+    #[inline]
+    pub fn finished(&self) -> bool {
+        either!(self, s => s.finished())
+    }
+    pub fn on_reset(&mut self) {
+        either!(self, s => s.on_reset());
+    }
+    pub fn abort(&mut self) {
+        either!(self, s => s.abort());
+    }
+
+    /// Congestion window in bytes.
+    pub fn cwnd(&self, profile: &Profile) -> u64 {
+        match self {
+            Sender::Tcp(sender) => sender.cwnd(),
+            Sender::Pfabric(sender) => u64::from(sender.cwnd()) * profile.tcp.mss.0,
+        }
+    }
+
+    /// TCP's sender, if it is one.
+    pub fn tcp(&self) -> Option<&tcp::Sender> {
+        match self {
+            Sender::Tcp(sender) => Some(sender),
+            Sender::Pfabric(_) => None,
+        }
+    }
+
+    #[inline]
+    pub fn on_ack(
+        &mut self,
+        profile: &Profile,
+        now: Time,
+        ack: u32,
+        blocks: &SackBlocks,
+        echo: bool,
+    ) {
+        match (self, &profile.kind) {
+            (Sender::Tcp(sender), _) => sender.on_ack(&profile.tcp, now, ack, blocks, echo),
+            (Sender::Pfabric(sender), Kind::Pfabric(spec)) => sender.on_ack(spec, now, ack, blocks),
+            (Sender::Pfabric(_), _) => {}
+        }
+    }
+
+    pub fn on_syn_ack(&mut self, profile: &Profile, now: Time) {
+        match self {
+            Sender::Tcp(sender) => sender.on_syn_ack(&profile.tcp, now),
+            Sender::Pfabric(sender) => sender.on_syn_ack(),
+        }
+    }
+
+    /// True once after each reduction that an ECN echo caused.
+    #[inline]
+    pub fn take_cwr(&mut self) -> bool {
+        match self {
+            Sender::Tcp(sender) => sender.take_cwr(),
+            Sender::Pfabric(_) => false,
+        }
+    }
+
+    pub fn on_fin(&mut self) {
+        if let Sender::Tcp(sender) = self {
+            sender.on_fin();
+        }
+    }
+
+    pub fn on_timer(&mut self, profile: &Profile, now: Time) {
+        match (self, &profile.kind) {
+            (Sender::Tcp(sender), _) => sender.on_timer(&profile.tcp, now),
+            (Sender::Pfabric(sender), Kind::Pfabric(spec)) => sender.on_timer(spec, now),
+            (Sender::Pfabric(_), _) => {}
+        }
+    }
+
+    #[inline]
+    pub fn poll_transmit(&mut self, profile: &Profile, now: Time) -> Option<Transmit> {
+        match (self, &profile.kind) {
+            (Sender::Tcp(sender), _) => sender.poll_transmit(&profile.tcp, now),
+            (Sender::Pfabric(sender), Kind::Pfabric(spec)) => sender.poll_transmit(spec, now),
+            (Sender::Pfabric(_), _) => None,
+        }
+    }
+
+    #[inline]
+    pub fn payload(&self, profile: &Profile, seq: u32) -> u64 {
+        match (self, &profile.kind) {
+            (Sender::Tcp(sender), _) => sender.payload(&profile.tcp, seq),
+            (Sender::Pfabric(sender), Kind::Pfabric(spec)) => sender.payload(spec, seq),
+            (Sender::Pfabric(_), _) => 0,
+        }
+    }
+
+    /// The priority that a packet with data carries, if it carries one.
+    #[inline]
+    pub fn priority(&self, profile: &Profile) -> Option<u32> {
+        match (self, &profile.kind) {
+            (Sender::Pfabric(sender), Kind::Pfabric(spec)) => {
+                Some(u32::try_from(sender.remaining(spec)).unwrap_or(u32::MAX))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! pFabric's queue (Alizadeh et al., SIGCOMM 2013, section 4.1): packets carry a
+//! priority, the bytes that their flow still has to deliver. A full queue drops
+//! the packet with the most remaining, the latest among equals. The transmitter
+//! takes the flow of the packet with the least remaining and sends the packet of that flow that has waited
+//! longest, so that old packets of a flow do not starve behind newer ones.
+//! Packets without data (SYNs, acknowledgements) carry no priority and come first.
+//!
+//! The order is decided when the transmitter falls idle, so that ports with this
+//! queue need a second event per packet; no other queue pays for it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::check_limit;
+use crate::amount::{Amount, Limit};
+use crate::component::SpecError;
+use crate::packet::Packet;
+
+/// Parameters of pFabric's queue.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PfabricQueue {
+    /// What may wait behind the packet being transmitted, which is not counted (pFabric: 36 KB, about two
+    /// bandwidth-delay products).
+    pub limit: Limit,
+    /// Schedule the hosts' interfaces by priority too, within `host.nic_queue`.
+    pub hosts: bool,
+}
+
+impl Default for PfabricQueue {
+    fn default() -> Self {
+        PfabricQueue { limit: Limit::AtMost(Amount::Bytes(36_000)), hosts: true }
+    }
+}
+
+impl PfabricQueue {
+    pub(super) fn check(&self) -> Result<(), SpecError> {
+        check_limit("pfabric-limit", "limit", self.limit)
+    }
+}
+
+/// What happens to a packet that arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// There is room for it.
+    Enough,
+    /// This packet was dropped for it; ask again.
+    After(Packet),
+    /// It is dropped itself.
+    None,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    priority: u32,
+    packet: Packet,
+}
+
+/// The packets that wait at one port, in order of arrival. Queues are short (the
+/// paper's point), so that looking at all of them is the fastest way.
+#[derive(Debug, Clone)]
+pub(crate) struct PriorityQueue {
+    limit: Limit,
+    waiting: Vec<Waiting>,
+    bytes: u64,
+    /// Packets dropped.
+    pub drops: u64,
+    /// Most packets ever waiting.
+    pub longest: u32,
+}
+
+impl PriorityQueue {
+    pub fn new(limit: Limit) -> PriorityQueue {
+        PriorityQueue { limit, waiting: vec![], bytes: 0, drops: 0, longest: 0 }
+    }
+
+    /// Makes room for a packet of this priority and size, if there are worse ones enough.
+    pub fn make_room(&mut self, priority: u32, wire_bytes: u16) -> Room {
+        if self.fits(self.waiting.len(), self.bytes, wire_bytes) {
+            return Room::Enough;
+        }
+        let worse = |w: &&Waiting| w.priority > priority;
+        let packets = self.waiting.iter().filter(worse).count();
+        let bytes: u64 =
+            self.waiting.iter().filter(worse).map(|w| u64::from(w.packet.wire_bytes)).sum();
+        self.drops += 1;
+        if !self.fits(self.waiting.len() - packets, self.bytes - bytes, wire_bytes) {
+            return Room::None;
+        }
+        // Of several with the same key the last: the latest among equals.
+        let worst = (0..self.waiting.len()).max_by_key(|&at| self.waiting[at].priority);
+        Room::After(self.remove(worst.expect("a queue without room is not empty")))
+    }
+
+    fn fits(&self, packets: usize, bytes: u64, more: u16) -> bool {
+        match self.limit {
+            Limit::Unlimited => true,
+            Limit::AtMost(Amount::Packets(limit)) => packets < limit as usize,
+            Limit::AtMost(Amount::Bytes(limit)) => bytes + u64::from(more) <= limit,
+        }
+    }
+
+    /// Lets a packet wait for which there is room.
+    pub fn push(&mut self, priority: u32, packet: Packet) {
+        self.bytes += u64::from(packet.wire_bytes);
+        self.waiting.push(Waiting { priority, packet });
+        self.longest = self.longest.max(self.waiting.len() as u32);
+    }
+
+    /// Takes the packet to be sent next.
+    pub fn pop(&mut self) -> Option<Packet> {
+        let best = self.waiting.iter().min_by_key(|w| w.priority)?.packet.key;
+        let at = self.waiting.iter().position(|w| w.packet.key == best)?;
+        Some(self.remove(at))
+    }
+
+    fn remove(&mut self, at: usize) -> Packet {
+        let packet = self.waiting.remove(at).packet;
+        self.bytes -= u64::from(packet.wire_bytes);
+        packet
+    }
+
+    /// Packets waiting.
+    pub fn len(&self) -> u32 {
+        self.waiting.len() as u32
+    }
+
+    /// True when none waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// The packets waiting, in order of arrival.
+    pub fn packets(&self) -> impl Iterator<Item = &Packet> {
+        self.waiting.iter().map(|w| &w.packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Flags, FlowKey, NO_OPTIONS};
+    use proptest::prelude::*;
+
+    fn packet(flow: u32, seq: u32, wire_bytes: u16) -> Packet {
+        let key = FlowKey::new(flow, 99, 1, 1);
+        Packet { key, connection: flow, seq, options: NO_OPTIONS, wire_bytes, flags: Flags::DATA }
+    }
+
+    fn limited(limit: u32) -> PriorityQueue {
+        PriorityQueue::new(Limit::AtMost(Amount::Packets(limit)))
+    }
+
+    /// Offers a packet as a port does; the packets dropped, if any.
+    fn offer(queue: &mut PriorityQueue, priority: u32, packet: Packet) -> Vec<Packet> {
+        let mut dropped = vec![];
+        loop {
+            match queue.make_room(priority, packet.wire_bytes) {
+                Room::Enough => break queue.push(priority, packet),
+                Room::After(victim) => dropped.push(victim),
+                Room::None => {
+                    dropped.push(packet);
+                    break;
+                }
+            }
+        }
+        dropped
+    }
+
+    #[test]
+    fn the_flow_with_the_least_remaining_is_served_its_earliest_packet_first() {
+        let mut queue = limited(10);
+        offer(&mut queue, 500, packet(1, 0, 100));
+        offer(&mut queue, 300, packet(2, 0, 100));
+        offer(&mut queue, 100, packet(1, 1, 100));
+        let order: Vec<_> =
+            std::iter::from_fn(|| queue.pop()).map(|p| (p.connection, p.seq)).collect();
+        assert_eq!(order, [(1, 0), (1, 1), (2, 0)]);
+    }
+
+    #[test]
+    fn a_full_queue_drops_the_latest_of_the_worst() {
+        let mut queue = limited(3);
+        offer(&mut queue, 900, packet(1, 0, 100));
+        offer(&mut queue, 900, packet(1, 1, 100));
+        offer(&mut queue, 200, packet(2, 0, 100));
+        assert_eq!(offer(&mut queue, 300, packet(3, 0, 100)), [packet(1, 1, 100)]);
+    }
+
+    #[test]
+    fn an_arrival_as_bad_as_the_worst_is_the_latest_and_dropped() {
+        let mut queue = limited(1);
+        offer(&mut queue, 900, packet(1, 0, 100));
+        assert_eq!(offer(&mut queue, 900, packet(2, 0, 100)), [packet(2, 0, 100)]);
+    }
+
+    #[test]
+    fn nothing_is_dropped_for_a_packet_that_would_not_fit_even_then() {
+        let mut queue = PriorityQueue::new(Limit::AtMost(Amount::Bytes(1_000)));
+        offer(&mut queue, 900, packet(1, 0, 100));
+        offer(&mut queue, 100, packet(2, 0, 900));
+        assert_eq!(offer(&mut queue, 500, packet(3, 0, 200)), [packet(3, 0, 200)]);
+        assert_eq!(queue.len(), 2);
+    }
+
+    proptest! {
+        /// Against a queue that sorts all it holds on every step, as the paper words it.
+        #[test]
+        fn it_equals_the_papers_words_on_random_scripts(
+            limit in prop_oneof![(1..8u32).prop_map(Amount::Packets), (300..2_000u64).prop_map(Amount::Bytes)],
+            steps in prop::collection::vec((any::<bool>(), 0..4u32, 0..6u32, 60..300u16), 1..80),
+        ) {
+            let limit = Limit::AtMost(limit);
+            let mut queue = PriorityQueue::new(limit);
+            // Order of arrival, priority, packet.
+            let mut reference: Vec<(u32, u32, Packet)> = vec![];
+            for (number, (take, flow, priority, size)) in steps.into_iter().enumerate() {
+                let number = number as u32;
+                if take {
+                    let mut sorted = reference.clone();
+                    sorted.sort_by_key(|r| (r.1, r.0));
+                    let flow = sorted.first().map(|r| r.2.connection);
+                    let expected = reference.iter().filter(|r| Some(r.2.connection) == flow).min_by_key(|r| r.0).map(|r| r.2);
+                    reference.retain(|r| Some(r.2) != expected);
+                    prop_assert_eq!(queue.pop(), expected);
+                } else {
+                    let arriving = packet(flow, number, size);
+                    let mut all = reference.clone();
+                    all.push((number, priority, arriving));
+                    let full = |all: &[(u32, u32, Packet)]| match limit {
+                        Limit::AtMost(Amount::Packets(n)) => all.len() > n as usize,
+                        Limit::AtMost(Amount::Bytes(n)) => all.iter().map(|r| u64::from(r.2.wire_bytes)).sum::<u64>() > n,
+                        Limit::Unlimited => false,
+                    };
+                    while full(&all) {
+                        let worst = *all.iter().max_by_key(|r| (r.1, r.0)).expect("it is full");
+                        all.retain(|r| *r != worst);
+                    }
+                    // A packet that does not survive pushes nobody out.
+                    if all.iter().any(|r| r.2 == arriving) {
+                        reference = all;
+                    }
+                    offer(&mut queue, priority, arriving);
+                }
+                let expected: Vec<_> = reference.iter().map(|r| r.2).collect();
+                prop_assert_eq!(queue.packets().copied().collect::<Vec<_>>(), expected);
+            }
+        }
+    }
+}

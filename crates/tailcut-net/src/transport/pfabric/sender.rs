@@ -1,0 +1,248 @@
+//! The sending half of a pFabric connection.
+
+use tailcut_engine::Time;
+
+use super::PfabricSpec;
+use crate::packet::SackBlocks;
+use crate::transport::tcp::scoreboard::Scoreboard;
+use crate::transport::tcp::{Phase, SenderCounters, Transmit};
+
+const OWES_SYN: u8 = 1;
+const OWES_ACK: u8 = 2;
+const OWES_RESET: u8 = 4;
+const OWES_PROBE: u8 = 8;
+
+/// The sending half of a connection that carries `size` bytes. Positions and windows count segments.
+#[derive(Debug, Clone)]
+pub struct PfabricSender {
+    size: u64,
+    segments: u32,
+    phase: Phase,
+    owes: u8,
+    /// First unacknowledged segment.
+    una: u32,
+    /// Next segment never sent.
+    next: u32,
+    cwnd: u32,
+    ssthresh: u32,
+    /// Acknowledgements since the window last grew, above the threshold.
+    acks: u32,
+    /// Timeouts since anything was last heard.
+    silent_timeouts: u32,
+    /// Starved: only probes are sent.
+    probing: bool,
+    syn_tries: u32,
+    deadline: Time,
+    board: Scoreboard,
+    counters: SenderCounters,
+}
+
+impl PfabricSender {
+    /// A sender of `size` bytes that opens its connection at `open_at`.
+    pub fn new(spec: &PfabricSpec, size: u64, open_at: Time) -> PfabricSender {
+        PfabricSender {
+            size,
+            segments: u32::try_from(size.div_ceil(spec.mss.0))
+                .expect("a flow has fewer than 2^32 segments"),
+            phase: Phase::Closed,
+            owes: 0,
+            una: 0,
+            next: 0,
+            cwnd: spec.initial_window,
+            ssthresh: spec.max_window,
+            acks: 0,
+            silent_timeouts: 0,
+            probing: false,
+            syn_tries: 0,
+            deadline: open_at,
+            board: Scoreboard::default(),
+            counters: SenderCounters::default(),
+        }
+    }
+
+    /// Data segments in the flow.
+    pub fn segments(&self) -> u32 {
+        self.segments
+    }
+    /// Where the connection is in its life.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+    /// Window in packets.
+    pub fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+    /// Slow-start threshold in packets.
+    pub fn ssthresh(&self) -> u32 {
+        self.ssthresh
+    }
+    /// True while only probes are sent.
+    pub fn probing(&self) -> bool {
+        self.probing
+    }
+    /// First unacknowledged segment.
+    pub fn una(&self) -> u32 {
+        self.una
+    }
+    /// What the connection has done so far.
+    pub fn counters(&self) -> SenderCounters {
+        self.counters
+    }
+    /// When [`PfabricSender::on_timer`] wants to be called.
+    pub fn deadline(&self) -> Time {
+        self.deadline
+    }
+    /// True once nothing more can happen on this half.
+    pub fn finished(&self) -> bool {
+        matches!(self.phase, Phase::Done | Phase::Aborted)
+    }
+    /// Payload bytes of segment `seq`.
+    pub fn payload(&self, spec: &PfabricSpec, seq: u32) -> u64 {
+        (self.size - u64::from(seq) * spec.mss.0).min(spec.mss.0)
+    }
+
+    /// The priority of a packet sent now: the bytes that the receiver is not known to have (section 4.1, "remaining
+    /// flow size"); least is best.
+    pub fn remaining(&self, spec: &PfabricSpec) -> u64 {
+        let arrived = u64::from(self.una + self.board.sacked()) * spec.mss.0;
+        self.size.saturating_sub(arrived).max(1)
+    }
+
+    /// The timer has reached [`PfabricSender::deadline`].
+    pub fn on_timer(&mut self, spec: &PfabricSpec, now: Time) {
+        match self.phase {
+            Phase::Closed => {
+                self.phase = Phase::SynSent;
+                self.owes |= OWES_SYN;
+            }
+            Phase::SynSent => {
+                self.counters.timeouts += 1;
+                self.owes |= OWES_SYN;
+            }
+            Phase::Established => self.on_timeout(spec),
+            Phase::Done | Phase::Aborted => {}
+        }
+        self.deadline = if self.finished() { Time::NEVER } else { now + spec.rto };
+    }
+
+    fn on_timeout(&mut self, spec: &PfabricSpec) {
+        self.counters.timeouts += 1;
+        self.silent_timeouts += 1;
+        // Held while the timer only repeats itself (RFC 5681, equation 4): the flow is starved, not the network congested.
+        if self.silent_timeouts == 1 {
+            self.ssthresh = (self.cwnd / 2).max(2);
+        }
+        self.cwnd = 1;
+        self.acks = 0;
+        self.board.mark_all_lost();
+        if self.silent_timeouts >= spec.probe_after {
+            self.probing = true;
+            self.owes |= OWES_PROBE;
+        }
+    }
+
+    /// The SYN-ACK has arrived.
+    pub fn on_syn_ack(&mut self) {
+        match self.phase {
+            Phase::SynSent => {
+                self.phase = Phase::Established;
+                self.deadline = Time::NEVER;
+                self.owes = OWES_ACK;
+            }
+            Phase::Established | Phase::Done => self.owes |= OWES_ACK,
+            Phase::Aborted => self.owes |= OWES_RESET,
+            Phase::Closed => {}
+        }
+    }
+
+    /// The receiver reset the connection.
+    pub fn on_reset(&mut self) {
+        if !self.finished() {
+            self.phase = Phase::Aborted;
+        }
+        self.owes = 0;
+        self.deadline = Time::NEVER;
+    }
+
+    /// The application gives the connection up.
+    pub fn abort(&mut self) {
+        self.owes = if self.phase == Phase::Established { OWES_RESET } else { 0 };
+        if !self.finished() {
+            self.phase = Phase::Aborted;
+        }
+        self.deadline = Time::NEVER;
+    }
+
+    /// An acknowledgement of every segment below `ack`, and of the blocks, has arrived.
+    pub fn on_ack(&mut self, spec: &PfabricSpec, now: Time, ack: u32, blocks: &SackBlocks) {
+        match self.phase {
+            Phase::Established => {}
+            Phase::Aborted => {
+                self.owes |= OWES_RESET;
+                return;
+            }
+            _ => return,
+        }
+        if ack < self.una || ack > self.board.end() {
+            return;
+        }
+        self.silent_timeouts = 0;
+        if self.probing {
+            // Section 4.2: a flow that is heard again starts anew, from slow start.
+            self.probing = false;
+            self.owes &= !OWES_PROBE;
+            self.ssthresh = spec.max_window;
+        }
+        self.board.on_blocks(blocks);
+        if ack > self.una {
+            self.board.on_cumulative(ack, now);
+            self.una = ack;
+            self.grow(spec);
+            self.deadline = if self.una == self.board.end() { Time::NEVER } else { now + spec.rto };
+        }
+        if self.una == self.segments {
+            self.phase = Phase::Done;
+            self.deadline = Time::NEVER;
+        }
+    }
+
+    /// One packet per ACK below the threshold, one per window above it.
+    fn grow(&mut self, spec: &PfabricSpec) {
+        self.acks += 1;
+        if self.cwnd < self.ssthresh || self.acks >= self.cwnd {
+            self.cwnd = (self.cwnd + 1).min(spec.max_window);
+            self.acks = 0;
+        }
+    }
+
+    /// What to send now, if anything; to be called until it has nothing.
+    pub fn poll_transmit(&mut self, spec: &PfabricSpec, now: Time) -> Option<Transmit> {
+        if self.owes != 0 {
+            let due = self.owes & self.owes.wrapping_neg();
+            self.owes &= !due;
+            return Some(match due {
+                OWES_SYN => {
+                    self.syn_tries += 1;
+                    Transmit::Syn { retry: self.syn_tries > 1 }
+                }
+                OWES_ACK => Transmit::Ack,
+                OWES_RESET => Transmit::Reset,
+                _ => Transmit::Probe,
+            });
+        }
+        if self.phase != Phase::Established || self.probing || self.board.pipe() >= self.cwnd {
+            return None;
+        }
+        let new = (self.next < self.segments).then_some(self.next);
+        let seq = self.board.next_lost().or(new)?;
+        self.next = self.next.max(seq + 1);
+        let retransmission = self.board.was_sent(seq);
+        self.board.on_send(seq, now);
+        self.counters.data_packets += 1;
+        self.counters.retransmissions += u64::from(retransmission);
+        if self.deadline == Time::NEVER {
+            self.deadline = now + spec.rto;
+        }
+        Some(Transmit::Segment { seq, retransmission })
+    }
+}

@@ -1,0 +1,290 @@
+//! pFabric: its transport event by event, and how close a bottleneck comes to shortest remaining first.
+
+use tailcut_engine::{Bytes, Rate, Stream, Time};
+use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::balance::BalanceSpec;
+use tailcut_net::packet::SackBlocks;
+use tailcut_net::queue::pfabric::PfabricQueue;
+use tailcut_net::queue::QueueSpec;
+use tailcut_net::scenario::Scenario;
+use tailcut_net::topology::fat_tree::FatTree;
+use tailcut_net::topology::star::Star;
+use tailcut_net::topology::Graph;
+use tailcut_net::traffic::Flow;
+use tailcut_net::transport::pfabric::{PfabricSender, PfabricSpec};
+use tailcut_net::transport::tcp::Transmit;
+use tailcut_net::transport::TransportSpec;
+
+use crate::support::{flow, row, run, scenario};
+
+const RTT: Time = Time::from_us(100);
+
+struct Script {
+    spec: PfabricSpec,
+    sender: PfabricSender,
+    now: Time,
+}
+
+impl Script {
+    /// The handshake is over and the initial window has just left.
+    fn established(segments: u64) -> Script {
+        let spec = PfabricSpec { mss: Bytes(1_000), ..PfabricSpec::default() };
+        let sender = PfabricSender::new(&spec, segments * 1_000, Time::ZERO);
+        let mut script = Script { spec, sender, now: Time::ZERO };
+        assert_eq!(script.expire(), [Transmit::Syn { retry: false }]);
+        script.now += RTT;
+        script.sender.on_syn_ack();
+        let sent = script.sent();
+        assert_eq!(sent[0], Transmit::Ack);
+        assert_eq!(sent[1..], new(0..segments.min(12) as u32));
+        script
+    }
+
+    fn ack(&mut self, ack: u32, ranges: &[(u32, u32)]) -> Vec<Transmit> {
+        let mut blocks = SackBlocks::default();
+        ranges.iter().for_each(|&(start, end)| blocks.push(start, end));
+        self.sender.on_ack(&self.spec, self.now, ack, &blocks);
+        self.sent()
+    }
+
+    fn expire(&mut self) -> Vec<Transmit> {
+        self.now = self.sender.deadline();
+        assert!(self.now < Time::NEVER, "no timer runs");
+        self.sender.on_timer(&self.spec, self.now);
+        self.sent()
+    }
+
+    fn sent(&mut self) -> Vec<Transmit> {
+        std::iter::from_fn(|| self.sender.poll_transmit(&self.spec, self.now)).collect()
+    }
+
+    fn remaining(&self) -> u64 {
+        self.sender.remaining(&self.spec)
+    }
+}
+
+fn new(segments: std::ops::Range<u32>) -> Vec<Transmit> {
+    segments.map(|seq| Transmit::Segment { seq, retransmission: false }).collect()
+}
+
+fn again(seq: u32) -> Transmit {
+    Transmit::Segment { seq, retransmission: true }
+}
+
+#[test]
+fn each_ack_below_the_threshold_adds_a_packet_up_to_the_largest_window() {
+    let mut script = Script::established(100);
+    assert_eq!(script.ack(1, &[]), new(12..14));
+    assert_eq!(script.ack(2, &[]), new(14..16));
+    assert_eq!(script.ack(3, &[]), new(16..18));
+    assert_eq!(script.sender.cwnd(), 15);
+    assert_eq!(script.ack(4, &[]), new(18..19), "the window stays at its largest");
+}
+
+/// Section 4.2: no fast retransmit; what is selectively acknowledged only makes room.
+#[test]
+fn duplicate_acks_retransmit_nothing() {
+    let mut script = Script::established(100);
+    let sent: Vec<_> = (1..12).flat_map(|end| script.ack(0, &[(1, end + 1)])).collect();
+    assert_eq!(sent, new(12..23), "each block makes room for one packet more");
+    assert_eq!(script.sender.cwnd(), 12);
+}
+
+#[test]
+fn a_timeout_halves_the_threshold_and_resends_the_first_hole_alone() {
+    let mut script = Script::established(100);
+    script.ack(0, &[(1, 3)]);
+    assert_eq!(script.expire(), [again(0)]);
+    assert_eq!((script.sender.cwnd(), script.sender.ssthresh()), (1, 6));
+    assert_eq!(script.ack(3, &[]), [again(3), again(4)], "what the blocks told is not sent again");
+}
+
+#[test]
+fn the_timeout_is_fixed() {
+    let mut script = Script::established(100);
+    for _ in 0..8 {
+        let before = script.now;
+        script.expire();
+        assert_eq!(script.sender.deadline(), before + script.spec.rto + script.spec.rto);
+    }
+}
+
+#[test]
+fn above_the_threshold_a_window_of_acks_adds_a_packet() {
+    let mut script = Script::established(1_000);
+    script.expire();
+    (1..=5).for_each(|ack| drop(script.ack(ack, &[])));
+    assert_eq!((script.sender.cwnd(), script.sender.ssthresh()), (6, 6));
+    (6..=10).for_each(|ack| drop(script.ack(ack, &[])));
+    assert_eq!(script.sender.cwnd(), 6);
+    script.ack(11, &[]);
+    assert_eq!(script.sender.cwnd(), 7);
+}
+
+/// Section 4.2: after five timeouts in a row single bytes ask whether anything gets through.
+#[test]
+fn a_starved_flow_probes_and_starts_anew_when_it_is_heard() {
+    let mut script = Script::established(100);
+    for _ in 0..4 {
+        assert_eq!(script.expire(), [again(0)]);
+    }
+    assert_eq!(script.expire(), [Transmit::Probe]);
+    assert_eq!(script.expire(), [Transmit::Probe]);
+    assert!(script.sender.probing());
+    assert_eq!(script.ack(0, &[]), [again(0)]);
+    assert_eq!((script.sender.cwnd(), script.sender.ssthresh()), (1, 15));
+    assert_eq!(script.ack(1, &[]), [again(1), again(2)], "slow start");
+}
+
+#[test]
+fn the_priority_is_what_the_receiver_is_not_known_to_have() {
+    let mut script = Script::established(20);
+    assert_eq!(script.remaining(), 20_000);
+    script.ack(2, &[(5, 7)]);
+    assert_eq!(script.remaining(), 16_000);
+    script.ack(20, &[]);
+    assert_eq!(script.remaining(), 16_000, "an ACK of what was never sent tells nothing");
+}
+
+fn pfabric(graph: Graph, flows: Vec<Flow>) -> Scenario {
+    let mut scenario = scenario(graph, flows);
+    scenario.scheme.transport = TransportSpec::Pfabric(PfabricSpec::default());
+    scenario.scheme.queue = QueueSpec::Pfabric(PfabricQueue::default());
+    scenario
+}
+
+#[test]
+fn a_lone_flow_takes_the_closed_form() {
+    for bytes in [1, 1_460, 5_000, 20_000, 1_000_000] {
+        let links = [(Rate(1_000_000_000), Time::from_ns(2_667)); 6];
+        let outcome = run(&pfabric(row(&links), vec![flow(0, 0, 1, bytes, Time::ZERO)]));
+        let record = &outcome.flows[0];
+        assert_eq!(record.fct, Some(record.ideal_fct), "{bytes} bytes");
+        assert_eq!((record.timeouts, outcome.counters.dropped), (0, 0));
+    }
+}
+
+/// Completion times under shortest remaining first on one link, with the overheads of each flow's packets, to which
+/// the time is added that the flow would take beyond its transmission were it alone.
+fn shortest_remaining_first(flows: &[Flow], ideal: &[Time], rate: Rate) -> Vec<f64> {
+    let wire = |bytes: u64| bytes + bytes.div_ceil(1_460) * 78;
+    let mut left: Vec<f64> =
+        flows.iter().map(|f| rate.transmission_time(wire(f.bytes)).as_secs_f64()).collect();
+    let beyond: Vec<f64> = left.iter().zip(ideal).map(|(t, i)| i.as_secs_f64() - t).collect();
+    let mut done = vec![0.0; flows.len()];
+    let mut now = 0.0;
+    loop {
+        let started = |i: &usize| flows[*i].start.as_secs_f64() <= now && left[*i] > 0.0;
+        let next = flows.iter().map(|f| f.start.as_secs_f64()).find(|start| *start > now);
+        let first = (0..flows.len()).filter(started).min_by(|a, b| left[*a].total_cmp(&left[*b]));
+        match (first, next) {
+            (None, None) => break,
+            (None, Some(next)) => now = next,
+            (Some(i), next) => {
+                let until = next.map_or(now + left[i], |next| next.min(now + left[i]));
+                left[i] -= until - now;
+                now = until;
+                if left[i] < 1e-12 {
+                    left[i] = 0.0;
+                    done[i] = now - flows[i].start.as_secs_f64() + beyond[i];
+                }
+            }
+        }
+    }
+    done
+}
+
+/// Eight senders, one receiver, load 0.7 in flows of 3 KB to 300 KB; a full packet and its ACK take 106 us, as on the papers' fabric.
+fn one_bottleneck() -> Scenario {
+    let propagation = Time::from_us(20);
+    let graph = Star { hosts: 9, propagation, ..Star::default() }
+        .build()
+        .expect("the parameters are valid");
+    let mut draw = Stream::new(1, 0, "test");
+    let (mut at, mut flows) = (0.0, vec![]);
+    for id in 0..600 {
+        let bytes = (3_000.0 * 100f64.powf(draw.unit())) as u64;
+        at += draw.exponential(64_500.0 * 8.0 / 1e9 / 0.7);
+        let source = 1 + draw.below(8) as u32;
+        flows.push(flow(id, source, 0, bytes, Time((at * 1e12) as u64)));
+    }
+    let mut scenario = pfabric(graph, flows);
+    scenario.horizon.arrivals = Time::from_ms(2_000);
+    scenario
+}
+
+#[test]
+fn the_mean_completion_time_at_one_bottleneck_comes_close_to_shortest_remaining_first() {
+    let scenario = one_bottleneck();
+    let outcome = run(&scenario);
+    let rate = scenario.graph.links[0].rate;
+    let ideal: Vec<_> = outcome.flows.iter().map(|record| record.ideal_fct).collect();
+    let bound = shortest_remaining_first(&scenario.flows, &ideal, rate);
+    let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
+    let took: Vec<f64> =
+        outcome.flows.iter().map(|f| f.fct.expect("all finish").as_secs_f64()).collect();
+    let (took, bound) = (mean(&took), mean(&bound));
+    assert!(took < 1.10 * bound, "mean {took} s, bound {bound} s");
+    assert!(took > 0.99 * bound, "nothing beats the bound: mean {took} s, bound {bound} s");
+}
+
+/// A long flow steps back while short ones pass; each time it is back within a timeout.
+#[test]
+fn a_starved_elephant_is_back_within_a_timeout() {
+    let graph = Star { hosts: 4, ..Star::default() }.build().expect("the parameters are valid");
+    let mut flows = vec![flow(0, 1, 0, 5_000_000, Time::ZERO)];
+    flows.extend(
+        (1..=20).map(|id| flow(id, 2 + id as u32 % 2, 0, 200_000, Time::from_us(2_500 * id))),
+    );
+    let outcome = run(&pfabric(graph, flows));
+    let last = outcome.flows[0].fct.expect("it finishes").as_secs_f64();
+    let carried = 9_000_000.0 * (1_538.0 / 1_460.0) * 8.0 / 1e9;
+    let pauses = 20.0 * PfabricSpec::default().rto.as_secs_f64();
+    assert!(last < carried + pauses, "{last} s for {carried} s of bytes");
+    for record in &outcome.flows[1..] {
+        let (fct, ideal) = (record.fct.expect("it finishes"), record.ideal_fct);
+        assert!(fct.0 < 3 * ideal.0, "{:?}: {fct} against {ideal}", record.flow);
+    }
+}
+
+#[test]
+fn it_runs_under_ecmp_and_under_spraying() {
+    for balance in [BalanceSpec::Ecmp {}, BalanceSpec::Spray {}] {
+        let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
+        let flows = (0..60).map(|id| {
+            let (src, dst) = (id as u32 % 16, (id as u32 * 7 + 5) % 16);
+            flow(id, src, if dst == src { (dst + 1) % 16 } else { dst }, 60_000, Time::ZERO)
+        });
+        let mut scenario = pfabric(graph, flows.collect());
+        scenario.scheme.balance = balance;
+        let outcome = run(&scenario);
+        assert!(outcome.flows.iter().all(|record| record.fct.is_some()));
+    }
+}
+
+/// The fixed timeout must exceed the round trip through the queues it may wait in, and not by much.
+#[test]
+fn a_timeout_below_the_round_trip_resends_for_nothing_and_a_long_one_waits() {
+    let with = |rto: Time| {
+        let mut scenario = one_bottleneck();
+        let spec = PfabricSpec { rto, ..PfabricSpec::default() };
+        scenario.scheme.transport = TransportSpec::Pfabric(spec);
+        let outcome = run(&scenario);
+        let again: u64 = outcome.flows.iter().map(|f| f.retransmissions).sum();
+        let sent: u64 = outcome.flows.iter().map(|f| f.data_packets).sum();
+        let fct: u64 = outcome.flows.iter().map(|f| f.fct.expect("all finish").0).sum();
+        (again as f64 / sent as f64, fct)
+    };
+    let (short, chosen, long) =
+        (with(Time::from_us(110)), with(PfabricSpec::default().rto), with(Time::from_ms(20)));
+    assert!(short.0 > 2.0 * chosen.0, "{short:?} {chosen:?}");
+    assert!(long.1 > chosen.1, "{chosen:?} {long:?}");
+}
+
+#[test]
+fn a_queue_counted_in_packets_serves_as_well() {
+    let mut scenario = one_bottleneck();
+    let limit = Limit::AtMost(Amount::Packets(24));
+    scenario.scheme.queue = QueueSpec::Pfabric(PfabricQueue { limit, hosts: true });
+    assert!(run(&scenario).flows.iter().all(|record| record.fct.is_some()));
+}
