@@ -304,6 +304,14 @@ impl Port {
         &self.ring[(self.head + index) as usize & (self.ring.len() - 1)]
     }
 
+    /// The packet accepted last, as it will leave.
+    ///
+    /// # Panics
+    /// When the port holds none.
+    pub fn last(&self) -> &Packet {
+        &self.entry(self.held.checked_sub(1).expect("a packet was accepted")).packet
+    }
+
     /// When the transmitter falls idle if nothing more is offered.
     pub fn busy_until(&self) -> Time {
         Time(self.busy_until)

@@ -150,13 +150,18 @@ impl<'a, O: Observer> Network<'a, O> {
     /// What a data segment says of congestion.
     #[cold]
     fn note_congestion(&mut self, id: u32, flags: Flags) {
+        let tcp = &self.profile_of(id).tcp;
         let receiver = &mut self.connections[id as usize].receiver;
         if !flags.has(Flags::DATA) || receiver.closed {
             return;
         }
         let experienced = flags.has(Flags::CONGESTION_EXPERIENCED);
         let reduced = flags.has(Flags::WINDOW_REDUCED);
-        receiver.note_congestion(experienced, reduced);
+        if receiver.owes_ack_before(tcp, experienced) {
+            self.send_ack(id);
+        }
+        let receiver = &mut self.connections[id as usize].receiver;
+        receiver.note_congestion(tcp, experienced, reduced);
     }
 
     /// Acknowledges everything received so far.

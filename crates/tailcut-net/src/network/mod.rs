@@ -257,8 +257,10 @@ impl<'a, O: Observer> Network<'a, O> {
             }
         }
         if O::ACTIVE {
+            // As it will leave: the queue may have marked it.
+            let accepted = self.fabric.ports[port as usize].last();
             let departs = self.fabric.ports[port as usize].busy_until();
-            let view = self.view(&packet);
+            let view = self.view(accepted);
             self.observer.link_sends(self.now, port, departs, &view);
         }
     }

@@ -23,7 +23,8 @@ use tailcut_net::topology::star::Star;
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::pfabric::PfabricSpec;
-use tailcut_net::transport::tcp::{Close, Recovery, TcpSpec};
+use tailcut_net::transport::tcp::congestion::{cubic::CubicSpec, dctcp::DctcpSpec};
+use tailcut_net::transport::tcp::{Close, CongestionSpec, Recovery, TcpSpec};
 use tailcut_net::transport::TransportSpec;
 
 use crate::ledger::Ledger;
@@ -94,17 +95,27 @@ fn transports() -> impl Strategy<Value = TransportSpec> {
 }
 
 fn tcps() -> impl Strategy<Value = TcpSpec> {
+    let congestion = prop_oneof![
+        2 => Just(CongestionSpec::default()),
+        1 => Just(CongestionSpec::Cubic(CubicSpec::default())),
+        2 => Just(CongestionSpec::Dctcp(DctcpSpec::default())),
+    ];
     let kinds = (any::<bool>(), any::<bool>(), 1..3u32, any::<bool>(), 1..20u32, 1..4u64);
-    kinds.prop_map(|(sack, fin, ack_every, timestamps, window, rto_ms)| TcpSpec {
-        recovery: if sack { Recovery::SackPrr } else { Recovery::Newreno },
-        close: if fin { Close::Fin } else { Close::None },
-        ack_every,
-        timestamps,
-        initial_window: Amount::Packets(window),
-        receive_window: Bytes(1 << 20),
-        min_rto: Time::from_ms(rto_ms),
-        delayed_ack_timeout: Time::from_ms(1),
-        ..TcpSpec::default()
+    let kinds = (kinds, congestion, any::<bool>());
+    kinds.prop_map(|((sack, fin, ack_every, timestamps, window, rto_ms), congestion, ecn)| {
+        TcpSpec {
+            congestion,
+            ecn,
+            recovery: if sack { Recovery::SackPrr } else { Recovery::Newreno },
+            close: if fin { Close::Fin } else { Close::None },
+            ack_every,
+            timestamps,
+            initial_window: Amount::Packets(window),
+            receive_window: Bytes(1 << 20),
+            min_rto: Time::from_ms(rto_ms),
+            delayed_ack_timeout: Time::from_ms(1),
+            ..TcpSpec::default()
+        }
     })
 }
 

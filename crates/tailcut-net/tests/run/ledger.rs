@@ -12,9 +12,11 @@ use tailcut_net::scenario::{Outcome, Scenario};
 /// What stays the same of a packet on its way.
 type Identity = (u32, u32, u16, u16, u16, u16, u16);
 
+/// What no queue on the way changes.
 fn identity(packet: &PacketView) -> Identity {
     let &PacketView { src, dst, sport, dport, flags, payload, wire_bytes, .. } = packet;
-    (src, dst, sport, dport, flags.0, payload, wire_bytes)
+    let sent = flags.0 & !Flags::CONGESTION_EXPERIENCED.0;
+    (src, dst, sport, dport, sent, payload, wire_bytes)
 }
 
 struct Entry {

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::scenario::{FlowRecord, Scenario};
+use tailcut_net::transport::tcp::congestion::{cubic::CubicSpec, dctcp::DctcpSpec};
+use tailcut_net::transport::tcp::CongestionSpec;
 
 use crate::support::{flow, limit_queues, row, run, scenario, tcp};
 
@@ -120,6 +122,21 @@ proptest! {
         let hundred = Limit::AtMost(Amount::Packets(100));
         scenario.host.nic_queue = hundred;
         limit_queues(&mut scenario, hundred);
+        let flow = outcome(&scenario);
+        prop_assert_eq!(flow.fct, Some(flow.ideal_fct));
+    }
+
+    /// Alone, nothing is lost or marked, and every algorithm is in slow start.
+    #[test]
+    fn the_recurrence_holds_whatever_the_congestion_control(
+        links in links(), bytes in sizes(), initial_window in 1..60u32,
+        congestion in prop::sample::select(vec![
+            CongestionSpec::Dctcp(DctcpSpec::default()),
+            CongestionSpec::Cubic(CubicSpec { hystart: false, ..CubicSpec::default() }),
+        ]),
+    ) {
+        let mut scenario = lone(&links, bytes, 1_460, initial_window);
+        tcp(&mut scenario).congestion = congestion;
         let flow = outcome(&scenario);
         prop_assert_eq!(flow.fct, Some(flow.ideal_fct));
     }

@@ -1,6 +1,9 @@
 //! TCP by the book: each test is a short script of what a sender hears and what it must say.
 
 mod congestion;
+mod cubic;
+mod dctcp;
+mod ecn;
 mod life;
 mod newreno;
 mod sack;

@@ -91,9 +91,19 @@ impl Script {
 
     /// The same, with blocks.
     pub fn sack(&mut self, ack: u32, ranges: &[(u32, u32)]) -> Vec<Transmit> {
+        self.hear(ack, ranges, false)
+    }
+
+    /// An acknowledgement with an ECN echo.
+    pub fn echo(&mut self, ack: u32) -> Vec<Transmit> {
+        self.hear(ack, &[], true)
+    }
+
+    /// An acknowledgement with whatever it may carry.
+    pub fn hear(&mut self, ack: u32, ranges: &[(u32, u32)], echo: bool) -> Vec<Transmit> {
         let mut blocks = SackBlocks::default();
         ranges.iter().for_each(|&(start, end)| blocks.push(start, end));
-        self.sender.on_ack(&self.spec, self.now, ack, &blocks, false);
+        self.sender.on_ack(&self.spec, self.now, ack, &blocks, echo);
         self.sent()
     }
 

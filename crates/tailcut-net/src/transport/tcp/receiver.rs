@@ -30,6 +30,8 @@ pub struct Receiver {
     pub closed: bool,
     /// ACKs carry an ECN echo.
     echo: bool,
+    /// The next ACK is not to be delayed.
+    hurry: bool,
     /// Half-open ranges beyond `next`, the most recently changed first.
     ranges: Vec<(u32, u32)>,
 }
@@ -45,6 +47,7 @@ impl Receiver {
             established: false,
             closed: false,
             echo: false,
+            hurry: false,
             ranges: Vec::new(),
         }
     }
@@ -79,9 +82,21 @@ impl Receiver {
     }
 
     /// What a data segment says of congestion: whether it met any, and whether its sender has reduced its window.
-    /// The echo goes on until then (RFC 3168 section 6.1.3).
-    pub fn note_congestion(&mut self, experienced: bool, reduced: bool) {
-        self.echo = experienced || (self.echo && !reduced);
+    /// The echo goes on until then (RFC 3168 section 6.1.3); DCTCP's echoes what each segment met, and a change
+    /// of that is acknowledged at once (RFC 8257 section 3.2).
+    pub fn note_congestion(&mut self, spec: &TcpSpec, experienced: bool, reduced: bool) {
+        if spec.echoes_marks() {
+            self.hurry |= self.echo != experienced;
+            self.echo = experienced;
+        } else {
+            self.echo = experienced || (self.echo && !reduced);
+        }
+    }
+
+    /// Whether an ACK of what came before is due before a segment that met congestion, or did not, is taken:
+    /// under DCTCP it is to echo what those segments met.
+    pub fn owes_ack_before(&self, spec: &TcpSpec, experienced: bool) -> bool {
+        spec.echoes_marks() && self.echo != experienced && self.unacknowledged > 0
     }
 
     /// Takes segment `seq`.
@@ -100,7 +115,7 @@ impl Receiver {
             return Acknowledge::Now;
         }
         self.unacknowledged += 1;
-        if self.unacknowledged >= spec.ack_every || self.complete() {
+        if self.unacknowledged >= spec.ack_every || self.complete() || self.hurry {
             return Acknowledge::Now;
         }
         if self.deadline == Time::NEVER {
@@ -113,6 +128,7 @@ impl Receiver {
     #[inline]
     pub fn acknowledged(&mut self) {
         self.unacknowledged = 0;
+        self.hurry = false;
         self.deadline = Time::NEVER;
     }
 

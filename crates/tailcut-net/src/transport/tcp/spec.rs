@@ -102,6 +102,12 @@ impl TcpSpec {
     /// Whether connections negotiate ECN.
     #[inline]
     pub fn uses_ecn(&self) -> bool {
-        self.ecn
+        self.ecn || self.echoes_marks()
+    }
+
+    /// Whether the receiver echoes the mark of each segment, as DCTCP wants it, or any mark until the sender has
+    /// reduced its window.
+    pub fn echoes_marks(&self) -> bool {
+        matches!(self.congestion, CongestionSpec::Dctcp(_))
     }
 }

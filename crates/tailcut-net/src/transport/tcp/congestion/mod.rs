@@ -17,9 +17,14 @@
 //! that they do not widen plain connections.
 
 mod coupled;
+pub mod cubic;
+pub mod dctcp;
+mod hystart;
 mod newreno;
 
 pub use coupled::Coupled;
+use cubic::{Cubic, CubicSpec};
+use dctcp::{Dctcp, DctcpSpec};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,6 +38,10 @@ use crate::component::SpecError;
 pub enum CongestionSpec {
     /// One segment more per round trip, half the flight after a loss (RFC 5681).
     Newreno {},
+    /// The window as a cubic function of time (RFC 9438): what Linux runs.
+    Cubic(CubicSpec),
+    /// Reduction in proportion to the share of marked bytes (RFC 8257); wants a marking queue.
+    Dctcp(DctcpSpec),
 }
 
 impl Default for CongestionSpec {
@@ -49,6 +58,8 @@ impl CongestionSpec {
     pub fn check(&self) -> Result<(), SpecError> {
         match self {
             CongestionSpec::Newreno {} => Ok(()),
+            CongestionSpec::Cubic(spec) => spec.check(),
+            CongestionSpec::Dctcp(spec) => spec.check(),
         }
     }
 
@@ -56,6 +67,8 @@ impl CongestionSpec {
     pub(super) fn start(&self) -> Congestion {
         match self {
             CongestionSpec::Newreno {} => Congestion::Newreno,
+            CongestionSpec::Cubic(spec) => Congestion::Cubic(Box::new(Cubic::new(spec))),
+            CongestionSpec::Dctcp(spec) => Congestion::Dctcp(Box::new(Dctcp::new(spec))),
         }
     }
 }
@@ -93,6 +106,10 @@ pub struct Acked {
 pub enum Congestion {
     /// RFC 5681.
     Newreno,
+    /// RFC 9438.
+    Cubic(Box<Cubic>),
+    /// RFC 8257.
+    Dctcp(Box<Dctcp>),
     /// As NewReno, but its increase is bounded from outside (RFC 6356).
     Coupled(Coupled),
 }
@@ -102,45 +119,58 @@ impl Congestion {
     #[inline]
     pub fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
         match self {
-            Congestion::Newreno => newreno::grow(window, mss),
+            Congestion::Newreno | Congestion::Dctcp(_) => newreno::grow(window, mss),
+            Congestion::Cubic(state) => state.grow(window, mss, acked),
             Congestion::Coupled(state) => state.grow(window, mss, acked),
         }
     }
 
     /// A fast retransmit: the new threshold. `flight` is what was in the network.
-    pub fn on_loss(&mut self, _window: &Window, flight: u64, mss: u64, _now: Time) -> u64 {
+    pub fn on_loss(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
         match self {
-            Congestion::Newreno | Congestion::Coupled(_) => newreno::halved(flight, mss),
+            Congestion::Cubic(state) => state.reduce(window, flight, mss),
+            Congestion::Newreno | Congestion::Dctcp(_) | Congestion::Coupled(_) => {
+                newreno::halved(flight, mss)
+            }
         }
     }
 
     /// The retransmission timer expired for a segment for the first time: the new threshold.
-    pub fn on_timeout(&mut self, _window: &Window, flight: u64, mss: u64, _now: Time) -> u64 {
+    pub fn on_timeout(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
         match self {
-            Congestion::Newreno | Congestion::Coupled(_) => newreno::halved(flight, mss),
+            Congestion::Cubic(state) => state.time_out(window, flight, mss),
+            Congestion::Newreno | Congestion::Dctcp(_) | Congestion::Coupled(_) => {
+                newreno::halved(flight, mss)
+            }
         }
     }
 
     /// The receiver echoes congestion, for the first time in a window of data: the new threshold and window.
-    pub fn on_echo(&mut self, window: &Window, mss: u64, _now: Time) -> u64 {
+    pub fn on_echo(&mut self, window: &Window, mss: u64) -> u64 {
         match self {
+            Congestion::Cubic(state) => state.reduce(window, window.cwnd, mss),
+            Congestion::Dctcp(state) => state.reduced(window, mss),
             Congestion::Newreno | Congestion::Coupled(_) => newreno::halved(window.cwnd, mss),
         }
     }
 
     /// An ACK of an ECN-capable connection acknowledges `bytes` up to segment `ack`, with or without
     /// ECN echo, while `end` is the next segment to be sent for the first time.
-    pub fn observe(&mut self, _bytes: u64, _echo: bool, _ack: u32, _end: u32) {
-        match self {
-            Congestion::Newreno | Congestion::Coupled(_) => {}
+    pub fn observe(&mut self, bytes: u64, echo: bool, ack: u32, end: u32) {
+        if let Congestion::Dctcp(state) = self {
+            state.observe(bytes, echo, ack, end);
         }
     }
 
-    /// The response to loss and that to ECN are one and the same, to be given once per window of data
-    /// (RFC 3168 section 6.1.2).
+    /// An ACK with an ECN echo opens no window (RFC 3168 section 6.1.2). DCTCP's additive increase goes on: there an
+    /// echo tells of a share, and may be on every ACK (Alizadeh et al. 2010, section 3.1).
+    pub fn pauses_on_echo(&self) -> bool {
+        !matches!(self, Congestion::Dctcp(_))
+    }
+
+    /// Loss and ECN echo are answered alike, and so by one reduction per window of data
+    /// (RFC 3168 section 6.1.2). DCTCP's answer to an echo is smaller than to a loss (RFC 8257 section 3.5).
     pub fn echo_counts_as_loss(&self) -> bool {
-        match self {
-            Congestion::Newreno | Congestion::Coupled(_) => true,
-        }
+        !matches!(self, Congestion::Dctcp(_))
     }
 }

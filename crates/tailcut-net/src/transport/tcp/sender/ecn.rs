@@ -1,7 +1,5 @@
 //! Explicit congestion notification at the sender (RFC 3168 section 6.1.2).
 
-use tailcut_engine::Time;
-
 use super::{CongestionState, Sender};
 use crate::transport::tcp::TcpSpec;
 
@@ -9,15 +7,15 @@ impl Sender {
     /// What an ACK of an ECN-capable connection says of congestion: at most one reduction per window of data,
     /// and none where a loss has already had its own.
     #[cold]
-    pub(super) fn hear(&mut self, spec: &TcpSpec, now: Time, ack: u32, echo: bool) {
+    pub(super) fn hear(&mut self, spec: &TcpSpec, ack: u32, echo: bool) {
         let bytes = self.offset(spec, ack) - self.offset(spec, self.una);
         self.congestion.observe(bytes, echo, ack, self.board.end());
-        self.echo = echo;
+        self.pauses = echo && self.congestion.pauses_on_echo();
         let undisturbed = matches!(self.state, CongestionState::Open | CongestionState::Disorder);
         if !echo || !undisturbed || ack < self.reduced_until {
             return;
         }
-        self.window.ssthresh = self.congestion.on_echo(&self.window, spec.mss.0, now);
+        self.window.ssthresh = self.congestion.on_echo(&self.usable(spec), spec.mss.0);
         self.window.cwnd = self.window.ssthresh;
         self.reduced();
         self.owes_cwr = true;

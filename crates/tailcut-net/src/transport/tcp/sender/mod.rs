@@ -47,8 +47,8 @@ pub struct Sender {
     threshold: u32,
     /// The connection uses ECN.
     ecn: bool,
-    /// The ACK in hand carries an ECN echo.
-    echo: bool,
+    /// The ACK in hand opens no window, for its ECN echo.
+    pauses: bool,
     /// The next new segment says that the window was reduced (CWR of RFC 3168).
     owes_cwr: bool,
     /// An ECN echo up to here belongs to a window of data that has had its reduction.
@@ -90,7 +90,7 @@ impl Sender {
             congestion: spec.congestion.start(),
             threshold: spec.dupack_threshold,
             ecn: spec.uses_ecn(),
-            echo: false,
+            pauses: false,
             owes_cwr: false,
             reduced_until: 0,
             duplicates: 0,
@@ -201,7 +201,7 @@ impl Sender {
                 self.rtt.back_off(spec);
                 self.owes |= OWES_SYN;
             }
-            Phase::Established => self.on_timeout(spec, now),
+            Phase::Established => self.on_timeout(spec),
             Phase::Done | Phase::Aborted => self.deadline = Time::NEVER,
         }
         if self.phase == Phase::SynSent || self.phase == Phase::Established {
@@ -210,7 +210,7 @@ impl Sender {
     }
 
     /// RFC 5681 section 3.1 and RFC 6298 section 5.
-    fn on_timeout(&mut self, spec: &TcpSpec, now: Time) {
+    fn on_timeout(&mut self, spec: &TcpSpec) {
         self.counters.timeouts += 1;
         // Held constant while the timer resends one segment again and again (equation 4).
         if self.timed_out != Some(self.una) {
@@ -220,7 +220,7 @@ impl Sender {
                 Recovery::SackPrr => self.pipe(spec),
             };
             self.window.ssthresh =
-                self.congestion.on_timeout(&self.window, flight, spec.mss.0, now);
+                self.congestion.on_timeout(&self.usable(spec), flight, spec.mss.0);
         }
         self.rtt.back_off(spec);
         self.window.cwnd = spec.mss.0;
@@ -298,7 +298,7 @@ impl Sender {
             return;
         }
         if self.ecn {
-            self.hear(spec, now, ack, echo);
+            self.hear(spec, ack, echo);
         }
         match spec.recovery {
             Recovery::Newreno => self.on_ack_newreno(spec, now, ack),
@@ -320,12 +320,17 @@ impl Sender {
     }
 
     /// The threshold after a loss of which the first segment in flight is part.
-    fn threshold_after_loss(&mut self, spec: &TcpSpec, now: Time, flight: u64) -> u64 {
+    fn threshold_after_loss(&mut self, spec: &TcpSpec, flight: u64) -> u64 {
         let had_its_reduction = self.ecn && self.una + 1 < self.reduced_until;
         if had_its_reduction && self.congestion.echo_counts_as_loss() {
             return self.window.ssthresh;
         }
-        self.congestion.on_loss(&self.window, flight, spec.mss.0, now)
+        self.congestion.on_loss(&self.usable(spec), flight, spec.mss.0)
+    }
+
+    /// The window without what the receiver's forbids: that was never in use.
+    fn usable(&self, spec: &TcpSpec) -> Window {
+        Window { cwnd: self.window.cwnd.min(spec.receive_window.0), ..self.window }
     }
 
     /// Moves `una` to `ack`.
@@ -344,8 +349,7 @@ impl Sender {
     /// New data is acknowledged outside recovery.
     #[inline]
     fn grow(&mut self, spec: &TcpSpec, now: Time, bytes: u64, rtt: Option<Time>) {
-        // An ACK with an ECN echo opens no window (RFC 3168 section 6.1.2).
-        if self.echo {
+        if self.pauses {
             return;
         }
         let acked = Acked {

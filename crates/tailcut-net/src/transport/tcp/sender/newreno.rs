@@ -9,7 +9,7 @@ impl Sender {
     #[inline]
     pub(super) fn on_ack_newreno(&mut self, spec: &TcpSpec, now: Time, ack: u32) {
         if ack == self.una {
-            return self.on_duplicate_newreno(spec, now);
+            return self.on_duplicate_newreno(spec);
         }
         let mss = spec.mss.0;
         let acked = self.offset(spec, ack) - self.offset(spec, self.una);
@@ -41,7 +41,7 @@ impl Sender {
         }
     }
 
-    fn on_duplicate_newreno(&mut self, spec: &TcpSpec, now: Time) {
+    fn on_duplicate_newreno(&mut self, spec: &TcpSpec) {
         if self.una == self.board.end() {
             return;
         }
@@ -56,7 +56,7 @@ impl Sender {
                 // Segments sent by limited transmit do not count as flight (RFC 5681 3.2).
                 let limited = u64::from(self.limited(spec)) * mss;
                 let flight = self.flight(spec).saturating_sub(limited);
-                self.window.ssthresh = self.threshold_after_loss(spec, now, flight);
+                self.window.ssthresh = self.threshold_after_loss(spec, flight);
                 self.window.cwnd = self.window.ssthresh + 3 * mss;
                 self.enter_recovery();
                 self.owes |= OWES_RESEND;

@@ -40,7 +40,7 @@ impl Sender {
                 }
             }
             _ if duplicate && (self.duplicates >= self.threshold || self.board.first_is_lost()) => {
-                self.begin_sack_recovery(spec, now, delivered);
+                self.begin_sack_recovery(spec, delivered);
             }
             _ => {
                 if advanced {
@@ -56,10 +56,10 @@ impl Sender {
     }
 
     /// Step 4: what the ACK tells of is no reordering but loss.
-    fn begin_sack_recovery(&mut self, spec: &TcpSpec, now: Time, delivered: u32) {
+    fn begin_sack_recovery(&mut self, spec: &TcpSpec, delivered: u32) {
         let mss = spec.mss.0;
         self.board.mark_first_lost();
-        self.window.ssthresh = self.threshold_after_loss(spec, now, self.pipe(spec));
+        self.window.ssthresh = self.threshold_after_loss(spec, self.pipe(spec));
         // What was delivered before the recovery is no part of what it has to recover (RFC 9937 6.1).
         let (news, sacked) = (u64::from(delivered) * mss, u64::from(self.board.sacked()) * mss);
         self.prr = Prr::begin((self.flight(spec) + news).saturating_sub(sacked).max(mss));

@@ -1,0 +1,197 @@
+//! CUBIC (RFC 9438): the window is a cubic function of the time since the last
+//! congestion event, so that round trips of different length share alike.
+//! Windows here are in segments and times in seconds, as in the RFC.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::Time;
+
+use super::hystart::{HyStart, Phase};
+use super::{newreno, Acked, Window};
+use crate::component::SpecError;
+
+/// Parameters of CUBIC.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CubicSpec {
+    /// What a congestion event leaves of the window (RFC 9438: 0.7).
+    pub beta: f64,
+    /// How fast the window regrows, in segments per second cubed (RFC 9438: 0.4).
+    pub c: f64,
+    /// Give way sooner when the window shrinks from event to event (section 4.7).
+    pub fast_convergence: bool,
+    /// Grow no slower than NewReno would (section 4.3): decides the window wherever round trips are short.
+    pub tcp_friendly: bool,
+    /// Leave slow start when round trips lengthen (HyStart++, RFC 9406). Its threshold is 4 ms: it does nothing
+    /// where queues are shorter.
+    pub hystart: bool,
+}
+
+impl Default for CubicSpec {
+    fn default() -> Self {
+        CubicSpec { beta: 0.7, c: 0.4, fast_convergence: true, tcp_friendly: true, hystart: true }
+    }
+}
+
+impl CubicSpec {
+    pub(super) fn check(&self) -> Result<(), SpecError> {
+        if !(self.beta > 0.0 && self.beta < 1.0) {
+            let message = format!("beta = {}: lies between 0 and 1", self.beta);
+            return Err(
+                SpecError::new("cubic-beta", "congestion.beta", message).hint("RFC 9438 says 0.7")
+            );
+        }
+        if !(self.c > 0.0 && self.c.is_finite()) {
+            let message = format!("c = {}: lies above 0", self.c);
+            return Err(
+                SpecError::new("cubic-c", "congestion.c", message).hint("RFC 9438 says 0.4")
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The state of one connection (section 4.1.2).
+#[derive(Debug, Clone)]
+pub struct Cubic {
+    spec: CubicSpec,
+    /// Window before the last reduction, or less by fast convergence; 0 before any, and after a timeout.
+    w_max: f64,
+    /// Window before the last reduction.
+    cwnd_prior: f64,
+    /// Congestion avoidance since then.
+    epoch: Option<Epoch>,
+    hystart: Option<HyStart>,
+    /// What is left of earlier increases below a byte.
+    carry: f64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Epoch {
+    start: Time,
+    /// The plateau of the cubic function, and when it is reached.
+    origin: f64,
+    k: f64,
+    /// What NewReno with the same mean would have.
+    w_est: f64,
+}
+
+impl Cubic {
+    pub(super) fn new(spec: &CubicSpec) -> Cubic {
+        Cubic {
+            spec: spec.clone(),
+            w_max: 0.0,
+            cwnd_prior: 0.0,
+            epoch: None,
+            hystart: spec.hystart.then(HyStart::default),
+            carry: 0.0,
+        }
+    }
+
+    /// Grows only while the window is what bounds the sender (section 5.8).
+    pub(super) fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
+        if acked.flight + mss <= window.cwnd {
+            return;
+        }
+        if window.cwnd < window.ssthresh {
+            return self.slow_start(window, mss, acked);
+        }
+        let cwnd = window.cwnd as f64 / mss as f64;
+        let increase = self.increase(cwnd, acked.bytes as f64 / mss as f64, acked);
+        self.carry += increase * mss as f64;
+        let whole = self.carry.floor();
+        window.cwnd += whole as u64;
+        self.carry -= whole;
+    }
+
+    fn slow_start(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
+        let Some(hystart) = &mut self.hystart else { return newreno::grow(window, mss) };
+        let phase = hystart.on_ack(acked);
+        window.cwnd += hystart.increase(acked.bytes, mss);
+        if phase == Phase::Over {
+            window.ssthresh = window.cwnd;
+            self.hystart = None;
+        }
+    }
+
+    /// Sections 4.2 to 4.5: by how many segments the window grows when `segments` are acknowledged.
+    fn increase(&mut self, cwnd: f64, segments: f64, acked: &Acked) -> f64 {
+        let c = self.spec.c;
+        let (w_max, now) = (self.w_max, acked.now);
+        let epoch = self.epoch.get_or_insert_with(|| Epoch {
+            start: now,
+            origin: w_max.max(cwnd),
+            k: cube_root((w_max - cwnd).max(0.0) / c),
+            w_est: cwnd,
+        });
+        let w_cubic = |time: f64| {
+            let t = time - epoch.k;
+            c * t * t * t + epoch.origin
+        };
+        let t = seconds(now.since(epoch.start));
+        if self.spec.tcp_friendly {
+            let beta = self.spec.beta;
+            let caught_up = epoch.w_est >= self.cwnd_prior;
+            let alpha = if caught_up { 1.0 } else { 3.0 * (1.0 - beta) / (1.0 + beta) };
+            let w_est = epoch.w_est + alpha * segments / cwnd;
+            let reno_friendly = w_cubic(t) < w_est;
+            epoch.w_est = w_est;
+            if reno_friendly {
+                return (w_est - cwnd).max(0.0);
+            }
+        }
+        let target = w_cubic(t + seconds(acked.smoothed)).clamp(cwnd, 1.5 * cwnd);
+        (target - cwnd) / cwnd * segments
+    }
+
+    /// Sections 4.6 and 4.7: the new threshold, of `flight` bytes in the network.
+    pub(super) fn reduce(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
+        let cwnd = window.cwnd as f64 / mss as f64;
+        let gives_way = self.spec.fast_convergence && cwnd < self.w_max;
+        self.w_max = if gives_way { cwnd * (1.0 + self.spec.beta) / 2.0 } else { cwnd };
+        self.cwnd_prior = cwnd;
+        self.epoch = None;
+        self.hystart = None;
+        ((flight as f64 * self.spec.beta) as u64).max(2 * mss)
+    }
+
+    /// Section 4.8: the next congestion avoidance starts on its own plateau.
+    pub(super) fn time_out(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
+        let ssthresh = self.reduce(window, flight, mss);
+        self.w_max = 0.0;
+        ssthresh
+    }
+}
+
+fn seconds(time: Time) -> f64 {
+    time.0 as f64 * 1e-12
+}
+
+/// The cube root by Newton's method, of basic operations only: those of the C library differ between machines.
+fn cube_root(x: f64) -> f64 {
+    if x <= 0.0 {
+        return 0.0;
+    }
+    let mut root = x.max(1.0);
+    loop {
+        let next = (2.0 * root + x / (root * root)) / 3.0;
+        if next >= root {
+            return root;
+        }
+        root = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_cube_root_cubed_is_the_number(x in 1e-9..1e12f64) {
+            let root = cube_root(x);
+            prop_assert!((root * root * root / x - 1.0).abs() < 1e-12);
+        }
+    }
+}

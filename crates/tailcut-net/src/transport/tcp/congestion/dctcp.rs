@@ -1,0 +1,85 @@
+//! DCTCP (RFC 8257): the window falls in proportion to the share of bytes that
+//! met congestion. Growth and the reaction to loss are those of RFC 5681.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Window;
+use crate::component::SpecError;
+
+/// Parameters of DCTCP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct DctcpSpec {
+    /// Weight of the latest window in the estimate of congestion (RFC 8257: 1/16).
+    pub g: f64,
+    /// The estimate of a new connection (RFC 8257: 1, so that a first mark halves the window).
+    pub initial_alpha: f64,
+}
+
+impl Default for DctcpSpec {
+    fn default() -> Self {
+        DctcpSpec { g: 1.0 / 16.0, initial_alpha: 1.0 }
+    }
+}
+
+impl DctcpSpec {
+    pub(super) fn check(&self) -> Result<(), SpecError> {
+        if !(self.g > 0.0 && self.g <= 1.0) {
+            let message = format!("g = {}: a weight lies above 0 and is at most 1", self.g);
+            return Err(
+                SpecError::new("dctcp-g", "congestion.g", message).hint("RFC 8257 says 0.0625")
+            );
+        }
+        if !(0.0..=1.0).contains(&self.initial_alpha) {
+            let message = format!(
+                "initial_alpha = {}: the share of marked bytes lies between 0 and 1",
+                self.initial_alpha
+            );
+            return Err(SpecError::new("dctcp-alpha", "congestion.initial_alpha", message)
+                .hint("RFC 8257 says 1"));
+        }
+        Ok(())
+    }
+}
+
+/// The estimate of congestion (section 3.3).
+#[derive(Debug, Clone)]
+pub struct Dctcp {
+    g: f64,
+    alpha: f64,
+    /// Bytes acknowledged in this observation window, and those of them acknowledged with an ECN echo.
+    acknowledged: u64,
+    marked: u64,
+    /// The observation window ends when more than this is acknowledged (`DCTCP.WindowEnd`).
+    window_end: u32,
+}
+
+impl Dctcp {
+    pub(super) fn new(spec: &DctcpSpec) -> Dctcp {
+        let (g, alpha) = (spec.g, spec.initial_alpha);
+        Dctcp { g, alpha, acknowledged: 0, marked: 0, window_end: 0 }
+    }
+
+    /// The estimated share of bytes that met congestion.
+    pub fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
+    /// Steps 1 to 8: the share of one window of data enters the estimate.
+    pub(super) fn observe(&mut self, bytes: u64, echo: bool, ack: u32, end: u32) {
+        self.acknowledged += bytes;
+        self.marked += if echo { bytes } else { 0 };
+        if ack <= self.window_end {
+            return;
+        }
+        let share = self.marked as f64 / self.acknowledged.max(1) as f64;
+        self.alpha = self.alpha * (1.0 - self.g) + self.g * share;
+        (self.acknowledged, self.marked, self.window_end) = (0, 0, end);
+    }
+
+    /// Step 9, and two segments at least, as RFC 5681 wants of any threshold.
+    pub(super) fn reduced(&self, window: &Window, mss: u64) -> u64 {
+        ((window.cwnd as f64 * (1.0 - self.alpha / 2.0)) as u64).max(2 * mss)
+    }
+}
