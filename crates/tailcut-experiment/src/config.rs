@@ -96,6 +96,7 @@ impl Config {
             ("measure", self.labels.check()),
             ("queue", self.check_frame()),
             ("queue", scheme.check_priorities()),
+            ("transport", scheme.check_marks()),
             ("replicate", scheme.check_replication()),
         ]
         .into_iter()

@@ -44,6 +44,23 @@ impl Scheme {
         }
     }
 
+    /// Transports that wait for marks need a queue that marks.
+    ///
+    /// # Errors
+    /// When DCTCP or ECN meets a queue that only drops: no mark would ever come.
+    pub fn check_marks(&self) -> Result<(), SpecError> {
+        let marks = matches!(self.queue, QueueSpec::Ecn(_) | QueueSpec::Red(_));
+        match &self.transport {
+            TransportSpec::Tcp(tcp) if tcp.uses_ecn() && !marks => {
+                let field = if tcp.ecn { "ecn" } else { "congestion" };
+                let message = "the transport reacts to marks, and the queue never sets any";
+                Err(SpecError::new("ecn-needs-marks", field, message)
+                    .hint("write queue = { kind = \"ecn\" } (or \"red\") as well"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Replication copies TCP connections.
     ///
     /// # Errors
