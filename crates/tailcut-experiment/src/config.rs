@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::{ReadFile, SpecError};
+use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
 use tailcut_net::measure::series::find_link;
 use tailcut_net::scenario::{Horizon, Scheme, SeriesSpec};
@@ -21,6 +22,8 @@ pub struct Config {
     pub topology: TopologySpec,
     /// The hosts.
     pub host: HostSpec,
+    /// What fails when.
+    pub faults: FaultsSpec,
     /// What the schemes vary.
     pub scheme: Scheme,
     /// The flows.
@@ -91,6 +94,7 @@ impl Config {
             ("balance", scheme.balance.check()),
             ("replicate", scheme.replicate.check()),
             ("host", self.host.check()),
+            ("faults", self.faults.check()),
             ("horizon", self.horizon.check()),
             ("series", self.series.check()),
             ("measure", self.labels.check()),
@@ -125,7 +129,7 @@ impl Config {
     /// Builds the network.
     ///
     /// # Errors
-    /// When the topology cannot be built, or a time series names a link that it does not have.
+    /// When the topology cannot be built, or a time series or a fault names a link that it does not have.
     pub fn graph(&self, read: &ReadFile) -> Result<Graph, SectionError> {
         let graph = self.topology.build(read).map_err(|error| ("topology", error))?;
         check_links(&graph).map_err(|error| ("topology", error))?;
@@ -135,6 +139,7 @@ impl Config {
                 ("series", SpecError::new("series-link", field, error.to_string()))
             })?;
         }
+        self.faults.check_on(&graph).map_err(|error| ("faults", error))?;
         Ok(graph)
     }
 

@@ -39,9 +39,10 @@ pub struct Parameter {
 
 /// Every component, by section, in the order of their registries.
 pub fn describe() -> Vec<Component> {
-    const GROUPS: [&str; 11] = [
+    const GROUPS: [&str; 12] = [
         "topology",
         "host",
+        "faults",
         "queue",
         "balance",
         "transport",

@@ -7,6 +7,7 @@ use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;
 use tailcut_net::balance::BalanceSpec;
+use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::replicate::ReplicateSpec;
@@ -36,6 +37,9 @@ pub struct ExperimentFile {
     /// The hosts' interfaces, and what frames cost on the wire.
     #[schemars(default)]
     host: HostSpec,
+    /// What fails when, and how soon routing knows.
+    #[schemars(default)]
+    faults: FaultsSpec,
     /// The queue of every switch port.
     #[schemars(default)]
     queue: QueueSpec,

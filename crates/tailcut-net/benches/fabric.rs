@@ -11,6 +11,7 @@ use std::process::Command;
 use tailcut_engine::Time;
 use tailcut_net::amount::Amount;
 use tailcut_net::component::OneOrEach;
+use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
@@ -61,6 +62,7 @@ fn scenario(case: &Case) -> Scenario {
     let traffic = TrafficSpec::Poisson(Poisson { load: 0.5, ..Poisson::default() });
     let flows = traffic.generate(&graph, &horizon, 1, &no_files).expect("the traffic is valid");
     Scenario {
+        faults: FaultsSpec::default(),
         graph,
         host: HostSpec::default(),
         scheme: (case.scheme)(),

@@ -6,6 +6,7 @@ pub mod amount;
 pub mod balance;
 pub mod capture;
 pub mod component;
+pub mod faults;
 pub mod host;
 pub mod measure;
 pub mod network;

@@ -70,6 +70,11 @@ impl Flags {
     /// Carries one byte that the receiver has or could not use, to draw an acknowledgement.
     pub const PROBE: Flags = Flags(2048);
 
+    /// Belongs to a flow that has lost paths to a failure (Selective RED).
+    pub const LOST_PATHS: Flags = Flags(1 << 14);
+    /// Will fail its checksum at the far end of the link that it is on.
+    pub const CORRUPTED: Flags = Flags(1 << 15);
+
     /// True when every bit of `other` is set.
     #[inline]
     pub const fn has(self, other: Flags) -> bool {

@@ -6,6 +6,7 @@ use tailcut_engine::Time;
 
 use crate::balance::BalanceSpec;
 use crate::component::SpecError;
+use crate::faults::FaultsSpec;
 use crate::host::HostSpec;
 use crate::queue::QueueSpec;
 use crate::replicate::ReplicateSpec;
@@ -177,6 +178,8 @@ pub struct Scenario {
     pub graph: Graph,
     /// Host interfaces and framing.
     pub host: HostSpec,
+    /// What fails when.
+    pub faults: FaultsSpec,
     /// The scheme under test.
     pub scheme: Scheme,
     /// The flows, in order of start time.
@@ -268,6 +271,8 @@ pub struct Counters {
     pub delivered: u64,
     /// Packets dropped at a full queue.
     pub dropped: u64,
+    /// Packets lost to failures: queued or under way on a link that went down, sent to one that was down, or corrupted.
+    pub lost_on_links: u64,
     /// Packets still queued or on a wire at the end.
     pub in_flight: u64,
     /// When the run ended.

@@ -103,6 +103,7 @@ fn counters(py: Python<'_>, totals: Counters) -> PyResult<Bound<'_, PyDict>> {
     entry.set_item("sent", totals.sent)?;
     entry.set_item("delivered", totals.delivered)?;
     entry.set_item("dropped", totals.dropped)?;
+    entry.set_item("lost_on_links", totals.lost_on_links)?;
     entry.set_item("in_flight", totals.in_flight)?;
     entry.set_item("end_ns", totals.end.as_ns())?;
     Ok(entry)

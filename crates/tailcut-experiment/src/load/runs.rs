@@ -97,7 +97,7 @@ impl Loader {
         let mut problems = Vec::new();
         for combination in combinations {
             let config = &combination.config;
-            let key = json!([config.topology, config.series]).to_string();
+            let key = json!([config.topology, config.series, config.faults]).to_string();
             if let Some(network) = known.get(&key) {
                 networks.push(Rc::clone(network));
                 continue;

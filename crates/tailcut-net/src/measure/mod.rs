@@ -3,7 +3,7 @@
 pub mod ideal;
 pub mod series;
 
-use tailcut_engine::Time;
+use tailcut_engine::{Rate, Time};
 
 use crate::packet::{Flags, SackBlocks, Timestamps};
 use crate::topology::PortId;
@@ -50,6 +50,17 @@ pub struct PacketView {
     pub wire_bytes: u16,
 }
 
+/// How a packet is lost to a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// Sent to a link that is down.
+    DeadLink,
+    /// Queued, in service or on the wire as the link went down.
+    UnderWay,
+    /// Corrupted on the link; noticed at its far end.
+    Corrupted,
+}
+
 /// What an observer may look at. Every hook has an empty default.
 pub trait Observer {
     /// False lets the simulator skip preparing what nobody looks at.
@@ -65,6 +76,10 @@ pub trait Observer {
     fn link_sends(&mut self, _now: Time, _link: PortId, _departs: Time, _packet: &PacketView) {}
     /// A packet found the queue of `link` full, or made way in it for a better one.
     fn dropped(&mut self, _now: Time, _link: PortId, _packet: &PacketView) {}
+    /// The rate or the propagation delay of `link` changes; what is on it is re-timed.
+    fn link_changes(&mut self, _now: Time, _link: PortId, _rate: Rate, _propagation: Time) {}
+    /// A packet is lost on `link` to a failure.
+    fn lost(&mut self, _now: Time, _link: PortId, _loss: Loss, _packet: &PacketView) {}
     /// A sender has handled an event.
     fn sender_acted(&mut self, _now: Time, _flow: u64, _copy: u8, _sender: &Sender) {}
 }

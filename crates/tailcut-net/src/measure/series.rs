@@ -22,19 +22,8 @@ pub struct UnknownLink(pub String);
 pub fn find_link(graph: &Graph, text: &str) -> Result<PortId, UnknownLink> {
     let unknown = || UnknownLink(text.to_owned());
     let (from, to) = text.split_once('>').ok_or_else(unknown)?;
-    let node = |name: &str| -> Option<u32> {
-        let name = name.trim();
-        if let Some(index) = graph.names.iter().position(|n| n == name) {
-            return Some(index as u32);
-        }
-        let number = name.get(1..)?.parse::<u32>().ok()?;
-        match name.as_bytes()[0] {
-            b'h' if number < graph.hosts => Some(number),
-            b's' if number < graph.switches => Some(graph.hosts + number),
-            _ => None,
-        }
-    };
-    let (from, to) = (node(from).ok_or_else(unknown)?, node(to).ok_or_else(unknown)?);
+    let node = |name| find_node(graph, name).ok_or_else(unknown);
+    let (from, to) = (node(from)?, node(to)?);
     graph
         .links
         .iter()
@@ -46,6 +35,20 @@ pub fn find_link(graph: &Graph, text: &str) -> Result<PortId, UnknownLink> {
                 .or((link.b == from && link.a == to).then_some(index + 1))
         })
         .ok_or_else(unknown)
+}
+
+/// The node that `name` names: by its name in the graph, or `h<n>` for host n and `s<n>` for switch n.
+pub fn find_node(graph: &Graph, name: &str) -> Option<u32> {
+    let name = name.trim();
+    if let Some(index) = graph.names.iter().position(|n| n == name) {
+        return Some(index as u32);
+    }
+    let number = name.get(1..)?.parse::<u32>().ok()?;
+    match name.as_bytes()[0] {
+        b'h' if number < graph.hosts => Some(number),
+        b's' if number < graph.switches => Some(graph.hosts + number),
+        _ => None,
+    }
 }
 
 struct LinkSeries {

@@ -236,6 +236,9 @@ impl<'a, O: Observer> Network<'a, O> {
         if self.profile_of(packet.connection).tcp.timestamps {
             self.stamp(&mut packet);
         }
+        if self.fabric.marking {
+            self.fabric.mark(&mut packet);
+        }
         self.counters.sent += 1;
         self.connections[packet.connection as usize].in_network += 1;
         let host = packet.key.src();

@@ -4,12 +4,12 @@ use tailcut_engine::Time;
 
 use crate::balance::{ecmp, Balancer};
 use crate::measure::ideal::Hop;
-use crate::packet::{FlowKey, OptionStore, Packet};
+use crate::packet::{Flags, FlowKey, OptionStore, Packet};
 use crate::port::{Clocking, Port};
 use crate::queue::pfabric::PriorityQueue;
 use crate::queue::{Discipline, QueueSpec};
 use crate::scenario::Scenario;
-use crate::topology::{PortId, RouteError, Routes};
+use crate::topology::{Graph, PortId, RouteError, Routes};
 
 /// What hangs at the far end of a wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,41 @@ pub(super) struct Fabric {
     salts: Vec<u64>,
     balancer: Balancer,
     hops: Vec<Hop>,
+    /// Hosts mark what they send before it leaves.
+    pub marking: bool,
+    /// Which flows have lost paths; none unless the queues want to know.
+    pub manager: Option<FaultManager>,
+}
+
+/// The fault manager of Selective RED: tells hosts which of their flows have lost paths.
+pub(super) struct FaultManager {
+    acks: bool,
+    /// Per pair of groups of hosts, source first; empty while no link is known to be down.
+    lost: Vec<bool>,
+}
+
+impl FaultManager {
+    /// None of the paths in use is missing.
+    fn new(queue: &QueueSpec) -> Option<FaultManager> {
+        match queue {
+            QueueSpec::SelectiveRed(spec) => {
+                Some(FaultManager { acks: spec.mark_acks, lost: vec![] })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether this packet belongs to a flow that has lost paths, and is to say so.
+    fn marks(&self, routes: &Routes, packet: &Packet) -> bool {
+        let (src, dst) = (routes.group(packet.key.src()), routes.group(packet.key.dst()));
+        // A flow is what its data packets cross, whichever way its acknowledgements go.
+        let (source, destination) = match packet.flags.has(Flags::TO_SENDER) {
+            true if !self.acks => return false,
+            true => (dst, src),
+            false => (src, dst),
+        };
+        self.lost.get(source * routes.groups() + destination).copied().unwrap_or(false)
+    }
 }
 
 impl Fabric {
@@ -47,7 +82,8 @@ impl Fabric {
                     (scenario.host.nic_queue, Discipline::DropTail)
                 } else {
                     let limit = link.queue_limit.unwrap_or(queue.limit());
-                    (limit, queue.discipline(number, scenario.seed))
+                    let discipline = queue.discipline(number, limit, scenario.seed);
+                    (queue.limit_in_all(limit), discipline)
                 };
                 if let QueueSpec::Pfabric(spec) = queue {
                     let schedules = spec.hosts || from >= graph.hosts;
@@ -65,7 +101,37 @@ impl Fabric {
         let (options, hosts) = (OptionStore::default(), graph.hosts);
         let balance = &scenario.scheme.balance;
         let balancer = Balancer::new(balance, graph.switches, hosts, scenario.seed);
-        Ok(Fabric { ports, routes, options, scheduled, ends, hosts, salts, balancer, hops })
+        let manager = FaultManager::new(queue);
+        Ok(Fabric {
+            ports,
+            routes,
+            options,
+            scheduled,
+            ends,
+            hosts,
+            salts,
+            balancer,
+            hops,
+            marking: false,
+            manager,
+        })
+    }
+
+    /// Routing has settled: every switch uses `routes`, and the fault manager tells the hosts what was lost of `whole`.
+    pub fn reroute(&mut self, graph: &Graph, whole: &Routes, routes: Routes) {
+        self.routes = routes;
+        if let Some(manager) = &mut self.manager {
+            manager.lost = whole.lost_paths(graph, &self.routes);
+            self.marking = manager.lost.contains(&true);
+        }
+    }
+
+    /// What a host marks on a packet before it leaves.
+    #[cold]
+    pub fn mark(&self, packet: &mut Packet) {
+        if self.manager.as_ref().is_some_and(|manager| manager.marks(&self.routes, packet)) {
+            packet.flags = packet.flags | Flags::LOST_PATHS;
+        }
     }
 
     /// How far ahead most events lie: the slowest link's time for a full packet.

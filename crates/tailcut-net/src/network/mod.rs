@@ -3,6 +3,7 @@
 mod endpoints;
 mod fabric;
 mod flows;
+mod incidents;
 mod outcome;
 mod profile;
 mod scheduled;
@@ -15,7 +16,8 @@ use tailcut_engine::{Agenda, Time};
 
 use crate::measure::ideal::LonePath;
 use crate::measure::series::{Sampler, UnknownLink};
-use crate::measure::{Observer, Unobserved};
+use crate::measure::{Loss, Observer, Unobserved};
+use crate::packet::Flags;
 use crate::scenario::{Counters, Outcome, Progress, Scenario};
 use crate::topology::RouteError;
 
@@ -23,6 +25,7 @@ use endpoints::Connection;
 use fabric::{Fabric, Node};
 use flows::FlowState;
 pub(crate) use flows::{FIRST_SOURCE_PORT, SERVICE_PORT};
+use incidents::Incidents;
 use profile::Profile;
 
 /// Why a scenario cannot run.
@@ -34,6 +37,9 @@ pub enum SimError {
     /// A requested series names no link.
     #[error(transparent)]
     Link(#[from] UnknownLink),
+    /// What fails is not there, or fails in two ways at once.
+    #[error("faults: {0}")]
+    Fault(#[from] crate::component::SpecError),
     /// Addresses have 16 bits.
     #[error("{hosts} hosts are more than the 65,536 that packets can address")]
     TooManyHosts {
@@ -79,6 +85,7 @@ pub struct Network<'a, O: Observer> {
     live_connections: usize,
     counters: Counters,
     sampler: Sampler,
+    incidents: Incidents,
     /// Busy time of every port within the arrivals window.
     busy: Vec<Time>,
     /// Lone-flow schedules by path shape.
@@ -142,11 +149,13 @@ impl<'a, O: Observer> Network<'a, O> {
             live_connections: 0,
             counters: Counters::default(),
             sampler: Sampler::new(&scenario.series, &scenario.graph)?,
+            incidents: Incidents::new(scenario)?,
             busy: vec![],
             lone_paths: vec![],
             fabric,
             observer,
         };
+        network.expect_incidents();
         if let Some(flow) = scenario.flows.first() {
             network.agenda.schedule(entities.arrivals, flow.start);
         }
@@ -200,7 +209,10 @@ impl<'a, O: Observer> Network<'a, O> {
             } else if entity == entities.sampler {
                 self.sample(entities);
             } else {
-                self.dequeue(entity - entities.dequeues);
+                match entity.checked_sub(entities.dequeues) {
+                    Some(port) => self.dequeue(port),
+                    None => self.incident()?,
+                }
             }
         }
         Ok(())
@@ -225,6 +237,11 @@ impl<'a, O: Observer> Network<'a, O> {
             self.agenda.schedule(port, time);
         }
         self.counters.packet_hops += 1;
+        if packet.flags.has(Flags::CORRUPTED) {
+            self.fabric.ports[port as usize].note_lost();
+            self.lose_packet(port, packet, Loss::Corrupted);
+            return;
+        }
         match self.fabric.far_end(port) {
             Node::Switch(switch) => {
                 let egress = self.fabric.egress(self.now, switch, &packet);
@@ -253,6 +270,10 @@ impl<'a, O: Observer> Network<'a, O> {
             Offer::Behind => {}
             Offer::Dropped => {
                 self.drop_packet(port, packet);
+                return;
+            }
+            Offer::Lost => {
+                self.lose_packet(port, packet, Loss::DeadLink);
                 return;
             }
         }
@@ -300,6 +321,7 @@ struct Entities {
     arrivals: u32,
     window: u32,
     sampler: u32,
+    incidents: u32,
     /// Transmitters of scheduled ports that fall idle.
     dequeues: u32,
     connections: u32,
@@ -313,8 +335,9 @@ impl Entities {
             arrivals,
             window: arrivals + 1,
             sampler: arrivals + 2,
-            dequeues: arrivals + 3,
-            connections: arrivals + 3 + fabric.scheduled.len() as u32,
+            incidents: arrivals + 3,
+            dequeues: arrivals + 4,
+            connections: arrivals + 4 + fabric.scheduled.len() as u32,
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod drop_tail;
 pub mod ecn;
 pub mod pfabric;
 pub mod red;
+pub mod selective_red;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,8 @@ pub enum QueueSpec {
     Red(red::Red),
     /// Drops the packet of the flow with the most left to send, and sends that of the flow with the least first (pFabric).
     Pfabric(pfabric::PfabricQueue),
+    /// RED for the packets of flows that have lost paths to a failure, drop-tail for all others (RPS).
+    SelectiveRed(selective_red::SelectiveRed),
 }
 
 impl Default for QueueSpec {
@@ -45,6 +48,7 @@ impl QueueSpec {
             QueueSpec::Ecn(spec) => spec.check(),
             QueueSpec::Red(spec) => spec.check(),
             QueueSpec::Pfabric(spec) => spec.check(),
+            QueueSpec::SelectiveRed(spec) => spec.check(),
         }
     }
 
@@ -55,11 +59,22 @@ impl QueueSpec {
             QueueSpec::Ecn(spec) => spec.limit,
             QueueSpec::Red(spec) => spec.limit,
             QueueSpec::Pfabric(spec) => spec.limit,
+            QueueSpec::SelectiveRed(spec) => spec.limit,
         }
     }
 
-    /// The discipline of port number `port`.
-    pub(crate) fn discipline(&self, port: u32, seed: u64) -> Discipline {
+    /// What may wait at a port in all, where `limit` is that of its queue.
+    pub(crate) fn limit_in_all(&self, limit: Limit) -> Limit {
+        match self {
+            QueueSpec::SelectiveRed(spec) if spec.form == selective_red::Form::TwoQueues => {
+                Limit::Unlimited
+            }
+            _ => limit,
+        }
+    }
+
+    /// The discipline of port number `port`, which holds `limit`.
+    pub(crate) fn discipline(&self, port: u32, limit: Limit, seed: u64) -> Discipline {
         match self {
             // A queue that is scheduled at departure hands its port one packet at a time.
             QueueSpec::DropTail(_) | QueueSpec::Pfabric(_) => Discipline::DropTail,
@@ -68,13 +83,32 @@ impl QueueSpec {
                 let stream = Stream::new(seed, u64::from(port), "red");
                 Discipline::Red(Box::new(red::RedState::new(spec, stream)))
             }
+            QueueSpec::SelectiveRed(spec) => {
+                let stream = Stream::new(seed, u64::from(port), "red");
+                let state = selective_red::SelectiveState::new(spec, limit, stream);
+                Discipline::SelectiveRed(Box::new(state))
+            }
         }
     }
 }
 
 /// What a queue sees of an arriving packet that it has room for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Arrival {
+    /// When it arrives, and when its last bit leaves if it is accepted, in picoseconds.
+    pub now: u64,
+    pub leaves: u64,
+    /// The transmitter is at work.
+    pub busy: bool,
+    /// Its size.
+    pub wire_bytes: u16,
+    /// It belongs to a flow that has lost paths.
+    pub marked: bool,
+    /// How many of the packets waiting do, and their bytes; counted where the discipline asks for it.
+    pub marked_waiting: u32,
+    pub marked_bytes: u64,
+    /// Transmission time of a full packet.
+    pub full_packet: u64,
     /// Packets waiting behind the one in service.
     pub waiting: u32,
     /// Their bytes.
@@ -100,6 +134,7 @@ pub(crate) enum Discipline {
     DropTail,
     Ecn(Amount),
     Red(Box<red::RedState>),
+    SelectiveRed(Box<selective_red::SelectiveState>),
 }
 
 impl Discipline {
@@ -109,7 +144,7 @@ impl Discipline {
             Discipline::DropTail => Some(u32::MAX),
             Discipline::Ecn(Amount::Packets(k)) => Some(*k),
             Discipline::Ecn(Amount::Bytes(_)) => Some(0),
-            Discipline::Red(_) => None,
+            Discipline::Red(_) | Discipline::SelectiveRed(_) => None,
         }
     }
 
@@ -118,7 +153,13 @@ impl Discipline {
             Discipline::DropTail => Verdict::Accept,
             Discipline::Ecn(threshold) => ecn::admit(*threshold, arrival),
             Discipline::Red(red) => red.admit(arrival),
+            Discipline::SelectiveRed(selective) => selective.admit(arrival),
         }
+    }
+
+    /// True when it must know what marked packets wait, for an arrival that is marked itself or not.
+    pub fn counts_marked(&self, marked: bool) -> bool {
+        matches!(self, Discipline::SelectiveRed(selective) if marked || selective.separates())
     }
 }
 

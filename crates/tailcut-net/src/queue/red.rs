@@ -99,6 +99,16 @@ impl RedState {
         self.average += self.spec.weight * (f64::from(arrival.waiting) - self.average);
     }
 
+    #[cfg(test)]
+    pub fn weigh(&mut self, weight: f64) {
+        self.spec.weight = weight;
+    }
+
+    #[cfg(test)]
+    pub fn average(&self) -> f64 {
+        self.average
+    }
+
     /// The probability of dropping this packet, which spaces drops evenly.
     fn probability(&mut self) -> f64 {
         let Red { min, max, max_probability, .. } = self.spec;
@@ -127,7 +137,7 @@ mod tests {
     use super::*;
 
     fn arrival(waiting: u32) -> Arrival {
-        Arrival { waiting, waiting_bytes: 0, ecn_capable: false, idle_packets: 0 }
+        Arrival { waiting, ..Arrival::default() }
     }
 
     /// A port whose average has settled on a constant queue.

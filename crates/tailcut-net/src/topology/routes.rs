@@ -28,6 +28,9 @@ pub struct Routes {
     table: Vec<u32>,
     groups: usize,
     candidates: Vec<PortId>,
+    /// Per group: its switch.
+    targets: Vec<u32>,
+    switches: u32,
 }
 
 /// Why a graph cannot be routed.
@@ -72,12 +75,7 @@ impl Routes {
     /// When a host has not exactly one link to a switch, or the graph is not connected.
     pub fn new(graph: &Graph) -> Result<Routes, RouteError> {
         let hosts = graph.hosts;
-        let switches = graph.switches as usize;
-        let mut ports: Vec<Vec<(PortId, u32)>> = vec![vec![]; hosts as usize + switches];
-        for (index, link) in graph.links.iter().enumerate() {
-            ports[link.a as usize].push((2 * index as u32, link.b));
-            ports[link.b as usize].push((2 * index as u32 + 1, link.a));
-        }
+        let ports = ports(graph, |_| true);
         let (mut up, mut down, mut edge) = (vec![], vec![], vec![]);
         for host in 0..hosts {
             let [(port, peer)] = ports[host as usize][..] else {
@@ -96,24 +94,138 @@ impl Routes {
             numbering.entry(switch).or_insert(next);
         }
         let groups = numbering.len();
+        let mut targets = vec![0; groups];
+        numbering.iter().for_each(|(&switch, &group)| targets[usize::from(group)] = switch);
+        let group = edge.iter().map(|e| numbering[e]).collect();
+        let mut routes = Routes {
+            group,
+            down,
+            up,
+            table: vec![],
+            groups,
+            candidates: vec![],
+            targets,
+            switches: graph.switches,
+        };
+        if let Some((switch, target)) = routes.fill(&ports, None)? {
+            let host = edge.iter().position(|&e| e == target).unwrap_or(0) as u32;
+            return Err(RouteError::Disconnected { switch, host });
+        }
+        Ok(routes)
+    }
+
+    /// These routes of the whole graph, recomputed without the links that `alive` refuses. A switch that can no
+    /// longer reach a destination keeps its routes to it: they lead to the dead link, not in circles, since no
+    /// live link leaves the part of the network that is cut off.
+    ///
+    /// # Errors
+    /// When a table overflows.
+    pub fn avoiding(
+        &self,
+        graph: &Graph,
+        alive: impl Fn(usize) -> bool,
+    ) -> Result<Routes, RouteError> {
+        let mut routes = self.clone();
+        routes.fill(&ports(graph, alive), Some(self))?;
+        Ok(routes)
+    }
+
+    /// For each pair of groups (source, then destination): whether `now` misses some of the paths that these
+    /// routes, those of the whole graph, take.
+    pub fn lost_paths(&self, graph: &Graph, now: &Routes) -> Vec<bool> {
+        let mut lost = vec![false; self.groups * self.groups];
+        for destination in 0..self.groups {
+            // 0: not known yet; 1: keeps every path; 2: has lost some.
+            let mut state = vec![0u8; self.switches as usize];
+            for source in 0..self.groups {
+                let switch = self.targets[source];
+                lost[source * self.groups + destination] =
+                    self.has_lost(graph, now, switch, destination, &mut state);
+            }
+        }
+        lost
+    }
+
+    fn has_lost(
+        &self,
+        graph: &Graph,
+        now: &Routes,
+        switch: u32,
+        destination: usize,
+        state: &mut [u8],
+    ) -> bool {
+        if state[switch as usize] != 0 {
+            return state[switch as usize] == 2;
+        }
+        let kept = now.towards(switch, destination);
+        let mut lost = false;
+        for &port in self.towards(switch, destination) {
+            let link = &graph.links[port as usize / 2];
+            let next = if port % 2 == 0 { link.b } else { link.a } - graph.hosts;
+            lost |= !kept.contains(&port) || self.has_lost(graph, now, next, destination, state);
+        }
+        state[switch as usize] = 1 + u8::from(lost);
+        lost
+    }
+
+    /// Ports from a switch towards the switch of a group; none at that switch itself.
+    fn towards(&self, switch: u32, group: usize) -> &[PortId] {
+        let set = self.table[switch as usize * self.groups + group];
+        let start = (set & ((1 << START_BITS) - 1)) as usize;
+        &self.candidates[start..start + (set >> START_BITS) as usize]
+    }
+
+    /// The group of a host: which of the switches with hosts it hangs on.
+    pub fn group(&self, host: u32) -> usize {
+        usize::from(self.group[host as usize])
+    }
+
+    /// Number of groups.
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// The switch, numbered over switches, that a host hangs on.
+    pub fn edge(&self, host: u32) -> u32 {
+        self.targets[self.group(host)]
+    }
+
+    /// Fills the tables, from `fallback` where there is no path; says which pair of switches that was.
+    fn fill(
+        &mut self,
+        ports: &[Vec<(PortId, u32)>],
+        fallback: Option<&Routes>,
+    ) -> Result<Option<(u32, u32)>, RouteError> {
+        let (switches, groups) = (self.switches as usize, self.groups);
+        let hosts = (ports.len() - switches) as u32;
+        let mut cut_off = None;
         let mut table = vec![0u32; switches * groups];
         let mut candidates: Vec<PortId> = vec![];
         let mut known: BTreeMap<Vec<PortId>, u32> = BTreeMap::new();
-        for (&target, &group) in &numbering {
-            let distance = distances(&ports, hosts, switches, target);
+        // In the order of the switches that hosts hang on, on which the layout of the table depends.
+        let mut targets: Vec<(u32, usize)> =
+            self.targets.iter().enumerate().map(|(group, &switch)| (switch, group)).collect();
+        targets.sort_unstable();
+        for (target, group) in targets {
+            let distance = distances(ports, hosts, switches, target);
             for switch in (0..switches as u32).filter(|&s| s != target) {
                 let here = distance[switch as usize];
                 if here == UNREACHABLE {
-                    let host = edge.iter().position(|&e| e == target).unwrap_or(0) as u32;
-                    return Err(RouteError::Disconnected { switch, host });
+                    cut_off = cut_off.or(Some((switch, target)));
                 }
                 let set: Vec<PortId> = ports[(hosts + switch) as usize]
                     .iter()
                     .filter(|&&(_, peer)| {
-                        peer >= hosts && distance[(peer - hosts) as usize] + 1 == here
+                        peer >= hosts
+                            && here != UNREACHABLE
+                            && distance[(peer - hosts) as usize] + 1 == here
                     })
                     .map(|&(port, _)| port)
                     .collect();
+                let set = match fallback {
+                    Some(whole) if here == UNREACHABLE => whole.towards(switch, group).to_vec(),
+                    _ => set,
+                };
                 if set.len() >= 1 << (32 - START_BITS)
                     || candidates.len() + set.len() >= 1 << START_BITS
                 {
@@ -124,11 +236,11 @@ impl Routes {
                     candidates.extend(set);
                     start | (set.len() as u32) << START_BITS
                 });
-                table[switch as usize * groups + usize::from(group)] = encoded;
+                table[switch as usize * groups + group] = encoded;
             }
         }
-        let group = edge.iter().map(|e| numbering[e]).collect();
-        Ok(Routes { group, down, up, table, groups, candidates })
+        (self.table, self.candidates) = (table, candidates);
+        Ok(cut_off)
     }
 
     /// The port that leads up from a host.
@@ -148,6 +260,16 @@ impl Routes {
         let start = (set & ((1 << START_BITS) - 1)) as usize;
         &self.candidates[start..start + (set >> START_BITS) as usize]
     }
+}
+
+/// Per node: its ports, and the node at the far end of each.
+fn ports(graph: &Graph, alive: impl Fn(usize) -> bool) -> Vec<Vec<(PortId, u32)>> {
+    let mut ports = vec![vec![]; (graph.hosts + graph.switches) as usize];
+    for (index, link) in graph.links.iter().enumerate().filter(|(index, _)| alive(*index)) {
+        ports[link.a as usize].push((2 * index as u32, link.b));
+        ports[link.b as usize].push((2 * index as u32 + 1, link.a));
+    }
+    ports
 }
 
 /// Hops from every switch to `target`.

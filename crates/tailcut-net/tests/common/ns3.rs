@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::Amount;
+use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
 use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::packet::Flags;
@@ -56,6 +57,7 @@ impl Setting {
             ..TcpSpec::default()
         };
         Scenario {
+            faults: FaultsSpec::default(),
             graph,
             host: HostSpec {
                 nic_queue: self.nic_queue.parse().unwrap(),

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use tailcut_engine::{Rate, Time};
+use tailcut_engine::{Rate, Stream, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::packet::{Flags, FlowKey, Packet, NO_OPTIONS};
 use tailcut_net::port::{Offer, Port};
@@ -191,4 +191,276 @@ fn a_limit_does_not_count_the_packet_in_service() {
         .filter(|&seq| port.offer(Time::ZERO, packet(seq, 1_502)) != Offer::Dropped)
         .count();
     assert_eq!((accepted, port.counters().drops, port.counters().max_queue), (101, 99, 100));
+}
+
+/// What befalls a link in a script.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Offer(u16),
+    Down,
+    Up,
+    Wire { rate: u64, propagation: u64 },
+}
+
+/// What a link that faults befall does with a script: the fate of each packet offered, arrivals, and who was lost
+/// while queued or under way.
+#[derive(Debug, Default, PartialEq)]
+struct Troubled {
+    offers: Vec<Offered>,
+    arrivals: Vec<(u32, u64)>,
+    lost: Vec<u32>,
+    epochs: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Offered {
+    Accepted,
+    Full,
+    Dead,
+}
+
+/// The textbook queue under faults: an event for the end of each service and for each arrival at the far end, each
+/// with the epoch of the link in which it was set. An event of an earlier epoch means nothing.
+struct Textbook {
+    rate: u64,
+    propagation: u64,
+    up: bool,
+    epoch: u32,
+    waiting: VecDeque<(u32, u16)>,
+    /// Packet, its size, and when its service ends.
+    in_service: Option<(u32, u16, u64)>,
+    /// Packet, departure, arrival and epoch of what is on the wire.
+    wire: VecDeque<(u32, u64, u64, u32)>,
+    history: Troubled,
+}
+
+impl Textbook {
+    fn transmission(&self, bytes: u16) -> u64 {
+        let bits = u128::from(bytes) * 8 * 1_000_000_000_000;
+        ((bits + u128::from(self.rate / 2)) / u128::from(self.rate)) as u64
+    }
+
+    /// Ends of service up to `until`, then arrivals up to it.
+    fn advance(&mut self, until: u64) {
+        while let Some((seq, _, end)) = self.in_service.filter(|(_, _, end)| *end <= until) {
+            self.wire.push_back((seq, end, end + self.propagation, self.epoch));
+            self.in_service = self
+                .waiting
+                .pop_front()
+                .map(|(n, bytes)| (n, bytes, end + self.transmission(bytes)));
+        }
+        while let Some(&(seq, _, arrival, epoch)) = self.wire.front().filter(|p| p.2 <= until) {
+            self.wire.pop_front();
+            if epoch == self.epoch {
+                self.history.arrivals.push((seq, arrival));
+            }
+        }
+    }
+
+    fn handle(&mut self, now: u64, seq: u32, event: Event, limit: Limit) {
+        self.advance(now);
+        match event {
+            Event::Offer(_) if !self.up => self.history.offers.push(Offered::Dead),
+            Event::Offer(bytes) => {
+                let fits = match limit {
+                    Limit::Unlimited => true,
+                    Limit::AtMost(Amount::Packets(n)) => self.waiting.len() < n as usize,
+                    Limit::AtMost(Amount::Bytes(n)) => {
+                        let waiting = self.waiting.iter().map(|p| u64::from(p.1)).sum::<u64>();
+                        waiting + u64::from(bytes) <= n
+                    }
+                };
+                let offered = match self.in_service {
+                    None => {
+                        self.in_service = Some((seq, bytes, now + self.transmission(bytes)));
+                        Offered::Accepted
+                    }
+                    Some(_) if fits => {
+                        self.waiting.push_back((seq, bytes));
+                        Offered::Accepted
+                    }
+                    Some(_) => Offered::Full,
+                };
+                self.history.offers.push(offered);
+            }
+            Event::Down => {
+                let wire = self.wire.iter().filter(|p| p.3 == self.epoch).map(|p| p.0);
+                self.history.lost.extend(wire);
+                self.history.lost.extend(self.in_service.take().map(|p| p.0));
+                self.history.lost.extend(self.waiting.drain(..).map(|p| p.0));
+                self.epoch += 1;
+                self.up = false;
+            }
+            Event::Up => self.up = true,
+            Event::Wire { rate, propagation } => {
+                let old = self.rate;
+                (self.rate, self.propagation) = (rate, propagation);
+                if let Some((seq, bytes, end)) = self.in_service {
+                    let (old, new) = (u128::from(old), u128::from(rate));
+                    let rest = ((u128::from(end - now) * old + new / 2) / new) as u64;
+                    // Rounding must not make the rest longer than the whole.
+                    let end = now + rest.min(self.transmission(bytes));
+                    self.in_service = Some((seq, bytes, end));
+                }
+                for packet in &mut self.wire {
+                    packet.2 = (packet.1 + propagation).max(now);
+                }
+                self.advance(now);
+            }
+        }
+    }
+}
+
+fn by_the_textbook(script: &[(u64, Event)], rate: u64, limit: Limit) -> Troubled {
+    let (waiting, wire, history) = Default::default();
+    let mut link = Textbook {
+        rate,
+        propagation: 1_000,
+        up: true,
+        epoch: 0,
+        waiting,
+        in_service: None,
+        wire,
+        history,
+    };
+    for (seq, &(now, event)) in script.iter().enumerate() {
+        link.handle(now, seq as u32, event, limit);
+    }
+    link.advance(u64::MAX);
+    link.history.epochs = link.epoch;
+    link.history
+}
+
+fn by_the_port(script: &[(u64, Event)], rate: u64, limit: Limit) -> Troubled {
+    let mut port = Port::new(Rate(rate), Time(1_000), limit);
+    port.expect_faults(Stream::new(1, 0, "loss"));
+    let mut history = Troubled::default();
+    let mut due: Option<Time> = None;
+    let take = |port: &mut Port, due: &mut Option<Time>, until: u64, arrivals: &mut Vec<_>| {
+        while let Some(time) = due.filter(|time| time.0 <= until) {
+            let (taken, next) = port.take();
+            arrivals.push((taken.seq, time.0));
+            *due = next;
+        }
+    };
+    for (seq, &(now, event)) in script.iter().enumerate() {
+        take(&mut port, &mut due, now, &mut history.arrivals);
+        match event {
+            Event::Offer(bytes) => {
+                history.offers.push(match port.offer(Time(now), packet(seq as u32, bytes)) {
+                    Offer::First(time) => {
+                        due = Some(time);
+                        Offered::Accepted
+                    }
+                    Offer::Behind => Offered::Accepted,
+                    Offer::Dropped => Offered::Full,
+                    Offer::Lost => Offered::Dead,
+                });
+            }
+            Event::Down => {
+                history.lost.extend(port.go_down(Time(now)).iter().map(|packet| packet.seq));
+                due = None;
+            }
+            Event::Up => port.come_up(),
+            Event::Wire { rate, propagation } => {
+                due = port.retime(Time(now), Rate(rate), Time(propagation));
+                take(&mut port, &mut due, now, &mut history.arrivals);
+            }
+        }
+    }
+    take(&mut port, &mut due, u64::MAX, &mut history.arrivals);
+    history.epochs = port.epoch();
+    let dead = history.offers.iter().filter(|offer| **offer == Offered::Dead).count();
+    let counters = port.counters();
+    assert_eq!(counters.lost as usize, history.lost.len() + dead);
+    assert_eq!(counters.packets as usize, history.lost.len() + history.arrivals.len());
+    assert_eq!(counters.drops as usize + counters.packets as usize + dead, history.offers.len());
+    history
+}
+
+/// Scripts in which links fail, come back and change; times in quarters of a full packet's transmission.
+fn troubled_scripts() -> impl Strategy<Value = (Vec<(u64, Event)>, u64)> {
+    let event = prop_oneof![
+        20 => sizes().prop_map(Event::Offer),
+        1 => Just(Event::Down),
+        2 => Just(Event::Up),
+        2 => (rates(), prop_oneof![Just(0), Just(1_000), 0..100_000_000u64])
+            .prop_map(|(rate, propagation)| Event::Wire { rate, propagation }),
+    ];
+    let gap = prop_oneof![6 => Just(0u64), 4 => 0u64..6, 1 => 0u64..60];
+    (prop::collection::vec((gap, event), 1..150), rates()).prop_map(|(steps, rate)| {
+        let quarter = Rate(rate).transmission_time(1_502).0 / 4;
+        let mut now = 0;
+        let script = steps.into_iter().map(|(gap, event)| {
+            // Changes at one instant are one change: the simulator applies them together.
+            now += gap * quarter + u64::from(!matches!(event, Event::Offer(_)));
+            (now, event)
+        });
+        (script.collect(), rate)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn a_link_that_fails_and_changes_equals_the_two_event_queue_packet_for_packet(
+        (script, rate) in troubled_scripts(), limit in limits(),
+    ) {
+        // Two `Down`s in a row are one failure in the simulator.
+        let mut up = true;
+        let script: Vec<_> = script
+            .into_iter()
+            .filter(|(_, event)| match event {
+                Event::Down => std::mem::replace(&mut up, false),
+                Event::Up => !std::mem::replace(&mut up, true),
+                _ => true,
+            })
+            .collect();
+        prop_assert_eq!(by_the_port(&script, rate, limit), by_the_textbook(&script, rate, limit));
+    }
+}
+
+#[test]
+fn the_packet_in_service_keeps_what_has_left_when_the_rate_changes() {
+    let mut port = Port::new(Rate(1_000_000_000), Time::ZERO, Limit::Unlimited);
+    port.expect_faults(Stream::new(1, 0, "loss"));
+    port.offer(Time::ZERO, packet(0, 1_500));
+    port.offer(Time::ZERO, packet(1, 1_500));
+    // 12 us at 1 Gbps; after a quarter of it, 9 us are left, which become 90 us at 100 Mbps.
+    let first = port.retime(Time::from_us(3), Rate(100_000_000), Time::ZERO);
+    assert_eq!(first, Some(Time::from_us(93)));
+    assert_eq!(port.busy_until(), Time::from_us(93 + 120));
+    assert_eq!(port.busy(Time::from_us(50)), Time::from_us(50));
+}
+
+#[test]
+fn a_link_that_fails_loses_what_it_holds_and_what_it_is_offered() {
+    let mut port = Port::new(Rate(1_000_000_000), Time::from_us(100), Limit::Unlimited);
+    port.expect_faults(Stream::new(1, 0, "loss"));
+    for seq in 0..5 {
+        port.offer(Time::ZERO, packet(seq, 1_500));
+    }
+    let lost = port.go_down(Time::from_us(30));
+    assert_eq!(lost.iter().map(|p| p.seq).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert_eq!(port.offer(Time::from_us(40), packet(5, 1_500)), Offer::Lost);
+    assert_eq!(port.busy(Time::from_us(500)), Time::from_us(30));
+    port.come_up();
+    let offer = port.offer(Time::from_us(50), packet(6, 1_500));
+    assert_eq!(offer, Offer::First(Time::from_us(50 + 12 + 100)));
+    assert_eq!((port.counters().lost, port.epoch()), (6, 1));
+}
+
+#[test]
+fn a_lossy_link_corrupts_its_share_of_the_packets_and_delivers_them_in_their_time() {
+    let mut port = Port::new(Rate(1_000_000_000), Time::ZERO, Limit::Unlimited);
+    port.expect_faults(Stream::new(1, 0, "loss"));
+    port.set_loss(0.1);
+    for seq in 0..100_000 {
+        port.offer(Time::ZERO, packet(seq, 125));
+    }
+    assert_eq!(port.busy_until(), Time::from_us(100_000));
+    let corrupted = port.packets().filter(|packet| packet.flags.has(Flags::CORRUPTED)).count();
+    // Five standard deviations of the binomial.
+    assert!(corrupted.abs_diff(10_000) < 475, "{corrupted}");
 }

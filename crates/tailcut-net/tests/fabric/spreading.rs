@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use serde_json::json;
 use tailcut_engine::{Stream, Time};
 use tailcut_net::balance::ecmp;
+use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
 use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::network::simulate_observed;
@@ -155,6 +156,7 @@ fn run(graph: &Graph, traffic: serde_json::Value, scheme: serde_json::Value) -> 
     let flows = traffic.generate(graph, &horizon, 1, &|_| unreachable!()).unwrap();
     let scheme: Scheme = serde_json::from_value(scheme).unwrap();
     let scenario = Scenario {
+        faults: FaultsSpec::default(),
         graph: graph.clone(),
         host: HostSpec::default(),
         scheme,

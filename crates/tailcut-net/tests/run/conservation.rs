@@ -8,6 +8,8 @@ use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::{flowlet::Flowlet, BalanceSpec};
 use tailcut_net::component::OneOrEach;
+use tailcut_net::faults::{FaultsSpec, Incident};
+use tailcut_net::queue::selective_red::{Form, SelectiveRed};
 use tailcut_net::queue::{
     drop_tail::DropTail, ecn::Ecn, pfabric::PfabricQueue, red::Red, QueueSpec,
 };
@@ -141,8 +143,71 @@ fn queues() -> impl Strategy<Value = QueueSpec> {
                 let min = f64::from(min);
                 QueueSpec::Red(Red { limit, min, max: min + 5.0, weight: 0.1, ..Red::default() })
             }),
+            1 => (0..10u32, any::<bool>(), any::<bool>()).prop_map(move |(min, two, mark_acks)| {
+                let min = f64::from(min);
+                QueueSpec::SelectiveRed(SelectiveRed {
+                    limit,
+                    form: if two { Form::TwoQueues } else { Form::OneQueue },
+                    min,
+                    max: min + 5.0,
+                    weight: 0.1,
+                    mark_acks,
+                    ..SelectiveRed::default()
+                })
+            }),
         ]
     })
+}
+
+/// Failures of random links at random times. Each link has one of each kind at most: they do not overlap.
+fn faults(graph: &Graph) -> impl Strategy<Value = FaultsSpec> {
+    let name = |node: u32, hosts: u32| {
+        if node < hosts {
+            format!("h{node}")
+        } else {
+            format!("s{}", node - hosts)
+        }
+    };
+    let links: Vec<(String, u32)> = graph
+        .links
+        .iter()
+        .map(|l| {
+            let (a, b) = (name(l.a, graph.hosts), name(l.b, graph.hosts));
+            (format!("{a}>{b}"), l.a.max(l.b))
+        })
+        .collect();
+    let hosts = graph.hosts;
+    let times = (0..3_000u64, prop::option::of(1..3_000u64));
+    let incident = (0..links.len(), 0..5u8, times, any::<bool>(), 1..100u64);
+    let incidents = prop::collection::vec(incident, 1..5);
+    let some = (incidents, 0..2_000u64).prop_map(move |(mut incidents, reconvergence)| {
+        incidents.sort_by_key(|incident| (incident.0, incident.1));
+        incidents.dedup_by_key(|incident| (incident.0, incident.1));
+        let incident = |row: (usize, u8, (u64, Option<u64>), bool, u64)| {
+            let (index, kind, (at, lasts), one_way, amount) = row;
+            let (link, far): (String, u32) = links[index].clone();
+            let (at, until) = (Time::from_us(at), lasts.map(|us| Time::from_us(at + us)));
+            match kind {
+                0 => Incident::LinkDown { link, at, until },
+                1 => Incident::SwitchDown { switch: format!("s{}", far - hosts), at, until },
+                2 => {
+                    let rate = Rate(20_000_000 * amount);
+                    Incident::Rate { link, one_way, rate, at, until }
+                }
+                3 => {
+                    let probability = amount as f64 / 100.0;
+                    Incident::Loss { link, one_way, probability, at, until }
+                }
+                _ => {
+                    let extra = Time::from_us(10 * amount);
+                    Incident::Delay { link, one_way, extra, at, until }
+                }
+            }
+        };
+        let incidents = incidents.into_iter().map(incident).collect();
+        FaultsSpec { active: true, reconvergence: Time::from_us(reconvergence), incidents }
+    });
+    prop_oneof![1 => Just(FaultsSpec::default()), 1 => some]
 }
 
 fn scenarios() -> impl Strategy<Value = Scenario> {
@@ -155,8 +220,9 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
             replication(),
             transports(),
             1..400u64,
+            faults(&graph),
         );
-        parts.prop_map(move |(flows, queue, balance, nic, replicate, transport, drain)| {
+        parts.prop_map(move |(flows, queue, balance, nic, replicate, transport, drain, faults)| {
             let mut scenario = scenario(graph.clone(), flows);
             let replicate = match &transport {
                 TransportSpec::Tcp(_) => replicate,
@@ -171,6 +237,7 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
             scenario.scheme.queue = queue;
             scenario.scheme.balance = balance;
             scenario.host.nic_queue = nic;
+            scenario.faults = faults;
             scenario.scheme.replicate = replicate;
             scenario.scheme.transport = transport;
             (scenario.horizon.arrivals, scenario.horizon.drain) =

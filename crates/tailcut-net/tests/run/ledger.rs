@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use tailcut_engine::Time;
+use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::measure::{Observer, PacketView};
+use tailcut_net::measure::{Loss, Observer, PacketView};
 use tailcut_net::packet::Flags;
+use tailcut_net::queue::selective_red::Form;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::scenario::{Outcome, Scenario};
 
@@ -15,7 +16,9 @@ type Identity = (u32, u32, u16, u16, u16, u16, u16);
 /// What no queue on the way changes.
 fn identity(packet: &PacketView) -> Identity {
     let &PacketView { src, dst, sport, dport, flags, payload, wire_bytes, .. } = packet;
-    let sent = flags.0 & !Flags::CONGESTION_EXPERIENCED.0;
+    // The link that corrupts a packet says so on the packet.
+    let on_the_way = Flags::CONGESTION_EXPERIENCED | Flags::CORRUPTED;
+    let sent = flags.0 & !on_the_way.0;
     (src, dst, sport, dport, sent, payload, wire_bytes)
 }
 
@@ -23,6 +26,7 @@ struct Entry {
     identity: Identity,
     /// When its transmission begins.
     begins: Time,
+    departs: Time,
     arrives: Time,
     bytes: u64,
 }
@@ -48,7 +52,7 @@ pub struct Ledger {
     /// What a host has just handed to its interface.
     drops_early: bool,
     handed: Option<Identity>,
-    counts: [u64; 3],
+    counts: [u64; 4],
     /// Bytes of each connection that have arrived: start to end of each segment.
     arrived: BTreeMap<(u64, u8), BTreeMap<u64, u64>>,
     complete_at: BTreeMap<(u64, u8), Time>,
@@ -68,6 +72,17 @@ impl Ledger {
         for link in &graph.links {
             for (from, to) in [(link.a, link.b), (link.b, link.a)] {
                 let switch_limit = link.queue_limit.unwrap_or(limit_of_queues);
+                let switch_limit = match (&scenario.scheme.queue, switch_limit) {
+                    (QueueSpec::SelectiveRed(queue), Limit::AtMost(amount))
+                        if queue.form == Form::TwoQueues =>
+                    {
+                        Limit::AtMost(match amount {
+                            Amount::Packets(n) => Amount::Packets(2 * n),
+                            Amount::Bytes(n) => Amount::Bytes(2 * n),
+                        })
+                    }
+                    (_, limit) => limit,
+                };
                 let limit = if from < graph.hosts { scenario.host.nic_queue } else { switch_limit };
                 links_into[to as usize].push(links.len());
                 links.push(LinkBook {
@@ -86,9 +101,12 @@ impl Ledger {
             hosts: graph.hosts,
             links,
             links_into,
-            drops_early: matches!(scenario.scheme.queue, QueueSpec::Red(_)),
+            drops_early: matches!(
+                scenario.scheme.queue,
+                QueueSpec::Red(_) | QueueSpec::SelectiveRed(_)
+            ),
             handed: None,
-            counts: [0; 3],
+            counts: [0; 4],
             arrived: BTreeMap::new(),
             complete_at: BTreeMap::new(),
             sizes: scenario.flows.iter().map(|flow| (flow.id, flow.bytes)).collect(),
@@ -132,17 +150,17 @@ impl Ledger {
     /// The books balance, and agree with what the simulator counted.
     pub fn check(&self, outcome: &Outcome) {
         let counters = outcome.counters;
-        let [sent, delivered, dropped] = self.counts;
+        let [sent, delivered, dropped, lost] = self.counts;
         assert_eq!(
-            (sent, delivered, dropped),
-            (counters.sent, counters.delivered, counters.dropped)
+            (sent, delivered, dropped, lost),
+            (counters.sent, counters.delivered, counters.dropped, counters.lost_on_links)
         );
         let waiting = |link: &LinkBook| link.scheduled.as_ref().map_or(0, Vec::len);
         let in_flight: usize = self.links.iter().map(|link| link.on_it.len() + waiting(link)).sum();
         assert_eq!(
             sent,
-            delivered + dropped + in_flight as u64,
-            "sent = delivered + dropped + in flight"
+            delivered + dropped + lost + in_flight as u64,
+            "sent = delivered + dropped + lost + in flight"
         );
         assert_eq!(in_flight as u64, counters.in_flight);
         for link in &self.links {
@@ -227,7 +245,8 @@ impl Observer for Ledger {
         book.idle_from = departs;
         let arrives = departs + book.propagation;
         let bytes = u64::from(packet.wire_bytes);
-        book.on_it.push_back(Entry { identity: identity(packet), begins, arrives, bytes });
+        let identity = identity(packet);
+        book.on_it.push_back(Entry { identity, begins, departs, arrives, bytes });
         let waiting = || book.on_it.iter().filter(|entry| entry.begins > now);
         match book.limit {
             Limit::Unlimited => {}
@@ -269,5 +288,52 @@ impl Observer for Ledger {
         // Random early detection is the one discipline that drops before its queue is full, and only at switches.
         let early = self.drops_early && book.from >= self.hosts;
         assert!(full || early, "link {link} dropped a packet with room in its queue");
+    }
+
+    fn lost(&mut self, now: Time, link: u32, loss: Loss, packet: &PacketView) {
+        self.counts[3] += 1;
+        if loss == Loss::DeadLink {
+            if !self.unqueue(link, packet) {
+                self.offered(now, link, packet);
+            }
+            return;
+        }
+        let book = &mut self.links[link as usize];
+        if loss == Loss::UnderWay {
+            book.idle_from = book.idle_from.min(now);
+        }
+        // What waits in a scheduled queue is lost after what has left it.
+        let Some(first) = book.on_it.pop_front() else {
+            assert!(self.unqueue(link, packet), "a link loses what it holds");
+            return;
+        };
+        assert_eq!(first.identity, identity(packet), "in order");
+        assert!(loss == Loss::UnderWay || first.arrives == now);
+    }
+
+    /// The definition of the port's documentation, packet by packet.
+    fn link_changes(&mut self, now: Time, link: u32, rate: Rate, propagation: Time) {
+        let book = &mut self.links[link as usize];
+        let (old, new) = (u128::from(book.rate.0), u128::from(rate.0));
+        (book.rate, book.propagation) = (rate, propagation);
+        let mut free = None;
+        for entry in &mut book.on_it {
+            if entry.departs > now {
+                let whole = rate.transmission_time(entry.bytes);
+                entry.departs = match free {
+                    None => {
+                        let left = u128::from((entry.departs - now).0);
+                        now + Time(((left * old + new / 2) / new) as u64).min(whole)
+                    }
+                    Some(free) => {
+                        entry.begins = free;
+                        free + whole
+                    }
+                };
+                free = Some(entry.departs);
+            }
+            entry.arrives = (entry.departs + propagation).max(now);
+        }
+        book.idle_from = free.unwrap_or(book.idle_from);
     }
 }

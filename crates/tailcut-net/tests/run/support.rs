@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use proptest::test_runner::{Config, RngSeed};
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::Limit;
+use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
 use tailcut_net::measure::Observer;
 use tailcut_net::network::{simulate, simulate_observed};
@@ -23,6 +24,7 @@ pub fn flow(id: u64, src: u32, dst: u32, bytes: u64, start: Time) -> Flow {
 pub fn scenario(graph: Graph, flows: Vec<Flow>) -> Scenario {
     let queue = QueueSpec::DropTail(DropTail { limit: Limit::Unlimited });
     Scenario {
+        faults: FaultsSpec::default(),
         graph,
         host: HostSpec { nic_queue: Limit::Unlimited, framing_overhead: Bytes(38) },
         scheme: Scheme { queue, ..Scheme::default() },

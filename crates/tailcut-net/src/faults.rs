@@ -1,0 +1,286 @@
+//! Failures: links and switches that go down and come up, links that slow down, lose packets or take longer, and
+//! how long routing takes to learn of it.
+//!
+//! What is queued, in service or on the wire of a link that goes down is lost, and so is what is sent to it until
+//! routes avoid it: both are counted apart from drops at full queues. Routing learns of a failure, or of a repair,
+//! `reconvergence` after it; then every switch uses the shortest paths of what is left, per destination, so that
+//! remote edge switches stop using the core switches behind a failed link. Slow, lossy and long links are never
+//! avoided: no routing protocol sees them.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Rate, Time};
+
+use crate::component::SpecError;
+use crate::measure::series::{find_link, find_node};
+use crate::topology::{Graph, PortId};
+
+/// What fails when.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct FaultsSpec {
+    /// Whether anything fails at all: sweep it to compare a healthy network with a broken one.
+    pub active: bool,
+    /// From a failure or a repair until every switch routes by it. Until then packets for a dead link are lost.
+    pub reconvergence: Time,
+    /// What fails.
+    pub incidents: Vec<Incident>,
+}
+
+impl Default for FaultsSpec {
+    fn default() -> Self {
+        FaultsSpec { active: true, reconvergence: Time::from_ms(10), incidents: vec![] }
+    }
+}
+
+/// One failure. Links go by `"from>to"` in node names or numbers, as in time series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Incident {
+    /// A link goes down, in both directions.
+    LinkDown {
+        /// The link: `"s0>s8"`.
+        link: String,
+        /// When it goes down.
+        at: Time,
+        /// When it comes up again; never when left out.
+        until: Option<Time>,
+    },
+    /// A switch goes down, and every link of it.
+    SwitchDown {
+        /// The switch: `"s8"`.
+        switch: String,
+        /// When it goes down.
+        at: Time,
+        /// When it comes up again; never when left out.
+        until: Option<Time>,
+    },
+    /// A link runs at another rate.
+    Rate {
+        /// The link: `"s0>s8"`.
+        link: String,
+        /// Only in the direction named.
+        #[serde(default)]
+        one_way: bool,
+        /// The rate meanwhile.
+        rate: Rate,
+        /// From when on.
+        at: Time,
+        /// Until when; for good when left out.
+        until: Option<Time>,
+    },
+    /// A link corrupts packets at random; they are lost at its far end.
+    Loss {
+        /// The link: `"s0>s8"`.
+        link: String,
+        /// Only in the direction named.
+        #[serde(default)]
+        one_way: bool,
+        /// The probability that a packet is lost.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        probability: f64,
+        /// From when on.
+        at: Time,
+        /// Until when; for good when left out.
+        until: Option<Time>,
+    },
+    /// A link takes longer: its propagation delay grows.
+    Delay {
+        /// The link: `"s0>s8"`.
+        link: String,
+        /// Only in the direction named.
+        #[serde(default)]
+        one_way: bool,
+        /// How much longer.
+        extra: Time,
+        /// From when on.
+        at: Time,
+        /// Until when; for good when left out.
+        until: Option<Time>,
+    },
+}
+
+/// Longer delays and lower rates leave the range of simulated time when they add up.
+const LONGEST_DELAY: Time = Time::from_ms(10_000);
+const LOWEST_RATE: Rate = Rate(1_000);
+
+impl Incident {
+    fn times(&self) -> (Time, Option<Time>) {
+        match self {
+            Incident::LinkDown { at, until, .. }
+            | Incident::SwitchDown { at, until, .. }
+            | Incident::Rate { at, until, .. }
+            | Incident::Loss { at, until, .. }
+            | Incident::Delay { at, until, .. } => (*at, *until),
+        }
+    }
+
+    fn check(&self, place: &str) -> Result<(), SpecError> {
+        let (at, until) = self.times();
+        if let Some(until) = until.filter(|until| *until <= at) {
+            let message = format!("until = \"{until}\" is not after at = \"{at}\"");
+            return Err(SpecError::new("fault-times", format!("{place}.until"), message)
+                .hint("leave `until` out for a failure that lasts"));
+        }
+        match self {
+            Incident::Rate { rate, .. } if *rate < LOWEST_RATE => {
+                let message = format!("rate = \"{rate}\": at least {LOWEST_RATE}");
+                Err(SpecError::new("fault-rate", format!("{place}.rate"), message)
+                    .hint("kind = \"link-down\" is a link that carries nothing"))
+            }
+            Incident::Loss { probability, .. } if !(*probability > 0.0 && *probability <= 1.0) => {
+                let message = format!("probability = {probability}: above 0 and at most 1");
+                Err(SpecError::new("fault-loss", format!("{place}.probability"), message))
+            }
+            Incident::Delay { extra, .. } if *extra > LONGEST_DELAY => {
+                let message = format!("extra = \"{extra}\": at most {LONGEST_DELAY}");
+                Err(SpecError::new("fault-delay", format!("{place}.extra"), message))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// One change to the network.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Change {
+    pub at: Time,
+    pub what: What,
+}
+
+/// What changes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum What {
+    /// One more reason (or one less) for a link, both its directions, to be down.
+    Down {
+        link: u32,
+        down: bool,
+    },
+    /// Routing learns of it.
+    Learned {
+        link: u32,
+        down: bool,
+    },
+    /// Another rate, or that of the graph again.
+    Rate(PortId, Option<Rate>),
+    Loss(PortId, f64),
+    Delay(PortId, Time),
+}
+
+impl FaultsSpec {
+    /// True when nothing will fail.
+    pub fn is_quiet(&self) -> bool {
+        !self.active || self.incidents.is_empty()
+    }
+
+    /// Checks what concerns the parameters alone.
+    ///
+    /// # Errors
+    /// Names the parameter.
+    pub fn check(&self) -> Result<(), SpecError> {
+        if self.reconvergence > LONGEST_DELAY {
+            let message =
+                format!("reconvergence = \"{}\": at most {LONGEST_DELAY}", self.reconvergence);
+            return Err(SpecError::new("fault-reconvergence", "reconvergence", message));
+        }
+        let mut places = (0..).map(|index| format!("incidents[{index}]"));
+        self.incidents
+            .iter()
+            .zip(&mut places)
+            .try_for_each(|(incident, place)| incident.check(&place))
+    }
+
+    /// Checks the incidents against a network.
+    ///
+    /// # Errors
+    /// When a link or switch does not exist, or two incidents want different things of one link at one time.
+    pub fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
+        self.changes(graph).map(|_| ())
+    }
+
+    /// The changes in order of time.
+    pub(crate) fn changes(&self, graph: &Graph) -> Result<Vec<Change>, SpecError> {
+        let mut changes = vec![];
+        // Per kind and port: when it is taken.
+        let mut taken: BTreeMap<(&str, PortId), Vec<(Time, Time)>> = BTreeMap::new();
+        let incidents = if self.active { self.incidents.as_slice() } else { &[] };
+        for (index, incident) in incidents.iter().enumerate() {
+            let place = |field: &str| format!("incidents[{index}].{field}");
+            let find = |name: &str| {
+                find_link(graph, name)
+                    .map_err(|error| SpecError::new("fault-link", place("link"), error.to_string()))
+            };
+            let (at, until) = incident.times();
+            let mut add = |at, what| changes.push(Change { at, what });
+            let links: Vec<u32> = match incident {
+                Incident::LinkDown { link, .. } => vec![find(link)? / 2],
+                Incident::SwitchDown { switch, .. } => {
+                    let node = find_node(graph, switch).filter(|node| *node >= graph.hosts);
+                    let node = node.ok_or_else(|| {
+                        let message = format!("the topology has no switch {switch:?}");
+                        SpecError::new("fault-switch", place("switch"), message)
+                            .hint("write a name of the topology, or \"s3\" for switch 3")
+                    })?;
+                    let ends = |l: &crate::topology::Link| l.a == node || l.b == node;
+                    let links = graph.links.iter().enumerate().filter(|(_, link)| ends(link));
+                    links.map(|(index, _)| index as u32).collect()
+                }
+                _ => vec![],
+            };
+            for link in links {
+                for (at, down) in [(Some(at), true), (until, false)] {
+                    let Some(at) = at else { continue };
+                    add(at, What::Down { link, down });
+                    add(at + self.reconvergence, What::Learned { link, down });
+                }
+            }
+            let (kind, name, one_way) = match incident {
+                Incident::Rate { link, one_way, .. } => ("rate", link, *one_way),
+                Incident::Loss { link, one_way, .. } => ("loss", link, *one_way),
+                Incident::Delay { link, one_way, .. } => ("delay", link, *one_way),
+                _ => continue,
+            };
+            let port = find(name)?;
+            let ports = if one_way { vec![port] } else { vec![port, port ^ 1] };
+            for port in ports {
+                let end = until.unwrap_or(Time::NEVER);
+                let before = taken.entry((kind, port)).or_default();
+                if before.iter().any(|&(from, to)| at < to && from < end) {
+                    let message = format!(
+                        "link {name:?} has another incident of kind \"{kind}\" at that time"
+                    );
+                    return Err(SpecError::new("fault-overlap", place("at"), message)
+                        .hint("let one end before the next begins"));
+                }
+                before.push((at, end));
+                let (begin, restore) = match incident {
+                    Incident::Rate { rate, .. } => {
+                        (What::Rate(port, Some(*rate)), What::Rate(port, None))
+                    }
+                    Incident::Loss { probability, .. } => {
+                        (What::Loss(port, *probability), What::Loss(port, 0.0))
+                    }
+                    Incident::Delay { extra, .. } => {
+                        (What::Delay(port, *extra), What::Delay(port, Time::ZERO))
+                    }
+                    Incident::LinkDown { .. } | Incident::SwitchDown { .. } => continue,
+                };
+                add(at, begin);
+                if let Some(until) = until {
+                    add(until, restore);
+                }
+            }
+        }
+        // What ends at an instant comes before what begins then, so that the beginning stays.
+        let ends = |change: &Change| match change.what {
+            What::Rate(_, rate) => rate.is_none(),
+            What::Loss(_, probability) => probability == 0.0,
+            What::Delay(_, extra) => extra == Time::ZERO,
+            What::Down { .. } | What::Learned { .. } => false,
+        };
+        changes.sort_by_key(|change| (change.at, !ends(change)));
+        Ok(changes)
+    }
+}

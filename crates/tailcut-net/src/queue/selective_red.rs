@@ -1,0 +1,182 @@
+//! Selective RED (Dixit, Prakash, Hu, Kompella, INFOCOM 2013, section IV-C): random early detection for the packets
+//! of flows that have lost paths to a failure, drop-tail for all others.
+//!
+//! A fault manager learns of a failure when routing does, and has the hosts mark the packets of every flow between
+//! hosts that are left with fewer paths. RED's average counts marked packets alone, and so does its idle time: with
+//! every packet marked the discipline is RED, with none it is drop-tail.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::Stream;
+
+use super::red::{Red, RedState};
+use super::{Arrival, Verdict};
+use crate::amount::{Amount, Limit};
+use crate::component::SpecError;
+
+/// Parameters of selective RED.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SelectiveRed {
+    /// What may wait behind the packet being transmitted, which is not counted; with two queues, in each of them.
+    pub limit: Limit,
+    /// Whether marked packets share the buffer of the others.
+    pub form: Form,
+    /// Average number of marked packets waiting below which none is dropped (RPS: 10).
+    pub min: f64,
+    /// Average from which every marked packet is dropped (RPS: 20).
+    pub max: f64,
+    /// Drop probability as the average reaches `max` (RPS: 0.1).
+    pub max_probability: f64,
+    /// Weight of the newest sample in the average. The spraying paper does not give it; 0.002 is Floyd and Jacobson's.
+    pub weight: f64,
+    /// Whether the acknowledgements of flows that have lost paths are marked as well: the paper marks "all packets".
+    pub mark_acks: bool,
+}
+
+/// Where marked packets wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// All packets share one buffer.
+    #[default]
+    OneQueue,
+    /// Marked packets have a buffer of their own, of the same size. Both are served in the order of arrival.
+    TwoQueues,
+}
+
+impl Default for SelectiveRed {
+    fn default() -> Self {
+        let Red { limit, min, max, max_probability, weight, .. } = Red::default();
+        let form = Form::default();
+        SelectiveRed { limit, form, min, max, max_probability, weight, mark_acks: true }
+    }
+}
+
+impl SelectiveRed {
+    fn red(&self) -> Red {
+        let &SelectiveRed { limit, min, max, max_probability, weight, .. } = self;
+        Red { limit, min, max, max_probability, weight, mark: false }
+    }
+
+    pub(super) fn check(&self) -> Result<(), SpecError> {
+        self.red().check()
+    }
+}
+
+/// Selective RED at one port.
+#[derive(Debug, Clone)]
+pub(crate) struct SelectiveState {
+    red: RedState,
+    /// The limit of each of two queues.
+    each: Option<Limit>,
+    /// When the last marked packet has left.
+    last_leaves: u64,
+}
+
+impl SelectiveState {
+    pub fn new(spec: &SelectiveRed, limit: Limit, stream: Stream) -> SelectiveState {
+        let each = (spec.form == Form::TwoQueues).then_some(limit);
+        SelectiveState { red: RedState::new(&spec.red(), stream), each, last_leaves: 0 }
+    }
+
+    /// True when it must know what waits although the arriving packet is not marked.
+    pub fn separates(&self) -> bool {
+        self.each.is_some()
+    }
+
+    pub fn admit(&mut self, arrival: &Arrival) -> Verdict {
+        let (packets, bytes) = match arrival.marked {
+            true => (arrival.marked_waiting, arrival.marked_bytes),
+            false => (
+                arrival.waiting - arrival.marked_waiting,
+                arrival.waiting_bytes - arrival.marked_bytes,
+            ),
+        };
+        let full = match self.each {
+            Some(Limit::AtMost(Amount::Packets(limit))) => packets >= limit,
+            Some(Limit::AtMost(Amount::Bytes(limit))) => {
+                bytes + u64::from(arrival.wire_bytes) > limit
+            }
+            Some(Limit::Unlimited) | None => false,
+        };
+        if arrival.busy && full {
+            return Verdict::Drop;
+        }
+        if !arrival.marked {
+            return Verdict::Accept;
+        }
+        let idle = arrival.now.saturating_sub(self.last_leaves) / arrival.full_packet.max(1);
+        let verdict = self.red.admit(&Arrival {
+            waiting: arrival.marked_waiting,
+            idle_packets: idle,
+            ..*arrival
+        });
+        if verdict != Verdict::Drop {
+            self.last_leaves = arrival.leaves;
+        }
+        verdict
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(form: Form) -> SelectiveState {
+        let spec = SelectiveRed { form, weight: 1.0, ..SelectiveRed::default() };
+        SelectiveState::new(&spec, spec.limit, Stream::new(1, 0, "red"))
+    }
+
+    fn arrival(marked: bool, marked_waiting: u32, waiting: u32) -> Arrival {
+        Arrival { marked, marked_waiting, waiting, busy: true, ..Arrival::default() }
+    }
+
+    #[test]
+    fn unmarked_packets_are_never_dropped_early_however_many_marked_ones_wait() {
+        let mut state = state(Form::OneQueue);
+        for _ in 0..1_000 {
+            state.admit(&arrival(true, 90, 99));
+            assert_eq!(state.admit(&arrival(false, 90, 99)), Verdict::Accept);
+        }
+    }
+
+    #[test]
+    fn marked_packets_are_dropped_by_the_number_of_marked_ones_alone() {
+        let mut state = state(Form::OneQueue);
+        let mut drops = |marked_waiting| {
+            let arrival = arrival(true, marked_waiting, 99);
+            (0..100_000).filter(|_| state.admit(&arrival) == Verdict::Drop).count() as f64 / 1e5
+        };
+        assert_eq!((drops(9), drops(20)), (0.0, 1.0));
+        // Evenly spaced drops: uniform over 1..1/p packets (Floyd and Jacobson, section 7).
+        let expected = 2.0 / (1.0 / (0.1 * 5.0 / 10.0) + 1.0);
+        let rate = drops(15);
+        assert!((rate - expected).abs() < 0.05 * expected, "{rate} against {expected}");
+    }
+
+    #[test]
+    fn with_two_queues_each_has_the_whole_limit() {
+        let mut state = state(Form::TwoQueues);
+        assert_eq!(state.admit(&arrival(false, 0, 99)), Verdict::Accept);
+        assert_eq!(state.admit(&arrival(false, 9, 108)), Verdict::Accept);
+        assert_eq!(state.admit(&arrival(false, 9, 109)), Verdict::Drop);
+        assert_eq!(state.admit(&arrival(true, 9, 109)), Verdict::Accept);
+    }
+
+    #[test]
+    fn marked_packets_that_stay_away_are_forgotten() {
+        let mut state = state(Form::OneQueue);
+        state.red.weigh(0.5);
+        let at = |now, marked_waiting| Arrival {
+            now,
+            leaves: now + 100,
+            full_packet: 100,
+            ..arrival(true, marked_waiting, marked_waiting)
+        };
+        state.admit(&at(0, 8));
+        assert_eq!(state.red.average(), 4.0);
+        state.admit(&at(300, 0));
+        assert_eq!(state.red.average(), 0.5);
+    }
+}
