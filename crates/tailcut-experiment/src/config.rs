@@ -8,7 +8,9 @@ use tailcut_net::component::{ReadFile, SpecError};
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
 use tailcut_net::measure::series::find_link;
+use tailcut_net::queue::QueueSpec;
 use tailcut_net::scenario::{Horizon, Scheme, SeriesSpec};
+use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::{Graph, TopologySpec};
 use tailcut_net::traffic::{Flow, TrafficSpec};
 
@@ -22,6 +24,8 @@ pub struct Config {
     pub topology: TopologySpec,
     /// The hosts.
     pub host: HostSpec,
+    /// The switches.
+    pub switch: SwitchSpec,
     /// What fails when.
     pub faults: FaultsSpec,
     /// What the schemes vary.
@@ -94,11 +98,13 @@ impl Config {
             ("balance", scheme.balance.check()),
             ("replicate", scheme.replicate.check()),
             ("host", self.host.check()),
+            ("switch", self.switch.check()),
             ("faults", self.faults.check()),
             ("horizon", self.horizon.check()),
             ("series", self.series.check()),
             ("measure", self.labels.check()),
             ("queue", self.check_frame()),
+            ("switch", self.check_memory()),
             ("queue", scheme.check_priorities()),
             ("transport", scheme.check_marks()),
             ("replicate", scheme.check_replication()),
@@ -121,6 +127,20 @@ impl Config {
                 );
                 Err(SpecError::new("queue-frame", "limit", message)
                     .hint("write at least a few packets, such as \"36KB\" or \"25packets\""))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A shared buffer decides on arrival what may wait; so must the queues behind it.
+    fn check_memory(&self) -> Result<(), SpecError> {
+        let shared = self.switch.shared_buffer != Limit::Unlimited;
+        match self.scheme.queue {
+            QueueSpec::Pfabric(_) if shared => {
+                let message = "pFabric's queues drop by priority what waits already: each port \
+                               has a buffer of its own";
+                Err(SpecError::new("shared-buffer-pfabric", "shared_buffer", message)
+                    .hint("leave shared_buffer \"unlimited\""))
             }
             _ => Ok(()),
         }

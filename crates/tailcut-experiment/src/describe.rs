@@ -39,9 +39,10 @@ pub struct Parameter {
 
 /// Every component, by section, in the order of their registries.
 pub fn describe() -> Vec<Component> {
-    const GROUPS: [&str; 12] = [
+    const GROUPS: [&str; 13] = [
         "topology",
         "host",
+        "switch",
         "faults",
         "queue",
         "balance",

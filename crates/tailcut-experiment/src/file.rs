@@ -12,6 +12,7 @@ use tailcut_net::host::HostSpec;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::{Horizon, SeriesSpec};
+use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::TopologySpec;
 use tailcut_net::traffic::TrafficSpec;
 use tailcut_net::transport::TransportSpec;
@@ -37,6 +38,9 @@ pub struct ExperimentFile {
     /// The hosts' interfaces, and what frames cost on the wire.
     #[schemars(default)]
     host: HostSpec,
+    /// The switches' memory.
+    #[schemars(default)]
+    switch: SwitchSpec,
     /// What fails when, and how soon routing knows.
     #[schemars(default)]
     faults: FaultsSpec,

@@ -108,7 +108,7 @@ pub fn run(
 /// # Errors
 /// When the run was planned by another version, or a file that it names is gone or has changed.
 pub fn to_scenario(plan: &RunPlan) -> Result<Scenario, RunError> {
-    let Config { host, faults, scheme, horizon, series, .. } = plan.config.clone();
+    let Config { host, switch, faults, scheme, horizon, series, .. } = plan.config.clone();
     let expected = run_id(&plan.config, plan.seed, &plan.files);
     if expected != plan.id {
         return Err(RunError::OtherPlan { found: plan.id.clone(), expected });
@@ -119,7 +119,7 @@ pub fn to_scenario(plan: &RunPlan) -> Result<Scenario, RunError> {
     };
     let graph = plan.config.graph(&read)?;
     let flows = plan.config.flows(&graph, plan.seed, &read)?;
-    Ok(Scenario { graph, host, faults, scheme, flows, horizon, seed: plan.seed, series })
+    Ok(Scenario { graph, host, switch, faults, scheme, flows, horizon, seed: plan.seed, series })
 }
 
 /// What only the run as a whole can tell.

@@ -15,6 +15,7 @@ use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
+use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::traffic::poisson::Poisson;
 use tailcut_net::traffic::TrafficSpec;
@@ -63,6 +64,7 @@ fn scenario(case: &Case) -> Scenario {
     let flows = traffic.generate(&graph, &horizon, 1, &no_files).expect("the traffic is valid");
     Scenario {
         faults: FaultsSpec::default(),
+        switch: SwitchSpec::default(),
         graph,
         host: HostSpec::default(),
         scheme: (case.scheme)(),

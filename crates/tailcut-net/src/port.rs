@@ -465,6 +465,26 @@ impl Port {
         self.pay_attention();
     }
 
+    /// A packet is dropped before it is offered: the switch has no memory for it.
+    pub fn note_drop(&mut self) {
+        self.cold.drops += 1;
+    }
+
+    /// How long `bytes` take to transmit.
+    pub fn transmission_time(&self, bytes: u16) -> u64 {
+        self.transmission(bytes)
+    }
+
+    /// When each packet that waits begins to be transmitted, and its size.
+    pub fn waiting_begins(&mut self, now: Time) -> Vec<(u64, u16)> {
+        let waiting = self.waiting(now.0);
+        let entries = (self.held - waiting..self.held).map(|index| self.entry(index));
+        let bytes = |entry: &Entry| entry.packet.wire_bytes;
+        let begins =
+            |e: &Entry| e.arrival - self.propagation - self.transmission(e.packet.wire_bytes);
+        entries.map(|entry| (begins(entry), bytes(entry))).collect()
+    }
+
     /// A packet is lost beside the port: it has arrived corrupted, or waited in a queue before the port.
     ///
     /// # Panics

@@ -10,6 +10,7 @@ use crate::faults::FaultsSpec;
 use crate::host::HostSpec;
 use crate::queue::QueueSpec;
 use crate::replicate::ReplicateSpec;
+use crate::switch::SwitchSpec;
 use crate::topology::Graph;
 use crate::traffic::Flow;
 use crate::transport::TransportSpec;
@@ -178,6 +179,8 @@ pub struct Scenario {
     pub graph: Graph,
     /// Host interfaces and framing.
     pub host: HostSpec,
+    /// Switches.
+    pub switch: SwitchSpec,
     /// What fails when.
     pub faults: FaultsSpec,
     /// The scheme under test.
@@ -258,6 +261,21 @@ pub struct TierRecord {
     pub max_queue: u32,
 }
 
+/// What TinyFlow's edge switches took for elephants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Elephants {
+    /// Elephants detected.
+    pub found: u64,
+    /// Elephants that several paths were open to, and that no switch had detected by the end of the run.
+    pub missed: u64,
+    /// Smaller flows, and flows of acknowledgements, taken for elephants.
+    pub mistaken: u64,
+    /// From the start of each elephant found to its detection, added up.
+    pub detection_time: Time,
+    /// Draws of a new path.
+    pub reroutes: u64,
+}
+
 /// Totals of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
@@ -277,6 +295,8 @@ pub struct Counters {
     pub in_flight: u64,
     /// When the run ended.
     pub end: Time,
+    /// Elephants, where switches look for them.
+    pub elephants: Option<Elephants>,
 }
 
 /// One sampled time series.

@@ -106,6 +106,13 @@ fn counters(py: Python<'_>, totals: Counters) -> PyResult<Bound<'_, PyDict>> {
     entry.set_item("lost_on_links", totals.lost_on_links)?;
     entry.set_item("in_flight", totals.in_flight)?;
     entry.set_item("end_ns", totals.end.as_ns())?;
+    if let Some(elephants) = totals.elephants {
+        entry.set_item("elephants_found", elephants.found)?;
+        entry.set_item("elephants_missed", elephants.missed)?;
+        entry.set_item("elephants_mistaken", elephants.mistaken)?;
+        entry.set_item("elephant_detection_ns", elephants.detection_time.as_ns())?;
+        entry.set_item("elephant_reroutes", elephants.reroutes)?;
+    }
     Ok(entry)
 }
 

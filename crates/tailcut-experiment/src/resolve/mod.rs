@@ -13,9 +13,10 @@ pub use sweep::{axes, Axis};
 pub const SCHEME_SECTIONS: [&str; 4] = ["transport", "queue", "balance", "replicate"];
 
 /// The sections that make up the configuration of a run.
-pub const SECTIONS: [&str; 10] = [
+pub const SECTIONS: [&str; 11] = [
     "topology",
     "host",
+    "switch",
     "faults",
     "transport",
     "queue",

@@ -2,10 +2,12 @@
 //!
 //! A new balancer is one file here and one line in each list of this file.
 
+pub mod by_tier;
 pub mod ecmp;
 pub mod flowlet;
 mod round_robin;
 mod spray;
+pub mod tinyflow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,6 +15,7 @@ use tailcut_engine::Time;
 
 use crate::component::SpecError;
 use crate::packet::Packet;
+use crate::topology::{Graph, Routes};
 
 /// How switches choose among equal-cost paths.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,6 +29,11 @@ pub enum BalanceSpec {
     RoundRobin {},
     /// A flow may change its port after a gap or so many bytes (flowlets, as in FLARE).
     Flowlet(flowlet::Flowlet),
+    /// Edge switches detect elephants and give each a new path every few kilobytes; all else is ECMP.
+    #[serde(rename = "tinyflow")]
+    TinyFlow(tinyflow::TinyFlow),
+    /// Switches of each tier choose in their own way.
+    ByTier(by_tier::ByTier),
 }
 
 impl Default for BalanceSpec {
@@ -43,12 +51,18 @@ impl BalanceSpec {
         match self {
             BalanceSpec::Ecmp {} | BalanceSpec::Spray {} | BalanceSpec::RoundRobin {} => Ok(()),
             BalanceSpec::Flowlet(spec) => spec.check(),
+            BalanceSpec::TinyFlow(spec) => spec.check(),
+            BalanceSpec::ByTier(spec) => spec.check(),
         }
     }
 
     /// True when all packets of a connection take one path.
     pub fn keeps_paths(&self) -> bool {
-        matches!(self, BalanceSpec::Ecmp {})
+        match self {
+            BalanceSpec::Ecmp {} => true,
+            BalanceSpec::ByTier(spec) => spec.tiers().iter().all(|(_, tier)| tier.keeps_paths()),
+            _ => false,
+        }
     }
 }
 
@@ -59,10 +73,14 @@ pub(crate) enum Balancer {
     Spray(spray::Spray),
     RoundRobin(round_robin::RoundRobin),
     Flowlet(flowlet::Flowlets),
+    TinyFlow(Box<tinyflow::TinyFlows>),
+    /// Tier of each switch, and the balancer of each tier.
+    ByTier(Vec<u8>, Box<[Balancer; 3]>),
 }
 
 impl Balancer {
-    pub fn new(spec: &BalanceSpec, switches: u32, hosts: u32, seed: u64) -> Balancer {
+    pub fn new(spec: &BalanceSpec, graph: &Graph, routes: &Routes, seed: u64) -> Balancer {
+        let (switches, hosts) = (graph.switches, graph.hosts);
         match spec {
             BalanceSpec::Ecmp {} => Balancer::Ecmp,
             BalanceSpec::Spray {} => Balancer::Spray(spray::Spray::new(switches, seed)),
@@ -72,6 +90,22 @@ impl Balancer {
             BalanceSpec::Flowlet(spec) => {
                 Balancer::Flowlet(flowlet::Flowlets::new(spec, switches, seed))
             }
+            BalanceSpec::TinyFlow(spec) => Balancer::TinyFlow(Box::new(tinyflow::TinyFlows::new(
+                spec, switches, hosts, routes, seed,
+            ))),
+            BalanceSpec::ByTier(spec) => {
+                let each = spec.tiers().map(|(_, tier)| Balancer::new(tier, graph, routes, seed));
+                Balancer::ByTier(by_tier::tiers_of(graph), Box::new(each))
+            }
+        }
+    }
+
+    /// TinyFlow's state, where edge switches run it.
+    pub fn tinyflow(&mut self) -> Option<&mut tinyflow::TinyFlows> {
+        match self {
+            Balancer::TinyFlow(flows) => Some(flows),
+            Balancer::ByTier(_, each) => each[0].tinyflow(),
+            _ => None,
         }
     }
 
@@ -82,7 +116,7 @@ impl Balancer {
         now: Time,
         switch: u32,
         salt: u64,
-        packet: &Packet,
+        packet: &mut Packet,
         choices: u32,
     ) -> u32 {
         match self {
@@ -91,6 +125,11 @@ impl Balancer {
             Balancer::RoundRobin(turns) => turns.pick(switch, packet.key.dst(), choices),
             Balancer::Flowlet(flowlets) => {
                 flowlets.pick(now, switch, packet.key, packet.wire_bytes, choices)
+            }
+            Balancer::TinyFlow(flows) => flows.pick(now, switch, salt, packet, choices),
+            Balancer::ByTier(tiers, each) => {
+                let tier = usize::from(tiers[switch as usize].min(2));
+                each[tier].pick(now, switch, salt, packet, choices)
             }
         }
     }

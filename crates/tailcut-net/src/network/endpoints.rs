@@ -237,7 +237,8 @@ impl<'a, O: Observer> Network<'a, O> {
             self.stamp(&mut packet);
         }
         if self.fabric.marking {
-            self.fabric.mark(&mut packet);
+            let flow = self.connections[packet.connection as usize].flow;
+            self.fabric.mark(&mut packet, self.flows[flow as usize].flow.bytes);
         }
         self.counters.sent += 1;
         self.connections[packet.connection as usize].in_network += 1;
@@ -348,6 +349,7 @@ impl<'a, O: Observer> Network<'a, O> {
 
     fn retire(&mut self, id: u32) {
         self.agenda.cancel(Entities::of(&self.fabric).connections + id);
+        self.note_elephants();
         self.leave_flow(id);
         let connection = &mut self.connections[id as usize];
         connection.live = false;
@@ -378,13 +380,19 @@ impl<'a, O: Observer> Network<'a, O> {
             (offset(sender.una()) + if done { fin } else { 0 }, 1 + if done { fin } else { 0 })
         };
         let options = self.fabric.options.get(packet.options);
+        // Whoever rewrites a packet on its way puts it back before its host sees it.
+        let key = match packet.flags.has(Flags::REWRITTEN) {
+            true if packet.flags.has(Flags::TO_SENDER) => connection.key.reversed(),
+            true => connection.key,
+            false => packet.key,
+        };
         PacketView {
             flow: self.flows[connection.flow as usize].flow.id,
             copy: connection.copy,
-            src: packet.key.src(),
-            dst: packet.key.dst(),
-            sport: packet.key.sport(),
-            dport: packet.key.dport(),
+            src: key.src(),
+            dst: key.dst(),
+            sport: key.sport(),
+            dport: key.dport(),
             seq,
             ack,
             flags: packet.flags,

@@ -1,6 +1,6 @@
 //! Ports, wires and switches: how a packet gets from port to port.
 
-use tailcut_engine::Time;
+use tailcut_engine::{Bytes, Time};
 
 use crate::balance::{ecmp, Balancer};
 use crate::measure::ideal::Hop;
@@ -9,6 +9,7 @@ use crate::port::{Clocking, Port};
 use crate::queue::pfabric::PriorityQueue;
 use crate::queue::{Discipline, QueueSpec};
 use crate::scenario::Scenario;
+use crate::switch::Pools;
 use crate::topology::{Graph, PortId, RouteError, Routes};
 
 /// What hangs at the far end of a wire.
@@ -29,10 +30,14 @@ pub(super) struct Fabric {
     ends: Vec<u32>,
     hosts: u32,
     salts: Vec<u64>,
-    balancer: Balancer,
+    pub balancer: Balancer,
     hops: Vec<Hop>,
     /// Hosts mark what they send before it leaves.
     pub marking: bool,
+    /// Hosts mark the packets of flows of at least so many bytes.
+    hosts_mark: Option<Bytes>,
+    /// Buffers that the ports of a switch share.
+    pub pools: Option<Pools>,
     /// Which flows have lost paths; none unless the queues want to know.
     pub manager: Option<FaultManager>,
 }
@@ -100,7 +105,8 @@ impl Fabric {
         let salts = (0..graph.switches).map(ecmp::salt).collect();
         let (options, hosts) = (OptionStore::default(), graph.hosts);
         let balance = &scenario.scheme.balance;
-        let balancer = Balancer::new(balance, graph.switches, hosts, scenario.seed);
+        let mut balancer = Balancer::new(balance, graph, &routes, scenario.seed);
+        let hosts_mark = balancer.tinyflow().and_then(|flows| flows.hosts_mark());
         let manager = FaultManager::new(queue);
         Ok(Fabric {
             ports,
@@ -112,7 +118,9 @@ impl Fabric {
             salts,
             balancer,
             hops,
-            marking: false,
+            marking: hosts_mark.is_some(),
+            hosts_mark,
+            pools: Pools::new(&scenario.switch, graph),
             manager,
         })
     }
@@ -122,15 +130,45 @@ impl Fabric {
         self.routes = routes;
         if let Some(manager) = &mut self.manager {
             manager.lost = whole.lost_paths(graph, &self.routes);
-            self.marking = manager.lost.contains(&true);
+            self.marking = manager.lost.contains(&true) || self.hosts_mark.is_some();
         }
     }
 
     /// What a host marks on a packet before it leaves.
     #[cold]
-    pub fn mark(&self, packet: &mut Packet) {
+    pub fn mark(&self, packet: &mut Packet, flow_bytes: u64) {
+        if self.hosts_mark.is_some_and(|least| flow_bytes >= least.0)
+            && packet.flags.has(Flags::DATA)
+        {
+            packet.flags = packet.flags | Flags::ELEPHANT;
+        }
         if self.manager.as_ref().is_some_and(|manager| manager.marks(&self.routes, packet)) {
             packet.flags = packet.flags | Flags::LOST_PATHS;
+        }
+    }
+
+    /// Whether the switch of `port` has memory for one more packet there; it needs none while the port is idle.
+    #[cold]
+    pub fn has_memory(&mut self, now: Time, port: PortId, bytes: u16) -> bool {
+        let busy = self.ports[port as usize].busy_until() > now;
+        let pools = self.pools.as_mut().expect("switches share their buffers");
+        pools.admits(now.0, port, bytes) || !busy
+    }
+
+    /// A packet was accepted at `port`; it may have to wait in its switch's memory.
+    #[cold]
+    pub fn note_memory(&mut self, now: Time, port: PortId, bytes: u16) {
+        let service = self.ports[port as usize].transmission_time(bytes);
+        let begins = self.ports[port as usize].busy_until().0 - service;
+        if let Some(pools) = self.pools.as_mut().filter(|_| begins > now.0) {
+            pools.add(port, bytes, begins);
+        }
+    }
+
+    /// What waits at `port` has changed under its switch's memory.
+    pub fn recount_memory(&mut self, now: Time, port: PortId) {
+        if let Some(pools) = &mut self.pools {
+            pools.retime(port, &self.ports[port as usize].waiting_begins(now));
         }
     }
 
@@ -153,7 +191,7 @@ impl Fabric {
 
     /// The port by which a packet leaves a switch.
     #[inline]
-    pub fn egress(&mut self, now: Time, switch: u32, packet: &Packet) -> PortId {
+    pub fn egress(&mut self, now: Time, switch: u32, packet: &mut Packet) -> PortId {
         match self.routes.candidates(switch, packet.key.dst()) {
             [only] => *only,
             many => {

@@ -36,6 +36,8 @@ pub(super) struct FlowState {
     pub retransmissions: u64,
     pub timeouts: u32,
     pub fast_recoveries: u32,
+    /// An edge switch has taken it for an elephant.
+    pub detected: bool,
 }
 
 impl FlowState {
@@ -55,6 +57,7 @@ impl FlowState {
             retransmissions: 0,
             timeouts: 0,
             fast_recoveries: 0,
+            detected: false,
         }
     }
 

@@ -160,6 +160,7 @@ impl<O: Observer> Network<'_, O> {
         if !before.up && now.up {
             port.come_up();
         }
+        self.fabric.recount_memory(self.now, number);
     }
 
     /// What waits in a queue that decides the order at departure is lost with the link.

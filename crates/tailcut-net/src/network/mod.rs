@@ -1,5 +1,6 @@
 //! The machinery: ports joined by switches, hosts with connections, one agenda.
 
+mod elephants;
 mod endpoints;
 mod fabric;
 mod flows;
@@ -232,7 +233,7 @@ impl<'a, O: Observer> Network<'a, O> {
     /// The first packet of a port's ring has reached the far end of its wire.
     #[inline]
     fn arrive(&mut self, port: u32) {
-        let (packet, next) = self.fabric.ports[port as usize].take();
+        let (mut packet, next) = self.fabric.ports[port as usize].take();
         if let Some(time) = next {
             self.agenda.schedule(port, time);
         }
@@ -244,7 +245,7 @@ impl<'a, O: Observer> Network<'a, O> {
         }
         match self.fabric.far_end(port) {
             Node::Switch(switch) => {
-                let egress = self.fabric.egress(self.now, switch, &packet);
+                let egress = self.fabric.egress(self.now, switch, &mut packet);
                 self.transmit(egress, packet);
             }
             Node::Host(host) => self.deliver(host, packet),
@@ -264,6 +265,12 @@ impl<'a, O: Observer> Network<'a, O> {
     #[inline]
     fn offer(&mut self, port: u32, packet: crate::packet::Packet) {
         use crate::port::Offer;
+        let shares = self.fabric.pools.is_some();
+        if shares && !self.fabric.has_memory(self.now, port, packet.wire_bytes) {
+            self.fabric.ports[port as usize].note_drop();
+            self.drop_packet(port, packet);
+            return;
+        }
         let offer = self.fabric.ports[port as usize].offer(self.now, packet);
         match offer {
             Offer::First(arrival) => self.agenda.schedule(port, arrival),
@@ -276,6 +283,9 @@ impl<'a, O: Observer> Network<'a, O> {
                 self.lose_packet(port, packet, Loss::DeadLink);
                 return;
             }
+        }
+        if shares {
+            self.fabric.note_memory(self.now, port, packet.wire_bytes);
         }
         if O::ACTIVE {
             // As it will leave: the queue may have marked it.

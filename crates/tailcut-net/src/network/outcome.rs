@@ -14,6 +14,7 @@ impl<O: Observer> Network<'_, O> {
                 self.flows[connection.flow as usize].absorb(&connection.sender);
             }
         }
+        self.counters.elephants = self.count_elephants();
         let ports = &self.fabric.ports;
         let queues = || self.fabric.scheduled.iter().flatten();
         self.counters.in_flight = ports.iter().map(|p| u64::from(p.held())).sum::<u64>()

@@ -13,6 +13,7 @@ use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::packet::Flags;
 use tailcut_net::queue::{drop_tail::DropTail, QueueSpec};
 use tailcut_net::scenario::{Horizon, Outcome, Scenario, Scheme, SeriesSpec};
+use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::{Graph, Link};
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::tcp::{Close, CongestionState, Phase, Recovery, Sender, TcpSpec};
@@ -58,6 +59,7 @@ impl Setting {
         };
         Scenario {
             faults: FaultsSpec::default(),
+            switch: SwitchSpec::default(),
             graph,
             host: HostSpec {
                 nic_queue: self.nic_queue.parse().unwrap(),

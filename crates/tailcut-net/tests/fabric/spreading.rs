@@ -13,6 +13,7 @@ use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::network::simulate_observed;
 use tailcut_net::packet::{Flags, FlowKey};
 use tailcut_net::scenario::{Horizon, Outcome, Scenario, Scheme, SeriesSpec};
+use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::{Graph, PortId, Routes};
 use tailcut_net::traffic::TrafficSpec;
 
@@ -157,6 +158,7 @@ fn run(graph: &Graph, traffic: serde_json::Value, scheme: serde_json::Value) -> 
     let scheme: Scheme = serde_json::from_value(scheme).unwrap();
     let scenario = Scenario {
         faults: FaultsSpec::default(),
+        switch: SwitchSpec::default(),
         graph: graph.clone(),
         host: HostSpec::default(),
         scheme,

@@ -6,6 +6,8 @@ use std::ops::Range;
 use proptest::prelude::*;
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::balance::by_tier::ByTier;
+use tailcut_net::balance::tinyflow::{Detect, Reroute, TinyFlow};
 use tailcut_net::balance::{flowlet::Flowlet, BalanceSpec};
 use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::{FaultsSpec, Incident};
@@ -17,6 +19,7 @@ use tailcut_net::replicate::repflow::{Loser, RepFlow};
 use tailcut_net::replicate::repsyn::RepSyn;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::Scenario;
+use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::dumbbell::Dumbbell;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::leaf_spine::LeafSpine;
@@ -129,7 +132,38 @@ fn balancers() -> impl Strategy<Value = BalanceSpec> {
         1 => (1..200u64).prop_map(|us| {
             BalanceSpec::Flowlet(Flowlet { gap: Time::from_us(us), ..Flowlet::default() })
         }),
+        2 => tinyflows().prop_map(BalanceSpec::TinyFlow),
+        1 => (tinyflows(), any::<bool>()).prop_map(|(tinyflow, edge)| {
+            let edge = if edge { BalanceSpec::TinyFlow(tinyflow) } else { BalanceSpec::Ecmp {} };
+            BalanceSpec::ByTier(ByTier {
+                edge: Box::new(edge),
+                aggregation: Box::new(BalanceSpec::Spray {}),
+                core: Box::new(BalanceSpec::RoundRobin {}),
+            })
+        }),
     ]
+}
+
+/// Eager ones: small flows are elephants soon.
+fn tinyflows() -> impl Strategy<Value = TinyFlow> {
+    let detect = prop::sample::select(vec![
+        Detect::RandomSkip,
+        Detect::RandomSkipSwitch,
+        Detect::ExactPort,
+        Detect::ExactSwitch,
+        Detect::PolledCounters,
+        Detect::HostMarked,
+    ]);
+    (detect, 1..3u32, any::<bool>()).prop_map(|(detect, samples, rewrite)| TinyFlow {
+        detect,
+        samples,
+        sample_every: Bytes(5_000),
+        poll_every: Time::from_us(200),
+        elephant: Bytes(20_000),
+        forget: Time::from_us(100),
+        reroute: if rewrite { Reroute::FiveTuple } else { Reroute::Egress },
+        ..TinyFlow::default()
+    })
 }
 
 fn queues() -> impl Strategy<Value = QueueSpec> {
@@ -157,6 +191,14 @@ fn queues() -> impl Strategy<Value = QueueSpec> {
             }),
         ]
     })
+}
+
+fn shared_buffers() -> impl Strategy<Value = SwitchSpec> {
+    let size = prop_oneof![
+        2 => Just(Limit::Unlimited),
+        1 => (3_000..60_000u64).prop_map(|n| Limit::AtMost(Amount::Bytes(n))),
+    ];
+    (size, 0.1..4.0f64).prop_map(|(shared_buffer, alpha)| SwitchSpec { shared_buffer, alpha })
 }
 
 /// Failures of random links at random times. Each link has one of each kind at most: they do not overlap.
@@ -220,9 +262,9 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
             replication(),
             transports(),
             1..400u64,
-            faults(&graph),
+            (faults(&graph), shared_buffers()),
         );
-        parts.prop_map(move |(flows, queue, balance, nic, replicate, transport, drain, faults)| {
+        parts.prop_map(move |(flows, queue, balance, nic, replicate, transport, drain, around)| {
             let mut scenario = scenario(graph.clone(), flows);
             let replicate = match &transport {
                 TransportSpec::Tcp(_) => replicate,
@@ -237,7 +279,10 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
             scenario.scheme.queue = queue;
             scenario.scheme.balance = balance;
             scenario.host.nic_queue = nic;
-            scenario.faults = faults;
+            (scenario.faults, scenario.switch) = around;
+            if matches!(scenario.scheme.queue, QueueSpec::Pfabric(_)) {
+                scenario.switch = SwitchSpec::default();
+            }
             scenario.scheme.replicate = replicate;
             scenario.scheme.transport = transport;
             (scenario.horizon.arrivals, scenario.horizon.drain) =

@@ -16,8 +16,8 @@ type Identity = (u32, u32, u16, u16, u16, u16, u16);
 /// What no queue on the way changes.
 fn identity(packet: &PacketView) -> Identity {
     let &PacketView { src, dst, sport, dport, flags, payload, wire_bytes, .. } = packet;
-    // The link that corrupts a packet says so on the packet.
-    let on_the_way = Flags::CONGESTION_EXPERIENCED | Flags::CORRUPTED;
+    // The link that corrupts a packet, or the switch that rewrites one, says so on the packet.
+    let on_the_way = Flags::CONGESTION_EXPERIENCED | Flags::CORRUPTED | Flags::REWRITTEN;
     let sent = flags.0 & !on_the_way.0;
     (src, dst, sport, dport, sent, payload, wire_bytes)
 }
@@ -104,7 +104,7 @@ impl Ledger {
             drops_early: matches!(
                 scenario.scheme.queue,
                 QueueSpec::Red(_) | QueueSpec::SelectiveRed(_)
-            ),
+            ) || scenario.switch.shared_buffer != Limit::Unlimited,
             handed: None,
             counts: [0; 4],
             arrived: BTreeMap::new(),

@@ -11,6 +11,7 @@ use tailcut_net::measure::Observer;
 use tailcut_net::network::{simulate, simulate_observed};
 use tailcut_net::queue::{drop_tail::DropTail, QueueSpec};
 use tailcut_net::scenario::{Horizon, Outcome, Scenario, Scheme, SeriesSpec};
+use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::{Graph, Link};
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::tcp::TcpSpec;
@@ -25,6 +26,7 @@ pub fn scenario(graph: Graph, flows: Vec<Flow>) -> Scenario {
     let queue = QueueSpec::DropTail(DropTail { limit: Limit::Unlimited });
     Scenario {
         faults: FaultsSpec::default(),
+        switch: SwitchSpec::default(),
         graph,
         host: HostSpec { nic_queue: Limit::Unlimited, framing_overhead: Bytes(38) },
         scheme: Scheme { queue, ..Scheme::default() },

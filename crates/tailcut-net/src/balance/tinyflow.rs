@@ -1,0 +1,497 @@
+//! TinyFlow (Xu, Li, LANMAN 2014): edge switches detect elephants among what their hosts send and give each a new
+//! egress port every so many bytes, so that it travels as a sequence of mice; all else is ECMP.
+//!
+//! The paper samples "every 100 KB" and calls a flow with two samples within 500 us an elephant. Counted exactly on
+//! one port of 1 Gbps, which carries 62.5 KB in 500 us, that never happens; counted on a whole switch, two elephants
+//! that alternate are missed. Random skips with that mean, as sFlow draws them, detect a lone elephant within a few
+//! milliseconds: the default.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Bytes, Stream, Time};
+
+use super::ecmp;
+use crate::component::SpecError;
+use crate::packet::{Flags, FlowKey, Packet};
+use crate::topology::Routes;
+
+/// Parameters of TinyFlow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TinyFlow {
+    /// How edge switches tell elephants.
+    pub detect: Detect,
+    /// Bytes from one sample to the next, on average where skips are random.
+    pub sample_every: Bytes,
+    /// So many samples of a flow within `window` make it an elephant.
+    #[schemars(range(min = 1))]
+    pub samples: u32,
+    /// How long samples count.
+    pub window: Time,
+    /// Time from one poll of the per-flow counters to the next (`detect = "polled-counters"`).
+    pub poll_every: Time,
+    /// A flow of at least so many bytes is an elephant in truth. Hosts mark such flows, and polled counters reach it;
+    /// samples know nothing of it: it decides which detections count as found, missed or mistaken.
+    pub elephant: Bytes,
+    /// Bytes of an elephant from one egress port to the next.
+    pub reroute_every: Bytes,
+    /// What is drawn anew.
+    pub reroute: Reroute,
+    /// An elephant silent for so long is a flow like any other again.
+    pub forget: Time,
+}
+
+/// How edge switches tell elephants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Detect {
+    /// Samples with random skips, for each port that leads to a host.
+    #[default]
+    RandomSkip,
+    /// Samples with random skips over all that the hosts of a switch send.
+    RandomSkipSwitch,
+    /// A sample every so many bytes exactly, for each port that leads to a host.
+    ExactPort,
+    /// A sample every so many bytes exactly, over all that the hosts of a switch send.
+    ExactSwitch,
+    /// Counters per flow, looked at now and then (as in Hedera).
+    PolledCounters,
+    /// Hosts mark the packets of large flows from the start (as in Mahout).
+    HostMarked,
+}
+
+/// What is drawn anew for an elephant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reroute {
+    /// The egress port at the edge switch.
+    #[default]
+    Egress,
+    /// The source port in the packet, which every switch on the way hashes. The far edge puts it back.
+    FiveTuple,
+}
+
+impl Default for TinyFlow {
+    fn default() -> Self {
+        TinyFlow {
+            detect: Detect::default(),
+            sample_every: Bytes(100_000),
+            samples: 2,
+            window: Time::from_us(500),
+            poll_every: Time::from_ms(5),
+            elephant: Bytes(1_000_000),
+            reroute_every: Bytes(10_000),
+            reroute: Reroute::default(),
+            forget: Time::from_ms(100),
+        }
+    }
+}
+
+impl TinyFlow {
+    pub(super) fn check(&self) -> Result<(), SpecError> {
+        let bytes = [
+            ("sample_every", self.sample_every),
+            ("elephant", self.elephant),
+            ("reroute_every", self.reroute_every),
+        ];
+        for (field, value) in bytes {
+            if value.0 == 0 || value.0 > 1 << 40 {
+                let message = format!("{field} = \"{value}\": at least \"1B\", and at most 1 TB");
+                return Err(SpecError::new("tinyflow-bytes", field, message));
+            }
+        }
+        let times =
+            [("window", self.window), ("poll_every", self.poll_every), ("forget", self.forget)];
+        for (field, value) in times {
+            if value == Time::ZERO {
+                let message = format!("{field} = \"{value}\": longer than that");
+                return Err(SpecError::new("tinyflow-time", field, message));
+            }
+        }
+        if self.samples == 0 {
+            let message = "samples = 0: every flow would be an elephant";
+            return Err(SpecError::new("tinyflow-samples", "samples", message)
+                .hint("spraying gives every packet a path of its own: balance.kind = \"spray\""));
+        }
+        Ok(())
+    }
+}
+
+/// A flow that a switch takes for an elephant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Detection {
+    pub key: FlowKey,
+    pub connection: u32,
+    pub at: Time,
+    /// What was detected is the acknowledgements of the flow.
+    pub acks: bool,
+}
+
+/// An elephant on its way.
+#[derive(Debug, Clone, Copy)]
+struct Elephant {
+    draw: u32,
+    bytes: u64,
+    last: Time,
+}
+
+/// A flow's counter for polling.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counter {
+    bytes: u64,
+    connection: u32,
+    acks: bool,
+    idle: bool,
+}
+
+/// What an edge switch remembers.
+#[derive(Debug, Clone)]
+struct Edge {
+    stream: Stream,
+    elephants: BTreeMap<u64, Elephant>,
+    samples: VecDeque<(u64, Time)>,
+    counters: BTreeMap<u64, Counter>,
+    next_poll: Time,
+    purge_at: usize,
+}
+
+/// What one sampler counts.
+#[derive(Debug, Clone)]
+struct Sampler {
+    stream: Stream,
+    left: f64,
+}
+
+/// TinyFlow at every edge switch.
+#[derive(Debug, Clone)]
+pub(crate) struct TinyFlows {
+    spec: TinyFlow,
+    /// Per host: the switch it hangs on.
+    edge_of: Vec<u32>,
+    edges: Vec<Edge>,
+    /// Per host or per switch.
+    samplers: Vec<Sampler>,
+    /// Detections that nobody has looked at yet.
+    pub news: Vec<Detection>,
+    pub reroutes: u64,
+}
+
+impl TinyFlows {
+    pub fn new(
+        spec: &TinyFlow,
+        switches: u32,
+        hosts: u32,
+        routes: &Routes,
+        seed: u64,
+    ) -> TinyFlows {
+        let edge = |switch| Edge {
+            stream: Stream::new(seed, u64::from(switch), "tinyflow"),
+            elephants: BTreeMap::new(),
+            samples: VecDeque::new(),
+            counters: BTreeMap::new(),
+            next_poll: spec.poll_every,
+            purge_at: 1_024,
+        };
+        let samplers = match spec.detect {
+            Detect::RandomSkip | Detect::ExactPort => hosts,
+            _ => switches,
+        };
+        let mut flows = TinyFlows {
+            spec: spec.clone(),
+            edge_of: (0..hosts).map(|host| routes.edge(host)).collect(),
+            edges: (0..switches).map(edge).collect(),
+            samplers: vec![],
+            news: vec![],
+            reroutes: 0,
+        };
+        for number in 0..samplers {
+            let stream = Stream::new(seed, u64::from(number), "tinyflow-samples");
+            let mut sampler = Sampler { stream, left: 0.0 };
+            sampler.left = flows.skip(&mut sampler.stream);
+            flows.samplers.push(sampler);
+        }
+        flows
+    }
+
+    /// Hosts mark large flows of at least so many bytes.
+    pub fn hosts_mark(&self) -> Option<Bytes> {
+        (self.spec.detect == Detect::HostMarked).then_some(self.spec.elephant)
+    }
+
+    /// A flow of at least so many bytes is an elephant in truth.
+    pub fn elephant(&self) -> Bytes {
+        self.spec.elephant
+    }
+
+    fn skip(&self, stream: &mut Stream) -> f64 {
+        let mean = self.spec.sample_every.0 as f64;
+        match self.spec.detect {
+            Detect::RandomSkip | Detect::RandomSkipSwitch => stream.exponential(mean),
+            _ => mean,
+        }
+    }
+
+    pub fn pick(
+        &mut self,
+        now: Time,
+        switch: u32,
+        salt: u64,
+        packet: &mut Packet,
+        choices: u32,
+    ) -> u32 {
+        let key = packet.key;
+        if self.edge_of[key.src() as usize] != switch {
+            return ecmp::pick(key.0, salt, choices);
+        }
+        let mut new = self.observe(now, switch, packet);
+        let spec = &self.spec;
+        let edge = &mut self.edges[switch as usize];
+        if edge.elephants.is_empty() && !new {
+            return ecmp::pick(key.0, salt, choices);
+        }
+        let known = edge.elephants.get(&key.0);
+        let forgotten = known.is_some_and(|e| now - e.last >= spec.forget);
+        if forgotten && !new {
+            edge.elephants.remove(&key.0);
+            return ecmp::pick(key.0, salt, choices);
+        }
+        new &= known.is_none() || forgotten;
+        if known.is_none() && !new {
+            return ecmp::pick(key.0, salt, choices);
+        }
+        if new {
+            self.news.push(Detection {
+                key,
+                connection: packet.connection,
+                at: now,
+                acks: packet.flags.has(Flags::TO_SENDER),
+            });
+            edge.elephants.insert(key.0, Elephant { draw: 0, bytes: u64::MAX, last: now });
+            if edge.elephants.len() > edge.purge_at {
+                edge.elephants.retain(|_, e| now - e.last < spec.forget);
+                edge.purge_at = 1_024.max(2 * edge.elephants.len());
+            }
+        }
+        let elephant = edge.elephants.get_mut(&key.0).expect("it is there now");
+        if elephant.bytes >= spec.reroute_every.0 {
+            (elephant.draw, elephant.bytes) = (edge.stream.bits() as u32, 0);
+            self.reroutes += 1;
+        }
+        elephant.bytes += u64::from(packet.wire_bytes);
+        elephant.last = now;
+        match spec.reroute {
+            // The same as a draw below the number of choices, which routing may change.
+            Reroute::Egress => (u64::from(elephant.draw) * u64::from(choices) >> 32) as u32,
+            Reroute::FiveTuple => {
+                let port = (elephant.draw >> 16) as u16;
+                packet.key = FlowKey(key.0 & !(0xffff << 16) | u64::from(port) << 16);
+                packet.flags = packet.flags | Flags::REWRITTEN;
+                ecmp::pick(packet.key.0, salt, choices)
+            }
+        }
+    }
+
+    /// Counts a packet that a host sends; true when it makes its flow an elephant.
+    fn observe(&mut self, now: Time, switch: u32, packet: &Packet) -> bool {
+        let key = packet.key.0;
+        match self.spec.detect {
+            Detect::HostMarked => packet.flags.has(Flags::ELEPHANT),
+            Detect::PolledCounters => self.poll(now, switch, packet),
+            Detect::RandomSkip | Detect::ExactPort => {
+                self.sample(now, switch, packet.key.src(), key, packet.wire_bytes)
+            }
+            Detect::RandomSkipSwitch | Detect::ExactSwitch => {
+                self.sample(now, switch, switch, key, packet.wire_bytes)
+            }
+        }
+    }
+
+    fn sample(&mut self, now: Time, switch: u32, sampler: u32, key: u64, bytes: u16) -> bool {
+        let sampler = &mut self.samplers[sampler as usize];
+        sampler.left -= f64::from(bytes);
+        if sampler.left > 0.0 {
+            return false;
+        }
+        let mut sampler = sampler.clone();
+        let mut elephant = false;
+        while sampler.left <= 0.0 {
+            sampler.left += self.skip(&mut sampler.stream);
+            // A packet is looked at once, however many samples fall into it.
+            if !elephant {
+                elephant = self.note_sample(now, switch, key);
+            }
+        }
+        let number = match self.spec.detect {
+            Detect::RandomSkip | Detect::ExactPort => FlowKey(key).src(),
+            _ => switch,
+        };
+        self.samplers[number as usize] = sampler;
+        elephant
+    }
+
+    fn note_sample(&mut self, now: Time, switch: u32, key: u64) -> bool {
+        let samples = &mut self.edges[switch as usize].samples;
+        while samples.front().is_some_and(|(_, at)| now - *at > self.spec.window) {
+            samples.pop_front();
+        }
+        if samples.back() == Some(&(key, now)) {
+            return false;
+        }
+        samples.push_back((key, now));
+        samples.iter().filter(|(sampled, _)| *sampled == key).count() >= self.spec.samples as usize
+    }
+
+    /// Counts; and where a poll is due, looks at all counters. A switch without traffic has nothing to look at.
+    fn poll(&mut self, now: Time, switch: u32, packet: &Packet) -> bool {
+        let (elephant, every) = (self.spec.elephant.0, self.spec.poll_every.0);
+        let edge = &mut self.edges[switch as usize];
+        let mut found = false;
+        if now >= edge.next_poll {
+            edge.next_poll = Time((now.0 / every + 1) * every);
+            for (&key, counter) in edge.counters.iter().filter(|(_, c)| c.bytes >= elephant) {
+                let known = edge.elephants.contains_key(&key);
+                if key == packet.key.0 {
+                    found = true;
+                } else if !known && !counter.idle {
+                    let (connection, acks) = (counter.connection, counter.acks);
+                    let key = FlowKey(key);
+                    self.news.push(Detection { key, connection, at: now, acks });
+                    let key = key.0;
+                    let elephant = Elephant { draw: 0, bytes: u64::MAX, last: now };
+                    edge.elephants.insert(key, elephant);
+                }
+            }
+            edge.counters.retain(|_, counter| !std::mem::replace(&mut counter.idle, true));
+        }
+        let counter = edge.counters.entry(packet.key.0).or_default();
+        counter.bytes += u64::from(packet.wire_bytes);
+        counter.connection = packet.connection;
+        counter.acks = packet.flags.has(Flags::TO_SENDER);
+        counter.idle = false;
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::NO_OPTIONS;
+    use crate::topology::parallel_paths::ParallelPaths;
+
+    const EDGE: u32 = 0;
+
+    fn tinyflows(spec: &TinyFlow) -> TinyFlows {
+        let graph = ParallelPaths::default().build().expect("the parameters are valid");
+        let routes = Routes::new(&graph).expect("it is connected");
+        TinyFlows::new(spec, graph.switches, graph.hosts, &routes, 1)
+    }
+
+    fn packet(src: u32, sport: u16) -> Packet {
+        Packet {
+            key: FlowKey::new(src, 2, sport, 5_000),
+            connection: u32::from(sport),
+            seq: 0,
+            options: NO_OPTIONS,
+            wire_bytes: 1_500,
+            flags: Flags::DATA,
+        }
+    }
+
+    /// Full packets at 1 Gbps, of `flows` of hosts in turn, for so long; the times of detection in microseconds.
+    fn detections(detect: Detect, flows: &[(u32, u16)], ms: u64) -> Vec<(u16, u64)> {
+        let mut tinyflows = tinyflows(&TinyFlow { detect, ..TinyFlow::default() });
+        let interval = 12 / flows.len() as u64;
+        for (index, us) in (0..ms * 1_000).step_by(interval as usize).enumerate() {
+            let (src, sport) = flows[index % flows.len()];
+            tinyflows.pick(Time::from_us(us), EDGE, 0, &mut packet(src, sport), 2);
+        }
+        let news = tinyflows.news.iter();
+        news.map(|d| (d.key.sport(), d.at.as_ns() / 1_000)).collect()
+    }
+
+    /// Two samples of 100 KB within 500 us: a port of 1 Gbps carries 62.5 KB in that time.
+    #[test]
+    fn exact_sampling_of_a_port_never_finds_an_elephant() {
+        assert_eq!(detections(Detect::ExactPort, &[(0, 7)], 100), []);
+    }
+
+    #[test]
+    fn random_skips_find_a_lone_elephant_within_milliseconds() {
+        let found = detections(Detect::RandomSkip, &[(0, 7)], 100);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].1 < 20_000, "{found:?}");
+    }
+
+    #[test]
+    fn exact_sampling_of_a_switch_finds_elephants_that_share_it_but_only_by_luck() {
+        // Two ports carry 125 KB in 500 us: consecutive samples fall on the same flow only now and then.
+        let found = detections(Detect::ExactSwitch, &[(0, 7), (1, 8)], 200);
+        let expected = detections(Detect::RandomSkipSwitch, &[(0, 7), (1, 8)], 200);
+        assert!(found.len() <= expected.len());
+        assert_eq!(expected.len(), 2);
+    }
+
+    #[test]
+    fn polled_counters_find_a_flow_at_the_poll_after_it_has_grown_large() {
+        // 1 MB at 1 Gbps takes 8 ms, frames included: the poll at 10 ms finds it.
+        assert_eq!(detections(Detect::PolledCounters, &[(0, 7)], 30), [(7, 10_008)]);
+    }
+
+    #[test]
+    fn marked_flows_are_elephants_from_their_first_packet() {
+        let mut tinyflows =
+            tinyflows(&TinyFlow { detect: Detect::HostMarked, ..TinyFlow::default() });
+        let mut marked = packet(0, 7);
+        marked.flags = marked.flags | Flags::ELEPHANT;
+        tinyflows.pick(Time::ZERO, EDGE, 0, &mut packet(0, 8), 2);
+        assert!(tinyflows.news.is_empty());
+        tinyflows.pick(Time::ZERO, EDGE, 0, &mut marked, 2);
+        assert_eq!(tinyflows.news.len(), 1);
+    }
+
+    fn elephant_path(reroute: Reroute) -> (Vec<u32>, Vec<Packet>, u64) {
+        let spec = TinyFlow { detect: Detect::HostMarked, reroute, ..TinyFlow::default() };
+        let mut tinyflows = tinyflows(&spec);
+        let picks = (0..2_800).map(|_| {
+            let mut marked = packet(0, 7);
+            marked.flags = marked.flags | Flags::ELEPHANT;
+            (tinyflows.pick(Time::ZERO, EDGE, 0, &mut marked, 8), marked)
+        });
+        let (ports, packets) = picks.unzip();
+        (ports, packets, tinyflows.reroutes)
+    }
+
+    #[test]
+    fn an_elephant_draws_a_new_port_every_ten_kilobytes_uniformly() {
+        let (ports, _, reroutes) = elephant_path(Reroute::Egress);
+        // Seven packets of 1,500 bytes reach 10 KB.
+        assert!(ports.chunks(7).all(|stretch| stretch.iter().all(|port| *port == stretch[0])));
+        assert_eq!(reroutes, 400);
+        let count = |port| ports.iter().filter(|p| **p == port).count() as f64 / 7.0;
+        let chi2: f64 = (0..8).map(|port| (count(port) - 50.0).powi(2) / 50.0).sum();
+        assert!(chi2 < 24.32, "chi-squared {chi2} exceeds the 0.1 % point of 7 degrees of freedom");
+    }
+
+    #[test]
+    fn five_tuple_rewriting_changes_the_source_port_alone_and_says_so() {
+        let (_, packets, _) = elephant_path(Reroute::FiveTuple);
+        assert!(packets.iter().all(|p| p.flags.has(Flags::REWRITTEN)));
+        assert!(packets.iter().all(|p| (p.key.src(), p.key.dst(), p.key.dport()) == (0, 2, 5_000)));
+        let mut ports: Vec<u16> = packets.iter().map(|p| p.key.sport()).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        assert!(ports.len() > 350, "{} source ports for 400 stretches", ports.len());
+    }
+
+    #[test]
+    fn a_switch_that_is_not_the_edge_of_the_source_uses_ecmp() {
+        let mut tinyflows =
+            tinyflows(&TinyFlow { detect: Detect::HostMarked, ..TinyFlow::default() });
+        let mut marked = packet(0, 7);
+        marked.flags = marked.flags | Flags::ELEPHANT;
+        let pick = tinyflows.pick(Time::ZERO, 1, 9, &mut marked, 8);
+        assert_eq!((pick, tinyflows.news.len()), (ecmp::pick(marked.key.0, 9, 8), 0));
+    }
+}
