@@ -283,10 +283,10 @@ impl TinyFlows {
         elephant.last = now;
         match spec.reroute {
             // The same as a draw below the number of choices, which routing may change.
-            Reroute::Egress => (u64::from(elephant.draw) * u64::from(choices) >> 32) as u32,
+            Reroute::Egress => ((u64::from(elephant.draw) * u64::from(choices)) >> 32) as u32,
             Reroute::FiveTuple => {
                 let port = (elephant.draw >> 16) as u16;
-                packet.key = FlowKey(key.0 & !(0xffff << 16) | u64::from(port) << 16);
+                packet.key = FlowKey((key.0 & !(0xffff << 16)) | (u64::from(port) << 16));
                 packet.flags = packet.flags | Flags::REWRITTEN;
                 ecmp::pick(packet.key.0, salt, choices)
             }
