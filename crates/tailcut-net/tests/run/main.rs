@@ -2,6 +2,7 @@
 
 mod conservation;
 mod dctcp;
+mod faults;
 mod ledger;
 mod lone;
 mod pfabric;

@@ -1,0 +1,141 @@
+//! The papers' small experiments with known answers: the spraying paper's two flows and TinyFlow's two toys.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use tailcut_experiment::{load, to_scenario, RunPlan};
+use tailcut_net::scenario::Outcome;
+
+fn plan(file: &str, overrides: &[(&str, &str)]) -> Vec<RunPlan> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/papers").join(file);
+    let overrides: Vec<_> =
+        overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let plan = load(&path, &overrides).unwrap_or_else(|failure| panic!("{failure}"));
+    plan.runs
+}
+
+fn outcome(run: &RunPlan) -> Outcome {
+    let scenario = to_scenario(run).expect("the plan is fresh");
+    tailcut_net::simulate(&scenario, &mut |_| ControlFlow::Continue(())).expect("it runs")
+}
+
+/// Mean of a flow's sampled rate from a time on, in Mbps.
+fn mbps(outcome: &Outcome, flow: u64, from_ms: u64, to_ms: u64) -> f64 {
+    let name = format!("flow {flow} rate_bps");
+    let series = outcome.series.iter().find(|s| s.name == name).expect("it is sampled");
+    let within: Vec<f64> = (series.times.iter().zip(&series.values))
+        .filter(|(time, _)| (from_ms + 1..=to_ms).contains(&(time.as_ns() / 1_000_000)))
+        .map(|(_, rate)| rate / 1e6)
+        .collect();
+    within.iter().sum::<f64>() / within.len() as f64
+}
+
+/// The longest difference between the queues of F2's two kinds of paths.
+fn differential(outcome: &Outcome) -> f64 {
+    let queue = |link: &str| {
+        let name = format!("link {link} queue_packets");
+        outcome.series.iter().find(|s| s.name == name).expect("it is sampled").values.clone()
+    };
+    let pairs = queue("core0>agg4").into_iter().zip(queue("core2>agg5"));
+    pairs.map(|(alone, shared)| shared - alone).fold(0.0, f64::max)
+}
+
+/// F2's rate, the paper's measure, and F1's, in the second half of a run.
+fn rates(run: &RunPlan) -> (f64, f64) {
+    let outcome = outcome(run);
+    (mbps(&outcome, 1, 500, 2_000), mbps(&outcome, 2, 500, 2_000))
+}
+
+/// Figure 5. The paper: 407 Mbps each, and 155 Mbps for F2 after the failure.
+#[test]
+fn a_failure_that_takes_paths_from_one_sprayed_flow_costs_the_other_half_its_rate() {
+    let runs = plan("rps/fig5-small.toml", &[]);
+    let outcome = outcome(&runs[0]);
+    let before = [1, 2].map(|flow| mbps(&outcome, flow, 300, 1_000));
+    let after = [1, 2].map(|flow| mbps(&outcome, flow, 1_300, 2_000));
+    assert!(before.iter().all(|rate| (370.0..440.0).contains(rate)), "{before:?}");
+    assert!((before[0] / before[1] - 1.0).abs() < 0.1, "equal shares: {before:?}");
+    assert!(after[1] < 0.6 * before[1], "{before:?} -> {after:?}");
+    assert!(after[1] < 0.8 * after[0], "F1 takes more than its share: {after:?}");
+}
+
+/// Figure 6. The paper: F2 has 17 % of the shared links with unlimited buffers, 35 % with 50 packets.
+#[test]
+fn larger_buffers_let_queues_of_one_flow_grow_further_apart() {
+    let runs = plan("rps/fig6-small.toml", &[]);
+    let outcomes: Vec<_> = runs.iter().map(outcome).collect();
+    let apart: Vec<f64> = outcomes.iter().map(differential).collect();
+    assert!(apart.windows(2).all(|two| two[0] < two[1]), "{apart:?}");
+    assert!(apart[3] > 100.0, "{apart:?}");
+    let share = |o: &Outcome| {
+        let (f1, f2) = (mbps(o, 1, 500, 2_000), mbps(o, 2, 500, 2_000));
+        // F1 has half of its rate on each of the two shared links, F2 a quarter.
+        (f2 / 4.0) / (f1 / 2.0 + f2 / 4.0)
+    };
+    let shares: Vec<f64> = outcomes.iter().map(share).collect();
+    assert!(shares.iter().all(|share| *share < 0.4), "less than its half: {shares:?}");
+    assert!(shares[3] < shares[0], "{shares:?}");
+}
+
+/// Figure 7(a). The paper: 417 Mbps without the failure; below 200 drop-tail, 360 RED, near ideal SRED.
+#[test]
+fn red_and_selective_red_give_back_most_of_what_the_failure_costs() {
+    let rates: BTreeMap<(String, bool), (f64, f64)> = plan("rps/fig7a-small.toml", &[])
+        .iter()
+        .map(|run| {
+            let broken = run.point["faults.active"] == true;
+            ((run.scheme.clone(), broken), rates(run))
+        })
+        .collect();
+    let of = |scheme: &str, broken| rates[&(scheme.to_owned(), broken)];
+    let healthy = of("Drop-tail", false).1;
+    let drop_tail = of("Drop-tail", true).1;
+    assert!(drop_tail < 0.55 * healthy, "{rates:?}");
+    assert!(of("RED", true).1 > 0.8 * healthy, "{rates:?}");
+    let (f1, f2) = of("SRED", true);
+    assert!(f2 > 1.3 * drop_tail && f1 < of("Drop-tail", true).0, "{rates:?}");
+    assert_eq!(of("SRED", false), of("Drop-tail", false), "without a failure it is drop-tail");
+    assert_eq!(of("SRED, two queues", true), of("SRED", true), "nothing limits either queue");
+}
+
+/// TinyFlow, figure 1: the elephant no longer stands in the way of the mice.
+#[test]
+fn mice_pass_an_elephant_that_tinyflow_spreads() {
+    let p99 = |run: &RunPlan| {
+        let outcome = outcome(run);
+        let mice = outcome.flows.iter().filter(|f| f.flow.bytes == 10_000);
+        let mut times: Vec<_> = mice.map(|f| f.fct.expect("mice finish")).collect();
+        times.sort_unstable();
+        (times[494].as_secs_f64(), outcome.counters.elephants)
+    };
+    for seed in ["[1]", "[2]", "[3]"] {
+        let runs = plan("tinyflow/fig1.toml", &[("seeds", seed)]);
+        let ((ecmp, none), (tinyflow, elephants)) = (p99(&runs[0]), p99(&runs[1]));
+        assert_eq!(none, None);
+        let elephants = elephants.expect("TinyFlow counts");
+        assert_eq!((elephants.found, elephants.missed), (1, 0));
+        assert!(elephants.detection_time.as_secs_f64() < 0.02, "{elephants:?}");
+        assert!(tinyflow < 0.2 * ecmp, "{tinyflow} s against {ecmp} s");
+    }
+}
+
+/// TinyFlow, figure 2: from 500 Mbps to about 1 Gbps, of which 949 Mbps are payload.
+#[test]
+fn two_elephants_on_one_path_come_close_to_a_link_each_with_tinyflow() {
+    for run in plan("tinyflow/fig2.toml", &[]) {
+        let outcome = outcome(&run);
+        let rate = |flow| mbps(&outcome, flow, 50, 800);
+        let rates = [rate(0), rate(1)];
+        match outcome.counters.elephants {
+            None => {
+                assert!(rates.iter().all(|rate| (450.0..500.0).contains(rate)), "{rates:?}");
+            }
+            Some(elephants) => {
+                assert_eq!((elephants.found, elephants.missed), (2, 0), "{}", run.scheme);
+                assert!(elephants.reroutes > 10_000);
+                assert!(rates.iter().all(|rate| *rate > 850.0), "{}: {rates:?}", run.scheme);
+            }
+        }
+    }
+}
