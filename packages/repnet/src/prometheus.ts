@@ -66,6 +66,11 @@ const DEFINITIONS: readonly Definition[] = [
     from: plain('lateTwins'),
   },
   {
+    name: 'repnet_late_served_total',
+    help: 'Second connections that came after the flow was closed and were sent its last bytes.',
+    from: plain('lateServed'),
+  },
+  {
     name: 'repnet_chosen_early_total',
     help: 'Flows carried by one copy because too much was archived before the second came.',
     from: plain('chosenEarly'),

@@ -7,8 +7,9 @@ import { channel } from 'node:diagnostics_channel';
 import net from 'node:net';
 import { Accepted } from './flow/accept.js';
 import { Greeter } from './flow/greeter.js';
-import type { Leg } from './flow/leg.js';
+import { Leg } from './flow/leg.js';
 import { PRIMARY, REPLICA } from './flow/machine.js';
+import { Remains } from './flow/remains.js';
 import { type Entry, WaitingList } from './flow/waiting.js';
 import { type Handle, nativeHandle, setNativeHandle } from './net-internals.js';
 import {
@@ -302,7 +303,7 @@ class ReplicaListener {
   readonly server: Internals;
   readonly #owner: Internals;
   readonly #replication: Replication;
-  readonly #waiting: WaitingList<Accepted>;
+  readonly #waiting: WaitingList<Accepted | Remains>;
   /** Replicas whose first connection has to come before they may take part. */
   readonly #held: WaitingList<HeldReplica>;
   readonly #greeter: Greeter;
@@ -316,7 +317,7 @@ class ReplicaListener {
     this.#replication = replicationOptions(owner[kOptions], undefined, 0);
     this.#addresses = new Set(owner[kOptions].addresses?.map(comparableTarget));
     const options = { timeout: defaults.waitTimeout, entries: defaults.waitEntries };
-    this.#waiting = new WaitingList<Accepted>(options, (entry) => entry.flow?.waitOver());
+    this.#waiting = new WaitingList<Accepted | Remains>(options, (entry) => entry.flow?.waitOver());
     this.#held = new WaitingList<HeldReplica>({ ...options, entries: 1024 }, (entry) => {
       if (entry.flow !== undefined) this.#refuse(entry.flow.leg, 'unknown');
     });
@@ -409,11 +410,12 @@ class ReplicaListener {
   }
 
   /** The entry of a flow that began with its second connection, and now a first from the same place. */
-  #join(known: Entry<Accepted>, socket: net.Socket): false {
-    if (known.state === 'waiting' && known.flow !== undefined) {
-      const accepted = known.flow;
+  #join(known: Entry<Accepted | Remains>, socket: net.Socket): false {
+    if (known.state === 'waiting' && known.flow?.joinable) {
+      const waiting = known.flow;
       this.#waiting.settle(known, 'paired');
-      accepted.join(socket);
+      if (waiting instanceof Accepted) waiting.join(socket);
+      else waiting.serve(Leg.adopt(socket, PRIMARY, waiting), undefined, undefined);
       return false;
     }
     counters.lateTwins++;
@@ -448,8 +450,10 @@ class ReplicaListener {
   #list(key: string, first: 'primary' | 'replica', accepted: Accepted): void {
     const entry = this.#waiting.add(key, first, accepted);
     accepted.entry = entry;
-    accepted.onClosed = () => {
-      if (entry.state === 'waiting') this.#waiting.settle(entry, 'over');
+    accepted.onClosed = (remains) => {
+      if (entry.state !== 'waiting') return;
+      if (remains === undefined) this.#waiting.settle(entry, 'over');
+      else entry.flow = remains;
     };
   }
 
@@ -481,14 +485,15 @@ class ReplicaListener {
     if (leg.lost) return;
     const known = this.#waiting.get(key);
     if (known !== undefined && known.first === 'primary') {
-      const accepted = known.flow;
-      if (known.state !== 'waiting' || accepted === undefined || accepted.socket.destroyed) {
+      const waiting = known.flow;
+      if (known.state !== 'waiting' || waiting === undefined || !waiting.joinable) {
         counters.lateTwins++;
         return this.#refuse(leg, 'late');
       }
       this.#waiting.settle(known, 'paired');
+      if (waiting instanceof Remains) return waiting.serve(leg, this.#answer('none'), rest);
       leg.ref();
-      accepted.pair(leg, hello, this.#answer('none'), rest);
+      waiting.pair(leg, hello, this.#answer('none'), rest);
       return;
     }
     if (!this.#mayBegin(leg, hello)) {
@@ -507,20 +512,16 @@ class ReplicaListener {
     const key = hello.token.toString('latin1');
     const known = this.#waiting.get(key);
     if (known !== undefined) {
-      const accepted = known.flow;
+      const waiting = known.flow;
       const came = known.first === 'primary' ? PRIMARY : REPLICA;
-      if (
-        known.state !== 'waiting' ||
-        accepted === undefined ||
-        accepted.socket.destroyed ||
-        came === leg.copy
-      ) {
+      if (known.state !== 'waiting' || waiting === undefined || !waiting.joinable || came === leg.copy) {
         counters.lateTwins++;
         return this.#refuse(leg, 'late');
       }
       this.#waiting.settle(known, 'paired');
+      if (waiting instanceof Remains) return waiting.serve(leg, this.#answer('none'), rest);
       leg.ref();
-      accepted.complete(leg, this.#answer('none'), rest);
+      waiting.complete(leg, this.#answer('none'), rest);
       return;
     }
     if ((hello.flags & HelloFlag.origin) === 0 && !this.#mayBegin(leg, hello)) {

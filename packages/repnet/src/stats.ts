@@ -24,6 +24,8 @@ export interface Stats {
   synWonBySecond: number;
   /** Second connections refused because their flow was unknown, over or given up. */
   lateTwins: number;
+  /** Second connections that came after the server had closed the flow, and brought its last bytes from the archive. */
+  lateServed: number;
   /** Flows carried by one copy because the archive or threshold was exceeded before the second connection came. */
   chosenEarly: number;
   /** Doubling stopped because a message outgrew the threshold, and begun again after a lull. */
@@ -54,6 +56,7 @@ const zero: Stats = {
   synWonByFirst: 0,
   synWonBySecond: 0,
   lateTwins: 0,
+  lateServed: 0,
   chosenEarly: 0,
   doublingStopped: 0,
   doublingResumed: 0,

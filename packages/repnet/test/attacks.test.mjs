@@ -164,7 +164,7 @@ test('the archive is bounded in bytes over all flows', async (t) => {
   t.after(() => {
     defaults.archiveBytes = before;
   });
-  const { archiveSize } = await import('../dist/flow/accept.js');
+  const { archiveSize } = await import('../dist/flow/archive.js');
   const { sockets, port } = await echoServer(t);
   const flows = [];
   for (let i = 0; i < 10; i++) flows.push(await raw(t, port));

@@ -4,6 +4,7 @@ import { fork } from 'node:child_process';
 import net from 'node:net';
 import { before, beforeEach, test } from 'node:test';
 import { resetBudget } from '../dist/flow/budget.js';
+import { Leg } from '../dist/flow/leg.js';
 import { forgetPeers } from '../dist/flow/peers.js';
 import repnet from '../dist/index.js';
 import { defaults, echo, echoServer, settle, until } from './lib/support.mjs';
@@ -210,6 +211,23 @@ test('resetAndDestroy is ECONNRESET at the peer, once, whatever the copies', asy
   await until(() => sockets[0].destroyed);
   await settle();
   assert.deepEqual(errors, ['ECONNRESET']);
+});
+
+test('a connection that is given up while its FIN waits behind unread bytes is closed', async (t) => {
+  let accepted;
+  const server = net.createServer((s) => {
+    accepted = s.pause().on('error', () => {});
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  const socket = net.connect({ host: '127.0.0.1', port: server.address().port, allowHalfOpen: true });
+  await until(() => accepted !== undefined && !socket.connecting);
+  const leg = Leg.adopt(socket, 0, { legData: () => true, legFin() {}, legLost() {} });
+  leg.send(Buffer.alloc(32 * 1024 * 1024), () => {});
+  leg.finish(() => {});
+  leg.abort();
+  accepted.resume();
+  await until(() => accepted.closed, 'the peer sees the connection closed');
 });
 
 test('in a cluster a flow reaches one worker, once', async (t) => {

@@ -4,16 +4,16 @@
  */
 import type net from 'node:net';
 import { nativeHandle, setNativeHandle } from '../net-internals.js';
-import { defaults, type Replication } from '../options.js';
+import type { Replication } from '../options.js';
 import { type Attachment, detach, type Inner } from '../socket.js';
 import { channels, counters } from '../stats.js';
 import type { Hello } from '../wire.js';
+import { Archive } from './archive.js';
 import { Flow } from './flow.js';
 import { Leg } from './leg.js';
 import { PRIMARY, REPLICA } from './machine.js';
+import { Remains } from './remains.js';
 import type { Entry } from './waiting.js';
-
-let archivedBytes = 0;
 
 /**
  * Hosts whose flows were paired lately. A FIN or RST on a first connection from one of them is held back for a moment if
@@ -36,20 +36,16 @@ function pairsUsually(address: string | undefined): boolean {
   return seen !== undefined && Date.now() - seen < HOST_LIFETIME;
 }
 
-/** Bytes held at present for second connections that have not come, over all flows. */
-export function archiveSize(): number {
-  return archivedBytes;
-}
-
 export class Accepted implements Attachment {
   readonly socket: Inner;
   readonly #replication: Replication;
   readonly #port: number;
   flow: Flow | undefined;
   /** Place on the waiting list. */
-  entry: Entry<Accepted> | undefined;
-  #archive: Buffer[] | undefined = [];
-  #archived = 0;
+  entry: Entry<Accepted | Remains> | undefined;
+  #archive: Archive | undefined;
+  /** Everything written is archived. */
+  #whole = true;
   #sent = 0;
   #ended = false;
   #over = false;
@@ -60,6 +56,11 @@ export class Accepted implements Attachment {
     this.#port = port;
   }
 
+  /** A connection that comes now can take part. */
+  get joinable(): boolean {
+    return !this.socket.destroyed;
+  }
+
   get native(): boolean {
     return this.flow === undefined;
   }
@@ -67,25 +68,22 @@ export class Accepted implements Attachment {
   /** What the application writes before the flow is paired. */
   archive(bytes: Buffer): void {
     this.#sent += bytes.length;
-    const archive = this.#archive;
-    if (archive === undefined) return;
-    if (this.#sent > this.#replication.threshold || archivedBytes + bytes.length > defaults.archiveBytes) {
-      counters.chosenEarly++;
-      this.#drop();
-      return;
-    }
-    archive.push(bytes);
-    this.#archived += bytes.length;
-    archivedBytes += bytes.length;
+    if (!this.#whole) return;
+    this.#archive ??= new Archive();
+    if (this.#sent <= this.#replication.threshold && this.#archive.push(bytes)) return;
+    counters.chosenEarly++;
+    this.#drop();
   }
 
   /** Held back: undefined if nothing is, null for a FIN, or the error. */
   #held: Error | null | undefined;
+  /** What was held back has been passed on: the wait for the second connection goes on, but holds nothing more. */
+  #told = false;
   #grace: NodeJS.Timeout | undefined;
 
   holds(error: Error | null): boolean {
     if (this.flow !== undefined || this.#over || this.entry?.state !== 'waiting') return false;
-    if (this.#held !== undefined || !pairsUsually(this.socket.remoteAddress)) return false;
+    if (this.#told || this.#held !== undefined || !pairsUsually(this.socket.remoteAddress)) return false;
     this.#held = error;
     this.#grace = setTimeout(() => this.#letGo(), END_GRACE);
     return true;
@@ -94,9 +92,9 @@ export class Accepted implements Attachment {
   #letGo(): void {
     const held = this.#held;
     if (held === undefined) return;
+    this.#held = undefined;
+    this.#told = true;
     clearTimeout(this.#grace);
-    if (this.entry !== undefined) this.entry.state = 'over';
-    this.waitOver();
     if (held !== null) this.socket.destroy(held);
     else {
       this.socket.push(null);
@@ -109,9 +107,9 @@ export class Accepted implements Attachment {
   }
 
   #drop(): void {
+    this.#whole = false;
+    this.#archive?.drop();
     this.#archive = undefined;
-    archivedBytes -= this.#archived;
-    this.#archived = 0;
   }
 
   /** The second connection has come. The native handle moves into a leg; the socket has none from now on. */
@@ -125,10 +123,10 @@ export class Accepted implements Attachment {
       ended: state.ended,
       fin: this.#held === null,
       sent: this.#sent,
-      archive: this.#archive,
+      archive: this.#whole ? (this.#archive ?? new Archive()) : undefined,
     });
+    this.#archive = undefined;
     flow.peerThreshold = hello.threshold;
-    this.#drop();
     const reading = handle.reading === true;
     setNativeHandle(socket, null);
     clearTimeout(this.#grace);
@@ -185,7 +183,7 @@ export class Accepted implements Attachment {
   /** Nobody joins the flow any more. */
   waitOver(): void {
     this.#drop();
-    if (this.#held !== undefined && this.entry?.state === 'waiting') return this.#letGo();
+    this.#letGo();
     if (this.flow === undefined) {
       if (!this.#over) detach(this.socket);
     } else
@@ -196,11 +194,34 @@ export class Accepted implements Attachment {
   closed(reset: boolean): void {
     this.#over = true;
     clearTimeout(this.#grace);
+    const remains = reset || this.socket.errored ? undefined : this.#remains();
     this.#drop();
     this.flow?.close(reset);
-    this.onClosed?.();
+    this.onClosed?.(remains);
   }
-  onClosed: (() => void) | undefined;
+  /** The socket is closed; what remains of the flow for a connection that may still come, if all of it is there. */
+  onClosed: ((remains: Remains | undefined) => void) | undefined;
+
+  #remains(): Remains | undefined {
+    if (this.entry?.state !== 'waiting') return undefined;
+    if (this.flow !== undefined) {
+      if (!this.flow.tx.archived) return undefined;
+      return new Remains({
+        archive: this.flow.takeArchive(),
+        total: this.flow.tx.offset,
+        endedAt: undefined,
+      });
+    }
+    if (!this.#whole) return undefined;
+    const archive = this.#archive;
+    this.#archive = undefined;
+    const { ended } = (this.socket as unknown as { _readableState: { ended: boolean } })._readableState;
+    return new Remains({
+      archive,
+      total: this.#sent,
+      endedAt: ended ? this.socket.bytesRead : undefined,
+    });
+  }
 
   *connections(): Iterable<net.Socket> {
     for (const leg of this.flow?.legs ?? []) if (leg !== undefined) yield leg;

@@ -8,15 +8,16 @@ import {
   ANSWER_BYTES,
   Record as Control,
   controlRecord,
-  dataHeader,
   decodeAnswer,
-  RECORD_MAX_BYTES,
   RecordParser,
   type RecordSink,
 } from '../wire.js';
+import { Archive } from './archive.js';
 import * as budget from './budget.js';
 import type { Leg, LegSink } from './leg.js';
+import { endLinger, type Linger, startLinger } from './linger.js';
 import { type Copy, other, PRIMARY, REPLICA, ReceiveMachine, SendMachine } from './machine.js';
+import { pushRecords } from './records.js';
 
 type Callback = (error?: Error | null) => void;
 
@@ -46,7 +47,7 @@ export interface FlowStart {
   /** A flow that began as a plain accepted connection: what passed before it was paired. */
   received?: number;
   sent?: number;
-  archive?: Buffer[] | undefined;
+  archive?: Archive | undefined;
   /** The plain copy has been read to its end, and the application been told. */
   ended?: boolean;
   /** The plain copy has ended, and the application not been told. */
@@ -59,11 +60,6 @@ const VERDICT_TIMEOUT = 25;
 const VERDICT_SLACK = 32 * 1024;
 /** Bytes by which a copy trails before it is told to stop. */
 const STOP_LAG = 32 * 1024;
-
-/** Milliseconds that a closed flow waits for its peer to take the last bytes, and how many flows may. */
-const LINGER_TIMEOUT = 60_000;
-const LINGER_MOST = 4_096;
-let lingering = 0;
 
 interface Held {
   bytes: Buffer;
@@ -89,7 +85,7 @@ export class Flow implements LegSink, RecordSink {
   /** The peer has answered a hello before: a replica that is pending is worth waiting for. */
   peerKnown = true;
 
-  #archive: Buffer[] | undefined;
+  #archive: Archive | undefined;
   #parsers: [RecordParser | undefined, RecordParser | undefined];
   /** Bytes of an answer still expected on a copy (client side). */
   #answer: [Buffer | undefined, Buffer | undefined] = [undefined, undefined];
@@ -147,7 +143,7 @@ export class Flow implements LegSink, RecordSink {
     const replay = this.tx.open(copy);
     const parts: Buffer[] = prefix === undefined ? [] : [prefix];
     if (replay) {
-      const archive = this.#archive ?? [];
+      const archive = this.#archive?.parts ?? [];
       if (this.framed[copy]) {
         let offset = 0;
         for (const bytes of archive) {
@@ -157,7 +153,7 @@ export class Flow implements LegSink, RecordSink {
       } else parts.push(...archive);
       if (this.tx.copies[other(copy)] === 'open') counters.bytesDoubled += this.tx.offset;
     }
-    if (!this.tx.archived) this.#archive = undefined;
+    this.#trimArchive();
     if (this.tx.copies[copy] === 'gone') {
       if (parts.length > 0) this.#transmit(leg, parts, undefined);
       return;
@@ -208,7 +204,7 @@ export class Flow implements LegSink, RecordSink {
 
   /** A copy that was pending is gone (the machines know): see what follows from it. */
   poke(): void {
-    if (!this.tx.archived) this.#archive = undefined;
+    this.#trimArchive();
     this.#release();
     if (!this.#closed) this.#checkEnd();
     this.#checkSend();
@@ -298,16 +294,30 @@ export class Flow implements LegSink, RecordSink {
     const offset = tx.offset;
     const route = tx.route(bytes.length);
     if (route.archive) {
-      this.#archive ??= [];
-      this.#archive.push(bytes);
-    } else if (this.#archive !== undefined) {
-      this.#archive = undefined;
+      this.#archive ??= new Archive();
+      if (!this.#archive.push(bytes)) tx.forgo();
+    }
+    if (!tx.archived && this.#archive !== undefined) {
+      this.#trimArchive();
       counters.chosenEarly++;
     }
     if (route.copies === 0) return done(this.#lastError ?? notConnected());
     // What is archived is not lost with the copy that failed under it.
     const settled: Callback = (error) => done(error && this.tx.archived ? null : error);
-    this.#sendOn(route.copies === 1 ? PRIMARY : REPLICA, offset, bytes, route.archive ? settled : done);
+    this.#sendOn(route.copies === 1 ? PRIMARY : REPLICA, offset, bytes, tx.archived ? settled : done);
+  }
+
+  #trimArchive(): void {
+    if (this.tx.archived) return;
+    this.#archive?.drop();
+    this.#archive = undefined;
+  }
+
+  /** What was written so far, if `tx.archived`; it is the caller's to drop. */
+  takeArchive(): Archive | undefined {
+    const archive = this.#archive;
+    this.#archive = undefined;
+    return archive;
   }
 
   #room(wanted: number): number {
@@ -721,6 +731,7 @@ export class Flow implements LegSink, RecordSink {
     const orderly = this.#ended && this.tx.total >= 0;
     const held = this.#held;
     this.#held = undefined;
+    this.#archive?.drop();
     this.#archive = undefined;
     for (const copy of [PRIMARY, REPLICA] as const) {
       const leg = this.legs[copy];
@@ -763,25 +774,20 @@ export class Flow implements LegSink, RecordSink {
     const carrying = ([PRIMARY, REPLICA] as const).some(
       (copy) => this.legs[copy] && this.tx.copies[copy] === 'open',
     );
-    const patient = carrying && lingering < LINGER_MOST;
-    lingering++;
-    this.#linger = setTimeout(
-      () => {
-        for (const copy of [PRIMARY, REPLICA] as const) {
-          const leg = this.legs[copy];
-          this.legs[copy] = undefined;
-          // One that carries our end is not reset: what the peer has not read yet would be lost.
-          if (this.options.loser === 'rst' && this.tx.copies[copy] !== 'open') leg?.abort();
-          else leg?.close();
-        }
-        this.#settled();
-      },
-      patient ? LINGER_TIMEOUT : this.options.pairTimeout,
-    );
-    this.#linger.unref();
+    const over = () => {
+      for (const copy of [PRIMARY, REPLICA] as const) {
+        const leg = this.legs[copy];
+        this.legs[copy] = undefined;
+        // One that carries our end is not reset: what the peer has not read yet would be lost.
+        if (this.options.loser === 'rst' && this.tx.copies[copy] !== 'open') leg?.abort();
+        else leg?.close();
+      }
+      this.#settled();
+    };
+    this.#linger = startLinger(over, this.options.pairTimeout, carrying);
   }
 
-  #linger: NodeJS.Timeout | undefined;
+  #linger: Linger | undefined;
 
   /**
    * The peer's stream has been read to its end on this copy, and ours is written. On a framed copy the peer may still send
@@ -805,9 +811,8 @@ export class Flow implements LegSink, RecordSink {
   #settled(): void {
     if (this.legs[PRIMARY] !== undefined || this.legs[REPLICA] !== undefined) return;
     if (this.#linger !== undefined) {
-      clearTimeout(this.#linger);
+      endLinger(this.#linger);
       this.#linger = undefined;
-      lingering--;
     }
     const closed = this.onClosed;
     this.onClosed = undefined;
@@ -828,14 +833,6 @@ function notConnected(): NodeJS.ErrnoException {
 
 export function connectionReset(): NodeJS.ErrnoException {
   return Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', errno: -104, syscall: 'read' });
-}
-
-/** Splits into records of at most the longest length. */
-function pushRecords(parts: Buffer[], offset: number, bytes: Buffer): void {
-  for (let at = 0; at < bytes.length; at += RECORD_MAX_BYTES) {
-    const piece = bytes.length <= RECORD_MAX_BYTES ? bytes : bytes.subarray(at, at + RECORD_MAX_BYTES);
-    parts.push(dataHeader(offset + at, piece.length), piece);
-  }
 }
 
 /**

@@ -26,6 +26,7 @@ function prepare(leg: Leg, copy: Copy, sink: LegSink): void {
   leg.lost = false;
   leg.stopped = false;
   leg.ending = false;
+  leg.finishing = false;
   leg.backlog = 0;
 }
 
@@ -39,6 +40,8 @@ export class Leg extends net.Socket {
   declare stopped: boolean;
   /** FIN is sent; read until the peer's. */
   declare ending: boolean;
+  /** FIN is to be sent after what is being written. */
+  declare finishing: boolean;
   /** Bytes given to the handle and not yet taken by the kernel. */
   declare backlog: number;
 
@@ -117,7 +120,11 @@ export class Leg extends net.Socket {
 
   /** Sends FIN after what has been written. */
   finish(done: WriteCallback): void {
-    prototype._final.call(this, done);
+    this.finishing = true;
+    prototype._final.call(this, (error) => {
+      this.finishing = false;
+      done(error);
+    });
   }
 
   /** Closes the connection, without further news of it: FIN, or RST if the peer's bytes are still unread. */
@@ -132,7 +139,8 @@ export class Leg extends net.Socket {
     const established = !this.lost && !this.connecting && !this.pending;
     this.lost = true;
     this.sink = undefined;
-    if (established) this.resetAndDestroy();
+    // A handle that is shutting down cannot be reset: Node would report an error and leave it open.
+    if (established && !this.finishing) this.resetAndDestroy();
     else prototype.destroy.call(this);
   }
 }

@@ -149,6 +149,12 @@ export class SendMachine {
     }
   }
 
+  /** Transition 4, for want of room: the archive is given up. */
+  forgo(): void {
+    this.archived = false;
+    if (this.state === 'ONE_CONN' && this.copies[this.chosen] === 'open') this.state = 'CHOSEN';
+  }
+
   /** Transition 8: the message outgrew the threshold (or the receiver said stop); one copy carries the rest of it. */
   choose(copy: Copy): void {
     if (this.state !== 'DUP_CONN') return;

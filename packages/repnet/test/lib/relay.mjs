@@ -37,8 +37,8 @@ export async function startRelay({ targetPort = 0, host = '127.0.0.2', faultsFor
     client.setNoDelay(true);
     open.add(upstream);
     upstream.on('close', () => open.delete(upstream));
-    upstream.on('error', () => client.resetAndDestroy());
-    client.on('error', () => upstream.resetAndDestroy());
+    upstream.on('error', () => reset(client));
+    client.on('error', () => reset(upstream));
     client.pause();
     upstream.once('connect', () => {
       client.resume();
@@ -79,6 +79,12 @@ export async function startRelay({ targetPort = 0, host = '127.0.0.2', faultsFor
   return relay;
 }
 
+/** A handle that is shutting down cannot be reset, and Node would forget it without closing it. */
+function reset(socket) {
+  if (socket.writableEnded && !socket.writableFinished) socket.destroy();
+  else socket.resetAndDestroy();
+}
+
 function pass(from, to, fault) {
   let passed = 0;
   let struck = false;
@@ -95,8 +101,8 @@ function pass(from, to, fault) {
         });
         return;
       case 'rst':
-        to.resetAndDestroy();
-        from.resetAndDestroy();
+        reset(to);
+        reset(from);
         return;
       case 'fin':
         to.end();

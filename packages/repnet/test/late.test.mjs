@@ -1,0 +1,268 @@
+/**
+ * A connection that comes after the server's application has closed the flow: the other may have failed under the last
+ * bytes, so it brings them, and the end, as long as the wait for it lasts. Raw connections keep the order of events.
+ */
+import assert from 'node:assert/strict';
+import { beforeEach, test } from 'node:test';
+import { archiveSize } from '../dist/flow/archive.js';
+import repnet from '../dist/index.js';
+import {
+  ANSWER_BYTES,
+  controlRecord,
+  dataHeader,
+  decodeAnswer,
+  encodeHello,
+  HelloFlag,
+  Kind,
+  Record,
+  RecordParser,
+  Refusal,
+} from '../dist/wire.js';
+import { defaults, raw, sourcePort, until } from './lib/support.mjs';
+
+const REQUEST = 'a request';
+const REPLY = 'the reply'.repeat(1_000);
+
+beforeEach(() => {
+  Object.assign(defaults, { waitTimeout: 10_000, pairTimeout: 300, archiveBytes: 64 * 1024 * 1024 });
+  repnet.resetStats();
+});
+
+/** Replies when the request has ended, and closes: every flow of it is over at once. */
+async function replyServer(t, options = {}, reply = REPLY) {
+  const seen = { requests: [], closed: 0, errors: 0 };
+  const server = repnet.createServer(options, (socket) => {
+    let request = '';
+    socket.on('data', (chunk) => {
+      request += chunk;
+    });
+    socket.on('end', () => {
+      seen.requests.push(request);
+      socket.end(reply);
+    });
+    socket.on('error', () => seen.errors++);
+    socket.on('close', () => seen.closed++);
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  return { server, seen, port: server.address().port };
+}
+
+const data = (offset, text) => Buffer.concat([dataHeader(offset, text.length), Buffer.from(text)]);
+const end = (offset) => controlRecord(Record.end, offset);
+
+const hello = (connection, port, fields = {}) =>
+  encodeHello({
+    kind: Kind.replica,
+    flags: HelloFlag.early,
+    threshold: 100_000,
+    token: Buffer.alloc(16, 7),
+    sourceAddress: connection.socket.localAddress,
+    sourcePort: connection.socket.localPort,
+    targetAddress: '127.0.0.1',
+    targetPort: port,
+    ...fields,
+  });
+
+/** The answer and the records that a connection has received. */
+function received(connection) {
+  const seen = { refusal: undefined, text: '', total: undefined, reset: false };
+  if (connection.bytes.length < ANSWER_BYTES) return seen;
+  seen.refusal = decodeAnswer(connection.bytes)?.refusal;
+  new RecordParser().feed(Buffer.from(connection.bytes.subarray(ANSWER_BYTES)), {
+    onData: (offset, bytes) => {
+      assert.equal(offset, seen.text.length);
+      seen.text += bytes.toString('latin1');
+    },
+    onControl: (type, offset) => {
+      if (type === Record.end) seen.total = offset;
+      if (type === Record.reset) seen.reset = true;
+    },
+  });
+  return seen;
+}
+
+/** A first connection whose client never reads: request, FIN, and the server has replied and closed. */
+async function stalledFirst(t, { port, seen }, request = REQUEST) {
+  const localPort = sourcePort();
+  const first = await raw(t, port, { localPort });
+  first.socket.pause();
+  first.socket.end(request);
+  const before = seen.closed;
+  await until(() => seen.closed === before + 1, 'the server has closed the flow');
+  return localPort;
+}
+
+test('a second connection whose hello comes after the close brings reply and end', async (t) => {
+  const server = await replyServer(t);
+  const localPort = await stalledFirst(t, server);
+  const late = await raw(t, server.port + 1, { localPort, allowHalfOpen: true });
+  late.socket.write(Buffer.concat([hello(late, server.port), data(0, REQUEST), end(REQUEST.length)]));
+  await until(() => late.ended, 'the server ends the connection');
+  assert.deepEqual(received(late), {
+    refusal: Refusal.none,
+    text: REPLY,
+    total: REPLY.length,
+    reset: false,
+  });
+  assert.deepEqual(server.seen.requests, [REQUEST], 'one request, once');
+  assert.equal(repnet.stats().lateServed, 1);
+  assert.equal(archiveSize(), 0, 'nothing is held any more');
+  late.socket.end();
+  await until(() => late.closed);
+  assert.equal(late.error, undefined);
+});
+
+test('records that follow the hello piece by piece make no difference', async (t) => {
+  const server = await replyServer(t);
+  const localPort = await stalledFirst(t, server);
+  const late = await raw(t, server.port + 1, { localPort, allowHalfOpen: true, noDelay: true });
+  for (const byte of Buffer.concat([hello(late, server.port), data(0, REQUEST), end(REQUEST.length)])) {
+    late.socket.write(Buffer.of(byte));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await until(() => late.ended);
+  assert.equal(received(late).text, REPLY);
+  assert.equal(received(late).total, REPLY.length);
+});
+
+test('a closed flow is joined once: a third connection is refused', async (t) => {
+  const server = await replyServer(t);
+  const localPort = await stalledFirst(t, server);
+  const late = await raw(t, server.port + 1, { localPort, allowHalfOpen: true });
+  late.socket.end(Buffer.concat([hello(late, server.port), end(REQUEST.length)]));
+  await until(() => late.closed);
+  assert.equal(received(late).text, REPLY);
+  const third = await raw(t, server.port + 1, { localPort });
+  third.socket.write(hello(third, server.port));
+  await until(() => third.bytes.length >= ANSWER_BYTES);
+  assert.equal(received(third).refusal, Refusal.late);
+});
+
+test('after the wait nothing is kept, and the second connection is refused', async (t) => {
+  defaults.waitTimeout = 400;
+  const server = await replyServer(t);
+  const localPort = await stalledFirst(t, server);
+  await until(() => archiveSize() === 0, 'the archive is dropped when the wait is over');
+  const late = await raw(t, server.port + 1, { localPort });
+  late.socket.write(hello(late, server.port));
+  await until(() => late.bytes.length >= ANSWER_BYTES);
+  assert.equal(received(late).refusal, Refusal.late);
+});
+
+test('a request that the FIN of the first connection cut off is an error, never an end', async (t) => {
+  const server = await replyServer(t);
+  const localPort = await stalledFirst(t, server, REQUEST.slice(0, 4));
+  const late = await raw(t, server.port + 1, { localPort, allowHalfOpen: true });
+  late.socket.write(hello(late, server.port));
+  await until(() => received(late).text === REPLY);
+  assert.equal(received(late).total, undefined, 'no end before the client has said where its stream ends');
+  late.socket.write(Buffer.concat([data(0, REQUEST), end(REQUEST.length)]));
+  await until(() => late.ended);
+  assert.equal(received(late).total, undefined);
+  assert.equal(received(late).reset, true);
+});
+
+test('a server that closes without waiting for the end of the request is taken at its word', async (t) => {
+  let closed = false;
+  const server = repnet.createServer((socket) => {
+    socket.once('data', () => {
+      socket.end(REPLY);
+      socket.destroySoon();
+    });
+    socket.on('close', () => {
+      closed = true;
+    });
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  const { port } = server.address();
+  const localPort = sourcePort();
+  const first = await raw(t, port, { localPort });
+  first.socket.pause().write(REQUEST);
+  await until(() => closed);
+  const late = await raw(t, port + 1, { localPort });
+  late.socket.write(Buffer.concat([hello(late, port), data(0, REQUEST)]));
+  await until(() => received(late).total !== undefined);
+  assert.equal(received(late).text, REPLY);
+});
+
+test('a reset flow is not revived', async (t) => {
+  let accepted;
+  const server = repnet.createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => {
+      socket.write(REPLY, () => socket.resetAndDestroy());
+      accepted = socket;
+    });
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  const { port } = server.address();
+  const localPort = sourcePort();
+  const first = await raw(t, port, { localPort });
+  first.socket.write(REQUEST);
+  await until(() => accepted?.closed);
+  const late = await raw(t, port + 1, { localPort });
+  late.socket.write(hello(late, port));
+  await until(() => late.bytes.length >= ANSWER_BYTES);
+  assert.equal(received(late).refusal, Refusal.late);
+});
+
+test('a first connection that comes after the close brings the reply as a plain stream', async (t) => {
+  defaults.waitTimeout = 1_000;
+  const server = await replyServer(t);
+  // A server that has just begun lets no flow start with its second connection.
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  const localPort = sourcePort();
+  const second = await raw(t, server.port + 1, { localPort, allowHalfOpen: true });
+  second.socket.pause();
+  second.socket.write(Buffer.concat([hello(second, server.port), data(0, REQUEST), end(REQUEST.length)]));
+  await until(() => server.seen.closed === 1);
+  const late = await raw(t, server.port, { localPort, allowHalfOpen: true });
+  late.socket.write(REQUEST);
+  await until(() => late.ended);
+  assert.equal(late.bytes.toString('latin1'), REPLY);
+  late.socket.end();
+  await until(() => late.closed);
+  assert.equal(late.error, undefined);
+  assert.deepEqual(server.seen.requests, [REQUEST], 'not a flow of its own');
+});
+
+test('pairing by token: the second connection brings reply and end, too', async (t) => {
+  const server = await replyServer(t, { pairing: 'token' });
+  const flags = HelloFlag.early | HelloFlag.token;
+  const first = await raw(t, server.port, { allowHalfOpen: true });
+  first.socket.pause();
+  first.socket.write(
+    Buffer.concat([
+      hello(first, server.port, { kind: Kind.primary, flags: flags | HelloFlag.origin }),
+      data(0, REQUEST),
+      end(REQUEST.length),
+    ]),
+  );
+  await until(() => server.seen.closed === 1);
+  const late = await raw(t, server.port + 1, { allowHalfOpen: true });
+  late.socket.write(
+    Buffer.concat([hello(late, server.port, { flags }), data(0, REQUEST), end(REQUEST.length)]),
+  );
+  await until(() => late.ended);
+  assert.equal(received(late).text, REPLY);
+  assert.equal(received(late).total, REPLY.length);
+});
+
+test('what closed flows leave is bounded, and gives way to flows that are open', async (t) => {
+  defaults.archiveBytes = 5 * REPLY.length;
+  const server = await replyServer(t);
+  const ports = [];
+  for (let i = 0; i < 8; i++) ports.push(await stalledFirst(t, server));
+  assert.equal(archiveSize(), 5 * REPLY.length);
+  const answers = [];
+  for (const localPort of ports) {
+    const late = await raw(t, server.port + 1, { localPort, allowHalfOpen: true });
+    late.socket.end(Buffer.concat([hello(late, server.port), end(REQUEST.length)]));
+    await until(() => late.closed);
+    answers.push(received(late).refusal === Refusal.none && received(late).text === REPLY);
+  }
+  assert.deepEqual(answers, [false, false, false, true, true, true, true, true], 'the oldest are gone');
+});
