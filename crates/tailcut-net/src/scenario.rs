@@ -52,7 +52,19 @@ impl Scheme {
     /// When DCTCP or ECN meets a queue that only drops: no mark would ever come.
     pub fn check_marks(&self) -> Result<(), SpecError> {
         let marks = matches!(self.queue, QueueSpec::Ecn(_) | QueueSpec::Red(_));
+        let uses_ecn = |transport: &TransportSpec| match transport {
+            TransportSpec::Tcp(tcp) => tcp.uses_ecn(),
+            _ => false,
+        };
         match &self.transport {
+            TransportSpec::Mixed(mixed)
+                if !marks && mixed.parts.iter().any(|p| uses_ecn(&p.transport)) =>
+            {
+                let message =
+                    "a transport of the mixture reacts to marks, and the queue never sets any";
+                Err(SpecError::new("ecn-needs-marks", "parts", message)
+                    .hint("write queue = { kind = \"ecn\" } (or \"red\") as well"))
+            }
             TransportSpec::Tcp(tcp) if tcp.uses_ecn() && !marks => {
                 let field = if tcp.ecn { "ecn" } else { "congestion" };
                 let message = "the transport reacts to marks, and the queue never sets any";
@@ -73,6 +85,10 @@ impl Scheme {
             (_, TransportSpec::Pfabric(_)) => {
                 "pfabric serves the flow with the least remaining first: a copy would only compete with its original"
             }
+            (_, TransportSpec::Mptcp(_) | TransportSpec::Mmptcp(_)) => {
+                "a multipath flow already uses several paths, and its subflows carry parts of it"
+            }
+            (_, TransportSpec::Mixed(_)) => "in a mixture not every flow could be copied",
         };
         Err(SpecError::new(
             "replicate-transport",

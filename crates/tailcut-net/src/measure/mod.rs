@@ -40,6 +40,8 @@ pub struct PacketView {
     pub mss_option: bool,
     /// Size of the flow in bytes.
     pub flow_bytes: u64,
+    /// Where the payload belongs in the data of a multipath flow, in bytes from 0.
+    pub data: Option<u64>,
     /// The connection uses selective acknowledgements.
     pub sack: bool,
     /// Timestamps, if the connection uses them.

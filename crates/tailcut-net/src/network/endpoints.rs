@@ -37,7 +37,11 @@ impl Connection {
             key,
             flow,
             in_network: 0,
-            receiver: Receiver::new(sender.segments()),
+            // A sender without segments will be given some, nobody knows how many.
+            receiver: Receiver::new(match sender.segments() {
+                0 => u32::MAX,
+                segments => segments,
+            }),
             timer: Time::NEVER,
             sibling: NO_CONNECTION,
             copy,
@@ -80,6 +84,9 @@ impl<'a, O: Observer> Network<'a, O> {
     #[inline]
     fn deliver_to_sender(&mut self, id: u32, packet: Packet) {
         let (now, profile) = (self.now, self.profile_of(id));
+        if profile.spreads {
+            self.couple(id);
+        }
         let sender = &mut self.connections[id as usize].sender;
         let done_before = sender.phase() == Phase::Done;
         if !packet.flags.has(Flags::SYN) && !packet.flags.has(Flags::RST) {
@@ -92,6 +99,10 @@ impl<'a, O: Observer> Network<'a, O> {
             }
             if packet.flags.has(Flags::FIN) {
                 sender.on_fin();
+            }
+            if profile.spreads {
+                let data_ack = self.fabric.options.number(packet.options);
+                self.on_subflow_ack(id, data_ack);
             }
         } else if packet.flags.has(Flags::RST) {
             sender.on_reset();
@@ -117,10 +128,13 @@ impl<'a, O: Observer> Network<'a, O> {
         if packet.flags.has(Flags::DATA) && !receiver.closed {
             let complete_before = receiver.complete();
             let acknowledge = receiver.on_segment(&profile.tcp, self.now, packet.seq);
-            let completed = !complete_before && receiver.complete();
+            let mut completed = !complete_before && receiver.complete();
+            if profile.spreads {
+                completed = self.note_data(id, packet.options);
+            }
             match acknowledge {
-                Acknowledge::Now => self.send_ack(id),
-                Acknowledge::Later => self.set_timer(id),
+                Acknowledge::Later if !completed => self.set_timer(id),
+                _ => self.send_ack(id),
             }
             if completed {
                 self.on_received(id);
@@ -167,12 +181,14 @@ impl<'a, O: Observer> Network<'a, O> {
     /// Acknowledges everything received so far.
     #[inline]
     fn send_ack(&mut self, id: u32) {
-        let Profile { tcp, sizes, .. } = self.profile_of(id);
+        let Profile { tcp, sizes, spreads, .. } = self.profile_of(id);
+        let data_ack = if *spreads { self.data_ack(id) } else { None };
         let receiver = &mut self.connections[id as usize].receiver;
         receiver.acknowledged();
         let next = receiver.next();
         let mut flags = Flags::ACK;
-        if receiver.complete() && tcp.close == Close::Fin {
+        let complete = data_ack.map_or(receiver.complete(), |(_, complete)| complete);
+        if complete && tcp.close == Close::Fin {
             flags = flags | Flags::FIN;
         }
         if receiver.echoes() {
@@ -183,10 +199,14 @@ impl<'a, O: Observer> Network<'a, O> {
             let limit = if tcp.timestamps { 3 } else { SackBlocks::MAX };
             let blocks = blocks.first(limit);
             let size = sizes.ack(blocks.as_slice().len());
-            let options = self.fabric.options.insert(blocks);
+            let mut options = self.fabric.options.insert(blocks);
+            if let Some((ack, _)) = data_ack {
+                options = self.fabric.options.enumerate(options, ack);
+            }
             self.send_to_sender(id, flags, next, options, size);
         } else {
-            self.send_to_sender(id, flags, next, NO_OPTIONS, sizes.bare());
+            let options = data_ack.map_or(NO_OPTIONS, |(ack, _)| inline_number(ack));
+            self.send_to_sender(id, flags, next, options, sizes.bare());
         }
     }
 
@@ -263,9 +283,12 @@ impl<'a, O: Observer> Network<'a, O> {
             }
         }
         loop {
+            if profile.spreads {
+                self.hand_out(id, profile);
+            }
             let connection = &mut self.connections[id as usize];
             let Some(transmit) = connection.sender.poll_transmit(profile, self.now) else { break };
-            let mut options = NO_OPTIONS;
+            let (mut options, mut key) = (NO_OPTIONS, connection.key);
             let (seq, flags, wire_bytes) = match transmit {
                 Transmit::Segment { seq, retransmission } => {
                     let mut flags = Flags::DATA | Flags::ACK;
@@ -278,13 +301,21 @@ impl<'a, O: Observer> Network<'a, O> {
                             flags = flags | Flags::WINDOW_REDUCED;
                         }
                     }
-                    if seq + 1 == connection.sender.segments() && tcp.close == Close::Fin {
+                    let mut last = seq + 1 == connection.sender.segments();
+                    let mut payload = connection.sender.payload(profile, seq);
+                    if profile.spreads {
+                        let sent = self.subflow_segment(id, seq);
+                        (last, payload, options) = (sent.last, sent.payload, sent.options);
+                        key = sent.key.unwrap_or(key);
+                    }
+                    let connection = &self.connections[id as usize];
+                    if last && tcp.close == Close::Fin {
                         flags = flags | Flags::FIN;
                     }
                     if let Some(priority) = connection.sender.priority(profile) {
                         options = inline_number(priority);
                     }
-                    (seq, flags, sizes.data(connection.sender.payload(profile, seq)))
+                    (seq, flags, sizes.data(payload))
                 }
                 Transmit::Ack => (0, Flags::ACK, sizes.bare()),
                 Transmit::Probe => {
@@ -303,7 +334,6 @@ impl<'a, O: Observer> Network<'a, O> {
                 }
                 Transmit::Reset => (0, Flags::RST, sizes.bare()),
             };
-            let key = connection.key;
             self.send(Packet { key, connection: id, seq, options, wire_bytes, flags });
         }
         self.set_timer(id);
@@ -333,6 +363,9 @@ impl<'a, O: Observer> Network<'a, O> {
         let sender = &mut self.connections[id as usize].sender;
         if sender.deadline() <= now {
             sender.on_timer(profile, now);
+            if profile.spreads && sender.phase() == Phase::Established {
+                self.on_subflow_timeout(id);
+            }
         }
         self.pump(id);
         self.retire_if_over(id);
@@ -360,9 +393,11 @@ impl<'a, O: Observer> Network<'a, O> {
     /// What an observer sees of a packet.
     pub(super) fn view(&self, packet: &Packet) -> PacketView {
         let connection = &self.connections[packet.connection as usize];
-        let Profile { tcp, sizes, .. } = self.profile(connection);
+        let Profile { tcp, sizes, spreads, .. } = self.profile(connection);
         let sender = &connection.sender;
-        let size = self.flows[connection.flow as usize].flow.bytes;
+        let flow_bytes = self.flows[connection.flow as usize].flow.bytes;
+        // The segments of a subflow may carry data of any place, some of it again.
+        let size = if *spreads { u64::MAX } else { flow_bytes };
         let offset = |segments: u32| 1 + (u64::from(segments) * tcp.mss.0).min(size);
         let data = packet.flags.has(Flags::DATA);
         let syn = packet.flags.has(Flags::SYN);
@@ -404,7 +439,11 @@ impl<'a, O: Observer> Network<'a, O> {
             window: tcp.receive_window.0,
             mss: tcp.mss.0 as u16,
             mss_option: tcp.mss_option,
-            flow_bytes: size,
+            flow_bytes,
+            data: (*spreads && data)
+                .then(|| self.fabric.options.number(packet.options))
+                .flatten()
+                .map(|segment| u64::from(segment) * tcp.mss.0),
             sack: tcp.recovery == Recovery::SackPrr,
             timestamps: tcp.timestamps.then_some(options.timestamps),
             blocks: options.blocks,

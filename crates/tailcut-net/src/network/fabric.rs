@@ -213,6 +213,21 @@ impl Fabric {
         path
     }
 
+    /// How many shortest paths lead from one host to another.
+    pub fn shortest_paths(&self, src: u32, dst: u32) -> u32 {
+        self.paths_behind(self.routes.host_port(src), dst)
+    }
+
+    fn paths_behind(&self, port: PortId, dst: u32) -> u32 {
+        match self.far_end(port) {
+            Node::Host(_) => 1,
+            Node::Switch(switch) => {
+                let onward = self.routes.candidates(switch, dst).iter();
+                onward.fold(0, |sum: u32, &next| sum.saturating_add(self.paths_behind(next, dst)))
+            }
+        }
+    }
+
     pub fn hop(&self, port: PortId) -> Hop {
         self.hops[port as usize]
     }

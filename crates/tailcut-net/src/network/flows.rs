@@ -1,7 +1,8 @@
 //! The life of a flow: its connections, who wins, what becomes of the others.
 
 use super::endpoints::{Connection, NO_CONNECTION};
-use super::profile::Profile;
+use super::multipath::Spread;
+use super::profile::{Kind, Profile};
 use super::sender::Sender;
 use super::{Entities, Network};
 use crate::measure::ideal::LonePath;
@@ -10,6 +11,7 @@ use crate::packet::FlowKey;
 use crate::replicate::repflow::Loser;
 use crate::replicate::ReplicateSpec;
 use crate::traffic::Flow;
+use crate::transport::TransportSpec;
 use tailcut_engine::Time;
 
 /// Port on which every receiving application listens; copy n of a flow goes to the n-th port after it.
@@ -17,13 +19,21 @@ use tailcut_engine::Time;
 pub(crate) const SERVICE_PORT: u16 = 5000;
 /// Source ports of flow n: the (n modulo `SOURCE_PORTS`)-th from here.
 pub(crate) const FIRST_SOURCE_PORT: u16 = 1024;
-const SOURCE_PORTS: u64 = 60_000;
+pub(super) const SOURCE_PORTS: u64 = 60_000;
+
+/// The source port of a subflow, which gives it a path of its own; other connections have that of the first.
+pub(super) fn source_port(flow: u64, subflow: u8) -> u16 {
+    // Far apart, and never twice for 60 subflows.
+    FIRST_SOURCE_PORT + ((flow + u64::from(subflow) * 997) % SOURCE_PORTS) as u16
+}
 
 /// What is known of a flow so far.
 pub(super) struct FlowState {
     pub flow: Flow,
     /// Head of the chain of live connections.
     pub connections: u32,
+    /// What the subflows share, while there are any.
+    pub multipath: Option<Box<Spread>>,
     pub copies: u8,
     pub winner: Option<u8>,
     pub connect: Option<Time>,
@@ -45,6 +55,7 @@ impl FlowState {
         FlowState {
             flow: *flow,
             connections: NO_CONNECTION,
+            multipath: None,
             copies: 0,
             winner: None,
             connect: None,
@@ -92,20 +103,29 @@ impl<O: Observer> Network<'_, O> {
             ReplicateSpec::Repsyn(p) if flow.bytes <= p.threshold.0 => (p.copies, p.copy_delay),
             _ => (1, Time::ZERO),
         };
-        let source_port = FIRST_SOURCE_PORT + (flow.id % SOURCE_PORTS) as u16;
+        let source_port = source_port(flow.id, 0);
+        let profile = match &self.scenario.scheme.transport {
+            TransportSpec::Mixed(mixed) => mixed.choose(&flow, self.scenario.seed) as u8,
+            _ => 0,
+        };
         let key =
             |copy: u32| FlowKey::new(flow.src, flow.dst, source_port, SERVICE_PORT + copy as u16);
         self.describe_path(
             index,
+            profile,
             key(0),
             (copies > 1 && self.scenario.scheme.balance.keeps_paths()).then(|| key(1)),
         );
+        if let Kind::Multipath(paths) = &self.profiles[usize::from(profile)].kind {
+            self.open_first_subflow(index, profile, paths);
+            return;
+        }
         // The chain is built from its end, and opened from its start.
         let mut opened = vec![];
         for copy in (0..copies).rev() {
             let at = flow.start + Time(delay.0 * u64::from(copy));
-            let sender = Sender::new(&self.profiles[0], flow.bytes, at);
-            let mut connection = Connection::new(key(copy), index, copy as u8, 0, sender);
+            let sender = Sender::new(&self.profiles[usize::from(profile)], flow.bytes, at);
+            let mut connection = Connection::new(key(copy), index, copy as u8, profile, sender);
             connection.sibling = self.flows[index as usize].connections;
             let id = self.admit(connection);
             self.flows[index as usize].connections = id;
@@ -117,7 +137,7 @@ impl<O: Observer> Network<'_, O> {
     }
 
     /// Gives a connection a slot, preferably a used one.
-    fn admit(&mut self, connection: Connection) -> u32 {
+    pub(super) fn admit(&mut self, connection: Connection) -> u32 {
         self.live_connections += 1;
         if let Some(id) = self.vacant.pop() {
             self.connections[id as usize] = connection;
@@ -131,7 +151,7 @@ impl<O: Observer> Network<'_, O> {
     }
 
     /// Path length, ideal completion time, and how much of the path two copies share.
-    fn describe_path(&mut self, index: u32, first: FlowKey, second: Option<FlowKey>) {
+    fn describe_path(&mut self, index: u32, profile: u8, first: FlowKey, second: Option<FlowKey>) {
         let path = self.fabric.path(first);
         let shared = second.map(|key| {
             let other = self.fabric.path(key);
@@ -141,21 +161,27 @@ impl<O: Observer> Network<'_, O> {
         let hops: Vec<_> = path.iter().map(|&port| self.fabric.hop(port)).collect();
         let shape_of_path: Vec<(u64, u64)> =
             hops.iter().map(|h| (h.clocking.transmission(u16::MAX), h.propagation)).collect();
-        let known = self.lone_paths.iter().position(|(shape, _)| *shape == shape_of_path);
+        let known = self
+            .lone_paths
+            .iter()
+            .position(|(kind, shape, _)| (*kind, shape) == (profile, &shape_of_path));
         let at = known.unwrap_or_else(|| {
-            let Profile { tcp, sizes, .. } = &self.profiles[0];
+            let Profile { tcp, sizes, .. } = &self.profiles[usize::from(profile)];
             let lone = LonePath::new(hops, sizes.shape(tcp));
-            self.lone_paths.push((shape_of_path, lone));
+            self.lone_paths.push((profile, shape_of_path, lone));
             self.lone_paths.len() - 1
         });
         let state = &mut self.flows[index as usize];
         state.hops = path.len() as u8;
         state.shared_hops = shared;
-        state.ideal_fct = self.lone_paths[at].1.completion(state.flow.bytes);
+        state.ideal_fct = self.lone_paths[at].2.completion(state.flow.bytes);
     }
 
     /// The handshake of a connection is complete at its sender.
     pub(super) fn on_established(&mut self, id: u32) {
+        if self.profile(&self.connections[id as usize]).spreads {
+            self.on_subflow_established(id);
+        }
         let index = self.connections[id as usize].flow as usize;
         if self.flows[index].connect.is_some() {
             return;
@@ -233,6 +259,9 @@ impl<O: Observer> Network<'_, O> {
         state.absorb(&connection.sender);
         if state.connections == id {
             state.connections = after;
+            if after == NO_CONNECTION {
+                state.multipath = None;
+            }
             return;
         }
         let mut at = state.connections;

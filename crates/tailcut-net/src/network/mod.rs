@@ -5,6 +5,7 @@ mod endpoints;
 mod fabric;
 mod flows;
 mod incidents;
+mod multipath;
 mod outcome;
 mod profile;
 mod scheduled;
@@ -69,6 +70,9 @@ pub enum SimError {
 /// How often the caller hears of progress, in packet-hops.
 const PROGRESS_INTERVAL: u64 = 1 << 20;
 
+/// Transmission and propagation of each link of a path.
+type PathShape = Vec<(u64, u64)>;
+
 /// A run in progress.
 pub struct Network<'a, O: Observer> {
     scenario: &'a Scenario,
@@ -89,8 +93,8 @@ pub struct Network<'a, O: Observer> {
     incidents: Incidents,
     /// Busy time of every port within the arrivals window.
     busy: Vec<Time>,
-    /// Lone-flow schedules by path shape.
-    lone_paths: Vec<(Vec<(u64, u64)>, LonePath)>,
+    /// Lone-flow schedules by transport and path shape.
+    lone_paths: Vec<(u8, PathShape, LonePath)>,
     observer: O,
 }
 

@@ -3,6 +3,9 @@
 //!
 //! A new transport is one file (or folder) here and one line in [`TransportSpec`].
 
+pub mod mixed;
+pub mod mmptcp;
+pub mod mptcp;
 pub mod pfabric;
 pub mod tcp;
 
@@ -19,6 +22,12 @@ pub enum TransportSpec {
     Tcp(tcp::TcpSpec),
     /// pFabric's minimal transport, for queues that schedule by priority: `queue = { kind = "pfabric" }`.
     Pfabric(pfabric::PfabricSpec),
+    /// Multipath TCP (RFC 8684): subflows on paths of their own, coupled by LIA (RFC 6356).
+    Mptcp(mptcp::MptcpSpec),
+    /// MMPTCP: packets scattered under one window first, then Multipath TCP.
+    Mmptcp(mmptcp::MmptcpSpec),
+    /// Several transports side by side, chosen by the size of a flow and by lot.
+    Mixed(mixed::MixedTransport),
 }
 
 impl Default for TransportSpec {
@@ -36,6 +45,9 @@ impl TransportSpec {
         match self {
             TransportSpec::Tcp(spec) => spec.check(),
             TransportSpec::Pfabric(spec) => spec.check(),
+            TransportSpec::Mptcp(spec) => spec.check(),
+            TransportSpec::Mmptcp(spec) => spec.check(),
+            TransportSpec::Mixed(spec) => spec.check(),
         }
     }
 
@@ -45,6 +57,12 @@ impl TransportSpec {
         match self {
             TransportSpec::Tcp(spec) => spec.clone(),
             TransportSpec::Pfabric(spec) => spec.segments(),
+            TransportSpec::Mptcp(spec) => spec.tcp.clone(),
+            TransportSpec::Mmptcp(spec) => spec.tcp.clone(),
+            TransportSpec::Mixed(spec) => {
+                let parts = spec.parts.iter().map(|part| part.transport.segments());
+                parts.max_by_key(|tcp| tcp.mss).unwrap_or_default()
+            }
         }
     }
 }

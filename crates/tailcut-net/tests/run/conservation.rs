@@ -27,6 +27,9 @@ use tailcut_net::topology::parallel_paths::ParallelPaths;
 use tailcut_net::topology::star::Star;
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
+use tailcut_net::transport::mixed::{Lot, MixedTransport, TransportPart};
+use tailcut_net::transport::mmptcp::{MmptcpSpec, ScatterThreshold, Switch};
+use tailcut_net::transport::mptcp::MptcpSpec;
 use tailcut_net::transport::pfabric::PfabricSpec;
 use tailcut_net::transport::tcp::congestion::{cubic::CubicSpec, dctcp::DctcpSpec};
 use tailcut_net::transport::tcp::{Close, CongestionSpec, Recovery, TcpSpec};
@@ -85,6 +88,36 @@ fn replication() -> impl Strategy<Value = ReplicateSpec> {
     })
 }
 
+fn windows() -> impl Strategy<Value = Bytes> {
+    (1..40u64).prop_map(|segments| Bytes(segments * 1_460))
+}
+
+fn mptcps() -> impl Strategy<Value = TransportSpec> {
+    (1..9u32, windows(), tcps()).prop_map(|(subflows, receive_window, tcp)| {
+        TransportSpec::Mptcp(MptcpSpec { subflows, receive_window, tcp })
+    })
+}
+
+fn mmptcps() -> impl Strategy<Value = TransportSpec> {
+    let switch = prop_oneof![
+        Just(Switch::Congestion {}),
+        (0..200_000u64).prop_map(|bytes| Switch::Volume { bytes: Bytes(bytes) }),
+    ];
+    (2..9u32, windows(), tcps(), switch, any::<bool>()).prop_map(
+        |(subflows, receive_window, tcp, switch, robust)| {
+            let dupack_threshold =
+                if robust { ScatterThreshold::Topology } else { ScatterThreshold::Tcp };
+            TransportSpec::Mmptcp(MmptcpSpec {
+                subflows,
+                switch,
+                dupack_threshold,
+                receive_window,
+                tcp,
+            })
+        },
+    )
+}
+
 fn transports() -> impl Strategy<Value = TransportSpec> {
     let pfabric = (1..20u32, 20..400u64, 1..4u32).prop_map(|(initial_window, rto, probe_after)| {
         let max_window = initial_window + 5;
@@ -96,6 +129,13 @@ fn transports() -> impl Strategy<Value = TransportSpec> {
     prop_oneof![
         3 => tcps().prop_map(TransportSpec::Tcp),
         1 => pfabric,
+        1 => mptcps(),
+        1 => mmptcps(),
+        1 => (tcps(), mptcps(), mmptcps()).prop_map(|(tcp, mptcp, mmptcp)| {
+            let part = |transport| TransportPart { transport, weight: 1, above: Bytes(0), up_to: None };
+            let parts = [TransportSpec::Tcp(tcp), mptcp, mmptcp].map(part).to_vec();
+            TransportSpec::Mixed(MixedTransport { parts, by: Lot::Flows })
+        }),
     ]
 }
 

@@ -19,6 +19,8 @@ fn identity(packet: &PacketView) -> Identity {
     // The link that corrupts a packet, or the switch that rewrites one, says so on the packet.
     let on_the_way = Flags::CONGESTION_EXPERIENCED | Flags::CORRUPTED | Flags::REWRITTEN;
     let sent = flags.0 & !on_the_way.0;
+    // Of a scattered packet that was rewritten only the flow and subflow are known.
+    let sport = if packet.data.is_some() { u16::from(packet.copy) } else { sport };
     (src, dst, sport, dport, sent, payload, wire_bytes)
 }
 
@@ -169,7 +171,10 @@ impl Ledger {
         }
         for record in &outcome.flows {
             let flow = record.flow;
-            let complete = |copy: u8| self.complete_at.get(&(flow.id, copy)).copied();
+            let complete = |copy: u8| {
+                let spread = self.complete_at.get(&(flow.id, u8::MAX));
+                self.complete_at.get(&(flow.id, copy)).or(spread).copied()
+            };
             match record.winner {
                 Some(winner) => {
                     assert_eq!(
@@ -205,9 +210,12 @@ impl Observer for Ledger {
         assert_eq!(packet.dst, host);
         self.arrive(now, host, packet);
         if packet.flags.has(Flags::DATA) {
-            let connection = (packet.flow, packet.copy);
+            // The subflows of a multipath flow fill one stream.
+            let connection =
+                (packet.flow, if packet.data.is_some() { u8::MAX } else { packet.copy });
+            let seq = packet.data.map_or(packet.seq, |position| 1 + position);
             let segments = self.arrived.entry(connection).or_default();
-            segments.insert(packet.seq, packet.seq + u64::from(packet.payload));
+            segments.insert(seq, seq + u64::from(packet.payload));
             let mut end = 1;
             while let Some(&next) = segments.get(&end) {
                 end = next;

@@ -5,6 +5,7 @@ mod dctcp;
 mod faults;
 mod ledger;
 mod lone;
+mod multipath;
 mod pfabric;
 mod repeatable;
 mod replication;

@@ -8,12 +8,13 @@ mod ecn;
 mod newreno;
 mod sack;
 mod state;
+mod subflow;
 
 use tailcut_engine::Time;
 
 pub use state::{CongestionState, Phase, SenderCounters, Transmit};
 
-use super::congestion::{Acked, Congestion, Coupled, Window};
+use super::congestion::{Acked, Congestion, Window};
 use super::prr::Prr;
 use super::rtt::Rtt;
 use super::scoreboard::{Progress, Scoreboard};
@@ -32,6 +33,8 @@ const OWES_RESEND: u8 = 8;
 pub struct Sender {
     size: u64,
     segments: u32,
+    /// More segments may be assigned (a subflow).
+    endless: bool,
     phase: Phase,
     state: CongestionState,
     owes: u8,
@@ -74,6 +77,7 @@ impl Sender {
             size,
             segments: u32::try_from(size.div_ceil(spec.mss.0))
                 .expect("a flow has fewer than 2^32 segments"),
+            endless: false,
             phase: Phase::Closed,
             state: CongestionState::Open,
             owes: 0,
@@ -138,7 +142,7 @@ impl Sender {
     /// Sets how much a coupled window grows: bytes per byte acknowledged. No effect on other windows.
     pub fn couple(&mut self, increase: f64) {
         if let Congestion::Coupled(coupled) = &mut self.congestion {
-            *coupled = Coupled::new(increase);
+            coupled.increase = increase;
         }
     }
     /// Duplicate ACKs that start recovery now.
@@ -304,7 +308,7 @@ impl Sender {
             Recovery::Newreno => self.on_ack_newreno(spec, now, ack),
             Recovery::SackPrr => self.on_ack_sack(spec, now, ack, blocks),
         }
-        if self.una == self.segments {
+        if self.una == self.segments && !self.endless {
             self.phase = Phase::Done;
             self.deadline = Time::NEVER;
         }

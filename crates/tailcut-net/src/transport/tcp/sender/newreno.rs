@@ -82,11 +82,17 @@ impl Sender {
         if self.next >= self.segments {
             return None;
         }
-        let wanted = self.flight(spec) + self.payload(spec, self.next);
+        self.fits_window(spec, self.payload(spec, self.next)).then_some(self.next)
+    }
+
+    /// Whether a segment of `payload` bytes may follow what is in flight.
+    #[inline]
+    pub(super) fn fits_window(&self, spec: &TcpSpec, payload: u64) -> bool {
+        let wanted = self.flight(spec) + payload;
         let mut window = self.window.cwnd;
         if self.state == CongestionState::Disorder {
             window += u64::from(self.limited(spec)) * spec.mss.0;
         }
-        (wanted <= window.min(spec.receive_window.0)).then_some(self.next)
+        wanted <= window.min(spec.receive_window.0)
     }
 }

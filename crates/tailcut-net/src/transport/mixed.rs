@@ -1,0 +1,164 @@
+//! Several transports in one run: which one carries a flow is decided by its size and by lot.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Bytes, Stream};
+
+use super::TransportSpec;
+use crate::component::SpecError;
+use crate::traffic::Flow;
+
+/// Parameters of a mixture.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MixedTransport {
+    /// The transports, and which flows each may carry. A flow that several may carry goes to one of them by lot.
+    pub parts: Vec<TransportPart>,
+    /// Who draws.
+    #[serde(default)]
+    pub by: Lot,
+}
+
+/// One transport of a mixture.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TransportPart {
+    /// The transport.
+    pub transport: TransportSpec,
+    /// How often the lot falls on it, relative to the others.
+    #[serde(default = "one")]
+    pub weight: u32,
+    /// It carries no flow of this size or below.
+    #[serde(default = "nothing")]
+    pub above: Bytes,
+    /// It carries no flow beyond this size.
+    #[serde(default)]
+    pub up_to: Option<Bytes>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn nothing() -> Bytes {
+    Bytes(0)
+}
+
+/// Who draws the lot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lot {
+    /// Every flow for itself.
+    #[default]
+    Flows,
+    /// Every sending host once: all its flows of a size use one transport.
+    Hosts,
+}
+
+impl MixedTransport {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// When a transport does not work, or flows of some size would have none.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let bad = |message: &str, hint: &str| {
+            Err(SpecError::new("mixed-parts", "parts", message).hint(hint))
+        };
+        if self.parts.is_empty() || self.parts.len() > 64 {
+            return bad(
+                "parts: 1 to 64 transports make a mixture",
+                "write parts = [{ transport = { kind = \"tcp\" } }]",
+            );
+        }
+        for (at, part) in self.parts.iter().enumerate() {
+            if matches!(part.transport, TransportSpec::Mixed(_)) {
+                return bad("a mixture within a mixture", "list its parts in this one");
+            }
+            if matches!(part.transport, TransportSpec::Pfabric(_)) {
+                return bad(
+                    "pfabric needs queues that serve by priority, which the packets of other transports do not carry",
+                    "run pfabric as a scheme of its own",
+                );
+            }
+            part.transport.check().map_err(|error| SpecError {
+                field: format!("parts[{at}].transport.{}", error.field),
+                ..error
+            })?;
+        }
+        // Sizes at which what may carry a flow changes, and the sizes just beyond.
+        let bounds = self.parts.iter().flat_map(|p| [Some(p.above), p.up_to]).flatten();
+        for bytes in bounds.flat_map(|b| [b.0.max(1), b.0.saturating_add(1)]).chain([1, u64::MAX]) {
+            if self.candidates(bytes).map(|(_, part)| u64::from(part.weight)).sum::<u64>() == 0 {
+                let message = format!("no part carries flows of {bytes} B");
+                return bad(&message, "let the ranges `above` to `up_to` cover every size, with a weight of at least 1");
+            }
+        }
+        Ok(())
+    }
+
+    fn candidates(&self, bytes: u64) -> impl Iterator<Item = (usize, &TransportPart)> {
+        let fits = move |part: &TransportPart| {
+            bytes > part.above.0 && part.up_to.is_none_or(|most| bytes <= most.0)
+        };
+        self.parts.iter().enumerate().filter(move |(_, part)| fits(part))
+    }
+
+    /// Which part carries a flow. The lot depends on nothing but the seed and who draws.
+    pub fn choose(&self, flow: &Flow, seed: u64) -> usize {
+        let drawer = match self.by {
+            Lot::Flows => flow.id,
+            Lot::Hosts => u64::from(flow.src),
+        };
+        let weights: u64 = self.candidates(flow.bytes).map(|(_, p)| u64::from(p.weight)).sum();
+        let mut lot = Stream::new(seed, drawer, "transport").below(weights.max(1));
+        for (at, part) in self.candidates(flow.bytes) {
+            if lot < u64::from(part.weight) {
+                return at;
+            }
+            lot -= u64::from(part.weight);
+        }
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tailcut_engine::Time;
+
+    fn part(kind: &str, weight: u32, above: u64, up_to: Option<u64>) -> TransportPart {
+        let transport =
+            serde_json::from_value(serde_json::json!({ "kind": kind })).expect("it is a kind");
+        TransportPart { transport, weight, above: Bytes(above), up_to: up_to.map(Bytes) }
+    }
+
+    fn flow(id: u64, src: u32, bytes: u64) -> Flow {
+        Flow { id, src, dst: 99, bytes, start: Time::ZERO }
+    }
+
+    #[test]
+    fn sizes_choose_among_ranges() {
+        let parts = vec![part("mmptcp", 1, 0, Some(100_000)), part("mptcp", 1, 100_000, None)];
+        let mixed = MixedTransport { parts, by: Lot::Flows };
+        assert_eq!(mixed.check(), Ok(()));
+        assert_eq!([100_000, 100_001].map(|bytes| mixed.choose(&flow(1, 2, bytes), 1)), [0, 1]);
+    }
+
+    #[test]
+    fn weights_are_kept_and_a_host_draws_once() {
+        let parts = vec![part("tcp", 1, 0, None), part("mptcp", 3, 0, None)];
+        let mixed = MixedTransport { parts, by: Lot::Hosts };
+        let count = (0..4_000).filter(|host| mixed.choose(&flow(1, *host, 1), 7) == 1).count();
+        // Four standard deviations of 4,000 draws at 3/4.
+        assert!((count as f64 - 3_000.0).abs() < 4.0 * 27.4, "{count}");
+        assert_eq!(mixed.choose(&flow(1, 5, 10), 7), mixed.choose(&flow(2, 5, 999), 7));
+    }
+
+    #[test]
+    fn a_size_that_no_part_carries_is_refused() {
+        let parts = vec![part("tcp", 1, 0, Some(1_000)), part("mptcp", 1, 2_000, None)];
+        let error =
+            MixedTransport { parts, by: Lot::Flows }.check().expect_err("1,500 B have none");
+        assert!(error.message.contains("1001 B"), "{}", error.message);
+    }
+}

@@ -1,0 +1,84 @@
+//! MMPTCP (Kheirkhah, Wakeman and Parisi, SIGCOMM 2015): a flow begins by
+//! scattering its packets over all paths under one window, by a random source
+//! port on every one of them, and goes on as Multipath TCP when it turns out to be long.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::Bytes;
+
+use super::mptcp;
+use super::tcp::TcpSpec;
+use crate::component::SpecError;
+
+/// Parameters of MMPTCP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MmptcpSpec {
+    /// Subflows of the second phase and the scattering one: with 8, 7 further ones are opened.
+    pub subflows: u32,
+    /// When the second phase begins.
+    pub switch: Switch,
+    /// How many duplicate ACKs start a fast retransmit while packets are scattered, and so reordered.
+    pub dupack_threshold: ScatterThreshold,
+    /// Receive window that all subflows share.
+    pub receive_window: Bytes,
+    /// The scattering subflow and each of the others, as in Multipath TCP.
+    pub tcp: TcpSpec,
+}
+
+/// When a flow goes on as Multipath TCP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Switch {
+    /// When so much data has been sent ("data volume").
+    Volume {
+        /// MMPTCP's evaluation scatters short flows whole; 100 KB is the papers' bound of a short flow.
+        #[serde(default = "volume")]
+        bytes: Bytes,
+    },
+    /// At the first fast retransmit or timeout ("congestion event").
+    Congestion {},
+}
+
+fn volume() -> Bytes {
+    Bytes(100_000)
+}
+
+/// The duplicate-ACK threshold of the scattering subflow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScatterThreshold {
+    /// 3 and the number of equal-cost paths, if there are several: below one edge switch of a fat-tree 3, within a
+    /// pod 3 + k/2, else 3 + (k/2)^2.
+    Topology,
+    /// As the parameters of `tcp` have it, for instance a reordering-robust variant.
+    Tcp,
+}
+
+impl Default for MmptcpSpec {
+    fn default() -> Self {
+        MmptcpSpec {
+            subflows: 8,
+            switch: Switch::Volume { bytes: volume() },
+            dupack_threshold: ScatterThreshold::Topology,
+            receive_window: Bytes(512_000),
+            tcp: TcpSpec::default(),
+        }
+    }
+}
+
+impl MmptcpSpec {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// When a subflow with them could not work, or there is no second phase.
+    pub fn check(&self) -> Result<(), SpecError> {
+        if self.subflows < 2 {
+            let message =
+                format!("subflows = {}: the scattering one and at least one more", self.subflows);
+            return Err(SpecError::new("mmptcp-subflows", "subflows", message)
+                .hint("a large volume to switch at keeps flows scattering"));
+        }
+        mptcp::check("mmptcp-subflows", self.subflows, self.receive_window, &self.tcp)
+    }
+}

@@ -1,0 +1,55 @@
+//! A sender whose data is assigned to it piece by piece: a subflow of a multipath connection.
+
+use tailcut_engine::Time;
+
+use super::{CongestionState, Phase, Sender};
+use crate::transport::tcp::{Recovery, TcpSpec};
+
+impl Sender {
+    /// A sender without data that opens its connection at `open_at` and gets segments by [`Sender::extend`].
+    pub fn open_ended(spec: &TcpSpec, open_at: Time) -> Sender {
+        Sender { endless: true, ..Sender::new(spec, 0, open_at) }
+    }
+
+    /// Whether the window lets a new segment of `payload` bytes out, once nothing is left of what was assigned before.
+    pub fn has_room(&mut self, spec: &TcpSpec, payload: u64) -> bool {
+        if self.phase != Phase::Established || self.next != self.segments {
+            return false;
+        }
+        match spec.recovery {
+            Recovery::Newreno => self.fits_window(spec, payload),
+            Recovery::SackPrr => {
+                let held_back = self.state == CongestionState::Disorder && !spec.limited_transmit;
+                !held_back
+                    && self.board.next_lost().is_none()
+                    && self.pipe(spec) + payload <= self.window.cwnd
+                    && self.flight(spec) + payload <= spec.receive_window.0
+            }
+        }
+    }
+
+    /// Assigns one segment more. All but the last count as full segments.
+    pub fn extend(&mut self, spec: &TcpSpec, payload: u64) {
+        self.size = u64::from(self.segments) * spec.mss.0 + payload;
+        self.segments += 1;
+    }
+
+    /// No segment follows: the connection is done when all are acknowledged.
+    pub fn finish(&mut self) {
+        self.endless = false;
+        if self.phase == Phase::Established && self.una == self.segments {
+            self.phase = Phase::Done;
+            self.deadline = Time::NEVER;
+        }
+    }
+
+    /// Segments sent and not cumulatively acknowledged.
+    pub fn outstanding(&self) -> u32 {
+        self.board.end() - self.una
+    }
+
+    /// Duplicate ACKs since the last that acknowledged new data.
+    pub fn duplicates(&self) -> u32 {
+        self.duplicates
+    }
+}

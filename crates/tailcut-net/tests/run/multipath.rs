@@ -1,0 +1,342 @@
+//! Multipath TCP and MMPTCP: what the subflows of a flow do together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tailcut_engine::{Bytes, Rate, Time};
+use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::component::OneOrEach;
+use tailcut_net::measure::{Observer, PacketView};
+use tailcut_net::packet::Flags;
+use tailcut_net::queue::{red::Red, QueueSpec};
+use tailcut_net::scenario::{FlowRecord, Scenario};
+use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
+use tailcut_net::topology::fat_tree::FatTree;
+use tailcut_net::topology::parallel_paths::ParallelPaths;
+use tailcut_net::topology::Graph;
+use tailcut_net::traffic::Flow;
+use tailcut_net::transport::mixed::{Lot, MixedTransport, TransportPart};
+use tailcut_net::transport::mmptcp::{MmptcpSpec, ScatterThreshold, Switch};
+use tailcut_net::transport::mptcp::MptcpSpec;
+use tailcut_net::transport::tcp::{Recovery, Sender, TcpSpec};
+use tailcut_net::transport::TransportSpec;
+
+use crate::support::{flow, limit_queues, row, run, run_observed, scenario};
+
+const FAST: Rate = Rate(1_000_000_000);
+
+/// What hosts send and what their senders say of themselves.
+#[derive(Default)]
+struct Seen {
+    /// Data packets of each flow and subflow.
+    data: BTreeMap<(u64, u8), u64>,
+    /// Source ports of data and of acknowledgements, by flow and subflow.
+    ports: BTreeMap<(u64, u8, bool), BTreeSet<u16>>,
+    /// SYNs: flow, subflow, time.
+    opened: Vec<(u64, u8, Time)>,
+    thresholds: BTreeMap<u64, u32>,
+    /// New data of the first subflow of flow 0, with times.
+    first: Vec<Time>,
+}
+
+impl Observer for Seen {
+    fn host_sends(&mut self, now: Time, _: u32, packet: &PacketView) {
+        let subflow = (packet.flow, packet.copy);
+        let data = packet.flags.has(Flags::DATA);
+        if data {
+            *self.data.entry(subflow).or_default() += 1;
+            if subflow == (0, 0) && !packet.flags.has(Flags::RETRANSMISSION) {
+                self.first.push(now);
+            }
+        }
+        if packet.flags.has(Flags::SYN) && !packet.flags.has(Flags::TO_SENDER) {
+            self.opened.push((packet.flow, packet.copy, now));
+        }
+        if data {
+            self.ports.entry((packet.flow, packet.copy, true)).or_default().insert(packet.sport);
+        } else if packet.flags.has(Flags::TO_SENDER) {
+            self.ports.entry((packet.flow, packet.copy, false)).or_default().insert(packet.dport);
+        }
+    }
+    fn sender_acted(&mut self, _: Time, flow: u64, copy: u8, sender: &Sender) {
+        if copy == 0 {
+            self.thresholds.insert(flow, sender.dupack_threshold());
+        }
+    }
+}
+
+fn mptcp(subflows: u32) -> TransportSpec {
+    TransportSpec::Mptcp(MptcpSpec { subflows, ..MptcpSpec::default() })
+}
+
+fn with(graph: Graph, flows: Vec<Flow>, transport: TransportSpec) -> Scenario {
+    let mut scenario = scenario(graph, flows);
+    scenario.scheme.transport = transport;
+    limit_queues(&mut scenario, Limit::AtMost(Amount::Packets(100)));
+    scenario
+}
+
+fn parallel(path_rates: Vec<Rate>, hosts_per_side: u32) -> Graph {
+    let paths = path_rates.len() as u32;
+    let paths = ParallelPaths { hosts_per_side, paths, path_rates, ..ParallelPaths::default() };
+    paths.build().expect("the parameters are valid")
+}
+
+fn fat_tree(k: u32) -> Graph {
+    FatTree { k, ..FatTree::default() }.build().expect("k is even")
+}
+
+/// Data packets that a flow got through.
+fn progress(record: &FlowRecord) -> f64 {
+    (record.data_packets - record.retransmissions) as f64
+}
+
+#[test]
+fn one_subflow_alone_takes_the_time_of_tcp() {
+    let links = [(FAST, Time::from_ns(2_667)); 6];
+    for bytes in [1, 1_460, 10_000, 12_000, 100_000, 1_000_000] {
+        let flows = vec![flow(0, 0, 1, bytes, Time::ZERO)];
+        let plain = run(&with(row(&links), flows.clone(), TransportSpec::default()));
+        let multi = run(&with(row(&links), flows, mptcp(1)));
+        let (plain, multi) = (&plain.flows[0], &multi.flows[0]);
+        assert_eq!((multi.fct, multi.ideal_fct), (plain.fct, plain.ideal_fct), "{bytes} bytes");
+        assert_eq!((multi.fct_ack, multi.data_packets), (plain.fct_ack, plain.data_packets));
+    }
+}
+
+#[test]
+fn subflows_join_once_the_first_is_established_each_from_a_port_of_its_own() {
+    let graph = parallel(vec![FAST; 4], 1);
+    let scenario = with(graph, vec![flow(0, 0, 1, 2_000_000, Time::ZERO)], mptcp(4));
+    let (outcome, seen) = run_observed(&scenario, Seen::default());
+    let record = &outcome.flows[0];
+    assert_eq!(record.copies, 4);
+    let connect = record.connect.expect("it is established");
+    assert!(seen.opened[1..].iter().all(|opened| opened.2 == connect), "{:?}", seen.opened);
+    let ports: BTreeSet<u16> =
+        (0..4).flat_map(|copy| seen.ports[&(0, copy, true)].iter().copied()).collect();
+    assert_eq!(ports.len(), 4);
+    assert!((0..4).all(|copy| seen.data[&(0, copy)] > 50), "{:?}", seen.data);
+}
+
+/// Four paths of a quarter of the host's rate: one TCP gets a quarter, four subflows on all of them nearly all.
+#[test]
+fn subflows_add_up_paths() {
+    let quarter = Rate(FAST.0 / 4);
+    let on_all_paths = |id: &u64| {
+        let probe = with(
+            parallel(vec![quarter; 4], 1),
+            vec![flow(*id, 0, 1, 4_000_000, Time::ZERO)],
+            mptcp(4),
+        );
+        run(&probe).flows[0].fct < Some(Time::from_ms(55))
+    };
+    let id = (0..200).find(on_all_paths).expect("some flow's subflows take all four paths");
+    let alone = with(
+        parallel(vec![quarter; 4], 1),
+        vec![flow(id, 0, 1, 4_000_000, Time::ZERO)],
+        TransportSpec::default(),
+    );
+    let fct = run(&alone).flows[0].fct.expect("it finishes");
+    assert!(fct > Time::from_ms(130), "one path carries 4 MB in {fct}");
+}
+
+/// Long flows of MPTCP below this size and of TCP beyond it.
+fn side_by_side(multi: &MptcpSpec, tcp: &TcpSpec) -> TransportSpec {
+    let part = |transport, above: u64, up_to: u64| TransportPart {
+        transport,
+        weight: 1,
+        above: Bytes(above),
+        up_to: Some(Bytes(up_to)),
+    };
+    let parts = vec![
+        part(TransportSpec::Mptcp(multi.clone()), 0, 1_500_000_000),
+        part(TransportSpec::Tcp(tcp.clone()), 1_500_000_000, u64::MAX),
+    ];
+    TransportSpec::Mixed(MixedTransport { parts, by: Lot::Flows })
+}
+
+/// Two subflows against one TCP at a bottleneck of 100 Mbps that drops packets at random, whoever's they are (RFC 6356
+/// section 1, goal 2). Six runs of 40 s. At drop-tail, where a full queue hits one subflow at a time, they take more.
+#[test]
+fn two_subflows_at_one_bottleneck_take_no_more_than_a_tcp() {
+    let (mut ours, mut theirs) = (0.0, 0.0);
+    for seed in 1..=6 {
+        let dumbbell = Dumbbell {
+            pairs: 2,
+            propagation: OneOrEach::One(Time::from_us(2_000)),
+            rate: OneOrEach::Each(Parts { host: FAST, bottleneck: Rate(100_000_000) }),
+            ..Dumbbell::default()
+        };
+        let graph = dumbbell.build().expect("the parameters are valid");
+        let recovery = Recovery::SackPrr;
+        let tcp = TcpSpec { receive_window: Bytes(1 << 20), recovery, ..TcpSpec::default() };
+        let multi = MptcpSpec { subflows: 2, receive_window: Bytes(2 << 20), tcp: tcp.clone() };
+        let flows = vec![
+            flow(0, 0, 2, 1_000_000_000, Time::ZERO),
+            flow(1, 1, 3, 2_000_000_000, Time::from_us(137 * seed)),
+        ];
+        let mut scenario = with(graph, flows, side_by_side(&multi, &tcp));
+        let limit = Limit::AtMost(Amount::Packets(400));
+        scenario.scheme.queue =
+            QueueSpec::Red(Red { limit, min: 20.0, max: 100.0, ..Red::default() });
+        (scenario.horizon.drain, scenario.seed) = (Time::from_ms(40_000), seed);
+        let outcome = run(&scenario);
+        ours += progress(&outcome.flows[0]);
+        theirs += progress(&outcome.flows[1]);
+    }
+    assert!(ours < 1.1 * theirs, "{ours} against {theirs}");
+    assert!(ours > 0.9 * theirs, "{ours} against {theirs}");
+}
+
+/// Two paths of 100 Mbps; on one of them two TCPs compete.
+#[test]
+fn subflows_shift_to_the_better_path() {
+    let graph = || parallel(vec![Rate(100_000_000); 2], 3);
+    let recovery = Recovery::SackPrr;
+    let tcp = TcpSpec { receive_window: Bytes(1 << 20), recovery, ..TcpSpec::default() };
+    let multi = MptcpSpec { subflows: 2, receive_window: Bytes(2 << 20), tcp: tcp.clone() };
+    // Which path a flow of TCP takes shows against a flow on a known one.
+    let shares_path = |a: u64, b: u64, (src, dst): (u32, u32)| {
+        let flows =
+            vec![flow(a, 0, 3, 2_000_000, Time::ZERO), flow(b, src, dst, 2_000_000, Time::ZERO)];
+        let outcome = run(&with(graph(), flows, TransportSpec::Tcp(tcp.clone())));
+        outcome.flows[0].fct > Some(Time::from_ms(220))
+    };
+    let first =
+        (1..50).find(|&id| shares_path(0, id, (1, 4))).expect("one shares the path of flow 0");
+    let second =
+        (50..99).find(|&id| shares_path(0, id, (2, 5))).expect("one shares the path of flow 0");
+    // A flow whose first subflow shares that path too, and whose second does not.
+    let apart = |id: &u64| {
+        let flows = vec![flow(*id, 0, 3, 4_000_000, Time::ZERO)];
+        run(&with(graph(), flows, TransportSpec::Mptcp(multi.clone()))).flows[0].fct
+            < Some(Time::from_ms(200))
+            && shares_path(*id, first, (1, 4))
+    };
+    let id = (100..300).find(apart).expect("some flow's subflows take both paths");
+    let flows = vec![
+        flow(id, 0, 3, 1_000_000_000, Time::ZERO),
+        flow(first, 1, 4, 2_000_000_000, Time::from_us(130)),
+        flow(second, 2, 5, 2_000_000_000, Time::from_us(310)),
+    ];
+    let mut scenario = with(graph(), flows, side_by_side(&multi, &tcp));
+    scenario.horizon.drain = Time::from_ms(20_000);
+    let (outcome, seen) = run_observed(&scenario, Seen::default());
+    let (crowded, free) = (seen.data[&(id, 0)] as f64, seen.data[&(id, 1)] as f64);
+    assert!(free > 4.0 * crowded, "{free} packets on the free path, {crowded} on the crowded one");
+    let alone = 20.0 * 100e6 / 8.0 / 1_538.0;
+    assert!(free > 0.85 * alone, "the free path is used: {free} of {alone}");
+    assert!(progress(&outcome.flows[1]) > 0.3 * alone, "the crowded path is left to the others");
+}
+
+/// A path on which one packet takes more than a second: as good as dead.
+fn with_a_dead_path(transport: TransportSpec) -> (FlowRecord, Seen) {
+    let graph = || parallel(vec![FAST, Rate(10_000)], 1);
+    let id = (0..100)
+        .find(|id| {
+            let flows = vec![flow(*id, 0, 1, 20_000_000, Time::ZERO)];
+            let (outcome, seen) =
+                run_observed(&with(graph(), flows, transport.clone()), Seen::default());
+            outcome.flows[0].connect < Some(Time::from_ms(1))
+                && seen.data.get(&(*id, 1)).is_some_and(|sent| *sent < 50)
+        })
+        .expect("the first subflow of some flow takes the good path, the second the other");
+    let flows = vec![flow(id, 0, 1, 20_000_000, Time::ZERO)];
+    let (outcome, seen) = run_observed(&with(graph(), flows, transport), Seen::default());
+    (outcome.flows[0].clone(), seen)
+}
+
+#[test]
+fn what_a_dead_path_holds_is_carried_by_another() {
+    let (record, seen) = with_a_dead_path(mptcp(2));
+    let fct = record.fct.expect("it finishes");
+    assert!(fct < Time::from_ms(1_000), "no packet of the slow path was awaited: {fct}");
+    assert!(seen.data[&(record.flow.id, 1)] >= 1, "the slow path held something");
+    assert!(record.timeouts >= 1);
+    assert!(record.fct_ack.expect("the sender knows") < Time::from_ms(1_000));
+}
+
+fn scattering(switch: Switch) -> MmptcpSpec {
+    MmptcpSpec { switch, ..MmptcpSpec::default() }
+}
+
+#[test]
+fn scattered_packets_have_random_source_ports_and_their_acks_one_port_pair() {
+    let spec = scattering(Switch::Congestion {});
+    let flows = vec![flow(0, 0, 12, 70_000, Time::ZERO)];
+    let scenario = with(fat_tree(4), flows, TransportSpec::Mmptcp(spec));
+    let (outcome, seen) = run_observed(&scenario, Seen::default());
+    assert_eq!((outcome.flows[0].copies, outcome.flows[0].data_packets), (1, 48));
+    assert!(seen.ports[&(0, 0, true)].len() >= 45, "48 packets have their own ports");
+    assert_eq!(seen.ports[&(0, 0, false)].len(), 1);
+    assert_eq!(outcome.flows[0].timeouts, 0);
+}
+
+#[test]
+fn the_threshold_follows_the_number_of_paths() {
+    let flows = vec![
+        flow(0, 0, 1, 10_000, Time::ZERO),
+        flow(1, 0, 4, 10_000, Time::ZERO),
+        flow(2, 0, 100, 10_000, Time::ZERO),
+    ];
+    let of = |dupack_threshold| {
+        let spec = MmptcpSpec { dupack_threshold, ..MmptcpSpec::default() };
+        let scenario = with(fat_tree(8), flows.clone(), TransportSpec::Mmptcp(spec));
+        run_observed(&scenario, Seen::default()).1.thresholds.into_values().collect::<Vec<_>>()
+    };
+    assert_eq!(of(ScatterThreshold::Topology), [3, 3 + 4, 3 + 16]);
+    assert_eq!(of(ScatterThreshold::Tcp), [3, 3, 3]);
+}
+
+#[test]
+fn a_flow_switches_when_it_has_sent_the_volume_and_not_before() {
+    let spec = scattering(Switch::Volume { bytes: Bytes(100_000) });
+    for (bytes, copies) in [(70_000, 1), (100_000, 1), (2_000_000, 8)] {
+        let flows = vec![flow(0, 0, 12, bytes, Time::ZERO)];
+        let scenario = with(fat_tree(4), flows, TransportSpec::Mmptcp(spec.clone()));
+        let (outcome, seen) = run_observed(&scenario, Seen::default());
+        assert_eq!(outcome.flows[0].copies, copies, "{bytes} bytes");
+        if copies == 8 {
+            let first = seen.data[&(0, 0)];
+            assert!((69..400).contains(&first), "the first subflow stops: {first} packets");
+            assert!((1..8).all(|copy| seen.data[&(0, copy)] > 20), "{:?}", seen.data);
+        }
+    }
+}
+
+/// Eight senders to one host overflow its port; the flows that lose packets go on over subflows, the others do not.
+#[test]
+fn a_flow_switches_at_the_first_sign_of_congestion() {
+    let flows: Vec<Flow> =
+        (0..8).map(|id| flow(id, 4 + id as u32, 0, 600_000, Time::ZERO)).collect();
+    let transport = TransportSpec::Mmptcp(scattering(Switch::Congestion {}));
+    let outcome = run(&with(fat_tree(4), flows, transport.clone()));
+    assert!(outcome.counters.dropped > 0);
+    let congested = |f: &&FlowRecord| f.timeouts + f.fast_recoveries > 0;
+    assert!(outcome.flows.iter().filter(congested).any(|f| f.copies == 8));
+    assert!(outcome.flows.iter().all(|f| f.fct.is_some()));
+    let alone = run(&with(fat_tree(4), vec![flow(0, 4, 0, 600_000, Time::ZERO)], transport));
+    assert_eq!((alone.counters.dropped, alone.flows[0].copies), (0, 1));
+}
+
+#[test]
+fn flows_of_all_three_kinds_share_a_fabric_and_finish() {
+    let part = |transport| TransportPart { transport, weight: 1, above: Bytes(0), up_to: None };
+    let mixed = MixedTransport {
+        parts: vec![
+            part(TransportSpec::default()),
+            part(mptcp(8)),
+            part(TransportSpec::Mmptcp(MmptcpSpec::default())),
+        ],
+        by: Lot::Hosts,
+    };
+    let flows =
+        (0..48).map(|id| flow(id, id as u32 % 16, (id as u32 * 5 + 3) % 16, 300_000, Time::ZERO));
+    let flows = flows.filter(|f| f.src != f.dst).collect();
+    let mut scenario = with(fat_tree(4), flows, TransportSpec::Mixed(mixed));
+    limit_queues(&mut scenario, Limit::AtMost(Amount::Packets(30)));
+    let outcome = run(&scenario);
+    assert!(outcome.flows.iter().all(|f| f.fct.is_some()));
+    let kinds: BTreeSet<u8> = outcome.flows.iter().map(|f| f.copies).collect();
+    assert!(kinds.contains(&1) && kinds.contains(&8), "{kinds:?}");
+}
