@@ -13,6 +13,7 @@ use tailcut_net::amount::Amount;
 use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
+use tailcut_net::queue::QueueSpec;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
@@ -46,12 +47,31 @@ fn repsyn() -> Scheme {
     Scheme { replicate: ReplicateSpec::Repsyn(Default::default()), ..tcp() }
 }
 
+fn pfabric() -> Scheme {
+    Scheme {
+        transport: TransportSpec::Pfabric(Default::default()),
+        queue: QueueSpec::Pfabric(Default::default()),
+        ..Scheme::default()
+    }
+}
+
+fn mptcp() -> Scheme {
+    Scheme { transport: TransportSpec::Mptcp(Default::default()), ..Scheme::default() }
+}
+
+fn mmptcp() -> Scheme {
+    Scheme { transport: TransportSpec::Mmptcp(Default::default()), ..Scheme::default() }
+}
+
 const CASES: &[Case] = &[
     Case { name: "k4-tcp", k: 4, scheme: tcp },
     Case { name: "k8-tcp", k: 8, scheme: tcp },
     Case { name: "k16-tcp", k: 16, scheme: tcp },
     Case { name: "k16-repflow", k: 16, scheme: repflow },
     Case { name: "k16-repsyn", k: 16, scheme: repsyn },
+    Case { name: "k16-pfabric", k: 16, scheme: pfabric },
+    Case { name: "k16-mptcp", k: 16, scheme: mptcp },
+    Case { name: "k16-mmptcp", k: 16, scheme: mmptcp },
 ];
 
 fn scenario(case: &Case) -> Scenario {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::OneOrEach;
+use tailcut_net::faults::Incident;
 use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::packet::Flags;
 use tailcut_net::queue::{red::Red, QueueSpec};
@@ -339,4 +340,84 @@ fn flows_of_all_three_kinds_share_a_fabric_and_finish() {
     assert!(outcome.flows.iter().all(|f| f.fct.is_some()));
     let kinds: BTreeSet<u8> = outcome.flows.iter().map(|f| f.copies).collect();
     assert!(kinds.contains(&1) && kinds.contains(&8), "{kinds:?}");
+}
+
+/// Of a 70 KB flow alone on a fabric exactly one packet is lost, each in turn: after how many of these losses does a
+/// timer have to expire?
+fn losses_that_wait_for_the_timer(transport: &TransportSpec) -> (usize, usize) {
+    let (mut losses, mut waits) = (0, 0);
+    let graph = fat_tree(4);
+    let edge = graph.links.iter().find(|l| l.a == 12).expect("host 12 has a link").b - graph.hosts;
+    for step in 0..80u64 {
+        let flows = vec![flow(0, 0, 12, 70_000, Time::ZERO)];
+        let mut scenario = with(fat_tree(4), flows, transport.clone());
+        let at = Time::from_ns(80_000 + 12_304 * step);
+        scenario.faults.incidents.push(Incident::Loss {
+            link: format!("s{edge}>h12"),
+            one_way: true,
+            probability: 1.0,
+            at,
+            until: Some(at + Time::from_ns(12_304)),
+        });
+        let outcome = run(&scenario);
+        let record = &outcome.flows[0];
+        assert!(record.fct.is_some());
+        if outcome.counters.lost_on_links == 1 && record.retransmissions > 0 {
+            losses += 1;
+            waits += usize::from(record.timeouts > 0);
+            let waited = record.fct >= Some(Time::from_ms(200));
+            assert_eq!(waited, record.timeouts > 0, "{record:?}");
+        }
+    }
+    (losses, waits)
+}
+
+/// MMPTCP's argument (section 1): eight windows of a short flow are too small to draw three duplicate ACKs, so that a
+/// single loss waits for the timer; one window over all paths is not.
+#[test]
+fn a_single_loss_costs_a_short_flow_a_timeout_over_eight_windows_and_rarely_over_one() {
+    let tcp = TcpSpec {
+        initial_window: Amount::Packets(1),
+        min_rto: Time::from_ms(200),
+        initial_rto: Time::from_ms(200),
+        ..TcpSpec::default()
+    };
+    let eight = MptcpSpec { tcp: tcp.clone(), ..MptcpSpec::default() };
+    let scattered = MmptcpSpec { tcp, ..MmptcpSpec::default() };
+    let (losses, waits) = losses_that_wait_for_the_timer(&TransportSpec::Mptcp(eight));
+    let over_eight = waits as f64 / losses as f64;
+    let (losses, waits) = losses_that_wait_for_the_timer(&TransportSpec::Mmptcp(scattered));
+    let over_one = waits as f64 / losses as f64;
+    assert!(over_eight > 0.6, "{over_eight}");
+    assert!(over_one < 0.5 * over_eight, "{over_one} against {over_eight}");
+}
+
+/// A link dies under a flow and routing never learns of it.
+#[test]
+fn a_flow_outlives_a_link_that_dies_under_one_of_its_subflows() {
+    let bytes = 20_000_000;
+    let broken = |transport: TransportSpec, link: &str| {
+        let mut scenario = with(fat_tree(4), vec![flow(0, 0, 12, bytes, Time::ZERO)], transport);
+        scenario.faults.reconvergence = Time::from_ms(100_000);
+        let (link, at) = (link.to_owned(), Time::from_ms(20));
+        scenario.faults.incidents.push(Incident::LinkDown { link, at, until: None });
+        scenario.horizon.drain = Time::from_ms(2_000);
+        run(&scenario).flows[0].clone()
+    };
+    // The uplinks of the first edge switch, in a k = 4 fabric of 16 hosts and 20 switches.
+    let graph = fat_tree(4);
+    let edge = graph.links.iter().find(|l| l.a == 0).expect("host 0 has a link").b;
+    let uplinks: Vec<String> = graph
+        .links
+        .iter()
+        .filter(|l| l.a == edge && l.b >= graph.hosts)
+        .map(|l| format!("s{}>s{}", l.a - graph.hosts, l.b - graph.hosts))
+        .collect();
+    assert_eq!(uplinks.len(), 2);
+    let tcp = uplinks.iter().filter(|l| broken(TransportSpec::default(), l).fct.is_some()).count();
+    assert_eq!(tcp, 1, "TCP outlives the failure of the link that it does not use");
+    for uplink in &uplinks {
+        let record = broken(mptcp(8), uplink);
+        assert!(record.fct.is_some() && record.timeouts > 0, "{uplink}: {record:?}");
+    }
 }
