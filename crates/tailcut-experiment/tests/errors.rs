@@ -70,6 +70,7 @@ refused! {
     dctcp_without_marks: "mss = \"1460B\"" => "congestion = { kind = \"dctcp\" }",
     weight_of_dctcp_zero: "mss = \"1460B\"" => "congestion = { kind = \"dctcp\", g = 0.0 }",
     unknown_congestion_control: "mss = \"1460B\"" => "congestion = { kind = \"bbr\" }",
+    reordering_without_sack: "mss = \"1460B\"" => "reordering = { kind = \"adaptive\" }",
     mss_zero: "mss = \"1460B\"" => "mss = \"0B\"",
     receive_window_below_a_segment: "mss = \"1460B\"" => "receive_window = \"1KB\"",
     initial_window_below_a_segment: "mss = \"1460B\"" => "mss = \"9000B\"\ninitial_window = \"4KB\"",

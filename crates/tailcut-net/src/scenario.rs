@@ -309,6 +309,10 @@ pub struct Counters {
     pub lost_on_links: u64,
     /// Packets still queued or on a wire at the end.
     pub in_flight: u64,
+    /// Data segments that reached a receiver which had them already: retransmissions that were needless.
+    pub needless_retransmissions: u64,
+    /// Recoveries that senders took back because they were needless.
+    pub recoveries_undone: u64,
     /// When the run ended.
     pub end: Time,
     /// Elephants, where switches look for them.

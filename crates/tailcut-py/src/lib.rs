@@ -105,6 +105,8 @@ fn counters(py: Python<'_>, totals: Counters) -> PyResult<Bound<'_, PyDict>> {
     entry.set_item("dropped", totals.dropped)?;
     entry.set_item("lost_on_links", totals.lost_on_links)?;
     entry.set_item("in_flight", totals.in_flight)?;
+    entry.set_item("needless_retransmissions", totals.needless_retransmissions)?;
+    entry.set_item("recoveries_undone", totals.recoveries_undone)?;
     entry.set_item("end_ns", totals.end.as_ns())?;
     if let Some(elephants) = totals.elephants {
         entry.set_item("elephants_found", elephants.found)?;

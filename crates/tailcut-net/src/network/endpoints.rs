@@ -194,8 +194,8 @@ impl<'a, O: Observer> Network<'a, O> {
         if receiver.echoes() {
             flags = flags | Flags::ECN_ECHO;
         }
-        if receiver.has_gap() && tcp.recovery == Recovery::SackPrr {
-            let blocks = receiver.sack_blocks();
+        if receiver.has_blocks() && tcp.recovery == Recovery::SackPrr {
+            let blocks = receiver.take_blocks();
             let limit = if tcp.timestamps { 3 } else { SackBlocks::MAX };
             let blocks = blocks.first(limit);
             let size = sizes.ack(blocks.as_slice().len());
@@ -232,10 +232,13 @@ impl<'a, O: Observer> Network<'a, O> {
     /// acknowledgement sent. The receiver's own segments never move on, so that any of them will do.
     #[cold]
     fn note_timestamps(&mut self, id: u32, packet: Packet) {
-        let value = self.fabric.options.get(packet.options).timestamps.value;
+        let Timestamps { value, echo } = self.fabric.options.get(packet.options).timestamps;
         let connection = &mut self.connections[id as usize];
         let to_sender = packet.flags.has(Flags::TO_SENDER);
         let data = packet.flags.has(Flags::DATA);
+        if to_sender {
+            connection.sender.note_timestamp(echo);
+        }
         if to_sender || !data || packet.seq <= connection.receiver.last_acknowledged() {
             connection.recent_timestamps[usize::from(!to_sender)] = value;
         }

@@ -251,8 +251,17 @@ impl<O: Observer> Network<'_, O> {
         }
     }
 
+    /// Adds up what a connection did in vain.
+    pub(super) fn count_needless(&mut self, id: u32) {
+        let connection = &self.connections[id as usize];
+        self.counters.needless_retransmissions += connection.receiver.duplicates();
+        let undone = connection.sender.counters().recoveries_undone;
+        self.counters.recoveries_undone += u64::from(undone);
+    }
+
     /// Takes a connection out of its flow's chain and adds up what it did.
     pub(super) fn leave_flow(&mut self, id: u32) {
+        self.count_needless(id);
         let connection = &self.connections[id as usize];
         let (index, after) = (connection.flow as usize, connection.sibling);
         let state = &mut self.flows[index];

@@ -12,6 +12,7 @@ impl<O: Observer> Network<'_, O> {
             let connection = &self.connections[id];
             if connection.live {
                 self.flows[connection.flow as usize].absorb(&connection.sender);
+                self.count_needless(id as u32);
             }
         }
         self.counters.elephants = self.count_elephants();

@@ -109,6 +109,13 @@ impl Sender {
         }
     }
 
+    /// The ACK in hand echoes this timestamp.
+    pub fn note_timestamp(&mut self, echoed: u32) {
+        if let Sender::Tcp(sender) = self {
+            sender.note_timestamp(echoed);
+        }
+    }
+
     pub fn on_fin(&mut self) {
         if let Sender::Tcp(sender) = self {
             sender.on_fin();

@@ -32,7 +32,7 @@ use tailcut_net::transport::mmptcp::{MmptcpSpec, ScatterThreshold, Switch};
 use tailcut_net::transport::mptcp::MptcpSpec;
 use tailcut_net::transport::pfabric::PfabricSpec;
 use tailcut_net::transport::tcp::congestion::{cubic::CubicSpec, dctcp::DctcpSpec};
-use tailcut_net::transport::tcp::{Close, CongestionSpec, Recovery, TcpSpec};
+use tailcut_net::transport::tcp::{Close, CongestionSpec, Recovery, ReorderingSpec, TcpSpec};
 use tailcut_net::transport::TransportSpec;
 
 use crate::ledger::Ledger;
@@ -146,22 +146,34 @@ fn tcps() -> impl Strategy<Value = TcpSpec> {
         2 => Just(CongestionSpec::Dctcp(DctcpSpec::default())),
     ];
     let kinds = (any::<bool>(), any::<bool>(), 1..3u32, any::<bool>(), 1..20u32, 1..4u64);
-    let kinds = (kinds, congestion, any::<bool>());
-    kinds.prop_map(|((sack, fin, ack_every, timestamps, window, rto_ms), congestion, ecn)| {
-        TcpSpec {
-            congestion,
-            ecn,
-            recovery: if sack { Recovery::SackPrr } else { Recovery::Newreno },
-            close: if fin { Close::Fin } else { Close::None },
-            ack_every,
-            timestamps,
-            initial_window: Amount::Packets(window),
-            receive_window: Bytes(1 << 20),
-            min_rto: Time::from_ms(rto_ms),
-            delayed_ack_timeout: Time::from_ms(1),
-            ..TcpSpec::default()
-        }
-    })
+    let kinds = (kinds, congestion, any::<bool>(), reordering());
+    kinds.prop_map(
+        |((sack, fin, ack_every, timestamps, window, rto_ms), congestion, ecn, reordering)| {
+            TcpSpec {
+                reordering: if sack { reordering } else { ReorderingSpec::None {} },
+                congestion,
+                ecn,
+                recovery: if sack { Recovery::SackPrr } else { Recovery::Newreno },
+                close: if fin { Close::Fin } else { Close::None },
+                ack_every,
+                timestamps,
+                initial_window: Amount::Packets(window),
+                receive_window: Bytes(1 << 20),
+                min_rto: Time::from_ms(rto_ms),
+                delayed_ack_timeout: Time::from_ms(1),
+                ..TcpSpec::default()
+            }
+        },
+    )
+}
+
+fn reordering() -> impl Strategy<Value = ReorderingSpec> {
+    prop::sample::select(vec![
+        ReorderingSpec::None {},
+        ReorderingSpec::Adaptive(Default::default()),
+        ReorderingSpec::RrTcp(Default::default()),
+        ReorderingSpec::Ncr(Default::default()),
+    ])
 }
 
 fn balancers() -> impl Strategy<Value = BalanceSpec> {

@@ -7,6 +7,7 @@ mod ledger;
 mod lone;
 mod multipath;
 mod pfabric;
+mod reordering;
 mod repeatable;
 mod replication;
 mod support;

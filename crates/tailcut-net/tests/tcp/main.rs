@@ -6,6 +6,7 @@ mod dctcp;
 mod ecn;
 mod life;
 mod newreno;
+mod reordering;
 mod sack;
 mod script;
 mod timeout;

@@ -2,7 +2,7 @@
 
 use tailcut_engine::Time;
 
-use super::TcpSpec;
+use super::{Recovery, TcpSpec};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 
@@ -28,6 +28,12 @@ impl TcpSpec {
         }
         self.check_windows(mss)?;
         self.congestion.check()?;
+        self.reordering.check()?;
+        if !self.reordering.is_none() && self.recovery != Recovery::SackPrr {
+            let message = "only selective acknowledgements tell how far segments were reordered";
+            return Err(SpecError::new("reordering-needs-sack", "reordering", message)
+                .hint("write recovery = \"sack-prr\" as well"));
+        }
         if self.dupack_threshold == 0 {
             let message =
                 "dupack_threshold = 0: every acknowledgement would be a loss; at least 1 is needed";

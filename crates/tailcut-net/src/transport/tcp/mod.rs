@@ -4,6 +4,7 @@ mod check;
 pub mod congestion;
 mod prr;
 pub mod receiver;
+pub mod reordering;
 pub mod rtt;
 pub(crate) mod scoreboard;
 pub mod sender;
@@ -11,5 +12,6 @@ mod spec;
 
 pub use congestion::{Congestion, CongestionSpec, Coupled, Window};
 pub use receiver::{Acknowledge, Receiver};
+pub use reordering::ReorderingSpec;
 pub use sender::{CongestionState, Phase, Sender, SenderCounters, Transmit};
 pub use spec::{Close, Recovery, TcpSpec};

@@ -32,6 +32,10 @@ pub struct Receiver {
     echo: bool,
     /// The next ACK is not to be delayed.
     hurry: bool,
+    /// A segment that had arrived before, to be reported by the next ACK.
+    duplicate: Option<u32>,
+    /// Segments that had arrived before.
+    duplicates: u64,
     /// Half-open ranges beyond `next`, the most recently changed first.
     ranges: Vec<(u32, u32)>,
 }
@@ -48,6 +52,8 @@ impl Receiver {
             closed: false,
             echo: false,
             hurry: false,
+            duplicate: None,
+            duplicates: 0,
             ranges: Vec::new(),
         }
     }
@@ -103,6 +109,10 @@ impl Receiver {
     #[inline]
     pub fn on_segment(&mut self, spec: &TcpSpec, now: Time, seq: u32) -> Acknowledge {
         if seq != self.next {
+            if seq < self.next || self.ranges.iter().any(|&(s, e)| s <= seq && seq < e) {
+                self.duplicates += 1;
+                self.duplicate = spec.reports_duplicates().then_some(seq);
+            }
             if seq > self.next {
                 self.store(seq);
             }
@@ -132,19 +142,35 @@ impl Receiver {
         self.deadline = Time::NEVER;
     }
 
-    /// Selective acknowledgements for the next ACK, the most recent first (RFC 2018 section 4).
+    /// Selective acknowledgements for the next ACK, the most recent first (RFC 2018 section 4),
+    /// after the report of a duplicate (RFC 2883 section 4).
     pub fn sack_blocks(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();
+        if let Some(seq) = self.duplicate {
+            blocks.push(seq, seq + 1);
+        }
         for &(start, end) in self.ranges.iter().take(SackBlocks::MAX) {
             blocks.push(start, end);
         }
         blocks
     }
 
-    /// True when segments wait beyond a gap.
+    /// The same; the duplicate is reported once.
+    pub fn take_blocks(&mut self) -> SackBlocks {
+        let blocks = self.sack_blocks();
+        self.duplicate = None;
+        blocks
+    }
+
+    /// True when the next ACK has blocks to carry: segments wait beyond a gap, or a duplicate is to be reported.
     #[inline]
-    pub fn has_gap(&self) -> bool {
-        !self.ranges.is_empty()
+    pub fn has_blocks(&self) -> bool {
+        !self.ranges.is_empty() || self.duplicate.is_some()
+    }
+
+    /// Segments that arrived more than once.
+    pub fn duplicates(&self) -> u64 {
+        self.duplicates
     }
 
     fn store(&mut self, seq: u32) {

@@ -138,6 +138,43 @@ impl Scoreboard {
         delivered
     }
 
+    /// Calls `each` for every hole below the highest sacked segment that an ACK is about to fill: the segment,
+    /// whether it was ever sent again, and how many segments beyond it had arrived (its extent).
+    pub fn for_each_filled(
+        &self,
+        ack: u32,
+        blocks: &SackBlocks,
+        mut each: impl FnMut(u32, bool, u32),
+    ) {
+        let end = self.sacked_end.min(self.end());
+        let mut scan = |from: u32, to: u32| {
+            for seq in from.max(self.base)..to.min(end) {
+                let at = (seq - self.base) as usize;
+                let entry = self.entries[at];
+                if entry & SACKED == 0 {
+                    let beyond = self.entries.range(at..(end - self.base) as usize);
+                    let extent = beyond.filter(|entry| *entry & SACKED != 0).count();
+                    each(seq, entry & EVER_RESENT != 0, extent as u32);
+                }
+            }
+        };
+        scan(self.base, ack);
+        for &(start, stop) in blocks.as_slice() {
+            scan(start.max(ack), stop);
+        }
+    }
+
+    /// Nothing was lost after all: what is not sacked is only late.
+    pub fn forget_losses(&mut self) {
+        for entry in &mut self.entries {
+            *entry &= !(LOST | RESENT);
+        }
+        (self.lost, self.resent) = (0, 0);
+        self.lost_below = self.base;
+        self.sacked_above = self.sacked;
+        self.resend_from = self.base;
+    }
+
     /// Marks as lost every segment with `threshold` sacked segments above it
     /// (`IsLost` of RFC 6675, counted in segments); returns how many those are.
     pub fn mark_lost(&mut self, threshold: u32) -> u32 {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
 use super::congestion::CongestionSpec;
+use super::reordering::ReorderingSpec;
 use crate::amount::{Amount, Limit};
 
 /// Parameters of TCP.
@@ -26,6 +27,8 @@ pub struct TcpSpec {
     pub limited_transmit: bool,
     /// How losses are recovered.
     pub recovery: Recovery,
+    /// How reordering is told from loss; wants `recovery = "sack-prr"`.
+    pub reordering: ReorderingSpec,
     /// How the window grows and shrinks.
     pub congestion: CongestionSpec,
     /// Ask queues to mark instead of drop, and react to marks as to losses (RFC 3168). DCTCP always does, in its own way.
@@ -82,6 +85,7 @@ impl Default for TcpSpec {
             dupack_threshold: 3,
             limited_transmit: true,
             recovery: Recovery::Newreno,
+            reordering: ReorderingSpec::default(),
             congestion: CongestionSpec::default(),
             ecn: false,
             min_rto: Time::from_ms(10),
@@ -103,6 +107,12 @@ impl TcpSpec {
     #[inline]
     pub fn uses_ecn(&self) -> bool {
         self.ecn || self.echoes_marks()
+    }
+
+    /// Whether the receiver reports duplicates (D-SACK, RFC 2883).
+    #[inline]
+    pub fn reports_duplicates(&self) -> bool {
+        !self.reordering.is_none()
     }
 
     /// Whether the receiver echoes the mark of each segment, as DCTCP wants it, or any mark until the sender has

@@ -6,6 +6,7 @@
 
 mod ecn;
 mod newreno;
+mod reordering;
 mod sack;
 mod state;
 mod subflow;
@@ -16,6 +17,7 @@ pub use state::{CongestionState, Phase, SenderCounters, Transmit};
 
 use super::congestion::{Acked, Congestion, Window};
 use super::prr::Prr;
+use super::reordering::Reordering;
 use super::rtt::Rtt;
 use super::scoreboard::{Progress, Scoreboard};
 use super::{Recovery, TcpSpec};
@@ -67,6 +69,8 @@ pub struct Sender {
     rtt: Rtt,
     board: Scoreboard,
     prr: Prr,
+    /// None where a fixed threshold tells loss from reordering.
+    reordering: Option<Box<Reordering>>,
     counters: SenderCounters,
 }
 
@@ -106,6 +110,7 @@ impl Sender {
             rtt: Rtt::new(spec),
             board: Scoreboard::default(),
             prr: Prr::default(),
+            reordering: spec.reordering.start(),
             counters: SenderCounters::default(),
         }
     }
@@ -229,6 +234,9 @@ impl Sender {
         self.rtt.back_off(spec);
         self.window.cwnd = spec.mss.0;
         self.state = CongestionState::Loss;
+        if let Some(reordering) = &mut self.reordering {
+            reordering.undo = None;
+        }
         self.recover = self.board.end();
         self.reduced();
         self.duplicates = 0;
@@ -427,6 +435,9 @@ impl Sender {
         self.board.on_send(seq, now);
         self.counters.data_packets += 1;
         self.counters.retransmissions += u64::from(retransmission);
+        if retransmission && self.reordering.is_some() {
+            self.note_retransmission();
+        }
         if self.state == CongestionState::Recovery {
             self.prr.on_send(self.payload(spec, seq));
         }

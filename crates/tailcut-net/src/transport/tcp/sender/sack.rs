@@ -10,6 +10,15 @@ use crate::transport::tcp::TcpSpec;
 impl Sender {
     /// Section 5 of RFC 6675.
     pub(super) fn on_ack_sack(&mut self, spec: &TcpSpec, now: Time, ack: u32, blocks: &SackBlocks) {
+        let cleaned;
+        let mut reported_before = 0;
+        let blocks = if self.reordering.is_some() {
+            reported_before = self.counters.duplicates_reported;
+            cleaned = self.learn(ack, blocks);
+            &cleaned
+        } else {
+            blocks
+        };
         let newly_sacked = self.board.on_blocks(blocks);
         let mut delivered = newly_sacked;
         let advanced = ack > self.una;
@@ -21,7 +30,14 @@ impl Sender {
             rtt = progress.rtt;
             self.duplicates = 0;
         }
-        let newly_lost = self.board.mark_overtaken() + self.board.mark_lost(self.threshold);
+        let (threshold, newly_lost) = if self.reordering.is_some() {
+            // A retransmission that is overtaken may be late as well: only the timer calls it lost.
+            self.undo_if_spurious(reported_before, advanced);
+            let threshold = self.threshold_in_reach(spec);
+            (threshold, self.board.mark_lost(threshold))
+        } else {
+            (self.threshold, self.board.mark_overtaken() + self.board.mark_lost(self.threshold))
+        };
         // An ACK with news of what lies beyond a gap is a duplicate, even one that advances (section 2).
         let duplicate = newly_sacked > 0;
         self.duplicates += u32::from(duplicate);
@@ -39,14 +55,21 @@ impl Sender {
                     self.grow(spec, now, acked, rtt);
                 }
             }
-            _ if duplicate && (self.duplicates >= self.threshold || self.board.first_is_lost()) => {
-                self.begin_sack_recovery(spec, delivered);
+            _ if duplicate && (self.duplicates >= threshold || self.board.first_is_lost()) => {
+                self.begin_sack_recovery(spec, now, delivered);
             }
             _ => {
                 if advanced {
                     self.grow(spec, now, acked, rtt);
                 }
                 let gap = self.board.sacked() > 0;
+                if self.reordering.is_some() {
+                    match (self.state, gap) {
+                        (CongestionState::Open, true) => self.begin_disorder(spec),
+                        (CongestionState::Disorder, false) => self.end_disorder(spec),
+                        _ => {}
+                    }
+                }
                 self.state = if gap { CongestionState::Disorder } else { CongestionState::Open };
             }
         }
@@ -56,8 +79,11 @@ impl Sender {
     }
 
     /// Step 4: what the ACK tells of is no reordering but loss.
-    fn begin_sack_recovery(&mut self, spec: &TcpSpec, delivered: u32) {
+    fn begin_sack_recovery(&mut self, spec: &TcpSpec, now: Time, delivered: u32) {
         let mss = spec.mss.0;
+        if self.reordering.is_some() {
+            self.remember(now);
+        }
         self.board.mark_first_lost();
         self.window.ssthresh = self.threshold_after_loss(spec, self.pipe(spec));
         // What was delivered before the recovery is no part of what it has to recover (RFC 9937 6.1).
@@ -89,7 +115,10 @@ impl Sender {
     /// `NextSeg` of RFC 6675: what is lost, then new data, then what is in doubt.
     #[inline]
     pub(super) fn next_by_pipe(&mut self, spec: &TcpSpec) -> Option<u32> {
-        let room = self.window.cwnd.saturating_sub(self.pipe(spec));
+        let mut room = self.window.cwnd.saturating_sub(self.pipe(spec));
+        if self.reordering.is_some() {
+            room = self.restrained(spec, room);
+        }
         if room == 0 {
             return None;
         }

@@ -66,4 +66,8 @@ pub struct SenderCounters {
     pub duplicate_acks: u64,
     /// Reductions of the window that an ECN echo asked for.
     pub echo_reductions: u32,
+    /// Segments that the receiver reported as duplicates (RFC 2883): retransmissions that were needless.
+    pub duplicates_reported: u64,
+    /// Recoveries taken back because all their retransmissions were needless.
+    pub recoveries_undone: u32,
 }

@@ -1,0 +1,153 @@
+//! Where a sender that expects reordering departs from RFC 6675: thresholds that move, recoveries that are undone.
+
+use tailcut_engine::Time;
+
+use super::{CongestionState, Sender};
+use crate::packet::SackBlocks;
+use crate::transport::tcp::reordering::{split, Method, Undo};
+use crate::transport::tcp::TcpSpec;
+
+/// The clock of the timestamp option.
+fn stamp(now: Time) -> u32 {
+    (now.as_ns() / 1_000_000) as u32
+}
+
+impl Sender {
+    /// What an ACK says of reordering, before the scoreboard hears of it. Returns its blocks without a duplicate report.
+    #[cold]
+    pub(super) fn learn(&mut self, ack: u32, blocks: &SackBlocks) -> SackBlocks {
+        let (duplicate, blocks) = split(ack, blocks);
+        let Some(reordering) = &mut self.reordering else { return blocks };
+        let mut threshold = self.threshold;
+        if let Some((start, end)) = duplicate {
+            self.counters.duplicates_reported += u64::from(end - start);
+            for seq in start..end {
+                threshold = reordering.was_duplicate(seq, threshold);
+            }
+        }
+        self.board.for_each_filled(ack, &blocks, |seq, resent, extent| {
+            threshold = reordering.filled(seq, resent, extent, threshold);
+        });
+        if let Method::Ncr(ncr) = &mut reordering.method {
+            // At the first duplicate ACK, and again when the next hole is the first.
+            let first = self.state == CongestionState::Open && !blocks.is_empty();
+            if first || (self.state == CongestionState::Disorder && ack > self.una) {
+                let segments = self.board.end() - ack.max(self.una);
+                threshold = ncr.threshold(segments);
+            }
+        }
+        self.threshold = threshold;
+        blocks
+    }
+
+    /// The threshold for the ACK in hand. Where nothing more can be sent, so many duplicate ACKs may never come.
+    #[cold]
+    pub(super) fn threshold_in_reach(&self, spec: &TcpSpec) -> u32 {
+        let more = self.next < self.segments
+            && self.flight(spec) + self.payload(spec, self.next) <= spec.receive_window.0;
+        if more {
+            return self.threshold;
+        }
+        let outstanding = self.board.end() - self.una;
+        self.threshold.min((outstanding / 2).max(spec.dupack_threshold))
+    }
+
+    /// A recovery is about to begin.
+    #[cold]
+    pub(super) fn remember(&mut self, now: Time) {
+        let flight = self.una..self.board.end();
+        let Some(reordering) = &mut self.reordering else { return };
+        if let Method::Adaptive(adaptive) = &reordering.method {
+            reordering.undo = adaptive.undo.then(|| Undo {
+                window: self.window,
+                congestion: self.congestion.clone(),
+                flight,
+                resent: 0,
+                unproven: 0,
+                began: Some(stamp(now)),
+            });
+        }
+    }
+
+    /// A segment was sent again.
+    #[cold]
+    pub(super) fn note_retransmission(&mut self) {
+        if self.state != CongestionState::Recovery {
+            return;
+        }
+        if let Some(undo) = self.reordering.as_mut().and_then(|r| r.undo.as_mut()) {
+            undo.resent += 1;
+            undo.unproven += 1;
+        }
+    }
+
+    /// The ACK in hand echoes this timestamp.
+    pub fn note_timestamp(&mut self, echoed: u32) {
+        if let Some(reordering) = &mut self.reordering {
+            reordering.echoed = Some(echoed);
+        }
+    }
+
+    /// Takes the last recovery back if every retransmission in it is proven needless: by duplicate reports
+    /// (RFC 3708), or because the first ACK that advances echoes what was sent before it began (RFC 3522, 4015).
+    #[cold]
+    pub(super) fn undo_if_spurious(&mut self, reported_before: u64, advanced: bool) {
+        let recovering = self.state == CongestionState::Recovery;
+        let Some(reordering) = &mut self.reordering else { return };
+        let Some(undo) = &mut reordering.undo else { return };
+        let reported = self.counters.duplicates_reported > reported_before;
+        let proven = reported && undo.resent > 0 && undo.unproven == 0;
+        let echoed_before = match (undo.began, reordering.echoed) {
+            (Some(began), Some(echoed)) => recovering && advanced && echoed < began,
+            _ => false,
+        };
+        if advanced {
+            undo.began = None;
+        }
+        if !(proven || echoed_before) {
+            return;
+        }
+        let Some(undo) = reordering.undo.take() else { return };
+        self.window.cwnd = self.window.cwnd.max(undo.window.cwnd);
+        self.window.ssthresh = self.window.ssthresh.max(undo.window.ssthresh);
+        self.congestion = undo.congestion;
+        self.counters.recoveries_undone += 1;
+        if recovering {
+            self.board.forget_losses();
+            self.duplicates = 0;
+            self.state = CongestionState::Disorder;
+        }
+    }
+
+    /// RFC 4653 section 3.3: the holes have filled, it was reordering.
+    #[cold]
+    pub(super) fn end_disorder(&mut self, spec: &TcpSpec) {
+        let flight = self.flight(spec);
+        let Some(reordering) = &mut self.reordering else { return };
+        if let Method::Ncr(ncr) = &reordering.method {
+            self.window.cwnd = (flight + spec.mss.0).min(ncr.flight_before);
+            self.window.ssthresh = ncr.flight_before;
+        }
+    }
+
+    /// The first duplicate ACK has arrived.
+    #[cold]
+    pub(super) fn begin_disorder(&mut self, spec: &TcpSpec) {
+        let flight = self.flight(spec);
+        if let Some(Method::Ncr(ncr)) = self.reordering.as_mut().map(|r| &mut r.method) {
+            ncr.flight_before = flight.max(2 * spec.mss.0);
+        }
+    }
+
+    /// Bytes that may leave though the window has room, while duplicate ACKs are not yet taken for loss.
+    #[cold]
+    pub(super) fn restrained(&self, spec: &TcpSpec, room: u64) -> u64 {
+        match self.reordering.as_ref().map(|r| &r.method) {
+            Some(Method::Ncr(ncr)) if self.state == CongestionState::Disorder => {
+                let unanswered = ncr.unanswered(self.board.sacked());
+                room.saturating_sub(u64::from(unanswered) * spec.mss.0)
+            }
+            _ => room,
+        }
+    }
+}
