@@ -25,6 +25,8 @@ before(async () => {
   // The first flow to a server discovers it; a host that has paired is known to the server.
   await bench.flow([], SMALL);
   tokens = await startFaultBench({ pairing: 'token' });
+  // A server that has just begun refuses what it cannot place rather than begin a flow twice.
+  await new Promise((resolve) => setTimeout(resolve, 1_200));
 });
 after(async () => {
   console.log(`# ${bench.judged + tokens.judged} flows judged`);

@@ -4,6 +4,7 @@ import { fork } from 'node:child_process';
 import net from 'node:net';
 import { before, beforeEach, test } from 'node:test';
 import { resetBudget } from '../dist/flow/budget.js';
+import { Flow } from '../dist/flow/flow.js';
 import { Leg } from '../dist/flow/leg.js';
 import { forgetPeers } from '../dist/flow/peers.js';
 import repnet from '../dist/index.js';
@@ -229,6 +230,26 @@ test('a connection that is given up while its FIN waits behind unread bytes is c
   accepted.resume();
   await until(() => accepted.closed, 'the peer sees the connection closed');
 });
+
+for (const pending of [true, false])
+  test(`the end fails under the one open copy: ${pending ? 'the copy to come carries it' : 'an error'}`, async () => {
+    const failure = new Error('write EPIPE');
+    const outer = { deliver: () => true, destroy() {}, touch() {} };
+    const flow = new Flow(outer, { threshold: 1_000, lull: 50 }, { framed: [true, true] });
+    const leg = {
+      copy: 1,
+      backlog: 0,
+      resumeReading() {},
+      send: (_, done) => setImmediate(done, failure),
+      sendAll: (_, done) => done(),
+      destroy: (error) => flow.legLost(leg, error),
+    };
+    flow.open(leg);
+    if (!pending) flow.abandon(0);
+    await new Promise((resolve) => flow.write(Buffer.from('all of it'), resolve));
+    const error = await new Promise((resolve) => flow.end(resolve));
+    assert.equal(error, pending ? null : failure);
+  });
 
 test('in a cluster a flow reaches one worker, once', async (t) => {
   const child = fork(new URL('lib/cluster-server.mjs', import.meta.url));

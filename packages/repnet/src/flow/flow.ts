@@ -382,7 +382,7 @@ export class Flow implements LegSink, RecordSink {
       if (this.legs[rest.copy] === rest)
         this.#transmit(rest, [controlRecord(Control.alone, tx.offset)], undefined);
     }
-    first.begun();
+    first.begun(2);
   }
 
   #sendOn(copy: Copy, offset: number, bytes: Buffer, done: Callback): void {
@@ -435,20 +435,21 @@ export class Flow implements LegSink, RecordSink {
   /** The application has ended its stream: FIN on a plain copy, the total on a framed one. */
   end(done: Callback): void {
     this.tx.end();
-    const first = firstOf(done);
-    let sent = false;
+    // A copy that is open now, or comes later, carries the end if the one that was open failed under it.
+    const first = firstOf((error) => done(this.tx.state === 'ENDED' ? error : null));
+    let sent = 0;
     for (const copy of [PRIMARY, REPLICA] as const) {
       const leg = this.legs[copy];
       if (leg === undefined || leg.connecting || this.tx.copies[copy] === 'pending') continue;
       if (this.framed[copy]) {
-        sent = true;
+        sent++;
         this.#transmit(leg, [controlRecord(Control.end, this.tx.total)], first.callback);
       } else if (this.tx.copies[copy] === 'open') {
-        sent = true;
+        sent++;
         leg.finish(first.callback);
       }
     }
-    if (sent) first.begun();
+    if (sent > 0) first.begun(sent);
     else done();
   }
 
@@ -836,21 +837,27 @@ export function connectionReset(): NodeJS.ErrnoException {
 }
 
 /**
- * Calls back at the first success, or at the last failure of two, but not before `begun`: a write may succeed at once and
- * the application's next one must not reach a copy before this one has.
+ * Calls back at the first success, or when all that were begun have failed, but not before `begun`: a write may succeed at
+ * once and the application's next one must not reach a copy before this one has.
  */
-function firstOf(done: Callback): { callback: Callback; begun: () => void } {
-  let begun = false;
+function firstOf(done: Callback): { callback: Callback; begun: (writes: number) => void } {
+  let writes = Number.POSITIVE_INFINITY;
   let outcome: { error: Error | null | undefined } | undefined;
   let failures = 0;
+  let last: Error | undefined;
   return {
     callback: (error) => {
-      if (outcome !== undefined || (error && ++failures < 2)) return;
+      if (outcome !== undefined) return;
+      if (error && ++failures < writes) {
+        last = error;
+        return;
+      }
       outcome = { error };
-      if (begun) done(error);
+      if (writes !== Number.POSITIVE_INFINITY) done(error);
     },
-    begun: () => {
-      begun = true;
+    begun: (count) => {
+      writes = count;
+      if (outcome === undefined && failures >= count) outcome = { error: last };
       if (outcome !== undefined) done(outcome.error);
     },
   };
