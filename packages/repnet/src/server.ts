@@ -174,12 +174,17 @@ define(
     const bound = {} as { address: string; family: string; port: number };
     this._handle.getsockname(bound);
     this[kReplication] = listener;
-    listener.listen(bound, backlog, flags, port === 0, (error) => {
+    const withdraw = () => {
       this[kReplication] = undefined;
       this._handle?.close();
       this._handle = null;
+    };
+    const possible = listener.listen(bound, backlog, flags, port === 0, (error) => {
+      withdraw();
       this.emit('error', error);
     });
+    // The error is on its way; without a handle net does not say 'listening' before it.
+    if (!possible) withdraw();
     if (this._unref) listener.server.unref();
   },
 );
@@ -338,13 +343,14 @@ class ReplicaListener {
     this.server = net.createServer() as Internals;
   }
 
+  /** False: it is known to have failed; `failed` will be called. */
   listen(
     bound: { address: string; family: string; port: number },
     backlog: number,
     flags: number | undefined,
     random: boolean,
     failed: (error: Error) => void,
-  ): void {
+  ): boolean {
     this.#port = bound.port;
     const port = this.#owner[kOptions].replicaPort ?? bound.port + 1;
     this.server.once('error', (error) => {
@@ -353,15 +359,16 @@ class ReplicaListener {
     });
     if (port > 65535) {
       // There is no successor: replicas cannot be offered, flows are plain.
-      return;
+      return true;
     }
     if (cluster.isWorker && this.#owner[kShared]) {
       this.server.listen({ port, host: bound.address, backlog }, () => this.#greet());
-      return;
+      return true;
     }
     const family = bound.family === 'IPv6' ? 6 : 4;
     this.server._listen2(bound.address, port, family, backlog, undefined, flags);
     this.#greet();
+    return this.server._handle !== null || (cluster.isWorker && random);
   }
 
   /** Connections to the second port are legs from the start; the application never sees them. */

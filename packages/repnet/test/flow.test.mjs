@@ -182,7 +182,11 @@ test("the port after the server's being taken is an error of the server", async 
   assert.equal(server.replicaAddress(), null);
   const other = repnet.createServer();
   t.after(() => other.close());
+  let said = 0;
+  other.on('listening', () => said++);
   const error = await new Promise((resolve) => other.once('error', resolve).listen(port - 1, '127.0.0.1'));
+  await settle();
+  assert.equal(said, 0, "no 'listening' before the error");
   assert.equal(error.code, 'EADDRINUSE');
   assert.equal(other.listening, false);
 });
