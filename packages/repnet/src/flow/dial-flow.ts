@@ -1,0 +1,343 @@
+/** The client side of RepFlow: connections to the first and the second port from one source port. */
+import dns from 'node:dns';
+import net from 'node:net';
+import { type Attachment, attach, type DialTarget, detach, type Inner, setConnecting } from '../socket.js';
+import { channels, counters } from '../stats.js';
+import { decodeAnswer, encodeHello, HelloFlag, Kind } from '../wire.js';
+import {
+  type ConnectionError,
+  connected,
+  copyAttempts,
+  isCollision,
+  legOptions,
+  newToken,
+  withoutLocal,
+} from './dialing.js';
+import { Flow } from './flow.js';
+import { Leg } from './leg.js';
+import { type Copy, PRIMARY, REPLICA } from './machine.js';
+import { type Peer, peerKey, rememberPeer, strikePeer } from './peers.js';
+import { nextPort } from './ports.js';
+
+const PORT_ATTEMPTS = 5;
+
+export class FlowDial implements Attachment {
+  readonly native = false;
+  readonly #socket: Inner;
+  readonly #target: DialTarget;
+  readonly #known: Peer | undefined;
+  readonly #token = newToken();
+  readonly #tokenPairing: boolean;
+  flow: Flow;
+  #attempts = 0;
+  #localPort = 0;
+  #address: string | undefined;
+  #connectError: ConnectionError | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #delay: NodeJS.Timeout | undefined;
+  #quiet = false;
+  /** The server has answered this flow's hello. */
+  #understood = false;
+  /** What the host resolved to, so that an attempt with another source port does not ask again. */
+  #resolved: unknown[] | undefined;
+  #key: string;
+
+  constructor(socket: Inner, target: DialTarget, known: Peer | undefined) {
+    this.#socket = socket;
+    this.#target = target;
+    this.#known = known;
+    const { host = 'localhost', port } = target.net;
+    this.#key = peerKey(host, port, target.replication.replicaPort);
+    this.#tokenPairing = target.replication.pairing === 'token';
+    this.flow = this.#newFlow();
+  }
+
+  #newFlow(): Flow {
+    const flow = new Flow(this.#socket, this.#target.replication, { framed: [this.#tokenPairing, true] });
+    flow.peerKnown = this.#known !== undefined;
+    if (this.#known !== undefined && this.#known.threshold > 0) flow.peerThreshold = this.#known.threshold;
+    flow.onOpen = (leg) => this.#opened(leg);
+    flow.onLost = (leg, error) => this.#lost(leg, error as ConnectionError | undefined);
+    flow.onEvent = (leg, event, args) => this.#event(leg, event, args);
+    flow.onAnswer = (leg, bytes) => this.#answered(leg, bytes);
+    return flow;
+  }
+
+  start(): void {
+    counters.flowsFlow++;
+    attach(this.#socket, this);
+    try {
+      this.#connectBoth();
+    } catch (error) {
+      this.closed(false);
+      detach(this.#socket);
+      setConnecting(this.#socket, false);
+      throw error;
+    }
+    if (channels.flow.hasSubscribers) channels.flow.publish({ socket: this.#socket, mode: 'flow' });
+  }
+
+  #connectBoth(): void {
+    const { host = 'localhost', localPort } = this.#target.net;
+    this.#localPort = localPort ?? nextPort();
+    const options = legOptions(this.#target);
+    if (this.#tokenPairing) options.noDelay = true;
+    const primary = new Leg(PRIMARY, this.flow, options);
+    this.flow.legs[PRIMARY] = primary;
+    if (net.isIP(host) !== 0) this.#address = host;
+    // The second first: if its port is taken, nothing has been sent on the first yet, and another port will do.
+    if (this.#address !== undefined && this.#target.replication.copyDelay === 0) this.#connectReplica();
+    primary.connect({ ...options, ...this.#lookup(), localPort: this.#localPort });
+    if (this.#target.replication.copyDelay > 0) {
+      this.#delay = setTimeout(() => {
+        // Hedged: the second copy starts only if the first has brought nothing.
+        if (this.flow.rx.delivered === 0 && !this.flow.closed && this.#address !== undefined)
+          this.#connectReplica();
+        else this.flow.abandon(REPLICA);
+      }, this.#target.replication.copyDelay);
+      this.#delay.unref();
+    }
+  }
+
+  /** The application's resolver (or the default one), asked once. An invalid one is left for net to complain of. */
+  #lookup(): { lookup?: net.LookupFunction } {
+    const own = this.#target.net.lookup;
+    if (this.#address !== undefined && this.#resolved === undefined) return {};
+    if (own != null && typeof own !== 'function') return {};
+    const resolve = (own ?? dns.lookup) as (
+      host: string,
+      options: object,
+      done: (...result: unknown[]) => void,
+    ) => void;
+    return {
+      lookup: ((host: string, options: object, done: (...result: unknown[]) => void) => {
+        const resolved = this.#resolved;
+        if (resolved !== undefined) return process.nextTick(done, ...resolved);
+        resolve(host, options, (...result) => {
+          this.#resolved = result;
+          done(...result);
+        });
+      }) as unknown as net.LookupFunction,
+    };
+  }
+
+  #connectReplica(): void {
+    const { replicaPort, pairTimeout } = this.#target.replication;
+    const options = legOptions(this.#target);
+    // Small records must not wait for acknowledgements (Nagle): the application's own setting is for its own stream.
+    const replica = new Leg(REPLICA, this.flow, { ...options, noDelay: true } as net.SocketConstructorOpts);
+    this.flow.legs[REPLICA] = replica;
+    replica.connect({
+      ...options,
+      host: this.#address as string,
+      port: replicaPort,
+      localPort: this.#localPort,
+    });
+    this.#timer ??= setTimeout(() => this.#timeout(), pairTimeout);
+    this.#timer.unref();
+  }
+
+  /** A connection that is still pending after T is abandoned; the server remembers the pair for longer. */
+  #timeout(): void {
+    const { flow } = this;
+    if (flow.tx.copies[REPLICA] === 'pending') {
+      if (flow.legs[REPLICA] !== undefined && !flow.legs[REPLICA].connecting && this.#known === undefined)
+        this.#foreign('silent');
+      this.#giveUp(REPLICA);
+    } else if (flow.tx.copies[PRIMARY] === 'pending') this.#giveUp(PRIMARY);
+  }
+
+  #giveUp(copy: Copy): void {
+    clearTimeout(this.#timer);
+    this.flow.abandon(copy);
+    this.#noneLeft();
+  }
+
+  #noneLeft(): boolean {
+    const { tx } = this.flow;
+    if (!this.#socket.connecting || tx.copies[PRIMARY] !== 'gone' || tx.copies[REPLICA] !== 'gone')
+      return false;
+    this.#socket.destroy(this.#connectError);
+    return true;
+  }
+
+  #opened(leg: Leg): void {
+    const { flow } = this;
+    if (leg.copy === PRIMARY) {
+      if (
+        this.#address !== undefined &&
+        leg.remoteAddress !== this.#address &&
+        flow.tx.copies[REPLICA] === 'pending'
+      ) {
+        // Another of the host's addresses answered: the second connection is on its way to the wrong one.
+        flow.abandon(REPLICA);
+      }
+      if (this.#tokenPairing) {
+        flow.expectAnswer(leg);
+        flow.open(leg, this.#hello(leg, Kind.primary, true));
+      } else flow.open(leg);
+      this.#settle();
+      if (this.#socket.connecting) connected(this.#socket, leg);
+      return;
+    }
+    const early = this.#known !== undefined;
+    flow.expectAnswer(leg);
+    const hello = this.#hello(leg, Kind.replica, early);
+    if (!early) {
+      leg.send(hello, (error) => {
+        if (error) leg.destroy(error);
+      });
+      return;
+    }
+    flow.open(leg, hello);
+    this.#settle();
+    if (this.#socket.connecting) connected(this.#socket, leg);
+  }
+
+  #hello(leg: Leg, kind: number, early: boolean): Buffer {
+    const other = leg.copy === PRIMARY ? REPLICA : PRIMARY;
+    return encodeHello({
+      kind,
+      flags:
+        (this.#tokenPairing ? HelloFlag.token : 0) |
+        (early ? HelloFlag.early : 0) |
+        (this.flow.tx.copies[other] !== 'open' ? HelloFlag.origin : 0),
+      threshold: this.#target.replication.threshold,
+      token: this.#token,
+      sourceAddress: leg.localAddress ?? '',
+      sourcePort: leg.localPort ?? 0,
+      targetAddress: leg.remoteAddress ?? '',
+      targetPort: this.#target.net.port,
+    });
+  }
+
+  #settle(): void {
+    const { copies } = this.flow.tx;
+    if (copies[PRIMARY] !== 'pending' && copies[REPLICA] !== 'pending') clearTimeout(this.#timer);
+  }
+
+  #answered(leg: Leg, bytes: Buffer): boolean {
+    const { flow } = this;
+    const answer = bytes.length >= 24 ? decodeAnswer(bytes) : undefined;
+    if (answer === undefined) {
+      this.#foreign('plain');
+      leg.destroy();
+      return false;
+    }
+    this.#understood = true;
+    rememberPeer(this.#key, 'repnet', answer.flags, answer.threshold);
+    flow.peerKnown = true;
+    flow.peerThreshold = answer.threshold;
+    if (answer.refusal !== 0) {
+      leg.destroy();
+      return false;
+    }
+    if (flow.tx.copies[REPLICA] === 'pending') {
+      flow.open(leg);
+      this.#settle();
+      if (this.#socket.connecting) connected(this.#socket, leg);
+    }
+    if (channels.paired.hasSubscribers) channels.paired.publish({ socket: this.#socket });
+    return true;
+  }
+
+  #foreign(kind: 'plain' | 'silent'): void {
+    counters.foreignPeers++;
+    rememberPeer(this.#key, kind);
+  }
+
+  /** True: dealt with here. */
+  #lost(leg: Leg, error: ConnectionError | undefined): boolean {
+    const { flow } = this;
+    const socket = this.#socket;
+    const { copy } = leg;
+    if (flow.tx.copies[copy] !== 'pending') {
+      if (copy === REPLICA && !this.#understood) strikePeer(this.#key);
+      return false;
+    }
+    const chosenHere = this.#target.net.localPort === undefined;
+    if (isCollision(error) && chosenHere && socket.connecting && this.#attempts < PORT_ATTEMPTS) {
+      counters.portRetries++;
+      this.#attempts++;
+      this.#quiet = true;
+      this.#restart();
+      return true;
+    }
+    if (copy === REPLICA && !isCollision(error)) {
+      if (error?.code === 'ECONNREFUSED' && this.#known === undefined) this.#foreign('plain');
+      else if (strikePeer(this.#key)) counters.foreignPeers++;
+    }
+    if (copy === PRIMARY) copyAttempts(leg, socket);
+    if (copy === PRIMARY && error !== undefined)
+      this.#connectError = chosenHere ? withoutLocal(error) : error;
+    flow.tx.lose(copy);
+    flow.rx.lose(copy);
+    if (copy === PRIMARY && flow.legs[REPLICA] === undefined && flow.tx.copies[REPLICA] === 'pending') {
+      // Hedged, or the host is not resolved: the second copy is all that is left, or there will be none.
+      clearTimeout(this.#delay);
+      if (this.#address !== undefined) this.#connectReplica();
+      else {
+        flow.tx.lose(REPLICA);
+        flow.rx.lose(REPLICA);
+      }
+    }
+    this.#settle();
+    if (!this.#noneLeft() && !socket.connecting) {
+      flow.poke();
+    }
+    return true;
+  }
+
+  #restart(): void {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#delay);
+    this.#timer = undefined;
+    const before = this.flow;
+    before.onLost = undefined;
+    before.onOpen = undefined;
+    before.close(false);
+    this.flow = this.#newFlow();
+    this.#connectBoth();
+  }
+
+  #event(leg: Leg, event: string, args: unknown[]): void {
+    if (leg.copy !== PRIMARY) return;
+    if (!this.#quiet) {
+      const last = args.at(-1);
+      if (
+        event === 'connectionAttemptFailed' &&
+        last instanceof Error &&
+        this.#target.net.localPort === undefined
+      )
+        withoutLocal(last as ConnectionError);
+      this.#socket.emit(event, ...args);
+    }
+    if (event !== 'lookup' || this.#address !== undefined || this.#socket.destroyed) return;
+    const [error, address] = args as [Error | null, string | undefined];
+    if (error || typeof address !== 'string' || net.isIP(address) === 0) return;
+    this.#address = address;
+    if (this.#target.replication.copyDelay === 0) this.#connectReplica();
+  }
+
+  closed(reset: boolean): void {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#delay);
+    this.flow.close(reset);
+  }
+
+  *connections(): Iterable<net.Socket> {
+    for (const leg of this.flow.legs) if (leg !== undefined) yield leg;
+  }
+
+  peername(): object {
+    const leg = this.flow.legs[PRIMARY] ?? this.flow.legs[REPLICA];
+    if (leg === undefined) return {};
+    return { address: leg.remoteAddress, family: leg.remoteFamily, port: this.#target.net.port };
+  }
+
+  sockname(): object {
+    const leg = this.flow.legs[PRIMARY] ?? this.flow.legs[REPLICA];
+    if (leg === undefined) return {};
+    return { address: leg.localAddress, family: leg.localFamily, port: leg.localPort };
+  }
+}

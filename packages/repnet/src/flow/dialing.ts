@@ -1,0 +1,69 @@
+/** What the ways to connect have in common. */
+import { randomFillSync } from 'node:crypto';
+import net from 'node:net';
+import { type DialTarget, type Inner, setConnecting } from '../socket.js';
+import { counters } from '../stats.js';
+import type { Leg } from './leg.js';
+
+export type ConnectionError = NodeJS.ErrnoException & { localAddress?: string; localPort?: number };
+
+/** Options of one leg: the application's, less what concerns its socket alone. */
+export function legOptions(target: DialTarget): net.TcpNetConnectOpts & net.SocketConstructorOpts {
+  const { signal, onread, timeout, fd, readable, writable, ...rest } = target.net as net.TcpNetConnectOpts & {
+    signal?: unknown;
+    fd?: unknown;
+    readable?: unknown;
+    writable?: unknown;
+  };
+  return { ...rest, allowHalfOpen: true };
+}
+
+export function dialPlain(socket: Inner, target: DialTarget): void {
+  counters.flowsPlain++;
+  setConnecting(socket, false);
+  (net.Socket.prototype.connect as (...a: unknown[]) => net.Socket).call(socket, target.net);
+}
+
+const tokens = Buffer.alloc(16 * 256);
+let nextToken = tokens.length;
+export function newToken(): Buffer {
+  if (nextToken === tokens.length) {
+    randomFillSync(tokens);
+    nextToken = 0;
+  }
+  nextToken += 16;
+  return Buffer.from(tokens.subarray(nextToken - 16, nextToken));
+}
+
+export function isCollision(error: NodeJS.ErrnoException | undefined): boolean {
+  return error?.code === 'EADDRINUSE' || error?.code === 'EADDRNOTAVAIL';
+}
+
+/** Takes the source port, which the application did not choose, out of a connection error. */
+export function withoutLocal(error: ConnectionError): ConnectionError {
+  for (const each of [error, ...((error as { errors?: ConnectionError[] }).errors ?? [])]) {
+    if (each.localPort === undefined && each.localAddress === undefined) continue;
+    each.message = each.message.replace(/ - Local \([^)]*\)/, '');
+    delete each.localAddress;
+    delete each.localPort;
+  }
+  return error;
+}
+
+/** The list of addresses tried, a public property of a socket that chose among several. */
+export function copyAttempts(leg: Leg, socket: Inner): void {
+  const { autoSelectFamilyAttemptedAddresses } = leg;
+  if (autoSelectFamilyAttemptedAddresses !== undefined)
+    Object.assign(socket, { autoSelectFamilyAttemptedAddresses });
+}
+
+/** Connecting is over: tells the application as net does. */
+export function connected(socket: Inner, leg: Leg): void {
+  setConnecting(socket, false);
+  Object.assign(socket, { _sockname: null });
+  copyAttempts(leg, socket);
+  socket._unrefTimer();
+  socket.emit('connect');
+  socket.emit('ready');
+  if (!socket.destroyed && !socket.isPaused()) socket.read(0);
+}

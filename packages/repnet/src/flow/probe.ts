@@ -1,0 +1,55 @@
+/** Discovery: whether a server understands replication, found out beside the first flow to it. */
+import net from 'node:net';
+import type { DialTarget } from '../socket.js';
+import { counters } from '../stats.js';
+import { decodeAnswer, encodeHello, Kind } from '../wire.js';
+import { legOptions, newToken } from './dialing.js';
+import { type Peer, peerKey, rememberPeer } from './peers.js';
+
+/** Asks, beside the first flow to a server, whether it understands replication. */
+const probing = new Set<string>();
+export function probe(host: string, address: string, target: DialTarget): void {
+  const { replicaPort, pairTimeout } = target.replication;
+  const key = peerKey(host, target.net.port, replicaPort);
+  if (probing.has(key)) return;
+  probing.add(key);
+  const connection = net.connect({
+    ...legOptions(target),
+    host: address,
+    port: replicaPort,
+  } as net.NetConnectOpts);
+  connection.unref();
+  let seen = Buffer.alloc(0);
+  const finish = (kind: Peer['kind'], flags = 0, threshold = 0) => {
+    clearTimeout(timer);
+    if (!probing.delete(key)) return;
+    if (kind !== 'repnet') counters.foreignPeers++;
+    rememberPeer(key, kind, flags, threshold);
+    connection.destroy();
+  };
+  const timer = setTimeout(() => finish('silent'), pairTimeout);
+  timer.unref();
+  connection.on('connect', () => {
+    connection.write(
+      encodeHello({
+        kind: Kind.probe,
+        flags: 0,
+        threshold: target.replication.threshold,
+        token: newToken(),
+        sourceAddress: connection.localAddress ?? '',
+        sourcePort: connection.localPort ?? 0,
+        targetAddress: connection.remoteAddress ?? '',
+        targetPort: target.net.port,
+      }),
+    );
+  });
+  connection.on('data', (chunk) => {
+    seen = Buffer.concat([seen, chunk]);
+    if (seen.length < 24 && seen[0] === 0x9e) return;
+    const answer = seen.length >= 24 ? decodeAnswer(seen) : undefined;
+    if (answer === undefined) finish('plain');
+    else finish('repnet', answer.flags, answer.threshold);
+  });
+  connection.on('end', () => finish('plain'));
+  connection.on('error', () => finish('plain'));
+}

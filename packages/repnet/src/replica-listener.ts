@@ -1,0 +1,419 @@
+/**
+ * The second port of a server, and the pairing: which connection begins a flow, which joins one, and which is refused.
+ */
+import cluster from 'node:cluster';
+import { channel } from 'node:diagnostics_channel';
+import net from 'node:net';
+import { Accepted } from './flow/accept.js';
+import { Greeter } from './flow/greeter.js';
+import { Leg } from './flow/leg.js';
+import { PRIMARY, REPLICA } from './flow/machine.js';
+import { Remains } from './flow/remains.js';
+import { type Entry, WaitingList } from './flow/waiting.js';
+import { type Handle, nativeHandle, setNativeHandle } from './net-internals.js';
+import { defaults, isEnabled, type Replication, replicationOptions } from './options.js';
+import { type Internals, kOptions, kShared, type TcpHandle } from './server-internals.js';
+import { attach, type Inner, Socket, setSkew } from './socket.js';
+import { channels, counters } from './stats.js';
+import {
+  AnswerFlag,
+  comparableAddress,
+  encodeAnswer,
+  HELLO_BYTES,
+  type Hello,
+  HelloFlag,
+  Kind,
+  Refusal,
+  type RefusalReason,
+} from './wire.js';
+
+interface HeldReplica {
+  leg: Leg;
+  hello: Hello;
+  rest: Buffer | undefined;
+}
+
+/** Connections that have not said hello yet, at most, per port. */
+const MOST_SILENT = 1024;
+/** Milliseconds after which a silent client of a server that pairs by token is taken for a plain one. */
+const PREAMBLE_TIMEOUT = 200;
+
+export class ReplicaListener {
+  readonly server: Internals;
+  readonly #owner: Internals;
+  readonly #replication: Replication;
+  readonly #waiting: WaitingList<Accepted | Remains>;
+  /** Replicas whose first connection has to come before they may take part. */
+  readonly #held: WaitingList<HeldReplica>;
+  readonly #greeter: Greeter;
+  /** Pairing by token: reads the preamble of connections to the first port. */
+  readonly #preambles: Greeter;
+  readonly #addresses: Set<string>;
+  #port = 0;
+
+  constructor(owner: Internals) {
+    this.#owner = owner;
+    this.#replication = replicationOptions(owner[kOptions], undefined, 0);
+    this.#addresses = new Set(owner[kOptions].addresses?.map(comparableTarget));
+    const options = { timeout: defaults.waitTimeout, entries: defaults.waitEntries };
+    this.#waiting = new WaitingList<Accepted | Remains>(options, (entry) => entry.flow?.waitOver());
+    this.#held = new WaitingList<HeldReplica>({ ...options, entries: 1024 }, (entry) => {
+      if (entry.flow !== undefined) this.#refuse(entry.flow.leg, 'unknown');
+    });
+    this.#greeter = new Greeter(
+      { copy: REPLICA, most: MOST_SILENT, timeout: defaults.waitTimeout },
+      (leg, hello, rest) => this.#greeted(leg, hello, rest),
+      (leg) => {
+        this.#count(leg, 'hello');
+        leg.abort();
+      },
+    );
+    this.#preambles = new Greeter(
+      { copy: PRIMARY, most: MOST_SILENT, timeout: PREAMBLE_TIMEOUT },
+      (leg, hello, rest) => this.#greeted(leg, hello, rest),
+      // A plain client, of a protocol in which it speaks first, or not.
+      (leg, bytes) => this.#acceptPlain(leg, bytes, 0),
+    );
+    this.server = net.createServer() as Internals;
+  }
+
+  /** False: it is known to have failed; `failed` will be called. */
+  listen(
+    bound: { address: string; family: string; port: number },
+    backlog: number,
+    flags: number | undefined,
+    random: boolean,
+    failed: (error: Error) => void,
+  ): boolean {
+    this.#port = bound.port;
+    const port = this.#owner[kOptions].replicaPort ?? bound.port + 1;
+    this.server.once('error', (error) => {
+      // A worker's random port comes from the cluster's primary, which knows nothing of pairs: flows are plain then.
+      if (!(cluster.isWorker && random)) failed(error);
+    });
+    if (port > 65535) {
+      // There is no successor: replicas cannot be offered, flows are plain.
+      return true;
+    }
+    if (cluster.isWorker && this.#owner[kShared]) {
+      this.server.listen({ port, host: bound.address, backlog }, () => this.#greet());
+      return true;
+    }
+    const family = bound.family === 'IPv6' ? 6 : 4;
+    this.server._listen2(bound.address, port, family, backlog, undefined, flags);
+    this.#greet();
+    return this.server._handle !== null || (cluster.isWorker && random);
+  }
+
+  /** Connections to the second port are legs from the start; the application never sees them. */
+  #greet(): void {
+    const handle = this.server._handle;
+    if (handle === null) return;
+    handle.onconnection = (error, connection) => {
+      // Out of descriptors: the first port says so; here a flow only goes without its copy.
+      if (error) return;
+      const leg = this.#greeter.accept(connection);
+      if (this.#owner.keepAlive) leg.setKeepAlive(true, this.#owner.keepAliveInitialDelay * 1000);
+    };
+  }
+
+  close(): void {
+    this.server.close();
+    this.#greeter.clear();
+    this.#preambles.clear();
+    this.#held.clear();
+    this.#waiting.clear();
+  }
+
+  // ------------------------------------------------------------------ arrivals
+
+  /** True: the connection is not a new flow of its own, or not yet known to be one. */
+  takes(connection: Handle): boolean {
+    if (this.#replication.pairing === 'token' && isEnabled()) {
+      this.#preambles.accept(connection);
+      return true;
+    }
+    return this.#joins(connection);
+  }
+
+  /** True: the connection is the first of a flow that began with its second, or of one that is over. */
+  #joins(connection: Handle): boolean {
+    const peer = {} as { address?: string; port?: number };
+    const out = (connection as unknown as TcpHandle).getpeername?.(peer);
+    if (out !== 0) return false;
+    const known = this.#waiting.get(`${comparableAddress(peer.address)}|${peer.port}`);
+    if (known === undefined || known.first !== 'replica' || known.state === 'paired') return false;
+    const socket = new net.Socket({
+      handle: connection,
+      allowHalfOpen: true,
+    } as unknown as net.SocketConstructorOpts);
+    return !this.#join(known, socket);
+  }
+
+  /** The entry of a flow that began with its second connection, and now a first from the same place. */
+  #join(known: Entry<Accepted | Remains>, socket: net.Socket): false {
+    if (known.state === 'waiting' && known.flow?.joinable) {
+      const waiting = known.flow;
+      this.#waiting.settle(known, 'paired');
+      if (waiting instanceof Accepted) waiting.join(socket);
+      else waiting.serve(Leg.adopt(socket, PRIMARY, waiting), undefined, undefined);
+      return false;
+    }
+    counters.lateTwins++;
+    socket.resetAndDestroy();
+    return false;
+  }
+
+  /** False: the connection belongs to a flow there is, or to one that is over, and the application hears nothing of it. */
+  acceptPrimary(socket: Inner): boolean {
+    if (!isEnabled()) return true;
+    const key = keyOf(socket);
+    const known = this.#waiting.get(key);
+    if (known !== undefined && known.first === 'replica' && known.state !== 'paired') {
+      this.#owner._connections--;
+      Object.assign(socket, { _server: null, server: null });
+      return this.#join(known, socket);
+    }
+    const accepted = new Accepted(socket, this.#replication, this.#port);
+    counters.flowsAccepted++;
+    attach(socket, accepted);
+    this.#list(key, 'primary', accepted);
+    const held = this.#held.get(key);
+    if (held?.state === 'waiting' && held.flow !== undefined) {
+      const { leg, hello, rest } = held.flow;
+      this.#held.settle(held, 'paired');
+      // The application gets the socket first, then what the replica has brought.
+      queueMicrotask(() => this.#place(leg, hello, rest, key));
+    }
+    return true;
+  }
+
+  #list(key: string, first: 'primary' | 'replica', accepted: Accepted): void {
+    const entry = this.#waiting.add(key, first, accepted);
+    accepted.entry = entry;
+    accepted.onClosed = (remains) => {
+      if (entry.state !== 'waiting') return;
+      if (remains === undefined) this.#waiting.settle(entry, 'over');
+      else entry.flow = remains;
+    };
+  }
+
+  #greeted(leg: Leg, hello: Hello, rest: Buffer | undefined): void {
+    if (!isEnabled()) return this.#refuse(leg, 'disabled');
+    if (this.#blocked(leg)) return this.#refuse(leg, 'limit');
+    switch (hello.kind) {
+      case Kind.probe:
+        leg.send(this.#answer('none'), () => {});
+        leg.close();
+        return;
+      case Kind.raw:
+        return this.#acceptPlain(leg, rest, HELLO_BYTES);
+      case Kind.primary:
+      case Kind.replica: {
+        const byToken = (hello.flags & HelloFlag.token) !== 0;
+        if (byToken !== (this.#replication.pairing === 'token')) return this.#refuse(leg, 'mismatch');
+        if ((hello.kind === Kind.primary) !== (leg.copy === PRIMARY)) return this.#refuse(leg, 'mismatch');
+        if (byToken) return this.#placeByToken(leg, hello, rest);
+        if (!sameSource(leg, hello)) return this.#refuse(leg, 'mismatch');
+        return this.#place(leg, hello, rest, keyOf(leg));
+      }
+      default:
+        return this.#refuse(leg, 'unknown');
+    }
+  }
+
+  #place(leg: Leg, hello: Hello, rest: Buffer | undefined, key: string): void {
+    if (leg.lost) return;
+    const known = this.#waiting.get(key);
+    if (known !== undefined && known.first === 'primary') {
+      const waiting = known.flow;
+      if (known.state !== 'waiting' || waiting === undefined || !waiting.joinable) {
+        counters.lateTwins++;
+        return this.#refuse(leg, 'late');
+      }
+      this.#waiting.settle(known, 'paired');
+      if (waiting instanceof Remains) return waiting.serve(leg, this.#answer('none'), rest);
+      leg.ref();
+      waiting.pair(leg, hello, this.#answer('none'), rest);
+      return;
+    }
+    if (!this.#mayBegin(leg, hello)) {
+      this.#held.add(key, 'replica', { leg, hello, rest });
+      return;
+    }
+    this.#begin(leg, hello, rest, key);
+  }
+
+  /**
+   * The token names the flow. The connection that was established first says so and starts it; the other joins it in this
+   * process or nowhere, and may come first only where no other process can have the flow.
+   */
+  #placeByToken(leg: Leg, hello: Hello, rest: Buffer | undefined): void {
+    if (leg.lost) return;
+    const key = hello.token.toString('latin1');
+    const known = this.#waiting.get(key);
+    if (known !== undefined) {
+      const waiting = known.flow;
+      const came = known.first === 'primary' ? PRIMARY : REPLICA;
+      if (known.state !== 'waiting' || waiting === undefined || !waiting.joinable || came === leg.copy) {
+        counters.lateTwins++;
+        return this.#refuse(leg, 'late');
+      }
+      this.#waiting.settle(known, 'paired');
+      if (waiting instanceof Remains) return waiting.serve(leg, this.#answer('none'), rest);
+      leg.ref();
+      waiting.complete(leg, this.#answer('none'), rest);
+      return;
+    }
+    if ((hello.flags & HelloFlag.origin) === 0 && !this.#mayBegin(leg, hello)) {
+      this.#held.add(key, leg.copy === PRIMARY ? 'primary' : 'replica', { leg, hello, rest });
+      return;
+    }
+    this.#begin(leg, hello, rest, key);
+    const held = this.#held.get(key);
+    if (held?.state !== 'waiting' || held.flow === undefined) return;
+    const other = held.flow;
+    this.#held.settle(held, 'paired');
+    this.#placeByToken(other.leg, other.hello, other.rest);
+  }
+
+  /**
+   * A replica may start a flow only where its first connection can come to nobody else: not if other processes accept on
+   * the address, nor if the client dialled another address than ours (translation, a balancer), nor if a flow of the same
+   * client may have been forgotten.
+   */
+  #mayBegin(leg: Leg, hello: Hello): boolean {
+    if (this.#owner[kShared] || !this.#waiting.complete) return false;
+    if (hello.targetPort === this.#port && hello.targetAddress === comparableAddress(leg.localAddress))
+      return true;
+    return this.#addresses.has(`${hello.targetAddress}:${hello.targetPort}`);
+  }
+
+  #begin(leg: Leg, hello: Hello, rest: Buffer | undefined, key: string): void {
+    if (this.#full(leg)) return this.#refuse(leg, 'limit');
+    const owner = this.#owner;
+    const socket = new Socket({
+      allowHalfOpen: owner.allowHalfOpen,
+      readableHighWaterMark: owner.highWaterMark,
+      writableHighWaterMark: owner.highWaterMark,
+    } as net.SocketConstructorOpts) as Inner;
+    const accepted = new Accepted(socket, this.#replication, this.#port);
+    attach(socket, accepted);
+    counters.flowsAccepted++;
+    this.#list(key, leg.copy === PRIMARY ? 'primary' : 'replica', accepted);
+    accepted.begin(leg, hello, this.#answer('none'));
+    leg.ref();
+    this.#announce(socket);
+    const flow = accepted.flow;
+    if (owner.pauseOnConnect) flow?.pause(leg, rest);
+    else if (rest !== undefined && !leg.lost) leg.push(rest);
+  }
+
+  /** A plain connection like any other: the winner of a RepSYN race, or a plain client of a server that pairs by token. */
+  #acceptPlain(leg: Leg, rest: Buffer | undefined, skew: number): void {
+    if (leg.lost) return;
+    if (this.#full(leg)) {
+      // Its client expects the application's bytes and nothing else.
+      this.#count(leg, 'limit');
+      leg.close();
+      return;
+    }
+    const handle = nativeHandle(leg);
+    setNativeHandle(leg, null);
+    leg.lost = true;
+    leg.sink = undefined;
+    const owner = this.#owner;
+    const socket = new Socket({
+      handle,
+      allowHalfOpen: owner.allowHalfOpen,
+      manualStart: true,
+      readableHighWaterMark: owner.highWaterMark,
+      writableHighWaterMark: owner.highWaterMark,
+    } as unknown as net.SocketConstructorOpts) as Inner;
+    const local = {} as { port: number };
+    (handle as unknown as TcpHandle).getsockname(local);
+    local.port = this.#port;
+    Object.assign(socket, { _sockname: local });
+    setSkew(socket, skew, 0);
+    socket.ref();
+    socket.setNoDelay(owner.noDelay);
+    if (owner.pauseOnConnect) Object.assign(socket, { readableFlowing: false });
+    counters.flowsAccepted++;
+    if (rest !== undefined) socket.push(rest);
+    this.#announce(socket);
+  }
+
+  /** What net does with a connection it has accepted. */
+  #announce(socket: Inner): void {
+    const owner = this.#owner;
+    owner._connections++;
+    Object.assign(socket, { server: owner, _server: owner });
+    if (owner.pauseOnConnect) Object.assign(socket, { readableFlowing: false });
+    (net.Server.prototype.emit as (...a: unknown[]) => boolean).call(owner, 'connection', socket);
+    const accepted = channel('net.server.socket');
+    if (accepted.hasSubscribers) accepted.publish({ socket });
+    if (!owner.pauseOnConnect && !socket.destroyed) socket.read(0);
+  }
+
+  /** A BlockList holds on the second port as on the first, for the copy of a flow as for a flow of its own. */
+  #blocked(leg: Leg): boolean {
+    const family = leg.remoteFamily === 'IPv6' ? 'ipv6' : 'ipv4';
+    return this.#owner.blockList?.check(leg.remoteAddress ?? '', family) === true;
+  }
+
+  /** The limits of the first port hold on the second, too. */
+  #full(leg: Leg): boolean {
+    const owner = this.#owner;
+    if (owner.maxConnections == null || owner._connections < owner.maxConnections) return false;
+    if (owner.maxConnections === 0 && Number(process.versions.node.split('.')[0]) < 22) return false;
+    owner.emit('drop', {
+      localAddress: leg.localAddress,
+      localPort: this.#port,
+      localFamily: leg.localFamily,
+      remoteAddress: leg.remoteAddress,
+      remotePort: leg.remotePort,
+      remoteFamily: leg.remoteFamily,
+    } as net.DropArgument);
+    return true;
+  }
+
+  // ------------------------------------------------------------------ answers
+
+  #answer(reason: RefusalReason): Buffer {
+    return encodeAnswer({
+      refusal: Refusal[reason],
+      flags:
+        (this.#replication.pairing === 'token' ? AnswerFlag.token : 0) |
+        (this.#owner[kShared] ? AnswerFlag.shared : 0),
+      threshold: this.#replication.threshold,
+    });
+  }
+
+  #refuse(leg: Leg, reason: RefusalReason): void {
+    this.#count(leg, reason);
+    if (leg.lost) return;
+    leg.send(this.#answer(reason), () => {});
+    leg.close();
+  }
+
+  #count(leg: Leg, reason: string): void {
+    counters.refused++;
+    if (channels.refused.hasSubscribers)
+      channels.refused.publish({ reason, remoteAddress: leg.remoteAddress, remotePort: leg.remotePort });
+  }
+}
+
+/** 'host:port' (IPv6 in brackets) in the form a hello is compared in. */
+function comparableTarget(address: string): string {
+  const colon = address.lastIndexOf(':');
+  const host = address.slice(0, colon).replace(/^\[|\]$/g, '');
+  return `${comparableAddress(host)}:${address.slice(colon + 1)}`;
+}
+
+function keyOf(socket: net.Socket): string {
+  return `${comparableAddress(socket.remoteAddress)}|${socket.remotePort}`;
+}
+
+function sameSource(leg: Leg, hello: Hello): boolean {
+  return hello.sourcePort === leg.remotePort && hello.sourceAddress === comparableAddress(leg.remoteAddress);
+}
