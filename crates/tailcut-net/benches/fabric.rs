@@ -20,7 +20,7 @@ use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::traffic::poisson::Poisson;
 use tailcut_net::traffic::TrafficSpec;
-use tailcut_net::transport::tcp::TcpSpec;
+use tailcut_net::transport::tcp::{CongestionSpec, Recovery, TcpSpec};
 use tailcut_net::transport::TransportSpec;
 
 /// A row of the table: its name, the fabric's k, and the scheme.
@@ -47,6 +47,27 @@ fn repsyn() -> Scheme {
     Scheme { replicate: ReplicateSpec::Repsyn(Default::default()), ..tcp() }
 }
 
+fn with(change: impl FnOnce(&mut TcpSpec)) -> Scheme {
+    let mut scheme = tcp();
+    if let TransportSpec::Tcp(spec) = &mut scheme.transport {
+        change(spec);
+    }
+    scheme
+}
+
+fn sack() -> Scheme {
+    with(|spec| spec.recovery = Recovery::SackPrr)
+}
+
+fn cubic() -> Scheme {
+    with(|spec| spec.congestion = CongestionSpec::Cubic(Default::default()))
+}
+
+fn dctcp() -> Scheme {
+    let scheme = with(|spec| spec.congestion = CongestionSpec::Dctcp(Default::default()));
+    Scheme { queue: QueueSpec::Ecn(Default::default()), ..scheme }
+}
+
 fn pfabric() -> Scheme {
     Scheme {
         transport: TransportSpec::Pfabric(Default::default()),
@@ -69,6 +90,9 @@ const CASES: &[Case] = &[
     Case { name: "k16-tcp", k: 16, scheme: tcp },
     Case { name: "k16-repflow", k: 16, scheme: repflow },
     Case { name: "k16-repsyn", k: 16, scheme: repsyn },
+    Case { name: "k16-sack", k: 16, scheme: sack },
+    Case { name: "k16-cubic", k: 16, scheme: cubic },
+    Case { name: "k16-dctcp", k: 16, scheme: dctcp },
     Case { name: "k16-pfabric", k: 16, scheme: pfabric },
     Case { name: "k16-mptcp", k: 16, scheme: mptcp },
     Case { name: "k16-mmptcp", k: 16, scheme: mmptcp },

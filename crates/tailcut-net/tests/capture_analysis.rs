@@ -13,15 +13,16 @@ use tailcut_net::capture::pcapng::START_OF_RUN;
 use tailcut_net::capture::{Capture, CaptureError, CaptureSpec, CaptureSummary};
 use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::packet::Flags;
+use tailcut_net::queue::{ecn::Ecn, QueueSpec};
 use tailcut_net::replicate::repflow::RepFlow;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::{Outcome, Scenario};
 use tailcut_net::traffic::Flow;
-use tailcut_net::transport::tcp::{Close, Recovery, Sender};
+use tailcut_net::transport::tcp::{Close, CongestionSpec, Recovery, Sender};
 use tailcut_net::transport::TransportSpec;
 use tailcut_net::{simulate, simulate_observed};
 
-const FIELDS: [&str; 25] = [
+const FIELDS: [&str; 26] = [
     "frame.time_epoch",
     "frame.len",
     "frame.interface_name",
@@ -44,6 +45,7 @@ const FIELDS: [&str; 25] = [
     "tcp.options.timestamp.tsecr",
     "tcp.checksum.status",
     "ip.checksum.status",
+    "ip.dsfield.ecn",
     "_ws.malformed",
     "_ws.expert.severity",
     "_ws.expert.message",
@@ -218,6 +220,42 @@ fn every_byte_of_the_flow_is_there_and_sent_as_often_as_counted() {
 fn no_frame_is_malformed_and_both_checksums_of_every_frame_are_good() {
     for run in lossy() {
         assert!(run.rows.iter().all(|row| row["_ws.malformed"].is_empty()));
+        assert!(run.rows.iter().all(|row| row["ip.checksum.status"] == "1"));
+        assert!(run.rows.iter().all(|row| row["tcp.checksum.status"] == "1"));
+    }
+}
+
+/// RFC 3168: ECE and CWR on the SYN, ECE on the SYN-ACK; new data alone is ECN-capable (ECT(0) = 2); behind a queue that
+/// marks, some of it has met congestion (3), is echoed, and answered by CWR.
+#[test]
+fn tshark_sees_ecn_as_the_rfc_has_it() {
+    let dctcp = CongestionSpec::Dctcp(Default::default());
+    for congestion in [CongestionSpec::default(), dctcp] {
+        let mut scenario = bottleneck(Recovery::Newreno, "1000packets", 1_000_000);
+        scenario.scheme.queue = QueueSpec::Ecn(Ecn::default());
+        let TransportSpec::Tcp(tcp) = &mut scenario.scheme.transport else {
+            panic!("TCP is the default")
+        };
+        (tcp.ecn, tcp.congestion) = (true, congestion);
+        let run = captured(&scenario, &["host:0", "host:1"]);
+        let of = |interface: &'static str, direction: char| {
+            run.rows.iter().filter(move |row| {
+                row["frame.interface_name"] == interface
+                    && row["frame.packet_flags_direction"].ends_with(direction)
+            })
+        };
+        let flags = |row: &Row| ["C", "E", "S"].map(|flag| row["tcp.flags.str"].contains(flag));
+        let code = |row: &Row| row["ip.dsfield.ecn"].clone();
+        let syn = of("h0", '2').next().unwrap();
+        assert_eq!((flags(syn), code(syn).as_str()), ([true, true, true], "0"));
+        let syn_ack = of("h0", '1').next().unwrap();
+        assert_eq!((flags(syn_ack), code(syn_ack).as_str()), ([false, true, true], "0"));
+        assert!(of("h0", '2').all(|row| (code(row) == "2") == (row["tcp.len"] != "0")));
+        let marked = of("h1", '1').filter(|row| code(row) == "3").count();
+        let echoed = of("h0", '1').skip(1).filter(|row| flags(row)[1]).count();
+        let answered = of("h0", '2').skip(1).filter(|row| flags(row)[0]).count();
+        assert!(marked > 10 && echoed >= marked && answered > 1, "{marked} {echoed} {answered}");
+        assert!(of("h1", '2').all(|row| code(row) == "0"));
         assert!(run.rows.iter().all(|row| row["ip.checksum.status"] == "1"));
         assert!(run.rows.iter().all(|row| row["tcp.checksum.status"] == "1"));
     }

@@ -3,14 +3,17 @@
 use tailcut_engine::{Rate, Time};
 use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::packet::Flags;
+use tailcut_net::queue::{ecn::Ecn, QueueSpec};
 use tailcut_net::replicate::repflow::{Loser, RepFlow};
 use tailcut_net::replicate::repsyn::RepSyn;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::{FlowRecord, Scenario};
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::parallel_paths::ParallelPaths;
+use tailcut_net::transport::tcp::CongestionSpec;
 
-use crate::support::{flow, run, run_observed, scenario};
+use crate::ledger::Ledger;
+use crate::support::{flow, run, run_observed, scenario, tcp};
 
 const FAST: Rate = Rate(1_000_000_000);
 
@@ -190,4 +193,40 @@ fn what_all_copies_did_is_added_up() {
         flow.data_packets
     );
     assert_eq!((flow.retransmissions, flow.timeouts), (0, 0));
+}
+
+/// Copies of a flow compete like any connections, and each algorithm carries them.
+#[test]
+fn both_replicate_any_congestion_control() {
+    let congestions = [
+        CongestionSpec::default(),
+        CongestionSpec::Cubic(Default::default()),
+        CongestionSpec::Dctcp(Default::default()),
+    ];
+    let methods =
+        [ReplicateSpec::Repflow(RepFlow::default()), ReplicateSpec::Repsyn(RepSyn::default())];
+    for congestion in congestions {
+        for replicate in &methods {
+            let graph = FatTree { k: 4, ..FatTree::default() }.build().unwrap();
+            let flows = (0..40u64)
+                .map(|id| {
+                    let bytes = if id % 8 == 0 { 1_000_000 } else { 30_000 };
+                    flow(id, id as u32 % 15, 15, bytes, Time::from_us(20 * id))
+                })
+                .collect();
+            let mut scenario = scenario(graph, flows);
+            scenario.scheme.replicate = replicate.clone();
+            scenario.scheme.queue = QueueSpec::Ecn(Ecn::default());
+            let tcp = tcp(&mut scenario);
+            (tcp.ecn, tcp.congestion) = (true, congestion.clone());
+            let (outcome, ledger) = run_observed(&scenario, Ledger::new(&scenario));
+            ledger.check(&outcome);
+            let copies = |short: bool| {
+                let of = move |flow: &&FlowRecord| (flow.flow.bytes < 100_000) == short;
+                outcome.flows.iter().filter(of).map(|flow| flow.copies).max()
+            };
+            assert_eq!((copies(true), copies(false)), (Some(2), Some(1)));
+            assert!(outcome.flows.iter().all(|flow| flow.fct.is_some()), "{congestion:?}");
+        }
+    }
 }
