@@ -18,6 +18,7 @@ use tailcut_net::traffic::Flow;
 use tailcut_net::transport::mixed::{Lot, MixedTransport, TransportPart};
 use tailcut_net::transport::mmptcp::{MmptcpSpec, ScatterThreshold, Switch};
 use tailcut_net::transport::mptcp::MptcpSpec;
+use tailcut_net::transport::tcp::reordering::{rr_tcp::RrTcpSpec, ReorderingSpec};
 use tailcut_net::transport::tcp::{Recovery, Sender, TcpSpec};
 use tailcut_net::transport::TransportSpec;
 
@@ -303,6 +304,30 @@ fn a_flow_switches_when_it_has_sent_the_volume_and_not_before() {
             assert!((1..8).all(|copy| seen.data[&(0, copy)] > 20), "{:?}", seen.data);
         }
     }
+}
+
+/// Nothing is lost, so that every retransmission mistakes reordering for loss.
+#[test]
+fn both_thresholds_spare_scattered_flows_needless_retransmissions() {
+    let resent = |dupack_threshold, reordering: ReorderingSpec| {
+        let tcp = TcpSpec { recovery: Recovery::SackPrr, reordering, ..TcpSpec::default() };
+        let switch = Switch::Volume { bytes: Bytes(1 << 40) };
+        let spec = MmptcpSpec { switch, dupack_threshold, tcp, ..MmptcpSpec::default() };
+        let flows =
+            (0..16).map(|id| flow(id, id as u32, (id as u32 + 5) % 16, 2_000_000, Time::ZERO));
+        let mut scenario = with(fat_tree(4), flows.collect(), TransportSpec::Mmptcp(spec));
+        limit_queues(&mut scenario, Limit::Unlimited);
+        let outcome = run(&scenario);
+        assert_eq!(outcome.counters.dropped, 0);
+        assert!(outcome.flows.iter().all(|f| f.fct.is_some()));
+        outcome.flows.iter().map(|f| f.retransmissions).sum::<u64>()
+    };
+    let plain = resent(ScatterThreshold::Tcp, ReorderingSpec::None {});
+    let topology = resent(ScatterThreshold::Topology, ReorderingSpec::None {});
+    let robust = resent(ScatterThreshold::Tcp, ReorderingSpec::RrTcp(RrTcpSpec::default()));
+    assert!(plain > 100, "three duplicate ACKs are no loss here: {plain}");
+    assert!(topology * 2 < plain, "{topology} against {plain}");
+    assert!(robust * 10 < plain * 9, "{robust} against {plain}");
 }
 
 /// Eight senders to one host overflow its port; the flows that lose packets go on over subflows, the others do not.

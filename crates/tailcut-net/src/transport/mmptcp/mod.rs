@@ -51,7 +51,7 @@ pub enum ScatterThreshold {
     /// 3 and the number of equal-cost paths, if there are several: below one edge switch of a fat-tree 3, within a
     /// pod 3 + k/2, else 3 + (k/2)^2.
     Topology,
-    /// As the parameters of `tcp` have it, for instance a reordering-robust variant.
+    /// As `tcp` has it: `tcp = { recovery = "sack-prr", reordering = { kind = "rr-tcp" } }` is MMPTCP's other approach.
     Tcp,
 }
 
@@ -78,6 +78,11 @@ impl MmptcpSpec {
                 format!("subflows = {}: the scattering one and at least one more", self.subflows);
             return Err(SpecError::new("mmptcp-subflows", "subflows", message)
                 .hint("a large volume to switch at keeps flows scattering"));
+        }
+        if self.dupack_threshold == ScatterThreshold::Topology && !self.tcp.reordering.is_none() {
+            let message = "dupack_threshold = \"topology\" and tcp.reordering both decide how many duplicate ACKs mean a loss";
+            return Err(SpecError::new("mmptcp-threshold", "dupack_threshold", message)
+                .hint("write dupack_threshold = \"tcp\", or leave tcp.reordering out"));
         }
         mptcp::check("mmptcp-subflows", self.subflows, self.receive_window, &self.tcp)
     }
