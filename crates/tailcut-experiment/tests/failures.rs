@@ -128,6 +128,10 @@ fn two_elephants_on_one_path_come_close_to_a_link_each_with_tinyflow() {
         let rate = |flow| mbps(&outcome, flow, 50, 800);
         let rates = [rate(0), rate(1)];
         match outcome.counters.elephants {
+            None if run.scheme == "In the application" => {
+                // A handshake and a window's ACK for every 10 KB: both paths are used, neither is filled.
+                assert!(rates.iter().all(|rate| (400.0..470.0).contains(rate)), "{rates:?}");
+            }
             None => {
                 assert!(rates.iter().all(|rate| (450.0..500.0).contains(rate)), "{rates:?}");
             }

@@ -105,6 +105,8 @@ pub enum Incident {
 /// Longer delays and lower rates leave the range of simulated time when they add up.
 const LONGEST_DELAY: Time = Time::from_ms(10_000);
 const LOWEST_RATE: Rate = Rate(1_000);
+/// A day, the longest horizon.
+const LONGEST_TIME: Time = Time::from_ms(24 * 3_600 * 1_000);
 
 impl Incident {
     fn times(&self) -> (Time, Option<Time>) {
@@ -123,6 +125,10 @@ impl Incident {
             let message = format!("until = \"{until}\" is not after at = \"{at}\"");
             return Err(SpecError::new("fault-times", format!("{place}.until"), message)
                 .hint("leave `until` out for a failure that lasts"));
+        }
+        if at > LONGEST_TIME || until.is_some_and(|until| until > LONGEST_TIME) {
+            let message = format!("no run lasts longer than {LONGEST_TIME}");
+            return Err(SpecError::new("fault-times", format!("{place}.at"), message));
         }
         match self {
             Incident::Rate { rate, .. } if *rate < LOWEST_RATE => {

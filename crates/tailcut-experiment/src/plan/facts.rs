@@ -112,7 +112,7 @@ impl Workload {
     pub fn facts(&self, config: &Config) -> Facts {
         let tcp = config.scheme.transport.segments();
         let (threshold, copies, whole) = match &config.scheme.replicate {
-            ReplicateSpec::None => (0, 1, false),
+            ReplicateSpec::None | ReplicateSpec::Split(_) => (0, 1, false),
             ReplicateSpec::Repflow(spec) => (spec.threshold.0, u64::from(spec.copies), true),
             ReplicateSpec::Repsyn(spec) => (spec.threshold.0, u64::from(spec.copies), false),
         };
@@ -132,7 +132,14 @@ impl Workload {
             } else {
                 ABANDONED
             };
-            let all = once + further * (copies - 1) as f64;
+            let pieces = match &config.scheme.replicate {
+                ReplicateSpec::Split(split) if split.applies(flow.bytes) => {
+                    (flow.bytes as f64 * carried / split.piece.0 as f64).ceil()
+                }
+                _ => 1.0,
+            };
+            let again = (pieces - 1.0).max(0.0) * (SETUP + CLOSE);
+            let all = once + again + further * (copies - 1) as f64;
             packets += all;
             packet_hops += all * f64::from(hops);
         }

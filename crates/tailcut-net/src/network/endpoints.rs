@@ -326,7 +326,8 @@ impl<'a, O: Observer> Network<'a, O> {
                     (connection.sender.una(), Flags::PROBE | Flags::ACK, sizes.data(1))
                 }
                 Transmit::Syn { retry } => {
-                    self.flows[connection.flow as usize].copies += u8::from(!retry);
+                    let copies = &mut self.flows[connection.flow as usize].copies;
+                    *copies = copies.saturating_add(u8::from(!retry));
                     let again = if retry { Flags::RETRANSMISSION } else { Flags(0) };
                     let setup = if profile.ecn {
                         Flags::ECN_ECHO | Flags::WINDOW_REDUCED
@@ -398,7 +399,7 @@ impl<'a, O: Observer> Network<'a, O> {
         let connection = &self.connections[packet.connection as usize];
         let Profile { tcp, sizes, spreads, .. } = self.profile(connection);
         let sender = &connection.sender;
-        let flow_bytes = self.flows[connection.flow as usize].flow.bytes;
+        let flow_bytes = self.carries(connection);
         // The segments of a subflow may carry data of any place, some of it again.
         let size = if *spreads { u64::MAX } else { flow_bytes };
         let offset = |segments: u32| 1 + (u64::from(segments) * tcp.mss.0).min(size);

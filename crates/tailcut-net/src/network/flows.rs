@@ -46,6 +46,8 @@ pub(super) struct FlowState {
     pub retransmissions: u64,
     pub timeouts: u32,
     pub fast_recoveries: u32,
+    /// Bytes given to connections; fewer than the flow has while pieces of it wait for their turn.
+    pub handed: u64,
     /// An edge switch has taken it for an elephant.
     pub detected: bool,
 }
@@ -68,6 +70,7 @@ impl FlowState {
             retransmissions: 0,
             timeouts: 0,
             fast_recoveries: 0,
+            handed: flow.bytes,
             detected: false,
         }
     }
@@ -120,6 +123,11 @@ impl<O: Observer> Network<'_, O> {
             self.open_first_subflow(index, profile, paths);
             return;
         }
+        if self.piece_of(flow.bytes).is_some() {
+            self.flows[index as usize].handed = 0;
+            self.open_piece(index);
+            return;
+        }
         // The chain is built from its end, and opened from its start.
         let mut opened = vec![];
         for copy in (0..copies).rev() {
@@ -134,6 +142,57 @@ impl<O: Observer> Network<'_, O> {
         for id in opened.into_iter().rev() {
             self.wake(id);
         }
+    }
+
+    /// Bytes of each piece of a flow that its application splits.
+    fn piece_of(&self, bytes: u64) -> Option<u64> {
+        match &self.scenario.scheme.replicate {
+            ReplicateSpec::Split(split) => split.applies(bytes).then_some(split.piece.0),
+            _ => None,
+        }
+    }
+
+    /// Bytes that a connection carries: all of its flow's, or a piece of them.
+    pub(super) fn carries(&self, connection: &Connection) -> u64 {
+        let bytes = self.flows[connection.flow as usize].flow.bytes;
+        if self.piece_of(bytes).is_none() {
+            return bytes;
+        }
+        let (profile, last) = (self.profile(connection), connection.sender.segments() - 1);
+        u64::from(last) * profile.tcp.mss.0 + connection.sender.payload(profile, last)
+    }
+
+    /// What the receiver has acknowledged of a flow, by its first connection or its latest piece; none by others.
+    pub(super) fn acknowledged(&self, id: u32) -> Option<u64> {
+        let connection = &self.connections[id as usize];
+        let state = &self.flows[connection.flow as usize];
+        if !connection.live || connection.copy != 0 {
+            return None;
+        }
+        let here = u64::from(connection.sender.una()) * self.profile(connection).tcp.mss.0;
+        match self.piece_of(state.flow.bytes) {
+            None => Some(here),
+            Some(_) if state.connections != id => None,
+            Some(_) => Some(state.handed - self.carries(connection) + here),
+        }
+    }
+
+    /// Opens the connection of the next piece of a split flow: the source port is its number.
+    fn open_piece(&mut self, index: u32) {
+        let state = &self.flows[index as usize];
+        let (flow, before) = (state.flow, state.handed);
+        let Some(piece) = self.piece_of(flow.bytes) else { return };
+        let bytes = piece.min(flow.bytes - before);
+        let port = FIRST_SOURCE_PORT + ((flow.id + before / piece) % SOURCE_PORTS) as u16;
+        let key = FlowKey::new(flow.src, flow.dst, port, SERVICE_PORT);
+        let sender = Sender::new(&self.profiles[0], bytes, self.now);
+        let mut connection = Connection::new(key, index, 0, 0, sender);
+        connection.sibling = self.flows[index as usize].connections;
+        let id = self.admit(connection);
+        let state = &mut self.flows[index as usize];
+        state.handed += bytes;
+        state.connections = id;
+        self.wake(id);
     }
 
     /// Gives a connection a slot, preferably a used one.
@@ -199,7 +258,7 @@ impl<O: Observer> Network<'_, O> {
             (connection.flow as usize, connection.copy)
         };
         let state = &mut self.flows[index];
-        if state.fct.is_some() {
+        if state.fct.is_some() || state.handed < state.flow.bytes {
             return;
         }
         state.fct = Some(self.now - state.flow.start);
@@ -220,7 +279,12 @@ impl<O: Observer> Network<'_, O> {
     /// The sender of a connection knows that every byte has arrived.
     pub(super) fn on_acknowledged(&mut self, id: u32) {
         let connection = &self.connections[id as usize];
-        let state = &mut self.flows[connection.flow as usize];
+        let index = connection.flow;
+        let state = &mut self.flows[index as usize];
+        if state.handed < state.flow.bytes {
+            self.open_piece(index);
+            return;
+        }
         if state.winner == Some(connection.copy) {
             state.fct_ack = Some(self.now - state.flow.start);
             if self.cancels_losers() {
@@ -233,7 +297,7 @@ impl<O: Observer> Network<'_, O> {
         match &self.scenario.scheme.replicate {
             ReplicateSpec::Repflow(p) => p.loser == Loser::Reset,
             ReplicateSpec::Repsyn(_) => true,
-            ReplicateSpec::None => false,
+            ReplicateSpec::None | ReplicateSpec::Split(_) => false,
         }
     }
 

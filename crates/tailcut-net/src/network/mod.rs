@@ -315,11 +315,12 @@ impl<'a, O: Observer> Network<'a, O> {
     fn sample(&mut self, entities: Entities) {
         let fabric = &mut self.fabric;
         self.sampler.sample_links(self.now, &mut fabric.ports, &fabric.scheduled);
-        for connection in self.connections.iter().filter(|c| c.live && c.copy == 0) {
-            let id = self.flows[connection.flow as usize].flow.id;
+        for id in 0..self.connections.len() as u32 {
+            let Some(acked) = self.acknowledged(id) else { continue };
+            let connection = &self.connections[id as usize];
             let (profile, sender) = (self.profile(connection), &connection.sender);
-            let acked = u64::from(sender.una()) * profile.tcp.mss.0;
-            self.sampler.sample_flow(self.now, id, sender.cwnd(profile), acked);
+            let flow = self.flows[connection.flow as usize].flow.id;
+            self.sampler.sample_flow(self.now, flow, sender.cwnd(profile), acked);
         }
         let more = self.live_connections > 0 || self.next_flow < self.flows.len();
         if let (true, Some(interval)) = (more, self.sampler.interval()) {

@@ -4,6 +4,7 @@
 
 pub mod repflow;
 pub mod repsyn;
+pub mod split;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,8 @@ pub enum ReplicateSpec {
     Repflow(repflow::RepFlow),
     /// Several SYNs for short flows; data on the first connection to be established (RepNet).
     Repsyn(repsyn::RepSyn),
+    /// Large flows as a sequence of small ones, each on a connection of its own (TinyFlow in the application).
+    Split(split::Split),
 }
 
 impl ReplicateSpec {
@@ -34,6 +37,7 @@ impl ReplicateSpec {
             ReplicateSpec::None => Ok(()),
             ReplicateSpec::Repflow(spec) => check_copies(spec.threshold, spec.copies),
             ReplicateSpec::Repsyn(spec) => check_copies(spec.threshold, spec.copies),
+            ReplicateSpec::Split(spec) => spec.check(),
         }
     }
 }

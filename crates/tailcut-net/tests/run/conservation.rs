@@ -17,6 +17,7 @@ use tailcut_net::queue::{
 };
 use tailcut_net::replicate::repflow::{Loser, RepFlow};
 use tailcut_net::replicate::repsyn::RepSyn;
+use tailcut_net::replicate::split::Split;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::switch::SwitchSpec;
@@ -77,12 +78,16 @@ fn limits(packets: Range<u32>) -> impl Strategy<Value = Limit> {
 
 fn replication() -> impl Strategy<Value = ReplicateSpec> {
     let delays = prop::sample::select(vec![Time::ZERO, Time::from_us(1), Time::from_us(300)]);
-    (0..4u8, 2..4u32, delays).prop_map(|(kind, copies, copy_delay)| {
+    (0..5u8, 2..4u32, delays).prop_map(|(kind, copies, copy_delay)| {
         let repflow = RepFlow { copies, copy_delay, ..RepFlow::default() };
         match kind {
             0 => ReplicateSpec::None,
             1 => ReplicateSpec::Repflow(RepFlow { loser: Loser::Reset, ..repflow }),
             2 => ReplicateSpec::Repflow(RepFlow { loser: Loser::Finish, ..repflow }),
+            3 => {
+                let (threshold, piece) = (Bytes(20_000), Bytes(3_000 * u64::from(copies)));
+                ReplicateSpec::Split(Split { threshold, piece })
+            }
             _ => ReplicateSpec::Repsyn(RepSyn { copies, copy_delay, ..RepSyn::default() }),
         }
     })

@@ -8,6 +8,7 @@ use tailcut_net::measure::{Loss, Observer, PacketView};
 use tailcut_net::packet::Flags;
 use tailcut_net::queue::selective_red::Form;
 use tailcut_net::queue::QueueSpec;
+use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::{Outcome, Scenario};
 
 /// What stays the same of a packet on its way.
@@ -59,6 +60,8 @@ pub struct Ledger {
     arrived: BTreeMap<(u64, u8), BTreeMap<u64, u64>>,
     complete_at: BTreeMap<(u64, u8), Time>,
     sizes: BTreeMap<u64, u64>,
+    /// Bytes of each piece, and how large a flow must be to be split.
+    split: Option<(u64, u64)>,
 }
 
 impl Ledger {
@@ -111,6 +114,10 @@ impl Ledger {
             counts: [0; 4],
             arrived: BTreeMap::new(),
             complete_at: BTreeMap::new(),
+            split: match &scenario.scheme.replicate {
+                ReplicateSpec::Split(split) => Some((split.piece.0, split.threshold.0)),
+                _ => None,
+            },
             sizes: scenario.flows.iter().map(|flow| (flow.id, flow.bytes)).collect(),
         }
     }
@@ -215,6 +222,15 @@ impl Observer for Ledger {
                 (packet.flow, if packet.data.is_some() { u8::MAX } else { packet.copy });
             let seq = packet.data.map_or(packet.seq, |position| 1 + position);
             let segments = self.arrived.entry(connection).or_default();
+            // A piece has its number for its source port.
+            let before = match self.split {
+                Some((piece, least)) if self.sizes[&packet.flow] > least => {
+                    let first = packet.flow % 60_000;
+                    piece * (u64::from(packet.sport) - 1_024 + 60_000 - first).rem_euclid(60_000)
+                }
+                _ => 0,
+            };
+            let seq = before + seq;
             segments.insert(seq, seq + u64::from(packet.payload));
             let mut end = 1;
             while let Some(&next) = segments.get(&end) {

@@ -1,11 +1,12 @@
 //! RepFlow and RepSYN: which copy wins, what becomes of the others, and what the table says of it.
 
-use tailcut_engine::{Rate, Time};
+use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::packet::Flags;
 use tailcut_net::queue::{ecn::Ecn, QueueSpec};
 use tailcut_net::replicate::repflow::{Loser, RepFlow};
 use tailcut_net::replicate::repsyn::RepSyn;
+use tailcut_net::replicate::split::Split;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::{FlowRecord, Scenario};
 use tailcut_net::topology::fat_tree::FatTree;
@@ -229,4 +230,23 @@ fn both_replicate_any_congestion_control() {
             assert!(outcome.flows.iter().all(|flow| flow.fct.is_some()), "{congestion:?}");
         }
     }
+}
+
+/// One piece after another, each from a port of its own; no byte more or less than the flow has.
+#[test]
+fn a_split_flow_is_a_sequence_of_small_ones() {
+    let split = ReplicateSpec::Split(Split { threshold: Bytes(20_000), piece: Bytes(10_000) });
+    let scenario = slow_and_fast(95_000, FAST, split);
+    let (outcome, sent) = run_observed(&scenario, Sent::default());
+    let split_flow = &outcome.flows[0];
+    // Nine pieces of seven segments and one of four; a handshake for each.
+    assert_eq!((split_flow.copies, split_flow.data_packets, split_flow.winner), (10, 67, Some(0)));
+    let syns: Vec<_> =
+        sent.0.iter().filter(|s| s.3.has(Flags::SYN) && s.1 == 0).map(|s| s.0).collect();
+    assert_eq!(syns.len(), 10);
+    assert!(split_flow.fct < split_flow.fct_ack && split_flow.fct > syns.last().copied());
+    let whole = record(&slow_and_fast(20_000, FAST, ReplicateSpec::None));
+    let short = Split { threshold: Bytes(20_000), piece: Bytes(10_000) };
+    let short = record(&slow_and_fast(20_000, FAST, ReplicateSpec::Split(short)));
+    assert_eq!((short.copies, short.fct), (1, whole.fct), "short flows stay whole");
 }
