@@ -24,6 +24,7 @@ class _Captured(TypedDict):
 class _Outcome(TypedDict):
     flows: dict[str, _Column]
     tiers: dict[str, _Column]
+    further: dict[str, dict[str, _Column]]
     counters: dict[str, int]
     series: list[_Series]
     facts: dict[str, float]

@@ -109,6 +109,7 @@ def about(table: pl.DataFrame, **changes: Any) -> dict[str, Any]:
         "end_ns": 1_000_000_000,
         "offered_load": 0.5,
         "carried_load": 0.53,
+        "goodput": 0.48,
         "offered_bytes": int(table["bytes"].sum()),
         "finished_bytes": finished,
         "flows": table.height,

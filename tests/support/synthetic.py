@@ -237,6 +237,7 @@ def build(
             "machine": {"cpu": "Example CPU 2.3 GHz", "cores": 2, "system": "Linux 6.1", "python": "3.11.2"},
             "offered_load": run["point"].get("traffic.load", 0.5),
             "carried_load": float(run["point"].get("traffic.load", 0.5)) * 0.97,
+            "goodput": float(run["point"].get("traffic.load", 0.5)) * 0.9,
             "wall_seconds": 1.25, "peak_memory_bytes": 90_000_000, "events": 12_000_000, "packet_hops": 12_000_000,
             "packet_hops_per_second": 9_600_000.0, "end_ns": 1_100_000_000, "flows": flows.height,
             "unfinished_flows": int((~flows["finished"]).sum()), "sent": 10**6, "delivered": 10**6, "dropped": 100,

@@ -1,7 +1,10 @@
 //! Result tables as typed columns, ready to be handed to any data frame.
 
 use tailcut_engine::{Bytes, Time};
-use tailcut_net::scenario::{FlowRecord, TierRecord};
+use tailcut_net::measure::fair_shares::fair_shares;
+use tailcut_net::measure::segments::{Histogram, Segments};
+use tailcut_net::scenario::{FlowRecord, JobRecord, TierRecord};
+use tailcut_net::topology::Graph;
 
 use crate::config::Labels;
 use crate::file::Clock;
@@ -121,23 +124,107 @@ fn size_group(flows: &[FlowRecord], bounds: &[Bytes]) -> Values {
     Values::Label { codes: flows.iter().map(code).collect(), categories }
 }
 
+/// Texts as labels, in order of appearance.
+fn labels<'a>(texts: impl Iterator<Item = &'a str>) -> Values {
+    let mut categories: Vec<String> = Vec::new();
+    let code = |text: &str| {
+        let known = categories.iter().position(|known| known == text);
+        known.unwrap_or_else(|| {
+            categories.push(text.to_owned());
+            categories.len() - 1
+        }) as u8
+    };
+    let codes = texts.map(code).collect();
+    Values::Label { codes, categories }
+}
+
+/// The job table: one row per job that has begun; no column without jobs.
+pub(crate) fn job_columns(jobs: &[JobRecord]) -> Vec<Column> {
+    if jobs.is_empty() {
+        return vec![];
+    }
+    let completions = jobs.iter().map(|job| job.completion);
+    vec![
+        Column::all("id", Values::U64(jobs.iter().map(|job| job.id).collect())),
+        Column::all("kind", labels(jobs.iter().map(|job| job.kind))),
+        Column::all("start_ns", Values::I64(jobs.iter().map(|job| ns(job.start)).collect())),
+        Column::some("completion_ns", completions, ns, Values::I64),
+        Column::all("flows", Values::U32(jobs.iter().map(|job| job.flows).collect())),
+        Column::all("bytes", Values::U64(jobs.iter().map(|job| job.bytes).collect())),
+        Column::all(
+            "finished",
+            Values::Bool(jobs.iter().map(|j| j.completion.is_some()).collect()),
+        ),
+    ]
+}
+
+/// The table of what happened to segments: one row per quantity and value.
+pub(crate) fn segment_columns(segments: &Segments, flows: &[FlowRecord]) -> Vec<Column> {
+    let mut timeouts = Histogram::new();
+    for flow in flows {
+        *timeouts.entry(u64::from(flow.timeouts)).or_default() += 1;
+    }
+    let quantities = [
+        ("duplicate ACKs", &segments.duplicate_acks),
+        ("reordering extent", &segments.reordering),
+        ("needless transmissions", &segments.duplicates),
+        ("timeouts per flow", &timeouts),
+    ];
+    let rows: Vec<(&str, u64, u64)> = quantities
+        .into_iter()
+        .flat_map(|(name, counts)| counts.iter().map(move |(&value, &count)| (name, value, count)))
+        .collect();
+    vec![
+        Column::all("quantity", labels(rows.iter().map(|row| row.0))),
+        Column::all("value", Values::U64(rows.iter().map(|row| row.1).collect())),
+        Column::all("count", Values::U64(rows.iter().map(|row| row.2).collect())),
+    ]
+}
+
+/// The throughput of long flows until `arrivals`: one row per flow, in the order of the flows. `payload_share` is the part of
+/// a full packet on the wire that is payload.
+pub(crate) fn throughput_columns(
+    flows: &[FlowRecord],
+    graph: &Graph,
+    arrivals: Time,
+    payload_share: f64,
+    labels: &Labels,
+) -> Vec<Column> {
+    let long = |f: &&FlowRecord| f.flow.bytes > labels.short.0 && f.flow.start < arrivals;
+    let flows: Vec<&FlowRecord> = flows.iter().filter(long).collect();
+    let end = |f: &FlowRecord| f.fct.map_or(arrivals, |fct| (f.flow.start + fct).min(arrivals));
+    let rate = |f: &&FlowRecord| {
+        f.delivered_in_arrivals as f64 * 8.0 / (end(f) - f.flow.start).as_secs_f64()
+    };
+    // The ideal is that of the flows that share the network to the end of the arrivals.
+    let stays = |f: &FlowRecord| end(f) == arrivals;
+    let staying: Vec<(u32, u32)> =
+        flows.iter().filter(|f| stays(f)).map(|f| (f.flow.src, f.flow.dst)).collect();
+    let mut shares = fair_shares(graph, &staying).into_iter();
+    let ideals =
+        flows
+            .iter()
+            .map(|f| if stays(f) { shares.next().map(|r| r * payload_share) } else { None });
+    vec![
+        Column::all("id", Values::U64(flows.iter().map(|f| f.flow.id).collect())),
+        Column::all("bytes", Values::U64(flows.iter().map(|f| f.flow.bytes).collect())),
+        Column::all(
+            "delivered_bytes",
+            Values::U64(flows.iter().map(|f| f.delivered_in_arrivals).collect()),
+        ),
+        Column::all("throughput_bps", Values::F64(flows.iter().map(rate).collect())),
+        Column::some("ideal_bps", ideals, |rate: f64| rate, Values::F64),
+    ]
+}
+
 /// The link table: one row per tier and direction.
 pub(crate) fn tier_columns(tiers: &[TierRecord]) -> Vec<Column> {
-    let mut names: Vec<String> = Vec::new();
-    let mut codes = Vec::with_capacity(tiers.len());
-    for tier in tiers {
-        let known = names.iter().position(|name| *name == tier.tier);
-        codes.push(known.unwrap_or_else(|| {
-            names.push(tier.tier.clone());
-            names.len() - 1
-        }) as u8);
-    }
     let directions = vec!["down".to_owned(), "up".to_owned()];
     let u64s = |get: fn(&TierRecord) -> u64| Values::U64(tiers.iter().map(get).collect());
     let u32s = |get: fn(&TierRecord) -> u32| Values::U32(tiers.iter().map(get).collect());
     let f64s = |get: fn(&TierRecord) -> f64| Values::F64(tiers.iter().map(get).collect());
     vec![
-        Column::all("tier", Values::Label { codes, categories: names }),
+        Column::all("tier", labels(tiers.iter().map(|tier| tier.tier.as_str()))),
         Column::all(
             "direction",
             Values::Label {
@@ -175,11 +262,13 @@ mod tests {
             winner: None,
             shared_hops: None,
             hops: 2,
+            delivered_in_arrivals: 0,
         }
     }
 
     fn labels(clock: Clock) -> Labels {
-        Labels { clock, short: Bytes(100_000), size_groups: vec![Bytes(10_000), Bytes(100_000)] }
+        let size_groups = vec![Bytes(10_000), Bytes(100_000)];
+        Labels { clock, short: Bytes(100_000), size_groups, segments: false, throughput: false }
     }
 
     fn column(flows: &[FlowRecord], clock: Clock, name: &str) -> Column {

@@ -7,12 +7,13 @@ use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::{ReadFile, SpecError};
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
-use tailcut_net::measure::series::find_link;
+use tailcut_net::measure::series::{check_differential, find_link};
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::scenario::{Horizon, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::{Graph, TopologySpec};
-use tailcut_net::traffic::{Flow, TrafficSpec};
+use tailcut_net::traffic::demand::Demand;
+use tailcut_net::traffic::TrafficSpec;
 
 use crate::file::{Clock, MeasureSpec};
 
@@ -50,6 +51,10 @@ pub struct Labels {
     pub short: Bytes,
     /// Upper bounds of the size groups.
     pub size_groups: Vec<Bytes>,
+    /// What happens to segments is recorded.
+    pub segments: bool,
+    /// The throughput of long flows is recorded.
+    pub throughput: bool,
 }
 
 impl From<&MeasureSpec> for Labels {
@@ -58,6 +63,8 @@ impl From<&MeasureSpec> for Labels {
             clock: measure.clock,
             short: measure.short,
             size_groups: measure.size_groups.clone(),
+            segments: measure.segments,
+            throughput: measure.throughput,
         }
     }
 }
@@ -160,6 +167,12 @@ impl Config {
             })?;
         }
         self.faults.check_on(&graph).map_err(|error| ("faults", error))?;
+        for (index, pair) in self.series.differentials.iter().enumerate() {
+            check_differential(&graph, pair).map_err(|error| {
+                let field = format!("differentials[{index}]");
+                ("series", SpecError::new("series-differential", field, error.to_string()))
+            })?;
+        }
         Ok(graph)
     }
 
@@ -167,12 +180,12 @@ impl Config {
     ///
     /// # Errors
     /// When the traffic does not fit the network or the horizon.
-    pub fn flows(
+    pub fn demand(
         &self,
         graph: &Graph,
         seed: u64,
         read: &ReadFile,
-    ) -> Result<Vec<Flow>, SectionError> {
+    ) -> Result<Demand, SectionError> {
         self.traffic.generate(graph, &self.horizon, seed, read).map_err(|error| ("traffic", error))
     }
 

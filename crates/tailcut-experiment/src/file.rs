@@ -122,6 +122,10 @@ pub struct MeasureSpec {
     pub short: Bytes,
     /// Upper bounds of the finer size groups, ascending; larger flows form one more group.
     pub size_groups: Vec<Bytes>,
+    /// Record what happens to segments: duplicate ACKs, reordering, needless retransmissions, timeouts per flow. Slows runs down.
+    pub segments: bool,
+    /// Record the throughput of each long flow while flows arrive, and the best it could have with perfect balancing.
+    pub throughput: bool,
 }
 
 /// Where a flow's completion time ends.
@@ -154,6 +158,8 @@ impl Default for MeasureSpec {
             unfinished: Unfinished::default(),
             short: Bytes(100_000),
             size_groups,
+            segments: false,
+            throughput: false,
         }
     }
 }

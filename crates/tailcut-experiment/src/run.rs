@@ -3,12 +3,16 @@
 use std::ops::ControlFlow;
 
 use tailcut_net::capture::{CaptureError, CaptureSummary};
+use tailcut_net::measure::segments::Segments;
 use tailcut_net::scenario::{Counters, Outcome, Progress, Scenario, Series};
 use tailcut_net::topology::Graph;
+use tailcut_net::traffic::demand::Demand;
 use tailcut_net::{simulate, simulate_observed, SimError};
 
 use crate::capture::CaptureRequest;
-use crate::column::{flow_columns, tier_columns, Column};
+use crate::column::{
+    flow_columns, job_columns, segment_columns, throughput_columns, tier_columns, Column,
+};
 use crate::config::{Config, SectionError};
 use crate::load::read_file;
 use crate::plan::{run_id, RunPlan};
@@ -18,6 +22,8 @@ use crate::plan::{run_id, RunPlan};
 pub struct RunResult {
     /// The flow table.
     pub flows: Vec<Column>,
+    /// Tables that only some runs have, by name: jobs, segments, throughput.
+    pub further: Vec<(&'static str, Vec<Column>)>,
     /// The link table, one row per tier and direction.
     pub tiers: Vec<Column>,
     /// Totals.
@@ -84,17 +90,35 @@ pub fn run(
 ) -> Result<RunResult, RunError> {
     let plan: RunPlan = serde_json::from_str(run_json)?;
     let scenario = to_scenario(&plan)?;
-    let (outcome, captured) = match capture {
-        None => (simulate(&scenario, on_progress)?, None),
-        Some(request) => {
-            let observer = request.open(&scenario.graph)?;
-            let (outcome, observer) = simulate_observed(&scenario, observer, on_progress)?;
-            let summary = observer.finish(outcome.counters.end)?;
-            (outcome, Some(summary))
-        }
+    let labels = &plan.config.labels;
+    let tap = capture.map(|request| request.open(&scenario.graph)).transpose()?;
+    let segments = labels.segments.then(Segments::default);
+    let (outcome, (tap, segments)) = match (&tap, &segments) {
+        (None, None) => (simulate(&scenario, on_progress)?, (None, None)),
+        _ => simulate_observed(&scenario, (tap, segments), on_progress)?,
     };
+    let captured = tap.map(|tap| tap.finish(outcome.counters.end)).transpose()?;
+    let tables = [
+        ("jobs", job_columns(&outcome.jobs)),
+        ("segments", segments.map_or_else(Vec::new, |s| segment_columns(&s, &outcome.flows))),
+        (
+            "throughput",
+            match labels.throughput {
+                true => {
+                    let arrivals = scenario.horizon.arrivals;
+                    let tcp = scenario.scheme.transport.segments();
+                    let headers =
+                        40 + if tcp.timestamps { 12 } else { 0 } + scenario.host.framing_overhead.0;
+                    let share = tcp.mss.0 as f64 / (tcp.mss.0 + headers) as f64;
+                    throughput_columns(&outcome.flows, &scenario.graph, arrivals, share, labels)
+                }
+                false => vec![],
+            },
+        ),
+    ];
     Ok(RunResult {
-        flows: flow_columns(&outcome.flows, &plan.config.labels),
+        flows: flow_columns(&outcome.flows, labels),
+        further: tables.into_iter().filter(|(_, columns)| !columns.is_empty()).collect(),
         tiers: tier_columns(&outcome.tiers),
         counters: outcome.counters,
         facts: facts(&plan.config, &scenario.graph, &outcome),
@@ -118,8 +142,9 @@ pub fn to_scenario(plan: &RunPlan) -> Result<Scenario, RunError> {
         None => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "the plan does not list it")),
     };
     let graph = plan.config.graph(&read)?;
-    let flows = plan.config.flows(&graph, plan.seed, &read)?;
-    Ok(Scenario { graph, host, switch, faults, scheme, flows, horizon, seed: plan.seed, series })
+    let Demand { flows, jobs } = plan.config.demand(&graph, plan.seed, &read)?;
+    let seed = plan.seed;
+    Ok(Scenario { graph, host, switch, faults, scheme, flows, jobs, horizon, seed, series })
 }
 
 /// What only the run as a whole can tell.
@@ -127,6 +152,7 @@ fn facts(config: &Config, graph: &Graph, outcome: &Outcome) -> Vec<(&'static str
     let capacity: f64 = graph.host_rates().iter().map(|rate| rate.0 as f64 / 8.0).sum();
     let window = config.horizon.arrivals.as_secs_f64();
     let offered: u64 = outcome.flows.iter().map(|f| f.flow.bytes).sum();
+    let delivered: u64 = outcome.flows.iter().map(|f| f.delivered_in_arrivals).sum();
     let finished = || outcome.flows.iter().filter(|f| f.fct.is_some());
     let host_links = outcome.tiers.iter().find(|t| t.up && graph.tiers.first() == Some(&t.tier));
     vec![
@@ -138,5 +164,8 @@ fn facts(config: &Config, graph: &Graph, outcome: &Outcome) -> Vec<(&'static str
         ("offered_load", offered as f64 / (capacity * window)),
         // The part of that time during which they did send: headers, replicas and retransmissions included.
         ("carried_load", host_links.map_or(0.0, |t| t.mean_utilisation)),
+        // What of it reached applications, each byte once: in order, by the end of the arrivals.
+        ("delivered_bytes", delivered as f64),
+        ("goodput", delivered as f64 / (capacity * window)),
     ]
 }

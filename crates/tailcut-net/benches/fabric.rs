@@ -18,6 +18,7 @@ use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::fat_tree::FatTree;
+use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::poisson::Poisson;
 use tailcut_net::traffic::TrafficSpec;
 use tailcut_net::transport::tcp::{CongestionSpec, Recovery, TcpSpec};
@@ -105,7 +106,8 @@ fn scenario(case: &Case) -> Scenario {
     let graph = topology.build().expect("k is even");
     let horizon = Horizon { arrivals: Time::from_ms(100), drain: Time::ZERO };
     let traffic = TrafficSpec::Poisson(Poisson { load: 0.5, ..Poisson::default() });
-    let flows = traffic.generate(&graph, &horizon, 1, &no_files).expect("the traffic is valid");
+    let demand = traffic.generate(&graph, &horizon, 1, &no_files).expect("the traffic is valid");
+    let flows = demand.flows;
     Scenario {
         faults: FaultsSpec::default(),
         switch: SwitchSpec::default(),
@@ -115,6 +117,7 @@ fn scenario(case: &Case) -> Scenario {
         flows,
         horizon,
         seed: 1,
+        jobs: Jobs::default(),
         series: SeriesSpec::default(),
     }
 }

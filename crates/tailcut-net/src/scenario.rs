@@ -12,6 +12,7 @@ use crate::queue::QueueSpec;
 use crate::replicate::ReplicateSpec;
 use crate::switch::SwitchSpec;
 use crate::topology::Graph;
+use crate::traffic::demand::{JobKind, Jobs};
 use crate::traffic::Flow;
 use crate::transport::TransportSpec;
 
@@ -149,6 +150,9 @@ pub struct SeriesSpec {
     pub flows: Vec<u64>,
     /// Links whose queue and utilisation are sampled, as `"from>to"` in node names or numbers (`"h0>s0"`).
     pub links: Vec<String>,
+    /// Pairs of hosts between whose shortest paths the queues are compared, as `"from>to"` (`"h0>h15"`): the longest sum of queues
+    /// along a path less the shortest (RPS, figure 4a).
+    pub differentials: Vec<String>,
     /// Time between samples.
     pub interval: Time,
     /// At most this many samples per series; later ones are not taken, and the result says so.
@@ -160,6 +164,7 @@ impl Default for SeriesSpec {
         SeriesSpec {
             flows: vec![],
             links: vec![],
+            differentials: vec![],
             interval: Time::from_us(100),
             max_samples: 10_000,
         }
@@ -201,8 +206,10 @@ pub struct Scenario {
     pub faults: FaultsSpec,
     /// The scheme under test.
     pub scheme: Scheme,
-    /// The flows, in order of start time.
+    /// The flows: those that wait for nothing in order of start time, then the others.
     pub flows: Vec<Flow>,
+    /// What flows wait for, and the jobs that they make up; empty for open-loop traffic.
+    pub jobs: Jobs,
     /// When to stop.
     pub horizon: Horizon,
     /// Seed of whatever the scheme itself draws.
@@ -252,6 +259,25 @@ pub struct FlowRecord {
     pub shared_hops: Option<u8>,
     /// Links between source and destination.
     pub hops: u8,
+    /// Its bytes that were at the receiving application, in order, when the arrivals ended.
+    pub delivered_in_arrivals: u64,
+}
+
+/// What happened to one job: one row of the job table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobRecord {
+    /// Its number among the jobs of the run.
+    pub id: u64,
+    /// What kind of job it is: `"query"`, `"transfer"`.
+    pub kind: JobKind,
+    /// When its first flow started.
+    pub start: Time,
+    /// From `start` until the last byte of its last flow reached its receiver; none if that did not happen.
+    pub completion: Option<Time>,
+    /// Its flows.
+    pub flows: u32,
+    /// Their application bytes.
+    pub bytes: u64,
 }
 
 /// Totals of all directed links of one tier and direction.
@@ -335,8 +361,10 @@ pub struct Series {
 /// Everything that a run yields.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
-    /// One record per flow, in the scenario's order.
+    /// One record per flow that has started, in the scenario's order.
     pub flows: Vec<FlowRecord>,
+    /// One record per job that has begun.
+    pub jobs: Vec<JobRecord>,
     /// One record per tier and direction.
     pub tiers: Vec<TierRecord>,
     /// Totals.

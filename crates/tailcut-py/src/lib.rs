@@ -133,7 +133,7 @@ fn series(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
 /// `on_progress(now_ps, packet_hops, finished_flows)` is called now and then; an exception that it raises, or a
 /// signal such as Ctrl-C, stops the run and is passed on. `capture` asks for packets in a pcapng file, as JSON:
 /// {file, spec: {points: ["host:3", "link:h0>s0"], max_packets, max_bytes, snapshot}}. Returns a dict with `flows` and `tiers` (tables: name ->
-/// {values, valid, categories}), `counters`, `series`, `facts`, and `captured` ({packets, left_out}, or None). Raises ValueError when the text is no run of a
+/// {values, valid, categories}), `further` (tables that only some runs have, by name), `counters`, `series`, `facts`, and `captured` ({packets, left_out}, or None). Raises ValueError when the text is no run of a
 /// plan, or a file that it names has changed since it was planned.
 #[pyfunction]
 #[pyo3(signature = (plan_run_json, on_progress=None, capture=None))]
@@ -176,6 +176,11 @@ fn run<'py>(
     let result = PyDict::new(py);
     result.set_item("flows", table(py, outcome.flows)?)?;
     result.set_item("tiers", table(py, outcome.tiers)?)?;
+    let further = PyDict::new(py);
+    for (name, columns) in outcome.further {
+        further.set_item(name, table(py, columns)?)?;
+    }
+    result.set_item("further", further)?;
     result.set_item("counters", counters(py, outcome.counters)?)?;
     let all = PyList::empty(py);
     for one in outcome.series {

@@ -77,6 +77,7 @@ def make(
         made = _core.run(json.dumps(run), on_progress, _capture_request(Path(scratch), capture))
         wall_seconds = time.perf_counter() - started
         frames = {"flows": tables.frame(made["flows"]), "tiers": tables.frame(made["tiers"])}
+        frames |= {name: tables.frame(columns) for name, columns in made["further"].items()}
         if made["series"]:
             frames["series"] = _series(made["series"])
         files: dict[str, bytes | Path] = {

@@ -16,6 +16,7 @@ from tailcut.report import words
 from tailcut.report.export import VEGA_LITE, Pool, specification
 from tailcut.report.figures import Data, Figure, draw
 from tailcut.report.figures.base import significant, unit_for
+from tailcut.report.figures.jobs import TITLES as JOB_TITLES
 from tailcut.report.study import Study, spell
 from tailcut.report.tables import STATISTICS
 from tailcut.report.theme import BACKENDS, Theme, variables
@@ -168,7 +169,8 @@ def cells(row: dict[str, Any], shown: Sequence[tuple[str, str]]) -> list[tuple[s
 def summary(study: Study, table: pl.DataFrame) -> list[dict[str, Any]]:
     """The summary: per class a row per scheme and point, a cell per statistic, footnotes for empty cells."""
     sections = []
-    for grouping, names in (("class", ["short", "long"]), ("all", ["all"])):
+    kinds = table.filter(pl.col("grouping") == "job")["class"].unique(maintain_order=True).to_list()
+    for grouping, names in (("class", ["short", "long"]), ("all", ["all"]), ("job", kinds)):
         for name in names:
             part = table.filter(pl.col("grouping") == grouping, pl.col("class") == name)
             if part.height == 0:
@@ -184,10 +186,16 @@ def summary(study: Study, table: pl.DataFrame) -> list[dict[str, Any]]:
             known = [row for row in rows if row["backend"] in study.backends]
             known.sort(key=lambda row: [order[k].index(row[k]) for k in keys])
             sections.append(
-                {"title": study.class_title(name) if name != "all" else "All flows", "unit": unit, "rows": known,
+                {"title": _section_title(study, grouping, name), "unit": unit, "rows": known,
                  "reasons": reasons, "name": name}
             )  # fmt: skip
     return sections
+
+
+def _section_title(study: Study, grouping: str, name: str) -> str:
+    if grouping == "job":
+        return JOB_TITLES.get(name, name)
+    return study.class_title(name) if name != "all" else "All flows"
 
 
 def _summary_row(key: dict[str, Any], group: pl.DataFrame, size: float, reasons: list[str]) -> dict[str, Any]:
@@ -231,7 +239,8 @@ def totals(study: Study) -> pl.DataFrame:
         "scheme", *axes,
         pl.col("n_seeds").cast(pl.Int64).alias("seeds"),
         pl.col("offered_load").alias("offered load"),
-        pl.col("carried_load").alias("carried load"),
+        pl.col("carried_load").alias("carried load, headers and copies included"),
+        pl.col("goodput").alias("goodput"),
         pl.col("flows").cast(pl.Int64),
         pl.col("unfinished_flows").cast(pl.Int64).alias("unfinished"),
         packets.cast(pl.Int64).alias("data packets sent"),

@@ -190,6 +190,61 @@ def thinned(samples: pl.DataFrame, limit: int) -> pl.DataFrame:
     return pl.concat(kept) if kept else samples
 
 
+def segments(study: Study) -> pl.DataFrame:
+    """What happened to segments per scheme and point, all seeds pooled.
+
+    Columns: scheme, cell, point, x, quantity, value, count, percent (of the quantity's counts), at_least (percent of that
+    value or more).
+    """
+    frames = []
+    for labels, runs in study.groups():
+        tables = [t for r in runs if (t := r.table("segments")) is not None]
+        if not tables:
+            continue
+        pooled = pl.concat(tables).with_columns(pl.col("quantity").cast(pl.String))
+        pooled = pooled.group_by("quantity", "value", maintain_order=True).agg(pl.col("count").sum())
+        table = pooled.collect().sort("quantity", "value")
+        total = pl.col("count").sum().over("quantity")
+        before = pl.col("count").cum_sum().over("quantity") - pl.col("count")
+        frames.append(
+            table.select(
+                *(pl.lit(value).alias(key) for key, value in labels.items()),
+                pl.all(),
+                percent=pl.col("count") / total * 100,
+                at_least=(1 - before / total) * 100,
+            )
+        )
+    return pl.concat(frames, how="vertical_relaxed") if frames else pl.DataFrame()
+
+
+def throughput(study: Study) -> pl.DataFrame:
+    """The throughput of long flows per scheme and point: all seeds pooled, each flow one row, slowest first.
+
+    Columns: scheme, cell, point, x, mbps, of_ideal (percent; null for flows that ended before the arrivals did), at_most
+    (share of flows at most this fast).
+    """
+    frames = []
+    for labels, runs in study.groups():
+        tables = [t for r in runs if (t := r.table("throughput")) is not None]
+        if not tables:
+            continue
+        table = pl.concat(tables).select(
+            mbps=pl.col("throughput_bps") / 1e6, of_ideal=pl.col("throughput_bps") / pl.col("ideal_bps") * 100
+        )
+        rows = table.collect().sort("mbps")
+        if rows.height == 0:
+            continue
+        frames.append(
+            rows.with_row_index("rank", 1).select(
+                *(pl.lit(value).alias(key) for key, value in labels.items()),
+                "mbps",
+                "of_ideal",
+                at_most=pl.col("rank") / rows.height,
+            )
+        )
+    return pl.concat(frames, how="vertical_relaxed") if frames else pl.DataFrame()
+
+
 def size_groups(table: pl.DataFrame) -> list[str]:
     """The finer size groups of a summary in the order in which it lists them."""
     return table.filter(pl.col("grouping") == "size_group")["class"].unique(maintain_order=True).to_list()

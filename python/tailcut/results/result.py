@@ -15,6 +15,8 @@ from tailcut.results.tables import to_parquet
 ABOUT = (
     "offered_load",
     "carried_load",
+    "goodput",
+    "delivered_bytes",
     "offered_bytes",
     "finished_bytes",
     "wall_seconds",
@@ -64,6 +66,21 @@ class Result:
         return self._table("flows")
 
     @cached_property
+    def jobs(self) -> pl.DataFrame:
+        """One row per job that has begun, of every finished run; empty where traffic makes up no jobs."""
+        return self._table("jobs")
+
+    @cached_property
+    def segments(self) -> pl.DataFrame:
+        """Counts of duplicate ACKs, reordering, needless transmissions and timeouts; empty unless ``measure.segments``."""
+        return self._table("segments")
+
+    @cached_property
+    def throughput(self) -> pl.DataFrame:
+        """The throughput of each long flow while flows arrived; empty unless ``measure.throughput``."""
+        return self._table("throughput")
+
+    @cached_property
     def tiers(self) -> pl.DataFrame:
         """One row per tier and direction of every finished run: utilisation and drops."""
         return self._table("tiers")
@@ -90,8 +107,13 @@ class Result:
         cache: dict[str, pl.DataFrame] = {}
         for run in self._there:
             if run["id"] not in cache:
-                flows = pl.read_parquet(self._store.path(run["id"]) / "flows.parquet")
-                cache[run["id"]] = summaries.of_run(flows, self.plan["measure"], self._store.about(run["id"])["end_ns"])
+                path = self._store.path(run["id"])
+                end_ns = self._store.about(run["id"])["end_ns"]
+                of_run = summaries.of_run(pl.read_parquet(path / "flows.parquet"), self.plan["measure"], end_ns)
+                if (path / "jobs.parquet").exists():
+                    jobs = pl.read_parquet(path / "jobs.parquet")
+                    of_run = pl.concat([of_run, summaries.of_jobs(jobs, self.plan["measure"], end_ns)])
+                cache[run["id"]] = of_run
             parts.append(cache[run["id"]].select(*self._literals(run), pl.all()))
         if not parts:
             return pl.DataFrame(schema={**schema, **summaries.PER_RUN})
@@ -129,6 +151,7 @@ class Result:
                 n_seeds=pl.len(),
                 offered_load=pl.col("offered_load").mean(),
                 carried_load=pl.col("carried_load").mean(),
+                goodput=pl.col("goodput").mean(),
                 offered_bytes=pl.col("offered_bytes").sum(),
                 finished_bytes=pl.col("finished_bytes").sum(),
                 flows=pl.col("flows").sum(),

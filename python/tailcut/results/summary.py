@@ -112,6 +112,31 @@ def of_run(flows: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl.D
     )
 
 
+def of_jobs(jobs: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl.DataFrame:
+    """Every statistic of each kind of job of one run: rows of ``PER_RUN`` whose grouping is ``job`` and class the kind.
+
+    Args:
+        jobs: the run's job table; ``n_flows`` and ``n_unfinished`` of the rows count jobs.
+        measure: as for ``of_run``; only ``unfinished`` concerns jobs, which end when their last byte is received.
+        end_ns: when the run ended.
+    """
+    timed = jobs.select(
+        "kind",
+        "finished",
+        fct=pl.col("completion_ns").fill_null(end_ns - pl.col("start_ns")),
+        normalised=pl.lit(None, pl.Float64),
+    )
+    censored = measure["unfinished"] == "censored"
+    return pl.DataFrame(
+        [
+            {"grouping": "job", "class": kind, **row}
+            for (kind,), part in timed.group_by("kind", maintain_order=True)
+            for row in _statistics(part, censored=censored)
+        ],
+        schema=PER_RUN,
+    )
+
+
 def _parts(timed: pl.DataFrame) -> Iterator[tuple[str, str, pl.DataFrame]]:
     """All flows, each class, each size group from the smallest up."""
     for grouping, name in ALWAYS:
@@ -127,13 +152,14 @@ def _statistics(part: pl.DataFrame, *, censored: bool) -> list[dict[str, Any]]:
         return [{"statistic": name, "lower_bound": False, **counts} for name in statistics.STATISTICS]
     # Sums of whole nanoseconds below 2^53 are exact, whatever the order of the rows.
     fct = statistics.of(np.sort(counted["fct"].to_numpy().astype(np.float64)))
-    normalised = statistics.of(np.sort(counted["normalised"].to_numpy()))
+    has_ideal = counted["normalised"].null_count() == 0
+    normalised = statistics.of(np.sort(counted["normalised"].to_numpy())) if has_ideal else {}
     open_for = counted.filter(~pl.col("finished"))["fct"].to_numpy()
     return [
         {
             "statistic": name,
             "value_us": fct[name] / 1000,
-            "normalised": normalised[name],
+            "normalised": normalised.get(name),
             # Unfinished flows can only move a statistic that lies at or above the time they have had.
             "lower_bound": len(open_for) > 0 and (name == "mean" or bool(open_for.min() <= fct[name])),
             **counts,
@@ -192,7 +218,9 @@ def _over_seeds(here: Mapping[int, Mapping[str, Any]], base: Mapping[int, Mappin
     }
     if filled:
         cell |= _columns("value_us", "ci", [row["value_us"] for row in filled])
-        cell |= _columns("normalised", "normalised_ci", [row["normalised"] for row in filled])
+    normalised = [row["normalised"] for row in filled if row["normalised"] is not None]
+    if normalised:
+        cell |= _columns("normalised", "normalised_ci", normalised)
     gains = [
         1 - row["value_us"] / base[seed]["value_us"]
         for seed, row in here.items()

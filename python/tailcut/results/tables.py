@@ -44,6 +44,27 @@ UNITS: dict[str, dict[str, str]] = {
         "hops": "links from source to destination",
         "finished": "before the run ended",
     },
+    "jobs": {
+        "id": "job number",
+        "kind": "what kind of job",
+        "start_ns": "ns of simulated time, start of its first flow",
+        "completion_ns": "ns from start until the last byte of its last flow is received",
+        "flows": "its flows",
+        "bytes": "application bytes of its flows",
+        "finished": "before the run ended",
+    },
+    "segments": {
+        "quantity": "what is counted",
+        "value": "duplicate ACKs, segments, or timeouts",
+        "count": "segments, or flows, of that value",
+    },
+    "throughput": {
+        "id": "flow number",
+        "bytes": "application bytes",
+        "delivered_bytes": "in order at the receiver when the arrivals ended",
+        "throughput_bps": "delivered bits per second of the flow's time until then",
+        "ideal_bps": "payload of the max-min fair share with perfect balancing, of flows that run to the end of the arrivals",
+    },
     "tiers": {
         "tier": "name",
         "direction": "up (away from hosts) or down",
@@ -81,7 +102,7 @@ def encode(table: str, data: pl.DataFrame, run: PlannedRun) -> bytes:
     """``data`` as the bytes of a Parquet file that says what it is.
 
     Args:
-        table: ``flows``, ``tiers`` or ``series``.
+        table: a key of ``UNITS``.
         data: the rows.
         run: the run they come from.
     """

@@ -86,8 +86,8 @@ impl Loader {
         network: &Rc<Network>,
         seed: u64,
     ) -> Result<Workload, SectionError> {
-        let flows = config.flows(&network.graph, seed, &|path| self.files.read(path))?;
-        Ok(Workload::new(network, flows, config.horizon.arrivals + config.horizon.drain))
+        let demand = config.demand(&network.graph, seed, &|path| self.files.read(path))?;
+        Ok(Workload::new(network, demand, config.horizon.arrivals + config.horizon.drain))
     }
 
     /// The network of each combination; equal ones are built once.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::topology::{Graph, RouteError, Routes};
+use tailcut_net::traffic::demand::Demand;
 use tailcut_net::traffic::offered::offered;
 use tailcut_net::traffic::Flow;
 
@@ -91,7 +92,10 @@ pub struct Workload {
 
 impl Workload {
     /// Works out the path length of every flow, and what can be carried until `end`.
-    pub fn new(network: &Rc<Network>, flows: Vec<Flow>, end: Time) -> Workload {
+    pub fn new(network: &Rc<Network>, demand: Demand, end: Time) -> Workload {
+        let mut flows = demand.flows;
+        // Flows that wait are counted from the earliest time at which they could start.
+        flows.sort_by_key(|flow| flow.start);
         let hops = flows.iter().map(|flow| network.hops(flow)).collect();
         let totals = offered(&flows, &network.graph.host_rates(), end);
         Workload {

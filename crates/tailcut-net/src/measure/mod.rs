@@ -1,6 +1,8 @@
 //! Observers: they look on and never take part. A run with and without them gives the same flows.
 
+pub mod fair_shares;
 pub mod ideal;
+pub mod segments;
 pub mod series;
 
 use tailcut_engine::{Rate, Time};
@@ -84,6 +86,63 @@ pub trait Observer {
     fn lost(&mut self, _now: Time, _link: PortId, _loss: Loss, _packet: &PacketView) {}
     /// A sender has handled an event.
     fn sender_acted(&mut self, _now: Time, _flow: u64, _copy: u8, _sender: &Sender) {}
+}
+
+/// Looks on if it is there.
+impl<A: Observer> Observer for Option<A> {
+    const ACTIVE: bool = A::ACTIVE;
+
+    fn host_sends(&mut self, now: Time, host: u32, packet: &PacketView) {
+        if let Some(observer) = self {
+            observer.host_sends(now, host, packet);
+        }
+    }
+    fn host_receives(&mut self, now: Time, host: u32, packet: &PacketView) {
+        if let Some(observer) = self {
+            observer.host_receives(now, host, packet);
+        }
+    }
+    fn link_sends(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
+        if let Some(observer) = self {
+            observer.link_sends(now, link, departs, packet);
+        }
+    }
+    fn dropped(&mut self, now: Time, link: PortId, packet: &PacketView) {
+        if let Some(observer) = self {
+            observer.dropped(now, link, packet);
+        }
+    }
+    fn sender_acted(&mut self, now: Time, flow: u64, copy: u8, sender: &Sender) {
+        if let Some(observer) = self {
+            observer.sender_acted(now, flow, copy, sender);
+        }
+    }
+}
+
+/// Two look on.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    const ACTIVE: bool = A::ACTIVE || B::ACTIVE;
+
+    fn host_sends(&mut self, now: Time, host: u32, packet: &PacketView) {
+        self.0.host_sends(now, host, packet);
+        self.1.host_sends(now, host, packet);
+    }
+    fn host_receives(&mut self, now: Time, host: u32, packet: &PacketView) {
+        self.0.host_receives(now, host, packet);
+        self.1.host_receives(now, host, packet);
+    }
+    fn link_sends(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
+        self.0.link_sends(now, link, departs, packet);
+        self.1.link_sends(now, link, departs, packet);
+    }
+    fn dropped(&mut self, now: Time, link: PortId, packet: &PacketView) {
+        self.0.dropped(now, link, packet);
+        self.1.dropped(now, link, packet);
+    }
+    fn sender_acted(&mut self, now: Time, flow: u64, copy: u8, sender: &Sender) {
+        self.0.sender_acted(now, flow, copy, sender);
+        self.1.sender_acted(now, flow, copy, sender);
+    }
 }
 
 /// Nobody looks.

@@ -7,7 +7,7 @@ use tailcut_engine::Time;
 use crate::port::Port;
 use crate::queue::pfabric::PriorityQueue;
 use crate::scenario::{Series, SeriesSpec};
-use crate::topology::{Graph, PortId};
+use crate::topology::{Graph, PortId, Routes};
 
 /// A requested link that the graph does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,6 +51,17 @@ pub fn find_node(graph: &Graph, name: &str) -> Option<u32> {
     }
 }
 
+/// A requested place that the graph does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownPlace {
+    /// A link.
+    #[error(transparent)]
+    Link(#[from] UnknownLink),
+    /// A pair of hosts.
+    #[error(transparent)]
+    Hosts(#[from] UnknownHosts),
+}
+
 struct LinkSeries {
     port: PortId,
     busy_before: Time,
@@ -64,11 +75,64 @@ struct FlowSeries {
     rate: Series,
 }
 
+/// The paths between two hosts, each as the ports at which a packet waits on it.
+struct PathSeries {
+    paths: Vec<Vec<PortId>>,
+    differential: Series,
+}
+
+/// Far more paths than a fabric has between two hosts.
+const MAX_PATHS: usize = 4_096;
+
+/// All shortest paths from one host to another, without the sending host's own port, which they share.
+fn paths(graph: &Graph, routes: &Routes, from: u32, to: u32) -> Vec<Vec<PortId>> {
+    let far_end = |port: PortId| {
+        let link = &graph.links[port as usize / 2];
+        [link.b, link.a][port as usize % 2]
+    };
+    let mut found = vec![];
+    let mut open = vec![(far_end(routes.host_port(from)), vec![])];
+    while let Some((node, path)) = open.pop() {
+        if node < graph.hosts {
+            found.push(path);
+        } else if found.len() + open.len() < MAX_PATHS {
+            for &port in routes.candidates(node - graph.hosts, to) {
+                let mut longer = path.clone();
+                longer.push(port);
+                open.push((far_end(port), longer));
+            }
+        }
+    }
+    found
+}
+
+/// The hosts that `text` (`"h0>h15"`) names.
+fn find_hosts(graph: &Graph, text: &str) -> Option<(u32, u32)> {
+    let (from, to) = text.split_once('>')?;
+    let host = |name: &str| find_node(graph, name).filter(|&node| node < graph.hosts);
+    let (from, to) = (host(from)?, host(to)?);
+    (from != to).then_some((from, to))
+}
+
+/// Checks that a pair of hosts exists.
+///
+/// # Errors
+/// When it does not.
+pub fn check_differential(graph: &Graph, text: &str) -> Result<(), UnknownHosts> {
+    find_hosts(graph, text).map(|_| ()).ok_or_else(|| UnknownHosts(text.to_owned()))
+}
+
+/// A requested pair of hosts that the graph does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the topology has no two hosts {0:?}; write \"from>to\" with host names or numbers, such as \"h0>h5\"")]
+pub struct UnknownHosts(pub String);
+
 /// Collects samples.
 pub struct Sampler {
     interval: Time,
     max_samples: usize,
     links: Vec<LinkSeries>,
+    differentials: Vec<PathSeries>,
     flows: BTreeMap<u64, FlowSeries>,
 }
 
@@ -89,8 +153,8 @@ impl Sampler {
     /// Prepares the series that are asked for.
     ///
     /// # Errors
-    /// When a link does not exist.
-    pub fn new(spec: &SeriesSpec, graph: &Graph) -> Result<Sampler, UnknownLink> {
+    /// When a link or a host does not exist.
+    pub fn new(spec: &SeriesSpec, graph: &Graph, routes: &Routes) -> Result<Sampler, UnknownPlace> {
         let mut links = Vec::with_capacity(spec.links.len());
         for name in &spec.links {
             links.push(LinkSeries {
@@ -98,6 +162,14 @@ impl Sampler {
                 busy_before: Time::ZERO,
                 queue: series(format!("link {name} queue_packets")),
                 utilisation: series(format!("link {name} utilisation")),
+            });
+        }
+        let mut differentials = Vec::with_capacity(spec.differentials.len());
+        for name in &spec.differentials {
+            let (from, to) = find_hosts(graph, name).ok_or_else(|| UnknownHosts(name.clone()))?;
+            differentials.push(PathSeries {
+                paths: paths(graph, routes, from, to),
+                differential: series(format!("paths {name} queue_differential_packets")),
             });
         }
         let flows = spec.flows.iter().map(|&id| {
@@ -112,13 +184,16 @@ impl Sampler {
             interval: spec.interval,
             max_samples: spec.max_samples as usize,
             links,
+            differentials,
             flows: flows.collect(),
         })
     }
 
     /// Time between samples, or none when nothing is asked for.
     pub fn interval(&self) -> Option<Time> {
-        (!(self.links.is_empty() && self.flows.is_empty())).then_some(self.interval)
+        let nothing =
+            self.links.is_empty() && self.flows.is_empty() && self.differentials.is_empty();
+        (!nothing).then_some(self.interval)
     }
 
     /// Samples the links; where queues are scheduled, packets wait in those.
@@ -128,17 +203,27 @@ impl Sampler {
         ports: &mut [Port],
         scheduled: &[Option<PriorityQueue>],
     ) {
+        let waiting = |port: &mut Port, number: PortId| match scheduled.get(number as usize) {
+            Some(Some(queue)) => queue.len(),
+            _ => port.queue(now),
+        };
         for link in &mut self.links {
             let port = &mut ports[link.port as usize];
-            let waiting = match scheduled.get(link.port as usize) {
-                Some(Some(queue)) => queue.len(),
-                _ => port.queue(now),
-            };
-            push(&mut link.queue, self.max_samples, now, f64::from(waiting));
+            push(&mut link.queue, self.max_samples, now, f64::from(waiting(port, link.port)));
             let busy = port.busy(now);
             let share = busy.since(link.busy_before).0 as f64 / self.interval.0 as f64;
             link.busy_before = busy;
             push(&mut link.utilisation, self.max_samples, now, share);
+        }
+        for pair in &mut self.differentials {
+            let (mut least, mut most) = (u32::MAX, 0);
+            for path in &pair.paths {
+                let queues = path.iter().map(|&port| waiting(&mut ports[port as usize], port));
+                let queue: u32 = queues.sum();
+                (least, most) = (least.min(queue), most.max(queue));
+            }
+            let differential = f64::from(most.saturating_sub(least));
+            push(&mut pair.differential, self.max_samples, now, differential);
         }
     }
 
@@ -154,6 +239,8 @@ impl Sampler {
     /// The collected series.
     pub fn into_series(self) -> Vec<Series> {
         let links = self.links.into_iter().flat_map(|l| [l.queue, l.utilisation]);
+        let differentials = self.differentials.into_iter().map(|pair| pair.differential);
+        let links = links.chain(differentials);
         links.chain(self.flows.into_values().flat_map(|f| [f.cwnd, f.rate])).collect()
     }
 }

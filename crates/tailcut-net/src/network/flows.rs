@@ -10,6 +10,7 @@ use crate::measure::Observer;
 use crate::packet::FlowKey;
 use crate::replicate::repflow::Loser;
 use crate::replicate::ReplicateSpec;
+use crate::traffic::demand::Signal;
 use crate::traffic::Flow;
 use crate::transport::TransportSpec;
 use tailcut_engine::Time;
@@ -50,6 +51,7 @@ pub(super) struct FlowState {
     pub handed: u64,
     /// An edge switch has taken it for an elephant.
     pub detected: bool,
+    pub delivered_in_arrivals: u64,
 }
 
 impl FlowState {
@@ -72,6 +74,7 @@ impl FlowState {
             fast_recoveries: 0,
             handed: flow.bytes,
             detected: false,
+            delivered_in_arrivals: 0,
         }
     }
 
@@ -88,19 +91,47 @@ impl FlowState {
 impl<O: Observer> Network<'_, O> {
     /// Starts every flow that is due, and comes back for the next.
     pub(super) fn start_flows(&mut self) {
-        while let Some(state) = self.flows.get(self.next_flow) {
+        while let Some(state) = self.flows[..self.listed_flows].get(self.next_flow) {
             if state.flow.start > self.now {
-                let entity = Entities::of(&self.fabric).arrivals;
-                self.agenda.schedule(entity, state.flow.start);
-                return;
+                break;
             }
             self.start(self.next_flow as u32);
             self.next_flow += 1;
+        }
+        while let Some(index) = self.driver.as_mut().and_then(|driver| driver.take(self.now)) {
+            self.flows[index as usize].flow.start = self.now;
+            self.start(index);
+        }
+        self.schedule_start();
+    }
+
+    /// When the next flow starts, as far as that is known.
+    pub(super) fn next_start(&self) -> Option<Time> {
+        let listed = self.flows[..self.listed_flows].get(self.next_flow).map(|s| s.flow.start);
+        let driven = self.driver.as_ref().and_then(|driver| driver.next());
+        listed.into_iter().chain(driven).min()
+    }
+
+    /// Makes sure that the next flow starts when it should.
+    pub(super) fn schedule_start(&mut self) {
+        if let Some(time) = self.next_start() {
+            self.agenda.reschedule(Entities::of(&self.fabric).arrivals, time);
+        }
+    }
+
+    /// A flow is over, as far as `signal` says: others may have waited for it.
+    fn drive(&mut self, index: u32, signal: Signal) {
+        if let Some(driver) = &mut self.driver {
+            driver.on_finished(index, signal, self.now);
+            self.schedule_start();
         }
     }
 
     fn start(&mut self, index: u32) {
         let flow = self.flows[index as usize].flow;
+        if let Some(driver) = &mut self.driver {
+            driver.on_start(index, self.now);
+        }
         let (copies, delay) = match &self.scenario.scheme.replicate {
             ReplicateSpec::Repflow(p) if flow.bytes <= p.threshold.0 => (p.copies, p.copy_delay),
             ReplicateSpec::Repsyn(p) if flow.bytes <= p.threshold.0 => (p.copies, p.copy_delay),
@@ -264,6 +295,7 @@ impl<O: Observer> Network<'_, O> {
         state.fct = Some(self.now - state.flow.start);
         state.winner = Some(copy);
         self.finished_flows += 1;
+        self.drive(index as u32, Signal::Received);
         if self.cancels_losers() {
             let mut other = self.flows[index].connections;
             while other != NO_CONNECTION {
@@ -287,6 +319,7 @@ impl<O: Observer> Network<'_, O> {
         }
         if state.winner == Some(connection.copy) {
             state.fct_ack = Some(self.now - state.flow.start);
+            self.drive(index, Signal::Acknowledged);
             if self.cancels_losers() {
                 self.abort_siblings(id);
             }
@@ -321,6 +354,23 @@ impl<O: Observer> Network<'_, O> {
         self.counters.needless_retransmissions += connection.receiver.duplicates();
         let undone = connection.sender.counters().recoveries_undone;
         self.counters.recoveries_undone += u64::from(undone);
+    }
+
+    /// The arrivals have ended: notes what each flow has delivered, in order, on the connection that has got furthest.
+    pub(super) fn note_deliveries(&mut self) {
+        for index in 0..self.flows.len() {
+            let state = &self.flows[index];
+            let mut delivered = if state.fct.is_some() { state.flow.bytes } else { 0 };
+            let mut at = state.connections;
+            while at != NO_CONNECTION && delivered < state.flow.bytes {
+                let connection = &self.connections[at as usize];
+                let mss = self.profile(connection).tcp.mss.0;
+                let bytes = u64::from(connection.receiver.next()) * mss;
+                delivered = delivered.max(bytes.min(state.flow.bytes));
+                at = connection.sibling;
+            }
+            self.flows[index].delivered_in_arrivals = delivered;
+        }
     }
 
     /// Takes a connection out of its flow's chain and adds up what it did.

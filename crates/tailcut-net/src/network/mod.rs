@@ -17,11 +17,12 @@ use std::ops::ControlFlow;
 use tailcut_engine::{Agenda, Time};
 
 use crate::measure::ideal::LonePath;
-use crate::measure::series::{Sampler, UnknownLink};
+use crate::measure::series::{Sampler, UnknownPlace};
 use crate::measure::{Loss, Observer, Unobserved};
 use crate::packet::Flags;
 use crate::scenario::{Counters, Outcome, Progress, Scenario};
 use crate::topology::RouteError;
+use crate::traffic::driver::Driver;
 
 use endpoints::Connection;
 use fabric::{Fabric, Node};
@@ -36,9 +37,9 @@ pub enum SimError {
     /// The graph has no routes.
     #[error(transparent)]
     Route(#[from] RouteError),
-    /// A requested series names no link.
+    /// A requested series names no link or host.
     #[error(transparent)]
-    Link(#[from] UnknownLink),
+    Place(#[from] UnknownPlace),
     /// What fails is not there, or fails in two ways at once.
     #[error("faults: {0}")]
     Fault(#[from] crate::component::SpecError),
@@ -86,6 +87,10 @@ pub struct Network<'a, O: Observer> {
     vacant: Vec<u32>,
     flows: Vec<FlowState>,
     next_flow: usize,
+    /// Flows before this one start at times of their own.
+    listed_flows: usize,
+    /// Starts the others; none for open-loop traffic.
+    driver: Option<Box<Driver>>,
     finished_flows: u64,
     live_connections: usize,
     counters: Counters,
@@ -150,10 +155,15 @@ impl<'a, O: Observer> Network<'a, O> {
             vacant: vec![],
             flows: scenario.flows.iter().map(FlowState::new).collect(),
             next_flow: 0,
+            listed_flows: match scenario.jobs.is_empty() {
+                true => scenario.flows.len(),
+                false => scenario.jobs.listed,
+            },
+            driver: Driver::new(&scenario.flows, &scenario.jobs).map(Box::new),
             finished_flows: 0,
             live_connections: 0,
             counters: Counters::default(),
-            sampler: Sampler::new(&scenario.series, &scenario.graph)?,
+            sampler: Sampler::new(&scenario.series, &scenario.graph, &fabric.routes)?,
             incidents: Incidents::new(scenario)?,
             busy: vec![],
             lone_paths: vec![],
@@ -161,9 +171,7 @@ impl<'a, O: Observer> Network<'a, O> {
             observer,
         };
         network.expect_incidents();
-        if let Some(flow) = scenario.flows.first() {
-            network.agenda.schedule(entities.arrivals, flow.start);
-        }
+        network.schedule_start();
         network.agenda.schedule(entities.window, scenario.horizon.arrivals);
         if let Some(interval) = network.sampler.interval() {
             network.agenda.schedule(entities.sampler, interval);
@@ -211,6 +219,7 @@ impl<'a, O: Observer> Network<'a, O> {
                 self.start_flows();
             } else if entity == entities.window {
                 self.busy = self.fabric.ports.iter().map(|p| p.busy(time)).collect();
+                self.note_deliveries();
             } else if entity == entities.sampler {
                 self.sample(entities);
             } else {
@@ -322,7 +331,7 @@ impl<'a, O: Observer> Network<'a, O> {
             let flow = self.flows[connection.flow as usize].flow.id;
             self.sampler.sample_flow(self.now, flow, sender.cwnd(profile), acked);
         }
-        let more = self.live_connections > 0 || self.next_flow < self.flows.len();
+        let more = self.live_connections > 0 || self.next_start().is_some();
         if let (true, Some(interval)) = (more, self.sampler.interval()) {
             self.agenda.schedule(entities.sampler, self.now + interval);
         }

@@ -8,6 +8,11 @@ use tailcut_engine::Time;
 
 impl<O: Observer> Network<'_, O> {
     pub(super) fn finish(mut self) -> (Outcome, O) {
+        if self.busy.is_empty() {
+            // The run ended with the arrivals.
+            self.busy = self.fabric.ports.iter().map(|p| p.busy(self.now)).collect();
+            self.note_deliveries();
+        }
         for id in 0..self.connections.len() {
             let connection = &self.connections[id];
             if connection.live {
@@ -32,11 +37,9 @@ impl<O: Observer> Network<'_, O> {
             self.fabric.options.live(),
             "options belong to packets in flight"
         );
-        if self.busy.is_empty() {
-            self.busy = ports.iter().map(|p| p.busy(self.now)).collect();
-        }
         let outcome = Outcome {
             flows: self.flow_records(),
+            jobs: self.driver.as_ref().map_or_else(Vec::new, |driver| driver.records()),
             tiers: self.tier_records(),
             counters: self.counters,
             series: self.sampler.into_series(),
@@ -59,8 +62,15 @@ impl<O: Observer> Network<'_, O> {
             winner: state.winner,
             shared_hops: state.shared_hops,
             hops: state.hops,
+            delivered_in_arrivals: state.delivered_in_arrivals,
         };
-        self.flows.iter().map(record).collect()
+        match &self.driver {
+            None => self.flows.iter().map(record).collect(),
+            Some(driver) => {
+                let started = |(index, _): &(usize, _)| driver.has_started(*index);
+                self.flows.iter().enumerate().filter(started).map(|(_, s)| record(s)).collect()
+            }
+        }
     }
 
     fn tier_records(&self) -> Vec<TierRecord> {

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Flow, Setting, TrafficError, TrafficSpec};
+use super::demand::Demand;
+use super::{Setting, TrafficError, TrafficSpec};
 
 /// Parameters of mixed traffic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -14,11 +15,11 @@ pub struct Mix {
 }
 
 impl Mix {
-    pub(super) fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
+    pub(super) fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
         if self.parts.is_empty() {
             return Err(TrafficError::new("mix-parts", "parts", "a mix needs at least one part"));
         }
-        let mut flows = Vec::new();
+        let mut demand = Demand::default();
         for (index, part) in self.parts.iter().enumerate() {
             let place = format!("parts[{index}]");
             if matches!(part, TrafficSpec::Mix(_)) {
@@ -29,13 +30,13 @@ impl Mix {
                 )
                 .hint("list its parts directly"));
             }
-            let part_flows =
-                part.flows(&Setting { part: index as u64, ..*setting }).map_err(|mut error| {
+            let of_part =
+                part.demand(&Setting { part: index as u64, ..*setting }).map_err(|mut error| {
                     error.field = format!("{place}.{}", error.field);
                     error
                 })?;
-            flows.extend(part_flows);
+            demand.append(of_part);
         }
-        Ok(flows)
+        Ok(demand)
     }
 }

@@ -3,15 +3,24 @@
 //! Every draw comes from a stream named by what it decides, so that the same seed
 //! gives the same flows whatever scheme carries them.
 
+pub mod bucket_sort;
+pub mod demand;
+pub(crate) mod driver;
+pub mod hot_spots;
 pub mod incast;
+pub mod long_and_short;
 pub mod mix;
 pub mod offered;
 pub mod pairs;
+pub mod partition_aggregate;
 pub mod permutation;
+pub mod pings;
 pub mod poisson;
 mod rounds;
+pub mod shuffle;
 pub mod sizes;
 pub mod trace;
+pub mod transfers;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,6 +29,7 @@ use tailcut_engine::{Rate, Stream, Time};
 use crate::component::{ReadFile, SpecError};
 use crate::scenario::Horizon;
 use crate::topology::Graph;
+use demand::Demand;
 
 /// Why traffic cannot be generated.
 pub type TrafficError = SpecError;
@@ -49,6 +59,20 @@ pub enum TrafficSpec {
     Permutation(permutation::Permutation),
     /// Many hosts answer one at the same time, again and again.
     Incast(incast::Incast),
+    /// Long flows on some hosts, short ones arriving on the others.
+    LongAndShort(long_and_short::LongAndShort),
+    /// Poisson traffic of which a part goes to a few popular hosts.
+    HotSpots(hot_spots::HotSpots),
+    /// Queries: a host asks many others and waits for the slowest answer.
+    PartitionAggregate(partition_aggregate::PartitionAggregate),
+    /// Closed loop: every client moves so many bytes in flows, one after another.
+    Transfers(transfers::Transfers),
+    /// Every reducer fetches its part from every mapper.
+    Shuffle(shuffle::Shuffle),
+    /// Masters deal numbers out in small batches and wait for sorted buckets (RepNet).
+    BucketSort(bucket_sort::BucketSort),
+    /// Tiny flows back to back.
+    Pings(pings::Pings),
     /// A given list of flows.
     Trace(trace::Trace),
     /// Several patterns at once.
@@ -91,6 +115,11 @@ impl Setting<'_> {
         Stream::new(self.seed, self.part, purpose)
     }
 
+    /// The stream for one purpose of one entity: a client, a master.
+    fn stream_of(&self, purpose: &str, entity: u64) -> Stream {
+        Stream::new(self.seed, self.part, &format!("{purpose} {entity}"))
+    }
+
     /// More bytes than the fastest host can send before the run ends.
     fn endless(&self) -> u64 {
         let fastest = self.graph.host_rates().into_iter().max().unwrap_or(Rate(0));
@@ -100,7 +129,7 @@ impl Setting<'_> {
 }
 
 impl TrafficSpec {
-    /// The flows, in order of start time, numbered from 0 unless a trace numbers them.
+    /// The flows, in order of start time, numbered from 0 unless a trace numbers them; then those that wait for others.
     /// Starts are whole nanoseconds, so that the flow table states them exactly.
     ///
     /// # Errors
@@ -111,17 +140,24 @@ impl TrafficSpec {
         horizon: &Horizon,
         seed: u64,
         read: &ReadFile,
-    ) -> Result<Vec<Flow>, TrafficError> {
-        self.flows(&Setting { graph, horizon, seed, part: 0, read })
+    ) -> Result<Demand, TrafficError> {
+        self.demand(&Setting { graph, horizon, seed, part: 0, read })
     }
 
-    fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
+    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
         match self {
-            TrafficSpec::Poisson(spec) => spec.flows(setting).map(number),
-            TrafficSpec::Permutation(spec) => spec.flows(setting).map(number),
-            TrafficSpec::Incast(spec) => spec.flows(setting).map(number),
-            TrafficSpec::Trace(spec) => spec.flows(setting),
-            TrafficSpec::Mix(spec) => spec.flows(setting).map(number),
+            TrafficSpec::Poisson(spec) => spec.flows(setting).map(numbered),
+            TrafficSpec::Permutation(spec) => spec.flows(setting).map(numbered),
+            TrafficSpec::Incast(spec) => spec.flows(setting).map(numbered),
+            TrafficSpec::LongAndShort(spec) => spec.flows(setting).map(numbered),
+            TrafficSpec::HotSpots(spec) => spec.flows(setting).map(numbered),
+            TrafficSpec::PartitionAggregate(spec) => spec.demand(setting).map(Demand::numbered),
+            TrafficSpec::Transfers(spec) => spec.demand(setting).map(Demand::numbered),
+            TrafficSpec::Shuffle(spec) => spec.demand(setting).map(Demand::numbered),
+            TrafficSpec::BucketSort(spec) => spec.demand(setting).map(Demand::numbered),
+            TrafficSpec::Pings(spec) => spec.demand(setting).map(Demand::numbered),
+            TrafficSpec::Trace(spec) => spec.flows(setting).map(Demand::from),
+            TrafficSpec::Mix(spec) => spec.demand(setting).map(Demand::numbered),
         }
     }
 
@@ -131,6 +167,13 @@ impl TrafficSpec {
             TrafficSpec::Poisson(spec) => spec.sizes.file().into_iter().collect(),
             TrafficSpec::Permutation(spec) => spec.sizes.file().into_iter().collect(),
             TrafficSpec::Incast(spec) => spec.sizes.file().into_iter().collect(),
+            TrafficSpec::LongAndShort(spec) => {
+                [&spec.long, &spec.short].into_iter().filter_map(|sizes| sizes.file()).collect()
+            }
+            TrafficSpec::HotSpots(spec) => spec.sizes.file().into_iter().collect(),
+            TrafficSpec::PartitionAggregate(spec) => spec.response.file().into_iter().collect(),
+            TrafficSpec::Transfers(spec) => spec.sizes.file().into_iter().collect(),
+            TrafficSpec::Shuffle(_) | TrafficSpec::BucketSort(_) | TrafficSpec::Pings(_) => vec![],
             TrafficSpec::Trace(spec) => spec.file.as_deref().into_iter().collect(),
             TrafficSpec::Mix(spec) => spec.parts.iter().flat_map(TrafficSpec::files).collect(),
         }
@@ -144,6 +187,57 @@ fn number(mut flows: Vec<Flow>) -> Vec<Flow> {
         flow.id = id as u64;
     }
     flows
+}
+
+fn numbered(flows: Vec<Flow>) -> Demand {
+    number(flows).into()
+}
+
+/// Refuses rates that are no rates.
+fn positive(field: &str, rate: f64) -> Result<(), TrafficError> {
+    if rate.is_finite() && rate > 0.0 {
+        return Ok(());
+    }
+    let error = format!("{field} = {rate}: a positive number is needed");
+    Err(TrafficError::new("traffic-rate", field, error))
+}
+
+/// Refuses a host that the topology does not have.
+fn check_host(
+    code: &'static str,
+    field: &str,
+    host: Option<u32>,
+    hosts: u32,
+) -> Result<(), TrafficError> {
+    match host {
+        Some(host) if host >= hosts => {
+            let last = hosts.saturating_sub(1);
+            let error = format!("{field} = {host}: hosts are numbered 0 to {last}");
+            Err(TrafficError::new(code, field, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The hosts that a pattern names, all of them when it names none: at least two, all different.
+fn check_hosts(
+    code: &'static str,
+    field: &str,
+    named: &[u32],
+    hosts: u32,
+) -> Result<Vec<u32>, TrafficError> {
+    let mut sorted = if named.is_empty() { (0..hosts).collect() } else { named.to_vec() };
+    let taking_part = sorted.clone();
+    sorted.sort_unstable();
+    let error = match sorted.windows(2).find(|two| two[0] == two[1]) {
+        Some(two) => format!("host {} is named twice", two[0]),
+        None if sorted.len() < 2 => format!("{} host: at least two take part", sorted.len()),
+        None if sorted[sorted.len() - 1] >= hosts => {
+            format!("host {}: hosts are numbered 0 to {}", sorted[sorted.len() - 1], hosts - 1)
+        }
+        None => return Ok(taking_part),
+    };
+    Err(TrafficError::new(code, field, error))
 }
 
 /// A time given in nanoseconds, cut to a whole number of them.

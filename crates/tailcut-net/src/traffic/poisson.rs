@@ -2,11 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::Stream;
+use tailcut_engine::{Bytes, Stream};
 
 use super::pairs::{PairSource, Pairs};
 use super::sizes::SizesSpec;
-use super::{bounded, whole_ns, Flow, Setting, TrafficError};
+use super::{bounded, check_host, whole_ns, Flow, Setting, TrafficError};
 use crate::topology::Graph;
 
 /// Parameters of Poisson traffic.
@@ -24,6 +24,14 @@ pub struct Poisson {
     pub pairs: Pairs,
     /// Distribution of the times between arrivals; only `exponential` makes the process Poisson.
     pub gaps: Gaps,
+    /// Hosts that neither send nor receive. The load stays a fraction of the same capacity.
+    pub except: Vec<u32>,
+    /// Hosts that send together: a flow of at most `fan_in_up_to` is joined by others of its size, from hosts drawn anew to its
+    /// destination (RepNet's incast: 11). They come on top of the load.
+    #[schemars(range(min = 1))]
+    pub fan_in: u32,
+    /// The largest flow that is joined (RepNet: mice, 100 KB).
+    pub fan_in_up_to: Bytes,
 }
 
 /// The capacity that a load refers to.
@@ -58,6 +66,9 @@ impl Default for Poisson {
             load_of: LoadOf::default(),
             pairs: Pairs::default(),
             gaps: Gaps::default(),
+            except: vec![],
+            fan_in: 1,
+            fan_in_up_to: Bytes(100_000),
         }
     }
 }
@@ -81,10 +92,12 @@ impl Poisson {
             LoadOf::HostLinks => setting.graph.host_rates().iter().map(|rate| rate.0 as f64).sum(),
             LoadOf::Bisection => bottleneck(setting.graph, &pairs)?,
         };
+        let takes_part = self.taking_part(setting.graph.hosts)?;
         let mean_gap_ns = mean * 8e9 / (self.load * capacity);
 
         let end = setting.horizon.arrivals.as_ns() as f64;
-        bounded(end / mean_gap_ns, "sizes")?;
+        bounded(f64::from(self.fan_in) * end / mean_gap_ns, "sizes")?;
+        let mut companions = setting.stream("companions");
         let (mut gaps, mut ends, mut lengths) =
             (setting.stream("gaps"), setting.stream("ends"), setting.stream("sizes"));
         let mut now = 0.0;
@@ -94,10 +107,54 @@ impl Poisson {
             if now >= end {
                 return Ok(flows);
             }
-            let (src, dst) = pairs.draw(&mut ends);
+            let (src, dst) = loop {
+                let (src, dst) = pairs.draw(&mut ends);
+                if takes_part[src as usize] && takes_part[dst as usize] {
+                    break (src, dst);
+                }
+            };
             let bytes = sizes.sample(&mut lengths, 0);
-            flows.push(Flow { src, dst, bytes, start: whole_ns(now), id: 0 });
+            let start = whole_ns(now);
+            flows.push(Flow { src, dst, bytes, start, id: 0 });
+            if self.fan_in > 1 && bytes <= self.fan_in_up_to.0 {
+                let others = (0..setting.graph.hosts)
+                    .filter(|&host| host != src && host != dst && takes_part[host as usize]);
+                let mut others: Vec<u32> = others.collect();
+                companions.shuffle(&mut others);
+                let others = others.into_iter().take(self.fan_in as usize - 1);
+                flows.extend(others.map(|src| Flow { src, dst, bytes, start, id: 0 }));
+            }
         }
+    }
+
+    /// Whether each host takes part.
+    fn taking_part(&self, hosts: u32) -> Result<Vec<bool>, TrafficError> {
+        let mut takes_part = vec![true; hosts as usize];
+        for (index, &host) in self.except.iter().enumerate() {
+            check_host("poisson-except", &format!("except[{index}]"), Some(host), hosts)?;
+            takes_part[host as usize] = false;
+        }
+        let left = takes_part.iter().filter(|part| **part).count();
+        if !self.except.is_empty() {
+            if self.pairs != Pairs::Random || self.load_of != LoadOf::HostLinks {
+                let error = "except goes with pairs = \"random\" and load_of = \"host-links\" only";
+                return Err(TrafficError::new("poisson-except", "except", error));
+            }
+            if left < 2 {
+                let error =
+                    format!("except leaves {left} of {hosts} hosts: at least two are needed");
+                return Err(TrafficError::new("poisson-except", "except", error));
+            }
+        }
+        if self.fan_in == 0 || self.fan_in as usize >= left {
+            let error = format!(
+                "fan_in = {}: {left} hosts allow from 1 to {}",
+                self.fan_in,
+                left.saturating_sub(1)
+            );
+            return Err(TrafficError::new("poisson-fan-in", "fan_in", error));
+        }
+        Ok(takes_part)
     }
 }
 

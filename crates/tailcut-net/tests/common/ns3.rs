@@ -15,6 +15,7 @@ use tailcut_net::queue::{drop_tail::DropTail, QueueSpec};
 use tailcut_net::scenario::{Horizon, Outcome, Scenario, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::{Graph, Link};
+use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::tcp::{Close, CongestionState, Phase, Recovery, Sender, TcpSpec};
 use tailcut_net::transport::TransportSpec;
@@ -73,6 +74,7 @@ impl Setting {
             flows,
             horizon: Horizon { arrivals: Time::ZERO, drain: self.drain },
             seed: 1,
+            jobs: Jobs::default(),
             series: SeriesSpec::default(),
         }
     }

@@ -1,5 +1,6 @@
 //! The fabric held against what is known of it: graphs, flow sizes, arrivals, spreading, queues.
 
+mod jobs;
 mod node_link;
 mod ports;
 mod queueing;

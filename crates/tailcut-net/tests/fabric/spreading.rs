@@ -15,6 +15,7 @@ use tailcut_net::packet::{Flags, FlowKey};
 use tailcut_net::scenario::{Horizon, Outcome, Scenario, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::{Graph, PortId, Routes};
+use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::TrafficSpec;
 
 use crate::statistics::{assert_even, assert_independent, chi_squared, chi_squared_limit};
@@ -154,7 +155,7 @@ impl Observer for Paths {
 fn run(graph: &Graph, traffic: serde_json::Value, scheme: serde_json::Value) -> (Outcome, Paths) {
     let horizon = Horizon { arrivals: Time::from_ms(20), drain: Time::from_ms(100) };
     let traffic: TrafficSpec = serde_json::from_value(traffic).unwrap();
-    let flows = traffic.generate(graph, &horizon, 1, &|_| unreachable!()).unwrap();
+    let flows = traffic.generate(graph, &horizon, 1, &|_| unreachable!()).unwrap().flows;
     let scheme: Scheme = serde_json::from_value(scheme).unwrap();
     let scenario = Scenario {
         faults: FaultsSpec::default(),
@@ -165,6 +166,7 @@ fn run(graph: &Graph, traffic: serde_json::Value, scheme: serde_json::Value) -> 
         flows,
         horizon,
         seed: 1,
+        jobs: Jobs::default(),
         series: SeriesSpec::default(),
     };
     simulate_observed(&scenario, Paths::default(), &mut |_| ControlFlow::Continue(())).unwrap()

@@ -17,6 +17,7 @@ fn trace(spec: Value, file: &[u8]) -> Result<Vec<Flow>, SpecError> {
         "absent.csv" => Err(std::io::ErrorKind::NotFound.into()),
         _ => Ok(file.to_vec()),
     })
+    .map(|demand| demand.flows)
 }
 
 fn text(file: &str) -> Result<Vec<Flow>, SpecError> {

@@ -31,6 +31,7 @@ fn generate(
 ) -> Result<Vec<Flow>, SpecError> {
     let spec: TrafficSpec = serde_json::from_value(spec).expect("well-formed traffic");
     spec.generate(graph, &horizon(arrivals_ms), seed, &|path| panic!("{path} is not needed"))
+        .map(|demand| demand.flows)
 }
 
 fn flows(spec: Value, graph: &Graph, arrivals_ms: u64) -> Vec<Flow> {

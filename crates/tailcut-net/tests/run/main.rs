@@ -3,6 +3,7 @@
 mod conservation;
 mod dctcp;
 mod faults;
+mod jobs;
 mod ledger;
 mod lone;
 mod multipath;

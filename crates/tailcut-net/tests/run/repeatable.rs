@@ -19,7 +19,8 @@ fn web_search(replicate: ReplicateSpec) -> Scenario {
     let horizon = Horizon { arrivals: Time::from_ms(60), drain: Time::from_ms(100) };
     let traffic = TrafficSpec::Poisson(Poisson { load: 0.6, ..Poisson::default() });
     let no_files = |path: &str| -> std::io::Result<Vec<u8>> { panic!("reads no file: {path}") };
-    let flows = traffic.generate(&graph, &horizon, 7, &no_files).expect("the traffic is valid");
+    let demand = traffic.generate(&graph, &horizon, 7, &no_files).expect("the traffic is valid");
+    let flows = demand.flows;
     let mut scenario = scenario(graph, flows);
     limit_queues(&mut scenario, Limit::AtMost(Amount::Packets(40)));
     (scenario.horizon, scenario.scheme.replicate) = (horizon, replicate);

@@ -13,6 +13,7 @@ use tailcut_net::queue::{drop_tail::DropTail, QueueSpec};
 use tailcut_net::scenario::{Horizon, Outcome, Scenario, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::{Graph, Link};
+use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::tcp::TcpSpec;
 use tailcut_net::transport::TransportSpec;
@@ -33,6 +34,7 @@ pub fn scenario(graph: Graph, flows: Vec<Flow>) -> Scenario {
         flows,
         horizon: Horizon { arrivals: Time::from_ms(1), drain: Time::from_ms(10_000) },
         seed: 1,
+        jobs: Jobs::default(),
         series: SeriesSpec::default(),
     }
 }

@@ -10,7 +10,7 @@ from operator import attrgetter
 import polars as pl
 
 from tailcut.report import tables
-from tailcut.report.figures import distribution, fct, network
+from tailcut.report.figures import distribution, fct, jobs, network, segments, throughput
 from tailcut.report.figures.base import Figure, Panel
 from tailcut.report.study import Study
 from tailcut.report.theme import Theme
@@ -26,18 +26,26 @@ class Data:
     distributions: pl.DataFrame
     links: pl.DataFrame
     series: pl.DataFrame
+    segments: pl.DataFrame
+    throughput: pl.DataFrame
 
     @classmethod
     def of(cls, study: Study) -> "Data":
         """All tables of a study."""
-        return cls(tables.curves(study), tables.distributions(study), tables.links(study), tables.series(study))
+        return cls(
+            tables.curves(study),
+            tables.distributions(study),
+            tables.links(study),
+            tables.series(study),
+            tables.segments(study),
+            tables.throughput(study),
+        )
 
     def at(self, **labels: str) -> "Data":
         """The rows with these labels: ``cell=`` and ``point=``."""
         kept = [pl.col(name) == label for name, label in labels.items()]
-        return Data(
-            *(t.filter(*kept) if t.height else t for t in (self.curves, self.distributions, self.links, self.series))
-        )
+        every = (self.curves, self.distributions, self.links, self.series, self.segments, self.throughput)
+        return Data(*(t.filter(*kept) if t.height else t for t in every))
 
 
 @dataclass(frozen=True)
@@ -60,10 +68,13 @@ class Kind:
 KINDS: tuple[Kind, ...] = (
     Kind(fct.completion, attrgetter("curves")),
     Kind(fct.gain, attrgetter("curves")),
+    Kind(jobs.completion, attrgetter("curves"), shown_empty=False),
     Kind(distribution.cdf, attrgetter("distributions"), per_point=True),
     Kind(fct.slowdown, attrgetter("curves")),
     Kind(fct.by_size, attrgetter("curves"), per_point=True),
     Kind(network.links, attrgetter("links"), per_point=True),
+    Kind(throughput.spread, attrgetter("throughput"), per_point=True, shown_empty=False),
+    Kind(segments.counts, attrgetter("segments"), per_point=True, shown_empty=False),
     Kind(fct.unfinished, attrgetter("curves")),
     Kind(network.series, attrgetter("series"), shown_empty=False),
 )

@@ -1,0 +1,150 @@
+//! What happens to segments: duplicate ACKs, reordering, needless retransmissions.
+
+use std::collections::BTreeMap;
+
+use tailcut_engine::Time;
+
+use super::{Observer, PacketView};
+use crate::packet::Flags;
+
+/// Counts of a quantity: how often each value occurred.
+pub type Histogram = BTreeMap<u64, u64>;
+
+/// An observer of every data segment and its acknowledgement.
+#[derive(Debug, Clone, Default)]
+pub struct Segments {
+    connections: BTreeMap<(u64, u8), Seen>,
+    /// Segments by the duplicate ACKs that their sender received while they were the first unacknowledged one
+    /// (RPS, INFOCOM 2013, figure 4b).
+    pub duplicate_acks: Histogram,
+    /// First transmissions by their reordering extent: how many segments before the highest that had already arrived they
+    /// belong; 0 in order (after RFC 4737, section 4.2.1, in segments instead of packets).
+    pub reordering: Histogram,
+    /// Data segments that arrived although the receiver had their bytes: needless transmissions. The one key is 1.
+    pub duplicates: Histogram,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    acknowledged: u64,
+    run: u64,
+    /// One more than the highest segment that has arrived.
+    highest: u64,
+    /// Segments that have arrived, a bit each.
+    arrived: Vec<u64>,
+}
+
+impl Observer for Segments {
+    fn host_receives(&mut self, _now: Time, _host: u32, packet: &PacketView) {
+        if packet.flags.has(Flags::DATA) {
+            self.data(packet);
+        } else if packet.flags.has(Flags::TO_SENDER)
+            && packet.flags.has(Flags::ACK)
+            && !packet.flags.has(Flags::SYN)
+        {
+            self.acknowledgement(packet);
+        }
+    }
+}
+
+impl Segments {
+    fn data(&mut self, packet: &PacketView) {
+        let seen = self.connections.entry((packet.flow, packet.copy)).or_default();
+        let segment = (packet.seq - 1) / u64::from(packet.mss);
+        let (word, bit) = ((segment / 64) as usize, 1u64 << (segment % 64));
+        if seen.arrived.len() <= word {
+            seen.arrived.resize(word + 1, 0);
+        }
+        if seen.arrived[word] & bit != 0 {
+            *self.duplicates.entry(1).or_default() += 1;
+        }
+        seen.arrived[word] |= bit;
+        if !packet.flags.has(Flags::RETRANSMISSION) {
+            let extent = seen.highest.saturating_sub(segment);
+            *self.reordering.entry(extent).or_default() += 1;
+        }
+        seen.highest = seen.highest.max(segment + 1);
+    }
+
+    fn acknowledgement(&mut self, packet: &PacketView) {
+        let seen = self.connections.entry((packet.flow, packet.copy)).or_default();
+        // In segments; an acknowledged FIN counts no byte of the flow.
+        let bytes = (packet.ack - 1).min(packet.flow_bytes);
+        let segment = bytes.div_ceil(u64::from(packet.mss));
+        if segment > seen.acknowledged {
+            *self.duplicate_acks.entry(seen.run).or_default() += 1;
+            let together = segment - seen.acknowledged - 1;
+            if together > 0 {
+                *self.duplicate_acks.entry(0).or_default() += together;
+            }
+            (seen.acknowledged, seen.run) = (segment, 0);
+        } else if segment == seen.acknowledged && bytes < packet.flow_bytes {
+            seen.run += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::SackBlocks;
+
+    fn packet(flags: Flags, segment: u64) -> PacketView {
+        PacketView {
+            flow: 1,
+            copy: 0,
+            src: 0,
+            dst: 1,
+            sport: 1,
+            dport: 2,
+            seq: 1 + segment * 1_000,
+            ack: 1 + segment * 1_000,
+            flags,
+            payload: 1_000,
+            window: 64_000,
+            mss: 1_000,
+            mss_option: true,
+            flow_bytes: 10_000,
+            sack: false,
+            timestamps: None,
+            blocks: SackBlocks::default(),
+            wire_bytes: 1_078,
+        }
+    }
+
+    fn after(arrivals: &[(Flags, u64)]) -> Segments {
+        let mut segments = Segments::default();
+        for &(flags, segment) in arrivals {
+            segments.host_receives(Time::ZERO, 0, &packet(flags, segment));
+        }
+        segments
+    }
+
+    const ACK: Flags = Flags(Flags::ACK.0 | Flags::TO_SENDER.0);
+
+    #[test]
+    fn duplicate_acks_count_for_the_segment_that_they_ask_for() {
+        let segments = after(&[(ACK, 1), (ACK, 1), (ACK, 1), (ACK, 4), (ACK, 10), (ACK, 10)]);
+        let counts: Vec<_> = segments.duplicate_acks.into_iter().collect();
+        assert_eq!(counts, [(0, 9), (2, 1)], "ten segments, one of them asked for twice more");
+    }
+
+    #[test]
+    fn an_extent_is_the_distance_to_the_highest_that_came_before() {
+        let retransmission = Flags::DATA | Flags::RETRANSMISSION;
+        let data = Flags::DATA;
+        let segments = after(&[(data, 0), (data, 3), (data, 1), (retransmission, 2), (data, 4)]);
+        let counts: Vec<_> = segments.reordering.into_iter().collect();
+        assert_eq!(counts, [(0, 3), (3, 1)]);
+        assert!(segments.duplicates.is_empty());
+    }
+
+    #[test]
+    fn what_arrives_twice_was_sent_for_nothing() {
+        let retransmission = Flags::DATA | Flags::RETRANSMISSION;
+        let late_original = after(&[(retransmission, 0), (Flags::DATA, 0)]);
+        assert_eq!(late_original.duplicates.get(&1), Some(&1));
+        let spurious = after(&[(Flags::DATA, 0), (retransmission, 0), (retransmission, 0)]);
+        assert_eq!(spurious.duplicates.get(&1), Some(&2));
+    }
+}

@@ -1,0 +1,195 @@
+//! What a run has to carry: flows, some of which wait for others, and the jobs that they make up.
+//!
+//! Closed-loop traffic is a graph that is drawn whole before the run: which flows there are, how large they are and between
+//! whom, and what each of them waits for. Only the times at which waiting flows start depend on the scheme, so that schemes
+//! are compared on the same flows, one by one.
+
+use tailcut_engine::Time;
+
+use super::Flow;
+
+/// No job, or no pool.
+pub const NONE: u32 = u32::MAX;
+
+/// When a flow counts as over for what waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// The last byte is at the receiver: what the receiver waits for.
+    Received,
+    /// The sender has its acknowledgement: what the sender waits for.
+    Acknowledged,
+}
+
+/// What a kind of job is called in the table.
+pub type JobKind = &'static str;
+
+/// How a flow depends on others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// The job that it is part of, or [`NONE`].
+    pub job: u32,
+    /// The pool that it starts from, or [`NONE`].
+    pub pool: u32,
+    /// From the last thing it waits for to its start.
+    pub delay: Time,
+}
+
+const FREE: Rule = Rule { job: NONE, pool: NONE, delay: Time::ZERO };
+
+/// Flows of which only so many run at once: they start in order, each when one before it is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pool {
+    /// When its first flows start, unless it waits for other flows itself.
+    pub opens: Time,
+    /// How many run at once.
+    pub at_once: u32,
+    /// When a flow is over.
+    pub on: Signal,
+}
+
+/// What waits for a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// The start of another flow.
+    Flow(u32),
+    /// The opening of a pool.
+    Pool(u32),
+}
+
+/// One wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edge {
+    /// The flow that is waited for.
+    pub from: u32,
+    /// When it counts as over.
+    pub on: Signal,
+    /// What waits.
+    pub to: Waiting,
+}
+
+/// The graph over the flows of closed-loop traffic; empty for open-loop traffic.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Jobs {
+    /// What each job is called.
+    pub kinds: Vec<JobKind>,
+    /// One per flow; none at all when no flow waits or belongs to a job.
+    pub rules: Vec<Rule>,
+    /// The waits.
+    pub edges: Vec<Edge>,
+    /// The pools.
+    pub pools: Vec<Pool>,
+    /// Flows that wait for nothing: they come first, in order of start.
+    pub listed: usize,
+}
+
+impl Jobs {
+    /// True when every flow starts at its own time and belongs to no job.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+}
+
+/// The flows of a run and their jobs. The start of a waiting flow is the earliest possible until it is known.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Demand {
+    /// The flows: those that wait for nothing in order of start, then the others.
+    pub flows: Vec<Flow>,
+    /// What they wait for.
+    pub jobs: Jobs,
+}
+
+impl From<Vec<Flow>> for Demand {
+    fn from(flows: Vec<Flow>) -> Demand {
+        Demand { flows, jobs: Jobs::default() }
+    }
+}
+
+impl Demand {
+    /// A new job of this kind.
+    pub(super) fn job(&mut self, kind: JobKind) -> u32 {
+        self.jobs.kinds.push(kind);
+        self.jobs.kinds.len() as u32 - 1
+    }
+
+    pub(super) fn pool(&mut self, pool: Pool) -> u32 {
+        self.jobs.pools.push(pool);
+        self.jobs.pools.len() as u32 - 1
+    }
+
+    /// Adds a flow of a job and returns its index.
+    pub(super) fn flow(&mut self, rule: Rule, flow: Flow) -> u32 {
+        self.jobs.rules.resize(self.flows.len(), FREE);
+        self.jobs.rules.push(rule);
+        self.flows.push(flow);
+        self.flows.len() as u32 - 1
+    }
+
+    pub(super) fn wait(&mut self, to: Waiting, from: u32, on: Signal) {
+        self.jobs.edges.push(Edge { from, on, to });
+    }
+
+    /// Adds the flows of another pattern.
+    pub(super) fn append(&mut self, other: Demand) {
+        let (flows, jobs, pools) =
+            (self.flows.len() as u32, self.jobs.kinds.len() as u32, self.jobs.pools.len() as u32);
+        let shift = |index: u32, by: u32| if index == NONE { NONE } else { index + by };
+        if !(self.jobs.is_empty() && other.jobs.is_empty()) {
+            self.jobs.rules.resize(self.flows.len(), FREE);
+            let of_other = other.jobs.rules.iter().copied();
+            self.jobs.rules.extend(of_other.map(|rule| Rule {
+                job: shift(rule.job, jobs),
+                pool: shift(rule.pool, pools),
+                ..rule
+            }));
+            self.jobs.rules.resize(self.flows.len() + other.flows.len(), FREE);
+        }
+        self.flows.extend(other.flows);
+        self.jobs.kinds.extend(other.jobs.kinds);
+        self.jobs.pools.extend(other.jobs.pools);
+        self.jobs.edges.extend(other.jobs.edges.into_iter().map(|edge| Edge {
+            from: edge.from + flows,
+            to: match edge.to {
+                Waiting::Flow(to) => Waiting::Flow(to + flows),
+                Waiting::Pool(to) => Waiting::Pool(to + pools),
+            },
+            ..edge
+        }));
+    }
+
+    /// Puts the flows that wait for nothing first, by start (ties as generated), and numbers all flows from 0.
+    pub(super) fn numbered(mut self) -> Demand {
+        if self.jobs.is_empty() {
+            self.flows.sort_by_key(|flow| flow.start);
+        } else {
+            self.jobs.rules.resize(self.flows.len(), FREE);
+            let mut waits: Vec<bool> = self.jobs.rules.iter().map(|r| r.pool != NONE).collect();
+            for edge in &self.jobs.edges {
+                if let Waiting::Flow(to) = edge.to {
+                    waits[to as usize] = true;
+                }
+            }
+            let mut order: Vec<u32> = (0..self.flows.len() as u32).collect();
+            order.sort_by_key(|&at| {
+                let waits = waits[at as usize];
+                (waits, if waits { Time::ZERO } else { self.flows[at as usize].start })
+            });
+            let mut place = vec![0; order.len()];
+            for (new, &old) in order.iter().enumerate() {
+                place[old as usize] = new as u32;
+            }
+            self.flows = order.iter().map(|&at| self.flows[at as usize]).collect();
+            self.jobs.rules = order.iter().map(|&at| self.jobs.rules[at as usize]).collect();
+            for edge in &mut self.jobs.edges {
+                edge.from = place[edge.from as usize];
+                if let Waiting::Flow(to) = &mut edge.to {
+                    *to = place[*to as usize];
+                }
+            }
+            self.jobs.listed = waits.iter().filter(|waits| !**waits).count();
+        }
+        for (id, flow) in self.flows.iter_mut().enumerate() {
+            flow.id = id as u64;
+        }
+        self
+    }
+}

@@ -1,0 +1,96 @@
+//! Partition-aggregate: a host asks many others, and its answer waits for the slowest of them (DCTCP, SIGCOMM 2010, section 2.1).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Bytes, Time};
+
+use super::demand::{Demand, Rule, Signal, Waiting, NONE};
+use super::sizes::SizesSpec;
+use super::{bounded, check_host, jitter, positive, whole_ns, Flow, Setting, TrafficError};
+
+/// Parameters of partition-aggregate traffic.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PartitionAggregate {
+    /// Workers that each query asks, all different and drawn anew.
+    #[schemars(range(min = 1))]
+    pub workers: u32,
+    /// Bytes of the request to each worker (DCTCP's cluster: 1.6 KB).
+    pub request: Bytes,
+    /// Bytes of each worker's response (DCTCP's cluster: 1.6 to 2 KB).
+    pub response: SizesSpec,
+    /// Mean number of queries per second over the whole network; they arrive as a Poisson process.
+    pub queries_per_second: f64,
+    /// The host that asks; drawn anew for each query when left out.
+    pub aggregator: Option<u32>,
+    /// From the request's last byte at the worker to the start of its response.
+    pub compute: Time,
+    /// Each worker takes this much longer at most, uniformly.
+    pub jitter: Time,
+}
+
+impl Default for PartitionAggregate {
+    fn default() -> Self {
+        PartitionAggregate {
+            workers: 8,
+            request: Bytes(1_600),
+            response: SizesSpec::Fixed(Bytes(2_000)),
+            queries_per_second: 1_000.0,
+            aggregator: None,
+            compute: Time::ZERO,
+            jitter: Time::ZERO,
+        }
+    }
+}
+
+impl PartitionAggregate {
+    pub(super) fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+        let hosts = setting.graph.hosts;
+        if self.workers == 0 || self.workers >= hosts {
+            let most = hosts.saturating_sub(1);
+            let error = format!("workers = {}: {hosts} hosts allow from 1 to {most}", self.workers);
+            return Err(TrafficError::new("partition-aggregate-workers", "workers", error)
+                .hint("the aggregator does not ask itself"));
+        }
+        if self.request.0 == 0 {
+            let error = "request = \"0B\": a request has at least 1B";
+            return Err(TrafficError::new("partition-aggregate-request", "request", error));
+        }
+        check_host("partition-aggregate-aggregator", "aggregator", self.aggregator, hosts)?;
+        positive("queries_per_second", self.queries_per_second)?;
+        let end = setting.horizon.arrivals.as_ns() as f64;
+        let mean_gap_ns = 1e9 / self.queries_per_second;
+        bounded(2.0 * end / mean_gap_ns * f64::from(self.workers), "queries_per_second")?;
+        let responses = self.response.resolve(setting.read, "response")?;
+        let endless = setting.endless();
+        let (mut gaps, mut ends) = (setting.stream("gaps"), setting.stream("ends"));
+        let (mut lengths, mut delays) = (setting.stream("sizes"), setting.stream("jitter"));
+        let mut others: Vec<u32> = (0..hosts).collect();
+        let mut demand = Demand::default();
+        let mut now = 0.0;
+        loop {
+            now += gaps.exponential(mean_gap_ns);
+            if now >= end {
+                return Ok(demand);
+            }
+            let start = whole_ns(now);
+            let job = demand.job("query");
+            let asks = self.aggregator.unwrap_or_else(|| ends.below(u64::from(hosts)) as u32);
+            // The aggregator goes last; the workers are drawn to the front (partial Fisher-Yates).
+            let last = hosts as usize - 1;
+            let place = others.iter().position(|&host| host == asks).expect("every host is listed");
+            others.swap(place, last);
+            for i in 0..self.workers as usize {
+                others.swap(i, i + ends.below((last - i) as u64) as usize);
+                let worker = others[i];
+                let request = Flow { src: asks, dst: worker, bytes: self.request.0, start, id: 0 };
+                let request = demand.flow(Rule { job, pool: NONE, delay: Time::ZERO }, request);
+                let bytes = responses.sample(&mut lengths, endless);
+                let delay = self.compute + jitter(&mut delays, self.jitter);
+                let response = Flow { src: worker, dst: asks, bytes, start, id: 0 };
+                let response = demand.flow(Rule { job, pool: NONE, delay }, response);
+                demand.wait(Waiting::Flow(response), request, Signal::Received);
+            }
+        }
+    }
+}

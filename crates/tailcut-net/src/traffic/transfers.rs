@@ -1,0 +1,102 @@
+//! Closed-loop transfers: every client moves so many bytes in flows, one after another (RPS, INFOCOM 2013, section III-C).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Bytes, Time};
+
+use super::demand::{Demand, Pool, Rule, Signal};
+use super::sizes::SizesSpec;
+use super::{bounded, check_hosts, jitter, Flow, Setting, TrafficError};
+
+/// Parameters of closed-loop transfers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Transfers {
+    /// Clients on each host, each with a transfer of its own (RPS: 2).
+    #[schemars(range(min = 1))]
+    pub clients_per_host: u32,
+    /// Bytes that each client moves in all (RPS: 2 GB).
+    pub bytes: Bytes,
+    /// How large its flows are; the last is cut to what is left.
+    pub sizes: SizesSpec,
+    /// How often a client draws its destination.
+    pub destinations: Destinations,
+    /// The hosts between which transfers run; all when left empty.
+    pub hosts: Vec<u32>,
+    /// Each client begins this much later at most, uniformly.
+    pub jitter: Time,
+}
+
+/// How often a client draws its destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Destinations {
+    /// For each flow.
+    #[default]
+    PerFlow,
+    /// Once.
+    PerClient,
+}
+
+impl Default for Transfers {
+    fn default() -> Self {
+        Transfers {
+            clients_per_host: 2,
+            bytes: Bytes(2_000_000_000),
+            sizes: SizesSpec::Builtin("data-mining".into()),
+            destinations: Destinations::default(),
+            hosts: vec![],
+            jitter: Time::ZERO,
+        }
+    }
+}
+
+impl Transfers {
+    pub(super) fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+        let hosts = check_hosts("transfers-hosts", "hosts", &self.hosts, setting.graph.hosts)?;
+        if self.clients_per_host == 0 {
+            let error = "clients_per_host = 0: nothing would be transferred";
+            return Err(TrafficError::new("transfers-clients", "clients_per_host", error));
+        }
+        if self.bytes.0 == 0 {
+            let error = "bytes = \"0B\": a transfer moves at least 1B";
+            return Err(TrafficError::new("transfers-bytes", "bytes", error));
+        }
+        if self.jitter > setting.horizon.arrivals {
+            let error = format!("jitter = \"{}\" exceeds horizon.arrivals", self.jitter);
+            return Err(TrafficError::new("transfers-jitter", "jitter", error));
+        }
+        let sizes = self.sizes.resolve(setting.read, "sizes")?;
+        let clients = hosts.len() as f64 * f64::from(self.clients_per_host);
+        bounded(clients * (1.0 + self.bytes.0 as f64 / sizes.mean()), "bytes")?;
+        let mut starts = setting.stream("jitter");
+        let mut demand = Demand::default();
+        for (at, &src) in hosts.iter().enumerate() {
+            for client in 0..self.clients_per_host {
+                let client = at as u64 * u64::from(self.clients_per_host) + u64::from(client);
+                let (mut lengths, mut ends) =
+                    (setting.stream_of("sizes", client), setting.stream_of("ends", client));
+                let opens = jitter(&mut starts, self.jitter);
+                let job = demand.job("transfer");
+                // The client starts its next flow when it knows that the last has arrived.
+                let pool = demand.pool(Pool { opens, at_once: 1, on: Signal::Acknowledged });
+                let mut other = || {
+                    let step = 1 + ends.below(hosts.len() as u64 - 1) as usize;
+                    hosts[(at + step) % hosts.len()]
+                };
+                let mut dst = other();
+                let mut left = self.bytes.0;
+                while left > 0 {
+                    let bytes = sizes.sample(&mut lengths, left).min(left);
+                    left -= bytes;
+                    let flow = Flow { src, dst, bytes, start: opens, id: 0 };
+                    demand.flow(Rule { job, pool, delay: Time::ZERO }, flow);
+                    if self.destinations == Destinations::PerFlow {
+                        dst = other();
+                    }
+                }
+            }
+        }
+        Ok(demand)
+    }
+}

@@ -1,0 +1,48 @@
+"""Jobs: how long queries, transfers, shuffles and sorts take, each of which waits for its slowest flow."""
+
+import polars as pl
+
+from tailcut.report import captions, tables
+from tailcut.report.figures.base import Figure, unit_for
+from tailcut.report.figures.lines import Quantity, drawn, panel
+from tailcut.report.study import Study
+from tailcut.report.theme import Theme
+
+SHOWN = ("mean", "p50", "p99", "p99_9")
+TITLES = {
+    "query": "Queries",
+    "transfer": "Transfers",
+    "shuffle": "Shuffles",
+    "sort": "Sorting jobs",
+    "pings": "Trains of pings",
+}
+
+
+def completion(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
+    """Completion time of each kind of job over the sweep."""
+    jobs = table.filter(pl.col("grouping") == "job")
+    kinds = jobs["class"].unique(maintain_order=True).to_list()
+    panels = []
+    for kind in kinds:
+        of_kind = jobs.filter(pl.col("class") == kind)
+        unit, size = unit_for(of_kind.filter(pl.col("statistic").is_in(SHOWN))["value_us"])
+        for statistic in SHOWN:
+            quantity = Quantity(f"completion time ({unit})", f"{tables.STATISTICS[statistic]} completion", unit)
+            at = of_kind.filter(pl.col("statistic") == statistic)
+            rows = drawn(at, "value_us", "ci_low", "ci_high", quantity, size)
+            if rows.height:
+                title = f"{TITLES.get(kind, kind)}: {tables.STATISTICS[statistic]}"
+                panels.append(panel(f"jobs-{kind}-{statistic}", title, rows, quantity, study.x, theme))
+    return Figure(
+        name="jobs",
+        title="How long jobs take",
+        lead="A job lasts from the start of its first flow to the last byte of its last one: it waits for the slowest."
+        " Lower is better.",
+        caption=captions.join(captions.load(study), captions.intervals(study, model=False)),
+        panels=panels,
+        data=jobs.select(
+            "scheme", "cell", "point", "class", "statistic", "value_us", "ci_low", "ci_high",
+            jobs=pl.col("n_flows"), unfinished=pl.col("n_unfinished"), seeds=pl.col("n_seeds"), reason="reason",
+        ),
+        note=None if panels else "The traffic makes up no jobs, or none has finished.",
+    )  # fmt: skip
