@@ -11,6 +11,7 @@ use tailcut_net::balance::tinyflow::{Detect, Reroute, TinyFlow};
 use tailcut_net::balance::{flowlet::Flowlet, BalanceSpec};
 use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::{FaultsSpec, Incident};
+use tailcut_net::measure::segments::Segments;
 use tailcut_net::queue::selective_red::{Form, SelectiveRed};
 use tailcut_net::queue::{
     drop_tail::DropTail, ecn::Ecn, pfabric::PfabricQueue, red::Red, QueueSpec,
@@ -364,7 +365,9 @@ proptest! {
         watched.series.flows = watched.flows.iter().map(|flow| flow.id).collect();
         let link = &watched.graph.links[0];
         watched.series.links = vec![format!("h{}>s{}", link.a, link.b - watched.graph.hosts)];
-        let (observed, _) = run_observed(&watched, Ledger::new(&watched));
+        watched.series.differentials = vec!["h0>h1".into()];
+        let observers = (Ledger::new(&watched), Segments::default());
+        let (observed, _) = run_observed(&watched, observers);
         let plain = run(&scenario);
         prop_assert_eq!(plain.flows, observed.flows);
         prop_assert_eq!(plain.tiers, observed.tiers);

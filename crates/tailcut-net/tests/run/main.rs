@@ -6,6 +6,7 @@ mod faults;
 mod jobs;
 mod ledger;
 mod lone;
+mod measure;
 mod multipath;
 mod pfabric;
 mod reordering;

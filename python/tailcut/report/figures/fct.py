@@ -126,7 +126,9 @@ def gain(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
 def by_size(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     """Slowdown per finer size group at one point of the sweep."""
     groups = tables.size_groups(table)
-    finer = table.filter(pl.col("grouping") == "size_group", pl.col("backend") == study.backends[0])
+    finer = table.filter(
+        pl.col("grouping") == "size_group", pl.col("backend") == (study.backends[0] if study.backends else "")
+    )
     panels = []
     for statistic in SHOWN:
         quantity = Quantity("FCT / ideal FCT", f"{tables.STATISTICS[statistic]} slowdown", "×")

@@ -49,7 +49,9 @@ def numbers(table: pl.DataFrame) -> pl.DataFrame:
 def _cdf(table: pl.DataFrame, theme: Theme) -> Chart:
     rows = table.select("scheme", "cell", "point", pl.col("mbps", "at_most").round_sig_figs(5))
     chart = shown(alt.Chart(rows), theme, choose=["cell", "point"]).encode(
-        x=alt.X("mbps:Q", title="throughput (Mbps)", scale=alt.Scale(zero=True), axis=alt.Axis(format=NUMBER, grid=False)),
+        x=alt.X(
+            "mbps:Q", title="throughput (Mbps)", scale=alt.Scale(zero=True), axis=alt.Axis(format=NUMBER, grid=False)
+        ),
         y=alt.Y("at_most:Q", title="share of long flows", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
         color=colour(theme),
         strokeDash=scheme_dash(theme),
@@ -83,5 +85,7 @@ def _ideal(table: pl.DataFrame, theme: Theme) -> Chart:
         alt.Tooltip("high:Q", title="third quartile (%)"),
     ]
     bars = base.mark_bar(opacity=0.85).encode(x=alt.X("mean:Q", title="% of the ideal", scale=scale), tooltip=tips)
-    whiskers = base.mark_rule(strokeWidth=2, color=theme.ink("rule")).encode(x="low:Q", x2="high:Q", color=alt.value(theme.ink("muted")))
+    whiskers = base.mark_rule(strokeWidth=2, color=theme.ink("rule")).encode(
+        x="low:Q", x2="high:Q", color=alt.value(theme.ink("muted"))
+    )
     return sized(layered(bars, whiskers), theme, height=40 + 34 * rows["scheme"].n_unique())

@@ -1,0 +1,70 @@
+"""The papers' figures: each has a small variant that runs here, and whose page has the figure it is about."""
+
+from pathlib import Path
+
+import pytest
+
+import tailcut
+from tailcut.report.figures import Data, draw
+from tailcut.report.study import Study
+from tailcut.report.theme import theme_for
+
+PAPERS = Path(__file__).parents[2] / "experiments" / "papers"
+MODEL_ONLY = {f"repflow/fig{number}" for number in (4, 5, 6, 7)}
+"""Figures of the queueing analysis, which needs no small variant."""
+EVERYWHERE = {"fct", "gain", "slowdown", "links"}
+FURTHER = {
+    "repnet/fig9": {"throughput"},
+    "repnet/fig11": {"jobs"},
+    "repflow/table1": {"jobs"},
+    "rps/fig2": {"throughput", "segments"},
+    "rps/fig3a": {"jobs"},
+    "rps/fig3b": {"jobs", "series"},
+    "rps/fig3c": {"jobs"},
+    "rps/fig4": {"throughput", "segments", "series"},
+}
+"""The figures of the page that show what the paper's figure shows, beyond those that every page has."""
+ENDLESS = {"rps/fig2"}
+"""Flows without an end, and so without completion times."""
+
+
+def names() -> list[str]:
+    found = (path.relative_to(PAPERS).with_suffix("").as_posix() for path in sorted(PAPERS.rglob("*.toml")))
+    return [name for name in found if name not in MODEL_ONLY]
+
+
+SMALL = [name.removesuffix("-small") for name in names() if name.endswith("-small")]
+
+
+def test_every_figure_has_a_small_variant() -> None:
+    assert SMALL == sorted({name.removesuffix("-small") for name in names()})
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_small_variant_asks_the_same_question(name: str) -> None:
+    full, small = (tailcut.load(PAPERS / f"{name}{suffix}.toml").plan for suffix in ("", "-small"))
+    assert small["question"] == full["question"]
+    assert small["title"] == f"{full['title']} (small)"
+    assert small["schemes"] == full["schemes"]
+    assert [axis["key"] for axis in small["sweep"]] == [axis["key"] for axis in full["sweep"]]
+    traffic = [run["config"]["traffic"]["kind"] for run in (full["runs"][0], small["runs"][0])]
+    assert traffic[0] == traffic[1]
+    assert sum(run["facts"]["expected_packet_hops"] for run in small["runs"]) < 6e6, "it takes a second or two"
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_run_at_the_papers_scale_takes_a_minute_or_two(name: str) -> None:
+    plan = tailcut.load(PAPERS / f"{name}.toml", seeds=1).plan
+    assert max(run["facts"]["estimated_seconds"] for run in plan["runs"]) < 150
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_small_variant_runs_and_its_page_has_the_figure(name: str, tmp_path: Path) -> None:
+    result = tailcut.run(tailcut.load(PAPERS / f"{name}-small.toml"), out=tmp_path / "results", jobs=1)
+    assert not result.missing_runs
+    assert (result.runs["sent"] == result.runs["delivered"] + result.runs["dropped"] + result.runs["in_flight"]).all()
+    study = Study.of(result)
+    theme = theme_for(study.schemes, study.baseline, interactive=True)
+    drawn = {figure.name for _, figure in draw(study, Data.of(study), theme) if figure.panels}
+    wanted = FURTHER.get(name, set()) | ({"links"} if name in ENDLESS else EVERYWHERE)
+    assert wanted <= drawn
