@@ -37,7 +37,7 @@ SMALL = [name.removesuffix("-small") for name in names() if name.endswith("-smal
 
 
 def test_every_figure_has_a_small_variant() -> None:
-    assert SMALL == sorted({name.removesuffix("-small") for name in names()})
+    assert sorted({name.removesuffix("-small") for name in names()}) == SMALL
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -25,11 +25,19 @@ fn words(words: &'static [&'static str]) -> Values {
 /// Values of the types that are written with a unit.
 fn with_unit(name: &str) -> Option<Values> {
     Some(match name {
-        "Time" => words(&["0s", "1ns", "500ns", "3us", "10us", "80us", "1ms", "4ms", "10ms", "200ms"]),
+        "Time" => {
+            words(&["0s", "1ns", "500ns", "3us", "10us", "80us", "1ms", "4ms", "10ms", "200ms"])
+        }
         "Rate" => words(&["10Mbps", "100Mbps", "333Mbps", "1Gbps", "1Gbps", "10Gbps"]),
-        "Bytes" => words(&["0B", "1B", "536B", "1460B", "3KB", "9000B", "20KB", "64KiB", "100KB", "1MB"]),
-        "Amount" => words(&["0packets", "1packet", "3packets", "12packets", "100packets", "1B", "30KB"]),
-        "Limit" => words(&["unlimited", "1packet", "3packets", "20packets", "100packets", "3KB", "36KB"]),
+        "Bytes" => {
+            words(&["0B", "1B", "536B", "1460B", "3KB", "9000B", "20KB", "64KiB", "100KB", "1MB"])
+        }
+        "Amount" => {
+            words(&["0packets", "1packet", "3packets", "12packets", "100packets", "1B", "30KB"])
+        }
+        "Limit" => {
+            words(&["unlimited", "1packet", "3packets", "20packets", "100packets", "3KB", "36KB"])
+        }
         _ => return None,
     })
 }
@@ -138,7 +146,11 @@ fn make_small(experiment: &mut Json) {
     defaults("traffic", "bucket-sort", json!({"numbers": 300, "jitter": "10us"}));
     defaults("traffic", "pings", json!({"count": 5}));
     defaults("traffic", "partition-aggregate", json!({"workers": 3, "queries_per_second": 4000.0}));
-    defaults("traffic", "long-and-short", json!({"short_flows_per_second": 9000.0, "long": "100KB"}));
+    defaults(
+        "traffic",
+        "long-and-short",
+        json!({"short_flows_per_second": 9000.0, "long": "100KB"}),
+    );
     defaults("traffic", "incast", json!({"fan_in": 3, "sizes": "20KB"}));
 }
 
@@ -162,12 +174,11 @@ fn carry_out(experiment: &Json) -> Result<(), TestCaseError> {
         return reject("too large".into());
     }
     let planned = serde_json::to_string(&plan.runs[0]).expect("a plan is plain data");
-    let outcome = run(&planned, None, &mut |progress| {
-        match progress.packet_hops > ENDLESS_PACKET_HOPS {
+    let outcome =
+        run(&planned, None, &mut |progress| match progress.packet_hops > ENDLESS_PACKET_HOPS {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
-        }
-    });
+        });
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(RunError::Interrupted) => {

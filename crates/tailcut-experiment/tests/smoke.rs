@@ -19,7 +19,8 @@ fn completed(mut section: Json) -> Json {
     match section["kind"].as_str() {
         Some("fat-tree") => section["k"] = 4.into(),
         Some("node-link") => {
-            section["file"] = "../../../tailcut-net/tests/fabric/data/fat_tree_k4_links.json".into();
+            section["file"] =
+                "../../../tailcut-net/tests/fabric/data/fat_tree_k4_links.json".into();
         }
         _ => {}
     }
@@ -100,9 +101,13 @@ fn every_kind_of_traffic_runs() {
                 Some("transfers") => json!({"bytes": "100KB", "sizes": "30KB"}),
                 Some("shuffle") => json!({"bytes": "1MB"}),
                 Some("bucket-sort") => json!({"numbers": 500, "jitter": "10us"}),
-                Some("long-and-short") => json!({"long": "200KB", "short_flows_per_second": 20000.0}),
+                Some("long-and-short") => {
+                    json!({"long": "200KB", "short_flows_per_second": 20000.0})
+                }
                 Some("trace") => json!({"flows": [{"src": 0, "dst": 5, "bytes": "30KB"}]}),
-                Some("mix") => json!({"parts": [{"kind": "poisson", "sizes": "20KB"}, {"kind": "pings"}]}),
+                Some("mix") => {
+                    json!({"parts": [{"kind": "poisson", "sizes": "20KB"}, {"kind": "pings"}]})
+                }
                 Some("poisson" | "hot-spots") => json!({"sizes": "20KB"}),
                 _ => json!({}),
             };
@@ -114,7 +119,8 @@ fn every_kind_of_traffic_runs() {
                 "queue": { "kind": queue }, "transport": transport, "traffic": traffic,
                 "horizon": { "arrivals": "2ms", "drain": "30s" },
             });
-            outcome(&experiment).unwrap_or_else(|codes| panic!("{experiment} is refused: {codes:?}"));
+            outcome(&experiment)
+                .unwrap_or_else(|codes| panic!("{experiment} is refused: {codes:?}"));
         }
     }
 }

@@ -193,8 +193,8 @@ def thinned(samples: pl.DataFrame, limit: int) -> pl.DataFrame:
 def segments(study: Study) -> pl.DataFrame:
     """What happened to segments per scheme and point, all seeds pooled.
 
-    Columns: scheme, cell, point, x, quantity, value, count, percent (of the quantity's counts), at_least (percent of that
-    value or more).
+    Columns: scheme, cell, point, x, quantity, value, count, percent (of the quantity's counts), at_least (percent of
+    that value or more).
     """
     frames = []
     for labels, runs in study.groups():
@@ -220,8 +220,8 @@ def segments(study: Study) -> pl.DataFrame:
 def throughput(study: Study) -> pl.DataFrame:
     """The throughput of long flows per scheme and point: all seeds pooled, each flow one row, slowest first.
 
-    Columns: scheme, cell, point, x, mbps, of_ideal (percent; null for flows that ended before the arrivals did), at_most
-    (share of flows at most this fast).
+    Columns: scheme, cell, point, x, mbps, of_ideal (percent; null for flows that ended before the arrivals did),
+    at_most (share of flows at most this fast).
     """
     frames = []
     for labels, runs in study.groups():

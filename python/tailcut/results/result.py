@@ -72,7 +72,7 @@ class Result:
 
     @cached_property
     def segments(self) -> pl.DataFrame:
-        """Counts of duplicate ACKs, reordering, needless transmissions and timeouts; empty unless ``measure.segments``."""
+        """Counts of duplicate ACKs, reordering and the like; empty unless ``measure.segments``."""
         return self._table("segments")
 
     @cached_property

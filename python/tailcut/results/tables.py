@@ -63,7 +63,7 @@ UNITS: dict[str, dict[str, str]] = {
         "bytes": "application bytes",
         "delivered_bytes": "in order at the receiver when the arrivals ended",
         "throughput_bps": "delivered bits per second of the flow's time until then",
-        "ideal_bps": "payload of the max-min fair share with perfect balancing, of flows that run to the end of the arrivals",
+        "ideal_bps": "payload of the max-min fair share, of flows that run to the end of the arrivals",
     },
     "tiers": {
         "tier": "name",

@@ -54,95 +54,54 @@ pub struct PacketView {
     pub wire_bytes: u16,
 }
 
-/// How a packet is lost to a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loss {
-    /// Sent to a link that is down.
-    DeadLink,
-    /// Queued, in service or on the wire as the link went down.
-    UnderWay,
-    /// Corrupted on the link; noticed at its far end.
-    Corrupted,
+/// The hooks, written once: the trait, and the observers that pass on what they see.
+macro_rules! hooks {
+    ($($(#[$doc:meta])* $hook:ident($($argument:ident: $kind:ty),*);)*) => {
+        /// What an observer may look at. Every hook has an empty default.
+        pub trait Observer {
+            /// False lets the simulator skip preparing what nobody looks at.
+            const ACTIVE: bool = true;
+            $($(#[$doc])* fn $hook(&mut self, $($argument: $kind),*) { $(let _ = $argument;)* })*
+        }
+
+        /// Looks on if it is there.
+        impl<A: Observer> Observer for Option<A> {
+            const ACTIVE: bool = A::ACTIVE;
+            $(fn $hook(&mut self, $($argument: $kind),*) {
+                if let Some(observer) = self {
+                    observer.$hook($($argument),*);
+                }
+            })*
+        }
+
+        /// Two look on.
+        impl<A: Observer, B: Observer> Observer for (A, B) {
+            const ACTIVE: bool = A::ACTIVE || B::ACTIVE;
+            $(fn $hook(&mut self, $($argument: $kind),*) {
+                self.0.$hook($($argument),*);
+                self.1.$hook($($argument),*);
+            })*
+        }
+    };
 }
 
-/// What an observer may look at. Every hook has an empty default.
-pub trait Observer {
-    /// False lets the simulator skip preparing what nobody looks at.
-    const ACTIVE: bool = true;
-
+hooks! {
     /// A host hands a packet to its interface.
-    fn host_sends(&mut self, _now: Time, _host: u32, _packet: &PacketView) {}
+    host_sends(now: Time, host: u32, packet: &PacketView);
     /// A packet has reached its host.
-    fn host_receives(&mut self, _now: Time, _host: u32, _packet: &PacketView) {}
+    host_receives(now: Time, host: u32, packet: &PacketView);
     /// A packet has reached the port `link`, whose queue decides the order at departure: `link_sends` or `dropped` follows.
-    fn link_queues(&mut self, _now: Time, _link: PortId, _packet: &PacketView) {}
+    link_queues(now: Time, link: PortId, packet: &PacketView);
     /// A packet was accepted by the port `link` at `now`; its last bit leaves at `departs`.
-    fn link_sends(&mut self, _now: Time, _link: PortId, _departs: Time, _packet: &PacketView) {}
+    link_sends(now: Time, link: PortId, departs: Time, packet: &PacketView);
     /// A packet found the queue of `link` full, or made way in it for a better one.
-    fn dropped(&mut self, _now: Time, _link: PortId, _packet: &PacketView) {}
+    dropped(now: Time, link: PortId, packet: &PacketView);
     /// The rate or the propagation delay of `link` changes; what is on it is re-timed.
-    fn link_changes(&mut self, _now: Time, _link: PortId, _rate: Rate, _propagation: Time) {}
+    link_changes(now: Time, link: PortId, rate: Rate, propagation: Time);
     /// A packet is lost on `link` to a failure.
-    fn lost(&mut self, _now: Time, _link: PortId, _loss: Loss, _packet: &PacketView) {}
+    lost(now: Time, link: PortId, loss: Loss, packet: &PacketView);
     /// A sender has handled an event.
-    fn sender_acted(&mut self, _now: Time, _flow: u64, _copy: u8, _sender: &Sender) {}
-}
-
-/// Looks on if it is there.
-impl<A: Observer> Observer for Option<A> {
-    const ACTIVE: bool = A::ACTIVE;
-
-    fn host_sends(&mut self, now: Time, host: u32, packet: &PacketView) {
-        if let Some(observer) = self {
-            observer.host_sends(now, host, packet);
-        }
-    }
-    fn host_receives(&mut self, now: Time, host: u32, packet: &PacketView) {
-        if let Some(observer) = self {
-            observer.host_receives(now, host, packet);
-        }
-    }
-    fn link_sends(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
-        if let Some(observer) = self {
-            observer.link_sends(now, link, departs, packet);
-        }
-    }
-    fn dropped(&mut self, now: Time, link: PortId, packet: &PacketView) {
-        if let Some(observer) = self {
-            observer.dropped(now, link, packet);
-        }
-    }
-    fn sender_acted(&mut self, now: Time, flow: u64, copy: u8, sender: &Sender) {
-        if let Some(observer) = self {
-            observer.sender_acted(now, flow, copy, sender);
-        }
-    }
-}
-
-/// Two look on.
-impl<A: Observer, B: Observer> Observer for (A, B) {
-    const ACTIVE: bool = A::ACTIVE || B::ACTIVE;
-
-    fn host_sends(&mut self, now: Time, host: u32, packet: &PacketView) {
-        self.0.host_sends(now, host, packet);
-        self.1.host_sends(now, host, packet);
-    }
-    fn host_receives(&mut self, now: Time, host: u32, packet: &PacketView) {
-        self.0.host_receives(now, host, packet);
-        self.1.host_receives(now, host, packet);
-    }
-    fn link_sends(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
-        self.0.link_sends(now, link, departs, packet);
-        self.1.link_sends(now, link, departs, packet);
-    }
-    fn dropped(&mut self, now: Time, link: PortId, packet: &PacketView) {
-        self.0.dropped(now, link, packet);
-        self.1.dropped(now, link, packet);
-    }
-    fn sender_acted(&mut self, now: Time, flow: u64, copy: u8, sender: &Sender) {
-        self.0.sender_acted(now, flow, copy, sender);
-        self.1.sender_acted(now, flow, copy, sender);
-    }
+    sender_acted(now: Time, flow: u64, copy: u8, sender: &Sender);
 }
 
 /// Nobody looks.

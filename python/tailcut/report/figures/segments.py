@@ -27,8 +27,8 @@ def counts(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     return Figure(
         name="segments",
         title="What reordering and loss do to segments",
-        lead="The share of segments (or flows) with at least so many. The steeper the fall, the better; three duplicate ACKs"
-        " are what stock TCP takes for a loss.",
+        lead="The share of segments (or flows) with at least so many. The steeper the fall, the better; three duplicate"
+        " ACKs are what stock TCP takes for a loss.",
         caption=captions.join(
             "Duplicate ACKs are counted for the segment that they ask for. Reordering counts first transmissions only,"
             " by how many segments before the highest received they belong. All seeds pooled.",

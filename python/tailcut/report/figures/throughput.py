@@ -19,12 +19,12 @@ def spread(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     return Figure(
         name="throughput",
         title="How fast long flows run",
-        lead="Left: the share of long flows that ran at most this fast; further right is better. Right: how much that is"
-        " of the rate that each would have if every rack's and pod's links acted as one.",
+        lead="Left: the share of long flows that ran at most this fast; further right is better. Right: how much that"
+        " is of the rate that each would have if every rack's and pod's links acted as one.",
         caption=captions.join(
-            "Throughput is what a flow has delivered in order over its time, both up to the end of the arrivals. The ideal is"
-            " the payload of its max-min fair share of healthy links, among the flows that run to the end of the arrivals."
-            " All seeds pooled.",
+            "Throughput is what a flow has delivered in order over its time, both up to the end of arrivals. The ideal"
+            " is the payload of its max-min fair share of healthy links, among the flows that run to the end of the"
+            " arrivals. All seeds pooled.",
             captions.load(study),
         ),
         panels=panels,
@@ -49,9 +49,7 @@ def numbers(table: pl.DataFrame) -> pl.DataFrame:
 def _cdf(table: pl.DataFrame, theme: Theme) -> Chart:
     rows = table.select("scheme", "cell", "point", pl.col("mbps", "at_most").round_sig_figs(5))
     chart = shown(alt.Chart(rows), theme, choose=["cell", "point"]).encode(
-        x=alt.X(
-            "mbps:Q", title="throughput (Mbps)", scale=alt.Scale(zero=True), axis=alt.Axis(format=NUMBER, grid=False)
-        ),
+        x=alt.X("mbps:Q", title="throughput (Mbps)", axis=alt.Axis(format=NUMBER, grid=False)),
         y=alt.Y("at_most:Q", title="share of long flows", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
         color=colour(theme),
         strokeDash=scheme_dash(theme),
@@ -85,7 +83,5 @@ def _ideal(table: pl.DataFrame, theme: Theme) -> Chart:
         alt.Tooltip("high:Q", title="third quartile (%)"),
     ]
     bars = base.mark_bar(opacity=0.85).encode(x=alt.X("mean:Q", title="% of the ideal", scale=scale), tooltip=tips)
-    whiskers = base.mark_rule(strokeWidth=2, color=theme.ink("rule")).encode(
-        x="low:Q", x2="high:Q", color=alt.value(theme.ink("muted"))
-    )
+    whiskers = base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q", color=alt.value(theme.ink("ink")))
     return sized(layered(bars, whiskers), theme, height=40 + 34 * rows["scheme"].n_unique())
