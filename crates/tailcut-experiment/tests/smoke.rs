@@ -43,7 +43,8 @@ fn outcome(experiment: &Json) -> Result<(), Vec<String>> {
     let result = run(&planned, None, &mut |_| ControlFlow::Continue(()));
     let result = result.unwrap_or_else(|error| panic!("{error}\n{text}"));
     let counters = result.counters;
-    let accounted = counters.delivered + counters.dropped + counters.in_flight;
+    let accounted =
+        counters.delivered + counters.dropped + counters.lost_on_links + counters.in_flight;
     assert_eq!(counters.sent, accounted, "packets are lost:\n{text}");
     let unfinished = result.facts.iter().find(|(name, _)| *name == "unfinished_flows");
     assert_eq!(unfinished.map(|fact| fact.1), Some(0.0), "every flow finishes:\n{text}");

@@ -30,6 +30,7 @@ ABOUT = (
     "sent",
     "delivered",
     "dropped",
+    "lost_on_links",
     "in_flight",
 )
 

@@ -54,6 +54,17 @@ pub struct PacketView {
     pub wire_bytes: u16,
 }
 
+/// How a packet is lost to a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// Sent to a link that is down.
+    DeadLink,
+    /// Queued, in service or on the wire as the link went down.
+    UnderWay,
+    /// Corrupted on the link; noticed at its far end.
+    Corrupted,
+}
+
 /// The hooks, written once: the trait, and the observers that pass on what they see.
 macro_rules! hooks {
     ($($(#[$doc:meta])* $hook:ident($($argument:ident: $kind:ty),*);)*) => {
