@@ -98,6 +98,7 @@ mod tests {
             sport: 1,
             dport: 2,
             seq: 1 + segment * 1_000,
+            data: None,
             ack: 1 + segment * 1_000,
             flags,
             payload: 1_000,

@@ -120,7 +120,7 @@ impl<O: Observer> Network<'_, O> {
     }
 
     /// A flow is over, as far as `signal` says: others may have waited for it.
-    fn drive(&mut self, index: u32, signal: Signal) {
+    pub(super) fn drive(&mut self, index: u32, signal: Signal) {
         if let Some(driver) = &mut self.driver {
             driver.on_finished(index, signal, self.now);
             self.schedule_start();
@@ -318,8 +318,9 @@ impl<O: Observer> Network<'_, O> {
             return;
         }
         if state.winner == Some(connection.copy) {
-            state.fct_ack = Some(self.now - state.flow.start);
-            self.drive(index, Signal::Acknowledged);
+            if state.fct_ack.replace(self.now - state.flow.start).is_none() {
+                self.drive(index, Signal::Acknowledged);
+            }
             if self.cancels_losers() {
                 self.abort_siblings(id);
             }
@@ -364,8 +365,11 @@ impl<O: Observer> Network<'_, O> {
             let mut at = state.connections;
             while at != NO_CONNECTION && delivered < state.flow.bytes {
                 let connection = &self.connections[at as usize];
-                let mss = self.profile(connection).tcp.mss.0;
-                let bytes = u64::from(connection.receiver.next()) * mss;
+                let next = match &state.multipath {
+                    Some(spread) => spread.data.data_ack(),
+                    None => connection.receiver.next(),
+                };
+                let bytes = u64::from(next) * self.profile(connection).tcp.mss.0;
                 delivered = delivered.max(bytes.min(state.flow.bytes));
                 at = connection.sibling;
             }

@@ -9,6 +9,7 @@ use super::sender::Sender;
 use super::Network;
 use crate::measure::Observer;
 use crate::packet::{inline_number, FlowKey, NO_OPTIONS};
+use crate::traffic::demand::Signal;
 use crate::transport::mmptcp::{ScatterThreshold, Switch};
 use crate::transport::mptcp::{Multipath, Phase, SubflowWindow};
 use crate::transport::tcp::{self, Close, Congestion, CongestionState, Coupled};
@@ -291,10 +292,11 @@ impl<O: Observer> Network<'_, O> {
     /// by a packet each (MP_FASTCLOSE of RFC 8684), unless nothing is ever sent after the last ACK.
     fn close_subflows(&mut self, index: u32, id: u32) {
         let state = &mut self.flows[index as usize];
+        let mut other = state.connections;
         if state.fct_ack.is_none() {
             state.fct_ack = Some(self.now - state.flow.start);
+            self.drive(index, Signal::Acknowledged);
         }
-        let mut other = state.connections;
         while other != NO_CONNECTION {
             let next = self.connections[other as usize].sibling;
             let silent = self.profile(&self.connections[other as usize]).tcp.close == Close::None;
