@@ -16,6 +16,7 @@ TOYS = ["tinyflow/fig1", "tinyflow/fig2"]
 """Experiments that are small as they are."""
 EVERYWHERE = {"fct", "gain", "slowdown", "links"}
 FURTHER = {
+    "mmptcp/fig1": {"throughput", "segments"},
     "repnet/fig9": {"throughput"},
     "repnet/fig11": {"jobs"},
     "repflow/table1": {"jobs"},
