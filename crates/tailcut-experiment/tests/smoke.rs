@@ -22,6 +22,10 @@ fn completed(mut section: Json) -> Json {
             section["file"] =
                 "../../../tailcut-net/tests/fabric/data/fat_tree_k4_links.json".into();
         }
+        Some("mixed") => {
+            let kinds = ["tcp", "mptcp"].map(|kind| json!({"transport": {"kind": kind}}));
+            section["parts"] = kinds.to_vec().into();
+        }
         _ => {}
     }
     section
@@ -64,7 +68,8 @@ fn every_scheme_runs_on_every_topology_with_every_queue_or_is_refused() {
                         let experiment = json!({
                             "title": "smoke", "seeds": 1,
                             "topology": completed(topology.clone()), "queue": queue,
-                            "transport": transport, "balance": balance, "replicate": replicate,
+                            "transport": completed(transport.clone()),
+                            "balance": balance, "replicate": replicate,
                             "traffic": { "kind": "permutation", "sizes": "50KB" },
                             "horizon": { "arrivals": "1ms", "drain": "30s" },
                         });
@@ -117,7 +122,8 @@ fn every_kind_of_traffic_runs() {
             let queue = if pfabric { "pfabric" } else { "drop-tail" };
             let experiment = json!({
                 "title": "smoke", "seeds": 1, "topology": {"kind": "fat-tree", "k": 4},
-                "queue": { "kind": queue }, "transport": transport, "traffic": traffic,
+                "queue": { "kind": queue }, "transport": completed(transport.clone()),
+                "traffic": traffic,
                 "horizon": { "arrivals": "2ms", "drain": "30s" },
             });
             outcome(&experiment)
