@@ -11,8 +11,8 @@ use tailcut_experiment::{load_text, run, schema, RunError};
 /// Experiments that are carried out.
 const EXPERIMENTS: u32 = 2_000;
 /// Larger ones are not carried out: there are enough small ones.
-const MOST_PACKET_HOPS: u64 = 100_000;
-const MOST_FLOWS: u64 = 2_000;
+const MOST_PACKET_HOPS: u64 = 30_000;
+const MOST_FLOWS: u64 = 500;
 /// A run that goes on for longer than this, a thousand times what was expected of it, does not end.
 const ENDLESS_PACKET_HOPS: u64 = 100 * MOST_PACKET_HOPS * 10;
 

@@ -4,6 +4,7 @@ pub(crate) mod union;
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
+use std::sync::LazyLock;
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -17,8 +18,13 @@ use tailcut_net::transport::TransportSpec;
 
 use crate::file::ExperimentFile;
 
-/// The JSON Schema of experiment files.
+/// The JSON Schema of experiment files. It is composed once: that takes longer than to check a file against it.
 pub fn schema() -> Json {
+    static SCHEMA: LazyLock<Json> = LazyLock::new(compose);
+    SCHEMA.clone()
+}
+
+fn compose() -> Json {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema: Json = generator.into_root_schema_for::<ExperimentFile>().into();
     let definitions =

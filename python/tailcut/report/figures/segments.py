@@ -45,8 +45,10 @@ def _share(rows: pl.DataFrame, unit: str, of: str, theme: Theme) -> Chart:
         "scheme", "cell", "point", "value", "count", pl.col("percent", "at_least").round_sig_figs(5)
     )
     least = float(drawn.filter(pl.col("at_least") > 0)["at_least"].min())  # type: ignore[arg-type]
+    most = int(drawn["value"].max())  # type: ignore[arg-type]
+    whole = list(range(0, most + 1, max(1, most // 8)))
     chart = shown(alt.Chart(drawn), theme, choose=["cell", "point"]).encode(
-        x=alt.X("value:Q", title=unit, axis=alt.Axis(tickMinStep=1, grid=False)),
+        x=alt.X("value:Q", title=unit, axis=alt.Axis(values=whole, format="d", grid=False)),
         y=alt.Y(
             "at_least:Q", title=f"% of {of}, log scale",
             scale=alt.Scale(type="log", domain=[least / 1.2, 100], nice=False),
