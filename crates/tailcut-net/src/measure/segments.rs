@@ -38,6 +38,12 @@ impl Observer for Segments {
     fn host_receives(&mut self, _now: Time, _host: u32, packet: &PacketView) {
         if packet.flags.has(Flags::DATA) {
             self.data(packet);
+        } else if packet.flags.has(Flags::SYN) && !packet.flags.has(Flags::TO_SENDER) {
+            // The next piece of a split flow counts its segments anew.
+            let connection = (packet.flow, packet.copy);
+            if self.connections.get(&connection).is_some_and(|seen| seen.acknowledged > 0) {
+                self.connections.remove(&connection);
+            }
         } else if packet.flags.has(Flags::TO_SENDER)
             && packet.flags.has(Flags::ACK)
             && !packet.flags.has(Flags::SYN)

@@ -369,8 +369,14 @@ impl<O: Observer> Network<'_, O> {
                     Some(spread) => spread.data.data_ack(),
                     None => connection.receiver.next(),
                 };
-                let bytes = u64::from(next) * self.profile(connection).tcp.mss.0;
-                delivered = delivered.max(bytes.min(state.flow.bytes));
+                let here = u64::from(next) * self.profile(connection).tcp.mss.0;
+                // Of a split flow, what earlier pieces have carried comes before the first connection, the latest piece.
+                let carries = self.carries(connection);
+                let bytes = (state.handed - carries) + here.min(carries);
+                delivered = delivered.max(bytes);
+                if self.piece_of(state.flow.bytes).is_some() {
+                    break;
+                }
                 at = connection.sibling;
             }
             self.flows[index].delivered_in_arrivals = delivered;
