@@ -6,7 +6,7 @@ use common::ns3::{chain, dumbbell, oracle_flows, oracle_rows, run, EventLog, Set
 use tailcut_engine::Time;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::fat_tree::FatTree;
-use tailcut_net::transport::tcp::{Close, Recovery};
+use tailcut_net::transport::tcp::{Close, Imitation, Recovery};
 
 #[test]
 fn a_lone_flow_takes_the_same_time_to_the_nanosecond() {
@@ -131,11 +131,16 @@ fn class(bytes: u64) -> usize {
 }
 
 /// Individual completion times are chaotic after the first drop. So the flow list is run 40 times
-/// with starts jittered by up to 1 us, and ns-3's one run must lie within the central 95 % of ours.
+/// with starts jittered by up to 1 us, and ns-3's one run must lie within the central 95 % of ours. The departures of
+/// ns-3 from the RFCs that were traced are switched on; docs/validation/ns3.md has the figures without them.
 #[test]
-#[ignore = "one of eight statistics is 3 % outside our central 95 %: docs/validation/ns3.md"]
 fn a_fabric_full_of_flows_has_the_completion_times_of_ns3() {
-    let setting = Setting { recovery: Recovery::SackPrr, close: Close::Fin, ..Setting::default() };
+    let setting = Setting {
+        recovery: Recovery::SackPrr,
+        close: Close::Fin,
+        imitate: Imitation::Ns3,
+        ..Setting::default()
+    };
     let mut graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
     for link in &mut graph.links {
         link.propagation = Time::from_ns(2667);

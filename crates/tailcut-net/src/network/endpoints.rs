@@ -125,6 +125,9 @@ impl<'a, O: Observer> Network<'a, O> {
             self.note_congestion(id, packet.flags);
         }
         let receiver = &mut self.connections[id as usize].receiver;
+        if !packet.flags.has(Flags::SYN) {
+            receiver.end_handshake();
+        }
         if packet.flags.has(Flags::DATA) && !receiver.closed {
             let complete_before = receiver.complete();
             let acknowledge = receiver.on_segment(&profile.tcp, self.now, packet.seq);
@@ -146,17 +149,25 @@ impl<'a, O: Observer> Network<'a, O> {
                 self.send_to_sender(id, Flags::RST, 0, NO_OPTIONS, profile.sizes.bare());
             }
         } else if packet.flags.has(Flags::SYN) {
-            receiver.established = true;
+            self.on_syn(id);
+        } else if packet.flags.has(Flags::PROBE) {
+            self.send_ack(id);
+        }
+    }
+
+    /// A SYN has arrived, or the answer to one is due again.
+    fn on_syn(&mut self, id: u32) {
+        let profile = self.profile_of(id);
+        let receiver = &mut self.connections[id as usize].receiver;
+        let again = if receiver.in_handshake() { Flags::RETRANSMISSION } else { Flags(0) };
+        if receiver.on_syn(&profile.tcp, self.now) {
             // An ECN-setup SYN-ACK carries ECE alone (RFC 3168 section 6.1.1).
             let setup = if profile.ecn { Flags::ECN_ECHO } else { Flags(0) };
-            self.send_to_sender(
-                id,
-                Flags::SYN | Flags::ACK | setup,
-                0,
-                NO_OPTIONS,
-                profile.sizes.syn(),
-            );
-        } else if packet.flags.has(Flags::PROBE) {
+            let flags = Flags::SYN | Flags::ACK | setup | again;
+            self.send_to_sender(id, flags, 0, NO_OPTIONS, profile.sizes.syn());
+            self.set_timer(id);
+        } else if !receiver.in_handshake() {
+            // A SYN of a connection that is established: an old duplicate (RFC 9293 section 3.10.7.4).
             self.send_ack(id);
         }
     }
@@ -362,7 +373,11 @@ impl<'a, O: Observer> Network<'a, O> {
         let connection = &mut self.connections[id as usize];
         connection.timer = Time::NEVER;
         if connection.receiver.deadline() <= now {
-            self.send_ack(id);
+            if connection.receiver.in_handshake() {
+                self.on_syn(id);
+            } else {
+                self.send_ack(id);
+            }
         }
         let sender = &mut self.connections[id as usize].sender;
         if sender.deadline() <= now {

@@ -17,7 +17,9 @@ use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::{Graph, Link};
 use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::Flow;
-use tailcut_net::transport::tcp::{Close, CongestionState, Phase, Recovery, Sender, TcpSpec};
+use tailcut_net::transport::tcp::{
+    Close, CongestionState, Imitation, Phase, Recovery, Sender, TcpSpec,
+};
 use tailcut_net::transport::TransportSpec;
 
 /// What the oracle's cases vary.
@@ -28,6 +30,7 @@ pub struct Setting {
     pub recovery: Recovery,
     pub limited_transmit: bool,
     pub close: Close,
+    pub imitate: Imitation,
     pub drain: Time,
 }
 
@@ -40,6 +43,7 @@ impl Default for Setting {
             recovery: Recovery::Newreno,
             limited_transmit: true,
             close: Close::None,
+            imitate: Imitation::None,
             drain: Time::from_ms(6_000),
         }
     }
@@ -56,6 +60,7 @@ impl Setting {
             initial_rto: self.min_rto,
             mss_option: false,
             close: self.close,
+            imitate: self.imitate,
             ..TcpSpec::default()
         };
         Scenario {

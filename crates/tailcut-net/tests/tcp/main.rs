@@ -4,6 +4,7 @@ mod congestion;
 mod cubic;
 mod dctcp;
 mod ecn;
+mod imitation;
 mod life;
 mod newreno;
 mod reordering;

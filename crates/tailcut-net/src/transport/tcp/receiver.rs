@@ -22,8 +22,10 @@ pub struct Receiver {
     segments: u32,
     /// In-order segments not yet acknowledged.
     unacknowledged: u32,
-    /// When the delayed ACK is due.
+    /// When the delayed ACK is due, or the SYN-ACK is to be repeated.
     deadline: Time,
+    /// SYN-ACKs sent by the timer and not answered; 0 before the SYN and after the handshake.
+    syn_acks: u8,
     /// The SYN has arrived.
     pub established: bool,
     /// The application has gone: whatever arrives is answered by a reset.
@@ -48,6 +50,7 @@ impl Receiver {
             segments,
             unacknowledged: 0,
             deadline: Time::NEVER,
+            syn_acks: 0,
             established: false,
             closed: false,
             echo: false,
@@ -75,10 +78,45 @@ impl Receiver {
         self.next == self.segments
     }
 
-    /// When the delayed ACK is due.
+    /// When the delayed ACK is due, or the SYN-ACK is to be repeated.
     #[inline]
     pub fn deadline(&self) -> Time {
         self.deadline
+    }
+
+    /// A SYN has arrived, or nothing has answered the SYN-ACK in time: true when a SYN-ACK is to be sent.
+    /// Until the handshake is over it is repeated with a growing timeout, like the SYN (RFC 6298 section 2, RFC 9293
+    /// section 3.8.1).
+    pub fn on_syn(&mut self, spec: &TcpSpec, now: Time) -> bool {
+        if self.established && self.syn_acks == 0 {
+            return false;
+        }
+        self.established = true;
+        if self.deadline <= now || self.deadline == Time::NEVER {
+            if u32::from(self.syn_acks) > spec.syn_retries {
+                self.deadline = Time::NEVER;
+                return false;
+            }
+            let wait = spec.initial_rto.0.saturating_mul(1 << self.syn_acks.min(30));
+            self.deadline = now + Time(wait.min(spec.max_rto.0.max(spec.initial_rto.0)));
+            self.syn_acks += 1;
+        }
+        true
+    }
+
+    /// Whether the timer is that of the SYN-ACK.
+    #[inline]
+    pub fn in_handshake(&self) -> bool {
+        self.syn_acks > 0
+    }
+
+    /// Something other than a SYN has arrived: the SYN-ACK has.
+    #[inline]
+    pub fn end_handshake(&mut self) {
+        if self.syn_acks > 0 {
+            self.syn_acks = 0;
+            self.deadline = Time::NEVER;
+        }
     }
 
     /// Whether ACKs carry an ECN echo now.
@@ -232,6 +270,34 @@ mod tests {
     fn a_segment_out_of_order_is_acknowledged_at_once_under_delayed_acks() {
         let spec = TcpSpec { ack_every: 2, ..TcpSpec::default() };
         assert_eq!(Receiver::new(100).on_segment(&spec, Time::ZERO, 3), Acknowledge::Now);
+    }
+
+    #[test]
+    fn an_unanswered_syn_ack_is_repeated_with_a_doubling_timeout_until_the_tries_are_used_up() {
+        let spec = TcpSpec { initial_rto: Time::from_ms(10), syn_retries: 2, ..TcpSpec::default() };
+        let mut receiver = Receiver::new(3);
+        let mut sent_at = vec![];
+        assert!(receiver.on_syn(&spec, Time::ZERO));
+        while receiver.deadline() != Time::NEVER {
+            let now = receiver.deadline();
+            if receiver.on_syn(&spec, now) {
+                sent_at.push(now.as_ns() / 1_000_000);
+            }
+        }
+        assert_eq!(sent_at, [10, 30]);
+    }
+
+    #[test]
+    fn the_first_segment_or_ack_ends_the_handshake() {
+        let spec = TcpSpec::default();
+        let mut receiver = Receiver::new(3);
+        receiver.on_syn(&spec, Time::ZERO);
+        receiver.end_handshake();
+        assert_eq!(receiver.deadline(), Time::NEVER);
+        assert!(
+            !receiver.on_syn(&spec, Time::from_ms(1)),
+            "a late duplicate of the SYN gets no SYN-ACK"
+        );
     }
 
     proptest! {

@@ -128,7 +128,11 @@ impl Scoreboard {
             }
             self.lost -= (*entry & LOST != 0) as u32;
             self.resent -= (*entry & RESENT != 0) as u32;
-            self.newest_sacked = self.newest_sacked.max(*entry >> FLAGS);
+            // Whether a segment that was sent again in mere doubt arrived by its first or its second sending is
+            // unknown: it says nothing of what the second has overtaken.
+            if *entry & (EVER_RESENT | LOST) != EVER_RESENT {
+                self.newest_sacked = self.newest_sacked.max(*entry >> FLAGS);
+            }
             *entry = (*entry & !(LOST | RESENT)) | SACKED;
             self.sacked += 1;
             self.sacked_end = self.sacked_end.max(seq + 1);
@@ -223,6 +227,11 @@ impl Scoreboard {
     /// True when the first outstanding segment is thought lost, sent again or not.
     pub fn first_is_lost(&self) -> bool {
         self.entries.front().is_some_and(|entry| entry & LOST != 0)
+    }
+
+    /// True when the first outstanding segment was sent again and is thought to be in the network.
+    pub fn first_is_resent(&self) -> bool {
+        self.entries.front().is_some_and(|entry| entry & RESENT != 0)
     }
 
     /// Marks the first outstanding segment lost: enough duplicate ACKs said so.
@@ -363,6 +372,29 @@ mod tests {
         assert_eq!(board.on_cumulative(1, Time(50)).rtt, Some(Time(50)));
         board.on_send(1, Time(60));
         assert_eq!(board.on_cumulative(2, Time(70)).rtt, None);
+    }
+
+    /// The rescue of segment 9 arrives as it was sent first: its second sending, later than that of 0, has overtaken nothing.
+    #[test]
+    fn a_segment_sent_again_in_doubt_says_nothing_of_what_it_overtook() {
+        let mut board = board(10);
+        board.on_blocks(&blocks(&[(1, 5)]));
+        board.mark_lost(3);
+        board.on_send(0, Time(100));
+        board.on_send(9, Time(200));
+        board.on_blocks(&blocks(&[(9, 10), (1, 5)]));
+        assert_eq!(board.mark_overtaken(), 0);
+    }
+
+    #[test]
+    fn a_lost_segment_sent_again_later_that_arrives_has_overtaken_what_was_sent_again_before() {
+        let mut board = board(10);
+        board.on_blocks(&blocks(&[(2, 6)]));
+        board.mark_lost(3);
+        board.on_send(0, Time(100));
+        board.on_send(1, Time(200));
+        board.on_blocks(&blocks(&[(1, 6)]));
+        assert_eq!(board.mark_overtaken(), 1);
     }
 
     proptest! {

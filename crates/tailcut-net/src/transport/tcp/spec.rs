@@ -53,6 +53,22 @@ pub struct TcpSpec {
     pub mss_option: bool,
     /// How a finished connection ends.
     pub close: Close,
+    /// Where to depart from the RFCs, to compare with another simulator.
+    pub imitate: Imitation,
+}
+
+/// Known departures from the RFCs that can be switched on, to compare with another simulator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Imitation {
+    /// None: what the RFCs say.
+    #[default]
+    None,
+    /// Those of ns-3 that decide results under SACK: a repeated SYN-ACK resets the window, a repeated SYN gives a
+    /// round-trip sample, a partial ACK sends a segment whatever the window says and only the first restarts the timer,
+    /// and there is no rescue retransmission.
+    #[serde(rename = "ns-3")]
+    Ns3,
 }
 
 /// Loss recovery.
@@ -98,6 +114,7 @@ impl Default for TcpSpec {
             timestamps: false,
             mss_option: true,
             close: Close::Fin,
+            imitate: Imitation::None,
         }
     }
 }

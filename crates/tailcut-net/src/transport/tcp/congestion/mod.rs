@@ -30,7 +30,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
+use crate::amount::Limit;
 use crate::component::SpecError;
+use crate::transport::tcp::TcpSpec;
 
 /// The congestion control of every connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -80,6 +82,19 @@ pub struct Window {
     pub cwnd: u64,
     /// Slow start below, congestion avoidance from here on.
     pub ssthresh: u64,
+}
+
+impl Window {
+    /// That of a new connection.
+    pub fn initial(spec: &TcpSpec) -> Window {
+        Window {
+            cwnd: spec.initial_window.in_bytes(spec.mss.0),
+            ssthresh: match spec.initial_ssthresh {
+                Limit::Unlimited => u64::MAX,
+                Limit::AtMost(amount) => amount.in_bytes(spec.mss.0),
+            },
+        }
+    }
 }
 
 /// An acknowledgement of new data.

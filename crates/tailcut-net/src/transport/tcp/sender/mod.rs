@@ -20,8 +20,7 @@ use super::prr::Prr;
 use super::reordering::Reordering;
 use super::rtt::Rtt;
 use super::scoreboard::{Progress, Scoreboard};
-use super::{Recovery, TcpSpec};
-use crate::amount::Limit;
+use super::{Imitation, Recovery, TcpSpec};
 use crate::packet::SackBlocks;
 
 const OWES_SYN: u8 = 1;
@@ -29,6 +28,8 @@ const OWES_ACK: u8 = 2;
 const OWES_RESET: u8 = 4;
 /// NewReno: the first outstanding segment is to be sent again.
 const OWES_RESEND: u8 = 8;
+/// SACK: one segment is due whatever the window says.
+const OWES_NEXT: u8 = 16;
 
 /// The sending half of a connection that carries `size` bytes.
 #[derive(Debug, Clone)]
@@ -88,13 +89,7 @@ impl Sender {
             una: 0,
             next: 0,
             recover: 0,
-            window: Window {
-                cwnd: spec.initial_window.in_bytes(spec.mss.0),
-                ssthresh: match spec.initial_ssthresh {
-                    Limit::Unlimited => u64::MAX,
-                    Limit::AtMost(amount) => amount.in_bytes(spec.mss.0),
-                },
-            },
+            window: Window::initial(spec),
             congestion: spec.congestion.start(),
             threshold: spec.dupack_threshold,
             ecn: spec.uses_ecn(),
@@ -240,7 +235,7 @@ impl Sender {
         self.recover = self.board.end();
         self.reduced();
         self.duplicates = 0;
-        self.owes &= !OWES_RESEND;
+        self.owes &= !(OWES_RESEND | OWES_NEXT);
         match spec.recovery {
             Recovery::Newreno => self.next = self.una,
             Recovery::SackPrr => self.board.mark_all_lost(),
@@ -252,7 +247,7 @@ impl Sender {
         match self.phase {
             Phase::SynSent => {
                 self.phase = Phase::Established;
-                if self.syn_tries == 1 {
+                if self.syn_tries == 1 || spec.imitate == Imitation::Ns3 {
                     self.rtt.sample(spec, now.since(self.opened));
                 } else {
                     self.rtt.established_late(spec);
@@ -261,7 +256,12 @@ impl Sender {
                 self.owes = OWES_ACK;
             }
             // Our ACK of an earlier SYN-ACK was lost.
-            Phase::Established | Phase::Done => self.owes |= OWES_ACK,
+            Phase::Established | Phase::Done => {
+                self.owes |= OWES_ACK;
+                if spec.imitate == Imitation::Ns3 {
+                    self.window = Window::initial(spec);
+                }
+            }
             Phase::Aborted => self.owes |= OWES_RESET,
             Phase::Closed => {}
         }
@@ -411,6 +411,9 @@ impl Sender {
     #[cold]
     fn pay(&mut self, now: Time) -> Option<Transmit> {
         let due = self.owes & self.owes.wrapping_neg();
+        if due == OWES_NEXT {
+            return None;
+        }
         self.owes &= !due;
         match due {
             OWES_SYN => {

@@ -2,10 +2,10 @@
 
 use tailcut_engine::Time;
 
-use super::{CongestionState, Sender};
+use super::{CongestionState, Sender, OWES_NEXT};
 use crate::packet::SackBlocks;
 use crate::transport::tcp::prr::Prr;
-use crate::transport::tcp::TcpSpec;
+use crate::transport::tcp::{Imitation, TcpSpec};
 
 impl Sender {
     /// Section 5 of RFC 6675.
@@ -49,7 +49,13 @@ impl Sender {
                 self.duplicates = 0;
                 self.grow(spec, now, acked, rtt);
             }
-            CongestionState::Recovery => self.reduce(spec, delivered, advanced && newly_lost == 0),
+            CongestionState::Recovery => {
+                self.reduce(spec, delivered, advanced && newly_lost == 0);
+                let ns3 = spec.imitate == Imitation::Ns3;
+                if ns3 && advanced && !self.board.first_is_resent() {
+                    self.owes |= OWES_NEXT;
+                }
+            }
             CongestionState::Loss if self.una < self.recover => {
                 if advanced {
                     self.grow(spec, now, acked, rtt);
@@ -73,7 +79,10 @@ impl Sender {
                 self.state = if gap { CongestionState::Disorder } else { CongestionState::Open };
             }
         }
-        if advanced {
+        let partial = self.state == CongestionState::Recovery;
+        let once = partial && spec.imitate == Imitation::Ns3;
+        if advanced && !(once && self.rearmed) {
+            self.rearmed = partial;
             self.rearm(now);
         }
     }
@@ -115,6 +124,10 @@ impl Sender {
     /// `NextSeg` of RFC 6675: what is lost, then new data, then what is in doubt.
     #[inline]
     pub(super) fn next_by_pipe(&mut self, spec: &TcpSpec) -> Option<u32> {
+        if self.owes & OWES_NEXT != 0 {
+            self.owes &= !OWES_NEXT;
+            return Some(self.next_whatever_the_window(spec));
+        }
         let mut room = self.window.cwnd.saturating_sub(self.pipe(spec));
         if self.reordering.is_some() {
             room = self.restrained(spec, room);
@@ -139,8 +152,24 @@ impl Sender {
         if let Some(seq) = self.board.next_doubtful() {
             return fits(seq);
         }
+        if spec.imitate == Imitation::Ns3 {
+            return None;
+        }
         let last = self.board.rescue().and_then(fits)?;
         self.board.rescued();
         Some(last)
+    }
+
+    /// What ns-3 sends on a partial ACK.
+    #[cold]
+    fn next_whatever_the_window(&mut self, spec: &TcpSpec) -> u32 {
+        if let Some(seq) = self.board.next_lost() {
+            return seq;
+        }
+        let more = self.next < self.segments;
+        if more && self.flight(spec) + self.payload(spec, self.next) <= spec.receive_window.0 {
+            return self.next;
+        }
+        self.una
     }
 }

@@ -1,0 +1,54 @@
+//! Departures from the RFCs that are switched on to compare with ns-3.
+
+use crate::script::{again, sack, Script, ENDLESS, MSS};
+use tailcut_net::transport::tcp::{Imitation, TcpSpec, Transmit};
+
+fn both(initial_window: u32) -> [TcpSpec; 2] {
+    [Imitation::None, Imitation::Ns3]
+        .map(|imitate| TcpSpec { imitate, ..sack(initial_window) })
+}
+
+/// Segments 0 and 5 of ten are lost; when 0 has been repaired, only one segment beyond 5 is known to have arrived.
+fn partially_acknowledged(spec: TcpSpec) -> Vec<Transmit> {
+    let mut script = Script::established(spec, 10);
+    script.sack(0, &[(1, 5)]);
+    script.sack(5, &[(6, 7)])
+}
+
+#[test]
+fn a_partial_ack_sends_a_segment_though_the_window_is_closed() {
+    let [rfc, ns3] = both(10).map(partially_acknowledged);
+    assert_eq!((rfc, ns3), (vec![], vec![again(5)]));
+}
+
+#[test]
+fn a_repeated_syn_ack_resets_the_window() {
+    let [rfc, ns3] = both(4).map(|spec| {
+        let mut script = Script::established(spec, ENDLESS);
+        script.ack(2);
+        script.syn_ack();
+        script.sender.cwnd() / MSS
+    });
+    assert_eq!((rfc, ns3), (5, 4));
+}
+
+#[test]
+fn a_repeated_syn_gives_a_round_trip_sample() {
+    let [rfc, ns3] = both(4).map(|spec| {
+        let mut script = Script::opening(spec, ENDLESS);
+        script.expire();
+        script.syn_ack();
+        script.sender.rtt().smoothed().as_ns()
+    });
+    assert_eq!((rfc, ns3), (0, 10_000_000));
+}
+
+#[test]
+fn there_is_no_rescue_of_the_last_segment() {
+    let [rfc, ns3] = both(20).map(|spec| {
+        let mut script = Script::established(spec, 20);
+        script.sack(0, &[(1, 4)]);
+        (5..=18).flat_map(|end| script.sack(0, &[(1, end)])).collect::<Vec<_>>()
+    });
+    assert_eq!((rfc, ns3), (vec![again(19)], vec![]));
+}
