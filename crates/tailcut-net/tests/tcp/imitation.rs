@@ -4,8 +4,7 @@ use crate::script::{again, sack, Script, ENDLESS, MSS};
 use tailcut_net::transport::tcp::{Imitation, TcpSpec, Transmit};
 
 fn both(initial_window: u32) -> [TcpSpec; 2] {
-    [Imitation::None, Imitation::Ns3]
-        .map(|imitate| TcpSpec { imitate, ..sack(initial_window) })
+    [Imitation::None, Imitation::Ns3].map(|imitate| TcpSpec { imitate, ..sack(initial_window) })
 }
 
 /// Segments 0 and 5 of ten are lost; when 0 has been repaired, only one segment beyond 5 is known to have arrived.
