@@ -134,7 +134,7 @@ fn experiments() -> Values {
     let parts = (
         drawn,
         prop::sample::select(vec!["20us", "300us", "1ms"]),
-        prop::sample::select(vec!["0s", "1ms", "20ms", "300ms"]),
+        prop::sample::select(vec!["0s", "1ms", "10ms", "40ms"]),
         1..1_000u64,
     );
     parts

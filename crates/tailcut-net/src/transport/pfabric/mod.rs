@@ -65,8 +65,9 @@ impl PfabricSpec {
             return Err(SpecError::new("pfabric-probe-after", "probe_after", message)
                 .hint("pFabric says 5"));
         }
-        if self.rto > TcpSpec::default().max_rto {
-            let message = format!("rto = \"{}\": at most a minute", self.rto);
+        // Nothing backs off: what is shorter than a packet's transmission floods the queues with copies.
+        if self.rto < Time::from_us(10) || self.rto > TcpSpec::default().max_rto {
+            let message = format!("rto = \"{}\": at least 10us and at most a minute", self.rto);
             return Err(SpecError::new("pfabric-rto", "rto", message)
                 .hint("a few round trips, such as \"1ms\""));
         }
