@@ -58,7 +58,8 @@ def test_a_small_variant_asks_the_same_question(name: str) -> None:
     assert [axis["key"] for axis in small["sweep"]] == [axis["key"] for axis in full["sweep"]]
     traffic = [run["config"]["traffic"]["kind"] for run in (full["runs"][0], small["runs"][0])]
     assert traffic[0] == traffic[1]
-    assert sum(run["facts"]["expected_packet_hops"] for run in small["runs"]) < 6e6, "it takes a second or two"
+    hops = [run["facts"]["expected_packet_hops"] for run in small["runs"]]
+    assert max(hops) < 6e6 and sum(hops) < 40e6, "a run takes half a second, all of them a few seconds"
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -232,6 +232,8 @@ fn workload<'py>(
 /// Python bindings of the experiment, plan and simulator crates.
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    // NumPy's interface is looked up once, here: a signal that came during the lookup within a run would be a panic.
+    Vec::<u8>::new().into_pyarray(m.py());
     m.add("ExperimentError", m.py().get_type::<ExperimentError>())?;
     m.add_function(wrap_pyfunction!(load, m)?)?;
     m.add_function(wrap_pyfunction!(run, m)?)?;
