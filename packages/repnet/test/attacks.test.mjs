@@ -8,33 +8,16 @@ import {
   controlRecord,
   dataHeader,
   decodeAnswer,
-  encodeHello,
   HelloFlag,
   Kind,
   Record,
   Refusal,
 } from '../dist/wire.js';
-import { defaults, echoServer, raw, settle, sourcePort, until } from './lib/support.mjs';
+import { data, defaults, echoServer, hello, raw, settle, sourcePort, until } from './lib/support.mjs';
 
 before(() => {
   Object.assign(defaults, { waitTimeout: 300, pairTimeout: 300 });
 });
-
-const data = (offset, text) => Buffer.concat([dataHeader(offset, text.length), Buffer.from(text)]);
-
-function hello(connection, port, fields = {}) {
-  return encodeHello({
-    kind: Kind.replica,
-    flags: HelloFlag.early,
-    threshold: 100_000,
-    token: Buffer.alloc(16, 7),
-    sourceAddress: connection.socket.localAddress,
-    sourcePort: connection.socket.localPort,
-    targetAddress: '127.0.0.1',
-    targetPort: port,
-    ...fields,
-  });
-}
 
 const refusal = async (connection) => {
   await until(() => connection.bytes.length >= ANSWER_BYTES || connection.closed, 'an answer');

@@ -9,16 +9,14 @@ import repnet from '../dist/index.js';
 import {
   ANSWER_BYTES,
   controlRecord,
-  dataHeader,
   decodeAnswer,
-  encodeHello,
   HelloFlag,
   Kind,
   Record,
   RecordParser,
   Refusal,
 } from '../dist/wire.js';
-import { defaults, raw, sourcePort, until } from './lib/support.mjs';
+import { data, defaults, hello, raw, sourcePort, until } from './lib/support.mjs';
 
 const REQUEST = 'a request';
 const REPLY = 'the reply'.repeat(1_000);
@@ -48,21 +46,7 @@ async function replyServer(t, options = {}, reply = REPLY) {
   return { server, seen, port: server.address().port };
 }
 
-const data = (offset, text) => Buffer.concat([dataHeader(offset, text.length), Buffer.from(text)]);
 const end = (offset) => controlRecord(Record.end, offset);
-
-const hello = (connection, port, fields = {}) =>
-  encodeHello({
-    kind: Kind.replica,
-    flags: HelloFlag.early,
-    threshold: 100_000,
-    token: Buffer.alloc(16, 7),
-    sourceAddress: connection.socket.localAddress,
-    sourcePort: connection.socket.localPort,
-    targetAddress: '127.0.0.1',
-    targetPort: port,
-    ...fields,
-  });
 
 /** The answer and the records that a connection has received. */
 function received(connection) {

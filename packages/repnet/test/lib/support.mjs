@@ -1,6 +1,7 @@
 /** What the tests share: a server, raw connections to it, and waiting for conditions rather than for time. */
 import net from 'node:net';
 import repnet from '../../dist/index.js';
+import { dataHeader, encodeHello, HelloFlag, Kind } from '../../dist/wire.js';
 
 export const { defaults } = repnet;
 
@@ -40,6 +41,23 @@ export async function raw(t, port, options = {}) {
   t.after(() => socket.destroy());
   return seen;
 }
+
+/** A replica's hello for the raw connection `connection` to the server whose first port is `port`. */
+export const hello = (connection, port, fields = {}) =>
+  encodeHello({
+    kind: Kind.replica,
+    flags: HelloFlag.early,
+    threshold: 100_000,
+    token: Buffer.alloc(16, 7),
+    sourceAddress: connection.socket.localAddress,
+    sourcePort: connection.socket.localPort,
+    targetAddress: '127.0.0.1',
+    targetPort: port,
+    ...fields,
+  });
+
+/** A data record. */
+export const data = (offset, text) => Buffer.concat([dataHeader(offset, text.length), Buffer.from(text)]);
 
 /** Waits until `condition` holds; fails after `timeout` ms, naming it. */
 export async function until(condition, what = String(condition), timeout = 5_000) {
