@@ -71,53 +71,51 @@ define('listen', function listen(this: Internals, ...args: unknown[]) {
   return (base.listen as (...a: unknown[]) => net.Server).apply(this, args);
 });
 
-define(
-  '_listen2',
-  function _listen2(
-    this: Internals,
-    address: string | null,
-    port: number,
-    addressType: number | null,
-    backlog: number,
-    fd: number | undefined,
-    flags: number | undefined,
-  ) {
-    const given = this._handle !== null && !(cluster.isWorker && this[kShared]);
-    const tcp = typeof port === 'number' && port >= 0 && fd === undefined && !given;
-    const listen = () => base._listen2.call(this, address, port, addressType, backlog, fd, flags);
-    if (!tcp || !replicates(this)) {
-      listen();
-      if (this._handle !== null && tcp) acceptDirectly(this, this._handle, undefined);
-      return;
-    }
-    const listener = new ReplicaListener(this);
-    if (port === 0 && this._handle === null) {
-      const pair = bindPair(this, address, addressType, flags, backlog);
-      if (pair !== undefined) {
-        this._handle = pair.first;
-        listener.server._handle = pair.second;
-      }
-    }
+const _listen2: Internals['_listen2'] = function _listen2(
+  this: Internals,
+  address,
+  port,
+  addressType,
+  backlog,
+  fd,
+  flags,
+) {
+  const given = this._handle !== null && !(cluster.isWorker && this[kShared]);
+  const tcp = typeof port === 'number' && port >= 0 && fd === undefined && !given;
+  const listen = () => base._listen2.call(this, address, port, addressType, backlog, fd, flags);
+  if (!tcp || !replicates(this)) {
     listen();
-    if (this._handle === null) return;
-    acceptDirectly(this, this._handle, listener);
-    const bound = {} as { address: string; family: string; port: number };
-    this._handle.getsockname(bound);
-    this[kReplication] = listener;
-    const withdraw = () => {
-      this[kReplication] = undefined;
-      this._handle?.close();
-      this._handle = null;
-    };
-    const possible = listener.listen(bound, backlog, flags, port === 0, (error) => {
-      withdraw();
-      this.emit('error', error);
-    });
-    // The error is on its way; without a handle net does not say 'listening' before it.
-    if (!possible) withdraw();
-    if (this._unref) listener.server.unref();
-  },
-);
+    if (this._handle !== null && tcp) acceptDirectly(this, this._handle, undefined);
+    return;
+  }
+  const listener = new ReplicaListener(this);
+  if (port === 0 && this._handle === null) {
+    const pair = bindPair(this, address, addressType, flags, backlog);
+    if (pair !== undefined) {
+      this._handle = pair.first;
+      listener.server._handle = pair.second;
+    }
+  }
+  listen();
+  if (this._handle === null) return;
+  acceptDirectly(this, this._handle, listener);
+  const bound = {} as { address: string; family: string; port: number };
+  this._handle.getsockname(bound);
+  this[kReplication] = listener;
+  const withdraw = () => {
+    this[kReplication] = undefined;
+    this._handle?.close();
+    this._handle = null;
+  };
+  const possible = listener.listen(bound, backlog, flags, port === 0, (error) => {
+    withdraw();
+    this.emit('error', error);
+  });
+  // The error is on its way; without a handle net does not say 'listening' before it.
+  if (!possible) withdraw();
+  if (this._unref) listener.server.unref();
+};
+define('_listen2', _listen2);
 
 /**
  * Makes accepted connections sockets of ours from the start, as net makes its own: turning a `net.Socket` into one later
