@@ -7,6 +7,7 @@
 pub mod agenda;
 pub mod fetch;
 pub mod random;
+mod text;
 pub mod units;
 
 pub use agenda::Agenda;

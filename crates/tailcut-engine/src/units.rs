@@ -5,12 +5,10 @@
 //! Parsing is exact: a value that is not a whole number of the base unit
 //! (picoseconds, bits per second, bytes) is refused, never rounded.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
-use serde::{de, Deserialize, Deserializer, Serialize, Serializer};
+use schemars::{json_schema, Schema};
 
 /// Why a text is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -185,45 +183,11 @@ macro_rules! quantity {
             }
         }
 
-        impl Serialize for $type {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Visitor;
-                impl de::Visitor<'_> for Visitor {
-                    type Value = $type;
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        write!(f, "a {} with its unit, such as {:?}", $table.name, $table.example)
-                    }
-                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$type, E> {
-                        text.parse().map_err(E::custom)
-                    }
-                    fn visit_i64<E: de::Error>(self, number: i64) -> Result<$type, E> {
-                        number.to_string().parse().map_err(E::custom)
-                    }
-                    fn visit_u64<E: de::Error>(self, number: u64) -> Result<$type, E> {
-                        number.to_string().parse().map_err(E::custom)
-                    }
-                    fn visit_f64<E: de::Error>(self, number: f64) -> Result<$type, E> {
-                        number.to_string().parse().map_err(E::custom)
-                    }
-                }
-                deserializer.deserialize_any(Visitor)
-            }
-        }
-
-        impl JsonSchema for $type {
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($type).into()
-            }
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                $table.schema($description)
-            }
-        }
+        $crate::text_serde!(
+            $type,
+            format_args!("a {} with its unit, such as {:?}", $table.name, $table.example),
+            $table.schema($description)
+        );
     };
 }
 

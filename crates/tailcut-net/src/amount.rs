@@ -1,11 +1,9 @@
 //! Amounts that the field counts either in packets or in bytes.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
-use serde::{de, Deserialize, Deserializer, Serialize, Serializer};
+use schemars::json_schema;
 use tailcut_engine::{Bytes, UnitError};
 
 /// An amount in packets (`"100packets"`) or bytes (`"36KB"`).
@@ -89,48 +87,7 @@ impl fmt::Display for Limit {
     }
 }
 
-macro_rules! text_serde {
-    ($type:ident, $expecting:literal, $schema:expr) => {
-        impl Serialize for $type {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Visitor;
-                impl de::Visitor<'_> for Visitor {
-                    type Value = $type;
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str($expecting)
-                    }
-                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$type, E> {
-                        text.parse().map_err(E::custom)
-                    }
-                    fn visit_i64<E: de::Error>(self, number: i64) -> Result<$type, E> {
-                        number.to_string().parse().map_err(E::custom)
-                    }
-                    fn visit_u64<E: de::Error>(self, number: u64) -> Result<$type, E> {
-                        number.to_string().parse().map_err(E::custom)
-                    }
-                }
-                deserializer.deserialize_any(Visitor)
-            }
-        }
-
-        impl JsonSchema for $type {
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($type).into()
-            }
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                $schema
-            }
-        }
-    };
-}
-
-text_serde!(
+tailcut_engine::text_serde!(
     Amount,
     "an amount such as \"100packets\" or \"36KB\"",
     json_schema!({
@@ -139,7 +96,7 @@ text_serde!(
         "pattern": r"^[0-9][0-9_]*(\.[0-9]+)? ?(packets?|GiB|GB|MiB|MB|KiB|KB|B)$",
     })
 );
-text_serde!(
+tailcut_engine::text_serde!(
     Limit,
     "a limit such as \"100packets\", \"36KB\" or \"unlimited\"",
     json_schema!({

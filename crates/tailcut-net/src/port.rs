@@ -7,8 +7,11 @@
 //! backlog. A packet counts as in service from the instant its transmission
 //! starts; a packet arriving at that very instant finds it in service.
 
-use tailcut_engine::{Rate, Stream, Time};
+mod faults;
 
+use tailcut_engine::{Rate, Time};
+
+use self::faults::Faults;
 use crate::amount::{Amount, Limit};
 use crate::packet::{Flags, FlowKey, Packet, NO_OPTIONS};
 use crate::queue::{Arrival, Discipline, Verdict};
@@ -120,21 +123,6 @@ struct Cold {
     faults: Option<Box<Faults>>,
 }
 
-/// What faults have made of a link.
-#[derive(Debug, Clone)]
-struct Faults {
-    down: bool,
-    lost: u64,
-    /// How many times the link has gone down.
-    epoch: u32,
-    /// Probability that a packet arrives corrupted.
-    loss: f64,
-    stream: Stream,
-    /// Transmission time of all bytes accepted before the rate last changed, and their number.
-    spent: u64,
-    bytes_before: u64,
-}
-
 /// What an idle RED queue counts its idleness in: a full Ethernet frame with preamble and gap.
 const FULL_PACKET: u16 = 1538;
 
@@ -191,7 +179,7 @@ impl Port {
             Limit::AtMost(Amount::Bytes(_)) => 0,
         };
         let from = limit.min(self.max_queue);
-        let troubled = self.cold.faults.as_ref().is_some_and(|f| f.down || f.loss > 0.0);
+        let troubled = self.cold.faults.as_ref().is_some_and(|f| f.matter());
         self.attention = match self.cold.discipline.acts_from() {
             Some(acts) if !troubled => from.min(acts).saturating_add(1),
             _ => 0,
@@ -268,8 +256,7 @@ impl Port {
     /// the record of the longest queue.
     #[cold]
     fn admit(&mut self, now: u64, packet: &mut Packet) -> Admission {
-        if let Some(faults) = self.cold.faults.as_mut().filter(|faults| faults.down) {
-            faults.lost += 1;
+        if self.cold.faults.as_mut().is_some_and(|faults| faults.swallow()) {
             return Admission::Dead;
         }
         let busy = self.busy_until > now;
@@ -315,10 +302,8 @@ impl Port {
             Verdict::Mark => packet.flags = packet.flags | Flags::CONGESTION_EXPERIENCED,
             Verdict::Drop => return Admission::Full,
         }
-        if let Some(faults) = self.cold.faults.as_mut().filter(|faults| faults.loss > 0.0) {
-            if faults.stream.unit() < faults.loss {
-                packet.flags = packet.flags | Flags::CORRUPTED;
-            }
+        if self.cold.faults.as_mut().is_some_and(|faults| faults.corrupt()) {
+            packet.flags = packet.flags | Flags::CORRUPTED;
         }
         if busy && waiting >= self.max_queue {
             self.max_queue = waiting + 1;
@@ -395,7 +380,7 @@ impl Port {
     /// How long the transmitter has been busy in `[0, now)`.
     pub fn busy(&self, now: Time) -> Time {
         let (spent, before) =
-            self.cold.faults.as_ref().map_or((0, 0), |faults| (faults.spent, faults.bytes_before));
+            self.cold.faults.as_ref().map_or((0, 0), |faults| faults.spent_before());
         let since = self.cold.clocking.rate.transmission_time(self.bytes - before);
         Time(spent + since.0).since(self.busy_until().since(now))
     }
@@ -406,63 +391,9 @@ impl Port {
             packets: u64::from(self.cold.wraps) << 32 | u64::from(self.packets),
             bytes: self.bytes,
             drops: self.cold.drops,
-            lost: self.cold.faults.as_ref().map_or(0, |faults| faults.lost),
+            lost: self.cold.faults.as_ref().map_or(0, |faults| faults.lost()),
             max_queue: self.max_queue,
         }
-    }
-
-    /// Lets faults befall the link from now on; random losses draw from `stream`.
-    pub fn expect_faults(&mut self, stream: Stream) {
-        let faults =
-            Faults { down: false, lost: 0, epoch: 0, loss: 0.0, stream, spent: 0, bytes_before: 0 };
-        self.cold.faults = Some(Box::new(faults));
-    }
-
-    fn faults(&mut self) -> &mut Faults {
-        self.cold.faults.as_mut().expect("the port expects faults")
-    }
-
-    /// The link goes down: whatever is queued, in service or on the wire is lost, and returned; what is offered
-    /// from now on is lost too. A packet that arrives at this very instant has been taken before.
-    ///
-    /// # Panics
-    /// Unless the port expects faults.
-    pub fn go_down(&mut self, now: Time) -> Vec<Packet> {
-        let (busy, bytes) = (self.busy(now), self.bytes);
-        let lost: Vec<Packet> = self.packets().copied().collect();
-        (self.head, self.held) = (0, 0);
-        self.busy_until = self.busy_until.min(now.0);
-        let faults = self.faults();
-        faults.lost += lost.len() as u64;
-        (faults.spent, faults.bytes_before) = (busy.0, bytes);
-        faults.down = true;
-        faults.epoch += 1;
-        self.pay_attention();
-        lost
-    }
-
-    /// The link is up again, idle and empty.
-    ///
-    /// # Panics
-    /// Unless the port expects faults.
-    pub fn come_up(&mut self) {
-        self.faults().down = false;
-        self.pay_attention();
-    }
-
-    /// How many times the link has gone down.
-    pub fn epoch(&self) -> u32 {
-        self.cold.faults.as_ref().map_or(0, |faults| faults.epoch)
-    }
-
-    /// From now on a packet arrives corrupted with this probability, having taken its place in
-    /// the queue and its time on the link.
-    ///
-    /// # Panics
-    /// Unless the port expects faults.
-    pub fn set_loss(&mut self, probability: f64) {
-        self.faults().loss = probability;
-        self.pay_attention();
     }
 
     /// A packet is dropped before it is offered: the switch has no memory for it.
@@ -485,52 +416,6 @@ impl Port {
         entries.map(|entry| (begins(entry), bytes(entry))).collect()
     }
 
-    /// A packet is lost beside the port: it has arrived corrupted, or waited in a queue before the port.
-    ///
-    /// # Panics
-    /// Unless the port expects faults.
-    pub fn note_lost(&mut self) {
-        self.faults().lost += 1;
-    }
-
-    /// Changes the rate and the propagation delay, and says when the first packet arrives now.
-    ///
-    /// The packet in service keeps the share of its bits that has left; the rest leaves at the new rate, and
-    /// what waits follows. What is on the wire arrives at its departure plus the new delay, or at once where
-    /// that has passed: a wire keeps its packets in order.
-    ///
-    /// # Panics
-    /// Unless the port expects faults.
-    pub fn retime(&mut self, now: Time, rate: Rate, propagation: Time) -> Option<Time> {
-        let (busy, now, bytes) = (self.busy(now).0, now.0, self.bytes);
-        let (old_rate, old_propagation) = (self.cold.clocking.rate, self.propagation);
-        self.cold.clocking = Clocking::new(rate);
-        self.ps_per_byte = u32::try_from(self.cold.clocking.ps_per_byte).unwrap_or(0);
-        self.propagation = propagation.0;
-        let mut free = None;
-        for index in 0..self.held {
-            let entry = *self.entry(index);
-            let mut departs = entry.arrival.saturating_sub(old_propagation);
-            if departs > now {
-                let whole = self.transmission(entry.packet.wire_bytes);
-                // The first that has not left is in service: a transmitter never idles while packets wait.
-                departs = match free {
-                    None => now + remaining(departs - now, old_rate, rate).min(whole),
-                    Some(free) => free + whole,
-                };
-                free = Some(departs);
-            }
-            let mask = self.ring.len() - 1;
-            self.ring[(self.head + index) as usize & mask].arrival =
-                (departs + propagation.0).max(now);
-        }
-        self.busy_until = free.unwrap_or(self.busy_until);
-        let spent = busy + self.busy_until.saturating_sub(now);
-        let faults = self.faults();
-        (faults.spent, faults.bytes_before) = (spent, bytes);
-        (self.held > 0).then(|| Time(self.entry(0).arrival))
-    }
-
     #[cold]
     fn grow(&mut self) {
         let mut ring = Vec::with_capacity(2 * self.ring.len());
@@ -539,12 +424,6 @@ impl Port {
         self.ring = ring.into_boxed_slice();
         self.head = 0;
     }
-}
-
-/// How long the bits that take `time` at the old rate take at the new one, to the nearest picosecond.
-fn remaining(time: u64, old: Rate, new: Rate) -> u64 {
-    let (old, new) = (u128::from(old.0), u128::from(new.0));
-    ((u128::from(time) * old + new / 2) / new) as u64
 }
 
 #[cfg(test)]

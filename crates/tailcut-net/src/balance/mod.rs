@@ -66,6 +66,17 @@ impl BalanceSpec {
     }
 }
 
+/// A switch that has several equal-cost ports for a packet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fork {
+    pub now: Time,
+    pub switch: u32,
+    /// The switch's ECMP salt.
+    pub salt: u64,
+    /// How many ports there are.
+    pub choices: u32,
+}
+
 /// The state of every switch's balancer.
 #[derive(Debug, Clone)]
 pub(crate) enum Balancer {
@@ -109,16 +120,10 @@ impl Balancer {
         }
     }
 
-    /// Which of `choices` ports `packet` takes at `switch`, whose ECMP salt is `salt`.
+    /// Which of the ports at `fork` `packet` takes.
     #[inline]
-    pub fn pick(
-        &mut self,
-        now: Time,
-        switch: u32,
-        salt: u64,
-        packet: &mut Packet,
-        choices: u32,
-    ) -> u32 {
+    pub fn pick(&mut self, fork: Fork, packet: &mut Packet) -> u32 {
+        let Fork { now, switch, salt, choices } = fork;
         match self {
             Balancer::Ecmp => ecmp::pick(packet.key.0, salt, choices),
             Balancer::Spray(spray) => spray.pick(switch, choices),
@@ -126,10 +131,10 @@ impl Balancer {
             Balancer::Flowlet(flowlets) => {
                 flowlets.pick(now, switch, packet.key, packet.wire_bytes, choices)
             }
-            Balancer::TinyFlow(flows) => flows.pick(now, switch, salt, packet, choices),
+            Balancer::TinyFlow(flows) => flows.pick(fork, packet),
             Balancer::ByTier(tiers, each) => {
                 let tier = usize::from(tiers[switch as usize].min(2));
-                each[tier].pick(now, switch, salt, packet, choices)
+                each[tier].pick(fork, packet)
             }
         }
     }

@@ -7,7 +7,8 @@ use super::sender::Sender;
 use super::{Entities, Network};
 use crate::measure::{Observer, PacketView};
 use crate::packet::{inline_number, Flags, FlowKey, Packet, SackBlocks, Timestamps, NO_OPTIONS};
-use crate::transport::tcp::{Acknowledge, Close, Phase, Receiver, Recovery, Transmit};
+use crate::transport::tcp::{Acknowledge, Close, Receiver, Recovery};
+use crate::transport::{Phase, Transmit};
 
 pub(super) const NO_CONNECTION: u32 = u32::MAX;
 

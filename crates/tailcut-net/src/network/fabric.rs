@@ -2,7 +2,7 @@
 
 use tailcut_engine::{Bytes, Time};
 
-use crate::balance::{ecmp, Balancer};
+use crate::balance::{ecmp, Balancer, Fork};
 use crate::measure::ideal::Hop;
 use crate::packet::{Flags, FlowKey, OptionStore, Packet};
 use crate::port::{Clocking, Port};
@@ -196,8 +196,8 @@ impl Fabric {
             [only] => *only,
             many => {
                 let salt = self.salts[switch as usize];
-                let choices = many.len() as u32;
-                many[self.balancer.pick(now, switch, salt, packet, choices) as usize]
+                let fork = Fork { now, switch, salt, choices: many.len() as u32 };
+                many[self.balancer.pick(fork, packet) as usize]
             }
         }
     }

@@ -12,6 +12,7 @@ use crate::packet::{inline_number, FlowKey, NO_OPTIONS};
 use crate::traffic::demand::Signal;
 use crate::transport::mmptcp::{ScatterThreshold, Switch};
 use crate::transport::mptcp::{Multipath, Phase, SubflowWindow};
+use crate::transport::segments_of;
 use crate::transport::tcp::{self, Close, Congestion, CongestionState, Coupled};
 
 /// What the subflows of a flow share.
@@ -46,8 +47,7 @@ impl<O: Observer> Network<'_, O> {
     pub(super) fn open_first_subflow(&mut self, index: u32, profile: u8, paths: &Paths) {
         let flow = self.flows[index as usize].flow;
         let Profile { tcp, .. } = &self.profiles[usize::from(profile)];
-        let segments = u32::try_from(flow.bytes.div_ceil(tcp.mss.0))
-            .expect("a flow has fewer than 2^32 segments");
+        let segments = segments_of(flow.bytes, tcp.mss);
         let window = u32::try_from(paths.receive_window.0 / tcp.mss.0).unwrap_or(u32::MAX);
         let mut data = Multipath::new(segments, window, paths.subflows);
         let mut scatter = None;

@@ -5,7 +5,8 @@ use tailcut_engine::Time;
 use super::profile::{Kind, Profile};
 use crate::packet::SackBlocks;
 use crate::transport::pfabric::PfabricSender;
-use crate::transport::tcp::{self, Phase, SenderCounters, Transmit};
+use crate::transport::tcp::{self, SenderCounters};
+use crate::transport::{Phase, Transmit};
 
 #[derive(Debug, Clone)]
 pub(super) enum Sender {

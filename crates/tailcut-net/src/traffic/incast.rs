@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
+use super::partners::Partners;
 use super::rounds::Rounds;
 use super::sizes::SizesSpec;
-use super::{jitter, Flow, Setting, TrafficError};
+use super::{check_host, jitter, Flow, Setting, TrafficError};
 
 /// Parameters of incast traffic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,19 +44,9 @@ impl Default for Incast {
 impl Incast {
     pub(super) fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
         let hosts = setting.graph.hosts;
-        if self.fan_in == 0 || self.fan_in >= hosts {
-            let error = format!(
-                "fan_in = {}: {hosts} hosts allow from 1 to {}",
-                self.fan_in,
-                hosts.saturating_sub(1)
-            );
-            return Err(TrafficError::new("incast-fan-in", "fan_in", error)
-                .hint("the receiver does not answer itself"));
-        }
-        if let Some(receiver) = self.receiver.filter(|receiver| *receiver >= hosts) {
-            let error = format!("receiver = {receiver}: hosts are numbered 0 to {}", hosts - 1);
-            return Err(TrafficError::new("incast-receiver", "receiver", error));
-        }
+        let hint = "the receiver does not answer itself";
+        let mut others = Partners::new(hosts, self.fan_in, "incast-fan-in", "fan_in", hint)?;
+        check_host("incast-receiver", "receiver", self.receiver, hosts)?;
         let starts = Rounds {
             count: self.rounds,
             period: self.period,
@@ -67,24 +58,16 @@ impl Incast {
         let endless = setting.endless();
         let (mut ends, mut lengths, mut delays) =
             (setting.stream("ends"), setting.stream("sizes"), setting.stream("jitter"));
-        let mut others: Vec<u32> = (0..hosts).collect();
         let mut flows = Vec::with_capacity(starts.len() * self.fan_in as usize);
         for start in starts {
             let dst = self.receiver.unwrap_or_else(|| ends.below(u64::from(hosts)) as u32);
-            // The receiver goes last; the responders are drawn to the front (partial Fisher-Yates).
-            let last = hosts as usize - 1;
-            let place = others.iter().position(|&host| host == dst).expect("every host is listed");
-            others.swap(place, last);
-            for i in 0..self.fan_in as usize {
-                others.swap(i, i + ends.below((last - i) as u64) as usize);
-                flows.push(Flow {
-                    src: others[i],
-                    dst,
-                    bytes: sizes.sample(&mut lengths, endless),
-                    start: start + jitter(&mut delays, self.jitter),
-                    id: 0,
-                });
-            }
+            flows.extend(others.of(dst, &mut ends).iter().map(|&src| Flow {
+                src,
+                dst,
+                bytes: sizes.sample(&mut lengths, endless),
+                start: start + jitter(&mut delays, self.jitter),
+                id: 0,
+            }));
         }
         Ok(flows)
     }

@@ -13,6 +13,7 @@ pub mod mix;
 pub mod offered;
 pub mod pairs;
 pub mod partition_aggregate;
+mod partners;
 pub mod permutation;
 pub mod pings;
 pub mod poisson;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
 use super::demand::{Demand, Rule, Signal, Waiting, NONE};
+use super::partners::Partners;
 use super::sizes::SizesSpec;
 use super::{bounded, check_host, jitter, positive, whole_ns, Flow, Setting, TrafficError};
 
@@ -46,12 +47,8 @@ impl Default for PartitionAggregate {
 impl PartitionAggregate {
     pub(super) fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
         let hosts = setting.graph.hosts;
-        if self.workers == 0 || self.workers >= hosts {
-            let most = hosts.saturating_sub(1);
-            let error = format!("workers = {}: {hosts} hosts allow from 1 to {most}", self.workers);
-            return Err(TrafficError::new("partition-aggregate-workers", "workers", error)
-                .hint("the aggregator does not ask itself"));
-        }
+        let (code, hint) = ("partition-aggregate-workers", "the aggregator does not ask itself");
+        let mut others = Partners::new(hosts, self.workers, code, "workers", hint)?;
         if self.request.0 == 0 {
             let error = "request = \"0B\": a request has at least 1B";
             return Err(TrafficError::new("partition-aggregate-request", "request", error));
@@ -65,7 +62,6 @@ impl PartitionAggregate {
         let endless = setting.endless();
         let (mut gaps, mut ends) = (setting.stream("gaps"), setting.stream("ends"));
         let (mut lengths, mut delays) = (setting.stream("sizes"), setting.stream("jitter"));
-        let mut others: Vec<u32> = (0..hosts).collect();
         let mut demand = Demand::default();
         let mut now = 0.0;
         loop {
@@ -76,13 +72,7 @@ impl PartitionAggregate {
             let start = whole_ns(now);
             let job = demand.job("query");
             let asks = self.aggregator.unwrap_or_else(|| ends.below(u64::from(hosts)) as u32);
-            // The aggregator goes last; the workers are drawn to the front (partial Fisher-Yates).
-            let last = hosts as usize - 1;
-            let place = others.iter().position(|&host| host == asks).expect("every host is listed");
-            others.swap(place, last);
-            for i in 0..self.workers as usize {
-                others.swap(i, i + ends.below((last - i) as u64) as usize);
-                let worker = others[i];
+            for &worker in others.of(asks, &mut ends) {
                 let request = Flow { src: asks, dst: worker, bytes: self.request.0, start, id: 0 };
                 let request = demand.flow(Rule { job, pool: NONE, delay: Time::ZERO }, request);
                 let bytes = responses.sample(&mut lengths, endless);

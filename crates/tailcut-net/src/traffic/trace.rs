@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
+use self::columns::Column;
 use super::{number, Flow, Setting, TrafficError};
 
 /// Parameters of a trace: either `file` or `flows`.
@@ -98,6 +99,25 @@ struct Rows {
 }
 
 impl Rows {
+    /// The flows of a file with these columns; `place` says where in it each was written.
+    fn of_file(
+        file: &str,
+        columns: &[Column],
+        flows: Vec<Flow>,
+        place: impl Fn(usize) -> String + 'static,
+    ) -> Result<Rows, TrafficError> {
+        if flows.is_empty() {
+            return Err(TrafficError::new("trace-empty", "file", format!("{file}: lists no flow")));
+        }
+        let file = file.to_owned();
+        Ok(Rows {
+            flows,
+            named: columns.contains(&Column::Id),
+            field: "file",
+            place: Box::new(move |index| format!("{file}: {}", place(index))),
+        })
+    }
+
     fn check(&self, setting: &Setting) -> Result<(), TrafficError> {
         let (hosts, arrivals) = (setting.graph.hosts, setting.horizon.arrivals);
         let mut ids: Vec<(u64, usize)> = Vec::with_capacity(self.flows.len());

@@ -3,11 +3,15 @@
 //!
 //! A new transport is one file (or folder) here and one line in [`TransportSpec`].
 
+mod life;
 pub mod mixed;
 pub mod mmptcp;
 pub mod mptcp;
 pub mod pfabric;
 pub mod tcp;
+
+pub(crate) use life::segments_of;
+pub use life::{Phase, Transmit};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -17,9 +17,8 @@ use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::{Graph, Link};
 use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::Flow;
-use tailcut_net::transport::tcp::{
-    Close, CongestionState, Imitation, Phase, Recovery, Sender, TcpSpec,
-};
+use tailcut_net::transport::tcp::{Close, CongestionState, Imitation, Recovery, Sender, TcpSpec};
+use tailcut_net::transport::Phase;
 use tailcut_net::transport::TransportSpec;
 
 /// What the oracle's cases vary.

@@ -12,7 +12,7 @@ use tailcut_net::topology::star::Star;
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::pfabric::{PfabricSender, PfabricSpec};
-use tailcut_net::transport::tcp::Transmit;
+use tailcut_net::transport::Transmit;
 use tailcut_net::transport::TransportSpec;
 
 use crate::support::{flow, row, run, scenario};

@@ -1,7 +1,8 @@
 //! Departures from the RFCs that are switched on to compare with ns-3.
 
 use crate::script::{again, sack, Script, ENDLESS, MSS};
-use tailcut_net::transport::tcp::{Imitation, TcpSpec, Transmit};
+use tailcut_net::transport::tcp::{Imitation, TcpSpec};
+use tailcut_net::transport::Transmit;
 
 fn both(initial_window: u32) -> [TcpSpec; 2] {
     [Imitation::None, Imitation::Ns3].map(|imitate| TcpSpec { imitate, ..sack(initial_window) })

@@ -2,7 +2,8 @@
 
 use crate::script::{new, newreno, news, Script, ENDLESS, RTT};
 use tailcut_engine::Time;
-use tailcut_net::transport::tcp::{Phase, Sender, TcpSpec, Transmit};
+use tailcut_net::transport::tcp::{Sender, TcpSpec};
+use tailcut_net::transport::{Phase, Transmit};
 
 #[test]
 fn nothing_is_sent_before_the_opening_time() {

@@ -2,7 +2,8 @@
 
 use crate::script::{again, new, news, sack, Script, ENDLESS, MSS};
 use tailcut_engine::Time;
-use tailcut_net::transport::tcp::{CongestionState, TcpSpec, Transmit};
+use tailcut_net::transport::tcp::{CongestionState, TcpSpec};
+use tailcut_net::transport::Transmit;
 
 /// Of an initial window of ten, the first segment is lost and the next three have arrived.
 fn recovering() -> Script {

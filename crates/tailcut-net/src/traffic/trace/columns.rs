@@ -22,6 +22,10 @@ pub(super) enum Column {
 const KNOWN: [&str; 9] =
     ["id", "src", "dst", "bytes", "start_ns", "start_us", "start_ms", "start_s", "start"];
 
+/// What to do about start times without a unit.
+pub(super) const NO_UNIT: &str =
+    "name the column start_ns, start_us, start_ms or start_s to give its unit once";
+
 impl Column {
     pub fn from_name(name: &str) -> Column {
         match name {

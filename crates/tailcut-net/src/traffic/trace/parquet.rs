@@ -6,7 +6,7 @@ use parquet::record::Field;
 use tailcut_engine::Time;
 
 use super::super::{Flow, TrafficError};
-use super::columns::{meanings, start, Column};
+use super::columns::{meanings, start, Column, NO_UNIT};
 use super::Rows;
 use crate::component::ReadFile;
 
@@ -56,8 +56,7 @@ pub(super) fn read(read: &ReadFile, file: &str) -> Result<Rows, TrafficError> {
                 }
                 Column::StartWithUnit => {
                     let Field::Str(text) = field else {
-                        return Err(bad(format!("{field} has no unit"))
-                            .hint("name the column start_ns, start_us, start_ms or start_s to give its unit once"));
+                        return Err(bad(format!("{field} has no unit")).hint(NO_UNIT));
                     };
                     flow.start = text.parse().map_err(|error| bad(format!("{error}")))?;
                 }
@@ -66,16 +65,7 @@ pub(super) fn read(read: &ReadFile, file: &str) -> Result<Rows, TrafficError> {
         }
         flows.push(flow);
     }
-    if flows.is_empty() {
-        return Err(TrafficError::new("trace-empty", "file", format!("{file}: lists no flow")));
-    }
-    let file = file.to_owned();
-    Ok(Rows {
-        flows,
-        named: columns.contains(&Column::Id),
-        field: "file",
-        place: Box::new(move |index| format!("{file}: row {index}")),
-    })
+    Rows::of_file(file, &columns, flows, |index| format!("row {index}"))
 }
 
 fn whole(field: &Field) -> Option<u64> {

@@ -3,7 +3,7 @@
 use tailcut_engine::Time;
 
 use super::super::{Flow, TrafficError};
-use super::columns::{meanings, start, Column};
+use super::columns::{meanings, start, Column, NO_UNIT};
 use super::Rows;
 use crate::component::{read_text, ReadFile};
 
@@ -78,10 +78,9 @@ pub(super) fn read(
                         start(value, *unit).map_err(|error| bad(format!("{name}: {error}")))?;
                 }
                 Column::StartWithUnit => {
-                    flow.start = field.parse().map_err(|error| {
-                        bad(format!("{name}: {error}"))
-                            .hint("name the column start_ns, start_us, start_ms or start_s to give its unit once")
-                    })?;
+                    flow.start = field
+                        .parse()
+                        .map_err(|error| bad(format!("{name}: {error}")).hint(NO_UNIT))?;
                 }
                 Column::Ignored => {}
             }
@@ -89,16 +88,7 @@ pub(super) fn read(
         flows.push(flow);
         numbers.push(line);
     }
-    if flows.is_empty() {
-        return Err(TrafficError::new("trace-empty", "file", format!("{file}: lists no flow")));
-    }
-    let file = file.to_owned();
-    Ok(Rows {
-        flows,
-        named: columns.contains(&Column::Id),
-        field: "file",
-        place: Box::new(move |index| format!("{file}: line {}", numbers[index])),
-    })
+    Rows::of_file(file, &columns, flows, move |index| format!("line {}", numbers[index]))
 }
 
 /// The columns of a line: apart by a separator when there is one, otherwise by white space.

@@ -4,21 +4,16 @@ use tailcut_engine::Time;
 
 use super::PfabricSpec;
 use crate::packet::SackBlocks;
+use crate::transport::life::{owed, segments_of, Life, Phase, Transmit};
 use crate::transport::tcp::scoreboard::Scoreboard;
-use crate::transport::tcp::{Phase, SenderCounters, Transmit};
-
-const OWES_SYN: u8 = 1;
-const OWES_ACK: u8 = 2;
-const OWES_RESET: u8 = 4;
-const OWES_PROBE: u8 = 8;
+use crate::transport::tcp::SenderCounters;
 
 /// The sending half of a connection that carries `size` bytes. Positions and windows count segments.
 #[derive(Debug, Clone)]
 pub struct PfabricSender {
     size: u64,
     segments: u32,
-    phase: Phase,
-    owes: u8,
+    life: Life,
     /// First unacknowledged segment.
     una: u32,
     /// Next segment never sent.
@@ -31,8 +26,6 @@ pub struct PfabricSender {
     silent_timeouts: u32,
     /// Starved: only probes are sent.
     probing: bool,
-    syn_tries: u32,
-    deadline: Time,
     board: Scoreboard,
     counters: SenderCounters,
 }
@@ -42,10 +35,8 @@ impl PfabricSender {
     pub fn new(spec: &PfabricSpec, size: u64, open_at: Time) -> PfabricSender {
         PfabricSender {
             size,
-            segments: u32::try_from(size.div_ceil(spec.mss.0))
-                .expect("a flow has fewer than 2^32 segments"),
-            phase: Phase::Closed,
-            owes: 0,
+            segments: segments_of(size, spec.mss),
+            life: Life::opening_at(open_at),
             una: 0,
             next: 0,
             cwnd: spec.initial_window,
@@ -53,8 +44,6 @@ impl PfabricSender {
             acks: 0,
             silent_timeouts: 0,
             probing: false,
-            syn_tries: 0,
-            deadline: open_at,
             board: Scoreboard::default(),
             counters: SenderCounters::default(),
         }
@@ -66,7 +55,7 @@ impl PfabricSender {
     }
     /// Where the connection is in its life.
     pub fn phase(&self) -> Phase {
-        self.phase
+        self.life.phase()
     }
     /// Window in packets.
     pub fn cwnd(&self) -> u32 {
@@ -90,11 +79,11 @@ impl PfabricSender {
     }
     /// When [`PfabricSender::on_timer`] wants to be called.
     pub fn deadline(&self) -> Time {
-        self.deadline
+        self.life.deadline
     }
     /// True once nothing more can happen on this half.
     pub fn finished(&self) -> bool {
-        matches!(self.phase, Phase::Done | Phase::Aborted)
+        self.life.finished()
     }
     /// Payload bytes of segment `seq`.
     pub fn payload(&self, spec: &PfabricSpec, seq: u32) -> u64 {
@@ -110,19 +99,16 @@ impl PfabricSender {
 
     /// The timer has reached [`PfabricSender::deadline`].
     pub fn on_timer(&mut self, spec: &PfabricSpec, now: Time) {
-        match self.phase {
-            Phase::Closed => {
-                self.phase = Phase::SynSent;
-                self.owes |= OWES_SYN;
-            }
+        match self.life.phase() {
+            Phase::Closed => self.life.open(),
             Phase::SynSent => {
                 self.counters.timeouts += 1;
-                self.owes |= OWES_SYN;
+                self.life.owe(owed::SYN);
             }
             Phase::Established => self.on_timeout(spec),
             Phase::Done | Phase::Aborted => {}
         }
-        self.deadline = if self.finished() { Time::NEVER } else { now + spec.rto };
+        self.life.deadline = if self.finished() { Time::NEVER } else { now + spec.rto };
     }
 
     fn on_timeout(&mut self, spec: &PfabricSpec) {
@@ -137,60 +123,35 @@ impl PfabricSender {
         self.board.mark_all_lost();
         if self.silent_timeouts >= spec.probe_after {
             self.probing = true;
-            self.owes |= OWES_PROBE;
+            self.life.owe(owed::PROBE);
         }
     }
 
     /// The SYN-ACK has arrived.
     pub fn on_syn_ack(&mut self) {
-        match self.phase {
-            Phase::SynSent => {
-                self.phase = Phase::Established;
-                self.deadline = Time::NEVER;
-                self.owes = OWES_ACK;
-            }
-            Phase::Established | Phase::Done => self.owes |= OWES_ACK,
-            Phase::Aborted => self.owes |= OWES_RESET,
-            Phase::Closed => {}
-        }
+        self.life.on_syn_ack();
     }
 
     /// The receiver reset the connection.
     pub fn on_reset(&mut self) {
-        if !self.finished() {
-            self.phase = Phase::Aborted;
-        }
-        self.owes = 0;
-        self.deadline = Time::NEVER;
+        self.life.on_reset();
     }
 
     /// The application gives the connection up.
     pub fn abort(&mut self) {
-        self.owes = if self.phase == Phase::Established { OWES_RESET } else { 0 };
-        if !self.finished() {
-            self.phase = Phase::Aborted;
-        }
-        self.deadline = Time::NEVER;
+        self.life.abort();
     }
 
     /// An acknowledgement of every segment below `ack`, and of the blocks, has arrived.
     pub fn on_ack(&mut self, spec: &PfabricSpec, now: Time, ack: u32, blocks: &SackBlocks) {
-        match self.phase {
-            Phase::Established => {}
-            Phase::Aborted => {
-                self.owes |= OWES_RESET;
-                return;
-            }
-            _ => return,
-        }
-        if ack < self.una || ack > self.board.end() {
+        if !self.life.hears_acks() || ack < self.una || ack > self.board.end() {
             return;
         }
         self.silent_timeouts = 0;
         if self.probing {
             // Section 4.2: a flow that is heard again starts anew, from slow start.
             self.probing = false;
-            self.owes &= !OWES_PROBE;
+            self.life.forgive(owed::PROBE);
             self.ssthresh = spec.max_window;
         }
         self.board.on_blocks(blocks);
@@ -198,11 +159,11 @@ impl PfabricSender {
             self.board.on_cumulative(ack, now);
             self.una = ack;
             self.grow(spec);
-            self.deadline = if self.una == self.board.end() { Time::NEVER } else { now + spec.rto };
+            self.life.deadline =
+                if self.una == self.board.end() { Time::NEVER } else { now + spec.rto };
         }
         if self.una == self.segments {
-            self.phase = Phase::Done;
-            self.deadline = Time::NEVER;
+            self.life.complete();
         }
     }
 
@@ -217,20 +178,11 @@ impl PfabricSender {
 
     /// What to send now, if anything; to be called until it has nothing.
     pub fn poll_transmit(&mut self, spec: &PfabricSpec, now: Time) -> Option<Transmit> {
-        if self.owes != 0 {
-            let due = self.owes & self.owes.wrapping_neg();
-            self.owes &= !due;
-            return Some(match due {
-                OWES_SYN => {
-                    self.syn_tries += 1;
-                    Transmit::Syn { retry: self.syn_tries > 1 }
-                }
-                OWES_ACK => Transmit::Ack,
-                OWES_RESET => Transmit::Reset,
-                _ => Transmit::Probe,
-            });
+        if self.life.owes_anything() {
+            let due = self.life.pay();
+            return due.or_else(|| self.life.settle(owed::PROBE).then_some(Transmit::Probe));
         }
-        if self.phase != Phase::Established || self.probing || self.board.pipe() >= self.cwnd {
+        if !self.life.established() || self.probing || self.board.pipe() >= self.cwnd {
             return None;
         }
         let new = (self.next < self.segments).then_some(self.next);
@@ -240,8 +192,8 @@ impl PfabricSender {
         self.board.on_send(seq, now);
         self.counters.data_packets += 1;
         self.counters.retransmissions += u64::from(retransmission);
-        if self.deadline == Time::NEVER {
-            self.deadline = now + spec.rto;
+        if self.life.deadline == Time::NEVER {
+            self.life.deadline = now + spec.rto;
         }
         Some(Transmit::Segment { seq, retransmission })
     }

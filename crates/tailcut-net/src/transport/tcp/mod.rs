@@ -13,5 +13,5 @@ mod spec;
 pub use congestion::{Congestion, CongestionSpec, Coupled, Window};
 pub use receiver::{Acknowledge, Receiver};
 pub use reordering::ReorderingSpec;
-pub use sender::{CongestionState, Phase, Sender, SenderCounters, Transmit};
+pub use sender::{CongestionState, Sender, SenderCounters};
 pub use spec::{Close, Imitation, Recovery, TcpSpec};

@@ -13,7 +13,7 @@ mod subflow;
 
 use tailcut_engine::Time;
 
-pub use state::{CongestionState, Phase, SenderCounters, Transmit};
+pub use state::{CongestionState, SenderCounters};
 
 use super::congestion::{Acked, Congestion, Window};
 use super::prr::Prr;
@@ -22,14 +22,7 @@ use super::rtt::Rtt;
 use super::scoreboard::{Progress, Scoreboard};
 use super::{Imitation, Recovery, TcpSpec};
 use crate::packet::SackBlocks;
-
-const OWES_SYN: u8 = 1;
-const OWES_ACK: u8 = 2;
-const OWES_RESET: u8 = 4;
-/// NewReno: the first outstanding segment is to be sent again.
-const OWES_RESEND: u8 = 8;
-/// SACK: one segment is due whatever the window says.
-const OWES_NEXT: u8 = 16;
+use crate::transport::life::{owed, segments_of, Life, Phase, SynAck, Transmit};
 
 /// The sending half of a connection that carries `size` bytes.
 #[derive(Debug, Clone)]
@@ -38,9 +31,8 @@ pub struct Sender {
     segments: u32,
     /// More segments may be assigned (a subflow).
     endless: bool,
-    phase: Phase,
+    life: Life,
     state: CongestionState,
-    owes: u8,
     /// First unacknowledged segment.
     una: u32,
     /// Next segment to send; below the scoreboard's end after a timeout without SACK.
@@ -62,9 +54,7 @@ pub struct Sender {
     duplicates: u32,
     /// A partial ACK of this recovery has already re-armed the timer (RFC 6582 step 3).
     rearmed: bool,
-    syn_tries: u32,
     opened: Time,
-    deadline: Time,
     /// The first outstanding segment at the last timeout.
     timed_out: Option<u32>,
     rtt: Rtt,
@@ -80,12 +70,10 @@ impl Sender {
     pub fn new(spec: &TcpSpec, size: u64, open_at: Time) -> Sender {
         Sender {
             size,
-            segments: u32::try_from(size.div_ceil(spec.mss.0))
-                .expect("a flow has fewer than 2^32 segments"),
+            segments: segments_of(size, spec.mss),
             endless: false,
-            phase: Phase::Closed,
+            life: Life::opening_at(open_at),
             state: CongestionState::Open,
-            owes: 0,
             una: 0,
             next: 0,
             recover: 0,
@@ -98,9 +86,7 @@ impl Sender {
             reduced_until: 0,
             duplicates: 0,
             rearmed: false,
-            syn_tries: 0,
             opened: open_at,
-            deadline: open_at,
             timed_out: None,
             rtt: Rtt::new(spec),
             board: Scoreboard::default(),
@@ -117,7 +103,7 @@ impl Sender {
     /// Where the connection is in its life.
     #[inline]
     pub fn phase(&self) -> Phase {
-        self.phase
+        self.life.phase()
     }
     /// How the sender regards the network.
     pub fn state(&self) -> CongestionState {
@@ -168,12 +154,12 @@ impl Sender {
     /// When [`Sender::on_timer`] wants to be called.
     #[inline]
     pub fn deadline(&self) -> Time {
-        self.deadline
+        self.life.deadline
     }
     /// True once nothing more can happen on this half.
     #[inline]
     pub fn finished(&self) -> bool {
-        matches!(self.phase, Phase::Done | Phase::Aborted)
+        self.life.finished()
     }
 
     /// Payload bytes of segment `seq`.
@@ -190,27 +176,20 @@ impl Sender {
 
     /// The timer has reached [`Sender::deadline`].
     pub fn on_timer(&mut self, spec: &TcpSpec, now: Time) {
-        match self.phase {
-            Phase::Closed => {
-                self.phase = Phase::SynSent;
-                self.owes |= OWES_SYN;
-            }
+        match self.life.phase() {
+            Phase::Closed => self.life.open(),
             Phase::SynSent => {
                 self.counters.timeouts += 1;
-                if self.syn_tries > spec.syn_retries {
-                    self.phase = Phase::Aborted;
-                    self.deadline = Time::NEVER;
-                    return;
+                if self.life.syn_tries > spec.syn_retries {
+                    return self.life.give_up();
                 }
                 self.rtt.back_off(spec);
-                self.owes |= OWES_SYN;
+                self.life.owe(owed::SYN);
             }
             Phase::Established => self.on_timeout(spec),
-            Phase::Done | Phase::Aborted => self.deadline = Time::NEVER,
+            Phase::Done | Phase::Aborted => return self.life.deadline = Time::NEVER,
         }
-        if self.phase == Phase::SynSent || self.phase == Phase::Established {
-            self.deadline = now + self.rtt.rto();
-        }
+        self.life.deadline = now + self.rtt.rto();
     }
 
     /// RFC 5681 section 3.1 and RFC 6298 section 5.
@@ -235,7 +214,7 @@ impl Sender {
         self.recover = self.board.end();
         self.reduced();
         self.duplicates = 0;
-        self.owes &= !(OWES_RESEND | OWES_NEXT);
+        self.life.forgive(owed::RESEND | owed::NEXT);
         match spec.recovery {
             Recovery::Newreno => self.next = self.una,
             Recovery::SackPrr => self.board.mark_all_lost(),
@@ -244,69 +223,37 @@ impl Sender {
 
     /// The SYN-ACK has arrived.
     pub fn on_syn_ack(&mut self, spec: &TcpSpec, now: Time) {
-        match self.phase {
-            Phase::SynSent => {
-                self.phase = Phase::Established;
-                if self.syn_tries == 1 || spec.imitate == Imitation::Ns3 {
-                    self.rtt.sample(spec, now.since(self.opened));
-                } else {
-                    self.rtt.established_late(spec);
-                }
-                self.deadline = Time::NEVER;
-                self.owes = OWES_ACK;
+        match self.life.on_syn_ack() {
+            SynAck::Opens if self.life.syn_tries == 1 || spec.imitate == Imitation::Ns3 => {
+                self.rtt.sample(spec, now.since(self.opened));
             }
-            // Our ACK of an earlier SYN-ACK was lost.
-            Phase::Established | Phase::Done => {
-                self.owes |= OWES_ACK;
-                if spec.imitate == Imitation::Ns3 {
-                    self.window = Window::initial(spec);
-                }
+            SynAck::Opens => self.rtt.established_late(spec),
+            SynAck::Repeated if spec.imitate == Imitation::Ns3 => {
+                self.window = Window::initial(spec);
             }
-            Phase::Aborted => self.owes |= OWES_RESET,
-            Phase::Closed => {}
+            SynAck::Repeated | SynAck::Unwanted => {}
         }
     }
 
     /// The receiver closed its side: one more ACK ends the connection.
     pub fn on_fin(&mut self) {
-        self.owes |= OWES_ACK;
+        self.life.owe(owed::ACK);
     }
 
     /// The receiver reset the connection.
     pub fn on_reset(&mut self) {
-        if !self.finished() {
-            self.phase = Phase::Aborted;
-        }
-        self.owes = 0;
-        self.deadline = Time::NEVER;
+        self.life.on_reset();
     }
 
-    /// The application gives the connection up. A connection that is not yet
-    /// established falls silent and answers a late SYN-ACK by a reset (RFC 9293 3.10.7.1).
+    /// The application gives the connection up.
     pub fn abort(&mut self) {
-        if self.phase == Phase::Established {
-            self.owes = OWES_RESET;
-        } else {
-            self.owes = 0;
-        }
-        if !self.finished() {
-            self.phase = Phase::Aborted;
-        }
-        self.deadline = Time::NEVER;
+        self.life.abort();
     }
 
     /// An acknowledgement of every segment below `ack` has arrived, with or without an ECN echo (ECE of RFC 3168).
     #[inline]
     pub fn on_ack(&mut self, spec: &TcpSpec, now: Time, ack: u32, blocks: &SackBlocks, echo: bool) {
-        match self.phase {
-            Phase::Established => {}
-            Phase::Aborted => {
-                self.owes |= OWES_RESET;
-                return;
-            }
-            _ => return,
-        }
-        if ack < self.una || ack > self.board.end() {
+        if !self.life.hears_acks() || ack < self.una || ack > self.board.end() {
             return;
         }
         if self.ecn {
@@ -317,8 +264,7 @@ impl Sender {
             Recovery::SackPrr => self.on_ack_sack(spec, now, ack, blocks),
         }
         if self.una == self.segments && !self.endless {
-            self.phase = Phase::Done;
-            self.deadline = Time::NEVER;
+            self.life.complete();
         }
     }
 
@@ -379,7 +325,7 @@ impl Sender {
     /// Restarts the retransmission timer (RFC 6298 5.2, 5.3).
     #[inline]
     fn rearm(&mut self, now: Time) {
-        self.deadline =
+        self.life.deadline =
             if self.una == self.board.end() { Time::NEVER } else { now + self.rtt.rto() };
     }
 
@@ -392,12 +338,12 @@ impl Sender {
     /// What to send now, if anything; to be called until it has nothing.
     #[inline]
     pub fn poll_transmit(&mut self, spec: &TcpSpec, now: Time) -> Option<Transmit> {
-        if self.owes != 0 {
+        if self.life.owes_anything() {
             if let Some(transmit) = self.pay(now) {
                 return Some(transmit);
             }
         }
-        if self.phase != Phase::Established {
+        if !self.life.established() {
             return None;
         }
         let seq = match spec.recovery {
@@ -410,26 +356,14 @@ impl Sender {
 
     #[cold]
     fn pay(&mut self, now: Time) -> Option<Transmit> {
-        let due = self.owes & self.owes.wrapping_neg();
-        if due == OWES_NEXT {
-            return None;
+        let due = self.life.pay();
+        if due.is_some() || !self.life.settle(owed::RESEND) || !self.life.established() {
+            return due;
         }
-        self.owes &= !due;
-        match due {
-            OWES_SYN => {
-                self.syn_tries += 1;
-                Some(Transmit::Syn { retry: self.syn_tries > 1 })
-            }
-            OWES_ACK => Some(Transmit::Ack),
-            OWES_RESET => Some(Transmit::Reset),
-            _ if self.phase != Phase::Established => None,
-            _ => {
-                self.board.on_send(self.una, now);
-                self.counters.data_packets += 1;
-                self.counters.retransmissions += 1;
-                Some(Transmit::Segment { seq: self.una, retransmission: true })
-            }
-        }
+        self.board.on_send(self.una, now);
+        self.counters.data_packets += 1;
+        self.counters.retransmissions += 1;
+        Some(Transmit::Segment { seq: self.una, retransmission: true })
     }
 
     #[inline]
@@ -444,8 +378,8 @@ impl Sender {
         if self.state == CongestionState::Recovery {
             self.prr.on_send(self.payload(spec, seq));
         }
-        if self.deadline == Time::NEVER {
-            self.deadline = now + self.rtt.rto();
+        if self.life.deadline == Time::NEVER {
+            self.life.deadline = now + self.rtt.rto();
         }
         Transmit::Segment { seq, retransmission }
     }

@@ -2,7 +2,8 @@
 
 use tailcut_engine::Time;
 
-use super::{CongestionState, Sender, OWES_RESEND};
+use super::{CongestionState, Sender};
+use crate::transport::life::owed;
 use crate::transport::tcp::TcpSpec;
 
 impl Sender {
@@ -29,7 +30,7 @@ impl Sender {
             self.rearm(now);
         } else {
             // Partial acknowledgement: the next hole is lost too; deflate.
-            self.owes |= OWES_RESEND;
+            self.life.owe(owed::RESEND);
             self.window.cwnd = self.window.cwnd.saturating_sub(acked);
             if acked >= mss {
                 self.window.cwnd += mss;
@@ -59,7 +60,7 @@ impl Sender {
                 self.window.ssthresh = self.threshold_after_loss(spec, flight);
                 self.window.cwnd = self.window.ssthresh + 3 * mss;
                 self.enter_recovery();
-                self.owes |= OWES_RESEND;
+                self.life.owe(owed::RESEND);
             }
             CongestionState::Open => self.state = CongestionState::Disorder,
             // Until what the timeout lost is acknowledged, duplicate ACKs tell nothing new (RFC 6582 step 1).

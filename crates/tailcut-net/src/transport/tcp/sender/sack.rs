@@ -2,8 +2,9 @@
 
 use tailcut_engine::Time;
 
-use super::{CongestionState, Sender, OWES_NEXT};
+use super::{CongestionState, Sender};
 use crate::packet::SackBlocks;
+use crate::transport::life::owed;
 use crate::transport::tcp::prr::Prr;
 use crate::transport::tcp::{Imitation, TcpSpec};
 
@@ -53,7 +54,7 @@ impl Sender {
                 self.reduce(spec, delivered, advanced && newly_lost == 0);
                 let ns3 = spec.imitate == Imitation::Ns3;
                 if ns3 && advanced && !self.board.first_is_resent() {
-                    self.owes |= OWES_NEXT;
+                    self.life.owe(owed::NEXT);
                 }
             }
             CongestionState::Loss if self.una < self.recover => {
@@ -124,8 +125,7 @@ impl Sender {
     /// `NextSeg` of RFC 6675: what is lost, then new data, then what is in doubt.
     #[inline]
     pub(super) fn next_by_pipe(&mut self, spec: &TcpSpec) -> Option<u32> {
-        if self.owes & OWES_NEXT != 0 {
-            self.owes &= !OWES_NEXT;
+        if self.life.settle(owed::NEXT) {
             return Some(self.next_whatever_the_window(spec));
         }
         let mut room = self.window.cwnd.saturating_sub(self.pipe(spec));

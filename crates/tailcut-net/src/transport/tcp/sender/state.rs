@@ -1,19 +1,4 @@
-//! What a sender is, says and counts.
-
-/// Where a connection is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// Not opened yet.
-    Closed,
-    /// A SYN is on its way.
-    SynSent,
-    /// Data may flow.
-    Established,
-    /// Every byte is acknowledged.
-    Done,
-    /// Reset by either side, or given up.
-    Aborted,
-}
+//! How a sender regards the network, and what it counts.
 
 /// How the sender regards the network (names as in Linux and ns-3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,29 +11,6 @@ pub enum CongestionState {
     Recovery,
     /// A timeout has happened and what it lost is not yet acknowledged.
     Loss,
-}
-
-/// Something to put on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transmit {
-    /// The opening SYN, or a retry.
-    Syn {
-        /// It was sent before.
-        retry: bool,
-    },
-    /// A bare acknowledgement: the end of the handshake, or of the connection.
-    Ack,
-    /// A data segment.
-    Segment {
-        /// Its index.
-        seq: u32,
-        /// It was sent before.
-        retransmission: bool,
-    },
-    /// The connection is reset.
-    Reset,
-    /// One byte that only asks to be heard (pFabric).
-    Probe,
 }
 
 /// What a connection has done so far.

@@ -2,7 +2,7 @@
 
 use tailcut_engine::Time;
 
-use super::{CongestionState, Phase, Sender};
+use super::{CongestionState, Sender};
 use crate::transport::tcp::{Recovery, TcpSpec};
 
 impl Sender {
@@ -13,7 +13,7 @@ impl Sender {
 
     /// Whether the window lets a new segment of `payload` bytes out, once nothing is left of what was assigned before.
     pub fn has_room(&mut self, spec: &TcpSpec, payload: u64) -> bool {
-        if self.phase != Phase::Established || self.next != self.segments {
+        if !self.life.established() || self.next != self.segments {
             return false;
         }
         match spec.recovery {
@@ -37,9 +37,8 @@ impl Sender {
     /// No segment follows: the connection is done when all are acknowledged.
     pub fn finish(&mut self) {
         self.endless = false;
-        if self.phase == Phase::Established && self.una == self.segments {
-            self.phase = Phase::Done;
-            self.deadline = Time::NEVER;
+        if self.life.established() && self.una == self.segments {
+            self.life.complete();
         }
     }
 

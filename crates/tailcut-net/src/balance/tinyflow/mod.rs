@@ -6,13 +6,16 @@
 //! that alternate are missed. Random skips with that mean, as sFlow draws them, detect a lone elephant within a few
 //! milliseconds: the default.
 
-use std::collections::{BTreeMap, VecDeque};
+mod detector;
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Stream, Time};
 
-use super::ecmp;
+use self::detector::Detector;
+use super::{ecmp, Fork};
 use crate::component::SpecError;
 use crate::packet::{Flags, FlowKey, Packet};
 use crate::topology::Routes;
@@ -137,31 +140,27 @@ struct Elephant {
     last: Time,
 }
 
-/// A flow's counter for polling.
-#[derive(Debug, Clone, Copy, Default)]
-struct Counter {
-    bytes: u64,
-    connection: u32,
-    acks: bool,
-    idle: bool,
-}
-
-/// What an edge switch remembers.
+/// What an edge switch remembers of its elephants.
 #[derive(Debug, Clone)]
 struct Edge {
     stream: Stream,
     elephants: BTreeMap<u64, Elephant>,
-    samples: VecDeque<(u64, Time)>,
-    counters: BTreeMap<u64, Counter>,
-    next_poll: Time,
     purge_at: usize,
 }
 
-/// What one sampler counts.
-#[derive(Debug, Clone)]
-struct Sampler {
-    stream: Stream,
-    left: f64,
+impl Edge {
+    /// A flow is an elephant from now on: its first path is drawn with the packet in hand.
+    fn add(&mut self, key: FlowKey, now: Time) {
+        self.elephants.insert(key.0, Elephant { draw: 0, bytes: u64::MAX, last: now });
+    }
+
+    /// Forgets elephants that have fallen silent, now and then.
+    fn purge(&mut self, now: Time, forget: Time) {
+        if self.elephants.len() > self.purge_at {
+            self.elephants.retain(|_, e| now - e.last < forget);
+            self.purge_at = 1_024.max(2 * self.elephants.len());
+        }
+    }
 }
 
 /// TinyFlow at every edge switch.
@@ -171,8 +170,7 @@ pub(crate) struct TinyFlows {
     /// Per host: the switch it hangs on.
     edge_of: Vec<u32>,
     edges: Vec<Edge>,
-    /// Per host or per switch.
-    samplers: Vec<Sampler>,
+    detector: Detector,
     /// Detections that nobody has looked at yet.
     pub news: Vec<Detection>,
     pub reroutes: u64,
@@ -189,30 +187,16 @@ impl TinyFlows {
         let edge = |switch| Edge {
             stream: Stream::new(seed, u64::from(switch), "tinyflow"),
             elephants: BTreeMap::new(),
-            samples: VecDeque::new(),
-            counters: BTreeMap::new(),
-            next_poll: spec.poll_every,
             purge_at: 1_024,
         };
-        let samplers = match spec.detect {
-            Detect::RandomSkip | Detect::ExactPort => hosts,
-            _ => switches,
-        };
-        let mut flows = TinyFlows {
+        TinyFlows {
             spec: spec.clone(),
             edge_of: (0..hosts).map(|host| routes.edge(host)).collect(),
             edges: (0..switches).map(edge).collect(),
-            samplers: vec![],
+            detector: Detector::new(spec, switches, hosts, seed),
             news: vec![],
             reroutes: 0,
-        };
-        for number in 0..samplers {
-            let stream = Stream::new(seed, u64::from(number), "tinyflow-samples");
-            let mut sampler = Sampler { stream, left: 0.0 };
-            sampler.left = flows.skip(&mut sampler.stream);
-            flows.samplers.push(sampler);
         }
-        flows
     }
 
     /// Hosts mark large flows of at least so many bytes.
@@ -225,63 +209,21 @@ impl TinyFlows {
         self.spec.elephant
     }
 
-    fn skip(&self, stream: &mut Stream) -> f64 {
-        let mean = self.spec.sample_every.0 as f64;
-        match self.spec.detect {
-            Detect::RandomSkip | Detect::RandomSkipSwitch => stream.exponential(mean),
-            _ => mean,
-        }
-    }
-
-    pub fn pick(
-        &mut self,
-        now: Time,
-        switch: u32,
-        salt: u64,
-        packet: &mut Packet,
-        choices: u32,
-    ) -> u32 {
+    pub fn pick(&mut self, fork: Fork, packet: &mut Packet) -> u32 {
+        let Fork { now, switch, salt, choices } = fork;
         let key = packet.key;
-        if self.edge_of[key.src() as usize] != switch {
+        if self.edge_of[key.src() as usize] != switch || !self.is_elephant(now, switch, packet) {
             return ecmp::pick(key.0, salt, choices);
         }
-        let mut new = self.observe(now, switch, packet);
-        let spec = &self.spec;
         let edge = &mut self.edges[switch as usize];
-        if edge.elephants.is_empty() && !new {
-            return ecmp::pick(key.0, salt, choices);
-        }
-        let known = edge.elephants.get(&key.0);
-        let forgotten = known.is_some_and(|e| now - e.last >= spec.forget);
-        if forgotten && !new {
-            edge.elephants.remove(&key.0);
-            return ecmp::pick(key.0, salt, choices);
-        }
-        new &= known.is_none() || forgotten;
-        if known.is_none() && !new {
-            return ecmp::pick(key.0, salt, choices);
-        }
-        if new {
-            self.news.push(Detection {
-                key,
-                connection: packet.connection,
-                at: now,
-                acks: packet.flags.has(Flags::TO_SENDER),
-            });
-            edge.elephants.insert(key.0, Elephant { draw: 0, bytes: u64::MAX, last: now });
-            if edge.elephants.len() > edge.purge_at {
-                edge.elephants.retain(|_, e| now - e.last < spec.forget);
-                edge.purge_at = 1_024.max(2 * edge.elephants.len());
-            }
-        }
-        let elephant = edge.elephants.get_mut(&key.0).expect("it is there now");
-        if elephant.bytes >= spec.reroute_every.0 {
+        let elephant = edge.elephants.get_mut(&key.0).expect("it is one");
+        if elephant.bytes >= self.spec.reroute_every.0 {
             (elephant.draw, elephant.bytes) = (edge.stream.bits() as u32, 0);
             self.reroutes += 1;
         }
         elephant.bytes += u64::from(packet.wire_bytes);
         elephant.last = now;
-        match spec.reroute {
+        match self.spec.reroute {
             // The same as a draw below the number of choices, which routing may change.
             Reroute::Egress => ((u64::from(elephant.draw) * u64::from(choices)) >> 32) as u32,
             Reroute::FiveTuple => {
@@ -293,84 +235,32 @@ impl TinyFlows {
         }
     }
 
-    /// Counts a packet that a host sends; true when it makes its flow an elephant.
-    fn observe(&mut self, now: Time, switch: u32, packet: &Packet) -> bool {
-        let key = packet.key.0;
-        match self.spec.detect {
-            Detect::HostMarked => packet.flags.has(Flags::ELEPHANT),
-            Detect::PolledCounters => self.poll(now, switch, packet),
-            Detect::RandomSkip | Detect::ExactPort => {
-                self.sample(now, switch, packet.key.src(), key, packet.wire_bytes)
+    /// Counts a packet that a host of this switch sends, and says whether its flow is taken for an elephant.
+    fn is_elephant(&mut self, now: Time, switch: u32, packet: &Packet) -> bool {
+        let (key, edge) = (packet.key, &mut self.edges[switch as usize]);
+        let seen = self.detector.observe(now, switch, packet, |other| {
+            if !edge.elephants.contains_key(&other.key.0) {
+                edge.add(other.key, now);
+                self.news.push(other);
             }
-            Detect::RandomSkipSwitch | Detect::ExactSwitch => {
-                self.sample(now, switch, switch, key, packet.wire_bytes)
-            }
-        }
-    }
-
-    fn sample(&mut self, now: Time, switch: u32, sampler: u32, key: u64, bytes: u16) -> bool {
-        let sampler = &mut self.samplers[sampler as usize];
-        sampler.left -= f64::from(bytes);
-        if sampler.left > 0.0 {
+        });
+        if !seen && edge.elephants.is_empty() {
             return false;
         }
-        let mut sampler = sampler.clone();
-        let mut elephant = false;
-        while sampler.left <= 0.0 {
-            sampler.left += self.skip(&mut sampler.stream);
-            // A packet is looked at once, however many samples fall into it.
-            if !elephant {
-                elephant = self.note_sample(now, switch, key);
-            }
+        let known = edge.elephants.get(&key.0);
+        let forgotten = known.is_some_and(|e| now - e.last >= self.spec.forget);
+        if known.is_some() && !forgotten {
+            return true;
         }
-        let number = match self.spec.detect {
-            Detect::RandomSkip | Detect::ExactPort => FlowKey(key).src(),
-            _ => switch,
-        };
-        self.samplers[number as usize] = sampler;
-        elephant
-    }
-
-    fn note_sample(&mut self, now: Time, switch: u32, key: u64) -> bool {
-        let samples = &mut self.edges[switch as usize].samples;
-        while samples.front().is_some_and(|(_, at)| now - *at > self.spec.window) {
-            samples.pop_front();
+        if seen {
+            let (connection, acks) = (packet.connection, packet.flags.has(Flags::TO_SENDER));
+            self.news.push(Detection { key, connection, at: now, acks });
+            edge.add(key, now);
+            edge.purge(now, self.spec.forget);
+        } else if forgotten {
+            edge.elephants.remove(&key.0);
         }
-        if samples.back() == Some(&(key, now)) {
-            return false;
-        }
-        samples.push_back((key, now));
-        samples.iter().filter(|(sampled, _)| *sampled == key).count() >= self.spec.samples as usize
-    }
-
-    /// Counts; and where a poll is due, looks at all counters. A switch without traffic has nothing to look at.
-    fn poll(&mut self, now: Time, switch: u32, packet: &Packet) -> bool {
-        let (elephant, every) = (self.spec.elephant.0, self.spec.poll_every.0);
-        let edge = &mut self.edges[switch as usize];
-        let mut found = false;
-        if now >= edge.next_poll {
-            edge.next_poll = Time((now.0 / every + 1) * every);
-            for (&key, counter) in edge.counters.iter().filter(|(_, c)| c.bytes >= elephant) {
-                let known = edge.elephants.contains_key(&key);
-                if key == packet.key.0 {
-                    found = true;
-                } else if !known && !counter.idle {
-                    let (connection, acks) = (counter.connection, counter.acks);
-                    let key = FlowKey(key);
-                    self.news.push(Detection { key, connection, at: now, acks });
-                    let key = key.0;
-                    let elephant = Elephant { draw: 0, bytes: u64::MAX, last: now };
-                    edge.elephants.insert(key, elephant);
-                }
-            }
-            edge.counters.retain(|_, counter| !std::mem::replace(&mut counter.idle, true));
-        }
-        let counter = edge.counters.entry(packet.key.0).or_default();
-        counter.bytes += u64::from(packet.wire_bytes);
-        counter.connection = packet.connection;
-        counter.acks = packet.flags.has(Flags::TO_SENDER);
-        counter.idle = false;
-        found
+        seen
     }
 }
 
@@ -380,7 +270,9 @@ mod tests {
     use crate::packet::NO_OPTIONS;
     use crate::topology::parallel_paths::ParallelPaths;
 
-    const EDGE: u32 = 0;
+    fn at_edge(us: u64, choices: u32) -> Fork {
+        Fork { now: Time::from_us(us), switch: 0, salt: 0, choices }
+    }
 
     fn tinyflows(spec: &TinyFlow) -> TinyFlows {
         let graph = ParallelPaths::default().build().expect("the parameters are valid");
@@ -405,7 +297,7 @@ mod tests {
         let interval = 12 / flows.len() as u64;
         for (index, us) in (0..ms * 1_000).step_by(interval as usize).enumerate() {
             let (src, sport) = flows[index % flows.len()];
-            tinyflows.pick(Time::from_us(us), EDGE, 0, &mut packet(src, sport), 2);
+            tinyflows.pick(at_edge(us, 2), &mut packet(src, sport));
         }
         let news = tinyflows.news.iter();
         news.map(|d| (d.key.sport(), d.at.as_ns() / 1_000)).collect()
@@ -445,9 +337,9 @@ mod tests {
             tinyflows(&TinyFlow { detect: Detect::HostMarked, ..TinyFlow::default() });
         let mut marked = packet(0, 7);
         marked.flags = marked.flags | Flags::ELEPHANT;
-        tinyflows.pick(Time::ZERO, EDGE, 0, &mut packet(0, 8), 2);
+        tinyflows.pick(at_edge(0, 2), &mut packet(0, 8));
         assert!(tinyflows.news.is_empty());
-        tinyflows.pick(Time::ZERO, EDGE, 0, &mut marked, 2);
+        tinyflows.pick(at_edge(0, 2), &mut marked);
         assert_eq!(tinyflows.news.len(), 1);
     }
 
@@ -457,7 +349,7 @@ mod tests {
         let picks = (0..2_800).map(|_| {
             let mut marked = packet(0, 7);
             marked.flags = marked.flags | Flags::ELEPHANT;
-            (tinyflows.pick(Time::ZERO, EDGE, 0, &mut marked, 8), marked)
+            (tinyflows.pick(at_edge(0, 8), &mut marked), marked)
         });
         let (ports, packets) = picks.unzip();
         (ports, packets, tinyflows.reroutes)
@@ -491,7 +383,7 @@ mod tests {
             tinyflows(&TinyFlow { detect: Detect::HostMarked, ..TinyFlow::default() });
         let mut marked = packet(0, 7);
         marked.flags = marked.flags | Flags::ELEPHANT;
-        let pick = tinyflows.pick(Time::ZERO, 1, 9, &mut marked, 8);
+        let pick = tinyflows.pick(Fork { switch: 1, salt: 9, ..at_edge(0, 8) }, &mut marked);
         assert_eq!((pick, tinyflows.news.len()), (ecmp::pick(marked.key.0, 9, 8), 0));
     }
 }

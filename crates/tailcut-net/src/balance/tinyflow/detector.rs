@@ -1,0 +1,159 @@
+//! What tells TinyFlow's edge switches that a flow is an elephant: samples, counters, or marks of the hosts.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use tailcut_engine::{Stream, Time};
+
+use super::{Detect, Detection, TinyFlow};
+use crate::packet::{Flags, FlowKey, Packet};
+
+/// A flow's counter for polling.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counter {
+    bytes: u64,
+    connection: u32,
+    acks: bool,
+    idle: bool,
+}
+
+/// What one sampler counts.
+#[derive(Debug, Clone)]
+struct Sampler {
+    stream: Stream,
+    left: f64,
+}
+
+impl Sampler {
+    /// Begins the way to the next sample.
+    fn skip(&mut self, spec: &TinyFlow) {
+        let mean = spec.sample_every.0 as f64;
+        self.left += match spec.detect {
+            Detect::RandomSkip | Detect::RandomSkipSwitch => self.stream.exponential(mean),
+            _ => mean,
+        };
+    }
+}
+
+/// What a switch has seen lately.
+#[derive(Debug, Clone)]
+struct Sights {
+    samples: VecDeque<(u64, Time)>,
+    counters: BTreeMap<u64, Counter>,
+    next_poll: Time,
+}
+
+impl Sights {
+    /// A flow is sampled; true when that makes it an elephant.
+    fn note_sample(&mut self, spec: &TinyFlow, now: Time, key: FlowKey) -> bool {
+        let samples = &mut self.samples;
+        while samples.front().is_some_and(|(_, at)| now - *at > spec.window) {
+            samples.pop_front();
+        }
+        if samples.back() == Some(&(key.0, now)) {
+            return false;
+        }
+        samples.push_back((key.0, now));
+        samples.iter().filter(|(sampled, _)| *sampled == key.0).count() >= spec.samples as usize
+    }
+
+    /// Counts; and where a poll is due, looks at all counters. A switch without traffic has nothing to look at.
+    fn poll(
+        &mut self,
+        spec: &TinyFlow,
+        now: Time,
+        packet: &Packet,
+        mut others: impl FnMut(Detection),
+    ) -> bool {
+        let mut found = false;
+        if now >= self.next_poll {
+            let every = spec.poll_every.0;
+            self.next_poll = Time((now.0 / every + 1) * every);
+            let large = self.counters.iter().filter(|(_, c)| c.bytes >= spec.elephant.0);
+            for (&key, &Counter { connection, acks, idle, .. }) in large {
+                if key == packet.key.0 {
+                    found = true;
+                } else if !idle {
+                    others(Detection { key: FlowKey(key), connection, at: now, acks });
+                }
+            }
+            self.counters.retain(|_, counter| !std::mem::replace(&mut counter.idle, true));
+        }
+        let counter = self.counters.entry(packet.key.0).or_default();
+        counter.bytes += u64::from(packet.wire_bytes);
+        counter.connection = packet.connection;
+        counter.acks = packet.flags.has(Flags::TO_SENDER);
+        counter.idle = false;
+        found
+    }
+}
+
+/// The detectors of all switches.
+#[derive(Debug, Clone)]
+pub(super) struct Detector {
+    spec: TinyFlow,
+    /// Per host or per switch.
+    samplers: Vec<Sampler>,
+    /// Per switch.
+    sights: Vec<Sights>,
+}
+
+impl Detector {
+    pub fn new(spec: &TinyFlow, switches: u32, hosts: u32, seed: u64) -> Detector {
+        let samplers = match spec.detect {
+            Detect::RandomSkip | Detect::ExactPort => hosts,
+            _ => switches,
+        };
+        let sampler = |number| {
+            let stream = Stream::new(seed, u64::from(number), "tinyflow-samples");
+            let mut sampler = Sampler { stream, left: 0.0 };
+            sampler.skip(spec);
+            sampler
+        };
+        let sights = Sights {
+            samples: VecDeque::new(),
+            counters: BTreeMap::new(),
+            next_poll: spec.poll_every,
+        };
+        Detector {
+            spec: spec.clone(),
+            samplers: (0..samplers).map(sampler).collect(),
+            sights: vec![sights; switches as usize],
+        }
+    }
+
+    /// Counts a packet that a host of this switch sends; true when it tells that its flow is an elephant. `others`
+    /// hears of further flows that a poll finds to be large.
+    pub fn observe(
+        &mut self,
+        now: Time,
+        switch: u32,
+        packet: &Packet,
+        others: impl FnMut(Detection),
+    ) -> bool {
+        match self.spec.detect {
+            Detect::HostMarked => packet.flags.has(Flags::ELEPHANT),
+            Detect::PolledCounters => {
+                self.sights[switch as usize].poll(&self.spec, now, packet, others)
+            }
+            Detect::RandomSkip | Detect::ExactPort => {
+                self.sample(now, switch, packet.key.src(), packet)
+            }
+            Detect::RandomSkipSwitch | Detect::ExactSwitch => {
+                self.sample(now, switch, switch, packet)
+            }
+        }
+    }
+
+    fn sample(&mut self, now: Time, switch: u32, sampler: u32, packet: &Packet) -> bool {
+        let sampler = &mut self.samplers[sampler as usize];
+        sampler.left -= f64::from(packet.wire_bytes);
+        if sampler.left > 0.0 {
+            return false;
+        }
+        while sampler.left <= 0.0 {
+            sampler.skip(&self.spec);
+        }
+        // A packet is looked at once, however many samples fall into it.
+        self.sights[switch as usize].note_sample(&self.spec, now, packet.key)
+    }
+}

@@ -1,0 +1,44 @@
+//! Drawing the hosts that answer one host: all different, and never itself.
+
+use tailcut_engine::Stream;
+
+use super::TrafficError;
+
+/// All hosts, in an order that earlier draws have left.
+pub(super) struct Partners {
+    hosts: Vec<u32>,
+    count: usize,
+}
+
+impl Partners {
+    /// Draws `count` partners at a time. `field` is what the experiment calls their number.
+    ///
+    /// # Errors
+    /// When there are none, or not so many besides the host itself.
+    pub fn new(
+        hosts: u32,
+        count: u32,
+        code: &'static str,
+        field: &str,
+        hint: &str,
+    ) -> Result<Partners, TrafficError> {
+        if count == 0 || count >= hosts {
+            let most = hosts.saturating_sub(1);
+            let error = format!("{field} = {count}: {hosts} hosts allow from 1 to {most}");
+            return Err(TrafficError::new(code, field, error).hint(hint));
+        }
+        Ok(Partners { hosts: (0..hosts).collect(), count: count as usize })
+    }
+
+    /// Partners of `host`.
+    pub fn of(&mut self, host: u32, stream: &mut Stream) -> &[u32] {
+        // The host itself goes last; the partners are drawn to the front (partial Fisher-Yates).
+        let last = self.hosts.len() - 1;
+        let place = self.hosts.iter().position(|&h| h == host).expect("every host is listed");
+        self.hosts.swap(place, last);
+        for i in 0..self.count {
+            self.hosts.swap(i, i + stream.below((last - i) as u64) as usize);
+        }
+        &self.hosts[..self.count]
+    }
+}

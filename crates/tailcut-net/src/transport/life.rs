@@ -1,0 +1,211 @@
+//! The life of a connection's sending half, whatever its transport: opening, being established, ending, and what it
+//! owes the network beside its data (RFC 9293 section 3.10).
+
+use tailcut_engine::{Bytes, Time};
+
+/// Where a connection is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Not opened yet.
+    Closed,
+    /// A SYN is on its way.
+    SynSent,
+    /// Data may flow.
+    Established,
+    /// Every byte is acknowledged.
+    Done,
+    /// Reset by either side, or given up.
+    Aborted,
+}
+
+/// Something to put on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transmit {
+    /// The opening SYN, or a retry.
+    Syn {
+        /// It was sent before.
+        retry: bool,
+    },
+    /// A bare acknowledgement: the end of the handshake, or of the connection.
+    Ack,
+    /// A data segment.
+    Segment {
+        /// Its index.
+        seq: u32,
+        /// It was sent before.
+        retransmission: bool,
+    },
+    /// The connection is reset.
+    Reset,
+    /// One byte that only asks to be heard (pFabric).
+    Probe,
+}
+
+/// What a connection is to send before any other data, in order of urgency. The first three every transport owes.
+pub(crate) mod owed {
+    pub const SYN: u8 = 1;
+    pub const ACK: u8 = 2;
+    pub const RESET: u8 = 4;
+    /// The first outstanding segment again (NewReno).
+    pub const RESEND: u8 = 8;
+    /// One segment, whatever the window says (SACK).
+    pub const NEXT: u8 = 16;
+    /// A byte that asks to be heard (pFabric).
+    pub const PROBE: u8 = 32;
+}
+
+/// What a SYN-ACK means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SynAck {
+    /// The connection is established now.
+    Opens,
+    /// It was before: our ACK was lost.
+    Repeated,
+    /// Nothing: it was not asked for, or the connection is over.
+    Unwanted,
+}
+
+/// Phase, timer and debts of a connection's sending half.
+#[derive(Debug, Clone)]
+pub(crate) struct Life {
+    phase: Phase,
+    owes: u8,
+    /// SYNs sent.
+    pub syn_tries: u32,
+    /// When the timer expires.
+    pub deadline: Time,
+}
+
+impl Life {
+    /// A connection that opens at `open_at`.
+    pub fn opening_at(open_at: Time) -> Life {
+        Life { phase: Phase::Closed, owes: 0, syn_tries: 0, deadline: open_at }
+    }
+
+    #[inline]
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    #[inline]
+    pub fn established(&self) -> bool {
+        self.phase == Phase::Established
+    }
+
+    /// True once nothing more can happen on this half.
+    #[inline]
+    pub fn finished(&self) -> bool {
+        matches!(self.phase, Phase::Done | Phase::Aborted)
+    }
+
+    /// The time to open has come.
+    pub fn open(&mut self) {
+        self.phase = Phase::SynSent;
+        self.owes |= owed::SYN;
+    }
+
+    /// The SYN-ACK has arrived.
+    pub fn on_syn_ack(&mut self) -> SynAck {
+        match self.phase {
+            Phase::SynSent => {
+                self.phase = Phase::Established;
+                self.deadline = Time::NEVER;
+                self.owes = owed::ACK;
+                SynAck::Opens
+            }
+            Phase::Established | Phase::Done => {
+                self.owes |= owed::ACK;
+                SynAck::Repeated
+            }
+            Phase::Aborted => {
+                self.owes |= owed::RESET;
+                SynAck::Unwanted
+            }
+            Phase::Closed => SynAck::Unwanted,
+        }
+    }
+
+    /// Whether an acknowledgement means anything; one of a connection given up is answered by a reset.
+    #[inline]
+    pub fn hears_acks(&mut self) -> bool {
+        if self.phase == Phase::Aborted {
+            self.owes |= owed::RESET;
+        }
+        self.established()
+    }
+
+    /// Every byte is acknowledged.
+    pub fn complete(&mut self) {
+        self.phase = Phase::Done;
+        self.deadline = Time::NEVER;
+    }
+
+    /// Nothing has answered for too long.
+    pub fn give_up(&mut self) {
+        self.phase = Phase::Aborted;
+        self.deadline = Time::NEVER;
+    }
+
+    /// The receiver reset the connection.
+    pub fn on_reset(&mut self) {
+        self.end(0);
+    }
+
+    /// The application gives the connection up. A connection that is not yet established falls silent and answers
+    /// a late SYN-ACK by a reset (RFC 9293 3.10.7.1).
+    pub fn abort(&mut self) {
+        self.end(if self.established() { owed::RESET } else { 0 });
+    }
+
+    fn end(&mut self, owes: u8) {
+        if !self.finished() {
+            self.phase = Phase::Aborted;
+        }
+        self.owes = owes;
+        self.deadline = Time::NEVER;
+    }
+
+    #[inline]
+    pub fn owes_anything(&self) -> bool {
+        self.owes != 0
+    }
+
+    pub fn owe(&mut self, what: u8) {
+        self.owes |= what;
+    }
+
+    pub fn forgive(&mut self, what: u8) {
+        self.owes &= !what;
+    }
+
+    /// Takes `what` off the debts; true if it was among them.
+    #[inline]
+    pub fn settle(&mut self, what: u8) -> bool {
+        let owed = self.owes & what != 0;
+        self.owes &= !what;
+        owed
+    }
+
+    /// Pays the most urgent of the debts that every transport has.
+    #[cold]
+    pub fn pay(&mut self) -> Option<Transmit> {
+        if self.settle(owed::SYN) {
+            self.syn_tries += 1;
+            Some(Transmit::Syn { retry: self.syn_tries > 1 })
+        } else if self.settle(owed::ACK) {
+            Some(Transmit::Ack)
+        } else if self.settle(owed::RESET) {
+            Some(Transmit::Reset)
+        } else {
+            None
+        }
+    }
+}
+
+/// Segments of `mss` that `size` bytes fill.
+///
+/// # Panics
+/// When they are 2^32 or more.
+pub(crate) fn segments_of(size: u64, mss: Bytes) -> u32 {
+    u32::try_from(size.div_ceil(mss.0)).expect("a flow has fewer than 2^32 segments")
+}
