@@ -18,6 +18,10 @@ export interface LegSink {
 }
 
 const { prototype } = net.Socket;
+/** Read by `_destroy`: the handle is then reset rather than closed. */
+interface Resettable {
+  resetAndClosing: boolean;
+}
 type WriteCallback = (error?: Error | null) => void;
 
 function prepare(leg: Leg, copy: Copy, sink: LegSink): void {
@@ -136,11 +140,17 @@ export class Leg extends net.Socket {
 
   /** Closes the connection by RST (or silently, if it is not established). */
   abort(): void {
-    const established = !this.lost && !this.connecting && !this.pending;
+    const gone = this.lost;
+    const { connecting } = this;
     this.lost = true;
     this.sink = undefined;
     // A handle that is shutting down cannot be reset: Node would report an error and leave it open.
-    if (established && !this.finishing) this.resetAndDestroy();
-    else prototype.destroy.call(this);
+    if (!gone && !connecting && !this.pending && !this.finishing) {
+      this.resetAndDestroy();
+      return;
+    }
+    // The kernel may have established what Node still takes for connecting.
+    if (!gone && connecting) (this as unknown as Resettable).resetAndClosing = true;
+    prototype.destroy.call(this);
   }
 }
