@@ -17,6 +17,7 @@ import * as budget from './budget.js';
 import type { Leg, LegSink } from './leg.js';
 import { endLinger, type Linger, startLinger } from './linger.js';
 import { type Copy, other, PRIMARY, REPLICA, ReceiveMachine, SendMachine } from './machine.js';
+import { patientTimeout } from './patience.js';
 import { pushRecords } from './records.js';
 
 type Callback = (error?: Error | null) => void;
@@ -693,13 +694,12 @@ export class Flow implements LegSink, RecordSink {
           return;
         }
         if (this.#endTimer === undefined) {
-          this.#endTimer = setTimeout(() => {
+          this.#endTimer = patientTimeout(() => {
             this.#endTimer = undefined;
             if (this.#ended || this.#closed || this.rx.verdict() !== 'wait') return;
             counters.copiesFailed++;
             this.abandon(this.rx.suspect);
           }, this.options.pairTimeout);
-          this.#endTimer.unref();
         }
         return;
     }
