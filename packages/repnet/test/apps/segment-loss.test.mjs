@@ -1,0 +1,75 @@
+/**
+ * Real loss, by nftables in a network namespace: SYNs, SYN-ACKs, each early segment, FIN and RST of either connection in
+ * either direction, of both, and everything from some packet on. Each byte arrives once, in order, with one 'connection',
+ * one 'end' and one 'close' on each side.
+ */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { test } from 'node:test';
+import { run } from './support/process.mjs';
+import { CASES } from './support/segment-loss-cases.mjs';
+
+const CHILD = 'test/apps/support/segment-loss-child.mjs';
+
+/** Why packets cannot be dropped here, or false where they can. */
+function skipLoss() {
+  for (const program of ['unshare', 'ip', 'nft'])
+    if (spawnSync(program, ['--help']).error)
+      return `${program} is not installed (Debian packages util-linux, iproute2, nftables)`;
+  const rules =
+    'table ip t { chain i { type filter hook input priority 0 ; tcp flags syn numgen inc mod 9 0-1 counter drop ; } ; }';
+  const probe = spawnSync('unshare', ['--net', 'nft', rules], { encoding: 'utf8' });
+  return probe.status !== 0 && `namespaces or nftables are not permitted: ${probe.stderr.trim()}`;
+}
+const skip = skipLoss();
+
+const HANDSHAKE = ['syn', 'synack'];
+const milliseconds = (times) => {
+  const sorted = times.toSorted((a, b) => a - b);
+  return `median ${sorted[sorted.length >> 1].toFixed(0)} ms, longest ${sorted.at(-1).toFixed(0)} ms`;
+};
+
+for (const [name, { flows }] of Object.entries(CASES))
+  test(`lost packets, ${name}: ${flows.length} flows, none lost, doubled or hung`, {
+    skip,
+    timeout: 120_000,
+  }, async (t) => {
+    const args = ['--net', process.execPath, CHILD, name];
+    const { code, stdout, stderr } = await run('unshare', args);
+    assert.equal(code, 0, stderr);
+    const outcomes = JSON.parse(stdout);
+    assert.equal(outcomes.length, flows.length);
+    const bad = outcomes.flatMap((outcome, i) => (outcome.wrong ? [{ ...flows[i], ...outcome }] : []));
+    assert.deepEqual(bad.slice(0, 3), [], `${bad.length} flows`);
+
+    // The test meets what it is about.
+    const struck = outcomes.filter(({ dropped }) => dropped > 0).length;
+    t.diagnostic(
+      `${struck} flows lost packets, ${outcomes.reduce((sum, { dropped }) => sum + dropped, 0)} in all`,
+    );
+    assert.ok(struck > flows.length / 2);
+    for (const [i, { faults }] of flows.entries())
+      if (faults.every(({ packets }) => HANDSHAKE.includes(packets)))
+        assert.ok(outcomes[i].dropped > 0, JSON.stringify(faults));
+    const firstSyn = outcomes.filter((_, i) => {
+      const [{ packets, port, to }] = flows[i].faults;
+      return (
+        flows[i].faults.length === 1 && packets === 'syn' && port === flows[0].faults[0].port && to === 1
+      );
+    });
+    t.diagnostic(
+      `with the first connection's first SYN lost: ${milliseconds(firstSyn.map(({ took }) => took))}`,
+    );
+  });
+
+test('the loser of two handshakes is reset, or ends by FIN where that is asked for', { skip }, async () => {
+  const name = 'syn to an unmodified server';
+  const { stdout } = await run('unshare', ['--net', process.execPath, CHILD, name]);
+  const resets = { rst: [], fin: [] };
+  for (const [i, { dropped }] of JSON.parse(stdout).entries()) {
+    const { faults, connect } = CASES[name].flows[i];
+    if (faults[0].packets === 'rst' && faults[0].direction === 'up')
+      resets[connect.loser ?? 'rst'].push(dropped);
+  }
+  assert.deepEqual(resets, { rst: [1, 1], fin: [0, 0] });
+});
