@@ -1,51 +1,111 @@
 /**
- * Node's own `test-net-*` with `net` substituted. The tests are Node's and are not kept here: REPNET_NODE_SUITE names a
- * directory with `run`, `must.txt` and `hook.js`; REPNET_NODE_TESTS names checkouts of Node's test/ directory as
- * `version=directory,…`, each run by the binary in REPNET_NODE_<major>.
+ * Node's own `test-net-*` with `net` substituted. Neither the tests, which are Node's, nor the harness that substitutes are
+ * kept here. The harness (`run`, `hook.js`, `must.txt`) is looked for in ../shared/tools/node-net-suite beside the checkout
+ * or where REPNET_NODE_SUITE says; Node's tests, a clone of its repository `node_test`, in ../node_test.git or where
+ * REPNET_NODE_TESTS says.
  */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { pinnedVersions } from './lib/node-versions.mjs';
 
-const tool = process.env.REPNET_NODE_SUITE ?? '';
-const checkouts = (process.env.REPNET_NODE_TESTS ?? '')
-  .split(',')
-  .filter(Boolean)
-  .map((entry) => entry.split('='));
+const beside = (path) => fileURLToPath(new URL(`../../../../${path}`, import.meta.url));
+const harness = process.env.REPNET_NODE_SUITE ?? beside('shared/tools/node-net-suite');
+const repository = process.env.REPNET_NODE_TESTS ?? beside('node_test.git');
 const module = fileURLToPath(new URL('../dist/index.js', import.meta.url));
 
-/** With replication on, these use the port after their own, or count what a listen takes. */
-const BY_NATURE = [
-  'sequential/test-net-server-address',
-  'sequential/test-net-listen-shared-ports',
-  'parallel/test-net-listen-twice',
+/** Commits of `node_test` with the tests of the versions that are pinned: 20.11.1 and 24.12.0. */
+const COMMITS = { '20.11.1': 'be779569', '24.12.0': '170b25ab' };
+const subjects = pinnedVersions().filter(({ version }) => version in COMMITS);
+
+/** Not asked for with replication on. */
+const BY_NATURE = {
+  'sequential/test-net-server-address': 'listens on adjacent ports at once',
+  'sequential/test-net-listen-shared-ports': 'binds its own port + 1 exclusively',
+  'parallel/test-net-listen-twice': "counts the messages that a cluster worker's one listen takes",
+};
+
+const RUNS = [
+  { name: 'replication off', mode: 'off', left: {} },
+  { name: 'replication on', mode: 'flow', left: BY_NATURE },
+  { name: 'replication on, at the client alone', mode: 'flow', side: 'client', left: {} },
 ];
 
-const missing = !existsSync(join(tool, 'run'))
-  ? 'REPNET_NODE_SUITE does not name the harness'
-  : checkouts.length === 0
-    ? 'REPNET_NODE_TESTS names no checkout'
-    : false;
+function missing() {
+  if (!existsSync(join(harness, 'run')))
+    return 'no harness at ../shared/tools/node-net-suite nor where REPNET_NODE_SUITE says';
+  if (!existsSync(repository))
+    return "Node's tests are not at hand: no clone of node_test at ../node_test.git nor where REPNET_NODE_TESTS says";
+  const absent = subjects.filter(({ installed }) => !installed).map(({ version }) => version);
+  return absent.length > 0 && `Node ${absent.join(' and ')} not installed: npm ci in node-versions`;
+}
+const skip = missing();
 
-for (const [major, checkout] of missing ? [['none', '']] : checkouts)
-  for (const mode of ['off', 'flow'])
-    test(`Node ${major}'s net tests, replication ${mode}`, { skip: missing, timeout: 280_000 }, () => {
-      const names = readFileSync(join(tool, 'must.txt'), 'utf8')
+let scratch;
+before(() => {
+  if (skip) return;
+  scratch = mkdtempSync(join(tmpdir(), 'repnet-node-suite-'));
+  for (const { version } of subjects)
+    execFileSync('python3', [
+      join(harness, 'extract-tests'),
+      repository,
+      COMMITS[version],
+      join(scratch, version),
+    ]);
+});
+after(() => {
+  if (scratch !== undefined) rmSync(scratch, { recursive: true });
+});
+
+/** One of Node's tests wants localhost to be ::1, too, as most machines have it; elsewhere in a mount namespace. */
+function withHosts(command) {
+  if (/^::1\s.*\blocalhost\b/m.test(readFileSync('/etc/hosts', 'latin1'))) return command;
+  if (spawnSync('unshare', ['-m', 'true']).status !== 0)
+    throw new Error('/etc/hosts has no "::1 localhost", and mount namespaces are not permitted');
+  const mount = 'mount --bind "$0" /etc/hosts && exec "$@"';
+  return ['unshare', '-m', 'sh', '-c', mount, join(harness, 'hosts6'), ...command];
+}
+
+for (const { version, binary } of subjects)
+  for (const { name, mode, side, left } of RUNS)
+    test(`Node ${version}'s own net tests, ${name}`, { skip, timeout: 280_000 }, async (t) => {
+      const wanted = readFileSync(join(harness, 'must.txt'), 'utf8')
         .split('\n')
-        .filter((line) => mode === 'off' || !BY_NATURE.some((name) => line.startsWith(`${name}.`)));
-      const list = join(tmpdir(), `repnet-must-${process.pid}-${major}-${mode}.txt`);
-      writeFileSync(list, names.join('\n'));
-      const node = process.env[`REPNET_NODE_${major}`] ?? process.execPath;
-      const args = ['--node', node, '--checkout', checkout, '--module', module, '--list', list, '-j', '2'];
-      const run = spawnSync('python3', [join(tool, 'run'), ...args], {
-        encoding: 'utf8',
-        env: { ...process.env, REPNET_MODE: mode },
-      });
-      const failed = run.stdout.split('\n').filter((line) => /^(FAIL|TIMEOUT|FLAKY)/.test(line));
-      assert.deepEqual(failed, [], run.stdout.slice(-400));
-      assert.match(run.stdout, /# total \d+: PASS/);
+        .filter((line) => !Object.keys(left).some((test) => line.startsWith(`${test}.`)));
+      const list = join(scratch, `${version}-${mode}-${side}.txt`);
+      writeFileSync(list, wanted.join('\n'));
+      const checkout = join(scratch, version);
+      const [program, ...args] = withHosts(
+        [
+          'python3',
+          join(harness, 'run'),
+          '--node',
+          binary,
+          '--checkout',
+          checkout,
+          '--module',
+          module,
+        ].concat(['--list', list, '-j', '2'], side === undefined ? [] : ['--side', side]),
+      );
+      const child = spawn(program, args, { env: { ...process.env, REPNET_MODE: mode } });
+      let output = '';
+      child.stdout.setEncoding('utf8').on('data', (text) => (output += text));
+      child.stderr.setEncoding('utf8').on('data', (text) => (output += text));
+      await once(child, 'close');
+      const [total] = /^# total .*$/m.exec(output) ?? assert.fail(output.slice(-2_000));
+      t.diagnostic(`${total.slice(2)}; not asked for: ${Object.keys(left).join(', ') || 'none'}`);
+      assert.deepEqual(
+        output.split('\n').filter((line) => /^(FAIL|TIMEOUT|FLAKY|SKIP|INTERNALS)/.test(line)),
+        [],
+      );
+      // All that must.txt names and this version has: 130 of 142 names on 20, every one on 24.
+      const passed = Number(/PASS (\d+)/.exec(total)?.[1]);
+      const asked = { 20: 130, 24: 142 }[Number.parseInt(version, 10)];
+      const away = Object.keys(left).filter((test) => existsSync(join(checkout, 'test', `${test}.js`)));
+      assert.equal(passed, asked - away.length);
     });

@@ -1,18 +1,81 @@
-// Runs the test files one after another under node:test, bounded in time.
+/**
+ * npm test: every test file on the Node that runs this, then what depends on Node on each other version that
+ * ../node-versions pins; bounded in time. `npm test -- --node current` leaves the other versions out.
+ */
 import { spawnSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { installPinnedVersions, pinnedVersions } from './lib/node-versions.mjs';
+
+/**
+ * Not repeated on the other versions: what measures this library's own memory or the paths of a network (minutes each), and
+ * Node's own suite, which starts the versions that it is about.
+ */
+const ONCE = /^apps\/(leak-|two-paths|bucket-sort)|^node-suite/;
 
 const root = new URL('.', import.meta.url).pathname;
 const files = readdirSync(root, { recursive: true })
   .map(String)
-  .filter((f) => /\.test\.(mjs|cjs|js)$/.test(f))
-  .sort()
-  .map((f) => root + f);
-if (files.length > 0) {
-  const r = spawnSync(
-    process.execPath,
-    ['--test', '--test-concurrency=2', '--test-timeout=300000', ...files],
+  .filter((file) => /\.test\.(mjs|cjs|js)$/.test(file))
+  .sort();
+const reporter = new URL('lib/summary-reporter.mjs', import.meta.url).href;
+const scratch = mkdtempSync(join(tmpdir(), 'repnet-test-'));
+
+/** Runs these files under node:test; the counts, and whether all is well. */
+function run(binary, version, chosen) {
+  const counts = join(scratch, `${version}.json`);
+  const reporters = ['spec', reporter].map((name) => `--test-reporter=${name}`);
+  const destinations = ['stdout', counts].map((name) => `--test-reporter-destination=${name}`);
+  const { status } = spawnSync(
+    binary,
+    [
+      '--test',
+      ...reporters,
+      ...destinations,
+      '--test-concurrency=2',
+      '--test-timeout=300000',
+      ...chosen.map((file) => join(root, file)),
+    ],
     { stdio: 'inherit' },
   );
-  process.exit(r.status ?? 1);
+  return { version, files: chosen.length, ok: status === 0, ...JSON.parse(readFileSync(counts, 'utf8')) };
 }
+
+const { node } = parseArgs({ options: { node: { type: 'string', default: 'all' } } }).values;
+const current = process.versions.node;
+const results = [];
+const without = [];
+try {
+  const others = [];
+  if (node !== 'current') {
+    installPinnedVersions();
+    for (const { major, version, binary, installed } of pinnedVersions())
+      if (major !== Number.parseInt(current, 10)) (installed ? others : without).push({ version, binary });
+  }
+  results.push(run(process.execPath, current, files));
+  for (const { version, binary } of others) {
+    console.log(`\nNode ${version}`);
+    results.push(
+      run(
+        binary,
+        version,
+        files.filter((file) => !ONCE.test(file)),
+      ),
+    );
+  }
+} finally {
+  rmSync(scratch, { recursive: true, force: true });
+}
+
+console.log();
+const sum = (name) => results.reduce((total, counts) => total + counts[name], 0);
+for (const { version, files: count, tests, pass, fail, cancelled, skipped, duration_ms } of results)
+  console.log(
+    `Node ${version.padEnd(8)} ${count} files, ${tests} tests: ${pass} passed, ${fail + cancelled} failed, ${skipped} skipped, ${Math.round(duration_ms / 1000)} s`,
+  );
+for (const { version } of without)
+  console.log(`Node ${version.padEnd(8)} not run: no binary for this platform`);
+console.log(`${sum('pass')} passed, ${sum('fail') + sum('cancelled')} failed, ${sum('skipped')} skipped`);
+process.exitCode = results.every(({ ok }) => ok) ? 0 : 1;
