@@ -16,12 +16,14 @@ from importlib.metadata import version
 __version__ = version("tailcut")
 
 from tailcut.api import Experiment, load, run
+from tailcut.backends import Capture
 from tailcut.errors import BackendError, ExperimentError, RunError, StoreError, TailcutError
 from tailcut.results import Result
 from tailcut.results import open as open_results
 
 __all__ = [
     "BackendError",
+    "Capture",
     "Experiment",
     "ExperimentError",
     "Result",

@@ -4,7 +4,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-__all__ = ["ExperimentError", "describe", "load", "run", "schema", "workload"]
+__all__ = ["ExperimentError", "check_capture", "describe", "load", "run", "schema", "workload"]
 
 class _Column(TypedDict):
     values: np.ndarray[tuple[int], np.dtype[Any]]
@@ -48,6 +48,7 @@ def run(
     on_progress: Callable[[int, int, int], object] | None = None,
     capture: str | None = None,
 ) -> _Outcome: ...
+def check_capture(plan_run_json: str, spec: str) -> None: ...
 def schema() -> str: ...
 def describe() -> str: ...
 def workload(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tailcut import _core, plan
-from tailcut.backends import Options, Progress, backend
+from tailcut.backends import Capture, Options, Progress, backend
 from tailcut.errors import BackendError
 from tailcut.plan import Plan
 from tailcut.results import Result, Store
@@ -61,7 +61,7 @@ def run(
     on: str = "sim",
     out: str | Path | None = None,
     jobs: int | None = None,
-    capture: Sequence[str] = (),
+    capture: Capture | Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Result:
     """Make the runs that are not there yet.
@@ -72,7 +72,7 @@ def run(
         out: the directory of results, by default ``results/<name of the experiment>``.
         jobs: runs at a time, by default one per core.
         capture: hosts (``"host:0"``) and links (``"link:h0>s0"``) whose packets are written as pcapng beside the
-            run's tables.
+            run's tables; a `Capture` also bounds the files.
         progress: told how far it is; silent by default.
 
     Raises:
@@ -82,11 +82,17 @@ def run(
         KeyboardInterrupt: interrupted; finished runs are kept and the same call goes on from there.
     """
     chosen = backend(on)
-    options = Options(jobs=jobs, capture=tuple(capture))
+    if not isinstance(capture, Capture):
+        capture = Capture(tuple(capture))
+    options = Options(jobs=jobs, capture=capture if capture.points else None)
     fatal = [gap for gap in chosen.check(experiment.plan, options) if gap.fatal]
     if fatal:
         reasons = "\n".join(f"  {gap.where}: {gap.reason}" for gap in fatal)
-        raise BackendError("TC-B002", f"the backend {on!r} cannot realise this experiment:\n{reasons}")
+        raise BackendError(
+            "TC-B002",
+            f"the backend {on!r} cannot realise this experiment:\n{reasons}",
+            "change what is named, or choose another backend with --on",
+        )
     store = Store.create(Path(out) if out is not None else Path("results") / experiment.name, experiment.plan)
     chosen.run(experiment.plan, store, progress or Silent(), options)
     result = Result(store)

@@ -43,6 +43,23 @@ class Commands(TyperGroup):
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
+        except BrokenPipeError:
+            # Whoever read the output has seen enough; nothing is left to flush when the interpreter ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except OSError as error:
+            err.print(diagnostics.coloured(diagnostics.rendered(_unusable(error))), soft_wrap=True)
+            raise typer.Exit(1) from None
+
+
+def _unusable(error: OSError) -> TailcutError:
+    """A file or directory that the system refuses, as a message."""
+    place = f"{error.filename}: " if error.filename else ""
+    return TailcutError(
+        "TC-F001",
+        f"{place}{error.strerror or error}",
+        "check that the directory exists, that you may write there and that there is room",
+    )
 
 
 app = typer.Typer(
@@ -54,14 +71,18 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-File = Annotated[Path, typer.Argument(help="The experiment, a TOML file.", show_default=False)]
-Directory = Annotated[Path, typer.Argument(help="A directory of results.", show_default=False)]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The experiment, a TOML file.", show_default=False)]
+Directory = Annotated[
+    Path, typer.Argument(metavar="DIR", help="A directory of results, such as results/NAME.", show_default=False)
+]
 Override = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Use this value, written as in TOML. May be repeated."),
 ]
-Seeds = Annotated[int | None, typer.Option(min=1, help="Use the seeds 1 to this number.")]
-Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Runs at a time; by default one per core.")]
+Seeds = Annotated[int | None, typer.Option(metavar="N", min=1, help="Use the seeds 1 to N.")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Runs at a time; by default one per core.")
+]
 
 
 def _version(asked: bool) -> None:
@@ -73,7 +94,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Cut the latency tail of data-centre flows: experiments, simulated fast, with a report."""
@@ -85,7 +106,7 @@ def check(
     set_: Override = None,
     seeds: Seeds = None,
     jobs: Jobs = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print the whole plan as JSON.")] = False,
 ) -> None:
     """Show what an experiment means: its runs, their size, and every default."""
     from tailcut.results import machine
@@ -103,7 +124,10 @@ def run(
     file: File,
     on: Annotated[str, typer.Option(metavar="|".join(backends.NAMES), help="The backend.")] = "sim",
     out_: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where results go; by default results/NAME.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Where results go; by default results/NAME.", show_default=False
+        ),
     ] = None,
     jobs: Jobs = None,
     set_: Override = None,
@@ -115,15 +139,30 @@ def run(
             help="Write packets of a host (host:0) or link (link:h0>s0) as pcapng. May be repeated.",
         ),
     ] = None,
+    capture_packets: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Most packets in a capture; by default all.")
+    ] = None,
+    capture_bytes: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Most bytes in a capture, such as 100MB; by default 1GB.")
+    ] = None,
+    capture_snapshot: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Most bytes kept of a packet, such as 96B; by default whole packets."),
+    ] = None,
 ) -> None:
     """Make the runs that are not there yet, and print the summary."""
     from tailcut.terminal.progress import display
 
+    packets = backends.Capture(tuple(capture or ()), capture_packets, capture_bytes, capture_snapshot)
+    if packets.bounds and not packets.points:
+        raise typer.BadParameter(
+            "a capture is bounded and none is asked for; say what to capture with --capture host:0"
+        )
     experiment = tailcut.load(file, _overrides(set_), seeds)
     directory = out_ or Path("results") / experiment.name
     try:
         with display(err) as progress:
-            result = tailcut.run(experiment, on=on, out=directory, jobs=jobs, capture=capture or (), progress=progress)
+            result = tailcut.run(experiment, on=on, out=directory, jobs=jobs, capture=packets, progress=progress)
     except KeyboardInterrupt:
         _interrupted(directory)
         raise
@@ -134,8 +173,10 @@ def run(
 @app.command()
 def summary(
     directory: Directory,
-    full: Annotated[bool, typer.Option("--full", help="Every class and statistic, with intervals.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="The summary table as CSV.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", metavar="", help="Every class and statistic, with intervals.")
+    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", metavar="", help="The summary table as CSV.")] = False,
 ) -> None:
     """Print the summary of what is there."""
     from tailcut.terminal.table import full_table
@@ -153,7 +194,8 @@ def summary(
 def report(
     directory: Directory,
     page: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The page; by default DIRECTORY/report.html.", show_default=False)
+        Path | None,
+        typer.Option("--out", "-o", metavar="PAGE", help="The page; by default DIR/report.html.", show_default=False),
     ] = None,
 ) -> None:
     """Write one HTML page that works offline, and its figures as SVG and PNG."""
@@ -166,7 +208,10 @@ def report(
 @app.command(name="list")
 def list_(
     component: Annotated[
-        str | None, typer.Argument(help="A section or component, to see its parameters.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="SECTION|COMPONENT", help="A section or component, to see its parameters.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """List what an experiment can name: topologies, transports, workloads and so on."""
@@ -176,10 +221,9 @@ def list_(
     if component is None:
         out.print(components.overview(known))
         return
-    chosen = [one for one in known if component in (one["name"], one["group"])]
+    chosen = [one for one in known if component in (one["name"], one["group"], one["group"].rpartition(".")[2])]
     if not chosen:
-        names = sorted({one["group"] for one in known})
-        raise typer.BadParameter(f"there is no {component!r}; sections are {', '.join(names)}")
+        raise typer.BadParameter(components.unknown(component, known))
     out.print(components.details(chosen))
 
 
@@ -191,7 +235,10 @@ def schema() -> None:
 
 @app.command()
 def new(
-    file: Annotated[Path, typer.Argument(help="The file to write.", show_default=False)] = Path("experiment.toml"),
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The file to write; by default experiment.toml.", show_default=False),
+    ] = Path("experiment.toml"),
 ) -> None:
     """Write a small experiment with comments to start from."""
     from importlib.resources import files
@@ -222,10 +269,14 @@ def _show(result: Result) -> None:
 
 
 def _missing(result: Result) -> None:
-    missing, runs = len(result.missing_runs), len(result.plan["runs"])
+    missing, damaged, runs = len(result.missing_runs), len(result.damaged_runs), len(result.plan["runs"])
     answered_without_runs = missing == runs and "model" in result.summary()["backend"]
-    if missing and not answered_without_runs:
-        err.print(f"{missing} of {len(result.plan['runs'])} runs are not there yet.", style="yellow", highlight=False)
+    if not missing or answered_without_runs:
+        return
+    which = f"{missing} of {runs} runs {'is' if missing == 1 else 'are'} not there"
+    which += f", {damaged} of them damaged" if damaged else ""
+    again = f"run {result.plan['source_file']} again, with the same options, to fill in what is missing"
+    err.print(f"{which}: {again}.", style="yellow", highlight=False, soft_wrap=True)
 
 
 def _interrupted(directory: Path) -> None:

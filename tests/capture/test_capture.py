@@ -1,5 +1,6 @@
 """Captures from the command's point of view: which files there are, and what tshark finds in them."""
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import polars as pl
 import pytest
 
 import tailcut
-from tailcut.errors import RunError
+from tailcut.errors import BackendError
 from tailcut.results import Result
 
 # Twelve senders overrun one port: losses, fast retransmits and timeouts.
@@ -97,6 +98,25 @@ def test_another_point_makes_the_run_again_with_the_same_flows(experiment: tailc
 
 
 def test_a_point_that_does_not_exist_is_named_and_no_run_is_stored(experiment: tailcut.Experiment) -> None:
-    with pytest.raises(RunError, match="no host"):
+    with pytest.raises(BackendError, match='no host "99"; write "host:0" to "host:12"'):
         captured(experiment, "host:99")
-    assert list(experiment.path.parent.glob("out/runs/*/run.json")) == []
+    assert not (experiment.path.parent / "out").exists()
+
+
+def test_bounds_keep_a_file_small_and_say_what_was_left_out(experiment: tailcut.Experiment) -> None:
+    bounded = tailcut.Capture(["host:0"], max_packets=5, snapshot="64B")
+    result = tailcut.run(experiment, out=experiment.path.parent / "out", capture=bounded)
+    (file,) = result.directory.glob("runs/*/capture.pcapng")
+    kept = tshark(file, "-T", "fields", "-e", "frame.cap_len")
+    assert len(kept) == 5
+    assert all(int(length) <= 64 for (length,) in kept)
+    about = json.loads((file.parent / "run.json").read_text())
+    assert about["captured"]["packets"] == 5
+    assert about["captured"]["left_out"] > 0
+
+
+def test_other_bounds_make_the_run_again(experiment: tailcut.Experiment) -> None:
+    _, file = captured(experiment, "host:0")
+    whole = file.stat().st_size
+    tailcut.run(experiment, out=experiment.path.parent / "out", capture=tailcut.Capture(["host:0"], max_bytes="10KB"))
+    assert file.stat().st_size < whole

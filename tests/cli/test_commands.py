@@ -108,7 +108,37 @@ def test_results_of_a_sweep_that_is_not_finished_say_so(tailcut: Tailcut, tiny: 
     next(Path("results/tiny/runs").glob("*/run.json")).unlink()
     result = tailcut("summary", "results/tiny")
     assert result.exit_code == 0
-    assert "1 of 4 runs are not there yet." in result.stderr
+    assert "1 of 4 runs is not there, 1 of them damaged: run tiny.toml again, with the same options" in result.stderr
+
+
+def test_a_report_leaves_damaged_runs_out_and_says_so(tailcut: Tailcut, tiny: Path) -> None:
+    tailcut("run", tiny)
+    victim = next(Path("results/tiny/runs").glob("*/flows.parquet"))
+    victim.write_bytes(victim.read_bytes()[:-1])
+    result = tailcut("report", "results/tiny")
+    assert result.exit_code == 0
+    assert "1 of 4 runs is not there, 1 of them damaged" in result.stderr
+    page = Path("results/tiny/report.html").read_text().replace("\N{NO-BREAK SPACE}", " ")
+    assert "1 of 4 runs is not in the directory" in page
+
+
+def test_bounds_of_no_capture_are_refused(tailcut: Tailcut, tiny: Path) -> None:
+    result = tailcut("run", tiny, "--capture-bytes", "1MB")
+    assert result.exit_code == 2
+    assert "--capture host:0" in result.stderr
+
+
+def test_a_capture_is_bounded_by_packets_bytes_and_snapshot(tailcut: Tailcut, tiny: Path) -> None:
+    bounds = ("--capture-packets", 7, "--capture-bytes", "1MB", "--capture-snapshot", "64B")
+    result = tailcut("run", tiny, "--capture", "host:0", *bounds)
+    assert result.exit_code == 0
+    assert "7 packets in results/tiny/runs/" in result.stderr
+
+
+def test_a_bound_without_a_unit_is_refused(tailcut: Tailcut, tiny: Path) -> None:
+    result = tailcut("run", tiny, "--capture", "host:0", "--capture-bytes", "5")
+    assert result.exit_code == 2
+    assert '--capture: "5" has no unit; write for example "5MB"\n' in result.stderr
 
 
 def test_the_summary_as_csv_can_be_read_back(tailcut: Tailcut, tiny: Path) -> None:
@@ -133,10 +163,18 @@ def test_list_of_a_component_shows_its_parameters(tailcut: Tailcut) -> None:
     assert '"100KB"' in shown
 
 
-def test_list_of_what_there_is_not_names_the_sections(tailcut: Tailcut) -> None:
+def test_list_of_what_there_is_not_names_the_nearest_and_the_sections(tailcut: Tailcut) -> None:
     result = tailcut("list", "repfow")
     assert result.exit_code == 2
+    assert "did you mean 'repflow'?" in result.stderr
     assert "replicate" in result.stderr
+
+
+def test_list_names_what_a_parameter_chooses_among(tailcut: Tailcut) -> None:
+    assert "transport.congestion" in tailcut("list").stdout
+    shown = tailcut("list", "congestion").stdout
+    for name in ("newreno", "cubic", "dctcp"):
+        assert f"transport.congestion: {name}" in shown
 
 
 def test_the_schema_accepts_the_starter_and_refuses_a_wrong_key(tailcut: Tailcut) -> None:
@@ -157,6 +195,13 @@ def test_new_overwrites_nothing(tailcut: Tailcut) -> None:
     Path("mine.toml").write_text("precious")
     assert tailcut("new", "mine.toml").exit_code == 2
     assert Path("mine.toml").read_text() == "precious"
+
+
+def test_a_directory_that_is_not_there_is_named_with_a_remedy(tailcut: Tailcut) -> None:
+    result = tailcut("new", "absent/mine.toml")
+    assert result.exit_code == 1
+    assert "error[TC-F001]: absent/mine.toml: No such file or directory" in result.stderr
+    assert "hint: check that the directory exists" in result.stderr
 
 
 def test_results_go_nowhere_near_other_files(tailcut: Tailcut, tiny: Path) -> None:

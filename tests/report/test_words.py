@@ -107,7 +107,7 @@ def test_runs_that_are_missing_are_counted(tmp_path: Path) -> None:
         synthetic.build(tmp_path, synthetic.Shape(seeds=(1, 2, 3), flows=20), keep=lambda run: run["seed"] < 3)
     )
     said = words.cautions(of, tables.curves(of))
-    assert said[0].startswith("12 of 36 runs are not in the directory yet")
+    assert said[0].startswith("12 of 36 runs are not in the directory")
 
 
 def test_unfinished_flows_are_told_where_they_are_most(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 //! What there is to choose from: every component with its parameters, for `tailcut list` and the documentation.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use tailcut_net::workload;
@@ -10,7 +12,8 @@ use crate::schema::{schema, union};
 /// A component that an experiment can name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Component {
-    /// The section it belongs to, or `sizes` for a built-in flow-size distribution.
+    /// The section it belongs to; of what a parameter chooses, section and parameter (`transport.congestion`); `sizes`
+    /// for a built-in flow-size distribution.
     pub group: String,
     /// Its `kind`; the section's name where there is nothing to choose.
     pub name: String,
@@ -56,30 +59,32 @@ pub fn describe() -> Vec<Component> {
     ];
     let schema = schema();
     let definitions = schema["$defs"].as_object().expect("the schema has definitions");
+    let named = |group: &str| {
+        reference(&schema["properties"][group]).expect("a section is a reference").to_owned()
+    };
+    let mut told: BTreeSet<String> = GROUPS.into_iter().map(named).collect();
     let mut components = Vec::new();
     for group in GROUPS {
         let property = &schema["properties"][group];
-        let name = property["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/"));
-        let section = &definitions[name.expect("a section is a reference")];
+        let section = &definitions[&named(group)];
         match union::kinds(section) {
-            Some(kinds) => components.extend(kinds.into_iter().map(|(kind, branch)| Component {
-                group: group.to_owned(),
-                name: kind.to_owned(),
-                summary: first_paragraph(branch),
-                default: union::default_kind(section) == Some(kind),
-                parameters: parameters(
-                    definitions,
-                    branch,
-                    section.get("default").filter(|d| d["kind"] == kind),
-                ),
-            })),
-            None => components.push(Component {
-                group: group.to_owned(),
-                name: group.to_owned(),
-                summary: first_paragraph(property),
-                default: true,
-                parameters: parameters(definitions, section, property.get("default")),
-            }),
+            Some(kinds) => {
+                let default = section.get("default");
+                components.extend(of_kinds(definitions, group, &kinds, default));
+                for (_, branch) in kinds {
+                    components.extend(chosen_within(definitions, group, branch, &mut told));
+                }
+            }
+            None => {
+                components.push(Component {
+                    group: group.to_owned(),
+                    name: group.to_owned(),
+                    summary: first_paragraph(property),
+                    default: true,
+                    parameters: parameters(definitions, section, property.get("default")),
+                });
+                components.extend(chosen_within(definitions, group, section, &mut told));
+            }
         }
     }
     components.extend(workload::BUILTIN.iter().map(|table| Component {
@@ -90,6 +95,61 @@ pub fn describe() -> Vec<Component> {
         parameters: vec![],
     }));
     components
+}
+
+/// The kinds of one choice.
+fn of_kinds(
+    definitions: &Map<String, Json>,
+    group: &str,
+    kinds: &[(&str, &Json)],
+    default: Option<&Json>,
+) -> Vec<Component> {
+    let of_kind = |(kind, branch): &(&str, &Json)| {
+        let defaults = default.filter(|d| d["kind"] == **kind);
+        Component {
+            group: group.to_owned(),
+            name: (*kind).to_owned(),
+            summary: first_paragraph(branch),
+            default: defaults.is_some(),
+            parameters: parameters(definitions, branch, defaults),
+        }
+    };
+    kinds.iter().map(of_kind).collect()
+}
+
+/// What the parameters of `table` choose among, each choice where it is met first.
+fn chosen_within(
+    definitions: &Map<String, Json>,
+    group: &str,
+    table: &Json,
+    told: &mut BTreeSet<String>,
+) -> Vec<Component> {
+    let mut found = Vec::new();
+    for (parameter, property) in
+        table.get("properties").and_then(Json::as_object).into_iter().flatten()
+    {
+        let Some(name) = reference(property).or_else(|| reference(property.get("items")?)) else {
+            continue;
+        };
+        let target = &definitions[name];
+        if let Some(kinds) = union::kinds(target) {
+            if told.insert(name.to_owned()) {
+                let default = property.get("default").or(target.get("default"));
+                found.extend(of_kinds(
+                    definitions,
+                    &format!("{group}.{parameter}"),
+                    &kinds,
+                    default,
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// The definition that a schema refers to.
+fn reference(schema: &Json) -> Option<&str> {
+    schema.get("$ref")?.as_str()?.strip_prefix("#/$defs/")
 }
 
 fn text(schema: &Json) -> &str {

@@ -30,6 +30,6 @@ pub use file::{Clock, MeasureSpec, Unfinished};
 pub use load::{load, load_text};
 pub use model::{ModelSpec, ShortByteShare};
 pub use plan::{Plan, RunPlan};
-pub use run::{run, to_scenario, RunError, RunResult};
+pub use run::{check_capture, run, to_scenario, RunError, RunResult};
 pub use schema::schema;
 pub use workload::workload;

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use tailcut_net::capture::{CaptureError, CaptureSummary};
+use tailcut_net::capture::{Capture, CaptureError, CaptureSpec, CaptureSummary};
 use tailcut_net::measure::segments::Segments;
 use tailcut_net::scenario::{Counters, Outcome, Progress, Scenario, Series};
 use tailcut_net::topology::Graph;
@@ -137,14 +137,30 @@ pub fn to_scenario(plan: &RunPlan) -> Result<Scenario, RunError> {
     if expected != plan.id {
         return Err(RunError::OtherPlan { found: plan.id.clone(), expected });
     }
-    let read = |path: &str| match plan.files.iter().find(|file| file.path == path) {
-        Some(file) => read_file(file),
-        None => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "the plan does not list it")),
-    };
+    let read = |path: &str| read_planned(plan, path);
     let graph = plan.config.graph(&read)?;
     let Demand { flows, jobs } = plan.config.demand(&graph, plan.seed, &read)?;
     let seed = plan.seed;
     Ok(Scenario { graph, host, switch, faults, scheme, flows, jobs, horizon, seed, series })
+}
+
+/// Whether a capture can be taken of a run of a plan (an element of `runs`, as JSON), without running it.
+///
+/// # Errors
+/// When a capture point is not in the run's network, or the network cannot be built.
+pub fn check_capture(run_json: &str, spec: &CaptureSpec) -> Result<(), RunError> {
+    let plan: RunPlan = serde_json::from_str(run_json)?;
+    let graph = plan.config.graph(&|path: &str| read_planned(&plan, path))?;
+    Capture::new(spec, &graph, std::io::sink())?;
+    Ok(())
+}
+
+/// Reads a file that the plan lists, unless it has changed since.
+fn read_planned(plan: &RunPlan, path: &str) -> std::io::Result<Vec<u8>> {
+    match plan.files.iter().find(|file| file.path == path) {
+        Some(file) => read_file(file),
+        None => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "the plan does not list it")),
+    }
 }
 
 /// What only the run as a whole can tell.

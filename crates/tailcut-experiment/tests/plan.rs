@@ -58,6 +58,38 @@ fn a_swept_value_reaches_the_configuration() {
 }
 
 #[test]
+fn each_topology_takes_a_rate_and_a_delay_for_each_of_its_own_tiers() {
+    for (kind, parts) in [
+        ("fat-tree", ["host", "aggregation", "core"].as_slice()),
+        ("leaf-spine", &["host", "spine"]),
+        ("dumbbell", &["host", "bottleneck"]),
+        ("parallel-paths", &["host", "path"]),
+    ] {
+        let each = |value: &str| {
+            parts.iter().map(|part| format!("{part} = '{value}'")).collect::<Vec<_>>().join(", ")
+        };
+        // Parallel paths have their rates one by one.
+        let rate = match kind {
+            "parallel-paths" => String::new(),
+            _ => format!("rate = {{ {} }}\n", each("2Gbps")),
+        };
+        let delay = each("7us");
+        let text = format!("kind = \"{kind}\"\n{rate}propagation = {{ {delay} }}\n");
+        let plan = plan(&with("kind = \"fat-tree\"\nk = 4\n", &text));
+        let config = serde_json::to_value(&plan.runs[0].config).expect("plain data");
+        let of = |key: &str, value: &str| {
+            for part in parts {
+                assert_eq!(config["topology"][key][part], value, "{kind} {key} {part}");
+            }
+        };
+        of("propagation", "7us");
+        if !rate.is_empty() {
+            of("rate", "2Gbps");
+        }
+    }
+}
+
+#[test]
 fn without_schemes_there_is_one_and_it_is_the_baseline() {
     let plan = plan("title = 't'\n[topology]\n[traffic]\n[horizon]\narrivals = '1ms'");
     assert_eq!(plan.schemes, ["default"]);

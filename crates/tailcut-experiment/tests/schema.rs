@@ -39,6 +39,9 @@ fn every_component_says_what_it_is_when_asked() {
     for expected in [
         "topology/fat-tree",
         "transport/tcp",
+        "transport.congestion/dctcp",
+        "transport.reordering/rr-tcp",
+        "faults.incidents/link-down",
         "replicate/repflow",
         "replicate/repsyn",
         "sizes/web-search",

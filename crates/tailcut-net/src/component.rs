@@ -62,8 +62,10 @@ pub(crate) fn read_text(
     field: &str,
     path: &str,
 ) -> Result<String, SpecError> {
-    let bytes = read(path)
-        .map_err(|error| SpecError::new(code, field, format!("{path}: cannot be read: {error}")))?;
+    let bytes = read(path).map_err(|error| {
+        SpecError::new(code, field, format!("{path}: cannot be read: {error}"))
+            .hint("paths are relative to the experiment file")
+    })?;
     String::from_utf8(bytes)
         .map_err(|_| SpecError::new(code, field, format!("{path}: is not text in UTF-8")))
 }
@@ -81,6 +83,10 @@ pub enum OneOrEach<T, S> {
 impl<T: JsonSchema, S: JsonSchema> JsonSchema for OneOrEach<T, S> {
     fn schema_name() -> Cow<'static, str> {
         format!("{}_or_{}", T::schema_name(), S::schema_name()).into()
+    }
+    /// Tells types of one name apart: the tiers of a fat-tree are not those of a leaf-spine fabric.
+    fn schema_id() -> Cow<'static, str> {
+        format!("{}::OneOrEach<{}, {}>", module_path!(), T::schema_id(), S::schema_id()).into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         schemars::json_schema!({

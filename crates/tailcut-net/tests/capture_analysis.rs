@@ -422,8 +422,8 @@ fn a_point_that_is_not_in_the_topology_is_named() {
     assert_eq!(
         found,
         [
-            "the topology has no host \"2\"; capture at \"host:3\" (hosts are 0..2) or \"link:h0>s0\"",
-            "the topology has no host \"x\"; capture at \"host:3\" (hosts are 0..2) or \"link:h0>s0\"",
+            "the topology has no host \"2\"; write \"host:0\" to \"host:1\", or a link such as \"link:h0>s0\"",
+            "the topology has no host \"x\"; write \"host:0\" to \"host:1\", or a link such as \"link:h0>s0\"",
             "the topology has no link \"h0>s1\"; write \"from>to\" with node names or numbers, such as \"h0>s0\"",
         ]
     );

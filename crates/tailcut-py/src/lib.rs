@@ -143,10 +143,8 @@ fn run<'py>(
     on_progress: Option<Py<PyAny>>,
     capture: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let capture: Option<CaptureRequest> = capture
-        .map(serde_json::from_str)
-        .transpose()
-        .map_err(|error| PyValueError::new_err(format!("this is no capture: {error}")))?;
+    let capture: Option<CaptureRequest> =
+        capture.map(serde_json::from_str).transpose().map_err(no_capture)?;
     let mut raised = None;
     let outcome = py.detach(|| {
         tailcut_experiment::run(plan_run_json, capture.as_ref(), &mut |progress| {
@@ -198,6 +196,18 @@ fn run<'py>(
     Ok(result)
 }
 
+fn no_capture(error: serde_json::Error) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// Whether a capture can be taken of a run of a plan; `spec` as in `run`. Raises ValueError saying why not.
+#[pyfunction]
+fn check_capture(py: Python<'_>, plan_run_json: &str, spec: &str) -> PyResult<()> {
+    let spec = serde_json::from_str(spec).map_err(no_capture)?;
+    py.detach(|| tailcut_experiment::check_capture(plan_run_json, &spec))
+        .map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
 /// The JSON Schema of experiment files, as JSON.
 #[pyfunction]
 fn schema() -> PyResult<String> {
@@ -237,6 +247,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("ExperimentError", m.py().get_type::<ExperimentError>())?;
     m.add_function(wrap_pyfunction!(load, m)?)?;
     m.add_function(wrap_pyfunction!(run, m)?)?;
+    m.add_function(wrap_pyfunction!(check_capture, m)?)?;
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(describe, m)?)?;
     m.add_function(wrap_pyfunction!(workload, m)?)?;

@@ -4,9 +4,9 @@ A backend never ignores what it cannot realise: ``check`` names the field of the
 stay empty, with the reason.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tailcut.errors import BackendError
 from tailcut.plan import Plan
@@ -31,17 +31,48 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
+class Capture:
+    """Packets to write as pcapng beside the tables of each run.
+
+    Attributes:
+        points: hosts (``"host:0"``, ``"h0"``) and links (``"link:h0>s0"``, ``"h0>s0"``).
+        max_packets: most packets in a file; none for as many as there are.
+        max_bytes: most bytes in a file, such as ``"100MB"``; none for 1 GB.
+        snapshot: most bytes kept of a packet, such as ``"96B"``; none for whole packets.
+    """
+
+    points: Sequence[str]
+    max_packets: int | None = None
+    max_bytes: str | None = None
+    snapshot: str | None = None
+
+    @property
+    def bounds(self) -> dict[str, int | str]:
+        """The bounds that are given, by name."""
+        named = {"max_packets": self.max_packets, "max_bytes": self.max_bytes, "snapshot": self.snapshot}
+        return {name: bound for name, bound in named.items() if bound is not None}
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The capture as `tailcut._core.run` and a worker are told of it."""
+        return {"points": list(self.points), **self.bounds}
+
+    def is_in(self, about: Mapping[str, Any]) -> bool:
+        """Whether a finished run, given its ``run.json``, has this capture."""
+        return set(self.points) <= set(about.get("capture", [])) and self.bounds == about.get("capture_bounds", {})
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """How to run, as against what: nothing here changes a result.
 
     Attributes:
         jobs: runs at a time; none for one per available core.
-        capture: hosts (``"host:0"``, ``"h0"``) and links (``"link:h0>s0"``, ``"h0>s0"``) whose packets are written as
-            pcapng.
+        capture: packets to write, if any.
     """
 
     jobs: int | None = None
-    capture: Sequence[str] = ()
+    capture: Capture | None = None
 
 
 class Progress(Protocol):

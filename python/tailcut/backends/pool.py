@@ -130,7 +130,9 @@ class Pool:
             run["facts"]["expected_packet_hops"],
         )
         with contextlib.suppress(BrokenPipeError):  # it has died; reading from it says so
-            worker.send({"run": run, "capture": list(self.options.capture), "wait": wait})
+            worker.send(
+                {"run": run, "capture": self.options.capture.spec if self.options.capture else None, "wait": wait}
+            )
 
     def _read(self, worker: _Worker, selector: selectors.BaseSelector) -> None:
         received = os.read(worker.descriptor, 1 << 16)

@@ -1,6 +1,7 @@
 """The packet simulator: every run of the plan, in worker processes, into the store."""
 
 import json
+import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +12,9 @@ import polars as pl
 
 import tailcut
 from tailcut import _core
-from tailcut.backends import Gap, Options, Progress
+from tailcut.backends import Capture, Gap, Options, Progress
 from tailcut.backends.pool import Pool
-from tailcut.plan import Plan, PlannedRun, label, unique_runs
+from tailcut.plan import Plan, PlannedRun, canonical, label, unique_runs
 from tailcut.results import machine, tables
 from tailcut.results.store import State, Store
 
@@ -27,8 +28,17 @@ class SimBackend:
     name: ClassVar[str] = "sim"
 
     def check(self, plan: Plan, options: Options) -> list[Gap]:
-        """Nothing: a plan is what the simulator can do, and files that ask for more are refused when read."""
-        del plan, options
+        """A capture of what is not in the network; all else in a plan can be done, or its file was refused."""
+        if options.capture is None:
+            return []
+        spec = json.dumps(options.capture.spec)
+        runs = {canonical(run["config"]["topology"]): run for run in plan["runs"]}
+        try:
+            for run in runs.values():
+                _core.check_capture(json.dumps(run), spec)
+        except ValueError as error:
+            reason = re.sub(r" at line \d+ column \d+$", "", str(error))
+            return [Gap("--capture", reason, fatal=True)]
         return []
 
     def run(self, plan: Plan, store: Store, progress: Progress, options: Options) -> None:
@@ -38,11 +48,14 @@ class SimBackend:
         runs = unique_runs(plan)
         for run in runs.values():
             state = store.state(run["id"])
+            captured = options.capture is None or (
+                state is State.COMPLETE and options.capture.is_in(store.about(run["id"]))
+            )
             if state is State.DAMAGED:
-                progress.note(f"{store.path(run['id'])} is damaged; the run is made again")
-            elif state is State.COMPLETE and not _captured(store, run, options.capture):
-                progress.note(f"{store.path(run['id'])} holds no such capture; the run is made again")
-            if state is not State.COMPLETE or not _captured(store, run, options.capture):
+                progress.note(f"{label(run)}: {store.path(run['id'])} is damaged; the run is made again")
+            elif state is State.COMPLETE and not captured:
+                progress.note(f"{label(run)}: there is no such capture; the run is made again")
+            if state is not State.COMPLETE or not captured:
                 missing.append(run)
         missing.sort(key=lambda run: run["facts"]["expected_packet_hops"], reverse=True)
         hops = sum(run["facts"]["expected_packet_hops"] for run in missing)
@@ -60,15 +73,11 @@ def _tell_of_capture(run: PlannedRun, store: Store, progress: Progress) -> None:
     progress.note(f"{label(run)}: {captured['packets']:,} packets in {file}{left_out}")
 
 
-def _captured(store: Store, run: PlannedRun, capture: Sequence[str]) -> bool:
-    return not capture or set(capture) <= set(store.about(run["id"]).get("capture", []))
-
-
 def make(
     run: PlannedRun,
     store: Store,
     on_progress: Callable[[int, int, int], None] | None,
-    capture: Sequence[str] = (),
+    capture: Capture | None = None,
 ) -> None:
     """Simulate one run in this process and store it. The caller has claimed it."""
     machine.forget_peak_memory()
@@ -87,10 +96,10 @@ def make(
         store.put(run["id"], files, _about(run, made, frames, wall_seconds, capture))
 
 
-def _capture_request(directory: Path, points: Sequence[str]) -> str | None:
-    if not points:
+def _capture_request(directory: Path, capture: Capture | None) -> str | None:
+    if capture is None:
         return None
-    return json.dumps({"file": str(directory / CAPTURE_FILE), "spec": {"points": list(points)}})
+    return json.dumps({"file": str(directory / CAPTURE_FILE), "spec": capture.spec})
 
 
 def _series(series: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
@@ -108,7 +117,7 @@ def _about(
     made: Mapping[str, Any],
     frames: dict[str, pl.DataFrame],
     wall_seconds: float,
-    capture: Sequence[str],
+    capture: Capture | None,
 ) -> dict[str, Any]:
     flows = frames["flows"]
     hops = made["counters"]["packet_hops"]
@@ -127,7 +136,8 @@ def _about(
         "flows": flows.height,
         "unfinished_flows": int((~flows["finished"]).sum()),
         "truncated_series": [one["name"] for one in made["series"] if one["truncated"]],
-        "capture": list(capture),
+        "capture": list(capture.points) if capture else [],
+        "capture_bounds": capture.bounds if capture else {},
         "captured": made["captured"],
         "units": {
             name: {column: tables.UNITS[name].get(column, "") for column in data.columns}

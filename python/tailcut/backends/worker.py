@@ -2,7 +2,7 @@
 
 Started as ``python -m tailcut.backends.worker DIRECTORY`` with a job per line on standard input::
 
-    {"run": {...}, "capture": ["h0"], "wait": false}
+    {"run": {...}, "capture": {"points": ["h0"]}, "wait": false}
 
 and lines on standard output: ``{"now_ps": …, "packet_hops": …}`` while it runs, then one of ``{"done": …}`` with an
 `Outcome` or ``{"failed": …}`` with a reason. It ends when its input does, when nobody listens any more, and on SIGTERM
@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from tailcut.backends import Capture
 from tailcut.plan import PlannedRun
 from tailcut.results.store import State, Store
 
@@ -44,7 +45,8 @@ def main() -> None:
         for line in sys.stdin:
             job = json.loads(line)
             try:
-                outcome = work(store, job["run"], job["capture"], wait=job["wait"], tell=tell)
+                capture = Capture(**job["capture"]) if job["capture"] else None
+                outcome = work(store, job["run"], capture, wait=job["wait"], tell=tell)
             except (Exception, MemoryError) as error:  # noqa: BLE001 - whatever a run dies of, the sweep goes on and says so
                 tell({"failed": f"{type(error).__name__}: {error}"})
             else:
@@ -56,7 +58,7 @@ def main() -> None:
 def work(
     store: Store,
     run: PlannedRun,
-    capture: list[str],
+    capture: Capture | None,
     *,
     wait: bool,
     tell: Callable[[dict[str, Any]], None],
@@ -67,7 +69,7 @@ def work(
     with store.claim(run["id"], wait=wait) as ours:
         if not ours:
             return Outcome.BUSY
-        if store.state(run["id"]) is State.COMPLETE and set(capture) <= set(store.about(run["id"]).get("capture", [])):
+        if store.state(run["id"]) is State.COMPLETE and (capture is None or capture.is_in(store.about(run["id"]))):
             return Outcome.FOUND
         make(
             run,

@@ -94,11 +94,7 @@ class Study:
             ReportError: no run has finished, and no backend has filled the summary.
         """
         plan = result.plan
-        runs = tuple(
-            Run(planned, result.directory / "runs" / planned["id"])
-            for planned in plan["runs"]
-            if (result.directory / "runs" / planned["id"] / "run.json").is_file()
-        )
+        runs = tuple(Run(planned, result.directory / "runs" / planned["id"]) for planned in result.finished_runs)
         summary = result.summary()
         if not runs and summary["value_us"].null_count() == summary.height:
             raise ReportError(

@@ -190,8 +190,8 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
         said.append("Nothing has been simulated here: all numbers are the queueing model's.")
     elif study.missing:
         said.append(
-            f"{study.missing} of {len(study.plan['runs'])} runs are not in the directory yet: run the experiment again"
-            " to fill them in. Points without runs are not drawn."
+            f"{study.missing} of {len(study.plan['runs'])} runs {'is' if study.missing == 1 else 'are'} not in the"
+            " directory: run the experiment again to fill in what is missing. Points without runs are not drawn."
         )
     of_class = table.filter(
         pl.col("grouping") == "class", pl.col("statistic") == "mean", pl.col("n_unfinished") > 0, pl.col("n_flows") > 0

@@ -47,8 +47,8 @@ class Result:
         self.directory: Path = store.directory
         self.plan: Plan = store.plan()
         self._store = store
-        states = {run_id: store.state(run_id) for run_id in unique_runs(self.plan)}
-        self._there = [run for run in self.plan["runs"] if states[run["id"]] is State.COMPLETE]
+        self._states = {run_id: store.state(run_id) for run_id in unique_runs(self.plan)}
+        self._there = [run for run in self.plan["runs"] if self._states[run["id"]] is State.COMPLETE]
 
     @property
     def finished_runs(self) -> list[PlannedRun]:
@@ -60,6 +60,11 @@ class Result:
         """The runs of the plan that are not there, or damaged."""
         there = {run["id"] for run in self._there}
         return [run for run in self.plan["runs"] if run["id"] not in there]
+
+    @property
+    def damaged_runs(self) -> list[PlannedRun]:
+        """Those of the missing runs whose files are there and not as they were written."""
+        return [run for run in self.plan["runs"] if self._states[run["id"]] is State.DAMAGED]
 
     @cached_property
     def flows(self) -> pl.DataFrame:

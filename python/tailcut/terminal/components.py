@@ -1,6 +1,7 @@
 """What an experiment can name, as `tailcut list` shows it."""
 
 import json
+from difflib import get_close_matches
 from typing import Any
 
 from rich import box
@@ -23,6 +24,15 @@ def overview(components: list[Component]) -> RenderableType:
         table.add_row(one["group"] if one["group"] != previous else "", name, one["summary"])
         previous = one["group"]
     return table
+
+
+def unknown(name: str, components: list[Component]) -> str:
+    """That there is no such section or component, what may have been meant, and what there is."""
+    groups = list(dict.fromkeys(one["group"] for one in components))
+    names = [*groups, *(one["name"] for one in components)]
+    near = get_close_matches(name, names, n=1)
+    meant = f"; did you mean {near[0]!r}?" if near else "."
+    return f"there is no {name!r}{meant} Sections are {', '.join(groups)}."
 
 
 def details(components: list[Component]) -> RenderableType:

@@ -33,7 +33,8 @@ def display(console: Console, clock: Callable[[], float] = time.monotonic) -> Di
 
 
 def _speed(rate: float) -> str:
-    return f"{count(rate)} packet-hops/s"
+    """Nothing while no run has told its packet-hops: short ones never do."""
+    return f"{count(rate)} packet-hops/s" if rate else ""
 
 
 def _left(seconds: float | None) -> str:
@@ -174,7 +175,7 @@ class Lines:
         left = _left(self._pace.seconds_left) if self._pace.done < self._pace.total else ""
         self.note(
             f"[{self._pace.done}/{self._pace.total}] {run.label}: {duration(self._last - run.began)}"
-            + (f"; {_speed(self._pace.rate)}, {left}" if left else "")
+            + (f"; {', '.join(filter(None, [_speed(self._pace.rate), left]))}" if left else "")
         )
 
     def failed(self, run_id: str, reason: str) -> None:

@@ -14,7 +14,11 @@ pub fn parse_document(sources: &Sources, source: usize) -> Checked<Table> {
     let text = &sources.0[source].text;
     let tree = DeTable::parse(text).map_err(|error| {
         let span = error.span().unwrap_or(text.len()..text.len());
-        Problem::new(Code::Syntax, place(source, span, text.len()), error.message().to_owned())
+        let hint = match error.message() {
+            "duplicate key" => "take out this one or the one above it: a key may be there once",
+            _ => "look at the place shown and just before it; texts and quantities need quotes",
+        };
+        Problem::new(Code::Syntax, place(source, span, text.len()), error.message()).hint(hint)
     })?;
     table(source, text, tree.get_ref())
 }

@@ -24,23 +24,34 @@ pub use files::{read_file, Files};
 /// Everything found wrong, each with its place.
 pub fn load(path: &Path, overrides: &[(String, String)]) -> Result<Plan, Failure> {
     let name = path.display().to_string();
-    let text = std::fs::read(path).map_err(|error| error.to_string()).and_then(|bytes| {
+    let text = std::fs::read(path).map_err(unreadable).and_then(|bytes| {
         String::from_utf8(bytes).map_err(|error| {
-            format!("it is not text in UTF-8 (byte {})", error.utf8_error().valid_up_to() + 1)
+            let byte = error.utf8_error().valid_up_to() + 1;
+            (format!("it is not text in UTF-8 (byte {byte})"), "save it as UTF-8")
         })
     });
     match text {
         Ok(text) => load_text(&name, &text, path.parent().unwrap_or(Path::new("")), overrides),
-        Err(reason) => {
+        Err((reason, hint)) => {
             let mut sources = Sources::default();
             sources.add(&name, "");
-            let problem = Problem::without_place(
-                Code::Unreadable,
-                format!("{name} cannot be read: {reason}"),
-            );
+            let message = format!("{name} cannot be read: {reason}");
+            let problem = Problem::without_place(Code::Unreadable, message).hint(hint);
             Err(Failure::new(&sources, vec![problem]))
         }
     }
+}
+
+/// Why a file cannot be read, and what to do about it.
+fn unreadable(error: std::io::Error) -> (String, &'static str) {
+    let hint = match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            "check the path; `tailcut new FILE` writes an experiment to start from"
+        }
+        std::io::ErrorKind::IsADirectory => "name an experiment file in it",
+        _ => "check that it is a file that you may read",
+    };
+    (error.to_string(), hint)
 }
 
 /// Reads the text of an experiment; the files that it names lie relative to `directory`.

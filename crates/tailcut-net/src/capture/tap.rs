@@ -49,7 +49,7 @@ impl Default for CaptureSpec {
 pub enum CaptureError {
     /// A host that the topology does not have.
     #[error(
-        "the topology has no host {host:?}; capture at \"host:3\" (hosts are 0..{hosts}) or \"link:h0>s0\""
+        "the topology has no host {host:?}; write \"host:0\" to \"host:{}\", or a link such as \"link:h0>s0\"", .hosts - 1
     )]
     UnknownHost {
         /// As written.
