@@ -19,7 +19,11 @@ export interface Handle {
   bytesRead: number;
   bytesWritten: number;
   writeQueueSize?: number;
+  /** The descriptor; -1 before there is one, and on Windows. */
+  fd?: number;
   close(done?: () => void): void;
+  /** Closes a TCP connection by RST. */
+  reset?(done?: () => void): number;
   getAsyncId?(): number;
   [key: symbol]: unknown;
 }

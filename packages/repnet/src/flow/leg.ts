@@ -3,6 +3,7 @@
  * writes straight to the handle, so that a second copy costs no second set of buffers, events and listeners.
  */
 import net from 'node:net';
+import { nativeHandle } from '../net-internals.js';
 import type { Copy } from './machine.js';
 
 export interface LegSink {
@@ -18,10 +19,6 @@ export interface LegSink {
 }
 
 const { prototype } = net.Socket;
-/** Read by `_destroy`: the handle is then reset rather than closed. */
-interface Resettable {
-  resetAndClosing: boolean;
-}
 type WriteCallback = (error?: Error | null) => void;
 
 function prepare(leg: Leg, copy: Copy, sink: LegSink): void {
@@ -149,8 +146,9 @@ export class Leg extends net.Socket {
       this.resetAndDestroy();
       return;
     }
-    // The kernel may have established what Node still takes for connecting.
-    if (!gone && connecting) (this as unknown as Resettable).resetAndClosing = true;
+    // The kernel may have established what Node still takes for connecting. Without a descriptor there is nothing to reset.
+    const handle = gone || !connecting ? null : nativeHandle(this);
+    if (handle !== null && (handle.fd ?? -1) >= 0) handle.reset?.();
     prototype.destroy.call(this);
   }
 }
