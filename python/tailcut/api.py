@@ -85,7 +85,8 @@ def run(
     if not isinstance(capture, Capture):
         capture = Capture(tuple(capture))
     options = Options(jobs=jobs, capture=capture if capture.points else None)
-    fatal = [gap for gap in chosen.check(experiment.plan, options) if gap.fatal]
+    gaps = chosen.check(experiment.plan, options)
+    fatal = [gap for gap in gaps if gap.fatal]
     if fatal:
         reasons = "\n".join(f"  {gap.where}: {gap.reason}" for gap in fatal)
         raise BackendError(
@@ -94,7 +95,10 @@ def run(
             "change what is named, or choose another backend with --on",
         )
     store = Store.create(Path(out) if out is not None else Path("results") / experiment.name, experiment.plan)
-    chosen.run(experiment.plan, store, progress or Silent(), options)
+    progress = progress or Silent()
+    for gap in gaps:
+        progress.note(f"{gap.where}: {gap.reason}")
+    chosen.run(experiment.plan, store, progress, options)
     result = Result(store)
     result.write_summary()
     return result

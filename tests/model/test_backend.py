@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 import pytest
 
 import tailcut
+from tailcut.api import Silent
 from tailcut.backends import Options
 from tailcut.backends.model import ModelBackend, summary
 from tailcut.plan import Plan
@@ -146,6 +148,23 @@ def test_times_are_those_of_full_packets_at_the_hosts_rate(plan: Planner) -> Non
         ('kind = "poisson"\nsizes = "web-search"\nload = 0.5', 'kind = "permutation"\nsizes = "1MB"', "Poisson"),
         ('"web-search"', '{ kind = "exponential", mean = "1MB" }', "flow sizes from a table"),
         ('kind = "fat-tree"\nk = 4', 'kind = "star"\nhosts = 4', "both copies would take the one path"),
+        ("load = 0.5", "load = 0.5\nfan_in = 3", "each flow comes alone"),
+        ("load = 0.5", "load = 0.5\nexcept = [3]", "some hosts are silent"),
+        (
+            "[traffic]",
+            '[queue]\nkind = "red"\n\n[traffic]',
+            "first-come-first-served queues, and nothing of red",
+        ),
+        (
+            '[transport]\nkind = "tcp"',
+            '[queue]\nkind = "ecn"\n\n[transport]\nkind = "tcp"\ncongestion = { kind = "dctcp" }',
+            "DCTCP's shrink with the marks",
+        ),
+        (
+            "[traffic]",
+            '[faults]\nincidents = [{ kind = "link-down", link = "edge0>agg0", at = "0s" }]\n\n[traffic]',
+            "a healthy network",
+        ),
     ],
 )
 def test_what_is_beyond_the_analysis_leaves_cells_empty_and_says_why(
@@ -186,11 +205,52 @@ def test_what_the_analysis_simplifies_is_said_beforehand(plan: Planner) -> None:
     assert "topology.propagation" in gaps
 
 
+def test_failures_that_are_switched_off_are_none(plan: Planner) -> None:
+    incident = '{ kind = "link-down", link = "edge0>agg0", at = "0s" }'
+    made = plan(FULL_SECTIONS + f"\n[faults]\nactive = false\nincidents = [{incident}]\n")
+    assert cell(summary(made), "TCP", "short", "mean")["value_us"] is not None
+
+
+@pytest.mark.parametrize(
+    ("section", "where", "reason"),
+    [
+        ('[switch]\nshared_buffer = "4MB"', "switch.shared_buffer", "queues that share nothing"),
+        ('[host]\nnic_queue = "100packets"', "host.nic_queue", "no queue in hosts"),
+        ("[measure]\nsegments = true", "measure.segments", "no packets to measure"),
+        ("[measure]\nthroughput = true", "measure.throughput", "no packets to measure"),
+        ('[series]\nlinks = ["h0>s0"]', "series.links", "no packets to measure"),
+        ('[series]\ndifferentials = ["h0>h15"]', "series.differentials", "no packets to measure"),
+    ],
+)
+def test_what_the_network_has_and_the_analysis_lacks_is_said_too(
+    plan: Planner, section: str, where: str, reason: str
+) -> None:
+    plain = {gap.where for gap in ModelBackend().check(plan(), tailcut_options())}
+    made = plan(FULL_SECTIONS + f"\n{section}\n")
+    gaps = {gap.where: gap for gap in ModelBackend().check(made, tailcut_options())}
+    assert gaps.keys() - plain == {where}
+    assert reason in gaps[where].reason
+    assert not gaps[where].fatal
+    assert cell(summary(made), "TCP", "short", "mean")["value_us"] is not None
+
+
 def test_the_model_runs_through_the_same_call_as_the_simulator(tmp_path: Path, plan: Planner) -> None:
     plan()
     result = tailcut.run(tailcut.load(tmp_path / "experiment.toml"), on="model", out=tmp_path / "out")
     rows = result.summary()
     assert cell(rows.filter(backend="model"), "RepFlow", "short", "p99")["value_us"] is not None
+
+
+def test_whoever_runs_the_model_is_told_what_it_leaves_out(tmp_path: Path, plan: Planner) -> None:
+    class Heard(Silent):
+        notes: ClassVar[list[str]] = []
+
+        def note(self, message: str) -> None:
+            self.notes.append(message)
+
+    plan(FULL_SECTIONS + '\n[switch]\nshared_buffer = "4MB"\n')
+    tailcut.run(tailcut.load(tmp_path / "experiment.toml"), on="model", out=tmp_path / "out", progress=Heard())
+    assert "switch.shared_buffer: the analysis has infinite queues that share nothing" in Heard.notes
 
 
 def tailcut_options() -> Options:

@@ -161,6 +161,8 @@ def flows_of(shape: Shape, run: PlannedRun) -> pl.DataFrame:
             "retransmissions": retransmissions.astype(np.uint64),
             "timeouts": np.zeros(count, np.uint32),
             "fast_recoveries": retransmissions.astype(np.uint32),
+            "recoveries_undone": np.zeros(count, np.uint32),
+            "needless_retransmissions": np.zeros(count, np.uint64),
             "copies": np.where(small & (run["scheme"] != shape.schemes[0]), 2, 1).astype(np.uint8),
             "finished": done,
         }
@@ -173,6 +175,8 @@ def flows_of(shape: Shape, run: PlannedRun) -> pl.DataFrame:
         pl.when("finished").then("fct_ack_ns").alias("fct_ack_ns"),
         normalised_fct=pl.when("finished").then(pl.col("fct_ns") / pl.col("ideal_fct_ns")),
         winner=pl.when(pl.col("finished")).then(pl.lit(0, pl.UInt8)),
+        most_duplicate_acks=pl.lit(None, pl.UInt64),
+        reordering_extent=pl.lit(None, pl.UInt64),
         shared_hops=pl.when(pl.col("copies") > 1).then(pl.lit(1, pl.UInt8)),
         hops=pl.lit(6, pl.UInt8),
         **{"class": pl.Series(np.where(small, "short", "long"))},

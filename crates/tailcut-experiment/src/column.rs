@@ -2,7 +2,7 @@
 
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::measure::fair_shares::fair_shares;
-use tailcut_net::measure::segments::{Histogram, Segments};
+use tailcut_net::measure::segments::{Histogram, Segments, Worst};
 use tailcut_net::scenario::{FlowRecord, JobRecord, TierRecord};
 use tailcut_net::topology::Graph;
 
@@ -67,8 +67,12 @@ fn ns(time: Time) -> i64 {
     time.as_ns() as i64
 }
 
-/// The flow table: one row per flow, in the order of the flows.
-pub(crate) fn flow_columns(flows: &[FlowRecord], labels: &Labels) -> Vec<Column> {
+/// The flow table: one row per flow, in the order of the flows. What its segments saw is known where `segments` were counted.
+pub(crate) fn flow_columns(
+    flows: &[FlowRecord],
+    labels: &Labels,
+    segments: Option<&Segments>,
+) -> Vec<Column> {
     let u64s = |get: fn(&FlowRecord) -> u64| Values::U64(flows.iter().map(get).collect());
     let u32s = |get: fn(&FlowRecord) -> u32| Values::U32(flows.iter().map(get).collect());
     let u8s = |get: fn(&FlowRecord) -> u8| Values::U8(flows.iter().map(get).collect());
@@ -77,6 +81,9 @@ pub(crate) fn flow_columns(flows: &[FlowRecord], labels: &Labels) -> Vec<Column>
         Clock::Receiver => |f| f.fct,
         Clock::Sender => |f| f.fct_ack,
     };
+    let worst: Vec<Option<Worst>> =
+        flows.iter().map(|f| segments.map(|s| s.worst_of(f.flow.id))).collect();
+    let seen = |get: fn(Worst) -> u64| worst.iter().map(move |worst| worst.map(get));
     let normalised =
         flows.iter().map(|f| clock(f).map(|fct| fct.as_secs_f64() / f.ideal_fct.as_secs_f64()));
     vec![
@@ -96,6 +103,10 @@ pub(crate) fn flow_columns(flows: &[FlowRecord], labels: &Labels) -> Vec<Column>
         Column::all("retransmissions", u64s(|f| f.retransmissions)),
         Column::all("timeouts", u32s(|f| f.timeouts)),
         Column::all("fast_recoveries", u32s(|f| f.fast_recoveries)),
+        Column::all("recoveries_undone", u32s(|f| f.recoveries_undone)),
+        Column::all("needless_retransmissions", u64s(|f| f.needless_retransmissions)),
+        Column::some("most_duplicate_acks", seen(|w| w.duplicate_acks), |x| x, Values::U64),
+        Column::some("reordering_extent", seen(|w| w.reordering), |x| x, Values::U64),
         Column::all("copies", u8s(|f| f.copies)),
         Column::some("winner", flows.iter().map(|f| f.winner), |x| x, Values::U8),
         Column::some("shared_hops", flows.iter().map(|f| f.shared_hops), |x| x, Values::U8),
@@ -258,6 +269,8 @@ mod tests {
             retransmissions: 0,
             timeouts: 0,
             fast_recoveries: 0,
+            recoveries_undone: 0,
+            needless_retransmissions: 0,
             copies: 1,
             winner: None,
             shared_hops: None,
@@ -272,7 +285,7 @@ mod tests {
     }
 
     fn column(flows: &[FlowRecord], clock: Clock, name: &str) -> Column {
-        let columns = flow_columns(flows, &labels(clock));
+        let columns = flow_columns(flows, &labels(clock), None);
         columns.into_iter().find(|c| c.name == name).expect("the column exists")
     }
 

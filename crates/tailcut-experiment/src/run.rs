@@ -100,7 +100,10 @@ pub fn run(
     let captured = tap.map(|tap| tap.finish(outcome.counters.end)).transpose()?;
     let tables = [
         ("jobs", job_columns(&outcome.jobs)),
-        ("segments", segments.map_or_else(Vec::new, |s| segment_columns(&s, &outcome.flows))),
+        (
+            "segments",
+            segments.as_ref().map_or_else(Vec::new, |s| segment_columns(s, &outcome.flows)),
+        ),
         (
             "throughput",
             match labels.throughput {
@@ -117,7 +120,7 @@ pub fn run(
         ),
     ];
     Ok(RunResult {
-        flows: flow_columns(&outcome.flows, labels),
+        flows: flow_columns(&outcome.flows, labels, segments.as_ref()),
         further: tables.into_iter().filter(|(_, columns)| !columns.is_empty()).collect(),
         tiers: tier_columns(&outcome.tiers),
         counters: outcome.counters,

@@ -41,10 +41,9 @@ fn differential(outcome: &Outcome) -> f64 {
     pairs.map(|(alone, shared)| shared - alone).fold(0.0, f64::max)
 }
 
-/// F2's rate, the paper's measure, and F1's, in the second half of a run.
-fn rates(run: &RunPlan) -> (f64, f64) {
-    let outcome = outcome(run);
-    (mbps(&outcome, 1, 500, 2_000), mbps(&outcome, 2, 500, 2_000))
+/// The rates of F1 and of F2, the paper's measure, when both have settled.
+fn rates(outcome: &Outcome) -> (f64, f64) {
+    (mbps(outcome, 1, 1_000, 4_000), mbps(outcome, 2, 1_000, 4_000))
 }
 
 /// Figure 5. The paper: 407 Mbps each, and 155 Mbps for F2 after the failure.
@@ -52,8 +51,8 @@ fn rates(run: &RunPlan) -> (f64, f64) {
 fn a_failure_that_takes_paths_from_one_sprayed_flow_costs_the_other_half_its_rate() {
     let runs = plan("rps/fig5-small.toml", &[]);
     let outcome = outcome(&runs[0]);
-    let before = [1, 2].map(|flow| mbps(&outcome, flow, 300, 1_000));
-    let after = [1, 2].map(|flow| mbps(&outcome, flow, 1_300, 2_000));
+    let before = [1, 2].map(|flow| mbps(&outcome, flow, 500, 2_000));
+    let after = [1, 2].map(|flow| mbps(&outcome, flow, 4_000, 6_000));
     assert!(before.iter().all(|rate| (370.0..440.0).contains(rate)), "{before:?}");
     assert!((before[0] / before[1] - 1.0).abs() < 0.1, "equal shares: {before:?}");
     assert!(after[1] < 0.6 * before[1], "{before:?} -> {after:?}");
@@ -67,15 +66,15 @@ fn larger_buffers_let_queues_of_one_flow_grow_further_apart() {
     let outcomes: Vec<_> = runs.iter().map(outcome).collect();
     let apart: Vec<f64> = outcomes.iter().map(differential).collect();
     assert!(apart.windows(2).all(|two| two[0] < two[1]), "{apart:?}");
-    assert!(apart[3] > 100.0, "{apart:?}");
+    assert!(apart[3] > 200.0, "{apart:?}");
     let share = |o: &Outcome| {
-        let (f1, f2) = (mbps(o, 1, 500, 2_000), mbps(o, 2, 500, 2_000));
+        let (f1, f2) = rates(o);
         // F1 has half of its rate on each of the two shared links, F2 a quarter.
         (f2 / 4.0) / (f1 / 2.0 + f2 / 4.0)
     };
     let shares: Vec<f64> = outcomes.iter().map(share).collect();
-    assert!(shares.iter().all(|share| *share < 0.4), "less than its half: {shares:?}");
-    assert!(shares[3] < shares[0], "{shares:?}");
+    assert!(shares.windows(2).all(|two| two[0] > two[1]), "{shares:?}");
+    assert!(shares[1] < 0.45 && shares[3] < 0.25, "less than its half: {shares:?}");
 }
 
 /// Figure 7(a). The paper: 417 Mbps without the failure; below 200 drop-tail, 360 RED, near ideal SRED.
@@ -85,7 +84,7 @@ fn red_and_selective_red_give_back_most_of_what_the_failure_costs() {
         .iter()
         .map(|run| {
             let broken = run.point["faults.active"] == true;
-            ((run.scheme.clone(), broken), rates(run))
+            ((run.scheme.clone(), broken), rates(&outcome(run)))
         })
         .collect();
     let of = |scheme: &str, broken| rates[&(scheme.to_owned(), broken)];

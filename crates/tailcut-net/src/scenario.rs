@@ -250,6 +250,10 @@ pub struct FlowRecord {
     pub timeouts: u32,
     /// Fast recoveries entered on all its connections.
     pub fast_recoveries: u32,
+    /// Of these, the recoveries that senders took back because nothing had been lost (`reordering.undo`).
+    pub recoveries_undone: u32,
+    /// Data segments that reached a receiver which had them already, on all its connections: sent again for nothing.
+    pub needless_retransmissions: u64,
     /// Connections opened for it.
     pub copies: u8,
     /// The connection that finished first, counted from 0; none while unfinished.

@@ -31,12 +31,28 @@ def cells_out_of_scope(config: Config) -> list[Gap]:
     scheme, traffic = config["scheme"], config["traffic"]
     if scheme["transport"]["kind"] != "tcp":
         gap("transport.kind", f"the analysis is of TCP, not of {scheme['transport']['kind']}")
+    elif scheme["transport"]["congestion"]["kind"] == "dctcp":
+        gap(
+            "transport.congestion.kind",
+            "in the analysis windows grow to the largest, and DCTCP's shrink with the marks",
+        )
+    if scheme["queue"]["kind"] != "drop-tail":
+        gap("queue.kind", f"the analysis has first-come-first-served queues, and nothing of {scheme['queue']['kind']}")
     if scheme["balance"]["kind"] != "ecmp":
         gap("balance.kind", f"the analysis keeps a flow on its path, which {scheme['balance']['kind']} does not")
     if traffic["kind"] != "poisson" or traffic.get("gaps", "exponential") != "exponential":
         gap("traffic.kind", "the analysis needs flows that arrive as a Poisson process with a given load")
     elif _table_source(traffic["sizes"]) is None:
         gap("traffic.sizes", "the analysis needs flow sizes from a table, all alike or uniform")
+    if traffic.get("fan_in", 1) > 1:
+        gap("traffic.fan_in", "in the analysis each flow comes alone, and those that join are not in its load")
+    if traffic.get("except"):
+        gap("traffic.except", "where some hosts are silent, paths are not equally loaded")
+    if config["faults"]["active"] and config["faults"]["incidents"]:
+        gap(
+            "faults.incidents",
+            "the analysis has a healthy network: a failure changes the load of paths and loses packets",
+        )
     if not _plan_load_is_path_load(config):
         reason = "the links of a path are not equally loaded here, and the analysis has one queue per path"
         gap("traffic.load_of", f"{reason}; set traffic.load_of to bisection to give the bottleneck's load")
@@ -71,7 +87,22 @@ def simplifications(config: Config) -> list[Gap]:
     ]
     if config["scheme"]["queue"].get("limit") != "unlimited":
         gaps.append(Gap("queue.limit", "the analysis has infinite queues: no loss, no timeout"))
-    return gaps
+    if config["switch"]["shared_buffer"] != "unlimited":
+        gaps.append(Gap("switch.shared_buffer", "the analysis has infinite queues that share nothing"))
+    if config["host"]["nic_queue"] != "unlimited":
+        gaps.append(Gap("host.nic_queue", "the analysis has no queue in hosts, and loses nothing there"))
+    gaps.append(
+        Gap("horizon", "the analysis is of the steady state: no empty network to begin with, no unfinished flows")
+    )
+    return gaps + _not_measured(config)
+
+
+def _not_measured(config: Config) -> list[Gap]:
+    """Measurements that need packets, which the analysis has none of."""
+    labels, series = config["labels"], config["series"]
+    wanted = {f"measure.{name}": labels[name] for name in ("segments", "throughput")}
+    wanted |= {f"series.{name}": series[name] for name in ("flows", "links", "differentials")}
+    return [Gap(key, "the analysis has no packets to measure") for key, asked in wanted.items() if asked]
 
 
 def fit(config: Config, files: Sequence[FileUse], short_byte_share: float | str) -> ModelInput:

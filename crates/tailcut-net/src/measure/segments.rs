@@ -24,10 +24,20 @@ pub struct Segments {
     pub duplicates: Histogram,
 }
 
+/// The worst that happened to one flow, over all its connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Worst {
+    /// Most duplicate ACKs for one segment.
+    pub duplicate_acks: u64,
+    /// Largest reordering extent of a first transmission.
+    pub reordering: u64,
+}
+
 #[derive(Debug, Clone, Default)]
 struct Seen {
     acknowledged: u64,
     run: u64,
+    worst: Worst,
     /// One more than the highest segment that has arrived.
     highest: u64,
     /// Segments that have arrived, a bit each.
@@ -41,8 +51,10 @@ impl Observer for Segments {
         } else if packet.flags.has(Flags::SYN) && !packet.flags.has(Flags::TO_SENDER) {
             // The next piece of a split flow counts its segments anew.
             let connection = (packet.flow, packet.copy);
-            if self.connections.get(&connection).is_some_and(|seen| seen.acknowledged > 0) {
-                self.connections.remove(&connection);
+            if let Some(seen) = self.connections.get_mut(&connection) {
+                if seen.acknowledged > 0 {
+                    *seen = Seen { worst: seen.worst, ..Seen::default() };
+                }
             }
         } else if packet.flags.has(Flags::TO_SENDER)
             && packet.flags.has(Flags::ACK)
@@ -68,6 +80,7 @@ impl Segments {
         if !packet.flags.has(Flags::RETRANSMISSION) {
             let extent = seen.highest.saturating_sub(segment);
             *self.reordering.entry(extent).or_default() += 1;
+            seen.worst.reordering = seen.worst.reordering.max(extent);
         }
         seen.highest = seen.highest.max(segment + 1);
     }
@@ -86,7 +99,17 @@ impl Segments {
             (seen.acknowledged, seen.run) = (segment, 0);
         } else if segment == seen.acknowledged && bytes < packet.flow_bytes {
             seen.run += 1;
+            seen.worst.duplicate_acks = seen.worst.duplicate_acks.max(seen.run);
         }
+    }
+
+    /// The worst that happened to a flow; nothing did if it never sent.
+    pub fn worst_of(&self, flow: u64) -> Worst {
+        let connections = self.connections.range((flow, 0)..=(flow, u8::MAX));
+        connections.fold(Worst::default(), |worst, (_, seen)| Worst {
+            duplicate_acks: worst.duplicate_acks.max(seen.worst.duplicate_acks),
+            reordering: worst.reordering.max(seen.worst.reordering),
+        })
     }
 }
 
@@ -153,5 +176,22 @@ mod tests {
         assert_eq!(late_original.duplicates.get(&1), Some(&1));
         let spurious = after(&[(Flags::DATA, 0), (retransmission, 0), (retransmission, 0)]);
         assert_eq!(spurious.duplicates.get(&1), Some(&2));
+    }
+
+    #[test]
+    fn the_worst_of_a_flow_is_over_its_connections_and_pieces() {
+        let mut segments =
+            after(&[(Flags::DATA, 4), (Flags::DATA, 1), (ACK, 1), (ACK, 1), (ACK, 1)]);
+        let receive = |segments: &mut Segments, copy: u8, flags: Flags, segment: u64| {
+            let packet = PacketView { copy, ..packet(flags, segment) };
+            segments.host_receives(Time::ZERO, 0, &packet);
+        };
+        // The next piece begins anew and fares better; another connection has one duplicate ACK.
+        receive(&mut segments, 0, Flags::SYN, 0);
+        receive(&mut segments, 0, Flags::DATA, 0);
+        receive(&mut segments, 1, ACK, 2);
+        receive(&mut segments, 1, ACK, 2);
+        assert_eq!(segments.worst_of(1), Worst { duplicate_acks: 2, reordering: 4 });
+        assert_eq!(segments.worst_of(2), Worst::default());
     }
 }

@@ -12,6 +12,7 @@ use crate::replicate::repflow::Loser;
 use crate::replicate::ReplicateSpec;
 use crate::traffic::demand::Signal;
 use crate::traffic::Flow;
+use crate::transport::tcp::Receiver;
 use crate::transport::TransportSpec;
 use tailcut_engine::Time;
 
@@ -47,6 +48,8 @@ pub(super) struct FlowState {
     pub retransmissions: u64,
     pub timeouts: u32,
     pub fast_recoveries: u32,
+    pub needless_retransmissions: u64,
+    pub recoveries_undone: u32,
     /// Bytes given to connections; fewer than the flow has while pieces of it wait for their turn.
     pub handed: u64,
     /// An edge switch has taken it for an elephant.
@@ -72,19 +75,23 @@ impl FlowState {
             retransmissions: 0,
             timeouts: 0,
             fast_recoveries: 0,
+            needless_retransmissions: 0,
+            recoveries_undone: 0,
             handed: flow.bytes,
             detected: false,
             delivered_in_arrivals: 0,
         }
     }
 
-    /// Adds what one connection has done.
-    pub fn absorb(&mut self, sender: &Sender) {
+    /// Adds what one connection has done, and what of it in vain.
+    pub fn absorb(&mut self, sender: &Sender, receiver: &Receiver) {
         let done = sender.counters();
         self.data_packets += done.data_packets;
         self.retransmissions += done.retransmissions;
         self.timeouts += done.timeouts;
         self.fast_recoveries += done.fast_recoveries;
+        self.recoveries_undone += done.recoveries_undone;
+        self.needless_retransmissions += receiver.duplicates();
     }
 }
 
@@ -349,14 +356,6 @@ impl<O: Observer> Network<'_, O> {
         }
     }
 
-    /// Adds up what a connection did in vain.
-    pub(super) fn count_needless(&mut self, id: u32) {
-        let connection = &self.connections[id as usize];
-        self.counters.needless_retransmissions += connection.receiver.duplicates();
-        let undone = connection.sender.counters().recoveries_undone;
-        self.counters.recoveries_undone += u64::from(undone);
-    }
-
     /// The arrivals have ended: notes what each flow has delivered, in order, on the connection that has got furthest.
     pub(super) fn note_deliveries(&mut self) {
         for index in 0..self.flows.len() {
@@ -385,11 +384,10 @@ impl<O: Observer> Network<'_, O> {
 
     /// Takes a connection out of its flow's chain and adds up what it did.
     pub(super) fn leave_flow(&mut self, id: u32) {
-        self.count_needless(id);
         let connection = &self.connections[id as usize];
         let (index, after) = (connection.flow as usize, connection.sibling);
         let state = &mut self.flows[index];
-        state.absorb(&connection.sender);
+        state.absorb(&connection.sender, &connection.receiver);
         if state.connections == id {
             state.connections = after;
             if after == NO_CONNECTION {

@@ -16,10 +16,15 @@ impl<O: Observer> Network<'_, O> {
         for id in 0..self.connections.len() {
             let connection = &self.connections[id];
             if connection.live {
-                self.flows[connection.flow as usize].absorb(&connection.sender);
-                self.count_needless(id as u32);
+                let state = &mut self.flows[connection.flow as usize];
+                state.absorb(&connection.sender, &connection.receiver);
             }
         }
+        let flows = &self.flows;
+        self.counters.needless_retransmissions =
+            flows.iter().map(|f| f.needless_retransmissions).sum();
+        self.counters.recoveries_undone =
+            flows.iter().map(|f| u64::from(f.recoveries_undone)).sum();
         self.counters.elephants = self.count_elephants();
         let ports = &self.fabric.ports;
         let queues = || self.fabric.scheduled.iter().flatten();
@@ -58,6 +63,8 @@ impl<O: Observer> Network<'_, O> {
             retransmissions: state.retransmissions,
             timeouts: state.timeouts,
             fast_recoveries: state.fast_recoveries,
+            recoveries_undone: state.recoveries_undone,
+            needless_retransmissions: state.needless_retransmissions,
             copies: state.copies,
             winner: state.winner,
             shared_hops: state.shared_hops,

@@ -370,6 +370,7 @@ proptest! {
         let (observed, _) = run_observed(&watched, observers);
         let plain = run(&scenario);
         prop_assert_eq!(plain.flows, observed.flows);
+        prop_assert_eq!(plain.jobs, observed.jobs);
         prop_assert_eq!(plain.tiers, observed.tiers);
     }
 

@@ -8,6 +8,8 @@ use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::parallel_paths::ParallelPaths;
 use tailcut_net::topology::star::Star;
+use tailcut_net::transport::tcp::reordering::adaptive::AdaptiveSpec;
+use tailcut_net::transport::tcp::{Recovery, ReorderingSpec};
 
 use crate::support::{flow, limit_queues, run, run_observed, scenario, tcp};
 
@@ -43,6 +45,28 @@ fn sprayed_segments_overtake_each_other_and_cause_needless_retransmissions() {
     let retransmitted: u64 = outcome.flows.iter().map(|flow| flow.retransmissions).sum();
     assert!(retransmitted > 0);
     assert_eq!(segments.duplicates.values().sum::<u64>(), retransmitted);
+    for flow in &outcome.flows {
+        assert_eq!(flow.needless_retransmissions, flow.retransmissions, "flow {}", flow.flow.id);
+        let worst = segments.worst_of(flow.flow.id);
+        assert_eq!(worst.duplicate_acks > 0, worst.reordering > 0, "nothing else causes them");
+    }
+}
+
+/// A recovery is taken back for the flow that it was of, and the run's counter is the sum.
+#[test]
+fn flows_know_their_needless_transmissions_and_undone_recoveries() {
+    let mut scenario = across();
+    scenario.scheme.balance = BalanceSpec::Spray {};
+    let spec = tcp(&mut scenario);
+    spec.recovery = Recovery::SackPrr;
+    spec.reordering = ReorderingSpec::Adaptive(AdaptiveSpec::default());
+    let outcome = run(&scenario);
+    let undone: u64 = outcome.flows.iter().map(|flow| u64::from(flow.recoveries_undone)).sum();
+    assert!(undone > 0);
+    assert_eq!(undone, outcome.counters.recoveries_undone);
+    assert!(outcome.flows.iter().all(|flow| flow.recoveries_undone <= flow.fast_recoveries));
+    let needless: u64 = outcome.flows.iter().map(|flow| flow.needless_retransmissions).sum();
+    assert_eq!(needless, outcome.counters.needless_retransmissions);
 }
 
 #[test]

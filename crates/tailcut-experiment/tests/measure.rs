@@ -1,0 +1,62 @@
+//! Measurements on request add to the results and change nothing in them.
+
+mod common;
+
+use std::ops::ControlFlow;
+
+use common::{plan, GOOD};
+use tailcut_experiment::{run, Column, RunResult, Values};
+
+const WATCHED: &str = "
+[measure]
+segments = true
+throughput = true
+[series]
+flows = [0]
+links = [\"h0>s0\"]
+differentials = [\"h0>h15\"]
+";
+/// Columns of the flow table that only `measure.segments` fills.
+const COUNTED: [&str; 2] = ["most_duplicate_acks", "reordering_extent"];
+
+/// The first run, sprayed so that segments overtake each other, and without losses.
+fn result(further: &str) -> RunResult {
+    let text = format!("{GOOD}[balance]\nkind = \"spray\"\n{further}")
+        .replace("arrivals = \"1ms\"", "arrivals = \"50ms\"");
+    let planned = serde_json::to_string(&plan(&text).runs[0]).expect("a plan is plain data");
+    run(&planned, None, &mut |_| ControlFlow::Continue(())).expect("it runs")
+}
+
+fn column<'a>(result: &'a RunResult, name: &str) -> &'a Column {
+    result.flows.iter().find(|column| column.name == name).expect("the column exists")
+}
+
+#[test]
+fn all_measurements_together_leave_flows_jobs_and_links_as_they_were() {
+    let (plain, watched) = (result(""), result(WATCHED));
+    for (before, after) in plain.flows.iter().zip(&watched.flows) {
+        assert!(before == after || COUNTED.contains(&before.name), "{}", before.name);
+    }
+    assert_eq!(plain.flows.len(), watched.flows.len());
+    let Values::U64(flows) = &column(&plain, "id").values else { panic!("flows are numbered") };
+    assert!(flows.len() > 5, "there is something to compare: {} flows", flows.len());
+    assert_eq!(plain.tiers, watched.tiers);
+    assert_eq!(plain.facts, watched.facts);
+    assert!(plain.further.is_empty() && plain.series.is_empty());
+    let tables: Vec<_> = watched.further.iter().map(|(name, _)| *name).collect();
+    assert_eq!(tables, ["segments", "throughput"]);
+    assert!(watched.series.len() >= 4, "window and rate, queue and utilisation, differential");
+}
+
+#[test]
+fn what_a_flows_segments_saw_is_missing_unless_they_are_counted() {
+    for name in COUNTED {
+        let missing = column(&result(""), name).valid.clone().expect("values may be missing");
+        assert!(!missing.is_empty() && missing.iter().all(|valid| !valid));
+        let watched = result(WATCHED);
+        let counted = column(&watched, name);
+        assert!(counted.valid.as_ref().is_some_and(|valid| valid.iter().all(|valid| *valid)));
+        let Values::U64(values) = &counted.values else { panic!("{name} is a count") };
+        assert!(values.iter().any(|value| *value > 0), "{name}: segments overtake each other");
+    }
+}
