@@ -43,7 +43,7 @@ fn differential(outcome: &Outcome) -> f64 {
 
 /// The rates of F1 and of F2, the paper's measure, when both have settled.
 fn rates(outcome: &Outcome) -> (f64, f64) {
-    (mbps(outcome, 1, 1_000, 4_000), mbps(outcome, 2, 1_000, 4_000))
+    (mbps(outcome, 1, 2_000, 10_000), mbps(outcome, 2, 2_000, 10_000))
 }
 
 /// Figure 5. The paper: 407 Mbps each, and 155 Mbps for F2 after the failure.
@@ -51,8 +51,8 @@ fn rates(outcome: &Outcome) -> (f64, f64) {
 fn a_failure_that_takes_paths_from_one_sprayed_flow_costs_the_other_half_its_rate() {
     let runs = plan("rps/fig5-small.toml", &[]);
     let outcome = outcome(&runs[0]);
-    let before = [1, 2].map(|flow| mbps(&outcome, flow, 500, 2_000));
-    let after = [1, 2].map(|flow| mbps(&outcome, flow, 4_000, 6_000));
+    let before = [1, 2].map(|flow| mbps(&outcome, flow, 300, 1_200));
+    let after = [1, 2].map(|flow| mbps(&outcome, flow, 2_000, 3_500));
     assert!(before.iter().all(|rate| (370.0..440.0).contains(rate)), "{before:?}");
     assert!((before[0] / before[1] - 1.0).abs() < 0.1, "equal shares: {before:?}");
     assert!(after[1] < 0.6 * before[1], "{before:?} -> {after:?}");
@@ -62,25 +62,26 @@ fn a_failure_that_takes_paths_from_one_sprayed_flow_costs_the_other_half_its_rat
 /// Figure 6. The paper: F2 has 17 % of the shared links with unlimited buffers, 35 % with 50 packets.
 #[test]
 fn larger_buffers_let_queues_of_one_flow_grow_further_apart() {
-    let runs = plan("rps/fig6-small.toml", &[]);
+    let runs = plan("rps/fig6.toml", &[("seeds", "1")]);
     let outcomes: Vec<_> = runs.iter().map(outcome).collect();
     let apart: Vec<f64> = outcomes.iter().map(differential).collect();
     assert!(apart.windows(2).all(|two| two[0] < two[1]), "{apart:?}");
-    assert!(apart[3] > 200.0, "{apart:?}");
+    assert!(apart[4] > 200.0, "{apart:?}");
     let share = |o: &Outcome| {
         let (f1, f2) = rates(o);
         // F1 has half of its rate on each of the two shared links, F2 a quarter.
         (f2 / 4.0) / (f1 / 2.0 + f2 / 4.0)
     };
     let shares: Vec<f64> = outcomes.iter().map(share).collect();
-    assert!(shares.windows(2).all(|two| two[0] > two[1]), "{shares:?}");
-    assert!(shares[1] < 0.45 && shares[3] < 0.25, "less than its half: {shares:?}");
+    assert!(shares.iter().all(|share| *share < 0.5), "less than its half: {shares:?}");
+    assert!(shares[4] < 0.25, "{shares:?}");
+    assert!(shares[..3].iter().all(|share| *share > 1.5 * shares[4]), "{shares:?}");
 }
 
 /// Figure 7(a). The paper: 417 Mbps without the failure; below 200 drop-tail, 360 RED, near ideal SRED.
 #[test]
 fn red_and_selective_red_give_back_most_of_what_the_failure_costs() {
-    let rates: BTreeMap<(String, bool), (f64, f64)> = plan("rps/fig7a-small.toml", &[])
+    let rates: BTreeMap<(String, bool), (f64, f64)> = plan("rps/fig7a.toml", &[("seeds", "1")])
         .iter()
         .map(|run| {
             let broken = run.point["faults.active"] == true;
