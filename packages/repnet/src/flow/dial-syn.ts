@@ -50,7 +50,8 @@ export class SynDial implements Attachment, LegSink {
       setConnecting(this.#socket, false);
       throw error;
     }
-    if (this.#address !== undefined) this.#second();
+    // A name may be resolved by now, by a lookup that answers at once: then the second is under way.
+    if (net.isIP(host) !== 0) this.#second();
     if (channels.flow.hasSubscribers) channels.flow.publish({ socket: this.#socket, mode: 'syn' });
   }
 
@@ -119,7 +120,7 @@ export class SynDial implements Attachment, LegSink {
       const leg = this.#legs[copy];
       this.#legs[copy] = undefined;
       if (leg === undefined) continue;
-      if (this.#target.replication.loser === 'rst') leg.abort();
+      if (this.#target.replication.loser === 'rst') leg.refuse();
       else leg.close();
     }
   }
@@ -137,7 +138,7 @@ export class SynDial implements Attachment, LegSink {
     if (this.#legs[PRIMARY] !== undefined || this.#legs[REPLICA] !== undefined) return;
     clearTimeout(this.#delay);
     const { host = 'localhost', port } = this.#target.net;
-    if (this.#peer !== undefined) {
+    if (this.#peer !== undefined && this.#address !== undefined) {
       // The second port is gone: the server may be another by now. Nothing has been sent; try the first, plainly.
       forgetPeer(peerKey(host, port, this.#target.replication.replicaPort));
       detach(this.#socket);

@@ -135,20 +135,24 @@ export class Leg extends net.Socket {
     prototype.destroy.call(this);
   }
 
-  /** Closes the connection by RST (or silently, if it is not established). */
+  /** Closes the connection by RST; quietly, if it is not established. */
   abort(): void {
-    const gone = this.lost;
-    const { connecting } = this;
+    const established = !this.lost && !this.connecting && !this.pending;
     this.lost = true;
     this.sink = undefined;
     // A handle that is shutting down cannot be reset: Node would report an error and leave it open.
-    if (!gone && !connecting && !this.pending && !this.finishing) {
-      this.resetAndDestroy();
-      return;
-    }
-    // The kernel may have established what Node still takes for connecting. Without a descriptor there is nothing to reset.
-    const handle = gone || !connecting ? null : nativeHandle(this);
+    if (established && !this.finishing) this.resetAndDestroy();
+    else prototype.destroy.call(this);
+  }
+
+  /**
+   * Closes a connection that nothing was sent on by RST, also one that the kernel has established while Node still takes
+   * it for connecting; silently, if it is not established.
+   */
+  refuse(): void {
+    const handle = this.connecting ? nativeHandle(this) : null;
+    // Without a descriptor there is nothing to reset.
     if (handle !== null && (handle.fd ?? -1) >= 0) handle.reset?.();
-    prototype.destroy.call(this);
+    this.abort();
   }
 }
