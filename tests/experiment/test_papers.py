@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import tailcut
+from tailcut.report import tables
 from tailcut.report.figures import Data, draw
 from tailcut.report.study import Study
 from tailcut.report.theme import theme_for
@@ -17,12 +19,14 @@ TOYS = ["tinyflow/fig1", "tinyflow/fig2"]
 EVERYWHERE = {"fct", "gain", "slowdown", "links"}
 FURTHER = {
     "mmptcp/fig1": {"throughput", "segments"},
+    "repnet/fig1": {"round-trips", "series"},
+    "repnet/fig2": {"round-trips", "series"},
     "repnet/fig9": {"throughput"},
     "repnet/fig11": {"jobs"},
     "repflow/table1": {"jobs"},
     "rps/fig2": {"throughput", "segments"},
     "rps/fig3a": {"jobs"},
-    "rps/fig3b": {"jobs", "series"},
+    "rps/fig3b": {"jobs", "series", "round-trips"},
     "rps/fig3c": {"jobs"},
     "rps/fig4": {"throughput", "segments", "series"},
     "rps/fig5": {"series"},
@@ -80,4 +84,21 @@ def test_a_small_variant_runs_and_its_page_has_the_figure(name: str, tmp_path: P
     theme = theme_for(study.schemes, study.baseline, interactive=True)
     drawn = {figure.name for _, figure in draw(study, Data.of(study), theme) if figure.panels}
     wanted = FURTHER.get(name, set()) | ({"links"} if name in ENDLESS else EVERYWHERE)
+    if len(study.schemes) == 1:
+        wanted -= {"gain"}
     assert wanted <= drawn
+
+
+def test_round_trips_are_those_of_the_hosts_that_ping_and_of_no_other_flow(tmp_path: Path) -> None:
+    result = tailcut.run(tailcut.load(PAPERS / "repnet" / "fig2-small.toml"), out=tmp_path / "results", jobs=1)
+    table = tables.round_trips(Study.of(result))
+    pings = result.flows.filter((pl.col("src") == 2) & (pl.col("dst") == 5))
+    slow = {}
+    for scheme in result.plan["schemes"]:
+        rows, of_scheme = table.filter(scheme=scheme), pings.filter(scheme=scheme)
+        assert rows["flows"].unique().to_list() == [of_scheme.height]
+        assert rows["fct_us"].to_numpy().max() == of_scheme["connect_ns"].drop_nulls().to_numpy().max() / 1e3
+        slow[scheme] = rows.filter(pl.col("fct_us") > 1_000).height / rows.height
+    # A third of them meets the congested path, and a ninth of those with two copies.
+    assert 0.2 < slow["TCP"] < 0.5
+    assert slow["RepFlow"] < 0.2

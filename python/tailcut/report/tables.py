@@ -4,7 +4,9 @@ Every table that depends on the sweep has the columns ``cell`` (the label of the
 ``point`` (its label on the first) and ``x`` (its value there).
 """
 
+from collections.abc import Mapping
 from math import ceil
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -44,14 +46,32 @@ def distributions(study: Study) -> pl.DataFrame:
     (fraction that took at least this long, or had not finished), flows, unfinished, drawn (points kept). Fractions
     are of all flows, finished or not, so that flows that never finished lie to the right of everything drawn.
     """
-    clock = CLOCKS[study.clock][0]
+    return _distributions(study, CLOCKS[study.clock][0], pl.lit(True))
+
+
+def round_trips(study: Study) -> pl.DataFrame:
+    """How long the connections of pings took to open, as ``distributions``; no row where no pair of hosts pings."""
+    pairs = {pair for run in study.plan["runs"] for pair in _pinging(run["config"]["traffic"])}
+    between = [(pl.col("src") == source) & (pl.col("dst") == target) for source, target in sorted(pairs)]
+    return _distributions(study, "connect_ns", pl.any_horizontal(between)) if between else pl.DataFrame()
+
+
+def _pinging(traffic: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """The pairs of hosts of which one pings the other."""
+    if traffic["kind"] == "mix":
+        return [pair for part in traffic["parts"] for pair in _pinging(part)]
+    named = traffic["kind"] == "pings" and traffic["from"] is not None
+    return [(traffic["from"], traffic["to"])] if named else []
+
+
+def _distributions(study: Study, time: str, which: pl.Expr) -> pl.DataFrame:
     frames = []
     for labels, runs in study.groups():
         tables = [t for run in runs if (t := run.table("flows")) is not None]
         if not tables:
             continue
-        wanted = [pl.col(clock).alias("fct_ns"), pl.col("class").cast(pl.String)]
-        flows = pl.concat([t.select(wanted) for t in tables]).collect()
+        wanted = [pl.col(time).alias("fct_ns"), pl.col("class").cast(pl.String)]
+        flows = pl.concat([t.filter(which).select(wanted) for t in tables]).collect()
         for (name,), of_class in flows.group_by("class", maintain_order=True):
             times = of_class["fct_ns"].drop_nulls().sort().to_numpy()
             if len(times) == 0:

@@ -4,7 +4,7 @@ A new figure is one function in a module here and one line in ``KINDS``.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from operator import attrgetter
 
 import polars as pl
@@ -24,6 +24,7 @@ class Data:
 
     curves: pl.DataFrame
     distributions: pl.DataFrame
+    round_trips: pl.DataFrame
     links: pl.DataFrame
     series: pl.DataFrame
     segments: pl.DataFrame
@@ -35,6 +36,7 @@ class Data:
         return cls(
             tables.curves(study),
             tables.distributions(study),
+            tables.round_trips(study),
             tables.links(study),
             tables.series(study),
             tables.segments(study),
@@ -44,7 +46,7 @@ class Data:
     def at(self, **labels: str) -> "Data":
         """The rows with these labels: ``cell=`` and ``point=``."""
         kept = [pl.col(name) == label for name, label in labels.items()]
-        every = (self.curves, self.distributions, self.links, self.series, self.segments, self.throughput)
+        every = (getattr(self, field.name) for field in fields(self))
         return Data(*(t.filter(*kept) if t.height else t for t in every))
 
 
@@ -70,6 +72,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(fct.gain, attrgetter("curves")),
     Kind(jobs.completion, attrgetter("curves"), shown_empty=False),
     Kind(distribution.cdf, attrgetter("distributions"), per_point=True),
+    Kind(distribution.round_trips, attrgetter("round_trips"), per_point=True, shown_empty=False),
     Kind(fct.slowdown, attrgetter("curves")),
     Kind(fct.by_size, attrgetter("curves"), per_point=True),
     Kind(network.links, attrgetter("links"), per_point=True),
