@@ -48,6 +48,17 @@ def test_the_summary_without_a_sweep_and_with_one_seed_has_no_empty_columns(
     assert shown(summary_table(found.plan, found.summary(), found.totals())) == snapshot
 
 
+def test_jobs_have_a_table_of_their_own(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    plan = made_up.plan(sweep=[])
+    store = Store.create(tmp_path / "results", plan)
+    for run in plan["runs"]:
+        factor = run["seed"] * (0.5 if run["scheme"] == "RepFlow" else 1.0)
+        jobs = made_up.jobs("query", [round(factor * us) for us in (900, 1_000, 1_400)])
+        made_up.put(store, run, made_up.flows([100, 200]), jobs=jobs)
+    found = Result(store)
+    assert shown(summary_table(plan, found.summary(), found.totals())) == snapshot
+
+
 def test_empty_cells_refer_to_their_reasons(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     plan = made_up.plan(sweep=[], seeds=[1])
     store = Store.create(tmp_path / "results", plan)

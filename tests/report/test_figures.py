@@ -1,15 +1,19 @@
 """The figures: what they draw of a table, and that every kind of experiment gives some."""
 
+from itertools import pairwise
+from math import log10
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 import vl_convert
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support import synthetic
 from tailcut.report import export
-from tailcut.report.figures import Data, Figure, draw
+from tailcut.report.figures import Data, Figure, draw, jobs, series, tradeoff
 from tailcut.report.figures.base import log_ticks, scale_of, significant, unit_for
 from tailcut.report.figures.fct import size_label
 from tailcut.report.study import Study
@@ -156,6 +160,64 @@ def test_a_lossless_network_has_no_panel_of_drops_and_says_so(tmp_path: Path) ->
     links = figures(of)["links"]
     assert [panel.name for panel in links.panels] == ["links-utilisation"]
     assert "No packet was dropped anywhere." in links.lead
+
+
+FOUR = ("TCP", "RepFlow", "RepSYN", "DCTCP")
+
+
+def test_four_schemes_and_more_are_shown_at_a_glance_first(tmp_path: Path) -> None:
+    of = Study.of(synthetic.build(tmp_path, synthetic.Shape(schemes=FOUR, sweep=LOADS, seeds=(1, 2), flows=100)))
+    page = figures(of)
+    assert next(iter(page)) == "glance"
+    assert [panel.name for panel in page["glance"].panels] == ["glance-plane", "glance-matrix"]
+    spec, _ = drawn(page["glance"], "glance-matrix")
+    columns = spec["layer"][0]["encoding"]["x"]["sort"]
+    assert columns == ["short|p99", "short|mean", "long|mean", "long|p99", "packets|sent", "changes|in"]
+
+
+def test_few_schemes_need_no_glance(page: dict[str, Figure]) -> None:
+    assert page["glance"].panels == []
+
+
+@given(st.lists(st.floats(0.01, 100), min_size=1, max_size=20))
+def test_labels_keep_their_distance_and_their_order(values: list[float]) -> None:
+    gap = 0.05
+    placed = tradeoff.apart(values, gap)
+    order = sorted(range(len(values)), key=values.__getitem__)
+    levels = [log10(placed[i]) for i in order]
+    assert all(upper - lower > gap * 0.999 for lower, upper in pairwise(levels))
+    if all(log10(values[b] / values[a]) > gap for a, b in pairwise(order)):
+        assert placed == pytest.approx(values)
+
+
+def test_many_schemes_have_numbers_instead_of_bars(tmp_path: Path) -> None:
+    many = tuple(f"S{i}" for i in range(7))
+    of = Study.of(synthetic.build(tmp_path, synthetic.Shape(schemes=many, sweep=(), seeds=(1,), flows=20)))
+    links = figures(of)["links"]
+    assert [panel.name for panel in links.panels] == ["links-mean", "links-busiest", "links-dropped"]
+    spec, _ = drawn(links, "links-mean")
+    assert marks(spec) == ["rect", "text"]
+
+
+def test_time_series_of_one_quantity_share_their_scale_and_rates_come_first(study: Study) -> None:
+    rows = pl.DataFrame(
+        {
+            "name": ["link a>b queue_packets", "flow 1 rate_bps", "flow 2 rate_bps"],
+            "quantity": ["queue_packets", "rate_bps", "rate_bps"],
+            "value": [7.0, 2e8, 8e8],
+            "scheme": "TCP", "cell": "", "point": "", "seed": 1, "ms": 0.5,
+        }
+    )  # fmt: skip
+    figure = series.over_time(study, rows, theme_for(study.schemes, study.baseline, interactive=False))
+    assert [panel.title for panel in figure.panels] == ["flow 1: rate", "flow 2: rate", "link a>b: queue"]
+    scales = [drawn(figure, panel.name)[0]["encoding"]["y"]["scale"]["domain"] for panel in figure.panels]
+    assert scales[0] == scales[1] == [0, pytest.approx(840)]
+
+
+def test_jobs_lead_unless_they_are_trains_of_pings() -> None:
+    row = {"grouping": "job", "class": "shuffle", "value_us": 5.0}
+    assert jobs.are_the_question(pl.DataFrame([row]))
+    assert not jobs.are_the_question(pl.DataFrame([row | {"class": "pings"}]))
 
 
 # --- page and file --------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The tables behind the figures."""
 
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -160,3 +161,59 @@ def test_series_are_those_of_the_first_point(tmp_path: Path) -> None:
     assert set(table["seed"]) == {4}
     assert set(table["quantity"]) == {"cwnd_bytes", "queue_packets"}
     assert set(table["scheme"]) == {"TCP", "RepFlow", "RepSYN"}
+
+
+# --- what no finished flow stands behind, and what schemes change ---------------------------------------------------
+
+
+def cell(table: pl.DataFrame, scheme: str, name: str, statistic: str) -> dict[str, object]:
+    rows = table.filter(pl.col("scheme") == scheme, pl.col("class") == name, pl.col("statistic") == statistic)
+    return rows.row(0, named=True)
+
+
+def test_a_time_that_no_finished_flow_stands_behind_is_no_time(tmp_path: Path) -> None:
+    of = study(tmp_path, synthetic.Shape(sweep=(), seeds=(1, 2), flows=100, unfinished=1.0))
+    long = cell(tables.curves(of), "RepFlow", "long", "p99")
+    assert (long["value_us"], long["normalised"], long["gain"]) == (None, None, None)
+    assert str(long["reason"]).startswith("none of its ")
+    short = cell(tables.curves(of), "RepFlow", "short", "p99")
+    assert short["value_us"] is not None
+    assert short["gain"] is not None
+
+
+def test_changes_are_the_gains_with_their_sign_turned(two_loads: Study) -> None:
+    curves = tables.curves(two_loads)
+    row = cell(tables.changes(two_loads, curves).filter(point="0.7"), "RepFlow", "short", "p99")
+    gain = cell(curves.filter(point="0.7"), "RepFlow", "short", "p99")
+    assert row["change"] == pytest.approx(-gain["gain"], rel=1e-3)  # type: ignore[operator]
+    assert row["low"] == pytest.approx(-gain["gain_ci_high"], rel=1e-3)  # type: ignore[operator]
+    assert row["high"] == pytest.approx(-gain["gain_ci_low"], rel=1e-3)  # type: ignore[operator]
+    assert str(row["said"]).endswith("*") == (row["high"] < 0 or row["low"] > 0)  # type: ignore[operator]
+
+
+def test_changes_count_the_packets_that_every_flow_sends(two_loads: Study) -> None:
+    row = cell(tables.changes(two_loads, tables.curves(two_loads)).filter(point="0.3"), "RepFlow", "packets", "sent")
+    sent = {
+        scheme: sum(
+            int(pl.read_parquet(run.directory / "flows.parquet")["data_packets"].sum())
+            for run in two_loads.runs
+            if run.planned["scheme"] == scheme and run.planned["point"] == {"traffic.load": 0.3}
+        )
+        for scheme in ("TCP", "RepFlow")
+    }
+    assert row["change"] == pytest.approx((sent["RepFlow"] / sent["TCP"] - 1) * 100, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "asks"),
+    [({"replicate": {}}, "hosts"), ({"balance": {}}, "switches"), ({"transport": {}, "queue": {}}, "both"), ({}, "–")],
+)
+def test_a_scheme_asks_for_changes_where_its_sections_differ(
+    two_loads: Study, changed: dict[str, object], asks: str
+) -> None:
+    plan = copy.deepcopy(two_loads.plan)
+    base = next(run["config"]["scheme"] for run in plan["runs"] if run["scheme"] == "TCP")
+    for run in plan["runs"]:
+        if run["scheme"] == "RepFlow":
+            run["config"]["scheme"] = base | changed
+    assert Study(plan, two_loads.runs, two_loads.summary, two_loads.totals).asks("RepFlow") == asks

@@ -99,6 +99,25 @@ def test_the_strongest_gain_makes_the_headline(study: Study) -> None:
     assert headline(of, pl.concat([weaker, rows((30.0, 20.0, 40.0))])).startswith("RepFlow cuts")
 
 
+def test_jobs_are_told_where_the_traffic_makes_them_up(study: Study) -> None:
+    jobs = rows((20.0, 15.0, 25.0), statistic="mean", name="shuffle").with_columns(grouping=pl.lit("job"))
+    said = headline(study, pl.concat([rows((30.0, 20.0, 40.0)), jobs]))
+    assert said.startswith("RepFlow cuts the mean completion time of shuffles by 20 %")
+
+
+def test_long_flows_are_told_where_there_are_no_short_ones(study: Study) -> None:
+    said = headline(study, rows((20.0, 15.0, 25.0), statistic="mean", name="long"))
+    assert said.startswith("RepFlow cuts the mean of long flows' completion times by 20 %")
+
+
+def test_throughput_is_told_where_no_flow_ends(study: Study) -> None:
+    speeds = pl.DataFrame(
+        {"scheme": ["TCP", "TCP", "RepFlow"], "cell": "", "point": "0.2", "of_ideal": [40.0, 60.0, 90.0]}
+    )
+    said = words.headline(study, rows((1.0, None, None)).clear(), speeds)
+    assert said.endswith("at load 0.2 on average: 90 % under RepFlow, 50 % under TCP.")
+
+
 # --- cautions -------------------------------------------------------------------------------------------------------
 
 

@@ -208,3 +208,17 @@ def test_totals_add_counts_and_average_loads_over_seeds(tmp_path: Path) -> None:
     assert (row["flows"], row["unfinished_flows"], row["dropped"], row["n_seeds"]) == (3, 1, 6, 2)
     assert row["offered_load"] == pytest.approx(0.5)
     assert (row["offered_bytes"], row["finished_bytes"]) == (60_000, 40_000)
+
+
+def test_totals_know_losses_on_links_and_what_became_of_elephants(tmp_path: Path) -> None:
+    plan = made_up.plan(schemes=["TCP", "TinyFlow"], sweep=[])
+    store = Store.create(tmp_path / "results", plan)
+    for run in plan["runs"]:
+        found: dict[str, Any] = {}
+        if run["scheme"] == "TinyFlow":
+            found = {"elephants_found": 3, "elephants_missed": 1}
+        made_up.put(store, run, made_up.flows([100]), lost_on_links=5, needless_retransmissions=2, **found)
+    tcp, tinyflow = Result(store).totals().to_dicts()
+    assert (tcp["lost_on_links"], tcp["needless_retransmissions"]) == (10, 4)
+    assert (tinyflow["elephants_found"], tinyflow["elephants_missed"]) == (6, 2)
+    assert tcp["elephants_found"] is None, "nobody looks for elephants"

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -102,6 +103,22 @@ def flows(fct_us: Sequence[float | None], sizes: Sequence[int] | None = None, st
     )
 
 
+def jobs(kind: str, completion_us: Sequence[int]) -> pl.DataFrame:
+    """A job table of one kind."""
+    count = len(completion_us)
+    return pl.DataFrame(
+        {
+            "id": range(count),
+            "kind": [kind] * count,
+            "start_ns": [0] * count,
+            "completion_ns": [us * 1000 for us in completion_us],
+            "flows": [8] * count,
+            "bytes": [80_000] * count,
+            "finished": [True] * count,
+        }
+    )
+
+
 def about(table: pl.DataFrame, **changes: Any) -> dict[str, Any]:
     finished = int(table.filter("finished")["bytes"].sum())
     return {
@@ -121,8 +138,11 @@ def about(table: pl.DataFrame, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def put(store: Store, run: PlannedRun, table: pl.DataFrame, **changes: Any) -> None:
-    """Store a run with this flow table."""
+def put(store: Store, run: PlannedRun, table: pl.DataFrame, jobs: pl.DataFrame | None = None, **changes: Any) -> None:
+    """Store a run with this flow table, and jobs if it has some."""
+    files: dict[str, bytes | Path] = {"flows.parquet": tables.encode("flows", table, run)}
+    if jobs is not None:
+        files["jobs.parquet"] = tables.encode("jobs", jobs, run)
     with store.claim(run["id"]) as ours:
         assert ours
-        store.put(run["id"], {"flows.parquet": tables.encode("flows", table, run)}, about(table, **changes))
+        store.put(run["id"], files, about(table, **changes))

@@ -19,7 +19,8 @@ def normalisation() -> str:
     """What a slowdown is relative to."""
     return (
         "Slowdown is FCT divided by the best possible FCT of that flow: the closed form for the same size and path in"
-        " an otherwise empty network. It is at least 1; statistics are taken over the flows' ratios."
+        " an otherwise empty network. It is at least 1 once a flow has finished; statistics are taken over the"
+        " flows' ratios."
     )
 
 

@@ -47,16 +47,19 @@ def render(study: Study, data: Data, theme: Theme) -> str:
         loader=jinja2.FunctionLoader(lambda name: (assets / name).read_text("utf-8")),
     )  # fmt: skip
     environment.filters["tied"] = tied
-    figures = [(kind, figure) for kind, figure in draw(study, data, theme) if figure.panels or kind.shown_empty]
+    drawn = list(draw(study, data, theme))
+    figures = [(kind, figure) for kind, figure in drawn if figure.panels]
+    absent = [figure for kind, figure in drawn if not figure.panels and kind.shown_empty]
     return environment.get_template("page.html.j2").render(
         study=study,
-        headline=words.headline(study, data.curves),
+        headline=words.headline(study, data.curves, data.throughput),
         verdicts=words.verdicts(study, data.curves),
         cautions=words.cautions(study, data.curves),
         legend=[(s, theme.colour(s), SYMBOLS[theme.shape(s)], s == study.baseline) for s in study.schemes],
         backends=[(name, *BACKENDS.get(name, (name, (4, 2)))) for name in study.backends],
         point=study.points[len(study.points) // 2],
         figures=figures,
+        absent=absent,
         one_point=any(kind.per_point and figure.panels for kind, figure in figures),
         spell=spell,
         columns=columns,
@@ -129,6 +132,16 @@ def _state(study: Study) -> dict[str, Any]:
 
 # --- tables ---------------------------------------------------------------------------------------------------------
 
+RARE = {
+    "lost_on_links": "packets lost on links",
+    "needless_retransmissions": "needless retransmissions",
+    "recoveries_undone": "recoveries undone",
+    "elephants_found": "elephants found",
+    "elephants_missed": "elephants missed",
+    "elephants_mistaken": "mistaken for elephants",
+    "elephant_reroutes": "elephants rerouted (times)",
+}
+"""Totals that are shown where they are not zero."""
 HEADINGS = {
     "n_flows": "flows",
     "n_unfinished": "unfinished",
@@ -247,7 +260,21 @@ def totals(study: Study) -> pl.DataFrame:
         (pl.col("retransmissions") / packets * 100).alias("retransmitted (%)"),
         (pl.col("timeouts") / pl.col("flows") * 1000).alias("timeouts per 1,000 flows"),
         pl.col("dropped").cast(pl.Int64).alias("packets dropped"),
+        *_telling(table),
     )  # fmt: skip
+
+
+def _telling(table: pl.DataFrame) -> list[pl.Expr]:
+    """The columns of what happens in some experiments only: there where it has happened."""
+    found = [
+        pl.col(name).cast(pl.Int64).alias(title)
+        for name, title in RARE.items()
+        if table[name].null_count() < table.height and table[name].sum() > 0
+    ]
+    if table["elephants_found"].null_count() < table.height and table["elephants_found"].sum() > 0:
+        mean = pl.col("elephant_detection_ns") / pl.col("elephants_found") / 1000
+        found.append(pl.when(pl.col("elephants_found") > 0).then(mean).alias("mean time to detect an elephant (µs)"))
+    return found
 
 
 def plan(study: Study) -> list[tuple[str, list[tuple[str, str]]]]:

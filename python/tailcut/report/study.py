@@ -115,6 +115,16 @@ class Study:
         baseline = self.plan.get("baseline")
         return baseline if baseline in self.schemes else None
 
+    def asks(self, scheme: str) -> str:
+        """What a scheme changes that the baseline does not have: ``hosts``, ``switches``, ``both`` or ``–``."""
+        configured: dict[str, dict[str, Any]] = {}
+        for run in self.plan["runs"]:
+            configured.setdefault(run["scheme"], run["config"].get("scheme", {}))
+        ours, base = configured.get(scheme, {}), configured.get(self.baseline or "", {})
+        hosts = any(ours.get(section) != base.get(section) for section in ("transport", "replicate"))
+        switches = any(ours.get(section) != base.get(section) for section in ("queue", "balance"))
+        return {(True, False): "hosts", (False, True): "switches", (True, True): "both"}.get((hosts, switches), "–")
+
     @property
     def missing(self) -> int:
         """How many planned runs are not in the store."""

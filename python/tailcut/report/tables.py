@@ -36,7 +36,93 @@ def curves(study: Study) -> pl.DataFrame:
     x = pl.col(study.x.key) if study.x else pl.lit(None, pl.Float64)
     table = table.with_columns(x=x).drop(keys)
     percent = {f"gain{end}": pl.col(f"gain{end}") * 100 for end in ("", "_ci_low", "_ci_high")}
-    return table.with_columns(**percent)
+    return _without_mere_bounds(table.with_columns(**percent), study.baseline)
+
+
+def _without_mere_bounds(table: pl.DataFrame, baseline: str | None) -> pl.DataFrame:
+    """The rows without values that no finished flow stands behind: such a time says how long the run was."""
+    none = (pl.col("n_flows") > 0) & (pl.col("n_unfinished") == pl.col("n_flows"))
+    place = ["backend", "cell", "point", "grouping", "class", "statistic"]
+    against_none = table.filter(none, pl.col("scheme") == (baseline or "")).select(*place, against_none=True)
+    times = ["value_us", "ci_low", "ci_high", "normalised", "normalised_ci_low", "normalised_ci_high"]
+    gains = ["gain", "gain_ci_low", "gain_ci_high"]
+    table = table.join(against_none, on=place, how="left", nulls_equal=True, maintain_order="left")
+    return (
+        table.with_columns(pl.when(~none).then(pl.col(name)).alias(name) for name in times)
+        .with_columns(
+            *(pl.when(~none & pl.col("against_none").is_null()).then(pl.col(name)).alias(name) for name in gains),
+            lower_bound=pl.col("lower_bound") & ~none,
+            reason=pl.when(none).then(pl.format("none of its {} flows finished", "n_flows")).otherwise("reason"),
+        )
+        .drop("against_none")
+    )
+
+
+def changes(study: Study, table: pl.DataFrame) -> pl.DataFrame:
+    """What every scheme changes against the baseline, by point: completion times, packets sent, and where to change it.
+
+    Args:
+        study: the experiment.
+        table: ``curves`` of it.
+
+    Columns: scheme, backend, cell, point, class, statistic, change (percent; null where it is no number), low, high,
+    said, range. The class is ``packets`` for the packets sent and ``asks`` for what has to be changed.
+    """
+    if study.baseline is None or not study.runs:
+        return pl.DataFrame()
+    keys = ["scheme", "backend", "cell", "point"]
+    times = table.filter(
+        pl.col("grouping") == "class", pl.col("backend") == "sim", pl.col("statistic").is_in(["mean", "p99"]),
+        pl.col("scheme") != study.baseline, pl.col("gain").is_not_null(),
+    ).select(
+        *keys, "class", "statistic", change=-pl.col("gain"), low=-pl.col("gain_ci_high"), high=-pl.col("gain_ci_low")
+    )  # fmt: skip
+    if times.height == 0:
+        return pl.DataFrame()
+    places = times.select(keys).unique(maintain_order=True)
+    sent = _packets_sent(study)
+    base = sent.filter(pl.col("scheme") == study.baseline).select("cell", "point", before="sent")
+    packets = (
+        places.join(sent, on=["scheme", "cell", "point"], how="inner", maintain_order="left")
+        .join(base, on=["cell", "point"], how="inner", maintain_order="left")
+        .select(*keys, pl.lit("packets").alias("class"), pl.lit("sent").alias("statistic"),
+                change=(pl.col("sent") / pl.col("before") - 1) * 100)
+    )  # fmt: skip
+    asks = {scheme: study.asks(scheme) for scheme in study.schemes}
+    asked = places.with_columns(
+        pl.lit("asks").alias("class"), pl.lit("").alias("statistic"), said=pl.col("scheme").replace_strict(asks)
+    )
+    table = pl.concat([times, packets, asked], how="diagonal")
+    sure = ((pl.col("low") > 0) | (pl.col("high") < 0)).fill_null(value=False)
+    return table.with_columns(
+        pl.col("change", "low", "high").round_sig_figs(4),
+        said=pl.coalesce("said", pl.struct("change", sure=sure).map_elements(_said, return_dtype=pl.String)),
+        range=pl.struct("low", "high").map_elements(_range, return_dtype=pl.String),
+    )
+
+
+def _packets_sent(study: Study) -> pl.DataFrame:
+    """Data packets sent per scheme and point, over all seeds."""
+    rows = []
+    for labels, runs in study.groups():
+        flows = [t.select(pl.col("data_packets").sum()) for r in runs if (t := r.table("flows")) is not None]
+        sent = sum(int(t.collect().item()) for t in flows)
+        rows.append({"scheme": labels["scheme"], "cell": labels["cell"], "point": labels["point"], "sent": sent})
+    return pl.DataFrame(rows)
+
+
+def _said(row: dict[str, Any]) -> str:
+    if row["change"] is None:
+        return ""
+    digits = 0 if abs(row["change"]) >= 9.95 or round(row["change"], 1) == 0 else 1
+    text = f"{row['change']:+.{digits}f}".replace("-", "−") if round(row["change"], 1) else "±0"
+    return f"{text} %{'*' if row['sure'] else ''}"
+
+
+def _range(row: dict[str, Any]) -> str:
+    if row["low"] is None or row["high"] is None:
+        return "none"
+    return " to ".join(f"{row[end]:+.1f} %".replace("-", "−") for end in ("low", "high"))
 
 
 def distributions(study: Study) -> pl.DataFrame:

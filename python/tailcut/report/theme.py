@@ -63,16 +63,19 @@ class Theme:
 
     def colour(self, scheme: str) -> str:
         """The scheme's colour: a CSS variable on the page, else a hexadecimal value."""
-        slot = self.slot(scheme) % len(PAIRS)
-        return f"var(--scheme-{slot})" if self.interactive else PAIRS[slot][0]
+        return self.hue(_style(self.slot(scheme))[0])
+
+    def hue(self, number: int) -> str:
+        """One of the colours of ``PAIRS``: a CSS variable on the page, else a hexadecimal value."""
+        return f"var(--scheme-{number})" if self.interactive else PAIRS[number][0]
 
     def shape(self, scheme: str) -> str:
-        """The scheme's mark shape. Its period differs from the colours', so that 56 schemes stay apart."""
-        return SHAPES[self.slot(scheme) % len(SHAPES)]
+        """The scheme's mark shape; 56 schemes differ in colour or in shape."""
+        return SHAPES[_style(self.slot(scheme))[1]]
 
     def dash(self, scheme: str) -> list[int]:
         """How curves without marks are dashed, so that two schemes of one colour stay apart."""
-        return [[1, 0], [6, 3], [2, 2]][self.slot(scheme) // len(PAIRS) % 3]
+        return [[1, 0], [6, 3], [2, 2]][_style(self.slot(scheme))[2] % 3]
 
     def ink(self, name: str) -> str:
         """A colour that is no scheme's: ``ink``, ``muted``, ``rule`` or ``grid``."""
@@ -108,6 +111,21 @@ class Theme:
                 "offset": 10,
             },
         }
+
+
+def _style(slot: int) -> tuple[int, int, int]:
+    """The colour and the shape of a slot, as numbers, and how often the colour has been used before.
+
+    Grey is the baseline's as long as there is another colour and shape to be had.
+    """
+    hues = len(PAIRS) - 1
+    slot %= len(PAIRS) * len(SHAPES)
+    if slot == 0:
+        return 0, 0, 0
+    cycle, hue = divmod(slot - 1, hues)
+    if cycle < len(SHAPES):
+        return hue + 1, (hue + 1 + cycle) % len(SHAPES), cycle
+    return 0, slot - hues * len(SHAPES), slot - hues * len(SHAPES)
 
 
 def variables(dark: bool) -> Mapping[str, str]:

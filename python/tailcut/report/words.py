@@ -8,6 +8,7 @@ import polars as pl
 from tailcut.report.figures.base import significant, unit_for
 from tailcut.report.study import Study
 
+JOBS = {"query": "queries", "transfer": "transfers", "shuffle": "shuffles", "sort": "sorts"}
 NEGLIGIBLE = 2.0
 """Percent of change below which two times are called about equal when there is no interval."""
 
@@ -33,24 +34,69 @@ class Verdict:
     ranges: tuple[str, str, str]
 
 
+@dataclass(frozen=True)
+class Subject:
+    """What the page's first sentences are about.
+
+    Attributes:
+        grouping: of the summary.
+        name: the class or the kind of job.
+        statistic: of its completion times.
+        words: the same as a phrase.
+    """
+
+    grouping: str
+    name: str
+    statistic: str
+    words: str
+
+
+SHORT = Subject("class", "short", "p99", "the 99th percentile of short flows' completion times")
+LONG = Subject("class", "long", "mean", "the mean of long flows' completion times")
+
+
+def subject(table: pl.DataFrame) -> Subject:
+    """Jobs where the traffic is about them, else the tail of short flows, else the mean of long ones."""
+    kinds = table.filter(pl.col("grouping") == "job")["class"].unique(maintain_order=True).to_list()
+    jobs = [_jobs(kind) for kind in kinds if kind != "pings"]
+    for one in (*jobs, SHORT, LONG):
+        if _about(table, one).filter(pl.col("value_us").is_not_null()).height:
+            return one
+    return SHORT
+
+
+def _jobs(kind: str) -> Subject:
+    """The tail of queries, each of which a person may wait for; the mean of longer jobs."""
+    statistic, words = ("p99", "99th percentile of the") if kind == "query" else ("mean", "mean")
+    return Subject("job", kind, statistic, f"the {words} completion time of {JOBS.get(kind, kind)}")
+
+
+def _about(table: pl.DataFrame, about: Subject) -> pl.DataFrame:
+    return table.filter(
+        pl.col("grouping") == about.grouping, pl.col("class") == about.name, pl.col("statistic") == about.statistic
+    )
+
+
 def verdicts(study: Study, table: pl.DataFrame) -> list[Verdict]:
-    """One verdict per scheme other than the baseline, on the 99th percentile of short flows.
+    """One verdict per scheme other than the baseline, on the 99th percentile of short flows (see ``subject``).
 
     Args:
         study: the experiment.
         table: ``tables.curves`` of it.
     """
     backend = study.backends[0] if study.backends else ""
-    of_backend = table.filter(pl.col("grouping") == "class", pl.col("backend") == backend, pl.col("gain").is_not_null())
+    about = subject(table)
+    of_backend = table.filter(pl.col("backend") == backend, pl.col("gain").is_not_null())
     found = []
     for scheme in study.schemes:
         if scheme == study.baseline:
             continue
         rows = of_backend.filter(pl.col("scheme") == scheme)
-        tail = rows.filter(pl.col("class") == "short", pl.col("statistic") == "p99").to_dicts()
+        tail = _about(rows, about).to_dicts()
+        rows = rows.filter(pl.col("grouping") == "class")
         if tail:
-            kind, sentence = _tail(study, scheme, tail)
-            if kind == "none":
+            kind, sentence = _tail(study, scheme, tail, about.words)
+            if kind == "none" and about is SHORT:
                 mean = rows.filter(pl.col("class") == "short", pl.col("statistic") == "mean").to_dicts()
                 sentence += _mean(study, mean)
             strength = sum(row["gain"] for row in tail) / len(tail)
@@ -59,18 +105,23 @@ def verdicts(study: Study, table: pl.DataFrame) -> list[Verdict]:
     return found
 
 
-def headline(study: Study, table: pl.DataFrame) -> str:
-    """The page's first sentence: the strongest verdict, or why there is none."""
+def headline(study: Study, table: pl.DataFrame, throughput: pl.DataFrame | None = None) -> str:
+    """The page's first sentence: the strongest verdict, or why there is none.
+
+    Args:
+        study: the experiment.
+        table: ``tables.curves`` of it.
+        throughput: ``tables.throughput`` of it, which is told where no flow and no job has finished.
+    """
     found = verdicts(study, table)
     if not found:
-        return _alone(study, table)
+        return _alone(study, table, throughput)
     order = {"gain": 0, "mixed": 1, "loss": 2, "none": 3}
     return min(found, key=lambda verdict: (order[verdict.kind], -verdict.strength)).sentence
 
 
-def _tail(study: Study, scheme: str, rows: list[dict[str, Any]]) -> tuple[str, str]:
-    """The kind of change in the tail of short flows, and its sentence."""
-    what = "the 99th percentile of short flows' completion times"
+def _tail(study: Study, scheme: str, rows: list[dict[str, Any]], what: str) -> tuple[str, str]:
+    """The kind of change in what the page is about, and its sentence."""
     better = [row for row in rows if _sign(row) > 0]
     worse = [row for row in rows if _sign(row) < 0]
     source = "" if "sim" in study.backends else " according to the model"
@@ -122,16 +173,14 @@ def _range(rows: pl.DataFrame, name: str, statistic: str) -> str:
     return "unchanged" if low == high == change(0) else low if low == high else f"{low} to {high}"
 
 
-def _alone(study: Study, table: pl.DataFrame) -> str:
+def _alone(study: Study, table: pl.DataFrame, throughput: pl.DataFrame | None) -> str:
     """What to say with nothing to compare."""
-    rows = table.filter(
-        pl.col("grouping") == "class",
-        pl.col("class") == "short",
-        pl.col("statistic") == "p99",
-        pl.col("value_us").is_not_null(),
-    )
+    about = subject(table)
+    rows = _about(table, about).filter(pl.col("value_us").is_not_null())
     if rows.height == 0:
-        return "No short flow has finished, so there is no tail to tell of."
+        if throughput is not None and throughput.height and throughput["of_ideal"].null_count() < throughput.height:
+            return _speed(study, throughput)
+        return "No flow runs to its end here: what the experiment is about are its links and flows over time."
     unit, size = unit_for(rows["value_us"])
     scheme = rows["scheme"][0]
     times = rows.filter(pl.col("scheme") == scheme)["value_us"].to_list()
@@ -139,7 +188,20 @@ def _alone(study: Study, table: pl.DataFrame) -> str:
     if len(times) > 1:
         span += f" to {significant(max(times) / size)} {unit} over the sweep"
     others = "" if len(study.schemes) == 1 else "; no other scheme has results to hold against it"
-    return f"The 99th percentile of short flows' completion times under {scheme} is {span}{others}."
+    return f"{about.words[0].upper()}{about.words[1:]} under {scheme} is {span}{others}."
+
+
+def _speed(study: Study, throughput: pl.DataFrame) -> str:
+    """How much of the ideal throughput long flows have on average, at the point that the page shows first."""
+    points = throughput["point"].unique(maintain_order=True).to_list()
+    point = study.points[len(study.points) // 2]
+    at = throughput.filter(
+        pl.col("cell") == study.cells[0], pl.col("point") == (point if point in points else points[0])
+    )
+    means = at.group_by("scheme", maintain_order=True).agg(pl.col("of_ideal").mean()).drop_nulls()
+    shares = [f"{share:.0f} % under {scheme}" for scheme, share in means.sort("of_ideal", descending=True).iter_rows()]
+    where = f" at {study.x.name} {point}" if study.x else ""
+    return f"Long flows reach this share of their ideal throughput{where} on average: {', '.join(shares)}."
 
 
 def _sign(row: dict[str, Any]) -> int:
@@ -199,11 +261,19 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
     if of_class.height:
         share = (of_class["n_unfinished"] / of_class["n_flows"]).alias("share")
         worst = of_class.with_columns(share).sort("share", descending=True).row(0, named=True)
-        enter = "enter with the time they had been running" if study.unfinished == "censored" else "are left out"
+        enter = "are left out"
+        if study.unfinished == "censored":
+            enter = "enter with the time they had been running, where others of their kind have finished"
         said.append(
             f"{of_class['n_unfinished'].sum():,} flows had not finished when their runs ended; they {enter}. The most:"
             f" {significant(worst['share'] * 100)} % of {worst['class']} flows under {worst['scheme']}"
             f"{_where(study, worst)}."
+        )
+    cut = sorted({name for run in study.runs for name in run.record.get("truncated_series", [])})
+    if cut:
+        said.append(
+            f"Time series end before their run does, at {study.configuration['series']['max_samples']:,} samples:"
+            f" {', '.join(cut)}. A longer series.interval or a larger series.max_samples takes in the whole run."
         )
     seeds = len({run.planned["seed"] for run in study.runs})
     if seeds == 1:

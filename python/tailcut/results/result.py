@@ -32,7 +32,16 @@ ABOUT = (
     "dropped",
     "lost_on_links",
     "in_flight",
+    "needless_retransmissions",
+    "recoveries_undone",
+    "elephants_found",
+    "elephants_missed",
+    "elephants_mistaken",
+    "elephant_detection_ns",
+    "elephant_reroutes",
 )
+# Those of them that add up over seeds, and say nothing about runs that have none of them.
+SUMS = ("dropped", *ABOUT[ABOUT.index("lost_on_links") :])
 
 
 class Result:
@@ -103,7 +112,8 @@ class Result:
         for run in self._there:
             about = self._store.about(run["id"])
             rows.append({"id": run["id"], **self._labels(run), **{name: about.get(name) for name in ABOUT}})
-        return pl.DataFrame(rows, infer_schema_length=None)
+        nothing = {name: pl.UInt64() for name in SUMS}
+        return pl.DataFrame(rows, schema_overrides=nothing, infer_schema_length=None)
 
     @cached_property
     def per_seed(self) -> pl.DataFrame:
@@ -150,6 +160,7 @@ class Result:
                 for run in {run["id"]: run for run in self._there}.values()
             ]
         )
+        per_run = per_run.join(self._speed_of_long_flows(), on="id", how="left")
         return (
             self.runs.join(per_run, on="id", how="left", maintain_order="left")
             .group_by("scheme", *axes, maintain_order=True)
@@ -162,12 +173,31 @@ class Result:
                 finished_bytes=pl.col("finished_bytes").sum(),
                 flows=pl.col("flows").sum(),
                 unfinished_flows=pl.col("unfinished_flows").sum(),
-                dropped=pl.col("dropped").sum(),
-                **{name: pl.col(name).sum() for name in counts},
+                **{
+                    name: pl.when(pl.col(name).count() > 0).then(pl.col(name).cast(pl.UInt64).sum())
+                    for name in (*SUMS, *counts)
+                },
+                long_throughput_bps=pl.col("long_throughput_bps").mean(),
+                long_share_of_ideal=pl.col("long_share_of_ideal").mean(),
                 packet_hops=pl.col("packet_hops").sum(),
                 wall_seconds=pl.col("wall_seconds").sum(),
             )
         )
+
+    def _speed_of_long_flows(self) -> pl.DataFrame:
+        """Mean throughput of each run's long flows, and its share of the ideal; empty unless ``measure.throughput``."""
+        schema = {"id": pl.String(), "long_throughput_bps": pl.Float64(), "long_share_of_ideal": pl.Float64()}
+        paths = {run["id"]: self._store.path(run["id"]) / "throughput.parquet" for run in self._there}
+        means = [
+            pl.read_parquet(path).select(
+                pl.lit(run_id).alias("id"),
+                long_throughput_bps=pl.col("throughput_bps").mean(),
+                long_share_of_ideal=(pl.col("throughput_bps") / pl.col("ideal_bps")).mean(),
+            )
+            for run_id, path in paths.items()
+            if path.exists()
+        ]
+        return pl.concat(means) if means else pl.DataFrame(schema=schema)
 
     def write_summary(self) -> Path:
         """Write ``summary.parquet`` anew from what is there."""

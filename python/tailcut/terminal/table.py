@@ -35,7 +35,9 @@ def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> Re
         for statistic in statistics:
             table.add_column(NAMES[statistic], justify="right", no_wrap=True)
             table.add_column("", justify="right", no_wrap=True)
-    for name in ("un-\nfinished", "bytes\nfinished", "links\nbusy"):
+    rated = "long_throughput_bps" in totals.columns and totals["long_throughput_bps"].null_count() < totals.height
+    names = ("un-\nfinished", "bytes\nfinished", "links\nbusy", *(("long\nflows", "of\nideal") if rated else ()))
+    for name in names:
         long.add_column(name, justify="right", no_wrap=True)
 
     carried = {(row["scheme"], *(row[axis] for axis in axes)): row for row in totals.iter_rows(named=True)}
@@ -46,10 +48,7 @@ def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> Re
         if previous not in (None, point):
             short.add_section()
             long.add_section()
-        head: list[str | Text] = [_value(value) if point != previous else "" for value in point]
-        head.append(Text(first["scheme"], style="bold" if first["scheme"] == plan["baseline"] else ""))
-        if summary["backend"].n_unique() > 1:
-            head.append(first["backend"])
+        head = _head(plan, summary, first, point if point != previous else None, len(axes))
         previous = point
         rows = {(row["class"], row["statistic"]): row for row in line.iter_rows(named=True)}
         short.add_row(*head, *_cells(rows, "short", ("mean", "p99", "p99_9"), notes))
@@ -60,9 +59,58 @@ def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> Re
             _unfinished(rows.get(("all", "mean"))),
             "" if simulated is None else _percentage(simulated["finished_bytes"], simulated["offered_bytes"]),
             "" if simulated is None else f"{simulated['carried_load']:.0%}",
+            *(_speed(simulated) if rated else ()),
         )
+    jobs = [_job_table(plan, summary, kind, lines, notes) for kind in _kinds(summary)]
     title = Text(plan["title"] + "\n", style="bold")
-    return Group(title, short, long, *notes.lines(), *_legend(plan, summary))
+    return Group(title, short, long, *jobs, *notes.lines(), *_legend(plan, summary))
+
+
+def _speed(totals: Row | None) -> tuple[str, str]:
+    """Mean throughput of long flows, and what share of the ideal it is."""
+    if totals is None or totals["long_throughput_bps"] is None:
+        return "", ""
+    ideal = totals["long_share_of_ideal"]
+    return f"{count(totals['long_throughput_bps'])}bps", "" if ideal is None else f"{ideal:.0%}"
+
+
+def _kinds(summary: pl.DataFrame) -> list[str]:
+    kinds: list[str] = summary.filter(pl.col("grouping") == "job")["class"].unique(maintain_order=True).to_list()
+    return kinds
+
+
+def _job_table(plan: Plan, summary: pl.DataFrame, kind: str, lines: Sequence[pl.DataFrame], notes: "_Notes") -> Table:
+    """Completion times of one kind of job."""
+    axes = list(axes_schema(plan))
+    table = _table(plan, summary, f"Jobs: {kind}")
+    statistics = ("mean", "p50", "p99")
+    for statistic in statistics:
+        table.add_column(NAMES[statistic], justify="right", no_wrap=True)
+        table.add_column("", justify="right", no_wrap=True)
+    table.add_column("un-\nfinished", justify="right", no_wrap=True)
+    previous: tuple[Any, ...] | None = None
+    for line in lines:
+        of_kind = line.filter(pl.col("grouping") == "job", pl.col("class") == kind)
+        if of_kind.height == 0:
+            continue
+        first = of_kind.row(0, named=True)
+        point = tuple(first[axis] for axis in axes)
+        if previous not in (None, point):
+            table.add_section()
+        head = _head(plan, summary, first, point if point != previous else None, len(axes))
+        previous = point
+        rows = {(row["class"], row["statistic"]): row for row in of_kind.iter_rows(named=True)}
+        table.add_row(*head, *_cells(rows, kind, statistics, notes), _unfinished(rows.get((kind, "mean"))))
+    return table
+
+
+def _head(plan: Plan, summary: pl.DataFrame, row: Row, point: tuple[Any, ...] | None, axes: int) -> list[str | Text]:
+    """The first cells of a row: the point unless it is the previous row's, scheme, backend where there are several."""
+    head: list[str | Text] = [""] * axes if point is None else [_value(value) for value in point]
+    head.append(Text(row["scheme"], style="bold" if row["scheme"] == plan["baseline"] else ""))
+    if summary["backend"].n_unique() > 1:
+        head.append(row["backend"])
+    return head
 
 
 def _table(plan: Plan, summary: pl.DataFrame, title: str) -> Table:

@@ -10,7 +10,7 @@ from operator import attrgetter
 import polars as pl
 
 from tailcut.report import tables
-from tailcut.report.figures import distribution, fct, jobs, network, segments, throughput
+from tailcut.report.figures import distribution, fct, jobs, network, segments, series, throughput, tradeoff
 from tailcut.report.figures.base import Figure, Panel
 from tailcut.report.study import Study
 from tailcut.report.theme import Theme
@@ -23,6 +23,7 @@ class Data:
     """The tables of a study, computed once for the page and for the files; columns are those of ``tables``."""
 
     curves: pl.DataFrame
+    changes: pl.DataFrame
     distributions: pl.DataFrame
     round_trips: pl.DataFrame
     links: pl.DataFrame
@@ -33,8 +34,10 @@ class Data:
     @classmethod
     def of(cls, study: Study) -> "Data":
         """All tables of a study."""
+        curves = tables.curves(study)
         return cls(
-            tables.curves(study),
+            curves,
+            tables.changes(study, curves),
             tables.distributions(study),
             tables.round_trips(study),
             tables.links(study),
@@ -59,32 +62,35 @@ class Kind:
         table: which table of ``Data`` it draws.
         per_point: true if it shows one point of the sweep, which the page lets the reader choose and a file repeats.
         shown_empty: true if the page says why it is empty, false if it then leaves it out.
+        leads: whether it comes before all others, given what it draws.
     """
 
     make: Callable[[Study, pl.DataFrame, Theme], Figure]
     table: Callable[[Data], pl.DataFrame]
     per_point: bool = False
     shown_empty: bool = True
+    leads: Callable[[pl.DataFrame], bool] = lambda _: False
 
 
 KINDS: tuple[Kind, ...] = (
+    Kind(tradeoff.glance, attrgetter("changes"), per_point=True, shown_empty=False, leads=lambda _: True),
+    Kind(jobs.completion, attrgetter("curves"), shown_empty=False, leads=jobs.are_the_question),
     Kind(fct.completion, attrgetter("curves")),
     Kind(fct.gain, attrgetter("curves")),
-    Kind(jobs.completion, attrgetter("curves"), shown_empty=False),
     Kind(distribution.cdf, attrgetter("distributions"), per_point=True),
     Kind(distribution.round_trips, attrgetter("round_trips"), per_point=True, shown_empty=False),
     Kind(fct.slowdown, attrgetter("curves")),
     Kind(fct.by_size, attrgetter("curves"), per_point=True),
-    Kind(network.links, attrgetter("links"), per_point=True),
     Kind(throughput.spread, attrgetter("throughput"), per_point=True, shown_empty=False),
+    Kind(series.over_time, attrgetter("series"), shown_empty=False),
     Kind(segments.counts, attrgetter("segments"), per_point=True, shown_empty=False),
+    Kind(network.links, attrgetter("links"), per_point=True),
     Kind(fct.unfinished, attrgetter("curves")),
-    Kind(network.series, attrgetter("series"), shown_empty=False),
 )
-"""Every figure in the order of the page."""
+"""Every figure; the page has them in this order after those that lead."""
 
 
 def draw(study: Study, data: Data, theme: Theme) -> Iterator[tuple[Kind, Figure]]:
     """Every figure of a study in the order of the page."""
-    for kind in KINDS:
+    for kind in sorted(KINDS, key=lambda kind: not kind.leads(kind.table(data))):
         yield kind, kind.make(study, kind.table(data), theme)

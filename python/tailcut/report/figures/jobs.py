@@ -18,6 +18,12 @@ TITLES = {
 }
 
 
+def are_the_question(table: pl.DataFrame) -> bool:
+    """Whether jobs are what the traffic is about: a train of pings is about its pings."""
+    kinds = table.filter(pl.col("grouping") == "job", pl.col("value_us").is_not_null())["class"]
+    return bool((kinds != "pings").any())
+
+
 def completion(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     """Completion time of each kind of job over the sweep."""
     jobs = table.filter(pl.col("grouping") == "job")
@@ -26,7 +32,8 @@ def completion(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     for kind in kinds:
         of_kind = jobs.filter(pl.col("class") == kind)
         unit, size = unit_for(of_kind.filter(pl.col("statistic").is_in(SHOWN))["value_us"])
-        for statistic in SHOWN:
+        alone = (of_kind["n_flows"] <= of_kind["n_seeds"]).all()  # every percentile of one job is that job
+        for statistic in SHOWN[:1] if alone else SHOWN:
             quantity = Quantity(f"completion time ({unit})", f"{tables.STATISTICS[statistic]} completion", unit)
             at = of_kind.filter(pl.col("statistic") == statistic)
             rows = drawn(at, "value_us", "ci_low", "ci_high", quantity, size)

@@ -1,4 +1,4 @@
-"""What the network did: utilisation and drops by stage of the path, and sampled time series."""
+"""What the network did: utilisation and drops by stage of the path."""
 
 import altair as alt
 import polars as pl
@@ -10,14 +10,17 @@ from tailcut.report.figures.base import (
     Figure,
     Panel,
     colour,
-    hoverable,
     layered,
     shown,
     significant,
     sized,
 )
+from tailcut.report.figures.matrix import matrix
 from tailcut.report.study import Study
 from tailcut.report.theme import Theme
+
+MOST_BARS = 6
+"""Schemes beyond which bars side by side are too many, so that there are numbers instead."""
 
 
 def links(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
@@ -30,11 +33,21 @@ def links(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
             said_busiest=_percent("busiest"),
             said_dropped=_percent("dropped"),
         )
-        panels.append(
-            Panel("links-utilisation", "Utilisation: mean (bar), busiest link (tick)", _used(rows, study, theme))
-        )
-        if table["drops"].sum() > 0:
-            panels.append(Panel("links-drops", "Packets dropped, % of those that came", _dropped(rows, study, theme)))
+        dropped = table["drops"].sum() > 0
+        if len(study.schemes) > MOST_BARS:
+            titles = {"mean": "Mean utilisation (%)", "busiest": "Utilisation of the busiest link (%)"}
+            titles |= {"dropped": "Packets dropped (% of those that came)"} if dropped else {}
+            panels += [
+                Panel(f"links-{name}", title, _numbers(rows, name, study, theme)) for name, title in titles.items()
+            ]
+        else:
+            panels.append(
+                Panel("links-utilisation", "Utilisation: mean (bar), busiest link (tick)", _used(rows, study, theme))
+            )
+            if dropped:
+                panels.append(
+                    Panel("links-drops", "Packets dropped, % of those that came", _dropped(rows, study, theme))
+                )
     lossless = table.height > 0 and table["drops"].sum() == 0
     return Figure(
         name="links",
@@ -85,6 +98,23 @@ def _height(rows: pl.DataFrame) -> int:
     return max(180, rows["stage"].n_unique() * (14 + 9 * rows["scheme"].n_unique()))
 
 
+def _numbers(rows: pl.DataFrame, name: str, study: Study, theme: Theme) -> Chart:
+    """One measure as a number per scheme and stage."""
+    stages = {stage: stage.replace(" ", "|").replace("aggregation", "aggr.") for stage in tables.stages(rows)}
+    said = pl.col(name).map_elements(
+        lambda v: "0" if v == 0 else f"{v:.0f}" if v >= 9.95 else significant(v, 2), pl.String
+    )
+    cells = rows.with_columns(
+        backend=pl.lit("sim"), column=pl.col("stage").replace_strict(stages), value=pl.col(name), text=said
+    )
+    tips = _tips(study)
+    return matrix(
+        cells.select("scheme", "backend", "cell", "point", "stage", "column", "value", "said", "said_busiest",
+                     "said_dropped", "max_queue", "seeds", said_cell="text"),
+        theme, columns=list(stages.values()), tooltip=tips, text="said_cell",
+    )  # fmt: skip
+
+
 def _used(rows: pl.DataFrame, study: Study, theme: Theme) -> Chart:
     base = _rows(rows, theme)
     axis = alt.Axis(values=[0, 25, 50, 75, 100], format=NUMBER)
@@ -110,57 +140,3 @@ def _dropped(rows: pl.DataFrame, study: Study, theme: Theme) -> Chart:
         )
     )  # fmt: skip
     return sized(bars, theme, height=_height(rows))
-
-
-def series(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
-    """The sampled time series, one panel per quantity and flow or link, one line per scheme."""
-    panels = []
-    if table.height:
-        for number, ((name,), rows) in enumerate(table.group_by("name", maintain_order=True)):
-            chart = _over_time(f"series-{number}", rows, theme)
-            panels.append(Panel(f"series-{number}", str(name).replace("_", " "), chart))
-    seed = table["seed"][0] if table.height else None
-    where = ", ".join(str(v) for v in table.select("point", "cell").row(0) if v) if table.height else ""
-    return Figure(
-        name="series",
-        title="Over time",
-        lead="Samples of the flows and links that the experiment names.",
-        caption=captions.join(
-            f"Seed {seed}{f', {study.x.name} {where}' if study.x and where else ''}.",
-            "Long series keep the least and the greatest sample of each span.",
-        ),
-        panels=panels,
-        data=_extent(table),
-        note=None if panels else "The experiment asks for no time series (see [series]).",
-    )
-
-
-def _extent(table: pl.DataFrame) -> pl.DataFrame:
-    """What each series spans; the samples themselves are in series.parquet."""
-    if table.height == 0:
-        return table
-    return table.group_by("scheme", "name", maintain_order=True).agg(
-        pl.len().alias("samples drawn"),
-        pl.col("ms").min().alias("from (ms)"),
-        pl.col("ms").max().alias("to (ms)"),
-        pl.col("value").min().alias("least"),
-        pl.col("value").mean().alias("mean of those drawn"),
-        pl.col("value").max().alias("greatest"),
-    )
-
-
-def _over_time(name: str, rows: pl.DataFrame, theme: Theme) -> Chart:
-    quantity = str(rows["quantity"][0]).replace("_", " ")
-    base = shown(alt.Chart(rows), theme).encode(
-        x=alt.X("ms:Q", title="simulated time (ms)", axis=alt.Axis(grid=False)),
-        y=alt.Y("value:Q", title=quantity, axis=alt.Axis(tickCount=5, format="~s")),
-        color=colour(theme),
-    )
-    line = base.mark_line(strokeWidth=1.5, interpolate="step-after")
-    tips = [
-        alt.Tooltip("scheme:N", title="scheme"),
-        alt.Tooltip("ms:Q", title="time (ms)", format=".4~f"),
-        alt.Tooltip("value:Q", title=quantity, format=",.5~r"),
-    ]
-    marks = hoverable(name, base.mark_point(filled=True, aria=False), theme, tooltip=tips, size=50, resting=0)
-    return sized(layered(line, marks) if theme.interactive else line, theme)
