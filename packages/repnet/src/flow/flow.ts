@@ -747,8 +747,7 @@ export class Flow implements LegSink, RecordSink {
       } else if (!orderly) {
         if (this.framed[copy] && this.tx.total < 0)
           this.#transmit(leg, [controlRecord(Control.end, this.tx.offset)], undefined);
-        this.legs[copy] = undefined;
-        leg.close();
+        this.#letGo(leg);
       } else {
         if (this.rx.done[copy]) this.#letGo(leg);
         else if (!this.framed[copy] && this.tx.copies[copy] !== 'open') {
