@@ -10,18 +10,19 @@ use std::process::Command;
 
 use tailcut_engine::Time;
 use tailcut_net::amount::Amount;
+use tailcut_net::balance::BalanceSpec;
 use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::replicate::ReplicateSpec;
-use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
+use tailcut_net::scenario::{FlowRecord, Horizon, Outcome, Scenario, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::poisson::Poisson;
 use tailcut_net::traffic::TrafficSpec;
-use tailcut_net::transport::tcp::{CongestionSpec, Recovery, TcpSpec};
+use tailcut_net::transport::tcp::{CongestionSpec, Recovery, ReorderingSpec, TcpSpec};
 use tailcut_net::transport::TransportSpec;
 
 /// A row of the table: its name, the fabric's k, and the scheme.
@@ -69,6 +70,33 @@ fn dctcp() -> Scheme {
     Scheme { queue: QueueSpec::Ecn(Default::default()), ..scheme }
 }
 
+fn adaptive() -> Scheme {
+    with(|spec| {
+        spec.recovery = Recovery::SackPrr;
+        spec.reordering = ReorderingSpec::Adaptive(Default::default());
+    })
+}
+
+fn repflow_dctcp() -> Scheme {
+    Scheme { replicate: ReplicateSpec::Repflow(Default::default()), ..dctcp() }
+}
+
+fn spray() -> Scheme {
+    Scheme { balance: BalanceSpec::Spray {}, ..tcp() }
+}
+
+fn spray_adaptive() -> Scheme {
+    Scheme { balance: BalanceSpec::Spray {}, ..adaptive() }
+}
+
+fn flowlet() -> Scheme {
+    Scheme { balance: BalanceSpec::Flowlet(Default::default()), ..tcp() }
+}
+
+fn tinyflow() -> Scheme {
+    Scheme { balance: BalanceSpec::TinyFlow(Default::default()), ..tcp() }
+}
+
 fn pfabric() -> Scheme {
     Scheme {
         transport: TransportSpec::Pfabric(Default::default()),
@@ -94,6 +122,11 @@ const CASES: &[Case] = &[
     Case { name: "k16-sack", k: 16, scheme: sack },
     Case { name: "k16-cubic", k: 16, scheme: cubic },
     Case { name: "k16-dctcp", k: 16, scheme: dctcp },
+    Case { name: "k16-repflow-dctcp", k: 16, scheme: repflow_dctcp },
+    Case { name: "k16-spray", k: 16, scheme: spray },
+    Case { name: "k16-spray-adaptive", k: 16, scheme: spray_adaptive },
+    Case { name: "k16-flowlet", k: 16, scheme: flowlet },
+    Case { name: "k16-tinyflow", k: 16, scheme: tinyflow },
     Case { name: "k16-pfabric", k: 16, scheme: pfabric },
     Case { name: "k16-mptcp", k: 16, scheme: mptcp },
     Case { name: "k16-mmptcp", k: 16, scheme: mmptcp },
@@ -130,6 +163,18 @@ fn peak_megabytes() -> f64 {
     kibibytes.unwrap_or(0.0) * 1024.0 / 1e6
 }
 
+/// Most flows under way at once: started, and their last byte not yet acknowledged.
+fn most_live(flows: &[FlowRecord]) -> usize {
+    let mut changes: Vec<(Time, i32)> = flows.iter().map(|f| (f.flow.start, 1)).collect();
+    changes.extend(flows.iter().filter_map(|f| Some((f.flow.start + f.fct_ack?, -1))));
+    changes.sort_unstable();
+    let live = changes.iter().scan(0, |live, (_, change)| {
+        *live += change;
+        Some(*live)
+    });
+    live.max().unwrap_or(0) as usize
+}
+
 /// Time that this process has spent on a processor, in seconds: on an idle machine the wall time, and
 /// unlike it still meaningful on a busy one.
 fn processor_seconds() -> f64 {
@@ -144,27 +189,40 @@ fn processor_seconds() -> f64 {
 fn run(case: &Case) {
     let scenario = scenario(case);
     let start = processor_seconds();
-    let go_on = &mut |_: &_| ControlFlow::Continue(());
-    let outcome = tailcut_net::simulate(&scenario, go_on).expect("the scenario is valid");
+    let outcome = simulated(&scenario);
     let seconds = processor_seconds() - start;
     let finished = || outcome.flows.iter().filter(|f| f.fct.is_some());
     let delivered: u64 = finished().map(|f| f.flow.bytes).sum();
     let (hops, memory) = (outcome.counters.packet_hops, peak_megabytes());
     let (flows, done) = (outcome.flows.len(), finished().count());
-    println!("{hops} {seconds} {delivered} {memory} {flows} {done}");
+    let live = most_live(&outcome.flows);
+    println!("{hops} {seconds} {delivered} {memory} {flows} {done} {live}");
+}
+
+/// Prints what a process holds that has all of a case but for its simulated flows: their list stays.
+fn run_idle(case: &Case) {
+    let mut scenario = scenario(case);
+    let flows = std::mem::take(&mut scenario.flows);
+    simulated(&scenario);
+    println!("{} {}", peak_megabytes(), flows.len());
+}
+
+fn simulated(scenario: &Scenario) -> Outcome {
+    let go_on = &mut |_: &_| ControlFlow::Continue(());
+    tailcut_net::simulate(scenario, go_on).expect("the scenario is valid")
+}
+
+/// What this program prints for a case in a process of its own.
+fn figures(mode: &str, name: &str) -> Vec<f64> {
+    let this = std::env::current_exe().expect("the benchmark has a path");
+    let output = Command::new(this).args([mode, name]).output().expect("it starts again");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.split_whitespace().map(|word| word.parse().expect("a number")).collect()
 }
 
 /// The figures of the median of several runs, as `run` prints them.
 fn measure(name: &str, repetitions: usize) -> Vec<f64> {
-    let mut rows: Vec<Vec<f64>> = (0..repetitions)
-        .map(|_| {
-            let this = std::env::current_exe().expect("the benchmark has a path");
-            let output =
-                Command::new(this).args(["--one", name]).output().expect("it starts again");
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            text.split_whitespace().map(|word| word.parse().expect("a number")).collect()
-        })
-        .collect();
+    let mut rows: Vec<Vec<f64>> = (0..repetitions).map(|_| figures("--one", name)).collect();
     rows.sort_by(|a, b| a[1].total_cmp(&b[1]));
     rows.swap_remove(repetitions / 2)
 }
@@ -172,28 +230,41 @@ fn measure(name: &str, repetitions: usize) -> Vec<f64> {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
     if let [flag, name] = &arguments[..] {
-        if flag == "--one" {
-            return run(CASES.iter().find(|c| c.name == name).expect("a case of this benchmark"));
+        let case = || CASES.iter().find(|c| c.name == name).expect("a case of this benchmark");
+        match flag.as_str() {
+            "--one" => return run(case()),
+            "--idle" => return run_idle(case()),
+            _ => {}
         }
     }
     println!("median of 3 runs on one core; web search at load 0.5, 0.1 s simulated");
-    println!("case           packet-hops    cpu s  M hops/s  ns/hop  ms per MB done  peak MB  flows (done)");
+    println!(
+        "case                packet-hops    cpu s  M hops/s  ns/hop  times TCP  ms per MB done  peak MB  KB per live flow  \
+         flows (done)"
+    );
+    // Time per packet-hop of plain TCP at the same k.
+    let mut plain = None;
     for case in
         CASES.iter().filter(|c| arguments.is_empty() || arguments.iter().any(|a| a == c.name))
     {
         let row = measure(case.name, 3);
         let (hops, seconds, megabytes) = (row[0], row[1], row[2] / 1e6);
+        let kilobytes_per_flow = (row[3] - figures("--idle", case.name)[0]) * 1e3 / row[6];
+        let times_tcp = plain.filter(|_| case.k == 16).map(|tcp: f64| seconds / hops / tcp);
         println!(
-            "{:<14} {hops:>11} {seconds:>8.3} {:>9.2} {:>7.1} {:>15.3} {:>8.1}  {} ({})",
+            "{:<19} {hops:>11} {seconds:>8.3} {:>9.2} {:>7.1} {:>9} {:>15.3} {:>8.1} {:>17.2}  {} ({})",
             case.name,
             hops / seconds / 1e6,
             seconds / hops * 1e9,
+            times_tcp.map_or("-".to_owned(), |times| format!("{times:.2}")),
             seconds * 1e3 / megabytes,
             row[3],
+            kilobytes_per_flow,
             row[4],
             row[5]
         );
         if case.name == "k16-tcp" {
+            plain = Some(seconds / hops);
             extrapolate(seconds);
         }
     }

@@ -2,6 +2,7 @@
 
 use tailcut_engine::{Bytes, Time};
 
+use super::scheduled::Scheduled;
 use crate::balance::{ecmp, Balancer, Fork};
 use crate::measure::ideal::Hop;
 use crate::packet::{Flags, FlowKey, OptionStore, Packet};
@@ -24,8 +25,8 @@ pub(super) struct Fabric {
     pub ports: Vec<Port>,
     pub routes: Routes,
     pub options: OptionStore,
-    /// What waits at each port where the order is decided at departure; empty where no port does so.
-    pub scheduled: Vec<Option<PriorityQueue>>,
+    /// What waits at the ports where the order is decided at departure.
+    pub scheduled: Scheduled,
     /// Node at the far end of each port: hosts, then switches.
     ends: Vec<u32>,
     hosts: u32,
@@ -79,7 +80,7 @@ impl Fabric {
         let routes = Routes::new(graph)?;
         let queue = &scenario.scheme.queue;
         let (mut ports, mut ends, mut hops) = (vec![], vec![], vec![]);
-        let mut scheduled = vec![];
+        let mut scheduled = Scheduled::default();
         for link in &graph.links {
             for (from, to) in [(link.a, link.b), (link.b, link.a)] {
                 let number = ports.len() as u32;

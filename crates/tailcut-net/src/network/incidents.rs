@@ -169,9 +169,7 @@ impl<O: Observer> Network<'_, O> {
             return;
         }
         self.agenda.cancel(Entities::of(&self.fabric).dequeues + number);
-        while let Some(packet) =
-            self.fabric.scheduled[number as usize].as_mut().and_then(|queue| queue.pop())
-        {
+        while let Some(packet) = self.fabric.scheduled.pop(number) {
             self.fabric.ports[number as usize].note_lost();
             self.lose_packet(number, packet, Loss::UnderWay);
         }

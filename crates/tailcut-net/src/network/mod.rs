@@ -241,6 +241,25 @@ impl<'a, O: Observer> Network<'a, O> {
         if let Some(port) = self.agenda.upcoming(2).filter(|&e| e < entities.arrivals) {
             self.fabric.ports[port as usize].fetch_first();
         }
+        if entities.dequeues < entities.connections {
+            self.fetch_queues_ahead(entities);
+        }
+    }
+
+    /// The same for the ports that will fall idle.
+    #[inline]
+    fn fetch_queues_ahead(&self, entities: Entities) {
+        let falls_idle = |ahead| {
+            let entity = self.agenda.upcoming(ahead).filter(|&e| e < entities.connections);
+            entity.and_then(|e| e.checked_sub(entities.dequeues))
+        };
+        if let Some(port) = falls_idle(4) {
+            tailcut_engine::fetch_early(&self.fabric.ports[port as usize]);
+            self.fabric.scheduled.fetch(port);
+        }
+        if let Some(port) = falls_idle(2) {
+            self.fabric.scheduled.fetch_first(port);
+        }
     }
 
     /// The first packet of a port's ring has reached the far end of its wire.
@@ -323,7 +342,7 @@ impl<'a, O: Observer> Network<'a, O> {
 
     fn sample(&mut self, entities: Entities) {
         let fabric = &mut self.fabric;
-        self.sampler.sample_links(self.now, &mut fabric.ports, &fabric.scheduled);
+        self.sampler.sample_links(self.now, &mut fabric.ports, fabric.scheduled.queues());
         for id in 0..self.connections.len() as u32 {
             let Some(acked) = self.acknowledged(id) else { continue };
             let connection = &self.connections[id as usize];
@@ -361,7 +380,7 @@ impl Entities {
             sampler: arrivals + 2,
             incidents: arrivals + 3,
             dequeues: arrivals + 4,
-            connections: arrivals + 4 + fabric.scheduled.len() as u32,
+            connections: arrivals + 4 + fabric.scheduled.queues().len() as u32,
         }
     }
 }

@@ -27,7 +27,7 @@ impl<O: Observer> Network<'_, O> {
             flows.iter().map(|f| u64::from(f.recoveries_undone)).sum();
         self.counters.elephants = self.count_elephants();
         let ports = &self.fabric.ports;
-        let queues = || self.fabric.scheduled.iter().flatten();
+        let queues = || self.fabric.scheduled.queues().iter().flatten();
         self.counters.in_flight = ports.iter().map(|p| u64::from(p.held())).sum::<u64>()
             + queues().map(|q| u64::from(q.len())).sum::<u64>();
         self.counters.end = self.now;
@@ -102,7 +102,7 @@ impl<O: Observer> Network<'_, O> {
                 for (index, _) in links {
                     let port = 2 * index + usize::from(!up);
                     let mut counters = self.fabric.ports[port].counters();
-                    if let Some(Some(queue)) = self.fabric.scheduled.get(port) {
+                    if let Some(Some(queue)) = self.fabric.scheduled.queues().get(port) {
                         counters.drops = queue.drops;
                         counters.max_queue = queue.longest;
                     }

@@ -125,11 +125,6 @@ impl PriorityQueue {
         self.waiting.len() as u32
     }
 
-    /// True when none waits.
-    pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
     /// The packets waiting, in order of arrival.
     pub fn packets(&self) -> impl Iterator<Item = &Packet> {
         self.waiting.iter().map(|w| &w.packet)
