@@ -61,6 +61,7 @@ fn sack_with_prr_does_everything_when_ns3_does() {
         queue: "20packets",
         min_rto: Time::from_ms(200),
         recovery: Recovery::SackPrr,
+        imitate: Imitation::Ns3,
         ..Setting::default()
     };
     let scenario = narrow_middle(&setting);

@@ -194,38 +194,61 @@ fn shortest_remaining_first(flows: &[Flow], ideal: &[Time], rate: Rate) -> Vec<f
     done
 }
 
-/// Eight senders, one receiver, load 0.7 in flows of 3 KB to 300 KB; a full packet and its ACK take 106 us, as on the papers' fabric.
+/// Flows of 3 KB to 300 KB.
 fn one_bottleneck() -> Scenario {
+    bottleneck(100.0, 1)
+}
+
+/// Eight senders, one receiver, load 0.7 in 600 flows of 3 KB to `span` times that, uniform in their logarithm; a full
+/// packet and its ACK take 106 us, as on the papers' fabric.
+fn bottleneck(span: f64, seed: u64) -> Scenario {
     let propagation = Time::from_us(20);
     let graph = Star { hosts: 9, propagation, ..Star::default() }
         .build()
         .expect("the parameters are valid");
-    let mut draw = Stream::new(1, 0, "test");
+    let mut draw = Stream::new(seed, 0, "test");
+    let mean = 3_000.0 * (span - 1.0) / span.ln();
     let (mut at, mut flows) = (0.0, vec![]);
     for id in 0..600 {
-        let bytes = (3_000.0 * 100f64.powf(draw.unit())) as u64;
-        at += draw.exponential(64_500.0 * 8.0 / 1e9 / 0.7);
+        let bytes = (3_000.0 * span.powf(draw.unit())) as u64;
+        at += draw.exponential(mean * 8.0 / 1e9 / 0.7);
         let source = 1 + draw.below(8) as u32;
         flows.push(flow(id, source, 0, bytes, Time((at * 1e12) as u64)));
     }
     let mut scenario = pfabric(graph, flows);
-    scenario.horizon.arrivals = Time::from_ms(2_000);
+    scenario.horizon.arrivals = Time::from_ms(20_000);
     scenario
+}
+
+/// Mean completion time over that of shortest remaining first.
+fn over_the_bound(scenario: &Scenario) -> f64 {
+    let outcome = run(scenario);
+    let rate = scenario.graph.links[0].rate;
+    let ideal: Vec<_> = outcome.flows.iter().map(|record| record.ideal_fct).collect();
+    let bound: f64 = shortest_remaining_first(&scenario.flows, &ideal, rate).iter().sum();
+    let took: f64 = outcome.flows.iter().map(|f| f.fct.expect("all finish").as_secs_f64()).sum();
+    took / bound
 }
 
 #[test]
 fn the_mean_completion_time_at_one_bottleneck_comes_close_to_shortest_remaining_first() {
-    let scenario = one_bottleneck();
-    let outcome = run(&scenario);
-    let rate = scenario.graph.links[0].rate;
-    let ideal: Vec<_> = outcome.flows.iter().map(|record| record.ideal_fct).collect();
-    let bound = shortest_remaining_first(&scenario.flows, &ideal, rate);
-    let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
-    let took: Vec<f64> =
-        outcome.flows.iter().map(|f| f.fct.expect("all finish").as_secs_f64()).collect();
-    let (took, bound) = (mean(&took), mean(&bound));
-    assert!(took < 1.10 * bound, "mean {took} s, bound {bound} s");
-    assert!(took > 0.99 * bound, "nothing beats the bound: mean {took} s, bound {bound} s");
+    let ratio = over_the_bound(&one_bottleneck());
+    assert!(ratio < 1.10, "{ratio}");
+    assert!(ratio > 0.99, "nothing beats the bound: {ratio}");
+}
+
+/// With three round trips, as the paper wants, and with the default; docs/components/pfabric.md tells where it does not hold.
+#[test]
+fn so_it_does_for_mixtures_of_short_and_long_flows_whatever_the_timeout() {
+    for rto in [Time::from_us(330), PfabricSpec::default().rto] {
+        for seed in 1..=3 {
+            let mut scenario = bottleneck(1_000.0, seed);
+            let spec = PfabricSpec { rto, ..PfabricSpec::default() };
+            scenario.scheme.transport = TransportSpec::Pfabric(spec);
+            let ratio = over_the_bound(&scenario);
+            assert!(ratio > 0.99 && ratio < 1.10, "{ratio} with a timeout of {rto}, seed {seed}");
+        }
+    }
 }
 
 /// A long flow steps back while short ones pass; each time it is back within a timeout.

@@ -54,9 +54,11 @@ fn methods() -> [(&'static str, ReorderingSpec); 4] {
 #[test]
 fn every_method_spares_needless_retransmissions_and_recoveries() {
     let none = sprayed(ReorderingSpec::None {}, Limit::Unlimited);
+    println!("none: {none:?}");
     assert!(none.needless > 100 && none.recoveries > 100, "{none:?}");
     for (name, method) in methods() {
         let spent = sprayed(method, Limit::Unlimited);
+        println!("{name}: {spent:?}");
         assert!(spent.needless < none.needless, "{name}: {spent:?} against {none:?}");
         assert!(spent.recoveries < none.recoveries, "{name}: {spent:?} against {none:?}");
     }

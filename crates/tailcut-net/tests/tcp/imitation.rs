@@ -1,6 +1,6 @@
 //! Departures from the RFCs that are switched on to compare with ns-3.
 
-use crate::script::{again, sack, Script, ENDLESS, MSS};
+use crate::script::{again, new, sack, Script, ENDLESS, MSS};
 use tailcut_net::transport::tcp::{Imitation, TcpSpec};
 use tailcut_net::transport::Transmit;
 
@@ -8,17 +8,28 @@ fn both(initial_window: u32) -> [TcpSpec; 2] {
     [Imitation::None, Imitation::Ns3].map(|imitate| TcpSpec { imitate, ..sack(initial_window) })
 }
 
-/// Segments 0 and 5 of ten are lost; when 0 has been repaired, only one segment beyond 5 is known to have arrived.
+/// Segments 0 and 10 of twenty are lost; 0 has just been repaired.
 fn partially_acknowledged(spec: TcpSpec) -> Vec<Transmit> {
-    let mut script = Script::established(spec, 10);
-    script.sack(0, &[(1, 5)]);
-    script.sack(5, &[(6, 7)])
+    let mut script = Script::established(spec, ENDLESS);
+    script.sack(0, &[(1, 10)]);
+    script.ack(10)
 }
 
 #[test]
 fn a_partial_ack_sends_a_segment_though_the_window_is_closed() {
-    let [rfc, ns3] = both(10).map(partially_acknowledged);
-    assert_eq!((rfc, ns3), (vec![], vec![again(5)]));
+    let [rfc, ns3] = both(20).map(partially_acknowledged);
+    assert_eq!((rfc, ns3), (vec![], vec![new(21)]));
+}
+
+/// Three of ten have arrived, one is lost.
+#[test]
+fn recovery_halves_what_is_thought_to_be_in_the_network() {
+    let [rfc, ns3] = both(10).map(|spec| {
+        let mut script = Script::established(spec, ENDLESS);
+        script.sack(0, &[(1, 4)]);
+        script.threshold()
+    });
+    assert_eq!((rfc, ns3), (5, 3));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::script::{again, new, news, sack, Script, ENDLESS, MSS};
 use tailcut_engine::Time;
 use tailcut_net::transport::tcp::reordering::{adaptive, ncr, rr_tcp};
 use tailcut_net::transport::tcp::{CongestionState, Receiver, ReorderingSpec, TcpSpec};
+use tailcut_net::transport::Transmit;
 
 fn with(reordering: ReorderingSpec, window: u32) -> Script {
     Script::established(TcpSpec { reordering, ..sack(window) }, ENDLESS)
@@ -174,15 +175,51 @@ fn rr_tcp_learns_from_a_spurious_recovery_and_does_not_undo_it() {
     assert!(script.window() < 10);
 }
 
-/// RFC 4653 section 3: two thirds of 18 segments in flight, half of them.
+/// How many duplicate ACKs it takes to start recovery, and what has been sent by then, the first segment again last.
+fn duplicate_acks_until_recovery(script: &mut Script) -> (u32, Vec<Transmit>) {
+    let mut sent = vec![];
+    for count in 1.. {
+        sent.extend(script.sack(0, &[(1, 1 + count)]));
+        if script.sender.state() == CongestionState::Recovery {
+            sent.retain(|transmit| *transmit != again(0));
+            return (count, sent);
+        }
+    }
+    unreachable!()
+}
+
+/// RFC 4653 section 3: two thirds (half) of what is in flight, limited transmit included, is what was in flight before,
+/// so that about a window has left the network: with 26 (34) segments outstanding, 18 (17) duplicate ACKs.
 #[test]
-fn ncr_waits_for_a_share_of_the_window() {
-    for (variant, threshold) in [(ncr::NcrVariant::Careful, 12), (ncr::NcrVariant::Aggressive, 9)] {
+fn ncr_waits_until_about_a_window_has_arrived() {
+    for (variant, first, acks) in
+        [(ncr::NcrVariant::Careful, 12, 18), (ncr::NcrVariant::Aggressive, 9, 17)]
+    {
         let mut script = ncr(variant, 18);
         script.sack(0, &[(1, 2)]);
-        assert_eq!(script.sender.dupack_threshold(), threshold);
-        (3..=threshold).for_each(|end| assert!(!script.sack(0, &[(1, end)]).contains(&again(0))));
-        assert_eq!(script.sack(0, &[(1, threshold + 1)])[0], again(0));
+        assert_eq!(script.sender.dupack_threshold(), first, "18 in flight");
+        let mut script = ncr(variant, 18);
+        assert_eq!(duplicate_acks_until_recovery(&mut script).0, acks);
+    }
+}
+
+/// Section 3.4: recovery halves what was in flight before limited transmit, whichever variant.
+#[test]
+fn ncr_halves_the_flight_before_the_first_duplicate_ack() {
+    for variant in [ncr::NcrVariant::Careful, ncr::NcrVariant::Aggressive] {
+        let mut script = ncr(variant, 18);
+        duplicate_acks_until_recovery(&mut script);
+        assert_eq!(script.threshold(), 9);
+    }
+}
+
+/// Nothing more to send: the share of what is outstanding stands, as nothing is to be expected beyond it.
+#[test]
+fn at_the_end_of_a_flow_ncr_waits_for_its_share_of_what_is_out() {
+    for (variant, acks) in [(ncr::NcrVariant::Careful, 12), (ncr::NcrVariant::Aggressive, 9)] {
+        let reordering = ReorderingSpec::Ncr(ncr::NcrSpec { variant });
+        let mut script = Script::established(TcpSpec { reordering, ..sack(18) }, 18);
+        assert_eq!(duplicate_acks_until_recovery(&mut script), (acks, vec![]));
     }
 }
 
@@ -193,18 +230,18 @@ fn ncr_waits_for_three_at_least() {
     assert_eq!(script.sender.dupack_threshold(), 3);
 }
 
-/// Section 3.2: extended limited transmit.
+/// Section 3.3: extended limited transmit, from the first duplicate ACK on.
 #[test]
 fn careful_ncr_sends_a_segment_for_every_two_that_arrive_aggressive_for_each() {
     let mut careful = ncr(ncr::NcrVariant::Careful, 18);
-    let sent: Vec<_> = (2..=7).flat_map(|end| careful.sack(0, &[(1, end)])).collect();
-    assert_eq!(sent, news(18..21));
+    let sent: Vec<_> = (2..=7).map(|end| careful.sack(0, &[(1, end)]).len()).collect();
+    assert_eq!(sent, [1, 0, 1, 0, 1, 0]);
     let mut aggressive = ncr(ncr::NcrVariant::Aggressive, 18);
     let sent: Vec<_> = (2..=7).flat_map(|end| aggressive.sack(0, &[(1, end)])).collect();
     assert_eq!(sent, news(18..24));
 }
 
-/// Section 3.3 step T.1: back to at most the former flight, without a burst.
+/// Section 3.2 steps T.2 and T.3: back to at most the former flight, without a burst.
 #[test]
 fn when_the_hole_fills_ncr_goes_on_as_before() {
     let mut script = ncr(ncr::NcrVariant::Aggressive, 18);
@@ -213,4 +250,16 @@ fn when_the_hole_fills_ncr_goes_on_as_before() {
     assert_eq!(script.sender.state(), CongestionState::Open);
     assert_eq!((script.window(), script.threshold()), (18, 18));
     assert_eq!(sent, [new(24)]);
+}
+
+/// Section 3.2 step T.4: with another hole left, limited transmit goes on under the former flight, without a burst.
+#[test]
+fn when_one_of_two_holes_fills_ncr_goes_on_waiting_for_the_other() {
+    let mut script = ncr(ncr::NcrVariant::Aggressive, 18);
+    (2..=8).for_each(|end| drop(script.sack(0, &[(1, end)])));
+    assert_eq!(script.sack(0, &[(9, 10), (1, 8)]), [new(25)]);
+    assert_eq!(script.sack(8, &[(9, 10)]), [new(26)], "one for the segment that arrived");
+    assert_eq!(script.sender.state(), CongestionState::Disorder);
+    assert_eq!((script.window(), script.threshold()), (18, 18));
+    assert_eq!(script.sender.dupack_threshold(), 9, "half of the 18 in flight");
 }

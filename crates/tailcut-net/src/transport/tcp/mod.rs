@@ -14,4 +14,4 @@ pub use congestion::{Congestion, CongestionSpec, Coupled, Window};
 pub use receiver::{Acknowledge, Receiver};
 pub use reordering::ReorderingSpec;
 pub use sender::{CongestionState, Sender, SenderCounters};
-pub use spec::{Close, Imitation, Recovery, TcpSpec};
+pub use spec::{Close, Imitation, Recovery, ReductionBase, TcpSpec};

@@ -40,6 +40,8 @@ pub struct Scoreboard {
     fresh_from: u32,
     /// A rescue retransmission is allowed once the cumulative ACK passes this (RescueRxt).
     rescue_after: Option<u32>,
+    /// The segment that is to be sent to the rescue.
+    rescuing: Option<u32>,
     /// What the previous ACK said, to look only at what is new.
     previous: SackBlocks,
 }
@@ -73,7 +75,9 @@ impl Scoreboard {
             self.resent += 1;
         }
         *entry = now.0 << FLAGS | (*entry & (SACKED | LOST)) | RESENT | EVER_RESENT;
-        self.fresh_from = self.fresh_from.max(seq + 1);
+        if self.rescuing.take() != Some(seq) {
+            self.fresh_from = self.fresh_from.max(seq + 1);
+        }
     }
 
     /// Takes a cumulative acknowledgement of everything below `ack`.
@@ -302,9 +306,10 @@ impl Scoreboard {
         Some(self.base + at as u32)
     }
 
-    /// A segment is being sent to the rescue.
-    pub fn rescued(&mut self) {
+    /// This segment is about to be sent to the rescue: what precedes it stays in doubt.
+    pub fn rescue_with(&mut self, seq: u32) {
         self.rescue_after = Some(self.end());
+        self.rescuing = Some(seq);
     }
 
     /// Segments thought to be in the network (`pipe` of RFC 6675).

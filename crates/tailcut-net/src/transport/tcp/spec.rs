@@ -27,6 +27,8 @@ pub struct TcpSpec {
     pub limited_transmit: bool,
     /// How losses are recovered.
     pub recovery: Recovery,
+    /// What a fast retransmit under `recovery = "sack-prr"` halves, or reduces as `congestion` says.
+    pub reduction_base: ReductionBase,
     /// How reordering is told from loss; wants `recovery = "sack-prr"`.
     pub reordering: ReorderingSpec,
     /// How the window grows and shrinks.
@@ -65,8 +67,9 @@ pub enum Imitation {
     #[default]
     None,
     /// Those of ns-3 that decide results under SACK: a repeated SYN-ACK resets the window, a repeated SYN gives a
-    /// round-trip sample, a partial ACK sends a segment whatever the window says and only the first restarts the timer,
-    /// and there is no rescue retransmission.
+    /// round-trip sample, recovery halves what is thought to be in the network and not what is outstanding, a partial ACK
+    /// sends a segment whatever the window says and only the first restarts the timer, and there is no rescue
+    /// retransmission.
     #[serde(rename = "ns-3")]
     Ns3,
 }
@@ -79,6 +82,17 @@ pub enum Recovery {
     Newreno,
     /// Selective acknowledgements with the RFC 6675 scoreboard and proportional rate reduction (RFC 9937).
     SackPrr,
+}
+
+/// What a fast retransmit under SACK reduces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReductionBase {
+    /// All that is outstanding, without what limited transmit has added (RFC 6675 step 4.2, RFC 5681 section 3.2).
+    FlightSize,
+    /// What is thought to be in the network: without what has arrived beyond the gap. So do ns-3 and whoever moderates
+    /// the window to it when reordering ends, as Linux did: the more a path reorders, the more a reduction costs.
+    Pipe,
 }
 
 /// What ends a finished connection.
@@ -101,6 +115,7 @@ impl Default for TcpSpec {
             dupack_threshold: 3,
             limited_transmit: true,
             recovery: Recovery::Newreno,
+            reduction_base: ReductionBase::FlightSize,
             reordering: ReorderingSpec::default(),
             congestion: CongestionSpec::default(),
             ecn: false,

@@ -68,7 +68,10 @@ pub struct Cubic {
 
 #[derive(Debug, Clone, Copy)]
 struct Epoch {
+    /// When it began, later by whatever time the window was not what bounded the sender.
     start: Time,
+    /// The last ACK that counts.
+    last: Time,
     /// The plateau of the cubic function, and when it is reached.
     origin: f64,
     k: f64,
@@ -91,7 +94,7 @@ impl Cubic {
     /// Grows only while the window is what bounds the sender (section 5.8).
     pub(super) fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
         if acked.flight + mss <= window.cwnd {
-            return;
+            return self.pass_over(acked.now);
         }
         if window.cwnd < window.ssthresh {
             return self.slow_start(window, mss, acked);
@@ -102,6 +105,14 @@ impl Cubic {
         let whole = self.carry.floor();
         window.cwnd += whole as u64;
         self.carry -= whole;
+    }
+
+    /// The time in which the window is not what bounds the sender is no time for growth (sections 4.2 and 5.8).
+    fn pass_over(&mut self, now: Time) {
+        if let Some(epoch) = &mut self.epoch {
+            epoch.start = epoch.start + (now - epoch.last);
+            epoch.last = now;
+        }
     }
 
     fn slow_start(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
@@ -120,10 +131,12 @@ impl Cubic {
         let (w_max, now) = (self.w_max, acked.now);
         let epoch = self.epoch.get_or_insert_with(|| Epoch {
             start: now,
+            last: now,
             origin: w_max.max(cwnd),
             k: cube_root((w_max - cwnd).max(0.0) / c),
             w_est: cwnd,
         });
+        epoch.last = now;
         let w_cubic = |time: f64| {
             let t = time - epoch.k;
             c * t * t * t + epoch.origin
@@ -186,6 +199,41 @@ fn cube_root(x: f64) -> f64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    const MSS: u64 = 1_000;
+
+    /// The window two seconds of growth after a loss, with a pause of that length in the middle in which little is sent.
+    fn window_after_a_pause(pause: Time) -> u64 {
+        let spec = CubicSpec { tcp_friendly: false, hystart: false, ..CubicSpec::default() };
+        let mut cubic = Cubic::new(&spec);
+        let before = Window { cwnd: 100 * MSS, ssthresh: u64::MAX };
+        let ssthresh = cubic.reduce(&before, before.cwnd, MSS);
+        let mut window = Window { cwnd: ssthresh, ssthresh };
+        let mut now = Time::ZERO;
+        let mut acked = |now: Time, bytes: u64, flight: Option<u64>, window: &mut Window| {
+            let (flight, smoothed) = (flight.unwrap_or(window.cwnd), Time::from_ms(10));
+            let acked = Acked { now, bytes, flight, rtt: None, smoothed, una: 1, end: 2 };
+            cubic.grow(window, MSS, &acked);
+        };
+        for round in 0..200 {
+            now += Time::from_ms(10);
+            let bytes = window.cwnd;
+            acked(now, bytes, None, &mut window);
+            if round == 100 && pause > Time::ZERO {
+                now += pause;
+                acked(now, MSS, Some(MSS), &mut window);
+            }
+        }
+        window.cwnd
+    }
+
+    /// Sections 4.2 and 5.8: without this the window would leap after the pause.
+    #[test]
+    fn time_in_which_the_application_bounds_the_sender_does_not_count() {
+        let steady = window_after_a_pause(Time::ZERO);
+        assert_eq!(window_after_a_pause(Time::from_ms(30_000)), steady);
+        assert!(steady < 100 * MSS, "still below the plateau");
+    }
 
     proptest! {
         #[test]

@@ -148,6 +148,14 @@ impl Reordering {
         }
     }
 
+    /// What a recovery from disorder halves, where `flight` is what is outstanding without limited transmit.
+    pub fn flight_at_loss(&self, flight: u64) -> u64 {
+        match &self.method {
+            Method::Ncr(ncr) => ncr.flight_before,
+            _ => flight,
+        }
+    }
+
     fn learn(&mut self, extent: u32, threshold: u32) -> u32 {
         match &mut self.method {
             Method::Adaptive(adaptive) => adaptive.learn(extent, threshold),

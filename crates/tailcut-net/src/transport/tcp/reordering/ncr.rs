@@ -18,13 +18,13 @@ impl Default for NcrSpec {
     }
 }
 
-/// The two variants of RFC 4653 section 3.
+/// The two variants of RFC 4653 section 3: about a window of data leaves the network before recovery under either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NcrVariant {
-    /// A new segment for every two that arrived; recovery after two thirds of a window.
+    /// A new segment for every two that arrived; recovery after duplicate ACKs for two thirds of what is then in flight.
     Careful,
-    /// A new segment for each that arrived; recovery after half a window.
+    /// A new segment for each that arrived; recovery after duplicate ACKs for half of what is then in flight.
     Aggressive,
 }
 
@@ -33,26 +33,39 @@ pub(in crate::transport::tcp) struct Ncr {
     variant: NcrVariant,
     /// Bytes in flight when the first duplicate ACK arrived (`FlightSizePrev`).
     pub flight_before: u64,
+    /// End of what had been sent then, or when a hole was last filled.
+    end_before: u32,
 }
 
 impl Ncr {
     pub fn new(spec: &NcrSpec) -> Ncr {
-        Ncr { variant: spec.variant, flight_before: 0 }
+        Ncr { variant: spec.variant, flight_before: 0, end_before: 0 }
     }
 
-    /// Section 3.1 step 1 and 3.2 step 4: the threshold when so many segments are in flight.
+    /// Extended limited transmit begins, with `flight` bytes outstanding up to segment `end`.
+    pub fn begin(&mut self, flight: u64, end: u32) {
+        (self.flight_before, self.end_before) = (flight, end);
+    }
+
+    /// The first hole has filled, others are left: limited transmit goes on from `end` (step T.4).
+    pub fn go_on(&mut self, end: u32) {
+        self.end_before = end;
+    }
+
+    /// The threshold when so many segments are in flight (steps I.3 and E.5).
     pub fn threshold(&self, segments: u32) -> u32 {
         let share = match self.variant {
-            NcrVariant::Careful => 2 * segments / 3,
-            NcrVariant::Aggressive => segments / 2,
+            NcrVariant::Careful => (2 * segments).div_ceil(3),
+            NcrVariant::Aggressive => segments.div_ceil(2),
         };
         share.max(3)
     }
 
-    /// Segments beyond the hole for which none is sent.
-    pub fn unanswered(&self, sacked: u32) -> u32 {
+    /// Segments that have arrived beyond the hole and for which none is sent: the careful variant lets one go by for
+    /// each that it sends. `end` is the end of what has been sent.
+    pub fn skipped(&self, end: u32) -> u32 {
         match self.variant {
-            NcrVariant::Careful => sacked.div_ceil(2),
+            NcrVariant::Careful => end - self.end_before,
             NcrVariant::Aggressive => 0,
         }
     }

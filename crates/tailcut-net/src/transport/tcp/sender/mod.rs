@@ -52,6 +52,8 @@ pub struct Sender {
     /// An ECN echo up to here belongs to a window of data that has had its reduction.
     reduced_until: u32,
     duplicates: u32,
+    /// Under SACK, what has been sent from here on was let out by duplicate ACKs (limited transmit).
+    limited_from: u32,
     /// A partial ACK of this recovery has already re-armed the timer (RFC 6582 step 3).
     rearmed: bool,
     opened: Time,
@@ -85,6 +87,7 @@ impl Sender {
             owes_cwr: false,
             reduced_until: 0,
             duplicates: 0,
+            limited_from: 0,
             rearmed: false,
             opened: open_at,
             timed_out: None,

@@ -29,11 +29,10 @@ impl Sender {
             threshold = reordering.filled(seq, resent, extent, threshold);
         });
         if let Method::Ncr(ncr) = &mut reordering.method {
-            // At the first duplicate ACK, and again when the next hole is the first.
-            let first = self.state == CongestionState::Open && !blocks.is_empty();
-            if first || (self.state == CongestionState::Disorder && ack > self.una) {
-                let segments = self.board.end() - ack.max(self.una);
-                threshold = ncr.threshold(segments);
+            // Steps I.3 and E.5: whatever limited transmit has sent counts, so that about a window must have left.
+            let undecided = matches!(self.state, CongestionState::Open | CongestionState::Disorder);
+            if undecided && !blocks.is_empty() {
+                threshold = ncr.threshold(self.board.end() - ack.max(self.una));
             }
         }
         self.threshold = threshold;
@@ -43,6 +42,10 @@ impl Sender {
     /// The threshold for the ACK in hand. Where nothing more can be sent, so many duplicate ACKs may never come.
     #[cold]
     pub(super) fn threshold_in_reach(&self, spec: &TcpSpec) -> u32 {
+        if self.reordering.as_ref().is_some_and(|r| matches!(r.method, Method::Ncr(_))) {
+            // A share of what is in flight is always in reach.
+            return self.threshold;
+        }
         let more = self.next < self.segments
             && self.flight(spec) + self.payload(spec, self.next) <= spec.receive_window.0;
         if more {
@@ -119,33 +122,49 @@ impl Sender {
         }
     }
 
-    /// RFC 4653 section 3.3: the holes have filled, it was reordering.
-    #[cold]
-    pub(super) fn end_disorder(&mut self, spec: &TcpSpec) {
-        let flight = self.flight(spec);
-        let Some(reordering) = &mut self.reordering else { return };
-        if let Method::Ncr(ncr) = &reordering.method {
-            self.window.cwnd = (flight + spec.mss.0).min(ncr.flight_before);
-            self.window.ssthresh = ncr.flight_before;
-        }
+    /// New data is acknowledged outside recovery. True where that ends reordering under NCR, which then goes on with
+    /// the former flight as its threshold and bursts no further than that (steps T.2 and T.3).
+    #[inline]
+    pub(super) fn reordering_ends(&mut self, spec: &TcpSpec) -> bool {
+        self.state == CongestionState::Disorder && self.reordering.is_some() && self.end_ncr(spec)
     }
 
-    /// The first duplicate ACK has arrived.
     #[cold]
+    fn end_ncr(&mut self, spec: &TcpSpec) -> bool {
+        let (flight, end) = (self.flight(spec), self.board.end());
+        let Some(Method::Ncr(ncr)) = self.reordering.as_mut().map(|r| &mut r.method) else {
+            return false;
+        };
+        ncr.go_on(end);
+        self.window.cwnd = (flight + spec.mss.0).min(ncr.flight_before);
+        self.window.ssthresh = ncr.flight_before;
+        true
+    }
+
+    /// The first duplicate ACK has arrived (steps I.1 and I.2).
+    #[inline]
     pub(super) fn begin_disorder(&mut self, spec: &TcpSpec) {
-        let flight = self.flight(spec);
-        if let Some(Method::Ncr(ncr)) = self.reordering.as_mut().map(|r| &mut r.method) {
-            ncr.flight_before = flight.max(2 * spec.mss.0);
+        if self.reordering.is_some() {
+            self.begin_ncr(spec);
         }
     }
 
-    /// Bytes that may leave though the window has room, while duplicate ACKs are not yet taken for loss.
+    #[cold]
+    fn begin_ncr(&mut self, spec: &TcpSpec) {
+        let (flight, end) = (self.flight(spec), self.board.end());
+        if let Some(Method::Ncr(ncr)) = self.reordering.as_mut().map(|r| &mut r.method) {
+            ncr.begin(flight.max(2 * spec.mss.0), end);
+        }
+    }
+
+    /// Bytes that may leave though the window has room, while duplicate ACKs are not yet taken for loss (step E.2).
     #[cold]
     pub(super) fn restrained(&self, spec: &TcpSpec, room: u64) -> u64 {
         match self.reordering.as_ref().map(|r| &r.method) {
             Some(Method::Ncr(ncr)) if self.state == CongestionState::Disorder => {
-                let unanswered = ncr.unanswered(self.board.sacked());
-                room.saturating_sub(u64::from(unanswered) * spec.mss.0)
+                let former = ncr.flight_before.saturating_sub(self.pipe(spec));
+                let skipped = u64::from(ncr.skipped(self.board.end())) * spec.mss.0;
+                room.min(former).saturating_sub(skipped)
             }
             _ => room,
         }

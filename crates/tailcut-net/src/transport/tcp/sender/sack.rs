@@ -6,7 +6,7 @@ use super::{CongestionState, Sender};
 use crate::packet::SackBlocks;
 use crate::transport::life::owed;
 use crate::transport::tcp::prr::Prr;
-use crate::transport::tcp::{Imitation, TcpSpec};
+use crate::transport::tcp::{Imitation, ReductionBase, TcpSpec};
 
 impl Sender {
     /// Section 5 of RFC 6675.
@@ -42,6 +42,9 @@ impl Sender {
         // An ACK with news of what lies beyond a gap is a duplicate, even one that advances (section 2).
         let duplicate = newly_sacked > 0;
         self.duplicates += u32::from(duplicate);
+        if advanced || self.state == CongestionState::Open {
+            self.limited_from = self.board.end();
+        }
         self.counters.duplicate_acks += u64::from(duplicate && !advanced);
         match self.state {
             CongestionState::Recovery if self.una >= self.recover => {
@@ -66,16 +69,12 @@ impl Sender {
                 self.begin_sack_recovery(spec, now, delivered);
             }
             _ => {
-                if advanced {
+                let gap = self.board.sacked() > 0;
+                if advanced && !self.reordering_ends(spec) {
                     self.grow(spec, now, acked, rtt);
                 }
-                let gap = self.board.sacked() > 0;
-                if self.reordering.is_some() {
-                    match (self.state, gap) {
-                        (CongestionState::Open, true) => self.begin_disorder(spec),
-                        (CongestionState::Disorder, false) => self.end_disorder(spec),
-                        _ => {}
-                    }
+                if gap && self.state == CongestionState::Open {
+                    self.begin_disorder(spec);
                 }
                 self.state = if gap { CongestionState::Disorder } else { CongestionState::Open };
             }
@@ -95,12 +94,27 @@ impl Sender {
             self.remember(now);
         }
         self.board.mark_first_lost();
-        self.window.ssthresh = self.threshold_after_loss(spec, self.pipe(spec));
+        self.window.ssthresh = self.threshold_after_loss(spec, self.flight_at_loss(spec));
         // What was delivered before the recovery is no part of what it has to recover (RFC 9937 6.1).
         let (news, sacked) = (u64::from(delivered) * mss, u64::from(self.board.sacked()) * mss);
         self.prr = Prr::begin((self.flight(spec) + news).saturating_sub(sacked).max(mss));
         self.enter_recovery();
         self.reduce(spec, delivered, false);
+    }
+
+    /// What recovery halves (step 4.2).
+    fn flight_at_loss(&self, spec: &TcpSpec) -> u64 {
+        if spec.reduction_base == ReductionBase::Pipe || spec.imitate == Imitation::Ns3 {
+            return self.pipe(spec);
+        }
+        let regular = self.limited_from.clamp(self.una, self.board.end());
+        let flight = self.offset(spec, regular) - self.offset(spec, self.una);
+        match &self.reordering {
+            Some(reordering) if self.state == CongestionState::Disorder => {
+                reordering.flight_at_loss(flight)
+            }
+            _ => flight,
+        }
     }
 
     fn reduce(&mut self, spec: &TcpSpec, delivered: u32, safe: bool) {
@@ -156,7 +170,7 @@ impl Sender {
             return None;
         }
         let last = self.board.rescue().and_then(fits)?;
-        self.board.rescued();
+        self.board.rescue_with(last);
         Some(last)
     }
 
