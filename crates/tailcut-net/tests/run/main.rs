@@ -1,6 +1,7 @@
 //! Whole runs: lone flows by the closed form, packets conserved, results repeatable, replication.
 
 mod conservation;
+mod coupling;
 mod dctcp;
 mod faults;
 mod jobs;

@@ -8,7 +8,6 @@ use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::Incident;
 use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::packet::Flags;
-use tailcut_net::queue::{red::Red, QueueSpec};
 use tailcut_net::scenario::{FlowRecord, Scenario};
 use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
 use tailcut_net::topology::fat_tree::FatTree;
@@ -22,6 +21,7 @@ use tailcut_net::transport::tcp::reordering::{rr_tcp::RrTcpSpec, ReorderingSpec}
 use tailcut_net::transport::tcp::{Recovery, Sender, TcpSpec};
 use tailcut_net::transport::TransportSpec;
 
+use crate::coupling::{progress, side_by_side};
 use crate::support::{flow, limit_queues, row, run, run_observed, scenario};
 
 const FAST: Rate = Rate(1_000_000_000);
@@ -87,11 +87,6 @@ fn fat_tree(k: u32) -> Graph {
     FatTree { k, ..FatTree::default() }.build().expect("k is even")
 }
 
-/// Data packets that a flow got through.
-fn progress(record: &FlowRecord) -> f64 {
-    (record.data_packets - record.retransmissions) as f64
-}
-
 #[test]
 fn one_subflow_alone_takes_the_time_of_tcp() {
     let links = [(FAST, Time::from_ns(2_667)); 6];
@@ -140,54 +135,6 @@ fn subflows_add_up_paths() {
     );
     let fct = run(&alone).flows[0].fct.expect("it finishes");
     assert!(fct > Time::from_ms(130), "one path carries 4 MB in {fct}");
-}
-
-/// Long flows of MPTCP below this size and of TCP beyond it.
-fn side_by_side(multi: &MptcpSpec, tcp: &TcpSpec) -> TransportSpec {
-    let part = |transport, above: u64, up_to: u64| TransportPart {
-        transport,
-        weight: 1,
-        above: Bytes(above),
-        up_to: Some(Bytes(up_to)),
-    };
-    let parts = vec![
-        part(TransportSpec::Mptcp(multi.clone()), 0, 1_500_000_000),
-        part(TransportSpec::Tcp(tcp.clone()), 1_500_000_000, u64::MAX),
-    ];
-    TransportSpec::Mixed(MixedTransport { parts, by: Lot::Flows })
-}
-
-/// Two subflows against one TCP at a bottleneck of 100 Mbps that drops packets at random, whoever's they are (RFC 6356
-/// section 1, goal 2). Six runs of 40 s. At drop-tail, where a full queue hits one subflow at a time, they take more.
-#[test]
-fn two_subflows_at_one_bottleneck_take_no_more_than_a_tcp() {
-    let (mut ours, mut theirs) = (0.0, 0.0);
-    for seed in 1..=6 {
-        let dumbbell = Dumbbell {
-            pairs: 2,
-            propagation: OneOrEach::One(Time::from_us(2_000)),
-            rate: OneOrEach::Each(Parts { host: FAST, bottleneck: Rate(100_000_000) }),
-            ..Dumbbell::default()
-        };
-        let graph = dumbbell.build().expect("the parameters are valid");
-        let recovery = Recovery::SackPrr;
-        let tcp = TcpSpec { receive_window: Bytes(1 << 20), recovery, ..TcpSpec::default() };
-        let multi = MptcpSpec { subflows: 2, receive_window: Bytes(2 << 20), tcp: tcp.clone() };
-        let flows = vec![
-            flow(0, 0, 2, 1_000_000_000, Time::ZERO),
-            flow(1, 1, 3, 2_000_000_000, Time::from_us(137 * seed)),
-        ];
-        let mut scenario = with(graph, flows, side_by_side(&multi, &tcp));
-        let limit = Limit::AtMost(Amount::Packets(400));
-        scenario.scheme.queue =
-            QueueSpec::Red(Red { limit, min: 20.0, max: 100.0, ..Red::default() });
-        (scenario.horizon.drain, scenario.seed) = (Time::from_ms(40_000), seed);
-        let outcome = run(&scenario);
-        ours += progress(&outcome.flows[0]);
-        theirs += progress(&outcome.flows[1]);
-    }
-    assert!(ours < 1.1 * theirs, "{ours} against {theirs}");
-    assert!(ours > 0.9 * theirs, "{ours} against {theirs}");
 }
 
 /// Two paths of 100 Mbps; on one of them two TCPs compete.

@@ -23,7 +23,8 @@ impl Coupled {
             return newreno::grow(window, mss);
         }
         let alone = mss as f64 / window.cwnd as f64;
-        self.carry += acked.bytes as f64 * self.increase.min(alone);
+        // NewReno adds by the ACK, whatever that acknowledges: appropriate byte counting with L = 1 (RFC 3465).
+        self.carry += acked.bytes.min(mss) as f64 * self.increase.min(alone);
         let whole = self.carry.floor();
         window.cwnd += whole as u64;
         self.carry -= whole;
@@ -37,10 +38,14 @@ mod tests {
 
     const MSS: u64 = 1_000;
 
-    fn after(increase: f64, mut window: Window, acks: u32) -> u64 {
+    fn after(increase: f64, window: Window, acks: u32) -> u64 {
+        after_acks_of(MSS, increase, window, acks)
+    }
+
+    fn after_acks_of(bytes: u64, increase: f64, mut window: Window, acks: u32) -> u64 {
         let acked = Acked {
             now: Time::ZERO,
-            bytes: MSS,
+            bytes,
             flight: window.cwnd,
             rtt: None,
             smoothed: Time::ZERO,
@@ -62,6 +67,15 @@ mod tests {
     fn no_window_of_the_group_grows_faster_than_alone() {
         let window = Window { cwnd: 10 * MSS, ssthresh: 2 * MSS };
         assert_eq!(after(0.5, window, 1), 10 * MSS + MSS / 10);
+    }
+
+    /// Delayed ACKs, and the one that ends a recovery.
+    #[test]
+    fn an_ack_of_many_segments_adds_what_it_adds_to_a_window_alone() {
+        let window = Window { cwnd: 10 * MSS, ssthresh: 2 * MSS };
+        for bytes in [2 * MSS, 30 * MSS] {
+            assert_eq!(after_acks_of(bytes, 0.5, window, 1), 10 * MSS + MSS / 10);
+        }
     }
 
     #[test]

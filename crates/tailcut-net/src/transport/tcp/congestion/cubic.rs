@@ -110,7 +110,7 @@ impl Cubic {
     /// The time in which the window is not what bounds the sender is no time for growth (sections 4.2 and 5.8).
     fn pass_over(&mut self, now: Time) {
         if let Some(epoch) = &mut self.epoch {
-            epoch.start = epoch.start + (now - epoch.last);
+            epoch.start += now - epoch.last;
             epoch.last = now;
         }
     }
