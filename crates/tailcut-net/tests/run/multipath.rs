@@ -4,12 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::Incident;
 use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::packet::Flags;
 use tailcut_net::scenario::{FlowRecord, Scenario};
-use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::parallel_paths::ParallelPaths;
 use tailcut_net::topology::Graph;
