@@ -1,0 +1,147 @@
+/** Which way a flow goes, and who is told: the process default, discovery, hedging, the budget, the loser, channels. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import net from 'node:net';
+import { beforeEach, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { resetBudget } from '../dist/flow/budget.js';
+import { forgetPeers } from '../dist/flow/peers.js';
+import repnet from '../dist/index.js';
+import { defaults, echo, echoServer, settle, until } from './lib/support.mjs';
+
+const HOST = '127.0.0.1';
+const MODULE = fileURLToPath(new URL('../dist/index.js', import.meta.url));
+
+beforeEach(() => {
+  forgetPeers();
+  repnet.resetStats();
+  Object.assign(defaults, { waitTimeout: 300, pairTimeout: 300 });
+});
+
+const dial = (t, port, options) => {
+  const socket = repnet.connect({ host: HOST, port, ...options });
+  t.after(() => socket.destroy());
+  return socket;
+};
+
+/** An unmodified server; `accepted` counts its connections, `open` those of them that are. */
+async function plainServer(t) {
+  const seen = { accepted: 0, sockets: new Set() };
+  const server = net.createServer((socket) => {
+    seen.accepted++;
+    seen.sockets.add(socket);
+    socket.on('error', () => {}).on('close', () => seen.sockets.delete(socket));
+    socket.on('data', (chunk) => socket.write(chunk));
+  });
+  await new Promise((resolve) => server.listen(0, HOST, resolve));
+  t.after(() => {
+    for (const socket of seen.sockets) socket.destroy();
+    server.close();
+  });
+  return Object.assign(seen, { port: server.address().port });
+}
+
+for (const [value, expected] of [
+  [undefined, 'flow'],
+  ['flow', 'flow'],
+  ['syn', 'syn'],
+  ['off', 'false'],
+  ['twice', 'ERR_REPNET_OPTION'],
+])
+  test(`REPNET_MODE=${value} is the process default`, () => {
+    const program = `try { console.log(String(require(${JSON.stringify(MODULE)}).defaults.replicate)) } catch (e) { console.log(e.code) }`;
+    const env = { ...process.env, REPNET_MODE: value };
+    if (value === undefined) delete env.REPNET_MODE;
+    assert.equal(
+      spawnSync(process.execPath, ['-e', program], { encoding: 'utf8', env }).stdout.trim(),
+      expected,
+    );
+  });
+
+test('RepSYN to an unknown server: the first flow is plain and asks beside it, the next race', async (t) => {
+  const server = await plainServer(t);
+  assert.equal(await echo(dial(t, server.port, { replicate: 'syn' }), 'first'), 'first');
+  assert.equal(server.accepted, 1);
+  await until(() => repnet.stats().foreignPeers === 1, 'nobody answers on the second port');
+  assert.equal(await echo(dial(t, server.port, { replicate: 'syn' }), 'second'), 'second');
+  await until(() => server.accepted === 3, 'two connections');
+  assert.equal(repnet.stats().flowsSyn, 1);
+});
+
+test('RepSYN to an unknown RepNet server: never two connections for one flow', async (t) => {
+  const { port, sockets } = await echoServer(t);
+  for (let i = 1; i <= 5; i++) {
+    assert.equal(await echo(dial(t, port, { replicate: 'syn' }), `flow ${i}`), `flow ${i}`);
+    await settle();
+    assert.equal(sockets.length, i);
+  }
+  assert.equal(repnet.stats().flowsSyn, 4);
+});
+
+test('RepSYN, hedged: the second connection is not made if the first is quick', async (t) => {
+  const server = await plainServer(t);
+  const options = { replicate: 'syn', peer: 'plain', copyDelay: 60 };
+  assert.equal(await echo(dial(t, server.port, options), 'x'), 'x');
+  await new Promise((resolve) => setTimeout(resolve, 120));
+  assert.equal(server.accepted, 1);
+});
+
+test('a budget of connections is kept over many flows', async (t) => {
+  const { port } = await echoServer(t);
+  const unlimited = defaults.budget;
+  t.after(() => {
+    defaults.budget = unlimited;
+  });
+  resetBudget();
+  defaults.budget = { bytes: Number.POSITIVE_INFINITY, connections: 0.25 };
+  // Sixteen are given beforehand, so that there is something to take a fraction of.
+  for (let i = 1; i <= 100; i++) {
+    const socket = dial(t, port, { replicate: 'flow', peer: 'repnet' });
+    assert.equal(await echo(socket, 'x'), 'x');
+    assert.equal(repnet.stats().flowsFlow, Math.min(i, Math.floor(0.25 * i) + 16));
+  }
+});
+
+for (const [loser, outcome] of [
+  ['fin', 'lives'],
+  ['rst', 'ECONNRESET'],
+])
+  test(`a Node server without an 'error' listener and loser '${loser}': ${outcome}`, async (t) => {
+    const program = `
+      const server = require('node:net').createServer((socket) => socket.on('data', (chunk) => socket.write(chunk)));
+      server.listen(0, '127.0.0.1', () => console.log(server.address().port));
+      process.on('uncaughtException', ({ code }) => { console.log(code); process.exit(); });
+      process.stdin.on('end', () => { console.log('lives'); process.exit(); }).resume();`;
+    const { spawn } = await import('node:child_process');
+    const child = spawn(process.execPath, ['-e', program]);
+    t.after(() => child.kill());
+    let output = '';
+    child.stdout.setEncoding('utf8').on('data', (text) => (output += text));
+    await until(() => output.includes('\n'), 'it listens');
+    const port = Number.parseInt(output, 10);
+    const socket = dial(t, port, { replicate: 'syn', peer: 'plain', loser });
+    socket.on('error', () => {});
+    await Promise.race([echo(socket, 'x').catch(() => {}), new Promise((r) => socket.once('close', r))]);
+    await settle();
+    child.stdin.end();
+    await until(() => child.exitCode !== null, 'it ends');
+    assert.equal(output.trim().split('\n')[1], outcome);
+  });
+
+test('diagnostics channels tell of each flow: begun, paired, finished', async (t) => {
+  const { port } = await echoServer(t);
+  const told = [];
+  for (const name of ['flow', 'paired', 'finished']) {
+    const listener = (message) => told.push([name, message.mode]);
+    subscribe(`repnet:${name}`, listener);
+    t.after(() => unsubscribe(`repnet:${name}`, listener));
+  }
+  const socket = dial(t, port, { replicate: 'flow', peer: 'repnet' });
+  await echo(socket, 'x');
+  await until(() => repnet.stats().flowsPaired === 1);
+  socket.end();
+  await until(() => told.some(([name]) => name === 'finished'));
+  assert.deepEqual(told[0], ['flow', 'flow']);
+  assert.ok(told.some(([name]) => name === 'paired'));
+});

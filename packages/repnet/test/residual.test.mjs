@@ -1,0 +1,130 @@
+/**
+ * What pairing by address cannot tell, each with what plain net shows in its place (docs/design.md, residual cases), and that
+ * pairing by token can; and elephants, which have one copy once they outgrow the threshold.
+ */
+import assert from 'node:assert/strict';
+import net from 'node:net';
+import { before, test } from 'node:test';
+import repnet from '../dist/index.js';
+import { request, serve } from './lib/exchange.mjs';
+import { startRelay } from './lib/relay.mjs';
+import { defaults, sourcePort } from './lib/support.mjs';
+
+before(() => {
+  Object.assign(defaults, { waitTimeout: 400, pairTimeout: 250 });
+});
+
+const REPLY = { requestLength: 1_000, replyLength: 2_000 };
+const ELEPHANT = { requestLength: 1_000, replyLength: 3_000_000 };
+
+/** One flow through a relay that does `faults`; what each side saw. */
+async function flow(t, faults, shape, { api = repnet, ...options } = {}) {
+  const flows = new Map();
+  const relay = await startRelay({ faultsFor: (_, copy) => faults.filter((fault) => fault.copy === copy) });
+  const { pairing, allowHalfOpen = false } = options;
+  const server =
+    api === net
+      ? net.createServer({ allowHalfOpen })
+      : repnet.createServer({ pairing, allowHalfOpen, addresses: [`${relay.host}:${relay.port}`] });
+  serve(server, flows);
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  relay.targetPort = server.address().port;
+  t.after(() => {
+    relay.close();
+    server.close();
+  });
+  // A server that has just begun lets no flow start with its second connection.
+  if (api === repnet) await new Promise((resolve) => setTimeout(resolve, 700));
+  const { host, port } = relay;
+  // The relay uses the source port again, which a connection whose port the kernel chose would not let it.
+  const localPort = sourcePort();
+  const connect = () =>
+    api.connect({
+      host,
+      port,
+      localPort,
+      replicate: 'flow',
+      peer: 'repnet',
+      ...options,
+      allowHalfOpen: false,
+    });
+  const { client, hung, seed } = await request(connect, { ...shape, timeout: 1_500 });
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const tell = (side) =>
+    side && {
+      bytes: side.bytes,
+      wrong: side.wrong,
+      ends: side.ends,
+      errors: side.errors.map(({ code }) => code),
+    };
+  return { client: tell(client), server: tell(flows.get(seed)), hung };
+}
+
+/** Where the second copy stalls in the server's direction: after its answer (24), or in the middle of a record. */
+const [NOTHING_ANNOUNCED, ANNOUNCED] = [24, 24 + 10 + 600];
+const finAnd = (kind, at) => [
+  { copy: 0, direction: 'down', kind: 'fin', at: 500 },
+  { copy: 1, direction: 'down', kind, at },
+];
+
+for (const kind of ['stall', 'rst'])
+  test(`FIN on the first connection, and the second fails by ${kind}: the end is where the FIN was, as with net`, async (t) => {
+    const faults = finAnd(kind, NOTHING_ANNOUNCED);
+    const seen = await flow(t, faults, REPLY);
+    assert.deepEqual(seen.client, { bytes: 500, wrong: -1, ends: 1, errors: [] });
+    assert.deepEqual(seen.client, (await flow(t, faults, REPLY, { api: net })).client);
+  });
+
+test('… unless the second had announced more: then it is an error', async (t) => {
+  const { client } = await flow(t, finAnd('rst', ANNOUNCED), REPLY);
+  assert.deepEqual([client.ends, client.errors.length, client.wrong], [0, 1, -1]);
+});
+
+for (const at of [NOTHING_ANNOUNCED, ANNOUNCED])
+  test(`… and with pairing by token it is always an error, ${at} bytes of the second`, async (t) => {
+    const { client } = await flow(t, finAnd('rst', at), REPLY, { pairing: 'token' });
+    assert.deepEqual([client.ends, client.errors.length, client.wrong], [0, 1, -1]);
+  });
+
+test('FIN on the first connection before the second has come, from a host that never paired: the end, as with net', async (t) => {
+  const faults = [
+    { copy: 0, direction: 'up', kind: 'fin', at: 500 },
+    { copy: 1, direction: 'up', kind: 'nosyn', at: 0 },
+  ];
+  const seen = await flow(t, faults, REPLY, { localAddress: '127.0.0.21' });
+  assert.deepEqual(seen.server.errors, []);
+  assert.equal(seen.server.ends, 1);
+  const plain = await flow(t, faults, REPLY, { api: net });
+  assert.deepEqual(seen.server, plain.server);
+});
+
+test('… and an error if the second brings more while the application has not closed', async (t) => {
+  const faults = [
+    { copy: 0, direction: 'up', kind: 'fin', at: 500 },
+    { copy: 1, direction: 'up', kind: 'pause', at: 0, ms: 120 },
+  ];
+  const { server } = await flow(t, faults, REPLY, { localAddress: '127.0.0.22', allowHalfOpen: true });
+  assert.deepEqual(server.errors, ['ERR_REPNET_TRUNCATED']);
+});
+
+test('the only copy of an elephant stalls: the flow stalls, as with net', async (t) => {
+  const faults = [{ copy: 0, direction: 'down', kind: 'stall', at: 1_000_000 }];
+  const seen = await flow(t, faults, ELEPHANT);
+  assert.deepEqual([seen.hung, seen.client.ends, seen.client.errors, seen.client.wrong], [true, 0, [], -1]);
+  assert.equal((await flow(t, faults, ELEPHANT, { api: net })).hung, true);
+});
+
+for (const kind of ['rst', 'cut', 'fin'])
+  test(`the only copy of an elephant fails by ${kind}: one error, never an end`, async (t) => {
+    const { client, hung } = await flow(t, [{ copy: 0, direction: 'down', kind, at: 1_000_000 }], ELEPHANT);
+    assert.equal(hung, false);
+    assert.deepEqual([client.ends, client.errors.length, client.wrong], [0, 1, -1]);
+    assert.ok(client.bytes < ELEPHANT.replyLength);
+  });
+
+for (const kind of ['rst', 'cut', 'fin', 'stall'])
+  test(`the copy that an elephant left fails by ${kind}: nothing happens`, async (t) => {
+    const { client, server } = await flow(t, [{ copy: 1, direction: 'down', kind, at: 150_000 }], ELEPHANT);
+    assert.deepEqual(client, { bytes: ELEPHANT.replyLength, wrong: -1, ends: 1, errors: [] });
+    assert.deepEqual([server.ends, server.errors], [1, []]);
+  });
