@@ -10,8 +10,6 @@ extensions = ["myst_parser"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
-# Files of the repository that pages point to are not pages.
-suppress_warnings = ["myst.xref_missing"]
 
 html_theme = "furo"
 html_copy_source = False

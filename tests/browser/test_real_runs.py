@@ -9,37 +9,22 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import tailcut
+from support import experiments
 from tailcut import report
 from tailcut.results import Result
 
-EXPERIMENT = """
-title = "A small fat-tree"
-seeds = 2
-[topology]
-kind = "fat-tree"
-k = 4
-[traffic]
-kind = "poisson"
-sizes = "web-search"
-load = 0.5
-[horizon]
-arrivals = "20ms"
-drain = "100ms"
+MORE = """
 [series]
 flows = [0]
-[schemes.TCP]
-[schemes.RepFlow]
-replicate = { kind = "repflow" }
 [sweep]
 "traffic.load" = [0.3, 0.6]
 """
+LARGER = {"traffic.sizes": "web-search", "horizon.arrivals": "20ms", "horizon.drain": "100ms"}
 
 
 @pytest.fixture(scope="module")
 def experiment(tmp_path_factory: pytest.TempPathFactory) -> tailcut.Experiment:
-    file = tmp_path_factory.mktemp("experiment") / "small.toml"
-    file.write_text(EXPERIMENT, "utf-8")
-    return tailcut.load(file)
+    return tailcut.load(experiments.tiny(tmp_path_factory.mktemp("experiment"), MORE), set=LARGER)
 
 
 @contextmanager

@@ -43,11 +43,17 @@ def test_statistics_are_taken_per_class_and_per_size_group() -> None:
     ]
 
 
+@pytest.mark.parametrize(("clock", "normalised"), [("receiver", 200 / 100), ("sender", 210 / 110)])
+def test_a_time_is_normalised_by_the_best_possible_on_its_own_clock(clock: str, normalised: float) -> None:
+    rows = of_run(made_up.flows([200.0]), made_up.MEASURE | {"clock": clock}, 10**9)
+    assert rows.filter(pl.col("grouping") == "all")["normalised"].to_list() == pytest.approx([normalised] * 4)
+
+
 def test_the_clock_of_the_plan_decides_which_completion_time_counts() -> None:
     measure = made_up.MEASURE | {"clock": "sender"}
     row = cell(of_run(made_up.flows([100]), measure, end_ns=10**9), **SHORT_MEAN)
     assert row["value_us"] == 110.0
-    assert row["normalised"] == 1.1
+    assert row["normalised"] == 1.0
 
 
 def test_censored_flows_count_with_the_time_they_had_and_mark_the_value_as_a_lower_bound() -> None:

@@ -92,6 +92,7 @@ def flows(fct_us: Sequence[float | None], sizes: Sequence[int] | None = None, st
             "fct_ns": fct_ns,
             "fct_ack_ns": [None if fct is None else fct + 10_000 for fct in fct_ns],
             "ideal_fct_ns": [100_000] * count,
+            "ideal_fct_ack_ns": [110_000] * count,
             "class": ["short" if size <= 100_000 else "long" for size in sizes],
             "size_group": [next(name for limit, name in GROUPS if size <= limit) for size in sizes],
             "retransmissions": [0] * count,

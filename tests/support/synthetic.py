@@ -157,6 +157,7 @@ def flows_of(shape: Shape, run: PlannedRun) -> pl.DataFrame:
             "fct_ns": fct,
             "fct_ack_ns": fct + BASE_RTT_NS // 2,
             "ideal_fct_ns": ideal.astype(np.int64),
+            "ideal_fct_ack_ns": ideal.astype(np.int64) + BASE_RTT_NS // 2,
             "data_packets": (sizes // 1460 + 1 + retransmissions).astype(np.uint64),
             "retransmissions": retransmissions.astype(np.uint64),
             "timeouts": np.zeros(count, np.uint32),

@@ -77,15 +77,16 @@ pub(crate) fn flow_columns(
     let u32s = |get: fn(&FlowRecord) -> u32| Values::U32(flows.iter().map(get).collect());
     let u8s = |get: fn(&FlowRecord) -> u8| Values::U8(flows.iter().map(get).collect());
     let times = |get: fn(&FlowRecord) -> Option<Time>| flows.iter().map(get);
-    let clock: fn(&FlowRecord) -> Option<Time> = match labels.clock {
-        Clock::Receiver => |f| f.fct,
-        Clock::Sender => |f| f.fct_ack,
+    let clock: fn(&FlowRecord) -> (Option<Time>, Time) = match labels.clock {
+        Clock::Receiver => |f| (f.fct, f.ideal_fct),
+        Clock::Sender => |f| (f.fct_ack, f.ideal_fct_ack),
     };
     let worst: Vec<Option<Worst>> =
         flows.iter().map(|f| segments.map(|s| s.worst_of(f.flow.id))).collect();
     let seen = |get: fn(Worst) -> u64| worst.iter().map(move |worst| worst.map(get));
+    let normalised = flows.iter().map(clock);
     let normalised =
-        flows.iter().map(|f| clock(f).map(|fct| fct.as_secs_f64() / f.ideal_fct.as_secs_f64()));
+        normalised.map(|(fct, ideal)| fct.map(|t| t.as_secs_f64() / ideal.as_secs_f64()));
     vec![
         Column::all("id", u64s(|f| f.flow.id)),
         Column::all("src", u32s(|f| f.flow.src)),
@@ -96,6 +97,10 @@ pub(crate) fn flow_columns(
         Column::some("fct_ns", times(|f| f.fct), ns, Values::I64),
         Column::some("fct_ack_ns", times(|f| f.fct_ack), ns, Values::I64),
         Column::all("ideal_fct_ns", Values::I64(flows.iter().map(|f| ns(f.ideal_fct)).collect())),
+        Column::all(
+            "ideal_fct_ack_ns",
+            Values::I64(flows.iter().map(|f| ns(f.ideal_fct_ack)).collect()),
+        ),
         Column::some("normalised_fct", normalised, |x| x, Values::F64),
         Column::all("class", size_class(flows, labels.short)),
         Column::all("size_group", size_group(flows, &labels.size_groups)),
@@ -265,6 +270,7 @@ mod tests {
             fct: fct_us.map(Time::from_us),
             fct_ack: fct_us.map(|us| Time::from_us(us + 10)),
             ideal_fct: Time::from_us(100),
+            ideal_fct_ack: Time::from_us(128),
             data_packets: 1,
             retransmissions: 0,
             timeouts: 0,
@@ -313,6 +319,6 @@ mod tests {
         assert_eq!(receiver.values, Values::F64(vec![1.5, 0.0]));
         assert_eq!(receiver.valid, Some(vec![true, false]));
         let sender = column(&flows, Clock::Sender, "normalised_fct");
-        assert_eq!(sender.values, Values::F64(vec![1.6, 0.0]));
+        assert_eq!(sender.values, Values::F64(vec![1.25, 0.0]));
     }
 }

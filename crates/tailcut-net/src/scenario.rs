@@ -242,6 +242,8 @@ pub struct FlowRecord {
     pub fct_ack: Option<Time>,
     /// The lone-flow closed form: the best possible `fct` of this flow on this path length.
     pub ideal_fct: Time,
+    /// The same for `fct_ack`, with the last byte acknowledged at once.
+    pub ideal_fct_ack: Time,
     /// Data packets sent on all connections of the flow, retransmissions included.
     pub data_packets: u64,
     /// Data packets retransmitted on all its connections.

@@ -100,15 +100,21 @@ impl LonePath {
         }
     }
 
-    /// SYN handed to the NIC until the last of `bytes` bytes arrives.
-    pub fn completion(&mut self, bytes: u64) -> Time {
+    /// SYN handed to the NIC until the last of `bytes` bytes arrives, and until its ACK is back at the sender, which
+    /// the receiver sends at once.
+    pub fn completion(&mut self, bytes: u64) -> (Time, Time) {
         let last = (bytes - 1) / self.shape.mss;
         let payload = bytes - last * self.shape.mss;
         let (index, shift) = self.locate(last as usize);
-        let previous: Vec<u64> = self.departures(index).iter().map(|d| d + shift).collect();
+        let later = |row: &[u64]| row.iter().map(|d| d + shift).collect::<Vec<u64>>();
         let release = self.released[index] + shift;
         let size = payload as u16 + self.shape.header;
-        Time(carry(&self.forward, &previous, release, size, |_| {}))
+        let received = carry(&self.forward, &later(self.departures(index)), release, size, |_| {});
+        let hops = self.forward.len();
+        let acks = later(&self.acked[index * hops..(index + 1) * hops]);
+        let backward: Vec<Hop> = self.forward.iter().rev().copied().collect();
+        let acknowledged = carry(&backward, &acks, received, self.shape.ack, |_| {});
+        (Time(received), Time(acknowledged))
     }
 
     /// Extends the recurrence to segment `index`, or finds a segment of the cycle that it repeats.

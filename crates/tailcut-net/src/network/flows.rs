@@ -42,6 +42,7 @@ pub(super) struct FlowState {
     pub fct: Option<Time>,
     pub fct_ack: Option<Time>,
     pub ideal_fct: Time,
+    pub ideal_fct_ack: Time,
     pub hops: u8,
     pub shared_hops: Option<u8>,
     pub data_packets: u64,
@@ -69,6 +70,7 @@ impl FlowState {
             fct: None,
             fct_ack: None,
             ideal_fct: Time::ZERO,
+            ideal_fct_ack: Time::ZERO,
             hops: 0,
             shared_hops: None,
             data_packets: 0,
@@ -271,7 +273,7 @@ impl<O: Observer> Network<'_, O> {
         let state = &mut self.flows[index as usize];
         state.hops = path.len() as u8;
         state.shared_hops = shared;
-        state.ideal_fct = self.lone_paths[at].2.completion(state.flow.bytes);
+        (state.ideal_fct, state.ideal_fct_ack) = self.lone_paths[at].2.completion(state.flow.bytes);
     }
 
     /// The handshake of a connection is complete at its sender.

@@ -59,6 +59,7 @@ impl<O: Observer> Network<'_, O> {
             fct: state.fct,
             fct_ack: state.fct_ack,
             ideal_fct: state.ideal_fct,
+            ideal_fct_ack: state.ideal_fct_ack,
             data_packets: state.data_packets,
             retransmissions: state.retransmissions,
             timeouts: state.timeouts,

@@ -111,6 +111,7 @@ proptest! {
     ) {
         let flow = outcome(&lone(&links, bytes, mss, initial_window));
         prop_assert_eq!(flow.fct, Some(flow.ideal_fct));
+        prop_assert_eq!(flow.fct_ack, Some(flow.ideal_fct_ack));
     }
 
     #[test]
@@ -124,6 +125,7 @@ proptest! {
         limit_queues(&mut scenario, hundred);
         let flow = outcome(&scenario);
         prop_assert_eq!(flow.fct, Some(flow.ideal_fct));
+        prop_assert_eq!(flow.fct_ack, Some(flow.ideal_fct_ack));
     }
 
     /// Alone, nothing is lost or marked, and every algorithm is in slow start.
@@ -139,6 +141,7 @@ proptest! {
         tcp(&mut scenario).congestion = congestion;
         let flow = outcome(&scenario);
         prop_assert_eq!(flow.fct, Some(flow.ideal_fct));
+        prop_assert_eq!(flow.fct_ack, Some(flow.ideal_fct_ack));
     }
 
     /// The initial window covers the round trip, so that the source sends from then on without a pause.

@@ -18,7 +18,7 @@ from tailcut.report.figures.base import (
     sized,
     unit_for,
 )
-from tailcut.report.figures.lines import Quantity, drawn, panel, solid, tooltip
+from tailcut.report.figures.lines import Quantity, drawn, of_statistics, panel, solid, time_in, tooltip
 from tailcut.report.study import Study, spell
 from tailcut.report.theme import Theme
 
@@ -29,16 +29,15 @@ COLUMNS = ("backend", "scheme", "cell", "point", "class", "statistic")
 
 def completion(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     """Mean and 99th percentile of FCT per class over the sweep."""
-    panels = []
+    panels: list[Panel] = []
     for name in CLASSES:
         of_class = _of(table, name)
         unit, size = unit_for(of_class.filter(pl.col("statistic").is_in(SHOWN))["value_us"])
-        for statistic in SHOWN:
-            quantity = Quantity(f"FCT ({unit})", f"{tables.STATISTICS[statistic]} FCT", unit)
-            rows = drawn(_at(of_class, statistic), "value_us", "ci_low", "ci_high", quantity, size)
-            if rows.height:
-                title = f"{study.class_title(name)}: {tables.STATISTICS[statistic]}"
-                panels.append(panel(f"fct-{name}-{statistic}", title, rows, quantity, study.x, theme))
+        panels += of_statistics(
+            f"fct-{name}", study.class_title(name), of_class, "value_us",
+            time_in(unit, "FCT"),
+            study.x, theme, shown=SHOWN, divisor=size,
+        )  # fmt: skip
     return Figure(
         name="fct",
         title="How long flows take",
@@ -58,16 +57,13 @@ def completion(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
 
 def slowdown(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     """Mean and 99th percentile of FCT over the ideal FCT, per class."""
-    panels = []
+    panels: list[Panel] = []
     for name in CLASSES:
-        for statistic in SHOWN:
-            quantity = Quantity("FCT / ideal FCT", f"{tables.STATISTICS[statistic]} slowdown", "×")
-            rows = drawn(
-                _at(_of(table, name), statistic), "normalised", "normalised_ci_low", "normalised_ci_high", quantity
-            )
-            if rows.height:
-                title = f"{study.class_title(name)}: {tables.STATISTICS[statistic]}"
-                panels.append(panel(f"slowdown-{name}-{statistic}", title, rows, quantity, study.x, theme))
+        panels += of_statistics(
+            f"slowdown-{name}", study.class_title(name), _of(table, name), "normalised",
+            lambda words: Quantity("FCT / ideal FCT", f"{words} slowdown", "×"),
+            study.x, theme, shown=SHOWN,
+        )  # fmt: skip
     return Figure(
         name="slowdown",
         title="How far from the best possible",
@@ -89,16 +85,13 @@ def gain(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     """What each scheme gains over the baseline in mean and 99th percentile, in percent."""
     baseline = study.baseline
     others = table.filter(pl.col("scheme") != (baseline or ""))
-    panels = []
+    panels: list[Panel] = []
     for name in CLASSES:
-        for statistic in SHOWN:
-            quantity = Quantity(
-                f"gain over {baseline} (%)", f"gain in {tables.STATISTICS[statistic]}", "%", signed=True
-            )
-            rows = drawn(_at(_of(others, name), statistic), "gain", "gain_ci_low", "gain_ci_high", quantity)
-            if rows.height:
-                title = f"{study.class_title(name)}: {tables.STATISTICS[statistic]}"
-                panels.append(panel(f"gain-{name}-{statistic}", title, rows, quantity, study.x, theme))
+        panels += of_statistics(
+            f"gain-{name}", study.class_title(name), _of(others, name), "gain",
+            lambda words: Quantity(f"gain over {baseline} (%)", f"gain in {words}", "%", signed=True),
+            study.x, theme, shown=SHOWN,
+        )  # fmt: skip
     note = None
     if baseline is None or len(study.schemes) < 2:
         note = "There is no other scheme to hold against a baseline."

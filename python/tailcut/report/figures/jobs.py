@@ -2,9 +2,9 @@
 
 import polars as pl
 
-from tailcut.report import captions, tables
-from tailcut.report.figures.base import Figure, unit_for
-from tailcut.report.figures.lines import Quantity, drawn, panel
+from tailcut.report import captions
+from tailcut.report.figures.base import Figure, Panel, unit_for
+from tailcut.report.figures.lines import of_statistics, time_in
 from tailcut.report.study import Study
 from tailcut.report.theme import Theme
 
@@ -28,18 +28,16 @@ def completion(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     """Completion time of each kind of job over the sweep."""
     jobs = table.filter(pl.col("grouping") == "job")
     kinds = jobs["class"].unique(maintain_order=True).to_list()
-    panels = []
+    panels: list[Panel] = []
     for kind in kinds:
         of_kind = jobs.filter(pl.col("class") == kind)
         unit, size = unit_for(of_kind.filter(pl.col("statistic").is_in(SHOWN))["value_us"])
         alone = (of_kind["n_flows"] <= of_kind["n_seeds"]).all()  # every percentile of one job is that job
-        for statistic in SHOWN[:1] if alone else SHOWN:
-            quantity = Quantity(f"completion time ({unit})", f"{tables.STATISTICS[statistic]} completion", unit)
-            at = of_kind.filter(pl.col("statistic") == statistic)
-            rows = drawn(at, "value_us", "ci_low", "ci_high", quantity, size)
-            if rows.height:
-                title = f"{TITLES.get(kind, kind)}: {tables.STATISTICS[statistic]}"
-                panels.append(panel(f"jobs-{kind}-{statistic}", title, rows, quantity, study.x, theme))
+        panels += of_statistics(
+            f"jobs-{kind}", TITLES.get(kind, kind), of_kind, "value_us",
+            time_in(unit, "completion time"),
+            study.x, theme, shown=SHOWN[:1] if alone else SHOWN, divisor=size,
+        )  # fmt: skip
     return Figure(
         name="jobs",
         title="How long jobs take",

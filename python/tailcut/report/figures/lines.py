@@ -1,11 +1,12 @@
 """Statistics over the sweep: one line per scheme with a band over seeds, or bars where nothing is swept."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import altair as alt
 import polars as pl
 
+from tailcut.report import tables
 from tailcut.report.figures.base import (
     NUMBER,
     Chart,
@@ -43,6 +44,11 @@ class Quantity:
     tip: str
     unit: str = ""
     signed: bool = False
+
+
+def time_in(unit: str, name: str) -> Callable[[str], Quantity]:
+    """What a statistic of a time is, given the statistic in words."""
+    return lambda words: Quantity(f"{name} ({unit})", f"{words} {name}", unit)
 
 
 def drawn(
@@ -83,6 +89,34 @@ def drawn(
             lambda r: interval(r["low"], r["high"], unit), return_dtype=pl.String
         ),
     )
+
+
+def of_statistics(
+    name: str, title: str, table: pl.DataFrame, value: str, quantity: Callable[[str], Quantity],
+    axis: Axis | None, theme: Theme, *, shown: Sequence[str], divisor: float = 1.0,
+) -> list[Panel]:  # fmt: skip
+    """A panel for each statistic of a class, or of a kind of job, that has a value.
+
+    Args:
+        name: of the panels, which the statistic's is appended to.
+        title: of the panels, likewise.
+        table: the rows of the class (see ``tables.curves``).
+        value: the column to draw.
+        quantity: what it is, given the statistic in words.
+        axis: the sweep's.
+        theme: of the page or of a file.
+        shown: the statistics.
+        divisor: how many units of the column are one unit of the panel.
+    """
+    low, high = ("ci_low", "ci_high") if value == "value_us" else (f"{value}_ci_low", f"{value}_ci_high")
+    panels = []
+    for statistic in shown:
+        words = tables.STATISTICS[statistic]
+        what = quantity(words)
+        rows = drawn(table.filter(pl.col("statistic") == statistic), value, low, high, what, divisor)
+        if rows.height:
+            panels.append(panel(f"{name}-{statistic}", f"{title}: {words}", rows, what, axis, theme))
+    return panels
 
 
 def panel(

@@ -36,7 +36,7 @@ def glance(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
         if plane.height:
             title = f"Short flows against long flows, both relative to {study.baseline}"
             panels.append(Panel("glance-plane", title, _scatter(plane, study, theme)))
-        panels.append(Panel("glance-matrix", f"Change against {study.baseline}", _matrix(table, study, theme)))
+        panels.append(Panel("glance-matrix", f"Change against {study.baseline} (%)", _matrix(table, study, theme)))
     return Figure(
         name="glance",
         title="What each scheme gives, takes and asks",
@@ -77,6 +77,7 @@ def _matrix(table: pl.DataFrame, study: Study, theme: Theme) -> Chart:
             lambda row: HEADINGS[row["class"], row["statistic"]], return_dtype=pl.String
         ),
         value=pl.col("change"),
+        short=pl.col("said").str.replace(" %", "", literal=True),
     )
     tips = [
         alt.Tooltip("scheme:N", title="scheme"),
@@ -84,7 +85,7 @@ def _matrix(table: pl.DataFrame, study: Study, theme: Theme) -> Chart:
         alt.Tooltip("said:N", title=f"against {study.baseline}"),
         alt.Tooltip("range:N", title="95 % interval"),
     ]
-    return matrix(rows, theme, columns=list(HEADINGS.values()), tooltip=tips, signed=True)
+    return matrix(rows, theme, columns=list(HEADINGS.values()), tooltip=tips, text="short", signed=True)
 
 
 def _plane(table: pl.DataFrame) -> pl.DataFrame:
