@@ -4,7 +4,7 @@ import net from 'node:net';
 import { before, test } from 'node:test';
 import repnet from '../dist/index.js';
 import { startRelay } from './lib/relay.mjs';
-import { defaults, echo } from './lib/support.mjs';
+import { defaults, echo, sourcePort } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
 const FLOWS = 20;
@@ -41,8 +41,9 @@ const beyondTheWait = () => new Promise((resolve) => setTimeout(resolve, 700));
 for (const pairing of ['address', 'token'])
   test(`a balancer deals the connections to two backends, pairing by ${pairing}: one of them has the flow`, async (t) => {
     // One backend's first port and another's second are what the balancer leads to.
-    const one = await counting(t, { pairing, replicaPort: 7_511 });
-    const other = await counting(t, { pairing, replicaPort: one.port + 1 });
+    const base = sourcePort();
+    const one = await counting(t, { pairing, replicaPort: base + 2_000 }, { port: base, host: HOST });
+    const other = await counting(t, { pairing, replicaPort: base + 1 });
     const relay = await startRelay({ targetPort: one.port, faultsFor: () => [] });
     t.after(() => relay.close());
     await beyondTheWait();

@@ -1,24 +1,27 @@
 /**
- * A wait for something to arrive. Time in which the process stands still (stopped, swapped out, collecting garbage) does not
- * count: timers run before what has arrived meanwhile is read, so that a plain one would take it for missing.
+ * A wait for something to arrive that allows for a process that stands still (stopped, swapped out, collecting garbage):
+ * timers run before what has arrived meanwhile is read, so that a plain one would take it for missing.
  */
 const SLICES = 4;
 
-/** As `setTimeout`, to be cleared by `clearTimeout`; does not keep the process alive. */
+/**
+ * As `setTimeout`, to be cleared by `clearTimeout`; does not keep the process alive. `done` runs when what had arrived by then
+ * is read, after a further quarter of the time if the process stood still at the end; it may still run once after
+ * `clearTimeout`, and has to ask whether it is wanted.
+ */
 export function patientTimeout(done: () => void, milliseconds: number): NodeJS.Timeout {
   const slice = milliseconds / SLICES;
-  let left = SLICES;
-  let due = performance.now() + slice;
+  const end = performance.now() + milliseconds;
+  let due = end - milliseconds + slice;
+  let grace = true;
   const timer = setTimeout(() => {
     const now = performance.now();
-    // A slice that took twice its time is waited for again: in that time at least, whatever has arrived is read.
-    if (now - due < Math.max(slice, 1)) left--;
-    if (left === 0) {
-      done();
-      return;
-    }
+    const stoodStill = now - due >= Math.max(slice, 1);
     due = now + slice;
-    timer.refresh();
+    if (now < end - 1 || (stoodStill && grace)) {
+      if (now >= end - 1) grace = false;
+      timer.refresh();
+    } else setImmediate(done);
   }, slice);
   return timer.unref();
 }
