@@ -6,63 +6,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { unlinkSync } from 'node:fs';
 import net from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import repnet from '../dist/index.js';
+import { dial, echo, echoing, failure, HOST, path, record, serve, thrown } from './lib/observe.mjs';
 import { settle } from './lib/support.mjs';
-
-const HOST = '127.0.0.1';
-const echoing = (socket) => socket.on('error', () => {}).on('data', (chunk) => socket.write(chunk));
-
-/** Listens; everything is closed when the behaviour has been observed. */
-async function serve({ api, cleanUp }, options, onConnection, ...listen) {
-  const server = api.createServer(options);
-  const sockets = new Set();
-  server.on('connection', (socket) => {
-    sockets.add(socket);
-    onConnection?.(socket);
-  });
-  cleanUp.push(() => {
-    for (const socket of sockets) socket.destroy();
-    if (server.listening) server.close();
-  });
-  server.listen(...(listen.length > 0 ? listen : [0, HOST]));
-  await once(server, 'listening');
-  return { server, port: server.address().port, sockets };
-}
-
-function dial({ api, cleanUp }, ...args) {
-  const socket = api.connect(...args);
-  cleanUp.push(() => socket.destroy());
-  return socket;
-}
-
-async function echo(socket, text = 'x') {
-  socket.write(text);
-  const [chunk] = await once(socket, 'data');
-  return chunk.toString();
-}
-
-/** The names of these events in the order in which they come. */
-function record(emitter, names, log, label = '') {
-  for (const name of names)
-    emitter.on(name, (arg) => log.push(label + name + (name === 'close' ? `:${arg}` : '')));
-}
-
-const path = (n) => join(tmpdir(), `repnet-drop-in-${process.pid}-${n}.sock`);
-const thrown = (f) => {
-  try {
-    f();
-    return 'nothing';
-  } catch (error) {
-    return error.code ?? error.name;
-  }
-};
-const failure = async (emitter) => {
-  const [{ code, syscall, address, name }] = await once(emitter, 'error');
-  return { code, syscall, address, name };
-};
 
 /** name: what is observed. */
 const BEHAVIOURS = {
