@@ -167,7 +167,9 @@ def run(
         _interrupted(directory)
         raise
     _show(result)
-    err.print(f"\nResults are in {directory}; tailcut report {directory} writes the page.", highlight=False)
+    err.print(
+        f"\nResults are in {directory}; tailcut report {directory} writes the page.", highlight=False, soft_wrap=True
+    )
 
 
 @app.command()
