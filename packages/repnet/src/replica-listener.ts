@@ -10,9 +10,9 @@ import { Leg } from './flow/leg.js';
 import { PRIMARY, REPLICA } from './flow/machine.js';
 import { Remains } from './flow/remains.js';
 import { type Entry, WaitingList } from './flow/waiting.js';
-import { type Handle, nativeHandle, setNativeHandle } from './net-internals.js';
+import { type Handle, takeHandle } from './net-internals.js';
 import { defaults, isEnabled, type Replication, replicationOptions } from './options.js';
-import { type Internals, kOptions, kShared, type TcpHandle } from './server-internals.js';
+import { type Internals, kOptions, kShared } from './server-internals.js';
 import { attach, type Inner, Socket, setSkew } from './socket.js';
 import { channels, counters } from './stats.js';
 import {
@@ -26,6 +26,12 @@ import {
   Refusal,
   type RefusalReason,
 } from './wire.js';
+
+/** As a native handle tells it. */
+export interface Peername {
+  address?: string;
+  port?: number;
+}
 
 interface HeldReplica {
   leg: Leg;
@@ -127,52 +133,44 @@ export class ReplicaListener {
 
   // ------------------------------------------------------------------ arrivals
 
-  /** True: the connection is not a new flow of its own, or not yet known to be one. */
-  takes(connection: Handle): boolean {
+  /** Where the connection comes from; undefined: it is not a new flow of its own, or not yet known to be one. */
+  arrive(connection: Handle): Peername | undefined {
     if (this.#replication.pairing === 'token' && isEnabled()) {
       this.#preambles.accept(connection);
-      return true;
+      return undefined;
     }
-    return this.#joins(connection);
-  }
-
-  /** True: the connection is the first of a flow that began with its second, or of one that is over. */
-  #joins(connection: Handle): boolean {
-    const peer = {} as { address?: string; port?: number };
-    const out = (connection as unknown as TcpHandle).getpeername?.(peer);
-    if (out !== 0) return false;
-    const known = this.#waiting.get(`${comparableAddress(peer.address)}|${peer.port}`);
-    if (known === undefined || known.first !== 'replica' || known.state === 'paired') return false;
-    const socket = new net.Socket({
-      handle: connection,
-      allowHalfOpen: true,
-    } as unknown as net.SocketConstructorOpts);
-    return !this.#join(known, socket);
+    const peer: Peername = {};
+    if (connection.getpeername(peer) !== 0) return peer;
+    const known = this.#waiting.get(keyOf(peer.address, peer.port));
+    // The first of a flow that began with its second, or of one that is over.
+    if (known === undefined || known.first !== 'replica' || known.state === 'paired') return peer;
+    this.#join(known, connection);
+    return undefined;
   }
 
   /** The entry of a flow that began with its second connection, and now a first from the same place. */
-  #join(known: Entry<Accepted | Remains>, socket: net.Socket): false {
+  #join(known: Entry<Accepted | Remains>, handle: Handle): void {
     if (known.state === 'waiting' && known.flow?.joinable) {
       const waiting = known.flow;
       this.#waiting.settle(known, 'paired');
-      if (waiting instanceof Accepted) waiting.join(socket);
-      else waiting.serve(Leg.adopt(socket, PRIMARY, waiting), undefined, undefined);
-      return false;
+      if (waiting instanceof Accepted) waiting.join(handle);
+      else waiting.serve(new Leg(PRIMARY, waiting, handle), undefined, undefined);
+      return;
     }
     counters.lateTwins++;
-    socket.resetAndDestroy();
-    return false;
+    handle.reset();
   }
 
   /** False: the connection belongs to a flow there is, or to one that is over, and the application hears nothing of it. */
   acceptPrimary(socket: Inner): boolean {
     if (!isEnabled()) return true;
-    const key = keyOf(socket);
+    const key = keyOf(socket.remoteAddress, socket.remotePort);
     const known = this.#waiting.get(key);
     if (known !== undefined && known.first === 'replica' && known.state !== 'paired') {
       this.#owner._connections--;
       Object.assign(socket, { _server: null, server: null });
-      return this.#join(known, socket);
+      this.#join(known, takeHandle(socket));
+      return false;
     }
     const accepted = new Accepted(socket, this.#replication, this.#port);
     counters.flowsAccepted++;
@@ -203,7 +201,7 @@ export class ReplicaListener {
     if (this.#blocked(leg)) return this.#refuse(leg, 'limit');
     switch (hello.kind) {
       case Kind.probe:
-        leg.send(this.#answer('none'), () => {});
+        leg.send([this.#answer('none')], () => {});
         leg.close();
         return;
       case Kind.raw:
@@ -215,7 +213,7 @@ export class ReplicaListener {
         if ((hello.kind === Kind.primary) !== (leg.copy === PRIMARY)) return this.#refuse(leg, 'mismatch');
         if (byToken) return this.#placeByToken(leg, hello, rest);
         if (!sameSource(leg, hello)) return this.#refuse(leg, 'mismatch');
-        return this.#place(leg, hello, rest, keyOf(leg));
+        return this.#place(leg, hello, rest, keyOf(leg.remoteAddress, leg.remotePort));
       }
       default:
         return this.#refuse(leg, 'unknown');
@@ -262,7 +260,7 @@ export class ReplicaListener {
       this.#waiting.settle(known, 'paired');
       if (waiting instanceof Remains) return waiting.serve(leg, this.#answer('none'), rest);
       leg.ref();
-      waiting.complete(leg, this.#answer('none'), rest);
+      waiting.complete(leg, hello, this.#answer('none'), rest);
       return;
     }
     if ((hello.flags & HelloFlag.origin) === 0 && !this.#mayBegin(leg, hello)) {
@@ -306,7 +304,7 @@ export class ReplicaListener {
     this.#announce(socket);
     const flow = accepted.flow;
     if (owner.pauseOnConnect) flow?.pause(leg, rest);
-    else if (rest !== undefined && !leg.lost) leg.push(rest);
+    else if (rest !== undefined && !leg.lost) leg.receive(rest);
   }
 
   /** A plain connection like any other: the winner of a RepSYN race, or a plain client of a server that pairs by token. */
@@ -318,10 +316,7 @@ export class ReplicaListener {
       leg.close();
       return;
     }
-    const handle = nativeHandle(leg);
-    setNativeHandle(leg, null);
-    leg.lost = true;
-    leg.sink = undefined;
+    const handle = leg.release();
     const owner = this.#owner;
     const socket = new Socket({
       handle,
@@ -331,7 +326,7 @@ export class ReplicaListener {
       writableHighWaterMark: owner.highWaterMark,
     } as unknown as net.SocketConstructorOpts) as Inner;
     const local = {} as { port: number };
-    (handle as unknown as TcpHandle).getsockname(local);
+    handle.getsockname(local);
     local.port = this.#port;
     Object.assign(socket, { _sockname: local });
     setSkew(socket, skew, 0);
@@ -392,7 +387,7 @@ export class ReplicaListener {
   #refuse(leg: Leg, reason: RefusalReason): void {
     this.#count(leg, reason);
     if (leg.lost) return;
-    leg.send(this.#answer(reason), () => {});
+    leg.send([this.#answer(reason)], () => {});
     leg.close();
   }
 
@@ -410,8 +405,8 @@ function comparableTarget(address: string): string {
   return `${comparableAddress(host)}:${address.slice(colon + 1)}`;
 }
 
-function keyOf(socket: net.Socket): string {
-  return `${comparableAddress(socket.remoteAddress)}|${socket.remotePort}`;
+function keyOf(address: string | undefined, port: number | undefined): string {
+  return `${comparableAddress(address)}|${port}`;
 }
 
 function sameSource(leg: Leg, hello: Hello): boolean {

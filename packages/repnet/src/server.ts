@@ -128,7 +128,8 @@ function acceptDirectly(server: Internals, handle: TcpHandle, listener: ReplicaL
   handle.onconnection = function (error, connection) {
     if (error || server.maxConnections != null || server.blockList !== undefined)
       return byNet.call(this, error, connection);
-    if (listener?.takes(connection) === true) return;
+    const peer = listener?.arrive(connection);
+    if (listener !== undefined && peer === undefined) return;
     const socket = new Socket({
       handle: connection,
       allowHalfOpen: server.allowHalfOpen,
@@ -138,6 +139,8 @@ function acceptDirectly(server: Internals, handle: TcpHandle, listener: ReplicaL
       readableHighWaterMark: server.highWaterMark,
       writableHighWaterMark: server.highWaterMark,
     } as unknown as net.SocketConstructorOpts) as Inner;
+    // net would ask the system again.
+    if (peer?.address !== undefined) socket._peername = peer;
     if (server.noDelay) socket.setNoDelay(true);
     if (server.keepAlive) socket.setKeepAlive(true, server.keepAliveInitialDelay * 1000);
     server._connections++;

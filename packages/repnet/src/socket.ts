@@ -13,6 +13,14 @@ import { counters } from './stats.js';
 export type SocketConstructorOptions = net.SocketConstructorOpts & ReplicationOptions;
 type Callback = (error?: Error | null) => void;
 
+/** One connection, or an attempt at one, as far as the application's options concern it. */
+export interface Connection {
+  ref(): unknown;
+  unref(): unknown;
+  setNoDelay(on?: boolean): unknown;
+  setKeepAlive(on?: boolean, delay?: number): unknown;
+}
+
 /** What is attached to a replicated socket in place of a native handle. */
 export interface Attachment {
   /** The flow, once there is one; before, the socket is connecting, or plain and waiting for its second connection. */
@@ -28,7 +36,7 @@ export interface Attachment {
   /** The socket is being destroyed. */
   closed(reset: boolean): void;
   /** Every connection there is, for options that concern all of them. */
-  connections(): Iterable<net.Socket>;
+  connections(): Iterable<Connection>;
   /** Where the flow came from or goes to, by the port the application knows. */
   peername(): object;
   sockname(): object;
@@ -58,6 +66,7 @@ export interface Inner extends net.Socket, Outer, BridgeTarget {
   resetAndClosing?: boolean;
   server?: unknown;
   _server?: unknown;
+  _peername?: object;
   _unrefTimer(): void;
   _undestroy(): void;
   _reset(): void;
@@ -376,7 +385,7 @@ define('_destroy', function _destroy(this: Inner, error: Error | null, done: Cal
         setImmediate(() => closed?.());
         return 0;
       },
-    } as Handle);
+    } as unknown as Handle);
   }
   native(() => base._destroy.call(this, error, done));
   attached.closed(reset);
@@ -422,7 +431,8 @@ for (const name of ['ref', 'unref', 'setNoDelay', 'setKeepAlive'] as const) {
     if (name === 'ref' || name === 'unref') this[kUnref] = name === 'unref';
     if (attached === undefined) return inherited.apply(this, args);
     if (attached.native && attached.flow === undefined) return native(() => inherited.apply(this, args));
-    for (const connection of attached.connections()) inherited.apply(connection as Inner, args);
+    for (const connection of attached.connections())
+      (connection[name] as (...args: unknown[]) => unknown)(...args);
     return this;
   });
 }

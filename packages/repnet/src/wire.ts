@@ -203,8 +203,11 @@ export const Record = {
   query: 8,
 } as const;
 
-export function dataHeader(offset: number, length: number): Buffer {
-  const out = Buffer.allocUnsafe(RECORD_HEADER_BYTES);
+export function dataHeader(
+  offset: number,
+  length: number,
+  out: Buffer = Buffer.allocUnsafe(RECORD_HEADER_BYTES),
+): Buffer {
   out.writeUInt32BE(((Record.data << 24) | length) >>> 0, 0);
   out.writeUIntBE(offset, 4, 6);
   return out;

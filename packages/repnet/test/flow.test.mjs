@@ -7,6 +7,7 @@ import { resetBudget } from '../dist/flow/budget.js';
 import { Flow } from '../dist/flow/flow.js';
 import { Leg } from '../dist/flow/leg.js';
 import { forgetPeers } from '../dist/flow/peers.js';
+import { nextPort } from '../dist/flow/ports.js';
 import repnet from '../dist/index.js';
 import { defaults, echo, echoServer, settle, until } from './lib/support.mjs';
 
@@ -227,8 +228,8 @@ test('a connection that is given up while its FIN waits behind unread bytes is c
   t.after(() => server.close());
   const socket = net.connect({ host: '127.0.0.1', port: server.address().port, allowHalfOpen: true });
   await until(() => accepted !== undefined && !socket.connecting);
-  const leg = Leg.adopt(socket, 0, { legData: () => true, legFin() {}, legLost() {} });
-  leg.send(Buffer.alloc(32 * 1024 * 1024), () => {});
+  const leg = Leg.of(socket, 0, { legData: () => true, legFin() {}, legLost() {} });
+  leg.send([Buffer.alloc(32 * 1024 * 1024)], () => {});
   leg.finish(() => {});
   leg.abort();
   accepted.resume();
@@ -244,8 +245,8 @@ for (const pending of [true, false])
       copy: 1,
       backlog: 0,
       resumeReading() {},
-      send: (_, done) => setImmediate(done, failure),
-      sendAll: (_, done) => done(),
+      send: (_, done) => done(),
+      post: (_, done) => setImmediate(done, failure),
       destroy: (error) => flow.legLost(leg, error),
     };
     flow.open(leg);
@@ -254,6 +255,25 @@ for (const pending of [true, false])
     const error = await new Promise((resolve) => flow.end(resolve));
     assert.equal(error, pending ? null : failure);
   });
+
+test('a source port that is taken is no error: the flow takes another', async (t) => {
+  const connections = () =>
+    process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
+  const before = connections();
+  const { port } = await echoServer(t);
+  // The ports go round: what followed on the first follows on it again.
+  const [first, taken] = [nextPort(), nextPort()];
+  while (nextPort() !== first);
+  const holder = net.createServer();
+  await new Promise((resolve) => holder.listen(taken, '127.0.0.1', resolve));
+  t.after(() => holder.close());
+  const socket = dial(t, port);
+  await echo(socket, 'x');
+  assert.equal(repnet.stats().portRetries, 1);
+  assert.notEqual(socket.localPort, taken);
+  socket.end();
+  await until(() => connections() <= before, 'nothing of the first attempt stays open');
+});
 
 test('in a cluster a flow reaches one worker, once', async (t) => {
   const child = fork(new URL('lib/cluster-server.mjs', import.meta.url));

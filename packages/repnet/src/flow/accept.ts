@@ -2,12 +2,11 @@
  * The server side of a flow: a plain accepted connection that waits for its twin, the flow it becomes when the twin
  * arrives, and a flow that began with its second connection.
  */
-import type net from 'node:net';
-import { nativeHandle, setNativeHandle } from '../net-internals.js';
+import { type Handle, takeHandle } from '../net-internals.js';
 import type { Replication } from '../options.js';
-import { type Attachment, detach, type Inner } from '../socket.js';
+import { type Attachment, type Connection, detach, type Inner } from '../socket.js';
 import { channels, counters } from '../stats.js';
-import type { Hello } from '../wire.js';
+import { type Hello, HelloFlag } from '../wire.js';
 import { Archive } from './archive.js';
 import { Flow } from './flow.js';
 import { Leg } from './leg.js';
@@ -16,24 +15,46 @@ import { Remains } from './remains.js';
 import type { Entry } from './waiting.js';
 
 /**
- * Hosts whose flows were paired lately. A FIN or RST on a first connection from one of them is held back for a moment if
- * the second has not come yet: it may be the fault of that connection alone. Other clients' are taken at their word.
+ * What is known of the hosts that connect. From one whose flows were paired lately, a FIN or RST on a first connection is
+ * held back for a moment if the second has not come yet: it may be the fault of that connection alone. Of one that makes
+ * connection after connection and never says hello, nothing is kept for a second when the first is closed.
  */
-const pairingHosts = new Map<string, number>();
-const PAIRING_HOSTS = 4_096;
-const HOST_LIFETIME = 60_000;
+interface Host {
+  /** When a flow was paired last; 0: never. */
+  paired: number;
+  /** Connections since then that were closed unpaired. */
+  unpaired: number;
+}
+const hosts = new Map<string, Host>();
+const MOST_HOSTS = 4_096;
+const PAIRED_LATELY = 60_000;
+const SURELY_PLAIN = 64;
 const END_GRACE = 100;
 
+function hostOf(address: string | undefined): Host {
+  const known = hosts.get(address ?? '');
+  if (known !== undefined) return known;
+  const host = { paired: 0, unpaired: 0 };
+  if (hosts.size >= MOST_HOSTS) hosts.delete(hosts.keys().next().value as string);
+  hosts.set(address ?? '', host);
+  return host;
+}
+
 function notePairing(address: string | undefined): void {
-  if (address === undefined) return;
-  pairingHosts.delete(address);
-  if (pairingHosts.size >= PAIRING_HOSTS) pairingHosts.delete(pairingHosts.keys().next().value as string);
-  pairingHosts.set(address, Date.now());
+  const host = hostOf(address);
+  host.paired = Date.now();
+  host.unpaired = 0;
 }
 
 function pairsUsually(address: string | undefined): boolean {
-  const seen = address === undefined ? undefined : pairingHosts.get(address);
-  return seen !== undefined && Date.now() - seen < HOST_LIFETIME;
+  const paired = hosts.get(address ?? '')?.paired ?? 0;
+  return paired !== 0 && Date.now() - paired < PAIRED_LATELY;
+}
+
+/** A client that sends nothing before it has the answer gets that at once, others with the first bytes for them. */
+function openAnswered(flow: Flow, leg: Leg, hello: Hello, answer: Buffer): void {
+  flow.open(leg, answer);
+  if ((hello.flags & HelloFlag.early) === 0) leg.flush();
 }
 
 export class Accepted implements Attachment {
@@ -115,7 +136,7 @@ export class Accepted implements Attachment {
   /** The second connection has come. The native handle moves into a leg; the socket has none from now on. */
   pair(replica: Leg, hello: Hello, answer: Buffer, rest: Buffer | undefined): void {
     const { socket } = this;
-    const handle = nativeHandle(socket) as NonNullable<ReturnType<typeof nativeHandle>>;
+    const handle = takeHandle(socket);
     const state = (socket as unknown as { _readableState: { ended: boolean } })._readableState;
     const flow = new Flow(socket, this.#replication, {
       framed: [false, true],
@@ -128,27 +149,21 @@ export class Accepted implements Attachment {
     this.#archive = undefined;
     flow.peerThreshold = hello.threshold;
     const reading = handle.reading === true;
-    setNativeHandle(socket, null);
     clearTimeout(this.#grace);
     notePairing(replica.remoteAddress);
     const failed = this.#held instanceof Error;
-    const primary = new Leg(PRIMARY, flow, {
-      handle,
-      manualStart: true,
-      allowHalfOpen: true,
-    } as net.SocketConstructorOpts);
-    primary.stopped = !reading;
+    const primary = new Leg(PRIMARY, flow, handle, !reading);
     this.flow = flow;
     replica.sink = flow;
     flow.adopt(primary);
     if (failed) flow.abandon(PRIMARY);
     if (this.#ended) flow.tx.end();
-    flow.openLazily(replica, answer);
+    openAnswered(flow, replica, hello, answer);
     if (this.#held === null) flow.legFin(primary);
     counters.flowsPaired++;
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket });
     if (!reading && !state.ended) flow.pause(replica, rest);
-    else if (rest !== undefined && !replica.lost) replica.push(rest);
+    else if (rest !== undefined && !replica.lost) replica.receive(rest);
   }
 
   /** The second connection came first; or either, of two that are paired by token. */
@@ -158,24 +173,25 @@ export class Accepted implements Attachment {
     this.flow = flow;
     flow.peerThreshold = hello.threshold;
     first.sink = flow;
-    flow.openLazily(first, answer);
+    openAnswered(flow, first, hello, answer);
   }
 
   /** The other connection of a flow paired by token. */
-  complete(other: Leg, answer: Buffer, rest: Buffer | undefined): void {
+  complete(other: Leg, hello: Hello, answer: Buffer, rest: Buffer | undefined): void {
     const flow = this.flow as Flow;
     other.sink = flow;
-    flow.openLazily(other, answer);
+    openAnswered(flow, other, hello, answer);
     counters.flowsPaired++;
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket: this.socket });
-    if (rest !== undefined && !other.lost) other.push(rest);
+    if (rest !== undefined && !other.lost) other.receive(rest);
   }
 
   /** The first connection has come after the second. */
-  join(accepted: net.Socket): void {
+  join(handle: Handle): void {
     const flow = this.flow as Flow;
-    flow.open(Leg.adopt(accepted, PRIMARY, flow));
-    notePairing(accepted.remoteAddress);
+    const primary = new Leg(PRIMARY, flow, handle);
+    notePairing(primary.remoteAddress);
+    flow.open(primary);
     counters.flowsPaired++;
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket: this.socket });
   }
@@ -212,7 +228,7 @@ export class Accepted implements Attachment {
         endedAt: undefined,
       });
     }
-    if (!this.#whole) return undefined;
+    if (++hostOf(this.socket.remoteAddress).unpaired > SURELY_PLAIN || !this.#whole) return undefined;
     const archive = this.#archive;
     this.#archive = undefined;
     const { ended } = (this.socket as unknown as { _readableState: { ended: boolean } })._readableState;
@@ -223,7 +239,7 @@ export class Accepted implements Attachment {
     });
   }
 
-  *connections(): Iterable<net.Socket> {
+  *connections(): Iterable<Connection> {
     for (const leg of this.flow?.legs ?? []) if (leg !== undefined) yield leg;
   }
 

@@ -16,7 +16,10 @@ export class Archive {
   #parts: Buffer[] = [];
   #size = 0;
 
-  /** False: there is no room, and what was kept is dropped: an archive is whole or it is nothing. */
+  /**
+   * Keeps a copy of `bytes`: the application may use its buffer again. False: there is no room, and what was kept is
+   * dropped: an archive is whole or it is nothing.
+   */
   push(bytes: Buffer): boolean {
     while (held + bytes.length > defaults.archiveBytes) {
       const [oldest] = retired;
@@ -27,7 +30,7 @@ export class Archive {
       oldest.drop();
       oldest.onEvicted?.();
     }
-    this.#parts.push(bytes);
+    this.#parts.push(Buffer.from(bytes));
     this.#size += bytes.length;
     held += bytes.length;
     return true;

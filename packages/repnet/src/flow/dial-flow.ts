@@ -1,9 +1,20 @@
 /** The client side of RepFlow: connections to the first and the second port from one source port. */
 import dns from 'node:dns';
 import net from 'node:net';
-import { type Attachment, attach, type DialTarget, detach, type Inner, setConnecting } from '../socket.js';
+import type { Handle } from '../net-internals.js';
+import {
+  type Attachment,
+  attach,
+  type Connection,
+  type DialTarget,
+  detach,
+  type Inner,
+  isUnref,
+  setConnecting,
+} from '../socket.js';
 import { channels, counters } from '../stats.js';
 import { decodeAnswer, encodeHello, HelloFlag, Kind } from '../wire.js';
+import { Attempt, type AttemptSink } from './attempt.js';
 import {
   type ConnectionError,
   connected,
@@ -15,13 +26,13 @@ import {
 } from './dialing.js';
 import { Flow } from './flow.js';
 import { Leg } from './leg.js';
-import { type Copy, PRIMARY, REPLICA } from './machine.js';
+import { type Copy, other, PRIMARY, REPLICA } from './machine.js';
 import { type Peer, peerKey, rememberPeer, strikePeer } from './peers.js';
 import { nextPort } from './ports.js';
 
 const PORT_ATTEMPTS = 5;
 
-export class FlowDial implements Attachment {
+export class FlowDial implements Attachment, AttemptSink {
   readonly native = false;
   readonly #socket: Inner;
   readonly #target: DialTarget;
@@ -29,7 +40,9 @@ export class FlowDial implements Attachment {
   readonly #token = newToken();
   readonly #tokenPairing: boolean;
   flow: Flow;
-  #attempts = 0;
+  /** Connections that are not established yet. */
+  readonly #attempts: [Attempt | undefined, Attempt | undefined] = [undefined, undefined];
+  #retries = 0;
   #localPort = 0;
   #address: string | undefined;
   #connectError: ConnectionError | undefined;
@@ -56,9 +69,11 @@ export class FlowDial implements Attachment {
     const flow = new Flow(this.#socket, this.#target.replication, { framed: [this.#tokenPairing, true] });
     flow.peerKnown = this.#known !== undefined;
     if (this.#known !== undefined && this.#known.threshold > 0) flow.peerThreshold = this.#known.threshold;
-    flow.onOpen = (leg) => this.#opened(leg);
-    flow.onLost = (leg, error) => this.#lost(leg, error as ConnectionError | undefined);
-    flow.onEvent = (leg, event, args) => this.#event(leg, event, args);
+    flow.onLost = (leg, error) => this.#lost(leg.copy, error as ConnectionError | undefined);
+    flow.onAbandon = (copy) => {
+      this.#attempts[copy]?.abandon(false);
+      this.#attempts[copy] = undefined;
+    };
     flow.onAnswer = (leg, bytes) => this.#answered(leg, bytes);
     return flow;
   }
@@ -82,8 +97,7 @@ export class FlowDial implements Attachment {
     this.#localPort = localPort ?? nextPort();
     const options = legOptions(this.#target);
     if (this.#tokenPairing) options.noDelay = true;
-    const primary = new Leg(PRIMARY, this.flow, options);
-    this.flow.legs[PRIMARY] = primary;
+    const primary = this.#attempt(PRIMARY, options);
     if (net.isIP(host) !== 0) this.#address = host;
     // The second first: if its port is taken, nothing has been sent on the first yet, and another port will do.
     if (this.#address !== undefined && this.#target.replication.copyDelay === 0) this.#connectReplica();
@@ -97,6 +111,13 @@ export class FlowDial implements Attachment {
       }, this.#target.replication.copyDelay);
       this.#delay.unref();
     }
+  }
+
+  #attempt(copy: Copy, options: net.SocketConstructorOpts): Attempt {
+    const attempt = new Attempt(copy, this, options);
+    if (isUnref(this.#socket)) attempt.unref();
+    this.#attempts[copy] = attempt;
+    return attempt;
   }
 
   /** The application's resolver (or the default one), asked once. An invalid one is left for net to complain of. */
@@ -125,8 +146,7 @@ export class FlowDial implements Attachment {
     const { replicaPort, pairTimeout } = this.#target.replication;
     const options = legOptions(this.#target);
     // Small records must not wait for acknowledgements (Nagle): the application's own setting is for its own stream.
-    const replica = new Leg(REPLICA, this.flow, { ...options, noDelay: true } as net.SocketConstructorOpts);
-    this.flow.legs[REPLICA] = replica;
+    const replica = this.#attempt(REPLICA, { ...options, noDelay: true } as net.SocketConstructorOpts);
     replica.connect({
       ...options,
       host: this.#address as string,
@@ -141,8 +161,7 @@ export class FlowDial implements Attachment {
   #timeout(): void {
     const { flow } = this;
     if (flow.tx.copies[REPLICA] === 'pending') {
-      if (flow.legs[REPLICA] !== undefined && !flow.legs[REPLICA].connecting && this.#known === undefined)
-        this.#foreign('silent');
+      if (flow.legs[REPLICA] !== undefined && this.#known === undefined) this.#foreign('silent');
       this.#giveUp(REPLICA);
     } else if (flow.tx.copies[PRIMARY] === 'pending') this.#giveUp(PRIMARY);
   }
@@ -161,8 +180,13 @@ export class FlowDial implements Attachment {
     return true;
   }
 
-  #opened(leg: Leg): void {
+  attemptOpen(attempt: Attempt, handle: Handle): void {
     const { flow } = this;
+    const { copy } = attempt;
+    this.#attempts[copy] = undefined;
+    const leg = new Leg(copy, flow, handle, true);
+    flow.legs[copy] = leg;
+    if (copy === PRIMARY) copyAttempts(attempt, this.#socket);
     if (leg.copy === PRIMARY) {
       if (
         this.#address !== undefined &&
@@ -177,31 +201,30 @@ export class FlowDial implements Attachment {
         flow.open(leg, this.#hello(leg, Kind.primary, true));
       } else flow.open(leg);
       this.#settle();
-      if (this.#socket.connecting) connected(this.#socket, leg);
+      if (this.#socket.connecting) connected(this.#socket);
       return;
     }
     const early = this.#known !== undefined;
     flow.expectAnswer(leg);
     const hello = this.#hello(leg, Kind.replica, early);
     if (!early) {
-      leg.send(hello, (error) => {
+      leg.send([hello], (error) => {
         if (error) leg.destroy(error);
       });
       return;
     }
     flow.open(leg, hello);
     this.#settle();
-    if (this.#socket.connecting) connected(this.#socket, leg);
+    if (this.#socket.connecting) connected(this.#socket);
   }
 
   #hello(leg: Leg, kind: number, early: boolean): Buffer {
-    const other = leg.copy === PRIMARY ? REPLICA : PRIMARY;
     return encodeHello({
       kind,
       flags:
         (this.#tokenPairing ? HelloFlag.token : 0) |
         (early ? HelloFlag.early : 0) |
-        (this.flow.tx.copies[other] !== 'open' ? HelloFlag.origin : 0),
+        (this.flow.tx.copies[other(leg.copy)] !== 'open' ? HelloFlag.origin : 0),
       threshold: this.#target.replication.threshold,
       token: this.#token,
       sourceAddress: leg.localAddress ?? '',
@@ -235,7 +258,7 @@ export class FlowDial implements Attachment {
     if (flow.tx.copies[REPLICA] === 'pending') {
       flow.open(leg);
       this.#settle();
-      if (this.#socket.connecting) connected(this.#socket, leg);
+      if (this.#socket.connecting) connected(this.#socket);
     }
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket: this.#socket });
     return true;
@@ -246,19 +269,24 @@ export class FlowDial implements Attachment {
     rememberPeer(this.#key, kind);
   }
 
+  attemptFailed(attempt: Attempt, error: ConnectionError | undefined): void {
+    this.#attempts[attempt.copy] = undefined;
+    if (attempt.copy === PRIMARY) copyAttempts(attempt, this.#socket);
+    this.#lost(attempt.copy, error);
+  }
+
   /** True: dealt with here. */
-  #lost(leg: Leg, error: ConnectionError | undefined): boolean {
+  #lost(copy: Copy, error: ConnectionError | undefined): boolean {
     const { flow } = this;
     const socket = this.#socket;
-    const { copy } = leg;
     if (flow.tx.copies[copy] !== 'pending') {
       if (copy === REPLICA && !this.#understood) strikePeer(this.#key);
       return false;
     }
     const chosenHere = this.#target.net.localPort === undefined;
-    if (isCollision(error) && chosenHere && socket.connecting && this.#attempts < PORT_ATTEMPTS) {
+    if (isCollision(error) && chosenHere && socket.connecting && this.#retries < PORT_ATTEMPTS) {
       counters.portRetries++;
-      this.#attempts++;
+      this.#retries++;
       this.#quiet = true;
       this.#restart();
       return true;
@@ -267,12 +295,16 @@ export class FlowDial implements Attachment {
       if (error?.code === 'ECONNREFUSED' && this.#known === undefined) this.#foreign('plain');
       else if (strikePeer(this.#key)) counters.foreignPeers++;
     }
-    if (copy === PRIMARY) copyAttempts(leg, socket);
     if (copy === PRIMARY && error !== undefined)
       this.#connectError = chosenHere ? withoutLocal(error) : error;
     flow.tx.lose(copy);
     flow.rx.lose(copy);
-    if (copy === PRIMARY && flow.legs[REPLICA] === undefined && flow.tx.copies[REPLICA] === 'pending') {
+    if (
+      copy === PRIMARY &&
+      this.#attempts[REPLICA] === undefined &&
+      flow.legs[REPLICA] === undefined &&
+      flow.tx.copies[REPLICA] === 'pending'
+    ) {
       // Hedged, or the host is not resolved: the second copy is all that is left, or there will be none.
       clearTimeout(this.#delay);
       if (this.#address !== undefined) this.#connectReplica();
@@ -294,14 +326,13 @@ export class FlowDial implements Attachment {
     this.#timer = undefined;
     const before = this.flow;
     before.onLost = undefined;
-    before.onOpen = undefined;
     before.close(false);
     this.flow = this.#newFlow();
     this.#connectBoth();
   }
 
-  #event(leg: Leg, event: string, args: unknown[]): void {
-    if (leg.copy !== PRIMARY) return;
+  attemptEvent(attempt: Attempt, event: string, args: unknown[]): void {
+    if (attempt.copy !== PRIMARY) return;
     if (!this.#quiet) {
       const last = args.at(-1);
       if (
@@ -325,8 +356,11 @@ export class FlowDial implements Attachment {
     this.flow.close(reset);
   }
 
-  *connections(): Iterable<net.Socket> {
-    for (const leg of this.flow.legs) if (leg !== undefined) yield leg;
+  *connections(): Iterable<Connection> {
+    for (const copy of [PRIMARY, REPLICA] as const) {
+      const connection = this.#attempts[copy] ?? this.flow.legs[copy];
+      if (connection !== undefined) yield connection;
+    }
   }
 
   peername(): object {

@@ -1,9 +1,10 @@
 /** The client side of RepSYN: two handshakes and one flow, by whichever connection is established first. */
 import net from 'node:net';
-import { moveHandle } from '../net-internals.js';
+import { giveHandle, type Handle } from '../net-internals.js';
 import {
   type Attachment,
   attach,
+  type Connection,
   type DialTarget,
   detach,
   type Inner,
@@ -12,20 +13,21 @@ import {
 } from '../socket.js';
 import { channels, counters } from '../stats.js';
 import { encodeHello, HELLO_BYTES, HelloFlag, Kind } from '../wire.js';
+import { Attempt, type AttemptSink } from './attempt.js';
 import { type ConnectionError, connected, copyAttempts, dialPlain, legOptions, newToken } from './dialing.js';
-import { Leg, type LegSink } from './leg.js';
+import { Leg } from './leg.js';
 import { type Copy, PRIMARY, REPLICA } from './machine.js';
 import { forgetPeer, type Peer, peerKey } from './peers.js';
 
 /** Two handshakes to one port from two source ports; the winner's handle becomes the socket's own. */
-export class SynDial implements Attachment, LegSink {
+export class SynDial implements Attachment, AttemptSink {
   readonly native = false;
   readonly flow = undefined;
   readonly #socket: Inner;
   readonly #target: DialTarget;
   readonly #port: number;
   readonly #peer: Peer | undefined;
-  readonly #legs: (Leg | undefined)[] = [];
+  readonly #attempts: (Attempt | undefined)[] = [];
   #error: ConnectionError | undefined;
   #delay: NodeJS.Timeout | undefined;
   #address: string | undefined;
@@ -67,13 +69,13 @@ export class SynDial implements Attachment, LegSink {
 
   #connect(copy: Copy, host: string): void {
     const options = legOptions(this.#target);
-    const leg = new Leg(copy, this, options);
-    this.#legs[copy] = leg;
-    leg.connect({ ...options, host, port: this.#port });
+    const attempt = new Attempt(copy, this, options);
+    this.#attempts[copy] = attempt;
+    attempt.connect({ ...options, host, port: this.#port });
   }
 
-  legEvent(leg: Leg, event: string, args: unknown[]): void {
-    if (leg.copy !== PRIMARY) return;
+  attemptEvent(attempt: Attempt, event: string, args: unknown[]): void {
+    if (attempt.copy !== PRIMARY) return;
     this.#socket.emit(event, ...args);
     if (event !== 'lookup' || this.#address !== undefined || this.#socket.destroyed) return;
     const [error, address] = args as [Error | null, string | undefined];
@@ -82,60 +84,57 @@ export class SynDial implements Attachment, LegSink {
     this.#second();
   }
 
-  legOpen(leg: Leg): void {
+  attemptOpen(attempt: Attempt, handle: Handle): void {
     const socket = this.#socket;
     clearTimeout(this.#delay);
-    if (leg.copy === PRIMARY) counters.synWonByFirst++;
+    if (attempt.copy === PRIMARY) counters.synWonByFirst++;
     else counters.synWonBySecond++;
-    this.#legs[leg.copy] = undefined;
+    this.#attempts[attempt.copy] = undefined;
     this.#dropOthers();
-    if (this.#peer !== undefined) {
-      leg.send(
-        encodeHello({
-          kind: Kind.raw,
-          flags: HelloFlag.early,
-          threshold: this.#target.replication.threshold,
-          token: newToken(),
-          sourceAddress: leg.localAddress ?? '',
-          sourcePort: leg.localPort ?? 0,
-          targetAddress: leg.remoteAddress ?? '',
-          targetPort: this.#target.net.port,
-        }),
-        () => {},
-      );
-      Object.assign(socket, {
-        _peername: { address: leg.remoteAddress, family: leg.remoteFamily, port: this.#target.net.port },
-      });
-    }
-    if (this.#peer !== undefined) setSkew(socket, 0, HELLO_BYTES);
-    leg.lost = true;
-    leg.sink = undefined;
+    if (this.#peer !== undefined) this.#sayHello(handle);
     detach(socket);
-    moveHandle(leg, socket);
-    connected(socket, leg);
+    giveHandle(handle, socket);
+    copyAttempts(attempt, socket);
+    connected(socket);
+  }
+
+  /** To the second port of a server of this library: what follows is a plain stream. */
+  #sayHello(handle: Handle): void {
+    const leg = new Leg(PRIMARY, noSink, handle, true);
+    const { remoteAddress = '', remoteFamily } = leg;
+    const targetPort = this.#target.net.port;
+    const hello = encodeHello({
+      kind: Kind.raw,
+      flags: HelloFlag.early,
+      threshold: this.#target.replication.threshold,
+      token: newToken(),
+      sourceAddress: leg.localAddress ?? '',
+      sourcePort: leg.localPort ?? 0,
+      targetAddress: remoteAddress,
+      targetPort,
+    });
+    leg.send([hello], () => {});
+    leg.release();
+    Object.assign(this.#socket, {
+      _peername: { address: remoteAddress, family: remoteFamily, port: targetPort },
+    });
+    setSkew(this.#socket, 0, HELLO_BYTES);
   }
 
   #dropOthers(): void {
     for (const copy of [PRIMARY, REPLICA] as const) {
-      const leg = this.#legs[copy];
-      this.#legs[copy] = undefined;
-      if (leg === undefined) continue;
-      if (this.#target.replication.loser === 'rst') leg.refuse();
-      else leg.close();
+      const attempt = this.#attempts[copy];
+      this.#attempts[copy] = undefined;
+      attempt?.abandon(this.#target.replication.loser === 'rst');
     }
   }
 
-  legData(): boolean {
-    return true;
-  }
-  legFin(): void {}
-
-  legLost(leg: Leg, error: NodeJS.ErrnoException | undefined): void {
-    if (this.#legs[leg.copy] !== leg) return;
-    this.#legs[leg.copy] = undefined;
-    if (leg.copy === PRIMARY) copyAttempts(leg, this.#socket);
-    if (leg.copy === PRIMARY || this.#error === undefined) this.#error = error;
-    if (this.#legs[PRIMARY] !== undefined || this.#legs[REPLICA] !== undefined) return;
+  attemptFailed(attempt: Attempt, error: NodeJS.ErrnoException | undefined): void {
+    if (this.#attempts[attempt.copy] !== attempt) return;
+    this.#attempts[attempt.copy] = undefined;
+    if (attempt.copy === PRIMARY) copyAttempts(attempt, this.#socket);
+    if (attempt.copy === PRIMARY || this.#error === undefined) this.#error = error;
+    if (this.#attempts[PRIMARY] !== undefined || this.#attempts[REPLICA] !== undefined) return;
     clearTimeout(this.#delay);
     const { host = 'localhost', port } = this.#target.net;
     if (this.#peer !== undefined && this.#address !== undefined) {
@@ -149,20 +148,22 @@ export class SynDial implements Attachment, LegSink {
 
   closed(): void {
     clearTimeout(this.#delay);
-    for (const leg of this.#legs) leg?.close();
-    this.#legs.length = 0;
+    for (const attempt of this.#attempts) attempt?.abandon(false);
+    this.#attempts.length = 0;
   }
 
-  *connections(): Iterable<net.Socket> {
-    for (const leg of this.#legs) if (leg !== undefined) yield leg;
+  *connections(): Iterable<Connection> {
+    for (const attempt of this.#attempts) if (attempt !== undefined) yield attempt;
   }
   peername(): object {
     return {};
   }
   sockname(): object {
-    const leg = this.#legs[PRIMARY];
-    return leg === undefined
+    const attempt = this.#attempts[PRIMARY];
+    return attempt === undefined
       ? {}
-      : { address: leg.localAddress, family: leg.localFamily, port: leg.localPort };
+      : { address: attempt.localAddress, family: attempt.localFamily, port: attempt.localPort };
   }
 }
+
+const noSink = { legData: () => true, legFin() {}, legLost() {} };

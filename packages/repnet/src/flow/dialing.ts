@@ -3,7 +3,7 @@ import { randomFillSync } from 'node:crypto';
 import net from 'node:net';
 import { type DialTarget, type Inner, setConnecting } from '../socket.js';
 import { counters } from '../stats.js';
-import type { Leg } from './leg.js';
+import type { Attempt } from './attempt.js';
 
 export type ConnectionError = NodeJS.ErrnoException & { localAddress?: string; localPort?: number };
 
@@ -51,17 +51,16 @@ export function withoutLocal(error: ConnectionError): ConnectionError {
 }
 
 /** The list of addresses tried, a public property of a socket that chose among several. */
-export function copyAttempts(leg: Leg, socket: Inner): void {
-  const { autoSelectFamilyAttemptedAddresses } = leg;
+export function copyAttempts(attempt: Attempt, socket: Inner): void {
+  const { autoSelectFamilyAttemptedAddresses } = attempt;
   if (autoSelectFamilyAttemptedAddresses !== undefined)
     Object.assign(socket, { autoSelectFamilyAttemptedAddresses });
 }
 
 /** Connecting is over: tells the application as net does. */
-export function connected(socket: Inner, leg: Leg): void {
+export function connected(socket: Inner): void {
   setConnecting(socket, false);
   Object.assign(socket, { _sockname: null });
-  copyAttempts(leg, socket);
   socket._unrefTimer();
   socket.emit('connect');
   socket.emit('ready');

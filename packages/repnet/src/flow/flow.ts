@@ -18,7 +18,7 @@ import type { Leg, LegSink } from './leg.js';
 import { endLinger, type Linger, startLinger } from './linger.js';
 import { type Copy, other, PRIMARY, REPLICA, ReceiveMachine, SendMachine } from './machine.js';
 import { patientTimeout } from './patience.js';
-import { pushRecords } from './records.js';
+import { copyRecords, pushRecords } from './records.js';
 
 type Callback = (error?: Error | null) => void;
 
@@ -59,6 +59,8 @@ export interface FlowStart {
 const VERDICT_TIMEOUT = 25;
 /** Bytes by which the first copy may trail the second and still be kept at the threshold. */
 const VERDICT_SLACK = 32 * 1024;
+/** Milliseconds after a bare FIN within which word of it is expected on the second copy, before it is asked for. */
+const QUERY_DELAY = 5;
 /** Bytes by which a copy trails before it is told to stop. */
 const STOP_LAG = 32 * 1024;
 
@@ -76,10 +78,10 @@ export class Flow implements LegSink, RecordSink {
   readonly framed: readonly [boolean, boolean];
   /** Called when both connections are settled or the flow is over; the pairing that made the flow forgets it. */
   onClosed: (() => void) | undefined;
-  /** Connection events, while connecting (client side). */
-  onOpen: ((leg: Leg) => void) | undefined;
+  /** Client side: a copy was lost; true: that is dealt with. */
   onLost: ((leg: Leg, error: NodeJS.ErrnoException | undefined) => boolean) | undefined;
-  onEvent: ((leg: Leg, event: string, args: unknown[]) => void) | undefined;
+  /** Client side: a copy that may still be connecting is not wanted any more. */
+  onAbandon: ((copy: Copy) => void) | undefined;
   onAnswer: ((leg: Leg, bytes: Buffer) => boolean) | undefined;
   /** The doubling threshold of the peer: at half of it the verdict on its message is due. */
   peerThreshold: number;
@@ -90,8 +92,6 @@ export class Flow implements LegSink, RecordSink {
   #parsers: [RecordParser | undefined, RecordParser | undefined];
   /** Bytes of an answer still expected on a copy (client side). */
   #answer: [Buffer | undefined, Buffer | undefined] = [undefined, undefined];
-  /** Server: the answer that goes out with the first bytes on the replica. */
-  #prefix: [Buffer | undefined, Buffer | undefined] = [undefined, undefined];
   #reading: Copy = PRIMARY;
   #paused = true;
   #unread: Buffer | undefined;
@@ -101,10 +101,9 @@ export class Flow implements LegSink, RecordSink {
   #lastWrite = 0;
   #unfinished = 0;
   #held: Held | undefined;
-  #sendingBoth = false;
-  #aloneDue: Leg | undefined;
   #verdictTimer: NodeJS.Timeout | undefined;
   #endTimer: NodeJS.Timeout | undefined;
+  #queryTimer: NodeJS.Timeout | undefined;
   /** Bytes delivered when the last verdict was given, and whether the replica has brought any since. */
   #reportedAt = 0;
   #doubled = true;
@@ -134,7 +133,7 @@ export class Flow implements LegSink, RecordSink {
 
   // ------------------------------------------------------------------ copies come and go
 
-  /** A copy may carry bytes from now on. `prefix` (a hello or an answer) goes out in the same system call. */
+  /** A copy may carry bytes from now on. `prefix` (a hello or an answer) goes out in the same system call as what follows. */
   open(leg: Leg, prefix?: Buffer): void {
     const { copy } = leg;
     this.legs[copy] = leg;
@@ -156,13 +155,13 @@ export class Flow implements LegSink, RecordSink {
     }
     this.#trimArchive();
     if (this.tx.copies[copy] === 'gone') {
-      if (parts.length > 0) this.#transmit(leg, parts, undefined);
+      if (parts.length > 0) this.#post(leg, parts, undefined);
       return;
     }
     if (this.framed[copy] && this.tx.copies[other(copy)] === 'gone' && !replay && this.tx.offset > 0)
       parts.push(controlRecord(Control.alone, this.tx.offset));
     if (this.framed[copy] && this.tx.total >= 0) parts.push(controlRecord(Control.end, this.tx.total));
-    if (parts.length > 0) this.#transmit(leg, parts, undefined);
+    if (parts.length > 0) this.#post(leg, parts, undefined);
     if (!this.framed[copy] && this.tx.total >= 0) leg.finish(noop);
     this.#release();
   }
@@ -174,18 +173,9 @@ export class Flow implements LegSink, RecordSink {
     this.rx.open(PRIMARY);
   }
 
-  /** As `open`; the answer waits for the first bytes to go with, but no longer than this turn of the event loop. */
-  openLazily(leg: Leg, answer: Buffer): void {
-    this.#prefix[leg.copy] = answer;
-    this.open(leg);
-    setImmediate(() => {
-      if (this.#prefix[leg.copy] !== undefined && this.legs[leg.copy] === leg)
-        this.#transmit(leg, [], undefined);
-    });
-  }
-
   /** The connection that was expected will not come. */
   abandon(copy: Copy): void {
+    this.onAbandon?.(copy);
     const leg = this.legs[copy];
     this.legs[copy] = undefined;
     leg?.abort();
@@ -196,10 +186,8 @@ export class Flow implements LegSink, RecordSink {
     this.tx.lose(copy);
     this.rx.lose(copy);
     const rest = this.legs[other(copy)];
-    if (rest !== undefined && this.framed[rest.copy] && this.tx.copies[rest.copy] === 'open') {
-      if (this.#sendingBoth) this.#aloneDue = rest;
-      else this.#transmit(rest, [controlRecord(Control.alone, this.tx.offset)], undefined);
-    }
+    if (rest !== undefined && this.framed[rest.copy] && this.tx.copies[rest.copy] === 'open')
+      this.#post(rest, [controlRecord(Control.alone, this.tx.offset)], undefined);
     this.poke();
   }
 
@@ -209,15 +197,6 @@ export class Flow implements LegSink, RecordSink {
     this.#release();
     if (!this.#closed) this.#checkEnd();
     this.#checkSend();
-  }
-
-  legOpen(leg: Leg): void {
-    leg.stopped = true;
-    this.onOpen?.(leg);
-  }
-
-  legEvent(leg: Leg, event: string, args: unknown[]): void {
-    this.onEvent?.(leg, event, args);
   }
 
   legLost(leg: Leg, error: NodeJS.ErrnoException | undefined): void {
@@ -372,17 +351,12 @@ export class Flow implements LegSink, RecordSink {
     tx.route(bytes.length);
     counters.bytesDoubled += bytes.length;
     const first = firstOf(done);
-    // Should a copy fail under its write, the record that says so follows these bytes on the other.
-    this.#sendingBoth = true;
-    this.#sendOn(REPLICA, offset, bytes, first.callback);
+    const replica = this.legs[REPLICA];
+    // Should the first copy fail under its write, the record that says so follows these bytes on the second. They are a
+    // copy, since the application may use its buffer again once either connection has it.
+    if (replica === undefined) first.callback(this.#lastError ?? notConnected());
+    else this.#post(replica, copyRecords(offset, bytes), first.callback);
     this.#sendOn(PRIMARY, offset, bytes, first.callback);
-    this.#sendingBoth = false;
-    const rest = this.#aloneDue;
-    if (rest !== undefined) {
-      this.#aloneDue = undefined;
-      if (this.legs[rest.copy] === rest)
-        this.#transmit(rest, [controlRecord(Control.alone, tx.offset)], undefined);
-    }
     first.begun(2);
   }
 
@@ -396,17 +370,28 @@ export class Flow implements LegSink, RecordSink {
     } else this.#transmit(leg, [bytes], done);
   }
 
+  /** At the end of this turn of the event loop: control records, and what the other copy carries at once. */
+  #post(leg: Leg, parts: readonly Buffer[], done: Callback | undefined): void {
+    leg.post(parts, this.#sent(leg, parts, done));
+  }
+
+  /** Now. */
   #transmit(leg: Leg, parts: Buffer[], done: Callback | undefined): void {
-    const prefix = this.#prefix[leg.copy];
-    if (prefix !== undefined) {
-      parts.unshift(prefix);
-      this.#prefix[leg.copy] = undefined;
-    }
+    leg.send(parts, this.#sent(leg, parts, done));
+    // The plain copy cannot skip: one that is stuck while the other moves is given up rather than fed for ever.
+    if (leg.copy === PRIMARY && leg.backlog > this.#backlogLimit && this.tx.copies[REPLICA] === 'open')
+      if ((this.legs[REPLICA]?.backlog ?? Number.POSITIVE_INFINITY) === 0 && this.tx.state === 'DUP_CONN') {
+        counters.copiesFailed++;
+        this.tx.choose(REPLICA);
+      }
+  }
+
+  #sent(leg: Leg, parts: readonly Buffer[], done: Callback | undefined): Callback {
     let size = 0;
     for (const part of parts) size += part.length;
     leg.backlog += size;
     this.#unfinished++;
-    const finished: Callback = (error) => {
+    return (error) => {
       leg.backlog -= size;
       this.#unfinished--;
       if (error) {
@@ -419,14 +404,6 @@ export class Flow implements LegSink, RecordSink {
         done();
       }
     };
-    if (parts.length === 1) leg.send(parts[0] as Buffer, finished);
-    else leg.sendAll(parts, finished);
-    // The plain copy cannot skip: one that is stuck while the other moves is given up rather than fed for ever.
-    if (leg.copy === PRIMARY && leg.backlog > this.#backlogLimit && this.tx.copies[REPLICA] === 'open')
-      if ((this.legs[REPLICA]?.backlog ?? Number.POSITIVE_INFINITY) === 0 && this.tx.state === 'DUP_CONN') {
-        counters.copiesFailed++;
-        this.tx.choose(REPLICA);
-      }
   }
 
   get #backlogLimit(): number {
@@ -441,10 +418,10 @@ export class Flow implements LegSink, RecordSink {
     let sent = 0;
     for (const copy of [PRIMARY, REPLICA] as const) {
       const leg = this.legs[copy];
-      if (leg === undefined || leg.connecting || this.tx.copies[copy] === 'pending') continue;
+      if (leg === undefined || this.tx.copies[copy] === 'pending') continue;
       if (this.framed[copy]) {
         sent++;
-        this.#transmit(leg, [controlRecord(Control.end, this.tx.total)], first.callback);
+        this.#post(leg, [controlRecord(Control.end, this.tx.total)], first.callback);
       } else if (this.tx.copies[copy] === 'open') {
         sent++;
         leg.finish(first.callback);
@@ -543,7 +520,7 @@ export class Flow implements LegSink, RecordSink {
   #tellToStop(copy: Copy): void {
     const leg = this.legs[copy];
     this.#toldToStop = true;
-    if (leg !== undefined) this.#transmit(leg, [controlRecord(Control.stop, this.rx.delivered)], undefined);
+    if (leg !== undefined) this.#post(leg, [controlRecord(Control.stop, this.rx.delivered)], undefined);
   }
 
   onControl(type: number, offset: number, extra: number): void {
@@ -581,7 +558,7 @@ export class Flow implements LegSink, RecordSink {
         if (tx.total >= 0 || tx.copies[copy] !== 'open') return;
         tx.lose(other(copy));
         const leg = this.legs[copy];
-        if (leg !== undefined) this.#transmit(leg, [controlRecord(Control.alone, tx.offset)], undefined);
+        if (leg !== undefined) this.#post(leg, [controlRecord(Control.alone, tx.offset)], undefined);
         this.#release();
         return;
       }
@@ -618,11 +595,7 @@ export class Flow implements LegSink, RecordSink {
       const leg = this.legs[REPLICA];
       if (leg === undefined || this.#closed || this.rx.copies[REPLICA] !== 'open') return;
 
-      this.#transmit(
-        leg,
-        [controlRecord(Control.report, this.rx.delivered, this.rx.reach[PRIMARY])],
-        undefined,
-      );
+      this.#post(leg, [controlRecord(Control.report, this.rx.delivered, this.rx.reach[PRIMARY])], undefined);
     });
   }
 
@@ -666,15 +639,21 @@ export class Flow implements LegSink, RecordSink {
       this.#letGo(leg);
       return;
     }
-    this.#query();
+    if (this.rx.total < 0) this.#query();
     this.#checkEnd();
   }
 
-  /** A bare FIN: the sender knows whether it meant it, and if not, that this copy is dead. */
+  /**
+   * A bare FIN: the sender knows whether it meant it, and if not, that this copy is dead. If it did, word of it is on the
+   * way on the second copy already, so the question waits a little.
+   */
   #query(): void {
-    const replica = this.legs[REPLICA];
-    if (this.rx.total >= 0 || replica === undefined || this.rx.copies[REPLICA] !== 'open') return;
-    this.#transmit(replica, [controlRecord(Control.query, this.rx.plain)], undefined);
+    this.#queryTimer = setTimeout(() => {
+      const replica = this.legs[REPLICA];
+      if (this.rx.total >= 0 || replica === undefined || this.rx.copies[REPLICA] !== 'open') return;
+      this.#post(replica, [controlRecord(Control.query, this.rx.plain)], undefined);
+    }, QUERY_DELAY);
+    this.#queryTimer.unref();
   }
 
   #checkEnd(): void {
@@ -728,6 +707,7 @@ export class Flow implements LegSink, RecordSink {
     if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#endTimer);
+    clearTimeout(this.#queryTimer);
     clearTimeout(this.#verdictTimer);
     const orderly = this.#ended && this.tx.total >= 0;
     const held = this.#held;
@@ -735,18 +715,19 @@ export class Flow implements LegSink, RecordSink {
     this.#archive?.drop();
     this.#archive = undefined;
     for (const copy of [PRIMARY, REPLICA] as const) {
+      this.onAbandon?.(copy);
       const leg = this.legs[copy];
       if (leg === undefined) continue;
-      if (leg.connecting || this.tx.copies[copy] === 'pending') {
+      if (this.tx.copies[copy] === 'pending') {
         leg.abort();
         this.legs[copy] = undefined;
       } else if (reset) {
-        if (this.framed[copy]) this.#transmit(leg, [controlRecord(Control.reset, 0)], undefined);
+        if (this.framed[copy]) this.#post(leg, [controlRecord(Control.reset, 0)], undefined);
         this.legs[copy] = undefined;
         leg.abort();
       } else if (!orderly) {
         if (this.framed[copy] && this.tx.total < 0)
-          this.#transmit(leg, [controlRecord(Control.end, this.tx.offset)], undefined);
+          this.#post(leg, [controlRecord(Control.end, this.tx.offset)], undefined);
         this.#letGo(leg);
       } else {
         if (this.rx.done[copy]) this.#letGo(leg);

@@ -2,7 +2,6 @@
  * Reads the hello of a connection: to the second port, or to the first of a server that pairs by token. Connections that
  * say nothing are bounded in number and time.
  */
-import type net from 'node:net';
 import type { Handle } from '../net-internals.js';
 import { decodeHello, HELLO_BYTES, type Hello, looksLikeHello } from '../wire.js';
 import { Leg, type LegSink } from './leg.js';
@@ -38,12 +37,7 @@ export class Greeter implements LegSink {
   }
 
   accept(handle: Handle): Leg {
-    const leg = new Leg(this.#copy, this, {
-      handle,
-      allowHalfOpen: true,
-    } as unknown as net.SocketConstructorOpts);
-    leg.setNoDelay(true);
-    leg.unref();
+    const leg = new Leg(this.#copy, this, handle).setNoDelay().unref();
     if (this.#silent.size >= this.#most) {
       // The oldest has had its chance; a flood of silent connections must not keep the others out.
       const oldest = this.#silent.keys().next().value as Leg;
@@ -104,8 +98,6 @@ export class Greeter implements LegSink {
   legLost(leg: Leg): void {
     this.#silent.delete(leg);
   }
-  legOpen(): void {}
-  legEvent(): void {}
 
   clear(): void {
     for (const leg of this.#silent.keys()) leg.abort();

@@ -1,158 +1,333 @@
 /**
- * One TCP connection of a flow. A `net.Socket` whose stream machinery is bypassed: bytes go straight to the flow and
- * writes straight to the handle, so that a second copy costs no second set of buffers, events and listeners.
+ * One established TCP connection of a flow, over the native handle: bytes go straight to the flow and writes straight to
+ * the system, so that a second copy costs no second set of buffers, events and listeners.
  */
-import net from 'node:net';
-import { nativeHandle } from '../net-internals.js';
+
+import type { AddressInfo } from 'node:net';
+import { getSystemErrorName } from 'node:util';
+import {
+  type Handle,
+  type Request,
+  readFailure,
+  ShutdownRequest,
+  takeHandle,
+  WriteRequest,
+} from '../net-internals.js';
 import type { Copy } from './machine.js';
 
 export interface LegSink {
-  /** The connection is established (client side). */
-  legOpen(leg: Leg): void;
   /** False: stop reading until `resumeReading`. */
   legData(leg: Leg, chunk: Buffer): boolean;
   legFin(leg: Leg): void;
-  /** The connection failed or was closed under us; at most once, and never after `close`, `reset` or `drop`. */
+  /** The connection failed or was closed under us; at most once, and never after `close`, `abort` or `release`. */
   legLost(leg: Leg, error: NodeJS.ErrnoException | undefined): void;
-  /** Other events of the connection attempt ('lookup', 'connectionAttempt' …). */
-  legEvent(leg: Leg, event: string, args: unknown[]): void;
 }
 
-const { prototype } = net.Socket;
-type WriteCallback = (error?: Error | null) => void;
+type Done = (error?: Error | null) => void;
 
-function prepare(leg: Leg, copy: Copy, sink: LegSink): void {
-  leg.copy = copy;
-  leg.sink = sink;
-  leg.lost = false;
-  leg.stopped = false;
-  leg.ending = false;
-  leg.finishing = false;
-  leg.backlog = 0;
+const UV_ENOTCONN = -107;
+
+const kLeg = Symbol('repnet.leg');
+const kDone = Symbol('repnet.done');
+
+interface Pending extends Request {
+  [kDone]?: Done;
 }
 
-export class Leg extends net.Socket {
-  // Declared, not defined: an accepted socket becomes a leg by its prototype and has no field initialisers run.
-  declare copy: Copy;
-  declare sink: LegSink | undefined;
+interface Queue {
+  parts: Buffer[];
+  done: Done[];
+}
+
+/** Connections that have something to send at the end of this turn of the event loop. */
+let due: Leg[] = [];
+
+function flushDue(): void {
+  const legs = due;
+  due = [];
+  let at = 0;
+  try {
+    while (at < legs.length) legs[at++]?.flush();
+  } finally {
+    // A callback of the application's has thrown: the others are still to be sent.
+    while (at < legs.length) sendLater(legs[at++] as Leg);
+  }
+}
+
+function sendLater(leg: Leg): void {
+  if (due.push(leg) === 1) setImmediate(flushDue);
+}
+
+function onread(this: Handle, chunk?: ArrayBuffer): void {
+  const leg = this[kLeg] as Leg;
+  if (chunk !== undefined) {
+    leg.receive(Buffer.from(chunk));
+    return;
+  }
+  const error = readFailure();
+  if (error === null) leg.sink?.legFin(leg);
+  else leg.destroy(error);
+}
+
+function ignore(): void {}
+
+function failure(status: number, syscall: string): NodeJS.ErrnoException {
+  const code = getSystemErrorName(status);
+  return Object.assign(new Error(`${syscall} ${code}`), { code, errno: status, syscall });
+}
+
+function onwritten(this: Pending, status: number): void {
+  const leg = this.handle?.[kLeg] as Leg;
+  const done = this[kDone];
+  this[kDone] = undefined;
+  done?.(status < 0 && !leg.lost ? failure(status, 'write') : null);
+}
+
+function onshutdown(this: Pending): void {
+  const done = this[kDone];
+  this[kDone] = undefined;
+  done?.();
+}
+
+export class Leg {
+  readonly copy: Copy;
+  sink: LegSink | undefined;
   /** No further news of this connection is wanted or possible. */
-  declare lost: boolean;
+  lost = false;
   /** Reading was stopped because the application is behind. */
-  declare stopped: boolean;
+  stopped: boolean;
   /** FIN is sent; read until the peer's. */
-  declare ending: boolean;
-  /** FIN is to be sent after what is being written. */
-  declare finishing: boolean;
+  ending = false;
   /** Bytes given to the handle and not yet taken by the kernel. */
-  declare backlog: number;
+  backlog = 0;
+  #handle: Handle | undefined;
+  /** FIN is to be sent after what is being written. */
+  #finishing = false;
+  #queue: Queue | undefined;
+  #peername: Partial<AddressInfo> | undefined;
+  #sockname: Partial<AddressInfo> | undefined;
 
-  constructor(copy: Copy, sink: LegSink, options: net.SocketConstructorOpts) {
-    super(options);
-    prepare(this, copy, sink);
-  }
-
-  /** Turns an accepted `net.Socket`, whose handle is reading already, into a leg. */
-  static adopt(socket: net.Socket, copy: Copy, sink: LegSink): Leg {
-    Object.setPrototypeOf(socket, Leg.prototype);
-    prepare(socket as Leg, copy, sink);
-    return socket as Leg;
-  }
-
-  override push(chunk: Buffer | null): boolean {
-    const sink = this.sink;
-    if (sink === undefined) return true;
-    if (chunk === null) {
-      sink.legFin(this);
-      return false;
+  /** `stopped`: reads nothing before `resumeReading`. The handle must be connected. */
+  constructor(copy: Copy, sink: LegSink, handle: Handle, stopped = false) {
+    this.copy = copy;
+    this.sink = sink;
+    this.stopped = stopped;
+    this.#handle = handle;
+    handle[kLeg] = this;
+    handle.onread = onread;
+    if (!stopped) this.#read(handle);
+    else if (handle.reading) {
+      handle.reading = false;
+      handle.readStop();
     }
-    if (sink.legData(this, chunk)) return true;
+  }
+
+  /** Takes the handle of a socket that net has made. */
+  static of(socket: object, copy: Copy, sink: LegSink): Leg {
+    return new Leg(copy, sink, takeHandle(socket));
+  }
+
+  #read(handle: Handle): void {
+    if (handle.reading) return;
+    handle.reading = true;
+    const status = handle.readStart();
+    if (status !== 0) this.destroy(failure(status, 'read'));
+  }
+
+  /** Bytes from the peer; also those that were read before the sink was known. */
+  receive(chunk: Buffer): void {
+    const { sink } = this;
+    if (sink === undefined || sink.legData(this, chunk)) return;
     this.stopped = true;
-    return false;
-  }
-
-  // biome-ignore lint/suspicious/noExplicitAny: the signature of EventEmitter
-  override emit(event: string | symbol, ...args: any[]): boolean {
-    switch (event) {
-      case 'connect':
-        this.sink?.legOpen(this);
-        return true;
-      case 'lookup':
-      case 'connectionAttempt':
-      case 'connectionAttemptFailed':
-      case 'connectionAttemptTimeout':
-        this.sink?.legEvent(this, event, args);
-        return true;
-      default:
-        return (prototype.emit as (...a: unknown[]) => boolean).call(this, event, ...args);
+    const handle = this.#handle;
+    if (handle?.reading) {
+      handle.reading = false;
+      handle.readStop();
     }
-  }
-
-  /** Node starts no reading when the connection is established; the flow does, when the application reads. */
-  override isPaused(): boolean {
-    return true;
-  }
-
-  /** What Node calls when the connection fails. */
-  override destroy(error?: Error): this {
-    const news = !this.lost;
-    this.lost = true;
-    prototype.destroy.call(this);
-    if (news) this.sink?.legLost(this, error);
-    return this;
   }
 
   resumeReading(): void {
     if (!this.stopped || this.lost) return;
     this.stopped = false;
-    prototype._read.call(this, 0);
+    if (this.#handle !== undefined) this.#read(this.#handle);
   }
 
-  /** Writes one buffer. `done` is called when the kernel has it, or with the error. */
-  send(bytes: Buffer, done: WriteCallback): void {
-    prototype._write.call(this, bytes, 'buffer' as BufferEncoding, done);
+  /**
+   * Sends `parts` at the end of this turn of the event loop, with all else that is posted until then in one system call:
+   * what the copy that carries the same bytes at once makes cheap to wait for.
+   */
+  post(parts: readonly Buffer[], done: Done | undefined): void {
+    let queue = this.#queue;
+    if (queue === undefined) {
+      queue = this.#queue = { parts: [], done: [] };
+      sendLater(this);
+    }
+    for (const part of parts) queue.parts.push(part);
+    if (done !== undefined) queue.done.push(done);
   }
 
-  /** Writes several buffers with one system call. */
-  sendAll(parts: Buffer[], done: WriteCallback): void {
-    const chunks = parts.map((chunk) => ({ chunk, encoding: 'buffer' as BufferEncoding }));
-    (chunks as unknown as { allBuffers: boolean }).allBuffers = true;
-    prototype._writev?.call(this, chunks, done);
+  flush(): void {
+    const queue = this.#queue;
+    if (queue === undefined) return;
+    this.#queue = undefined;
+    const { parts, done } = queue;
+    this.#write(
+      parts,
+      done.length === 1
+        ? (done[0] as Done)
+        : (error) => {
+            for (const callback of done) callback(error);
+          },
+    );
+  }
+
+  /** Sends `parts` now, after what is posted. `done` is called when the kernel has it, or with the error. */
+  send(parts: readonly Buffer[], done: Done): void {
+    const queue = this.#queue;
+    if (queue === undefined) return this.#write(parts, done);
+    queue.parts.push(...parts);
+    queue.done.push(done);
+    this.flush();
+  }
+
+  /** One system call, or less. */
+  #write(parts: readonly Buffer[], done: Done): void {
+    const handle = this.#handle;
+    if (handle === undefined) {
+      done(Object.assign(new Error('The connection is closed'), { code: 'EPIPE' }));
+      return;
+    }
+    const request = new WriteRequest() as Pending;
+    request.handle = handle;
+    request.oncomplete = onwritten;
+    request.buffer = parts;
+    request[kDone] = done;
+    const status =
+      parts.length === 1
+        ? handle.writeBuffer(request, parts[0] as Buffer)
+        : handle.writev(request, parts, true);
+    if (status === 0 && (handle.writeQueueSize ?? 0) > 0) return;
+    // The system has taken all of it already.
+    request[kDone] = undefined;
+    done(status === 0 ? null : failure(status, 'write'));
   }
 
   /** Sends FIN after what has been written. */
-  finish(done: WriteCallback): void {
-    this.finishing = true;
-    prototype._final.call(this, (error) => {
-      this.finishing = false;
+  finish(done: Done): void {
+    this.flush();
+    const handle = this.#handle;
+    if (handle === undefined) return done();
+    const request = new ShutdownRequest() as Pending;
+    request.handle = handle;
+    request.oncomplete = onshutdown;
+    request[kDone] = (error) => {
+      this.#finishing = false;
       done(error);
-    });
+    };
+    const status = handle.shutdown(request);
+    if (status === 0) {
+      this.#finishing = true;
+      return;
+    }
+    done(status === 1 || status === UV_ENOTCONN ? null : failure(status, 'shutdown'));
+  }
+
+  /** The connection has failed. */
+  destroy(error?: Error): void {
+    if (this.lost) return;
+    this.lost = true;
+    this.#close(false);
+    this.sink?.legLost(this, error);
   }
 
   /** Closes the connection, without further news of it: FIN, or RST if the peer's bytes are still unread. */
   close(): void {
+    this.flush();
     this.lost = true;
     this.sink = undefined;
-    prototype.destroy.call(this);
+    this.#close(false);
   }
 
-  /** Closes the connection by RST; quietly, if it is not established. */
+  /** Closes the connection by RST. */
   abort(): void {
-    const established = !this.lost && !this.connecting && !this.pending;
+    this.flush();
     this.lost = true;
     this.sink = undefined;
-    // A handle that is shutting down cannot be reset: Node would report an error and leave it open.
-    if (established && !this.finishing) this.resetAndDestroy();
-    else prototype.destroy.call(this);
+    this.#close(true);
   }
 
-  /**
-   * Closes a connection that nothing was sent on by RST, also one that the kernel has established while Node still takes
-   * it for connecting; silently, if it is not established.
-   */
-  refuse(): void {
-    const handle = this.connecting ? nativeHandle(this) : null;
-    // Without a descriptor there is nothing to reset.
-    if (handle !== null && (handle.fd ?? -1) >= 0) handle.reset?.();
-    this.abort();
+  #close(reset: boolean): void {
+    const handle = this.#handle;
+    if (handle === undefined) return;
+    this.#handle = undefined;
+    handle.onread = ignore;
+    // One that is shutting down cannot be reset, and a reset that fails leaves a handle that cannot be closed.
+    if (reset && !this.#finishing) handle.reset();
+    else handle.close();
+  }
+
+  /** Gives the handle away; this is no longer a connection. */
+  release(): Handle {
+    this.flush();
+    const handle = this.#handle as Handle;
+    this.#handle = undefined;
+    this.lost = true;
+    this.sink = undefined;
+    handle[kLeg] = undefined;
+    return handle;
+  }
+
+  // ------------------------------------------------------------------ what a socket's options concern
+
+  ref(): this {
+    this.#handle?.ref();
+    return this;
+  }
+  unref(): this {
+    this.#handle?.unref();
+    return this;
+  }
+  setNoDelay(on = true): this {
+    this.#handle?.setNoDelay(on);
+    return this;
+  }
+  /** `delay`: milliseconds. */
+  setKeepAlive(on = false, delay = 0): this {
+    this.#handle?.setKeepAlive(on, Math.trunc(delay / 1000));
+    return this;
+  }
+
+  get #peer(): Partial<AddressInfo> {
+    if (this.#peername === undefined && this.#handle !== undefined) {
+      const peername = {};
+      if (this.#handle.getpeername(peername) === 0) this.#peername = peername;
+    }
+    return this.#peername ?? {};
+  }
+  get remoteAddress(): string | undefined {
+    return this.#peer.address;
+  }
+  get remotePort(): number | undefined {
+    return this.#peer.port;
+  }
+  get remoteFamily(): string | undefined {
+    return this.#peer.family;
+  }
+
+  get #local(): Partial<AddressInfo> {
+    if (this.#sockname === undefined && this.#handle !== undefined) {
+      const sockname = {};
+      if (this.#handle.getsockname(sockname) === 0) this.#sockname = sockname;
+    }
+    return this.#sockname ?? {};
+  }
+  get localAddress(): string | undefined {
+    return this.#local.address;
+  }
+  get localPort(): number | undefined {
+    return this.#local.port;
+  }
+  get localFamily(): string | undefined {
+    return this.#local.family;
   }
 }

@@ -1,5 +1,5 @@
 /** Data records of one write. */
-import { dataHeader, RECORD_MAX_BYTES } from '../wire.js';
+import { dataHeader, RECORD_HEADER_BYTES, RECORD_MAX_BYTES } from '../wire.js';
 
 /** Splits into records of at most the longest length. */
 export function pushRecords(parts: Buffer[], offset: number, bytes: Buffer): void {
@@ -7,4 +7,17 @@ export function pushRecords(parts: Buffer[], offset: number, bytes: Buffer): voi
     const piece = bytes.length <= RECORD_MAX_BYTES ? bytes : bytes.subarray(at, at + RECORD_MAX_BYTES);
     parts.push(dataHeader(offset + at, piece.length), piece);
   }
+}
+
+/** As `pushRecords`, of a copy of the bytes. */
+export function copyRecords(offset: number, bytes: Buffer): Buffer[] {
+  const records: Buffer[] = [];
+  for (let at = 0; at < bytes.length; at += RECORD_MAX_BYTES) {
+    const length = Math.min(bytes.length - at, RECORD_MAX_BYTES);
+    const record = Buffer.allocUnsafe(RECORD_HEADER_BYTES + length);
+    dataHeader(offset + at, length, record);
+    bytes.copy(record, RECORD_HEADER_BYTES, at, at + length);
+    records.push(record);
+  }
+  return records;
 }

@@ -68,12 +68,12 @@ export class Remains implements LegSink, RecordSink {
       if (this.#closed.endedAt === undefined) this.#declareEnd(parts);
     }
     if (parts.length > 0)
-      leg.sendAll(parts, (error) => {
+      leg.send(parts, (error) => {
         archive?.drop();
         if (error) leg.destroy(error);
       });
     if (answer === undefined) this.#finish();
-    if (rest !== undefined && !leg.lost) leg.push(rest);
+    if (rest !== undefined && !leg.lost) leg.receive(rest);
     leg.resumeReading();
   }
 
@@ -89,7 +89,7 @@ export class Remains implements LegSink, RecordSink {
   }
 
   #send(parts: Buffer[]): void {
-    if (parts.length > 0) this.#leg?.sendAll(parts, () => {});
+    if (parts.length > 0) this.#leg?.send(parts, () => {});
   }
 
   #over(end: (leg: Leg) => void): void {
@@ -147,6 +147,4 @@ export class Remains implements LegSink, RecordSink {
   legLost(): void {
     this.#over(() => {});
   }
-  legOpen(): void {}
-  legEvent(): void {}
 }

@@ -6,6 +6,8 @@
  * up: a twin that cannot be placed is refused, never taken for a new flow. Time is counted in ticks of one timer, so that
  * a process that was suspended does not forget what is still in its accept queue.
  */
+import { PairMemory } from './pair-memory.js';
+
 export type EntryState = 'waiting' | 'paired' | 'over';
 
 export interface Entry<T> {
@@ -26,11 +28,15 @@ export interface WaitingOptions {
 }
 
 const TICKS = 4;
-/** Remembered for this many timeouts after the wait. */
+/** Remembered for at least this many timeouts after the wait. */
 const MEMORY = 4;
 
+const REPLICA_FIRST = 1;
+const PAIRED = 2;
+
 export class WaitingList<T> {
-  readonly #entries = new Map<string, Entry<T>>();
+  readonly #waiting = new Map<string, Entry<T>>();
+  readonly #remembered = new PairMemory(MEMORY + 1);
   readonly #options: WaitingOptions;
   readonly #expired: (entry: Entry<T>) => void;
   #timer: NodeJS.Timeout | undefined;
@@ -49,7 +55,7 @@ export class WaitingList<T> {
   }
 
   get size(): number {
-    return this.#entries.size;
+    return this.#waiting.size + this.#remembered.size;
   }
 
   /** Nothing that could still have a twin under way has been dropped from the memory. */
@@ -58,33 +64,59 @@ export class WaitingList<T> {
   }
 
   get(key: string): Entry<T> | undefined {
-    return this.#entries.get(key);
+    const waiting = this.#waiting.get(key);
+    if (waiting !== undefined) return waiting;
+    const remembered = this.#remembered.get(key);
+    if (remembered === undefined) return undefined;
+    return {
+      key,
+      state: (remembered & PAIRED) !== 0 ? 'paired' : 'over',
+      first: (remembered & REPLICA_FIRST) !== 0 ? 'replica' : 'primary',
+      flow: undefined,
+      until: this.#tick,
+    };
   }
 
   add(key: string, first: Entry<T>['first'], flow: T): Entry<T> {
     this.#start();
-    const before = this.#entries.get(key);
-    if (before !== undefined) this.#finish(before);
-    this.#entries.delete(key);
-    if (this.#entries.size >= this.#options.entries) {
-      const oldest = this.#entries.values().next().value as Entry<T>;
-      this.#finish(oldest);
-      this.#entries.delete(oldest.key);
-      this.#completeFrom = this.#tick + TICKS * (MEMORY + 1) + 1; // one dropped for want of room
-    }
+    const before = this.#waiting.get(key);
+    if (before !== undefined) this.#expire(before);
+    if (this.size >= this.#options.entries) this.#makeRoom();
     const entry: Entry<T> = { key, state: 'waiting', first, flow, until: this.#tick + TICKS };
-    this.#entries.set(key, entry);
+    this.#waiting.set(key, entry);
     return entry;
+  }
+
+  #makeRoom(): void {
+    if (this.#remembered.size > 0) this.#remembered.forget();
+    else {
+      const oldest = this.#waiting.values().next().value as Entry<T>;
+      this.#end(oldest);
+      this.#waiting.delete(oldest.key);
+    }
+    this.#completeFrom = this.#tick + TICKS * (MEMORY + 1) + 1; // something dropped for want of room
   }
 
   /** The flow is complete, or over: it no longer waits, but is remembered. */
   settle(entry: Entry<T>, state: 'paired' | 'over'): void {
     entry.state = state;
     entry.flow = undefined;
+    // Another flow may have taken the key since.
+    if (this.#waiting.get(entry.key) !== entry) return;
+    this.#waiting.delete(entry.key);
+    this.#remembered.set(
+      entry.key,
+      (entry.first === 'replica' ? REPLICA_FIRST : 0) | (state === 'paired' ? PAIRED : 0),
+    );
   }
 
-  #finish(entry: Entry<T>): void {
-    if (entry.state !== 'waiting') return;
+  /** The wait is over, for nothing. */
+  #expire(entry: Entry<T>): void {
+    this.#end(entry);
+    this.settle(entry, 'over');
+  }
+
+  #end(entry: Entry<T>): void {
     entry.state = 'over';
     this.#expired(entry);
     entry.flow = undefined;
@@ -98,13 +130,13 @@ export class WaitingList<T> {
 
   #advance(): void {
     const tick = ++this.#tick;
-    for (const entry of this.#entries.values()) {
+    for (const entry of this.#waiting.values()) {
       // Insertion order is time order: what follows is younger.
       if (entry.until > tick) break;
-      this.#finish(entry);
-      if (entry.until + TICKS * MEMORY <= tick) this.#entries.delete(entry.key);
+      this.#expire(entry);
     }
-    if (this.#entries.size === 0 && this.complete) {
+    if (tick % TICKS === 0) this.#remembered.age();
+    if (this.size === 0 && this.complete) {
       clearInterval(this.#timer);
       this.#timer = undefined;
     }
@@ -112,8 +144,9 @@ export class WaitingList<T> {
 
   /** Ends every wait and forgets everything. */
   clear(): void {
-    for (const entry of this.#entries.values()) this.#finish(entry);
-    this.#entries.clear();
+    for (const entry of this.#waiting.values()) this.#end(entry);
+    this.#waiting.clear();
+    this.#remembered.clear();
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
