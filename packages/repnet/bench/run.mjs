@@ -8,6 +8,7 @@ import net from 'node:net';
 import { cpus, release } from 'node:os';
 import { parseArgs } from 'node:util';
 import repnet from 'repnet';
+import { nextPort } from '../dist/flow/ports.js';
 import { compare, median, quartiles, table } from './measure.mjs';
 import { MESSAGE_BYTES } from './server.mjs';
 
@@ -24,6 +25,8 @@ const [rounds, requests, elephantMegabytes, idleConnections] = ['rounds', 'reque
 );
 
 const MODES = ['net', 'off', 'syn', 'flow'];
+/** What two connections cost without any logic: a race of two handshakes, and the request over both from one source port. */
+const BARE = ['race', 'both'];
 const REQUEST = Buffer.alloc(MESSAGE_BYTES, 'q');
 const CONCURRENT = 32;
 const HOST = '127.0.0.1';
@@ -46,9 +49,36 @@ function connect(mode, service, options = {}) {
 }
 
 /** One request on a connection of its own, to the end of the connection. */
-function requestOnce(mode) {
+async function requestOnce(mode) {
+  if (mode === 'race') return exchange(mode, await race());
+  if (mode !== 'both') return exchange(mode, connect(mode, 'once'));
+  for (;;) {
+    const localPort = nextPort();
+    const twins = ['twin', 'once'].map((service) => exchange(mode, connect('net', service, { localPort })));
+    const outcomes = await Promise.allSettled(twins);
+    const failed = outcomes.find(({ status }) => status === 'rejected');
+    if (failed === undefined) return;
+    if (failed.reason.code !== 'EADDRINUSE') throw failed.reason;
+  }
+}
+
+function race() {
   return new Promise((resolve, reject) => {
-    const socket = connect(mode, 'once');
+    const sockets = [connect('net', 'once'), connect('net', 'once')];
+    for (const [i, socket] of sockets.entries()) {
+      socket.once('connect', () => {
+        const loser = sockets[1 - i].removeAllListeners('connect');
+        if (loser.connecting) loser.destroy();
+        else loser.resetAndDestroy();
+        resolve(socket);
+      });
+      socket.once('error', reject);
+    }
+  });
+}
+
+function exchange(mode, socket) {
+  return new Promise((resolve, reject) => {
     let received = 0;
     socket.on('data', (chunk) => (received += chunk.length));
     socket.on('error', reject);
@@ -194,17 +224,23 @@ try {
   const many = CONCURRENT * Math.ceil(requests / CONCURRENT) * 3;
   const fewRounds = Math.max(3, Math.round(rounds / 3));
   const elephantTarget = Number((1 / 0.95).toFixed(3));
-  const compareOf = (count, run, units) => compare(MODES, count, (mode) => measured(() => run(mode), units));
-  report('1 KB, new connection', 'ms', await compareOf(rounds, sequential, requests), {
+  const compareOf = (count, run, units, modes = MODES) =>
+    compare(modes, count, (mode) => measured(() => run(mode), units));
+  report('1 KB, new connection', 'ms', await compareOf(rounds, sequential, requests, [...MODES, ...BARE]), {
     off: 1.03,
     syn: 1.45,
     flow: 1.7,
   });
-  report(`connection, ${CONCURRENT} at a time`, 'ms', await compareOf(rounds, concurrent, many), {
-    off: 1.03,
-    syn: 1.45,
-    flow: 1.7,
-  });
+  report(
+    `connection, ${CONCURRENT} at a time`,
+    'ms',
+    await compareOf(rounds, concurrent, many, [...MODES, ...BARE]),
+    {
+      off: 1.03,
+      syn: 1.45,
+      flow: 1.7,
+    },
+  );
   report('1 KB, kept alive', 'ms', await compareOf(rounds, keptAlive, requests), { off: 1.03, flow: 1.6 });
   report(`${elephantMegabytes} MB elephant`, 's', await compareOf(fewRounds, elephant, 1), {
     off: 1.03,

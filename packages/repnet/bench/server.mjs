@@ -31,6 +31,8 @@ const ANSWER = Buffer.alloc(MESSAGE_BYTES, 'a');
 
 const SERVICES = {
   once: (module) => module.createServer({ noDelay: true }, echo(false)),
+  /** The second port of two bare connections. */
+  twin: (module) => module.createServer({ noDelay: true }, echo(false)),
   kept: (module) => module.createServer({ noDelay: true }, echo(true)),
   sink: (module) => module.createServer({ noDelay: true, allowHalfOpen: true }, sink),
 };

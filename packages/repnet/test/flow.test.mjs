@@ -256,6 +256,39 @@ for (const pending of [true, false])
     assert.equal(error, pending ? null : failure);
   });
 
+/** A connection that keeps what it is given, by reference, as the system does until it has taken it. */
+function recordingLeg(copy) {
+  const kept = [];
+  const take = (parts, done) => {
+    kept.push(...parts);
+    done?.();
+  };
+  return {
+    copy,
+    backlog: 0,
+    resumeReading() {},
+    send: take,
+    post: take,
+    text: () => Buffer.concat(kept).toString(),
+  };
+}
+
+for (const [when, opened] of [
+  ['open', [0, 1]],
+  ['still to come', [0]],
+])
+  test(`the second connection, ${when}, carries what was written, not what its buffer holds since`, async () => {
+    const outer = { deliver: () => true, destroy() {}, touch() {} };
+    const flow = new Flow(outer, { threshold: 1_000, lull: 50 }, { framed: [false, true] });
+    const legs = [recordingLeg(0), recordingLeg(1)];
+    for (const copy of opened) flow.open(legs[copy]);
+    const buffer = Buffer.from('as written');
+    await new Promise((resolve) => flow.write(buffer, resolve));
+    buffer.fill('!');
+    if (!opened.includes(1)) flow.open(legs[1]);
+    assert.ok(legs[1].text().endsWith('as written'), legs[1].text());
+  });
+
 test('a source port that is taken is no error: the flow takes another', async (t) => {
   const connections = () =>
     process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
