@@ -303,7 +303,7 @@ export class ReplicaListener {
     leg.ref();
     this.#announce(socket);
     const flow = accepted.flow;
-    if (owner.pauseOnConnect) flow?.pause(leg, rest);
+    if (owner.pauseOnConnect) flow?.receiver.pause(leg, rest);
     else if (rest !== undefined && !leg.lost) leg.receive(rest);
   }
 

@@ -13,13 +13,6 @@ const WAYS = {
   'write, destroyed when written': (socket, bytes) => socket.write(bytes, () => socket.destroy()),
 };
 
-/** The first connection, which Node still takes for connecting, ends by FIN before the second has brought the bytes. */
-const REASON = "a closed flow's first connection is not kept until the second is done";
-const OPEN = {
-  'write, destroySoon, 1000, directly': REASON,
-  'write, destroyed when written, 300000, directly': REASON,
-};
-
 /** What the application of a server sees of one flow, by a relay that does `faults` if there are any. */
 async function observe(t, length, way, faults) {
   const seen = { bytes: 0, ends: 0, errors: [] };
@@ -52,6 +45,6 @@ for (const [name, way] of Object.entries(WAYS))
       ['through a relay', []],
       ['the second copy arrives later', [{ copy: 1, direction: 'up', kind: 'pause', at: 0, ms: 100 }]],
     ])
-      test(`${name}, ${length} bytes, ${path}`, { todo: OPEN[`${name}, ${length}, ${path}`] }, async (t) => {
+      test(`${name}, ${length} bytes, ${path}`, async (t) => {
         assert.deepEqual(await observe(t, length, way, faults), { bytes: length, ends: 1, errors: [] });
       });

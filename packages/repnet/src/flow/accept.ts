@@ -162,7 +162,7 @@ export class Accepted implements Attachment {
     if (this.#held === null) flow.legFin(primary);
     counters.flowsPaired++;
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket });
-    if (!reading && !state.ended) flow.pause(replica, rest);
+    if (!reading && !state.ended) flow.receiver.pause(replica, rest);
     else if (rest !== undefined && !replica.lost) replica.receive(rest);
   }
 
@@ -223,7 +223,7 @@ export class Accepted implements Attachment {
     if (this.flow !== undefined) {
       if (!this.flow.tx.archived) return undefined;
       return new Remains({
-        archive: this.flow.takeArchive(),
+        archive: this.flow.sender.takeArchive(),
         total: this.flow.tx.offset,
         endedAt: undefined,
       });

@@ -43,6 +43,8 @@ export class FlowDial implements Attachment, AttemptSink {
   /** Connections that are not established yet. */
   readonly #attempts: [Attempt | undefined, Attempt | undefined] = [undefined, undefined];
   #retries = 0;
+  /** The first connection, established when the application had closed the flow. */
+  #late: Leg | undefined;
   #localPort = 0;
   #address: string | undefined;
   #connectError: ConnectionError | undefined;
@@ -73,6 +75,7 @@ export class FlowDial implements Attachment, AttemptSink {
     flow.onAbandon = (copy) => {
       this.#attempts[copy]?.abandon(false);
       this.#attempts[copy] = undefined;
+      if (copy === PRIMARY) this.#late?.close();
     };
     flow.onAnswer = (leg, bytes) => this.#answered(leg, bytes);
     return flow;
@@ -185,6 +188,10 @@ export class FlowDial implements Attachment, AttemptSink {
     const { copy } = attempt;
     this.#attempts[copy] = undefined;
     const leg = new Leg(copy, flow, handle, true);
+    if (flow.closed) {
+      this.#late = leg.unref();
+      return;
+    }
     flow.legs[copy] = leg;
     if (copy === PRIMARY) copyAttempts(attempt, this.#socket);
     if (leg.copy === PRIMARY) {
@@ -197,7 +204,7 @@ export class FlowDial implements Attachment, AttemptSink {
         flow.abandon(REPLICA);
       }
       if (this.#tokenPairing) {
-        flow.expectAnswer(leg);
+        flow.receiver.expectAnswer(leg);
         flow.open(leg, this.#hello(leg, Kind.primary, true));
       } else flow.open(leg);
       this.#settle();
@@ -205,7 +212,7 @@ export class FlowDial implements Attachment, AttemptSink {
       return;
     }
     const early = this.#known !== undefined;
-    flow.expectAnswer(leg);
+    flow.receiver.expectAnswer(leg);
     const hello = this.#hello(leg, Kind.replica, early);
     if (!early) {
       leg.send([hello], (error) => {
@@ -271,6 +278,7 @@ export class FlowDial implements Attachment, AttemptSink {
 
   attemptFailed(attempt: Attempt, error: ConnectionError | undefined): void {
     this.#attempts[attempt.copy] = undefined;
+    if (this.flow.closed) return;
     if (attempt.copy === PRIMARY) copyAttempts(attempt, this.#socket);
     this.#lost(attempt.copy, error);
   }

@@ -1,0 +1,333 @@
+/**
+ * The receiving side of a flow: which bytes of a copy are new (machine.ts decides), what goes to the application, what the
+ * peer is told of it, and when the stream ends.
+ */
+import { RepnetError } from '../errors.js';
+import { counters } from '../stats.js';
+import {
+  ANSWER_BYTES,
+  Record as Control,
+  controlRecord,
+  decodeAnswer,
+  RecordParser,
+  type RecordSink,
+} from '../wire.js';
+import type { FlowOptions, Outer } from './flow.js';
+import type { Leg } from './leg.js';
+import { type Copy, other, PRIMARY, REPLICA, ReceiveMachine } from './machine.js';
+import { patientTimeout } from './patience.js';
+import type { Sender } from './sender.js';
+
+/** What the receiving side needs of the flow. */
+export interface ReceiverHost {
+  readonly outer: Outer;
+  readonly options: FlowOptions;
+  readonly legs: readonly [Leg | undefined, Leg | undefined];
+  readonly framed: readonly [boolean, boolean];
+  readonly lastError: NodeJS.ErrnoException | undefined;
+  readonly sender: Sender;
+  readonly closed: boolean;
+  /** The doubling threshold of the peer: at half of it the verdict on its message is due. */
+  readonly peerThreshold: number;
+  /** The peer has answered a hello before: a replica that is pending is worth waiting for. */
+  readonly peerKnown: boolean;
+  /** Client side: `bytes` that should be an answer. False: no more is wanted of the copy. */
+  readonly onAnswer: ((leg: Leg, bytes: Buffer) => boolean) | undefined;
+  fail(error: Error | undefined): void;
+  abandon(copy: Copy): void;
+  letGo(leg: Leg | undefined): void;
+}
+
+/** Milliseconds after a bare FIN within which word of it is expected on the second copy, before it is asked for. */
+const QUERY_DELAY = 5;
+/** Bytes by which a copy trails before it is told to stop. */
+const STOP_LAG = 32 * 1024;
+
+export interface ReceiverStart {
+  /** Bytes that the application has read of the first copy. */
+  received: number;
+  /** The first copy has been read to its end, and the application been told. */
+  ended: boolean;
+  /** The first copy has ended, and the application not been told. */
+  fin: boolean;
+}
+
+export class Receiver implements RecordSink {
+  readonly rx: ReceiveMachine;
+  /** The application is behind, or has not begun to read. */
+  paused = true;
+  /** The application has been told of the end. */
+  ended: boolean;
+  readonly #host: ReceiverHost;
+  readonly #parsers: readonly [RecordParser | undefined, RecordParser | undefined];
+  /** Bytes of an answer still expected on a copy (client side). */
+  readonly #answer: [Buffer | undefined, Buffer | undefined] = [undefined, undefined];
+  #reading: Copy = PRIMARY;
+  #unread: Buffer | undefined;
+  #endTimer: NodeJS.Timeout | undefined;
+  #queryTimer: NodeJS.Timeout | undefined;
+  /** Bytes delivered when the last verdict was given, and whether the replica has brought any since. */
+  #reportedAt: number;
+  #doubled = true;
+  #toldToStop = false;
+
+  constructor(host: ReceiverHost, start: ReceiverStart) {
+    this.#host = host;
+    this.rx = new ReceiveMachine({ framedFirst: host.framed[PRIMARY], delivered: start.received });
+    this.#parsers = [
+      host.framed[PRIMARY] ? new RecordParser() : undefined,
+      host.framed[REPLICA] ? new RecordParser() : undefined,
+    ];
+    this.#reportedAt = start.received;
+    this.ended = start.ended;
+    if (start.ended || start.fin) this.rx.fin();
+  }
+
+  /** Client: an answer precedes the records of this copy. */
+  expectAnswer(leg: Leg): void {
+    this.#answer[leg.copy] = Buffer.alloc(0);
+    leg.resumeReading();
+  }
+
+  data(leg: Leg, chunk: Buffer): boolean {
+    const { copy } = leg;
+    if (this.#answer[copy] !== undefined) {
+      chunk = Buffer.concat([this.#answer[copy], chunk]);
+      if (chunk.length < ANSWER_BYTES) {
+        const known = decodeAnswerPrefix(chunk);
+        this.#answer[copy] = chunk;
+        if (!known) this.#host.onAnswer?.(leg, chunk);
+        return true;
+      }
+      this.#answer[copy] = undefined;
+      if (this.#host.onAnswer?.(leg, chunk) === false) return true;
+      if (chunk.length === ANSWER_BYTES) return !this.paused;
+      chunk = chunk.subarray(ANSWER_BYTES);
+    }
+    this.#host.outer.touch();
+    const parser = this.#parsers[copy];
+    if (parser === undefined) {
+      const skip = this.rx.acceptPlain(chunk.length);
+      const fresh = chunk.length - skip;
+      counters.bytesDuplicate += skip;
+      if (fresh > 0) {
+        counters.bytesWonByPrimary += fresh;
+        this.#deliver(skip === 0 ? chunk : chunk.subarray(skip));
+      }
+    } else {
+      this.#reading = copy;
+      try {
+        parser.feed(chunk, this);
+      } catch (error) {
+        leg.destroy(error as Error);
+        return true;
+      }
+      if (parser.midRecord) this.rx.announce(parser.announced);
+    }
+    return this.#host.closed || !(this.paused || (this.rx.reach[copy] > this.rx.delivered && this.#crowded));
+  }
+
+  /**
+   * Enough is held that lies beyond a hole which only the first copy can fill: the second is read on when it has. What the
+   * sender doubles in messages to come is for it to decide, so its bytes wait in the kernel rather than break the flow.
+   */
+  get #crowded(): boolean {
+    return this.rx.earlyBytes > this.#earlyLimit;
+  }
+
+  onData(offset: number, bytes: Buffer): void {
+    const copy = this.#reading;
+    const { rx } = this;
+    const skip = rx.acceptRecord(copy, offset, bytes.length);
+    this.#doubled = true;
+    if (skip === -1) {
+      rx.keepEarly(copy, offset, bytes);
+      this.checkEnd();
+      return;
+    }
+    counters.bytesDuplicate += skip;
+    if (skip === bytes.length) {
+      if (!this.#toldToStop && rx.delivered - offset - skip > STOP_LAG) this.#tellToStop(copy);
+      return;
+    }
+    const fresh = bytes.length - skip;
+    if (this.ended && !this.#host.closed) {
+      // A plain FIN was taken for the end before the replica came that knows better.
+      this.#host.fail(truncated(rx.delivered - fresh, rx.total));
+      return;
+    }
+    if (copy === PRIMARY) counters.bytesWonByPrimary += fresh;
+    else counters.bytesWonByReplica += fresh;
+    this.#deliver(skip === 0 ? bytes : bytes.subarray(skip));
+  }
+
+  /** Bytes ahead of the stream that are kept: what the peer may double, but not whatever it says it may. */
+  get #earlyLimit(): number {
+    const own = this.#host.options.threshold;
+    return 2 * Math.max(own, Math.min(this.#host.peerThreshold, 2 * own));
+  }
+
+  #tellToStop(copy: Copy): void {
+    const leg = this.#host.legs[copy];
+    this.#toldToStop = true;
+    if (leg !== undefined)
+      this.#host.sender.post(leg, [controlRecord(Control.stop, this.rx.delivered)], undefined);
+  }
+
+  onControl(type: number, offset: number, extra: number): void {
+    const copy = this.#reading;
+    const { rx } = this;
+    const { sender } = this.#host;
+    switch (type) {
+      case Control.stop:
+        return sender.stop(copy, offset);
+      case Control.resume:
+        sender.tx.stopped = false;
+        return;
+      case Control.report:
+        return sender.report(offset, extra);
+      case Control.query:
+        return sender.query(copy);
+      case Control.end:
+        if ((rx.total >= 0 && rx.total !== offset) || offset < rx.delivered)
+          throw new RepnetError('ERR_REPNET_PROTOCOL', 'The peer declared two different totals');
+        rx.end(copy, offset);
+        if (this.#host.closed) this.#host.letGo(this.#host.legs[copy]);
+        else this.checkEnd();
+        return;
+      case Control.alone:
+        rx.alone = offset;
+        rx.lost = other(copy);
+        rx.announce(offset);
+        this.checkEnd();
+        return;
+      case Control.reset:
+        this.#host.fail(connectionReset());
+        return;
+    }
+  }
+
+  #deliver(bytes: Buffer): void {
+    if (this.#host.closed || this.ended) return;
+    this.#host.sender.turn();
+    if (!this.#host.outer.deliver(bytes)) this.paused = true;
+    const { rx } = this;
+    if (rx.early.length > 0) {
+      for (let next = rx.takeEarly(); next !== undefined; next = rx.takeEarly()) {
+        counters.bytesWonByReplica += next.length;
+        if (!this.#host.outer.deliver(next)) this.paused = true;
+      }
+      if (!this.paused && !this.#crowded) for (const leg of this.#host.legs) leg?.resumeReading();
+    }
+    if (this.#doubled && rx.delivered - this.#reportedAt >= this.#host.peerThreshold / 2) this.#report();
+    if (rx.total >= 0 || rx.done[PRIMARY]) this.checkEnd();
+  }
+
+  /** Tells the sender which copy is ahead, in time for its choice at the threshold, as long as it doubles. */
+  #report(): void {
+    this.#reportedAt = this.rx.delivered;
+    this.#doubled = false;
+    this.#toldToStop = false;
+    // Both copies may have become readable in this turn of the event loop: judge when both have been read.
+    setImmediate(() => {
+      const leg = this.#host.legs[REPLICA];
+      if (leg === undefined || this.#host.closed || this.rx.copies[REPLICA] !== 'open') return;
+
+      this.#host.sender.post(
+        leg,
+        [controlRecord(Control.report, this.rx.delivered, this.rx.reach[PRIMARY])],
+        undefined,
+      );
+    });
+  }
+
+  /** The application is not reading: what came with the hello is kept until it does. */
+  pause(leg: Leg, chunk: Buffer | undefined): void {
+    this.paused = true;
+    this.#unread = chunk;
+    leg.stopped = true;
+  }
+
+  /** The application has read: go on reading both copies. */
+  resume(): void {
+    this.paused = false;
+    const unread = this.#unread;
+    if (unread !== undefined) {
+      this.#unread = undefined;
+      const replica = this.#host.legs[REPLICA];
+      if (replica !== undefined) this.data(replica, unread);
+    }
+    for (const leg of this.#host.legs)
+      if (leg !== undefined && !(this.#crowded && this.rx.reach[leg.copy] > this.rx.delivered))
+        leg.resumeReading();
+  }
+
+  /** A bare FIN on the first copy of a flow that is not closed. */
+  fin(): void {
+    this.rx.fin();
+    if (this.rx.total < 0) this.#query();
+    this.checkEnd();
+  }
+
+  /**
+   * A bare FIN: the sender knows whether it meant it, and if not, that this copy is dead. If it did, word of it is on the
+   * way on the second copy already, so the question waits a little.
+   */
+  #query(): void {
+    this.#queryTimer = setTimeout(() => {
+      const replica = this.#host.legs[REPLICA];
+      if (this.rx.total >= 0 || replica === undefined || this.rx.copies[REPLICA] !== 'open') return;
+      this.#host.sender.post(replica, [controlRecord(Control.query, this.rx.plain)], undefined);
+    }, QUERY_DELAY);
+    this.#queryTimer.unref();
+  }
+
+  checkEnd(): void {
+    if (this.ended || this.#host.closed) return;
+    switch (this.rx.verdict()) {
+      case 'end':
+        clearTimeout(this.#endTimer);
+        this.ended = true;
+        this.#host.outer.deliver(null);
+        return;
+      case 'truncated':
+        this.#host.fail(this.#host.lastError ?? truncated(this.rx.delivered, this.rx.total));
+        return;
+      case 'wait':
+        if (this.rx.copies[REPLICA] === 'pending' && !this.#host.peerKnown) {
+          this.#host.abandon(REPLICA);
+          return;
+        }
+        if (this.#endTimer === undefined) {
+          this.#endTimer = patientTimeout(() => {
+            this.#endTimer = undefined;
+            if (this.ended || this.#host.closed || this.rx.verdict() !== 'wait') return;
+            counters.copiesFailed++;
+            this.#host.abandon(this.rx.suspect);
+          }, this.#host.options.pairTimeout);
+        }
+        return;
+    }
+  }
+
+  /** The flow is over. */
+  close(): void {
+    clearTimeout(this.#endTimer);
+    clearTimeout(this.#queryTimer);
+  }
+}
+
+function truncated(delivered: number, total: number): RepnetError {
+  const of = total >= 0 ? ` of ${total}` : '';
+  return new RepnetError('ERR_REPNET_TRUNCATED', `The stream broke off after ${delivered} bytes${of}`);
+}
+
+function connectionReset(): NodeJS.ErrnoException {
+  return Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', errno: -104, syscall: 'read' });
+}
+
+function decodeAnswerPrefix(chunk: Buffer): boolean {
+  const probe = Buffer.alloc(ANSWER_BYTES);
+  chunk.copy(probe);
+  return chunk.length < 8 || decodeAnswer(probe) !== undefined;
+}

@@ -1,0 +1,373 @@
+/**
+ * The sending side of a flow: which copy gets which bytes (machine.ts decides), what is archived for a copy that has not come,
+ * and what waits at the threshold.
+ */
+import { counters } from '../stats.js';
+import { Record as Control, controlRecord } from '../wire.js';
+import { Archive } from './archive.js';
+import * as budget from './budget.js';
+import type { FlowOptions, Outer } from './flow.js';
+import type { Leg } from './leg.js';
+import { type Copy, other, PRIMARY, REPLICA, SendMachine } from './machine.js';
+import { copyRecords, pushRecords } from './records.js';
+
+export type Callback = (error?: Error | null) => void;
+
+/** What the sending side needs of the flow. */
+export interface SenderHost {
+  readonly outer: Outer;
+  readonly options: FlowOptions;
+  readonly legs: readonly [Leg | undefined, Leg | undefined];
+  readonly framed: readonly [boolean, boolean];
+  readonly lastError: NodeJS.ErrnoException | undefined;
+}
+
+/** Milliseconds an elephant waits at the threshold for the receiver's verdict on which copy to keep. */
+const VERDICT_TIMEOUT = 25;
+/** Bytes by which the first copy may trail the second and still be kept at the threshold. */
+const VERDICT_SLACK = 32 * 1024;
+
+interface Held {
+  bytes: Buffer;
+  done: Callback;
+}
+
+export class Sender {
+  readonly tx: SendMachine;
+  readonly #host: SenderHost;
+  #archive: Archive | undefined;
+  /** The peer has spoken since our last message, and nothing of ours was under way. */
+  #turned = true;
+  #lastWrite = 0;
+  #unfinished = 0;
+  #held: Held | undefined;
+  #verdictTimer: NodeJS.Timeout | undefined;
+
+  /** `begun`: the first copy has carried `offset` bytes already, which are in the archive if there is one. */
+  constructor(host: SenderHost, begun: { offset: number; archive: Archive | undefined } | undefined) {
+    this.#host = host;
+    this.tx = new SendMachine(
+      { threshold: host.options.threshold, framed: host.framed },
+      begun === undefined ? undefined : { offset: begun.offset, archived: begun.archive !== undefined },
+    );
+    this.#archive = begun?.archive;
+  }
+
+  /** A copy may carry bytes from now on: sends `prefix`, and what it has to catch up with. */
+  open(leg: Leg, prefix: Buffer | undefined): void {
+    const { tx } = this;
+    const { copy } = leg;
+    const framed = this.#host.framed[copy];
+    const replay = tx.open(copy);
+    const parts: Buffer[] = prefix === undefined ? [] : [prefix];
+    if (replay) {
+      const archive = this.#archive?.parts ?? [];
+      if (framed) {
+        let offset = 0;
+        for (const bytes of archive) {
+          pushRecords(parts, offset, bytes);
+          offset += bytes.length;
+        }
+      } else parts.push(...archive);
+      if (tx.copies[other(copy)] === 'open') counters.bytesDoubled += tx.offset;
+    }
+    this.trimArchive();
+    const carries = tx.copies[copy] !== 'gone';
+    if (carries && framed) {
+      if (tx.copies[other(copy)] === 'gone' && !replay && tx.offset > 0)
+        parts.push(controlRecord(Control.alone, tx.offset));
+      if (tx.total >= 0) parts.push(controlRecord(Control.end, tx.total));
+    }
+    if (parts.length > 0) this.post(leg, parts, undefined);
+    if (!carries) return;
+    if (!framed && tx.total >= 0) leg.finish(() => {});
+    this.release();
+  }
+
+  /** A copy is lost to this direction: the peer is told on the other. */
+  lose(copy: Copy): void {
+    this.tx.lose(copy);
+    const rest = this.#host.legs[other(copy)];
+    if (rest !== undefined && this.#host.framed[rest.copy] && this.tx.copies[rest.copy] === 'open')
+      this.post(rest, [controlRecord(Control.alone, this.tx.offset)], undefined);
+  }
+
+  /** Bytes of the peer's are delivered: what is written next may be a new message. */
+  turn(): void {
+    if (this.#unfinished === 0) this.#turned = true;
+  }
+
+  // ------------------------------------------------------------------ what the peer says of our stream, on `copy`
+
+  stop(copy: Copy, offset: number): void {
+    if (offset <= this.tx.message) return;
+    this.tx.stop(copy);
+    counters.doublingStopped++;
+    this.release();
+  }
+
+  report(offset: number, plain: number): void {
+    this.tx.report(offset, plain, VERDICT_SLACK);
+    if (this.tx.verdict !== undefined) this.release();
+  }
+
+  /** The other copy has ended, which we did not mean. */
+  query(copy: Copy): void {
+    const { tx } = this;
+    if (tx.total >= 0 || tx.copies[copy] !== 'open') return;
+    this.lose(other(copy));
+    this.release();
+  }
+
+  // ------------------------------------------------------------------ what the application sends
+
+  /** Sends `bytes`; `done` when the first copy has taken them. */
+  write(bytes: Buffer, done: Callback): void {
+    this.#host.outer.touch();
+    if (bytes.length === 0) return done();
+    this.#startMessage();
+    this.#push(bytes, done);
+  }
+
+  /** A message is new after a turn (the peer spoke since, and nothing of ours was under way) or a lull. */
+  #startMessage(): void {
+    const now = performance.now();
+    if (this.#turned || now - this.#lastWrite > this.#host.options.lull) {
+      this.#turned = false;
+      if (this.tx.offset > this.tx.message) {
+        if (this.tx.newMessage()) counters.doublingResumed++;
+      }
+    }
+    this.#lastWrite = now;
+  }
+
+  #push(bytes: Buffer, done: Callback): void {
+    const { tx } = this;
+    if (tx.state === 'ONE_CONN' && tx.copies[tx.chosen] === 'pending') {
+      // The one open copy is lost and the other not yet there: the application waits, nothing piles up.
+      this.#held = { bytes, done };
+      return;
+    }
+    if (tx.state === 'DUP_CONN') {
+      const room = this.#room(bytes.length);
+      if (room >= bytes.length) return this.#both(bytes, done);
+      if (room > 0) {
+        this.#both(bytes.subarray(0, room), ignoreSuccess(done));
+        bytes = bytes.subarray(room);
+      }
+      if (!this.#choose()) {
+        this.#hold(bytes, done);
+        return;
+      }
+      if ((tx.state as string) === 'DUP_CONN') return this.#push(bytes, done);
+    }
+    const offset = tx.offset;
+    const route = tx.route(bytes.length);
+    if (route.archive) {
+      this.#archive ??= new Archive();
+      if (!this.#archive.push(bytes)) tx.forgo();
+    }
+    if (!tx.archived && this.#archive !== undefined) {
+      this.trimArchive();
+      counters.chosenEarly++;
+    }
+    if (route.copies === 0) return done(this.#host.lastError ?? notConnected());
+    // What is archived is not lost with the copy that failed under it.
+    const settled: Callback = (error) => done(error && this.tx.archived ? null : error);
+    this.#sendOn(route.copies === 1 ? PRIMARY : REPLICA, offset, bytes, tx.archived ? settled : done);
+  }
+
+  trimArchive(): void {
+    if (this.tx.archived) return;
+    this.#archive?.drop();
+    this.#archive = undefined;
+  }
+
+  /** What was written so far, if `tx.archived`; it is the caller's to drop. */
+  takeArchive(): Archive | undefined {
+    const archive = this.#archive;
+    this.#archive = undefined;
+    return archive;
+  }
+
+  #room(wanted: number): number {
+    const room = this.tx.room;
+    if (room === 0) return 0;
+    const replica = this.#host.legs[REPLICA] as Leg;
+    if (replica.backlog > 2 * this.#host.options.threshold) {
+      this.tx.verdict = PRIMARY;
+      return 0;
+    }
+    if (!budget.takeBytes(Math.min(room, wanted))) {
+      counters.overBudget++;
+      this.tx.verdict = PRIMARY;
+      return 0;
+    }
+    return room;
+  }
+
+  /** At the threshold: one copy carries the rest. False: the receiver's verdict is awaited. */
+  #choose(): boolean {
+    const { tx } = this;
+    const primary = this.#host.legs[PRIMARY];
+    const replica = this.#host.legs[REPLICA];
+    if (tx.verdict === undefined && primary !== undefined && replica !== undefined && !tx.stopped) {
+      if (this.#verdictTimer === undefined) return false;
+      tx.extend();
+      return true;
+    }
+    counters.doublingStopped++;
+    tx.choose(tx.verdict ?? PRIMARY);
+    return true;
+  }
+
+  #hold(bytes: Buffer, done: Callback): void {
+    this.#held = { bytes, done };
+    this.#verdictTimer = setTimeout(() => this.release(), VERDICT_TIMEOUT);
+  }
+
+  release(): void {
+    const held = this.#held;
+    if (held === undefined) return;
+    this.#held = undefined;
+    this.#push(held.bytes, held.done);
+    clearTimeout(this.#verdictTimer);
+    this.#verdictTimer = undefined;
+  }
+
+  #both(bytes: Buffer, done: Callback): void {
+    const { tx } = this;
+    const offset = tx.offset;
+    tx.route(bytes.length);
+    counters.bytesDoubled += bytes.length;
+    const first = firstOf(done);
+    const replica = this.#host.legs[REPLICA];
+    // Should the first copy fail under its write, the record that says so follows these bytes on the second. They are a
+    // copy, since the application may use its buffer again once either connection has it.
+    if (replica === undefined) first.callback(this.#host.lastError ?? notConnected());
+    else this.post(replica, copyRecords(offset, bytes), first.callback);
+    this.#sendOn(PRIMARY, offset, bytes, first.callback);
+    first.begun(2);
+  }
+
+  #sendOn(copy: Copy, offset: number, bytes: Buffer, done: Callback): void {
+    const leg = this.#host.legs[copy];
+    if (leg === undefined) return done(this.#host.lastError ?? notConnected());
+    if (this.#host.framed[copy]) {
+      const parts: Buffer[] = [];
+      pushRecords(parts, offset, bytes);
+      this.#transmit(leg, parts, done);
+    } else this.#transmit(leg, [bytes], done);
+  }
+
+  /** At the end of this turn of the event loop: control records, and what the other copy carries at once. */
+  post(leg: Leg, parts: readonly Buffer[], done: Callback | undefined): void {
+    leg.post(parts, this.#sent(leg, parts, done));
+  }
+
+  /** Now. */
+  #transmit(leg: Leg, parts: Buffer[], done: Callback | undefined): void {
+    leg.send(parts, this.#sent(leg, parts, done));
+    // The plain copy cannot skip: one that is stuck while the other moves is given up rather than fed for ever.
+    if (leg.copy === PRIMARY && leg.backlog > this.#backlogLimit && this.tx.copies[REPLICA] === 'open')
+      if (
+        (this.#host.legs[REPLICA]?.backlog ?? Number.POSITIVE_INFINITY) === 0 &&
+        this.tx.state === 'DUP_CONN'
+      ) {
+        counters.copiesFailed++;
+        this.tx.choose(REPLICA);
+      }
+  }
+
+  #sent(leg: Leg, parts: readonly Buffer[], done: Callback | undefined): Callback {
+    let size = 0;
+    for (const part of parts) size += part.length;
+    leg.backlog += size;
+    this.#unfinished++;
+    return (error) => {
+      leg.backlog -= size;
+      this.#unfinished--;
+      if (error) {
+        leg.destroy(error);
+        done?.(error);
+        return;
+      }
+      if (done !== undefined) {
+        this.#host.outer.touch();
+        done();
+      }
+    };
+  }
+
+  get #backlogLimit(): number {
+    return Math.max(1024 * 1024, 4 * this.#host.options.threshold);
+  }
+
+  /** The application has ended its stream: FIN on a plain copy, the total on a framed one. */
+  end(done: Callback): void {
+    this.tx.end();
+    // A copy that is open now, or comes later, carries the end if the one that was open failed under it.
+    const first = firstOf((error) => done(this.tx.state === 'ENDED' ? error : null));
+    let sent = 0;
+    for (const copy of [PRIMARY, REPLICA] as const) {
+      const leg = this.#host.legs[copy];
+      if (leg === undefined || this.tx.copies[copy] === 'pending') continue;
+      if (this.#host.framed[copy]) {
+        sent++;
+        this.post(leg, [controlRecord(Control.end, this.tx.total)], first.callback);
+      } else if (this.tx.copies[copy] === 'open') {
+        sent++;
+        leg.finish(first.callback);
+      }
+    }
+    if (sent > 0) first.begun(sent);
+    else done();
+  }
+
+  /** The flow is over. */
+  close(): void {
+    clearTimeout(this.#verdictTimer);
+    const held = this.#held;
+    this.#held = undefined;
+    this.#archive?.drop();
+    this.#archive = undefined;
+    held?.done(notConnected());
+  }
+}
+
+function notConnected(): NodeJS.ErrnoException {
+  return Object.assign(new Error('The connection is closed'), { code: 'EPIPE' });
+}
+
+/**
+ * Calls back at the first success, or when all that were begun have failed, but not before `begun`: a write may succeed at
+ * once and the application's next one must not reach a copy before this one has.
+ */
+function firstOf(done: Callback): { callback: Callback; begun: (writes: number) => void } {
+  let writes = Number.POSITIVE_INFINITY;
+  let outcome: { error: Error | null | undefined } | undefined;
+  let failures = 0;
+  let last: Error | undefined;
+  return {
+    callback: (error) => {
+      if (outcome !== undefined) return;
+      if (error && ++failures < writes) {
+        last = error;
+        return;
+      }
+      outcome = { error };
+      if (writes !== Number.POSITIVE_INFINITY) done(error);
+    },
+    begun: (count) => {
+      writes = count;
+      if (outcome === undefined && failures >= count) outcome = { error: last };
+      if (outcome !== undefined) done(outcome.error);
+    },
+  };
+}
+
+function ignoreSuccess(done: Callback): Callback {
+  return (error) => {
+    if (error) done(error);
+  };
+}
