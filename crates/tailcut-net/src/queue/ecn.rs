@@ -28,7 +28,19 @@ impl Default for Ecn {
 
 impl Ecn {
     pub(super) fn check(&self) -> Result<(), SpecError> {
-        check_limit("ecn-limit", "limit", self.limit)
+        check_limit("ecn-limit", "limit", self.limit)?;
+        let never = match (self.threshold, self.limit) {
+            (Amount::Packets(k), Limit::AtMost(Amount::Packets(limit))) => k >= limit,
+            (Amount::Bytes(k), Limit::AtMost(Amount::Bytes(limit))) => k >= limit,
+            _ => false,
+        };
+        if !never {
+            return Ok(());
+        }
+        let Ecn { threshold, limit } = self;
+        let message = format!("threshold = \"{threshold}\", limit = \"{limit}\": a queue that is full before it marks never marks");
+        Err(SpecError::new("ecn-threshold", "threshold", message)
+            .hint("give a threshold below the limit; for a queue without marks write kind = \"drop-tail\""))
     }
 }
 
@@ -42,5 +54,29 @@ pub(super) fn admit(threshold: Amount, arrival: &Arrival) -> Verdict {
         Verdict::Mark
     } else {
         Verdict::Accept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(limit: Limit, threshold: Amount) -> Option<&'static str> {
+        Ecn { limit, threshold }.check().err().map(|error| error.code)
+    }
+
+    #[test]
+    fn a_threshold_that_the_queue_cannot_pass_is_refused() {
+        let hundred = Limit::AtMost(Amount::Packets(100));
+        assert_eq!(refusal(hundred, Amount::Packets(99)), None);
+        assert_eq!(refusal(hundred, Amount::Packets(100)), Some("ecn-threshold"));
+        let kilobytes = Limit::AtMost(Amount::Bytes(150_000));
+        assert_eq!(refusal(kilobytes, Amount::Bytes(149_999)), None);
+        assert_eq!(refusal(kilobytes, Amount::Bytes(150_000)), Some("ecn-threshold"));
+    }
+
+    #[test]
+    fn an_unlimited_queue_takes_any_threshold() {
+        assert_eq!(refusal(Limit::Unlimited, Amount::Packets(1_000_000)), None);
     }
 }
