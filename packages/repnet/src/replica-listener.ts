@@ -352,8 +352,9 @@ export class ReplicaListener {
 
   /** A BlockList holds on the second port as on the first, for the copy of a flow as for a flow of its own. */
   #blocked(leg: Leg): boolean {
-    const family = leg.remoteFamily === 'IPv6' ? 'ipv6' : 'ipv4';
-    return this.#owner.blockList?.check(leg.remoteAddress ?? '', family) === true;
+    const { blockList } = this.#owner;
+    if (blockList === undefined) return false;
+    return blockList.check(leg.remoteAddress ?? '', leg.remoteFamily === 'IPv6' ? 'ipv6' : 'ipv4');
   }
 
   /** The limits of the first port hold on the second, too. */

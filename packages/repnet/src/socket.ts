@@ -48,6 +48,8 @@ const kOptions = Symbol('repnet.options');
 const kBacklog = Symbol('repnet.backlog');
 const kSkew = Symbol('repnet.skew');
 const kUnref = Symbol('repnet.unref');
+const kPreamble = Symbol('repnet.preamble');
+const kPeerPort = Symbol('repnet.peerPort');
 
 const noSkew: readonly [number, number] = [0, 0];
 
@@ -61,6 +63,10 @@ export interface Inner extends net.Socket, Outer, BridgeTarget {
   [kOptions]: ReplicationOptions | undefined;
   [kBacklog]: number;
   [kUnref]: boolean;
+  /** Goes before the application's first bytes. */
+  [kPreamble]: Buffer | undefined;
+  /** The port that the application dialled, where the connection is to another. */
+  [kPeerPort]: number | undefined;
   /** Bytes of the protocol, not the application's, in the handle's counters: read, written. */
   [kSkew]: readonly [number, number] | undefined;
   resetAndClosing?: boolean;
@@ -91,6 +97,8 @@ export const Socket = function Socket(this: unknown, options?: SocketConstructor
   inner[kOptions] = typeof options === 'object' && options !== null ? options : undefined;
   inner[kBacklog] = 0;
   inner[kUnref] = false;
+  inner[kPreamble] = undefined;
+  inner[kPeerPort] = undefined;
   inner[kSkew] = noSkew;
 } as unknown as SocketConstructor;
 
@@ -132,6 +140,22 @@ export function setSkew(socket: net.Socket, read: number, written: number): void
   (socket as Inner)[kSkew] = [read, written];
 }
 
+/** Sends `bytes` on a plain connection with the application's first write, or before anybody else has the handle. */
+export function setPreamble(socket: net.Socket, bytes: Buffer): void {
+  (socket as Inner)[kPreamble] = bytes;
+}
+
+/** What the application is told of the peer's port. */
+export function setPeerPort(socket: net.Socket, port: number): void {
+  (socket as Inner)[kPeerPort] = port;
+}
+
+function sendPreamble(socket: Inner): void {
+  const bytes = socket[kPreamble] as Buffer;
+  socket[kPreamble] = undefined;
+  base._writeGeneric.call(socket, false, bytes, 'buffer' as BufferEncoding, () => {});
+}
+
 /** The application does not want the socket to keep the process alive. */
 export function isUnref(socket: net.Socket): boolean {
   return (socket as Inner)[kUnref];
@@ -146,6 +170,8 @@ export function upgrade(socket: net.Socket): Inner {
   inner[kOptions] = undefined;
   inner[kBacklog] = 0;
   inner[kUnref] = false;
+  inner[kPreamble] = undefined;
+  inner[kPeerPort] = undefined;
   inner[kSkew] = noSkew;
   return inner;
 }
@@ -170,7 +196,10 @@ Object.defineProperty(proto, '_handle', {
   configurable: true,
   get(this: Inner) {
     const attached = this[kAttachment];
-    if (attached === undefined || natively > 0) return nativeHandle(this);
+    if (attached === undefined || natively > 0) {
+      if (this[kPreamble] !== undefined) sendPreamble(this);
+      return nativeHandle(this);
+    }
     if (this.connecting || this.destroyed) return null;
     this[kBridge] ??= Bridge.create(this);
     return this[kBridge]?.handle ?? null;
@@ -199,6 +228,7 @@ define('connect', function connect(this: Inner, ...args: unknown[]) {
     this[kBridge] = undefined;
   }
   this[kSkew] = noSkew;
+  this[kPeerPort] = undefined;
   const target = this.connecting ? undefined : chooseTarget(this, args);
   if (target === undefined) return (base.connect as (...a: unknown[]) => net.Socket).apply(this, args);
   const listener = args.at(-1);
@@ -276,8 +306,20 @@ define(
     done: Callback,
   ) {
     const attached = this[kAttachment];
-    if (attached === undefined || this.connecting)
-      return base._writeGeneric.call(this, writev, data, encoding, done);
+    if (attached === undefined || this.connecting) {
+      const preamble = this[kPreamble];
+      if (preamble === undefined || this.connecting)
+        return base._writeGeneric.call(this, writev, data, encoding, done);
+      this[kPreamble] = undefined;
+      const chunks = writev ? (data as object[]) : [{ chunk: data, encoding }];
+      return base._writeGeneric.call(
+        this,
+        true,
+        [{ chunk: preamble, encoding: 'buffer' }, ...chunks],
+        encoding,
+        done,
+      );
+    }
     const { flow } = attached;
     if (flow === undefined && attached.archive === undefined)
       return native(() => base._writeGeneric.call(this, writev, data, encoding, done));
@@ -407,8 +449,12 @@ getter('_bytesDispatched', function () {
 define('_getpeername', function _getpeername(this: Inner) {
   const attached = this[kAttachment];
   const self = this as Inner & { _peername?: object; _getpeername(): object };
-  if (attached === undefined || self._peername || this.destroyed || attached.native)
-    return native(() => (base as typeof self)._getpeername.call(self));
+  if (attached === undefined || self._peername || this.destroyed || attached.native) {
+    const name = native(() => (base as typeof self)._getpeername.call(self)) as { port?: number };
+    const port = this[kPeerPort];
+    if (port !== undefined && name.port !== undefined) name.port = port;
+    return name;
+  }
   if (this.connecting) return {};
   self._peername = attached.peername();
   return self._peername;

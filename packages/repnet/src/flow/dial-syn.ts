@@ -9,13 +9,14 @@ import {
   detach,
   type Inner,
   setConnecting,
+  setPeerPort,
+  setPreamble,
   setSkew,
 } from '../socket.js';
 import { channels, counters } from '../stats.js';
 import { encodeHello, HELLO_BYTES, HelloFlag, Kind } from '../wire.js';
 import { Attempt, type AttemptSink } from './attempt.js';
 import { type ConnectionError, connected, copyAttempts, dialPlain, legOptions, newToken } from './dialing.js';
-import { Leg } from './leg.js';
 import { type Copy, PRIMARY, REPLICA } from './machine.js';
 import { forgetPeer, type Peer, peerKey } from './peers.js';
 
@@ -91,33 +92,28 @@ export class SynDial implements Attachment, AttemptSink {
     else counters.synWonBySecond++;
     this.#attempts[attempt.copy] = undefined;
     this.#dropOthers();
-    if (this.#peer !== undefined) this.#sayHello(handle);
     detach(socket);
     giveHandle(handle, socket);
+    if (this.#peer !== undefined) this.#prepareHello();
     copyAttempts(attempt, socket);
     connected(socket);
   }
 
-  /** To the second port of a server of this library: what follows is a plain stream. */
-  #sayHello(handle: Handle): void {
-    const leg = new Leg(PRIMARY, noSink, handle, true);
-    const { remoteAddress = '', remoteFamily } = leg;
-    const targetPort = this.#target.net.port;
+  /** To the second port of a server of this library: what follows the hello is a plain stream. */
+  #prepareHello(): void {
     const hello = encodeHello({
       kind: Kind.raw,
       flags: HelloFlag.early,
       threshold: this.#target.replication.threshold,
       token: newToken(),
-      sourceAddress: leg.localAddress ?? '',
-      sourcePort: leg.localPort ?? 0,
-      targetAddress: remoteAddress,
-      targetPort,
+      // Of no use to a server that pairs it with nothing.
+      sourceAddress: '',
+      sourcePort: 0,
+      targetAddress: '',
+      targetPort: this.#target.net.port,
     });
-    leg.send([hello], () => {});
-    leg.release();
-    Object.assign(this.#socket, {
-      _peername: { address: remoteAddress, family: remoteFamily, port: targetPort },
-    });
+    setPreamble(this.#socket, hello);
+    setPeerPort(this.#socket, this.#target.net.port);
     setSkew(this.#socket, 0, HELLO_BYTES);
   }
 
@@ -165,5 +161,3 @@ export class SynDial implements Attachment, AttemptSink {
       : { address: attempt.localAddress, family: attempt.localFamily, port: attempt.localPort };
   }
 }
-
-const noSink = { legData: () => true, legFin() {}, legLost() {} };

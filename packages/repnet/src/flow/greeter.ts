@@ -37,7 +37,7 @@ export class Greeter implements LegSink {
   }
 
   accept(handle: Handle): Leg {
-    const leg = new Leg(this.#copy, this, handle).setNoDelay().unref();
+    const leg = new Leg(this.#copy, this, handle).unref();
     if (this.#silent.size >= this.#most) {
       // The oldest has had its chance; a flood of silent connections must not keep the others out.
       const oldest = this.#silent.keys().next().value as Leg;
@@ -87,14 +87,15 @@ export class Greeter implements LegSink {
       return true;
     }
     this.#silent.delete(leg);
+    leg.setNoDelay();
     this.#greeted(leg, hello, bytes.length > HELLO_BYTES ? bytes.subarray(HELLO_BYTES) : undefined);
     return !leg.stopped;
   }
 
-  legFin(leg: Leg): void {
+  legGone(leg: Leg): void {
     this.#silent.delete(leg);
-    leg.close();
   }
+  legFin(): void {}
   legLost(leg: Leg): void {
     this.#silent.delete(leg);
   }

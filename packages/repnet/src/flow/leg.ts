@@ -19,6 +19,8 @@ export interface LegSink {
   /** False: stop reading until `resumeReading`. */
   legData(leg: Leg, chunk: Buffer): boolean;
   legFin(leg: Leg): void;
+  /** Instead of `legFin` and `legLost`, where it does not matter how a connection ended. It is closed already. */
+  legGone?(leg: Leg): void;
   /** The connection failed or was closed under us; at most once, and never after `close`, `abort` or `release`. */
   legLost(leg: Leg, error: NodeJS.ErrnoException | undefined): void;
 }
@@ -62,6 +64,12 @@ function onread(this: Handle, chunk?: ArrayBuffer): void {
   const leg = this[kLeg] as Leg;
   if (chunk !== undefined) {
     leg.receive(Buffer.from(chunk));
+    return;
+  }
+  if (leg.sink?.legGone !== undefined) {
+    const { sink } = leg;
+    leg.close();
+    sink.legGone?.(leg);
     return;
   }
   const error = readFailure();
