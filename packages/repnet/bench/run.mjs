@@ -163,10 +163,14 @@ async function ask(question) {
   return answer;
 }
 
+/** In use once nothing more can be freed: what closed connections held goes a few collections later. */
 async function memory() {
-  const there = await ask('memory');
-  globalThis.gc();
-  return { client: process.memoryUsage(), server: there };
+  for (let i = 0; ; i++) {
+    const there = await ask('memory');
+    globalThis.gc();
+    if (i === 5) return { client: process.memoryUsage(), server: there };
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
 }
 
 /** Bytes per idle connection in client and server, after one request has made it a working (and paired) one. */
@@ -181,7 +185,9 @@ async function idle(mode) {
   }
   await new Promise((resolve) => setTimeout(resolve, 500)); // late twins have arrived or been given up
   const after = await memory();
-  const perConnection = (side) => (after[side].rss - before[side].rss) / idleConnections / 1024;
+  // What is in use, not what is resident: free memory of earlier runs would be taken first.
+  const used = ({ heapUsed, external }) => heapUsed + external;
+  const perConnection = (side) => (used(after[side]) - used(before[side])) / idleConnections / 1024;
   const result = { client: perConnection('client'), server: perConnection('server') };
   await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve).end())));
   return result;
@@ -248,6 +254,9 @@ try {
     flow: elephantTarget,
   });
   const idleRows = [];
+  // Once the server has stopped waiting for second connections, and has made as many as it will have to hold.
+  await new Promise((resolve) => setTimeout(resolve, repnet.defaults.waitTimeout + 1_000));
+  await idle('net');
   for (const mode of MODES) {
     const { client, server: there } = await idle(mode);
     idleRows.push([mode, `${client.toFixed(1)} KiB`, `${there.toFixed(1)} KiB`]);
@@ -259,7 +268,9 @@ try {
     `${rounds} rounds of ${requests} requests; medians over rounds, the range is the middle half; cpu: ratio of both processes' processor time\n`,
   );
   console.log(table(['measured', 'cost', 'ratio', 'range', 'target', '', 'cpu'], rows));
-  console.log(`\nResident memory per idle connection (${idleConnections} of them, each after one request)\n`);
+  console.log(
+    `\nHeap and external memory per idle connection (${idleConnections} of them, each after one request)\n`,
+  );
   console.log(table(['mode', 'client', 'server'], idleRows));
   console.log(`\n${JSON.stringify(repnet.stats())}`);
 } finally {
