@@ -29,9 +29,12 @@ impl Default for Ecn {
 impl Ecn {
     pub(super) fn check(&self) -> Result<(), SpecError> {
         check_limit("ecn-limit", "limit", self.limit)?;
+        // The packet that finds the limit waiting is dropped, so that none marked has found more than limit - 1.
         let never = match (self.threshold, self.limit) {
-            (Amount::Packets(k), Limit::AtMost(Amount::Packets(limit))) => k >= limit,
-            (Amount::Bytes(k), Limit::AtMost(Amount::Bytes(limit))) => k >= limit,
+            (Amount::Packets(k), Limit::AtMost(Amount::Packets(limit))) => {
+                k.saturating_add(1) >= limit
+            }
+            (Amount::Bytes(k), Limit::AtMost(Amount::Bytes(limit))) => k.saturating_add(1) >= limit,
             _ => false,
         };
         if !never {
@@ -40,7 +43,7 @@ impl Ecn {
         let Ecn { threshold, limit } = self;
         let message = format!("threshold = \"{threshold}\", limit = \"{limit}\": a queue that is full before it marks never marks");
         Err(SpecError::new("ecn-threshold", "threshold", message)
-            .hint("give a threshold below the limit; for a queue without marks write kind = \"drop-tail\""))
+            .hint("give a threshold at least two below the limit; for a queue without marks write kind = \"drop-tail\""))
     }
 }
 
@@ -68,11 +71,11 @@ mod tests {
     #[test]
     fn a_threshold_that_the_queue_cannot_pass_is_refused() {
         let hundred = Limit::AtMost(Amount::Packets(100));
-        assert_eq!(refusal(hundred, Amount::Packets(99)), None);
-        assert_eq!(refusal(hundred, Amount::Packets(100)), Some("ecn-threshold"));
+        assert_eq!(refusal(hundred, Amount::Packets(98)), None);
+        assert_eq!(refusal(hundred, Amount::Packets(99)), Some("ecn-threshold"));
         let kilobytes = Limit::AtMost(Amount::Bytes(150_000));
-        assert_eq!(refusal(kilobytes, Amount::Bytes(149_999)), None);
-        assert_eq!(refusal(kilobytes, Amount::Bytes(150_000)), Some("ecn-threshold"));
+        assert_eq!(refusal(kilobytes, Amount::Bytes(149_998)), None);
+        assert_eq!(refusal(kilobytes, Amount::Bytes(149_999)), Some("ecn-threshold"));
     }
 
     #[test]
