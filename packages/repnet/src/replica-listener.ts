@@ -13,7 +13,8 @@ import { type Entry, WaitingList } from './flow/waiting.js';
 import { type Handle, takeHandle } from './net-internals.js';
 import { defaults, isEnabled, type Replication, replicationOptions } from './options.js';
 import { type Internals, kOptions, kShared } from './server-internals.js';
-import { attach, type Inner, Socket, setSkew } from './socket.js';
+import { Socket } from './socket.js';
+import { attach, type Inner, setSkew } from './socket-internals.js';
 import { channels, counters } from './stats.js';
 import {
   AnswerFlag,

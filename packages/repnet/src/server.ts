@@ -19,7 +19,8 @@ import {
   type ServerOptions,
   type TcpHandle,
 } from './server-internals.js';
-import { type Inner, Socket, upgrade } from './socket.js';
+import { Socket, upgrade } from './socket.js';
+import type { Inner } from './socket-internals.js';
 
 export type { ServerConstructor, ServerOptions } from './server-internals.js';
 export type Server = ServerInstance;

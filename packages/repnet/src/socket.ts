@@ -4,80 +4,28 @@
  * docs/design.md says why this and not a look-alike.
  */
 import net from 'node:net';
-import { Bridge, type BridgeTarget } from './flow/bridge.js';
-import type { Flow, Outer } from './flow/flow.js';
+import { Bridge } from './flow/bridge.js';
 import { type Handle, nativeHandle, setNativeHandle } from './net-internals.js';
-import { chooseMode, type Replication, type ReplicationOptions, replicationOptions } from './options.js';
+import { chooseMode, type ReplicationOptions, replicationOptions } from './options.js';
+import {
+  type Callback,
+  type DialTarget,
+  type Inner,
+  kAttachment,
+  kBacklog,
+  kBridge,
+  kOptions,
+  kPeerPort,
+  kPreamble,
+  kSkew,
+  kUnref,
+  noSkew,
+  prepare,
+  setConnecting,
+} from './socket-internals.js';
 import { counters } from './stats.js';
 
 export type SocketConstructorOptions = net.SocketConstructorOpts & ReplicationOptions;
-type Callback = (error?: Error | null) => void;
-
-/** One connection, or an attempt at one, as far as the application's options concern it. */
-export interface Connection {
-  ref(): unknown;
-  unref(): unknown;
-  setNoDelay(on?: boolean): unknown;
-  setKeepAlive(on?: boolean, delay?: number): unknown;
-}
-
-/** What is attached to a replicated socket in place of a native handle. */
-export interface Attachment {
-  /** The flow, once there is one; before, the socket is connecting, or plain and waiting for its second connection. */
-  flow: Flow | undefined;
-  /** A native handle is in use by the socket itself (accepted, unpaired). */
-  readonly native: boolean;
-  /** Keeps what is written for the second connection. */
-  archive?(bytes: Buffer): void;
-  /** The application ends the stream. */
-  ending?(): void;
-  /** The native connection ended or failed: true if that is held back, since a second connection may know better. */
-  holds?(error: Error | null): boolean;
-  /** The socket is being destroyed. */
-  closed(reset: boolean): void;
-  /** Every connection there is, for options that concern all of them. */
-  connections(): Iterable<Connection>;
-  /** Where the flow came from or goes to, by the port the application knows. */
-  peername(): object;
-  sockname(): object;
-}
-
-const kAttachment = Symbol('repnet.attachment');
-const kBridge = Symbol('repnet.bridge');
-const kOptions = Symbol('repnet.options');
-const kBacklog = Symbol('repnet.backlog');
-const kSkew = Symbol('repnet.skew');
-const kUnref = Symbol('repnet.unref');
-const kPreamble = Symbol('repnet.preamble');
-const kPeerPort = Symbol('repnet.peerPort');
-
-const noSkew: readonly [number, number] = [0, 0];
-
-/** The socket as this package sees it. */
-export interface Inner extends net.Socket, Outer, BridgeTarget {
-  destroy(error?: Error): this;
-  _pendingData: unknown;
-  _read(n: number): void;
-  [kAttachment]: Attachment | undefined;
-  [kBridge]: Bridge | undefined;
-  [kOptions]: ReplicationOptions | undefined;
-  [kBacklog]: number;
-  [kUnref]: boolean;
-  /** Goes before the application's first bytes. */
-  [kPreamble]: Buffer | undefined;
-  /** The port that the application dialled, where the connection is to another. */
-  [kPeerPort]: number | undefined;
-  /** Bytes of the protocol, not the application's, in the handle's counters: read, written. */
-  [kSkew]: readonly [number, number] | undefined;
-  resetAndClosing?: boolean;
-  server?: unknown;
-  _server?: unknown;
-  _peername?: object;
-  _unrefTimer(): void;
-  _undestroy(): void;
-  _reset(): void;
-  _writeGeneric(writev: boolean, data: unknown, encoding: BufferEncoding, done: Callback): void;
-}
 
 export interface Socket extends net.Socket {}
 export interface SocketConstructor {
@@ -91,15 +39,7 @@ export const Socket = function Socket(this: unknown, options?: SocketConstructor
   if (!(this instanceof (Socket as unknown as SocketConstructor)))
     return new (Socket as unknown as SocketConstructor)(options);
   (net.Socket as unknown as (options: unknown) => void).call(this, options);
-  const inner = this as unknown as Inner;
-  inner[kAttachment] = undefined;
-  inner[kBridge] = undefined;
-  inner[kOptions] = typeof options === 'object' && options !== null ? options : undefined;
-  inner[kBacklog] = 0;
-  inner[kUnref] = false;
-  inner[kPreamble] = undefined;
-  inner[kPeerPort] = undefined;
-  inner[kSkew] = noSkew;
+  prepare(this as unknown as Inner, typeof options === 'object' && options !== null ? options : undefined);
 } as unknown as SocketConstructor;
 
 const base = net.Socket.prototype as Inner;
@@ -116,64 +56,17 @@ function getter(name: string, get: (this: Inner) => unknown): void {
   Object.defineProperty(proto, name, { get, configurable: true, enumerable: true });
 }
 
-/** net's own flag, read-only in its types. */
-export function setConnecting(socket: net.Socket, value: boolean): void {
-  (socket as { connecting: boolean }).connecting = value;
-}
-
-export function attachment(socket: net.Socket): Attachment | undefined {
-  return (socket as Inner)[kAttachment];
-}
-
-export function attach(socket: net.Socket, what: Attachment): void {
-  (socket as Inner)[kAttachment] = what;
-}
-
-/** The socket is plain from now on. If native code reads through the bridge, it goes on doing so. */
-export function detach(socket: net.Socket): void {
-  const inner = socket as Inner;
-  if (inner[kBridge]?.active !== true) inner[kAttachment] = undefined;
-}
-
-/** Counters of the native handle include `read` and `written` bytes that are not the application's. */
-export function setSkew(socket: net.Socket, read: number, written: number): void {
-  (socket as Inner)[kSkew] = [read, written];
-}
-
-/** Sends `bytes` on a plain connection with the application's first write, or before anybody else has the handle. */
-export function setPreamble(socket: net.Socket, bytes: Buffer): void {
-  (socket as Inner)[kPreamble] = bytes;
-}
-
-/** What the application is told of the peer's port. */
-export function setPeerPort(socket: net.Socket, port: number): void {
-  (socket as Inner)[kPeerPort] = port;
-}
-
 function sendPreamble(socket: Inner): void {
   const bytes = socket[kPreamble] as Buffer;
   socket[kPreamble] = undefined;
   base._writeGeneric.call(socket, false, bytes, 'buffer' as BufferEncoding, () => {});
 }
 
-/** The application does not want the socket to keep the process alive. */
-export function isUnref(socket: net.Socket): boolean {
-  return (socket as Inner)[kUnref];
-}
-
 /** Makes an accepted `net.Socket` a socket of ours. */
 export function upgrade(socket: net.Socket): Inner {
   Object.setPrototypeOf(socket, proto);
-  const inner = socket as Inner;
-  inner[kAttachment] = undefined;
-  inner[kBridge] = undefined;
-  inner[kOptions] = undefined;
-  inner[kBacklog] = 0;
-  inner[kUnref] = false;
-  inner[kPreamble] = undefined;
-  inner[kPeerPort] = undefined;
-  inner[kSkew] = noSkew;
-  return inner;
+  prepare(socket as Inner, undefined);
+  return socket as Inner;
 }
 
 // While this is above zero, `_handle` is the native one: net's own methods are at work on an accepted, unpaired socket.
@@ -213,11 +106,6 @@ Object.defineProperty(proto, '_handle', {
 
 /** Set by dial.ts: starts a replicated connection. */
 let dial: (socket: Inner, target: DialTarget) => void;
-export interface DialTarget {
-  mode: 'flow' | 'syn';
-  net: net.TcpNetConnectOpts;
-  replication: Replication;
-}
 export function setDial(start: typeof dial): void {
   dial = start;
 }

@@ -1,6 +1,6 @@
 /** Which copy of a replicated connection was faster, exchange by exchange. */
 import type { Socket } from 'node:net';
-import { attachment } from '../socket.js';
+import { attachment } from '../socket-internals.js';
 import { Winner } from './wire.js';
 
 /** Follows one connection: the copy that brought most bytes first since the last time it was asked. */

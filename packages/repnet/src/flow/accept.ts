@@ -4,7 +4,7 @@
  */
 import { type Handle, takeHandle } from '../net-internals.js';
 import type { Replication } from '../options.js';
-import { type Attachment, type Connection, detach, type Inner } from '../socket.js';
+import { type Attachment, type Connection, detach, type Inner } from '../socket-internals.js';
 import { channels, counters } from '../stats.js';
 import { type Hello, HelloFlag } from '../wire.js';
 import { Archive } from './archive.js';

@@ -11,7 +11,7 @@ import {
   type Inner,
   isUnref,
   setConnecting,
-} from '../socket.js';
+} from '../socket-internals.js';
 import { channels, counters } from '../stats.js';
 import { decodeAnswer, encodeHello, HelloFlag, Kind } from '../wire.js';
 import { Attempt, type AttemptSink } from './attempt.js';

@@ -12,7 +12,7 @@ import {
   setPeerPort,
   setPreamble,
   setSkew,
-} from '../socket.js';
+} from '../socket-internals.js';
 import { channels, counters } from '../stats.js';
 import { encodeHello, HELLO_BYTES, HelloFlag, Kind } from '../wire.js';
 import { Attempt, type AttemptSink } from './attempt.js';

@@ -1,5 +1,6 @@
 /** The client side: which way a replicated socket connects, by its mode and what is known of the server. */
-import { type DialTarget, setDial } from '../socket.js';
+import { setDial } from '../socket.js';
+import type { DialTarget } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import { AnswerFlag } from '../wire.js';
 import * as budget from './budget.js';

@@ -1,7 +1,7 @@
 /** What the ways to connect have in common. */
 import { randomFillSync } from 'node:crypto';
 import net from 'node:net';
-import { type DialTarget, type Inner, setConnecting } from '../socket.js';
+import { type DialTarget, type Inner, setConnecting } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import type { Attempt } from './attempt.js';
 

@@ -1,6 +1,6 @@
 /** Discovery: whether a server understands replication, found out beside the first flow to it. */
 import net from 'node:net';
-import type { DialTarget } from '../socket.js';
+import type { DialTarget } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import { decodeAnswer, encodeHello, Kind } from '../wire.js';
 import { legOptions, newToken } from './dialing.js';

@@ -1,0 +1,131 @@
+/** What the parts of a socket know of it beyond its public interface, and of net's sockets. */
+import type net from 'node:net';
+import type { Bridge, BridgeTarget } from './flow/bridge.js';
+import type { Flow, Outer } from './flow/flow.js';
+import type { Replication, ReplicationOptions } from './options.js';
+
+export type Callback = (error?: Error | null) => void;
+
+/** One connection, or an attempt at one, as far as the application's options concern it. */
+export interface Connection {
+  ref(): unknown;
+  unref(): unknown;
+  setNoDelay(on?: boolean): unknown;
+  setKeepAlive(on?: boolean, delay?: number): unknown;
+}
+
+/** What is attached to a replicated socket in place of a native handle. */
+export interface Attachment {
+  /** The flow, once there is one; before, the socket is connecting, or plain and waiting for its second connection. */
+  flow: Flow | undefined;
+  /** A native handle is in use by the socket itself (accepted, unpaired). */
+  readonly native: boolean;
+  /** Keeps what is written for the second connection. */
+  archive?(bytes: Buffer): void;
+  /** The application ends the stream. */
+  ending?(): void;
+  /** The native connection ended or failed: true if that is held back, since a second connection may know better. */
+  holds?(error: Error | null): boolean;
+  /** The socket is being destroyed. */
+  closed(reset: boolean): void;
+  /** Every connection there is, for options that concern all of them. */
+  connections(): Iterable<Connection>;
+  /** Where the flow came from or goes to, by the port the application knows. */
+  peername(): object;
+  sockname(): object;
+}
+
+export const kAttachment = Symbol('repnet.attachment');
+export const kBridge = Symbol('repnet.bridge');
+export const kOptions = Symbol('repnet.options');
+export const kBacklog = Symbol('repnet.backlog');
+export const kSkew = Symbol('repnet.skew');
+export const kUnref = Symbol('repnet.unref');
+export const kPreamble = Symbol('repnet.preamble');
+export const kPeerPort = Symbol('repnet.peerPort');
+
+export const noSkew: readonly [number, number] = [0, 0];
+
+/** The socket as this package sees it. */
+export interface Inner extends net.Socket, Outer, BridgeTarget {
+  destroy(error?: Error): this;
+  _pendingData: unknown;
+  _read(n: number): void;
+  [kAttachment]: Attachment | undefined;
+  [kBridge]: Bridge | undefined;
+  [kOptions]: ReplicationOptions | undefined;
+  [kBacklog]: number;
+  [kUnref]: boolean;
+  /** Goes before the application's first bytes. */
+  [kPreamble]: Buffer | undefined;
+  /** The port that the application dialled, where the connection is to another. */
+  [kPeerPort]: number | undefined;
+  /** Bytes of the protocol, not the application's, in the handle's counters: read, written. */
+  [kSkew]: readonly [number, number] | undefined;
+  resetAndClosing?: boolean;
+  server?: unknown;
+  _server?: unknown;
+  _peername?: object;
+  _unrefTimer(): void;
+  _undestroy(): void;
+  _reset(): void;
+  _writeGeneric(writev: boolean, data: unknown, encoding: BufferEncoding, done: Callback): void;
+}
+
+/** What the application asked to connect to, and how. */
+export interface DialTarget {
+  mode: 'flow' | 'syn';
+  net: net.TcpNetConnectOpts;
+  replication: Replication;
+}
+
+/** The fields of a new socket. */
+export function prepare(socket: Inner, options: ReplicationOptions | undefined): void {
+  socket[kAttachment] = undefined;
+  socket[kBridge] = undefined;
+  socket[kOptions] = options;
+  socket[kBacklog] = 0;
+  socket[kUnref] = false;
+  socket[kPreamble] = undefined;
+  socket[kPeerPort] = undefined;
+  socket[kSkew] = noSkew;
+}
+
+/** net's own flag, read-only in its types. */
+export function setConnecting(socket: net.Socket, value: boolean): void {
+  (socket as { connecting: boolean }).connecting = value;
+}
+
+export function attachment(socket: net.Socket): Attachment | undefined {
+  return (socket as Inner)[kAttachment];
+}
+
+export function attach(socket: net.Socket, what: Attachment): void {
+  (socket as Inner)[kAttachment] = what;
+}
+
+/** The socket is plain from now on. If native code reads through the bridge, it goes on doing so. */
+export function detach(socket: net.Socket): void {
+  const inner = socket as Inner;
+  if (inner[kBridge]?.active !== true) inner[kAttachment] = undefined;
+}
+
+/** Counters of the native handle include `read` and `written` bytes that are not the application's. */
+export function setSkew(socket: net.Socket, read: number, written: number): void {
+  (socket as Inner)[kSkew] = [read, written];
+}
+
+/** Sends `bytes` on a plain connection with the application's first write, or before anybody else has the handle. */
+export function setPreamble(socket: net.Socket, bytes: Buffer): void {
+  (socket as Inner)[kPreamble] = bytes;
+}
+
+/** What the application is told of the peer's port. */
+export function setPeerPort(socket: net.Socket, port: number): void {
+  (socket as Inner)[kPeerPort] = port;
+}
+
+/** The application does not want the socket to keep the process alive. */
+export function isUnref(socket: net.Socket): boolean {
+  return (socket as Inner)[kUnref];
+}
