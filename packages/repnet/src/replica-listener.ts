@@ -236,11 +236,14 @@ export class ReplicaListener {
       waiting.pair(leg, hello, this.#answer('none'), rest);
       return;
     }
-    if (!this.#mayBegin(leg, hello)) {
-      this.#held.add(key, 'replica', { leg, hello, rest });
-      return;
-    }
+    if (!this.#mayBegin(leg, hello)) return this.#hold(key, 'replica', { leg, hello, rest });
     this.#begin(leg, hello, rest, key);
+  }
+
+  /** What the connection still brings waits in the kernel for the flow that will read it. */
+  #hold(key: string, came: 'primary' | 'replica', held: HeldReplica): void {
+    held.leg.stopped = true;
+    this.#held.add(key, came, held);
   }
 
   /**
@@ -264,10 +267,8 @@ export class ReplicaListener {
       waiting.complete(leg, hello, this.#answer('none'), rest);
       return;
     }
-    if ((hello.flags & HelloFlag.origin) === 0 && !this.#mayBegin(leg, hello)) {
-      this.#held.add(key, leg.copy === PRIMARY ? 'primary' : 'replica', { leg, hello, rest });
-      return;
-    }
+    if ((hello.flags & HelloFlag.origin) === 0 && !this.#mayBegin(leg, hello))
+      return this.#hold(key, leg.copy === PRIMARY ? 'primary' : 'replica', { leg, hello, rest });
     this.#begin(leg, hello, rest, key);
     const held = this.#held.get(key);
     if (held?.state !== 'waiting' || held.flow === undefined) return;

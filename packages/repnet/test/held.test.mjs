@@ -1,0 +1,78 @@
+/** A replica that has to wait for its first connection (the server has just begun): nothing that it brings is lost or moved. */
+import assert from 'node:assert/strict';
+import { beforeEach, test } from 'node:test';
+import repnet from '../dist/index.js';
+import { controlRecord, dataHeader, HelloFlag, Kind, Record } from '../dist/wire.js';
+import { data, defaults, hello, raw, settle, sourcePort, until } from './lib/support.mjs';
+
+beforeEach(() => {
+  Object.assign(defaults, { waitTimeout: 2_000, pairTimeout: 300 });
+  repnet.resetStats();
+});
+
+/** A server that has just begun, so that no replica can start a flow on it; what its application is given. */
+async function youngServer(t, options = {}) {
+  const seen = { connections: 0, text: '', ended: false, errors: [] };
+  const server = repnet.createServer(options, (socket) => {
+    seen.connections++;
+    socket.on('data', (chunk) => {
+      seen.text += chunk;
+    });
+    socket.on('end', () => {
+      seen.ended = true;
+    });
+    socket.on('error', (error) => seen.errors.push(error));
+    t.after(() => socket.destroy());
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  return { seen, port: server.address().port };
+}
+
+test('records that come after the hello, while the replica waits, are read when its first connection has come', async (t) => {
+  const { seen, port } = await youngServer(t);
+  const localPort = sourcePort();
+  const replica = await raw(t, port + 1, { localPort, noDelay: true });
+  replica.socket.write(hello(replica, port));
+  await settle();
+  for (const record of [data(0, 'one '), data(4, 'two '), data(8, 'three'), controlRecord(Record.end, 13)]) {
+    replica.socket.write(record);
+    await settle();
+  }
+  assert.equal(seen.connections, 0);
+  // The first connection brings nothing: all that the application gets is what the replica brought.
+  await raw(t, port, { localPort });
+  await until(() => seen.ended, 'the end of the stream');
+  assert.deepEqual(seen, { connections: 1, text: 'one two three', ended: true, errors: [] });
+});
+
+test('pairing by token: the same of the connection that is not the origin', async (t) => {
+  const { seen, port } = await youngServer(t, { pairing: 'token' });
+  const flags = HelloFlag.early | HelloFlag.token;
+  const second = await raw(t, port + 1, { noDelay: true });
+  second.socket.write(hello(second, port, { flags }));
+  await settle();
+  for (const record of [data(0, 'one '), data(4, 'two')]) {
+    second.socket.write(record);
+    await settle();
+  }
+  assert.equal(seen.connections, 0);
+  const origin = await raw(t, port);
+  origin.socket.write(hello(origin, port, { kind: Kind.primary, flags: flags | HelloFlag.origin }));
+  await until(() => seen.text.length >= 7, 'what came before the origin');
+  second.socket.write(controlRecord(Record.end, 7));
+  await until(() => seen.ended);
+  assert.deepEqual(seen, { connections: 1, text: 'one two', ended: true, errors: [] });
+});
+
+test('what a waiting replica brings stays in the kernel: the server keeps none of it', async (t) => {
+  const { port } = await youngServer(t);
+  const replica = await raw(t, port + 1, { localPort: sourcePort() });
+  replica.socket.write(hello(replica, port));
+  await settle();
+  const megabyte = Buffer.alloc(1024 * 1024);
+  for (let n = 0; n < 64; n++)
+    replica.socket.write(Buffer.concat([dataHeader(n * megabyte.length, megabyte.length), megabyte]));
+  await settle();
+  assert.ok(replica.socket.writableLength > 32 * megabyte.length, 'the sender is slowed');
+});
