@@ -12,13 +12,19 @@ export function archiveSize(): number {
   return held;
 }
 
+/** Bytes of a block that small writes share, at most. */
+const BLOCK = 16 * 1024;
+
 export class Archive {
-  #parts: Buffer[] = [];
+  readonly #parts: Buffer[] = [];
   #size = 0;
+  /** The block that the last part is the beginning of, if it has room. */
+  #block: Buffer | undefined;
 
   /**
    * Keeps a copy of `bytes`: the application may use its buffer again. False: there is no room, and what was kept is
-   * dropped: an archive is whole or it is nothing.
+   * dropped: an archive is whole or it is nothing. Small writes share blocks, so that what is held is at most about twice
+   * what is counted, however it was written.
    */
   push(bytes: Buffer): boolean {
     while (held + bytes.length > defaults.archiveBytes) {
@@ -30,10 +36,28 @@ export class Archive {
       oldest.drop();
       oldest.onEvicted?.();
     }
-    this.#parts.push(Buffer.from(bytes));
+    this.#append(bytes);
     this.#size += bytes.length;
     held += bytes.length;
     return true;
+  }
+
+  #append(bytes: Buffer): void {
+    // Most flows write once.
+    if (this.#parts.length === 0) {
+      this.#parts.push(Buffer.from(bytes));
+      return;
+    }
+    const block = this.#block;
+    const used = block === undefined ? 0 : (this.#parts.at(-1) as Buffer).length;
+    if (block !== undefined && bytes.length <= block.length - used) {
+      bytes.copy(block, used);
+      this.#parts[this.#parts.length - 1] = block.subarray(0, used + bytes.length);
+      return;
+    }
+    this.#block = Buffer.allocUnsafeSlow(Math.max(bytes.length, Math.min(this.#size, BLOCK)));
+    bytes.copy(this.#block);
+    this.#parts.push(this.#block.subarray(0, bytes.length));
   }
 
   get parts(): readonly Buffer[] {
@@ -56,6 +80,7 @@ export class Archive {
     retired.delete(this);
     held -= this.#size;
     this.#size = 0;
-    this.#parts = [];
+    this.#block = undefined;
+    this.#parts.length = 0;
   }
 }

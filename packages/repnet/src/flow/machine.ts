@@ -165,9 +165,9 @@ export class SendMachine {
     if (!this.#limits.framed[rest]) this.copies[rest] = 'gone';
   }
 
-  /** No verdict came in time: double another threshold of bytes rather than bet on a copy that may be dead. */
+  /** No verdict came in time: double as much again rather than bet on a copy that may be dead. */
   extend(): void {
-    this.#allowance += this.#limits.threshold;
+    this.#allowance *= 2;
   }
 
   /** The receiver asks to double no further in this message. Heeded only if the plain copy carries everything. */
@@ -203,6 +203,9 @@ export class SendMachine {
 /** Verdict on the end of a stream; 'wait': only a bare FIN so far, the other copy may know better. */
 export type End = 'open' | 'end' | 'wait' | 'truncated';
 
+/** Bytes that a piece which came early takes beside its own: what bounds them bounds pieces of one byte, too. */
+const EARLY_COST = 256;
+
 export interface Early {
   copy: Copy;
   offset: number;
@@ -229,6 +232,7 @@ export class ReceiveMachine {
   duplicate = 0;
   /** Records beyond `delivered`, by offset; the other copy is expected to fill the hole. */
   readonly early: Early[] = [];
+  /** What they take, counting `EARLY_COST` for each. */
   earlyBytes = 0;
   readonly #framedFirst: boolean;
   #highest = 0;
@@ -270,8 +274,10 @@ export class ReceiveMachine {
     const list = this.early;
     let i = list.length;
     while (i > 0 && (list[i - 1] as Early).offset > offset) i--;
-    list.splice(i, 0, { copy, offset, bytes });
-    this.earlyBytes += bytes.length;
+    // A small piece must not keep all that was read with it.
+    const kept = 2 * bytes.length < bytes.buffer.byteLength ? Buffer.from(bytes) : bytes;
+    list.splice(i, 0, { copy, offset, bytes: kept });
+    this.earlyBytes += EARLY_COST + kept.length;
   }
 
   /** The next early bytes that have become deliverable, trimmed and counted. */
@@ -280,7 +286,7 @@ export class ReceiveMachine {
       const next = this.early[0];
       if (next === undefined || next.offset > this.delivered) return undefined;
       this.early.shift();
-      this.earlyBytes -= next.bytes.length;
+      this.earlyBytes -= EARLY_COST + next.bytes.length;
       const skip = Math.min(next.bytes.length, this.delivered - next.offset);
       this.#count(next.copy, next.bytes.length - skip, skip);
       if (skip < next.bytes.length) return skip === 0 ? next.bytes : next.bytes.subarray(skip);

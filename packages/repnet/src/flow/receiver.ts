@@ -40,6 +40,8 @@ export interface ReceiverHost {
 
 /** Milliseconds after a bare FIN within which word of it is expected on the second copy, before it is asked for. */
 const QUERY_DELAY = 5;
+/** Bytes between two reports at least, whatever the peer's threshold: a report is shorter than what it is about. */
+const REPORT_INTERVAL = 64;
 /** Bytes by which a copy trails before it is told to stop. */
 const STOP_LAG = 32 * 1024;
 
@@ -219,7 +221,8 @@ export class Receiver implements RecordSink {
       }
       if (!this.paused && !this.#crowded) for (const leg of this.#host.legs) leg?.resumeReading();
     }
-    if (this.#doubled && rx.delivered - this.#reportedAt >= this.#host.peerThreshold / 2) this.#report();
+    const interval = Math.max(REPORT_INTERVAL, this.#host.peerThreshold / 2);
+    if (this.#doubled && rx.delivered - this.#reportedAt >= interval) this.#report();
     if (rx.total >= 0 || rx.done[PRIMARY]) this.checkEnd();
   }
 

@@ -42,6 +42,8 @@ export class Sender {
   #unfinished = 0;
   #held: Held | undefined;
   #verdictTimer: NodeJS.Timeout | undefined;
+  /** The wait for a verdict is over: it has not come. */
+  #waited = false;
 
   /** `begun`: the first copy has carried `offset` bytes already, which are in the archive if there is one. */
   constructor(host: SenderHost, begun: { offset: number; archive: Archive | undefined } | undefined) {
@@ -211,8 +213,10 @@ export class Sender {
     const { tx } = this;
     const primary = this.#host.legs[PRIMARY];
     const replica = this.#host.legs[REPLICA];
-    if (tx.verdict === undefined && primary !== undefined && replica !== undefined && !tx.stopped) {
-      if (this.#verdictTimer === undefined) return false;
+    const askable = primary !== undefined && replica !== undefined && this.#host.options.threshold > 0;
+    if (tx.verdict === undefined && askable && !tx.stopped) {
+      if (!this.#waited) return false;
+      this.#waited = false;
       tx.extend();
       return true;
     }
@@ -230,9 +234,11 @@ export class Sender {
     const held = this.#held;
     if (held === undefined) return;
     this.#held = undefined;
-    this.#push(held.bytes, held.done);
+    this.#waited = this.#verdictTimer !== undefined;
     clearTimeout(this.#verdictTimer);
     this.#verdictTimer = undefined;
+    this.#push(held.bytes, held.done);
+    this.#waited = false;
   }
 
   #both(bytes: Buffer, done: Callback): void {
