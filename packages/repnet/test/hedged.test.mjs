@@ -1,0 +1,135 @@
+/**
+ * Hedged (`copyDelay` > 0) and the first connection really slow: its SYN meets a server whose queue of connections to accept
+ * is full, and is dropped by the kernel. The second starts at the delay and not before, and by then the queue has room.
+ */
+import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import net from 'node:net';
+import { beforeEach, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import repnet from '../dist/index.js';
+import { Kind } from '../dist/wire.js';
+import { hello } from './lib/support.mjs';
+
+const HOST = '127.0.0.1';
+const COPY_DELAY = 60_000; // by a clock that the test moves
+const BACKLOG = 1;
+const TRIES = 5;
+const skip = process.platform === 'linux' ? false : 'what a full queue does to a SYN is known of Linux only';
+
+beforeEach(() => {
+  repnet.resetStats();
+});
+
+/** Waits by turns of the event loop: the timers stand still. */
+async function until(condition, what) {
+  for (const end = Date.now() + 10_000; !condition(); ) {
+    if (Date.now() > end) throw new Error(`not within 10 s: ${what}`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** Attempts to connect of this process that are under way. */
+const attempts = () => process.getActiveResourcesInfo().filter((name) => /ConnectWrap$/.test(name)).length;
+
+/** A server that stands still with a full queue on `port + offset`. */
+async function fullServer(t, api, offset) {
+  const child = fork(fileURLToPath(new URL('lib/full-server.mjs', import.meta.url)), [api, String(BACKLOG)]);
+  t.after(() => child.kill('SIGKILL'));
+  const [port] = await once(child, 'message');
+  child.kill('SIGSTOP');
+  // The kernel queues one more than it is asked to.
+  const queued = Array.from({ length: BACKLOG + 1 }, () => {
+    const socket = net.connect({ host: HOST, port: port + offset }).on('error', () => {});
+    t.after(() => socket.destroy());
+    const seen = { answered: false };
+    socket.on('connect', () =>
+      socket.write(offset === 0 ? 'x' : hello({ socket }, port, { kind: Kind.probe })),
+    );
+    socket.on('data', () => {
+      seen.answered = true;
+    });
+    return Object.assign(seen, { socket });
+  });
+  await until(() => queued.every(({ socket }) => !socket.connecting), 'the queue is full');
+  return {
+    port,
+    /** Goes on, and has accepted what was queued. */
+    async wake() {
+      child.kill('SIGCONT');
+      await until(() => queued.every(({ answered }) => answered), 'the queue has room');
+      for (const { socket } of queued) socket.destroy();
+    },
+    /** Bytes of each connection that the application was given, less those that filled the queue. */
+    async connections() {
+      child.send('count');
+      const [bytes] = await once(child, 'message');
+      return offset === 0 ? bytes.slice(queued.length) : bytes;
+    },
+  };
+}
+
+/**
+ * Dials with the first connection's SYN dropped, and moves the clock to the delay when there is room. A SYN is repeated after a
+ * second; where so much has passed before there was room, nothing is shown and it is done again.
+ */
+async function slowFirst(t, api, offset, options) {
+  for (let n = 0; n < TRIES; n++) {
+    const server = await fullServer(t, api, offset);
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      const begun = Date.now();
+      const socket = repnet.connect({ host: HOST, port: server.port, copyDelay: COPY_DELAY, ...options });
+      t.after(() => socket.destroy());
+      await until(() => attempts() === 1, 'the first SYN');
+      t.mock.timers.tick(COPY_DELAY - 1);
+      const before = { attempts: attempts(), connecting: socket.connecting };
+      await server.wake();
+      t.mock.timers.tick(1);
+      if (Date.now() - begun > 900) {
+        socket.destroy();
+        repnet.resetStats();
+        continue;
+      }
+      await once(socket, 'connect');
+      return { server, socket, before };
+    } finally {
+      t.mock.timers.reset();
+    }
+  }
+  throw new Error(`not once in ${TRIES} tries was there room within a second`);
+}
+
+async function exchange(socket) {
+  socket.write('once');
+  const [chunk] = await once(socket, 'data');
+  assert.equal(chunk.toString(), 'once');
+}
+
+for (const [api, offset, peer] of [
+  ['net', 0, 'plain'],
+  ['repnet', 1, 'repnet'],
+])
+  test(`RepSYN, hedged, to a server of ${api}: the second starts at the delay, wins, and the first is given up`, {
+    skip,
+    timeout: 60_000,
+  }, async (t) => {
+    const { server, socket, before } = await slowFirst(t, api, offset, { replicate: 'syn', peer });
+    assert.deepEqual(before, { attempts: 1, connecting: true }, 'no second connection before the delay');
+    assert.equal(repnet.stats().synWonBySecond, 1);
+    await exchange(socket);
+    assert.equal(attempts(), 0, 'the first is given up');
+    assert.deepEqual(await server.connections(), [4], 'one connection, each byte once');
+  });
+
+test('RepFlow, hedged: the second starts at the delay and carries the flow alone', {
+  skip,
+  timeout: 60_000,
+}, async (t) => {
+  const { server, socket, before } = await slowFirst(t, 'repnet', 0, { replicate: 'flow', peer: 'repnet' });
+  assert.deepEqual(before, { attempts: 1, connecting: true });
+  await exchange(socket);
+  assert.ok(repnet.stats().bytesWonByReplica >= 4);
+  assert.deepEqual(await server.connections(), [4], 'one connection, each byte once');
+});
