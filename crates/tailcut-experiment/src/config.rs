@@ -111,6 +111,7 @@ impl Config {
             ("series", self.series.check()),
             ("measure", self.labels.check()),
             ("queue", self.check_frame()),
+            ("queue", scheme.queue.check_hosts(self.host.nic_queue)),
             ("switch", self.check_memory()),
             ("queue", scheme.check_priorities()),
             ("transport", scheme.check_marks()),

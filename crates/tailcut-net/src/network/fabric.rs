@@ -8,7 +8,7 @@ use crate::measure::ideal::Hop;
 use crate::packet::{Flags, FlowKey, OptionStore, Packet};
 use crate::port::{Clocking, Port};
 use crate::queue::pfabric::PriorityQueue;
-use crate::queue::{Discipline, QueueSpec};
+use crate::queue::QueueSpec;
 use crate::scenario::Scenario;
 use crate::switch::Pools;
 use crate::topology::{Graph, PortId, RouteError, Routes};
@@ -85,7 +85,7 @@ impl Fabric {
             for (from, to) in [(link.a, link.b), (link.b, link.a)] {
                 let number = ports.len() as u32;
                 let (limit, discipline) = if from < graph.hosts {
-                    (scenario.host.nic_queue, Discipline::DropTail)
+                    (scenario.host.nic_queue, queue.discipline_of_hosts())
                 } else {
                     let limit = link.queue_limit.unwrap_or(queue.limit());
                     let discipline = queue.discipline(number, limit, scenario.seed);

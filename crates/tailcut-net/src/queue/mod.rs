@@ -52,6 +52,17 @@ impl QueueSpec {
         }
     }
 
+    /// Checks them against what the hosts' interfaces hold.
+    ///
+    /// # Errors
+    /// When interfaces that are to mark are full before.
+    pub fn check_hosts(&self, nic_queue: Limit) -> Result<(), SpecError> {
+        match self {
+            QueueSpec::Ecn(spec) => spec.check_hosts(nic_queue),
+            _ => Ok(()),
+        }
+    }
+
     /// What may wait at a port.
     pub fn limit(&self) -> Limit {
         match self {
@@ -70,6 +81,14 @@ impl QueueSpec {
                 Limit::Unlimited
             }
             _ => limit,
+        }
+    }
+
+    /// The discipline of the hosts' interfaces.
+    pub(crate) fn discipline_of_hosts(&self) -> Discipline {
+        match self {
+            QueueSpec::Ecn(spec) if spec.hosts => Discipline::Ecn(spec.threshold),
+            _ => Discipline::DropTail,
         }
     }
 

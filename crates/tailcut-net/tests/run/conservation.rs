@@ -228,8 +228,8 @@ fn queues() -> impl Strategy<Value = QueueSpec> {
     limits(1..30).prop_flat_map(|limit| {
         prop_oneof![
             2 => Just(QueueSpec::DropTail(DropTail { limit })),
-            1 => (0..20u32).prop_map(move |k| {
-                QueueSpec::Ecn(Ecn { limit, threshold: Amount::Packets(k) })
+            1 => (0..20u32, any::<bool>()).prop_map(move |(k, hosts)| {
+                QueueSpec::Ecn(Ecn { limit, threshold: Amount::Packets(k), hosts })
             }),
             1 => (0..10u32).prop_map(move |min| {
                 let min = f64::from(min);

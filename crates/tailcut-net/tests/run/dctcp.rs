@@ -13,7 +13,7 @@ use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
 use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 use tailcut_net::transport::tcp::{Congestion, CongestionSpec, Sender};
 
-use crate::support::{flow, run_observed, scenario, tcp};
+use crate::support::{flow, row, run, run_observed, scenario, tcp};
 
 /// The paper's setting (section 3.3, figure 12): 10 Gbps, a round trip of 100 us, K = 40 packets.
 const RATE: Rate = Rate(10_000_000_000);
@@ -94,6 +94,7 @@ fn simulated(flows: u32, scale: Scale) -> Steady {
     scenario.scheme.queue = QueueSpec::Ecn(Ecn {
         limit: Limit::AtMost(Amount::Packets(1_000 * scale.0 as u32)),
         threshold: Amount::Packets(scale.k()),
+        hosts: false,
     });
     let spec = tcp(&mut scenario);
     spec.congestion = CongestionSpec::Dctcp(DctcpSpec::default());
@@ -223,4 +224,27 @@ fn flows_share_alike_lose_nothing_and_fill_the_link() {
         assert!(steady.utilisation > 0.99, "{flows} flows: {}", steady.utilisation);
         assert_eq!(steady.drops, 0);
     }
+}
+
+/// Where a host's own link is the bottleneck, its interface holds what the window exceeds the path by, unless it marks
+/// like a switch.
+#[test]
+fn an_interface_that_marks_keeps_its_own_queue_short() {
+    let longest = |hosts: bool| {
+        let link = (Rate(1_000_000_000), Time::from_us(5));
+        let mut scenario = scenario(row(&[link; 3]), vec![flow(0, 0, 1, 4_000_000, Time::ZERO)]);
+        scenario.scheme.queue = QueueSpec::Ecn(Ecn { hosts, ..Ecn::default() });
+        tcp(&mut scenario).congestion = CongestionSpec::Dctcp(DctcpSpec::default());
+        scenario.series.links = vec!["h0>s0".into()];
+        scenario.series.interval = Time::from_us(10);
+        let outcome = run(&scenario);
+        assert_eq!(outcome.counters.dropped, 0);
+        let waiting = outcome.series.iter().find(|series| series.name.ends_with("queue_packets"));
+        let settled = waiting.expect("it was asked for").values.iter().skip(1_000);
+        settled.copied().fold(0.0, f64::max)
+    };
+    // 44 packets of window, of which the path holds 4 and the transmitter 1; K = 5.
+    let (unmarked, marked) = (longest(false), longest(true));
+    assert!(unmarked > 35.0, "{unmarked}");
+    assert!((5.0..10.0).contains(&marked), "{marked}");
 }
