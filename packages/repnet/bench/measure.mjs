@@ -13,18 +13,18 @@ export function quartiles(values) {
 }
 
 /**
- * Run every mode in turn for `rounds` rounds (order rotated each round, one unmeasured round first). `run(mode)` resolves to
- * costs by name (lower is better). Returns per mode and cost the values and the ratios to the round's 'net'.
+ * Run every mode in turn for `rounds` rounds (order rotated each round), after one unmeasured `warmUp(mode)` each. `run(mode)`
+ * resolves to costs by name (lower is better). Returns per mode and cost the values and the ratios to the round's 'net'.
  */
-export async function compare(modes, rounds, run) {
+export async function compare(modes, rounds, run, warmUp = run) {
   const results = Object.fromEntries(modes.map((mode) => [mode, {}]));
-  for (let round = -1; round < rounds; round++) {
+  for (const mode of modes) await warmUp(mode);
+  for (let round = 0; round < rounds; round++) {
     const costs = {};
     for (let i = 0; i < modes.length; i++) {
-      const mode = modes[(i + Math.max(round, 0)) % modes.length];
+      const mode = modes[(i + round) % modes.length];
       costs[mode] = await run(mode);
     }
-    if (round < 0) continue;
     for (const mode of modes) {
       for (const [name, value] of Object.entries(costs[mode])) {
         results[mode][name] ??= { values: [], ratios: [] };

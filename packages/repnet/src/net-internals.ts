@@ -6,8 +6,8 @@
  *   native handle from http and tls, which would otherwise read it past the replication.
  * - the handle points back to its socket by a symbol named 'owner_symbol'; moving a connected handle from one socket to
  *   another is setting slot and pointer (Node does the same when it tries several addresses).
- * - a handle reads into `onread` and takes request objects for writing and ending. Node keeps the classes of those to
- *   itself; a socket over a handle that only looks on gives them away.
+ * - a handle reads into `onread` and takes request objects for connecting, writing and ending. Node keeps the classes of
+ *   those, and of handles, to itself; a socket over a handle that only looks on gives them away.
  */
 import net from 'node:net';
 
@@ -30,6 +30,11 @@ export interface Handle {
   fd?: number;
   /** Called with what was read; without, at the end or on an error. */
   onread?: (this: Handle, chunk?: ArrayBuffer) => void;
+  /** An error of it may also come with the result of `connect`. */
+  bind(address: string, port: number): number;
+  bind6(address: string, port: number, flags: number): number;
+  connect(request: ConnectRequest, address: string, port: number): number;
+  connect6(request: ConnectRequest, address: string, port: number): number;
   readStart(): number;
   readStop(): number;
   writeBuffer(request: Request, bytes: Buffer): number;
@@ -55,6 +60,23 @@ export interface Request {
   /** Keeps the bytes from the collector. */
   buffer?: unknown;
   oncomplete?: (status: number) => void;
+}
+
+/** A connection being made; net tells an error by the addresses in it. */
+export interface ConnectRequest {
+  address?: string;
+  port?: number;
+  addressType?: number;
+  localAddress?: string | undefined;
+  localPort?: number | undefined;
+  oncomplete?: (
+    status: number,
+    handle: Handle,
+    request: ConnectRequest,
+    readable: boolean,
+    writable: boolean,
+  ) => void;
+  [key: symbol]: unknown;
 }
 
 export function nativeHandle(socket: object): Handle | null {
@@ -95,37 +117,96 @@ export function giveHandle(handle: Handle, to: net.Socket): void {
   handle.onread = netOnread;
 }
 
-type RequestClass = new () => Request;
+/** A handle that does nothing but keep the request that a socket of net's gave it last. */
+class Onlooker {
+  onread: Handle['onread'];
+  [key: symbol]: unknown;
+  #seen: object | undefined;
 
-const onlooker = {
-  seen: undefined as Request | undefined,
-  writeBuffer(request: Request) {
-    onlooker.seen = request;
+  connect(request: object): number {
+    this.#seen = request;
     return 0;
-  },
-  shutdown(request: Request) {
-    onlooker.seen = request;
+  }
+  writeBuffer(request: object): number {
+    this.#seen = request;
+    return 0;
+  }
+  shutdown(request: object): number {
+    this.#seen = request;
     return 1;
-  },
-  close() {},
-} as unknown as Handle & { seen: Request | undefined };
+  }
+  close(): void {}
 
-function classSeen(): RequestClass {
-  const { seen } = onlooker;
-  if (seen === undefined) throw unknown();
-  onlooker.seen = undefined;
-  return seen.constructor as RequestClass;
+  take<T extends object>(): T {
+    const seen = this.#seen;
+    if (seen === undefined) throw unknown();
+    this.#seen = undefined;
+    return seen as T;
+  }
 }
 
+function classOf<Arguments extends unknown[], T extends object>(object: T): new (...args: Arguments) => T {
+  return object.constructor as new (
+    ...args: Arguments
+  ) => T;
+}
+
+const onlooker = new Onlooker();
 const onlooking = new net.Socket({ handle: onlooker, manualStart: true } as net.SocketConstructorOpts);
 onlooking._write(Buffer.alloc(1), 'buffer' as BufferEncoding, () => {});
-export const WriteRequest = classSeen();
+export const WriteRequest = classOf<[], Request>(onlooker.take());
 onlooking._final(() => {});
-export const ShutdownRequest = classSeen();
+export const ShutdownRequest = classOf<[], Request>(onlooker.take());
 const owner = symbolNamed(onlooker, 'owner_symbol') as symbol;
 const netOnread = onlooker.onread as NonNullable<Handle['onread']>;
 setNativeHandle(onlooking, null);
 if (owner === undefined || typeof netOnread !== 'function') throw unknown();
+
+/** A socket that makes itself a handle to connect with, and connects with the onlooker instead. */
+let made: Handle | undefined;
+const connecting = Object.defineProperty(new net.Socket(), '_handle', {
+  get: () => (made === undefined ? null : onlooker),
+  set: (handle: Handle) => {
+    made ??= handle;
+  },
+});
+connecting.connect({
+  host: 'nowhere.invalid',
+  port: 1,
+  autoSelectFamily: false,
+  lookup: (_host, _options, done) => done(null, '127.0.0.1', 4),
+});
+if (made === undefined) throw unknown();
+const NativeHandle = classOf<[kind: number], Handle>(made);
+(made as Handle).close();
+const connectRequest = onlooker.take<ConnectRequest>();
+export const ConnectRequest = classOf<[], ConnectRequest>(connectRequest);
+const netOnconnect = connectRequest.oncomplete as NonNullable<ConnectRequest['oncomplete']>;
+if (typeof netOnconnect !== 'function') throw unknown();
+
+/** A handle for a connection to be made. */
+export function newHandle(): Handle {
+  return new NativeHandle(0);
+}
+
+/** Asks net what it would say of a connection that failed with this status: the error, and events before it. */
+export function connectFailure(
+  status: number,
+  request: ConnectRequest,
+  emit: (event: string, args: unknown[]) => void,
+): NodeJS.ErrnoException | undefined {
+  let failure: NodeJS.ErrnoException | undefined;
+  const asking = {
+    destroyed: false,
+    connecting: true,
+    emit: (event: string, ...args: unknown[]) => emit(event, args),
+    destroy: (error: NodeJS.ErrnoException) => {
+      failure = error;
+    },
+  };
+  netOnconnect.call(request, status, { [owner]: asking } as unknown as Handle, request, false, false);
+  return failure;
+}
 
 /** Asks net why `onread` was called without bytes: it alone can read the number. Null: the peer has ended the stream. */
 export function readFailure(): NodeJS.ErrnoException | null {

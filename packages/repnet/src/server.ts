@@ -139,11 +139,15 @@ function acceptDirectly(server: Internals, handle: TcpHandle, listener: ReplicaL
       writable: true,
       readableHighWaterMark: server.highWaterMark,
       writableHighWaterMark: server.highWaterMark,
+      // What the socket is to think of its connection, which is set below.
+      noDelay: server.noDelay,
+      keepAlive: server.keepAlive,
+      keepAliveInitialDelay: server.keepAliveInitialDelay * 1000,
     } as unknown as net.SocketConstructorOpts) as Inner;
     // net would ask the system again.
     if (peer?.address !== undefined) socket._peername = peer;
-    if (server.noDelay) socket.setNoDelay(true);
-    if (server.keepAlive) socket.setKeepAlive(true, server.keepAliveInitialDelay * 1000);
+    if (server.noDelay) connection.setNoDelay(true);
+    if (server.keepAlive) connection.setKeepAlive(true, server.keepAliveInitialDelay);
     server._connections++;
     socket.server = server;
     socket._server = server;

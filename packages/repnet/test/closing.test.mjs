@@ -11,7 +11,13 @@ const WAYS = {
   },
   'end, destroyed when finished': (socket, bytes) => socket.end(bytes, () => socket.destroy()),
   'write, destroyed when written': (socket, bytes) => socket.write(bytes, () => socket.destroy()),
+  // By then one connection may be established alone, and carry all that is above the threshold.
+  'once connected: write, destroySoon': (socket, bytes) =>
+    socket.once('connect', () => WAYS['write, destroySoon'](socket, bytes)),
 };
+
+/** Of a client that has been paired before, a server knows what to expect: each flow here is the first from its address. */
+let clients = 0;
 
 /** What the application of a server sees of one flow, by a relay that does `faults` if there are any. */
 async function observe(t, length, way, faults) {
@@ -31,7 +37,11 @@ async function observe(t, length, way, faults) {
     server.listen(0, '127.0.0.1', () => {
       relay.targetPort = server.address().port;
       const { host, port } = faults === undefined ? { host: '127.0.0.1', port: relay.targetPort } : relay;
-      way(repnet.connect({ host, port, replicate: 'flow', peer: 'repnet' }), Buffer.alloc(length));
+      const localAddress = `127.0.1.${++clients}`;
+      way(
+        repnet.connect({ host, port, localAddress, replicate: 'flow', peer: 'repnet' }),
+        Buffer.alloc(length),
+      );
     });
   });
   await closed;

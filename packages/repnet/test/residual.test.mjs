@@ -3,6 +3,7 @@
  * pairing by token can; and elephants, which have one copy once they outgrow the threshold.
  */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import net from 'node:net';
 import { before, test } from 'node:test';
 import repnet from '../dist/index.js';
@@ -105,6 +106,32 @@ test('… and an error if the second brings more while the application has not c
   ];
   const { server } = await flow(t, faults, REPLY, { localAddress: '127.0.0.22', allowHalfOpen: true });
   assert.deepEqual(server.errors, ['ERR_REPNET_TRUNCATED']);
+});
+
+test('from a host that pairs, the end of a stream beyond the threshold is not held back for a second connection', async (t) => {
+  const { waitTimeout } = defaults;
+  defaults.waitTimeout = 60_000;
+  t.after(() => Object.assign(defaults, { waitTimeout }));
+  const server = repnet.createServer();
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  const { port } = server.address();
+  const received = async (connect, bytes) => {
+    const accepted = once(server, 'connection');
+    const socket = connect({ host: '127.0.0.1', port, localAddress: '127.0.0.23' });
+    socket.end(Buffer.alloc(bytes));
+    const [stream] = await accepted;
+    let length = 0;
+    stream.on('data', (chunk) => (length += chunk.length));
+    await once(stream, 'end', { signal: AbortSignal.timeout(5_000) });
+    return length;
+  };
+  const { flowsPaired } = repnet.stats();
+  await received((to) => repnet.connect({ ...to, replicate: 'flow', peer: 'repnet' }), 1_000);
+  assert.equal(repnet.stats().flowsPaired, flowsPaired + 1);
+  // A timer that holds the end back would never run out.
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  assert.equal(await received(net.connect, 300_000), 300_000);
 });
 
 /** On whichever copy carries the elephant: the other is not doubled so far. */

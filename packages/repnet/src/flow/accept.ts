@@ -105,6 +105,8 @@ export class Accepted implements Attachment {
   holds(error: Error | null): boolean {
     if (this.flow !== undefined || this.#over || this.entry?.state !== 'waiting') return false;
     if (this.#told || this.#held !== undefined || !pairsUsually(this.socket.remoteAddress)) return false;
+    // Of an elephant a second connection would not bring the rest.
+    if (this.socket.bytesRead > this.#replication.threshold) return false;
     this.#held = error;
     this.#grace = setTimeout(() => this.#letGo(), END_GRACE);
     return true;

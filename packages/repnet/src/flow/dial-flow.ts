@@ -14,13 +14,13 @@ import {
 } from '../socket-internals.js';
 import { channels, counters } from '../stats.js';
 import { decodeAnswer, encodeHello, HelloFlag, Kind } from '../wire.js';
-import { Attempt, type AttemptSink } from './attempt.js';
+import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
 import {
   type ConnectionError,
   connected,
   copyAttempts,
   isCollision,
-  legOptions,
+  newAttempt,
   newToken,
   withoutLocal,
 } from './dialing.js';
@@ -70,6 +70,7 @@ export class FlowDial implements Attachment, AttemptSink {
   #newFlow(): Flow {
     const flow = new Flow(this.#socket, this.#target.replication, { framed: [this.#tokenPairing, true] });
     flow.peerKnown = this.#known !== undefined;
+    flow.joined = false;
     if (this.#known !== undefined && this.#known.threshold > 0) flow.peerThreshold = this.#known.threshold;
     flow.onLost = (leg, error) => this.#lost(leg.copy, error as ConnectionError | undefined);
     flow.onAbandon = (copy) => {
@@ -96,15 +97,18 @@ export class FlowDial implements Attachment, AttemptSink {
   }
 
   #connectBoth(): void {
-    const { host = 'localhost', localPort } = this.#target.net;
+    const { host = 'localhost', port, localPort } = this.#target.net;
     this.#localPort = localPort ?? nextPort();
-    const options = legOptions(this.#target);
-    if (this.#tokenPairing) options.noDelay = true;
-    const primary = this.#attempt(PRIMARY, options);
     if (net.isIP(host) !== 0) this.#address = host;
+    const primary = this.#attempt(PRIMARY, {
+      host,
+      port,
+      ...this.#lookup(),
+      ...(this.#tokenPairing ? { noDelay: true } : undefined),
+    });
     // The second first: if its port is taken, nothing has been sent on the first yet, and another port will do.
     if (this.#address !== undefined && this.#target.replication.copyDelay === 0) this.#connectReplica();
-    primary.connect({ ...options, ...this.#lookup(), localPort: this.#localPort });
+    primary.start();
     if (this.#target.replication.copyDelay > 0) {
       this.#delay = setTimeout(() => {
         // Hedged: the second copy starts only if the first has brought nothing.
@@ -116,8 +120,8 @@ export class FlowDial implements Attachment, AttemptSink {
     }
   }
 
-  #attempt(copy: Copy, options: net.SocketConstructorOpts): Attempt {
-    const attempt = new Attempt(copy, this, options);
+  #attempt(copy: Copy, own: { host: string; port: number } & Partial<AttemptOptions>): Attempt {
+    const attempt = newAttempt(copy, this, this.#target, { localPort: this.#localPort, ...own });
     if (isUnref(this.#socket)) attempt.unref();
     this.#attempts[copy] = attempt;
     return attempt;
@@ -147,15 +151,9 @@ export class FlowDial implements Attachment, AttemptSink {
 
   #connectReplica(): void {
     const { replicaPort, pairTimeout } = this.#target.replication;
-    const options = legOptions(this.#target);
     // Small records must not wait for acknowledgements (Nagle): the application's own setting is for its own stream.
-    const replica = this.#attempt(REPLICA, { ...options, noDelay: true } as net.SocketConstructorOpts);
-    replica.connect({
-      ...options,
-      host: this.#address as string,
-      port: replicaPort,
-      localPort: this.#localPort,
-    });
+    const own = { host: this.#address as string, port: replicaPort, noDelay: true };
+    this.#attempt(REPLICA, own).start();
     this.#timer ??= setTimeout(() => this.#timeout(), pairTimeout);
     this.#timer.unref();
   }
@@ -188,6 +186,7 @@ export class FlowDial implements Attachment, AttemptSink {
     const { copy } = attempt;
     this.#attempts[copy] = undefined;
     const leg = new Leg(copy, flow, handle, true);
+    leg.peername = attempt.remote;
     if (flow.closed) {
       this.#late = leg.unref();
       return;
@@ -262,6 +261,7 @@ export class FlowDial implements Attachment, AttemptSink {
       leg.destroy();
       return false;
     }
+    flow.joined = true;
     if (flow.tx.copies[REPLICA] === 'pending') {
       flow.open(leg);
       this.#settle();

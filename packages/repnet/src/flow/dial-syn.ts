@@ -15,8 +15,8 @@ import {
 } from '../socket-internals.js';
 import { channels, counters } from '../stats.js';
 import { encodeHello, HELLO_BYTES, HelloFlag, Kind } from '../wire.js';
-import { Attempt, type AttemptSink } from './attempt.js';
-import { type ConnectionError, connected, copyAttempts, dialPlain, legOptions, newToken } from './dialing.js';
+import type { Attempt, AttemptSink } from './attempt.js';
+import { type ConnectionError, connected, copyAttempts, dialPlain, newAttempt, newToken } from './dialing.js';
 import { type Copy, PRIMARY, REPLICA } from './machine.js';
 import { forgetPeer, type Peer, peerKey } from './peers.js';
 
@@ -69,10 +69,9 @@ export class SynDial implements Attachment, AttemptSink {
   }
 
   #connect(copy: Copy, host: string): void {
-    const options = legOptions(this.#target);
-    const attempt = new Attempt(copy, this, options);
+    const attempt = newAttempt(copy, this, this.#target, { host, port: this.#port });
     this.#attempts[copy] = attempt;
-    attempt.connect({ ...options, host, port: this.#port });
+    attempt.start();
   }
 
   attemptEvent(attempt: Attempt, event: string, args: unknown[]): void {
@@ -155,9 +154,6 @@ export class SynDial implements Attachment, AttemptSink {
     return {};
   }
   sockname(): object {
-    const attempt = this.#attempts[PRIMARY];
-    return attempt === undefined
-      ? {}
-      : { address: attempt.localAddress, family: attempt.localFamily, port: attempt.localPort };
+    return this.#attempts[PRIMARY]?.local ?? {};
   }
 }

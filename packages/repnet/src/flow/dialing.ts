@@ -3,12 +3,15 @@ import { randomFillSync } from 'node:crypto';
 import net from 'node:net';
 import { type DialTarget, type Inner, setConnecting } from '../socket-internals.js';
 import { counters } from '../stats.js';
-import type { Attempt } from './attempt.js';
+import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
+import { AddressAttempt } from './attempt-address.js';
+import { NameAttempt } from './attempt-name.js';
+import type { Copy } from './machine.js';
 
 export type ConnectionError = NodeJS.ErrnoException & { localAddress?: string; localPort?: number };
 
-/** Options of one leg: the application's, less what concerns its socket alone. */
-export function legOptions(target: DialTarget): net.TcpNetConnectOpts & net.SocketConstructorOpts {
+/** Options of one connection: the application's, less what concerns its socket alone. */
+export function legOptions(target: DialTarget): AttemptOptions {
   const { signal, onread, timeout, fd, readable, writable, ...rest } = target.net as net.TcpNetConnectOpts & {
     signal?: unknown;
     fd?: unknown;
@@ -16,6 +19,21 @@ export function legOptions(target: DialTarget): net.TcpNetConnectOpts & net.Sock
     writable?: unknown;
   };
   return { ...rest, allowHalfOpen: true };
+}
+
+/** An attempt at one connection of `target`, to a host and port of its own. */
+export function newAttempt(
+  copy: Copy,
+  sink: AttemptSink,
+  target: DialTarget,
+  own: { host: string; port: number } & Partial<AttemptOptions>,
+): Attempt {
+  const { localAddress, localPort, noDelay, keepAlive, keepAliveInitialDelay } = target.net;
+  const { blockList } = target.net as { blockList?: net.BlockList };
+  // Names, and whatever else net has its own way with.
+  if (net.isIP(own.host) === 0 || localAddress != null || localPort != null || blockList != null)
+    return new NameAttempt(copy, sink, { ...legOptions(target), ...own });
+  return new AddressAttempt(copy, sink, { noDelay, keepAlive, keepAliveInitialDelay, ...own });
 }
 
 export function dialPlain(socket: Inner, target: DialTarget): void {

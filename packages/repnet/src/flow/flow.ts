@@ -66,6 +66,10 @@ export class Flow implements LegSink {
   /** What the last connection that failed failed of. */
   lastError: NodeJS.ErrnoException | undefined;
   #linger: Linger | undefined;
+  /** The peer has joined the two connections: it will not take the first, by itself, for the flow. */
+  joined = true;
+  /** The first connection, which brings nothing of a closed flow, and the peer may not know so yet. */
+  #empty: Leg | undefined;
 
   constructor(outer: Outer, options: FlowOptions, start: FlowStart) {
     this.outer = outer;
@@ -218,7 +222,11 @@ export class Flow implements LegSink {
       if (reset || !this.#misleads(copy)) this.onAbandon?.(copy);
       const leg = this.legs[copy];
       if (leg === undefined) continue;
-      if (this.tx.copies[copy] === 'pending') {
+      if (!reset && this.#isEmpty(copy)) {
+        leg.sink = undefined;
+        this.#empty = leg.unref();
+        this.legs[copy] = undefined;
+      } else if (this.tx.copies[copy] === 'pending') {
         leg.abort();
         this.legs[copy] = undefined;
       } else if (reset) {
@@ -300,9 +308,23 @@ export class Flow implements LegSink {
     );
   }
 
+  /** All that was written is on the second connection: the end of the first would be that of a stream without any of it. */
+  #isEmpty(copy: Copy): boolean {
+    return (
+      copy === PRIMARY &&
+      !this.joined &&
+      !this.framed[PRIMARY] &&
+      this.tx.copies[PRIMARY] === 'gone' &&
+      this.tx.copies[REPLICA] === 'open'
+    );
+  }
+
   #settled(): void {
     if (this.legs[PRIMARY] !== undefined || this.legs[REPLICA] !== undefined) return;
     this.onAbandon?.(PRIMARY);
+    if (this.joined) this.#empty?.close();
+    else this.#empty?.abort();
+    this.#empty = undefined;
     if (this.#linger !== undefined) {
       endLinger(this.#linger);
       this.#linger = undefined;

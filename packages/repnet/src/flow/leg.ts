@@ -112,7 +112,8 @@ export class Leg {
   /** FIN is to be sent after what is being written. */
   #finishing = false;
   #queue: Queue | undefined;
-  #peername: Partial<AddressInfo> | undefined;
+  /** Set by whoever knows it already. */
+  peername: Partial<AddressInfo> | undefined;
   #sockname: Partial<AddressInfo> | undefined;
 
   /** `stopped`: reads nothing before `resumeReading`. The handle must be connected. */
@@ -306,11 +307,11 @@ export class Leg {
   }
 
   get #peer(): Partial<AddressInfo> {
-    if (this.#peername === undefined && this.#handle !== undefined) {
+    if (this.peername === undefined && this.#handle !== undefined) {
       const peername = {};
-      if (this.#handle.getpeername(peername) === 0) this.#peername = peername;
+      if (this.#handle.getpeername(peername) === 0) this.peername = peername;
     }
-    return this.#peername ?? {};
+    return this.peername ?? {};
   }
   get remoteAddress(): string | undefined {
     return this.#peer.address;

@@ -1,0 +1,120 @@
+/** Connecting to an address: what net does of it for a native handle, without a socket around it. */
+import type { AddressInfo } from 'node:net';
+import { ConnectRequest, connectFailure, type Handle, newHandle } from '../net-internals.js';
+import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
+import type { Copy } from './machine.js';
+
+const kAttempt = Symbol('repnet.attempt');
+
+function begin(attempt: AddressAttempt): void {
+  attempt.begin();
+}
+
+function onconnect(status: number, _handle: Handle, request: ConnectRequest): void {
+  (request[kAttempt] as AddressAttempt).completed(status, request);
+}
+
+export class AddressAttempt implements Attempt {
+  readonly copy: Copy;
+  readonly #options: AttemptOptions;
+  readonly #handle = newHandle();
+  #sink: AttemptSink | undefined;
+  #noDelay: boolean;
+  #keepAlive: boolean;
+  #keepAliveDelay: number;
+
+  /** `options.host` is an address; `localAddress` and what else net looks at is not, here. */
+  constructor(copy: Copy, sink: AttemptSink, options: AttemptOptions) {
+    this.copy = copy;
+    this.#sink = sink;
+    this.#options = options;
+    this.#noDelay = Boolean(options.noDelay);
+    this.#keepAlive = Boolean(options.keepAlive);
+    this.#keepAliveDelay = options.keepAliveInitialDelay ?? 0;
+  }
+
+  /** In the next tick, as net does. */
+  start(): void {
+    process.nextTick(begin, this);
+  }
+
+  begin(): void {
+    const { host: address = '', port, localPort } = this.#options;
+    const sink = this.#sink;
+    if (sink === undefined) return;
+    const six = address.includes(':');
+    const handle = this.#handle;
+    const request = new ConnectRequest();
+    request.oncomplete = onconnect;
+    request.address = address;
+    request.port = port;
+    request.addressType = six ? 6 : 4;
+    request[kAttempt] = this;
+    sink.attemptEvent(this, 'connectionAttempt', [address, port, request.addressType]);
+    if (this.#sink === undefined) return;
+    let status = 0;
+    if (localPort !== undefined) {
+      request.localAddress = six ? '::' : '0.0.0.0';
+      request.localPort = localPort;
+      status = six
+        ? handle.bind6(request.localAddress, localPort, 0)
+        : handle.bind(request.localAddress, localPort);
+    }
+    if (status === 0)
+      status = six ? handle.connect6(request, address, port) : handle.connect(request, address, port);
+    if (status !== 0) this.completed(status, request);
+  }
+
+  completed(status: number, request: ConnectRequest): void {
+    const sink = this.#sink;
+    if (sink === undefined) return;
+    const handle = this.#handle;
+    if (status === 0) {
+      this.#sink = undefined;
+      if (this.#noDelay) handle.setNoDelay(true);
+      if (this.#keepAlive) handle.setKeepAlive(true, Math.trunc(this.#keepAliveDelay / 1000));
+      sink.attemptOpen(this, handle);
+      return;
+    }
+    const error = connectFailure(status, request, (event, args) => sink.attemptEvent(this, event, args));
+    if (this.#sink === undefined) return;
+    this.#sink = undefined;
+    handle.close();
+    sink.attemptFailed(this, error);
+  }
+
+  abandon(reset: boolean): void {
+    if (this.#sink === undefined) return;
+    this.#sink = undefined;
+    const handle = this.#handle;
+    // One without a descriptor yet cannot be reset, and a reset that fails leaves a handle that cannot be closed.
+    if (reset && (handle.fd ?? -1) >= 0) handle.reset();
+    else handle.close();
+  }
+
+  /** An IPv4 address has but one form, so that the system need not be asked for it. */
+  get remote(): AddressInfo | undefined {
+    const { host: address = '', port } = this.#options;
+    return address.includes(':') ? undefined : { address, family: 'IPv4', port };
+  }
+
+  get local(): { address?: string; family?: string; port?: number } {
+    const sockname = {};
+    this.#handle.getsockname(sockname);
+    return sockname;
+  }
+
+  ref(): void {
+    this.#handle.ref();
+  }
+  unref(): void {
+    this.#handle.unref();
+  }
+  setNoDelay(on = true): void {
+    this.#noDelay = on;
+  }
+  setKeepAlive(on = false, delay = 0): void {
+    this.#keepAlive = on;
+    this.#keepAliveDelay = delay;
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * Connecting as net does, in every respect: resolving, choosing among addresses, its events and errors. Costs a socket, of
+ * which only the native handle is used in the end.
+ */
+import net from 'node:net';
+import { nativeHandle, takeHandle } from '../net-internals.js';
+import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
+import type { Copy } from './machine.js';
+
+const { prototype } = net.Socket;
+
+export class NameAttempt extends net.Socket implements Attempt {
+  declare readonly autoSelectFamilyAttemptedAddresses: string[];
+  readonly copy: Copy;
+  readonly #options: AttemptOptions;
+  #sink: AttemptSink | undefined;
+
+  constructor(copy: Copy, sink: AttemptSink, options: AttemptOptions) {
+    super(options);
+    this.copy = copy;
+    this.#sink = sink;
+    this.#options = options;
+  }
+
+  start(): void {
+    this.connect(this.#options);
+  }
+
+  get remote(): undefined {
+    return undefined;
+  }
+
+  get local() {
+    return { address: this.localAddress, family: this.localFamily, port: this.localPort };
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: the signature of EventEmitter
+  override emit(event: string | symbol, ...args: any[]): boolean {
+    switch (event) {
+      case 'connect': {
+        const sink = this.#sink;
+        this.#sink = undefined;
+        sink?.attemptOpen(this, takeHandle(this));
+        return true;
+      }
+      case 'lookup':
+      case 'connectionAttempt':
+      case 'connectionAttemptFailed':
+      case 'connectionAttemptTimeout':
+        this.#sink?.attemptEvent(this, event, args);
+        return true;
+      default:
+        return (prototype.emit as (...a: unknown[]) => boolean).call(this, event, ...args);
+    }
+  }
+
+  /** Node starts no reading when the connection is established. */
+  override isPaused(): boolean {
+    return true;
+  }
+
+  /** What Node calls when the connection fails. */
+  override destroy(error?: Error): this {
+    const sink = this.#sink;
+    this.#sink = undefined;
+    prototype.destroy.call(this);
+    sink?.attemptFailed(this, error);
+    return this;
+  }
+
+  /** Gives it up. `reset`: by RST, if the kernel has established what Node still takes for connecting. */
+  abandon(reset: boolean): void {
+    this.#sink = undefined;
+    if (reset) {
+      const handle = nativeHandle(this);
+      // One without a descriptor yet cannot be reset, and a reset that fails leaves a handle that cannot be closed.
+      if (handle !== null && (handle.fd ?? -1) >= 0) takeHandle(this).reset();
+    }
+    prototype.destroy.call(this);
+  }
+}
