@@ -94,6 +94,10 @@ const BEHAVIOURS = {
     thrown(() => api.connect({ port: 99_999 })),
     thrown(() => api.connect({ port: 'a' })),
     thrown(() => api.connect({ port: 1, host: HOST, localAddress: 'no address' })),
+    thrown(() => api.connect({ port: 1, host: HOST, localPort: 'a' })),
+    thrown(() => api.connect({ port: 1, host: HOST, autoSelectFamily: 'yes' })),
+    thrown(() => api.connect({ port: 1, host: HOST, autoSelectFamilyAttemptTimeout: 0 })),
+    process.versions.node > '24' && thrown(() => api.connect({ port: 1, host: [HOST] })),
   ],
   'nobody listens': async (on) => {
     const { server, port } = await serve(on, {});

@@ -21,6 +21,15 @@ export function legOptions(target: DialTarget): AttemptOptions {
   return { ...rest, allowHalfOpen: true };
 }
 
+/** What net checks or has its own way with, also where the host is an address. */
+const NETS_OWN = [
+  'localAddress',
+  'localPort',
+  'blockList',
+  'autoSelectFamily',
+  'autoSelectFamilyAttemptTimeout',
+] as const;
+
 /** An attempt at one connection of `target`, to a host and port of its own. */
 export function newAttempt(
   copy: Copy,
@@ -28,11 +37,14 @@ export function newAttempt(
   target: DialTarget,
   own: { host: string; port: number } & Partial<AttemptOptions>,
 ): Attempt {
-  const { localAddress, localPort, noDelay, keepAlive, keepAliveInitialDelay } = target.net;
-  const { blockList } = target.net as { blockList?: net.BlockList };
-  // Names, and whatever else net has its own way with.
-  if (net.isIP(own.host) === 0 || localAddress != null || localPort != null || blockList != null)
+  const options = target.net as AttemptOptions & { blockList?: net.BlockList };
+  if (
+    typeof own.host !== 'string' ||
+    net.isIP(own.host) === 0 ||
+    NETS_OWN.some((key) => options[key] != null)
+  )
     return new NameAttempt(copy, sink, { ...legOptions(target), ...own });
+  const { noDelay, keepAlive, keepAliveInitialDelay } = options;
   return new AddressAttempt(copy, sink, { noDelay, keepAlive, keepAliveInitialDelay, ...own });
 }
 
