@@ -1,5 +1,6 @@
 //! TCP by the book: each test is a short script of what a sender hears and what it must say.
 
+mod adaptive;
 mod congestion;
 mod cubic;
 mod dctcp;

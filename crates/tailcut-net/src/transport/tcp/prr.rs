@@ -7,19 +7,28 @@ pub struct Prr {
     recover_flight: u64,
     /// Bytes delivered since (`prr_delivered`).
     delivered: u64,
-    /// Bytes sent since (`prr_out`).
+    /// Bytes sent since (`prr_out`), but for what was conceded.
     sent: u64,
+    /// Bytes that may be sent without counting as sent.
+    conceded: u64,
 }
 
 impl Prr {
     /// Recovery begins with this much to recover, at least one segment.
     pub fn begin(recover_flight: u64) -> Prr {
-        Prr { recover_flight, delivered: 0, sent: 0 }
+        Prr { recover_flight, delivered: 0, sent: 0, conceded: 0 }
     }
 
     /// Bytes left the sender.
     pub fn on_send(&mut self, bytes: u64) {
-        self.sent += bytes;
+        let conceded = self.conceded.min(bytes);
+        self.conceded -= conceded;
+        self.sent += bytes - conceded;
+    }
+
+    /// An ACK told of so many bytes delivered and speaks against the reduction, which pauses: as many may leave.
+    pub fn concede(&mut self, delivered: u64) {
+        self.conceded += delivered;
     }
 
     /// An ACK told of `delivered` new bytes, more than none, while `pipe` bytes are in flight: how many may be
@@ -92,6 +101,15 @@ mod tests {
         let mut prr = Prr::begin(20 * MSS);
         prr.on_send(MSS);
         assert_eq!(prr.on_ack(9 * MSS, 8 * MSS, 10 * MSS, MSS, true), 2 * MSS);
+    }
+
+    #[test]
+    fn what_is_conceded_leaves_the_reduction_where_it_was() {
+        let mut prr = Prr::begin(20 * MSS);
+        prr.on_send(MSS);
+        prr.concede(3 * MSS);
+        prr.on_send(3 * MSS);
+        assert_eq!(prr.on_ack(4 * MSS, 19 * MSS, 10 * MSS, MSS, false), MSS);
     }
 
     #[test]

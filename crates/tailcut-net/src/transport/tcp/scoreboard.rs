@@ -146,23 +146,15 @@ impl Scoreboard {
         delivered
     }
 
-    /// Calls `each` for every hole below the highest sacked segment that an ACK is about to fill: the segment,
-    /// whether it was ever sent again, and how many segments beyond it had arrived (its extent).
-    pub fn for_each_filled(
-        &self,
-        ack: u32,
-        blocks: &SackBlocks,
-        mut each: impl FnMut(u32, bool, u32),
-    ) {
+    /// Calls `each` for every hole below the highest sacked segment that an ACK is about to fill: the segment and
+    /// whether it was ever sent again.
+    pub fn for_each_filled(&self, ack: u32, blocks: &SackBlocks, mut each: impl FnMut(u32, bool)) {
         let end = self.sacked_end.min(self.end());
         let mut scan = |from: u32, to: u32| {
             for seq in from.max(self.base)..to.min(end) {
-                let at = (seq - self.base) as usize;
-                let entry = self.entries[at];
+                let entry = self.entries[(seq - self.base) as usize];
                 if entry & SACKED == 0 {
-                    let beyond = self.entries.range(at..(end - self.base) as usize);
-                    let extent = beyond.filter(|entry| *entry & SACKED != 0).count();
-                    each(seq, entry & EVER_RESENT != 0, extent as u32);
+                    each(seq, entry & EVER_RESENT != 0);
                 }
             }
         };
@@ -172,12 +164,39 @@ impl Scoreboard {
         }
     }
 
-    /// Nothing was lost after all: what is not sacked is only late.
+    /// Segments beyond `seq` that have arrived.
+    pub fn sacked_beyond(&self, seq: u32) -> u32 {
+        let beyond = self.entries.range((seq - self.base) as usize..);
+        beyond.filter(|entry| *entry & SACKED != 0).count() as u32
+    }
+
+    /// End of the highest segment ever sacked.
+    pub fn sacked_end(&self) -> u32 {
+        self.sacked_end
+    }
+
+    /// Segments from the first outstanding one to the highest sacked one, holes included (`fackets_out` of Linux).
+    pub fn span(&self) -> u32 {
+        self.sacked_end.saturating_sub(self.base)
+    }
+
+    /// Retransmissions thought to be in the network.
+    pub fn resent(&self) -> u32 {
+        self.resent
+    }
+
+    /// Whether anything outstanding was ever sent again.
+    pub fn any_ever_resent(&self) -> bool {
+        self.entries.iter().any(|entry| entry & EVER_RESENT != 0)
+    }
+
+    /// Nothing was lost after all: what is not sacked is only late. Retransmissions stay in the network.
     pub fn forget_losses(&mut self) {
-        for entry in &mut self.entries {
-            *entry &= !(LOST | RESENT);
+        let end = self.lost_below.max(self.base + 1).min(self.end());
+        for entry in self.entries.range_mut(..(end - self.base) as usize) {
+            *entry &= !LOST;
         }
-        (self.lost, self.resent) = (0, 0);
+        self.lost = 0;
         self.lost_below = self.base;
         self.sacked_above = self.sacked;
         self.resend_from = self.base;
@@ -188,16 +207,40 @@ impl Scoreboard {
     pub fn mark_lost(&mut self, threshold: u32) -> u32 {
         let before = self.lost;
         while self.sacked_above >= threshold && self.lost_below < self.end() {
-            let entry = &mut self.entries[(self.lost_below - self.base) as usize];
-            if *entry & SACKED != 0 {
-                self.sacked_above -= 1;
-            } else if *entry & LOST == 0 {
-                *entry |= LOST;
-                self.lost += 1;
-            }
-            self.lost_below += 1;
+            self.mark_next_lost();
         }
         self.lost - before
+    }
+
+    /// Marks as lost every segment below `end` that is not sacked; returns how many those are.
+    pub fn mark_lost_below(&mut self, end: u32) -> u32 {
+        let before = self.lost;
+        while self.lost_below < end.min(self.end()) {
+            self.mark_next_lost();
+        }
+        self.lost - before
+    }
+
+    #[inline]
+    fn mark_next_lost(&mut self) {
+        let entry = &mut self.entries[(self.lost_below - self.base) as usize];
+        if *entry & SACKED != 0 {
+            self.sacked_above -= 1;
+        } else if *entry & LOST == 0 {
+            *entry |= LOST;
+            self.lost += 1;
+        }
+        self.lost_below += 1;
+    }
+
+    /// The retransmission of `seq` is lost as well. True where it was thought to be in the network.
+    pub fn lose_again(&mut self, seq: u32) -> bool {
+        let known = seq.checked_sub(self.base).and_then(|at| self.entries.get_mut(at as usize));
+        let Some(entry) = known.filter(|entry| **entry & RESENT != 0) else { return false };
+        *entry &= !RESENT;
+        self.resent -= 1;
+        self.resend_from = self.resend_from.min(seq);
+        true
     }
 
     /// Marks as lost again every retransmission that something sent later has
@@ -404,7 +447,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_counters_agree_with_a_recount(steps in prop::collection::vec((0..5u8, 0..60u32, 1..8u32), 1..80)) {
+        fn the_counters_agree_with_a_recount(steps in prop::collection::vec((0..8u8, 0..60u32, 1..8u32), 1..80)) {
             let mut board = board(20);
             for (kind, at, length) in steps {
                 match kind {
@@ -412,7 +455,10 @@ mod tests {
                     1 => { board.on_cumulative(at.min(board.end()), Time(9)); }
                     2 => { let end = board.end(); board.on_blocks(&blocks(&[(at.max(board.base + 1).min(end), (at + length).min(end))])); board.mark_lost(3); }
                     3 => if let Some(seq) = board.next_lost() { board.on_send(seq, Time(2)) },
-                    _ => board.mark_all_lost(),
+                    4 => board.mark_all_lost(),
+                    5 => { board.mark_lost_below(at); }
+                    6 => { board.lose_again(at); }
+                    _ => board.forget_losses(),
                 }
                 let count = |flag: u64| board.entries.iter().filter(|e| *e & flag != 0).count() as u32;
                 prop_assert_eq!((board.sacked, board.lost, board.resent), (count(SACKED), count(LOST), count(RESENT)));

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use self::adaptive::{Adaptive, AdaptiveSpec};
 use self::ncr::{Ncr, NcrSpec};
 use self::rr_tcp::{RrTcp, RrTcpSpec};
-use super::congestion::{Congestion, Window};
+use super::scoreboard::Scoreboard;
 use crate::component::SpecError;
 use crate::packet::SackBlocks;
 
@@ -70,7 +70,7 @@ impl ReorderingSpec {
             ReorderingSpec::RrTcp(spec) => Method::RrTcp(RrTcp::new(spec)),
             ReorderingSpec::Ncr(spec) => Method::Ncr(Ncr::new(spec)),
         };
-        Some(Box::new(Reordering { method, filled: VecDeque::new(), undo: None, echoed: None }))
+        Some(Box::new(Reordering { method, filled: VecDeque::new() }))
     }
 }
 
@@ -92,21 +92,6 @@ pub(super) enum Method {
     Ncr(Ncr),
 }
 
-/// What a recovery changed, should it turn out to be spurious.
-#[derive(Debug, Clone)]
-pub(super) struct Undo {
-    pub window: Window,
-    pub congestion: Congestion,
-    /// The segments in flight when it began.
-    pub flight: std::ops::Range<u32>,
-    /// Retransmissions since then.
-    pub resent: u32,
-    /// Those of them not reported as duplicates.
-    pub unproven: u32,
-    /// When it began, on the clock of the timestamp option; none once an ACK has advanced.
-    pub began: Option<u32>,
-}
-
 /// How many fillings of resent holes are remembered.
 const REMEMBERED: usize = 64;
 
@@ -116,13 +101,20 @@ pub(super) struct Reordering {
     pub method: Method,
     /// Resent segments that arrived lately, with their extent.
     filled: VecDeque<(u32, u32)>,
-    pub undo: Option<Undo>,
-    /// The timestamp that the ACK in hand echoes.
-    pub echoed: Option<u32>,
 }
 
 impl Reordering {
-    /// A hole filled when `extent` segments beyond it had arrived: the new threshold, if it moves.
+    /// How late segment `seq` is when it fills a hole now: the segments beyond it that have arrived. Linux counts
+    /// the holes among them in.
+    pub fn extent(&self, board: &Scoreboard, seq: u32) -> u32 {
+        match self.method {
+            Method::Adaptive(_) => board.sacked_end() - seq - 1,
+            Method::RrTcp(_) => board.sacked_beyond(seq),
+            Method::Ncr(_) => 0,
+        }
+    }
+
+    /// A hole of this extent filled: the new threshold, if it moves.
     pub fn filled(&mut self, seq: u32, resent: bool, extent: u32, threshold: u32) -> u32 {
         if resent {
             if self.filled.len() == REMEMBERED {
@@ -136,8 +128,8 @@ impl Reordering {
 
     /// The receiver had segment `seq` already: what filled the hole before was late, not resent.
     pub fn was_duplicate(&mut self, seq: u32, threshold: u32) -> u32 {
-        if let Some(undo) = self.undo.as_mut().filter(|undo| undo.flight.contains(&seq)) {
-            undo.unproven = undo.unproven.saturating_sub(1);
+        if let Method::Adaptive(adaptive) = &mut self.method {
+            adaptive.was_duplicate(seq);
         }
         match self.filled.iter().position(|&(known, _)| known == seq) {
             Some(at) => {
@@ -158,7 +150,7 @@ impl Reordering {
 
     fn learn(&mut self, extent: u32, threshold: u32) -> u32 {
         match &mut self.method {
-            Method::Adaptive(adaptive) => adaptive.learn(extent, threshold),
+            Method::Adaptive(adaptive) => adaptive.learn(extent + 1, threshold),
             Method::RrTcp(histogram) => histogram.learn(extent, threshold),
             Method::Ncr(_) => threshold,
         }

@@ -4,6 +4,7 @@
 //! [`Sender::poll_transmit`] yields what to send, [`Sender::deadline`] says when
 //! to wake it. Positions count segments; windows count bytes, as in the RFCs.
 
+mod adaptive;
 mod ecn;
 mod newreno;
 mod reordering;
@@ -198,6 +199,9 @@ impl Sender {
     /// RFC 5681 section 3.1 and RFC 6298 section 5.
     fn on_timeout(&mut self, spec: &TcpSpec) {
         self.counters.timeouts += 1;
+        if self.reordering.is_some() {
+            self.expect_less(spec);
+        }
         // Held constant while the timer resends one segment again and again (equation 4).
         if self.timed_out != Some(self.una) {
             self.timed_out = Some(self.una);
@@ -211,9 +215,6 @@ impl Sender {
         self.rtt.back_off(spec);
         self.window.cwnd = spec.mss.0;
         self.state = CongestionState::Loss;
-        if let Some(reordering) = &mut self.reordering {
-            reordering.undo = None;
-        }
         self.recover = self.board.end();
         self.reduced();
         self.duplicates = 0;
@@ -376,7 +377,7 @@ impl Sender {
         self.counters.data_packets += 1;
         self.counters.retransmissions += u64::from(retransmission);
         if retransmission && self.reordering.is_some() {
-            self.note_retransmission();
+            self.note_retransmission(seq, now);
         }
         if self.state == CongestionState::Recovery {
             self.prr.on_send(self.payload(spec, seq));

@@ -1,15 +1,18 @@
-//! Where a sender that expects reordering departs from RFC 6675: thresholds that move, recoveries that are undone.
-
-use tailcut_engine::Time;
+//! Where a sender that expects reordering departs from RFC 6675: thresholds that move.
 
 use super::{CongestionState, Sender};
 use crate::packet::SackBlocks;
-use crate::transport::tcp::reordering::{split, Method, Undo};
+use crate::transport::tcp::reordering::{split, Method};
 use crate::transport::tcp::TcpSpec;
 
-/// The clock of the timestamp option.
-fn stamp(now: Time) -> u32 {
-    (now.as_ns() / 1_000_000) as u32
+/// What a sender that expects reordering makes of an ACK.
+pub(super) struct Verdict {
+    /// Segments that it newly takes for lost.
+    pub lost: u32,
+    /// Outside recovery: one is to begin.
+    pub recovers: bool,
+    /// In recovery: one segment leaves for each that arrived, for this ACK speaks against a loss.
+    pub holds: bool,
 }
 
 impl Sender {
@@ -25,7 +28,9 @@ impl Sender {
                 threshold = reordering.was_duplicate(seq, threshold);
             }
         }
-        self.board.for_each_filled(ack, &blocks, |seq, resent, extent| {
+        let board = &self.board;
+        board.for_each_filled(ack, &blocks, |seq, resent| {
+            let extent = reordering.extent(board, seq);
             threshold = reordering.filled(seq, resent, extent, threshold);
         });
         if let Method::Ncr(ncr) = &mut reordering.method {
@@ -37,6 +42,29 @@ impl Sender {
         }
         self.threshold = threshold;
         blocks
+    }
+
+    /// What to make of the ACK in hand, once the scoreboard has heard it. `from` is the first segment that was
+    /// outstanding before; `duplicate` says that it tells of news beyond a gap. A retransmission that is overtaken may
+    /// be late as well: it takes the timer to call it lost or, under the adaptive threshold, that much reordering.
+    #[cold]
+    pub(super) fn judge(
+        &mut self,
+        spec: &TcpSpec,
+        from: u32,
+        reported_before: u64,
+        duplicate: bool,
+    ) -> Verdict {
+        let reported = self.counters.duplicates_reported > reported_before;
+        let holds = self.take_back(from, reported, duplicate);
+        let again = self.mark_lost_again();
+        if self.repairs_one_by_one() {
+            return self.judge_one_by_one(spec, holds, again);
+        }
+        let threshold = self.threshold_in_reach(spec);
+        let lost = again + self.board.mark_lost(threshold);
+        let enough = self.duplicates >= threshold || self.board.first_is_lost();
+        Verdict { lost, recovers: duplicate && enough, holds }
     }
 
     /// The threshold for the ACK in hand. Where nothing more can be sent, so many duplicate ACKs may never come.
@@ -53,73 +81,6 @@ impl Sender {
         }
         let outstanding = self.board.end() - self.una;
         self.threshold.min((outstanding / 2).max(spec.dupack_threshold))
-    }
-
-    /// A recovery is about to begin.
-    #[cold]
-    pub(super) fn remember(&mut self, now: Time) {
-        let flight = self.una..self.board.end();
-        let Some(reordering) = &mut self.reordering else { return };
-        if let Method::Adaptive(adaptive) = &reordering.method {
-            reordering.undo = adaptive.undo.then(|| Undo {
-                window: self.window,
-                congestion: self.congestion.clone(),
-                flight,
-                resent: 0,
-                unproven: 0,
-                began: Some(stamp(now)),
-            });
-        }
-    }
-
-    /// A segment was sent again.
-    #[cold]
-    pub(super) fn note_retransmission(&mut self) {
-        if self.state != CongestionState::Recovery {
-            return;
-        }
-        if let Some(undo) = self.reordering.as_mut().and_then(|r| r.undo.as_mut()) {
-            undo.resent += 1;
-            undo.unproven += 1;
-        }
-    }
-
-    /// The ACK in hand echoes this timestamp.
-    pub fn note_timestamp(&mut self, echoed: u32) {
-        if let Some(reordering) = &mut self.reordering {
-            reordering.echoed = Some(echoed);
-        }
-    }
-
-    /// Takes the last recovery back if every retransmission in it is proven needless: by duplicate reports
-    /// (RFC 3708), or because the first ACK that advances echoes what was sent before it began (RFC 3522, 4015).
-    #[cold]
-    pub(super) fn undo_if_spurious(&mut self, reported_before: u64, advanced: bool) {
-        let recovering = self.state == CongestionState::Recovery;
-        let Some(reordering) = &mut self.reordering else { return };
-        let Some(undo) = &mut reordering.undo else { return };
-        let reported = self.counters.duplicates_reported > reported_before;
-        let proven = reported && undo.resent > 0 && undo.unproven == 0;
-        let echoed_before = match (undo.began, reordering.echoed) {
-            (Some(began), Some(echoed)) => recovering && advanced && echoed < began,
-            _ => false,
-        };
-        if advanced {
-            undo.began = None;
-        }
-        if !(proven || echoed_before) {
-            return;
-        }
-        let Some(undo) = reordering.undo.take() else { return };
-        self.window.cwnd = self.window.cwnd.max(undo.window.cwnd);
-        self.window.ssthresh = self.window.ssthresh.max(undo.window.ssthresh);
-        self.congestion = undo.congestion;
-        self.counters.recoveries_undone += 1;
-        if recovering {
-            self.board.forget_losses();
-            self.duplicates = 0;
-            self.state = CongestionState::Disorder;
-        }
     }
 
     /// New data is acknowledged outside recovery. True where that ends reordering under NCR, which then goes on with

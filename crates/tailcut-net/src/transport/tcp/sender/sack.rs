@@ -2,6 +2,7 @@
 
 use tailcut_engine::Time;
 
+use super::reordering::Verdict;
 use super::{CongestionState, Sender};
 use crate::packet::SackBlocks;
 use crate::transport::life::owed;
@@ -22,7 +23,8 @@ impl Sender {
         };
         let newly_sacked = self.board.on_blocks(blocks);
         let mut delivered = newly_sacked;
-        let advanced = ack > self.una;
+        let from = self.una;
+        let advanced = ack > from;
         let (mut acked, mut rtt) = (0, None);
         if advanced {
             acked = self.offset(spec, ack) - self.offset(spec, self.una);
@@ -31,17 +33,16 @@ impl Sender {
             rtt = progress.rtt;
             self.duplicates = 0;
         }
-        let (threshold, newly_lost) = if self.reordering.is_some() {
-            // A retransmission that is overtaken may be late as well: only the timer calls it lost.
-            self.undo_if_spurious(reported_before, advanced);
-            let threshold = self.threshold_in_reach(spec);
-            (threshold, self.board.mark_lost(threshold))
-        } else {
-            (self.threshold, self.board.mark_overtaken() + self.board.mark_lost(self.threshold))
-        };
         // An ACK with news of what lies beyond a gap is a duplicate, even one that advances (section 2).
         let duplicate = newly_sacked > 0;
         self.duplicates += u32::from(duplicate);
+        let verdict = if self.reordering.is_some() {
+            self.judge(spec, from, reported_before, duplicate)
+        } else {
+            let lost = self.board.mark_overtaken() + self.board.mark_lost(self.threshold);
+            let enough = self.duplicates >= self.threshold || self.board.first_is_lost();
+            Verdict { lost, recovers: duplicate && enough, holds: false }
+        };
         if advanced || self.state == CongestionState::Open {
             self.limited_from = self.board.end();
         }
@@ -54,7 +55,11 @@ impl Sender {
                 self.grow(spec, now, acked, rtt);
             }
             CongestionState::Recovery => {
-                self.reduce(spec, delivered, advanced && newly_lost == 0);
+                if verdict.holds {
+                    self.hold(spec, delivered);
+                } else {
+                    self.reduce(spec, delivered, advanced && verdict.lost == 0);
+                }
                 let ns3 = spec.imitate == Imitation::Ns3;
                 if ns3 && advanced && !self.board.first_is_resent() {
                     self.life.owe(owed::NEXT);
@@ -65,9 +70,7 @@ impl Sender {
                     self.grow(spec, now, acked, rtt);
                 }
             }
-            _ if duplicate && (self.duplicates >= threshold || self.board.first_is_lost()) => {
-                self.begin_sack_recovery(spec, now, delivered);
-            }
+            _ if verdict.recovers => self.begin_sack_recovery(spec, delivered, advanced),
             _ => {
                 let gap = self.board.sacked() > 0;
                 if advanced && !self.reordering_ends(spec) {
@@ -88,12 +91,14 @@ impl Sender {
     }
 
     /// Step 4: what the ACK tells of is no reordering but loss.
-    fn begin_sack_recovery(&mut self, spec: &TcpSpec, now: Time, delivered: u32) {
+    fn begin_sack_recovery(&mut self, spec: &TcpSpec, delivered: u32, advanced: bool) {
         let mss = spec.mss.0;
         if self.reordering.is_some() {
-            self.remember(now);
+            self.remember_window();
         }
-        self.board.mark_first_lost();
+        if !(advanced && self.repairs_one_by_one()) {
+            self.board.mark_first_lost();
+        }
         self.window.ssthresh = self.threshold_after_loss(spec, self.flight_at_loss(spec));
         // What was delivered before the recovery is no part of what it has to recover (RFC 9937 6.1).
         let (news, sacked) = (u64::from(delivered) * mss, u64::from(self.board.sacked()) * mss);

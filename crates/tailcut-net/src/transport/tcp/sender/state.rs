@@ -32,4 +32,6 @@ pub struct SenderCounters {
     pub duplicates_reported: u64,
     /// Recoveries taken back because all their retransmissions were needless.
     pub recoveries_undone: u32,
+    /// Timeouts taken back for the same reason.
+    pub timeouts_undone: u32,
 }
