@@ -74,7 +74,7 @@ async function fullServer(t, api, offset) {
  * Dials with the first connection's SYN dropped, and moves the clock to the delay when there is room. A SYN is repeated after a
  * second; where so much has passed before there was room, nothing is shown and it is done again.
  */
-async function slowFirst(t, api, offset, options) {
+async function slowFirst(t, api, offset, options, meanwhile = () => {}) {
   for (let n = 0; n < TRIES; n++) {
     const server = await fullServer(t, api, offset);
     t.mock.timers.enable({ apis: ['setTimeout'] });
@@ -83,6 +83,7 @@ async function slowFirst(t, api, offset, options) {
       const socket = repnet.connect({ host: HOST, port: server.port, copyDelay: COPY_DELAY, ...options });
       t.after(() => socket.destroy());
       await until(() => attempts() === 1, 'the first SYN');
+      meanwhile(socket);
       t.mock.timers.tick(COPY_DELAY - 1);
       const before = { attempts: attempts(), connecting: socket.connecting };
       await server.wake();
@@ -133,3 +134,20 @@ test('RepFlow, hedged: the second starts at the delay and carries the flow alone
   assert.ok(repnet.stats().bytesWonByReplica >= 4);
   assert.deepEqual(await server.connections(), [4], 'one connection, each byte once');
 });
+
+for (const [replicate, offset] of [
+  ['syn', 1],
+  ['flow', 0],
+])
+  test(`hedged, ${replicate}: a socket that was unreferenced before its second connection began keeps no process`, {
+    skip,
+    timeout: 60_000,
+  }, async (t) => {
+    const options = { replicate, peer: 'repnet' };
+    const { socket } = await slowFirst(t, 'repnet', offset, options, (connecting) => connecting.unref());
+    await exchange(socket);
+    const referenced = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap');
+    assert.deepEqual(referenced(), []);
+    socket.ref();
+    assert.notDeepEqual(referenced(), []);
+  });

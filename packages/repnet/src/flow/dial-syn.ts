@@ -8,6 +8,7 @@ import {
   type DialTarget,
   detach,
   type Inner,
+  isUnref,
   setConnecting,
   setPeerPort,
   setPreamble,
@@ -93,6 +94,8 @@ export class SynDial implements Attachment, AttemptSink {
     this.#dropOthers();
     detach(socket);
     giveHandle(handle, socket);
+    // The second attempt may have begun after the application's unref().
+    if (isUnref(socket)) handle.unref();
     if (this.#peer !== undefined) this.#prepareHello();
     copyAttempts(attempt, socket);
     connected(socket);

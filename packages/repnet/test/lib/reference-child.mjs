@@ -1,0 +1,54 @@
+// reference-child.mjs ROLE OPTIONS STEPS [PORT]: does STEPS to a socket or server and then nothing more. Prints 'exits' if the
+// process ends because nothing keeps it, 'stays' if it is still there after a while.
+import { once } from 'node:events';
+import repnet from '../../dist/index.js';
+
+const STAYS = 250;
+const STAYED = 42;
+const [role, optionsText, stepsText, port] = process.argv.slice(2);
+const { defaults: settings, ...options } = JSON.parse(optionsText);
+const steps = JSON.parse(stepsText);
+Object.assign(repnet.defaults, settings);
+process.once('exit', (code) => console.log({ 0: 'exits', [STAYED]: 'stays' }[code] ?? 'fails'));
+
+async function run(target, actions) {
+  for (const step of steps) await (actions[step] ?? (() => target[step]()))();
+  // Nothing that keeps the process: it fires if something else does.
+  setTimeout(() => process.exit(STAYED), STAYS).unref();
+}
+
+if (role === 'client') {
+  const socket = new repnet.Socket();
+  await run(socket, {
+    connect: () => void socket.connect({ host: '127.0.0.1', port: Number(port), ...options }),
+    connected: () => once(socket, 'connect'),
+    exchange: async () => {
+      socket.write('x');
+      await once(socket, 'data');
+    },
+    // The second connection has had time to come, or the hedge to be made.
+    wait: () => new Promise((resolve) => setTimeout(resolve, 100)),
+  });
+} else {
+  const server = repnet.createServer(options);
+  let accepted;
+  server.on('connection', (socket) => {
+    accepted = socket.on('error', () => {});
+    socket.on('data', (chunk) => socket.write(chunk));
+  });
+  await run(server, {
+    listen: async () => {
+      server.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      if (process.connected) process.send(server.address().port);
+    },
+    accept: async () => {
+      await once(server, 'connection');
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    },
+    unrefAccepted: () => accepted.unref(),
+    refAccepted: () => accepted.ref(),
+    silence: () => once(process, 'message'),
+    disconnect: () => process.disconnect(),
+  });
+}

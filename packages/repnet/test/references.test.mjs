@@ -1,0 +1,148 @@
+/**
+ * `ref()` and `unref()`: a process that has nothing else to do ends if its sockets and servers are unreferenced, and does not
+ * while one of them is referenced, as with net and however a flow is carried; timers of this library keep none.
+ */
+import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import net from 'node:net';
+import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import repnet from '../dist/index.js';
+import { echo, echoServer, hello, raw } from './lib/support.mjs';
+
+const PROGRAM = fileURLToPath(new URL('lib/reference-child.mjs', import.meta.url));
+const LONG = 60_000;
+/** Timers that would keep a process for a minute if they were referenced. */
+const PATIENT = { pairTimeout: LONG, waitTimeout: LONG };
+/** Name, whether all is tried by it, options. */
+const MODES = [
+  ['off', true, { replicate: false }],
+  ['syn', true, { replicate: 'syn', peer: 'repnet' }],
+  ['syn to an unmodified server', false, { replicate: 'syn', peer: 'plain' }],
+  ['flow', true, { replicate: 'flow', peer: 'repnet' }],
+  ['flow by token', false, { replicate: 'flow', peer: 'repnet', pairing: 'token' }],
+];
+
+/** Starts it; `outcome` is what it prints. */
+function start(t, role, options, steps, port) {
+  const args = [role, JSON.stringify({ defaults: PATIENT, ...options }), JSON.stringify(steps), String(port)];
+  const child = fork(PROGRAM, args, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
+  t.after(() => child.kill('SIGKILL'));
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => (output += text));
+  // Not its 'close', which may never come where the channel was given up before it was connected.
+  return { child, outcome: once(child.stdout, 'end').then(() => output.trim()) };
+}
+
+const outcome = (t, ...rest) => {
+  const { child, outcome } = start(t, ...rest);
+  child.disconnect();
+  return outcome;
+};
+
+describe('references', { concurrency: 4 }, () => {
+  for (const [mode, main, options] of MODES) {
+    const { pairing } = options;
+    for (const [expected, what, steps] of [
+      ['stays', 'a connected socket', ['connect', 'connected', 'exchange', 'wait']],
+      ['exits', 'unref() of a connected socket', ['connect', 'connected', 'exchange', 'wait', 'unref']],
+      ['exits', 'unref() before connect()', ['unref', 'connect', 'connected']],
+      ['exits', 'unref() while it connects', ['connect', 'unref', 'connected']],
+      ['stays', 'unref() and then ref()', ['connect', 'connected', 'exchange', 'unref', 'ref']],
+      ['exits', 'a socket that was destroyed', ['connect', 'connected', 'exchange', 'destroy']],
+      ['exits', 'a socket that was destroyed while it connected', ['connect', 'destroy']],
+    ].slice(0, main ? undefined : 3))
+      test(`client, ${mode}, ${what}: the process ${expected}`, { timeout: 15_000 }, async (t) => {
+        const { port } = await echoServer(t, { pairing });
+        assert.equal(await outcome(t, 'client', options, steps, port), expected);
+      });
+  }
+
+  for (const mode of ['syn', 'flow'])
+    for (const [expected, steps] of [
+      ['stays', ['connect', 'connected', 'wait']],
+      ['exits', ['connect', 'connected', 'unref', 'wait']],
+      ['exits', ['unref', 'connect', 'connected', 'wait']],
+    ])
+      test(`client, ${mode}, hedged, ${steps.join(', ')}: the process ${expected}`, {
+        timeout: 15_000,
+      }, async (t) => {
+        const { port } = await echoServer(t);
+        const options = { replicate: mode, peer: 'repnet', copyDelay: 20 };
+        assert.equal(await outcome(t, 'client', options, steps, port), expected);
+      });
+
+  test('client, hedged, a delay that has not passed: it does not keep the process', {
+    timeout: 15_000,
+  }, async (t) => {
+    const { port } = await echoServer(t);
+    const options = { replicate: 'flow', peer: 'repnet', copyDelay: LONG };
+    assert.equal(await outcome(t, 'client', options, ['connect', 'connected', 'unref'], port), 'exits');
+    assert.equal(await outcome(t, 'client', options, ['connect', 'connected', 'destroy'], port), 'exits');
+  });
+
+  test('client, a server that is silent on its second port: the wait for it does not keep the process', {
+    timeout: 15_000,
+  }, async (t) => {
+    const { port } = await echoServer(t, { replicate: false });
+    const silent = net.createServer((socket) => {
+      t.after(() => socket.destroy());
+    });
+    await new Promise((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    t.after(() => silent.close());
+    const options = { replicate: 'flow', replicaPort: silent.address().port };
+    const steps = ['connect', 'connected', 'exchange', 'unref'];
+    assert.equal(await outcome(t, 'client', options, steps, port), 'exits');
+  });
+
+  for (const [pairing, replicate] of [
+    ['address', false],
+    ['address', 'flow'],
+    ['token', 'flow'],
+  ]) {
+    for (const [expected, what, steps] of [
+      ['stays', 'a server that listens', ['listen']],
+      ['exits', 'unref() of a server that listens', ['listen', 'unref']],
+      ['exits', 'unref() before listen()', ['unref', 'listen']],
+      ['stays', 'unref() and then ref()', ['unref', 'listen', 'ref']],
+      ['exits', 'a server that was closed', ['listen', 'close']],
+    ])
+      test(`server, replicate ${replicate}, pairing by ${pairing}, ${what}: the process ${expected}`, {
+        timeout: 15_000,
+      }, async (t) => {
+        assert.equal(await outcome(t, 'server', { replicate, pairing }, steps), expected);
+      });
+
+    for (const [expected, what, steps] of [
+      ['stays', 'a socket it has accepted', ['unref']],
+      ['exits', 'unref() of the socket, too', ['unref', 'unrefAccepted']],
+      ['stays', 'unref() and ref() of the socket', ['unref', 'unrefAccepted', 'refAccepted']],
+    ])
+      test(`server, unreferenced, replicate ${replicate}, pairing by ${pairing}, ${what}: the process ${expected}`, {
+        timeout: 15_000,
+      }, async (t) => {
+        const options = { replicate, pairing };
+        const { child, outcome } = start(t, 'server', options, ['listen', 'accept', 'disconnect', ...steps]);
+        const [port] = await once(child, 'message');
+        const client = repnet.connect({ host: '127.0.0.1', port, peer: 'repnet', ...options });
+        t.after(() => client.destroy());
+        client.on('error', () => {});
+        assert.equal(await echo(client, 'x'), 'x');
+        assert.equal(await outcome, expected);
+      });
+  }
+
+  test('server, unreferenced: connections to the second port that say nothing, or wait, do not keep the process', {
+    timeout: 15_000,
+  }, async (t) => {
+    const { child, outcome } = start(t, 'server', {}, ['listen', 'silence', 'disconnect', 'unref']);
+    const [port] = await once(child, 'message');
+    await raw(t, port + 1);
+    // A server that has just begun lets no flow start with its second connection: this one waits.
+    const waiting = await raw(t, port + 1);
+    await new Promise((resolve) => waiting.socket.write(hello(waiting, port), resolve));
+    child.send('go on');
+    assert.equal(await outcome, 'exits');
+  });
+});
