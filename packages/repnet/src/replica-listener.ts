@@ -7,7 +7,7 @@ import net from 'node:net';
 import { Accepted } from './flow/accept.js';
 import { Greeter } from './flow/greeter.js';
 import { Leg } from './flow/leg.js';
-import { PRIMARY, REPLICA } from './flow/machine.js';
+import { type Copy, other, PRIMARY, REPLICA } from './flow/machine.js';
 import { Remains } from './flow/remains.js';
 import { type Entry, WaitingList } from './flow/waiting.js';
 import { type Handle, takeHandle } from './net-internals.js';
@@ -42,6 +42,8 @@ interface HeldReplica {
 
 /** Connections that have not said hello yet, at most, per port. */
 const MOST_SILENT = 1024;
+/** Connections dropped for a limit, remembered at most. */
+const MOST_DROPPED = 1024;
 /** Milliseconds after which a silent client of a server that pairs by token is taken for a plain one. */
 const PREAMBLE_TIMEOUT = 200;
 
@@ -56,6 +58,8 @@ export class ReplicaListener {
   /** Pairing by token: reads the preamble of connections to the first port. */
   readonly #preambles: Greeter;
   readonly #addresses: Set<string>;
+  /** What was dropped for a limit, and told: which connection of the flow, by where it came from. */
+  readonly #dropped = new Map<string, { copy: Copy; until: number }>();
   #port = 0;
 
   constructor(owner: Internals) {
@@ -290,7 +294,7 @@ export class ReplicaListener {
   }
 
   #begin(leg: Leg, hello: Hello, rest: Buffer | undefined, key: string): void {
-    if (this.#full(leg)) return this.#refuse(leg, 'limit');
+    if (this.#full(leg, key)) return this.#refuse(leg, 'limit');
     const owner = this.#owner;
     const socket = new Socket({
       allowHalfOpen: owner.allowHalfOpen,
@@ -359,19 +363,37 @@ export class ReplicaListener {
     return blockList.check(leg.remoteAddress ?? '', leg.remoteFamily === 'IPv6' ? 'ipv6' : 'ipv4');
   }
 
-  /** The limits of the first port hold on the second, too. */
-  #full(leg: Leg): boolean {
+  /** The limits of the first port hold on the second, too. `key`: of a flow that has, or may have, another connection. */
+  #full(leg: Leg, key?: string): boolean {
     const owner = this.#owner;
     if (owner.maxConnections == null || owner._connections < owner.maxConnections) return false;
     if (owner.maxConnections === 0 && Number(process.versions.node.split('.')[0]) < 22) return false;
-    owner.emit('drop', {
+    if (key !== undefined && !this.#tellsDrop(key, leg.copy)) return true;
+    (net.Server.prototype.emit as (...a: unknown[]) => boolean).call(owner, 'drop', {
+      __proto__: null,
       localAddress: leg.localAddress,
       localPort: this.#port,
       localFamily: leg.localFamily,
       remoteAddress: leg.remoteAddress,
       remotePort: leg.remotePort,
       remoteFamily: leg.remoteFamily,
-    } as net.DropArgument);
+    });
+    return true;
+  }
+
+  /** net has dropped a connection to the first port. False: that its flow was is told already. */
+  primaryDropped({ remoteAddress, remotePort }: net.DropArgument): boolean {
+    return this.#tellsDrop(keyOf(remoteAddress, remotePort), PRIMARY);
+  }
+
+  /** False: the flow's other connection was dropped, and that was told. */
+  #tellsDrop(key: string, copy: Copy): boolean {
+    const now = performance.now();
+    const before = this.#dropped.get(key);
+    this.#dropped.delete(key);
+    if (before?.copy === other(copy) && now < before.until) return false;
+    if (this.#dropped.size >= MOST_DROPPED) this.#dropped.delete(this.#dropped.keys().next().value as string);
+    this.#dropped.set(key, { copy, until: now + defaults.waitTimeout });
     return true;
   }
 

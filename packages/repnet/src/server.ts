@@ -62,6 +62,8 @@ define('emit', function emit(this: Internals, event: string | symbol, ...args: u
     upgrade(socket);
     if (this[kReplication]?.acceptPrimary(socket) === false) return true;
   }
+  if (event === 'drop' && this[kReplication]?.primaryDropped(args[0] as net.DropArgument) === false)
+    return true;
   return (net.Server.prototype.emit as (...a: unknown[]) => boolean).call(this, event, ...args);
 });
 
