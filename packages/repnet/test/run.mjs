@@ -10,10 +10,10 @@ import { parseArgs } from 'node:util';
 import { installPinnedVersions, pinnedVersions } from './lib/node-versions.mjs';
 
 /**
- * Not repeated on the other versions: what measures this library's own memory or the paths of a network (minutes each), and
- * Node's own suite, which starts the versions that it is about.
+ * Not repeated on the other versions: what measures this library's own memory or the paths of a network (minutes each), what the
+ * compiler says of the types, and Node's own suite, which starts the versions that it is about.
  */
-const ONCE = /^apps\/(leak-|two-paths|bucket-sort)|^node-suite/;
+const ONCE = /^apps\/(leak-|two-paths|bucket-sort|package-types)|^node-suite/;
 
 const root = new URL('.', import.meta.url).pathname;
 const files = readdirSync(root, { recursive: true })
