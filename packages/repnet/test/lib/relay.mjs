@@ -15,8 +15,11 @@ import net from 'node:net';
  * @property {number} [ms]
  */
 
-/** Starts a relay on `host`; `faultsFor(sourcePort, copy)` gives the faults of a connection. */
-export async function startRelay({ targetPort = 0, host = '127.0.0.2', faultsFor }) {
+/**
+ * Starts a relay on `host`; `faultsFor(sourcePort, copy)` gives the faults of a connection, `onBytes(sourcePort, copy,
+ * direction, bytes)` sees what passes, in the order in which it does.
+ */
+export async function startRelay({ targetPort = 0, host = '127.0.0.2', faultsFor, onBytes = () => {} }) {
   const relay = { targetPort };
   const servers = [];
   const open = new Set();
@@ -42,16 +45,16 @@ export async function startRelay({ targetPort = 0, host = '127.0.0.2', faultsFor
     client.pause();
     upstream.once('connect', () => {
       client.resume();
-      pass(
-        client,
-        upstream,
-        faults.find((f) => f.direction === 'up'),
-      );
-      pass(
-        upstream,
-        client,
-        faults.find((f) => f.direction === 'down'),
-      );
+      for (const [direction, from, to] of [
+        ['up', client, upstream],
+        ['down', upstream, client],
+      ])
+        pass(
+          from,
+          to,
+          faults.find((fault) => fault.direction === direction),
+          (bytes) => onBytes(client.remotePort, copy, direction, bytes),
+        );
     });
   };
   let port = 0;
@@ -85,7 +88,7 @@ function reset(socket) {
   else socket.resetAndDestroy();
 }
 
-function pass(from, to, fault) {
+function pass(from, to, fault, passes) {
   let passed = 0;
   let struck = false;
   const strike = () => {
@@ -129,6 +132,7 @@ function pass(from, to, fault) {
     const room = fault === undefined ? chunk.length : fault.at - passed;
     if (room >= chunk.length) {
       passed += chunk.length;
+      passes(chunk);
       if (!to.writableEnded && !to.write(chunk)) {
         from.pause();
         to.once('drain', () => from.resume());
@@ -136,7 +140,10 @@ function pass(from, to, fault) {
       if (fault !== undefined && passed === fault.at) strike();
       return;
     }
-    if (room > 0 && !to.writableEnded) to.write(chunk.subarray(0, room));
+    if (room > 0 && !to.writableEnded) {
+      passes(chunk.subarray(0, room));
+      to.write(chunk.subarray(0, room));
+    }
     passed += room;
     const rest = chunk.subarray(room);
     strike();

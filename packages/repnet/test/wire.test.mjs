@@ -1,0 +1,327 @@
+/**
+ * What goes over the wire, as docs/wire-format.md has it: bytes that were captured between client and server, taken apart by the
+ * tables of that page alone.
+ */
+import assert from 'node:assert/strict';
+import net from 'node:net';
+import { before, beforeEach, test } from 'node:test';
+import { forgetPeers } from '../dist/flow/peers.js';
+import repnet from '../dist/index.js';
+import { startRelay } from './lib/relay.mjs';
+import { defaults, settle, until } from './lib/support.mjs';
+
+const HELLO = 76;
+const ANSWER = 24;
+const MAGIC = '9e5265704e6574';
+const DATA = 1;
+const STOP = 2;
+const END = 4;
+const [EARLY, ORIGIN] = [2, 4];
+
+before(() => {
+  Object.assign(defaults, { waitTimeout: 300, pairTimeout: 1_000 });
+});
+beforeEach(() => {
+  forgetPeers();
+  repnet.resetStats();
+});
+
+const address = (bytes, at) => {
+  const mapped = bytes.toString('hex', at, at + 12);
+  assert.equal(mapped, '00000000000000000000ffff');
+  return [...bytes.subarray(at + 12, at + 16)].join('.');
+};
+
+/** The fields of a hello, by the page's table. */
+function hello(bytes) {
+  assert.equal(bytes.toString('hex', 0, 8), `${MAGIC}01`);
+  assert.equal(bytes.readUInt16BE(10), 0);
+  assert.equal(bytes.readUInt32BE(68), 0);
+  assert.equal(bytes.toString('latin1', 72, HELLO), '\r\n\r\n');
+  return {
+    kind: bytes[8],
+    flags: bytes[9],
+    threshold: bytes.readUInt32BE(12),
+    token: bytes.toString('hex', 16, 32),
+    source: bytes.readUInt16BE(64),
+    target: bytes.readUInt16BE(66),
+  };
+}
+
+function answer(bytes) {
+  assert.equal(bytes.toString('hex', 0, 8), `${MAGIC}81`);
+  assert.equal(bytes.readUInt16BE(10), 0);
+  assert.equal(bytes.readBigUInt64BE(16), 0n);
+  return { refusal: bytes[8], flags: bytes[9], threshold: bytes.readUInt32BE(12) };
+}
+
+/** Records, to the last whole one: { type, offset, payload }. */
+function records(bytes) {
+  const seen = [];
+  for (let at = 0; at + 10 <= bytes.length; ) {
+    const length = bytes.readUIntBE(at + 1, 3);
+    if (at + 10 + length > bytes.length) break;
+    seen.push({
+      type: bytes[at],
+      offset: bytes.readUIntBE(at + 4, 6),
+      payload: bytes.subarray(at + 10, at + 10 + length),
+    });
+    at += 10 + length;
+  }
+  return seen;
+}
+
+const ofType = (type, bytes) => records(bytes).filter((record) => record.type === type);
+
+/** The stream that the data records of a copy make up; they are without a hole in what is asked for here. */
+function stream(bytes) {
+  let text = '';
+  for (const { offset, payload } of ofType(DATA, bytes)) {
+    assert.equal(offset, text.length);
+    text += payload.toString('latin1');
+  }
+  return text;
+}
+
+/** A client and a server with a relay between them that writes down what passes. */
+async function captured(t, { faults = [], server: serverOptions = {}, onSocket } = {}) {
+  const log = [];
+  const relay = await startRelay({
+    faultsFor: (_, copy) => faults.filter((fault) => fault.copy === copy),
+    onBytes: (port, copy, direction, bytes) => log.push({ port, copy, direction, bytes: Buffer.from(bytes) }),
+  });
+  const sockets = [];
+  const server = repnet.createServer(
+    { addresses: [`${relay.host}:${relay.port}`], ...serverOptions },
+    (socket) => {
+      sockets.push(socket);
+      socket.on('error', () => {});
+      (onSocket ?? ((each) => each.pipe(each)))(socket);
+    },
+  );
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  relay.targetPort = server.address().port;
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    relay.close();
+    server.close();
+  });
+  const bytes = (copy, direction) =>
+    Buffer.concat(
+      log.filter((each) => each.copy === copy && each.direction === direction).map((each) => each.bytes),
+    );
+  const dial = (options = {}) => {
+    const { host, port } = relay;
+    const socket = repnet.connect({ host, port, replicate: 'flow', ...options });
+    t.after(() => socket.destroy());
+    const seen = { text: '', ended: false };
+    socket
+      .on('error', () => {})
+      .on('data', (chunk) => (seen.text += chunk.toString('latin1')))
+      .on('end', () => (seen.ended = true));
+    return Object.assign(seen, { socket });
+  };
+  return { relay, log, bytes, dial, sockets };
+}
+
+test('both connections of a flow leave from one source port, to p and p + 1, and the hello says from where to where', async (t) => {
+  const { relay, log, bytes, dial } = await captured(t);
+  const client = dial({ peer: 'repnet', threshold: 12_345 });
+  client.socket.end('request');
+  await until(() => client.ended);
+  await until(() => bytes(1, 'up').length > HELLO);
+  const localPort = log[0].port;
+  assert.deepEqual(new Set(log.map(({ port }) => port)), new Set([localPort]));
+  assert.deepEqual(new Set(log.map(({ copy }) => copy)), new Set([0, 1]));
+  const said = bytes(1, 'up');
+  const { kind, threshold, source, target } = hello(said);
+  assert.deepEqual(
+    { kind, threshold, source, target },
+    {
+      kind: 1,
+      threshold: 12_345,
+      source: localPort,
+      target: relay.port,
+    },
+  );
+  assert.equal(address(said, 32), '127.0.0.1');
+  assert.equal(address(said, 48), relay.host);
+});
+
+test('the first connection carries the bytes of the application and nothing else', async (t) => {
+  const { bytes, dial } = await captured(t);
+  const client = dial({ peer: 'repnet' });
+  client.socket.end('request');
+  await until(() => client.ended);
+  await settle();
+  assert.equal(bytes(0, 'up').toString(), 'request');
+  assert.equal(bytes(0, 'down').toString(), 'request');
+});
+
+test('the replica carries the same in records, and the total at the end', async (t) => {
+  const { bytes, dial } = await captured(t);
+  const client = dial({ peer: 'repnet' });
+  client.socket.write('re');
+  await until(() => client.text === 're');
+  client.socket.end('quest');
+  await until(() => client.ended);
+  await until(() => ofType(END, bytes(1, 'down').subarray(ANSWER)).length === 1);
+  const up = bytes(1, 'up').subarray(HELLO);
+  const down = bytes(1, 'down').subarray(ANSWER);
+  assert.deepEqual(answer(bytes(1, 'down')), { refusal: 0, flags: 0, threshold: 100_000 });
+  for (const direction of [up, down]) {
+    assert.equal(stream(direction), 'request');
+    assert.deepEqual(
+      ofType(END, direction).map(({ offset }) => offset),
+      [7],
+    );
+  }
+});
+
+test('a server that is not known gets the hello alone, and records only when it has answered', async (t) => {
+  const { log, bytes, dial } = await captured(t);
+  const client = dial();
+  client.socket.write('secret');
+  await until(() => stream(bytes(1, 'up').subarray(HELLO)) === 'secret', 'the replica has caught up');
+  assert.equal(hello(bytes(1, 'up')).flags & EARLY, 0);
+  const replica = log.filter(({ copy }) => copy === 1);
+  const answered = replica.findIndex(({ direction }) => direction === 'down');
+  const before = replica.slice(0, answered).map((each) => each.bytes);
+  assert.equal(Buffer.concat(before).length, HELLO);
+  assert.equal(replica[answered].bytes.length >= ANSWER, true);
+});
+
+test('a server that is known gets records with the hello, before it has answered', async (t) => {
+  const { bytes, dial } = await captured(t, {
+    // Nothing of what the server says on the replica arrives.
+    faults: [{ copy: 1, direction: 'down', kind: 'stall', at: 0 }],
+  });
+  const client = dial({ peer: 'repnet' });
+  client.socket.write('early');
+  await until(() => stream(bytes(1, 'up').subarray(HELLO)) === 'early');
+  assert.notEqual(hello(bytes(1, 'up')).flags & EARLY, 0);
+  assert.equal(bytes(1, 'down').length, 0);
+});
+
+test('the answer is remembered: the second flow to a server is early, the first was not', async (t) => {
+  const { log, bytes, dial } = await captured(t);
+  for (const text of ['one', 'two']) {
+    const client = dial();
+    client.socket.write(text);
+    await until(() => client.text === text);
+    await until(() => repnet.stats().flowsPaired === (text === 'one' ? 1 : 2));
+    client.socket.destroy();
+  }
+  await until(() => bytes(1, 'up').includes('two'));
+  const ports = [...new Set(log.map(({ port }) => port))];
+  const flags = ports.map((port) => {
+    const up = log.filter((each) => each.port === port && each.copy === 1 && each.direction === 'up');
+    return hello(Buffer.concat(up.map((each) => each.bytes))).flags & EARLY;
+  });
+  assert.deepEqual(flags, [0, EARLY]);
+});
+
+test('stop: the receiver of a copy that trails says how far it has come, and no more of that message is doubled', async (t) => {
+  const LONG = 60_000;
+  const served = [];
+  const { bytes, dial } = await captured(t, {
+    // The replica brings its first bytes when the first connection has brought all of them.
+    faults: [{ copy: 1, direction: 'down', kind: 'pause', at: ANSWER, ms: 250 }],
+    // One message, however long its parts are apart.
+    server: { lull: 60_000 },
+    onSocket: (socket) => {
+      served.push(socket);
+      socket.on('data', (chunk) => {
+        if (chunk.toString() !== 'long') return socket.write('short');
+        // Two records: when the first of them comes, the other is what the copy trails by.
+        socket.write('x'.repeat(LONG / 6));
+        socket.write('x'.repeat((5 * LONG) / 6));
+      });
+    },
+  });
+  const client = dial({ peer: 'repnet' });
+  await until(() => repnet.stats().flowsPaired === 1);
+  client.socket.write('long');
+  const down = () => bytes(1, 'down').subarray(ANSWER);
+  const stops = () => ofType(STOP, bytes(1, 'up').subarray(HELLO));
+  await until(() => stops().length === 1, 'the stop');
+  assert.deepEqual(stops(), [{ type: STOP, offset: LONG, payload: Buffer.alloc(0) }]);
+  await until(() => repnet.stats().doublingStopped === 1, 'it is heeded');
+  served[0].write('the rest of it');
+  await until(() => client.text.length === LONG + 14);
+  await settle();
+  assert.equal(stream(down()).length, LONG, 'the rest is carried once');
+  // The client speaks: what the server writes next is another message, and doubled again.
+  client.socket.write('?');
+  await until(() => client.text.endsWith('short'));
+  await until(() => ofType(DATA, down()).at(-1).payload.toString() === 'short', 'doubled again');
+  assert.equal(ofType(DATA, down()).at(-1).offset, LONG + 14);
+});
+
+test('pairing by token: both begin with a hello of one token, and the one that came first is the origin', async (t) => {
+  const { bytes, dial } = await captured(t, { server: { pairing: 'token' } });
+  const client = dial({ peer: 'repnet', pairing: 'token' });
+  client.socket.end('request');
+  await until(() => client.ended);
+  await until(() => bytes(1, 'up').length >= HELLO);
+  const [first, second] = [hello(bytes(0, 'up')), hello(bytes(1, 'up'))];
+  assert.deepEqual([first.kind, second.kind], [4, 1]);
+  assert.equal(first.token, second.token);
+  assert.deepEqual([first.flags & 1, second.flags & 1], [1, 1]);
+  assert.equal(Number((first.flags & ORIGIN) !== 0) + Number((second.flags & ORIGIN) !== 0), 1);
+  assert.equal(stream(bytes(0, 'up').subarray(HELLO)), 'request');
+});
+
+/** A server on one port that keeps what it gets. */
+async function sink(t) {
+  const got = [];
+  const server = net.createServer((socket) => {
+    const seen = { bytes: Buffer.alloc(0) };
+    got.push(seen);
+    t.after(() => socket.destroy());
+    socket.on('error', () => {});
+    socket.on('data', (chunk) => {
+      seen.bytes = Buffer.concat([seen.bytes, chunk]);
+    });
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  return { got, port: server.address().port };
+}
+
+test('raw: the winner of a RepSYN race says where it comes from to nobody, and goes on as a plain stream', async (t) => {
+  const { got, port } = await sink(t);
+  const socket = repnet.connect({
+    host: '127.0.0.1',
+    port: 9,
+    replicaPort: port,
+    replicate: 'syn',
+    peer: 'repnet',
+  });
+  t.after(() => socket.destroy());
+  socket.write('request');
+  await until(() => got.some(({ bytes }) => bytes.length >= HELLO + 7));
+  const winner = got.find(({ bytes }) => bytes.length > 0);
+  const { kind, target } = hello(winner.bytes);
+  assert.equal(kind, 2);
+  assert.equal(target, 9);
+  assert.ok(winner.bytes.subarray(32, 66).every((byte) => byte === 0));
+  assert.equal(winner.bytes.subarray(HELLO).toString(), 'request');
+  assert.deepEqual(
+    got.filter((each) => each !== winner).map(({ bytes }) => bytes.length),
+    got.length > 1 ? [0] : [],
+  );
+});
+
+test('probe: to an unknown server RepSYN asks by a hello and nothing more', async (t) => {
+  const asked = await sink(t);
+  const { port } = await sink(t);
+  const socket = repnet.connect({ host: '127.0.0.1', port, replicaPort: asked.port, replicate: 'syn' });
+  t.after(() => socket.destroy());
+  socket.write('request');
+  await until(() => asked.got.some(({ bytes }) => bytes.length >= HELLO));
+  await settle();
+  const [{ bytes }] = asked.got;
+  assert.equal(bytes.length, HELLO);
+  assert.equal(hello(bytes).kind, 3);
+});
