@@ -40,9 +40,10 @@ export interface ReplicationOptions {
 
 export interface ServerReplicationOptions extends ReplicationOptions {
   /**
-   * Further addresses ('host:port') at which clients reach this process and no other: a forwarded port, a relay. Behind
-   * any other translated address a flow begins with its first connection only, since the two could be dealt to
-   * different processes.
+   * Addresses ('host:port') at which clients reach this process and no other: a forwarded port, a relay. Behind any other
+   * translated address a flow begins with its first connection only, since the two could be dealt to different processes.
+   * The server's own address is one of them, but not if the list is empty, as it should be behind a balancer that leaves
+   * the destination address alone, however flows are paired.
    */
   addresses?: readonly string[] | undefined;
 }

@@ -1,0 +1,124 @@
+/**
+ * A flow whose two connections reach two processes: a balancer in front of backends that know nothing of each other gives one the
+ * first connection and another the second, and keeps the source port, so that neither can tell by it.
+ */
+import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import repnet from '../dist/index.js';
+import { ANSWER_BYTES, decodeAnswer, HelloFlag, Refusal } from '../dist/wire.js';
+import { startRelay } from './lib/relay.mjs';
+import { data, defaults, echo, hello, raw, settle, sourcePort, until } from './lib/support.mjs';
+
+const HOST = '127.0.0.1';
+const FLOWS = 20;
+
+before(() => {
+  Object.assign(defaults, { waitTimeout: 300, pairTimeout: 250 });
+});
+
+async function backend(t, options, listen) {
+  const child = fork(fileURLToPath(new URL('lib/backend.mjs', import.meta.url)), [
+    JSON.stringify(options),
+    JSON.stringify({ host: HOST, ...listen }),
+  ]);
+  t.after(() => child.kill('SIGKILL'));
+  const [port] = await once(child, 'message');
+  return {
+    port,
+    async report() {
+      child.send('report');
+      return (await once(child, 'message'))[0];
+    },
+  };
+}
+
+/** Two processes, of which the balancer leads first connections to the one and second ones to the other. */
+async function split(t, { faults = [], ...options }) {
+  const base = sourcePort();
+  const relay = await startRelay({
+    targetPort: base,
+    faultsFor: (_, copy) => faults.filter((fault) => fault.copy === copy),
+  });
+  t.after(() => relay.close());
+  // What the balancer leads to is what clients dial, as each backend would say of itself if asked.
+  const own = options.transparent ? { addresses: [`${relay.host}:${relay.port}`] } : {};
+  const { pairing } = options;
+  const [first, second] = await Promise.all([
+    backend(t, { pairing, ...own, replicaPort: base + 2_000 }, { port: base }),
+    backend(t, { pairing, ...own, replicaPort: base + 1 }, { port: 0 }),
+  ]);
+  return { first, second, to: { host: relay.host, port: relay.port, pairing } };
+}
+
+async function requests(t, to) {
+  for (let i = 0; i < FLOWS; i++) {
+    const socket = repnet.connect({ replicate: 'flow', peer: 'repnet', ...to });
+    t.after(() => socket.destroy());
+    assert.equal(await echo(socket, `request ${i}`), `request ${i}`);
+    socket.end();
+  }
+}
+
+const all = Array.from({ length: FLOWS }, (_, i) => `request ${i}`);
+const sorted = (...lists) => lists.flat().sort();
+
+for (const pairing of ['address', 'token'])
+  test(`pairing by ${pairing}: the process that has the first connection has the flow, the other refuses the second`, async (t) => {
+    const { first, second, to } = await split(t, { pairing });
+    await requests(t, to);
+    const [has, refuses] = [await first.report(), await second.report()];
+    assert.deepEqual(sorted(has.requests, refuses.requests), sorted(all), 'each request once');
+    assert.equal(has.stats.flowsPaired + refuses.stats.flowsPaired, 0);
+    if (pairing === 'address') assert.deepEqual(refuses.requests, []);
+  });
+
+test('pairing by address, and the first connection is slow: the other process does not start the flow meanwhile', async (t) => {
+  const faults = [{ copy: 0, direction: 'up', kind: 'pause', at: 0, ms: 150 }];
+  const { first, second, to } = await split(t, { pairing: 'address', faults });
+  await requests(t, to);
+  assert.deepEqual((await first.report()).requests, all);
+  assert.deepEqual((await second.report()).requests, []);
+});
+
+test('pairing by address, and the first connection never comes: no process has the flow, and the client is told', async (t) => {
+  const faults = [{ copy: 0, direction: 'up', kind: 'stall', at: 0 }];
+  const { first, second, to } = await split(t, { pairing: 'address', faults });
+  const socket = repnet.connect({ replicate: 'flow', peer: 'repnet', ...to });
+  t.after(() => socket.destroy());
+  socket.on('error', () => {}).write('request');
+  await until(() => repnet.stats().copiesFailed > 0, 'the second is refused');
+  await settle();
+  assert.deepEqual((await first.report()).requests, []);
+  assert.deepEqual((await second.report()).requests, []);
+});
+
+test('a transparent balancer, pairing by address: a residual case, each process has a flow', async (t) => {
+  const { first, second, to } = await split(t, { pairing: 'address', transparent: true });
+  await requests(t, to);
+  assert.deepEqual((await first.report()).requests, all);
+  assert.ok((await second.report()).requests.length > 0, 'with `addresses: []` it has none');
+});
+
+for (const [pairing, addresses, begins] of [
+  ['address', 'own', true],
+  ['address', 'none', false],
+  ['token', 'own', true],
+  ['token', 'none', false],
+  ['token', 'named', true],
+])
+  test(`pairing by ${pairing}, the second connection alone, ${addresses} address: ${begins ? 'a flow' : 'refused'}`, async (t) => {
+    const base = sourcePort();
+    const options = { own: {}, none: { addresses: [] }, named: { addresses: [`${HOST}:${base}`] } }[
+      addresses
+    ];
+    const server = await backend(t, { pairing, ...options }, { port: base });
+    const second = await raw(t, base + 1);
+    const flags = HelloFlag.early | (pairing === 'token' ? HelloFlag.token : 0);
+    second.socket.write(Buffer.concat([hello(second, base, { flags }), data(0, 'request')]));
+    await until(() => second.bytes.length >= ANSWER_BYTES);
+    assert.equal(decodeAnswer(second.bytes).refusal, begins ? Refusal.none : Refusal.unknown);
+    assert.deepEqual((await server.report()).requests, begins ? ['request'] : []);
+  });
