@@ -4,13 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
-import { once } from 'node:events';
 import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import repnet from '../dist/index.js';
 import { ANSWER_BYTES, decodeAnswer, HelloFlag, Refusal } from '../dist/wire.js';
 import { startRelay } from './lib/relay.mjs';
-import { data, defaults, echo, hello, raw, settle, sourcePort, until } from './lib/support.mjs';
+import { data, defaults, echo, hello, messageOf, raw, settle, sourcePort, until } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
 const FLOWS = 20;
@@ -25,12 +24,12 @@ async function backend(t, options, listen) {
     JSON.stringify({ host: HOST, ...listen }),
   ]);
   t.after(() => child.kill('SIGKILL'));
-  const [port] = await once(child, 'message');
+  const port = await messageOf(child);
   return {
     port,
     async report() {
       child.send('report');
-      return (await once(child, 'message'))[0];
+      return messageOf(child);
     },
   };
 }

@@ -10,7 +10,8 @@ import { beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import repnet from '../dist/index.js';
 import { Kind } from '../dist/wire.js';
-import { hello } from './lib/support.mjs';
+import { movedClock } from './lib/moved-clock.mjs';
+import { hello, messageOf } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
 const COPY_DELAY = 60_000; // by a clock that the test moves
@@ -37,7 +38,7 @@ const attempts = () => process.getActiveResourcesInfo().filter((name) => /Connec
 async function fullServer(t, api, offset) {
   const child = fork(fileURLToPath(new URL('lib/full-server.mjs', import.meta.url)), [api, String(BACKLOG)]);
   t.after(() => child.kill('SIGKILL'));
-  const [port] = await once(child, 'message');
+  const port = await messageOf(child);
   child.kill('SIGSTOP');
   // The kernel queues one more than it is asked to.
   const queued = Array.from({ length: BACKLOG + 1 }, () => {
@@ -64,7 +65,7 @@ async function fullServer(t, api, offset) {
     /** Bytes of each connection that the application was given, less those that filled the queue. */
     async connections() {
       child.send('count');
-      const [bytes] = await once(child, 'message');
+      const bytes = await messageOf(child);
       return offset === 0 ? bytes.slice(queued.length) : bytes;
     },
   };
@@ -77,17 +78,17 @@ async function fullServer(t, api, offset) {
 async function slowFirst(t, api, offset, options, meanwhile = () => {}) {
   for (let n = 0; n < TRIES; n++) {
     const server = await fullServer(t, api, offset);
-    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const clock = movedClock();
     try {
       const begun = Date.now();
       const socket = repnet.connect({ host: HOST, port: server.port, copyDelay: COPY_DELAY, ...options });
       t.after(() => socket.destroy());
       await until(() => attempts() === 1, 'the first SYN');
       meanwhile(socket);
-      t.mock.timers.tick(COPY_DELAY - 1);
+      clock.tick(COPY_DELAY - 1);
       const before = { attempts: attempts(), connecting: socket.connecting };
       await server.wake();
-      t.mock.timers.tick(1);
+      clock.tick(1);
       if (Date.now() - begun > 900) {
         socket.destroy();
         repnet.resetStats();
@@ -96,7 +97,7 @@ async function slowFirst(t, api, offset, options, meanwhile = () => {}) {
       await once(socket, 'connect');
       return { server, socket, before };
     } finally {
-      t.mock.timers.reset();
+      clock.stop();
     }
   }
   throw new Error(`not once in ${TRIES} tries was there room within a second`);

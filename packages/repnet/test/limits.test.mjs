@@ -7,7 +7,7 @@ import { before, beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import repnet from '../dist/index.js';
 import { Kind } from '../dist/wire.js';
-import { defaults, echo, hello, raw, settle, sourcePort, until } from './lib/support.mjs';
+import { defaults, echo, hello, messageOf, raw, settle, sourcePort, until } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
 const MODES = [false, 'syn', 'flow'];
@@ -128,10 +128,10 @@ test("the winner of a RepSYN race that is dropped: net's data, with the port the
 async function cluster(t, api, most) {
   const child = fork(fileURLToPath(new URL('lib/limited-cluster.mjs', import.meta.url)), [api, String(most)]);
   t.after(() => child.kill('SIGKILL'));
-  const [[port]] = await once(child, 'message');
+  const [port] = await messageOf(child);
   const ask = async (message) => {
     child.send(message);
-    const [answers] = await once(child, 'message');
+    const answers = await messageOf(child);
     return {
       connections: answers.map(({ connections }) => connections),
       drops: answers.flatMap(({ drops }) => drops),

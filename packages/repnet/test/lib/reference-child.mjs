@@ -40,7 +40,8 @@ if (role === 'client') {
     listen: async () => {
       server.listen(0, '127.0.0.1');
       await once(server, 'listening');
-      if (process.connected) process.send(server.address().port);
+      // Whoever is not interested has hung up.
+      process.send?.(server.address().port, () => {});
     },
     accept: async () => {
       await once(server, 'connection');

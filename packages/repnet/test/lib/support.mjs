@@ -1,4 +1,5 @@
 /** What the tests share: a server, raw connections to it, and waiting for conditions rather than for time. */
+import { once } from 'node:events';
 import net from 'node:net';
 import repnet from '../../dist/index.js';
 import { dataHeader, encodeHello, HelloFlag, Kind } from '../../dist/wire.js';
@@ -55,6 +56,18 @@ export const hello = (connection, port, fields = {}) =>
     targetPort: port,
     ...fields,
   });
+
+/** The next message of a child process; fails if it ends before it has said something. */
+export async function messageOf(child) {
+  const ended = new AbortController();
+  const exit = () => ended.abort(new Error('the child process has ended'));
+  child.once('exit', exit);
+  try {
+    return (await once(child, 'message', { signal: ended.signal }))[0];
+  } finally {
+    child.off('exit', exit);
+  }
+}
 
 /** A data record. */
 export const data = (offset, text) => Buffer.concat([dataHeader(offset, text.length), Buffer.from(text)]);
