@@ -8,6 +8,7 @@ import net from 'node:net';
 import { before, test } from 'node:test';
 import repnet from '../dist/index.js';
 import { request, serve } from './lib/exchange.mjs';
+import { movedClock } from './lib/moved-clock.mjs';
 import { startRelay } from './lib/relay.mjs';
 import { defaults, sourcePort } from './lib/support.mjs';
 
@@ -130,7 +131,8 @@ test('from a host that pairs, the end of a stream beyond the threshold is not he
   await received((to) => repnet.connect({ ...to, replicate: 'flow', peer: 'repnet' }), 1_000);
   assert.equal(repnet.stats().flowsPaired, flowsPaired + 1);
   // A timer that holds the end back would never run out.
-  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const clock = movedClock();
+  t.after(() => clock.stop());
   assert.equal(await received(net.connect, 300_000), 300_000);
 });
 
