@@ -1,6 +1,7 @@
 /** Behaviour of replicated flows as an application, or a look at the wire, sees it. */
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import net from 'node:net';
 import { before, beforeEach, test } from 'node:test';
 import { resetBudget } from '../dist/flow/budget.js';
@@ -289,20 +290,34 @@ for (const [when, opened] of [
     assert.ok(legs[1].text().endsWith('as written'), legs[1].text());
   });
 
+/** Listens on the port that the next flow would take; of those that other processes hold none is taken. */
+async function holdNextPort() {
+  for (;;) {
+    // The ports go round: what followed on the first follows on it again.
+    const [first, taken] = [nextPort(), nextPort()];
+    while (nextPort() !== first);
+    const holder = net.createServer();
+    try {
+      await once(holder.listen(taken, '127.0.0.1'), 'listening');
+      return { holder, taken };
+    } catch (error) {
+      if (error.code !== 'EADDRINUSE') throw error;
+      nextPort();
+    }
+  }
+}
+
 test('a source port that is taken is no error: the flow takes another', async (t) => {
   const connections = () =>
     process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
   const before = connections();
   const { port } = await echoServer(t);
-  // The ports go round: what followed on the first follows on it again.
-  const [first, taken] = [nextPort(), nextPort()];
-  while (nextPort() !== first);
-  const holder = net.createServer();
-  await new Promise((resolve) => holder.listen(taken, '127.0.0.1', resolve));
+  const { holder, taken } = await holdNextPort();
   t.after(() => holder.close());
   const socket = dial(t, port);
   await echo(socket, 'x');
-  assert.equal(repnet.stats().portRetries, 1);
+  // More than once where the port after it is another process's.
+  assert.ok(repnet.stats().portRetries >= 1);
   assert.notEqual(socket.localPort, taken);
   socket.end();
   await until(() => connections() <= before, 'nothing of the first attempt stays open');
