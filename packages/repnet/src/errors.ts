@@ -1,4 +1,6 @@
 /** Errors of this package: each has a stable `code` beginning with ERR_REPNET_. */
+import { getSystemErrorMap } from 'node:util';
+
 export type RepnetErrorCode =
   | 'ERR_REPNET_OPTION'
   | 'ERR_REPNET_TRUNCATED'
@@ -12,6 +14,14 @@ export class RepnetError extends Error {
     this.name = 'RepnetError';
     this.code = code;
   }
+}
+
+let errnos: Map<string, number> | undefined;
+
+/** An error as Node gives for a system call that failed. */
+export function systemError(code: string, syscall: string): NodeJS.ErrnoException {
+  errnos ??= new Map([...getSystemErrorMap()].map(([errno, [name]]) => [name, errno]));
+  return Object.assign(new Error(`${syscall} ${code}`), { errno: errnos.get(code), code, syscall });
 }
 
 /** A bad option: names it, what it was and what is accepted. */

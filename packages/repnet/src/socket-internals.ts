@@ -22,6 +22,8 @@ export interface Attachment {
   readonly native: boolean;
   /** Keeps what is written for the second connection. */
   archive?(bytes: Buffer): void;
+  /** A write that `archive` was told of failed: the error for the application, if it is one. */
+  failed?(error: NodeJS.ErrnoException): Error | null;
   /** The application ends the stream. */
   ending?(): void;
   /** The native connection ended or failed: true if that is held back, since a second connection may know better. */

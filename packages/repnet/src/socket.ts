@@ -217,7 +217,8 @@ define(
       : asBuffer(data, encoding);
     if (flow !== undefined) return flow.write(bytes, done);
     attached.archive?.(bytes);
-    native(() => base._writeGeneric.call(this, false, bytes, 'buffer' as BufferEncoding, done));
+    const settled: Callback = (error) => done(error && attached.failed ? attached.failed(error) : error);
+    native(() => base._writeGeneric.call(this, false, bytes, 'buffer' as BufferEncoding, settled));
   },
 );
 

@@ -5,7 +5,6 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { before, beforeEach, test } from 'node:test';
 import { resetBudget } from '../dist/flow/budget.js';
-import { Flow } from '../dist/flow/flow.js';
 import { Leg } from '../dist/flow/leg.js';
 import { forgetPeers } from '../dist/flow/peers.js';
 import { nextPort } from '../dist/flow/ports.js';
@@ -236,59 +235,6 @@ test('a connection that is given up while its FIN waits behind unread bytes is c
   accepted.resume();
   await until(() => accepted.closed, 'the peer sees the connection closed');
 });
-
-for (const pending of [true, false])
-  test(`the end fails under the one open copy: ${pending ? 'the copy to come carries it' : 'an error'}`, async () => {
-    const failure = new Error('write EPIPE');
-    const outer = { deliver: () => true, destroy() {}, touch() {} };
-    const flow = new Flow(outer, { threshold: 1_000, lull: 50 }, { framed: [true, true] });
-    const leg = {
-      copy: 1,
-      backlog: 0,
-      resumeReading() {},
-      send: (_, done) => done(),
-      post: (_, done) => setImmediate(done, failure),
-      destroy: (error) => flow.legLost(leg, error),
-    };
-    flow.open(leg);
-    if (!pending) flow.abandon(0);
-    await new Promise((resolve) => flow.write(Buffer.from('all of it'), resolve));
-    const error = await new Promise((resolve) => flow.end(resolve));
-    assert.equal(error, pending ? null : failure);
-  });
-
-/** A connection that keeps what it is given, by reference, as the system does until it has taken it. */
-function recordingLeg(copy) {
-  const kept = [];
-  const take = (parts, done) => {
-    kept.push(...parts);
-    done?.();
-  };
-  return {
-    copy,
-    backlog: 0,
-    resumeReading() {},
-    send: take,
-    post: take,
-    text: () => Buffer.concat(kept).toString(),
-  };
-}
-
-for (const [when, opened] of [
-  ['open', [0, 1]],
-  ['still to come', [0]],
-])
-  test(`the second connection, ${when}, carries what was written, not what its buffer holds since`, async () => {
-    const outer = { deliver: () => true, destroy() {}, touch() {} };
-    const flow = new Flow(outer, { threshold: 1_000, lull: 50 }, { framed: [false, true] });
-    const legs = [recordingLeg(0), recordingLeg(1)];
-    for (const copy of opened) flow.open(legs[copy]);
-    const buffer = Buffer.from('as written');
-    await new Promise((resolve) => flow.write(buffer, resolve));
-    buffer.fill('!');
-    if (!opened.includes(1)) flow.open(legs[1]);
-    assert.ok(legs[1].text().endsWith('as written'), legs[1].text());
-  });
 
 /** Listens on the port that the next flow would take; of those that other processes hold none is taken. */
 async function holdNextPort() {

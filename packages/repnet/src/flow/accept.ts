@@ -2,6 +2,7 @@
  * The server side of a flow: a plain accepted connection that waits for its twin, the flow it becomes when the twin
  * arrives, and a flow that began with its second connection.
  */
+import { systemError } from '../errors.js';
 import { type Handle, takeHandle } from '../net-internals.js';
 import type { Replication } from '../options.js';
 import { type Attachment, type Connection, detach, type Inner } from '../socket-internals.js';
@@ -96,6 +97,17 @@ export class Accepted implements Attachment {
     this.#drop();
   }
 
+  /** The second connection has been sent all that was written before it came. */
+  #replayed = false;
+
+  failed(error: NodeJS.ErrnoException): Error | null {
+    const { flow } = this;
+    if (flow === undefined) return error;
+    // A write that the first connection was busy with when the second came, and was lost under.
+    if (this.#replayed && flow.tx.copies[REPLICA] === 'open') return null;
+    return error.code === 'ECANCELED' ? (flow.lastError ?? systemError('ECONNRESET', 'write')) : error;
+  }
+
   /** Held back: undefined if nothing is, null for a FIN, or the error. */
   #held: Error | null | undefined;
   /** What was held back has been passed on: the wait for the second connection goes on, but holds nothing more. */
@@ -160,7 +172,9 @@ export class Accepted implements Attachment {
     flow.adopt(primary);
     if (failed) flow.abandon(PRIMARY);
     if (this.#ended) flow.tx.end();
+    const whole = flow.tx.archived;
     openAnswered(flow, replica, hello, answer);
+    this.#replayed = whole;
     if (this.#held === null) flow.legFin(primary);
     counters.flowsPaired++;
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket });

@@ -116,9 +116,9 @@ export class Flow implements LegSink {
     this.#lose(copy);
   }
 
-  #lose(copy: Copy): void {
+  #lose(copy: Copy, closed = false): void {
     this.rx.lose(copy);
-    this.sender.lose(copy);
+    this.sender.lose(copy, closed);
     this.poke();
   }
 
@@ -190,7 +190,7 @@ export class Flow implements LegSink {
       // Both streams are declared on it: it has done its part, whatever the first copy still brings.
       if (this.rx.done[copy] && this.tx.total >= 0) return this.receiver.checkEnd();
       if (!this.rx.done[copy]) counters.copiesFailed++;
-      this.#lose(copy);
+      this.#lose(copy, this.rx.done[copy]);
       return;
     }
     if (!this.closed) return this.receiver.fin();

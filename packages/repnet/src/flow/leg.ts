@@ -5,6 +5,7 @@
 
 import type { AddressInfo } from 'node:net';
 import { getSystemErrorName } from 'node:util';
+import { systemError } from '../errors.js';
 import {
   type Handle,
   type Request,
@@ -85,16 +86,23 @@ function failure(status: number, syscall: string): NodeJS.ErrnoException {
 }
 
 function onwritten(this: Pending, status: number): void {
-  const leg = this.handle?.[kLeg] as Leg;
   const done = this[kDone];
   this[kDone] = undefined;
-  done?.(status < 0 && !leg.lost ? failure(status, 'write') : null);
+  done?.(status < 0 ? unfinished(this, status, 'write') : null);
 }
 
-function onshutdown(this: Pending): void {
+function onshutdown(this: Pending, status: number): void {
   const done = this[kDone];
   this[kDone] = undefined;
-  done?.();
+  done?.(status < 0 ? unfinished(this, status, 'shutdown') : null);
+}
+
+/** Why a request came to nothing. Cancelled: the connection was lost under it, and what of is the better answer. */
+function unfinished(request: Pending, status: number, syscall: string): Error {
+  const error = failure(status, syscall);
+  if (error.code !== 'ECANCELED') return error;
+  const leg = request.handle?.[kLeg] as Leg | undefined;
+  return leg?.reason ?? systemError('ECONNRESET', syscall);
 }
 
 export class Leg {
@@ -102,6 +110,8 @@ export class Leg {
   sink: LegSink | undefined;
   /** No further news of this connection is wanted or possible. */
   lost = false;
+  /** What it failed of. */
+  reason: Error | undefined;
   /** Reading was stopped because the application is behind. */
   stopped: boolean;
   /** FIN is sent; read until the peer's. */
@@ -203,7 +213,7 @@ export class Leg {
   #write(parts: readonly Buffer[], done: Done): void {
     const handle = this.#handle;
     if (handle === undefined) {
-      done(Object.assign(new Error('The connection is closed'), { code: 'EPIPE' }));
+      done(this.reason ?? systemError('EPIPE', 'write'));
       return;
     }
     const request = new WriteRequest() as Pending;
@@ -245,6 +255,7 @@ export class Leg {
   destroy(error?: Error): void {
     if (this.lost) return;
     this.lost = true;
+    this.reason = error;
     this.#close(false);
     this.sink?.legLost(this, error);
   }

@@ -2,7 +2,7 @@
  * The receiving side of a flow: which bytes of a copy are new (machine.ts decides), what goes to the application, what the
  * peer is told of it, and when the stream ends.
  */
-import { RepnetError } from '../errors.js';
+import { RepnetError, systemError } from '../errors.js';
 import { counters } from '../stats.js';
 import {
   ANSWER_BYTES,
@@ -204,7 +204,7 @@ export class Receiver implements RecordSink {
         this.checkEnd();
         return;
       case Control.reset:
-        this.#host.fail(connectionReset());
+        this.#host.fail(systemError('ECONNRESET', 'read'));
         return;
     }
   }
@@ -323,10 +323,6 @@ export class Receiver implements RecordSink {
 function truncated(delivered: number, total: number): RepnetError {
   const of = total >= 0 ? ` of ${total}` : '';
   return new RepnetError('ERR_REPNET_TRUNCATED', `The stream broke off after ${delivered} bytes${of}`);
-}
-
-function connectionReset(): NodeJS.ErrnoException {
-  return Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', errno: -104, syscall: 'read' });
 }
 
 function decodeAnswerPrefix(chunk: Buffer): boolean {

@@ -21,3 +21,8 @@ export function copyRecords(offset: number, bytes: Buffer): Buffer[] {
   }
   return records;
 }
+
+/** The bytes of such records, without their headers; not another copy. */
+export function payloads(records: readonly Buffer[]): Buffer[] {
+  return records.map((record) => record.subarray(RECORD_HEADER_BYTES));
+}

@@ -2,6 +2,7 @@
  * The sending side of a flow: which copy gets which bytes (machine.ts decides), what is archived for a copy that has not come,
  * and what waits at the threshold.
  */
+import { systemError } from '../errors.js';
 import { counters } from '../stats.js';
 import { Record as Control, controlRecord } from '../wire.js';
 import { Archive } from './archive.js';
@@ -9,7 +10,7 @@ import * as budget from './budget.js';
 import type { FlowOptions, Outer } from './flow.js';
 import type { Leg } from './leg.js';
 import { type Copy, other, PRIMARY, REPLICA, SendMachine } from './machine.js';
-import { copyRecords, pushRecords } from './records.js';
+import { copyRecords, payloads, pushRecords } from './records.js';
 
 export type Callback = (error?: Error | null) => void;
 
@@ -44,6 +45,8 @@ export class Sender {
   #verdictTimer: NodeJS.Timeout | undefined;
   /** The wait for a verdict is over: it has not come. */
   #waited = false;
+  /** The last copy was lost, and not because the peer wanted no more of the flow. */
+  #brokenOff = false;
 
   /** `begun`: the first copy has carried `offset` bytes already, which are in the archive if there is one. */
   constructor(host: SenderHost, begun: { offset: number; archive: Archive | undefined } | undefined) {
@@ -86,9 +89,10 @@ export class Sender {
     this.release();
   }
 
-  /** A copy is lost to this direction: the peer is told on the other. */
-  lose(copy: Copy): void {
+  /** A copy is lost to this direction: the peer is told on the other. `closed`: the peer has closed it, as it may. */
+  lose(copy: Copy, closed: boolean): void {
     this.tx.lose(copy);
+    this.#brokenOff = this.tx.state === 'ENDED' && !closed;
     const rest = this.#host.legs[other(copy)];
     if (rest !== undefined && this.#host.framed[rest.copy] && this.tx.copies[rest.copy] === 'open')
       this.post(rest, [controlRecord(Control.alone, this.tx.offset)], undefined);
@@ -117,7 +121,7 @@ export class Sender {
   query(copy: Copy): void {
     const { tx } = this;
     if (tx.total >= 0 || tx.copies[copy] !== 'open') return;
-    this.lose(other(copy));
+    this.lose(other(copy), false);
     this.release();
   }
 
@@ -154,7 +158,8 @@ export class Sender {
       const room = this.#room(bytes.length);
       if (room >= bytes.length) return this.#both(bytes, done);
       if (room > 0) {
-        this.#both(bytes.subarray(0, room), ignoreSuccess(done));
+        done = onceBoth(done);
+        this.#both(bytes.subarray(0, room), done);
         bytes = bytes.subarray(room);
       }
       if (!this.#choose()) {
@@ -173,7 +178,7 @@ export class Sender {
       this.trimArchive();
       counters.chosenEarly++;
     }
-    if (route.copies === 0) return done(this.#host.lastError ?? notConnected());
+    if (route.copies === 0) return done(this.#broken());
     // What is archived is not lost with the copy that failed under it.
     const settled: Callback = (error) => done(error && this.tx.archived ? null : error);
     this.#sendOn(route.copies === 1 ? PRIMARY : REPLICA, offset, bytes, tx.archived ? settled : done);
@@ -247,18 +252,21 @@ export class Sender {
     tx.route(bytes.length);
     counters.bytesDoubled += bytes.length;
     const first = firstOf(done);
-    const replica = this.#host.legs[REPLICA];
-    // Should the first copy fail under its write, the record that says so follows these bytes on the second. They are a
-    // copy, since the application may use its buffer again once either connection has it.
-    if (replica === undefined) first.callback(this.#host.lastError ?? notConnected());
-    else this.post(replica, copyRecords(offset, bytes), first.callback);
-    this.#sendOn(PRIMARY, offset, bytes, first.callback);
+    const [primary, replica] = this.#host.legs;
+    // One copy of the bytes for both connections: the application may use its own buffer again once either has taken
+    // them, and the other may take long.
+    const records = copyRecords(offset, bytes);
+    // Should the first connection fail under its write, the record that says so follows these bytes on the second.
+    if (replica === undefined) first.callback(this.#broken());
+    else this.post(replica, records, first.callback);
+    if (primary === undefined) first.callback(this.#broken());
+    else this.#transmit(primary, this.#host.framed[PRIMARY] ? records : payloads(records), first.callback);
     first.begun(2);
   }
 
   #sendOn(copy: Copy, offset: number, bytes: Buffer, done: Callback): void {
     const leg = this.#host.legs[copy];
-    if (leg === undefined) return done(this.#host.lastError ?? notConnected());
+    if (leg === undefined) return done(this.#broken());
     if (this.#host.framed[copy]) {
       const parts: Buffer[] = [];
       pushRecords(parts, offset, bytes);
@@ -294,8 +302,10 @@ export class Sender {
       leg.backlog -= size;
       this.#unfinished--;
       if (error) {
+        // Of a write under way when the application destroys its socket net makes no error.
+        const destroyed = this.#host.outer.destroyed;
         leg.destroy(error);
-        done?.(error);
+        done?.(destroyed ? null : error);
         return;
       }
       if (done !== undefined) {
@@ -318,16 +328,19 @@ export class Sender {
     for (const copy of [PRIMARY, REPLICA] as const) {
       const leg = this.#host.legs[copy];
       if (leg === undefined || this.tx.copies[copy] === 'pending') continue;
-      if (this.#host.framed[copy]) {
-        sent++;
-        this.post(leg, [controlRecord(Control.end, this.tx.total)], first.callback);
-      } else if (this.tx.copies[copy] === 'open') {
-        sent++;
-        leg.finish(first.callback);
-      }
+      const open = this.tx.copies[copy] === 'open';
+      if (this.#host.framed[copy])
+        this.post(leg, [controlRecord(Control.end, this.tx.total)], open ? first.callback : undefined);
+      else if (open) leg.finish(first.callback);
+      if (open) sent++;
     }
     if (sent > 0) first.begun(sent);
-    else done();
+    else done(this.#brokenOff ? this.#broken() : null);
+  }
+
+  /** Why there is nothing to send on. */
+  #broken(): NodeJS.ErrnoException {
+    return this.#host.lastError ?? systemError('EPIPE', 'write');
   }
 
   /** The flow is over. */
@@ -337,12 +350,8 @@ export class Sender {
     this.#held = undefined;
     this.#archive?.drop();
     this.#archive = undefined;
-    held?.done(notConnected());
+    held?.done(systemError('EPIPE', 'write'));
   }
-}
-
-function notConnected(): NodeJS.ErrnoException {
-  return Object.assign(new Error('The connection is closed'), { code: 'EPIPE' });
 }
 
 /**
@@ -372,8 +381,12 @@ function firstOf(done: Callback): { callback: Callback; begun: (writes: number) 
   };
 }
 
-function ignoreSuccess(done: Callback): Callback {
+/** For the two parts of one write: calls back when both have succeeded, or once when one fails. */
+function onceBoth(done: Callback): Callback {
+  let parts = 2;
   return (error) => {
-    if (error) done(error);
+    if (parts === 0) return;
+    parts = error ? 0 : parts - 1;
+    if (parts === 0) done(error);
   };
 }

@@ -1,0 +1,210 @@
+/** What the sending side tells the application of its writes, and what the connections carry, on connections made of memory. */
+import assert from 'node:assert/strict';
+import net from 'node:net';
+import { before, beforeEach, test } from 'node:test';
+import { Flow } from '../dist/flow/flow.js';
+import { forgetPeers } from '../dist/flow/peers.js';
+import repnet from '../dist/index.js';
+import { RecordParser } from '../dist/wire.js';
+import { defaults, until } from './lib/support.mjs';
+
+const PLAIN_FIRST = [false, true];
+const FRAMED = [true, true];
+
+before(() => {
+  Object.assign(defaults, { waitTimeout: 300, pairTimeout: 500 });
+});
+beforeEach(() => {
+  forgetPeers();
+  repnet.resetStats();
+});
+
+function newFlow(framed, threshold = 1_000) {
+  const outer = { deliver: () => true, destroy() {}, touch() {} };
+  return new Flow(outer, { threshold, lull: 50 }, { framed });
+}
+
+/**
+ * A connection that keeps what it is given, by reference, as the system does until it has taken it: at once, or (`slow`)
+ * when it is told to.
+ */
+function memoryLeg(copy, { slow = false } = {}) {
+  const kept = [];
+  const waiting = [];
+  const take = (parts, done) => {
+    kept.push(...parts);
+    if (slow) waiting.push(done);
+    else done?.();
+  };
+  return {
+    copy,
+    backlog: 0,
+    resumeReading() {},
+    send: take,
+    post: take,
+    finish: (done) => done(null),
+    destroy() {},
+    settle(error = null) {
+      for (const done of waiting.splice(0)) done?.(error);
+    },
+    bytes: () => Buffer.concat(kept),
+    /** The application bytes of its records. */
+    payload() {
+      let text = '';
+      new RecordParser().feed(this.bytes(), { onData: (_, bytes) => (text += bytes), onControl() {} });
+      return text;
+    },
+  };
+}
+
+for (const pending of [true, false])
+  test(`the end fails under the one open copy: ${pending ? 'the copy to come carries it' : 'an error'}`, async () => {
+    const failure = new Error('write EPIPE');
+    const flow = newFlow(FRAMED);
+    const leg = memoryLeg(1);
+    leg.post = (_, done) => setImmediate(done, failure);
+    leg.destroy = (error) => flow.legLost(leg, error);
+    flow.open(leg);
+    if (!pending) flow.abandon(0);
+    await new Promise((resolve) => flow.write(Buffer.from('all of it'), resolve));
+    const error = await new Promise((resolve) => flow.end(resolve));
+    assert.equal(error, pending ? null : failure);
+  });
+
+for (const [when, opened] of [
+  ['open', [0, 1]],
+  ['still to come', [0]],
+])
+  test(`the second connection, ${when}, carries what was written, not what its buffer holds since`, async () => {
+    const flow = newFlow(PLAIN_FIRST);
+    const legs = [memoryLeg(0), memoryLeg(1)];
+    for (const copy of opened) flow.open(legs[copy]);
+    const buffer = Buffer.from('as written');
+    await new Promise((resolve) => flow.write(buffer, resolve));
+    buffer.fill('!');
+    if (!opened.includes(1)) flow.open(legs[1]);
+    assert.equal(legs[1].payload(), 'as written');
+  });
+
+for (const [pairing, framed, slow] of [
+  ['address', PLAIN_FIRST, 0],
+  ['address', PLAIN_FIRST, 1],
+  ['token', FRAMED, 0],
+  ['token', FRAMED, 1],
+])
+  test(`pairing by ${pairing}: a ${slow === 0 ? 'first' : 'second'} connection that is slow carries what was written, not what its buffer holds since`, async () => {
+    const flow = newFlow(framed);
+    const legs = [0, 1].map((copy) => memoryLeg(copy, { slow: copy === slow }));
+    for (const leg of legs) flow.open(leg);
+    const buffer = Buffer.from('as written');
+    // The slow one does not delay the application.
+    await new Promise((resolve) => flow.write(buffer, resolve));
+    buffer.fill('!');
+    for (const leg of legs)
+      assert.equal(framed[leg.copy] ? leg.payload() : leg.bytes().toString(), 'as written');
+  });
+
+test('a message that outgrows the threshold in one write is called back once, when the copy that keeps it has all', async () => {
+  const flow = newFlow(PLAIN_FIRST, 10);
+  const legs = [memoryLeg(0), memoryLeg(1, { slow: true })];
+  for (const leg of legs) flow.open(leg);
+  flow.tx.verdict = 0;
+  const called = [];
+  flow.write(Buffer.from('0123456789 and more'), (error) => called.push(error));
+  assert.deepEqual(called, [undefined]);
+  assert.equal(legs[0].bytes().toString(), '0123456789 and more');
+  assert.equal(legs[1].payload(), '0123456789');
+});
+
+test('a write under way on the last connection when that is lost has failed, once', async () => {
+  for (const framed of [PLAIN_FIRST, FRAMED]) {
+    const flow = newFlow(framed, 10);
+    const legs = [memoryLeg(0, { slow: true }), memoryLeg(1, { slow: true })];
+    for (const leg of legs) flow.open(leg);
+    flow.tx.verdict = 0;
+    const called = [];
+    flow.write(Buffer.from('0123456789 and more'), (error) => called.push(error.code));
+    const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+    for (const leg of legs) flow.legLost(leg, reset);
+    for (const leg of legs) leg.settle(reset);
+    assert.deepEqual(called, ['ECONNRESET']);
+  }
+});
+
+for (const [how, lose, expected] of [
+  [
+    'has failed',
+    (flow, leg) => flow.legLost(leg, Object.assign(new Error(), { code: 'ETIMEDOUT' })),
+    'ETIMEDOUT',
+  ],
+  ['was given up', (flow, leg) => flow.abandon(leg.copy), 'EPIPE'],
+])
+  test(`the end of a stream whose last connection ${how} is an error, also after the peer's`, async () => {
+    const flow = newFlow(FRAMED);
+    const legs = [memoryLeg(0), memoryLeg(1)];
+    for (const leg of legs) {
+      Object.assign(leg, { abort() {}, close() {} });
+      flow.open(leg);
+    }
+    await new Promise((resolve) => flow.write(Buffer.from('x'), resolve));
+    flow.receiver.onControl(4, 0, -1);
+    assert.equal(flow.receiver.ended, true);
+    for (const leg of legs) lose(flow, leg);
+    const error = await new Promise((resolve) => flow.end(resolve));
+    assert.equal(error?.code, expected);
+  });
+
+test('the end of a stream that the peer has closed in order is none, as with net', async () => {
+  const flow = newFlow(FRAMED);
+  const legs = [memoryLeg(0), memoryLeg(1)];
+  for (const leg of legs) {
+    leg.close = () => {};
+    flow.open(leg);
+  }
+  for (const copy of [0, 1]) flow.rx.end(copy, 0);
+  flow.receiver.checkEnd();
+  for (const leg of legs) flow.legFin(leg);
+  const error = await new Promise((resolve) => flow.end(resolve));
+  assert.equal(error, null);
+});
+
+/** What a server hears that answers with 30 MB, of which the client takes 1 MB before it leaves. */
+async function eventsOfServer(t, library, server, client, leave) {
+  const events = [];
+  const listening = library.createServer(server, (socket) => {
+    for (const name of ['error', 'finish', 'close'])
+      socket.on(name, (error) => events.push(error?.code ? `${name} ${error.code}` : name));
+    socket.once('data', () => {
+      socket.end(Buffer.alloc(30_000_000), (error) => events.push(error ? `ended ${error.code}` : 'ended'));
+    });
+    socket.resume();
+  });
+  await new Promise((resolve) => listening.listen(0, '127.0.0.1', resolve));
+  t.after(() => listening.close());
+  const socket = library.connect({ host: '127.0.0.1', port: listening.address().port, ...client });
+  t.after(() => socket.destroy());
+  let read = 0;
+  socket.on('error', () => {});
+  socket.on('data', (chunk) => {
+    read += chunk.length;
+    if (read > 1_000_000 && !socket.destroyed) leave(socket);
+  });
+  socket.write('x');
+  await until(() => events.some((event) => event.startsWith('close')), 'the server has closed', 20_000);
+  return events.sort();
+}
+
+for (const [how, leave] of [
+  ['destroys its socket', (socket) => socket.destroy()],
+  ['resets it', (socket) => socket.resetAndDestroy()],
+  ['ends and destroys it', (socket) => socket.end().destroy()],
+])
+  test(`a client that ${how} before it has read the reply: the server's error is that of net`, async (t) => {
+    const flow = { replicate: 'flow', peer: 'repnet' };
+    const codes = (events) => events.map((event) => event.replace('EPIPE', 'ECONNRESET'));
+    const expected = ['close', 'ended ECONNRESET', 'error ECONNRESET'];
+    assert.deepEqual(codes(await eventsOfServer(t, net, {}, {}, leave)), expected);
+    assert.deepEqual(codes(await eventsOfServer(t, repnet, {}, flow, leave)), expected);
+    const token = { pairing: 'token' };
+    assert.deepEqual(codes(await eventsOfServer(t, repnet, token, { ...flow, ...token }, leave)), expected);
+  });
