@@ -87,6 +87,9 @@ pub fn expectation(definitions: &Map<String, Json>, schema: &Json) -> String {
         let names: Vec<_> = properties.keys().map(String::as_str).collect();
         return format!("a table of {}", names.join(", "));
     }
+    if let Some(values) = schema.get("additionalProperties").filter(|values| values.is_object()) {
+        return format!("a table; each value {}", expectation(definitions, values));
+    }
     if allows(schema, "object") {
         return "a table".to_owned();
     }

@@ -98,17 +98,20 @@ impl Loader {
         for combination in combinations {
             let config = &combination.config;
             let key = json!([config.topology, config.series, config.faults]).to_string();
-            if let Some(network) = known.get(&key) {
-                networks.push(Rc::clone(network));
-                continue;
-            }
-            let routed = config
-                .graph(&|path| self.files.read(path))
-                .and_then(|graph| route(graph).map_err(|error| ("topology", error)));
-            match routed {
+            let known_or_routed = match known.get(&key) {
+                Some(network) => Ok(Rc::clone(network)),
+                None => config
+                    .graph(&|path| self.files.read(path))
+                    .and_then(|graph| route(graph).map_err(|error| ("topology", error)))
+                    .map(Rc::new),
+            };
+            let checked = known_or_routed.and_then(|network| {
+                let balance = config.scheme.balance.check_on(&network.graph);
+                balance.map(|()| network).map_err(|error| ("balance", error))
+            });
+            match checked {
                 Ok(network) => {
-                    let network = Rc::new(network);
-                    known.insert(key, Rc::clone(&network));
+                    known.entry(key).or_insert_with(|| Rc::clone(&network));
                     networks.push(network);
                 }
                 Err((section, error)) => {

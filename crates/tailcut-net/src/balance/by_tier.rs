@@ -1,15 +1,17 @@
-//! Mixed strategies: switches of each tier choose in their own way (RPS, section IV-A names the mixture).
+//! Mixed strategies: switches of each tier choose in their own way (RPS, section IV-A names the mixture), and chosen
+//! switches differ from their tier.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::BalanceSpec;
-use crate::component::SpecError;
-use crate::topology::Graph;
+use super::{BalanceSpec, Balancer};
+use crate::component::{did_you_mean, SpecError};
+use crate::measure::series::find_node;
+use crate::topology::{Graph, Routes};
 
-/// A strategy for each tier of switches.
+/// A strategy for each tier of switches, and for switches by name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ByTier {
@@ -19,19 +21,33 @@ pub struct ByTier {
     pub aggregation: Box<BalanceSpec>,
     /// All switches further from the hosts.
     pub core: Box<BalanceSpec>,
+    /// Switches that differ from their tier, by the topology's name or as `"s3"`: `{ edge0 = { kind = "ecmp" } }`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub switches: BTreeMap<String, BalanceSpec>,
 }
 
 impl Default for ByTier {
     fn default() -> Self {
         let ecmp = || Box::new(BalanceSpec::Ecmp {});
-        ByTier { edge: Box::new(BalanceSpec::Spray {}), aggregation: ecmp(), core: ecmp() }
+        ByTier {
+            edge: Box::new(BalanceSpec::Spray {}),
+            aggregation: ecmp(),
+            core: ecmp(),
+            switches: BTreeMap::new(),
+        }
     }
 }
 
 impl ByTier {
     /// The strategies from the edge upwards, with their names.
-    pub(super) fn tiers(&self) -> [(&'static str, &BalanceSpec); 3] {
+    fn tiers(&self) -> [(&'static str, &BalanceSpec); 3] {
         [("edge", &self.edge), ("aggregation", &self.aggregation), ("core", &self.core)]
+    }
+
+    /// True when all packets of a connection take one path.
+    pub(super) fn keeps_paths(&self) -> bool {
+        let tiers = self.tiers().map(|(_, spec)| spec);
+        tiers.into_iter().chain(self.switches.values()).all(BalanceSpec::keeps_paths)
     }
 
     pub(super) fn check(&self) -> Result<(), SpecError> {
@@ -47,13 +63,98 @@ impl ByTier {
                     return Err(SpecError::new("by-tier-tinyflow", tier, message)
                         .hint("TinyFlow's section III-B: the rest of the network uses ECMP"));
                 }
-                _ => spec.check().map_err(|mut error| {
-                    error.field = format!("{tier}.{}", error.field);
-                    error
-                })?,
+                _ => spec.check().map_err(|error| below(tier, error))?,
+            }
+        }
+        for (name, spec) in &self.switches {
+            let place = format!("switches.{name}");
+            match spec {
+                BalanceSpec::ByTier(_) => {
+                    let message = format!("{name}: one switch's strategy cannot differ by tier");
+                    return Err(SpecError::new("by-tier-nested", place, message)
+                        .hint("name the strategy of the switch directly"));
+                }
+                BalanceSpec::TinyFlow(_) => {
+                    let message = format!("{name}: TinyFlow is a strategy of the edge as a whole");
+                    return Err(SpecError::new("by-tier-tinyflow", place, message).hint(
+                        "write edge = { kind = \"tinyflow\" }, and name the edge switches that do something else",
+                    ));
+                }
+                _ => spec.check().map_err(|error| below(&place, error))?,
             }
         }
         Ok(())
+    }
+
+    /// The switches that differ from their tier, counted from 0, each with its strategy.
+    ///
+    /// # Errors
+    /// When the network has no such switch, or one is named twice.
+    pub(super) fn named(&self, graph: &Graph) -> Result<BTreeMap<u32, Named<'_>>, SpecError> {
+        let mut found: BTreeMap<u32, Named> = BTreeMap::new();
+        for (name, spec) in &self.switches {
+            let place = || format!("switches.{name}");
+            let node = find_node(graph, name).filter(|node| *node >= graph.hosts);
+            let switch = node.map(|node| node - graph.hosts).ok_or_else(|| {
+                let known = graph.names.iter().skip(graph.hosts as usize).map(String::as_str);
+                let hint = did_you_mean(name, known).map_or_else(
+                    || "write a name of the topology, or \"s3\" for switch 3".to_owned(),
+                    |meant| format!("did you mean `{meant}`?"),
+                );
+                let message = format!("the topology has no switch {name:?}");
+                SpecError::new("by-tier-switch", place(), message).hint(hint)
+            })?;
+            if let Some((other, _)) = found.insert(switch, (name, spec)) {
+                let message = format!("{name:?} and {other:?} are the same switch");
+                return Err(SpecError::new("by-tier-switch-twice", place(), message)
+                    .hint("keep one of them"));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A switch as the parameters name it, and its strategy.
+type Named<'a> = (&'a str, &'a BalanceSpec);
+
+/// An error of a strategy, as one of the place where the strategy stands.
+fn below(place: &str, error: SpecError) -> SpecError {
+    SpecError { field: format!("{place}.{}", error.field), ..error }
+}
+
+/// Which balancer each switch has.
+#[derive(Debug, Clone)]
+pub(crate) struct Mixture {
+    /// Per switch: an index into `balancers`.
+    of_switch: Vec<u32>,
+    /// Those of edge, aggregation and core, then those that only named switches have. State is kept per switch, so
+    /// that switches of one strategy share a balancer.
+    balancers: Vec<Balancer>,
+}
+
+impl Mixture {
+    /// `spec` has been checked against the network.
+    pub fn new(spec: &ByTier, graph: &Graph, routes: &Routes, seed: u64) -> Mixture {
+        let mut strategies = spec.tiers().map(|(_, tier)| tier).to_vec();
+        let mut of_switch: Vec<u32> =
+            tiers_of(graph).into_iter().map(|tier| u32::from(tier.min(2))).collect();
+        for (switch, (_, strategy)) in spec.named(graph).expect("every switch named is there") {
+            let known = strategies.iter().position(|other| *other == strategy);
+            of_switch[switch as usize] = known.unwrap_or(strategies.len()) as u32;
+            if known.is_none() {
+                strategies.push(strategy);
+            }
+        }
+        let new = |strategy: &BalanceSpec| Balancer::new(strategy, graph, routes, seed);
+        Mixture { of_switch, balancers: strategies.into_iter().map(new).collect() }
+    }
+
+    pub fn of(&mut self, switch: u32) -> &mut Balancer {
+        &mut self.balancers[self.of_switch[switch as usize] as usize]
+    }
+
+    pub fn edge(&mut self) -> &mut Balancer {
+        &mut self.balancers[0]
     }
 }
 
@@ -94,6 +195,7 @@ pub(super) fn tiers_of(graph: &Graph) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::balance::flowlet::Flowlet;
     use crate::balance::tinyflow::TinyFlow;
     use crate::topology::fat_tree::FatTree;
     use crate::topology::leaf_spine::LeafSpine;
@@ -117,5 +219,46 @@ mod tests {
         assert_eq!(ByTier { edge: tinyflow(), ..ByTier::default() }.check(), Ok(()));
         let core = ByTier { core: tinyflow(), ..ByTier::default() };
         assert_eq!(core.check().expect_err("not at the edge").code, "by-tier-tinyflow");
+    }
+
+    fn with(switches: &[(&str, BalanceSpec)]) -> ByTier {
+        let named = switches.iter().map(|(name, spec)| ((*name).to_owned(), spec.clone()));
+        ByTier { switches: named.collect(), ..ByTier::default() }
+    }
+
+    #[test]
+    fn a_named_switch_cannot_have_what_belongs_to_a_tier_or_the_edge() {
+        let error = |spec| with(&[("core0", spec)]).check().expect_err("refused");
+        assert_eq!(error(BalanceSpec::ByTier(ByTier::default())).code, "by-tier-nested");
+        assert_eq!(error(BalanceSpec::TinyFlow(TinyFlow::default())).code, "by-tier-tinyflow");
+        let flowlet = BalanceSpec::Flowlet(Flowlet { entries: 0, ..Flowlet::default() });
+        assert_eq!(error(flowlet).field, "switches.core0.entries");
+    }
+
+    #[test]
+    fn a_named_switch_is_one_of_the_network_and_named_once() {
+        let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
+        let error = |names: &[&str]| {
+            let spray = names.iter().map(|name| (*name, BalanceSpec::Spray {}));
+            with(&spray.collect::<Vec<_>>()).named(&graph).expect_err("refused")
+        };
+        let misspelt = error(&["cor0"]);
+        assert_eq!(misspelt.code, "by-tier-switch");
+        assert_eq!(misspelt.hint.as_deref(), Some("did you mean `core0`?"));
+        assert_eq!(error(&["h0"]).code, "by-tier-switch");
+        assert_eq!(error(&["edge1", "s1"]).code, "by-tier-switch-twice");
+    }
+
+    #[test]
+    fn switches_of_one_strategy_share_a_balancer() {
+        let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
+        let routes = Routes::new(&graph).expect("it is connected");
+        let turns = || BalanceSpec::RoundRobin {};
+        let spec = with(&[("edge0", turns()), ("core3", turns()), ("agg1", BalanceSpec::Spray {})]);
+        let mixture = Mixture::new(&spec, &graph, &routes, 1);
+        assert_eq!(mixture.balancers.len(), 4);
+        let differ = mixture.of_switch.iter().enumerate().filter(|(_, which)| **which == 3);
+        assert_eq!(differ.map(|(switch, _)| switch).collect::<Vec<_>>(), [0, 19]);
+        assert_eq!(mixture.of_switch[9], 0, "the edge sprays too");
     }
 }

@@ -32,7 +32,7 @@ pub enum BalanceSpec {
     /// Edge switches detect elephants and give each a new path every few kilobytes; all else is ECMP.
     #[serde(rename = "tinyflow")]
     TinyFlow(tinyflow::TinyFlow),
-    /// Switches of each tier choose in their own way.
+    /// Switches of each tier choose in their own way, and so do switches by name.
     ByTier(by_tier::ByTier),
 }
 
@@ -60,8 +60,19 @@ impl BalanceSpec {
     pub fn keeps_paths(&self) -> bool {
         match self {
             BalanceSpec::Ecmp {} => true,
-            BalanceSpec::ByTier(spec) => spec.tiers().iter().all(|(_, tier)| tier.keeps_paths()),
+            BalanceSpec::ByTier(spec) => spec.keeps_paths(),
             _ => false,
+        }
+    }
+
+    /// Checks the switches that the parameters name against a network.
+    ///
+    /// # Errors
+    /// When the network has no such switch, or one is named twice.
+    pub fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
+        match self {
+            BalanceSpec::ByTier(spec) => spec.named(graph).map(|_| ()),
+            _ => Ok(()),
         }
     }
 }
@@ -85,8 +96,7 @@ pub(crate) enum Balancer {
     RoundRobin(round_robin::RoundRobin),
     Flowlet(flowlet::Flowlets),
     TinyFlow(Box<tinyflow::TinyFlows>),
-    /// Tier of each switch, and the balancer of each tier.
-    ByTier(Vec<u8>, Box<[Balancer; 3]>),
+    ByTier(by_tier::Mixture),
 }
 
 impl Balancer {
@@ -105,8 +115,7 @@ impl Balancer {
                 spec, switches, hosts, routes, seed,
             ))),
             BalanceSpec::ByTier(spec) => {
-                let each = spec.tiers().map(|(_, tier)| Balancer::new(tier, graph, routes, seed));
-                Balancer::ByTier(by_tier::tiers_of(graph), Box::new(each))
+                Balancer::ByTier(by_tier::Mixture::new(spec, graph, routes, seed))
             }
         }
     }
@@ -115,7 +124,7 @@ impl Balancer {
     pub fn tinyflow(&mut self) -> Option<&mut tinyflow::TinyFlows> {
         match self {
             Balancer::TinyFlow(flows) => Some(flows),
-            Balancer::ByTier(_, each) => each[0].tinyflow(),
+            Balancer::ByTier(mixture) => mixture.edge().tinyflow(),
             _ => None,
         }
     }
@@ -132,10 +141,7 @@ impl Balancer {
                 flowlets.pick(now, switch, packet.key, packet.wire_bytes, choices)
             }
             Balancer::TinyFlow(flows) => flows.pick(fork, packet),
-            Balancer::ByTier(tiers, each) => {
-                let tier = usize::from(tiers[switch as usize].min(2));
-                each[tier].pick(fork, packet)
-            }
+            Balancer::ByTier(mixture) => mixture.of(switch).pick(fork, packet),
         }
     }
 }

@@ -43,6 +43,9 @@ pub enum SimError {
     /// What fails is not there, or fails in two ways at once.
     #[error("faults: {0}")]
     Fault(#[from] crate::component::SpecError),
+    /// A strategy is that of a switch that is not there.
+    #[error("balance: {0}")]
+    Balance(crate::component::SpecError),
     /// Addresses have 16 bits.
     #[error("{hosts} hosts are more than the 65,536 that packets can address")]
     TooManyHosts {
@@ -135,6 +138,7 @@ impl<'a, O: Observer> Network<'a, O> {
         if hosts > 1 << 16 {
             return Err(SimError::TooManyHosts { hosts });
         }
+        scenario.scheme.balance.check_on(&scenario.graph).map_err(SimError::Balance)?;
         for flow in &scenario.flows {
             if flow.src >= hosts || flow.dst >= hosts || flow.src == flow.dst || flow.bytes == 0 {
                 let &crate::traffic::Flow { src, dst, bytes, id, .. } = flow;

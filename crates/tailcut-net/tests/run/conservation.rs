@@ -197,6 +197,7 @@ fn balancers() -> impl Strategy<Value = BalanceSpec> {
                 edge: Box::new(edge),
                 aggregation: Box::new(BalanceSpec::Spray {}),
                 core: Box::new(BalanceSpec::RoundRobin {}),
+                switches: [("s0".to_owned(), BalanceSpec::RoundRobin {})].into(),
             })
         }),
     ]

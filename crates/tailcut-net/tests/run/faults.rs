@@ -242,6 +242,19 @@ fn strategies_differ_by_tier() {
     assert_eq!(used, 2, "each aggregation switch hashes the flow to one core");
 }
 
+#[test]
+fn a_switch_may_differ_from_its_tier() {
+    let mut scenario = sprayed(5_000_000);
+    scenario.flows.push(flow(1, 2, 11, 5_000_000, Time::ZERO));
+    let switches = [("edge0".to_owned(), BalanceSpec::Ecmp {})].into();
+    scenario.scheme.balance = BalanceSpec::ByTier(ByTier { switches, ..ByTier::default() });
+    let (_, seen) = run_observed(&scenario, Seen::default());
+    let edge = seen.over(&scenario.graph, &["edge0>agg0", "edge0>agg1"]);
+    assert_eq!(edge.iter().filter(|n| **n > 0).count(), 1, "the sender's edge hashes: {edge:?}");
+    let other = seen.over(&scenario.graph, &["edge1>agg0", "edge1>agg1"]);
+    assert!(chi_squared(&other) < 10.83, "the next edge sprays: {other:?}");
+}
+
 /// Four senders overload one port: it takes half of the memory (alpha 1), of which full packets fill 26.
 #[test]
 fn an_overloaded_port_takes_half_of_a_shared_buffer() {
