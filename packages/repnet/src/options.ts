@@ -43,7 +43,8 @@ export interface ServerReplicationOptions extends ReplicationOptions {
    * Addresses ('host:port') at which clients reach this process and no other: a forwarded port, a relay. Behind any other
    * translated address a flow begins with its first connection only, since the two could be dealt to different processes.
    * The server's own address is one of them, but not if the list is empty, as it should be behind a balancer that leaves
-   * the destination address alone, however flows are paired.
+   * the destination address alone, however flows are paired. ':port' says only that clients know the server by that port,
+   * so that they can tell it from another service's.
    */
   addresses?: readonly string[] | undefined;
 }

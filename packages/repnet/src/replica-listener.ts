@@ -5,16 +5,21 @@ import cluster from 'node:cluster';
 import { channel } from 'node:diagnostics_channel';
 import net from 'node:net';
 import { Accepted } from './flow/accept.js';
+import type { Flow } from './flow/flow.js';
 import { Greeter } from './flow/greeter.js';
-import { Leg } from './flow/leg.js';
-import { type Copy, other, PRIMARY, REPLICA } from './flow/machine.js';
+import { noteHello } from './flow/hosts.js';
+import { LateHello } from './flow/late-hello.js';
+import { Leg, type LegSink } from './flow/leg.js';
+import { PRIMARY, REPLICA } from './flow/machine.js';
 import { Remains } from './flow/remains.js';
 import { type Entry, WaitingList } from './flow/waiting.js';
+import { Limits } from './limits.js';
 import { type Handle, takeHandle } from './net-internals.js';
 import { defaults, isEnabled, type Replication, replicationOptions } from './options.js';
+import { Preambles } from './preambles.js';
 import { type Internals, kOptions, kShared } from './server-internals.js';
 import { Socket } from './socket.js';
-import { attach, type Inner, setSkew } from './socket-internals.js';
+import { attach, attachment, type Inner, setSkew } from './socket-internals.js';
 import { channels, counters } from './stats.js';
 import {
   AnswerFlag,
@@ -34,18 +39,20 @@ export interface Peername {
   port?: number;
 }
 
+/** A socket that the application has already, and whether it reads from it. */
+interface Had {
+  socket: Inner;
+  reads: boolean;
+}
+
 interface HeldReplica {
   leg: Leg;
   hello: Hello;
   rest: Buffer | undefined;
 }
 
-/** Connections that have not said hello yet, at most, per port. */
+/** Connections to the second port that have not said hello yet, at most. */
 const MOST_SILENT = 1024;
-/** Connections dropped for a limit, remembered at most. */
-const MOST_DROPPED = 1024;
-/** Milliseconds after which a silent client of a server that pairs by token is taken for a plain one. */
-const PREAMBLE_TIMEOUT = 200;
 
 export class ReplicaListener {
   readonly server: Internals;
@@ -56,35 +63,36 @@ export class ReplicaListener {
   readonly #held: WaitingList<HeldReplica>;
   readonly #greeter: Greeter;
   /** Pairing by token: reads the preamble of connections to the first port. */
-  readonly #preambles: Greeter;
+  readonly #preambles: Preambles | undefined;
+  readonly #limits: Limits;
   readonly #addresses: Set<string>;
-  /** What was dropped for a limit, and told: which connection of the flow, by where it came from. */
-  readonly #dropped = new Map<string, { copy: Copy; until: number }>();
+  /** First ports of ours, as clients may know them. */
+  readonly #ports = new Set<number>();
   #port = 0;
 
   constructor(owner: Internals) {
     this.#owner = owner;
     this.#replication = replicationOptions(owner[kOptions], undefined, 0);
     this.#addresses = new Set(owner[kOptions].addresses?.map(comparableTarget));
+    for (const address of this.#addresses)
+      this.#ports.add(Number(address.slice(address.lastIndexOf(':') + 1)));
+    this.#limits = new Limits(owner, () => this.#port);
     const options = { timeout: defaults.waitTimeout, entries: defaults.waitEntries };
     this.#waiting = new WaitingList<Accepted | Remains>(options, (entry) => entry.flow?.waitOver());
     this.#held = new WaitingList<HeldReplica>({ ...options, entries: 1024 }, (entry) => {
-      if (entry.flow !== undefined) this.#refuse(entry.flow.leg, 'unknown');
+      if (entry.flow !== undefined) this.#refuse(entry.flow.leg, 'unknown', entry.flow.hello);
     });
     this.#greeter = new Greeter(
       { copy: REPLICA, most: MOST_SILENT, timeout: defaults.waitTimeout },
       (leg, hello, rest) => this.#greeted(leg, hello, rest),
-      (leg) => {
-        this.#count(leg, 'hello');
-        leg.abort();
-      },
+      (leg) => this.#dropBroken(leg),
     );
-    this.#preambles = new Greeter(
-      { copy: PRIMARY, most: MOST_SILENT, timeout: PREAMBLE_TIMEOUT },
-      (leg, hello, rest) => this.#greeted(leg, hello, rest),
-      // A plain client, of a protocol in which it speaks first, or not.
-      (leg, bytes) => this.#acceptPlain(leg, bytes, 0),
-    );
+    if (this.byToken)
+      this.#preambles = new Preambles({
+        greeted: (leg, hello, rest) => this.#greeted(leg, hello, rest),
+        plain: (leg, bytes) => this.#acceptPlain(leg, bytes, 0),
+        broken: (leg) => this.#dropBroken(leg),
+      });
     this.server = net.createServer() as Internals;
   }
 
@@ -97,6 +105,7 @@ export class ReplicaListener {
     failed: (error: Error) => void,
   ): boolean {
     this.#port = bound.port;
+    this.#ports.add(bound.port);
     const port = this.#owner[kOptions].replicaPort ?? bound.port + 1;
     this.server.once('error', (error) => {
       // A worker's random port comes from the cluster's primary, which knows nothing of pairs: flows are plain then.
@@ -122,7 +131,7 @@ export class ReplicaListener {
     if (handle === null) return;
     handle.onconnection = (error, connection) => {
       // Out of descriptors: the first port says so; here a flow only goes without its copy.
-      if (error) return;
+      if (error || this.#limits.blocks(connection)) return;
       const leg = this.#greeter.accept(connection);
       if (this.#owner.keepAlive) leg.setKeepAlive(true, this.#owner.keepAliveInitialDelay * 1000);
     };
@@ -131,19 +140,24 @@ export class ReplicaListener {
   close(): void {
     this.server.close();
     this.#greeter.clear();
-    this.#preambles.clear();
+    this.#preambles?.clear();
     this.#held.clear();
     this.#waiting.clear();
   }
 
   // ------------------------------------------------------------------ arrivals
 
-  /** Where the connection comes from; undefined: it is not a new flow of its own, or not yet known to be one. */
+  get byToken(): boolean {
+    return this.#replication.pairing === 'token';
+  }
+
+  /** Pairing by token: what the connection to the first port is depends on what it says, and what is done with it on that. */
+  arriveByToken(connection: Handle): void {
+    if (!this.#limits.blocks(connection)) this.#preambles?.accept(connection);
+  }
+
+  /** Where the connection comes from; undefined: it is not a new flow of its own. */
   arrive(connection: Handle): Peername | undefined {
-    if (this.#replication.pairing === 'token' && isEnabled()) {
-      this.#preambles.accept(connection);
-      return undefined;
-    }
     const peer: Peername = {};
     if (connection.getpeername(peer) !== 0) return peer;
     const known = this.#waiting.get(keyOf(peer.address, peer.port));
@@ -168,7 +182,7 @@ export class ReplicaListener {
 
   /** False: the connection belongs to a flow there is, or to one that is over, and the application hears nothing of it. */
   acceptPrimary(socket: Inner): boolean {
-    if (!isEnabled()) return true;
+    if (this.byToken) return true;
     const key = keyOf(socket.remoteAddress, socket.remotePort);
     const known = this.#waiting.get(key);
     if (known !== undefined && known.first === 'replica' && known.state !== 'paired') {
@@ -176,6 +190,11 @@ export class ReplicaListener {
       Object.assign(socket, { _server: null, server: null });
       this.#join(known, takeHandle(socket));
       return false;
+    }
+    if (!isEnabled()) {
+      // Not listed: a second connection of it that comes when the switch is turned back must not begin it again.
+      this.#waiting.miss();
+      return true;
     }
     const accepted = new Accepted(socket, this.#replication, this.#port);
     counters.flowsAccepted++;
@@ -201,28 +220,39 @@ export class ReplicaListener {
     };
   }
 
+  /** Limits and switches come after the hello: whatever is refused, its bytes never are taken for an application's. */
   #greeted(leg: Leg, hello: Hello, rest: Buffer | undefined): void {
-    if (!isEnabled()) return this.#refuse(leg, 'disabled');
-    if (this.#blocked(leg)) return this.#refuse(leg, 'limit');
+    if (this.byToken) noteHello(leg.remoteAddress);
     switch (hello.kind) {
       case Kind.probe:
-        leg.send([this.#answer('none')], () => {});
+        leg.send([this.#answer(isEnabled() ? 'none' : 'disabled', hello)], () => {});
         leg.close();
         return;
       case Kind.raw:
+        // For another service, which was at this port before, or whose first port has ours for its successor.
+        if (leg.copy === PRIMARY || !this.#ports.has(hello.targetPort))
+          return this.#dropBroken(leg, 'mismatch');
         return this.#acceptPlain(leg, rest, HELLO_BYTES);
       case Kind.primary:
       case Kind.replica: {
         const byToken = (hello.flags & HelloFlag.token) !== 0;
-        if (byToken !== (this.#replication.pairing === 'token')) return this.#refuse(leg, 'mismatch');
-        if ((hello.kind === Kind.primary) !== (leg.copy === PRIMARY)) return this.#refuse(leg, 'mismatch');
+        if (byToken !== this.byToken) return this.#refuse(leg, 'mismatch', hello);
+        if ((hello.kind === Kind.primary) !== (leg.copy === PRIMARY))
+          return this.#refuse(leg, 'mismatch', hello);
         if (byToken) return this.#placeByToken(leg, hello, rest);
-        if (!sameSource(leg, hello)) return this.#refuse(leg, 'mismatch');
+        if (!isEnabled()) return this.#refuse(leg, 'disabled', hello);
+        if (!sameSource(leg, hello)) return this.#refuse(leg, 'mismatch', hello);
         return this.#place(leg, hello, rest, keyOf(leg.remoteAddress, leg.remotePort));
       }
       default:
-        return this.#refuse(leg, 'unknown');
+        return this.#refuse(leg, 'unknown', hello);
     }
+  }
+
+  /** No answer is due, or none would be understood. */
+  #dropBroken(leg: Leg, reason: RefusalReason | 'hello' = 'hello'): void {
+    this.#count(leg, reason);
+    leg.abort();
   }
 
   #place(leg: Leg, hello: Hello, rest: Buffer | undefined, key: string): void {
@@ -232,12 +262,12 @@ export class ReplicaListener {
       const waiting = known.flow;
       if (known.state !== 'waiting' || waiting === undefined || !waiting.joinable) {
         counters.lateTwins++;
-        return this.#refuse(leg, 'late');
+        return this.#refuse(leg, 'late', hello);
       }
       this.#waiting.settle(known, 'paired');
-      if (waiting instanceof Remains) return waiting.serve(leg, this.#answer('none'), rest);
+      if (waiting instanceof Remains) return waiting.serve(leg, this.#answer('none', hello), rest);
       leg.ref();
-      waiting.pair(leg, hello, this.#answer('none'), rest);
+      waiting.pair(leg, hello, this.#answer('none', hello), rest);
       return;
     }
     if (!this.#mayBegin(leg, hello)) return this.#hold(key, 'replica', { leg, hello, rest });
@@ -254,7 +284,7 @@ export class ReplicaListener {
    * The token names the flow. The connection that was established first says so and starts it; the other joins it in this
    * process or nowhere, and may come first only where no other process can have the flow.
    */
-  #placeByToken(leg: Leg, hello: Hello, rest: Buffer | undefined): void {
+  #placeByToken(leg: Leg, hello: Hello, rest: Buffer | undefined, had?: Had): void {
     if (leg.lost) return;
     const key = hello.token.toString('latin1');
     const known = this.#waiting.get(key);
@@ -263,17 +293,25 @@ export class ReplicaListener {
       const came = known.first === 'primary' ? PRIMARY : REPLICA;
       if (known.state !== 'waiting' || waiting === undefined || !waiting.joinable || came === leg.copy) {
         counters.lateTwins++;
-        return this.#refuse(leg, 'late');
+        return this.#refuse(leg, 'late', hello);
       }
+      // Switched off: a flow is carried by the connection that began it.
+      if (!isEnabled()) return this.#refuse(leg, 'disabled', hello);
       this.#waiting.settle(known, 'paired');
-      if (waiting instanceof Remains) return waiting.serve(leg, this.#answer('none'), rest);
+      if (waiting instanceof Remains) return waiting.serve(leg, this.#answer('none', hello), rest);
       leg.ref();
-      waiting.complete(leg, hello, this.#answer('none'), rest);
+      waiting.complete(leg, hello, this.#answer('none', hello), rest);
       return;
     }
     if ((hello.flags & HelloFlag.origin) === 0 && !this.#mayBegin(leg, hello))
       return this.#hold(key, leg.copy === PRIMARY ? 'primary' : 'replica', { leg, hello, rest });
-    this.#begin(leg, hello, rest, key);
+    if (had === undefined) this.#begin(leg, hello, rest, key);
+    else {
+      const flow = this.#enter(had.socket, leg, hello, key);
+      if (had.reads) flow.resume();
+      if (rest !== undefined && had.reads) leg.receive(rest);
+      else if (!had.reads) flow.receiver.pause(leg, rest);
+    }
     const held = this.#held.get(key);
     if (held?.state !== 'waiting' || held.flow === undefined) return;
     const other = held.flow;
@@ -295,29 +333,32 @@ export class ReplicaListener {
   }
 
   #begin(leg: Leg, hello: Hello, rest: Buffer | undefined, key: string): void {
-    if (this.#full(leg, key)) return this.#refuse(leg, 'limit');
+    if (this.#limits.full(leg, key)) return this.#refuse(leg, 'limit', hello);
     const owner = this.#owner;
     const socket = new Socket({
       allowHalfOpen: owner.allowHalfOpen,
       readableHighWaterMark: owner.highWaterMark,
       writableHighWaterMark: owner.highWaterMark,
     } as net.SocketConstructorOpts) as Inner;
+    counters.flowsAccepted++;
+    const flow = this.#enter(socket, leg, hello, key);
+    this.#announce(socket);
+    if (owner.pauseOnConnect) flow.receiver.pause(leg, rest);
+    else if (rest !== undefined && !leg.lost) leg.receive(rest);
+  }
+
+  #enter(socket: Inner, leg: Leg, hello: Hello, key: string): Flow {
     const accepted = new Accepted(socket, this.#replication, this.#port);
     attach(socket, accepted);
-    counters.flowsAccepted++;
     this.#list(key, leg.copy === PRIMARY ? 'primary' : 'replica', accepted);
-    accepted.begin(leg, hello, this.#answer('none'));
     leg.ref();
-    this.#announce(socket);
-    const flow = accepted.flow;
-    if (owner.pauseOnConnect) flow?.receiver.pause(leg, rest);
-    else if (rest !== undefined && !leg.lost) leg.receive(rest);
+    return accepted.begin(leg, hello, this.#answer('none', hello));
   }
 
   /** A plain connection like any other: the winner of a RepSYN race, or a plain client of a server that pairs by token. */
   #acceptPlain(leg: Leg, rest: Buffer | undefined, skew: number): void {
     if (leg.lost) return;
-    if (this.#full(leg)) {
+    if (this.#limits.full(leg)) {
       // Its client expects the application's bytes and nothing else.
       this.#count(leg, 'limit');
       leg.close();
@@ -342,7 +383,34 @@ export class ReplicaListener {
     if (owner.pauseOnConnect) Object.assign(socket, { readableFlowing: false });
     counters.flowsAccepted++;
     if (rest !== undefined) socket.push(rest);
+    else if (skew === 0)
+      new LateHello(
+        socket,
+        defaults.waitTimeout,
+        (late, more) => this.#greetedLate(socket, late, more),
+        () => this.#dropSilent(socket),
+      );
     this.#announce(socket);
+  }
+
+  /** The application has the connection already, and takes it for a plain client's. */
+  #greetedLate(socket: Inner, hello: Hello, rest: Buffer | undefined): void {
+    noteHello(socket.remoteAddress);
+    const joins = hello.kind === Kind.primary && (hello.flags & HelloFlag.token) !== 0;
+    // What the application has said to it would be taken for our answer.
+    if (!joins || socket.bytesWritten > 0 || socket.writableEnded) return this.#dropSilent(socket);
+    const handle = takeHandle(socket);
+    const reads = handle.reading === true;
+    setSkew(socket, 0, 0);
+    const leg = new Leg(PRIMARY, nobody, handle, true).unref();
+    this.#placeByToken(leg, hello, rest, { socket, reads });
+    // Its flow began with the second connection, or does not begin here.
+    if (attachment(socket) === undefined) socket.destroy();
+  }
+
+  #dropSilent(socket: Inner): void {
+    this.#count(socket, 'hello');
+    socket.resetAndDestroy();
   }
 
   /** What net does with a connection it has accepted. */
@@ -357,72 +425,39 @@ export class ReplicaListener {
     if (!owner.pauseOnConnect && !socket.destroyed) socket.read(0);
   }
 
-  /** A BlockList holds on the second port as on the first, for the copy of a flow as for a flow of its own. */
-  #blocked(leg: Leg): boolean {
-    const { blockList } = this.#owner;
-    if (blockList === undefined) return false;
-    return blockList.check(leg.remoteAddress ?? '', leg.remoteFamily === 'IPv6' ? 'ipv6' : 'ipv4');
-  }
-
-  /** The limits of the first port hold on the second, too. `key`: of a flow that has, or may have, another connection. */
-  #full(leg: Leg, key?: string): boolean {
-    const owner = this.#owner;
-    if (owner.maxConnections == null || owner._connections < owner.maxConnections) return false;
-    if (owner.maxConnections === 0 && Number(process.versions.node.split('.')[0]) < 22) return false;
-    if (key !== undefined && !this.#tellsDrop(key, leg.copy)) return true;
-    (net.Server.prototype.emit as (...a: unknown[]) => boolean).call(owner, 'drop', {
-      __proto__: null,
-      localAddress: leg.localAddress,
-      localPort: this.#port,
-      localFamily: leg.localFamily,
-      remoteAddress: leg.remoteAddress,
-      remotePort: leg.remotePort,
-      remoteFamily: leg.remoteFamily,
-    });
-    return true;
-  }
-
   /** net has dropped a connection to the first port. False: that its flow was is told already. */
   primaryDropped({ remoteAddress, remotePort }: net.DropArgument): boolean {
-    return this.#tellsDrop(keyOf(remoteAddress, remotePort), PRIMARY);
-  }
-
-  /** False: the flow's other connection was dropped, and that was told. */
-  #tellsDrop(key: string, copy: Copy): boolean {
-    const now = performance.now();
-    const before = this.#dropped.get(key);
-    this.#dropped.delete(key);
-    if (before?.copy === other(copy) && now < before.until) return false;
-    if (this.#dropped.size >= MOST_DROPPED) this.#dropped.delete(this.#dropped.keys().next().value as string);
-    this.#dropped.set(key, { copy, until: now + defaults.waitTimeout });
-    return true;
+    return this.#limits.tellsDrop(keyOf(remoteAddress, remotePort), PRIMARY);
   }
 
   // ------------------------------------------------------------------ answers
 
-  #answer(reason: RefusalReason): Buffer {
+  #answer(reason: RefusalReason, { targetPort }: Hello): Buffer {
     return encodeAnswer({
       refusal: Refusal[reason],
       flags:
         (this.#replication.pairing === 'token' ? AnswerFlag.token : 0) |
         (this.#owner[kShared] ? AnswerFlag.shared : 0),
       threshold: this.#replication.threshold,
+      port: this.#ports.has(targetPort) ? targetPort : this.#port,
     });
   }
 
-  #refuse(leg: Leg, reason: RefusalReason): void {
+  #refuse(leg: Leg, reason: RefusalReason, hello: Hello): void {
     this.#count(leg, reason);
     if (leg.lost) return;
-    leg.send([this.#answer(reason)], () => {});
+    leg.send([this.#answer(reason, hello)], () => {});
     leg.close();
   }
 
-  #count(leg: Leg, reason: string): void {
+  #count({ remoteAddress, remotePort }: Leg | Inner, reason: string): void {
     counters.refused++;
-    if (channels.refused.hasSubscribers)
-      channels.refused.publish({ reason, remoteAddress: leg.remoteAddress, remotePort: leg.remotePort });
+    if (channels.refused.hasSubscribers) channels.refused.publish({ reason, remoteAddress, remotePort });
   }
 }
+
+/** A connection that is read by nobody yet. */
+const nobody: LegSink = { legData: () => false, legFin: () => {}, legLost: () => {} };
 
 /** 'host:port' (IPv6 in brackets) in the form a hello is compared in. */
 function comparableTarget(address: string): string {

@@ -129,6 +129,7 @@ function acceptDirectly(server: Internals, handle: TcpHandle, listener: ReplicaL
   if (byNet === undefined) return;
   const accepted = channel('net.server.socket');
   handle.onconnection = function (error, connection) {
+    if (listener?.byToken && !error) return listener.arriveByToken(connection);
     if (error || server.maxConnections != null || server.blockList !== undefined)
       return byNet.call(this, error, connection);
     const peer = listener?.arrive(connection);
@@ -160,8 +161,10 @@ function acceptDirectly(server: Internals, handle: TcpHandle, listener: ReplicaL
 }
 
 function replicates(server: Internals): boolean {
-  if (!isEnabled()) return false;
   const wanted = server[kOptions].replicate ?? defaults.replicate;
+  const pairing = server[kOptions].pairing ?? defaults.pairing;
+  // Clients that pair by token begin every connection with a hello, which has to be read whatever is switched off here.
+  if (!isEnabled() && pairing !== 'token') return false;
   // A predicate speaks of connections; a server that may get replicated ones listens for them.
   return typeof wanted === 'function' || asMode(wanted) !== false;
 }

@@ -73,6 +73,8 @@ export interface Answer {
   refusal: number;
   flags: number;
   threshold: number;
+  /** First port of the server, as clients dial it. */
+  port: number;
 }
 
 /** 'a.b.c.d' for IPv4 and IPv4-mapped IPv6; otherwise the canonical text without zone. */
@@ -175,12 +177,18 @@ export function encodeAnswer(answer: Answer): Buffer {
   out[8] = answer.refusal;
   out[9] = answer.flags;
   out.writeUInt32BE(Math.min(answer.threshold, 0xffffffff), 12);
+  out.writeUInt16BE(answer.port, 16);
   return out;
 }
 
 export function decodeAnswer(bytes: Buffer): Answer | undefined {
   if (bytes.compare(MAGIC, 0, 7, 0, 7) !== 0 || bytes[7] !== VERSION_ANSWER) return undefined;
-  return { refusal: bytes[8] as number, flags: bytes[9] as number, threshold: bytes.readUInt32BE(12) };
+  return {
+    refusal: bytes[8] as number,
+    flags: bytes[9] as number,
+    threshold: bytes.readUInt32BE(12),
+    port: bytes.readUInt16BE(16),
+  };
 }
 
 /** Record types. `offset` counts application bytes of that direction from 0. */

@@ -135,10 +135,22 @@ test('the waiting list is bounded: more flows than it holds go on plain', async 
   });
   const { sockets, port } = await echoServer(t);
   const flows = [];
-  for (let i = 0; i < 40; i++) flows.push(await raw(t, port));
+  for (let i = 0; i < 40; i++) flows.push(await raw(t, port, { localPort: sourcePort() }));
   await until(() => sockets.length === 40);
   for (const flow of flows) flow.socket.write('x');
   await until(() => flows.every((flow) => flow.bytes.toString() === 'x'), 'every flow is answered');
+  // Those that are on the list are the ones whose second connection can still join; nobody else's begins a flow.
+  const answers = await Promise.all(
+    flows.map(async ({ socket }) => {
+      const replica = await raw(t, port + 1, { localPort: socket.localPort });
+      replica.socket.write(hello(replica, port));
+      return refusal(replica);
+    }),
+  );
+  const joined = answers.filter((answer) => answer === Refusal.none).length;
+  assert.ok(joined >= 1 && joined <= 8, `${joined} flows were waiting`);
+  assert.equal(answers.filter((answer) => answer === undefined).length, 0);
+  assert.equal(sockets.length, 40);
 });
 
 test('the archive is bounded in bytes over all flows', async (t) => {
@@ -221,10 +233,11 @@ test('a BlockList holds on the second port', async (t) => {
     t.skip('this Node has no server.blockList');
     return;
   }
-  for (const kind of [Kind.replica, Kind.raw]) {
+  for (const kind of Object.values(Kind)) {
     const attacker = await raw(t, port + 1, { localAddress: '127.0.0.3' });
     attacker.socket.write(hello(attacker, port, { kind }));
     await until(() => attacker.closed || attacker.ended, 'refused');
+    assert.equal(attacker.bytes.length, 0, `kind ${kind} got an answer`);
   }
   assert.equal(sockets.length, 0);
 });
@@ -239,17 +252,135 @@ test('the second port gives nothing that the first does not: a hello alone start
 });
 
 test('the kill switch works at run time: copies are refused and new flows are plain', async (t) => {
-  const { port } = await echoServer(t);
+  const { sockets, port } = await echoServer(t);
   repnet.disable();
   t.after(() => repnet.enable());
-  const replica = await raw(t, port + 1);
-  replica.socket.write(hello(replica, port));
-  assert.equal(await refusal(replica), Refusal.disabled);
+  for (const kind of [Kind.replica, Kind.probe]) {
+    const refused = await raw(t, port + 1);
+    refused.socket.write(hello(refused, port, { kind }));
+    assert.equal(await refusal(refused), Refusal.disabled);
+    await until(() => refused.closed || refused.ended);
+    assert.equal(refused.bytes.length, ANSWER_BYTES);
+  }
+  const primary = await raw(t, port + 1);
+  primary.socket.write(hello(primary, port, { kind: Kind.primary }));
+  assert.equal(await refusal(primary), Refusal.mismatch);
+  assert.equal(sockets.length, 0);
+  // The winner of a RepSYN race has sent a request already, on what is a plain connection.
+  const winner = await raw(t, port + 1);
+  winner.socket.write(Buffer.concat([hello(winner, port, { kind: Kind.raw }), Buffer.from('PING')]));
+  await until(() => winner.bytes.length > 0);
+  assert.equal(winner.bytes.toString(), 'PING');
   repnet.resetStats();
   const socket = repnet.connect({ host: '127.0.0.1', port, replicate: 'flow' });
   await new Promise((resolve) => socket.once('data', resolve).write('plain'));
   assert.equal(repnet.stats().flowsFlow, 0);
   socket.destroy();
+});
+
+/** A service on p and another on p + 1 that is of this library, but no part of the first. */
+async function neighbours(t, first, second) {
+  for (;;) {
+    const one = first();
+    await new Promise((resolve) => one.listen(0, '127.0.0.1', resolve));
+    const { port } = one.address();
+    const { server: other, at } = second(port);
+    const free = await new Promise((resolve) => {
+      other.once('error', () => resolve(false));
+      other.listen(at, '127.0.0.1', () => resolve(true));
+    });
+    if (!free) {
+      one.close();
+      continue;
+    }
+    t.after(() => {
+      one.close();
+      other.close();
+    });
+    return port;
+  }
+}
+
+for (const [what, second] of [
+  ['has it for its second port', (port) => ({ options: { replicaPort: port + 1 }, at: 0 })],
+  ['pairs by token on it', (port) => ({ options: { pairing: 'token' }, at: port + 1 })],
+])
+  for (const mode of ['syn', 'flow'])
+    for (const pairing of ['address', 'token'])
+      test(`another service of this library ${what}: ${mode}, pairing by ${pairing}, gives it nothing`, async (t) => {
+        const got = { first: [], second: [] };
+        let connections = 0;
+        const open = [];
+        const take = (name) => (socket) => {
+          open.push(socket);
+          if (name === 'first') connections++;
+          socket
+            .on('error', () => {})
+            .on('data', (chunk) => {
+              got[name].push(chunk.toString('latin1'));
+              socket.write('answer');
+            });
+        };
+        t.after(() => {
+          for (const socket of open) socket.destroy();
+        });
+        const port = await neighbours(
+          t,
+          () => net.createServer(take('first')),
+          (first) => {
+            const { options, at } = second(first);
+            return { server: repnet.createServer(options, take('second')), at };
+          },
+        );
+        const wanted = [];
+        for (let n = 0; n < 4; n++) {
+          wanted.push(`for the first ${n}`);
+          const socket = repnet.connect({ host: '127.0.0.1', port, replicate: mode, pairing });
+          const answer = await new Promise((resolve) => socket.once('data', resolve).write(wanted[n]));
+          assert.equal(answer.toString(), 'answer');
+          // What was asked beside it is answered, or given up.
+          await settle();
+          socket.destroy();
+        }
+        assert.deepEqual(got, { first: wanted, second: [] });
+        assert.equal(connections, 4, 'a service that may replicate gets one connection for a flow');
+      });
+
+test('a service that took the port over since it was discovered: the winner of a race that is for another is reset', async (t) => {
+  const { sockets, port } = await echoServer(t);
+  for (const target of [port + 7, 0]) {
+    const winner = await raw(t, port + 1);
+    winner.socket.write(
+      Buffer.concat([hello(winner, target, { kind: Kind.raw }), Buffer.from('for another')]),
+    );
+    await until(() => winner.closed);
+    assert.equal(winner.bytes.length, 0);
+    assert.equal(winner.ended, false, 'not an end, which could be taken for an answer');
+  }
+  assert.equal(sockets.length, 0);
+});
+
+test('a server behind a translated port is known by the ports of `addresses`', async (t) => {
+  for (const [addresses, kinds] of [
+    [undefined, ['syn refused', 'other']],
+    [[':7'], ['syn served', 'same']],
+    [['192.0.2.1:7'], ['syn served', 'same']],
+  ]) {
+    const { sockets, port } = await echoServer(t, { addresses });
+    const asks = await raw(t, port + 1);
+    asks.socket.write(hello(asks, 7, { kind: Kind.probe }));
+    assert.equal(await refusal(asks), Refusal.none);
+    const winner = await raw(t, port + 1);
+    winner.socket.write(Buffer.concat([hello(winner, 7, { kind: Kind.raw }), Buffer.from('x')]));
+    await until(() => winner.closed || winner.bytes.length > 0);
+    assert.deepEqual(
+      [
+        sockets.length === 1 ? 'syn served' : 'syn refused',
+        decodeAnswer(asks.bytes).port === 7 ? 'same' : 'other',
+      ],
+      kinds,
+    );
+  }
 });
 
 test('a foreign service on the second port gets a hello and not one byte of the application', async (t) => {

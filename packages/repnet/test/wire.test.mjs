@@ -51,8 +51,13 @@ function hello(bytes) {
 function answer(bytes) {
   assert.equal(bytes.toString('hex', 0, 8), `${MAGIC}81`);
   assert.equal(bytes.readUInt16BE(10), 0);
-  assert.equal(bytes.readBigUInt64BE(16), 0n);
-  return { refusal: bytes[8], flags: bytes[9], threshold: bytes.readUInt32BE(12) };
+  assert.equal(bytes.readUIntBE(18, 6), 0);
+  return {
+    refusal: bytes[8],
+    flags: bytes[9],
+    threshold: bytes.readUInt32BE(12),
+    port: bytes.readUInt16BE(16),
+  };
 }
 
 /** Records, to the last whole one: { type, offset, payload }. */
@@ -159,7 +164,7 @@ test('the first connection carries the bytes of the application and nothing else
 });
 
 test('the replica carries the same in records, and the total at the end', async (t) => {
-  const { bytes, dial } = await captured(t);
+  const { relay, bytes, dial } = await captured(t);
   const client = dial({ peer: 'repnet' });
   client.socket.write('re');
   await until(() => client.text === 're');
@@ -168,7 +173,12 @@ test('the replica carries the same in records, and the total at the end', async 
   await until(() => ofType(END, bytes(1, 'down').subarray(ANSWER)).length === 1);
   const up = bytes(1, 'up').subarray(HELLO);
   const down = bytes(1, 'down').subarray(ANSWER);
-  assert.deepEqual(answer(bytes(1, 'down')), { refusal: 0, flags: 0, threshold: 100_000 });
+  assert.deepEqual(answer(bytes(1, 'down')), {
+    refusal: 0,
+    flags: 0,
+    threshold: 100_000,
+    port: relay.port,
+  });
   for (const direction of [up, down]) {
     assert.equal(stream(direction), 'request');
     assert.deepEqual(
@@ -311,6 +321,29 @@ test('raw: the winner of a RepSYN race says where it comes from to nobody, and g
     got.filter((each) => each !== winner).map(({ bytes }) => bytes.length),
     got.length > 1 ? [0] : [],
   );
+});
+
+test('an answer names the first port of the server: the one that was asked for, if it is known by that', async (t) => {
+  const { relay, sockets } = await captured(t);
+  const own = relay.targetPort;
+  for (const [asked, named] of [
+    [own, own],
+    [relay.port, relay.port],
+    [9, own],
+  ]) {
+    const connection = net.connect(own + 1, '127.0.0.1');
+    t.after(() => connection.destroy());
+    const probe = Buffer.alloc(HELLO);
+    probe.write(`${MAGIC}0103`, 'hex');
+    probe.writeUInt16BE(asked, 66);
+    probe.write('\r\n\r\n', 72);
+    connection.write(probe);
+    let bytes = Buffer.alloc(0);
+    connection.on('data', (chunk) => (bytes = Buffer.concat([bytes, chunk])));
+    await until(() => bytes.length === ANSWER);
+    assert.equal(answer(bytes).port, named);
+  }
+  assert.equal(sockets.length, 0);
 });
 
 test('probe: to an unknown server RepSYN asks by a hello and nothing more', async (t) => {

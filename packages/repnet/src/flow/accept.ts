@@ -10,47 +10,13 @@ import { channels, counters } from '../stats.js';
 import { type Hello, HelloFlag } from '../wire.js';
 import { Archive } from './archive.js';
 import { Flow } from './flow.js';
+import { notePairing, noteUnpaired, pairsUsually } from './hosts.js';
 import { Leg } from './leg.js';
 import { PRIMARY, REPLICA } from './machine.js';
 import { Remains } from './remains.js';
 import type { Entry } from './waiting.js';
 
-/**
- * What is known of the hosts that connect. From one whose flows were paired lately, a FIN or RST on a first connection is
- * held back for a moment if the second has not come yet: it may be the fault of that connection alone. Of one that makes
- * connection after connection and never says hello, nothing is kept for a second when the first is closed.
- */
-interface Host {
-  /** When a flow was paired last; 0: never. */
-  paired: number;
-  /** Connections since then that were closed unpaired. */
-  unpaired: number;
-}
-const hosts = new Map<string, Host>();
-const MOST_HOSTS = 4_096;
-const PAIRED_LATELY = 60_000;
-const SURELY_PLAIN = 64;
 const END_GRACE = 100;
-
-function hostOf(address: string | undefined): Host {
-  const known = hosts.get(address ?? '');
-  if (known !== undefined) return known;
-  const host = { paired: 0, unpaired: 0 };
-  if (hosts.size >= MOST_HOSTS) hosts.delete(hosts.keys().next().value as string);
-  hosts.set(address ?? '', host);
-  return host;
-}
-
-function notePairing(address: string | undefined): void {
-  const host = hostOf(address);
-  host.paired = Date.now();
-  host.unpaired = 0;
-}
-
-function pairsUsually(address: string | undefined): boolean {
-  const paired = hosts.get(address ?? '')?.paired ?? 0;
-  return paired !== 0 && Date.now() - paired < PAIRED_LATELY;
-}
 
 /** A client that sends nothing before it has the answer gets that at once, others with the first bytes for them. */
 function openAnswered(flow: Flow, leg: Leg, hello: Hello, answer: Buffer): void {
@@ -183,13 +149,14 @@ export class Accepted implements Attachment {
   }
 
   /** The second connection came first; or either, of two that are paired by token. */
-  begin(first: Leg, hello: Hello, answer: Buffer): void {
+  begin(first: Leg, hello: Hello, answer: Buffer): Flow {
     const framed = [this.#replication.pairing === 'token', true] as const;
     const flow = new Flow(this.socket, this.#replication, { framed });
     this.flow = flow;
     flow.peerThreshold = hello.threshold;
     first.sink = flow;
     openAnswered(flow, first, hello, answer);
+    return flow;
   }
 
   /** The other connection of a flow paired by token. */
@@ -244,7 +211,7 @@ export class Accepted implements Attachment {
         endedAt: undefined,
       });
     }
-    if (++hostOf(this.socket.remoteAddress).unpaired > SURELY_PLAIN || !this.#whole) return undefined;
+    if (noteUnpaired(this.socket.remoteAddress) || !this.#whole) return undefined;
     const archive = this.#archive;
     this.#archive = undefined;
     const { ended } = (this.socket as unknown as { _readableState: { ended: boolean } })._readableState;

@@ -27,7 +27,7 @@ import {
 import { Flow } from './flow.js';
 import { Leg } from './leg.js';
 import { type Copy, other, PRIMARY, REPLICA } from './machine.js';
-import { type Peer, peerKey, rememberPeer, strikePeer } from './peers.js';
+import { type Peer, peerKey, rememberPeer, strikePeer, TRANSLATED } from './peers.js';
 import { nextPort } from './ports.js';
 
 const PORT_ATTEMPTS = 5;
@@ -254,7 +254,10 @@ export class FlowDial implements Attachment, AttemptSink {
       return false;
     }
     this.#understood = true;
-    rememberPeer(this.#key, 'repnet', answer.flags, answer.threshold);
+    const ours = answer.port === this.#target.net.port;
+    // Another first port: only that it has joined the flow shows that it is the same server's.
+    if (!ours && answer.refusal !== 0) rememberPeer(this.#key, 'other');
+    else rememberPeer(this.#key, 'repnet', answer.flags | (ours ? 0 : TRANSLATED), answer.threshold);
     flow.peerKnown = true;
     flow.peerThreshold = answer.threshold;
     if (answer.refusal !== 0) {

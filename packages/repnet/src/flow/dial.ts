@@ -7,13 +7,13 @@ import * as budget from './budget.js';
 import { FlowDial } from './dial-flow.js';
 import { SynDial } from './dial-syn.js';
 import { dialPlain } from './dialing.js';
-import { type Peer, peerKey, recallPeer } from './peers.js';
+import { type Peer, peerKey, recallPeer, TRANSLATED } from './peers.js';
 import { probe } from './probe.js';
 
 setDial((socket, target) => {
   const { host = 'localhost', port } = target.net;
   const known = recallKnown(host, target);
-  const plain = known?.kind === 'plain' || known?.kind === 'silent';
+  const plain = known?.kind === 'plain' || known?.kind === 'silent' || known?.kind === 'other';
   if (!budget.takeConnection()) {
     counters.overBudget++;
     return dialPlain(socket, target);
@@ -21,6 +21,9 @@ setDial((socket, target) => {
   if (target.mode === 'syn') {
     if (target.net.localPort) return dialPlain(socket, target);
     if (known?.kind === 'plain') return new SynDial(socket, target, port, undefined).start();
+    // Two connections to the first port would be two flows to such a server, and its second might be another's.
+    if (known?.kind === 'other' || (known !== undefined && (known.flags & TRANSLATED) !== 0))
+      return dialPlain(socket, target);
     if (known?.kind === 'repnet')
       return new SynDial(socket, target, target.replication.replicaPort, known).start();
     // Unknown: one connection now, and find out for the next.

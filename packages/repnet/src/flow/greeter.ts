@@ -1,7 +1,4 @@
-/**
- * Reads the hello of a connection: to the second port, or to the first of a server that pairs by token. Connections that
- * say nothing are bounded in number and time.
- */
+/** Reads the hello of a connection. Connections that say none are bounded in number and time. */
 import type { Handle } from '../net-internals.js';
 import { decodeHello, HELLO_BYTES, type Hello, looksLikeHello } from '../wire.js';
 import { Leg, type LegSink } from './leg.js';
@@ -38,17 +35,23 @@ export class Greeter implements LegSink {
 
   accept(handle: Handle): Leg {
     const leg = new Leg(this.#copy, this, handle).unref();
+    this.expect(leg);
+    return leg;
+  }
+
+  /** Waits for the hello of a connection that has said `bytes` of it. */
+  expect(leg: Leg, bytes?: Buffer): void {
+    leg.sink = this;
     if (this.#silent.size >= this.#most) {
       // The oldest has had its chance; a flood of silent connections must not keep the others out.
       const oldest = this.#silent.keys().next().value as Leg;
       this.#drop(oldest);
     }
-    this.#silent.set(leg, { bytes: undefined, until: this.#tick + TICKS + 1 });
+    this.#silent.set(leg, { bytes, until: this.#tick + TICKS + 1 });
     if (this.#timer === undefined) {
       this.#timer = setInterval(() => this.#advance(), Math.max(1, this.#timeout / TICKS));
       this.#timer.unref();
     }
-    return leg;
   }
 
   #advance(): void {

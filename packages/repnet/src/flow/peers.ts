@@ -3,9 +3,12 @@
  * after a time, since services move.
  */
 export interface Peer {
-  /** unsure: hellos went unanswered, too few to tell. */
-  kind: 'repnet' | 'plain' | 'silent' | 'unsure';
-  /** Answer flags of a repnet peer. */
+  /**
+   * unsure: hellos went unanswered, too few to tell. other: a hello was answered for another first port than was dialled; it
+   * is another service's, or ports are translated on the way, and nothing but plain connections is safe.
+   */
+  kind: 'repnet' | 'plain' | 'silent' | 'unsure' | 'other';
+  /** Answer flags of a repnet peer, and TRANSLATED. */
   flags: number;
   threshold: number;
   until: number;
@@ -16,7 +19,10 @@ export interface Peer {
 /** One replica may fail by bad luck; so many in a row mean that replication is no longer understood there. */
 const STRIKES = 3;
 
-const LIFETIME = { repnet: 600_000, plain: 30_000, silent: 10_000, unsure: 30_000 };
+const LIFETIME = { repnet: 600_000, plain: 30_000, silent: 10_000, unsure: 30_000, other: 30_000 };
+
+/** The server has joined a flow of ours, so that it is the right one, but knows its first port by another number. */
+export const TRANSLATED = 0x100;
 const MOST = 8_192;
 
 const peers = new Map<string, Peer>();

@@ -23,7 +23,7 @@ export function probe(host: string, address: string, target: DialTarget): void {
   const finish = (kind: Peer['kind'], flags = 0, threshold = 0) => {
     clearTimeout(timer);
     if (!probing.delete(key)) return;
-    if (kind !== 'repnet') counters.foreignPeers++;
+    if (kind !== 'repnet' && kind !== 'other') counters.foreignPeers++;
     rememberPeer(key, kind, flags, threshold);
     connection.destroy();
   };
@@ -48,7 +48,7 @@ export function probe(host: string, address: string, target: DialTarget): void {
     if (seen.length < 24 && seen[0] === 0x9e) return;
     const answer = seen.length >= 24 ? decodeAnswer(seen) : undefined;
     if (answer === undefined) finish('plain');
-    else finish('repnet', answer.flags, answer.threshold);
+    else finish(answer.port === target.net.port ? 'repnet' : 'other', answer.flags, answer.threshold);
   });
   connection.on('end', () => finish('plain'));
   connection.on('error', () => finish('plain'));

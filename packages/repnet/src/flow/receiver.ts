@@ -65,7 +65,7 @@ export class Receiver implements RecordSink {
   /** Bytes of an answer still expected on a copy (client side). */
   readonly #answer: [Buffer | undefined, Buffer | undefined] = [undefined, undefined];
   #reading: Copy = PRIMARY;
-  #unread: Buffer | undefined;
+  #unread: { leg: Leg; chunk: Buffer } | undefined;
   #endTimer: NodeJS.Timeout | undefined;
   #queryTimer: NodeJS.Timeout | undefined;
   /** Bytes delivered when the last verdict was given, and whether the replica has brought any since. */
@@ -247,7 +247,7 @@ export class Receiver implements RecordSink {
   /** The application is not reading: what came with the hello is kept until it does. */
   pause(leg: Leg, chunk: Buffer | undefined): void {
     this.paused = true;
-    this.#unread = chunk;
+    this.#unread = chunk === undefined ? undefined : { leg, chunk };
     leg.stopped = true;
   }
 
@@ -257,8 +257,7 @@ export class Receiver implements RecordSink {
     const unread = this.#unread;
     if (unread !== undefined) {
       this.#unread = undefined;
-      const replica = this.#host.legs[REPLICA];
-      if (replica !== undefined) this.data(replica, unread);
+      if (this.#host.legs[unread.leg.copy] === unread.leg) this.data(unread.leg, unread.chunk);
     }
     for (const leg of this.#host.legs)
       if (leg !== undefined && !(this.#crowded && this.rx.reach[leg.copy] > this.rx.delivered))

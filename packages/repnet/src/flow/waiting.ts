@@ -97,6 +97,12 @@ export class WaitingList<T> {
     this.#completeFrom = this.#tick + TICKS * (MEMORY + 1) + 1; // something dropped for want of room
   }
 
+  /** A flow has begun that is not listed here. */
+  miss(): void {
+    this.#start();
+    this.#completeFrom = Math.max(this.#completeFrom, this.#tick + TICKS + 1);
+  }
+
   /** The flow is complete, or over: it no longer waits, but is remembered. */
   settle(entry: Entry<T>, state: 'paired' | 'over'): void {
     entry.state = state;

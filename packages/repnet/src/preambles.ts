@@ -1,0 +1,59 @@
+/**
+ * The first port of a server that pairs by token: every connection may begin with a hello, and one whose hello is under way
+ * must not be taken for another client's. Which bytes are the application's is decided here, before any limit or switch.
+ *
+ * A connection that begins otherwise is plain, from its first byte. One that says nothing may be a plain client's, of a
+ * protocol in which the server speaks first: it is handed on after a moment, unless hellos come from its host; then the time
+ * is that of the waiting list, beyond which no client of this library waits for an answer. Also after that, bytes that begin
+ * as a hello are none of the application's (flow/late-hello.ts).
+ */
+import { Greeter } from './flow/greeter.js';
+import { saysHello } from './flow/hosts.js';
+import type { Leg } from './flow/leg.js';
+import { PRIMARY } from './flow/machine.js';
+import type { Handle } from './net-internals.js';
+import { defaults } from './options.js';
+import { HELLO_BYTES, type Hello, looksLikeHello } from './wire.js';
+
+/** Silent connections at most, of hosts that say hello as of others. */
+const MOST_SILENT = 1024;
+/** Milliseconds after which a silent client is taken for a plain one, if nothing says otherwise. */
+const SILENCE = 200;
+
+export class Preambles {
+  readonly #new: Greeter;
+  /** Those that have begun a hello, or whose hello is to be expected. */
+  readonly #expected: Greeter;
+
+  constructor(on: {
+    greeted(leg: Leg, hello: Hello, rest: Buffer | undefined): void;
+    /** A plain client's connection; undefined: it has said nothing so far. */
+    plain(leg: Leg, bytes: Buffer | undefined): void;
+    /** It has begun a hello, which is broken or never came to an end. */
+    broken(leg: Leg): void;
+  }) {
+    const options = { copy: PRIMARY, most: MOST_SILENT } as const;
+    this.#expected = new Greeter({ ...options, timeout: defaults.waitTimeout }, on.greeted, (leg, bytes) =>
+      begun(bytes) ? on.broken(leg) : on.plain(leg, bytes),
+    );
+    this.#new = new Greeter({ ...options, timeout: SILENCE }, on.greeted, (leg, bytes) => {
+      if (begun(bytes) ? bytes.length < HELLO_BYTES : bytes === undefined && saysHello(leg.remoteAddress))
+        this.#expected.expect(leg, bytes);
+      else if (begun(bytes)) on.broken(leg);
+      else on.plain(leg, bytes);
+    });
+  }
+
+  accept(connection: Handle): void {
+    this.#new.accept(connection);
+  }
+
+  clear(): void {
+    this.#new.clear();
+    this.#expected.clear();
+  }
+}
+
+function begun(bytes: Buffer | undefined): bytes is Buffer {
+  return bytes !== undefined && looksLikeHello(bytes);
+}
