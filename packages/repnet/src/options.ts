@@ -62,7 +62,7 @@ export interface Defaults {
   peer: 'auto' | 'repnet' | 'plain';
   /**
    * Replication budget: extra bytes and extra connections as a fraction of the unreplicated ones
-   * (0.05 = 5 %); Infinity: no limit (default). Over budget, flows go on plain.
+   * (0.05 = 5 %); Infinity: no limit (default). Over budget, flows begin plain, and messages go on one copy.
    */
   budget: { bytes: number; connections: number };
   /** Server: milliseconds a flow stays on the waiting list for its second connection. */

@@ -1,11 +1,10 @@
-/** Which way a flow goes, and who is told: the process default, discovery, hedging, the budget, the loser, channels. */
+/** Which way a flow goes, and who is told: the process default, discovery, hedging, the loser, channels. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import net from 'node:net';
 import { beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { resetBudget } from '../dist/flow/budget.js';
 import { forgetPeers } from '../dist/flow/peers.js';
 import repnet from '../dist/index.js';
 import { defaults, echo, echoServer, settle, until } from './lib/support.mjs';
@@ -85,22 +84,6 @@ test('RepSYN, hedged: the second connection is not made if the first is quick', 
   assert.equal(await echo(dial(t, server.port, options), 'x'), 'x');
   await new Promise((resolve) => setTimeout(resolve, 120));
   assert.equal(server.accepted, 1);
-});
-
-test('a budget of connections is kept over many flows', async (t) => {
-  const { port } = await echoServer(t);
-  const unlimited = defaults.budget;
-  t.after(() => {
-    defaults.budget = unlimited;
-  });
-  resetBudget();
-  defaults.budget = { bytes: Number.POSITIVE_INFINITY, connections: 0.25 };
-  // Sixteen are given beforehand, so that there is something to take a fraction of.
-  for (let i = 1; i <= 100; i++) {
-    const socket = dial(t, port, { replicate: 'flow', peer: 'repnet' });
-    assert.equal(await echo(socket, 'x'), 'x');
-    assert.equal(repnet.stats().flowsFlow, Math.min(i, Math.floor(0.25 * i) + 16));
-  }
 });
 
 for (const [loser, outcome] of [

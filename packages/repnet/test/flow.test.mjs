@@ -4,7 +4,6 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import net from 'node:net';
 import { before, beforeEach, test } from 'node:test';
-import { resetBudget } from '../dist/flow/budget.js';
 import { Leg } from '../dist/flow/leg.js';
 import { forgetPeers } from '../dist/flow/peers.js';
 import { nextPort } from '../dist/flow/ports.js';
@@ -127,34 +126,6 @@ test('hedged: the second connection is made if the first is slow', async (t) => 
   socket.write('no answer');
   await until(() => repnet.stats().flowsPaired === 1);
   socket.destroy();
-});
-
-test('a budget of connections sends the flows beyond it plain', async (t) => {
-  const { port } = await echoServer(t);
-  resetBudget();
-  defaults.budget = { bytes: Number.POSITIVE_INFINITY, connections: 0 };
-  t.after(() => {
-    defaults.budget = { bytes: Number.POSITIVE_INFINITY, connections: Number.POSITIVE_INFINITY };
-  });
-  assert.equal(await echo(dial(t, port), 'plain'), 'plain');
-  assert.equal(repnet.stats().flowsFlow, 0);
-  assert.equal(repnet.stats().overBudget, 1);
-});
-
-test('a budget of bytes keeps the doubled ones below the fraction', async (t) => {
-  const { port } = await echoServer(t);
-  resetBudget();
-  defaults.budget = { bytes: 0, connections: Number.POSITIVE_INFINITY };
-  t.after(() => {
-    defaults.budget = { bytes: Number.POSITIVE_INFINITY, connections: Number.POSITIVE_INFINITY };
-  });
-  const socket = dial(t, port);
-  await echo(socket, 'one');
-  await until(() => repnet.stats().flowsPaired === 1);
-  await settle();
-  const before = repnet.stats().bytesDoubled;
-  await echo(socket, 'x'.repeat(5_000));
-  assert.equal(repnet.stats().bytesDoubled, before);
 });
 
 test('a predicate chooses by target, and a bad choice is named', async (t) => {

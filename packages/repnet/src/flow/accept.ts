@@ -9,6 +9,7 @@ import { type Attachment, type Connection, detach, type Inner } from '../socket-
 import { channels, counters } from '../stats.js';
 import { type Hello, HelloFlag } from '../wire.js';
 import { Archive } from './archive.js';
+import * as budget from './budget.js';
 import { Flow } from './flow.js';
 import { notePairing, noteUnpaired, pairsUsually } from './hosts.js';
 import { Leg } from './leg.js';
@@ -19,9 +20,10 @@ import type { Entry } from './waiting.js';
 const END_GRACE = 100;
 
 /** A client that sends nothing before it has the answer gets that at once, others with the first bytes for them. */
-function openAnswered(flow: Flow, leg: Leg, hello: Hello, answer: Buffer): void {
-  flow.open(leg, answer);
+function openAnswered(flow: Flow, leg: Leg, hello: Hello, answer: Buffer): boolean {
+  const replayed = flow.open(leg, answer);
   if ((hello.flags & HelloFlag.early) === 0) leg.flush();
+  return replayed;
 }
 
 export class Accepted implements Attachment {
@@ -56,6 +58,7 @@ export class Accepted implements Attachment {
   /** What the application writes before the flow is paired. */
   archive(bytes: Buffer): void {
     this.#sent += bytes.length;
+    budget.carried(bytes.length);
     if (!this.#whole) return;
     this.#archive ??= new Archive();
     if (this.#sent <= this.#replication.threshold && this.#archive.push(bytes)) return;
@@ -138,9 +141,7 @@ export class Accepted implements Attachment {
     flow.adopt(primary);
     if (failed) flow.abandon(PRIMARY);
     if (this.#ended) flow.tx.end();
-    const whole = flow.tx.archived;
-    openAnswered(flow, replica, hello, answer);
-    this.#replayed = whole;
+    this.#replayed = openAnswered(flow, replica, hello, answer);
     if (this.#held === null) flow.legFin(primary);
     counters.flowsPaired++;
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket });

@@ -15,6 +15,7 @@ import {
 import { channels, counters } from '../stats.js';
 import { decodeAnswer, encodeHello, HelloFlag, Kind } from '../wire.js';
 import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
+import * as budget from './budget.js';
 import {
   type ConnectionError,
   connected,
@@ -112,8 +113,8 @@ export class FlowDial implements Attachment, AttemptSink {
     if (this.#target.replication.copyDelay > 0) {
       this.#delay = setTimeout(() => {
         // Hedged: the second copy starts only if the first has brought nothing.
-        if (this.flow.rx.delivered === 0 && !this.flow.closed && this.#address !== undefined)
-          this.#connectReplica();
+        const slow = this.flow.rx.delivered === 0 && !this.flow.closed && this.#address !== undefined;
+        if (slow && budget.takeConnection()) this.#connectReplica();
         else this.flow.abandon(REPLICA);
       }, this.#target.replication.copyDelay);
       this.#delay.unref();

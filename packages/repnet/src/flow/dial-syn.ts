@@ -17,6 +17,7 @@ import {
 import { channels, counters } from '../stats.js';
 import { encodeHello, HELLO_BYTES, HelloFlag, Kind } from '../wire.js';
 import type { Attempt, AttemptSink } from './attempt.js';
+import * as budget from './budget.js';
 import { type ConnectionError, connected, copyAttempts, dialPlain, newAttempt, newToken } from './dialing.js';
 import { type Copy, PRIMARY, REPLICA } from './machine.js';
 import { forgetPeer, type Peer, peerKey } from './peers.js';
@@ -65,7 +66,9 @@ export class SynDial implements Attachment, AttemptSink {
       this.#connect(REPLICA, this.#address as string);
       return;
     }
-    this.#delay = setTimeout(() => this.#connect(REPLICA, this.#address as string), copyDelay);
+    this.#delay = setTimeout(() => {
+      if (budget.takeConnection()) this.#connect(REPLICA, this.#address as string);
+    }, copyDelay);
     this.#delay.unref();
   }
 

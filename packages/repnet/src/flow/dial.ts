@@ -1,7 +1,6 @@
 /** The client side: which way a replicated socket connects, by its mode and what is known of the server. */
 import { setDial } from '../socket.js';
-import type { DialTarget } from '../socket-internals.js';
-import { counters } from '../stats.js';
+import type { DialTarget, Inner } from '../socket-internals.js';
 import { AnswerFlag } from '../wire.js';
 import * as budget from './budget.js';
 import { FlowDial } from './dial-flow.js';
@@ -14,35 +13,39 @@ setDial((socket, target) => {
   const { host = 'localhost', port } = target.net;
   const known = recallKnown(host, target);
   const plain = known?.kind === 'plain' || known?.kind === 'silent' || known?.kind === 'other';
-  if (!budget.takeConnection()) {
-    counters.overBudget++;
-    return dialPlain(socket, target);
-  }
+  budget.begun();
   if (target.mode === 'syn') {
     if (target.net.localPort) return dialPlain(socket, target);
-    if (known?.kind === 'plain') return new SynDial(socket, target, port, undefined).start();
     // Two connections to the first port would be two flows to such a server, and its second might be another's.
     if (known?.kind === 'other' || (known !== undefined && (known.flags & TRANSLATED) !== 0))
       return dialPlain(socket, target);
-    if (known?.kind === 'repnet')
-      return new SynDial(socket, target, target.replication.replicaPort, known).start();
     // Unknown: one connection now, and find out for the next.
-    dialPlain(socket, target);
-    socket.once('connect', () => probe(host, socket.remoteAddress as string, target));
-    return;
+    if (known?.kind !== 'plain' && known?.kind !== 'repnet') return dialAndProbe(socket, target, host);
+    if (!mayDouble(target)) return dialPlain(socket, target);
+    const [to, peer] = known.kind === 'plain' ? [port, undefined] : [target.replication.replicaPort, known];
+    return new SynDial(socket, target, to, peer).start();
   }
   if (plain) return dialPlain(socket, target);
+  // The first connection begins with a preamble, too, which only a server that expects it may get.
   if (target.replication.pairing === 'token') {
-    // The first connection begins with a preamble, too, which only a server that expects it may get.
-    if (known?.kind === 'repnet' && (known.until === 0 || (known.flags & AnswerFlag.token) !== 0))
-      return new FlowDial(socket, target, known).start();
-    dialPlain(socket, target);
-    if (known?.kind !== 'repnet')
-      socket.once('connect', () => probe(host, socket.remoteAddress as string, target));
-    return;
+    if (known?.kind !== 'repnet') return dialAndProbe(socket, target, host);
+    if (known.until !== 0 && (known.flags & AnswerFlag.token) === 0) return dialPlain(socket, target);
   }
+  if (!mayDouble(target)) return dialPlain(socket, target);
   new FlowDial(socket, target, known?.kind === 'repnet' ? known : undefined).start();
 });
+
+/** The budget of connections has room for a second one. Hedged, it is asked when that is made. */
+function mayDouble(target: DialTarget): boolean {
+  return target.replication.copyDelay > 0 || budget.takeConnection();
+}
+
+/** The question is a connection beside the flow's, too. */
+function dialAndProbe(socket: Inner, target: DialTarget, host: string): void {
+  dialPlain(socket, target);
+  if (budget.takeConnection())
+    socket.once('connect', () => probe(host, socket.remoteAddress as string, target));
+}
 
 function recallKnown(host: string, target: DialTarget): Peer | undefined {
   const { peer, replicaPort, threshold } = target.replication;

@@ -91,13 +91,16 @@ export class Flow implements LegSink {
 
   // ------------------------------------------------------------------ copies come and go
 
-  /** A copy may carry bytes from now on. `prefix` (a hello or an answer) goes out in the same system call as what follows. */
-  open(leg: Leg, prefix?: Buffer): void {
+  /**
+   * A copy may carry bytes from now on. `prefix` (a hello or an answer) goes out in the same system call as what follows.
+   * True: it was sent all that the application had written before.
+   */
+  open(leg: Leg, prefix?: Buffer): boolean {
     this.legs[leg.copy] = leg;
     if (this.outer.unreferenced) leg.unref();
     if (!this.receiver.paused) leg.resumeReading();
     this.rx.open(leg.copy);
-    this.sender.open(leg, prefix);
+    return this.sender.open(leg, prefix);
   }
 
   /** The first copy, which has carried the flow so far. */

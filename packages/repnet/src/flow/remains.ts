@@ -6,6 +6,7 @@
 import { counters } from '../stats.js';
 import { Record as Control, controlRecord, RecordParser, type RecordSink } from '../wire.js';
 import type { Archive } from './archive.js';
+import * as budget from './budget.js';
 import type { Leg, LegSink } from './leg.js';
 import { endLinger, type Linger, startLinger } from './linger.js';
 import { pushRecords } from './records.js';
@@ -50,16 +51,22 @@ export class Remains implements LegSink, RecordSink {
     this.#leg = leg;
     leg.sink = this;
     leg.unref();
+    // Beyond the budget it is told how much there was, so that what is missing is missed, or cut off if it cannot be told.
+    const affordable = budget.takeBytes(total);
+    if (!affordable && answer === undefined) {
+      this.#over((plain) => plain.abort());
+      return;
+    }
     counters.lateServed++;
-    counters.bytesDoubled += total;
     this.#linger = startLinger(() => this.#over((last) => last.close()));
+    const written = affordable ? (archive?.parts ?? []) : [];
     const parts: Buffer[] = [];
-    if (answer === undefined) parts.push(...(archive?.parts ?? []));
+    if (answer === undefined) parts.push(...written);
     else {
       this.#parser = new RecordParser();
       parts.push(answer);
       let offset = 0;
-      for (const bytes of archive?.parts ?? []) {
+      for (const bytes of written) {
         pushRecords(parts, offset, bytes);
         offset += bytes.length;
       }

@@ -58,11 +58,14 @@ export class Sender {
     this.#archive = begun?.archive;
   }
 
-  /** A copy may carry bytes from now on: sends `prefix`, and what it has to catch up with. */
-  open(leg: Leg, prefix: Buffer | undefined): void {
+  /** A copy may carry bytes from now on: sends `prefix`, and what it has to catch up with. True: it had. */
+  open(leg: Leg, prefix: Buffer | undefined): boolean {
     const { tx } = this;
     const { copy } = leg;
     const framed = this.#host.framed[copy];
+    // Beyond the budget what was written stays with the connection that has carried it.
+    const doubled = tx.archived && tx.offset > 0 && tx.copies[other(copy)] === 'open';
+    if (doubled && !budget.takeBytes(tx.offset)) tx.forgo();
     const replay = tx.open(copy);
     const parts: Buffer[] = prefix === undefined ? [] : [prefix];
     if (replay) {
@@ -74,7 +77,6 @@ export class Sender {
           offset += bytes.length;
         }
       } else parts.push(...archive);
-      if (tx.copies[other(copy)] === 'open') counters.bytesDoubled += tx.offset;
     }
     this.trimArchive();
     const carries = tx.copies[copy] !== 'gone';
@@ -84,9 +86,11 @@ export class Sender {
       if (tx.total >= 0) parts.push(controlRecord(Control.end, tx.total));
     }
     if (parts.length > 0) this.post(leg, parts, undefined);
-    if (!carries) return;
-    if (!framed && tx.total >= 0) leg.finish(() => {});
-    this.release();
+    if (carries) {
+      if (!framed && tx.total >= 0) leg.finish(() => {});
+      this.release();
+    }
+    return replay;
   }
 
   /** A copy is lost to this direction: the peer is told on the other. `closed`: the peer has closed it, as it may. */
@@ -131,6 +135,7 @@ export class Sender {
   write(bytes: Buffer, done: Callback): void {
     this.#host.outer.touch();
     if (bytes.length === 0) return done();
+    budget.carried(bytes.length);
     this.#startMessage();
     this.#push(bytes, done);
   }
@@ -206,7 +211,6 @@ export class Sender {
       return 0;
     }
     if (!budget.takeBytes(Math.min(room, wanted))) {
-      counters.overBudget++;
       this.tx.verdict = PRIMARY;
       return 0;
     }
@@ -250,7 +254,6 @@ export class Sender {
     const { tx } = this;
     const offset = tx.offset;
     tx.route(bytes.length);
-    counters.bytesDoubled += bytes.length;
     const first = firstOf(done);
     const [primary, replica] = this.#host.legs;
     // One copy of the bytes for both connections: the application may use its own buffer again once either has taken
