@@ -5,7 +5,8 @@ export type RepnetErrorCode =
   | 'ERR_REPNET_OPTION'
   | 'ERR_REPNET_TRUNCATED'
   | 'ERR_REPNET_PROTOCOL'
-  | 'ERR_REPNET_COPIES_FAILED';
+  | 'ERR_REPNET_COPIES_FAILED'
+  | 'ERR_REPNET_HANDOVER';
 
 export class RepnetError extends Error {
   readonly code: RepnetErrorCode;

@@ -6,6 +6,7 @@ import { Socket, type SocketConstructorOptions } from './socket.js';
 
 export type { RepnetErrorCode } from './errors.js';
 export { RepnetError } from './errors.js';
+export { type CopyName, info, type SocketInfo } from './info.js';
 export type { Defaults, FlowTarget, Mode, Predicate, ReplicationOptions } from './options.js';
 export { defaults, disable, enable, isEnabled } from './options.js';
 export type { Stats } from './stats.js';

@@ -1,5 +1,4 @@
 /** The limits that a server's application sets for connections, held on both ports and told once per flow. */
-import net from 'node:net';
 import type { Leg } from './flow/leg.js';
 import { type Copy, other } from './flow/machine.js';
 import type { Handle } from './net-internals.js';
@@ -38,7 +37,7 @@ export class Limits {
     if (owner.maxConnections == null || owner._connections < owner.maxConnections) return false;
     if (owner.maxConnections === 0 && Number(process.versions.node.split('.')[0]) < 22) return false;
     if (key !== undefined && !this.tellsDrop(key, leg.copy)) return true;
-    (net.Server.prototype.emit as (...a: unknown[]) => boolean).call(owner, 'drop', {
+    owner.emit('drop', {
       __proto__: null,
       localAddress: leg.localAddress,
       localPort: this.#port(),

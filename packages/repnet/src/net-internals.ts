@@ -94,6 +94,7 @@ export function takeHandle(socket: object): Handle {
   return handle;
 }
 
+/** The socket's own name for a field that Node keeps to itself. */
 function symbolNamed(object: object, name: string): symbol | undefined {
   for (let o: object | null = object; o !== null; o = Object.getPrototypeOf(o))
     for (const symbol of Object.getOwnPropertySymbols(o)) if (symbol.description === name) return symbol;
@@ -184,6 +185,45 @@ export const ConnectRequest = classOf<[], ConnectRequest>(connectRequest);
 const netOnconnect = connectRequest.oncomplete as NonNullable<ConnectRequest['oncomplete']>;
 if (typeof netOnconnect !== 'function') throw unknown();
 
+const fresh = new net.Socket();
+const kNoDelay = symbolNamed(fresh, 'kSetNoDelay') as symbol;
+const kKeepAlive = symbolNamed(fresh, 'kSetKeepAlive') as symbol;
+const kKeepAliveDelay = symbolNamed(fresh, 'kSetKeepAliveInitialDelay') as symbol;
+if (kNoDelay === undefined || kKeepAlive === undefined || kKeepAliveDelay === undefined) throw unknown();
+
+/** What net keeps of `setNoDelay` and `setKeepAlive` (and of the constructor's options), also before there is a handle. */
+interface Settings {
+  [field: symbol]: boolean | number;
+}
+
+/**
+ * Gives a connection that has just been established what the application has set on its socket, as net does. `noDelay`: in any
+ * case.
+ */
+export function applySettings(socket: object, handle: Handle, noDelay = false): void {
+  const settings = socket as Settings;
+  if (noDelay || settings[kNoDelay]) handle.setNoDelay(true);
+  if (settings[kKeepAlive]) handle.setKeepAlive(true, settings[kKeepAliveDelay] as number);
+}
+
+/** `socket.setNoDelay(on)` of a socket without a handle. True: that is a change. */
+export function changeNoDelay(socket: object, on: boolean): boolean {
+  const settings = socket as Settings;
+  const before = settings[kNoDelay];
+  settings[kNoDelay] = on;
+  return before !== on;
+}
+
+/** `socket.setKeepAlive(on, seconds)` of a socket without a handle. True: that is a change. */
+export function changeKeepAlive(socket: object, on: boolean, seconds: number): boolean {
+  const settings = socket as Settings;
+  const before = settings[kKeepAlive];
+  if (before === on && !(on && settings[kKeepAliveDelay] !== seconds)) return false;
+  settings[kKeepAlive] = on;
+  settings[kKeepAliveDelay] = seconds;
+  return true;
+}
+
 /** A handle for a connection to be made. */
 export function newHandle(): Handle {
   return new NativeHandle(0);
@@ -206,6 +246,11 @@ export function connectFailure(
   };
   netOnconnect.call(request, status, { [owner]: asking } as unknown as Handle, request, false, false);
   return failure;
+}
+
+/** A listening handle on which net accepts for `server`, which need not be the server whose handle it is. */
+export function acceptingFor<T extends object>(server: object): T {
+  return { [owner]: server } as T;
 }
 
 /** Asks net why `onread` was called without bytes: it alone can read the number. Null: the peer has ended the stream. */

@@ -12,6 +12,7 @@ import { LateHello } from './flow/late-hello.js';
 import { Leg, type LegSink } from './flow/leg.js';
 import { PRIMARY, REPLICA } from './flow/machine.js';
 import { Remains } from './flow/remains.js';
+import { Unread } from './flow/unread.js';
 import { type Entry, WaitingList } from './flow/waiting.js';
 import { Limits } from './limits.js';
 import { type Handle, takeHandle } from './net-internals.js';
@@ -19,7 +20,7 @@ import { defaults, isEnabled, type Replication, replicationOptions } from './opt
 import { Preambles } from './preambles.js';
 import { type Internals, kOptions, kShared } from './server-internals.js';
 import { Socket } from './socket.js';
-import { attach, attachment, type Inner, setSkew } from './socket-internals.js';
+import { attach, attachment, type Inner, setRace, setSkew } from './socket-internals.js';
 import { channels, counters } from './stats.js';
 import {
   AnswerFlag,
@@ -339,6 +340,10 @@ export class ReplicaListener {
       allowHalfOpen: owner.allowHalfOpen,
       readableHighWaterMark: owner.highWaterMark,
       writableHighWaterMark: owner.highWaterMark,
+      // For the first connection, when it comes.
+      noDelay: owner.noDelay,
+      keepAlive: owner.keepAlive,
+      keepAliveInitialDelay: owner.keepAliveInitialDelay * 1000,
     } as net.SocketConstructorOpts) as Inner;
     counters.flowsAccepted++;
     const flow = this.#enter(socket, leg, hello, key);
@@ -378,12 +383,15 @@ export class ReplicaListener {
     local.port = this.#port;
     Object.assign(socket, { _sockname: local });
     setSkew(socket, skew, 0);
+    if (skew > 0) setRace(socket, 'open');
     socket.ref();
     socket.setNoDelay(owner.noDelay);
     if (owner.pauseOnConnect) Object.assign(socket, { readableFlowing: false });
     counters.flowsAccepted++;
-    if (rest !== undefined) socket.push(rest);
-    else if (skew === 0)
+    if (rest !== undefined) {
+      if (owner.pauseOnConnect) attach(socket, new Unread(socket));
+      socket.push(rest);
+    } else if (skew === 0)
       new LateHello(
         socket,
         defaults.waitTimeout,
@@ -419,7 +427,7 @@ export class ReplicaListener {
     owner._connections++;
     Object.assign(socket, { server: owner, _server: owner });
     if (owner.pauseOnConnect) Object.assign(socket, { readableFlowing: false });
-    (net.Server.prototype.emit as (...a: unknown[]) => boolean).call(owner, 'connection', socket);
+    owner.emit('connection', socket);
     const accepted = channel('net.server.socket');
     if (accepted.hasSubscribers) accepted.publish({ socket });
     if (!owner.pauseOnConnect && !socket.destroyed) socket.read(0);

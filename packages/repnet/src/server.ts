@@ -6,6 +6,7 @@ import cluster from 'node:cluster';
 import { channel } from 'node:diagnostics_channel';
 import net from 'node:net';
 import { bindPair } from './bind-pair.js';
+import { acceptingFor } from './net-internals.js';
 import { asMode, defaults, isEnabled } from './options.js';
 import { ReplicaListener } from './replica-listener.js';
 import {
@@ -51,22 +52,6 @@ function define(name: PropertyKey, value: unknown): void {
 
 define('constructor', Server);
 
-define('emit', function emit(this: Internals, event: string | symbol, ...args: unknown[]) {
-  const socket = args[0] as Inner | undefined;
-  // Only what net itself has just accepted here: programs emit 'connection' for streams of their own.
-  if (
-    event === 'connection' &&
-    socket?.server === this &&
-    Object.getPrototypeOf(socket) === net.Socket.prototype
-  ) {
-    upgrade(socket);
-    if (this[kReplication]?.acceptPrimary(socket) === false) return true;
-  }
-  if (event === 'drop' && this[kReplication]?.primaryDropped(args[0] as net.DropArgument) === false)
-    return true;
-  return (net.Server.prototype.emit as (...a: unknown[]) => boolean).call(this, event, ...args);
-});
-
 define('listen', function listen(this: Internals, ...args: unknown[]) {
   const options = args[0] as { reusePort?: boolean; exclusive?: boolean } | undefined;
   const clustered = cluster.isWorker && options?.exclusive !== true;
@@ -88,7 +73,7 @@ const _listen2: Internals['_listen2'] = function _listen2(
   const listen = () => base._listen2.call(this, address, port, addressType, backlog, fd, flags);
   if (!tcp || !replicates(this)) {
     listen();
-    if (this._handle !== null && tcp) acceptDirectly(this, this._handle, undefined);
+    if (this._handle !== null) acceptOurs(this, this._handle, undefined, tcp);
     return;
   }
   const listener = new ReplicaListener(this);
@@ -101,7 +86,7 @@ const _listen2: Internals['_listen2'] = function _listen2(
   }
   listen();
   if (this._handle === null) return;
-  acceptDirectly(this, this._handle, listener);
+  acceptOurs(this, this._handle, listener, true);
   const bound = {} as { address: string; family: string; port: number };
   this._handle.getsockname(bound);
   this[kReplication] = listener;
@@ -121,17 +106,23 @@ const _listen2: Internals['_listen2'] = function _listen2(
 define('_listen2', _listen2);
 
 /**
- * Makes accepted connections sockets of ours from the start, as net makes its own: turning a `net.Socket` into one later
- * costs more than the connection. Where net has limits to apply, it does, and the result is turned ('emit' above).
+ * Makes accepted connections sockets of ours. `directly`: from the start, as net makes its own, since turning a `net.Socket` into
+ * one costs more than the connection. Otherwise, and where net has limits to apply, net makes them.
  */
-function acceptDirectly(server: Internals, handle: TcpHandle, listener: ReplicaListener | undefined): void {
+function acceptOurs(
+  server: Internals,
+  handle: TcpHandle,
+  listener: ReplicaListener | undefined,
+  directly: boolean,
+): void {
   const byNet = handle.onconnection;
   if (byNet === undefined) return;
   const accepted = channel('net.server.socket');
-  handle.onconnection = function (error, connection) {
+  const viaNet = acceptingFor<TcpHandle>(standIn(server, listener));
+  handle.onconnection = (error, connection) => {
     if (listener?.byToken && !error) return listener.arriveByToken(connection);
-    if (error || server.maxConnections != null || server.blockList !== undefined)
-      return byNet.call(this, error, connection);
+    if (error || !directly || server.maxConnections != null || server.blockList !== undefined)
+      return byNet.call(viaNet, error, connection);
     const peer = listener?.arrive(connection);
     if (listener !== undefined && peer === undefined) return;
     const socket = new Socket({
@@ -155,9 +146,30 @@ function acceptDirectly(server: Internals, handle: TcpHandle, listener: ReplicaL
     socket.server = server;
     socket._server = server;
     listener?.acceptPrimary(socket);
-    (net.Server.prototype.emit as (...a: unknown[]) => boolean).call(server, 'connection', socket);
+    // By the server's own method, which programs replace to see what it accepts.
+    server.emit('connection', socket);
     if (accepted.hasSubscribers) accepted.publish({ socket });
   };
+}
+
+/** The server as net sees it while it accepts: of what net would emit, the server emits what concerns the application, once. */
+function standIn(server: Internals, listener: ReplicaListener | undefined): object {
+  const emit = (event: string, ...args: unknown[]): boolean => {
+    if (event === 'drop' && listener?.primaryDropped(args[0] as net.DropArgument) === false) return true;
+    if (event !== 'connection') return server.emit(event, ...args);
+    const socket = upgrade(args[0] as net.Socket);
+    socket.server = socket._server = server;
+    return listener?.acceptPrimary(socket) === false || server.emit('connection', socket);
+  };
+  return Object.create(server, {
+    emit: { value: emit },
+    _connections: {
+      get: () => server._connections,
+      set: (connections: number) => {
+        server._connections = connections;
+      },
+    },
+  });
 }
 
 function replicates(server: Internals): boolean {

@@ -2,22 +2,24 @@
 import type net from 'node:net';
 import type { Bridge, BridgeTarget } from './flow/bridge.js';
 import type { Flow, Outer } from './flow/flow.js';
+import type { Copy } from './flow/machine.js';
+import { giveHandle, type Handle } from './net-internals.js';
 import type { Replication, ReplicationOptions } from './options.js';
 
 export type Callback = (error?: Error | null) => void;
 
-/** One connection, or an attempt at one, as far as the application's options concern it. */
+/** One connection, or an attempt at one, as far as it keeps the process alive. */
 export interface Connection {
   ref(): unknown;
   unref(): unknown;
-  setNoDelay(on?: boolean): unknown;
-  setKeepAlive(on?: boolean, delay?: number): unknown;
 }
 
 /** What is attached to a replicated socket in place of a native handle. */
 export interface Attachment {
   /** The flow, once there is one; before, the socket is connecting, or plain and waiting for its second connection. */
   flow: Flow | undefined;
+  /** Both ends know the two connections for one flow. */
+  readonly paired: boolean;
   /** A native handle is in use by the socket itself (accepted, unpaired). */
   readonly native: boolean;
   /** Keeps what is written for the second connection. */
@@ -28,9 +30,14 @@ export interface Attachment {
   ending?(): void;
   /** The native connection ended or failed: true if that is held back, since a second connection may know better. */
   holds?(error: Error | null): boolean;
+  /**
+   * The socket goes to another process: leaves it with a native handle and nothing else, for good. False, without any effect, if
+   * that would not be all there is to its flow.
+   */
+  handOver(): boolean;
   /** The socket is being destroyed. */
   closed(reset: boolean): void;
-  /** Every connection there is, for options that concern all of them. */
+  /** Every connection there is. */
   connections(): Iterable<Connection>;
   /** Where the flow came from or goes to, by the port the application knows. */
   peername(): object;
@@ -45,6 +52,7 @@ export const kSkew = Symbol('repnet.skew');
 export const kUnref = Symbol('repnet.unref');
 export const kPreamble = Symbol('repnet.preamble');
 export const kPeerPort = Symbol('repnet.peerPort');
+export const kRace = Symbol('repnet.race');
 
 export const noSkew: readonly [number, number] = [0, 0];
 
@@ -62,6 +70,8 @@ export interface Inner extends net.Socket, Outer, BridgeTarget {
   [kPreamble]: Buffer | undefined;
   /** The port that the application dialled, where the connection is to another. */
   [kPeerPort]: number | undefined;
+  /** RepSYN: which connection was established first; 'open' while that is open, or where it cannot be known. */
+  [kRace]: Copy | 'open' | undefined;
   /** Bytes of the protocol, not the application's, in the handle's counters: read, written. */
   [kSkew]: readonly [number, number] | undefined;
   resetAndClosing?: boolean;
@@ -90,12 +100,23 @@ export function prepare(socket: Inner, options: ReplicationOptions | undefined):
   socket[kUnref] = false;
   socket[kPreamble] = undefined;
   socket[kPeerPort] = undefined;
+  socket[kRace] = undefined;
   socket[kSkew] = noSkew;
 }
 
 /** net's own flag, read-only in its types. */
 export function setConnecting(socket: net.Socket, value: boolean): void {
   (socket as { connecting: boolean }).connecting = value;
+}
+
+/** A socket of this package, not of another copy of it. */
+export function isOurs(socket: object | null | undefined): socket is Inner {
+  return socket != null && kAttachment in socket;
+}
+
+/** RepSYN: the connections race (`'open'`), and one has won. */
+export function setRace(socket: net.Socket, race: Copy | 'open'): void {
+  (socket as Inner)[kRace] = race;
 }
 
 export function attachment(socket: net.Socket): Attachment | undefined {
@@ -110,6 +131,14 @@ export function attach(socket: net.Socket, what: Attachment): void {
 export function detach(socket: net.Socket): void {
   const inner = socket as Inner;
   if (inner[kBridge]?.active !== true) inner[kAttachment] = undefined;
+}
+
+/** A socket over a flow takes a handle for itself. */
+export function becomeNative(socket: net.Socket, handle: Handle): void {
+  const inner = socket as Inner;
+  inner[kAttachment] = undefined;
+  inner[kBridge] = undefined;
+  giveHandle(handle, socket);
 }
 
 /** Counters of the native handle include `read` and `written` bytes that are not the application's. */

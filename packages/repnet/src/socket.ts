@@ -4,10 +4,19 @@
  * docs/design.md says why this and not a look-alike.
  */
 import net from 'node:net';
+import { RepnetError } from './errors.js';
 import { Bridge } from './flow/bridge.js';
-import { type Handle, nativeHandle, setNativeHandle } from './net-internals.js';
+import { sends } from './handover.js';
+import {
+  changeKeepAlive,
+  changeNoDelay,
+  type Handle,
+  nativeHandle,
+  setNativeHandle,
+} from './net-internals.js';
 import { chooseMode, type ReplicationOptions, replicationOptions } from './options.js';
 import {
+  type Attachment,
   type Callback,
   type DialTarget,
   type Inner,
@@ -17,6 +26,7 @@ import {
   kOptions,
   kPeerPort,
   kPreamble,
+  kRace,
   kSkew,
   kUnref,
   noSkew,
@@ -85,18 +95,39 @@ function asBuffer(data: unknown, encoding: BufferEncoding | 'buffer'): Buffer {
   return typeof data === 'string' ? Buffer.from(data, encoding as BufferEncoding) : (data as Buffer);
 }
 
+function handleOf(this: Inner): unknown {
+  const attached = this[kAttachment];
+  if (attached === undefined || natively > 0) {
+    if (this[kPreamble] !== undefined) sendPreamble(this);
+    return nativeHandle(this);
+  }
+  if (this.connecting || this.destroyed) return null;
+  const sending = sends(handleOf);
+  if (sending !== undefined) return handOver(this, attached, sending === 'now');
+  this[kBridge] ??= Bridge.create(this);
+  return this[kBridge]?.handle ?? null;
+}
+
+/** The handle for another process; the socket is plain from now on, if one connection is all there is to its flow. */
+function handOver(socket: Inner, attached: Attachment, catchable: boolean): Handle | null {
+  if (socket[kBridge]?.active !== true && attached.handOver()) {
+    socket[kAttachment] = undefined;
+    socket[kBridge] = undefined;
+    return nativeHandle(socket);
+  }
+  const error = new RepnetError(
+    'ERR_REPNET_HANDOVER',
+    'A socket cannot be sent to another process while its flow has two connections, nor if bytes came with its hello; ' +
+      'replicate: false, of the server or of connect, keeps flows on one connection',
+  );
+  if (catchable) throw error;
+  socket.destroy(error);
+  return null;
+}
+
 Object.defineProperty(proto, '_handle', {
   configurable: true,
-  get(this: Inner) {
-    const attached = this[kAttachment];
-    if (attached === undefined || natively > 0) {
-      if (this[kPreamble] !== undefined) sendPreamble(this);
-      return nativeHandle(this);
-    }
-    if (this.connecting || this.destroyed) return null;
-    this[kBridge] ??= Bridge.create(this);
-    return this[kBridge]?.handle ?? null;
-  },
+  get: handleOf,
   set(this: Inner, handle: Handle | null) {
     setNativeHandle(this, handle);
   },
@@ -117,6 +148,7 @@ define('connect', function connect(this: Inner, ...args: unknown[]) {
   }
   this[kSkew] = noSkew;
   this[kPeerPort] = undefined;
+  this[kRace] = undefined;
   const target = this.connecting ? undefined : chooseTarget(this, args);
   if (target === undefined) return (base.connect as (...a: unknown[]) => net.Socket).apply(this, args);
   const listener = args.at(-1);
@@ -359,18 +391,39 @@ define('_getsockname', function _getsockname(this: Inner) {
   return self._sockname;
 });
 
-for (const name of ['ref', 'unref', 'setNoDelay', 'setKeepAlive'] as const) {
-  const inherited = base[name] as (...args: unknown[]) => Inner;
-  define(name, function (this: Inner, ...args: unknown[]) {
+for (const name of ['ref', 'unref'] as const) {
+  const inherited = base[name];
+  define(name, function (this: Inner) {
     const attached = this[kAttachment];
-    if (name === 'ref' || name === 'unref') this[kUnref] = name === 'unref';
-    if (attached === undefined) return inherited.apply(this, args);
-    if (attached.native && attached.flow === undefined) return native(() => inherited.apply(this, args));
-    for (const connection of attached.connections())
-      (connection[name] as (...args: unknown[]) => unknown)(...args);
+    this[kUnref] = name === 'unref';
+    if (attached === undefined) return inherited.call(this);
+    if (attached.native && attached.flow === undefined) return native(() => inherited.call(this));
+    for (const connection of attached.connections()) connection[name]();
     return this;
   });
 }
+
+define('setNoDelay', function setNoDelay(this: Inner, enable?: boolean) {
+  const attached = this[kAttachment];
+  if (attached === undefined) return base.setNoDelay.call(this, enable);
+  const { flow } = attached;
+  if (attached.native && flow === undefined) return native(() => base.setNoDelay.call(this, enable));
+  const on = enable === undefined ? true : Boolean(enable);
+  // A connection that is not established yet gets it when it is. Records never wait for acknowledgements.
+  if (changeNoDelay(this, on) && flow !== undefined)
+    for (const leg of flow.legs) if (leg !== undefined && !flow.framed[leg.copy]) leg.setNoDelay(on);
+  return this;
+});
+
+define('setKeepAlive', function setKeepAlive(this: Inner, enable?: boolean, delay = 0) {
+  const attached = this[kAttachment];
+  if (attached === undefined) return base.setKeepAlive.call(this, enable, delay);
+  const { flow } = attached;
+  if (attached.native && flow === undefined) return native(() => base.setKeepAlive.call(this, enable, delay));
+  if (changeKeepAlive(this, Boolean(enable), Math.trunc(delay / 1000)) && flow !== undefined)
+    for (const leg of flow.legs) leg?.setKeepAlive(Boolean(enable), delay);
+  return this;
+});
 
 define('_onTimeout', function _onTimeout(this: Inner) {
   const attached = this[kAttachment];

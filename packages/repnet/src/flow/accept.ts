@@ -3,9 +3,9 @@
  * arrives, and a flow that began with its second connection.
  */
 import { systemError } from '../errors.js';
-import { type Handle, takeHandle } from '../net-internals.js';
+import { applySettings, type Handle, takeHandle } from '../net-internals.js';
 import type { Replication } from '../options.js';
-import { type Attachment, type Connection, detach, type Inner } from '../socket-internals.js';
+import { type Attachment, becomeNative, type Connection, detach, type Inner } from '../socket-internals.js';
 import { channels, counters } from '../stats.js';
 import { type Hello, HelloFlag } from '../wire.js';
 import { Archive } from './archive.js';
@@ -31,6 +31,7 @@ export class Accepted implements Attachment {
   readonly #replication: Replication;
   readonly #port: number;
   flow: Flow | undefined;
+  paired = false;
   /** Place on the waiting list. */
   entry: Entry<Accepted | Remains> | undefined;
   #archive: Archive | undefined;
@@ -143,6 +144,7 @@ export class Accepted implements Attachment {
     if (this.#ended) flow.tx.end();
     this.#replayed = openAnswered(flow, replica, hello, answer);
     if (this.#held === null) flow.legFin(primary);
+    this.paired = true;
     counters.flowsPaired++;
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket });
     if (!reading && !state.ended) flow.receiver.pause(replica, rest);
@@ -165,6 +167,7 @@ export class Accepted implements Attachment {
     const flow = this.flow as Flow;
     other.sink = flow;
     openAnswered(flow, other, hello, answer);
+    this.paired = true;
     counters.flowsPaired++;
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket: this.socket });
     if (rest !== undefined && !other.lost) other.receive(rest);
@@ -173,9 +176,11 @@ export class Accepted implements Attachment {
   /** The first connection has come after the second. */
   join(handle: Handle): void {
     const flow = this.flow as Flow;
+    applySettings(this.socket, handle);
     const primary = new Leg(PRIMARY, flow, handle);
     notePairing(primary.remoteAddress);
     flow.open(primary);
+    this.paired = true;
     counters.flowsPaired++;
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket: this.socket });
   }
@@ -189,6 +194,21 @@ export class Accepted implements Attachment {
     } else
       for (const copy of [PRIMARY, REPLICA] as const)
         if (this.flow.tx.copies[copy] === 'pending') this.flow.abandon(copy);
+  }
+
+  /** A connection that comes for the flow from now on is refused: the first carries it, elsewhere. */
+  handOver(): boolean {
+    if (this.flow !== undefined) {
+      const handle = this.flow.release();
+      if (handle === undefined) return false;
+      becomeNative(this.socket, handle);
+    }
+    this.#over = true;
+    this.#held = undefined;
+    clearTimeout(this.#grace);
+    this.#drop();
+    this.onClosed?.(undefined);
+    return true;
   }
 
   closed(reset: boolean): void {

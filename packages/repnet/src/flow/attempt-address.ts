@@ -19,18 +19,12 @@ export class AddressAttempt implements Attempt {
   readonly #options: AttemptOptions;
   readonly #handle = newHandle();
   #sink: AttemptSink | undefined;
-  #noDelay: boolean;
-  #keepAlive: boolean;
-  #keepAliveDelay: number;
 
   /** `options.host` is an address; `localAddress` and what else net looks at is not, here. */
   constructor(copy: Copy, sink: AttemptSink, options: AttemptOptions) {
     this.copy = copy;
     this.#sink = sink;
     this.#options = options;
-    this.#noDelay = Boolean(options.noDelay);
-    this.#keepAlive = Boolean(options.keepAlive);
-    this.#keepAliveDelay = options.keepAliveInitialDelay ?? 0;
   }
 
   /** In the next tick, as net does. */
@@ -71,8 +65,6 @@ export class AddressAttempt implements Attempt {
     const handle = this.#handle;
     if (status === 0) {
       this.#sink = undefined;
-      if (this.#noDelay) handle.setNoDelay(true);
-      if (this.#keepAlive) handle.setKeepAlive(true, Math.trunc(this.#keepAliveDelay / 1000));
       sink.attemptOpen(this, handle);
       return;
     }
@@ -109,12 +101,5 @@ export class AddressAttempt implements Attempt {
   }
   unref(): void {
     this.#handle.unref();
-  }
-  setNoDelay(on = true): void {
-    this.#noDelay = on;
-  }
-  setKeepAlive(on = false, delay = 0): void {
-    this.#keepAlive = on;
-    this.#keepAliveDelay = delay;
   }
 }

@@ -1,10 +1,11 @@
 /** The client side of RepFlow: connections to the first and the second port from one source port. */
 import dns from 'node:dns';
 import net from 'node:net';
-import type { Handle } from '../net-internals.js';
+import { applySettings, type Handle } from '../net-internals.js';
 import {
   type Attachment,
   attach,
+  becomeNative,
   type Connection,
   type DialTarget,
   detach,
@@ -68,6 +69,10 @@ export class FlowDial implements Attachment, AttemptSink {
     this.flow = this.#newFlow();
   }
 
+  get paired(): boolean {
+    return this.flow.joined;
+  }
+
   #newFlow(): Flow {
     const flow = new Flow(this.#socket, this.#target.replication, { framed: [this.#tokenPairing, true] });
     flow.peerKnown = this.#known !== undefined;
@@ -101,12 +106,7 @@ export class FlowDial implements Attachment, AttemptSink {
     const { host = 'localhost', port, localPort } = this.#target.net;
     this.#localPort = localPort ?? nextPort();
     if (net.isIP(host) !== 0) this.#address = host;
-    const primary = this.#attempt(PRIMARY, {
-      host,
-      port,
-      ...this.#lookup(),
-      ...(this.#tokenPairing ? { noDelay: true } : undefined),
-    });
+    const primary = this.#attempt(PRIMARY, { host, port, ...this.#lookup() });
     // The second first: if its port is taken, nothing has been sent on the first yet, and another port will do.
     if (this.#address !== undefined && this.#target.replication.copyDelay === 0) this.#connectReplica();
     primary.start();
@@ -152,9 +152,7 @@ export class FlowDial implements Attachment, AttemptSink {
 
   #connectReplica(): void {
     const { replicaPort, pairTimeout } = this.#target.replication;
-    // Small records must not wait for acknowledgements (Nagle): the application's own setting is for its own stream.
-    const own = { host: this.#address as string, port: replicaPort, noDelay: true };
-    this.#attempt(REPLICA, own).start();
+    this.#attempt(REPLICA, { host: this.#address as string, port: replicaPort }).start();
     this.#timer ??= setTimeout(() => this.#timeout(), pairTimeout);
     this.#timer.unref();
   }
@@ -186,6 +184,8 @@ export class FlowDial implements Attachment, AttemptSink {
     const { flow } = this;
     const { copy } = attempt;
     this.#attempts[copy] = undefined;
+    // Small records must not wait for acknowledgements (Nagle): the application's own setting is for its own stream.
+    applySettings(this.#socket, handle, flow.framed[copy]);
     const leg = new Leg(copy, flow, handle, true);
     leg.peername = attempt.remote;
     if (flow.closed) {
@@ -360,6 +360,15 @@ export class FlowDial implements Attachment, AttemptSink {
     if (error || typeof address !== 'string' || net.isIP(address) === 0) return;
     this.#address = address;
     if (this.#target.replication.copyDelay === 0) this.#connectReplica();
+  }
+
+  handOver(): boolean {
+    const handle = this.flow.release();
+    if (handle === undefined) return false;
+    clearTimeout(this.#timer);
+    clearTimeout(this.#delay);
+    becomeNative(this.#socket, handle);
+    return true;
   }
 
   closed(reset: boolean): void {

@@ -1,6 +1,6 @@
 /** The client side of RepSYN: two handshakes and one flow, by whichever connection is established first. */
 import net from 'node:net';
-import { giveHandle, type Handle } from '../net-internals.js';
+import { applySettings, giveHandle, type Handle } from '../net-internals.js';
 import {
   type Attachment,
   attach,
@@ -12,6 +12,7 @@ import {
   setConnecting,
   setPeerPort,
   setPreamble,
+  setRace,
   setSkew,
 } from '../socket-internals.js';
 import { channels, counters } from '../stats.js';
@@ -26,6 +27,7 @@ import { forgetPeer, type Peer, peerKey } from './peers.js';
 export class SynDial implements Attachment, AttemptSink {
   readonly native = false;
   readonly flow = undefined;
+  readonly paired = false;
   readonly #socket: Inner;
   readonly #target: DialTarget;
   readonly #port: number;
@@ -47,6 +49,7 @@ export class SynDial implements Attachment, AttemptSink {
     counters.flowsSyn++;
     const { host = 'localhost' } = this.#target.net;
     attach(this.#socket, this);
+    setRace(this.#socket, 'open');
     if (net.isIP(host) !== 0) this.#address = host;
     try {
       this.#connect(PRIMARY, host);
@@ -96,6 +99,8 @@ export class SynDial implements Attachment, AttemptSink {
     this.#attempts[attempt.copy] = undefined;
     this.#dropOthers();
     detach(socket);
+    setRace(socket, attempt.copy);
+    applySettings(socket, handle);
     giveHandle(handle, socket);
     // The second attempt may have begun after the application's unref().
     if (isUnref(socket)) handle.unref();
@@ -145,6 +150,11 @@ export class SynDial implements Attachment, AttemptSink {
       return dialPlain(this.#socket, this.#target);
     }
     this.#socket.destroy(this.#error);
+  }
+
+  /** Never: a socket that is connecting has nothing to give. */
+  handOver(): boolean {
+    return false;
   }
 
   closed(): void {

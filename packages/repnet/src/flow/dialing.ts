@@ -10,14 +10,23 @@ import type { Copy } from './machine.js';
 
 export type ConnectionError = NodeJS.ErrnoException & { localAddress?: string; localPort?: number };
 
-/** Options of one connection: the application's, less what concerns its socket alone. */
+/** Options of one connection: the application's, less what concerns its socket alone, or is applied once it is established. */
 export function legOptions(target: DialTarget): AttemptOptions {
-  const { signal, onread, timeout, fd, readable, writable, ...rest } = target.net as net.TcpNetConnectOpts & {
-    signal?: unknown;
-    fd?: unknown;
-    readable?: unknown;
-    writable?: unknown;
-  };
+  const {
+    signal,
+    onread,
+    timeout,
+    fd,
+    readable,
+    writable,
+    noDelay,
+    keepAlive,
+    keepAliveInitialDelay,
+    ...rest
+  } = target.net as net.TcpNetConnectOpts &
+    net.SocketConstructorOpts & {
+      signal?: unknown;
+    };
   return { ...rest, allowHalfOpen: true };
 }
 
@@ -44,8 +53,7 @@ export function newAttempt(
     NETS_OWN.some((key) => options[key] != null)
   )
     return new NameAttempt(copy, sink, { ...legOptions(target), ...own });
-  const { noDelay, keepAlive, keepAliveInitialDelay } = options;
-  return new AddressAttempt(copy, sink, { noDelay, keepAlive, keepAliveInitialDelay, ...own });
+  return new AddressAttempt(copy, sink, own);
 }
 
 export function dialPlain(socket: Inner, target: DialTarget): void {

@@ -4,6 +4,7 @@
  * when one is lost, and how they are closed.
  */
 import { RepnetError } from '../errors.js';
+import type { Handle } from '../net-internals.js';
 import { channels, counters } from '../stats.js';
 import { Record as Control, controlRecord } from '../wire.js';
 import type { Archive } from './archive.js';
@@ -309,6 +310,25 @@ export class Flow implements LegSink {
       this.tx.copies[PRIMARY] === 'pending' &&
       this.legs[REPLICA] !== undefined
     );
+  }
+
+  /**
+   * Gives away the one connection that carries the flow, if it is a plain stream that owes the application nothing and has taken
+   * all it wrote; the flow is over then.
+   */
+  release(): Handle | undefined {
+    const { legs, tx, rx } = this;
+    const leg = legs[PRIMARY];
+    if (leg === undefined || legs[REPLICA] !== undefined || this.framed[PRIMARY] || this.closed)
+      return undefined;
+    if (tx.copies[REPLICA] !== 'gone' || tx.state !== 'CHOSEN' || tx.total >= 0 || leg.backlog > 0)
+      return undefined;
+    if (rx.plain !== rx.delivered || this.receiver.ended) return undefined;
+    this.closed = true;
+    this.receiver.close();
+    this.sender.close();
+    legs[PRIMARY] = undefined;
+    return leg.release();
   }
 
   /** All that was written is on the second connection: the end of the first would be that of a stream without any of it. */

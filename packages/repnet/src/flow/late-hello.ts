@@ -8,6 +8,7 @@ import { decodeHello, HELLO_BYTES, type Hello, looksLikeHello } from '../wire.js
 
 export class LateHello implements Attachment {
   readonly flow = undefined;
+  readonly paired = false;
   readonly native = true;
   readonly #socket: Inner;
   readonly #timeout: number;
@@ -67,6 +68,11 @@ export class LateHello implements Attachment {
     clearTimeout(this.#timer);
     delete (this.#socket as { push?: unknown }).push;
     detach(this.#socket);
+  }
+
+  /** Never: a hello that is still under way would reach the application there. */
+  handOver(): boolean {
+    return false;
   }
 
   closed(): void {
