@@ -55,6 +55,16 @@ fn a_repeated_syn_gives_a_round_trip_sample() {
 }
 
 #[test]
+fn an_ack_of_what_was_sent_again_ends_the_back_off() {
+    let [rfc, ns3] = both(4).map(|spec| {
+        let mut script = Script::timed_out(spec);
+        script.ack(1);
+        script.timer().as_ns() / 1_000_000
+    });
+    assert_eq!((rfc, ns3), (20, 10));
+}
+
+#[test]
 fn there_is_no_rescue_of_the_last_segment() {
     let [rfc, ns3] = both(20).map(|spec| {
         let mut script = Script::established(spec, 20);

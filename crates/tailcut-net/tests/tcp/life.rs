@@ -59,6 +59,17 @@ fn a_repeated_syn_gives_no_measurement_but_more_time_for_the_first_data() {
     assert_eq!(script.timer(), Time::from_ms(30));
 }
 
+/// RFC 6928 section 2.
+#[test]
+fn a_syn_repeated_once_leaves_the_initial_window_and_one_repeated_twice_a_segment() {
+    for (losses, sent) in [(1, news(0..4)), (2, news(0..1)), (3, news(0..1))] {
+        let mut script = Script::opening(newreno(4), ENDLESS);
+        (0..losses).for_each(|_| drop(script.expire()));
+        script.pass(RTT);
+        assert_eq!(script.syn_ack()[1..], sent, "{losses}");
+    }
+}
+
 #[test]
 fn a_repeated_syn_ack_is_acknowledged_and_changes_nothing() {
     let mut script = Script::established(newreno(4), ENDLESS);

@@ -112,7 +112,27 @@ fn duplicate_acks_of_what_was_sent_before_a_timeout_start_no_recovery() {
 }
 
 #[test]
-fn once_what_the_timeout_lost_is_acknowledged_recovery_may_start_again() {
+fn duplicates_of_the_ack_of_what_a_timeout_covered_start_no_recovery() {
+    let mut script = Script::timed_out(newreno(8));
+    script.ack(8);
+    (0..5).for_each(|_| assert_eq!(script.ack(8), []));
+    assert_eq!(script.sender.counters().fast_recoveries, 0);
+}
+
+/// RFC 6582 step 2.
+#[test]
+fn duplicates_of_the_ack_that_ended_a_recovery_start_no_other() {
+    let mut script = Script::recovering(8);
+    let end = script.sender.una() + 8 + 2;
+    script.ack(end);
+    assert_eq!(script.sender.state(), CongestionState::Open);
+    let recovered = script.sender.counters().fast_recoveries;
+    (0..5).for_each(|_| drop(script.ack(end)));
+    assert_eq!(script.sender.counters().fast_recoveries, recovered);
+}
+
+#[test]
+fn once_more_than_the_timeout_covered_is_acknowledged_recovery_may_start_again() {
     let mut script = Script::timed_out(newreno(8));
     script.ack(8);
     assert_eq!(script.sender.state(), CongestionState::Open);

@@ -52,14 +52,29 @@ fn what_arrived_all_the_same_is_skipped() {
 }
 
 #[test]
-fn the_timeout_doubles_until_something_arrives() {
+fn the_timeout_doubles_while_nothing_arrives() {
     let mut script = Script::timed_out(newreno(4));
     for milliseconds in [20, 40, 80] {
         assert_eq!(script.timer(), Time::from_ms(milliseconds));
         assert_eq!(script.expire(), [again(0)]);
     }
-    script.ack(1);
-    assert_eq!(script.timer(), Time::from_ms(10));
+}
+
+/// RFC 6298 section 5: once new data has been sent and acknowledged.
+#[test]
+fn the_back_off_ends_with_the_next_measurement_and_not_before() {
+    for spec in [newreno(4), sack(4)] {
+        let mut script = Script::timed_out(spec);
+        script.expire();
+        for ack in 1..=4 {
+            script.pass(RTT);
+            script.ack(ack);
+            assert_eq!(script.timer(), Time::from_ms(40), "what was sent again measures nothing");
+        }
+        script.pass(RTT);
+        script.ack(5);
+        assert_eq!(script.timer(), Time::from_ms(10));
+    }
 }
 
 #[test]

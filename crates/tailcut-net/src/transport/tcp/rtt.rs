@@ -30,12 +30,12 @@ impl Rtt {
             self.rttvar = self.rttvar - self.rttvar / 4 + error / 4;
             self.srtt = self.srtt - self.srtt / 8 + r / 8;
         }
-        self.collapse(spec);
+        self.end_back_off(spec);
     }
 
-    /// Ends the back-off: the network delivers again, so the timeout follows the estimate.
+    /// The timeout follows the estimate: with a new measurement and not before (section 5), but see [`Imitation`](super::Imitation).
     #[inline]
-    pub fn collapse(&mut self, spec: &TcpSpec) {
+    pub fn end_back_off(&mut self, spec: &TcpSpec) {
         if self.srtt > 0 {
             let rto = self.srtt + (4 * self.rttvar).max(spec.clock_granularity.0);
             self.rto = rto.clamp(spec.min_rto.0, spec.max_rto.0.max(spec.min_rto.0));

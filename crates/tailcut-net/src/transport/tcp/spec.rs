@@ -67,7 +67,7 @@ pub enum Imitation {
     #[default]
     None,
     /// Those of ns-3 that decide results under SACK: a repeated SYN-ACK resets the window, a repeated SYN gives a
-    /// round-trip sample, recovery halves what is thought to be in the network and not what is outstanding, a partial ACK
+    /// round-trip sample, any ACK of new data ends the back-off of the timer, recovery halves what is thought to be in the network and not what is outstanding, a partial ACK
     /// sends a segment whatever the window says and only the first restarts the timer, and there is no rescue
     /// retransmission.
     #[serde(rename = "ns-3")]

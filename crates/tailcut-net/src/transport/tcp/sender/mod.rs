@@ -231,7 +231,13 @@ impl Sender {
             SynAck::Opens if self.life.syn_tries == 1 || spec.imitate == Imitation::Ns3 => {
                 self.rtt.sample(spec, now.since(self.opened));
             }
-            SynAck::Opens => self.rtt.established_late(spec),
+            SynAck::Opens => {
+                self.rtt.established_late(spec);
+                // One repeated SYN may have been needless, or chance; two are congestion (RFC 6928 section 2).
+                if self.life.syn_tries > 2 {
+                    self.window.cwnd = spec.mss.0;
+                }
+            }
             SynAck::Repeated if spec.imitate == Imitation::Ns3 => {
                 self.window = Window::initial(spec);
             }
@@ -301,7 +307,8 @@ impl Sender {
         let progress = self.board.on_cumulative(ack, now);
         match progress.rtt {
             Some(rtt) => self.rtt.sample(spec, rtt),
-            None => self.rtt.collapse(spec),
+            None if spec.imitate == Imitation::Ns3 => self.rtt.end_back_off(spec),
+            None => {}
         }
         self.una = ack;
         self.next = self.next.max(ack);

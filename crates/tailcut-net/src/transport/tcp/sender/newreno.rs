@@ -48,6 +48,10 @@ impl Sender {
         }
         let mss = spec.mss.0;
         self.counters.duplicate_acks += 1;
+        // Of what the last recovery or timeout covered, needless retransmissions may be the cause (RFC 6582 step 2).
+        if self.una == self.recover && self.una > 0 && self.state != CongestionState::Recovery {
+            return;
+        }
         self.duplicates += 1;
         match self.state {
             CongestionState::Recovery => self.window.cwnd += mss,
