@@ -1,6 +1,7 @@
 /** The client side of RepFlow: connections to the first and the second port from one source port. */
 import dns from 'node:dns';
 import net from 'node:net';
+import { RepnetError } from '../errors.js';
 import { applySettings, type Handle } from '../net-internals.js';
 import {
   type Attachment,
@@ -14,7 +15,7 @@ import {
   setConnecting,
 } from '../socket-internals.js';
 import { channels, counters } from '../stats.js';
-import { decodeAnswer, encodeHello, HelloFlag, Kind } from '../wire.js';
+import { AnswerFlag, decodeAnswer, encodeHello, HelloFlag, Kind } from '../wire.js';
 import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
 import * as budget from './budget.js';
 import {
@@ -29,7 +30,7 @@ import {
 import { Flow } from './flow.js';
 import { Leg } from './leg.js';
 import { type Copy, other, PRIMARY, REPLICA } from './machine.js';
-import { type Peer, peerKey, rememberPeer, strikePeer, TRANSLATED } from './peers.js';
+import { forgetPeer, type Peer, peerKey, rememberPeer, strikePeer, TRANSLATED } from './peers.js';
 import { nextPort } from './ports.js';
 
 const PORT_ATTEMPTS = 5;
@@ -55,6 +56,11 @@ export class FlowDial implements Attachment, AttemptSink {
   #quiet = false;
   /** The server has answered this flow's hello. */
   #understood = false;
+  /** Pairing by token: the hello of the first connection is not answered yet; and not within T. */
+  #unanswered: boolean;
+  #overdue = false;
+  /** The second connection shows that the server does not pair by token, or not any more. */
+  #unlikely = false;
   /** What the host resolved to, so that an attempt with another source port does not ask again. */
   #resolved: unknown[] | undefined;
   #key: string;
@@ -66,6 +72,7 @@ export class FlowDial implements Attachment, AttemptSink {
     const { host = 'localhost', port } = target.net;
     this.#key = peerKey(host, port, target.replication.replicaPort);
     this.#tokenPairing = target.replication.pairing === 'token';
+    this.#unanswered = this.#tokenPairing;
     this.flow = this.#newFlow();
   }
 
@@ -163,7 +170,35 @@ export class FlowDial implements Attachment, AttemptSink {
     if (flow.tx.copies[REPLICA] === 'pending') {
       if (flow.legs[REPLICA] !== undefined && this.#known === undefined) this.#foreign('silent');
       this.#giveUp(REPLICA);
-    } else if (flow.tx.copies[PRIMARY] === 'pending') this.#giveUp(PRIMARY);
+    } else if (flow.tx.copies[PRIMARY] === 'pending' && flow.tx.copies[REPLICA] === 'open')
+      // By itself it is a plain connection, which has as long as the system gives it.
+      this.#giveUp(PRIMARY);
+    // What came while this process stood still is read before it is missed.
+    if (this.#unanswered)
+      setImmediate(() => {
+        this.#overdue = true;
+        if (flow === this.flow && flow.tx.copies[PRIMARY] === 'open') this.#missAnswer();
+      });
+  }
+
+  /**
+   * Pairing by token: the first connection has no answer after T. The server may be busy, and is then waited for as any is;
+   * or it reads no hellos any more, so that the next flow asks before it says one. If the second connection says so, too, the
+   * flow fails, since what was sent cannot be taken back.
+   */
+  #missAnswer(): void {
+    if (!this.#unanswered || this.flow.closed) return;
+    // By the other connection it goes on; a hello that came later than the server remembers could begin it again.
+    if (this.flow.joined) return this.flow.abandon(PRIMARY);
+    if (!this.#understood) forgetPeer(this.#key);
+    if (!this.#unlikely) return;
+    counters.foreignPeers++;
+    this.flow.fail(
+      new RepnetError(
+        'ERR_REPNET_PROTOCOL',
+        'The server does not pair connections by token, or not any more',
+      ),
+    );
   }
 
   #giveUp(copy: Copy): void {
@@ -243,7 +278,8 @@ export class FlowDial implements Attachment, AttemptSink {
 
   #settle(): void {
     const { copies } = this.flow.tx;
-    if (copies[PRIMARY] !== 'pending' && copies[REPLICA] !== 'pending') clearTimeout(this.#timer);
+    if (copies[PRIMARY] === 'pending' || copies[REPLICA] === 'pending') return;
+    if (!this.#unanswered || copies[PRIMARY] === 'gone') clearTimeout(this.#timer);
   }
 
   #answered(leg: Leg, bytes: Buffer): boolean {
@@ -255,6 +291,8 @@ export class FlowDial implements Attachment, AttemptSink {
       return false;
     }
     this.#understood = true;
+    if (leg.copy === PRIMARY) this.#unanswered = false;
+    else if ((answer.flags & AnswerFlag.token) === 0) this.#unlikely = true;
     const ours = answer.port === this.#target.net.port;
     // Another first port: only that it has joined the flow shows that it is the same server's.
     if (!ours && answer.refusal !== 0) rememberPeer(this.#key, 'other');
@@ -266,6 +304,10 @@ export class FlowDial implements Attachment, AttemptSink {
       return false;
     }
     flow.joined = true;
+    if (this.#tokenPairing) {
+      this.#settle();
+      if (this.#overdue) this.#missAnswer();
+    }
     if (flow.tx.copies[REPLICA] === 'pending') {
       flow.open(leg);
       this.#settle();
@@ -293,7 +335,8 @@ export class FlowDial implements Attachment, AttemptSink {
     const socket = this.#socket;
     if (flow.tx.copies[copy] !== 'pending') {
       if (copy === REPLICA && !this.#understood) strikePeer(this.#key);
-      return false;
+      if (this.#unanswered) this.#lostUnanswered(copy);
+      return flow.closed;
     }
     const chosenHere = this.#target.net.localPort === undefined;
     if (isCollision(error) && chosenHere && socket.connecting && this.#retries < PORT_ATTEMPTS) {
@@ -304,7 +347,10 @@ export class FlowDial implements Attachment, AttemptSink {
       return true;
     }
     if (copy === REPLICA && !isCollision(error)) {
+      this.#unlikely = true;
       if (error?.code === 'ECONNREFUSED' && this.#known === undefined) this.#foreign('plain');
+      // Nothing may be sent to a first port that perhaps reads no hellos any more.
+      else if (error?.code === 'ECONNREFUSED' && this.#tokenPairing) forgetPeer(this.#key);
       else if (strikePeer(this.#key)) counters.foreignPeers++;
     }
     if (copy === PRIMARY && error !== undefined)
@@ -328,8 +374,18 @@ export class FlowDial implements Attachment, AttemptSink {
     this.#settle();
     if (!this.#noneLeft() && !socket.connecting) {
       flow.poke();
+      if (this.#overdue) this.#missAnswer();
     }
     return true;
+  }
+
+  #lostUnanswered(copy: Copy): void {
+    if (copy === PRIMARY) {
+      if (!this.#understood) forgetPeer(this.#key);
+      return;
+    }
+    if (!this.#understood) this.#unlikely = true;
+    if (this.#overdue) this.#missAnswer();
   }
 
   #restart(): void {
