@@ -335,8 +335,7 @@ export class FlowDial implements Attachment, AttemptSink {
     const socket = this.#socket;
     if (flow.tx.copies[copy] !== 'pending') {
       if (copy === REPLICA && !this.#understood) strikePeer(this.#key);
-      if (this.#unanswered) this.#lostUnanswered(copy);
-      return flow.closed;
+      return this.#unanswered && !flow.closed && this.#lostUnanswered(copy);
     }
     const chosenHere = this.#target.net.localPort === undefined;
     if (isCollision(error) && chosenHere && socket.connecting && this.#retries < PORT_ATTEMPTS) {
@@ -379,13 +378,15 @@ export class FlowDial implements Attachment, AttemptSink {
     return true;
   }
 
-  #lostUnanswered(copy: Copy): void {
+  /** True: the flow has failed of it. */
+  #lostUnanswered(copy: Copy): boolean {
     if (copy === PRIMARY) {
       if (!this.#understood) forgetPeer(this.#key);
-      return;
+      return false;
     }
     if (!this.#understood) this.#unlikely = true;
     if (this.#overdue) this.#missAnswer();
+    return this.flow.closed;
   }
 
   #restart(): void {
