@@ -183,8 +183,8 @@ export class FlowDial implements Attachment, AttemptSink {
 
   /**
    * Pairing by token: the first connection has no answer after T. The server may be busy, and is then waited for as any is;
-   * or it reads no hellos any more, so that the next flow asks before it says one. If the second connection says so, too, the
-   * flow fails, since what was sent cannot be taken back.
+   * or it reads no hellos any more, so that the next flow asks before it says one. If nobody listens on the second port, or
+   * somebody else, the flow fails, since what was sent cannot be taken back.
    */
   #missAnswer(): void {
     if (!this.#unanswered || this.flow.closed) return;
@@ -286,6 +286,7 @@ export class FlowDial implements Attachment, AttemptSink {
     const { flow } = this;
     const answer = bytes.length >= 24 ? decodeAnswer(bytes) : undefined;
     if (answer === undefined) {
+      if (leg.copy === REPLICA) this.#unlikely = true;
       this.#foreign('plain');
       leg.destroy();
       return false;
@@ -334,8 +335,11 @@ export class FlowDial implements Attachment, AttemptSink {
     const { flow } = this;
     const socket = this.#socket;
     if (flow.tx.copies[copy] !== 'pending') {
-      if (copy === REPLICA && !this.#understood) strikePeer(this.#key);
-      return this.#unanswered && !flow.closed && this.#lostUnanswered(copy);
+      if (!this.#understood) {
+        if (copy === REPLICA) strikePeer(this.#key);
+        else if (this.#unanswered) forgetPeer(this.#key);
+      }
+      return false;
     }
     const chosenHere = this.#target.net.localPort === undefined;
     if (isCollision(error) && chosenHere && socket.connecting && this.#retries < PORT_ATTEMPTS) {
@@ -346,7 +350,7 @@ export class FlowDial implements Attachment, AttemptSink {
       return true;
     }
     if (copy === REPLICA && !isCollision(error)) {
-      this.#unlikely = true;
+      if (error?.code === 'ECONNREFUSED') this.#unlikely = true;
       if (error?.code === 'ECONNREFUSED' && this.#known === undefined) this.#foreign('plain');
       // Nothing may be sent to a first port that perhaps reads no hellos any more.
       else if (error?.code === 'ECONNREFUSED' && this.#tokenPairing) forgetPeer(this.#key);
@@ -376,17 +380,6 @@ export class FlowDial implements Attachment, AttemptSink {
       if (this.#overdue) this.#missAnswer();
     }
     return true;
-  }
-
-  /** True: the flow has failed of it. */
-  #lostUnanswered(copy: Copy): boolean {
-    if (copy === PRIMARY) {
-      if (!this.#understood) forgetPeer(this.#key);
-      return false;
-    }
-    if (!this.#understood) this.#unlikely = true;
-    if (this.#overdue) this.#missAnswer();
-    return this.flow.closed;
   }
 
   #restart(): void {
