@@ -323,11 +323,11 @@ export class ReplicaListener {
   /**
    * A replica may start a flow only where its first connection can come to nobody else: not if other processes accept on
    * the address, nor if the client dialled another address than ours (translation, a balancer), nor if a flow of the same
-   * client may have been forgotten. That it dialled ours shows that much, unless we are told otherwise: a balancer may
+   * client may have been forgotten, as patient as it says it is. That it dialled ours shows that much, unless we are told otherwise: a balancer may
    * leave the address alone.
    */
   #mayBegin(leg: Leg, hello: Hello): boolean {
-    if (this.#owner[kShared] || !this.#waiting.complete) return false;
+    if (this.#owner[kShared] || !this.#waiting.covers(hello.patience)) return false;
     if (this.#addresses.has(`${hello.targetAddress}:${hello.targetPort}`)) return true;
     if (this.#owner[kOptions].addresses?.length === 0) return false;
     return hello.targetPort === this.#port && hello.targetAddress === comparableAddress(leg.localAddress);

@@ -67,6 +67,8 @@ export interface Hello {
   /** Address and first port as the client dialled them. */
   targetAddress: string;
   targetPort: number;
+  /** Milliseconds after its first connection within which the client may still send a hello of the same flow. */
+  patience: number;
 }
 
 export interface Answer {
@@ -140,6 +142,7 @@ export function encodeHello(hello: Hello): Buffer {
   writeAddress(out, 48, hello.targetAddress);
   out.writeUInt16BE(hello.sourcePort, 64);
   out.writeUInt16BE(hello.targetPort, 66);
+  out.writeUInt32BE(Math.min(hello.patience, 0xffffffff), 68);
   // Two line ends: a line-based service answers or hangs up at once instead of waiting for more.
   out.write('\r\n\r\n', HELLO_BYTES - 4, 'latin1');
   return out;
@@ -167,6 +170,7 @@ export function decodeHello(bytes: Buffer): Hello | undefined {
     targetAddress: readAddress(bytes, 48),
     sourcePort: bytes.readUInt16BE(64),
     targetPort: bytes.readUInt16BE(66),
+    patience: bytes.readUInt32BE(68),
   };
 }
 

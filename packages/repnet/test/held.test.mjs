@@ -2,7 +2,16 @@
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import repnet from '../dist/index.js';
-import { controlRecord, dataHeader, HelloFlag, Kind, Record } from '../dist/wire.js';
+import {
+  ANSWER_BYTES,
+  controlRecord,
+  dataHeader,
+  decodeAnswer,
+  HelloFlag,
+  Kind,
+  Record,
+  Refusal,
+} from '../dist/wire.js';
 import { data, defaults, hello, raw, settle, sourcePort, until } from './lib/support.mjs';
 
 beforeEach(() => {
@@ -75,4 +84,41 @@ test('what a waiting replica brings stays in the kernel: the server keeps none o
     replica.socket.write(Buffer.concat([dataHeader(n * megabyte.length, megabyte.length), megabyte]));
   await settle();
   assert.ok(replica.socket.writableLength > 32 * megabyte.length, 'the sender is slowed');
+});
+
+/** What the server answers a replica whose client sends hellos of a flow for so long. */
+async function refusalOf(t, port, patience) {
+  const replica = await raw(t, port + 1);
+  replica.socket.write(hello(replica, port, { patience }));
+  await until(() => replica.bytes.length >= ANSWER_BYTES, 'the answer');
+  return decodeAnswer(replica.bytes).refusal;
+}
+
+test('a replica whose client is more patient than the memory of the server is long begins no flow, but joins one', async (t) => {
+  defaults.waitTimeout = 50;
+  const { seen, port } = await youngServer(t);
+  while ((await refusalOf(t, port, 100)) !== Refusal.none);
+  assert.equal(seen.connections, 1, 'a young server has become old enough');
+  assert.equal(await refusalOf(t, port, 4 * defaults.waitTimeout + 1), Refusal.unknown);
+  assert.equal(seen.connections, 1);
+  const localPort = sourcePort();
+  const first = await raw(t, port, { localPort });
+  first.socket.write('x');
+  await until(() => seen.connections === 2);
+  const replica = await raw(t, port + 1, { localPort });
+  replica.socket.write(hello(replica, port, { patience: 60_000 }));
+  await until(() => repnet.stats().flowsPaired === 1);
+});
+
+test('a second connection later than the server remembers the first is refused: one request, one connection', async (t) => {
+  defaults.waitTimeout = 20;
+  const { seen, port } = await youngServer(t);
+  while ((await refusalOf(t, port, 10)) !== Refusal.none);
+  const { refused } = repnet.stats();
+  const options = { host: '127.0.0.1', port, replicate: 'flow', peer: 'repnet', copyDelay: 400 };
+  const socket = repnet.connect(options).on('error', () => {});
+  t.after(() => socket.destroy());
+  socket.write('once');
+  await until(() => repnet.stats().refused > refused, 'the second connection is turned away');
+  assert.deepEqual([seen.connections, seen.text, socket.destroyed], [2, 'once', false]);
 });

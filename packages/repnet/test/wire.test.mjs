@@ -36,7 +36,6 @@ const address = (bytes, at) => {
 function hello(bytes) {
   assert.equal(bytes.toString('hex', 0, 8), `${MAGIC}01`);
   assert.equal(bytes.readUInt16BE(10), 0);
-  assert.equal(bytes.readUInt32BE(68), 0);
   assert.equal(bytes.toString('latin1', 72, HELLO), '\r\n\r\n');
   return {
     kind: bytes[8],
@@ -45,6 +44,7 @@ function hello(bytes) {
     token: bytes.toString('hex', 16, 32),
     source: bytes.readUInt16BE(64),
     target: bytes.readUInt16BE(66),
+    patience: bytes.readUInt32BE(68),
   };
 }
 
@@ -131,7 +131,7 @@ async function captured(t, { faults = [], server: serverOptions = {}, onSocket }
 
 test('both connections of a flow leave from one source port, to p and p + 1, and the hello says from where to where', async (t) => {
   const { relay, log, bytes, dial } = await captured(t);
-  const client = dial({ peer: 'repnet', threshold: 12_345 });
+  const client = dial({ peer: 'repnet', threshold: 12_345, copyDelay: 0, pairTimeout: 1_250 });
   client.socket.end('request');
   await until(() => client.ended);
   await until(() => bytes(1, 'up').length > HELLO);
@@ -139,14 +139,15 @@ test('both connections of a flow leave from one source port, to p and p + 1, and
   assert.deepEqual(new Set(log.map(({ port }) => port)), new Set([localPort]));
   assert.deepEqual(new Set(log.map(({ copy }) => copy)), new Set([0, 1]));
   const said = bytes(1, 'up');
-  const { kind, threshold, source, target } = hello(said);
+  const { kind, threshold, source, target, patience } = hello(said);
   assert.deepEqual(
-    { kind, threshold, source, target },
+    { kind, threshold, source, target, patience },
     {
       kind: 1,
       threshold: 12_345,
       source: localPort,
       target: relay.port,
+      patience: 1_250,
     },
   );
   assert.equal(address(said, 32), '127.0.0.1');

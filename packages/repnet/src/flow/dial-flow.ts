@@ -29,7 +29,7 @@ import {
 } from './dialing.js';
 import { Flow } from './flow.js';
 import { Leg } from './leg.js';
-import { type Copy, other, PRIMARY, REPLICA } from './machine.js';
+import { type Copy, PRIMARY, REPLICA } from './machine.js';
 import { forgetPeer, type Peer, peerKey, rememberPeer, strikePeer, TRANSLATED } from './peers.js';
 import { nextPort } from './ports.js';
 
@@ -46,6 +46,8 @@ export class FlowDial implements Attachment, AttemptSink {
   /** Connections that are not established yet. */
   readonly #attempts: [Attempt | undefined, Attempt | undefined] = [undefined, undefined];
   #retries = 0;
+  /** Connections that there are or were. */
+  #established = 0;
   /** The first connection, established when the application had closed the flow. */
   #late: Leg | undefined;
   #localPort = 0;
@@ -227,6 +229,7 @@ export class FlowDial implements Attachment, AttemptSink {
       this.#late = leg.unref();
       return;
     }
+    this.#established++;
     flow.legs[copy] = leg;
     if (copy === PRIMARY) copyAttempts(attempt, this.#socket);
     if (leg.copy === PRIMARY) {
@@ -266,13 +269,14 @@ export class FlowDial implements Attachment, AttemptSink {
       flags:
         (this.#tokenPairing ? HelloFlag.token : 0) |
         (early ? HelloFlag.early : 0) |
-        (this.flow.tx.copies[other(leg.copy)] !== 'open' ? HelloFlag.origin : 0),
+        (this.#established === 1 ? HelloFlag.origin : 0),
       threshold: this.#target.replication.threshold,
       token: this.#token,
       sourceAddress: leg.localAddress ?? '',
       sourcePort: leg.localPort ?? 0,
       targetAddress: leg.remoteAddress ?? '',
       targetPort: this.#target.net.port,
+      patience: this.#target.replication.copyDelay + this.#target.replication.pairTimeout,
     });
   }
 
@@ -389,6 +393,7 @@ export class FlowDial implements Attachment, AttemptSink {
     const before = this.flow;
     before.onLost = undefined;
     before.close(false);
+    this.#established = 0;
     this.flow = this.#newFlow();
     this.#connectBoth();
   }

@@ -121,6 +121,7 @@ export class SynDial implements Attachment, AttemptSink {
       sourcePort: 0,
       targetAddress: '',
       targetPort: this.#target.net.port,
+      patience: 0,
     });
     setPreamble(this.#socket, hello);
     setPeerPort(this.#socket, this.#target.net.port);

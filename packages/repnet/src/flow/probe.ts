@@ -40,6 +40,7 @@ export function probe(host: string, address: string, target: DialTarget): void {
         sourcePort: connection.localPort ?? 0,
         targetAddress: connection.remoteAddress ?? '',
         targetPort: target.net.port,
+        patience: 0,
       }),
     );
   });

@@ -58,11 +58,6 @@ export class WaitingList<T> {
     return this.#waiting.size + this.#remembered.size;
   }
 
-  /** Nothing that could still have a twin under way has been dropped from the memory. */
-  get complete(): boolean {
-    return this.#tick >= this.#completeFrom;
-  }
-
   get(key: string): Entry<T> | undefined {
     const waiting = this.#waiting.get(key);
     if (waiting !== undefined) return waiting;
@@ -75,6 +70,15 @@ export class WaitingList<T> {
       flow: undefined,
       until: this.#tick,
     };
+  }
+
+  /**
+   * No first connection can have been forgotten, or have gone to a process before us, of a flow whose client begins its
+   * second within `patience` milliseconds.
+   */
+  covers(patience: number): boolean {
+    const timeouts = patience / this.#options.timeout;
+    return timeouts <= MEMORY && this.#tick >= this.#completeFrom + TICKS * Math.max(0, timeouts - 1);
   }
 
   add(key: string, first: Entry<T>['first'], flow: T): Entry<T> {
@@ -142,7 +146,7 @@ export class WaitingList<T> {
       this.#expire(entry);
     }
     if (tick % TICKS === 0) this.#remembered.age();
-    if (this.size === 0 && this.complete) {
+    if (this.size === 0 && this.covers(MEMORY * this.#options.timeout)) {
       clearInterval(this.#timer);
       this.#timer = undefined;
     }

@@ -18,7 +18,7 @@ const server = api.createServer((socket) => {
 });
 server.listen({ host: '127.0.0.1', port: 0, backlog: Number(backlog) }, () => {
   // Past the time in which a server that has just begun lets no flow start with its second connection.
-  setTimeout(() => process.send(server.address().port), 400);
+  setTimeout(() => process.send(server.address().port), 600);
 });
 process.on('message', () => process.send(connections.map(({ bytes }) => bytes)));
 process.on('disconnect', () => process.exit());

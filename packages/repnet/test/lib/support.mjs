@@ -54,6 +54,7 @@ export const hello = (connection, port, fields = {}) =>
     sourcePort: connection.socket.localPort,
     targetAddress: '127.0.0.1',
     targetPort: port,
+    patience: 100,
     ...fields,
   });
 
