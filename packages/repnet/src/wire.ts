@@ -199,10 +199,10 @@ export function decodeAnswer(bytes: Buffer): Answer | undefined {
 export const Record = {
   /** `length` bytes of the stream, the first of them at `offset`. */
   data: 1,
-  /** Receiver to sender: stop doubling to me, I have everything below `offset`. */
+  /** Receiver to sender: double no more of this message to this copy, I have everything below `offset`. */
   stop: 2,
-  /** Receiver to sender: doubling is welcome again. */
-  resume: 3,
+  /** Receiver to sender: your first copy ended by FIN after `offset` bytes; is that the end? */
+  query: 3,
   /** The stream ends at `offset` bytes in total. */
   end: 4,
   /** The application reset the flow. */
@@ -211,8 +211,6 @@ export const Record = {
   report: 6,
   /** The sender gave the first copy up; everything below `offset` was sent on either copy. */
   alone: 7,
-  /** Receiver to sender: your first copy ended by FIN after `offset` bytes; is that the end? */
-  query: 8,
 } as const;
 
 export function dataHeader(
@@ -278,7 +276,7 @@ export class RecordParser {
         at += RECORD_HEADER_BYTES;
         continue;
       }
-      if (type > Record.query || type === 0 || length !== (type === Record.report ? 6 : 0))
+      if (type > Record.alone || type === 0 || length !== (type === Record.report ? 6 : 0))
         throw malformed(`record type ${type} of ${length} bytes`);
       if (size - at < RECORD_HEADER_BYTES + length) break;
       sink.onControl(type, offset, length > 0 ? chunk.readUIntBE(at + RECORD_HEADER_BYTES, 6) : -1);

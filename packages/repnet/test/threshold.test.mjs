@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Flow } from '../dist/flow/flow.js';
 import repnet from '../dist/index.js';
+import { ANSWER_BYTES, Record, RecordParser } from '../dist/wire.js';
 import { movedClock } from './lib/moved-clock.mjs';
+import { startRelay } from './lib/relay.mjs';
 import { echo, echoServer, until } from './lib/support.mjs';
 
 /** Longer than the wait for a verdict. */
@@ -67,3 +69,72 @@ test('threshold 0: both connections are made and nothing is doubled', { timeout:
   for (const message of ['first', 'x'.repeat(1_000)]) assert.equal(await echo(socket, message), message);
   assert.equal(repnet.stats().bytesDoubled, 0);
 });
+
+test('a copy that falls behind is told to stop; what is left of the message goes on the other; the next is doubled again', async (t) => {
+  const THRESHOLD = 1_000_000;
+  const received = { bytes: 0, socket: undefined };
+  const server = repnet.createServer({ threshold: THRESHOLD }, (socket) => {
+    received.socket = socket;
+    socket.on('error', () => {}).on('data', (chunk) => (received.bytes += chunk.length));
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const carried = [0, 0];
+  const told = new ControlLog();
+  const relay = await startRelay({
+    targetPort: server.address().port,
+    // The copy keeps its hello and some records, and goes on when the first has brought the rest.
+    faultsFor: (_, copy) =>
+      copy === 1 ? [{ copy, direction: 'up', at: 50_000, kind: 'pause', ms: 50 }] : [],
+    onBytes(_, copy, direction, bytes) {
+      if (direction === 'up') carried[copy] += bytes.length;
+      else if (copy === 1) told.add(bytes);
+    },
+  });
+  const { host, port } = relay;
+  const socket = repnet.connect({ host, port, peer: 'repnet', threshold: THRESHOLD, lull: 60_000 });
+  t.after(() => {
+    for (const each of [socket, received.socket, relay, server]) each?.destroy?.() ?? each?.close();
+  });
+  repnet.resetStats();
+  await until(() => repnet.stats().flowsPaired === 1);
+
+  let written = 0;
+  const write = (bytes) => {
+    socket.write(Buffer.alloc(bytes));
+    written += bytes;
+  };
+  write(300_000);
+  await until(() => told.types.includes(Record.stop), 'the second copy is told to stop');
+  await until(() => repnet.stats().doublingStopped === 1, 'it has stopped');
+  const { bytesDoubled } = repnet.stats();
+  await until(() => carried[1] > bytesDoubled, 'what was doubled before has passed');
+  const before = carried[1];
+  write(200_000);
+  await until(() => received.bytes === written);
+  assert.equal(repnet.stats().bytesDoubled, bytesDoubled);
+  assert.equal(carried[1], before, 'nothing more on the copy that is behind');
+
+  // The peer speaks: what is written next is a new message.
+  received.socket.write('well?');
+  await new Promise((resolve) => socket.once('data', resolve));
+  const doubledUp = repnet.stats().bytesDoubled;
+  write(1_000);
+  await until(() => received.bytes === written);
+  await until(() => carried[1] === before + 1_010, 'the new message and its header on the second copy, too');
+  assert.equal(repnet.stats().bytesDoubled, doubledUp + 1_000);
+  assert.equal(repnet.stats().doublingResumed, 1);
+});
+
+/** The types of the control records in what a replica brings: after an answer, and before any data. */
+class ControlLog {
+  types = [];
+  #bytes = Buffer.alloc(0);
+  add(bytes) {
+    this.#bytes = Buffer.concat([this.#bytes, bytes]);
+    this.types = [];
+    new RecordParser().feed(this.#bytes.subarray(ANSWER_BYTES), {
+      onData() {},
+      onControl: (type) => this.types.push(type),
+    });
+  }
+}

@@ -53,8 +53,6 @@ export class SendMachine {
   archived = true;
   readonly #limits: SendLimits;
   #allowance: number;
-  /** The receiver asked to double no further in this message. */
-  stopped = false;
 
   /** `begun`: the first copy is open already and has carried `offset` bytes. */
   constructor(limits: SendLimits, begun?: { offset: number; archived: boolean }) {
@@ -121,7 +119,7 @@ export class SendMachine {
 
   /** Bytes that may still be doubled in this message; 0 asks for a verdict or a choice. */
   get room(): number {
-    if (this.state !== 'DUP_CONN' || this.stopped) return 0;
+    if (this.state !== 'DUP_CONN') return 0;
     return Math.max(0, this.#allowance - (this.offset - this.message));
   }
 
@@ -170,10 +168,11 @@ export class SendMachine {
     this.#allowance *= 2;
   }
 
-  /** The receiver asks to double no further in this message. Heeded only if the plain copy carries everything. */
-  stop(copy: Copy): void {
-    if (this.state === 'DUP_CONN' && this.#limits.framed[copy]) this.choose(other(copy));
-    else this.stopped = true;
+  /** The receiver, which is ahead on the other copy, asks for no more of this message on this one. False: nothing to stop. */
+  stop(copy: Copy): boolean {
+    if (this.state !== 'DUP_CONN' || !this.#limits.framed[copy]) return false;
+    this.choose(other(copy));
+    return true;
   }
 
   /** The receiver gives its verdict on the message that covers `offset`. */
@@ -186,7 +185,6 @@ export class SendMachine {
   newMessage(): boolean {
     this.message = this.offset;
     this.#allowance = this.#limits.threshold;
-    this.stopped = false;
     this.verdict = undefined;
     if (this.state !== 'CHOSEN') return false;
     if (this.copies[PRIMARY] !== 'open' || this.copies[REPLICA] !== 'open') return false;

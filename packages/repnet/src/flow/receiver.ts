@@ -183,9 +183,6 @@ export class Receiver implements RecordSink {
     switch (type) {
       case Control.stop:
         return sender.stop(copy, offset);
-      case Control.resume:
-        sender.tx.stopped = false;
-        return;
       case Control.report:
         return sender.report(offset, extra);
       case Control.query:

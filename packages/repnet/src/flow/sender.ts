@@ -110,8 +110,7 @@ export class Sender {
   // ------------------------------------------------------------------ what the peer says of our stream, on `copy`
 
   stop(copy: Copy, offset: number): void {
-    if (offset <= this.tx.message) return;
-    this.tx.stop(copy);
+    if (offset <= this.tx.message || !this.tx.stop(copy)) return;
     counters.doublingStopped++;
     this.release();
   }
@@ -223,7 +222,7 @@ export class Sender {
     const primary = this.#host.legs[PRIMARY];
     const replica = this.#host.legs[REPLICA];
     const askable = primary !== undefined && replica !== undefined && this.#host.options.threshold > 0;
-    if (tx.verdict === undefined && askable && !tx.stopped) {
+    if (tx.verdict === undefined && askable) {
       if (!this.#waited) return false;
       this.#waited = false;
       tx.extend();
