@@ -100,8 +100,8 @@ def label(run: PlannedRun) -> str:
 
 
 def short_key(key: str) -> str:
-    """The last part of a dotted key, as a word: ``traffic.load`` is ``load``."""
-    return key.rsplit(".", 1)[-1].replace("_", " ")
+    """The last part of a dotted key, as a word: ``traffic.load`` is ``load``, and ``faults.active`` is ``failures``."""
+    return "failures" if key == "faults.active" else key.rsplit(".", 1)[-1].replace("_", " ")
 
 
 def unique_runs(plan: Plan) -> dict[str, PlannedRun]:

@@ -62,6 +62,23 @@ def test_simulated_runs_and_the_model_share_a_page(
         assert said == []
 
 
+def test_of_many_schemes_all_but_the_baseline_can_be_hidden_and_added_one_by_one(
+    browser: Browser, tmp_path: Path
+) -> None:
+    many = "".join(f'[schemes.Spare{n}]\ntransport = {{ initial_window = "{n}packets" }}\n' for n in range(1, 13))
+    experiment = tailcut.load(experiments.tiny(tmp_path, many))
+    with opened(browser, tailcut.run(experiment, out=tmp_path / "results"), tmp_path) as (page, said):
+        rows = page.locator("table.summary").first.locator("tbody tr:visible")
+        everything = rows.count()
+        page.get_by_role("button", name="only TCP").click()
+        expect(rows).to_have_count(1)
+        page.get_by_role("button", name="Spare3").click()
+        expect(rows).to_have_count(2)
+        page.get_by_role("button", name="show all").click()
+        expect(rows).to_have_count(everything)
+        assert said == []
+
+
 def test_an_experiment_that_only_the_model_has_answered_says_so(
     browser: Browser, experiment: tailcut.Experiment, tmp_path: Path
 ) -> None:

@@ -35,16 +35,25 @@
   };
 
   // --- the legend and the choices on top of the page --------------------------------------------------------------
-  const hide = (name, hidden) => {
-    signals.hidden = signals.hidden.filter((other) => other !== name);
-    if (hidden) signals.hidden.push(name);
+  const hideAll = (names) => {
+    signals.hidden = names;
     for (const key of all("[data-hide]")) key.setAttribute("aria-pressed", String(!signals.hidden.includes(key.dataset.hide)));
     for (const row of all("tr[data-scheme]"))
       row.hidden = signals.hidden.includes(row.dataset.scheme) || signals.hidden.includes(row.dataset.backend);
     return apply("hidden");
   };
-  for (const key of all("[data-hide]"))
-    key.addEventListener("click", () => hide(key.dataset.hide, !signals.hidden.includes(key.dataset.hide)));
+  const toggle = (name) => {
+    const others = signals.hidden.filter((other) => other !== name);
+    return hideAll(signals.hidden.includes(name) ? others : [...others, name]);
+  };
+  for (const key of all("[data-hide]")) key.addEventListener("click", () => toggle(key.dataset.hide));
+  const schemes = all("[data-scheme-key]").map((key) => key.dataset.hide);
+  for (const button of all("[data-only]"))
+    button.addEventListener("click", () => {
+      const only = button.dataset.only;
+      const sources = signals.hidden.filter((name) => !schemes.includes(name));
+      return hideAll([...sources, ...(only ? schemes.filter((name) => name !== only) : [])]);
+    });
   for (const choice of all("[data-choose]"))
     choice.addEventListener("change", () => {
       signals[choice.dataset.choose] = choice.value;

@@ -29,6 +29,10 @@ from tailcut.report.study import Axis
 from tailcut.report.theme import Theme
 
 
+MOST_BANDS = 12
+"""Schemes up to which bands tell something; those of more cover each other, and tooltips and the numbers have them."""
+
+
 @dataclass(frozen=True)
 class Quantity:
     """What a panel shows on its vertical axis.
@@ -171,7 +175,8 @@ def lines(name: str, rows: pl.DataFrame, quantity: Quantity, axis: Axis, theme: 
     )
     points = solid(base, theme).encode(y=y)
     marks = hoverable(name, points, theme, tooltip=tooltip(quantity, axis))
-    layers = [band] if rows["low"].null_count() < rows.height else []
+    few = rows["scheme"].n_unique() <= MOST_BANDS
+    layers = [band] if few and rows["low"].null_count() < rows.height else []
     return layered(*_zero(quantity, theme), *layers, line, marks)
 
 

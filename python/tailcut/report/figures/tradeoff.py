@@ -24,6 +24,8 @@ HEADINGS = {
     ("asks", ""): "changes|in",
 }
 HEIGHT = 330
+ROW = 24
+"""What a scheme adds to the height, in pixels, once they need more: beside a matrix with a row for each."""
 LABEL = 13
 """Height of a line of a label, in pixels."""
 
@@ -103,7 +105,7 @@ def _plane(table: pl.DataFrame) -> pl.DataFrame:
     if both.height == 0:
         return both
     low, high = _domain(both["y"])
-    pixels = HEIGHT / log10(high / low)
+    pixels = _height(both) / log10(high / low)
     sides = both.with_columns(side=pl.when(pl.col("x") < 1).then(pl.lit("left")).otherwise(pl.lit("right")))
     placed = [
         part.with_columns(label_y=pl.Series(apart(part["y"].to_list(), LABEL / pixels)).round_sig_figs(5))
@@ -128,6 +130,10 @@ def apart(values: list[float], gap: float) -> list[float]:
     for i, at in zip(order, placed, strict=True):
         found[i] = 10**at
     return found
+
+
+def _height(plane: pl.DataFrame) -> int:
+    return max(HEIGHT, ROW * plane["scheme"].n_unique())
 
 
 def _domain(values: pl.Series) -> tuple[float, float]:
@@ -177,4 +183,4 @@ def _scatter(plane: pl.DataFrame, study: Study, theme: Theme) -> Chart:
         alt.Tooltip("said_long:N", title="long flows, mean"),
     ]
     marks = hoverable("glance-plane", solid(base, theme).encode(y=y), theme, tooltip=tips, size=80)
-    return sized(layered(*cross, *labels, marks), theme, height=HEIGHT)
+    return sized(layered(*cross, *labels, marks), theme, height=_height(plane))
