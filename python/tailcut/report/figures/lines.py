@@ -28,7 +28,6 @@ from tailcut.report.figures.base import (
 from tailcut.report.study import Axis
 from tailcut.report.theme import Theme
 
-
 MOST_BANDS = 12
 """Schemes up to which bands tell something; those of more cover each other, and tooltips and the numbers have them."""
 
