@@ -2,7 +2,7 @@
  * Every knob of replication, its default and its validation. Process-wide defaults are in `defaults`,
  * may be changed at run time, and are read when a flow starts (never cached per process).
  */
-import { optionError } from './errors.js';
+import { optionError, type RepnetError } from './errors.js';
 
 /** 'flow': two copies of every byte (RepFlow). 'syn': two handshakes, one flow (RepSYN). false: plain `net`. */
 export type Mode = 'flow' | 'syn' | false;
@@ -89,21 +89,100 @@ function modeFromEnvironment(value: string | undefined): Mode {
   }
 }
 
-export const defaults: Defaults = {
-  enabled: true,
-  replicate: modeFromEnvironment(process.env.REPNET_MODE),
-  threshold: 100_000,
-  lull: 50,
-  copyDelay: 0,
-  pairing: 'address',
-  pairTimeout: 1_000,
-  loser: 'rst',
-  peer: 'auto',
-  budget: { bytes: Number.POSITIVE_INFINITY, connections: Number.POSITIVE_INFINITY },
-  waitTimeout: 3_000,
-  waitEntries: 65_536,
-  archiveBytes: 64 * 1024 * 1024,
+/** As far as a timer goes. */
+const MOST_MILLISECONDS = 2 ** 31 - 1;
+/** As far as a hello can say. */
+const MOST_BYTES = 2 ** 32 - 1;
+
+function milliseconds(name: string, value: unknown, least = 0): number {
+  if (typeof value === 'number' && value >= least && value <= MOST_MILLISECONDS) return value;
+  throw optionError(name, value, `milliseconds from ${least} to ${MOST_MILLISECONDS}`);
+}
+
+function whole(name: string, value: unknown, least: number, most: number): number {
+  if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most)
+    return value as number;
+  throw optionError(name, value, `a whole number from ${least} to ${most}`);
+}
+
+function fraction(name: string, value: unknown): number {
+  if (typeof value === 'number' && value >= 0) return value;
+  throw optionError(name, value, 'a fraction that is not negative (0.05 is 5 %), or Infinity for no limit');
+}
+
+function oneOf<T extends string>(name: string, value: unknown, accepted: readonly T[]): T {
+  if (accepted.includes(value as T)) return value as T;
+  throw optionError(name, value, accepted.map((v) => `'${v}'`).join(' or '));
+}
+
+type Checks = { [K in keyof Defaults]: (value: unknown, name: string) => Defaults[K] };
+
+/** What each default may be; of those that a connection or server has for itself, too, the same. */
+const checks: Checks = {
+  enabled: (value, name) => {
+    if (typeof value === 'boolean') return value;
+    throw optionError(name, value, 'true or false');
+  },
+  replicate: (value) => (typeof value === 'function' ? (value as Predicate) : asMode(value)),
+  threshold: (value, name) => whole(name, value, 0, MOST_BYTES),
+  lull: (value, name) => milliseconds(name, value),
+  copyDelay: (value, name) => milliseconds(name, value),
+  pairing: (value, name) => oneOf(name, value, ['address', 'token']),
+  pairTimeout: (value, name) => milliseconds(name, value),
+  loser: (value, name) => oneOf(name, value, ['rst', 'fin']),
+  peer: (value, name) => oneOf(name, value, ['auto', 'repnet', 'plain']),
+  budget: (value, name) => {
+    if (typeof value !== 'object' || value === null) throw optionError(name, value, '{ bytes, connections }');
+    const { bytes, connections } = value as Defaults['budget'];
+    return checked(
+      { bytes, connections },
+      { bytes: (v, n) => fraction(`${name}.${n}`, v), connections: (v, n) => fraction(`${name}.${n}`, v) },
+    );
+  },
+  waitTimeout: (value, name) => milliseconds(name, value, 1),
+  waitEntries: (value, name) => whole(name, value, 1, MOST_BYTES),
+  archiveBytes: (value, name) => whole(name, value, 0, Number.MAX_SAFE_INTEGER),
 };
+
+/** An object with the properties of `values`, each of which takes only what its check lets pass; and no other. */
+function checked<T extends object>(
+  values: T,
+  by: { [K in keyof T]: (value: unknown, name: string) => T[K] },
+): T {
+  const kept = { ...values };
+  const object = {} as T;
+  for (const name of Object.keys(values) as (keyof T & string)[]) {
+    kept[name] = by[name](values[name], name);
+    Object.defineProperty(object, name, {
+      enumerable: true,
+      get: () => kept[name],
+      set: (value: unknown) => {
+        kept[name] = by[name](value, name);
+      },
+    });
+  }
+  return Object.preventExtensions(object);
+}
+
+/** @throws RepnetError ERR_REPNET_OPTION if something is assigned that the property cannot be. */
+export const defaults: Defaults = checked<Defaults>(
+  {
+    enabled: true,
+    replicate: modeFromEnvironment(process.env.REPNET_MODE),
+    threshold: 100_000,
+    lull: 50,
+    copyDelay: 0,
+    pairing: 'address',
+    pairTimeout: 1_000,
+    loser: 'rst',
+    peer: 'auto',
+    budget: { bytes: Number.POSITIVE_INFINITY, connections: Number.POSITIVE_INFINITY },
+    waitTimeout: 3_000,
+    waitEntries: 65_536,
+    archiveBytes: 64 * 1024 * 1024,
+  },
+  checks,
+);
 
 /** Kill switch: sets `defaults.enabled` to false. */
 export function disable(): void {
@@ -164,29 +243,44 @@ export function replicationOptions(
   socket: ReplicationOptions | undefined,
   port: number,
 ): Replication {
-  const pick = <K extends keyof Replication & keyof Defaults>(key: K) =>
-    own[key] ?? socket?.[key] ?? defaults[key];
+  // What neither says was checked when it became the default.
+  const pick = <K extends keyof Replication & keyof Defaults>(key: K): Defaults[K] => {
+    const said = own[key] ?? socket?.[key];
+    return said == null ? defaults[key] : checks[key](said, key);
+  };
   const replicaPort = own.replicaPort ?? socket?.replicaPort;
-  if (replicaPort !== undefined && !(Number.isInteger(replicaPort) && replicaPort > 0 && replicaPort < 65536))
-    throw optionError('replicaPort', replicaPort, 'a port from 1 to 65535');
+  if (replicaPort != null) {
+    if (!(Number.isInteger(replicaPort) && replicaPort > 0 && replicaPort < 65536))
+      throw optionError('replicaPort', replicaPort, 'a port from 1 to 65535');
+    if (replicaPort === port) throw samePort(port);
+  }
   return {
     replicaPort: replicaPort ?? port + 1,
-    threshold: amount('threshold', pick('threshold')),
-    lull: amount('lull', pick('lull')),
-    copyDelay: amount('copyDelay', pick('copyDelay')),
-    pairTimeout: amount('pairTimeout', pick('pairTimeout')),
-    pairing: oneOf('pairing', pick('pairing'), ['address', 'token']),
-    loser: oneOf('loser', pick('loser'), ['rst', 'fin']),
-    peer: oneOf('peer', pick('peer'), ['auto', 'repnet', 'plain']),
+    threshold: pick('threshold'),
+    lull: pick('lull'),
+    copyDelay: pick('copyDelay'),
+    pairTimeout: pick('pairTimeout'),
+    pairing: pick('pairing'),
+    loser: pick('loser'),
+    peer: pick('peer'),
   };
 }
 
-function amount(name: string, value: unknown): number {
-  if (typeof value === 'number' && value >= 0) return value;
-  throw optionError(name, value, 'a number that is not negative');
+export function samePort(port: number): RepnetError {
+  return optionError('replicaPort', port, 'another port than the first');
 }
 
-function oneOf<T extends string>(name: string, value: T, accepted: readonly T[]): T {
-  if (accepted.includes(value)) return value;
-  throw optionError(name, value, accepted.map((v) => `'${v}'`).join(' or '));
+/**
+ * Options of a server, before it listens.
+ * @throws RepnetError ERR_REPNET_OPTION
+ */
+export function checkServerOptions(options: ServerReplicationOptions): void {
+  replicationOptions(options, undefined, 0);
+  if (options.replicate !== undefined) checks.replicate(options.replicate, 'replicate');
+  const { addresses } = options;
+  if (addresses === undefined) return;
+  if (!Array.isArray(addresses)) throw optionError('addresses', addresses, "a list of 'host:port'");
+  for (const address of addresses)
+    if (typeof address !== 'string' || !/.:\d{1,5}$/.test(address))
+      throw optionError('addresses', address, "'host:port' (IPv6 in brackets)");
 }

@@ -16,7 +16,7 @@ import { Unread } from './flow/unread.js';
 import { type Entry, WaitingList } from './flow/waiting.js';
 import { Limits } from './limits.js';
 import { type Handle, takeHandle } from './net-internals.js';
-import { defaults, isEnabled, type Replication, replicationOptions } from './options.js';
+import { defaults, isEnabled, type Replication, replicationOptions, samePort } from './options.js';
 import { Preambles } from './preambles.js';
 import { type Internals, kOptions, kShared } from './server-internals.js';
 import { Socket } from './socket.js';
@@ -112,6 +112,10 @@ export class ReplicaListener {
       // A worker's random port comes from the cluster's primary, which knows nothing of pairs: flows are plain then.
       if (!(cluster.isWorker && random)) failed(error);
     });
+    if (port === bound.port) {
+      process.nextTick(failed, samePort(port));
+      return false;
+    }
     if (port > 65535) {
       // There is no successor: replicas cannot be offered, flows are plain.
       return true;

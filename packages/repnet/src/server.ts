@@ -7,7 +7,7 @@ import { channel } from 'node:diagnostics_channel';
 import net from 'node:net';
 import { bindPair } from './bind-pair.js';
 import { acceptingFor } from './net-internals.js';
-import { asMode, defaults, isEnabled } from './options.js';
+import { asMode, checkServerOptions, defaults, isEnabled } from './options.js';
 import { ReplicaListener } from './replica-listener.js';
 import {
   type ConnectionListener,
@@ -33,6 +33,7 @@ export const Server = function Server(
 ) {
   if (!(this instanceof (Server as unknown as ServerConstructor)))
     return new (Server as unknown as ServerConstructor)(options as ServerOptions, listener);
+  if (typeof options === 'object' && options !== null) checkServerOptions(options);
   (net.Server as unknown as (...args: unknown[]) => void).call(this, options, listener);
   const self = this as Internals;
   self[kOptions] = typeof options === 'object' && options !== null ? options : {};

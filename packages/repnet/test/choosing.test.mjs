@@ -78,6 +78,27 @@ test('RepSYN to an unknown RepNet server: never two connections for one flow', a
   assert.equal(repnet.stats().flowsSyn, 4);
 });
 
+test('RepSYN, and the second port takes hellos without a word: plain flows, and no question for each of them', async (t) => {
+  const server = await plainServer(t);
+  const silent = net.createServer((socket) => socket.on('error', () => {}).resume());
+  let asked = 0;
+  silent.on('connection', () => asked++);
+  await new Promise((resolve) => silent.listen(0, HOST, resolve));
+  t.after(() => silent.close());
+  const options = { replicate: 'syn', replicaPort: silent.address().port };
+  assert.equal(await echo(dial(t, server.port, options), 'first'), 'first');
+  await until(() => repnet.stats().foreignPeers === 1, 'no answer has come');
+  for (let i = 2; i <= 5; i++) {
+    assert.equal(await echo(dial(t, server.port, options), `flow ${i}`), `flow ${i}`);
+    await settle();
+    // Two would be two flows to a server of this library behind a filter.
+    assert.deepEqual([server.accepted, asked], [i, 1]);
+  }
+  const told = dial(t, server.port, { ...options, peer: 'plain' });
+  assert.equal(await echo(told, 'x'), 'x');
+  assert.equal(repnet.info(told).mode, 'syn');
+});
+
 test('RepSYN, hedged: the second connection is not made if the first is quick', async (t) => {
   const server = await plainServer(t);
   const options = { replicate: 'syn', peer: 'plain', copyDelay: 60 };

@@ -22,6 +22,7 @@ import {
   type ConnectionError,
   connected,
   copyAttempts,
+  dialPlain,
   isCollision,
   newAttempt,
   newToken,
@@ -55,6 +56,8 @@ export class FlowDial implements Attachment, AttemptSink {
   #connectError: ConnectionError | undefined;
   #timer: NodeJS.Timeout | undefined;
   #delay: NodeJS.Timeout | undefined;
+  /** Hedged: it is time for the second connection. */
+  #hedgeDue = false;
   #quiet = false;
   /** The server has answered this flow's hello. */
   #understood = false;
@@ -120,14 +123,27 @@ export class FlowDial implements Attachment, AttemptSink {
     if (this.#address !== undefined && this.#target.replication.copyDelay === 0) this.#connectReplica();
     primary.start();
     if (this.#target.replication.copyDelay > 0) {
+      this.#hedgeDue = false;
       this.#delay = setTimeout(() => {
-        // Hedged: the second copy starts only if the first has brought nothing.
-        const slow = this.flow.rx.delivered === 0 && !this.flow.closed && this.#address !== undefined;
-        if (slow && budget.takeConnection()) this.#connectReplica();
-        else this.flow.abandon(REPLICA);
+        this.#hedgeDue = true;
+        // Of several addresses the first connection has not chosen one yet: the second goes where it goes.
+        if (this.#address !== undefined || !this.#mayChoose) this.#hedge();
       }, this.#target.replication.copyDelay);
       this.#delay.unref();
     }
+  }
+
+  /** Hedged: the second copy starts only if the first has brought nothing. */
+  #hedge(): void {
+    const slow = this.flow.rx.delivered === 0 && !this.flow.closed && this.#address !== undefined;
+    if (slow && budget.takeConnection()) this.#connectReplica();
+    else this.flow.abandon(REPLICA);
+  }
+
+  /** The host has several addresses, of which net tries one after the other. */
+  get #mayChoose(): boolean {
+    const addresses = this.#resolved?.[1];
+    return Array.isArray(addresses) && addresses.length > 1;
   }
 
   #attempt(copy: Copy, own: { host: string; port: number } & Partial<AttemptOptions>): Attempt {
@@ -233,20 +249,18 @@ export class FlowDial implements Attachment, AttemptSink {
     flow.legs[copy] = leg;
     if (copy === PRIMARY) copyAttempts(attempt, this.#socket);
     if (leg.copy === PRIMARY) {
-      if (
-        this.#address !== undefined &&
-        leg.remoteAddress !== this.#address &&
-        flow.tx.copies[REPLICA] === 'pending'
-      ) {
-        // Another of the host's addresses answered: the second connection is on its way to the wrong one.
-        flow.abandon(REPLICA);
-      }
+      const chosen = this.#address === undefined;
+      if (chosen) this.#address = leg.remoteAddress;
       if (this.#tokenPairing) {
         flow.receiver.expectAnswer(leg);
         flow.open(leg, this.#hello(leg, Kind.primary, true));
       } else flow.open(leg);
       this.#settle();
       if (this.#socket.connecting) connected(this.#socket);
+      if (chosen && !flow.closed) {
+        if (this.#target.replication.copyDelay === 0) this.#connectReplica();
+        else if (this.#hedgeDue) this.#hedge();
+      }
       return;
     }
     const early = this.#known !== undefined;
@@ -346,12 +360,18 @@ export class FlowDial implements Attachment, AttemptSink {
       return false;
     }
     const chosenHere = this.#target.net.localPort === undefined;
-    if (isCollision(error) && chosenHere && socket.connecting && this.#retries < PORT_ATTEMPTS) {
-      counters.portRetries++;
-      this.#retries++;
-      this.#quiet = true;
-      this.#restart();
-      return true;
+    if (isCollision(error) && chosenHere && socket.connecting) {
+      if (this.#retries < PORT_ATTEMPTS) {
+        counters.portRetries++;
+        this.#retries++;
+        this.#quiet = true;
+        this.#restart();
+        return true;
+      }
+      if (copy === PRIMARY) {
+        this.#goPlain();
+        return true;
+      }
     }
     if (copy === REPLICA && !isCollision(error)) {
       if (error?.code === 'ECONNREFUSED') this.#unlikely = true;
@@ -386,13 +406,24 @@ export class FlowDial implements Attachment, AttemptSink {
     return true;
   }
 
-  #restart(): void {
+  /** No source port of ours will do; net leaves the choice to the system, which may know one. */
+  #goPlain(): void {
+    this.#discard();
+    detach(this.#socket);
+    dialPlain(this.#socket, { ...this.#target, net: { ...this.#target.net, ...this.#lookup() } });
+  }
+
+  /** Nothing of the flow has been sent yet. */
+  #discard(): void {
     clearTimeout(this.#timer);
     clearTimeout(this.#delay);
     this.#timer = undefined;
-    const before = this.flow;
-    before.onLost = undefined;
-    before.close(false);
+    this.flow.onLost = undefined;
+    this.flow.close(false);
+  }
+
+  #restart(): void {
+    this.#discard();
     this.#established = 0;
     this.flow = this.#newFlow();
     this.#connectBoth();
@@ -413,6 +444,7 @@ export class FlowDial implements Attachment, AttemptSink {
     if (event !== 'lookup' || this.#address !== undefined || this.#socket.destroyed) return;
     const [error, address] = args as [Error | null, string | undefined];
     if (error || typeof address !== 'string' || net.isIP(address) === 0) return;
+    if (this.#mayChoose) return;
     this.#address = address;
     if (this.#target.replication.copyDelay === 0) this.#connectReplica();
   }

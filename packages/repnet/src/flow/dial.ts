@@ -16,8 +16,13 @@ setDial((socket, target) => {
   budget.begun();
   if (target.mode === 'syn') {
     if (target.net.localPort) return dialPlain(socket, target);
-    // Two connections to the first port would be two flows to such a server, and its second might be another's.
-    if (known?.kind === 'other' || (known !== undefined && (known.flags & TRANSLATED) !== 0))
+    // Two connections to the first port would be two flows to such a server, and its second might be another's. One that is
+    // silent behind a filter may be such a server, too: it is asked again when that is forgotten.
+    if (
+      known?.kind === 'other' ||
+      known?.kind === 'silent' ||
+      (known !== undefined && (known.flags & TRANSLATED) !== 0)
+    )
       return dialPlain(socket, target);
     // Unknown: one connection now, and find out for the next.
     if (known?.kind !== 'plain' && known?.kind !== 'repnet') return dialAndProbe(socket, target, host);
