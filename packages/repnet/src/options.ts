@@ -281,6 +281,6 @@ export function checkServerOptions(options: ServerReplicationOptions): void {
   if (addresses === undefined) return;
   if (!Array.isArray(addresses)) throw optionError('addresses', addresses, "a list of 'host:port'");
   for (const address of addresses)
-    if (typeof address !== 'string' || !/.:\d{1,5}$/.test(address))
-      throw optionError('addresses', address, "'host:port' (IPv6 in brackets)");
+    if (typeof address !== 'string' || !/:\d{1,5}$/.test(address))
+      throw optionError('addresses', address, "'host:port' (IPv6 in brackets) or ':port'");
 }

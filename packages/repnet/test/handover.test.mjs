@@ -51,7 +51,7 @@ async function answer(socket) {
 }
 
 /** In each case of one kind, what net does is expected. */
-async function asNet(t, exchange) {
+async function asNet(exchange) {
   const expected = await exchange(net, {});
   for (const replicate of ['flow', 'syn', false])
     assert.deepEqual(await exchange(repnet, { replicate }), expected, String(replicate));
@@ -59,7 +59,7 @@ async function asNet(t, exchange) {
 }
 
 test('a socket that a server has accepted, by its first event', async (t) => {
-  const expected = await asNet(t, async (api) => {
+  const expected = await asNet(async (api) => {
     const { port } = await serve(t, api, (socket) => child.send('first', socket));
     const client = net.connect(port, HOST);
     client.write('a request');
@@ -69,13 +69,13 @@ test('a socket that a server has accepted, by its first event', async (t) => {
 });
 
 test('several at once: each waits for the one before it', async (t) => {
-  const expected = await asNet(t, async (api) => {
+  const expected = await asNet(async (api) => {
     const accepted = [];
     const { port } = await serve(t, api, (socket) => {
       accepted.push(socket);
       if (accepted.length === 3) for (const each of accepted) child.send('one', each);
     });
-    const clients = [1, 2, 3].map((n) => net.connect(port, HOST).setEncoding('utf8'));
+    const clients = Array.from({ length: 3 }, () => net.connect(port, HOST).setEncoding('utf8'));
     for (const [n, client] of clients.entries()) client.write(`request ${n}`);
     return Promise.all(clients.map(answer));
   });
@@ -83,7 +83,7 @@ test('several at once: each waits for the one before it', async (t) => {
 });
 
 test('one that has been read and written, and counts for its server until it is gone', async (t) => {
-  await asNet(t, async (api) => {
+  await asNet(async (api) => {
     got = [];
     const { server, port } = await serve(
       t,
@@ -108,7 +108,7 @@ test('one that has been read and written, and counts for its server until it is 
 test('a socket that has connected to a server that knows nothing of this', async (t) => {
   const sockets = [];
   const { port } = await serve(t, net, (socket) => sockets.push(socket.on('error', () => {})), {});
-  const expected = await asNet(t, async (api, options) => {
+  const expected = await asNet(async (api, options) => {
     got = [];
     const socket = api.connect({ port, host: HOST, ...options });
     await once(socket, 'connect');

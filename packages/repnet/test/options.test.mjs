@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { beforeEach, test } from 'node:test';
 import { forgetPeers } from '../dist/flow/peers.js';
-import repnet from '../dist/index.js';
 import { createServer as createHttpServer } from '../dist/http.js';
+import repnet from '../dist/index.js';
 import { defaults, echo, echoServer } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
