@@ -9,6 +9,7 @@ import { bindPair } from './bind-pair.js';
 import { acceptingFor } from './net-internals.js';
 import { asMode, checkServerOptions, defaults, isEnabled } from './options.js';
 import { ReplicaListener } from './replica-listener.js';
+import { watchHandle } from './server-handle.js';
 import {
   type ConnectionListener,
   type Internals,
@@ -197,3 +198,5 @@ for (const name of ['ref', 'unref'] as const)
 define('replicaAddress', function replicaAddress(this: Internals) {
   return (this[kReplication]?.server.address() as net.AddressInfo | null | undefined) ?? null;
 });
+
+watchHandle(proto, base);
