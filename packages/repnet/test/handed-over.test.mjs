@@ -15,10 +15,12 @@ beforeEach(() => repnet.resetStats());
 
 async function listening(t, requests, options = {}) {
   const server = repnet.createServer(options, (socket) => {
-    socket.on('error', () => {}).on('data', (chunk) => {
-      requests.push(chunk.toString());
-      socket.write(chunk);
-    });
+    socket
+      .on('error', () => {})
+      .on('data', (chunk) => {
+        requests.push(chunk.toString());
+        socket.write(chunk);
+      });
   });
   await new Promise((resolve) => server.listen(0, HOST, resolve));
   t.after(() => server.close());
