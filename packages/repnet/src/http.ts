@@ -4,16 +4,54 @@ import * as https from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { adopt } from './adopt.js';
-import { type ConnectOptions, connect, type ReplicationOptions, type ServerOptions } from './index.js';
+import {
+  type ConnectOptions,
+  connect,
+  type Predicate,
+  type ReplicationOptions,
+  type ServerOptions,
+} from './index.js';
 import { shareAddresses } from './tls-addresses.js';
 
 export { adopt };
 
 type OnSocket = (error: Error | null, socket: Duplex) => void;
 
+/** Every option in which two connections to one place may differ. */
+const DISTINGUISHING = {
+  replicate: true,
+  replicaPort: true,
+  threshold: true,
+  lull: true,
+  copyDelay: true,
+  pairing: true,
+  pairTimeout: true,
+  loser: true,
+  peer: true,
+} satisfies Record<keyof ReplicationOptions, true>;
+
+/** Predicates are told apart by which they are: two of the same text may know different things. */
+const predicates = new WeakMap<Predicate, number>();
+let predicateCount = 0;
+
+function nameOf(value: unknown): string {
+  if (typeof value !== 'function') return String(value);
+  let number = predicates.get(value as Predicate);
+  if (number === undefined) {
+    number = ++predicateCount;
+    predicates.set(value as Predicate, number);
+  }
+  return `function ${number}`;
+}
+
 /** Kept-alive connections are shared only between requests that ask for the same kind of connection. */
 function poolName(name: string, options: ReplicationOptions | undefined): string {
-  return options?.replicate === undefined ? name : `${name}:${String(options.replicate)}`;
+  if (options === undefined) return name;
+  for (const option of Object.keys(DISTINGUISHING) as (keyof ReplicationOptions)[]) {
+    const value = options[option];
+    if (value != null) name += `:${option}=${nameOf(value)}`;
+  }
+  return name;
 }
 
 /**

@@ -2,7 +2,7 @@ import net from 'node:net';
 import './flow/dial.js';
 import type { ReplicationOptions } from './options.js';
 import { Server, type ServerOptions } from './server.js';
-import { Socket, type SocketConstructorOptions } from './socket.js';
+import { Socket, type SocketConnectOptions, type SocketConstructorOptions } from './socket.js';
 
 export type { RepnetErrorCode } from './errors.js';
 export { RepnetError } from './errors.js';
@@ -11,7 +11,7 @@ export type { Defaults, FlowTarget, Mode, Predicate, ReplicationOptions } from '
 export { defaults, disable, enable, isEnabled } from './options.js';
 export type { Stats } from './stats.js';
 export { resetStats, stats } from './stats.js';
-export { Server, type ServerOptions, Socket, type SocketConstructorOptions };
+export { Server, type ServerOptions, Socket, type SocketConnectOptions, type SocketConstructorOptions };
 
 export type ConnectOptions = net.NetConnectOpts & ReplicationOptions;
 

@@ -37,7 +37,15 @@ import { counters } from './stats.js';
 
 export type SocketConstructorOptions = net.SocketConstructorOpts & ReplicationOptions;
 
-export interface Socket extends net.Socket {}
+/** What `connect` of a socket takes: net's options, and those of replication. */
+export type SocketConnectOptions = net.SocketConnectOpts & ReplicationOptions;
+
+export interface Socket extends net.Socket {
+  connect(options: SocketConnectOptions, connectionListener?: () => void): this;
+  connect(port: number, host: string, connectionListener?: () => void): this;
+  connect(port: number, connectionListener?: () => void): this;
+  connect(path: string, connectionListener?: () => void): this;
+}
 export interface SocketConstructor {
   new (options?: SocketConstructorOptions): Socket;
   (options?: SocketConstructorOptions): Socket;

@@ -106,10 +106,49 @@ for (const replicate of MODES) {
 
 test('requests that ask for other replication do not share connections', () => {
   const agent = new Agent();
-  const names = [{}, { replicate: 'syn' }, { replicate: 'flow' }, { replicate: false }].map((options) =>
-    agent.getName({ host: 'a', port: 1, ...options }),
-  );
-  assert.equal(new Set(names).size, 4);
+  const kinds = [
+    {},
+    { replicate: 'syn' },
+    { replicate: 'flow' },
+    { replicate: false },
+    { replicate: 'flow', pairing: 'token' },
+    { replicate: 'flow', replicaPort: 7 },
+    { replicate: 'flow', threshold: 7 },
+    { replicate: 'flow', lull: 7 },
+    { replicate: 'flow', copyDelay: 7 },
+    { replicate: 'flow', pairTimeout: 7 },
+    { replicate: 'flow', loser: 'fin' },
+    { replicate: 'flow', peer: 'plain' },
+  ];
+  for (const [one, where] of [
+    [new Agent(), { host: 'a', port: 1 }],
+    [new HttpsAgent(), { host: 'a', port: 1 }],
+  ]) {
+    const names = kinds.map((options) => one.getName({ ...where, ...options }));
+    assert.equal(new Set(names).size, kinds.length);
+    assert.deepEqual(
+      kinds.map((options) => one.getName({ ...where, ...options })),
+      names,
+    );
+    // Not given is not given.
+    assert.equal(one.getName({ ...where, replicate: undefined, threshold: null }), names[0]);
+  }
+  assert.equal(agent.getName({ host: 'a', port: 1 }), new nodeHttp.Agent().getName({ host: 'a', port: 1 }));
+});
+
+test('a predicate is the same only if it is the same function, whatever its text', async (t) => {
+  const only = (mode) => () => mode;
+  const [plain, doubled] = [only(false), only('flow')];
+  assert.equal(String(plain), String(doubled));
+  const port = await listen(t, createServer({}, reflect));
+  const agent = new Agent({ keepAlive: true });
+  t.after(() => agent.destroy());
+  const connections = [];
+  for (const replicate of [plain, doubled, plain, doubled])
+    connections.push((await fetchText(nodeHttp, { port, agent, replicate })).connection);
+  assert.equal(connections[0], connections[2]);
+  assert.equal(connections[1], connections[3]);
+  assert.notEqual(connections[0], connections[1]);
 });
 
 test('a server that is closed lets requests end and refuses new ones', async (t) => {

@@ -4,7 +4,9 @@ import repnet, {
   connect,
   createServer,
   defaults,
+  info,
   type ReplicationOptions,
+  type SocketInfo,
   type Stats,
   stats,
 } from '../../src/index.js';
@@ -16,9 +18,24 @@ const predicate: ReplicationOptions = { replicate: ({ port }) => (port === 6379 
 defaults.budget.bytes = 0.05;
 repnet.Socket satisfies new () => net.Socket;
 new repnet.Server().listen(0) satisfies net.Server;
+const socket: repnet.Socket = new repnet.Socket({ replicate: 'syn' });
+socket.connect({ port: 1, host: 'h', replicate: 'flow', threshold: 1 }, () => {}) satisfies repnet.Socket;
+socket
+  .connect({ path: '/a' })
+  .connect(1, 'h')
+  .connect(1, () => {})
+  .connect('/a', () => {});
+const known: SocketInfo | undefined = info(socket);
+const winner: 'primary' | 'replica' | undefined = known?.winner;
+// @ts-expect-error: not a mode
+socket.connect({ port: 1, replicate: 'twice' });
+// @ts-expect-error: not an option
+socket.connect({ port: 1, replicat: 'flow' });
+// @ts-expect-error: a snapshot
+if (known) known.paired = false;
 // @ts-expect-error: not a mode
 connect({ port: 1, replicate: 'twice' });
 // @ts-expect-error: not a way of pairing
 createServer({ pairing: 'guess' });
 
-export { asNet, counters, predicate, server };
+export { asNet, counters, predicate, server, winner };
