@@ -3,12 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Rate, Time};
-use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::amount::Limit;
 use tailcut_net::component::{ReadFile, SpecError};
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
 use tailcut_net::measure::series::{check_differential, find_link};
-use tailcut_net::queue::QueueSpec;
+use tailcut_net::network::full_packet;
+use tailcut_net::queue::{Around, QueueSpec};
 use tailcut_net::scenario::{Horizon, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::{Graph, TopologySpec};
@@ -110,8 +111,7 @@ impl Config {
             ("horizon", self.horizon.check()),
             ("series", self.series.check()),
             ("measure", self.labels.check()),
-            ("queue", self.check_frame()),
-            ("queue", scheme.queue.check_hosts(self.host.nic_queue)),
+            ("queue", self.check_room()),
             ("switch", self.check_memory()),
             ("queue", scheme.check_priorities()),
             ("transport", scheme.check_marks()),
@@ -122,22 +122,17 @@ impl Config {
         .collect()
     }
 
-    /// A queue counted in bytes that is smaller than a full packet lets none wait, ever.
-    fn check_frame(&self) -> Result<(), SpecError> {
-        let tcp = self.scheme.transport.segments();
-        let limit = self.scheme.queue.limit();
-        let packet = tcp.mss.0 + 40;
-        match limit {
-            Limit::AtMost(Amount::Bytes(bytes)) if bytes > 0 && bytes < packet => {
-                let message = format!(
-                    "limit = \"{}\" holds not even one full packet of {packet} B (mss and headers)",
-                    limit
-                );
-                Err(SpecError::new("queue-frame", "limit", message)
-                    .hint("write at least a few packets, such as \"36KB\" or \"25packets\""))
-            }
-            _ => Ok(()),
+    /// What queues can hold, against what they are to do. Sections that are wrong in themselves have said so.
+    fn check_room(&self) -> Result<(), SpecError> {
+        if self.switch.check().is_err() || self.scheme.queue.check().is_err() {
+            return Ok(());
         }
+        let tcp = self.scheme.transport.segments();
+        self.scheme.queue.check_room(&Around {
+            full_packet: full_packet(&tcp, &self.host),
+            nic_queue: self.host.nic_queue,
+            switch: self.switch.clone(),
+        })
     }
 
     /// A shared buffer decides on arrival what may wait; so must the queues behind it.

@@ -15,6 +15,7 @@ pub mod port;
 pub mod queue;
 pub mod replicate;
 pub mod scenario;
+mod scheme;
 pub mod switch;
 pub mod topology;
 pub mod traffic;

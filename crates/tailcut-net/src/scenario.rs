@@ -4,101 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use crate::balance::BalanceSpec;
 use crate::component::SpecError;
 use crate::faults::FaultsSpec;
 use crate::host::HostSpec;
-use crate::queue::QueueSpec;
-use crate::replicate::ReplicateSpec;
+pub use crate::scheme::Scheme;
 use crate::switch::SwitchSpec;
 use crate::topology::Graph;
 use crate::traffic::demand::{JobKind, Jobs};
 use crate::traffic::Flow;
-use crate::transport::TransportSpec;
-
-/// A scheme: everything that the papers vary against each other.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Scheme {
-    /// The transport of every flow.
-    pub transport: TransportSpec,
-    /// The queue of every switch port.
-    pub queue: QueueSpec,
-    /// How switches choose among equal-cost paths.
-    pub balance: BalanceSpec,
-    /// How flows are replicated.
-    pub replicate: ReplicateSpec,
-}
-
-impl Scheme {
-    /// A queue that schedules by priority needs a transport that stamps one.
-    ///
-    /// # Errors
-    /// When every packet would have the same priority.
-    pub fn check_priorities(&self) -> Result<(), SpecError> {
-        match (&self.queue, &self.transport) {
-            (QueueSpec::Pfabric(_), TransportSpec::Pfabric(_)) => Ok(()),
-            (QueueSpec::Pfabric(_), _) => {
-                let message = "a pfabric queue orders packets by the priority that only the pfabric transport stamps";
-                Err(SpecError::new("pfabric-needs-priorities", "kind", message)
-                    .hint("write transport = { kind = \"pfabric\" } as well, or another queue"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Transports that wait for marks need a queue that marks.
-    ///
-    /// # Errors
-    /// When DCTCP or ECN meets a queue that only drops: no mark would ever come.
-    pub fn check_marks(&self) -> Result<(), SpecError> {
-        let marks = matches!(self.queue, QueueSpec::Ecn(_) | QueueSpec::Red(_));
-        let uses_ecn = |transport: &TransportSpec| match transport {
-            TransportSpec::Tcp(tcp) => tcp.uses_ecn(),
-            _ => false,
-        };
-        match &self.transport {
-            TransportSpec::Mixed(mixed)
-                if !marks && mixed.parts.iter().any(|p| uses_ecn(&p.transport)) =>
-            {
-                let message =
-                    "a transport of the mixture reacts to marks, and the queue never sets any";
-                Err(SpecError::new("ecn-needs-marks", "parts", message)
-                    .hint("write queue = { kind = \"ecn\" } (or \"red\") as well"))
-            }
-            TransportSpec::Tcp(tcp) if tcp.uses_ecn() && !marks => {
-                let field = if tcp.ecn { "ecn" } else { "congestion" };
-                let message = "the transport reacts to marks, and the queue never sets any";
-                Err(SpecError::new("ecn-needs-marks", field, message)
-                    .hint("write queue = { kind = \"ecn\" } (or \"red\") as well"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Replication copies TCP connections.
-    ///
-    /// # Errors
-    /// When the transport spreads a flow over connections of its own, or shares by priorities that copies would distort.
-    pub fn check_replication(&self) -> Result<(), SpecError> {
-        let reason = match (&self.replicate, &self.transport) {
-            (ReplicateSpec::None, _) | (_, TransportSpec::Tcp(_)) => return Ok(()),
-            (_, TransportSpec::Pfabric(_)) => {
-                "pfabric serves the flow with the least remaining first: a copy would only compete with its original"
-            }
-            (_, TransportSpec::Mptcp(_) | TransportSpec::Mmptcp(_)) => {
-                "a multipath flow already uses several paths, and its subflows carry parts of it"
-            }
-            (_, TransportSpec::Mixed(_)) => "in a mixture not every flow could be copied",
-        };
-        Err(SpecError::new(
-            "replicate-transport",
-            "kind",
-            format!("replication goes with tcp: {reason}"),
-        )
-        .hint("write replicate = { kind = \"none\" }, or transport = { kind = \"tcp\" }"))
-    }
-}
 
 /// When a run ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -316,8 +229,10 @@ pub struct Elephants {
     pub found: u64,
     /// Elephants that several paths were open to, and that no switch had detected by the end of the run.
     pub missed: u64,
-    /// Smaller flows, and flows of acknowledgements, taken for elephants.
+    /// Smaller flows taken for elephants.
     pub mistaken: u64,
+    /// Streams of acknowledgements taken for elephants, most of them those of true elephants.
+    pub ack_streams: u64,
     /// From the start of each elephant found to its detection, added up.
     pub detection_time: Time,
     /// Draws of a new path.

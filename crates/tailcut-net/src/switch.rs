@@ -57,6 +57,14 @@ impl SwitchSpec {
         }
         Ok(())
     }
+
+    /// Bytes that can wait at one port while no other takes any, the last packet of `packet` bytes among them: with
+    /// w bytes waiting before it, w + packet <= alpha (size - w).
+    pub(crate) fn most_of_one_port(&self, packet: u64) -> u64 {
+        let Limit::AtMost(Amount::Bytes(size)) = self.shared_buffer else { return u64::MAX };
+        let before = (self.alpha * size as f64 - packet as f64) / (1.0 + self.alpha);
+        (before.max(0.0) as u64 + packet).min(size)
+    }
 }
 
 #[derive(Debug, Clone, Default)]

@@ -147,10 +147,7 @@ impl<O: Observer> Network<'_, O> {
             _ => (1, Time::ZERO),
         };
         let source_port = source_port(flow.id, 0);
-        let profile = match &self.scenario.scheme.transport {
-            TransportSpec::Mixed(mixed) => mixed.choose(&flow, self.scenario.seed) as u8,
-            _ => 0,
-        };
+        let profile = self.profile_number(&flow);
         let key =
             |copy: u32| FlowKey::new(flow.src, flow.dst, source_port, SERVICE_PORT + copy as u16);
         self.describe_path(
@@ -181,6 +178,14 @@ impl<O: Observer> Network<'_, O> {
         }
         for id in opened.into_iter().rev() {
             self.wake(id);
+        }
+    }
+
+    /// The transport that carries a flow, by its number.
+    fn profile_number(&self, flow: &Flow) -> u8 {
+        match &self.scenario.scheme.transport {
+            TransportSpec::Mixed(mixed) => mixed.choose(flow, self.scenario.seed) as u8,
+            _ => 0,
         }
     }
 
@@ -225,8 +230,9 @@ impl<O: Observer> Network<'_, O> {
         let bytes = piece.min(flow.bytes - before);
         let port = FIRST_SOURCE_PORT + ((flow.id + before / piece) % SOURCE_PORTS) as u16;
         let key = FlowKey::new(flow.src, flow.dst, port, SERVICE_PORT);
-        let sender = Sender::new(&self.profiles[0], bytes, self.now);
-        let mut connection = Connection::new(key, index, 0, 0, sender);
+        let profile = self.profile_number(&flow);
+        let sender = Sender::new(&self.profiles[usize::from(profile)], bytes, self.now);
+        let mut connection = Connection::new(key, index, 0, profile, sender);
         connection.sibling = self.flows[index as usize].connections;
         let id = self.admit(connection);
         let state = &mut self.flows[index as usize];

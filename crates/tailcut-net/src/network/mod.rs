@@ -30,6 +30,7 @@ use flows::FlowState;
 pub(crate) use flows::{FIRST_SOURCE_PORT, SERVICE_PORT};
 use incidents::Incidents;
 use profile::Profile;
+pub use wire::full_packet;
 
 /// Why a scenario cannot run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

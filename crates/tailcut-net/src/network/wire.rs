@@ -16,6 +16,11 @@ const SACK_PERMITTED: u64 = 4;
 /// Maximum segment size option (RFC 9293).
 const MSS_OPTION: u64 = 4;
 
+/// Bytes of a full data packet on the wire, framing included.
+pub fn full_packet(tcp: &TcpSpec, host: &HostSpec) -> u64 {
+    WireSizes::new(tcp, host).overhead + tcp.mss.0
+}
+
 /// Sizes on the wire, framing included.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WireSizes {

@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::room::{Around, Fullest};
 use super::{check_limit, Arrival, Verdict};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
@@ -35,35 +36,40 @@ impl Default for Ecn {
 
 impl Ecn {
     pub(super) fn check(&self) -> Result<(), SpecError> {
-        check_limit("ecn-limit", "limit", self.limit)?;
-        if !never_passed(self.threshold, self.limit) {
-            return Ok(());
-        }
-        let Ecn { threshold, limit, .. } = self;
-        let message = format!("threshold = \"{threshold}\", limit = \"{limit}\": a queue that is full before it marks never marks");
-        Err(SpecError::new("ecn-threshold", "threshold", message)
-            .hint("give a threshold at least two below the limit; for a queue without marks write kind = \"drop-tail\""))
+        check_limit("ecn-limit", "limit", self.limit)
     }
 
-    pub(super) fn check_hosts(&self, nic_queue: Limit) -> Result<(), SpecError> {
-        if !self.hosts || !never_passed(self.threshold, nic_queue) {
-            return Ok(());
+    pub(super) fn check_room(&self, around: &Around) -> Result<(), SpecError> {
+        let Ecn { threshold, limit, hosts } = self;
+        let refuse = |field: &str, written: String, what: &str, hint: &str| {
+            let message = format!(
+                "threshold = \"{threshold}\", {written}: {what} that is full before it marks never marks"
+            );
+            Err(SpecError::new("ecn-threshold", field, message).hint(hint))
+        };
+        if self.never_passed(&around.port(*limit)) {
+            let hint = "give a threshold at least two packets below the limit; for a queue without marks write kind = \"drop-tail\"";
+            return refuse("threshold", format!("limit = \"{limit}\""), "a queue", hint);
         }
-        let threshold = self.threshold;
-        let message = format!(
-            "hosts = true, threshold = \"{threshold}\", host.nic_queue = \"{nic_queue}\": an interface that is full before it marks never marks"
-        );
-        Err(SpecError::new("ecn-threshold", "hosts", message)
-            .hint("give host.nic_queue at least two more than the threshold, or leave hosts out"))
+        if self.never_passed(&around.shared()) {
+            let written = around.shared_in_words();
+            let hint = "give a lower threshold, or more switch.shared_buffer or switch.alpha";
+            return refuse("threshold", written, "a queue", hint);
+        }
+        if *hosts && self.never_passed(&around.port(around.nic_queue)) {
+            let written = format!("hosts = true, host.nic_queue = \"{}\"", around.nic_queue);
+            let hint = "give host.nic_queue at least two packets more than the threshold, or leave hosts out";
+            return refuse("hosts", written, "an interface", hint);
+        }
+        Ok(())
     }
-}
 
-/// The packet that finds the limit waiting is dropped, so that none marked has found more than limit - 1.
-fn never_passed(threshold: Amount, limit: Limit) -> bool {
-    match (threshold, limit) {
-        (Amount::Packets(k), Limit::AtMost(Amount::Packets(limit))) => k.saturating_add(1) >= limit,
-        (Amount::Bytes(k), Limit::AtMost(Amount::Bytes(limit))) => k.saturating_add(1) >= limit,
-        _ => false,
+    /// Only a packet that finds more than the threshold is marked.
+    fn never_passed(&self, fullest: &Fullest) -> bool {
+        match self.threshold {
+            Amount::Packets(k) => u64::from(k) >= fullest.packets,
+            Amount::Bytes(k) => k >= fullest.bytes,
+        }
     }
 }
 
@@ -83,32 +89,71 @@ pub(super) fn admit(threshold: Amount, arrival: &Arrival) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::switch::SwitchSpec;
 
-    fn refusal(limit: Limit, threshold: Amount) -> Option<&'static str> {
-        Ecn { limit, threshold, ..Ecn::default() }.check().err().map(|error| error.code)
+    fn around() -> Around {
+        Around { full_packet: 1_538, nic_queue: Limit::Unlimited, switch: SwitchSpec::default() }
+    }
+
+    fn refusal(limit: &str, threshold: &str) -> Option<&'static str> {
+        let limit = limit.parse().expect("it is a limit");
+        let threshold = threshold.parse().expect("it is an amount");
+        let spec = Ecn { limit, threshold, ..Ecn::default() };
+        spec.check_room(&around()).err().map(|error| error.code)
     }
 
     #[test]
     fn a_threshold_that_the_queue_cannot_pass_is_refused() {
-        let hundred = Limit::AtMost(Amount::Packets(100));
-        assert_eq!(refusal(hundred, Amount::Packets(98)), None);
-        assert_eq!(refusal(hundred, Amount::Packets(99)), Some("ecn-threshold"));
-        let kilobytes = Limit::AtMost(Amount::Bytes(150_000));
-        assert_eq!(refusal(kilobytes, Amount::Bytes(149_998)), None);
-        assert_eq!(refusal(kilobytes, Amount::Bytes(149_999)), Some("ecn-threshold"));
+        let refused = Some("ecn-threshold");
+        assert_eq!(refusal("100packets", "98packets"), None);
+        assert_eq!(refusal("100packets", "99packets"), refused);
+        assert_eq!(refusal("150000B", "148461B"), None);
+        assert_eq!(refusal("150000B", "148462B"), refused, "a full packet has to fit as well");
+    }
+
+    /// 99 full packets are 152,262 B; 150,000 B hold 97 of them.
+    #[test]
+    fn packets_and_bytes_are_compared_by_full_packets() {
+        let refused = Some("ecn-threshold");
+        assert_eq!(refusal("100packets", "152261B"), None);
+        assert_eq!(refusal("100packets", "152262B"), refused);
+        assert_eq!(refusal("100packets", "1MB"), refused);
+        assert_eq!(refusal("150KB", "95packets"), None);
+        assert_eq!(refusal("150KB", "96packets"), refused);
     }
 
     #[test]
     fn so_is_one_that_no_marking_interface_can_pass() {
-        let with = |hosts| Ecn { threshold: Amount::Packets(50), hosts, ..Ecn::default() };
+        let with = |hosts, nic_queue| {
+            let spec = Ecn { threshold: Amount::Packets(50), hosts, ..Ecn::default() };
+            spec.check_room(&Around { nic_queue, ..around() }).map_err(|e| (e.code, e.field))
+        };
         let short = Limit::AtMost(Amount::Packets(20));
-        assert_eq!(with(true).check_hosts(short).map_err(|e| e.code), Err("ecn-threshold"));
-        assert_eq!(with(true).check_hosts(Limit::Unlimited).map_err(|e| e.code), Ok(()));
-        assert_eq!(with(false).check_hosts(short).map_err(|e| e.code), Ok(()));
+        assert_eq!(with(true, short), Err(("ecn-threshold", "hosts".into())));
+        assert_eq!(with(true, Limit::Unlimited), Ok(()));
+        assert_eq!(with(false, short), Ok(()));
+    }
+
+    /// One port gets half of 100 KB: 32 full packets, the arriving one included.
+    #[test]
+    fn so_is_one_that_no_share_of_the_switch_s_memory_can_pass() {
+        let with = |threshold: &str, alpha| {
+            let shared_buffer = Limit::AtMost(Amount::Bytes(100_000));
+            let switch = SwitchSpec { shared_buffer, alpha };
+            let threshold = threshold.parse().expect("it is an amount");
+            let spec = Ecn { threshold, limit: Limit::Unlimited, hosts: false };
+            spec.check_room(&Around { switch, ..around() }).map_err(|e| e.code)
+        };
+        assert_eq!(with("300packets", 1.0), Err("ecn-threshold"));
+        assert_eq!(with("31packets", 1.0), Ok(()));
+        assert_eq!(with("32packets", 1.0), Err("ecn-threshold"));
+        assert_eq!(with("49KB", 1.0), Ok(()));
+        assert_eq!(with("50KB", 1.0), Err("ecn-threshold"));
+        assert_eq!(with("50KB", 2.0), Ok(()));
     }
 
     #[test]
     fn an_unlimited_queue_takes_any_threshold() {
-        assert_eq!(refusal(Limit::Unlimited, Amount::Packets(1_000_000)), None);
+        assert_eq!(refusal("unlimited", "1000000packets"), None);
     }
 }

@@ -6,7 +6,10 @@ pub mod drop_tail;
 pub mod ecn;
 pub mod pfabric;
 pub mod red;
+mod room;
 pub mod selective_red;
+
+pub use self::room::Around;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,14 +55,33 @@ impl QueueSpec {
         }
     }
 
-    /// Checks them against what the hosts' interfaces hold.
+    /// Checks them against what surrounds the queue.
     ///
     /// # Errors
-    /// When interfaces that are to mark are full before.
-    pub fn check_hosts(&self, nic_queue: Limit) -> Result<(), SpecError> {
+    /// When not even one full packet fits, or a queue is full before its thresholds act.
+    pub fn check_room(&self, around: &Around) -> Result<(), SpecError> {
+        let (limit, packet) = (self.limit(), around.full_packet);
+        if matches!(limit, Limit::AtMost(Amount::Bytes(bytes)) if bytes < packet) {
+            let message = format!(
+                "limit = \"{limit}\" holds not even one full packet of {packet} B (mss, headers and framing)"
+            );
+            return Err(SpecError::new("queue-frame", "limit", message)
+                .hint("write at least a few packets, such as \"36KB\" or \"25packets\""));
+        }
         match self {
-            QueueSpec::Ecn(spec) => spec.check_hosts(nic_queue),
-            _ => Ok(()),
+            QueueSpec::DropTail(_) | QueueSpec::Pfabric(_) => Ok(()),
+            QueueSpec::Ecn(spec) => spec.check_room(around),
+            QueueSpec::Red(spec) => spec.check_room(around),
+            QueueSpec::SelectiveRed(spec) => spec.check_room(around),
+        }
+    }
+
+    /// Whether it ever marks a packet.
+    pub fn marks(&self) -> bool {
+        match self {
+            QueueSpec::Ecn(_) => true,
+            QueueSpec::Red(spec) => spec.mark,
+            QueueSpec::DropTail(_) | QueueSpec::Pfabric(_) | QueueSpec::SelectiveRed(_) => false,
         }
     }
 

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Stream;
 
+use super::room::Around;
 use super::{check_limit, Arrival, Verdict};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
@@ -55,6 +56,26 @@ impl Red {
                 let message = format!("{field} = {value}: a number above 0 and at most 1");
                 return Err(SpecError::new("red-fraction", field, message));
             }
+        }
+        Ok(())
+    }
+
+    /// Nothing is dropped before the average exceeds `min`, which it cannot where no packet finds as many waiting.
+    pub(super) fn check_room(&self, around: &Around) -> Result<(), SpecError> {
+        let refuse = |written: String, hint: &str| {
+            let message = format!(
+                "min = {}, {written}: a queue that is full before its average passes min never drops early",
+                self.min
+            );
+            Err(SpecError::new("red-thresholds", "min", message).hint(hint))
+        };
+        if self.min >= around.port(self.limit).packets as f64 {
+            let hint = "give a lower min or a higher limit, at least two packets apart; for a queue without early drops write kind = \"drop-tail\"";
+            return refuse(format!("limit = \"{}\"", self.limit), hint);
+        }
+        if self.min >= around.shared().packets as f64 {
+            let hint = "give a lower min, or more switch.shared_buffer or switch.alpha";
+            return refuse(around.shared_in_words(), hint);
         }
         Ok(())
     }
@@ -135,6 +156,7 @@ impl RedState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::switch::SwitchSpec;
 
     fn arrival(waiting: u32) -> Arrival {
         Arrival { waiting, ..Arrival::default() }
@@ -171,6 +193,27 @@ mod tests {
         let expected = 2.0 / (1.0 / base + 1.0);
         let rate = drop_rate(15);
         assert!((rate - expected).abs() < 0.05 * expected, "{rate} against {expected}");
+    }
+
+    fn refusal(min: f64, limit: &str, shared_buffer: &str) -> Option<&'static str> {
+        let limit = limit.parse().expect("it is a limit");
+        let shared_buffer = shared_buffer.parse().expect("it is a limit");
+        let switch = SwitchSpec { shared_buffer, alpha: 1.0 };
+        let around = Around { full_packet: 1_538, nic_queue: Limit::Unlimited, switch };
+        let spec = Red { min, max: 2.0 * min, limit, ..Red::default() };
+        spec.check_room(&around).err().map(|error| error.code)
+    }
+
+    #[test]
+    fn a_lower_threshold_that_the_average_cannot_pass_is_refused() {
+        let refused = Some("red-thresholds");
+        assert_eq!(refusal(10.0, "5packets", "unlimited"), refused);
+        assert_eq!(refusal(10.0, "11packets", "unlimited"), refused);
+        assert_eq!(refusal(10.0, "12packets", "unlimited"), None);
+        assert_eq!(refusal(10.0, "18KB", "unlimited"), refused);
+        assert_eq!(refusal(10.0, "19KB", "unlimited"), None);
+        assert_eq!(refusal(10.0, "unlimited", "30KB"), refused);
+        assert_eq!(refusal(10.0, "unlimited", "40KB"), None);
     }
 
     #[test]

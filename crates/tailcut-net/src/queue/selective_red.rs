@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Stream;
 
 use super::red::{Red, RedState};
+use super::room::Around;
 use super::{Arrival, Verdict};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
@@ -61,6 +62,10 @@ impl SelectiveRed {
 
     pub(super) fn check(&self) -> Result<(), SpecError> {
         self.red().check()
+    }
+
+    pub(super) fn check_room(&self, around: &Around) -> Result<(), SpecError> {
+        self.red().check_room(around)
     }
 }
 

@@ -142,6 +142,17 @@ fn transports() -> impl Strategy<Value = TransportSpec> {
             let parts = [TransportSpec::Tcp(tcp), mptcp, mmptcp].map(part).to_vec();
             TransportSpec::Mixed(MixedTransport { parts, by: Lot::Flows })
         }),
+        1 => (tcps(), tcps()).prop_map(|(short, long)| {
+            let small = Bytes(5_000);
+            let parts = [(short, Bytes(0), Some(small)), (long, small, None)];
+            let part = |(tcp, above, up_to)| TransportPart {
+                transport: TransportSpec::Tcp(tcp),
+                weight: 1,
+                above,
+                up_to,
+            };
+            TransportSpec::Mixed(MixedTransport { parts: parts.map(part).to_vec(), by: Lot::Flows })
+        }),
     ]
 }
 
@@ -325,10 +336,6 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
         );
         parts.prop_map(move |(flows, queue, balance, nic, replicate, transport, drain, around)| {
             let mut scenario = scenario(graph.clone(), flows);
-            let replicate = match &transport {
-                TransportSpec::Tcp(_) => replicate,
-                _ => ReplicateSpec::None,
-            };
             let queue = match &transport {
                 TransportSpec::Pfabric(_) if drain % 3 > 0 => {
                     QueueSpec::Pfabric(PfabricQueue { limit: queue.limit(), hosts: drain % 2 == 0 })
@@ -344,6 +351,9 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
             }
             scenario.scheme.replicate = replicate;
             scenario.scheme.transport = transport;
+            if scenario.scheme.check_replication().is_err() {
+                scenario.scheme.replicate = ReplicateSpec::None;
+            }
             (scenario.horizon.arrivals, scenario.horizon.drain) =
                 (Time::from_ms(2), Time::from_ms(drain));
             scenario

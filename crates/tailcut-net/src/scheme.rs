@@ -1,0 +1,171 @@
+//! A scheme: transport, queue, balancer and replication, and which of them make sense together.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::balance::BalanceSpec;
+use crate::component::SpecError;
+use crate::queue::QueueSpec;
+use crate::replicate::ReplicateSpec;
+use crate::transport::TransportSpec;
+
+/// A scheme: everything that the papers vary against each other.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Scheme {
+    /// The transport of every flow.
+    pub transport: TransportSpec,
+    /// The queue of every switch port.
+    pub queue: QueueSpec,
+    /// How switches choose among equal-cost paths.
+    pub balance: BalanceSpec,
+    /// How flows are replicated.
+    pub replicate: ReplicateSpec,
+}
+
+impl Scheme {
+    /// A queue that schedules by priority needs a transport that stamps one.
+    ///
+    /// # Errors
+    /// When every packet would have the same priority.
+    pub fn check_priorities(&self) -> Result<(), SpecError> {
+        match (&self.queue, &self.transport) {
+            (QueueSpec::Pfabric(_), TransportSpec::Pfabric(_)) => Ok(()),
+            (QueueSpec::Pfabric(_), _) => {
+                let message = "a pfabric queue orders packets by the priority that only the pfabric transport stamps";
+                Err(SpecError::new("pfabric-needs-priorities", "kind", message)
+                    .hint("write transport = { kind = \"pfabric\" } as well, or another queue"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Transports that wait for marks need a queue that marks.
+    ///
+    /// # Errors
+    /// When DCTCP or ECN meets a queue that only drops: no mark would ever come.
+    pub fn check_marks(&self) -> Result<(), SpecError> {
+        let waits = |transport: &TransportSpec| match transport {
+            TransportSpec::Tcp(tcp) => tcp.uses_ecn(),
+            _ => false,
+        };
+        let (field, who) = match &self.transport {
+            _ if self.queue.marks() => return Ok(()),
+            TransportSpec::Tcp(tcp) if tcp.uses_ecn() => {
+                (if tcp.ecn { "ecn" } else { "congestion" }, "the transport")
+            }
+            TransportSpec::Mixed(mixed) if mixed.parts.iter().any(|p| waits(&p.transport)) => {
+                ("parts", "a transport of the mixture")
+            }
+            _ => return Ok(()),
+        };
+        let message = format!("{who} reacts to marks, and the queue never sets any");
+        Err(SpecError::new("ecn-needs-marks", field, message)
+            .hint("write queue = { kind = \"ecn\" } as well, or { kind = \"red\", mark = true }"))
+    }
+
+    /// Replication copies TCP connections.
+    ///
+    /// # Errors
+    /// When a transport spreads a flow over connections of its own, or shares by priorities that copies would distort.
+    pub fn check_replication(&self) -> Result<(), SpecError> {
+        let reason = match (&self.replicate, &self.transport) {
+            (ReplicateSpec::None, _) => return Ok(()),
+            (_, TransportSpec::Mixed(mixed)) => {
+                let mut parts = mixed.parts.iter().map(|part| &part.transport);
+                parts.find_map(no_copies).map(|reason| format!("in this mixture, {reason}"))
+            }
+            (_, transport) => no_copies(transport).map(str::to_owned),
+        };
+        let Some(reason) = reason else { return Ok(()) };
+        let message = format!("replication goes with tcp: {reason}");
+        Err(SpecError::new("replicate-transport", "kind", message)
+            .hint("write replicate = { kind = \"none\" }, or transport = { kind = \"tcp\" } for every flow"))
+    }
+}
+
+/// Why flows of a transport are not copied, if they are not.
+fn no_copies(transport: &TransportSpec) -> Option<&'static str> {
+    match transport {
+        TransportSpec::Tcp(_) => None,
+        TransportSpec::Pfabric(_) => Some(
+            "pfabric serves the flow with the least remaining first: a copy would only compete with its original",
+        ),
+        TransportSpec::Mptcp(_) | TransportSpec::Mmptcp(_) => Some(
+            "a multipath flow already uses several paths, and its subflows carry parts of it",
+        ),
+        TransportSpec::Mixed(_) => Some("a mixture within a mixture is none"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{json, Value};
+
+    fn scheme(parts: Value) -> Scheme {
+        serde_json::from_value(parts).expect("it is a scheme")
+    }
+
+    fn marks(transport: Value, queue: Value) -> Result<(), &'static str> {
+        scheme(json!({ "transport": transport, "queue": queue }))
+            .check_marks()
+            .map_err(|error| error.code)
+    }
+
+    #[test]
+    fn what_reacts_to_marks_needs_a_queue_that_sets_them() {
+        let dctcp = json!({ "kind": "tcp", "congestion": { "kind": "dctcp" } });
+        let mixed = json!({ "kind": "mixed", "parts": [
+            { "transport": { "kind": "tcp" } }, { "transport": dctcp }
+        ]});
+        for transport in [dctcp, json!({ "kind": "tcp", "ecn": true }), mixed] {
+            for queue in [
+                json!({ "kind": "drop-tail" }),
+                json!({ "kind": "red" }),
+                json!({ "kind": "red", "mark": false }),
+                json!({ "kind": "selective-red" }),
+                json!({ "kind": "pfabric" }),
+            ] {
+                assert_eq!(marks(transport.clone(), queue), Err("ecn-needs-marks"), "{transport}");
+            }
+            assert_eq!(marks(transport.clone(), json!({ "kind": "ecn" })), Ok(()));
+            assert_eq!(marks(transport, json!({ "kind": "red", "mark": true })), Ok(()));
+        }
+        assert_eq!(marks(json!({ "kind": "tcp" }), json!({ "kind": "red" })), Ok(()));
+    }
+
+    #[test]
+    fn the_hint_names_what_makes_red_mark() {
+        let transport = json!({ "kind": "tcp", "ecn": true });
+        let error = scheme(json!({ "transport": transport, "queue": { "kind": "red" } }))
+            .check_marks()
+            .expect_err("it does not mark");
+        assert!(error.hint.is_some_and(|hint| hint.contains("mark = true")));
+    }
+
+    fn replicated(kinds: &[&str]) -> Result<(), String> {
+        let parts: Vec<_> = kinds
+            .iter()
+            .map(|kind| match *kind {
+                "cubic" => json!({ "kind": "tcp", "congestion": { "kind": "cubic" } }),
+                kind => json!({ "kind": kind }),
+            })
+            .map(|transport| json!({ "transport": transport }))
+            .collect();
+        let transport = json!({ "kind": "mixed", "parts": parts });
+        scheme(json!({ "transport": transport, "replicate": { "kind": "repflow" } }))
+            .check_replication()
+            .map_err(|error| format!("{}: {}", error.code, error.message))
+    }
+
+    #[test]
+    fn a_mixture_is_replicated_if_every_part_is_tcp() {
+        assert_eq!(replicated(&["tcp", "cubic"]), Ok(()));
+        for other in ["mptcp", "mmptcp"] {
+            let refusal = replicated(&["tcp", other]).expect_err("subflows carry parts");
+            assert!(refusal.starts_with("replicate-transport: "), "{refusal}");
+            assert!(refusal.contains("in this mixture, a multipath flow"), "{refusal}");
+        }
+    }
+}
