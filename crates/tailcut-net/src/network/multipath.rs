@@ -144,7 +144,9 @@ impl<O: Observer> Network<'_, O> {
             return;
         }
         let drains = copy == 0 && spread.data.drains_first();
-        self.switch_on_congestion(id);
+        if self.connections[id as usize].sender.counters().fast_recoveries > 0 {
+            self.switch_on_congestion(id);
+        }
         if drains {
             self.reinject_hole(id);
         }
@@ -153,7 +155,7 @@ impl<O: Observer> Network<'_, O> {
         }
     }
 
-    /// A subflow's retransmission timer has expired.
+    /// The retransmission timer of an established subflow has expired.
     pub(super) fn on_subflow_timeout(&mut self, id: u32) {
         let Connection { flow, copy, .. } = self.connections[id as usize];
         self.note_window(id);
@@ -178,13 +180,12 @@ impl<O: Observer> Network<'_, O> {
         }
     }
 
-    /// A flow that scatters goes on over subflows at the first sign of congestion, if that is its strategy.
+    /// A flow that scatters goes on over subflows at the first sign of congestion, if that is its strategy: a fast
+    /// retransmit or a timeout. A lost SYN is none: no window has been sent that could have been too large.
     fn switch_on_congestion(&mut self, id: u32) {
         let Connection { flow, profile, copy, .. } = self.connections[id as usize];
         let Some(scatter) = self.profiles[usize::from(profile)].scatter() else { return };
-        let done = self.connections[id as usize].sender.counters();
-        let congested = done.timeouts + done.fast_recoveries > 0;
-        if copy == 0 && congested && matches!(scatter.switch, Switch::Congestion {}) {
+        if copy == 0 && matches!(scatter.switch, Switch::Congestion {}) {
             self.switch(flow, profile);
         }
     }

@@ -14,3 +14,4 @@ mod reordering;
 mod repeatable;
 mod replication;
 mod support;
+mod switching;

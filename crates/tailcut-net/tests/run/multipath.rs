@@ -68,7 +68,7 @@ fn mptcp(subflows: u32) -> TransportSpec {
     TransportSpec::Mptcp(MptcpSpec { subflows, ..MptcpSpec::default() })
 }
 
-fn with(graph: Graph, flows: Vec<Flow>, transport: TransportSpec) -> Scenario {
+pub fn with(graph: Graph, flows: Vec<Flow>, transport: TransportSpec) -> Scenario {
     let mut scenario = scenario(graph, flows);
     scenario.scheme.transport = transport;
     limit_queues(&mut scenario, Limit::AtMost(Amount::Packets(100)));
@@ -81,7 +81,7 @@ fn parallel(path_rates: Vec<Rate>, hosts_per_side: u32) -> Graph {
     paths.build().expect("the parameters are valid")
 }
 
-fn fat_tree(k: u32) -> Graph {
+pub fn fat_tree(k: u32) -> Graph {
     FatTree { k, ..FatTree::default() }.build().expect("k is even")
 }
 
@@ -273,21 +273,6 @@ fn both_thresholds_spare_scattered_flows_needless_retransmissions() {
     assert!(plain > 100, "three duplicate ACKs are no loss here: {plain}");
     assert!(topology * 2 < plain, "{topology} against {plain}");
     assert!(robust * 10 < plain * 9, "{robust} against {plain}");
-}
-
-/// Eight senders to one host overflow its port; the flows that lose packets go on over subflows, the others do not.
-#[test]
-fn a_flow_switches_at_the_first_sign_of_congestion() {
-    let flows: Vec<Flow> =
-        (0..8).map(|id| flow(id, 4 + id as u32, 0, 600_000, Time::ZERO)).collect();
-    let transport = TransportSpec::Mmptcp(scattering(Switch::Congestion {}));
-    let outcome = run(&with(fat_tree(4), flows, transport.clone()));
-    assert!(outcome.counters.dropped > 0);
-    let congested = |f: &&FlowRecord| f.timeouts + f.fast_recoveries > 0;
-    assert!(outcome.flows.iter().filter(congested).any(|f| f.copies == 8));
-    assert!(outcome.flows.iter().all(|f| f.fct.is_some()));
-    let alone = run(&with(fat_tree(4), vec![flow(0, 4, 0, 600_000, Time::ZERO)], transport));
-    assert_eq!((alone.counters.dropped, alone.flows[0].copies), (0, 1));
 }
 
 #[test]
