@@ -177,6 +177,25 @@ def test_list_names_what_a_parameter_chooses_among(tailcut: Tailcut) -> None:
         assert f"transport.congestion: {name}" in shown
 
 
+@pytest.mark.parametrize(
+    ("group", "words"),
+    [
+        (
+            "balance.detect",
+            ["random-skip", "random-skip-switch", "exact-port", "exact-switch", "polled-counters", "host-marked"],
+        ),
+        ("balance.reroute", ["egress", "five-tuple"]),
+        ("queue.form", ["one-queue", "two-queues"]),
+        ("transport.dupack_threshold", ["topology", "tcp"]),
+        ("transport.recovery", ["newreno", "sack-prr"]),
+        ("transport.reordering.variant", ["careful", "aggressive"]),
+    ],
+)
+def test_list_names_the_words_that_a_parameter_takes(tailcut: Tailcut, group: str, words: list[str]) -> None:
+    shown = tailcut("list", group).stdout
+    assert [line.removeprefix(f"{group}: ") for line in shown.splitlines() if line.startswith(group)] == words
+
+
 def test_the_schema_accepts_the_starter_and_refuses_a_wrong_key(tailcut: Tailcut) -> None:
     schema = json.loads(tailcut("schema").stdout)
     tailcut("new", "mine.toml")

@@ -12,10 +12,10 @@ use crate::schema::{schema, union};
 /// A component that an experiment can name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Component {
-    /// The section it belongs to; of what a parameter chooses, section and parameter (`transport.congestion`); `sizes`
+    /// The section it belongs to; of what a parameter chooses, section and parameter (`transport.congestion`, `balance.detect`); `sizes`
     /// for a built-in flow-size distribution.
     pub group: String,
-    /// Its `kind`; the section's name where there is nothing to choose.
+    /// Its `kind`, or the word that a parameter takes; the section's name where there is nothing to choose.
     pub name: String,
     /// One line.
     pub summary: String,
@@ -117,7 +117,7 @@ fn of_kinds(
     kinds.iter().map(of_kind).collect()
 }
 
-/// What the parameters of `table` choose among, each choice where it is met first.
+/// What the parameters of `table` choose among, kinds or words, each choice where it is met first.
 fn chosen_within(
     definitions: &Map<String, Json>,
     group: &str,
@@ -132,15 +132,24 @@ fn chosen_within(
             continue;
         };
         let target = &definitions[name];
+        let group = format!("{group}.{parameter}");
+        let default = property.get("default").or(target.get("default"));
         if let Some(kinds) = union::kinds(target) {
             if told.insert(name.to_owned()) {
-                let default = property.get("default").or(target.get("default"));
-                found.extend(of_kinds(
-                    definitions,
-                    &format!("{group}.{parameter}"),
-                    &kinds,
-                    default,
-                ));
+                found.extend(of_kinds(definitions, &group, &kinds, default));
+                for (_, branch) in kinds {
+                    found.extend(chosen_within(definitions, &group, branch, told));
+                }
+            }
+        } else if let Some(words) = union::described_words(target) {
+            if told.insert(name.to_owned()) {
+                found.extend(words.into_iter().map(|(word, branch)| Component {
+                    group: group.clone(),
+                    name: word.to_owned(),
+                    summary: first_paragraph(branch),
+                    default: default.is_some_and(|default| default == word),
+                    parameters: vec![],
+                }));
             }
         }
     }

@@ -141,6 +141,8 @@ fn two_elephants_on_one_path_come_close_to_a_link_each_with_tinyflow() {
             }
             Some(elephants) => {
                 assert_eq!((elephants.found, elephants.missed), (2, 0), "{}", run.scheme);
+                assert_eq!(elephants.mistaken, 0, "there is nothing else: {}", run.scheme);
+                assert!(elephants.ack_streams <= 2, "{}: {elephants:?}", run.scheme);
                 assert!(elephants.reroutes > 10_000);
                 assert!(rates.iter().all(|rate| *rate > 850.0), "{}: {rates:?}", run.scheme);
             }

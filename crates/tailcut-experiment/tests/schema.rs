@@ -49,3 +49,33 @@ fn every_component_says_what_it_is_when_asked() {
         assert!(names.iter().any(|n| n == expected), "{expected} among {names:?}");
     }
 }
+
+/// What a scheme can be made of is told, down to the words that parameters take.
+#[test]
+fn words_that_parameters_take_are_components() {
+    let components = tailcut_experiment::describe();
+    let of = |group: &str| -> Vec<&str> {
+        components.iter().filter(|c| c.group == group).map(|c| c.name.as_str()).collect()
+    };
+    assert_eq!(
+        of("balance.detect"),
+        [
+            "random-skip",
+            "random-skip-switch",
+            "exact-port",
+            "exact-switch",
+            "polled-counters",
+            "host-marked"
+        ]
+    );
+    assert_eq!(of("balance.reroute"), ["egress", "five-tuple"]);
+    assert_eq!(of("queue.form"), ["one-queue", "two-queues"]);
+    assert_eq!(of("transport.dupack_threshold"), ["topology", "tcp"]);
+    assert_eq!(of("transport.recovery"), ["newreno", "sack-prr"]);
+    assert_eq!(of("transport.reordering.variant"), ["careful", "aggressive"]);
+    for group in ["balance.detect", "balance.reroute", "queue.form", "transport.recovery"] {
+        let defaults = components.iter().filter(|c| c.group == group && c.default).count();
+        assert_eq!(defaults, 1, "{group} has a default");
+    }
+    assert!(components.iter().all(|c| !c.summary.is_empty()));
+}

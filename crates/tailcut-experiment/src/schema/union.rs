@@ -23,6 +23,11 @@ pub fn words(schema: &Json) -> Option<Vec<&str>> {
     Some(all)
 }
 
+/// The words with the schemas that describe them, when the schema is a choice among constant strings.
+pub fn described_words(schema: &Json) -> Option<Vec<(&str, &Json)>> {
+    branches(schema)?.iter().map(|branch| Some((branch.get("const")?.as_str()?, branch))).collect()
+}
+
 /// Name and schema of each kind, when the schema is a choice among tables with a `kind`.
 pub fn kinds(schema: &Json) -> Option<Vec<(&str, &Json)>> {
     branches(schema)?
