@@ -112,6 +112,7 @@ fn counters(py: Python<'_>, totals: Counters) -> PyResult<Bound<'_, PyDict>> {
         entry.set_item("elephants_found", elephants.found)?;
         entry.set_item("elephants_missed", elephants.missed)?;
         entry.set_item("elephants_mistaken", elephants.mistaken)?;
+        entry.set_item("elephant_ack_streams", elephants.ack_streams)?;
         entry.set_item("elephant_detection_ns", elephants.detection_time.as_ns())?;
         entry.set_item("elephant_reroutes", elephants.reroutes)?;
     }

@@ -139,6 +139,7 @@ RARE = {
     "elephants_found": "elephants found",
     "elephants_missed": "elephants missed",
     "elephants_mistaken": "mistaken for elephants",
+    "elephant_ack_streams": "streams of ACKs taken for elephants",
     "elephant_reroutes": "elephants rerouted (times)",
 }
 """Totals that are shown where they are not zero."""

@@ -37,6 +37,7 @@ ABOUT = (
     "elephants_found",
     "elephants_missed",
     "elephants_mistaken",
+    "elephant_ack_streams",
     "elephant_detection_ns",
     "elephant_reroutes",
 )

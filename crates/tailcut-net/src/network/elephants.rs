@@ -18,7 +18,9 @@ impl<O: Observer> Network<'_, O> {
                 continue;
             }
             let state = &mut self.flows[connection.flow as usize];
-            if detection.acks || state.flow.bytes < least {
+            if detection.acks {
+                elephants.ack_streams += 1;
+            } else if state.flow.bytes < least {
                 elephants.mistaken += 1;
             } else if !state.detected {
                 state.detected = true;
