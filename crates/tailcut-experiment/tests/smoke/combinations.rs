@@ -1,0 +1,207 @@
+//! Transports on topologies with queues, balancers, replication, shared memory and failures.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{json, Value as Json};
+use tailcut_experiment::to_scenario;
+use tailcut_net::topology::Graph;
+
+use crate::cover::pairs;
+use crate::experiment::{carry_out, loaded};
+use crate::factors;
+
+/// Short flows, of which copies are made, beside long ones, which are elephants and switch.
+fn experiment(row: &[(&'static str, Json)]) -> Json {
+    let mut experiment = json!({
+        "title": "smoke", "seeds": 1,
+        "traffic": { "kind": "mix", "parts": [
+            { "kind": "permutation", "sizes": "200KB" },
+            { "kind": "permutation", "sizes": "30KB", "jitter": "500us" },
+        ]},
+        "horizon": { "arrivals": "1ms", "drain": "30s" },
+    });
+    for (section, value) in row {
+        experiment[*section] = value.clone();
+    }
+    experiment
+}
+
+fn reacts_to_marks(transport: &Json) -> bool {
+    let parts = transport["parts"].as_array();
+    let parts = parts.into_iter().flatten().any(|part| reacts_to_marks(&part["transport"]));
+    parts || transport["ecn"] == true || transport["congestion"]["kind"] == "dctcp"
+}
+
+fn has_subflows(transport: &Json) -> bool {
+    let parts = transport["parts"].as_array();
+    let parts = parts.into_iter().flatten().any(|part| has_subflows(&part["transport"]));
+    parts || transport["kind"] == "mptcp" || transport["kind"] == "mmptcp"
+}
+
+/// Why a combination is refused, by what its components are: `None` for what is not chosen yet.
+fn reasons(
+    transport: Option<&Json>,
+    queue: Option<&Json>,
+    replicate: Option<&Json>,
+    switch: Option<&Json>,
+) -> BTreeSet<String> {
+    let is = |value: Option<&Json>, kind: &str| value.is_some_and(|value| value["kind"] == kind);
+    let marks = is(queue, "ecn") || queue.is_some_and(|queue| queue["mark"] == true);
+    let copied = replicate.is_some() && !is(replicate, "none");
+    let shares = switch.is_some_and(|switch| switch.get("shared_buffer").is_some());
+    let refusals = [
+        (
+            "pfabric-needs-priorities",
+            is(queue, "pfabric") && transport.is_some() && !is(transport, "pfabric"),
+        ),
+        ("ecn-needs-marks", transport.is_some_and(reacts_to_marks) && queue.is_some() && !marks),
+        (
+            "replicate-transport",
+            copied && transport.is_some_and(|t| has_subflows(t) || t["kind"] == "pfabric"),
+        ),
+        ("shared-buffer-pfabric", shares && is(queue, "pfabric")),
+    ];
+    let refusals = refusals.into_iter().filter(|(_, refused)| *refused);
+    refusals.map(|(code, _)| code.to_owned()).collect()
+}
+
+/// Nothing but these four decides whether a combination makes sense, and they are few enough to try all.
+#[test]
+fn combinations_that_make_no_sense_are_refused_each_with_its_code_and_all_others_are_accepted() {
+    let (mut accepted, mut refused) = (0, BTreeMap::<String, u32>::new());
+    for transport in factors::transports() {
+        for queue in factors::queues() {
+            for replicate in factors::replications() {
+                for switch in factors::memories() {
+                    let expected =
+                        reasons(Some(&transport), Some(&queue), Some(&replicate), Some(&switch));
+                    let found = loaded(&experiment(&[
+                        ("topology", json!({ "kind": "dumbbell" })),
+                        ("transport", transport.clone()),
+                        ("queue", queue.clone()),
+                        ("replicate", replicate.clone()),
+                        ("switch", switch.clone()),
+                    ]));
+                    let found = found.err().unwrap_or_default();
+                    assert_eq!(found, expected, "{transport} {queue} {replicate} {switch}");
+                    accepted += u32::from(found.is_empty());
+                    found.into_iter().for_each(|code| *refused.entry(code).or_default() += 1);
+                }
+            }
+        }
+    }
+    assert_eq!(refused.len(), 4, "every reason is met: {refused:?}");
+    assert!(accepted > 500, "{accepted} are accepted");
+}
+
+/// A link between switches, if there is one, and the switch at its end.
+fn place(graph: &Graph) -> (String, String) {
+    let inner = graph.links.iter().find(|link| link.a.min(link.b) >= graph.hosts);
+    let link = inner.unwrap_or(&graph.links[0]);
+    let name = |node: u32| match node.checked_sub(graph.hosts) {
+        Some(switch) => format!("s{switch}"),
+        None => format!("h{node}"),
+    };
+    (format!("{}>{}", name(link.a), name(link.b)), name(link.b))
+}
+
+/// Names the link or switch of the topology that a failure befalls.
+fn located(mut failure: Json, (link, switch): &(String, String)) -> Json {
+    let incidents = failure.get_mut("incidents").and_then(Json::as_array_mut);
+    for incident in incidents.into_iter().flatten() {
+        match incident["kind"] == "switch-down" {
+            true => incident["switch"] = switch.clone().into(),
+            false => incident["link"] = link.clone().into(),
+        }
+    }
+    failure
+}
+
+/// The places of failures, by topology.
+fn places(topologies: &[Json]) -> Vec<(String, String)> {
+    let graph = |topology: &Json| {
+        let plain = experiment(&[("topology", topology.clone())]);
+        let plan = loaded(&plain).unwrap_or_else(|codes| panic!("{plain}: {codes:?}"));
+        place(&to_scenario(&plan.runs[0]).expect("the plan is fresh").graph)
+    };
+    topologies.iter().map(graph).collect()
+}
+
+/// Every two values of any two factors meet in a run in which every flow finishes and no packet is unaccounted for.
+#[test]
+fn every_two_components_run_together_or_are_refused() {
+    let sections = ["transport", "queue", "replicate", "switch", "topology", "balance", "faults"];
+    let values = [
+        factors::transports(),
+        factors::queues(),
+        factors::replications(),
+        factors::memories(),
+        factors::topologies(),
+        factors::balancers(),
+        factors::failures(),
+    ];
+    let places = places(&values[4]);
+    let sizes = values.each_ref().map(Vec::len);
+    let chosen = |row: &[Option<usize>], at: usize| row[at].map(|value| values[at][value].clone());
+    let allowed = |row: &[Option<usize>]| {
+        let [transport, queue, replicate, switch] = [0, 1, 2, 3].map(|at| chosen(row, at));
+        reasons(transport.as_ref(), queue.as_ref(), replicate.as_ref(), switch.as_ref()).is_empty()
+    };
+    let (rows, never) = pairs(&sizes, &allowed);
+    for (a, b) in never {
+        let mut pair = vec![("topology", json!({ "kind": "dumbbell" }))];
+        pair.extend(
+            [a, b].map(|(factor, value)| (sections[factor], values[factor][value].clone())),
+        );
+        let codes = loaded(&experiment(&pair)).err();
+        assert!(codes.is_some(), "{pair:?} runs together");
+    }
+    let mut met = BTreeMap::<String, u64>::new();
+    for row in &rows {
+        let mut parts: Vec<_> =
+            (0..7).map(|at| (sections[at], values[at][row[at]].clone())).collect();
+        parts[6].1 = located(parts[6].1.clone(), &places[row[4]]);
+        let experiment = experiment(&parts);
+        let plan = loaded(&experiment)
+            .unwrap_or_else(|codes| panic!("refused for {codes:?}: {experiment}"));
+        let (outcome, seen) = carry_out(&plan.runs[0], &experiment);
+        let mut note = |what: String, times: u64| *met.entry(what).or_default() += times;
+        let kind = |at: usize| parts[at].1["kind"].as_str().unwrap_or_default().to_owned();
+        let elephants = outcome.counters.elephants.map_or(0, |elephants| elephants.found);
+        if kind(5) == "tinyflow" {
+            note(format!("elephants by {}", parts[5].1["detect"]), elephants);
+        }
+        let copies = outcome.flows.iter().map(|flow| u64::from(flow.copies) - 1).sum();
+        note(format!("copies by {}, {}", kind(0), kind(2)), copies);
+        note(format!("marks by {}", kind(1)), seen.marked);
+        note(format!("flows without some paths under {}", kind(1)), seen.of_flows_that_lost_paths);
+        let incident = &parts[6].1["incidents"][0]["kind"];
+        note(format!("losses by {incident}"), outcome.counters.lost_on_links);
+        let undone = outcome.counters.recoveries_undone;
+        note(format!("undone by {}", parts[0].1["reordering"]["kind"]), undone);
+    }
+    println!("{} rows: {met:#?}", rows.len());
+    for what in [
+        "copies by mmptcp, none",
+        "copies by mptcp, none",
+        "copies by tcp, repflow",
+        "copies by tcp, repsyn",
+        "copies by tcp, split",
+        "copies by mixed, repflow",
+        "elephants by \"random-skip\"",
+        "elephants by \"random-skip-switch\"",
+        "elephants by \"exact-port\"",
+        "elephants by \"exact-switch\"",
+        "elephants by \"polled-counters\"",
+        "elephants by \"host-marked\"",
+        "flows without some paths under selective-red",
+        "losses by \"link-down\"",
+        "losses by \"switch-down\"",
+        "losses by \"loss\"",
+        "marks by ecn",
+        "marks by red",
+        "undone by \"adaptive\"",
+    ] {
+        assert!(met.get(what).is_some_and(|times| *times > 0), "no {what}: {met:#?}");
+    }
+}

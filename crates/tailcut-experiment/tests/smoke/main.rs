@@ -1,0 +1,7 @@
+//! Everything with everything: it runs, or is refused for the reason that is known. Components join by being registered.
+
+mod combinations;
+mod cover;
+mod experiment;
+mod factors;
+mod traffic;
