@@ -17,6 +17,7 @@ import { type Entry, WaitingList } from './flow/waiting.js';
 import { Limits } from './limits.js';
 import { type Handle, takeHandle } from './net-internals.js';
 import { defaults, isEnabled, type Replication, replicationOptions, samePort } from './options.js';
+import { comparableTarget, keyOf, sameSource } from './pair-keys.js';
 import { Preambles } from './preambles.js';
 import { type Internals, kOptions, kShared } from './server-internals.js';
 import { Socket } from './socket.js';
@@ -79,7 +80,7 @@ export class ReplicaListener {
       this.#ports.add(Number(address.slice(address.lastIndexOf(':') + 1)));
     this.#limits = new Limits(owner, () => this.#port);
     const options = { timeout: defaults.waitTimeout, entries: defaults.waitEntries };
-    this.#waiting = new WaitingList<Accepted | Remains>(options, (entry) => entry.flow?.waitOver());
+    this.#waiting = new WaitingList<Accepted | Remains>({ ...options, recurring: !this.byToken }, (entry) => entry.flow?.waitOver());
     this.#held = new WaitingList<HeldReplica>({ ...options, entries: 1024 }, (entry) => {
       if (entry.flow !== undefined) this.#refuse(entry.flow.leg, 'unknown', entry.flow.hello);
     });
@@ -167,7 +168,7 @@ export class ReplicaListener {
     if (connection.getpeername(peer) !== 0) return peer;
     const known = this.#waiting.get(keyOf(peer.address, peer.port));
     // The first of a flow that began with its second, or of one that is over.
-    if (known === undefined || known.first !== 'replica' || known.state === 'paired') return peer;
+    if (known === undefined || !this.#waiting.awaitsFirst(known)) return peer;
     this.#join(known, connection);
     return undefined;
   }
@@ -190,7 +191,7 @@ export class ReplicaListener {
     if (this.byToken) return true;
     const key = keyOf(socket.remoteAddress, socket.remotePort);
     const known = this.#waiting.get(key);
-    if (known !== undefined && known.first === 'replica' && known.state !== 'paired') {
+    if (known !== undefined && this.#waiting.awaitsFirst(known)) {
       this.#owner._connections--;
       Object.assign(socket, { _server: null, server: null });
       this.#join(known, takeHandle(socket));
@@ -215,8 +216,8 @@ export class ReplicaListener {
     return true;
   }
 
-  #list(key: string, first: 'primary' | 'replica', accepted: Accepted): void {
-    const entry = this.#waiting.add(key, first, accepted);
+  #list(key: string, first: 'primary' | 'replica', accepted: Accepted, hello?: Hello): void {
+    const entry = this.#waiting.add(key, first, accepted, hello);
     accepted.entry = entry;
     accepted.onClosed = (remains) => {
       if (entry.state !== 'waiting') return;
@@ -263,13 +264,13 @@ export class ReplicaListener {
   #place(leg: Leg, hello: Hello, rest: Buffer | undefined, key: string): void {
     if (leg.lost) return;
     const known = this.#waiting.get(key);
-    if (known !== undefined && known.first === 'primary') {
+    if (known !== undefined && known.first === 'primary' && !this.#waiting.isOther(known, hello)) {
       const waiting = known.flow;
       if (known.state !== 'waiting' || waiting === undefined || !waiting.joinable) {
         counters.lateTwins++;
         return this.#refuse(leg, 'late', hello);
       }
-      this.#waiting.settle(known, 'paired');
+      this.#waiting.settle(known, 'paired', hello);
       if (waiting instanceof Remains) return waiting.serve(leg, this.#answer('none', hello), rest);
       leg.ref();
       waiting.pair(leg, hello, this.#answer('none', hello), rest);
@@ -359,7 +360,7 @@ export class ReplicaListener {
   #enter(socket: Inner, leg: Leg, hello: Hello, key: string): Flow {
     const accepted = new Accepted(socket, this.#replication, this.#port);
     attach(socket, accepted);
-    this.#list(key, leg.copy === PRIMARY ? 'primary' : 'replica', accepted);
+    this.#list(key, leg.copy === PRIMARY ? 'primary' : 'replica', accepted, hello);
     leg.ref();
     return accepted.begin(leg, hello, this.#answer('none', hello));
   }
@@ -470,18 +471,3 @@ export class ReplicaListener {
 
 /** A connection that is read by nobody yet. */
 const nobody: LegSink = { legData: () => false, legFin: () => {}, legLost: () => {} };
-
-/** 'host:port' (IPv6 in brackets) in the form a hello is compared in. */
-function comparableTarget(address: string): string {
-  const colon = address.lastIndexOf(':');
-  const host = address.slice(0, colon).replace(/^\[|\]$/g, '');
-  return `${comparableAddress(host)}:${address.slice(colon + 1)}`;
-}
-
-function keyOf(address: string | undefined, port: number | undefined): string {
-  return `${comparableAddress(address)}|${port}`;
-}
-
-function sameSource(leg: Leg, hello: Hello): boolean {
-  return hello.sourcePort === leg.remotePort && hello.sourceAddress === comparableAddress(leg.remoteAddress);
-}

@@ -250,3 +250,50 @@ test('what closed flows leave is bounded, and gives way to flows that are open',
   }
   assert.deepEqual(answers, [false, false, false, true, true, true, true, true], 'the oldest are gone');
 });
+
+test('a source port comes again while its last flow is remembered: the new flow may begin with its second connection', async (t) => {
+  const WAIT = 150;
+  Object.assign(defaults, { waitTimeout: WAIT });
+  const sockets = [];
+  const server = repnet.createServer((socket) => {
+    sockets.push(socket);
+    socket.on('error', () => {}).on('data', (chunk) => socket.write(chunk));
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const { port } = server.address();
+  const second = async (localPort, token, text) => {
+    const replica = await raw(t, port + 1, { localPort });
+    replica.socket.write(Buffer.concat([hello(replica, port, { token, patience: 50 }), data(0, text)]));
+    await until(() => replica.bytes.length >= ANSWER_BYTES || replica.closed, 'an answer');
+    return replica;
+  };
+  const reset = async (...connections) => {
+    for (const { socket } of connections) socket.resetAndDestroy();
+    await until(() => connections.every(({ closed }) => closed));
+  };
+  // A server that has just begun lets no flow begin so.
+  for (let begun = false; !begun; ) {
+    const replica = await second(sourcePort(), Buffer.alloc(16, 9), 'x');
+    begun = received(replica).refusal === Refusal.none;
+    await reset(replica);
+  }
+  const localPort = sourcePort();
+  const [one, another] = [3, 4].map((byte) => Buffer.alloc(16, byte));
+  const primary = await raw(t, port, { localPort });
+  const count = sockets.length + (sockets.some(({ remotePort }) => remotePort === localPort) ? 0 : 1);
+  await until(() => sockets.length === count);
+  const replica = await second(localPort, one, 'first');
+  assert.equal(received(replica).refusal, Refusal.none);
+  await reset(primary, replica);
+  const late = await second(localPort, one, 'first');
+  assert.equal(received(late).refusal, Refusal.late, 'the same flow is not begun again');
+  await reset(late);
+  const again = await second(localPort, another, 'again');
+  assert.equal(received(again).refusal, Refusal.none);
+  await until(() => received(again).text === 'again');
+  assert.equal(sockets.length, count + 1);
+});

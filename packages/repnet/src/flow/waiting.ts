@@ -18,6 +18,25 @@ export interface Entry<T> {
   flow: T | undefined;
   /** Tick at which the wait is over. */
   until: number;
+  /**
+   * Tick up to which a first connection is taken for the flow's: a timeout after the client has given up one that is pending,
+   * since one that it takes for established may have its last packets lost, and come by repeated ones.
+   */
+  awaited: number;
+  /** Of the flow's token; 0: not known. */
+  mark: number;
+}
+
+/** What a hello says of its flow. */
+interface Said {
+  token: Buffer;
+  /** Milliseconds. */
+  patience: number;
+}
+
+/** A token in six bits, which two flows share once in 63 times. */
+function markOf(said: Said | undefined): number {
+  return said === undefined ? 0 : ((said.token[0] as number) % 63) + 1;
 }
 
 export interface WaitingOptions {
@@ -25,18 +44,24 @@ export interface WaitingOptions {
   timeout: number;
   /** Entries held at most, waiting and remembered. */
   entries: number;
+  /** A key may come again, of another flow: an address and port, not a token. */
+  recurring?: boolean;
 }
 
 const TICKS = 4;
 /** Remembered for at least this many timeouts after the wait. */
 const MEMORY = 4;
 
+/** Remembered: bits, and above them the mark. */
 const REPLICA_FIRST = 1;
 const PAIRED = 2;
+const MARK = 2;
 
 export class WaitingList<T> {
   readonly #waiting = new Map<string, Entry<T>>();
   readonly #remembered = new PairMemory(MEMORY + 1);
+  /** Flows that are over and whose first connection may be under way. */
+  readonly #awaited = new Map<string, Entry<T>>();
   readonly #options: WaitingOptions;
   readonly #expired: (entry: Entry<T>) => void;
   #timer: NodeJS.Timeout | undefined;
@@ -55,11 +80,11 @@ export class WaitingList<T> {
   }
 
   get size(): number {
-    return this.#waiting.size + this.#remembered.size;
+    return this.#waiting.size + this.#remembered.size + this.#awaited.size;
   }
 
   get(key: string): Entry<T> | undefined {
-    const waiting = this.#waiting.get(key);
+    const waiting = this.#waiting.get(key) ?? this.#awaited.get(key);
     if (waiting !== undefined) return waiting;
     const remembered = this.#remembered.get(key);
     if (remembered === undefined) return undefined;
@@ -69,7 +94,22 @@ export class WaitingList<T> {
       first: (remembered & REPLICA_FIRST) !== 0 ? 'replica' : 'primary',
       flow: undefined,
       until: this.#tick,
+      awaited: this.#tick,
+      mark: remembered >> MARK,
     };
+  }
+
+  /**
+   * Recurring keys: a first connection that comes now is that of the flow, which began with its second. Later, whoever comes
+   * from the same port is somebody else.
+   */
+  awaitsFirst(entry: Entry<T>): boolean {
+    return entry.first === 'replica' && entry.state !== 'paired' && this.#tick < entry.awaited;
+  }
+
+  /** Recurring keys: a hello that is not of the remembered flow, but of a later one from the same port. */
+  isOther(entry: Entry<T>, said: Said): boolean {
+    return entry.state !== 'waiting' && entry.mark !== 0 && entry.mark !== markOf(said);
   }
 
   /**
@@ -81,18 +121,25 @@ export class WaitingList<T> {
     return timeouts <= MEMORY && this.#tick >= this.#completeFrom + TICKS * Math.max(0, timeouts - 1);
   }
 
-  add(key: string, first: Entry<T>['first'], flow: T): Entry<T> {
+  /** `said`: by the connection that begins the flow, if it began with a hello. */
+  add(key: string, first: Entry<T>['first'], flow: T, said?: Said): Entry<T> {
     this.#start();
     const before = this.#waiting.get(key);
     if (before !== undefined) this.#expire(before);
     if (this.size >= this.#options.entries) this.#makeRoom();
-    const entry: Entry<T> = { key, state: 'waiting', first, flow, until: this.#tick + TICKS };
+    this.#awaited.delete(key);
+    const tick = this.#tick;
+    const awaited = tick + TICKS + Math.ceil((TICKS * (said?.patience ?? 0)) / this.#options.timeout) + 1;
+    const mark = markOf(said);
+    const entry: Entry<T> = { key, state: 'waiting', first, flow, until: tick + TICKS, awaited, mark };
     this.#waiting.set(key, entry);
     return entry;
   }
 
   #makeRoom(): void {
+    const [awaited] = this.#awaited.keys();
     if (this.#remembered.size > 0) this.#remembered.forget();
+    else if (awaited !== undefined) this.#awaited.delete(awaited);
     else {
       const oldest = this.#waiting.values().next().value as Entry<T>;
       this.#end(oldest);
@@ -108,15 +155,20 @@ export class WaitingList<T> {
   }
 
   /** The flow is complete, or over: it no longer waits, but is remembered. */
-  settle(entry: Entry<T>, state: 'paired' | 'over'): void {
+  settle(entry: Entry<T>, state: 'paired' | 'over', said?: Said): void {
     entry.state = state;
     entry.flow = undefined;
+    if (said !== undefined) entry.mark = markOf(said);
     // Another flow may have taken the key since.
     if (this.#waiting.get(entry.key) !== entry) return;
     this.#waiting.delete(entry.key);
+    if (this.#options.recurring && entry.first === 'replica' && state === 'over') {
+      if (this.#tick < entry.awaited) this.#awaited.set(entry.key, entry);
+      return;
+    }
     this.#remembered.set(
       entry.key,
-      (entry.first === 'replica' ? REPLICA_FIRST : 0) | (state === 'paired' ? PAIRED : 0),
+      (entry.first === 'replica' ? REPLICA_FIRST : 0) | (state === 'paired' ? PAIRED : 0) | (entry.mark << MARK),
     );
   }
 
@@ -145,6 +197,7 @@ export class WaitingList<T> {
       if (entry.until > tick) break;
       this.#expire(entry);
     }
+    for (const [key, { awaited }] of this.#awaited) if (awaited <= tick) this.#awaited.delete(key);
     if (tick % TICKS === 0) this.#remembered.age();
     if (this.size === 0 && this.covers(MEMORY * this.#options.timeout)) {
       clearInterval(this.#timer);
@@ -157,6 +210,7 @@ export class WaitingList<T> {
     for (const entry of this.#waiting.values()) this.#end(entry);
     this.#waiting.clear();
     this.#remembered.clear();
+    this.#awaited.clear();
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
