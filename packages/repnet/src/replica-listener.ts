@@ -80,7 +80,9 @@ export class ReplicaListener {
       this.#ports.add(Number(address.slice(address.lastIndexOf(':') + 1)));
     this.#limits = new Limits(owner, () => this.#port);
     const options = { timeout: defaults.waitTimeout, entries: defaults.waitEntries };
-    this.#waiting = new WaitingList<Accepted | Remains>({ ...options, recurring: !this.byToken }, (entry) => entry.flow?.waitOver());
+    this.#waiting = new WaitingList<Accepted | Remains>({ ...options, recurring: !this.byToken }, (entry) =>
+      entry.flow?.waitOver(),
+    );
     this.#held = new WaitingList<HeldReplica>({ ...options, entries: 1024 }, (entry) => {
       if (entry.flow !== undefined) this.#refuse(entry.flow.leg, 'unknown', entry.flow.hello);
     });

@@ -168,7 +168,9 @@ export class WaitingList<T> {
     }
     this.#remembered.set(
       entry.key,
-      (entry.first === 'replica' ? REPLICA_FIRST : 0) | (state === 'paired' ? PAIRED : 0) | (entry.mark << MARK),
+      (entry.first === 'replica' ? REPLICA_FIRST : 0) |
+        (state === 'paired' ? PAIRED : 0) |
+        (entry.mark << MARK),
     );
   }
 
