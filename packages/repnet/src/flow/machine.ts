@@ -327,7 +327,10 @@ export class ReceiveMachine {
     if (this.total >= 0) {
       if (this.delivered >= this.total) return 'end';
       if (!this.#mayBring(PRIMARY) && !this.#mayBring(REPLICA)) return 'truncated';
-      return this.alone >= 0 ? 'wait' : 'open';
+      if (this.alone < 0) return 'open';
+      if (this.copies[this.suspect] !== 'gone') return 'wait';
+      // What the other brings lies beyond what it has said is all there was before.
+      return this.alone > this.delivered ? 'truncated' : 'open';
     }
     const hole = this.alone > this.delivered || this.early.length > 0;
     if (this.#framedFirst) {

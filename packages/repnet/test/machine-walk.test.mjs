@@ -1,0 +1,544 @@
+/**
+ * The state machine against a simple model, by every sequence of events to a depth: which bytes went where, nothing left
+ * out, nothing twice; every operation, both framings; and the receiving side, whatever comes on which copy.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { PRIMARY, REPLICA, ReceiveMachine, SendMachine } from '../dist/flow/machine.js';
+import { walk } from './lib/walk.mjs';
+
+const THRESHOLD = 5;
+const SLACK = 1;
+const COPIES = [PRIMARY, REPLICA];
+const other = (copy) => 1 - copy;
+
+/**
+ * What the sending side ought to do, said of bytes: `sent` lists the offsets that each copy was given, in order; `kept` is how
+ * far the archive reaches, undefined if there is none.
+ */
+class SendModel {
+  copies = ['pending', 'pending'];
+  sent = [[], []];
+  offset = 0;
+  kept = 0;
+  doubling = false;
+  carrier = PRIMARY;
+  message = 0;
+  allowance = THRESHOLD;
+  verdict;
+  ended = false;
+
+  constructor(framed, begun) {
+    this.framed = framed;
+    this.tx = new SendMachine({ threshold: THRESHOLD, framed }, begun);
+    if (begun === undefined) return;
+    this.copies[PRIMARY] = 'open';
+    this.offset = begun.offset;
+    this.sent[PRIMARY] = range(0, begun.offset);
+    this.kept = begun.archived ? begun.offset : undefined;
+  }
+
+  get state() {
+    const [open, pending] = ['open', 'pending'].map((state) => this.copies.filter((c) => c === state).length);
+    if (open === 2) return this.doubling ? 'DUP_CONN' : 'CHOSEN';
+    if (open === 1) return pending === 1 && this.kept !== undefined ? 'ONE_CONN' : 'CHOSEN';
+    return pending > 0 ? 'ONE_CONN' : 'ENDED';
+  }
+
+  /** Nothing carries what is written now, and nothing keeps it: the flow holds the application up. */
+  get stuck() {
+    return this.state === 'ONE_CONN' && this.kept === undefined;
+  }
+
+  /** The archive is for a copy that is pending, and for no other. */
+  settle() {
+    if (!this.copies.includes('pending')) this.kept = undefined;
+  }
+
+  open(copy) {
+    const first = this.copies[copy] === 'pending';
+    const usable = first && (this.framed[copy] || this.kept !== undefined);
+    const replay = usable && this.kept > 0;
+    assert.equal(this.tx.open(copy), replay);
+    if (!first) return;
+    this.copies[copy] = usable ? 'open' : 'gone';
+    if (replay) this.sent[copy].push(...range(0, this.kept));
+    const rest = this.copies[other(copy)];
+    if (rest !== 'open') this.carrier = copy;
+    else if (usable) this.doubling = this.kept !== undefined;
+    if (!usable) this.carrier = other(copy);
+    this.settle();
+  }
+
+  lose(copy) {
+    this.tx.lose(copy);
+    if (this.copies[copy] === 'gone') return;
+    this.copies[copy] = 'gone';
+    if (this.copies[other(copy)] !== 'gone') this.carrier = other(copy);
+    this.settle();
+  }
+
+  write(n) {
+    const { tx } = this;
+    const before = this.state;
+    if (before === 'DUP_CONN') n = Math.min(n, tx.room);
+    const bytes = range(this.offset, this.offset + n);
+    const route = tx.route(n);
+    if (before === 'ENDED') return assert.deepEqual(route, { copies: 0, archive: false });
+    this.offset += n;
+    const to = COPIES.filter((copy) =>
+      before === 'DUP_CONN' ? true : copy === this.carrier && this.copies[copy] === 'open',
+    );
+    for (const copy of to) this.sent[copy].push(...bytes);
+    if (before === 'ONE_CONN' && this.kept !== undefined) {
+      const tooMuch = to.length > 0 && this.offset > THRESHOLD;
+      this.kept = tooMuch ? undefined : this.offset;
+    }
+    assert.deepEqual(route, {
+      copies: to.reduce((set, copy) => set | (1 << copy), 0),
+      archive: this.kept !== undefined,
+    });
+  }
+
+  choose(copy) {
+    this.tx.choose(copy);
+    this.chosen(copy);
+  }
+
+  chosen(copy) {
+    if (this.state !== 'DUP_CONN') return;
+    this.doubling = false;
+    this.carrier = copy;
+    if (!this.framed[other(copy)]) this.copies[other(copy)] = 'gone';
+  }
+
+  stop(copy) {
+    const heeded = this.state === 'DUP_CONN' && this.framed[copy];
+    assert.equal(this.tx.stop(copy), heeded);
+    if (heeded) this.chosen(other(copy));
+  }
+
+  forgo() {
+    this.tx.forgo();
+    this.kept = undefined;
+  }
+
+  extend() {
+    this.tx.extend();
+    this.allowance *= 2;
+  }
+
+  report(offset, first) {
+    this.tx.report(offset, first, SLACK);
+    if (offset > this.message) this.verdict = offset - first > SLACK ? REPLICA : PRIMARY;
+  }
+
+  newMessage() {
+    const again = this.state === 'CHOSEN' && this.copies.every((state) => state === 'open');
+    assert.equal(this.tx.newMessage(), again);
+    if (again) this.doubling = true;
+    this.message = this.offset;
+    this.allowance = THRESHOLD;
+    this.verdict = undefined;
+  }
+
+  end() {
+    this.tx.end();
+    this.ended = true;
+  }
+
+  check() {
+    const { tx } = this;
+    const room = this.state === 'DUP_CONN' ? Math.max(0, this.allowance - (this.offset - this.message)) : 0;
+    assert.deepEqual(
+      {
+        state: tx.state,
+        copies: [...tx.copies],
+        offset: tx.offset,
+        message: tx.message,
+        archived: tx.archived,
+        room: tx.room,
+        verdict: tx.verdict,
+        total: tx.total,
+      },
+      {
+        state: this.state,
+        copies: this.copies,
+        offset: this.offset,
+        message: this.message,
+        archived: this.kept !== undefined,
+        room,
+        verdict: this.verdict,
+        total: this.ended ? this.offset : -1,
+      },
+    );
+    if (tx.state === 'CHOSEN' || tx.state === 'ONE_CONN') assert.equal(tx.chosen, this.carrier);
+    for (const copy of COPIES) {
+      const sent = this.sent[copy];
+      // Ascending: nothing twice on one connection.
+      for (let i = 1; i < sent.length; i++) assert.ok(sent[i] > sent[i - 1], `copy ${copy}: ${sent}`);
+      if (!this.framed[copy]) assert.deepEqual(sent, range(0, sent.length), 'a plain copy has no hole');
+      if (tx.state === 'ONE_CONN' && this.kept !== undefined && tx.copies[copy] === 'open')
+        assert.equal(sent.length, this.offset, 'the one copy has carried everything');
+    }
+    if (tx.state === 'ENDED') return;
+    const reached = new Set([...this.sent[PRIMARY], ...this.sent[REPLICA], ...range(0, this.kept ?? 0)]);
+    assert.equal(reached.size, this.offset, 'no byte is left out');
+  }
+
+  key() {
+    const { copies, sent, offset, kept, doubling, carrier, message, allowance, verdict, ended } = this;
+    return JSON.stringify([
+      copies,
+      sent,
+      offset,
+      kept,
+      doubling,
+      carrier,
+      message,
+      allowance,
+      verdict,
+      ended,
+    ]);
+  }
+}
+
+function range(from, to) {
+  return Array.from({ length: to - from }, (_, i) => from + i);
+}
+
+const always = () => true;
+const SEND_EVENTS = [
+  ...COPIES.flatMap((copy) => [
+    { name: `open ${copy}`, may: always, run: (m) => m.open(copy) },
+    { name: `lose ${copy}`, may: always, run: (m) => m.lose(copy) },
+    { name: `choose ${copy}`, may: always, run: (m) => m.choose(copy) },
+    { name: `stop ${copy}`, may: always, run: (m) => m.stop(copy) },
+  ]),
+  ...[2, 4].map((n) => ({
+    name: `write ${n}`,
+    may: (m) => !m.stuck && !m.ended && !(m.state === 'DUP_CONN' && m.tx.room === 0),
+    run: (m) => m.write(n),
+  })),
+  // For want of room in all archives, or in the budget: of a flow that a connection carries.
+  { name: 'forgo', may: (m) => m.copies.includes('open') && m.kept !== undefined, run: (m) => m.forgo() },
+  { name: 'extend', may: (m) => m.allowance <= 2 * THRESHOLD, run: (m) => m.extend() },
+  { name: 'report: the first keeps up', may: always, run: (m) => m.report(m.offset, m.offset) },
+  { name: 'report: the first trails', may: always, run: (m) => m.report(m.offset, m.offset - SLACK - 1) },
+  { name: 'report: of an earlier message', may: always, run: (m) => m.report(m.message, 0) },
+  { name: 'new message', may: (m) => !m.ended, run: (m) => m.newMessage() },
+  { name: 'end', may: (m) => !m.ended, run: (m) => m.end() },
+];
+
+for (const [name, framed, begun] of [
+  ['pairing by address', [false, true]],
+  ['pairing by token', [true, true]],
+  ['a flow that began plain, archived', [false, true], { offset: 3, archived: true }],
+  ['a flow that began plain, beyond the archive', [false, true], { offset: 7, archived: false }],
+])
+  test(`sending, ${name}: the model's routes, states and copies, to depth 7`, () => {
+    const { states, taken } = walk({
+      start: () => new SendModel(framed, begun),
+      events: SEND_EVENTS,
+      check: (m) => m.check(),
+      key: (m) => m.key(),
+      depth: 7,
+    });
+    for (const [event, times] of taken) assert.ok(times > 0 || begun, `${event} was never taken`);
+    assert.ok(states > 1_000, `${states} states`);
+  });
+
+const STREAM = Buffer.from('abcdef');
+
+/**
+ * What the receiving side ought to do with a stream of six bytes, said of bytes: `came` lists what each copy has brought in
+ * order of arrival, and the application has the longest beginning of the stream that is in one or the other.
+ */
+class ReceiveModel {
+  copies = ['pending', 'pending'];
+  done = [false, false];
+  plain = 0;
+  came = [new Set(), new Set()];
+  arrived = 0;
+  won = [0, 0];
+  /** Pieces that came early, by offset; the earlier of two at one offset first. */
+  early = [];
+  text = '';
+  known = 0;
+  total = -1;
+  alone = -1;
+  lost = PRIMARY;
+
+  constructor(framedFirst) {
+    this.framedFirst = framedFirst;
+    this.rx = new ReceiveMachine({ framedFirst });
+  }
+
+  mayBring(copy) {
+    return this.copies[copy] === 'open' && !this.done[copy];
+  }
+
+  /** End of what a framed copy has brought. */
+  reach(copy) {
+    return Math.max(-1, ...this.came[copy]) + 1;
+  }
+
+  /** Records ascend. The copy that is left, where the peer has lost one, skips nothing; the lost one brings what it had. */
+  mayFollow(copy, offset, n) {
+    if (offset < this.reach(copy)) return false;
+    if (this.alone < 0) return true;
+    return copy === this.lost ? offset + n <= this.alone : offset <= Math.max(this.alone, this.reach(copy));
+  }
+
+  open(copy) {
+    this.rx.open(copy);
+    if (this.copies[copy] === 'pending') this.copies[copy] = 'open';
+  }
+
+  lose(copy) {
+    this.rx.lose(copy);
+    this.copies[copy] = 'gone';
+  }
+
+  /** As receiver.ts does: what is new goes to the application, and with it what came early. */
+  plainBytes(n) {
+    const { rx } = this;
+    const chunk = STREAM.subarray(this.plain, this.plain + n);
+    this.bring(PRIMARY, this.plain, n);
+    this.plain += n;
+    this.deliver(chunk.subarray(rx.acceptPlain(n)));
+  }
+
+  record(copy, offset, n) {
+    const { rx } = this;
+    const bytes = STREAM.subarray(offset, offset + n);
+    const early = offset > this.text.length;
+    this.bring(copy, offset, n);
+    const skip = rx.acceptRecord(copy, offset, n);
+    assert.equal(skip === -1, early);
+    if (early) rx.keepEarly(copy, offset, bytes);
+    else this.deliver(bytes.subarray(skip));
+  }
+
+  deliver(bytes) {
+    this.text += bytes;
+    if (bytes.length === 0) return;
+    for (let next = this.rx.takeEarly(); next !== undefined; next = this.rx.takeEarly()) this.text += next;
+  }
+
+  bring(copy, offset, n) {
+    this.arrived += n;
+    this.known = Math.max(this.known, offset + n);
+    for (const at of range(offset, offset + n)) this.came[copy].add(at);
+    this.early.push({ copy, offset, n });
+    this.early.sort((a, b) => a.offset - b.offset);
+    let delivered = this.won[PRIMARY] + this.won[REPLICA];
+    // The piece that has just come is looked at first: only if it is new does it make others deliverable.
+    const take = (piece) => {
+      this.early.splice(this.early.indexOf(piece), 1);
+      const fresh = Math.max(0, piece.offset + piece.n - delivered);
+      this.won[piece.copy] += fresh;
+      delivered += fresh;
+      return fresh;
+    };
+    const came = this.early.find((p) => p.copy === copy && p.offset === offset && p.n === n);
+    if (offset > delivered || take(came) === 0) return;
+    while (this.early.length > 0 && this.early[0].offset <= delivered) take(this.early[0]);
+  }
+
+  fin() {
+    this.rx.fin();
+    this.done[PRIMARY] = true;
+  }
+
+  end(copy) {
+    this.rx.end(copy, STREAM.length);
+    this.done[copy] = true;
+    this.total = STREAM.length;
+  }
+
+  giveUp(copy, offset) {
+    const { rx } = this;
+    rx.alone = this.alone = offset;
+    rx.lost = this.lost = other(copy);
+    rx.announce(offset);
+    this.known = Math.max(this.known, offset);
+  }
+
+  /** A verdict that is final ends the flow. */
+  get over() {
+    return ['end', 'truncated'].includes(this.rx.verdict());
+  }
+
+  /** Neither copy can bring anything more: a pending one still may. */
+  get silent() {
+    return COPIES.every((copy) => this.copies[copy] === 'gone' || this.done[copy]);
+  }
+
+  check() {
+    const { rx } = this;
+    const union = new Set([...this.came[PRIMARY], ...this.came[REPLICA]]);
+    let prefix = 0;
+    while (union.has(prefix)) prefix++;
+    assert.equal(this.text, STREAM.toString('latin1', 0, prefix), 'in order, once, as soon as it is there');
+    assert.equal(rx.delivered, prefix);
+    assert.deepEqual(rx.won, this.won);
+    const waiting = rx.early.reduce((sum, { bytes }) => sum + bytes.length, 0);
+    assert.equal(
+      rx.won[PRIMARY] + rx.won[REPLICA] + rx.duplicate + waiting,
+      this.arrived,
+      'each byte counts once',
+    );
+    assert.equal(rx.earlyBytes, waiting + 256 * rx.early.length);
+    this.judge(prefix);
+  }
+
+  judge(prefix) {
+    const { rx } = this;
+    const verdict = rx.verdict();
+    const declared = this.total >= 0;
+    const missing = this.known > prefix || rx.early.length > 0;
+    switch (verdict) {
+      case 'end':
+        if (declared) assert.equal(prefix, this.total);
+        else {
+          assert.equal(this.framedFirst, false, 'framed on both, a FIN ends nothing');
+          assert.ok(
+            this.done[PRIMARY] && this.copies[REPLICA] === 'gone' && !missing,
+            'a FIN, and nothing against it',
+          );
+        }
+        break;
+      case 'truncated':
+        assert.ok(!declared || prefix < this.total);
+        assert.ok(this.hopeless(missing), 'what is missing could still come');
+        break;
+      case 'wait': {
+        assert.ok(this.copies[rx.suspect] !== 'gone', 'the suspect is not dead already');
+        break;
+      }
+      default:
+        assert.equal(verdict, 'open');
+        assert.ok(!declared || prefix < this.total);
+        assert.ok(!this.silent, 'an open flow on which nothing can come');
+        assert.ok(!missing || this.mayStillCome(prefix), 'an open flow with a hole that nothing can fill');
+        assert.ok(!this.bareFin(missing, declared), 'a FIN that is not looked into');
+    }
+  }
+
+  /** A connection may bring this byte, for all that is known; a framed one brings its records in ascending order. */
+  mayStillCome(byte) {
+    // Both framed: the peer says on the one that is left that it has lost the other, and what was sent till then.
+    if (this.framedFirst && this.alone < 0) return true;
+    return COPIES.some((copy) => {
+      if (this.copies[copy] === 'gone' || this.done[copy]) return false;
+      if (!this.framedFirst && copy === PRIMARY) return true;
+      return this.reach(copy) <= byte && !(this.alone > byte && copy === other(this.lost));
+    });
+  }
+
+  /** It may be the end, or the fault of that connection: a question with an answer, or a time limit. */
+  bareFin(missing, declared) {
+    const against = declared || missing || this.alone >= 0 || this.known > this.plain;
+    return !this.framedFirst && this.done[PRIMARY] && !against;
+  }
+
+  /** No copy that is left brings what is missing, as far as the peer has said. */
+  hopeless(missing) {
+    if (this.silent) return true;
+    // The plain copy has ended, and the other has skipped what only that one had.
+    if (!this.framedFirst) return missing && (this.done[PRIMARY] || this.copies[PRIMARY] === 'gone');
+    return this.alone > this.rx.delivered && this.copies[this.lost] === 'gone';
+  }
+
+  key() {
+    const { copies, done, plain, won, early, text, known, total, alone, lost, arrived } = this;
+    const kept = this.rx.early.map(({ copy, offset, bytes }) => [copy, offset, bytes.length]);
+    const came = this.came.map((set) => [...set].sort());
+    return JSON.stringify([
+      copies,
+      done,
+      plain,
+      won,
+      early,
+      kept,
+      text,
+      known,
+      total,
+      alone,
+      lost,
+      arrived,
+      came,
+    ]);
+  }
+}
+
+function receiveEvents(framedFirst) {
+  const framed = framedFirst ? COPIES : [REPLICA];
+  const records = [
+    [0, 2],
+    [0, 4],
+    [1, 2],
+    [2, 2],
+    [3, 1],
+    [3, 3],
+    [4, 2],
+  ];
+  return [
+    ...COPIES.flatMap((copy) => [
+      { name: `open ${copy}`, may: (m) => m.copies[copy] === 'pending', run: (m) => m.open(copy) },
+      { name: `lose ${copy}`, may: (m) => m.copies[copy] !== 'gone', run: (m) => m.lose(copy) },
+    ]),
+    ...[1, 3].map((n) => ({
+      name: `plain ${n}`,
+      may: (m) => !framedFirst && m.mayBring(PRIMARY) && m.plain + n <= STREAM.length,
+      run: (m) => m.plainBytes(n),
+    })),
+    { name: 'FIN', may: (m) => !framedFirst && m.mayBring(PRIMARY), run: (m) => m.fin() },
+    ...framed.flatMap((copy) => [
+      ...records.map(([offset, n]) => ({
+        name: `record ${copy} ${offset}+${n}`,
+        may: (m) => m.mayBring(copy) && m.mayFollow(copy, offset, n),
+        run: (m) => m.record(copy, offset, n),
+      })),
+      { name: `end ${copy}`, may: (m) => m.mayBring(copy), run: (m) => m.end(copy) },
+      ...[2, 5].map((offset) => ({
+        name: `alone ${copy} at ${offset}`,
+        may: (m) => m.mayBring(copy) && m.alone < 0 && offset >= m.known,
+        run: (m) => m.giveUp(copy, offset),
+      })),
+    ]),
+  ].map(({ name, may, run }) => ({ name, may: (m) => !m.over && may(m), run }));
+}
+
+for (const [name, framedFirst, depth] of [
+  ['pairing by address', false, 8],
+  ['pairing by token', true, 7],
+])
+  test(`receiving, ${name}: each byte once and in order, and no end but the true one, to depth ${depth}`, () => {
+    const { states, taken } = walk({
+      start: () => new ReceiveModel(framedFirst),
+      events: receiveEvents(framedFirst),
+      check: (m) => m.check(),
+      key: (m) => m.key(),
+      depth,
+    });
+    for (const [event, times] of taken)
+      assert.ok(times > 0 || (framedFirst && /^(plain|FIN)/.test(event)), `${event} was never taken`);
+    assert.ok(states > 5_000, `${states} states`);
+  });
+
+test('a wait comes to an end when those that are waited for are taken for dead, one after the other', () => {
+  for (const framedFirst of [false, true])
+    walk({
+      start: () => new ReceiveModel(framedFirst),
+      events: receiveEvents(framedFirst),
+      check(m) {
+        // As the flow does when the time is up; the machine is not used further.
+        for (let n = 0; n < 3 && m.rx.verdict() === 'wait'; n++) m.rx.lose(m.rx.suspect);
+        assert.notEqual(m.rx.verdict(), 'wait');
+      },
+      key: (m) => m.key(),
+      depth: 6,
+    });
+});
