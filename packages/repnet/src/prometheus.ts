@@ -40,10 +40,12 @@ const DEFINITIONS: readonly Definition[] = [
   },
   {
     name: 'repnet_bytes_won_total',
-    help: 'Bytes delivered to this application, by the copy that brought them first.',
+    help: 'Bytes of paired flows delivered to this application, by direction and the copy that brought them first.',
     from: [
-      [{ copy: 'primary' }, 'bytesWonByPrimary'],
-      [{ copy: 'replica' }, 'bytesWonByReplica'],
+      [{ direction: 'request', copy: 'primary' }, 'requestBytesWonByPrimary'],
+      [{ direction: 'request', copy: 'replica' }, 'requestBytesWonByReplica'],
+      [{ direction: 'reply', copy: 'primary' }, 'replyBytesWonByPrimary'],
+      [{ direction: 'reply', copy: 'replica' }, 'replyBytesWonByReplica'],
     ],
   },
   {

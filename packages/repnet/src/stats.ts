@@ -12,9 +12,14 @@ export interface Stats {
   /** Flows accepted, server side, and how many of them were paired with their second connection. */
   flowsAccepted: number;
   flowsPaired: number;
-  /** Bytes first delivered to this application by each copy (the copy that won them). */
-  bytesWonByPrimary: number;
-  bytesWonByReplica: number;
+  /**
+   * Bytes of paired flows by the copy that brought them first (that won them) and by direction: of requests, received by the
+   * servers of this process, and of replies, received by its clients.
+   */
+  requestBytesWonByPrimary: number;
+  requestBytesWonByReplica: number;
+  replyBytesWonByPrimary: number;
+  replyBytesWonByReplica: number;
   /** Bytes that arrived on a copy after the other had delivered them. */
   bytesDuplicate: number;
   /** Bytes sent a second time. */
@@ -49,8 +54,10 @@ const zero: Stats = {
   flowsPlain: 0,
   flowsAccepted: 0,
   flowsPaired: 0,
-  bytesWonByPrimary: 0,
-  bytesWonByReplica: 0,
+  requestBytesWonByPrimary: 0,
+  requestBytesWonByReplica: 0,
+  replyBytesWonByPrimary: 0,
+  replyBytesWonByReplica: 0,
   bytesDuplicate: 0,
   bytesDoubled: 0,
   synWonByFirst: 0,

@@ -135,7 +135,7 @@ test('RepFlow, hedged: the second starts at the delay and carries the flow alone
   const { server, socket, before } = await slowFirst(t, 'repnet', 0, { replicate: 'flow', peer: 'repnet' });
   assert.deepEqual(before, { attempts: 1, connecting: true });
   await exchange(socket);
-  assert.ok(repnet.stats().bytesWonByReplica >= 4);
+  assert.ok(repnet.stats().replyBytesWonByReplica >= 4);
   assert.deepEqual(await server.connections(), [4], 'one connection, each byte once');
 });
 

@@ -323,7 +323,8 @@ class ReceiveModel {
   deliver(bytes) {
     this.text += bytes;
     if (bytes.length === 0) return;
-    for (let next = this.rx.takeEarly(); next !== undefined; next = this.rx.takeEarly()) this.text += next;
+    for (let next = this.rx.takeEarly(); next !== undefined; next = this.rx.takeEarly())
+      this.text += next.bytes;
   }
 
   bring(copy, offset, n) {

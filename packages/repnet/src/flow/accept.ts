@@ -124,6 +124,7 @@ export class Accepted implements Attachment {
     const state = (socket as unknown as { _readableState: { ended: boolean } })._readableState;
     const flow = new Flow(socket, this.#replication, {
       framed: [false, true],
+      receives: 'request',
       received: handle.bytesRead,
       ended: state.ended,
       fin: this.#held === null,
@@ -154,7 +155,7 @@ export class Accepted implements Attachment {
   /** The second connection came first; or either, of two that are paired by token. */
   begin(first: Leg, hello: Hello, answer: Buffer): Flow {
     const framed = [this.#replication.pairing === 'token', true] as const;
-    const flow = new Flow(this.socket, this.#replication, { framed });
+    const flow = new Flow(this.socket, this.#replication, { framed, receives: 'request' });
     this.flow = flow;
     flow.peerThreshold = hello.threshold;
     first.sink = flow;

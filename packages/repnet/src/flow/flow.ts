@@ -37,6 +37,8 @@ export interface FlowOptions {
 
 export interface FlowStart {
   framed: readonly [boolean, boolean];
+  /** What the peer sends: a client's requests, or a server's replies (default). */
+  receives?: 'request' | 'reply';
   /** A flow that began as a plain accepted connection: what passed before it was paired. */
   received?: number;
   sent?: number;
@@ -52,6 +54,7 @@ export class Flow implements LegSink {
   readonly options: FlowOptions;
   readonly legs: [Leg | undefined, Leg | undefined] = [undefined, undefined];
   readonly framed: readonly [boolean, boolean];
+  readonly receives: 'request' | 'reply';
   readonly sender: Sender;
   readonly receiver: Receiver;
   /** Called when both connections are settled or the flow is over; the pairing that made the flow forgets it. */
@@ -76,6 +79,7 @@ export class Flow implements LegSink {
     this.outer = outer;
     this.options = options;
     this.framed = start.framed;
+    this.receives = start.receives ?? 'reply';
     this.peerThreshold = options.threshold;
     const { received = 0, sent, archive, ended = false, fin = false } = start;
     this.sender = new Sender(this, sent === undefined ? undefined : { offset: sent, archive });

@@ -279,7 +279,7 @@ export class ReceiveMachine {
   }
 
   /** The next early bytes that have become deliverable, trimmed and counted. */
-  takeEarly(): Buffer | undefined {
+  takeEarly(): Early | undefined {
     for (;;) {
       const next = this.early[0];
       if (next === undefined || next.offset > this.delivered) return undefined;
@@ -287,7 +287,9 @@ export class ReceiveMachine {
       this.earlyBytes -= EARLY_COST + next.bytes.length;
       const skip = Math.min(next.bytes.length, this.delivered - next.offset);
       this.#count(next.copy, next.bytes.length - skip, skip);
-      if (skip < next.bytes.length) return skip === 0 ? next.bytes : next.bytes.subarray(skip);
+      if (skip === next.bytes.length) continue;
+      if (skip > 0) next.bytes = next.bytes.subarray(skip);
+      return next;
     }
   }
 

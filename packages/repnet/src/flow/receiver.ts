@@ -24,6 +24,7 @@ export interface ReceiverHost {
   readonly options: FlowOptions;
   readonly legs: readonly [Leg | undefined, Leg | undefined];
   readonly framed: readonly [boolean, boolean];
+  readonly receives: 'request' | 'reply';
   readonly lastError: NodeJS.ErrnoException | undefined;
   readonly sender: Sender;
   readonly closed: boolean;
@@ -82,6 +83,7 @@ export class Receiver implements RecordSink {
     ];
     this.#reportedAt = start.received;
     this.ended = start.ended;
+    this.#won(PRIMARY, start.received);
     if (start.ended || start.fin) this.rx.fin();
   }
 
@@ -113,7 +115,7 @@ export class Receiver implements RecordSink {
       const fresh = chunk.length - skip;
       counters.bytesDuplicate += skip;
       if (fresh > 0) {
-        counters.bytesWonByPrimary += fresh;
+        this.#won(copy, fresh);
         this.#deliver(skip === 0 ? chunk : chunk.subarray(skip));
       }
     } else {
@@ -158,8 +160,7 @@ export class Receiver implements RecordSink {
       this.#host.fail(truncated(rx.delivered - fresh, rx.total));
       return;
     }
-    if (copy === PRIMARY) counters.bytesWonByPrimary += fresh;
-    else counters.bytesWonByReplica += fresh;
+    this.#won(copy, fresh);
     this.#deliver(skip === 0 ? bytes : bytes.subarray(skip));
   }
 
@@ -206,6 +207,14 @@ export class Receiver implements RecordSink {
     }
   }
 
+  #won(copy: Copy, bytes: number): void {
+    if (this.#host.receives === 'request') {
+      if (copy === PRIMARY) counters.requestBytesWonByPrimary += bytes;
+      else counters.requestBytesWonByReplica += bytes;
+    } else if (copy === PRIMARY) counters.replyBytesWonByPrimary += bytes;
+    else counters.replyBytesWonByReplica += bytes;
+  }
+
   #deliver(bytes: Buffer): void {
     if (this.#host.closed || this.ended) return;
     this.#host.sender.turn();
@@ -213,8 +222,8 @@ export class Receiver implements RecordSink {
     const { rx } = this;
     if (rx.early.length > 0) {
       for (let next = rx.takeEarly(); next !== undefined; next = rx.takeEarly()) {
-        counters.bytesWonByReplica += next.length;
-        if (!this.#host.outer.deliver(next)) this.paused = true;
+        this.#won(next.copy, next.bytes.length);
+        if (!this.#host.outer.deliver(next.bytes)) this.paused = true;
       }
       if (!this.paused && !this.#crowded) for (const leg of this.#host.legs) leg?.resumeReading();
     }
