@@ -1,6 +1,6 @@
 /** Command lines from one table per command: what is parsed, what --help prints and what an error names are the same thing. */
 import { parseArgs } from 'node:util';
-import { UsageError } from './units.js';
+import { parseChoice, UsageError } from './units.js';
 
 export interface OptionSpec {
   /** Placeholder of the value in --help; absent for a switch. */
@@ -65,11 +65,7 @@ export class CommandLine {
   }
 
   oneOf<T extends string>(name: string, choices: readonly T[]): T {
-    const value = this.required(name);
-    if (!(choices as readonly string[]).includes(value)) {
-      throw new UsageError('ERR_USAGE', `--${name}: '${value}' is not one of ${choices.join(', ')}`);
-    }
-    return value as T;
+    return parseChoice(this.required(name), `--${name}`, choices);
   }
 }
 

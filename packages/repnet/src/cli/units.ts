@@ -73,6 +73,20 @@ export function parseCount(text: string, where: string, min = 1, max = Number.MA
   return count;
 }
 
+/** One of a few words. */
+export function parseChoice<T extends string>(text: string, where: string, choices: readonly T[]): T {
+  if ((choices as readonly string[]).includes(text)) return text as T;
+  throw new UsageError('ERR_USAGE', `${where}: '${text}' is not one of ${choices.join(', ')}`);
+}
+
+/** '5%' -> 0.05; 'none' -> Infinity: no limit. */
+export function parseShare(text: string, where: string): number {
+  if (text === 'none') return Number.POSITIVE_INFINITY;
+  const match = /^(\d+(?:\.\d+)?)%$/.exec(text);
+  if (match !== null) return Number(match[1]) / 100;
+  throw new UsageError('ERR_QUANTITY', `${where}: '${text}' is not a share; write 5%, or none for no limit`);
+}
+
 export interface Endpoint {
   readonly host: string;
   readonly port: number;

@@ -25,7 +25,7 @@ export function adminServer(sidecar: Sidecar): http.Server {
       case '/metrics':
         return answer(
           200,
-          formatMetrics([...proxyMetrics(sidecar.counts), ...libraryMetrics()]),
+          formatMetrics([...proxyMetrics(sidecar), ...libraryMetrics()]),
           'text/plain; version=0.0.4; charset=utf-8',
         );
       default:
@@ -37,10 +37,16 @@ export function adminServer(sidecar: Sidecar): http.Server {
   return server;
 }
 
-function proxyMetrics(counts: readonly RouteCounts[]): Metric[] {
+function proxyMetrics({ counts, replicates }: Sidecar): Metric[] {
   const perRoute = (read: (count: RouteCounts) => number): Metric['samples'] =>
     counts.map((count) => ({ labels: { route: count.route }, value: read(count) }));
   return [
+    {
+      name: 'repnet_proxy_replication_enabled',
+      type: 'gauge',
+      help: '1 while new connections are replicated, 0 after SIGUSR2.',
+      samples: [{ labels: {}, value: replicates ? 1 : 0 }],
+    },
     {
       name: 'repnet_proxy_open_connections',
       type: 'gauge',

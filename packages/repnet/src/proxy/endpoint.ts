@@ -1,29 +1,39 @@
 /** Where a route listens and where it connects to, written as a URL. */
-import { UsageError } from '../cli/units.js';
-
-export type ListenEndpoint =
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
-  | { readonly kind: 'unix'; readonly path: string }
-  | {
-      readonly kind: 'repnet';
-      readonly host: string;
-      readonly port: number;
-      readonly replicaPort?: number;
-      readonly pairing?: Pairing;
-    };
-
-export type ConnectEndpoint =
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
-  | { readonly kind: 'unix'; readonly path: string }
-  | {
-      readonly kind: 'flow' | 'syn';
-      readonly host: string;
-      readonly port: number;
-      readonly replicaPort?: number;
-      readonly pairing?: Pairing;
-    };
+import { parseBytes, parseChoice, parseCount, parseDuration, UsageError } from '../cli/units.js';
 
 export type Pairing = 'address' | 'token';
+export type Loser = 'rst' | 'fin';
+export type PeerKind = 'auto' | 'repnet' | 'plain';
+
+/** Options of one endpoint; what is not named follows the command's own, and those the library's defaults. */
+export interface ListenOptions {
+  readonly replicaPort?: number;
+  readonly pairing?: Pairing;
+  /** bytes */
+  readonly threshold?: number;
+  readonly loser?: Loser;
+}
+
+export interface ConnectOptions extends ListenOptions {
+  /** ms */
+  readonly copyDelay?: number;
+  readonly peer?: PeerKind;
+}
+
+interface Place {
+  readonly host: string;
+  readonly port: number;
+}
+
+export type ListenEndpoint =
+  | ({ readonly kind: 'tcp' } & Place)
+  | { readonly kind: 'unix'; readonly path: string }
+  | ({ readonly kind: 'repnet' } & Place & ListenOptions);
+
+export type ConnectEndpoint =
+  | ({ readonly kind: 'tcp' } & Place)
+  | { readonly kind: 'unix'; readonly path: string }
+  | ({ readonly kind: 'flow' | 'syn' } & Place & ConnectOptions);
 
 const LISTEN = 'tcp://HOST:PORT, unix:/PATH or repnet://HOST:PORT';
 const CONNECT = 'tcp://HOST:PORT, unix:/PATH, syn://HOST:PORT or flow://HOST:PORT';
@@ -60,28 +70,55 @@ function parse(text: string, where: string, kinds: readonly string[], expected: 
   const query = new URLSearchParams(match[4] ?? '');
   if (kind === 'tcp' && query.size > 0)
     throw refuse(text, where, expected, 'has options, and tcp takes none');
-  return { kind, host: match[1] ?? match[2], port: Number(match[3]), ...options(query, text, where) };
+  const names = kind === 'repnet' ? LISTEN_OPTIONS : CONNECT_OPTIONS;
+  return { kind, host: match[1] ?? match[2], port: Number(match[3]), ...options(query, names, text, where) };
 }
 
-function options(
-  query: URLSearchParams,
-  text: string,
-  where: string,
-): { replicaPort?: number; pairing?: Pairing } {
-  const found: { replicaPort?: number; pairing?: Pairing } = {};
+const LISTEN_OPTIONS = ['replicaPort', 'pairing', 'threshold', 'loser'] as const;
+const CONNECT_OPTIONS = [...LISTEN_OPTIONS, 'copyDelay', 'peer'] as const;
+
+function options(query: URLSearchParams, names: readonly string[], text: string, where: string): object {
+  const found: Record<string, unknown> = {};
   for (const [name, value] of query) {
-    if (name === 'replicaPort' && /^\d{1,5}$/.test(value) && Number(value) >= 1 && Number(value) <= 65535)
-      found.replicaPort = Number(value);
-    else if (name === 'pairing' && (value === 'address' || value === 'token')) found.pairing = value;
-    else
-      throw refuse(
-        text,
-        where,
-        'replicaPort=PORT or pairing=address|token',
-        `has the option '${name}=${value}'`,
-      );
+    if (!names.includes(name)) throw refuse(text, where, names.join(', '), `has the option '${name}'`);
+    try {
+      found[name] = OPTIONS[name as keyof typeof OPTIONS](value, `${where}: '${text}': ${name}`);
+    } catch (error) {
+      throw new UsageError('ERR_ENDPOINT', (error as UsageError).message);
+    }
   }
   return found;
+}
+
+const OPTIONS: { [K in keyof ConnectOptions]-?: (text: string, where: string) => ConnectOptions[K] } = {
+  replicaPort: (text, where) => parseCount(text, where, 1, 65_535),
+  pairing: (text, where) => parseChoice<Pairing>(text, where, ['address', 'token']),
+  threshold: parseThreshold,
+  loser: parseLoser,
+  copyDelay: parseDelay,
+  peer: parsePeer,
+};
+
+/** '100KB' -> 100000 (bytes), as far as the protocol can say it. */
+export function parseThreshold(text: string, where: string): number {
+  const bytes = parseBytes(text, where);
+  if (bytes <= 0xffff_ffff) return bytes;
+  throw new UsageError('ERR_QUANTITY', `${where}: '${text}' is not below 4GiB`);
+}
+
+/** '2ms' -> 2 (milliseconds), as far as a timer goes. */
+export function parseDelay(text: string, where: string): number {
+  const milliseconds = parseDuration(text, where) / 1e3;
+  if (milliseconds <= 0x7fff_ffff) return milliseconds;
+  throw new UsageError('ERR_QUANTITY', `${where}: '${text}' is more than 24 days`);
+}
+
+export function parseLoser(text: string, where: string): Loser {
+  return parseChoice(text, where, ['rst', 'fin']);
+}
+
+export function parsePeer(text: string, where: string): PeerKind {
+  return parseChoice(text, where, ['auto', 'repnet', 'plain']);
 }
 
 /** The endpoint as it would be written, for logs and metric labels. */

@@ -2,10 +2,11 @@
 /** `repnet-proxy`: a sidecar that gives flow replication to applications in any language. */
 import type { AddressInfo } from 'node:net';
 import { CommandLine, describeOptions, type OptionTable, runCommand } from '../cli/command-line.js';
-import { parseCount, parseDuration, parseEndpoint, UsageError } from '../cli/units.js';
+import { parseCount, parseDuration, parseEndpoint, parseShare, UsageError } from '../cli/units.js';
 import { adminServer } from './admin.js';
-import { parseConnect, parseListen } from './endpoint.js';
+import { parseConnect, parseDelay, parseListen, parseLoser, parsePeer, parseThreshold } from './endpoint.js';
 import { type Route, Sidecar, type SidecarEvent } from './sidecar.js';
+import { configureReplication } from './transport.js';
 
 const OPTIONS: OptionTable = {
   listen: {
@@ -18,6 +19,20 @@ const OPTIONS: OptionTable = {
     help: 'where the n-th --listen goes: tcp://, unix:, syn:// or flow://',
     repeat: true,
   },
+  threshold: { value: 'SIZE', help: 'bytes of a message that are carried twice', default: '100KB' },
+  'copy-delay': {
+    value: 'TIME',
+    help: 'the second connection only if the first has brought nothing for so long',
+    default: '0s',
+  },
+  loser: { value: 'HOW', help: 'close the connection that loses a race by rst or fin', default: 'rst' },
+  peer: {
+    value: 'WHAT',
+    help: 'take the destination for repnet or plain, or find out (auto)',
+    default: 'auto',
+  },
+  'budget-bytes': { value: 'SHARE', help: 'extra bytes at most, as 5%, over all routes', default: 'none' },
+  'budget-connections': { value: 'SHARE', help: 'extra connections at most', default: 'none' },
   admin: { value: 'HOST:PORT', help: 'serve /healthz, /readyz and /metrics here' },
   'max-connections': {
     value: 'N',
@@ -48,7 +63,9 @@ To a server that knows nothing of this:  repnet-proxy --listen tcp://127.0.0.1:6
 
 ${describeOptions(OPTIONS)}
 
-repnet, syn and flow endpoints take ?replicaPort=PORT and ?pairing=address|token.
+repnet, syn and flow endpoints take options of their own, which win: ?replicaPort=PORT&pairing=address|token&threshold=SIZE&loser=HOW;
+syn and flow also &copyDelay=TIME&peer=WHAT.
+SIGUSR2 switches replication off for new connections, and on again.
 SIGTERM drains: stop accepting, wait for connections to end, exit 0 (1 if some had to be reset). A second signal ends at once.`;
 
 function routes(line: CommandLine): Route[] {
@@ -76,6 +93,7 @@ function logger(what: 'all' | 'errors' | 'none'): (event: SidecarEvent) => void 
   return (event) => {
     const wrong =
       event.event === 'rejected' ||
+      event.event === 'replication' ||
       event.event === 'listener-error' ||
       (event.event === 'relay-end' && event.end !== 'closed');
     if (what === 'none' || (what === 'errors' && !wrong)) return;
@@ -90,6 +108,16 @@ async function main(argv: string[]): Promise<number> {
   }
   const line = new CommandLine(OPTIONS, argv);
   const milliseconds = (name: string): number => line.parsed(name, parseDuration)! / 1e3;
+  configureReplication({
+    threshold: line.parsed('threshold', parseThreshold)!,
+    copyDelay: line.parsed('copy-delay', parseDelay)!,
+    loser: line.parsed('loser', parseLoser)!,
+    peer: line.parsed('peer', parsePeer)!,
+    budget: {
+      bytes: line.parsed('budget-bytes', parseShare)!,
+      connections: line.parsed('budget-connections', parseShare)!,
+    },
+  });
   const mode = line.parsed('socket-mode', socketMode);
   const sidecar = new Sidecar({
     routes: routes(line),
@@ -110,6 +138,8 @@ async function main(argv: string[]): Promise<number> {
   const asked = new Promise<void>((resolve) => {
     process.once('SIGTERM', () => resolve()).once('SIGINT', () => resolve());
   });
+  // A signal, not a request: only who may end the process can send one, and the metrics stay readable by whoever reads them.
+  if (process.platform !== 'win32') process.on('SIGUSR2', () => sidecar.switchReplication());
   const adminAddress = admin.address() as AddressInfo | null;
   process.stdout.write(
     `${JSON.stringify({ ready: true, pid: process.pid, listening: sidecar.addresses(), admin: adminAddress })}\n`,

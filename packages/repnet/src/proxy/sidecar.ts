@@ -5,7 +5,7 @@ import { rm } from 'node:fs/promises';
 import * as net from 'node:net';
 import { type ConnectEndpoint, describeEndpoint, type ListenEndpoint } from './endpoint.js';
 import { type Relay, type RelayEnd, relay } from './relay.js';
-import { dial, listener } from './transport.js';
+import { dial, isReplicating, listener, switchReplication } from './transport.js';
 
 export interface Route {
   readonly listen: ListenEndpoint;
@@ -37,6 +37,7 @@ export type SidecarEvent =
       readonly ms: number;
     }
   | { readonly event: 'rejected'; readonly route: string }
+  | { readonly event: 'replication'; readonly enabled: boolean }
   | { readonly event: 'listener-error'; readonly route: string; readonly error: string };
 
 export interface RouteCounts {
@@ -90,6 +91,15 @@ export class Sidecar {
   /** The addresses bound, in the order of the routes. */
   addresses(): (net.AddressInfo | string | null)[] {
     return this.#servers.map((server) => server.address());
+  }
+
+  get replicates(): boolean {
+    return isReplicating();
+  }
+
+  /** Off if it is on, on if it is off: for connections to come; those there are go on as they are. */
+  switchReplication(): void {
+    this.#options.onEvent?.({ event: 'replication', enabled: switchReplication() });
   }
 
   /** Say 'draining' to whoever asks for readiness, while still accepting. */

@@ -25,6 +25,29 @@ test('--connect takes syn and flow', () => {
   });
 });
 
+test('options of its own, in their units', () => {
+  assert.deepEqual(
+    parseConnect('flow://a:1?threshold=10KB&copyDelay=2ms&loser=fin&peer=plain&pairing=token'),
+    {
+      kind: 'flow',
+      host: 'a',
+      port: 1,
+      threshold: 10_000,
+      copyDelay: 2,
+      loser: 'fin',
+      peer: 'plain',
+      pairing: 'token',
+    },
+  );
+  assert.deepEqual(parseListen('repnet://a:1?threshold=1MiB&loser=rst'), {
+    kind: 'repnet',
+    host: 'a',
+    port: 1,
+    threshold: 1_048_576,
+    loser: 'rst',
+  });
+});
+
 for (const text of [
   '',
   '127.0.0.1:80',
@@ -37,12 +60,21 @@ for (const text of [
   'repnet://a:1?pairing=none',
   'repnet://a:1?replicaPort=0',
   'repnet://a:1?x=1',
+  'repnet://a:1?threshold=1',
+  'repnet://a:1?copyDelay=1ms',
+  'repnet://a:1?peer=plain',
 ]) {
   test(`--listen '${text}' is refused`, () =>
     assert.throws(() => parseListen(text), { code: 'ERR_ENDPOINT', message: /^--listen: / }));
 }
 
-for (const text of ['tcp://a:0', 'repnet://a:1', 'flow://a:0']) {
+for (const text of [
+  'tcp://a:0',
+  'repnet://a:1',
+  'flow://a:0',
+  'flow://a:1?copyDelay=1',
+  'syn://a:1?loser=kill',
+]) {
   test(`--connect '${text}' is refused`, () =>
     assert.throws(() => parseConnect(text), { code: 'ERR_ENDPOINT', message: /^--connect: / }));
 }
