@@ -53,6 +53,7 @@ export const kUnref = Symbol('repnet.unref');
 export const kPreamble = Symbol('repnet.preamble');
 export const kPeerPort = Symbol('repnet.peerPort');
 export const kRace = Symbol('repnet.race');
+export const kBegun = Symbol('repnet.begun');
 
 export const noSkew: readonly [number, number] = [0, 0];
 
@@ -72,6 +73,8 @@ export interface Inner extends net.Socket, Outer, BridgeTarget {
   [kPeerPort]: number | undefined;
   /** RepSYN: which connection was established first; 'open' while that is open, or where it cannot be known. */
   [kRace]: Copy | 'open' | undefined;
+  /** It was dialled, and has not been destroyed since. */
+  [kBegun]: boolean;
   /** Bytes of the protocol, not the application's, in the handle's counters: read, written. */
   [kSkew]: readonly [number, number] | undefined;
   resetAndClosing?: boolean;
@@ -101,6 +104,7 @@ export function prepare(socket: Inner, options: ReplicationOptions | undefined):
   socket[kPreamble] = undefined;
   socket[kPeerPort] = undefined;
   socket[kRace] = undefined;
+  socket[kBegun] = false;
   socket[kSkew] = noSkew;
 }
 

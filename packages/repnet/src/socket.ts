@@ -6,6 +6,7 @@
 import net from 'node:net';
 import { RepnetError } from './errors.js';
 import { Bridge } from './flow/bridge.js';
+import { begun, finished, isFlow } from './flow-events.js';
 import { sends } from './handover.js';
 import {
   changeKeepAlive,
@@ -22,6 +23,7 @@ import {
   type Inner,
   kAttachment,
   kBacklog,
+  kBegun,
   kBridge,
   kOptions,
   kPeerPort,
@@ -33,7 +35,7 @@ import {
   prepare,
   setConnecting,
 } from './socket-internals.js';
-import { counters } from './stats.js';
+import { channels, counters } from './stats.js';
 
 export type SocketConstructorOptions = net.SocketConstructorOpts & ReplicationOptions;
 
@@ -195,6 +197,7 @@ function chooseTarget(socket: Inner, args: unknown[]): DialTarget | undefined {
   });
   if (mode === false) {
     counters.flowsPlain++;
+    begun(socket, 'plain');
     return undefined;
   }
   const replication = replicationOptions(net, own, port);
@@ -345,7 +348,13 @@ define('resetAndDestroy', function resetAndDestroy(this: Inner) {
 
 define('_destroy', function _destroy(this: Inner, error: Error | null, done: Callback) {
   const attached = this[kAttachment];
-  if (attached === undefined) return base._destroy.call(this, error, done);
+  const told = channels.finished.hasSubscribers && isFlow(this);
+  this[kBegun] = false;
+  if (attached === undefined) {
+    base._destroy.call(this, error, done);
+    if (told) finished(this);
+    return;
+  }
   const reset = this.resetAndClosing === true;
   if (!attached.native || attached.flow !== undefined) {
     setNativeHandle(this, {
@@ -360,6 +369,7 @@ define('_destroy', function _destroy(this: Inner, error: Error | null, done: Cal
   }
   native(() => base._destroy.call(this, error, done));
   attached.closed(reset);
+  if (told) finished(this);
 });
 
 // -------------------------------------------------------------------- what the application asks and sets

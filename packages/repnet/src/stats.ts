@@ -87,10 +87,14 @@ export function resetStats(): void {
 }
 
 /**
- * Channels: `repnet:flow` {socket, mode} when a flow starts; `repnet:paired` {socket} when both connections are
- * joined; `repnet:failover` {socket, copy, error} when a copy is given up; `repnet:refused` {reason, remoteAddress,
- * remotePort} when a server turns a replica connection away; `repnet:finished` {socket, mode, bytesRead,
- * bytesWritten, wonByPrimary, wonByReplica}.
+ * Channels:
+ * - `repnet:flow` {socket, mode}: a client's flow begins; 'flow', 'syn' or 'plain'.
+ * - `repnet:paired` {socket}: both connections are joined.
+ * - `repnet:failover` {socket, copy, error}: a copy is given up.
+ * - `repnet:refused` {reason, remoteAddress, remotePort}: a server turns a replica connection away.
+ * - `repnet:finished` {socket, mode, bytesRead, bytesWritten, wonByPrimary, wonByReplica}: the socket of a client's flow, or of
+ *   one that a server has accepted, is destroyed. `mode` is how it was carried ('plain': by one connection that never had
+ *   another); the last two are the bytes that each copy, or the winner of a race, brought first.
  */
 export const channels = {
   flow: channel('repnet:flow'),

@@ -1,7 +1,6 @@
-/** Which way a flow goes, and who is told: the process default, discovery, hedging, the loser, channels. */
+/** Which way a flow goes: the process default, discovery, hedging, the loser. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import net from 'node:net';
 import { beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -132,20 +131,3 @@ for (const [loser, outcome] of [
     await until(() => child.exitCode !== null, 'it ends');
     assert.equal(output.trim().split('\n')[1], outcome);
   });
-
-test('diagnostics channels tell of each flow: begun, paired, finished', async (t) => {
-  const { port } = await echoServer(t);
-  const told = [];
-  for (const name of ['flow', 'paired', 'finished']) {
-    const listener = (message) => told.push([name, message.mode]);
-    subscribe(`repnet:${name}`, listener);
-    t.after(() => unsubscribe(`repnet:${name}`, listener));
-  }
-  const socket = dial(t, port, { replicate: 'flow', peer: 'repnet' });
-  await echo(socket, 'x');
-  await until(() => repnet.stats().flowsPaired === 1);
-  socket.end();
-  await until(() => told.some(([name]) => name === 'finished'));
-  assert.deepEqual(told[0], ['flow', 'flow']);
-  assert.ok(told.some(([name]) => name === 'paired'));
-});

@@ -2,6 +2,7 @@
 import dns from 'node:dns';
 import net from 'node:net';
 import { RepnetError } from '../errors.js';
+import { begun } from '../flow-events.js';
 import { applySettings, type Handle } from '../net-internals.js';
 import {
   type Attachment,
@@ -111,7 +112,7 @@ export class FlowDial implements Attachment, AttemptSink {
       setConnecting(this.#socket, false);
       throw error;
     }
-    if (channels.flow.hasSubscribers) channels.flow.publish({ socket: this.#socket, mode: 'flow' });
+    begun(this.#socket, 'flow');
   }
 
   #connectBoth(): void {

@@ -1,5 +1,6 @@
 /** The client side of RepSYN: two handshakes and one flow, by whichever connection is established first. */
 import net from 'node:net';
+import { begun } from '../flow-events.js';
 import { applySettings, giveHandle, type Handle } from '../net-internals.js';
 import {
   type Attachment,
@@ -15,7 +16,7 @@ import {
   setRace,
   setSkew,
 } from '../socket-internals.js';
-import { channels, counters } from '../stats.js';
+import { counters } from '../stats.js';
 import { encodeHello, HELLO_BYTES, HelloFlag, Kind } from '../wire.js';
 import type { Attempt, AttemptSink } from './attempt.js';
 import * as budget from './budget.js';
@@ -60,7 +61,7 @@ export class SynDial implements Attachment, AttemptSink {
     }
     // A name may be resolved by now, by a lookup that answers at once: then the second is under way.
     if (net.isIP(host) !== 0) this.#second();
-    if (channels.flow.hasSubscribers) channels.flow.publish({ socket: this.#socket, mode: 'syn' });
+    begun(this.#socket, 'syn');
   }
 
   #second(): void {

@@ -1,7 +1,8 @@
 /** What the ways to connect have in common. */
 import { randomFillSync } from 'node:crypto';
 import net from 'node:net';
-import { type DialTarget, type Inner, setConnecting } from '../socket-internals.js';
+import { begun } from '../flow-events.js';
+import { type DialTarget, type Inner, kBegun, kRace, setConnecting } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
 import { AddressAttempt } from './attempt-address.js';
@@ -58,6 +59,9 @@ export function newAttempt(
 
 export function dialPlain(socket: Inner, target: DialTarget): void {
   counters.flowsPlain++;
+  // A race or a flow that came to nothing has begun already.
+  if (!socket[kBegun]) begun(socket, 'plain');
+  socket[kRace] = undefined;
   setConnecting(socket, false);
   (net.Socket.prototype.connect as (...a: unknown[]) => net.Socket).call(socket, target.net);
 }

@@ -258,14 +258,6 @@ export class Flow implements LegSink {
       }
     }
     this.sender.close();
-    if (channels.finished.hasSubscribers)
-      channels.finished.publish({
-        socket: this.outer,
-        bytesRead: this.rx.delivered,
-        bytesWritten: this.tx.offset,
-        wonByPrimary: this.rx.won[PRIMARY],
-        wonByReplica: this.rx.won[REPLICA],
-      });
     if (this.legs[PRIMARY] === undefined && this.legs[REPLICA] === undefined) return this.#settled();
     // As the kernel does for a plain connection, what the peer has not taken yet is kept for it; it may be slow to read.
     const carrying = ([PRIMARY, REPLICA] as const).some(
