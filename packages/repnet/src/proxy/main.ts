@@ -148,7 +148,9 @@ async function main(argv: string[]): Promise<number> {
   await asked;
   process.on('SIGTERM', () => process.exit(1)).on('SIGINT', () => process.exit(1));
   sidecar.announceDrain();
-  await new Promise((resolve) => setTimeout(resolve, milliseconds('drain-delay')));
+  // Without a delay nothing is accepted once readiness is down.
+  const delay = milliseconds('drain-delay');
+  if (delay > 0) await new Promise((resolve) => setTimeout(resolve, delay));
   const reset = await sidecar.drain(milliseconds('drain-timeout'));
   admin.close();
   admin.closeAllConnections();
