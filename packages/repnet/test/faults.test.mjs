@@ -18,18 +18,21 @@ const POSITIONS = [
   0, 1, 23, 24, 25, 33, 34, 75, 76, 77, 86, 87, 100, 500, 1_015, 1_016, 1_090, 1_102, 1_500, 2_034,
 ];
 
+const PAIR_TIMEOUT = 500;
+
 let bench;
 let tokens;
 before(async () => {
-  bench = await startFaultBench();
+  bench = await startFaultBench({ pairTimeout: PAIR_TIMEOUT });
   // The first flow to a server discovers it; a host that has paired is known to the server.
   await bench.flow([], SMALL);
-  tokens = await startFaultBench({ pairing: 'token' });
+  tokens = await startFaultBench({ pairing: 'token', pairTimeout: PAIR_TIMEOUT });
   // A server that has just begun refuses what it cannot place rather than begin a flow twice.
-  await new Promise((resolve) => setTimeout(resolve, 1_200));
+  for (const each of [bench, tokens])
+    for (let begins = false; !begins; )
+      begins = (await each.flow([{ copy: 0, kind: 'nosyn' }], SMALL, { timeout: 300 })).complete;
 });
 after(async () => {
-  console.log(`# ${bench.judged + tokens.judged} flows judged`);
   await tokens.close();
   await bench.close();
 });
@@ -65,12 +68,20 @@ test('one fault on one copy, anywhere: the flow completes', async () => {
   await judge(single, (outcome) => outcome.wrong ?? (outcome.complete ? undefined : 'not complete'));
 });
 
+/** A copy fails; or its hello, if it has one, or the answer is late by more than T, and it may have been given up. */
+const struck = (faults, copy, framed) =>
+  faults.some(
+    (f) =>
+      f.copy === copy &&
+      (f.kind !== 'pause' || (framed && f.ms > PAIR_TIMEOUT && f.at < (f.direction === 'up' ? 76 : 24))),
+  );
+
 /** Both copies struck: what plain TCP would show for the first copy alone is the most that may be asked of address mode. */
 function acceptBoth(outcome, faults) {
-  const [first, second] = [0, 1].map((copy) => faults.filter((f) => f.copy === copy && f.kind !== 'pause'));
+  const first = faults.filter((f) => f.copy === 0 && f.kind !== 'pause');
   // libuv reports a reset that follows data as an end of file, so that a reset, too, may look like a bare FIN.
   const bareEnd = first.some((f) => f.kind !== 'stall') && faults.some((f) => f.copy === 1);
-  const stalled = faults.some((f) => f.kind === 'stall') && first.length > 0 && second.length > 0;
+  const stalled = faults.some((f) => f.kind === 'stall') && first.length > 0 && struck(faults, 1, true);
   if (outcome.wrong !== undefined) {
     // Residual case of address mode, which plain net has too: a FIN that is all there is.
     if (bareEnd && /silent end/.test(outcome.wrong)) return undefined;
@@ -110,14 +121,28 @@ test('the order of the two copies: either may come first, by any delay', async (
   await judge(cases, (outcome) => outcome.wrong ?? (outcome.complete ? undefined : 'not complete'));
 });
 
-test('a second connection that the server never sees', async () => {
-  const cases = [SMALL, HALF, LARGE].flatMap((shape) =>
-    Array.from({ length: 20 }, () => ({
-      faults: [{ copy: 1, direction: 'up', kind: 'nosyn', at: 0 }],
-      shape,
-    })),
-  );
-  await judge(cases, (outcome) => outcome.wrong ?? (outcome.complete ? undefined : 'not complete'));
+const mustComplete = (outcome) => outcome.wrong ?? (outcome.complete ? undefined : 'not complete');
+
+for (const copy of [0, 1])
+  for (const pairing of ['address', 'token'])
+    test(`a ${copy === 0 ? 'first' : 'second'} connection that the server never sees, pairing by ${pairing}`, async () => {
+      const cases = [SMALL, HALF, LARGE].flatMap((shape) =>
+        Array.from({ length: 20 }, () => ({
+          faults: [{ copy, direction: 'up', kind: 'nosyn', at: 0 }],
+          shape,
+        })),
+      );
+      await judge(cases, mustComplete, {}, pairing === 'token' ? tokens : bench);
+    });
+
+test('pairing by token, either hello late by any time, also beyond every timeout, at any of its bytes', async () => {
+  const cases = [];
+  for (const copy of [0, 1])
+    for (const ms of [5, 60, 250, 450, 700, 1_000, 1_500])
+      for (const at of [0, 1, 8, 34, 75, 76])
+        for (const shape of [SMALL, HALF])
+          cases.push({ faults: [{ copy, direction: 'up', kind: 'pause', at, ms }], shape });
+  await judge(cases, mustComplete, {}, tokens);
 });
 
 test('the first copy stalls under the reply, and the second comes when the server has closed', async () => {
@@ -138,7 +163,8 @@ const fault = fc.record({
   direction: fc.constantFrom('up', 'down'),
   kind: fc.constantFrom(...KINDS),
   at: fc.oneof(fc.constantFrom(...POSITIONS), fc.nat(4_000), fc.nat(100_000)),
-  ms: fc.constantFrom(1, 10, 40, 120),
+  // T is 500, a hello is waited for 200 at least, and the wait for the second connection is 800.
+  ms: fc.constantFrom(1, 10, 40, 120, 250, 600, 1_100),
 });
 const scenario = fc.record({
   faults: fc.uniqueArray(fault, { maxLength: 3, selector: (f) => `${f.copy}${f.direction}` }),
@@ -149,23 +175,40 @@ const scenario = fc.record({
   }),
 });
 
-test('random faults', async () => {
+/** Framing tells an end from a break in any case: what is wrong is wrong. */
+function acceptTokens(outcome, faults) {
+  // Residual: not one byte of the hello comes while the wait lasts. The connection is then shown to the application, in which
+  // a server may have to speak first, beside the flow that came by the other connection, and failed.
+  const mute = faults.some((f) => f.copy === 0 && f.direction === 'up' && f.at === 0 && f.kind === 'stall');
+  if (mute && struck(faults, 1, true) && /^server: 2 connections for one flow, [12] of/.test(outcome.wrong))
+    return undefined;
+  const stalled =
+    faults.some((f) => f.kind === 'stall') && struck(faults, 0, true) && struck(faults, 1, true);
+  return outcome.wrong ?? (outcome.hung && !stalled ? 'hung' : undefined);
+}
+
+const RUNS = Number(process.env.REPNET_FAULT_RUNS ?? 4_000);
+
+async function random(on, runs, acceptStruck) {
   const seed = Number(process.env.REPNET_FAULT_SEED ?? randomInt(2 ** 31));
-  const runs = Number(process.env.REPNET_FAULT_RUNS ?? 4_000);
   console.log(`# REPNET_FAULT_SEED=${seed}`);
   await judge(
     fc.sample(scenario, { seed, numRuns: runs }),
     (outcome, faults) => {
-      const struck = new Set(faults.map((f) => f.copy));
-      if (struck.size < 2 && !outcome.complete)
+      const copies = new Set(faults.map((f) => f.copy));
+      if (copies.size < 2 && !outcome.complete)
         return outcome.wrong ?? 'one copy was untouched, and yet not complete';
-      return acceptBoth(outcome, faults);
+      return acceptStruck(outcome, faults);
     },
-    { timeout: 1_500 },
-    bench,
+    { timeout: 4_000 },
+    on,
     `REPNET_FAULT_SEED=${seed}`,
   );
-});
+}
+
+test('random faults', () => random(bench, RUNS, acceptBoth));
+
+test('random faults, pairing by token', () => random(tokens, RUNS / 2, acceptTokens));
 
 test('pairing by token, one fault on one copy: the flow completes', async () => {
   const cases = single.filter(({ shape }) => shape !== HALF);
@@ -192,9 +235,13 @@ test('pairing by token, a fault on each copy: never a silent truncation, without
                 ],
                 shape: SMALL,
               });
-  const strict = (outcome, faults) => {
-    const stalled = faults.some((f) => f.kind === 'stall') && faults.every((f) => f.kind !== 'pause');
-    return outcome.wrong ?? (outcome.hung && !stalled ? 'hung' : undefined);
-  };
-  await judge(cases, strict, { timeout: 1_200 }, tokens);
+  await judge(cases, acceptTokens, { timeout: 1_200 }, tokens);
+});
+
+test('at least 10,000 flows were judged', {
+  skip: process.env.REPNET_FAULT_RUNS === undefined ? false : 'REPNET_FAULT_RUNS says how many',
+}, () => {
+  const judged = bench.judged + tokens.judged;
+  console.log(`# ${judged} flows judged`);
+  assert.ok(judged >= 10_000, `${judged}`);
 });

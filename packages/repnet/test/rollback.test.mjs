@@ -85,6 +85,22 @@ test('a server that stands still for longer than T is waited for, as by net', {
   assert.equal(await messageOf(child), 5, 'one connection for each flow');
 });
 
+test('neither is the first connection answered within T, nor is the second there any more that was: it is waited for', async (t) => {
+  const faults = [
+    { copy: 0, direction: 'down', kind: 'pause', at: 0, ms: 3 * defaults.pairTimeout },
+    { copy: 1, direction: 'down', kind: 'cut', at: 24 },
+  ];
+  const relay = await startRelay({ faultsFor: (_, copy) => faults.filter((fault) => fault.copy === copy) });
+  t.after(() => relay.close());
+  const addresses = [`${relay.host}:${relay.port}`];
+  const { server, got } = lines(repnet, t, { pairing: 'token', addresses });
+  await listen(server);
+  t.after(() => server.close());
+  relay.targetPort = server.address().port;
+  assert.equal(await ask(t, relay.port, { host: relay.host, peer: 'repnet' }), 'answer');
+  assert.deepEqual(got, ['hello\n']);
+});
+
 test('the hello of the first connection is not answered within T, that of the second is: the flow goes on by the second', async (t) => {
   const relay = await startRelay({
     faultsFor: (_, copy) => (copy === 0 ? [{ copy, direction: 'down', kind: 'stall', at: 0 }] : []),

@@ -208,7 +208,10 @@ export class FlowDial implements Attachment, AttemptSink {
   #missAnswer(): void {
     if (!this.#unanswered || this.flow.closed) return;
     // By the other connection it goes on; a hello that came later than the server remembers could begin it again.
-    if (this.flow.joined) return this.flow.abandon(PRIMARY);
+    if (this.flow.joined) {
+      if (this.flow.tx.copies[REPLICA] === 'open') this.flow.abandon(PRIMARY);
+      return;
+    }
     if (!this.#understood) forgetPeer(this.#key);
     if (!this.#unlikely) return;
     counters.foreignPeers++;

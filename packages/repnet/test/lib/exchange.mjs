@@ -36,10 +36,20 @@ class Side {
 
 /**
  * A server for `request`: reads a header [seed, request length, reply length, keep], the request, and replies.
- * `flows` maps seeds to the server's side of each flow.
+ * `flows` maps seeds to the server's side of each flow, `connections` source ports to how many connections have come from
+ * there, whatever they brought, and how many of them were silent.
  */
-export function serve(server, flows) {
+export function serve(server, flows, connections = new Map()) {
   server.on('connection', (socket) => {
+    const from = connections.get(socket.remotePort) ?? { count: 0, silent: 0 };
+    connections.set(socket.remotePort, from);
+    from.count++;
+    from.silent++;
+    const speaks = () => {
+      from.silent--;
+      socket.off('data', speaks).off('end', speaks);
+    };
+    socket.on('data', speaks).on('end', speaks);
     let header = Buffer.alloc(0);
     let side;
     let seed = 0;
@@ -128,7 +138,7 @@ export function request(connect, { requestLength, replyLength, half = false, tim
   });
 }
 
-/** What is wrong with a side, in words; undefined if nothing is. */
+/** What is wrong with a side, in words; undefined if nothing is. The end of a stream that is whole has to be told, once. */
 export function misdeed(side, name) {
   if (side.wrong >= 0) return `${name}: byte ${side.wrong} is not the one that was sent`;
   if (side.bytes > side.expected) return `${name}: ${side.bytes} bytes of ${side.expected}`;
@@ -141,5 +151,6 @@ export function misdeed(side, name) {
 }
 
 export function complete(side) {
-  return side.bytes === side.expected && side.errors.length === 0;
+  const { connections, ends, closes, errors, bytes, expected } = side;
+  return connections === 1 && ends === 1 && closes === 1 && errors.length === 0 && bytes === expected;
 }

@@ -6,6 +6,7 @@ import { startRelay } from './relay.mjs';
 export async function startFaultBench({ pairing = 'address', pairTimeout = 500, waitTimeout = 800 } = {}) {
   Object.assign(repnet.defaults, { pairTimeout, waitTimeout });
   const flows = new Map();
+  const connections = new Map();
   const plans = new Map();
   const relay = await startRelay({
     faultsFor: (port, copy) => (plans.get(port) ?? []).filter((fault) => fault.copy === copy),
@@ -13,7 +14,7 @@ export async function startFaultBench({ pairing = 'address', pairTimeout = 500, 
   const address = `${relay.host}:${relay.port}`;
   // The relay leads to this process and no other, which a server cannot know by itself.
   const server = repnet.createServer({ pairing, addresses: [address] });
-  serve(server, flows);
+  serve(server, flows, connections);
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   relay.targetPort = server.address().port;
   let nextPort = 10_000 + Math.floor(Math.random() * 20_000);
@@ -25,6 +26,7 @@ export async function startFaultBench({ pairing = 'address', pairTimeout = 500, 
       nextPort = nextPort >= 31_999 ? 10_000 : nextPort + 1;
       const localPort = nextPort;
       plans.set(localPort, faults);
+      connections.delete(localPort);
       const connect = () =>
         repnet.connect({
           host: relay.host,
@@ -47,7 +49,11 @@ export async function startFaultBench({ pairing = 'address', pairTimeout = 500, 
       }
       plans.delete(localPort);
       flows.delete(result.seed);
-      const wrong = misdeed(client, 'client') ?? (side && misdeed(side, 'server'));
+      const { count, silent } = connections.get(localPort) ?? { count: 0, silent: 0 };
+      connections.delete(localPort);
+      const phantoms =
+        count > 1 ? `server: ${count} connections for one flow, ${silent} of them silent` : undefined;
+      const wrong = phantoms ?? misdeed(client, 'client') ?? (side && misdeed(side, 'server'));
       return {
         wrong,
         hung: result.hung,
@@ -59,7 +65,7 @@ export async function startFaultBench({ pairing = 'address', pairTimeout = 500, 
             wrong,
             hung: result.hung,
             client: [client.bytes, client.ends, ...client.errors.map((e) => e.message)],
-            server: side && [side.bytes, side.ends, ...side.errors.map((e) => e.message)],
+            server: side && [side.bytes, side.ends, side.closes, ...side.errors.map((e) => e.message)],
           }),
       };
     }
