@@ -6,13 +6,13 @@ import { Flow } from '../dist/flow/flow.js';
 import { forgetPeers } from '../dist/flow/peers.js';
 import repnet from '../dist/index.js';
 import { RecordParser } from '../dist/wire.js';
-import { defaults, until } from './lib/support.mjs';
+import { defaults, hello, sourcePort, until } from './lib/support.mjs';
 
 const PLAIN_FIRST = [false, true];
 const FRAMED = [true, true];
 
 before(() => {
-  Object.assign(defaults, { waitTimeout: 300, pairTimeout: 500 });
+  Object.assign(defaults, { waitTimeout: 5_000, pairTimeout: 5_000 });
 });
 beforeEach(() => {
   forgetPeers();
@@ -208,3 +208,33 @@ for (const [how, leave] of [
     const token = { pairing: 'token' };
     assert.deepEqual(codes(await eventsOfServer(t, repnet, token, { ...flow, ...token }, leave)), expected);
   });
+
+test('a write that the first connection is busy with when the second comes, and that is lost: the second has carried it', async (t) => {
+  const REPLY = 8_000_000;
+  let accepted;
+  const called = [];
+  const server = repnet.createServer({ threshold: 2 * REPLY }, (socket) => {
+    accepted = socket.on('error', (error) => called.push(error));
+    socket.write(Buffer.alloc(REPLY), (error) => called.push(error));
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  const { port } = server.address();
+  const localPort = sourcePort();
+  // It reads nothing, so that the write waits.
+  const first = net.connect({ host: '127.0.0.1', port, localPort }).on('error', () => {});
+  await until(() => accepted !== undefined);
+  const second = net.connect({ host: '127.0.0.1', port: port + 1, localPort }).on('error', () => {});
+  t.after(() => {
+    for (const socket of [accepted, first, second]) socket.destroy();
+  });
+  await new Promise((resolve) => second.once('connect', resolve));
+  let brought = 0;
+  second.on('data', (chunk) => (brought += chunk.length));
+  second.write(hello({ socket: second }, port));
+  await until(() => brought > REPLY, 'the second connection has brought all of it');
+  assert.deepEqual(called, []);
+  first.resetAndDestroy();
+  await until(() => called.length > 0);
+  assert.deepEqual([called, accepted.destroyed], [[null], false]);
+});
