@@ -1,7 +1,6 @@
 # Everything below sets itself up: Python 3.11, Rust, Node 20, gcc and make are all a machine needs.
 #   make demo    build, run the quickstart experiment, end in its table and the path of its page
 #   make test    build and run every test
-#   make fuzz    2,000 random experiments, others each time
 #   make bench   speed and memory, never part of the tests
 #   make lint    formatters, linters and type checkers
 #   make format  let the formatters have their way
@@ -62,11 +61,6 @@ test: system-packages test-rust test-python test-repnet
 test-rust: setup
 	cargo test --workspace --locked --profile checked
 
-# Other random experiments than the tests draw; a failure names the seed that repeats it.
-.PHONY: fuzz
-fuzz: setup
-	TAILCUT_FUZZ_SEED=$${TAILCUT_FUZZ_SEED:-$$RANDOM} cargo test -p tailcut-experiment --locked --profile checked --test fuzz
-
 .PHONY: test-python
 test-python: build
 	$(BIN)/pytest -n 2
@@ -84,7 +78,7 @@ test-repnet: setup-repnet
 
 .PHONY: bench
 bench: setup
-	cargo bench --locked -p tailcut-net --bench fabric
+	cargo bench --locked -p tailcut-net --bench fabric -- --check
 
 # --- what people read and what reviewers skip -----------------------------------------------------------------------
 

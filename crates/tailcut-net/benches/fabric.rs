@@ -3,10 +3,10 @@
 //! Web search at load 0.5 on 1 Gbps links of 1 us, 100-packet drop-tail ports,
 //! an ACK per packet, 12 KB initial window, min RTO 10 ms, ECMP: 0.1 s of
 //! arrivals and 0.1 s simulated. Each run is a process of its own, so that its
-//! peak memory is that of a run. `cargo bench -p tailcut-net --bench fabric [-- CASE ...]`.
+//! peak memory is that of a run. `cargo bench -p tailcut-net --bench fabric [-- [--check] CASE ...]`.
 
 use std::ops::ControlFlow;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 use tailcut_engine::Time;
 use tailcut_net::amount::Amount;
@@ -24,6 +24,21 @@ use tailcut_net::traffic::poisson::Poisson;
 use tailcut_net::traffic::TrafficSpec;
 use tailcut_net::transport::tcp::{CongestionSpec, Recovery, ReorderingSpec, TcpSpec};
 use tailcut_net::transport::TransportSpec;
+
+const HELP: &str = "\
+cargo bench -p tailcut-net --bench fabric [-- [--check] CASE ...]
+
+Prints a row for each case, for all of them when none is named. With --check it fails when a scheme at k = 16 takes more
+processor time per packet-hop than it may: 1.5 times plain TCP's, with pFabric's queues 2.5 times. What is beyond that is
+measured again first, five times in turns with plain TCP, and the median of the five ratios counts.";
+
+/// How many times plain TCP's processor time per packet-hop a scheme may take.
+fn most_times_tcp(case: &Case) -> f64 {
+    match (case.scheme)().queue {
+        QueueSpec::Pfabric(_) => 2.5,
+        _ => 1.5,
+    }
+}
 
 /// A row of the table: its name, the fabric's k, and the scheme.
 struct Case {
@@ -227,26 +242,58 @@ fn measure(name: &str, repetitions: usize) -> Vec<f64> {
     rows.swap_remove(repetitions / 2)
 }
 
-fn main() {
+/// Processor seconds per packet-hop of one run.
+fn per_hop(name: &str) -> f64 {
+    let row = figures("--one", name);
+    row[1] / row[0]
+}
+
+/// A case against plain TCP, run in turns: the median of five ratios.
+fn times_tcp_in_turns(name: &str) -> f64 {
+    let mut ratios: Vec<f64> = (0..5).map(|_| per_hop(name) / per_hop(PLAIN)).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios[2]
+}
+
+const PLAIN: &str = "k16-tcp";
+
+fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
     if let [flag, name] = &arguments[..] {
         let case = || CASES.iter().find(|c| c.name == name).expect("a case of this benchmark");
         match flag.as_str() {
-            "--one" => return run(case()),
-            "--idle" => return run_idle(case()),
-            _ => {}
+            "--one" => run(case()),
+            "--idle" => run_idle(case()),
+            _ => return table(&arguments),
         }
+        return ExitCode::SUCCESS;
+    }
+    table(&arguments)
+}
+
+fn table(arguments: &[String]) -> ExitCode {
+    let (flags, names): (Vec<_>, Vec<_>) = arguments.iter().partition(|a| a.starts_with('-'));
+    let unknown = names.iter().find(|name| !CASES.iter().any(|case| case.name == **name));
+    if let Some(wrong) = flags.iter().find(|flag| **flag != "--check").or(unknown) {
+        let cases: Vec<_> = CASES.iter().map(|case| case.name).collect();
+        println!("{HELP}\n\nCases: {}", cases.join(", "));
+        return if *wrong == "--help" { ExitCode::SUCCESS } else { ExitCode::from(2) };
     }
     println!("median of 3 runs on one core; web search at load 0.5, 0.1 s simulated");
     println!(
         "case                packet-hops    cpu s  M hops/s  ns/hop  times TCP  ms per MB done  peak MB  KB per live flow  \
          flows (done)"
     );
-    // Time per packet-hop of plain TCP at the same k.
+    // Time per packet-hop of plain TCP at k = 16.
     let mut plain = None;
-    for case in
-        CASES.iter().filter(|c| arguments.is_empty() || arguments.iter().any(|a| a == c.name))
-    {
+    let mut beyond = vec![];
+    // A check holds schemes against plain TCP, whether it is asked for or not.
+    let wanted = |case: &&Case| {
+        names.is_empty()
+            || names.iter().any(|name| *name == case.name)
+            || (!flags.is_empty() && case.name == PLAIN)
+    };
+    for case in CASES.iter().filter(wanted) {
         let row = measure(case.name, 3);
         let (hops, seconds, megabytes) = (row[0], row[1], row[2] / 1e6);
         let kilobytes_per_flow = (row[3] - figures("--idle", case.name)[0]) * 1e3 / row[6];
@@ -263,11 +310,35 @@ fn main() {
             row[4],
             row[5]
         );
-        if case.name == "k16-tcp" {
+        if times_tcp.is_some_and(|times| times > most_times_tcp(case)) {
+            beyond.push(case);
+        }
+        if case.name == PLAIN {
             plain = Some(seconds / hops);
             extrapolate(seconds);
         }
     }
+    match flags.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => check(&beyond),
+    }
+}
+
+/// Measures again what took more than it may, and says whether it still does.
+fn check(beyond: &[&Case]) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    for case in beyond {
+        let (times, most) = (times_tcp_in_turns(case.name), most_times_tcp(case));
+        let verdict = if times > most { "too much" } else { "within it" };
+        println!(
+            "{}: {times:.2} times TCP in turns, of {most} that it may take: {verdict}",
+            case.name
+        );
+        if times > most {
+            code = ExitCode::FAILURE;
+        }
+    }
+    code
 }
 
 /// What the papers' study would cost: cost grows with load; this row is load 0.5 and 0.1 s of arrivals.
