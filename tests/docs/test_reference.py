@@ -175,7 +175,7 @@ def test_the_guide_to_the_papers_names_every_experiment_and_figures_that_there_a
     rows = [row.split("|")[1:4] for row in guide.splitlines() if row.startswith("| `")]
     listed = set()
     for first, _, _ in rows:
-        paper, figure = re.findall(r"`(\w+)/(\w+)`", first)[0]
+        paper, figure = re.findall(r"`(\w+)/([\w-]+)`", first)[0]
         names = [figure, *re.findall(r"(?:,|to) `(\w+)`", first)]
         if " to " in first:
             start, end = (int(re.findall(r"\d+", name)[0]) for name in names)

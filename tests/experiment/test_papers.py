@@ -1,11 +1,13 @@
 """The papers' figures: each has a small variant that runs here, and whose page has the figure it is about."""
 
+import json
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import tailcut
+from tailcut import _core
 from tailcut.report import tables
 from tailcut.report.figures import Data, draw
 from tailcut.report.study import Study
@@ -25,6 +27,7 @@ FURTHER = {
     "repnet/fig11": {"jobs"},
     "repflow/table1": {"jobs"},
     "rps/fig2": {"throughput", "segments"},
+    "rps/fig2-larger": {"throughput", "segments"},
     "rps/fig3a": {"jobs"},
     "rps/fig3b": {"jobs", "series", "round-trips"},
     "rps/fig3c": {"jobs"},
@@ -37,8 +40,21 @@ FURTHER = {
     "tinyflow/fig2": {"series"},
 }
 """The figures of the page that show what the paper's figure shows, beyond those that every page has."""
-ENDLESS = {"rps/fig2", "rps/fig5", "rps/fig6", "rps/fig7a", "rps/fig7b", "tinyflow/fig2"}
+ENDLESS = {"rps/fig2", "rps/fig2-larger", "rps/fig5", "rps/fig6", "rps/fig7a", "rps/fig7b", "tinyflow/fig2"}
 """Flows without an end, and so without completion times."""
+QUICK = {
+    "repflow/fig13", "repflow/fig14", "repflow/table1", "repnet/fig5", "repnet/fig6", "repnet/fig7", "repnet/fig8",
+    "repnet/fig9", "repnet/fig12", "rps/fig2", "rps/fig2-larger", "rps/fig3b", "rps/fig4", "rps/fig5", "rps/fig6",
+    "rps/fig7a", "tinyflow/fig1", "tinyflow/fig2",
+}  # fmt: skip
+"""Figures of which a run at the paper's scale takes a second or two."""
+LOADS = {
+    **dict.fromkeys([f"repflow/fig{n}" for n in range(8, 15)] + ["repflow/table3"], "host-links"),
+    **dict.fromkeys([f"tinyflow/{name}" for name in ("fig3", "fig4", "table2")], "host-links"),
+    **dict.fromkeys([f"repnet/fig{n}" for n in (5, 6, 7, 8, 9)], "bisection"),
+    **dict.fromkeys(["repnet/fig1", "repnet/fig12", "rps/fig3b", "rps/fig3c", "rps/fig4"], "host-links"),
+}
+"""What a paper's load is a fraction of, where its figure has a load."""
 
 
 def names() -> list[str]:
@@ -46,7 +62,7 @@ def names() -> list[str]:
     return [name for name in found if name not in MODEL_ONLY and name not in TOYS]
 
 
-SMALL = [name.removesuffix("-small") for name in names() if name.endswith("-small")]
+SMALL = sorted(name.removesuffix("-small") for name in names() if name.endswith("-small"))
 
 
 def test_every_figure_has_a_small_variant() -> None:
@@ -73,6 +89,28 @@ def test_a_run_at_the_papers_scale_takes_a_minute_or_two(name: str) -> None:
     assert max(run["facts"]["estimated_seconds"] for run in plan["runs"]) < 150
 
 
+@pytest.mark.parametrize("name", sorted(QUICK))
+def test_a_run_at_the_papers_scale_is_as_large_as_planned(name: str) -> None:
+    plan = tailcut.load(PAPERS / f"{name}.toml", seeds=1).plan
+    run = min(plan["runs"], key=lambda run: run["facts"]["expected_packet_hops"])
+    made = _core.run(json.dumps(run), lambda *_: None)
+    assert made["counters"]["sent"] == sum(
+        made["counters"][end] for end in ("delivered", "dropped", "lost_on_links", "in_flight")
+    )
+    # Flows without an end are planned at the rate of their hosts' links, of which paths in common leave a part.
+    least = 0.3 if name in ENDLESS else 0.9
+    assert least < made["counters"]["packet_hops"] / run["facts"]["expected_packet_hops"] < 1.1
+
+
+def says(study: Study, caption: str, name: str) -> None:
+    """The caption of completion times has the paper's clock, and its load if there is one."""
+    assert study.clock == "receiver"
+    assert "from the SYN handed to the NIC to the last in-order byte at the receiving application" in caption
+    fractions = {"host-links": "of the capacity of all host links", "bisection": "of the capacity between the halves"}
+    found = {kind for kind, words in fractions.items() if words in caption}
+    assert found == ({LOADS[name]} if name in LOADS else set())
+
+
 @pytest.mark.parametrize("name", [*SMALL, *TOYS])
 def test_a_small_variant_runs_and_its_page_has_the_figure(name: str, tmp_path: Path) -> None:
     file = f"{name}.toml" if name in TOYS else f"{name}-small.toml"
@@ -82,11 +120,20 @@ def test_a_small_variant_runs_and_its_page_has_the_figure(name: str, tmp_path: P
     assert (result.runs["sent"] == sum(result.runs[end] for end in ends)).all()
     study = Study.of(result)
     theme = theme_for(study.schemes, study.baseline, interactive=True)
-    drawn = {figure.name for _, figure in draw(study, Data.of(study), theme) if figure.panels}
+    figures = {figure.name: figure for _, figure in draw(study, Data.of(study), theme) if figure.panels}
+    drawn = set(figures)
     wanted = FURTHER.get(name, set()) | ({"links"} if name in ENDLESS else EVERYWHERE)
     if len(study.schemes) == 1:
         wanted -= {"gain"}
     assert wanted <= drawn
+    if "fct" in drawn:
+        says(study, figures["fct"].caption, name)
+    if "slowdown" in drawn:
+        says(study, figures["slowdown"].caption, name)
+        assert "divided by the best possible FCT of that flow" in figures["slowdown"].caption
+        finished = Data.of(study).curves.filter(pl.col("n_unfinished") == 0)
+        # Spraying over slow cores is faster than a flow that has one of them to itself.
+        assert name == "rps/fig7c" or (finished["normalised"].drop_nulls() >= 1).all()
 
 
 def test_round_trips_are_those_of_the_hosts_that_ping_and_of_no_other_flow(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """What a figure's caption must say: which clock, which normalisation, which load, which interval."""
 
-from tailcut.report.study import CLOCKS, Study, spell
+from tailcut.report.study import CLOCKS, LOAD_KEY, Study, spell
 
 LOADS = {
     "host-links": "Load is the offered traffic as a fraction of the capacity of all host links.",
@@ -19,16 +19,16 @@ def normalisation() -> str:
     """What a slowdown is relative to."""
     return (
         "Slowdown is FCT divided by the best possible FCT of that flow: the closed form for the same size and path in"
-        " an otherwise empty network. It is at least 1 once a flow has finished; statistics are taken over the"
-        " flows' ratios."
+        " an otherwise empty network. It is at least 1 once a flow has finished, unless its packets share out over"
+        " several paths that are slower than its host's link; statistics are taken over the flows' ratios."
     )
 
 
 def load(study: Study) -> str:
     """What the load is a fraction of, if the figure's horizontal axis or a fixed setting is a load."""
-    if study.x is not None and study.x.key == "traffic.load":
+    if study.x is not None and LOAD_KEY.match(study.x.key):
         return LOADS[study.load_of]
-    fixed = study.configuration.get("traffic", {}).get("load")
+    fixed = study.loaded.get("load")
     return f"Load is fixed at {spell(fixed)}. {LOADS[study.load_of]}" if fixed is not None else ""
 
 

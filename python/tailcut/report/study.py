@@ -16,6 +16,8 @@ from tailcut.plan import Plan, PlannedRun, Value, short_key
 if TYPE_CHECKING:
     from tailcut.results import Result
 
+LOAD_KEY = re.compile(r"traffic\.(?:parts\.(\d+)\.)?load$")
+"""The key of a load, of all traffic or of a part of a mix."""
 LOAD_TITLES = {
     "host-links": "offered load (fraction of host link capacity)",
     "bisection": "offered load (fraction of bisection bandwidth)",
@@ -146,15 +148,26 @@ class Study:
         return self.axes[0] if self.axes else None
 
     def _title(self, key: str) -> str:
-        if key == "traffic.load":
+        if LOAD_KEY.match(key):
             return LOAD_TITLES[self.load_of]
         return short_key(key)
 
     @property
     def load_of(self) -> str:
         """What the load is a fraction of: ``host-links`` or ``bisection``."""
-        named = self.configuration.get("traffic", {}).get("load_of", "host-links")
+        named = self.loaded.get("load_of", "host-links")
         return named if named in LOAD_TITLES else "host-links"
+
+    @property
+    def loaded(self) -> dict[str, Any]:
+        """The traffic that has a load; of a mix the part whose load is swept, or the only one that has a load."""
+        traffic: dict[str, Any] = self.configuration.get("traffic", {})
+        parts: list[dict[str, Any]] = traffic.get("parts", [])
+        for axis in self.plan["sweep"]:
+            if (found := LOAD_KEY.match(axis["key"])) and found[1]:
+                return parts[int(found[1])]
+        loaded = [part for part in parts if "load" in part]
+        return loaded[0] if len(loaded) == 1 else traffic
 
     @property
     def configuration(self) -> dict[str, Any]:
