@@ -32,6 +32,7 @@ import {
 import { Flow } from './flow.js';
 import { Leg } from './leg.js';
 import { type Copy, PRIMARY, REPLICA } from './machine.js';
+import { patientTimeout } from './patience.js';
 import { forgetPeer, type Peer, peerKey, rememberPeer, strikePeer, TRANSLATED } from './peers.js';
 import { nextPort } from './ports.js';
 
@@ -207,9 +208,14 @@ export class FlowDial implements Attachment, AttemptSink {
    */
   #missAnswer(): void {
     if (!this.#unanswered || this.flow.closed) return;
-    // By the other connection it goes on; a hello that came later than the server remembers could begin it again.
     if (this.flow.joined) {
-      if (this.flow.tx.copies[REPLICA] === 'open') this.flow.abandon(PRIMARY);
+      // By the other connection it goes on; a hello that came later than the server remembers could begin it again. The server
+      // may be busy, though, and the first connection be needed: it has twice the time.
+      this.#timer = patientTimeout(() => {
+        const { closed, tx } = this.flow;
+        if (this.#unanswered && !closed && tx.copies[PRIMARY] === 'open' && tx.copies[REPLICA] === 'open')
+          this.flow.abandon(PRIMARY);
+      }, this.#target.replication.pairTimeout);
       return;
     }
     if (!this.#understood) forgetPeer(this.#key);
