@@ -41,7 +41,7 @@ export async function startFaultBench({ pairing = 'address', pairTimeout = 500, 
       if (client.errors.some((e) => e.code === 'EADDRINUSE' || e.code === 'EADDRNOTAVAIL')) continue;
       judged++;
       // The server learns of the end after the client does.
-      const until = Date.now() + 1_500;
+      const until = Date.now() + 5_000;
       let side = flows.get(result.seed);
       while (!result.hung && Date.now() < until && side !== undefined && side.closes === 0) {
         await new Promise((resolve) => setTimeout(resolve, 5));
