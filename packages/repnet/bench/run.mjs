@@ -234,7 +234,7 @@ function report(name, unit, results, targets) {
 
 try {
   const many = CONCURRENT * Math.ceil((3 * requests) / CONCURRENT);
-  const fewRounds = Math.max(3, Math.round(rounds / 3));
+  const fewRounds = Math.max(3, Math.round(0.6 * rounds));
   const elephantTarget = Number((1 / 0.95).toFixed(3));
   const compareOf = (count, run, units, modes, warmUp) =>
     compare(modes, count, (mode) => measured(() => run(mode), units), warmUp);

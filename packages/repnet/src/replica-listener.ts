@@ -15,13 +15,13 @@ import { Remains } from './flow/remains.js';
 import { Unread } from './flow/unread.js';
 import { type Entry, WaitingList } from './flow/waiting.js';
 import { Limits } from './limits.js';
-import { type Handle, takeHandle } from './net-internals.js';
+import { applySettings, giveHandle, type Handle, takeHandle } from './net-internals.js';
 import { defaults, isEnabled, type Replication, replicationOptions, samePort } from './options.js';
 import { comparableTarget, keyOf, sameSource } from './pair-keys.js';
 import { Preambles } from './preambles.js';
 import { type Internals, kOptions, kShared } from './server-internals.js';
 import { Socket } from './socket.js';
-import { attach, attachment, type Inner, setRace, setSkew } from './socket-internals.js';
+import { attach, attachment, type Inner, setOwnPort, setRace, setSkew } from './socket-internals.js';
 import { channels, counters } from './stats.js';
 import {
   AnswerFlag,
@@ -71,6 +71,8 @@ export class ReplicaListener {
   /** First ports of ours, as clients may know them. */
   readonly #ports = new Set<number>();
   #port = 0;
+  /** A socket for the next flow that begins here. */
+  #spare: Inner | undefined;
 
   constructor(owner: Internals) {
     this.#owner = owner;
@@ -133,6 +135,26 @@ export class ReplicaListener {
     return this.server._handle !== null || (cluster.isWorker && random);
   }
 
+  /** For a flow that begins with a connection to the second port; without a handle. */
+  #newSocket(): Inner {
+    const socket = this.#spare ?? this.#makeSocket();
+    this.#spare = undefined;
+    return socket;
+  }
+
+  #makeSocket(): Inner {
+    const owner = this.#owner;
+    return new Socket({
+      allowHalfOpen: owner.allowHalfOpen,
+      readableHighWaterMark: owner.highWaterMark,
+      writableHighWaterMark: owner.highWaterMark,
+      // For the handle that it is given.
+      noDelay: owner.noDelay,
+      keepAlive: owner.keepAlive,
+      keepAliveInitialDelay: owner.keepAliveInitialDelay * 1000,
+    } as net.SocketConstructorOpts) as Inner;
+  }
+
   /** Connections to the second port are legs from the start; the application never sees them. */
   #greet(): void {
     const handle = this.server._handle;
@@ -142,6 +164,8 @@ export class ReplicaListener {
       if (error || this.#limits.blocks(connection)) return;
       const leg = this.#greeter.accept(connection);
       if (this.#owner.keepAlive) leg.setKeepAlive(true, this.#owner.keepAliveInitialDelay * 1000);
+      // While the hello is under way there is time to make it.
+      this.#spare ??= this.#makeSocket();
     };
   }
 
@@ -343,15 +367,7 @@ export class ReplicaListener {
   #begin(leg: Leg, hello: Hello, rest: Buffer | undefined, key: string): void {
     if (this.#limits.full(leg, key)) return this.#refuse(leg, 'limit', hello);
     const owner = this.#owner;
-    const socket = new Socket({
-      allowHalfOpen: owner.allowHalfOpen,
-      readableHighWaterMark: owner.highWaterMark,
-      writableHighWaterMark: owner.highWaterMark,
-      // For the first connection, when it comes.
-      noDelay: owner.noDelay,
-      keepAlive: owner.keepAlive,
-      keepAliveInitialDelay: owner.keepAliveInitialDelay * 1000,
-    } as net.SocketConstructorOpts) as Inner;
+    const socket = this.#newSocket();
     counters.flowsAccepted++;
     const flow = this.#enter(socket, leg, hello, key);
     this.#announce(socket);
@@ -378,21 +394,13 @@ export class ReplicaListener {
     }
     const handle = leg.release();
     const owner = this.#owner;
-    const socket = new Socket({
-      handle,
-      allowHalfOpen: owner.allowHalfOpen,
-      manualStart: true,
-      readableHighWaterMark: owner.highWaterMark,
-      writableHighWaterMark: owner.highWaterMark,
-    } as unknown as net.SocketConstructorOpts) as Inner;
-    const local = {} as { port: number };
-    handle.getsockname(local);
-    local.port = this.#port;
-    Object.assign(socket, { _sockname: local });
+    const socket = this.#newSocket();
+    giveHandle(handle, socket);
+    applySettings(socket, handle);
+    setOwnPort(socket, this.#port);
     setSkew(socket, skew, 0);
     if (skew > 0) setRace(socket, 'open');
     socket.ref();
-    socket.setNoDelay(owner.noDelay);
     if (owner.pauseOnConnect) Object.assign(socket, { readableFlowing: false });
     counters.flowsAccepted++;
     if (rest !== undefined) {

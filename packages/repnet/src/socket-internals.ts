@@ -52,6 +52,7 @@ export const kSkew = Symbol('repnet.skew');
 export const kUnref = Symbol('repnet.unref');
 export const kPreamble = Symbol('repnet.preamble');
 export const kPeerPort = Symbol('repnet.peerPort');
+export const kOwnPort = Symbol('repnet.ownPort');
 export const kRace = Symbol('repnet.race');
 export const kBegun = Symbol('repnet.begun');
 
@@ -71,6 +72,8 @@ export interface Inner extends net.Socket, Outer, BridgeTarget {
   [kPreamble]: Buffer | undefined;
   /** The port that the application dialled, where the connection is to another. */
   [kPeerPort]: number | undefined;
+  /** The port that the server listens on as far as its application knows, where the connection is to another. */
+  [kOwnPort]: number | undefined;
   /** RepSYN: which connection was established first; 'open' while that is open, or where it cannot be known. */
   [kRace]: Copy | 'open' | undefined;
   /** It was dialled, and has not been destroyed since. */
@@ -103,6 +106,7 @@ export function prepare(socket: Inner, options: ReplicationOptions | undefined):
   socket[kUnref] = false;
   socket[kPreamble] = undefined;
   socket[kPeerPort] = undefined;
+  socket[kOwnPort] = undefined;
   socket[kRace] = undefined;
   socket[kBegun] = false;
   socket[kSkew] = noSkew;
@@ -158,6 +162,11 @@ export function setPreamble(socket: net.Socket, bytes: Buffer): void {
 /** What the application is told of the peer's port. */
 export function setPeerPort(socket: net.Socket, port: number): void {
   (socket as Inner)[kPeerPort] = port;
+}
+
+/** What the application is told of its own port. */
+export function setOwnPort(socket: net.Socket, port: number): void {
+  (socket as Inner)[kOwnPort] = port;
 }
 
 /** The application does not want the socket to keep the process alive. */

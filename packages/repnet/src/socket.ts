@@ -26,6 +26,7 @@ import {
   kBegun,
   kBridge,
   kOptions,
+  kOwnPort,
   kPeerPort,
   kPreamble,
   kRace,
@@ -158,6 +159,7 @@ define('connect', function connect(this: Inner, ...args: unknown[]) {
   }
   this[kSkew] = noSkew;
   this[kPeerPort] = undefined;
+  this[kOwnPort] = undefined;
   this[kRace] = undefined;
   const target = this.connecting ? undefined : chooseTarget(this, args);
   if (target === undefined) return (base.connect as (...a: unknown[]) => net.Socket).apply(this, args);
@@ -401,8 +403,12 @@ define('_getpeername', function _getpeername(this: Inner) {
 define('_getsockname', function _getsockname(this: Inner) {
   const attached = this[kAttachment];
   const self = this as Inner & { _sockname?: object | null; _getsockname(): object };
-  if (attached === undefined || (attached.native && attached.flow === undefined))
-    return native(() => (base as typeof self)._getsockname.call(self));
+  if (attached === undefined || (attached.native && attached.flow === undefined)) {
+    const name = native(() => (base as typeof self)._getsockname.call(self)) as { port?: number };
+    const port = this[kOwnPort];
+    if (port !== undefined && name.port !== undefined) name.port = port;
+    return name;
+  }
   if (this.destroyed) return {};
   if (this.connecting) return attached.sockname();
   self._sockname ??= attached.sockname();

@@ -96,6 +96,18 @@ test('RepSYN to an unmodified server: one connection carries the flow, the other
   );
 });
 
+test("RepSYN: a socket that is destroyed in its 'connect' listener leaves no connection open", async (t) => {
+  const accepted = [];
+  const server = net
+    .createServer((s) => accepted.push(s.on('error', () => {}).resume()))
+    .listen(0, '127.0.0.1');
+  await until(() => server.listening);
+  t.after(() => server.close());
+  const socket = dial(t, server.address().port, { replicate: 'syn', peer: 'plain' });
+  socket.once('connect', () => socket.destroy());
+  await until(() => accepted.length === 2 && accepted.every((s) => s.closed), 'both are closed');
+});
+
 test('RepSYN to a RepNet server shows the application one connection per flow', async (t) => {
   const { sockets, port } = await echoServer(t);
   for (let i = 0; i < 5; i++) {

@@ -98,7 +98,6 @@ export class SynDial implements Attachment, AttemptSink {
     if (attempt.copy === PRIMARY) counters.synWonByFirst++;
     else counters.synWonBySecond++;
     this.#attempts[attempt.copy] = undefined;
-    this.#dropOthers();
     detach(socket);
     setRace(socket, attempt.copy);
     applySettings(socket, handle);
@@ -107,7 +106,12 @@ export class SynDial implements Attachment, AttemptSink {
     if (isUnref(socket)) handle.unref();
     if (this.#peer !== undefined) this.#prepareHello();
     copyAttempts(attempt, socket);
-    connected(socket);
+    try {
+      connected(socket);
+    } finally {
+      // After the application's first bytes, which the server can begin with meanwhile.
+      this.#dropOthers();
+    }
   }
 
   /** To the second port of a server of this library: what follows the hello is a plain stream. */

@@ -1,6 +1,6 @@
 /** Reads the hello of a connection. Connections that say none are bounded in number and time. */
 import type { Handle } from '../net-internals.js';
-import { decodeHello, HELLO_BYTES, type Hello, looksLikeHello } from '../wire.js';
+import { decodeHello, HELLO_BYTES, type Hello, Kind, looksLikeHello } from '../wire.js';
 import { Leg, type LegSink } from './leg.js';
 import type { Copy } from './machine.js';
 
@@ -90,7 +90,8 @@ export class Greeter implements LegSink {
       return true;
     }
     this.#silent.delete(leg);
-    leg.setNoDelay();
+    // The application's own stream follows, with its own setting.
+    if (hello.kind !== Kind.raw) leg.setNoDelay();
     this.#greeted(leg, hello, bytes.length > HELLO_BYTES ? bytes.subarray(HELLO_BYTES) : undefined);
     return !leg.stopped;
   }
