@@ -91,10 +91,20 @@ fn values<'a>(definitions: &Definitions<'a>, schema: &'a Json) -> Values {
     }
 }
 
-/// A table with what is required and now and then something else.
+/// Some switches of each topology that has several.
+const SWITCHES: [&str; 8] = ["edge0", "edge3", "agg1", "core0", "leaf0", "spine1", "s0", "s5"];
+
+/// A table with what is required and now and then something else; one without names of its own is of switches.
 fn table<'a>(definitions: &Definitions<'a>, schema: &'a Json) -> Values {
     let Some(properties) = schema["properties"].as_object() else {
-        return Just(json!({})).boxed();
+        if !schema["additionalProperties"].is_object() {
+            return Just(json!({})).boxed();
+        }
+        let of_each = values(definitions, &schema["additionalProperties"]);
+        let switches = prop::sample::select(SWITCHES.map(String::from).to_vec());
+        return prop::collection::btree_map(switches, of_each, 0..3)
+            .prop_map(|entries| Json::Object(entries.into_iter().collect()))
+            .boxed();
     };
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();
