@@ -1,4 +1,4 @@
-/** The state machine without sockets: each transition. (machine-walk.test.mjs: every sequence of them to a depth.) */
+/** The state machine without sockets: each transition. (machine-walk-*.test.mjs: every sequence of them to a depth.) */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PRIMARY, REPLICA, ReceiveMachine, SendMachine } from '../dist/flow/machine.js';

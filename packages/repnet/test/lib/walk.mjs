@@ -41,3 +41,8 @@ export function walk({ start, events, check, key, depth }) {
   }
   return { states: seen.size, taken };
 }
+
+/** The whole numbers from `from` up to, but not including, `to`. */
+export function range(from, to) {
+  return Array.from({ length: to - from }, (_, i) => from + i);
+}
