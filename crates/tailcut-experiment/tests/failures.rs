@@ -1,4 +1,4 @@
-//! The papers' small experiments with known answers: the spraying paper's two flows and TinyFlow's two toys.
+//! The papers' small experiments with known answers: RepFlow's Table I, the spraying paper's two flows and TinyFlow's two toys.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -169,4 +169,33 @@ fn two_elephants_of_the_papers_hosts_use_both_paths_and_send_much_again() {
             _ => {}
         }
     }
+}
+
+/// RepFlow, Table I. The paper: 13.5 ms alone, 175 ms with an elephant on one of two paths, 105 ms replicated (p99 14.5, 490, 212 ms).
+#[test]
+fn replication_takes_half_of_what_an_elephant_on_one_of_two_paths_costs() {
+    let short = |run: &RunPlan| {
+        let outcome = outcome(run);
+        let short = outcome.flows.iter().filter(|f| f.flow.bytes == 14_600);
+        let mut times: Vec<f64> = short
+            .map(|f| f.fct.expect("all but the elephant finish").as_secs_f64() * 1e3)
+            .collect();
+        assert_eq!(times.len(), 500);
+        times.sort_unstable_by(f64::total_cmp);
+        (times.iter().sum::<f64>() / 500.0, times[494])
+    };
+    let runs = plan("repflow/table1.toml", &[]);
+    let of = |scheme: &str, bytes: &str| {
+        let point = |run: &&RunPlan| run.point.values().any(|value| value == bytes);
+        short(runs.iter().filter(point).find(|run| run.scheme == scheme).expect("it is planned"))
+    };
+    // One and a half round trips of 8 ms, ten full packets over one link and the last of them over three more, and the handshake's bits.
+    let (alone, alone_p99) = of("TCP", "1B");
+    assert!((15.0..15.5).contains(&alone) && alone_p99 < 15.5, "{alone} ms, {alone_p99} ms");
+    let (behind, behind_p99) = of("TCP", "1GB");
+    assert!(behind > 6.0 * alone, "{behind} ms");
+    // A handshake and a window behind a full queue: twice 1,000 packets at 50 Mbps.
+    assert!((430.0..530.0).contains(&behind_p99), "{behind_p99} ms");
+    let (replicated, _) = of("RepFlow", "1GB");
+    assert!(replicated < 0.6 * behind, "{replicated} ms against {behind} ms");
 }
