@@ -15,6 +15,7 @@ CLOCKS = {"receiver": ("fct_ns", "ideal_fct_ns"), "sender": ("fct_ack_ns", "idea
 """The completion time by each clock, and the best possible one."""
 ALWAYS = (("all", "all"), ("class", "short"), ("class", "long"))
 NO_INTERVAL = "one seed gives no interval; ask for more with --seeds"
+ALL_THE_SAME = "all seeds give the same, so that there is no interval"
 NO_RUN = "no run of this cell has finished"
 
 
@@ -243,4 +244,6 @@ def _reason(here: Mapping[int, Mapping[str, Any]], filled: Sequence[Mapping[str,
     if not filled:
         flows = sum(row["n_flows"] for row in here.values())
         return f"none of its {flows} flows finished" if flows else "there are no such flows"
-    return NO_INTERVAL if len(filled) == 1 else None
+    if len(filled) == 1:
+        return NO_INTERVAL
+    return ALL_THE_SAME if len({row["value_us"] for row in filled}) == 1 else None
