@@ -41,11 +41,7 @@ def test_one_seed_has_no_interval() -> None:
     assert statistics.over_seeds([5.0]) == statistics.Estimate(5.0, None, None)
 
 
-def test_seeds_that_all_give_the_same_value_have_no_interval() -> None:
-    assert statistics.over_seeds([5.1, 5.1, 5.1]) == statistics.Estimate(5.1, None, None)
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40).filter(lambda values: len(set(values)) > 1))
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40))
 def test_the_interval_is_the_one_of_students_t(values: list[float]) -> None:
     estimate = statistics.over_seeds(values)
     spread = np.std(values, ddof=1) / math.sqrt(len(values))

@@ -38,7 +38,7 @@ def of(ascending: Values) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over seeds with its confidence interval; none for a single seed, or if all seeds give the same."""
+    """A mean over seeds with its confidence interval; no interval for a single seed."""
 
     value: float
     low: float | None
@@ -50,12 +50,11 @@ def over_seeds(values: Sequence[float]) -> Estimate:
 
     The seeds are independent replications, so their values are independent whatever the flows within one are; for the
     mean of n of them the interval is mean ± t(0.975, n − 1) · s / √n (Law, *Simulation Modeling and Analysis*, ch. 9).
-    Seeds that all give the same value are not that: nothing that decides it is drawn, and they count as one.
     """
     count = len(values)
     mean = math.fsum(values) / count
-    if len(set(values)) == 1:
-        return Estimate(values[0], None, None)
+    if count == 1:
+        return Estimate(mean, None, None)
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))
     half = float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2)) * deviation / math.sqrt(count)
     return Estimate(mean, mean - half, mean + half)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ ALWAYS = (("all", "all"), ("class", "short"), ("class", "long"))
 NO_INTERVAL = "one seed gives no interval; ask for more with --seeds"
 ALL_THE_SAME = "all seeds give the same, so that there is no interval"
 NO_RUN = "no run of this cell has finished"
+Observation = TypeVar("Observation")
 
 
 def summary_schema(plan: Plan) -> dict[str, pl.DataType]:
@@ -219,18 +220,23 @@ def _over_seeds(here: Mapping[int, Mapping[str, Any]], base: Mapping[int, Mappin
         "reason": _reason(here, filled),
     }
     if filled:
-        cell |= _columns("value_us", "ci", [row["value_us"] for row in filled])
+        cell |= _columns("value_us", "ci", _observed([row["value_us"] for row in filled]))
     normalised = [row["normalised"] for row in filled if row["normalised"] is not None]
     if normalised:
-        cell |= _columns("normalised", "normalised_ci", normalised)
-    gains = [
-        1 - row["value_us"] / base[seed]["value_us"]
+        cell |= _columns("normalised", "normalised_ci", _observed(normalised))
+    pairs = [
+        (row["value_us"], base[seed]["value_us"])
         for seed, row in here.items()
         if seed in base and row["value_us"] is not None and base[seed]["value_us"] is not None
     ]
-    if gains:
-        cell |= _columns("gain", "gain_ci", gains)
+    if pairs:
+        cell |= _columns("gain", "gain_ci", [1 - value / of for value, of in _observed(pairs)])
     return cell
+
+
+def _observed(of_seeds: Sequence[Observation]) -> Sequence[Observation]:
+    """Seeds that all give the same are one observation: nothing that decides it is drawn."""
+    return of_seeds[:1] if len(set(of_seeds)) == 1 else of_seeds
 
 
 def _columns(value: str, interval: str, values: Sequence[float]) -> dict[str, float | None]:
