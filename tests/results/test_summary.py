@@ -113,7 +113,7 @@ def test_seeds_that_make_no_difference_leave_the_interval_empty_with_the_reason(
     same = {("TCP", seed): made_up.flows([100]) for seed in (1, 2)}
     row = cell(results(tmp_path, plan, same).summary(), **SHORT_MEAN)
     assert (row["value_us"], row["ci_low"], row["ci_high"], row["n_seeds"]) == (100, None, None, 2)
-    assert row["reason"] == "all seeds give the same, so that there is no interval"
+    assert row["reason"] == "seeds alike"
 
 
 def test_a_class_without_flows_is_an_empty_cell_with_the_reason(tmp_path: Path) -> None:
