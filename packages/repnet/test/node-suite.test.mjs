@@ -30,10 +30,20 @@ const BY_NATURE = {
   'parallel/test-net-listen-twice': "counts the messages that a cluster worker's one listen takes",
 };
 
+/** Not asked for where RepSYN meets a server of net, which accepts the loser, too. */
+const TWO_CONNECTIONS = {
+  'parallel/test-net-bytes-stats': "the server has no 'error' listener, and dies of the reset",
+  'parallel/test-net-reconnect': 'counts connections',
+  'parallel/test-net-server-max-connections': 'counts connections',
+  'parallel/test-net-socket-local-address': "the server has no 'error' listener, and dies of the reset",
+};
+
 const RUNS = [
   { name: 'replication off', mode: 'off', left: {} },
   { name: 'replication on', mode: 'flow', left: BY_NATURE },
   { name: 'replication on, at the client alone', mode: 'flow', side: 'client', left: {} },
+  { name: 'RepSYN', mode: 'syn', left: BY_NATURE },
+  { name: 'RepSYN to an unmodified server', mode: 'syn', side: 'client', left: TWO_CONNECTIONS },
 ];
 
 function missing() {
