@@ -20,8 +20,8 @@ import { defaults, isEnabled, type Replication, replicationOptions, samePort } f
 import { comparableTarget, keyOf, sameSource } from './pair-keys.js';
 import { Preambles } from './preambles.js';
 import { type Internals, kOptions, kShared } from './server-internals.js';
-import { Socket } from './socket.js';
 import { attach, attachment, type Inner, setOwnPort, setRace, setSkew } from './socket-internals.js';
+import { SpareSocket } from './spare-socket.js';
 import { channels, counters } from './stats.js';
 import {
   AnswerFlag,
@@ -71,8 +71,7 @@ export class ReplicaListener {
   /** First ports of ours, as clients may know them. */
   readonly #ports = new Set<number>();
   #port = 0;
-  /** A socket for the next flow that begins here. */
-  #spare: Inner | undefined;
+  readonly #spare: SpareSocket;
 
   constructor(owner: Internals) {
     this.#owner = owner;
@@ -81,6 +80,7 @@ export class ReplicaListener {
     for (const address of this.#addresses)
       this.#ports.add(Number(address.slice(address.lastIndexOf(':') + 1)));
     this.#limits = new Limits(owner, () => this.#port);
+    this.#spare = new SpareSocket(owner);
     const options = { timeout: defaults.waitTimeout, entries: defaults.waitEntries };
     this.#waiting = new WaitingList<Accepted | Remains>({ ...options, recurring: !this.byToken }, (entry) =>
       entry.flow?.waitOver(),
@@ -135,26 +135,6 @@ export class ReplicaListener {
     return this.server._handle !== null || (cluster.isWorker && random);
   }
 
-  /** For a flow that begins with a connection to the second port; without a handle. */
-  #newSocket(): Inner {
-    const socket = this.#spare ?? this.#makeSocket();
-    this.#spare = undefined;
-    return socket;
-  }
-
-  #makeSocket(): Inner {
-    const owner = this.#owner;
-    return new Socket({
-      allowHalfOpen: owner.allowHalfOpen,
-      readableHighWaterMark: owner.highWaterMark,
-      writableHighWaterMark: owner.highWaterMark,
-      // For the handle that it is given.
-      noDelay: owner.noDelay,
-      keepAlive: owner.keepAlive,
-      keepAliveInitialDelay: owner.keepAliveInitialDelay * 1000,
-    } as net.SocketConstructorOpts) as Inner;
-  }
-
   /** Connections to the second port are legs from the start; the application never sees them. */
   #greet(): void {
     const handle = this.server._handle;
@@ -164,8 +144,7 @@ export class ReplicaListener {
       if (error || this.#limits.blocks(connection)) return;
       const leg = this.#greeter.accept(connection);
       if (this.#owner.keepAlive) leg.setKeepAlive(true, this.#owner.keepAliveInitialDelay * 1000);
-      // While the hello is under way there is time to make it.
-      this.#spare ??= this.#makeSocket();
+      this.#spare.make();
     };
   }
 
@@ -191,12 +170,25 @@ export class ReplicaListener {
   /** Where the connection comes from; undefined: it is not a new flow of its own. */
   arrive(connection: Handle): Peername | undefined {
     const peer: Peername = {};
-    if (connection.getpeername(peer) !== 0) return peer;
+    if (connection.getpeername(peer) !== 0) {
+      if (!this.#waiting.awaits) return peer;
+      this.#dropLost(connection);
+      return undefined;
+    }
     const known = this.#waiting.get(keyOf(peer.address, peer.port));
     // The first of a flow that began with its second, or of one that is over.
     if (known === undefined || !this.#waiting.awaitsFirst(known)) return peer;
     this.#join(known, connection);
     return undefined;
+  }
+
+  /**
+   * Of a connection that was reset before it was accepted the system no longer knows where it came from. It may be the first of a
+   * flow that began with its second, which is told of that one alone, so nobody is told of it.
+   */
+  #dropLost(connection: Handle): void {
+    counters.lateTwins++;
+    connection.close();
   }
 
   /** The entry of a flow that began with its second connection, and now a first from the same place. */
@@ -215,12 +207,18 @@ export class ReplicaListener {
   /** False: the connection belongs to a flow there is, or to one that is over, and the application hears nothing of it. */
   acceptPrimary(socket: Inner): boolean {
     if (this.byToken) return true;
-    const key = keyOf(socket.remoteAddress, socket.remotePort);
+    const { remoteAddress } = socket;
+    if (remoteAddress === undefined) {
+      // Not listed, since it cannot be: its second connection, should there be one, must not begin it again.
+      this.#waiting.miss();
+      if (!this.#waiting.awaits) return true;
+      this.#dropLost(this.#withdraw(socket));
+      return false;
+    }
+    const key = keyOf(remoteAddress, socket.remotePort);
     const known = this.#waiting.get(key);
     if (known !== undefined && this.#waiting.awaitsFirst(known)) {
-      this.#owner._connections--;
-      Object.assign(socket, { _server: null, server: null });
-      this.#join(known, takeHandle(socket));
+      this.#join(known, this.#withdraw(socket));
       return false;
     }
     if (!isEnabled()) {
@@ -240,6 +238,13 @@ export class ReplicaListener {
       queueMicrotask(() => this.#place(leg, hello, rest, key));
     }
     return true;
+  }
+
+  /** The handle of a socket that the application is not told of. */
+  #withdraw(socket: Inner): Handle {
+    this.#owner._connections--;
+    Object.assign(socket, { _server: null, server: null });
+    return takeHandle(socket);
   }
 
   #list(key: string, first: 'primary' | 'replica', accepted: Accepted, hello?: Hello): void {
@@ -367,7 +372,7 @@ export class ReplicaListener {
   #begin(leg: Leg, hello: Hello, rest: Buffer | undefined, key: string): void {
     if (this.#limits.full(leg, key)) return this.#refuse(leg, 'limit', hello);
     const owner = this.#owner;
-    const socket = this.#newSocket();
+    const socket = this.#spare.take();
     counters.flowsAccepted++;
     const flow = this.#enter(socket, leg, hello, key);
     this.#announce(socket);
@@ -394,7 +399,7 @@ export class ReplicaListener {
     }
     const handle = leg.release();
     const owner = this.#owner;
-    const socket = this.#newSocket();
+    const socket = this.#spare.take();
     giveHandle(handle, socket);
     applySettings(socket, handle);
     setOwnPort(socket, this.#port);

@@ -62,6 +62,8 @@ export class WaitingList<T> {
   readonly #remembered = new PairMemory(MEMORY + 1);
   /** Flows that are over and whose first connection may be under way. */
   readonly #awaited = new Map<string, Entry<T>>();
+  /** Of those that wait, the ones that began with their second connection. */
+  #headless = 0;
   readonly #options: WaitingOptions;
   readonly #expired: (entry: Entry<T>) => void;
   #timer: NodeJS.Timeout | undefined;
@@ -81,6 +83,11 @@ export class WaitingList<T> {
 
   get size(): number {
     return this.#waiting.size + this.#remembered.size + this.#awaited.size;
+  }
+
+  /** There is a flow whose first connection has still to come. */
+  get awaits(): boolean {
+    return this.#headless > 0 || this.#awaited.size > 0;
   }
 
   get(key: string): Entry<T> | undefined {
@@ -128,6 +135,7 @@ export class WaitingList<T> {
     if (before !== undefined) this.#expire(before);
     if (this.size >= this.#options.entries) this.#makeRoom();
     this.#awaited.delete(key);
+    if (first === 'replica') this.#headless++;
     const tick = this.#tick;
     const awaited = tick + TICKS + Math.ceil((TICKS * (said?.patience ?? 0)) / this.#options.timeout) + 1;
     const mark = markOf(said);
@@ -143,7 +151,7 @@ export class WaitingList<T> {
     else {
       const oldest = this.#waiting.values().next().value as Entry<T>;
       this.#end(oldest);
-      this.#waiting.delete(oldest.key);
+      this.#delete(oldest);
     }
     this.#completeFrom = this.#tick + TICKS * (MEMORY + 1) + 1; // something dropped for want of room
   }
@@ -161,7 +169,7 @@ export class WaitingList<T> {
     if (said !== undefined) entry.mark = markOf(said);
     // Another flow may have taken the key since.
     if (this.#waiting.get(entry.key) !== entry) return;
-    this.#waiting.delete(entry.key);
+    this.#delete(entry);
     if (this.#options.recurring && entry.first === 'replica' && state === 'over') {
       if (this.#tick < entry.awaited) this.#awaited.set(entry.key, entry);
       return;
@@ -172,6 +180,11 @@ export class WaitingList<T> {
         (state === 'paired' ? PAIRED : 0) |
         (entry.mark << MARK),
     );
+  }
+
+  #delete(entry: Entry<T>): void {
+    this.#waiting.delete(entry.key);
+    if (entry.first === 'replica') this.#headless--;
   }
 
   /** The wait is over, for nothing. */
@@ -211,6 +224,7 @@ export class WaitingList<T> {
   clear(): void {
     for (const entry of this.#waiting.values()) this.#end(entry);
     this.#waiting.clear();
+    this.#headless = 0;
     this.#remembered.clear();
     this.#awaited.clear();
     clearInterval(this.#timer);

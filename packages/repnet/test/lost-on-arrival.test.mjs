@@ -1,0 +1,84 @@
+/**
+ * First connections that are reset before the server has accepted them: the system no longer knows where they came from. One
+ * 'connection' per flow all the same. The server's process stands still while a child connects and resets.
+ */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { beforeEach, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import repnet from '../dist/index.js';
+import { data, defaults, echoServer, hello, raw, sourcePort, until } from './lib/support.mjs';
+
+const CLIENT = fileURLToPath(new URL('lib/reset-client.mjs', import.meta.url));
+
+beforeEach(() => {
+  Object.assign(defaults, { waitTimeout: 300, pairTimeout: 300 });
+  repnet.resetStats();
+});
+
+/** When this returns the connection is established and reset, and nobody has accepted it. */
+function connectAndReset(port, localPort) {
+  const { status, stderr } = spawnSync(process.execPath, [CLIENT, String(port), String(localPort)]);
+  assert.equal(status, 0, String(stderr));
+}
+
+/** A replica that begins a flow, once the server lets one. */
+async function beginningReplica(t, port, sockets) {
+  const before = sockets.length;
+  for (;;) {
+    const replica = await raw(t, port + 1, { localPort: sourcePort() });
+    replica.socket.write(Buffer.concat([hello(replica, port), data(0, 'request')]));
+    await until(() => sockets.length > before || replica.closed || replica.ended, 'begun or refused');
+    if (sockets.length > before) return replica;
+  }
+}
+
+for (const [how, options] of [
+  ['accepted directly', {}],
+  ['accepted by net, which holds a limit', { maxConnections: 100 }],
+]) {
+  const serverWith = async (t) => {
+    const { server, ...rest } = await echoServer(t);
+    Object.assign(server, options);
+    return { server, ...rest };
+  };
+
+  test(`${how}: a flow's second connection does not begin it again`, async (t) => {
+    const { sockets, port } = await serverWith(t);
+    await beginningReplica(t, port, sockets);
+    await until(() => sockets.every((s) => s.destroyed) || repnet.stats().flowsAccepted > 0);
+    for (const socket of sockets) socket.destroy();
+    const before = sockets.length;
+    // Until the flow that began with its second connection is forgotten, what is lost is taken for its first.
+    const localPort = sourcePort();
+    do connectAndReset(port, localPort);
+    while (
+      await until(() => sockets.length > before, 'told', 200).then(
+        () => false,
+        () => true,
+      )
+    );
+    const replica = await raw(t, port + 1, { localPort });
+    replica.socket.write(Buffer.concat([hello(replica, port), data(0, 'request')]));
+    await until(() => replica.closed || replica.ended, 'refused');
+    assert.equal(sockets.length, before + 1);
+  });
+
+  test(`${how}: a first connection of a flow that began with its second is not told`, async (t) => {
+    const { server, sockets, port } = await serverWith(t);
+    const replica = await beginningReplica(t, port, sockets);
+    const told = sockets.length;
+    connectAndReset(port, replica.socket.localPort);
+    await until(() => repnet.stats().lateTwins === 1, 'dropped');
+    assert.equal(sockets.length, told);
+    const count = await new Promise((resolve) => server.getConnections((_error, open) => resolve(open)));
+    assert.equal(count, sockets.filter((s) => !s.destroyed).length);
+  });
+
+  test(`${how}: with no such flow it is told, as by net`, async (t) => {
+    const { sockets, port } = await serverWith(t);
+    connectAndReset(port, sourcePort());
+    await until(() => sockets.length === 1 && sockets[0].destroyed, 'told, and destroyed');
+    assert.equal(sockets[0].errored?.code, 'ECONNRESET');
+  });
+}
