@@ -209,11 +209,13 @@ export class ReplicaListener {
     if (this.byToken) return true;
     const { remoteAddress } = socket;
     if (remoteAddress === undefined) {
+      if (this.#waiting.awaits) {
+        this.#dropLost(this.#withdraw(socket));
+        return false;
+      }
       // Not listed, since it cannot be: its second connection, should there be one, must not begin it again.
       this.#waiting.miss();
-      if (!this.#waiting.awaits) return true;
-      this.#dropLost(this.#withdraw(socket));
-      return false;
+      return true;
     }
     const key = keyOf(remoteAddress, socket.remotePort);
     const known = this.#waiting.get(key);

@@ -475,10 +475,14 @@ for (const [name, behaviour] of Object.entries(BEHAVIOURS))
   test(name, async (t) => {
     const before = { ...defaults };
     t.after(() => Object.assign(defaults, before));
-    const expected = await observe(net, behaviour);
+    let expected;
+    await t.test('net', async () => {
+      expected = await observe(net, behaviour);
+    });
     for (const mode of [{ replicate: false }, { replicate: 'syn' }, { replicate: 'flow' }])
-      for (const peer of mode.replicate ? ['repnet', 'auto'] : ['auto']) {
-        Object.assign(defaults, before, mode, { peer });
-        assert.deepEqual(await observe(repnet, behaviour), expected, JSON.stringify({ ...mode, peer }));
-      }
+      for (const peer of mode.replicate ? ['repnet', 'auto'] : ['auto'])
+        await t.test(JSON.stringify({ ...mode, peer }), async () => {
+          Object.assign(defaults, before, mode, { peer });
+          assert.deepEqual(await observe(repnet, behaviour), expected);
+        });
   });

@@ -4,11 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PRIMARY, REPLICA, ReceiveMachine } from '../dist/flow/machine.js';
+import { other, PRIMARY, REPLICA, ReceiveMachine } from '../dist/flow/machine.js';
 import { range, walk } from './lib/walk.mjs';
 
 const COPIES = [PRIMARY, REPLICA];
-const other = (copy) => 1 - copy;
 const STREAM = Buffer.from('abcdef');
 
 /**

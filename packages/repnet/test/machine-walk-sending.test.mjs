@@ -4,13 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PRIMARY, REPLICA, SendMachine } from '../dist/flow/machine.js';
+import { other, PRIMARY, REPLICA, SendMachine } from '../dist/flow/machine.js';
 import { range, walk } from './lib/walk.mjs';
 
 const THRESHOLD = 5;
 const SLACK = 1;
 const COPIES = [PRIMARY, REPLICA];
-const other = (copy) => 1 - copy;
 
 /**
  * What the sending side ought to do, said of bytes: `sent` lists the offsets that each copy was given, in order; `kept` is how

@@ -3,7 +3,7 @@
  * ../node-versions pins; bounded in time. `npm test -- --node current` leaves the other versions out.
  */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -21,25 +21,31 @@ const files = readdirSync(root, { recursive: true })
   .filter((file) => /\.test\.(mjs|cjs|js)$/.test(file))
   .sort();
 const reporter = new URL('lib/summary-reporter.mjs', import.meta.url).href;
+const hangReport = new URL('lib/hang-report.mjs', import.meta.url).href;
 const scratch = mkdtempSync(join(tmpdir(), 'repnet-test-'));
 
 /** Runs these files under node:test; the counts, and whether all is well. */
 function run(binary, version, chosen) {
   const counts = join(scratch, `${version}.json`);
+  const hangs = join(scratch, version);
+  mkdirSync(hangs);
   const reporters = ['spec', reporter].map((name) => `--test-reporter=${name}`);
   const destinations = ['stdout', counts].map((name) => `--test-reporter-destination=${name}`);
   const { status } = spawnSync(
     binary,
     [
       '--test',
+      `--import=${hangReport}`,
       ...reporters,
       ...destinations,
       '--test-concurrency=2',
       '--test-timeout=300000',
       ...chosen.map((file) => join(root, file)),
     ],
-    { stdio: 'inherit' },
+    { stdio: 'inherit', env: { ...process.env, REPNET_HANG_REPORTS: hangs } },
   );
+  for (const name of readdirSync(hangs))
+    console.log(`\n${name} did not end; what it had open:\n${readFileSync(join(hangs, name), 'utf8')}`);
   return { version, files: chosen.length, ok: status === 0, ...JSON.parse(readFileSync(counts, 'utf8')) };
 }
 

@@ -252,4 +252,4 @@ def _reason(here: Mapping[int, Mapping[str, Any]], filled: Sequence[Mapping[str,
         return f"none of its {flows} flows finished" if flows else "there are no such flows"
     if len(filled) == 1:
         return NO_INTERVAL
-    return ALL_THE_SAME if len({row["value_us"] for row in filled}) == 1 else None
+    return ALL_THE_SAME if len(_observed([row["value_us"] for row in filled])) == 1 else None
