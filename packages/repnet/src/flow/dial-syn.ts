@@ -149,9 +149,10 @@ export class SynDial implements Attachment, AttemptSink {
     if (this.#attempts[PRIMARY] !== undefined || this.#attempts[REPLICA] !== undefined) return;
     clearTimeout(this.#delay);
     const { host = 'localhost', port } = this.#target.net;
+    // The port is gone: the server may be another by now, or when it is there again.
+    if (this.#address !== undefined) forgetPeer(peerKey(host, port, this.#target.replication.replicaPort));
     if (this.#peer !== undefined && this.#address !== undefined) {
-      // The second port is gone: the server may be another by now. Nothing has been sent; try the first, plainly.
-      forgetPeer(peerKey(host, port, this.#target.replication.replicaPort));
+      // It was the second, and nothing has been sent; try the first, plainly.
       detach(this.#socket);
       return dialPlain(this.#socket, this.#target);
     }

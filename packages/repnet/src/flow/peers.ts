@@ -14,12 +14,24 @@ export interface Peer {
   until: number;
   /** Replicas in a row that failed without an answer. */
   strikes: number;
+  /** Questions that were refused, each beside a flow that had just been accepted, as far as they count; and when the last was. */
+  refusals: number;
+  refused: number;
 }
 
 /** One replica may fail by bad luck; so many in a row mean that replication is no longer understood there. */
 const STRIKES = 3;
 
 const LIFETIME = { repnet: 600_000, plain: 30_000, silent: 10_000, unsure: 30_000, other: 30_000 };
+
+/**
+ * So often, and this long (ms) after the time before, a server has to accept a flow and refuse the question beside it until two
+ * connections to its first port are known to be no two flows: one of this library that starts or closes does it, too, for a moment.
+ */
+const REFUSALS = 2;
+const APART = 1_000;
+/** RepSYN goes on asking beside its flows (ms), since the server can be replaced by one of this library. */
+const ASK_AGAIN = 5_000;
 
 /** The server has joined a flow of ours, so that it is the right one, but knows its first port by another number. */
 export const TRANSLATED = 0x100;
@@ -40,22 +52,48 @@ export function recallPeer(key: string): Peer | undefined {
 }
 
 export function rememberPeer(key: string, kind: Peer['kind'], flags = 0, threshold = 0): void {
+  remember(key, peerOf(kind, flags, threshold, Date.now() + LIFETIME[kind]));
+}
+
+function remember(key: string, peer: Peer): void {
   peers.delete(key);
   if (peers.size >= MOST) peers.delete(peers.keys().next().value as string);
-  peers.set(key, { kind, flags, threshold, until: Date.now() + LIFETIME[kind], strikes: 0 });
+  peers.set(key, peer);
 }
+
+function peerOf(kind: Peer['kind'], flags: number, threshold: number, until: number): Peer {
+  return { kind, flags, threshold, until, strikes: 0, refusals: 0, refused: 0 };
+}
+
+/** What the application says of the server, which is not forgotten. */
+export function toldPeer(kind: 'repnet' | 'plain', threshold = 0): Peer {
+  return { ...peerOf(kind, 0, threshold, 0), refusals: REFUSALS, refused: Number.POSITIVE_INFINITY };
+}
+
+/** A flow had been accepted when, at `asked`, the second port was asked; nobody listens there, or another service. */
+export function noteRefusal(key: string, asked: number): void {
+  const before = recallPeer(key);
+  const { refusals, refused } = before?.kind === 'plain' ? before : { refusals: 0, refused: 0 };
+  const counts = asked - refused >= APART;
+  remember(key, {
+    ...peerOf('plain', 0, 0, Date.now() + LIFETIME.plain),
+    refusals: counts ? refusals + 1 : refusals,
+    refused: counts ? Date.now() : refused,
+  });
+}
+
+/** Two connections to the first port of this server, which is taken for a plain one, are not two flows to it. */
+export const mayRace = (peer: Peer): boolean => peer.refusals >= REFUSALS;
+
+/** It is time to ask it once more. */
+export const isDue = (peer: Peer): boolean =>
+  Date.now() - peer.refused >= (mayRace(peer) ? ASK_AGAIN : APART);
 
 /** A replica to the peer failed without an answer. True: the peer is now taken for one that does not replicate. */
 export function strikePeer(key: string): boolean {
   const peer = peers.get(key);
   if (peer === undefined) {
-    peers.set(key, {
-      kind: 'unsure',
-      flags: 0,
-      threshold: 0,
-      until: Date.now() + LIFETIME.unsure,
-      strikes: 1,
-    });
+    remember(key, { ...peerOf('unsure', 0, 0, Date.now() + LIFETIME.unsure), strikes: 1 });
     return false;
   }
   if (++peer.strikes < STRIKES) return false;

@@ -4,15 +4,16 @@ import type { DialTarget } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import { decodeAnswer, encodeHello, Kind } from '../wire.js';
 import { legOptions, newToken } from './dialing.js';
-import { type Peer, peerKey, rememberPeer } from './peers.js';
+import { noteRefusal, type Peer, peerKey, rememberPeer } from './peers.js';
 
-/** Asks, beside the first flow to a server, whether it understands replication. */
+/** Asks, beside a flow that the server has just accepted, whether it understands replication. */
 const probing = new Set<string>();
 export function probe(host: string, address: string, target: DialTarget): void {
   const { replicaPort, pairTimeout } = target.replication;
   const key = peerKey(host, target.net.port, replicaPort);
   if (probing.has(key)) return;
   probing.add(key);
+  const asked = Date.now();
   const connection = net.connect({
     ...legOptions(target),
     host: address,
@@ -24,7 +25,8 @@ export function probe(host: string, address: string, target: DialTarget): void {
     clearTimeout(timer);
     if (!probing.delete(key)) return;
     if (kind !== 'repnet' && kind !== 'other') counters.foreignPeers++;
-    rememberPeer(key, kind, flags, threshold);
+    if (kind === 'plain') noteRefusal(key, asked);
+    else rememberPeer(key, kind, flags, threshold);
     connection.destroy();
   };
   const timer = setTimeout(() => finish('silent'), pairTimeout);
@@ -51,6 +53,9 @@ export function probe(host: string, address: string, target: DialTarget): void {
     if (answer === undefined) finish('plain');
     else finish(answer.port === target.net.port ? 'repnet' : 'other', answer.flags, answer.threshold);
   });
-  connection.on('end', () => finish('plain'));
-  connection.on('error', () => finish('plain'));
+  // Accepted and closed: so does a server of this library that has too many connections.
+  connection.on('end', () => finish('silent'));
+  connection.on('error', (error: NodeJS.ErrnoException) =>
+    finish(error.code === 'ECONNREFUSED' ? 'plain' : 'silent'),
+  );
 }

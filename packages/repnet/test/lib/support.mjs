@@ -22,6 +22,25 @@ export async function echoServer(t, options = {}, host = '127.0.0.1') {
   return { server, sockets, port: server.address().port };
 }
 
+const echoing = (socket) => socket.on('data', (chunk) => socket.write(chunk));
+
+/** A server of `api` (net or repnet), by default of echoes: `accepted` counts its connections, `sockets` are the open ones. */
+export async function countingServer(t, api, port = 0, serve = echoing) {
+  const seen = { accepted: 0, sockets: new Set() };
+  const server = api.createServer((socket) => {
+    seen.accepted++;
+    seen.sockets.add(socket);
+    serve(socket.on('error', () => {}).on('close', () => seen.sockets.delete(socket)));
+  });
+  await new Promise((resolve) => server.listen(port, '127.0.0.1', resolve));
+  const close = () => {
+    for (const socket of seen.sockets) socket.destroy();
+    return new Promise((resolve) => server.close(resolve));
+  };
+  t.after(close);
+  return Object.assign(seen, { server, port: server.address().port, close });
+}
+
 /** A plain connection whose received bytes are kept. */
 export async function raw(t, port, options = {}) {
   const socket = net.connect({ host: '127.0.0.1', port, ...options });
