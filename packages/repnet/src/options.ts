@@ -244,10 +244,8 @@ export function replicationOptions(
   port: number,
 ): Replication {
   // What neither says was checked when it became the default.
-  const pick = <K extends keyof Replication & keyof Defaults>(key: K): Defaults[K] => {
-    const said = own[key] ?? socket?.[key];
-    return said == null ? defaults[key] : checks[key](said, key);
-  };
+  const pick = <K extends keyof Replication & keyof Defaults>(key: K, said: unknown): Defaults[K] =>
+    said == null ? defaults[key] : checks[key](said, key);
   const replicaPort = own.replicaPort ?? socket?.replicaPort;
   if (replicaPort != null) {
     if (!(Number.isInteger(replicaPort) && replicaPort > 0 && replicaPort < 65536))
@@ -256,13 +254,13 @@ export function replicationOptions(
   }
   return {
     replicaPort: replicaPort ?? port + 1,
-    threshold: pick('threshold'),
-    lull: pick('lull'),
-    copyDelay: pick('copyDelay'),
-    pairTimeout: pick('pairTimeout'),
-    pairing: pick('pairing'),
-    loser: pick('loser'),
-    peer: pick('peer'),
+    threshold: pick('threshold', own.threshold ?? socket?.threshold),
+    lull: pick('lull', own.lull ?? socket?.lull),
+    copyDelay: pick('copyDelay', own.copyDelay ?? socket?.copyDelay),
+    pairTimeout: pick('pairTimeout', own.pairTimeout ?? socket?.pairTimeout),
+    pairing: pick('pairing', own.pairing ?? socket?.pairing),
+    loser: pick('loser', own.loser ?? socket?.loser),
+    peer: pick('peer', own.peer ?? socket?.peer),
   };
 }
 

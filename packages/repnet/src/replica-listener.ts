@@ -175,9 +175,10 @@ export class ReplicaListener {
       this.#dropLost(connection);
       return undefined;
     }
-    const known = this.#waiting.get(keyOf(peer.address, peer.port));
+    if (!this.#waiting.awaits) return peer;
     // The first of a flow that began with its second, or of one that is over.
-    if (known === undefined || !this.#waiting.awaitsFirst(known)) return peer;
+    const known = this.#waiting.awaited(keyOf(peer.address, peer.port));
+    if (known === undefined) return peer;
     this.#join(known, connection);
     return undefined;
   }
@@ -205,10 +206,9 @@ export class ReplicaListener {
   }
 
   /** False: the connection belongs to a flow there is, or to one that is over, and the application hears nothing of it. */
-  acceptPrimary(socket: Inner): boolean {
+  acceptPrimary(socket: Inner, address = socket.remoteAddress, port = socket.remotePort): boolean {
     if (this.byToken) return true;
-    const { remoteAddress } = socket;
-    if (remoteAddress === undefined) {
+    if (address === undefined) {
       if (this.#waiting.awaits) {
         this.#dropLost(this.#withdraw(socket));
         return false;
@@ -217,9 +217,9 @@ export class ReplicaListener {
       this.#waiting.miss();
       return true;
     }
-    const key = keyOf(remoteAddress, socket.remotePort);
-    const known = this.#waiting.get(key);
-    if (known !== undefined && this.#waiting.awaitsFirst(known)) {
+    const key = keyOf(address, port);
+    const known = this.#waiting.awaited(key);
+    if (known !== undefined) {
       this.#join(known, this.#withdraw(socket));
       return false;
     }
@@ -232,8 +232,8 @@ export class ReplicaListener {
     counters.flowsAccepted++;
     attach(socket, accepted);
     this.#list(key, 'primary', accepted);
-    const held = this.#held.get(key);
-    if (held?.state === 'waiting' && held.flow !== undefined) {
+    const held = this.#held.waiting(key);
+    if (held?.flow !== undefined) {
       const { leg, hello, rest } = held.flow;
       this.#held.settle(held, 'paired');
       // The application gets the socket first, then what the replica has brought.
@@ -351,8 +351,8 @@ export class ReplicaListener {
       if (rest !== undefined && had.reads) leg.receive(rest);
       else if (!had.reads) flow.receiver.pause(leg, rest);
     }
-    const held = this.#held.get(key);
-    if (held?.state !== 'waiting' || held.flow === undefined) return;
+    const held = this.#held.waiting(key);
+    if (held?.flow === undefined) return;
     const other = held.flow;
     this.#held.settle(held, 'paired');
     this.#placeByToken(other.leg, other.hello, other.rest);

@@ -125,6 +125,8 @@ function acceptOurs(
     if (listener?.byToken && !error) return listener.arriveByToken(connection);
     if (error || !directly || server.maxConnections != null || server.blockList !== undefined)
       return byNet.call(viaNet, error, connection);
+    // First, as net does: once the client's bytes arrive, a call for the connection takes several times as long.
+    if (server.noDelay) connection.setNoDelay(true);
     const peer = listener?.arrive(connection);
     if (listener !== undefined && peer === undefined) return;
     const socket = new Socket({
@@ -142,12 +144,11 @@ function acceptOurs(
     } as unknown as net.SocketConstructorOpts) as Inner;
     // net would ask the system again.
     if (peer?.address !== undefined) socket._peername = peer;
-    if (server.noDelay) connection.setNoDelay(true);
     if (server.keepAlive) connection.setKeepAlive(true, server.keepAliveInitialDelay);
     server._connections++;
     socket.server = server;
     socket._server = server;
-    listener?.acceptPrimary(socket);
+    listener?.acceptPrimary(socket, peer?.address, peer?.port);
     // By the server's own method, which programs replace to see what it accepts.
     server.emit('connection', socket);
     if (accepted.hasSubscribers) accepted.publish({ socket });

@@ -204,9 +204,11 @@ function chooseTarget(socket: Inner, args: unknown[]): DialTarget | undefined {
   }
   const replication = replicationOptions(net, own, port);
   if (replication.replicaPort > 65535) return undefined;
-  const { onread } = { ...own, ...net } as { onread?: object };
+  // One object where `net.connect` has made the socket.
+  const wanted = own === undefined || own === net ? { ...net, port } : { ...own, ...net, port };
   // Reading into the application's own buffer is the native handle's: one connection, chosen by its handshake.
-  return { mode: onread === undefined ? mode : 'syn', net: { ...own, ...net, port }, replication };
+  const { onread } = wanted as { onread?: object };
+  return { mode: onread === undefined ? mode : 'syn', net: wanted, replication };
 }
 
 getter('pending', function () {

@@ -124,7 +124,7 @@ function readAddress(from: Buffer, at: number): string {
 /** The comparable form of an address: what `readAddress` gives for it on the other side. */
 export function comparableAddress(address: string | undefined): string {
   const canonical = canonicalAddress(address);
-  if (canonical === '' || isIPv4(canonical)) return canonical;
+  if (!canonical.includes(':')) return canonical; // IPv4, or none
   const bytes = Buffer.alloc(16);
   writeAddress(bytes, 0, canonical);
   return readAddress(bytes, 0);

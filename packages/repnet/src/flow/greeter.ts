@@ -3,11 +3,19 @@ import type { Handle } from '../net-internals.js';
 import { decodeHello, HELLO_BYTES, type Hello, Kind, looksLikeHello } from '../wire.js';
 import { Leg, type LegSink } from './leg.js';
 import type { Copy } from './machine.js';
+import { TidyMap } from './tidy-map.js';
 
 const TICKS = 4;
 
+interface Silent {
+  leg: Leg;
+  /** What it has said of its hello. */
+  bytes: Buffer | undefined;
+  until: number;
+}
+
 export class Greeter implements LegSink {
-  readonly #silent = new Map<Leg, { bytes: Buffer | undefined; until: number }>();
+  readonly #silent = new TidyMap<number, Silent>();
   readonly #most: number;
   readonly #timeout: number;
   readonly #greeted: (leg: Leg, hello: Hello, rest: Buffer | undefined) => void;
@@ -44,10 +52,10 @@ export class Greeter implements LegSink {
     leg.sink = this;
     if (this.#silent.size >= this.#most) {
       // The oldest has had its chance; a flood of silent connections must not keep the others out.
-      const oldest = this.#silent.keys().next().value as Leg;
-      this.#drop(oldest);
+      const oldest = this.#silent.values().next().value as Silent;
+      this.#drop(oldest.leg);
     }
-    this.#silent.set(leg, { bytes, until: this.#tick + TICKS + 1 });
+    this.#silent.set(leg.serial, { leg, bytes, until: this.#tick + TICKS + 1 });
     if (this.#timer === undefined) {
       this.#timer = setInterval(() => this.#advance(), Math.max(1, this.#timeout / TICKS));
       this.#timer.unref();
@@ -56,7 +64,7 @@ export class Greeter implements LegSink {
 
   #advance(): void {
     this.#tick++;
-    for (const [leg, { until }] of this.#silent) {
+    for (const { leg, until } of this.#silent.values()) {
       if (until > this.#tick) break;
       this.#drop(leg);
     }
@@ -67,13 +75,13 @@ export class Greeter implements LegSink {
   }
 
   #drop(leg: Leg, bytes?: Buffer): void {
-    const state = this.#silent.get(leg);
-    this.#silent.delete(leg);
+    const state = this.#silent.get(leg.serial);
+    this.#silent.delete(leg.serial);
     this.#refused(leg, bytes ?? state?.bytes);
   }
 
   legData(leg: Leg, chunk: Buffer): boolean {
-    const state = this.#silent.get(leg);
+    const state = this.#silent.get(leg.serial);
     if (state === undefined) return true;
     const bytes = state.bytes === undefined ? chunk : Buffer.concat([state.bytes, chunk]);
     if (!looksLikeHello(bytes)) {
@@ -89,7 +97,7 @@ export class Greeter implements LegSink {
       this.#drop(leg, bytes);
       return true;
     }
-    this.#silent.delete(leg);
+    this.#silent.delete(leg.serial);
     // The application's own stream follows, with its own setting.
     if (hello.kind !== Kind.raw) leg.setNoDelay();
     this.#greeted(leg, hello, bytes.length > HELLO_BYTES ? bytes.subarray(HELLO_BYTES) : undefined);
@@ -97,15 +105,15 @@ export class Greeter implements LegSink {
   }
 
   legGone(leg: Leg): void {
-    this.#silent.delete(leg);
+    this.#silent.delete(leg.serial);
   }
   legFin(): void {}
   legLost(leg: Leg): void {
-    this.#silent.delete(leg);
+    this.#silent.delete(leg.serial);
   }
 
   clear(): void {
-    for (const leg of this.#silent.keys()) leg.abort();
+    for (const { leg } of this.#silent.values()) leg.abort();
     this.#silent.clear();
     clearInterval(this.#timer);
     this.#timer = undefined;

@@ -105,8 +105,12 @@ function unfinished(request: Pending, status: number, syscall: string): Error {
   return leg?.reason ?? systemError('ECONNRESET', syscall);
 }
 
+let legs = 0;
+
 export class Leg {
   readonly copy: Copy;
+  /** Which of this process it is. */
+  readonly serial = ++legs;
   sink: LegSink | undefined;
   /** No further news of this connection is wanted or possible. */
   lost = false;

@@ -7,6 +7,7 @@
  * a process that was suspended does not forget what is still in its accept queue.
  */
 import { PairMemory } from './pair-memory.js';
+import { TidyMap } from './tidy-map.js';
 
 export type EntryState = 'waiting' | 'paired' | 'over';
 
@@ -58,7 +59,7 @@ const PAIRED = 2;
 const MARK = 2;
 
 export class WaitingList<T> {
-  readonly #waiting = new Map<string, Entry<T>>();
+  readonly #waiting = new TidyMap<string, Entry<T>>();
   readonly #remembered = new PairMemory(MEMORY + 1);
   /** Flows that are over and whose first connection may be under way. */
   readonly #awaited = new Map<string, Entry<T>>();
@@ -106,12 +107,19 @@ export class WaitingList<T> {
     };
   }
 
+  /** The flow that waits under this key. */
+  waiting(key: string): Entry<T> | undefined {
+    return this.#waiting.get(key);
+  }
+
   /**
-   * Recurring keys: a first connection that comes now is that of the flow, which began with its second. Later, whoever comes
+   * Recurring keys: a first connection that comes now is that of this flow, which began with its second. Later, whoever comes
    * from the same port is somebody else.
    */
-  awaitsFirst(entry: Entry<T>): boolean {
-    return entry.first === 'replica' && entry.state !== 'paired' && this.#tick < entry.awaited;
+  awaited(key: string): Entry<T> | undefined {
+    if (!this.awaits) return undefined;
+    const entry = this.#waiting.get(key) ?? this.#awaited.get(key);
+    return entry?.first === 'replica' && this.#tick < entry.awaited ? entry : undefined;
   }
 
   /** Recurring keys: a hello that is not of the remembered flow, but of a later one from the same port. */
