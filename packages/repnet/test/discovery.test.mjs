@@ -211,3 +211,12 @@ test('another service on the second port that answers: its answers are refusals'
   await asking(t, server.port, options);
   assert.equal(repnet.info(await flow(t, server.port, options)).mode, 'syn');
 });
+
+test("peer: 'repnet', and the second port is refused, as by a firewall: plain flows, one connection each", async (t) => {
+  const server = await countingServer(t, net);
+  for (let i = 1; i <= 5; i++) {
+    await flow(t, server.port, { peer: 'repnet' });
+    await settle();
+    assert.equal(server.accepted, i);
+  }
+});
