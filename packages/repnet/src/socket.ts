@@ -350,6 +350,14 @@ define('resetAndDestroy', function resetAndDestroy(this: Inner) {
   return this;
 });
 
+/**
+ * 'close' comes after the callbacks of writes that were under way, as with net: they are called when the event loop closes the
+ * connections' handles, which it does after the immediates of the same turn.
+ */
+function afterClosing(closed: (() => void) | undefined): void {
+  if (closed !== undefined) setImmediate(() => setImmediate(closed));
+}
+
 define('_destroy', function _destroy(this: Inner, error: Error | null, done: Callback) {
   const attached = this[kAttachment];
   const told = channels.finished.hasSubscribers && isFlow(this);
@@ -364,9 +372,9 @@ define('_destroy', function _destroy(this: Inner, error: Error | null, done: Cal
     setNativeHandle(this, {
       bytesRead: attached.flow?.bytesRead ?? 0,
       bytesWritten: attached.flow?.tx.offset ?? 0,
-      close: (closed?: () => void) => setImmediate(() => closed?.()),
+      close: (closed?: () => void) => afterClosing(closed),
       reset: (closed?: () => void) => {
-        setImmediate(() => closed?.());
+        afterClosing(closed);
         return 0;
       },
     } as unknown as Handle);

@@ -204,9 +204,12 @@ for (const [how, leave] of [
     const codes = (events) => events.map((event) => event.replace('EPIPE', 'ECONNRESET'));
     const expected = ['close', 'ended ECONNRESET', 'error ECONNRESET'];
     assert.deepEqual(codes(await eventsOfServer(t, net, {}, {}, leave)), expected);
-    assert.deepEqual(codes(await eventsOfServer(t, repnet, {}, flow, leave)), expected);
     const token = { pairing: 'token' };
-    assert.deepEqual(codes(await eventsOfServer(t, repnet, token, { ...flow, ...token }, leave)), expected);
+    // Whether a read or a write hears of it first is chance.
+    for (let i = 0; i < 5; i++) {
+      assert.deepEqual(codes(await eventsOfServer(t, repnet, {}, flow, leave)), expected);
+      assert.deepEqual(codes(await eventsOfServer(t, repnet, token, { ...flow, ...token }, leave)), expected);
+    }
   });
 
 test('a write that the first connection is busy with when the second comes, and that is lost: the second has carried it', async (t) => {
