@@ -47,12 +47,12 @@ server.once('exit', (code) => {
 const [{ ports }] = await once(server, 'message');
 
 function connect(mode, service, options = {}) {
-  const [client, server] = ENDS[mode] ?? [repnet, 'repnet'];
-  return client.connect({
+  const [library, end] = ENDS[mode] ?? [repnet, 'repnet'];
+  return library.connect({
     host: HOST,
-    port: ports[server][service],
+    port: ports[end][service],
     noDelay: true,
-    ...(client === repnet ? { replicate: mode.startsWith('off') ? false : mode } : {}),
+    ...(library === repnet ? { replicate: mode.startsWith('off') ? false : mode } : {}),
     ...options,
   });
 }

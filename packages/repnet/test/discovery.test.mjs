@@ -5,7 +5,7 @@ import net from 'node:net';
 import { beforeEach, test } from 'node:test';
 import { forgetPeers } from '../dist/flow/peers.js';
 import repnet from '../dist/index.js';
-import { countingServer, defaults, echo, echoServer, settle, until } from './lib/support.mjs';
+import { countingServer, defaults, echo, settle, until } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
 /** Questions this far apart (ms) count, and a server that refused two is asked again after so long. */
@@ -91,11 +91,11 @@ test('a known server is asked again beside the flows that race, and so is not fo
 });
 
 test('an unknown RepNet server: never two connections for one flow', async (t) => {
-  const { port, sockets } = await echoServer(t);
+  const server = await countingServer(t, repnet);
   for (let i = 1; i <= 5; i++) {
-    await flow(t, port);
+    await flow(t, server.port);
     await settle();
-    assert.equal(sockets.length, i);
+    assert.equal(server.accepted, i);
   }
   assert.equal(repnet.stats().flowsSyn, 4);
 });

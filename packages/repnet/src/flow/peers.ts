@@ -52,17 +52,7 @@ export function recallPeer(key: string): Peer | undefined {
 }
 
 export function rememberPeer(key: string, kind: Peer['kind'], flags = 0, threshold = 0): void {
-  const known = peers.get(key);
-  // Each flow to a server of this library says the same.
-  if (
-    kind === 'repnet' &&
-    known?.kind === kind &&
-    known.flags === flags &&
-    known.threshold === threshold &&
-    known.strikes === 0
-  )
-    known.until = Date.now() + LIFETIME[kind];
-  else remember(key, peerOf(kind, flags, threshold, Date.now() + LIFETIME[kind]));
+  remember(key, peerOf(kind, flags, threshold, Date.now() + LIFETIME[kind]));
 }
 
 function remember(key: string, peer: Peer): void {

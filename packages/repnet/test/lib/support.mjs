@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import repnet from '../../dist/index.js';
 import { dataHeader, encodeHello, HelloFlag, Kind } from '../../dist/wire.js';
+import { echoing } from './observe.mjs';
 
 export const { defaults } = repnet;
 
@@ -21,8 +22,6 @@ export async function echoServer(t, options = {}, host = '127.0.0.1') {
   });
   return { server, sockets, port: server.address().port };
 }
-
-const echoing = (socket) => socket.on('data', (chunk) => socket.write(chunk));
 
 /** A server of `api` (net or repnet), by default of echoes: `accepted` counts its connections, `sockets` are the open ones. */
 export async function countingServer(t, api, port = 0, serve = echoing) {
