@@ -19,10 +19,15 @@ export class RepnetError extends Error {
 
 let errnos: Map<string, number> | undefined;
 
+/** The number of an error, which depends on the system. */
+export function errnoOf(code: string): number | undefined {
+  errnos ??= new Map([...getSystemErrorMap()].map(([errno, [name]]) => [name, errno]));
+  return errnos.get(code);
+}
+
 /** An error as Node gives for a system call that failed. */
 export function systemError(code: string, syscall: string): NodeJS.ErrnoException {
-  errnos ??= new Map([...getSystemErrorMap()].map(([errno, [name]]) => [name, errno]));
-  return Object.assign(new Error(`${syscall} ${code}`), { errno: errnos.get(code), code, syscall });
+  return Object.assign(new Error(`${syscall} ${code}`), { errno: errnoOf(code), code, syscall });
 }
 
 /** A bad option: names it, what it was and what is accepted. */

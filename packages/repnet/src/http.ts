@@ -11,6 +11,7 @@ import {
   type ReplicationOptions,
   type ServerOptions,
 } from './index.js';
+import { checkOptionNames } from './options.js';
 import { shareAddresses } from './tls-addresses.js';
 
 export { adopt };
@@ -62,9 +63,9 @@ export type AgentOptions = http.AgentOptions & ReplicationOptions;
 
 /** http.Agent whose connections are replicated. */
 export class Agent extends http.Agent {
-  // Declared although it adds nothing, so that the options are typed.
-  // eslint-disable-next-line @typescript-eslint/no-useless-constructor
+  /** @throws RepnetError ERR_REPNET_OPTION if an option is misspelt. */
   constructor(options?: AgentOptions) {
+    if (options !== undefined) checkOptionNames(options);
     super(options);
   }
 
@@ -84,8 +85,9 @@ export type HttpsAgentOptions = https.AgentOptions & ReplicationOptions;
 
 /** https.Agent whose TLS connections run over replicated ones. */
 export class HttpsAgent extends https.Agent {
-  // eslint-disable-next-line @typescript-eslint/no-useless-constructor
+  /** @throws RepnetError ERR_REPNET_OPTION if an option is misspelt. */
   constructor(options?: HttpsAgentOptions) {
+    if (options !== undefined) checkOptionNames(options);
     super(options);
   }
 

@@ -1,9 +1,11 @@
 import net from 'node:net';
 import './flow/dial.js';
+import { supported } from './net-parts.js';
 import type { ReplicationOptions } from './options.js';
 import { Server, type ServerOptions } from './server.js';
 import { Socket, type SocketConnectOptions, type SocketConstructorOptions } from './socket.js';
 
+export type * from 'node:net';
 export type { RepnetErrorCode } from './errors.js';
 export { RepnetError } from './errors.js';
 export { type CopyName, info, type SocketInfo } from './info.js';
@@ -11,7 +13,18 @@ export type { Defaults, FlowTarget, Mode, Predicate, ReplicationOptions } from '
 export { defaults, disable, enable, isEnabled } from './options.js';
 export type { Stats } from './stats.js';
 export { resetStats, stats } from './stats.js';
-export { Server, type ServerOptions, Socket, type SocketConnectOptions, type SocketConstructorOptions };
+export {
+  Server,
+  type ServerOptions,
+  Socket,
+  type SocketConnectOptions,
+  type SocketConstructorOptions,
+  /**
+   * False: this version of Node is not known to the package, which has said so by a warning with the code REPNET_UNSUPPORTED. Everything is
+   * there and works, as plain `net`: nothing is replicated.
+   */
+  supported,
+};
 
 export type ConnectOptions = net.NetConnectOpts & ReplicationOptions;
 
@@ -34,17 +47,17 @@ export function createServer(...args: unknown[]): Server {
   return new Server(...(args as [ServerOptions, (socket: Socket) => void]));
 }
 
-export const {
+export {
   BlockList,
-  SocketAddress,
+  getDefaultAutoSelectFamily,
+  getDefaultAutoSelectFamilyAttemptTimeout,
   isIP,
   isIPv4,
   isIPv6,
-  getDefaultAutoSelectFamily,
+  SocketAddress,
   setDefaultAutoSelectFamily,
-  getDefaultAutoSelectFamilyAttemptTimeout,
   setDefaultAutoSelectFamilyAttemptTimeout,
-} = net;
+} from 'node:net';
 
 /** net's legacy name for `Socket`. */
 export const Stream = Socket;
@@ -63,5 +76,14 @@ if (false as boolean) {
   const _createServerHandle = undefined;
   const _normalizeArgs = undefined;
   const _setSimultaneousAccepts = undefined;
-  module.exports = { _createServerHandle, _normalizeArgs, _setSimultaneousAccepts };
+  // From Node 26 on.
+  const BoundSocket = undefined;
+  const _TransferredBoundSocket = undefined;
+  module.exports = {
+    _createServerHandle,
+    _normalizeArgs,
+    _setSimultaneousAccepts,
+    BoundSocket,
+    _TransferredBoundSocket,
+  };
 }

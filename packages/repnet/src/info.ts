@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import { PRIMARY, REPLICA } from './flow/machine.js';
 import type { Mode } from './options.js';
-import { type Inner, isOurs, kAttachment, kRace } from './socket-internals.js';
+import { type Inner, isOurs, isPlain, kAttachment, kRace } from './socket-internals.js';
 
 /** The first connection of a flow, to the port that was dialled, and the second. */
 export type CopyName = 'primary' | 'replica';
@@ -41,7 +41,7 @@ export function info(socket: Socket): SocketInfo | undefined {
   }
   const race = inner[kRace];
   return {
-    mode: race !== undefined ? 'syn' : attached !== undefined ? 'flow' : false,
+    mode: race !== undefined ? 'syn' : isPlain(inner) ? false : 'flow',
     paired: false,
     bytesWon: { primary: socket.bytesRead, replica: 0 },
     winner: race === PRIMARY ? 'primary' : race === REPLICA ? 'replica' : undefined,

@@ -1,23 +1,7 @@
-/**
- * The few non-public properties of `net` this package relies on, all in one place, each checked when the module is loaded.
- * Present and alike in Node 20, 22 and 24.
- *
- * - `_handle` is an accessor of the prototype over a symbol-keyed slot. Overriding it lets a replicated socket keep its
- *   native handle from http and tls, which would otherwise read it past the replication.
- * - the handle points back to its socket by a symbol named 'owner_symbol'; moving a connected handle from one socket to
- *   another is setting slot and pointer (Node does the same when it tries several addresses).
- * - a handle reads into `onread` and takes request objects for connecting, writing and ending. Node keeps the classes of
- *   those, and of handles, to itself; a socket over a handle that only looks on gives them away.
- */
-import net from 'node:net';
-
-const descriptor = Object.getOwnPropertyDescriptor(net.Socket.prototype, '_handle');
-if (descriptor?.get === undefined || descriptor.set === undefined) throw unknown();
-const { get, set } = descriptor;
-
-function unknown(): Error {
-  return new Error(`repnet does not know the net.Socket of Node ${process.version}`);
-}
+/** What this package does with the non-public properties of `net` that ./net-parts.ts has found. */
+import type net from 'node:net';
+import { askConnectFailure, askReadFailure } from './net-errors.js';
+import { parts, supported } from './net-parts.js';
 
 /** A native TCP connection. Results are 0 or a negative error number of libuv, unless said otherwise. */
 export interface Handle {
@@ -37,8 +21,9 @@ export interface Handle {
   connect6(request: ConnectRequest, address: string, port: number): number;
   readStart(): number;
   readStop(): number;
-  writeBuffer(request: Request, bytes: Buffer): number;
-  writev(request: Request, parts: readonly Buffer[], allBuffers: true): number;
+  /** Where handles make the requests for writing themselves, the argument is null and the result may be one. */
+  writeBuffer(request: Request | null, bytes: Buffer): number | Request;
+  writev(request: Request | null, parts: readonly Buffer[], allBuffers: true): number | Request;
   /** 1: done at once. */
   shutdown(request: Request): number;
   close(done?: () => void): void;
@@ -47,7 +32,9 @@ export interface Handle {
   ref(): void;
   unref(): void;
   setNoDelay(on: boolean): number;
-  setKeepAlive(on: boolean, seconds: number): number;
+  /** Seconds before the first probe and between probes, and their number; the system's own where undefined. */
+  setKeepAlive(on: boolean, seconds: number, interval?: number, count?: number): number;
+  setTypeOfService?(value: number): number;
   getpeername(out: object): number;
   getsockname(out: object): number;
   getAsyncId?(): number;
@@ -80,11 +67,11 @@ export interface ConnectRequest {
 }
 
 export function nativeHandle(socket: object): Handle | null {
-  return get.call(socket) as Handle | null;
+  return parts.getHandle.call(socket) as Handle | null;
 }
 
 export function setNativeHandle(socket: object, handle: Handle | null): void {
-  set.call(socket, handle);
+  parts.setHandle.call(socket, handle);
 }
 
 /** The socket's handle, which it no longer has. */
@@ -94,106 +81,72 @@ export function takeHandle(socket: object): Handle {
   return handle;
 }
 
-/** The socket's own name for a field that Node keeps to itself. */
-function symbolNamed(object: object, name: string): symbol | undefined {
-  for (let o: object | null = object; o !== null; o = Object.getPrototypeOf(o))
-    for (const symbol of Object.getOwnPropertySymbols(o)) if (symbol.description === name) return symbol;
-  return undefined;
+/** A socket of net's that gets a handle forgets that it was ended, which it may have been before the connection was made. */
+export function keepingState(socket: object, work: () => void): void {
+  const shadow = socket as { _undestroy?: () => void };
+  shadow._undestroy = () => {};
+  try {
+    work();
+  } finally {
+    delete shadow._undestroy;
+  }
 }
-
-const reinitialize = symbolNamed(net.Socket.prototype, 'kReinitializeHandle');
 
 /** Gives a connected handle to a socket that has none; it then is a native socket in every respect. */
 export function giveHandle(handle: Handle, to: net.Socket): void {
+  const { reinitialize, owner, onread } = parts;
   if (reinitialize !== undefined) {
-    // It also resets the stream's state, which may hold an 'end' called before the connection was made.
-    const shadow = to as unknown as { _undestroy?: () => void };
-    shadow._undestroy = () => {};
-    (to as unknown as Record<symbol, (h: Handle) => void>)[reinitialize]?.(handle);
-    delete shadow._undestroy;
+    keepingState(to, () => (to as unknown as Record<symbol, (h: Handle) => void>)[reinitialize]?.(handle));
     return;
   }
   setNativeHandle(to, handle);
   handle[owner] = to;
-  handle.onread = netOnread;
+  handle.onread = onread;
 }
 
-/** A handle that does nothing but keep the request that a socket of net's gave it last. */
-class Onlooker {
-  onread: Handle['onread'];
-  [key: symbol]: unknown;
-  #seen: object | undefined;
+/** Bytes are written after the stream was ended. */
+const UV_EPIPE = -32;
 
-  connect(request: object): number {
-    this.#seen = request;
-    return 0;
-  }
-  writeBuffer(request: object): number {
-    this.#seen = request;
-    return 0;
-  }
-  shutdown(request: object): number {
-    this.#seen = request;
-    return 1;
-  }
-  close(): void {}
-
-  take<T extends object>(): T {
-    const seen = this.#seen;
-    if (seen === undefined) throw unknown();
-    this.#seen = undefined;
-    return seen as T;
-  }
+/**
+ * Writes `bytes`. Returns the request if the system has not taken all of them yet: `oncomplete` of it will be called. Otherwise 0,
+ * or an error number.
+ */
+export function write(
+  handle: Handle,
+  bytes: readonly Buffer[],
+  oncomplete: Request['oncomplete'],
+): Request | number {
+  const given = parts.WriteRequest === undefined ? null : new parts.WriteRequest();
+  if (given !== null) prepareRequest(given, handle, bytes, oncomplete);
+  const before = handle.writeQueueSize ?? 0;
+  const result =
+    bytes.length === 1 ? handle.writeBuffer(given, bytes[0] as Buffer) : handle.writev(given, bytes, true);
+  if (given !== null) return result === 0 && (handle.writeQueueSize ?? 0) > 0 ? given : (result as number);
+  if (typeof result === 'number') return result;
+  prepareRequest(result, handle, bytes, oncomplete);
+  // Something waited, and nothing is added to it: the request has failed, and is never completed.
+  if ((handle.writeQueueSize ?? 0) > before) return result;
+  return before === 0 ? 0 : UV_EPIPE;
 }
 
-function classOf<Arguments extends unknown[], T extends object>(object: T): new (...args: Arguments) => T {
-  return object.constructor as new (
-    ...args: Arguments
-  ) => T;
+function prepareRequest(
+  request: Request,
+  handle: Handle,
+  bytes: readonly Buffer[],
+  oncomplete: Request['oncomplete'],
+): void {
+  request.handle = handle;
+  request.buffer = bytes;
+  request.oncomplete = oncomplete;
 }
 
-const onlooker = new Onlooker();
-const onlooking = new net.Socket({ handle: onlooker, manualStart: true } as net.SocketConstructorOpts);
-onlooking._write(Buffer.alloc(1), 'buffer' as BufferEncoding, () => {});
-export const WriteRequest = classOf<[], Request>(onlooker.take());
-onlooking._final(() => {});
-export const ShutdownRequest = classOf<[], Request>(onlooker.take());
-const owner = symbolNamed(onlooker, 'owner_symbol') as symbol;
-const netOnread = onlooker.onread as NonNullable<Handle['onread']>;
-setNativeHandle(onlooking, null);
-if (owner === undefined || typeof netOnread !== 'function') throw unknown();
-
-/** A socket that makes itself a handle to connect with, and connects with the onlooker instead. */
-let made: Handle | undefined;
-const connecting = Object.defineProperty(new net.Socket(), '_handle', {
-  get: () => (made === undefined ? null : onlooker),
-  set: (handle: Handle) => {
-    made ??= handle;
-  },
-});
-connecting.connect({
-  host: 'nowhere.invalid',
-  port: 1,
-  autoSelectFamily: false,
-  lookup: (_host, _options, done) => done(null, '127.0.0.1', 4),
-});
-if (made === undefined) throw unknown();
-const NativeHandle = classOf<[kind: number], Handle>(made);
-(made as Handle).close();
-const connectRequest = onlooker.take<ConnectRequest>();
-export const ConnectRequest = classOf<[], ConnectRequest>(connectRequest);
-const netOnconnect = connectRequest.oncomplete as NonNullable<ConnectRequest['oncomplete']>;
-if (typeof netOnconnect !== 'function') throw unknown();
-
-const fresh = new net.Socket();
-const kNoDelay = symbolNamed(fresh, 'kSetNoDelay') as symbol;
-const kKeepAlive = symbolNamed(fresh, 'kSetKeepAlive') as symbol;
-const kKeepAliveDelay = symbolNamed(fresh, 'kSetKeepAliveInitialDelay') as symbol;
-if (kNoDelay === undefined || kKeepAlive === undefined || kKeepAliveDelay === undefined) throw unknown();
+export const { ConnectRequest, ShutdownRequest } = supported
+  ? parts
+  : ({} as Pick<typeof parts, 'ConnectRequest' | 'ShutdownRequest'>);
 
 /** What net keeps of `setNoDelay` and `setKeepAlive` (and of the constructor's options), also before there is a handle. */
 interface Settings {
-  [field: symbol]: boolean | number;
+  [field: symbol]: boolean | number | undefined;
 }
 
 /**
@@ -202,31 +155,26 @@ interface Settings {
  */
 export function applySettings(socket: object, handle: Handle, noDelay = false): void {
   const settings = socket as Settings;
-  if (noDelay || settings[kNoDelay]) handle.setNoDelay(true);
-  if (settings[kKeepAlive]) handle.setKeepAlive(true, settings[kKeepAliveDelay] as number);
-}
-
-/** `socket.setNoDelay(on)` of a socket without a handle. True: that is a change. */
-export function changeNoDelay(socket: object, on: boolean): boolean {
-  const settings = socket as Settings;
-  const before = settings[kNoDelay];
-  settings[kNoDelay] = on;
-  return before !== on;
-}
-
-/** `socket.setKeepAlive(on, seconds)` of a socket without a handle. True: that is a change. */
-export function changeKeepAlive(socket: object, on: boolean, seconds: number): boolean {
-  const settings = socket as Settings;
-  const before = settings[kKeepAlive];
-  if (before === on && !(on && settings[kKeepAliveDelay] !== seconds)) return false;
-  settings[kKeepAlive] = on;
-  settings[kKeepAliveDelay] = seconds;
-  return true;
+  const read = (field: symbol | undefined) => (field === undefined ? undefined : settings[field]) as never;
+  if (noDelay || read(parts.noDelay)) handle.setNoDelay(true);
+  if (read(parts.keepAlive)) {
+    // Before Node 26 there is nothing else to set.
+    if (parts.keepAliveInterval === undefined) handle.setKeepAlive(true, read(parts.keepAliveDelay));
+    else
+      handle.setKeepAlive(
+        true,
+        read(parts.keepAliveDelay),
+        read(parts.keepAliveInterval),
+        read(parts.keepAliveCount),
+      );
+  }
+  const service = read(parts.typeOfService);
+  if (service !== undefined) handle.setTypeOfService?.(service);
 }
 
 /** A handle for a connection to be made. */
 export function newHandle(): Handle {
-  return new NativeHandle(0);
+  return new parts.Handle(0);
 }
 
 /** Asks net what it would say of a connection that failed with this status: the error, and events before it. */
@@ -235,44 +183,15 @@ export function connectFailure(
   request: ConnectRequest,
   emit: (event: string, args: unknown[]) => void,
 ): NodeJS.ErrnoException | undefined {
-  let failure: NodeJS.ErrnoException | undefined;
-  const asking = {
-    destroyed: false,
-    connecting: true,
-    emit: (event: string, ...args: unknown[]) => emit(event, args),
-    destroy: (error: NodeJS.ErrnoException) => {
-      failure = error;
-    },
-  };
-  netOnconnect.call(request, status, { [owner]: asking } as unknown as Handle, request, false, false);
-  return failure;
-}
-
-/** A listening handle on which net accepts for `server`, which need not be the server whose handle it is. */
-export function acceptingFor<T extends object>(server: object): T {
-  return { [owner]: server } as T;
+  return askConnectFailure(parts, status, request, emit);
 }
 
 /** Asks net why `onread` was called without bytes: it alone can read the number. Null: the peer has ended the stream. */
 export function readFailure(): NodeJS.ErrnoException | null {
-  netOnread.call(inquiry);
-  const { error } = inquirer;
-  inquirer.error = null;
-  return error;
+  return askReadFailure(parts);
 }
 
-const inquirer = Object.create(net.Socket.prototype, {
-  error: { value: null, writable: true },
-  _parent: { value: null },
-  destroyed: { value: false },
-  _readableState: { value: { endEmitted: false } },
-  on: { value: () => inquirer },
-  push: { value: () => false },
-  read: { value: () => null },
-  destroy: {
-    value: (error: NodeJS.ErrnoException) => {
-      inquirer.error = error;
-    },
-  },
-}) as { error: NodeJS.ErrnoException | null };
-const inquiry = { [owner]: inquirer } as unknown as Handle;
+/** A listening handle on which net accepts for `server`, which need not be the server whose handle it is. */
+export function acceptingFor<T extends object>(server: object): T {
+  return { [parts.owner]: server } as T;
+}

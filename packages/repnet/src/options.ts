@@ -2,7 +2,8 @@
  * Every knob of replication, its default and its validation. Process-wide defaults are in `defaults`,
  * may be changed at run time, and are read when a flow starts (never cached per process).
  */
-import { optionError, type RepnetError } from './errors.js';
+import { optionError, RepnetError } from './errors.js';
+import { checkNames, meantFor, misspelt } from './option-names.js';
 
 /** 'flow': two copies of every byte (RepFlow). 'syn': two handshakes, one flow (RepSYN). false: plain `net`. */
 export type Mode = 'flow' | 'syn' | false;
@@ -47,6 +48,24 @@ export interface ServerReplicationOptions extends ReplicationOptions {
    * so that they can tell it from another service's.
    */
   addresses?: readonly string[] | undefined;
+}
+
+const OPTION_NAMES = Object.keys({
+  replicate: true,
+  replicaPort: true,
+  threshold: true,
+  lull: true,
+  copyDelay: true,
+  pairing: true,
+  pairTimeout: true,
+  loser: true,
+  peer: true,
+  addresses: true,
+} satisfies Record<keyof ServerReplicationOptions, true>);
+
+/** @throws RepnetError ERR_REPNET_OPTION if an option is misspelt. */
+export function checkOptionNames(options: object): void {
+  checkNames(options, OPTION_NAMES);
 }
 
 export interface Defaults {
@@ -150,7 +169,19 @@ function checked<T extends object>(
   by: { [K in keyof T]: (value: unknown, name: string) => T[K] },
 ): T {
   const kept = { ...values };
-  const object = {} as T;
+  const names = Object.keys(values);
+  // Whatever is no property of the object itself is assigned by way of its prototype.
+  const refusing = new Proxy(Object.prototype, {
+    set: (_, name) => {
+      const meant = meantFor(String(name), names);
+      if (meant !== undefined) throw misspelt(String(name), meant);
+      throw new RepnetError(
+        'ERR_REPNET_OPTION',
+        `There is no ${String(name)} here; there are ${names.join(', ')}`,
+      );
+    },
+  });
+  const object = Object.create(refusing) as T;
   for (const name of Object.keys(values) as (keyof T & string)[]) {
     kept[name] = by[name](values[name], name);
     Object.defineProperty(object, name, {
@@ -273,6 +304,7 @@ export function samePort(port: number): RepnetError {
  * @throws RepnetError ERR_REPNET_OPTION
  */
 export function checkServerOptions(options: ServerReplicationOptions): void {
+  checkOptionNames(options);
   replicationOptions(options, undefined, 0);
   if (options.replicate !== undefined) checks.replicate(options.replicate, 'replicate');
   const { addresses } = options;

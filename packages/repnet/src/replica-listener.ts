@@ -1,9 +1,8 @@
 /**
  * The second port of a server, and the pairing: which connection begins a flow, which joins one, and which is refused.
  */
-import cluster from 'node:cluster';
 import { channel } from 'node:diagnostics_channel';
-import net from 'node:net';
+import type net from 'node:net';
 import { Accepted } from './flow/accept.js';
 import type { Flow } from './flow/flow.js';
 import { Greeter } from './flow/greeter.js';
@@ -19,6 +18,7 @@ import { applySettings, giveHandle, type Handle, takeHandle } from './net-intern
 import { defaults, isEnabled, type Replication, replicationOptions, samePort } from './options.js';
 import { comparableTarget, keyOf, sameSource } from './pair-keys.js';
 import { Preambles } from './preambles.js';
+import { SecondServer } from './second-server.js';
 import { type Internals, kOptions, kShared } from './server-internals.js';
 import { attach, attachment, type Inner, setOwnPort, setRace, setSkew } from './socket-internals.js';
 import { SpareSocket } from './spare-socket.js';
@@ -82,8 +82,10 @@ export class ReplicaListener {
     this.#limits = new Limits(owner, () => this.#port);
     this.#spare = new SpareSocket(owner);
     const options = { timeout: defaults.waitTimeout, entries: defaults.waitEntries };
-    this.#waiting = new WaitingList<Accepted | Remains>({ ...options, recurring: !this.byToken }, (entry) =>
-      entry.flow?.waitOver(),
+    this.#waiting = new WaitingList<Accepted | Remains>(
+      { ...options, recurring: !this.byToken },
+      (entry) => entry.flow?.waitOver(),
+      (flow) => (flow instanceof Accepted ? flow.blank : undefined),
     );
     this.#held = new WaitingList<HeldReplica>({ ...options, entries: 1024 }, (entry) => {
       if (entry.flow !== undefined) this.#refuse(entry.flow.leg, 'unknown', entry.flow.hello);
@@ -99,15 +101,16 @@ export class ReplicaListener {
         plain: (leg, bytes) => this.#acceptPlain(leg, bytes, 0),
         broken: (leg) => this.#dropBroken(leg),
       });
-    this.server = net.createServer() as Internals;
+    this.server = new SecondServer(() => this.#greet()) as unknown as Internals;
   }
 
-  /** False: it is known to have failed; `failed` will be called. */
+  /** `viaPrimary`: a cluster's primary listens for its workers. False: it is known to have failed; `failed` will be called. */
   listen(
     bound: { address: string; family: string; port: number },
     backlog: number,
     flags: number | undefined,
     random: boolean,
+    viaPrimary: boolean,
     failed: (error: Error) => void,
   ): boolean {
     this.#port = bound.port;
@@ -115,7 +118,7 @@ export class ReplicaListener {
     const port = this.#owner[kOptions].replicaPort ?? bound.port + 1;
     this.server.once('error', (error) => {
       // A worker's random port comes from the cluster's primary, which knows nothing of pairs: flows are plain then.
-      if (!(cluster.isWorker && random)) failed(error);
+      if (!(viaPrimary && random)) failed(error);
     });
     if (port === bound.port) {
       process.nextTick(failed, samePort(port));
@@ -125,14 +128,14 @@ export class ReplicaListener {
       // There is no successor: replicas cannot be offered, flows are plain.
       return true;
     }
-    if (cluster.isWorker && this.#owner[kShared]) {
-      this.server.listen({ port, host: bound.address, backlog }, () => this.#greet());
+    if (viaPrimary) {
+      this.server.listen({ port, host: bound.address, backlog });
       return true;
     }
     const family = bound.family === 'IPv6' ? 6 : 4;
     this.server._listen2(bound.address, port, family, backlog, undefined, flags);
     this.#greet();
-    return this.server._handle !== null || (cluster.isWorker && random);
+    return this.server._handle !== null;
   }
 
   /** Connections to the second port are legs from the start; the application never sees them. */
@@ -143,7 +146,7 @@ export class ReplicaListener {
       // Out of descriptors: the first port says so; here a flow only goes without its copy.
       if (error || this.#limits.blocks(connection)) return;
       const leg = this.#greeter.accept(connection);
-      if (this.#owner.keepAlive) leg.setKeepAlive(true, this.#owner.keepAliveInitialDelay * 1000);
+      if (this.#owner.keepAlive) leg.setKeepAlive(true, this.#owner.keepAliveInitialDelay);
       this.#spare.make();
     };
   }
@@ -411,7 +414,7 @@ export class ReplicaListener {
     if (owner.pauseOnConnect) Object.assign(socket, { readableFlowing: false });
     counters.flowsAccepted++;
     if (rest !== undefined) {
-      if (owner.pauseOnConnect) attach(socket, new Unread(socket));
+      if (owner.pauseOnConnect) attach(socket, new Unread(socket, rest.length));
       socket.push(rest);
     } else if (skew === 0)
       new LateHello(

@@ -17,7 +17,9 @@ export interface ServerInstance extends net.Server {
   /** Address of the replica listener; null if there is none. */
   replicaAddress(): net.AddressInfo | null;
 }
-export interface ServerConstructor {
+type ServerStatics = Pick<typeof net.Server, Exclude<keyof typeof net.Server, 'prototype'>>;
+
+export interface ServerConstructor extends ServerStatics {
   new (connectionListener?: ConnectionListener): ServerInstance;
   new (options?: ServerOptions, connectionListener?: ConnectionListener): ServerInstance;
   (options?: ServerOptions | ConnectionListener, connectionListener?: ConnectionListener): ServerInstance;

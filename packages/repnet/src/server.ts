@@ -7,6 +7,7 @@ import { channel } from 'node:diagnostics_channel';
 import net from 'node:net';
 import { bindPair } from './bind-pair.js';
 import { acceptingFor } from './net-internals.js';
+import { supported } from './net-parts.js';
 import { asMode, checkServerOptions, defaults, isEnabled } from './options.js';
 import { ReplicaListener } from './replica-listener.js';
 import { watchHandle } from './server-handle.js';
@@ -48,8 +49,12 @@ const proto = Object.create(base) as Internals;
 Object.defineProperty(Server, 'prototype', { value: proto, writable: false });
 Object.setPrototypeOf(Server, net.Server);
 
+// Of a net that is not known nothing is overridden.
+const OWN: PropertyKey[] = ['constructor', 'replicaAddress'];
+
 function define(name: PropertyKey, value: unknown): void {
-  Object.defineProperty(proto, name, { value, writable: true, configurable: true, enumerable: false });
+  if (supported || OWN.includes(name))
+    Object.defineProperty(proto, name, { value, writable: true, configurable: true, enumerable: false });
 }
 
 define('constructor', Server);
@@ -70,7 +75,8 @@ const _listen2: Internals['_listen2'] = function _listen2(
   fd,
   flags,
 ) {
-  const given = this._handle !== null && !(cluster.isWorker && this[kShared]);
+  const viaPrimary = cluster.isWorker && this[kShared] && this._handle !== null;
+  const given = this._handle !== null && !viaPrimary;
   const tcp = typeof port === 'number' && port >= 0 && fd === undefined && !given;
   const listen = () => base._listen2.call(this, address, port, addressType, backlog, fd, flags);
   if (!tcp || !replicates(this)) {
@@ -97,7 +103,7 @@ const _listen2: Internals['_listen2'] = function _listen2(
     this._handle?.close();
     this._handle = null;
   };
-  const possible = listener.listen(bound, backlog, flags, port === 0, (error) => {
+  const possible = listener.listen(bound, backlog, flags, port === 0, viaPrimary, (error) => {
     withdraw();
     this.emit('error', error);
   });
@@ -200,4 +206,4 @@ define('replicaAddress', function replicaAddress(this: Internals) {
   return (this[kReplication]?.server.address() as net.AddressInfo | null | undefined) ?? null;
 });
 
-watchHandle(proto, base);
+if (supported) watchHandle(proto, base);

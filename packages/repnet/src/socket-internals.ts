@@ -22,6 +22,8 @@ export interface Attachment {
   readonly paired: boolean;
   /** A native handle is in use by the socket itself (accepted, unpaired). */
   readonly native: boolean;
+  /** Bytes read from the native handle that net would not have read yet. */
+  readonly unread?: number;
   /** Keeps what is written for the second connection. */
   archive?(bytes: Buffer): void;
   /** A write that `archive` was told of failed: the error for the application, if it is one. */
@@ -93,7 +95,7 @@ export interface Inner extends net.Socket, Outer, BridgeTarget {
 /** What the application asked to connect to, and how. */
 export interface DialTarget {
   mode: 'flow' | 'syn';
-  net: net.TcpNetConnectOpts;
+  net: net.TcpNetConnectOpts & { host: string };
   replication: Replication;
 }
 
@@ -135,18 +137,45 @@ export function attach(socket: net.Socket, what: Attachment): void {
   (socket as Inner)[kAttachment] = what;
 }
 
+/** What is attached to a socket that is plain, but for native code that reads through the bridge. */
+const bridged: Attachment = {
+  flow: undefined,
+  paired: false,
+  native: true,
+  handOver: () => false,
+  closed: () => {},
+  connections: () => [],
+  // Not asked for: the native handle tells.
+  peername: () => ({}),
+  sockname: () => ({}),
+};
+
 /** The socket is plain from now on. If native code reads through the bridge, it goes on doing so. */
 export function detach(socket: net.Socket): void {
   const inner = socket as Inner;
-  if (inner[kBridge]?.active !== true) inner[kAttachment] = undefined;
+  const through = inner[kBridge]?.active === true;
+  inner[kAttachment] = through ? bridged : undefined;
+  if (!through) inner[kBridge] = undefined;
+}
+
+/** The socket has no attachment while net connects it; `detach` afterwards. */
+export function detachToConnect(socket: net.Socket): void {
+  const inner = socket as Inner;
+  inner[kAttachment] = undefined;
+  if (inner[kBridge] !== undefined) inner.prependOnceListener('connect', () => detach(inner));
 }
 
 /** A socket over a flow takes a handle for itself. */
 export function becomeNative(socket: net.Socket, handle: Handle): void {
-  const inner = socket as Inner;
-  inner[kAttachment] = undefined;
-  inner[kBridge] = undefined;
+  (socket as Inner)[kAttachment] = undefined;
   giveHandle(handle, socket);
+  detach(socket);
+}
+
+/** Replication has nothing to do with the socket, or not any more. */
+export function isPlain(socket: Inner): boolean {
+  const attached = socket[kAttachment];
+  return attached === undefined || attached === bridged;
 }
 
 /** Counters of the native handle include `read` and `written` bytes that are not the application's. */

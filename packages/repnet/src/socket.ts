@@ -6,16 +6,12 @@
 import net from 'node:net';
 import { RepnetError } from './errors.js';
 import { Bridge } from './flow/bridge.js';
+import { handleOfAll } from './flow/settings.js';
 import { begun, finished, isFlow } from './flow-events.js';
 import { sends } from './handover.js';
-import {
-  changeKeepAlive,
-  changeNoDelay,
-  type Handle,
-  nativeHandle,
-  setNativeHandle,
-} from './net-internals.js';
-import { chooseMode, type ReplicationOptions, replicationOptions } from './options.js';
+import { type Handle, nativeHandle, setNativeHandle } from './net-internals.js';
+import { supported } from './net-parts.js';
+import { checkOptionNames, chooseMode, type ReplicationOptions, replicationOptions } from './options.js';
 import {
   type Attachment,
   type Callback,
@@ -49,7 +45,10 @@ export interface Socket extends net.Socket {
   connect(port: number, connectionListener?: () => void): this;
   connect(path: string, connectionListener?: () => void): this;
 }
-export interface SocketConstructor {
+/** What net's class has of its own: `from`, `fromWeb`, … */
+type SocketStatics = Pick<typeof net.Socket, Exclude<keyof typeof net.Socket, 'prototype'>>;
+
+export interface SocketConstructor extends SocketStatics {
   new (options?: SocketConstructorOptions): Socket;
   (options?: SocketConstructorOptions): Socket;
   readonly prototype: Socket;
@@ -67,14 +66,17 @@ const base = net.Socket.prototype as Inner;
 const proto = Object.create(base) as Inner;
 Object.defineProperty(Socket, 'prototype', { value: proto, writable: false });
 Object.setPrototypeOf(Socket, net.Socket);
-define('constructor', Socket);
+Object.defineProperty(proto, 'constructor', { value: Socket, writable: true, configurable: true });
+
+// Of a net that is not known nothing is overridden but `connect`, which checks the options.
 
 function define(name: PropertyKey, value: unknown): void {
-  Object.defineProperty(proto, name, { value, writable: true, configurable: true, enumerable: false });
+  if (supported || name === 'connect')
+    Object.defineProperty(proto, name, { value, writable: true, configurable: true, enumerable: false });
 }
 
 function getter(name: string, get: (this: Inner) => unknown): void {
-  Object.defineProperty(proto, name, { get, configurable: true, enumerable: true });
+  if (supported) Object.defineProperty(proto, name, { get, configurable: true, enumerable: true });
 }
 
 function sendPreamble(socket: Inner): void {
@@ -112,9 +114,9 @@ function handleOf(this: Inner): unknown {
     if (this[kPreamble] !== undefined) sendPreamble(this);
     return nativeHandle(this);
   }
-  if (this.connecting || this.destroyed) return null;
+  if (this.destroyed) return null;
   const sending = sends(handleOf);
-  if (sending !== undefined) return handOver(this, attached, sending === 'now');
+  if (sending !== undefined) return this.connecting ? null : handOver(this, attached, sending === 'now');
   this[kBridge] ??= Bridge.create(this);
   return this[kBridge]?.handle ?? null;
 }
@@ -136,13 +138,14 @@ function handOver(socket: Inner, attached: Attachment, catchable: boolean): Hand
   return null;
 }
 
-Object.defineProperty(proto, '_handle', {
-  configurable: true,
-  get: handleOf,
-  set(this: Inner, handle: Handle | null) {
-    setNativeHandle(this, handle);
-  },
-});
+if (supported)
+  Object.defineProperty(proto, '_handle', {
+    configurable: true,
+    get: handleOf,
+    set(this: Inner, handle: Handle | null) {
+      setNativeHandle(this, handle);
+    },
+  });
 
 // -------------------------------------------------------------------- connecting
 
@@ -161,6 +164,10 @@ define('connect', function connect(this: Inner, ...args: unknown[]) {
   this[kPeerPort] = undefined;
   this[kOwnPort] = undefined;
   this[kRace] = undefined;
+  const [options] = args;
+  if (typeof options === 'object' && options !== null && !Array.isArray(options)) checkOptionNames(options);
+  const own = this[kOptions];
+  if (own !== undefined && own !== options) checkOptionNames(own);
   const target = this.connecting ? undefined : chooseTarget(this, args);
   if (target === undefined) return (base.connect as (...a: unknown[]) => net.Socket).apply(this, args);
   const listener = args.at(-1);
@@ -187,25 +194,26 @@ function chooseTarget(socket: Inner, args: unknown[]): DialTarget | undefined {
     options = typeof args[1] === 'string' ? { port, host: args[1] } : { port };
   }
   const net = options as net.TcpNetConnectOpts & ReplicationOptions & { path?: string; fd?: number };
-  if (net.path != null || nativeHandle(socket) !== null || socket[kAttachment] !== undefined)
-    return undefined;
+  if (net.path != null || socket[kAttachment] !== undefined) return undefined;
+  if (supported && nativeHandle(socket) !== null) return undefined;
   const port = typeof net.port === 'string' ? Number((net.port as string) || Number.NaN) : net.port;
   if (!Number.isInteger(port) || port <= 0 || port > 65535) return undefined;
   const own = socket[kOptions];
   const mode = chooseMode(net, own, {
-    host: net.host ?? 'localhost',
+    host: net.host || 'localhost',
     port,
     localPort: net.localPort ?? 0,
   });
-  if (mode === false) {
+  const replication = mode === false ? undefined : replicationOptions(net, own, port);
+  if (mode === false || replication === undefined || !supported) {
     counters.flowsPlain++;
-    begun(socket, 'plain');
+    if (supported) begun(socket, 'plain');
     return undefined;
   }
-  const replication = replicationOptions(net, own, port);
   if (replication.replicaPort > 65535) return undefined;
   // One object where `net.connect` has made the socket.
-  const wanted = own === undefined || own === net ? { ...net, port } : { ...own, ...net, port };
+  const where = { host: net.host || 'localhost', port };
+  const wanted = own === undefined || own === net ? { ...net, ...where } : { ...own, ...net, ...where };
   // Reading into the application's own buffer is the native handle's: one connection, chosen by its handshake.
   const { onread } = wanted as { onread?: object };
   return { mode: onread === undefined ? mode : 'syn', net: wanted, replication };
@@ -298,11 +306,8 @@ define('push', function push(this: Inner, chunk: Buffer | null, encoding?: Buffe
   return base.push.call(this, chunk, encoding);
 });
 
-Object.defineProperty(proto, 'unreferenced', {
-  configurable: true,
-  get(this: Inner) {
-    return this[kUnref];
-  },
+getter('unreferenced', function () {
+  return this[kUnref];
 });
 
 define('touch', function touch(this: Inner) {
@@ -389,7 +394,9 @@ define('_destroy', function _destroy(this: Inner, error: Error | null, done: Cal
 getter('bytesRead', function () {
   return this[kAttachment]?.flow !== undefined && !this.destroyed
     ? this[kAttachment].flow.bytesRead
-    : native(() => Reflect.get(base, 'bytesRead', this)) - (this[kSkew] ?? noSkew)[0];
+    : native(() => Reflect.get(base, 'bytesRead', this)) -
+        (this[kSkew] ?? noSkew)[0] -
+        (this[kAttachment]?.unread ?? 0);
 });
 getter('_bytesDispatched', function () {
   return this[kAttachment]?.flow !== undefined && !this.destroyed
@@ -437,27 +444,24 @@ for (const name of ['ref', 'unref'] as const) {
   });
 }
 
-define('setNoDelay', function setNoDelay(this: Inner, enable?: boolean) {
-  const attached = this[kAttachment];
-  if (attached === undefined) return base.setNoDelay.call(this, enable);
-  const { flow } = attached;
-  if (attached.native && flow === undefined) return native(() => base.setNoDelay.call(this, enable));
-  const on = enable === undefined ? true : Boolean(enable);
-  // A connection that is not established yet gets it when it is. Records never wait for acknowledgements.
-  if (changeNoDelay(this, on) && flow !== undefined)
-    for (const leg of flow.legs) if (leg !== undefined && !flow.framed[leg.copy]) leg.setNoDelay(on);
-  return this;
-});
-
-define('setKeepAlive', function setKeepAlive(this: Inner, enable?: boolean, delay = 0) {
-  const attached = this[kAttachment];
-  if (attached === undefined) return base.setKeepAlive.call(this, enable, delay);
-  const { flow } = attached;
-  if (attached.native && flow === undefined) return native(() => base.setKeepAlive.call(this, enable, delay));
-  if (changeKeepAlive(this, Boolean(enable), Math.trunc(delay / 1000)) && flow !== undefined)
-    for (const leg of flow.legs) leg?.setKeepAlive(Boolean(enable), delay);
-  return this;
-});
+for (const name of ['setNoDelay', 'setKeepAlive', 'setTypeOfService', 'getTypeOfService']) {
+  const inherited = Reflect.get(base, name) as ((...args: unknown[]) => unknown) | undefined;
+  if (inherited === undefined) continue; // not in this version of Node
+  define(name, function (this: Inner, ...args: unknown[]) {
+    const attached = this[kAttachment];
+    if (attached === undefined) return inherited.apply(this, args);
+    const { flow } = attached;
+    // The native handle, or while it is connecting none.
+    if (flow === undefined) return native(() => inherited.apply(this, args));
+    const handle = nativeHandle(this);
+    setNativeHandle(this, handleOfAll(flow) as Handle);
+    try {
+      return native(() => inherited.apply(this, args));
+    } finally {
+      setNativeHandle(this, handle);
+    }
+  });
+}
 
 define('_onTimeout', function _onTimeout(this: Inner) {
   const attached = this[kAttachment];

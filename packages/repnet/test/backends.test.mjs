@@ -9,7 +9,18 @@ import { fileURLToPath } from 'node:url';
 import repnet from '../dist/index.js';
 import { ANSWER_BYTES, decodeAnswer, HelloFlag, Refusal } from '../dist/wire.js';
 import { startRelay } from './lib/relay.mjs';
-import { data, defaults, echo, hello, messageOf, raw, settle, sourcePort, until } from './lib/support.mjs';
+import {
+  data,
+  defaults,
+  echo,
+  hello,
+  messageOf,
+  PATIENCE,
+  raw,
+  settle,
+  sourcePort,
+  until,
+} from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
 const FLOWS = 20;
@@ -31,7 +42,7 @@ async function backend(t, options, listen) {
   };
   /** The report once it has `count` requests: the answer may have come from another process, with some under way to this. */
   const reportOf = async (count) => {
-    const end = Date.now() + 5_000;
+    const end = Date.now() + PATIENCE;
     for (;;) {
       const current = await report();
       if (current.requests.length >= count || Date.now() > end) return current;

@@ -169,27 +169,26 @@ const BEHAVIOURS = {
     return { before, after: got.join(''), paused: socket.isPaused() };
   },
   pauseOnConnect: async (on) => {
-    let accepted;
-    const { port } = await serve(on, { pauseOnConnect: true }, (socket) => (accepted = socket));
+    const { port, acceptedFrom } = await serve(on, { pauseOnConnect: true });
     const socket = dial(on, port, HOST);
     socket.write('x');
     await once(socket, 'connect');
-    await until(() => accepted !== undefined, 'it is accepted');
+    const accepted = await acceptedFrom(socket);
     await settle();
     const got = [];
     accepted.on('data', (chunk) => got.push(chunk.toString())).pause();
     await settle();
-    const before = got.join('');
+    const before = [got.join(''), accepted.bytesRead];
     const data = once(accepted, 'data');
     accepted.resume();
     await data;
-    return { before, after: got.join('') };
+    return { before, after: [got.join(''), accepted.bytesRead] };
   },
   'back-pressure: write says false, and drain follows': async (on) => {
-    let accepted;
-    const { port } = await serve(on, {}, (socket) => (accepted = socket.on('error', () => {}).pause()));
+    const { port, acceptedFrom } = await serve(on, {}, (socket) => socket.on('error', () => {}).pause());
     const socket = dial(on, port, HOST);
     await once(socket, 'connect');
+    const accepted = await acceptedFrom(socket);
     const more = socket.write(Buffer.alloc(1 << 20));
     const drained = once(socket, 'drain');
     for (let i = 0; i < 32; i++) socket.write(Buffer.alloc(1 << 20));
@@ -230,10 +229,10 @@ const BEHAVIOURS = {
     return bytes;
   },
   resetAndDestroy: async (on) => {
-    let accepted;
-    const { port } = await serve(on, {}, (socket) => (accepted = echoing(socket)));
+    const { port, acceptedFrom } = await serve(on, {}, echoing);
     const socket = dial(on, port, HOST);
     await echo(socket);
+    const accepted = await acceptedFrom(socket);
     const log = [];
     record(accepted, ['end', 'error', 'close'], log);
     const failed = failure(accepted);
@@ -303,15 +302,14 @@ const BEHAVIOURS = {
     };
     const log = [];
     const socket = dial(on, { port, host: 'a.name', lookup, autoSelectFamily: true });
-    socket.on('connectionAttempt', (address) => log.push(`attempt ${address}`));
+    socket.on('connectionAttempt', (address, to) => log.push(`attempt ${address} ${to === port}`));
     socket.on('connectionAttemptFailed', (address) => log.push(`failed ${address}`));
     const answer = await echo(socket);
-    const attempted = socket.autoSelectFamilyAttemptedAddresses.map((entry) => entry.replace(/:\d+$/, ''));
+    const attempted = socket.autoSelectFamilyAttemptedAddresses.map((entry) => entry.replace(`:${port}`, ''));
     return { answer, log, attempted, remote: socket.remoteAddress };
   },
   'addresses and counters': async (on) => {
-    let accepted;
-    const { port } = await serve(on, {}, (socket) => (accepted = echoing(socket)));
+    const { port, acceptedFrom } = await serve(on, {}, echoing);
     const socket = dial(on, port, HOST);
     const before = [
       socket.remoteAddress,
@@ -321,6 +319,7 @@ const BEHAVIOURS = {
       socket.readyState,
     ];
     await echo(socket, 'twelve bytes');
+    const accepted = await acceptedFrom(socket);
     await settle();
     const { remoteAddress, remotePort, remoteFamily, localAddress, localFamily, bytesRead, bytesWritten } =
       socket;
@@ -409,10 +408,10 @@ const BEHAVIOURS = {
     return server.listening;
   },
   'instanceof, and what sort of object it is': async (on) => {
-    let accepted;
-    const { server, port } = await serve(on, {}, (socket) => (accepted = echoing(socket)));
+    const { server, port, acceptedFrom } = await serve(on, {}, echoing);
     const socket = dial(on, port, HOST);
     await echo(socket);
+    const accepted = await acceptedFrom(socket);
     return [socket, accepted]
       .map((each) => [
         each instanceof net.Socket,

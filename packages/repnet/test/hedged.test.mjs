@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import repnet from '../dist/index.js';
 import { Kind } from '../dist/wire.js';
 import { movedClock } from './lib/moved-clock.mjs';
-import { hello, messageOf } from './lib/support.mjs';
+import { hello, messageOf, PATIENCE } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
 // By a clock that the test moves. Together less than the server remembers a flow.
@@ -27,8 +27,9 @@ beforeEach(() => {
 
 /** Waits by turns of the event loop: the timers stand still. */
 async function until(condition, what) {
-  for (const end = Date.now() + 10_000; !condition(); ) {
-    if (Date.now() > end) throw new Error(`not within 10 s: ${what}`);
+  for (const end = Date.now() + PATIENCE; !condition(); ) {
+    if (Date.now() > end)
+      throw new Error(`not within ${PATIENCE} ms: ${what}; open: ${process.getActiveResourcesInfo()}`);
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

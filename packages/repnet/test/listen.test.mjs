@@ -50,7 +50,7 @@ before(async () => {
 after(async () => {
   // By RST, so that no port stays behind in TIME_WAIT.
   for (const socket of held) socket.resetAndDestroy();
-  await until(() => accepted.size === 0, 'every held connection is gone', 20_000);
+  await until(() => accepted.size === 0, 'every held connection is gone');
   target?.close();
 });
 

@@ -26,10 +26,13 @@ class SendModel {
   allowance = THRESHOLD;
   verdict;
   ended = false;
+  expectsFirst = true;
+  headStart = 0;
 
-  constructor(framed, begun) {
+  constructor(framed, begun, taken = true) {
     this.framed = framed;
     this.tx = new SendMachine({ threshold: THRESHOLD, framed }, begun);
+    this.tx.taken = this.taken = taken;
     if (begun === undefined) return;
     this.copies[PRIMARY] = 'open';
     this.offset = begun.offset;
@@ -49,6 +52,17 @@ class SendModel {
     return this.state === 'ONE_CONN' && this.kept === undefined;
   }
 
+  /** All that the second copy alone has been given is kept for the first, which may still come. */
+  get awaitsFirst() {
+    const [first, second] = this.copies;
+    return first === 'pending' && second === 'open' && this.kept !== undefined && this.expectsFirst;
+  }
+
+  get room() {
+    if (this.awaitsFirst) return Math.max(0, THRESHOLD - this.offset);
+    return this.state === 'DUP_CONN' ? Math.max(0, this.allowance - (this.offset - this.message)) : 0;
+  }
+
   /** The archive is for a copy that is pending, and for no other. */
   settle() {
     if (!this.copies.includes('pending')) this.kept = undefined;
@@ -64,7 +78,10 @@ class SendModel {
     if (replay) this.sent[copy].push(...range(0, this.kept));
     const rest = this.copies[other(copy)];
     if (rest !== 'open') this.carrier = copy;
-    else if (usable) this.doubling = this.kept !== undefined;
+    else if (usable) {
+      this.doubling = this.kept !== undefined;
+      if (copy === PRIMARY) this.headStart = this.offset;
+    }
     if (!usable) this.carrier = other(copy);
     this.settle();
   }
@@ -80,7 +97,7 @@ class SendModel {
   write(n) {
     const { tx } = this;
     const before = this.state;
-    if (before === 'DUP_CONN') n = Math.min(n, tx.room);
+    if (before === 'DUP_CONN' || this.awaitsFirst) n = Math.min(n, tx.room);
     const bytes = range(this.offset, this.offset + n);
     const route = tx.route(n);
     if (before === 'ENDED') return assert.deepEqual(route, { copies: 0, archive: false });
@@ -111,9 +128,17 @@ class SendModel {
     if (!this.framed[other(copy)]) this.copies[other(copy)] = 'gone';
   }
 
+  /** The first copy is not judged by bytes that it was sent later than the second, nor before the peer has taken that. */
+  fair(offset) {
+    return offset >= 2 * this.headStart;
+  }
+
   stop(copy) {
-    const heeded = this.state === 'DUP_CONN' && this.framed[copy];
-    assert.equal(this.tx.stop(copy), heeded);
+    const heeded =
+      this.state === 'DUP_CONN' &&
+      this.framed[copy] &&
+      (copy === REPLICA || (this.taken && this.fair(this.offset)));
+    assert.equal(this.tx.stop(copy, this.offset), heeded);
     if (heeded) this.chosen(other(copy));
   }
 
@@ -129,7 +154,17 @@ class SendModel {
 
   report(offset, first) {
     this.tx.report(offset, first, SLACK);
-    if (offset > this.message) this.verdict = offset - first > SLACK ? REPLICA : PRIMARY;
+    if (offset <= this.message) return;
+    if (offset - first <= SLACK) this.verdict = PRIMARY;
+    else if (this.fair(offset)) this.verdict = REPLICA;
+  }
+
+  take() {
+    this.tx.taken = this.taken = true;
+  }
+
+  giveFirstUp() {
+    this.tx.expectsFirst = this.expectsFirst = false;
   }
 
   newMessage() {
@@ -148,7 +183,7 @@ class SendModel {
 
   check() {
     const { tx } = this;
-    const room = this.state === 'DUP_CONN' ? Math.max(0, this.allowance - (this.offset - this.message)) : 0;
+    const { room } = this;
     assert.deepEqual(
       {
         state: tx.state,
@@ -180,6 +215,10 @@ class SendModel {
       if (tx.state === 'ONE_CONN' && this.kept !== undefined && tx.copies[copy] === 'open')
         assert.equal(sent.length, this.offset, 'the one copy has carried everything');
     }
+    // The law: while the first copy may come, what the second alone has been given is kept for it.
+    const alone =
+      this.sent[REPLICA].length > 0 && this.copies[PRIMARY] === 'pending' && this.copies[REPLICA] === 'open';
+    if (alone && this.expectsFirst) assert.equal(this.kept, this.offset);
     if (tx.state === 'ENDED') return;
     const reached = new Set([...this.sent[PRIMARY], ...this.sent[REPLICA], ...range(0, this.kept ?? 0)]);
     assert.equal(reached.size, this.offset, 'no byte is left out');
@@ -188,6 +227,9 @@ class SendModel {
   key() {
     const { copies, sent, offset, kept, doubling, carrier, message, allowance, verdict, ended } = this;
     return JSON.stringify([
+      this.taken,
+      this.expectsFirst,
+      this.headStart,
       copies,
       sent,
       offset,
@@ -212,33 +254,45 @@ const SEND_EVENTS = [
   ]),
   ...[2, 4].map((n) => ({
     name: `write ${n}`,
-    may: (m) => !m.stuck && !m.ended && !(m.state === 'DUP_CONN' && m.tx.room === 0),
+    may: (m) => !m.stuck && !m.ended && !((m.state === 'DUP_CONN' || m.awaitsFirst) && m.tx.room === 0),
     run: (m) => m.write(n),
   })),
   // For want of room in all archives, or in the budget: of a flow that a connection carries.
-  { name: 'forgo', may: (m) => m.copies.includes('open') && m.kept !== undefined, run: (m) => m.forgo() },
+  {
+    name: 'forgo',
+    may: (m) => m.copies.includes('open') && m.kept !== undefined && !m.awaitsFirst,
+    run: (m) => m.forgo(),
+  },
   { name: 'extend', may: (m) => m.allowance <= 2 * THRESHOLD, run: (m) => m.extend() },
   { name: 'report: the first keeps up', may: always, run: (m) => m.report(m.offset, m.offset) },
   { name: 'report: the first trails', may: always, run: (m) => m.report(m.offset, m.offset - SLACK - 1) },
   { name: 'report: of an earlier message', may: always, run: (m) => m.report(m.message, 0) },
+  {
+    name: 'the first is given up',
+    may: (m) => m.expectsFirst && m.copies[PRIMARY] === 'pending',
+    run: (m) => m.giveFirstUp(),
+  },
+  { name: 'the second is taken', may: (m) => !m.taken, run: (m) => m.take() },
   { name: 'new message', may: (m) => !m.ended, run: (m) => m.newMessage() },
   { name: 'end', may: (m) => !m.ended, run: (m) => m.end() },
 ];
 
-for (const [name, framed, begun] of [
+for (const [name, framed, begun, taken] of [
   ['pairing by address', [false, true]],
   ['pairing by token', [true, true]],
+  ["a client's, pairing by token", [true, true], undefined, false],
   ['a flow that began plain, archived', [false, true], { offset: 3, archived: true }],
   ['a flow that began plain, beyond the archive', [false, true], { offset: 7, archived: false }],
 ])
   test(`sending, ${name}: the model's routes, states and copies, to depth 7`, () => {
-    const { states, taken } = walk({
-      start: () => new SendModel(framed, begun),
+    const { states, taken: events } = walk({
+      start: () => new SendModel(framed, begun, taken),
       events: SEND_EVENTS,
       check: (m) => m.check(),
       key: (m) => m.key(),
       depth: 7,
     });
-    for (const [event, times] of taken) assert.ok(times > 0 || begun, `${event} was never taken`);
+    for (const [event, times] of events)
+      assert.ok(times > 0 || begun || event === 'the second is taken', `${event} never was`);
     assert.ok(states > 1_000, `${states} states`);
   });

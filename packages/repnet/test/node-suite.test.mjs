@@ -17,7 +17,7 @@ import { pinnedVersions } from './lib/node-versions.mjs';
 const beside = (path) => fileURLToPath(new URL(`../../../../${path}`, import.meta.url));
 const harness = process.env.REPNET_NODE_SUITE ?? beside('shared/tools/node-net-suite');
 const repository = process.env.REPNET_NODE_TESTS ?? beside('node_test.git');
-const module = fileURLToPath(new URL('../dist/index.js', import.meta.url));
+const module = fileURLToPath(new URL('lib/told-net.cjs', import.meta.url));
 
 /** Commits of `node_test` with the tests of the versions that are pinned: 20.11.1 and 24.12.0. */
 const COMMITS = { '20.11.1': 'be779569', '24.12.0': '170b25ab' };
@@ -30,20 +30,78 @@ const BY_NATURE = {
   'parallel/test-net-listen-twice': "counts the messages that a cluster worker's one listen takes",
 };
 
-/** Not asked for where RepSYN meets a server of net, which accepts the loser, too. */
-const TWO_CONNECTIONS = {
-  'parallel/test-net-bytes-stats': "the server has no 'error' listener, and dies of the reset",
-  'parallel/test-net-reconnect': 'counts connections',
-  'parallel/test-net-server-max-connections': 'counts connections',
-  'parallel/test-net-socket-local-address': "the server has no 'error' listener, and dies of the reset",
+/** Not asked for where RepSYN races to a second port where nobody is, and connects again to the first. */
+const TWICE = {
+  'parallel/test-net-autoselectfamily-default': "changes the process's default between the two",
 };
 
+/**
+ * Not asked for where RepSYN races to the one port of a server of net, which accepts the loser, too: its server counts connections,
+ * takes one for its only client, or has no 'error' listener and dies of the loser's reset.
+ */
+const TWO_CONNECTIONS = Object.fromEntries(
+  [
+    'parallel/test-net-allow-half-open',
+    'parallel/test-net-autoselectfamily',
+    'parallel/test-net-autoselectfamily-ipv4first',
+    'parallel/test-net-binary',
+    'parallel/test-net-buffersize',
+    'parallel/test-net-bytes-stats',
+    'parallel/test-net-bytes-written-large',
+    'parallel/test-net-can-reset-timeout',
+    'parallel/test-net-connect-call-socket-connect',
+    'parallel/test-net-connect-memleak',
+    'parallel/test-net-connect-options-allowhalfopen',
+    'parallel/test-net-connect-options-ipv6',
+    'parallel/test-net-connect-options-port',
+    'parallel/test-net-end-destroyed',
+    'parallel/test-net-keepalive',
+    'parallel/test-net-large-string',
+    'parallel/test-net-local-address-port',
+    'parallel/test-net-pause-resume-connecting',
+    'parallel/test-net-persistent-keepalive',
+    'parallel/test-net-pingpong',
+    'parallel/test-net-reconnect',
+    'parallel/test-net-remote-address',
+    'parallel/test-net-remote-address-port',
+    'parallel/test-net-server-blocklist',
+    'parallel/test-net-server-close',
+    'parallel/test-net-server-drop-connections',
+    'parallel/test-net-server-max-connections',
+    'parallel/test-net-server-pause-on-connect',
+    'parallel/test-net-settimeout',
+    'parallel/test-net-socket-byteswritten',
+    'parallel/test-net-socket-close-after-end',
+    'parallel/test-net-socket-end-before-connect',
+    'parallel/test-net-socket-end-callback',
+    'parallel/test-net-socket-local-address',
+    'parallel/test-net-socket-timeout-unref',
+    'parallel/test-net-sync-cork',
+    'parallel/test-net-throttle',
+    'parallel/test-net-write-after-close',
+    'parallel/test-net-write-after-end-nt',
+    'parallel/test-net-write-connect-write',
+    'parallel/test-net-write-slow',
+    // On Node 20.
+    'parallel/test-net-write-fully-async-buffer',
+    'parallel/test-net-write-fully-async-hex-string',
+  ].map((name) => [name, 'its server is given two connections']),
+);
+
+/** `told`: what the client takes the servers for. A test dials each of its servers once, and a flow to one that is not known is plain. */
 const RUNS = [
   { name: 'replication off', mode: 'off', left: {} },
-  { name: 'replication on', mode: 'flow', left: BY_NATURE },
-  { name: 'replication on, at the client alone', mode: 'flow', side: 'client', left: {} },
-  { name: 'RepSYN', mode: 'syn', left: BY_NATURE },
-  { name: 'RepSYN to an unmodified server', mode: 'syn', side: 'client', left: TWO_CONNECTIONS },
+  { name: 'RepFlow', mode: 'flow', told: 'repnet', left: BY_NATURE },
+  { name: 'RepFlow at the client alone', mode: 'flow', told: 'repnet', side: 'client', left: {} },
+  { name: 'RepSYN', mode: 'syn', told: 'repnet', left: BY_NATURE },
+  { name: 'RepSYN at the client alone', mode: 'syn', told: 'repnet', side: 'client', left: TWICE },
+  {
+    name: 'RepSYN to unmodified servers',
+    mode: 'syn',
+    told: 'plain',
+    side: 'client',
+    left: TWO_CONNECTIONS,
+  },
 ];
 
 function missing() {
@@ -82,12 +140,12 @@ function withHosts(command) {
 }
 
 for (const { version, binary } of subjects)
-  for (const { name, mode, side, left } of RUNS)
+  for (const { name, mode, told = '', side, left } of RUNS)
     test(`Node ${version}'s own net tests, ${name}`, { skip, timeout: 280_000 }, async (t) => {
       const wanted = readFileSync(join(harness, 'must.txt'), 'utf8')
         .split('\n')
         .filter((line) => !Object.keys(left).some((test) => line.startsWith(`${test}.`)));
-      const list = join(scratch, `${version}-${mode}-${side}.txt`);
+      const list = join(scratch, `${version}-${mode}-${told}-${side}.txt`);
       writeFileSync(list, wanted.join('\n'));
       const checkout = join(scratch, version);
       const [program, ...args] = withHosts(
@@ -102,7 +160,7 @@ for (const { version, binary } of subjects)
           module,
         ].concat(['--list', list, '-j', '2'], side === undefined ? [] : ['--side', side]),
       );
-      const child = spawn(program, args, { env: { ...process.env, REPNET_MODE: mode } });
+      const child = spawn(program, args, { env: { ...process.env, REPNET_MODE: mode, REPNET_TOLD: told } });
       let output = '';
       child.stdout.setEncoding('utf8').on('data', (text) => (output += text));
       child.stderr.setEncoding('utf8').on('data', (text) => (output += text));

@@ -108,9 +108,13 @@ test('budget: both fractions, each by itself, too', () => {
 });
 
 test('a default that there is not is no default', () => {
-  assert.throws(() => {
-    defaults.treshold = 1;
-  }, TypeError);
+  assert.throws(
+    () => {
+      defaults.treshold = 1;
+    },
+    { code: 'ERR_REPNET_OPTION' },
+  );
+  assert.equal('treshold' in defaults, false);
 });
 
 test('what there is to assign may be assigned, and holds for the next flow', async (t) => {

@@ -13,7 +13,7 @@ import { installPinnedVersions, pinnedVersions } from './lib/node-versions.mjs';
  * Not repeated on the other versions: what measures this library's own memory or the paths of a network (minutes each), what the
  * compiler says of the types, and Node's own suite, which starts the versions that it is about.
  */
-const ONCE = /^apps\/(leak-|two-paths|bucket-sort|package-types)|^node-suite/;
+const ONCE = /^apps\/(leak-|two-paths|bucket-sort|package-types|readme)|^node-suite/;
 
 const root = new URL('.', import.meta.url).pathname;
 const files = readdirSync(root, { recursive: true })
@@ -39,7 +39,7 @@ function run(binary, version, chosen) {
       ...reporters,
       ...destinations,
       '--test-concurrency=2',
-      '--test-timeout=300000',
+      '--test-timeout=900000',
       ...chosen.map((file) => join(root, file)),
     ],
     { stdio: 'inherit', env: { ...process.env, REPNET_HANG_REPORTS: hangs } },
@@ -83,5 +83,19 @@ for (const { version, files: count, tests, pass, fail, cancelled, skipped, durat
   );
 for (const { version } of without)
   console.log(`Node ${version.padEnd(8)} not run: no binary for this platform`);
+const reasons = new Map();
+for (const { version, left } of results)
+  for (const { test, why } of left) reasons.set(why, [...(reasons.get(why) ?? []), `${version} ${test}`]);
+if (results.length > 1)
+  reasons.set(
+    'takes minutes, or is not about Node: run on one version',
+    files.filter((file) => ONCE.test(file)),
+  );
+if (reasons.size > 0) console.log('\nSkipped:');
+for (const [why, tests] of reasons) {
+  console.log(`  ${why} (${tests.length})`);
+  for (const test of tests.slice(0, 5)) console.log(`    ${test}`);
+  if (tests.length > 5) console.log(`    and ${tests.length - 5} more`);
+}
 console.log(`${sum('pass')} passed, ${sum('fail') + sum('cancelled')} failed, ${sum('skipped')} skipped`);
 process.exitCode = results.every(({ ok }) => ok) ? 0 : 1;

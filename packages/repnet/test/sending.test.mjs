@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { before, beforeEach, test } from 'node:test';
-import { Flow } from '../dist/flow/flow.js';
 import { forgetPeers } from '../dist/flow/peers.js';
 import repnet from '../dist/index.js';
-import { RecordParser } from '../dist/wire.js';
+import { memoryLeg, newFlow } from './lib/memory-leg.mjs';
 import { defaults, hello, sourcePort, until } from './lib/support.mjs';
 
 const PLAIN_FIRST = [false, true];
@@ -18,44 +17,6 @@ beforeEach(() => {
   forgetPeers();
   repnet.resetStats();
 });
-
-function newFlow(framed, threshold = 1_000) {
-  const outer = { deliver: () => true, destroy() {}, touch() {} };
-  return new Flow(outer, { threshold, lull: 50 }, { framed });
-}
-
-/**
- * A connection that keeps what it is given, by reference, as the system does until it has taken it: at once, or (`slow`)
- * when it is told to.
- */
-function memoryLeg(copy, { slow = false } = {}) {
-  const kept = [];
-  const waiting = [];
-  const take = (parts, done) => {
-    kept.push(...parts);
-    if (slow) waiting.push(done);
-    else done?.();
-  };
-  return {
-    copy,
-    backlog: 0,
-    resumeReading() {},
-    send: take,
-    post: take,
-    finish: (done) => done(null),
-    destroy() {},
-    settle(error = null) {
-      for (const done of waiting.splice(0)) done?.(error);
-    },
-    bytes: () => Buffer.concat(kept),
-    /** The application bytes of its records. */
-    payload() {
-      let text = '';
-      new RecordParser().feed(this.bytes(), { onData: (_, bytes) => (text += bytes), onControl() {} });
-      return text;
-    },
-  };
-}
 
 for (const pending of [true, false])
   test(`the end fails under the one open copy: ${pending ? 'the copy to come carries it' : 'an error'}`, async () => {
@@ -190,7 +151,7 @@ async function eventsOfServer(t, library, server, client, leave) {
     if (read > 1_000_000 && !socket.destroyed) leave(socket);
   });
   socket.write('x');
-  await until(() => events.some((event) => event.startsWith('close')), 'the server has closed', 20_000);
+  await until(() => events.some((event) => event.startsWith('close')), 'the server has closed');
   return events.sort();
 }
 

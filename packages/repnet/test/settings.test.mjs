@@ -1,5 +1,5 @@
 /**
- * setNoDelay and setKeepAlive, before, while and after a socket connects, and noDelay and keepAlive of constructors: what the
+ * setNoDelay, setKeepAlive and setTypeOfService, before, while and after a socket connects, and noDelay and keepAlive of constructors: what the
  * system is told of the connection that carries the application's stream is what net tells it.
  */
 import assert from 'node:assert/strict';
@@ -16,11 +16,13 @@ const HOST = '127.0.0.1';
 /** What was set on each connection that this process has made or accepted. */
 const told = new Map();
 const native = Object.getPrototypeOf(newHandle());
-for (const name of ['setNoDelay', 'setKeepAlive']) {
+for (const name of ['setNoDelay', 'setKeepAlive', 'setTypeOfService']) {
   const real = native[name];
+  if (real === undefined) continue; // not in this version of Node
   native[name] = function (...args) {
     if (!told.has(this)) told.set(this, []);
-    told.get(this).push([name, ...args]);
+    // Newer versions of Node say of more that it is not set.
+    told.get(this).push([name, ...args.filter((arg) => arg !== undefined)]);
     return real.apply(this, args);
   };
   after(() => {
@@ -82,6 +84,17 @@ const CASES = {
     ],
   ],
 };
+// From Node 26 on.
+if ('setTypeOfService' in net.Socket.prototype) {
+  const probes = { enable: true, initialDelay: 3_000, interval: 2_000, count: 4 };
+  Object.assign(CASES, {
+    'a type of service, by the constructor': [{ typeOfService: 16 }, [], [], []],
+    'a type of service, before connect': [{}, [['setTypeOfService', 16]], [], []],
+    'a type of service, when established': [{}, [['setTypeOfService', 8]], [], [['setTypeOfService', 16]]],
+    'probes: how often and how many, before connect': [{}, [['setKeepAlive', probes]], [], []],
+    'probes: how often and how many, when established': [{}, [], [], [['setKeepAlive', probes]]],
+  });
+}
 
 async function observe(t, Socket, options, port, [own, before, during, afterwards]) {
   told.clear();

@@ -23,7 +23,16 @@ function doubled(t, threshold) {
       for (const part of parts) taken[copy] += part.length;
       done?.();
     };
-    return { copy, backlog: 0, resumeReading() {}, send: take, post: take };
+    return {
+      copy,
+      backlog: 0,
+      resumeReading() {},
+      close() {},
+      unref() {},
+      finish() {},
+      send: take,
+      post: take,
+    };
   };
   flow.open(leg(0));
   flow.open(leg(1));

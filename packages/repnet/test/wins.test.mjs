@@ -5,6 +5,7 @@ import { Flow } from '../dist/flow/flow.js';
 import { forgetPeers } from '../dist/flow/peers.js';
 import repnet from '../dist/index.js';
 import { HELLO_BYTES } from '../dist/wire.js';
+import { memoryLeg } from './lib/memory-leg.mjs';
 import { startRelay } from './lib/relay.mjs';
 import { data, defaults, echo, echoServer, hello, raw, sourcePort, until } from './lib/support.mjs';
 
@@ -72,7 +73,7 @@ for (const early of [0, 1])
     };
     const flow = new Flow(outer, { threshold: 1_000, lull: 50 }, { framed: [true, true] });
     flow.receiver.paused = false;
-    const legs = [0, 1].map((copy) => ({ copy, backlog: 0, resumeReading() {}, send() {}, post() {} }));
+    const legs = [0, 1].map((copy) => memoryLeg(copy));
     for (const leg of legs) flow.open(leg);
     flow.legData(legs[early], data(3, 'de'));
     flow.legData(legs[1 - early], data(0, 'abc'));

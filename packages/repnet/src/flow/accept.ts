@@ -15,7 +15,7 @@ import { notePairing, noteUnpaired, pairsUsually } from './hosts.js';
 import { Leg } from './leg.js';
 import { PRIMARY, REPLICA } from './machine.js';
 import { Remains } from './remains.js';
-import type { Entry } from './waiting.js';
+import type { Blank, Entry } from './waiting.js';
 
 const END_GRACE = 100;
 
@@ -54,6 +54,12 @@ export class Accepted implements Attachment {
 
   get native(): boolean {
     return this.flow === undefined;
+  }
+
+  /** A flow that began with a hello, and nothing has come but that. */
+  get blank(): Blank | undefined {
+    if (this.flow === undefined || this.flow.rx.reach.some((bytes) => bytes > 0)) return undefined;
+    return this.flow.tx.copies.includes('open') ? 'open' : 'gone';
   }
 
   /** What the application writes before the flow is paired. */

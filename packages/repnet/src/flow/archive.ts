@@ -21,20 +21,26 @@ export class Archive {
   /** The block that the last part is the beginning of, if it has room. */
   #block: Buffer | undefined;
 
+  /** There is room for `n` bytes; archives of closed flows are dropped for it. */
+  static fits(n: number): boolean {
+    while (held + n > defaults.archiveBytes) {
+      const [oldest] = retired;
+      if (oldest === undefined) return false;
+      oldest.drop();
+      oldest.onEvicted?.();
+    }
+    return true;
+  }
+
   /**
    * Keeps a copy of `bytes`: the application may use its buffer again. False: there is no room, and what was kept is
    * dropped: an archive is whole or it is nothing. Small writes share blocks, so that what is held is at most about twice
    * what is counted, however it was written.
    */
   push(bytes: Buffer): boolean {
-    while (held + bytes.length > defaults.archiveBytes) {
-      const [oldest] = retired;
-      if (oldest === undefined) {
-        this.drop();
-        return false;
-      }
-      oldest.drop();
-      oldest.onEvicted?.();
+    if (!Archive.fits(bytes.length)) {
+      this.drop();
+      return false;
     }
     this.#append(bytes);
     this.#size += bytes.length;

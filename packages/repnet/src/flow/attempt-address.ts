@@ -1,7 +1,8 @@
 /** Connecting to an address: what net does of it for a native handle, without a socket around it. */
 import type { AddressInfo } from 'node:net';
+import { errnoOf } from '../errors.js';
 import { ConnectRequest, connectFailure, type Handle, newHandle } from '../net-internals.js';
-import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
+import { type Attempt, type AttemptOptions, type AttemptSink, isToItself } from './attempt.js';
 import type { Copy } from './machine.js';
 
 const kAttempt = Symbol('repnet.attempt');
@@ -63,6 +64,8 @@ export class AddressAttempt implements Attempt {
     const sink = this.#sink;
     if (sink === undefined) return;
     const handle = this.#handle;
+    if (status === 0 && this.#options.localPort === undefined && isToItself(handle))
+      status = errnoOf('ECONNREFUSED') as number;
     if (status === 0) {
       this.#sink = undefined;
       sink.attemptOpen(this, handle);

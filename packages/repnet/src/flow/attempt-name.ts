@@ -3,8 +3,15 @@
  * which only the native handle is used in the end.
  */
 import net from 'node:net';
-import { nativeHandle, takeHandle } from '../net-internals.js';
-import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
+import { errnoOf } from '../errors.js';
+import {
+  type ConnectRequest,
+  connectFailure,
+  type Handle,
+  nativeHandle,
+  takeHandle,
+} from '../net-internals.js';
+import { type Attempt, type AttemptOptions, type AttemptSink, isToItself } from './attempt.js';
 import type { Copy } from './machine.js';
 
 const { prototype } = net.Socket;
@@ -38,6 +45,11 @@ export class NameAttempt extends net.Socket implements Attempt {
   override emit(event: string | symbol, ...args: any[]): boolean {
     switch (event) {
       case 'connect': {
+        if (this.#options.localPort === undefined && isToItself(nativeHandle(this) as Handle)) {
+          const request = { address: this.remoteAddress, port: this.remotePort } as ConnectRequest;
+          this.destroy(connectFailure(errnoOf('ECONNREFUSED') as number, request, () => {}));
+          return true;
+        }
         const sink = this.#sink;
         this.#sink = undefined;
         sink?.attemptOpen(this, takeHandle(this));

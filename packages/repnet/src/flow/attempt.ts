@@ -13,6 +13,18 @@ export interface AttemptSink {
   attemptEvent(attempt: Attempt, event: string, args: unknown[]): void;
 }
 
+/**
+ * The system has chosen the port that is connected to for the connection's own: on this host it is one to itself then, since
+ * nobody listens there.
+ */
+export function isToItself(handle: Handle): boolean {
+  const own: { address?: string; port?: number } = {};
+  const peer: typeof own = {};
+  handle.getsockname(own);
+  if (own.port === undefined || handle.getpeername(peer) !== 0) return false;
+  return own.port === peer.port && own.address === peer.address;
+}
+
 export type AttemptOptions = net.TcpNetConnectOpts & net.SocketConstructorOpts;
 
 export interface Attempt extends Connection {

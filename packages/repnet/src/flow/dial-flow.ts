@@ -1,9 +1,9 @@
 /** The client side of RepFlow: connections to the first and the second port from one source port. */
-import dns from 'node:dns';
-import net from 'node:net';
+import type net from 'node:net';
 import { RepnetError } from '../errors.js';
 import { begun } from '../flow-events.js';
 import { applySettings, type Handle } from '../net-internals.js';
+import { defaults } from '../options.js';
 import {
   type Attachment,
   attach,
@@ -17,6 +17,7 @@ import {
 } from '../socket-internals.js';
 import { channels, counters } from '../stats.js';
 import { AnswerFlag, decodeAnswer, encodeHello, HelloFlag, Kind } from '../wire.js';
+import { type Address, asAddress } from './address.js';
 import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
 import * as budget from './budget.js';
 import {
@@ -35,26 +36,27 @@ import { type Copy, PRIMARY, REPLICA } from './machine.js';
 import { patientTimeout } from './patience.js';
 import { forgetPeer, type Peer, peerKey, rememberPeer, strikePeer, TRANSLATED } from './peers.js';
 import { nextPort } from './ports.js';
+import { Resolution } from './resolution.js';
 
 const PORT_ATTEMPTS = 5;
+/** For so many of its waits a server remembers a flow. */
+const REMEMBERED = 4;
 
 export class FlowDial implements Attachment, AttemptSink {
   readonly native = false;
   readonly #socket: Inner;
   readonly #target: DialTarget;
   readonly #known: Peer | undefined;
-  readonly #token = newToken();
+  #token = newToken();
   readonly #tokenPairing: boolean;
   flow: Flow;
   /** Connections that are not established yet. */
   readonly #attempts: [Attempt | undefined, Attempt | undefined] = [undefined, undefined];
   #retries = 0;
-  /** Connections that there are or were. */
-  #established = 0;
   /** The first connection, established when the application had closed the flow. */
   #late: Leg | undefined;
   #localPort = 0;
-  #address: string | undefined;
+  #address: Address | undefined;
   #connectError: ConnectionError | undefined;
   #timer: NodeJS.Timeout | undefined;
   #delay: NodeJS.Timeout | undefined;
@@ -68,18 +70,18 @@ export class FlowDial implements Attachment, AttemptSink {
   #overdue = false;
   /** The second connection shows that the server does not pair by token, or not any more. */
   #unlikely = false;
-  /** What the host resolved to, so that an attempt with another source port does not ask again. */
-  #resolved: unknown[] | undefined;
+  readonly #resolution: Resolution;
   #key: string;
 
   constructor(socket: Inner, target: DialTarget, known: Peer | undefined) {
     this.#socket = socket;
     this.#target = target;
     this.#known = known;
-    const { host = 'localhost', port } = target.net;
+    const { host, port } = target.net;
     this.#key = peerKey(host, port, target.replication.replicaPort);
     this.#tokenPairing = target.replication.pairing === 'token';
     this.#unanswered = this.#tokenPairing;
+    this.#resolution = new Resolution(target.net.lookup);
     this.flow = this.#newFlow();
   }
 
@@ -91,6 +93,8 @@ export class FlowDial implements Attachment, AttemptSink {
     const flow = new Flow(this.#socket, this.#target.replication, { framed: [this.#tokenPairing, true] });
     flow.peerKnown = this.#known !== undefined;
     flow.joined = false;
+    flow.tx.taken = false;
+    flow.early = this.#known !== undefined;
     if (this.#known !== undefined && this.#known.threshold > 0) flow.peerThreshold = this.#known.threshold;
     flow.onLost = (leg, error) => this.#lost(leg.copy, error as ConnectionError | undefined);
     flow.onAbandon = (copy) => {
@@ -117,19 +121,20 @@ export class FlowDial implements Attachment, AttemptSink {
   }
 
   #connectBoth(): void {
-    const { host = 'localhost', port, localPort } = this.#target.net;
-    this.#localPort = localPort ?? nextPort();
-    if (net.isIP(host) !== 0) this.#address = host;
+    const { host, port, localPort } = this.#target.net;
+    this.#localPort = localPort ?? nextPort([port, this.#target.replication.replicaPort]);
+    this.#address ??= asAddress(host);
     const primary = this.#attempt(PRIMARY, { host, port, ...this.#lookup() });
     // The second first: if its port is taken, nothing has been sent on the first yet, and another port will do.
-    if (this.#address !== undefined && this.#target.replication.copyDelay === 0) this.#connectReplica();
+    if (this.#address !== undefined && this.#target.replication.copyDelay === 0)
+      this.#connectReplica(this.#address);
     primary.start();
     if (this.#target.replication.copyDelay > 0) {
       this.#hedgeDue = false;
       this.#delay = setTimeout(() => {
         this.#hedgeDue = true;
         // Of several addresses the first connection has not chosen one yet: the second goes where it goes.
-        if (this.#address !== undefined || !this.#mayChoose) this.#hedge();
+        if (this.#address !== undefined || !this.#resolution.mayChoose) this.#hedge();
       }, this.#target.replication.copyDelay);
       this.#delay.unref();
     }
@@ -137,15 +142,9 @@ export class FlowDial implements Attachment, AttemptSink {
 
   /** Hedged: the second copy starts only if the first has brought nothing. */
   #hedge(): void {
-    const slow = this.flow.rx.delivered === 0 && !this.flow.closed && this.#address !== undefined;
-    if (slow && budget.takeConnection()) this.#connectReplica();
+    const slow = this.flow.rx.delivered === 0 && !this.flow.closed;
+    if (slow && this.#address !== undefined && budget.takeConnection()) this.#connectReplica(this.#address);
     else this.flow.abandon(REPLICA);
-  }
-
-  /** The host has several addresses, of which net tries one after the other. */
-  get #mayChoose(): boolean {
-    const addresses = this.#resolved?.[1];
-    return Array.isArray(addresses) && addresses.length > 1;
   }
 
   #attempt(copy: Copy, own: { host: string; port: number } & Partial<AttemptOptions>): Attempt {
@@ -155,73 +154,58 @@ export class FlowDial implements Attachment, AttemptSink {
     return attempt;
   }
 
-  /** The application's resolver (or the default one), asked once. An invalid one is left for net to complain of. */
   #lookup(): { lookup?: net.LookupFunction } {
-    const own = this.#target.net.lookup;
-    if (this.#address !== undefined && this.#resolved === undefined) return {};
-    if (own != null && typeof own !== 'function') return {};
-    const resolve = (own ?? dns.lookup) as (
-      host: string,
-      options: object,
-      done: (...result: unknown[]) => void,
-    ) => void;
-    return {
-      lookup: ((host: string, options: object, done: (...result: unknown[]) => void) => {
-        const resolved = this.#resolved;
-        if (resolved !== undefined) return process.nextTick(done, ...resolved);
-        resolve(host, options, (...result) => {
-          this.#resolved = result;
-          done(...result);
-        });
-      }) as unknown as net.LookupFunction,
-    };
+    return this.#address !== undefined && !this.#resolution.known ? {} : this.#resolution.options;
   }
 
-  #connectReplica(): void {
+  #connectReplica(host: Address): void {
     const { replicaPort, pairTimeout } = this.#target.replication;
-    this.#attempt(REPLICA, { host: this.#address as string, port: replicaPort }).start();
-    this.#timer ??= setTimeout(() => this.#timeout(), pairTimeout);
-    this.#timer.unref();
+    this.#attempt(REPLICA, { host, port: replicaPort }).start();
+    const { flow } = this;
+    this.#timer ??= patientTimeout(() => this.#timeout(flow), pairTimeout);
   }
 
   /** A connection that is still pending after T is abandoned; the server remembers the pair for longer. */
-  #timeout(): void {
-    const { flow } = this;
+  #timeout(flow: Flow): void {
+    if (flow !== this.flow || flow.closed) return;
     if (flow.tx.copies[REPLICA] === 'pending') {
       if (flow.legs[REPLICA] !== undefined && this.#known === undefined) this.#foreign('silent');
       this.#giveUp(REPLICA);
     } else if (flow.tx.copies[PRIMARY] === 'pending' && flow.tx.copies[REPLICA] === 'open')
       // By itself it is a plain connection, which has as long as the system gives it.
       this.#giveUp(PRIMARY);
-    // What came while this process stood still is read before it is missed.
-    if (this.#unanswered)
-      setImmediate(() => {
-        this.#overdue = true;
-        if (flow === this.flow && flow.tx.copies[PRIMARY] === 'open') this.#missAnswer();
-      });
+    if (!this.#unanswered) return;
+    this.#overdue = true;
+    if (flow.tx.copies[PRIMARY] === 'open') this.#missAnswer();
   }
 
   /**
    * Pairing by token: the first connection has no answer after T. The server may be busy, and is then waited for as any is;
-   * or it reads no hellos any more, so that the next flow asks before it says one. If nobody listens on the second port, or
-   * somebody else, the flow fails, since what was sent cannot be taken back.
+   * or it reads no hellos any more, so that the next flow asks before it says one.
    */
   #missAnswer(): void {
     if (!this.#unanswered || this.flow.closed) return;
-    if (this.flow.joined) {
-      // By the other connection it goes on; a hello that came later than the server remembers could begin it again. The server
-      // may be busy, though, and the first connection be needed: it has twice the time.
-      this.#timer = patientTimeout(() => {
-        const { closed, tx } = this.flow;
-        if (this.#unanswered && !closed && tx.copies[PRIMARY] === 'open' && tx.copies[REPLICA] === 'open')
-          this.flow.abandon(PRIMARY);
-      }, this.#target.replication.pairTimeout);
+    if (!this.#understood) forgetPeer(this.#key);
+    const { flow } = this;
+    clearTimeout(this.#timer);
+    this.#timer = patientTimeout(() => {
+      if (this.#unanswered && !flow.closed && flow.tx.copies[PRIMARY] === 'open') this.#giveUpAnswer();
+    }, REMEMBERED * defaults.waitTimeout);
+  }
+
+  /**
+   * Nor is there one when the server may have forgotten the flow, whose wait is taken to be ours: a hello that came now could begin it
+   * again. If nobody listens on the second port, or somebody else, the flow fails, since what was sent cannot be taken back.
+   */
+  #giveUpAnswer(): void {
+    const { flow } = this;
+    if (flow.joined) {
+      if (flow.tx.copies[REPLICA] === 'open') flow.abandon(PRIMARY);
       return;
     }
-    if (!this.#understood) forgetPeer(this.#key);
     if (!this.#unlikely) return;
     counters.foreignPeers++;
-    this.flow.fail(
+    flow.fail(
       new RepnetError(
         'ERR_REPNET_PROTOCOL',
         'The server does not pair connections by token, or not any more',
@@ -255,36 +239,42 @@ export class FlowDial implements Attachment, AttemptSink {
       this.#late = leg.unref();
       return;
     }
-    this.#established++;
     flow.legs[copy] = leg;
-    if (copy === PRIMARY) copyAttempts(attempt, this.#socket);
+    if (copy === PRIMARY) copyAttempts(attempt, this.#socket, this.#target.net.port);
     if (leg.copy === PRIMARY) {
       const chosen = this.#address === undefined;
-      if (chosen) this.#address = leg.remoteAddress;
+      if (chosen) this.#address = asAddress(leg.remoteAddress);
       if (this.#tokenPairing) {
         flow.receiver.expectAnswer(leg);
         flow.open(leg, this.#hello(leg, Kind.primary, true));
       } else flow.open(leg);
+      const replica = flow.legs[REPLICA];
+      if (replica !== undefined && flow.early && flow.tx.copies[REPLICA] === 'pending') flow.open(replica);
       this.#settle();
       if (this.#socket.connecting) connected(this.#socket);
       if (chosen && !flow.closed) {
-        if (this.#target.replication.copyDelay === 0) this.#connectReplica();
+        // Of a connection that is reset already the system does not know any more where it went.
+        if (this.#address === undefined) flow.abandon(REPLICA);
+        else if (this.#target.replication.copyDelay === 0) this.#connectReplica(this.#address);
         else if (this.#hedgeDue) this.#hedge();
       }
       return;
     }
-    const early = this.#known !== undefined;
+    const { early } = flow;
     flow.receiver.expectAnswer(leg);
     const hello = this.#hello(leg, Kind.replica, early);
-    if (!early) {
-      leg.send([hello], (error) => {
-        if (error) leg.destroy(error);
-      });
+    // Until the server has taken it nothing is said on it that the first connection does not say, too.
+    if (early && flow.tx.copies[PRIMARY] === 'open') {
+      flow.open(leg, hello);
+      this.#settle();
       return;
     }
-    flow.open(leg, hello);
-    this.#settle();
-    if (this.#socket.connecting) connected(this.#socket);
+    const sent = (error?: Error | null) => {
+      if (error) leg.destroy(error);
+    };
+    // The first may be established in this same turn: then hello and data leave together.
+    if (early) leg.post([hello], sent);
+    else leg.send([hello], sent);
   }
 
   #hello(leg: Leg, kind: number, early: boolean): Buffer {
@@ -293,7 +283,7 @@ export class FlowDial implements Attachment, AttemptSink {
       flags:
         (this.#tokenPairing ? HelloFlag.token : 0) |
         (early ? HelloFlag.early : 0) |
-        (this.#established === 1 ? HelloFlag.origin : 0),
+        (this.#isOrigin(leg.copy) ? HelloFlag.origin : 0),
       threshold: this.#target.replication.threshold,
       token: this.#token,
       sourceAddress: leg.localAddress ?? '',
@@ -302,6 +292,11 @@ export class FlowDial implements Attachment, AttemptSink {
       targetPort: this.#target.net.port,
       patience: this.#target.replication.copyDelay + this.#target.replication.pairTimeout,
     });
+  }
+
+  /** The other connection cannot have begun the flow, nor will: a second one is the origin only where the first has failed. */
+  #isOrigin(copy: Copy): boolean {
+    return copy === PRIMARY ? !this.flow.joined : this.flow.tx.copies[PRIMARY] === 'gone';
   }
 
   #settle(): void {
@@ -333,11 +328,12 @@ export class FlowDial implements Attachment, AttemptSink {
       return false;
     }
     flow.joined = true;
+    if (leg.copy === REPLICA) flow.sender.taken();
     if (this.#tokenPairing) {
       this.#settle();
       if (this.#overdue) this.#missAnswer();
     }
-    if (flow.tx.copies[REPLICA] === 'pending') {
+    if (leg.copy === REPLICA && flow.tx.copies[REPLICA] === 'pending') {
       flow.open(leg);
       this.#settle();
       if (this.#socket.connecting) connected(this.#socket);
@@ -354,7 +350,7 @@ export class FlowDial implements Attachment, AttemptSink {
   attemptFailed(attempt: Attempt, error: ConnectionError | undefined): void {
     this.#attempts[attempt.copy] = undefined;
     if (this.flow.closed) return;
-    if (attempt.copy === PRIMARY) copyAttempts(attempt, this.#socket);
+    if (attempt.copy === PRIMARY) copyAttempts(attempt, this.#socket, this.#target.net.port);
     this.#lost(attempt.copy, error);
   }
 
@@ -383,7 +379,7 @@ export class FlowDial implements Attachment, AttemptSink {
         return true;
       }
     }
-    if (copy === REPLICA && !isCollision(error)) {
+    if (copy === REPLICA && !isCollision(error) && !this.#understood) {
       if (error?.code === 'ECONNREFUSED') this.#unlikely = true;
       if (error?.code === 'ECONNREFUSED' && this.#known === undefined) this.#foreign('plain');
       // Nothing may be sent to a first port that perhaps reads no hellos any more.
@@ -402,7 +398,7 @@ export class FlowDial implements Attachment, AttemptSink {
     ) {
       // Hedged, or the host is not resolved: the second copy is all that is left, or there will be none.
       clearTimeout(this.#delay);
-      if (this.#address !== undefined) this.#connectReplica();
+      if (this.#address !== undefined) this.#connectReplica(this.#address);
       else {
         flow.tx.lose(REPLICA);
         flow.rx.lose(REPLICA);
@@ -419,7 +415,6 @@ export class FlowDial implements Attachment, AttemptSink {
   /** No source port of ours will do; net leaves the choice to the system, which may know one. */
   #goPlain(): void {
     this.#discard();
-    detach(this.#socket);
     dialPlain(this.#socket, { ...this.#target, net: { ...this.#target.net, ...this.#lookup() } });
   }
 
@@ -434,7 +429,7 @@ export class FlowDial implements Attachment, AttemptSink {
 
   #restart(): void {
     this.#discard();
-    this.#established = 0;
+    this.#token = newToken();
     this.flow = this.#newFlow();
     this.#connectBoth();
   }
@@ -452,11 +447,11 @@ export class FlowDial implements Attachment, AttemptSink {
       this.#socket.emit(event, ...args);
     }
     if (event !== 'lookup' || this.#address !== undefined || this.#socket.destroyed) return;
-    const [error, address] = args as [Error | null, string | undefined];
-    if (error || typeof address !== 'string' || net.isIP(address) === 0) return;
-    if (this.#mayChoose) return;
+    const [error, resolved] = args;
+    const address = error ? undefined : asAddress(resolved);
+    if (address === undefined || this.#resolution.mayChoose) return;
     this.#address = address;
-    if (this.#target.replication.copyDelay === 0) this.#connectReplica();
+    if (this.#target.replication.copyDelay === 0) this.#connectReplica(address);
   }
 
   handOver(): boolean {

@@ -1,10 +1,10 @@
 /** The client side of RepSYN: two handshakes and one flow, by whichever connection is established first. */
-import net from 'node:net';
 import { begun } from '../flow-events.js';
-import { applySettings, giveHandle, type Handle } from '../net-internals.js';
+import { applySettings, type Handle } from '../net-internals.js';
 import {
   type Attachment,
   attach,
+  becomeNative,
   type Connection,
   type DialTarget,
   detach,
@@ -18,11 +18,14 @@ import {
 } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import { encodeHello, HELLO_BYTES, HelloFlag, Kind } from '../wire.js';
+import { type Address, asAddress } from './address.js';
 import type { Attempt, AttemptSink } from './attempt.js';
 import * as budget from './budget.js';
 import { type ConnectionError, connected, copyAttempts, dialPlain, newAttempt, newToken } from './dialing.js';
 import { type Copy, PRIMARY, REPLICA } from './machine.js';
-import { forgetPeer, type Peer, peerKey } from './peers.js';
+import { patientTimeout } from './patience.js';
+import { forgetPeer, type Peer, peerKey, rememberPeer } from './peers.js';
+import { Resolution } from './resolution.js';
 
 /** Two handshakes to one port from two source ports; the winner's handle becomes the socket's own. */
 export class SynDial implements Attachment, AttemptSink {
@@ -33,10 +36,14 @@ export class SynDial implements Attachment, AttemptSink {
   readonly #target: DialTarget;
   readonly #port: number;
   readonly #peer: Peer | undefined;
+  readonly #resolution: Resolution;
   readonly #attempts: (Attempt | undefined)[] = [];
   #error: ConnectionError | undefined;
   #delay: NodeJS.Timeout | undefined;
-  #address: string | undefined;
+  #patience: NodeJS.Timeout | undefined;
+  #address: Address | undefined;
+  /** What is told when it is known that the race counts. */
+  readonly #events: [event: string, args: unknown[]][] = [];
 
   /** `peer`: the server is of this library, and the connections go to its second port. */
   constructor(socket: Inner, target: DialTarget, port: number, peer: Peer | undefined) {
@@ -44,14 +51,15 @@ export class SynDial implements Attachment, AttemptSink {
     this.#target = target;
     this.#port = port;
     this.#peer = peer;
+    this.#resolution = new Resolution(target.net.lookup);
   }
 
   start(): void {
     counters.flowsSyn++;
-    const { host = 'localhost' } = this.#target.net;
+    const { host } = this.#target.net;
     attach(this.#socket, this);
     setRace(this.#socket, 'open');
-    if (net.isIP(host) !== 0) this.#address = host;
+    this.#address = asAddress(host);
     try {
       this.#connect(PRIMARY, host);
     } catch (error) {
@@ -60,54 +68,89 @@ export class SynDial implements Attachment, AttemptSink {
       throw error;
     }
     // A name may be resolved by now, by a lookup that answers at once: then the second is under way.
-    if (net.isIP(host) !== 0) this.#second();
+    if (this.#address === host) this.#second(this.#address);
     begun(this.#socket, 'syn');
   }
 
-  #second(): void {
-    const { copyDelay } = this.#target.replication;
+  #second(address: Address): void {
+    const { copyDelay, pairTimeout } = this.#target.replication;
+    // Whoever drops what goes to the second port may let the first one through.
+    if (this.#peer !== undefined) this.#patience = patientTimeout(() => this.#miss(), pairTimeout);
     if (copyDelay === 0) {
-      this.#connect(REPLICA, this.#address as string);
+      this.#connect(REPLICA, address);
       return;
     }
     this.#delay = setTimeout(() => {
-      if (budget.takeConnection()) this.#connect(REPLICA, this.#address as string);
+      if (budget.takeConnection()) this.#connect(REPLICA, address);
     }, copyDelay);
     this.#delay.unref();
   }
 
+  /** Neither is established in time: the flow is plain, and so are the next ones for a while. */
+  #miss(): void {
+    if (this.#attempts[PRIMARY] === undefined && this.#attempts[REPLICA] === undefined) return;
+    const { host, port } = this.#target.net;
+    rememberPeer(peerKey(host, port, this.#target.replication.replicaPort), 'silent');
+    this.#giveUp();
+    this.#goPlain();
+  }
+
+  /** Nothing has been sent on the second port. */
+  #goPlain(): void {
+    const names = asAddress(this.#target.net.host) === undefined ? this.#resolution.options : {};
+    dialPlain(this.#socket, { ...this.#target, net: { ...this.#target.net, ...names } });
+  }
+
+  #giveUp(): void {
+    this.#stopTimers();
+    for (const attempt of this.#attempts) attempt?.abandon(false);
+    this.#attempts.length = 0;
+  }
+
+  #stopTimers(): void {
+    clearTimeout(this.#delay);
+    clearTimeout(this.#patience);
+  }
+
   #connect(copy: Copy, host: string): void {
-    const attempt = newAttempt(copy, this, this.#target, { host, port: this.#port });
+    const names = asAddress(host) === undefined ? this.#resolution.options : {};
+    const attempt = newAttempt(copy, this, this.#target, { host, port: this.#port, ...names });
     this.#attempts[copy] = attempt;
     attempt.start();
   }
 
   attemptEvent(attempt: Attempt, event: string, args: unknown[]): void {
     if (attempt.copy !== PRIMARY) return;
-    this.#socket.emit(event, ...args);
+    // The application has dialled the first port.
+    if (event !== 'lookup') args = [args[0], this.#target.net.port, ...args.slice(2)];
+    // The race for the second port may come to nothing, and all of this happen again on the first.
+    if (this.#peer === undefined) this.#socket.emit(event, ...args);
+    // Who does not listen now would not have heard it.
+    else if (this.#socket.listenerCount(event) > 0) this.#events.push([event, args]);
     if (event !== 'lookup' || this.#address !== undefined || this.#socket.destroyed) return;
-    const [error, address] = args as [Error | null, string | undefined];
-    if (error || typeof address !== 'string' || net.isIP(address) === 0) return;
+    const [error, resolved] = args;
+    const address = error ? undefined : asAddress(resolved);
+    if (address === undefined) return;
     this.#address = address;
-    this.#second();
+    this.#second(address);
   }
 
   attemptOpen(attempt: Attempt, handle: Handle): void {
     const socket = this.#socket;
-    clearTimeout(this.#delay);
+    this.#stopTimers();
     if (attempt.copy === PRIMARY) counters.synWonByFirst++;
     else counters.synWonBySecond++;
     this.#attempts[attempt.copy] = undefined;
-    detach(socket);
     setRace(socket, attempt.copy);
     applySettings(socket, handle);
-    giveHandle(handle, socket);
+    becomeNative(socket, handle);
     // The second attempt may have begun after the application's unref().
     if (isUnref(socket)) handle.unref();
     if (this.#peer !== undefined) this.#prepareHello();
-    copyAttempts(attempt, socket);
+    copyAttempts(attempt, socket, this.#target.net.port);
     try {
-      connected(socket);
+      this.#tellEvents();
+      if (!socket.destroyed) connected(socket);
     } finally {
       // After the application's first bytes, which the server can begin with meanwhile.
       this.#dropOthers();
@@ -144,19 +187,23 @@ export class SynDial implements Attachment, AttemptSink {
   attemptFailed(attempt: Attempt, error: NodeJS.ErrnoException | undefined): void {
     if (this.#attempts[attempt.copy] !== attempt) return;
     this.#attempts[attempt.copy] = undefined;
-    if (attempt.copy === PRIMARY) copyAttempts(attempt, this.#socket);
+    if (attempt.copy === PRIMARY) copyAttempts(attempt, this.#socket, this.#target.net.port);
     if (attempt.copy === PRIMARY || this.#error === undefined) this.#error = error;
     if (this.#attempts[PRIMARY] !== undefined || this.#attempts[REPLICA] !== undefined) return;
-    clearTimeout(this.#delay);
-    const { host = 'localhost', port } = this.#target.net;
+    this.#stopTimers();
+    const { host, port } = this.#target.net;
     // The port is gone: the server may be another by now, or when it is there again.
     if (this.#address !== undefined) forgetPeer(peerKey(host, port, this.#target.replication.replicaPort));
     if (this.#peer !== undefined && this.#address !== undefined) {
       // It was the second, and nothing has been sent; try the first, plainly.
-      detach(this.#socket);
-      return dialPlain(this.#socket, this.#target);
+      return this.#goPlain();
     }
+    this.#tellEvents();
     this.#socket.destroy(this.#error);
+  }
+
+  #tellEvents(): void {
+    for (const [event, args] of this.#events.splice(0)) this.#socket.emit(event, ...args);
   }
 
   /** Never: a socket that is connecting has nothing to give. */
@@ -165,9 +212,7 @@ export class SynDial implements Attachment, AttemptSink {
   }
 
   closed(): void {
-    clearTimeout(this.#delay);
-    for (const attempt of this.#attempts) attempt?.abandon(false);
-    this.#attempts.length = 0;
+    this.#giveUp();
   }
 
   *connections(): Iterable<Connection> {

@@ -2,6 +2,7 @@
 import { setDial } from '../socket.js';
 import type { DialTarget, Inner } from '../socket-internals.js';
 import { AnswerFlag } from '../wire.js';
+import { asAddress } from './address.js';
 import * as budget from './budget.js';
 import { FlowDial } from './dial-flow.js';
 import { SynDial } from './dial-syn.js';
@@ -10,7 +11,7 @@ import { isDue, mayRace, type Peer, peerKey, recallPeer, TRANSLATED, toldPeer } 
 import { probe } from './probe.js';
 
 setDial((socket, target) => {
-  const { host = 'localhost' } = target.net;
+  const { host } = target.net;
   const known = recallKnown(host, target);
   budget.begun();
   if (target.mode === 'syn') return dialSyn(socket, target, known);
@@ -24,12 +25,14 @@ setDial((socket, target) => {
     }
     if (known.until !== 0 && (known.flags & AnswerFlag.token) === 0) return dialPlain(socket, target);
   }
+  // From a port of the application's own: to the same on this host it would be a connection to itself.
+  if (target.net.localPort === target.replication.replicaPort) return dialPlain(socket, target);
   if (!mayDouble(target)) return dialPlain(socket, target);
   new FlowDial(socket, target, known?.kind === 'repnet' ? known : undefined).start();
 });
 
 function dialSyn(socket: Inner, target: DialTarget, known: Peer | undefined): void {
-  const { host = 'localhost', port, localPort } = target.net;
+  const { host, port, localPort } = target.net;
   if (localPort) return dialPlain(socket, target);
   // Two connections to the first port would be two flows to such a server, and its second might be another's. One that is
   // silent behind a filter may be such a server, too: it is asked again when that is forgotten.
@@ -51,8 +54,12 @@ function mayDouble(target: DialTarget): boolean {
 
 /** The question is a connection beside the flow's, too. */
 function probeBeside(socket: Inner, target: DialTarget, host: string): void {
-  if (budget.takeConnection())
-    socket.once('connect', () => probe(host, socket.remoteAddress as string, target));
+  if (!budget.takeConnection()) return;
+  socket.once('connect', () => {
+    // A listener before this one may have destroyed the socket, which then goes nowhere: the next flow asks.
+    const address = asAddress(socket.remoteAddress);
+    if (address !== undefined) probe(host, address, target);
+  });
 }
 
 function recallKnown(host: string, target: DialTarget): Peer | undefined {

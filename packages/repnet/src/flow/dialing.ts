@@ -2,8 +2,17 @@
 import { randomFillSync } from 'node:crypto';
 import net from 'node:net';
 import { begun } from '../flow-events.js';
-import { type DialTarget, type Inner, kBegun, kRace, setConnecting } from '../socket-internals.js';
+import { keepingState } from '../net-internals.js';
+import {
+  type DialTarget,
+  detachToConnect,
+  type Inner,
+  kBegun,
+  kRace,
+  setConnecting,
+} from '../socket-internals.js';
 import { counters } from '../stats.js';
+import { asAddress } from './address.js';
 import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
 import { AddressAttempt } from './attempt-address.js';
 import { NameAttempt } from './attempt-name.js';
@@ -11,8 +20,13 @@ import type { Copy } from './machine.js';
 
 export type ConnectionError = NodeJS.ErrnoException & { localAddress?: string; localPort?: number };
 
-/** Options of one connection: the application's, less what concerns its socket alone, or is applied once it is established. */
-export function legOptions(target: DialTarget): AttemptOptions {
+/**
+ * Options of one connection to a host and port of its own: otherwise the application's, less what concerns its socket alone, or
+ * is applied once it is established. `host`: the name that the application dials, or an address; without it, net would connect to
+ * localhost.
+ */
+export function legOptions(target: DialTarget, host: string, port: number): AttemptOptions {
+  if (!host) throw new TypeError('A connection of a flow needs a host');
   const {
     signal,
     onread,
@@ -28,7 +42,7 @@ export function legOptions(target: DialTarget): AttemptOptions {
     net.SocketConstructorOpts & {
       signal?: unknown;
     };
-  return { ...rest, allowHalfOpen: true };
+  return { ...rest, host, port, allowHalfOpen: true };
 }
 
 /** What net checks or has its own way with, also where the host is an address. */
@@ -48,22 +62,23 @@ export function newAttempt(
   own: { host: string; port: number } & Partial<AttemptOptions>,
 ): Attempt {
   const options = target.net as AttemptOptions & { blockList?: net.BlockList };
-  if (
-    typeof own.host !== 'string' ||
-    net.isIP(own.host) === 0 ||
-    NETS_OWN.some((key) => options[key] != null)
-  )
-    return new NameAttempt(copy, sink, { ...legOptions(target), ...own });
+  if (asAddress(own.host) === undefined || NETS_OWN.some((key) => options[key] != null))
+    return new NameAttempt(copy, sink, { ...legOptions(target, own.host, own.port), ...own });
   return new AddressAttempt(copy, sink, own);
 }
 
 export function dialPlain(socket: Inner, target: DialTarget): void {
   counters.flowsPlain++;
   // A race or a flow that came to nothing has begun already.
-  if (!socket[kBegun]) begun(socket, 'plain');
+  const again = socket[kBegun];
+  if (!again) begun(socket, 'plain');
   socket[kRace] = undefined;
   setConnecting(socket, false);
-  (net.Socket.prototype.connect as (...a: unknown[]) => net.Socket).call(socket, target.net);
+  detachToConnect(socket);
+  const connect = () =>
+    (net.Socket.prototype.connect as (...a: unknown[]) => net.Socket).call(socket, target.net);
+  if (again) keepingState(socket, connect);
+  else connect();
 }
 
 const tokens = Buffer.alloc(16 * 256);
@@ -92,9 +107,14 @@ export function withoutLocal(error: ConnectionError): ConnectionError {
   return error;
 }
 
-/** The list of addresses tried, a public property of a socket that chose among several. */
-export function copyAttempts(attempt: Attempt, socket: Inner): void {
-  const { autoSelectFamilyAttemptedAddresses } = attempt;
+/**
+ * The list of addresses tried, a public property of a socket that chose among several. `port`: the one that the application
+ * dials.
+ */
+export function copyAttempts(attempt: Attempt, socket: Inner, port: number): void {
+  const autoSelectFamilyAttemptedAddresses = attempt.autoSelectFamilyAttemptedAddresses?.map((tried) =>
+    tried.replace(/:\d+$/, `:${port}`),
+  );
   if (autoSelectFamilyAttemptedAddresses !== undefined)
     Object.assign(socket, { autoSelectFamilyAttemptedAddresses });
 }

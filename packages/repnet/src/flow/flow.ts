@@ -8,11 +8,12 @@ import type { Handle } from '../net-internals.js';
 import { channels, counters } from '../stats.js';
 import { Record as Control, controlRecord } from '../wire.js';
 import type { Archive } from './archive.js';
+import type { Callback } from './callbacks.js';
 import type { Leg, LegSink } from './leg.js';
 import { endLinger, type Linger, startLinger } from './linger.js';
 import { type Copy, PRIMARY, REPLICA, type ReceiveMachine, type SendMachine } from './machine.js';
 import { Receiver } from './receiver.js';
-import { type Callback, Sender } from './sender.js';
+import { Sender } from './sender.js';
 
 /** What a flow needs of the application's socket. */
 export interface Outer {
@@ -49,6 +50,19 @@ export interface FlowStart {
   fin?: boolean;
 }
 
+/** The flows of this process that are not closed. */
+const open = new Set<Flow>();
+
+/**
+ * A process that exits leaves the peer of a plain connection an orderly end of what it had written. On a connection of records that
+ * takes a word, which can still be said.
+ */
+let exiting = false;
+process.on('exit', () => {
+  exiting = true;
+  for (const flow of [...open]) flow.close(false);
+});
+
 export class Flow implements LegSink {
   readonly outer: Outer;
   readonly options: FlowOptions;
@@ -70,6 +84,8 @@ export class Flow implements LegSink {
   /** What the last connection that failed failed of. */
   lastError: NodeJS.ErrnoException | undefined;
   #linger: Linger | undefined;
+  /** Client side: what follows a hello need not wait for its answer. */
+  early = false;
   /** The peer has joined the two connections: it will not take the first, by itself, for the flow. */
   joined = true;
   /** The first connection, which brings nothing of a closed flow, and the peer may not know so yet. */
@@ -84,6 +100,7 @@ export class Flow implements LegSink {
     const { received = 0, sent, archive, ended = false, fin = false } = start;
     this.sender = new Sender(this, sent === undefined ? undefined : { offset: sent, archive });
     this.receiver = new Receiver(this, { received, ended, fin });
+    open.add(this);
   }
 
   get tx(): SendMachine {
@@ -224,6 +241,7 @@ export class Flow implements LegSink {
   close(reset: boolean): void {
     if (this.closed) return;
     this.closed = true;
+    open.delete(this);
     this.receiver.close();
     const orderly = this.receiver.ended && this.tx.total >= 0;
     for (const copy of [PRIMARY, REPLICA] as const) {
@@ -234,8 +252,10 @@ export class Flow implements LegSink {
         leg.sink = undefined;
         this.#empty = leg.unref();
         this.legs[copy] = undefined;
-      } else if (this.tx.copies[copy] === 'pending') {
-        leg.abort();
+      } else if (this.tx.copies[copy] === 'pending' && (reset || !this.early)) {
+        // Whoever has not answered may be a service of another kind, to which the end of a process is no reset.
+        if (exiting && !reset) leg.close();
+        else leg.abort();
         this.legs[copy] = undefined;
       } else if (reset) {
         if (this.framed[copy]) this.sender.post(leg, [controlRecord(Control.reset, 0)], undefined);
@@ -321,6 +341,7 @@ export class Flow implements LegSink {
       return undefined;
     if (rx.plain !== rx.delivered || this.receiver.ended) return undefined;
     this.closed = true;
+    open.delete(this);
     this.receiver.close();
     this.sender.close();
     legs[PRIMARY] = undefined;

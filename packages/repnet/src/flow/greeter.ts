@@ -99,7 +99,7 @@ export class Greeter implements LegSink {
     }
     this.#silent.delete(leg.serial);
     // The application's own stream follows, with its own setting.
-    if (hello.kind !== Kind.raw) leg.setNoDelay();
+    if (hello.kind !== Kind.raw) leg.setNoDelay(true);
     this.#greeted(leg, hello, bytes.length > HELLO_BYTES ? bytes.subarray(HELLO_BYTES) : undefined);
     return !leg.stopped;
   }

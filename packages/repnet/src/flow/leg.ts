@@ -12,7 +12,7 @@ import {
   readFailure,
   ShutdownRequest,
   takeHandle,
-  WriteRequest,
+  write,
 } from '../net-internals.js';
 import type { Copy } from './machine.js';
 
@@ -64,7 +64,7 @@ function sendLater(leg: Leg): void {
 function onread(this: Handle, chunk?: ArrayBuffer): void {
   const leg = this[kLeg] as Leg;
   if (chunk !== undefined) {
-    leg.receive(Buffer.from(chunk));
+    leg.received(chunk, this);
     return;
   }
   if (leg.sink?.legGone !== undefined) {
@@ -123,6 +123,7 @@ export class Leg {
   /** Bytes given to the handle and not yet taken by the kernel. */
   backlog = 0;
   #handle: Handle | undefined;
+  #bytesRead: number;
   /** FIN is to be sent after what is being written. */
   #finishing = false;
   #queue: Queue | undefined;
@@ -136,6 +137,7 @@ export class Leg {
     this.sink = sink;
     this.stopped = stopped;
     this.#handle = handle;
+    this.#bytesRead = handle.bytesRead;
     handle[kLeg] = this;
     handle.onread = onread;
     if (!stopped) this.#read(handle);
@@ -155,6 +157,13 @@ export class Leg {
     handle.reading = true;
     const status = handle.readStart();
     if (status !== 0) this.destroy(failure(status, 'read'));
+  }
+
+  /** Node 26 gives more memory than was read into; how much was, the handle tells. */
+  received(chunk: ArrayBuffer, handle: Handle): void {
+    const before = this.#bytesRead;
+    this.#bytesRead = handle.bytesRead;
+    this.receive(Buffer.from(chunk, 0, this.#bytesRead - before));
   }
 
   /** Bytes from the peer; also those that were read before the sink was known. */
@@ -220,19 +229,9 @@ export class Leg {
       done(this.reason ?? systemError('EPIPE', 'write'));
       return;
     }
-    const request = new WriteRequest() as Pending;
-    request.handle = handle;
-    request.oncomplete = onwritten;
-    request.buffer = parts;
-    request[kDone] = done;
-    const status =
-      parts.length === 1
-        ? handle.writeBuffer(request, parts[0] as Buffer)
-        : handle.writev(request, parts, true);
-    if (status === 0 && (handle.writeQueueSize ?? 0) > 0) return;
-    // The system has taken all of it already.
-    request[kDone] = undefined;
-    done(status === 0 ? null : failure(status, 'write'));
+    const written = write(handle, parts, onwritten);
+    if (typeof written !== 'number') (written as Pending)[kDone] = done;
+    else done(written === 0 ? null : failure(written, 'write'));
   }
 
   /** Sends FIN after what has been written. */
@@ -311,14 +310,15 @@ export class Leg {
     this.#handle?.unref();
     return this;
   }
-  setNoDelay(on = true): this {
-    this.#handle?.setNoDelay(on);
-    return this;
+  /** Results of these are 0 or an error number, and arguments those of a handle. */
+  setNoDelay(on: boolean): number {
+    return this.#handle?.setNoDelay(on) ?? 0;
   }
-  /** `delay`: milliseconds. */
-  setKeepAlive(on = false, delay = 0): this {
-    this.#handle?.setKeepAlive(on, Math.trunc(delay / 1000));
-    return this;
+  setKeepAlive(...how: Parameters<Handle['setKeepAlive']>): number {
+    return this.#handle?.setKeepAlive(...how) ?? 0;
+  }
+  setTypeOfService(value: number): number {
+    return this.#handle?.setTypeOfService?.(value) ?? 0;
   }
 
   get #peer(): Partial<AddressInfo> {

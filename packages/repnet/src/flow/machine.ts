@@ -6,7 +6,7 @@
  *
  * | state    | meaning                                                | bytes go to            |
  * |----------|--------------------------------------------------------|------------------------|
- * | ONE_CONN | one copy is open, the other may still come             | the open one; archived |
+ * | ONE_CONN | one copy is open, the other may still come             | the open one; archived. On the second copy alone no more than the threshold: the rest waits for the first |
  * | DUP_CONN | both are open and the message is below the threshold   | both                   |
  * | CHOSEN   | one copy carries the flow (for this message or for good) | the chosen one       |
  * | ENDED    | nothing more can be sent                               | none                   |
@@ -51,8 +51,14 @@ export class SendMachine {
   verdict: Copy | undefined;
   /** Every byte since offset 0 is still archived for the copy that is pending. */
   archived = true;
+  /** The peer has taken the second copy: what it has been sent counts. Client side: when it has answered the hello. */
+  taken = true;
+  /** The first copy may still come; false while it is pending: the peer has given it up. */
+  expectsFirst = true;
   readonly #limits: SendLimits;
   #allowance: number;
+  /** What the first copy was sent after the second: that it trails says nothing of it before as much again is sent on both. */
+  #headStart = 0;
 
   /** `begun`: the first copy is open already and has carried `offset` bytes. */
   constructor(limits: SendLimits, begun?: { offset: number; archived: boolean }) {
@@ -90,6 +96,7 @@ export class SendMachine {
         break;
       default:
         this.state = this.archived ? 'DUP_CONN' : 'CHOSEN';
+        if (copy === PRIMARY) this.#headStart = this.offset;
     }
     this.archived = false;
     return replay;
@@ -117,13 +124,27 @@ export class SendMachine {
     }
   }
 
-  /** Bytes that may still be doubled in this message; 0 asks for a verdict or a choice. */
+  /**
+   * Only the second copy is open, and the first may still come: it has to be sent everything, since what it is spared is lost
+   * with the second.
+   */
+  get awaitsFirst(): boolean {
+    return (
+      this.state === 'ONE_CONN' &&
+      this.chosen === REPLICA &&
+      this.copies[REPLICA] === 'open' &&
+      this.expectsFirst
+    );
+  }
+
+  /** Bytes that may still be doubled in this message, now or when the first copy comes; 0 asks for a verdict or a choice. */
   get room(): number {
+    if (this.awaitsFirst) return Math.max(0, this.#limits.threshold - this.offset);
     if (this.state !== 'DUP_CONN') return 0;
     return Math.max(0, this.#allowance - (this.offset - this.message));
   }
 
-  /** Routes the next `n` bytes. In DUP_CONN `n` is at most `room`. */
+  /** Routes the next `n` bytes. In DUP_CONN, and while the first copy is awaited, `n` is at most `room`. */
   route(n: number): Route {
     switch (this.state) {
       case 'ONE_CONN': {
@@ -168,17 +189,26 @@ export class SendMachine {
     this.#allowance *= 2;
   }
 
-  /** The receiver, which is ahead on the other copy, asks for no more of this message on this one. False: nothing to stop. */
-  stop(copy: Copy): boolean {
+  /**
+   * The receiver, which has everything below `offset` by the other copy, asks for no more of this message on this one. False:
+   * nothing to stop.
+   */
+  stop(copy: Copy, offset: number): boolean {
     if (this.state !== 'DUP_CONN' || !this.#limits.framed[copy]) return false;
+    if (copy === PRIMARY && !(this.taken && this.#fair(offset))) return false;
     this.choose(other(copy));
     return true;
+  }
+
+  #fair(offset: number): boolean {
+    return offset >= 2 * this.#headStart;
   }
 
   /** The receiver gives its verdict on the message that covers `offset`. */
   report(offset: number, firstBrought: number, slack: number): void {
     if (offset <= this.message) return;
-    this.verdict = offset - firstBrought > slack ? REPLICA : PRIMARY;
+    if (offset - firstBrought <= slack) this.verdict = PRIMARY;
+    else if (this.#fair(offset)) this.verdict = REPLICA;
   }
 
   /** Transition 9: a new message begins (after a lull or a turn): it may be doubled again. Returns true if it now is. */

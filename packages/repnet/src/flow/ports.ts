@@ -25,7 +25,11 @@ let size = 0;
 let at = 0;
 const STRIDE = 7919; // a prime longer than no range's factor: coprime to any range it does not divide
 
-export function nextPort(): number {
+/**
+ * `except`: the ports that the flow is to go to. From one of those a connection to this host would be one to itself, where nobody
+ * listens.
+ */
+export function nextPort(except: readonly number[] = []): number {
   if (size === 0) {
     const [low, high] = ephemeralRange();
     first = low + 1;
@@ -33,6 +37,10 @@ export function nextPort(): number {
     if (size % STRIDE === 0) size--;
     at = randomInt(size);
   }
-  at = (at + STRIDE) % size;
-  return first + 2 * at;
+  let port: number;
+  do {
+    at = (at + STRIDE) % size;
+    port = first + 2 * at;
+  } while (except.includes(port));
+  return port;
 }

@@ -3,22 +3,19 @@ import net from 'node:net';
 import type { DialTarget } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import { decodeAnswer, encodeHello, Kind } from '../wire.js';
+import type { Address } from './address.js';
 import { legOptions, newToken } from './dialing.js';
 import { noteRefusal, type Peer, peerKey, rememberPeer } from './peers.js';
 
 /** Asks, beside a flow that the server has just accepted, whether it understands replication. */
 const probing = new Set<string>();
-export function probe(host: string, address: string, target: DialTarget): void {
+export function probe(host: string, address: Address, target: DialTarget): void {
   const { replicaPort, pairTimeout } = target.replication;
   const key = peerKey(host, target.net.port, replicaPort);
   if (probing.has(key)) return;
   probing.add(key);
   const asked = Date.now();
-  const connection = net.connect({
-    ...legOptions(target),
-    host: address,
-    port: replicaPort,
-  } as net.NetConnectOpts);
+  const connection = net.connect(legOptions(target, address, replicaPort));
   connection.unref();
   let seen = Buffer.alloc(0);
   const finish = (kind: Peer['kind'], flags = 0, threshold = 0) => {

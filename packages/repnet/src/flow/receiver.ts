@@ -199,6 +199,7 @@ export class Receiver implements RecordSink {
         rx.alone = offset;
         rx.lost = other(copy);
         rx.announce(offset);
+        if (rx.lost === PRIMARY) sender.firstGivenUp();
         this.checkEnd();
         return;
       case Control.reset:

@@ -7,12 +7,11 @@ import { counters } from '../stats.js';
 import { Record as Control, controlRecord } from '../wire.js';
 import { Archive } from './archive.js';
 import * as budget from './budget.js';
+import { type Callback, type FirstOf, firstOf, onceBoth } from './callbacks.js';
 import type { FlowOptions, Outer } from './flow.js';
 import type { Leg } from './leg.js';
 import { type Copy, other, PRIMARY, REPLICA, SendMachine } from './machine.js';
 import { copyRecords, payloads, pushRecords } from './records.js';
-
-export type Callback = (error?: Error | null) => void;
 
 /** What the sending side needs of the flow. */
 export interface SenderHost {
@@ -47,6 +46,10 @@ export class Sender {
   #waited = false;
   /** The last copy was lost, and not because the peer wanted no more of the flow. */
   #brokenOff = false;
+  /** What the system has taken for a second copy that the peer has not taken: that does not count yet. */
+  #unconfirmed: Callback[] = [];
+  /** The write under way that is archived: a copy that is sent the archive carries it, too. */
+  #archivedWrite: FirstOf | undefined;
 
   /** `begun`: the first copy has carried `offset` bytes already, which are in the archive if there is one. */
   constructor(host: SenderHost, begun: { offset: number; archive: Archive | undefined } | undefined) {
@@ -63,9 +66,9 @@ export class Sender {
     const { tx } = this;
     const { copy } = leg;
     const framed = this.#host.framed[copy];
-    // Beyond the budget what was written stays with the connection that has carried it.
     const doubled = tx.archived && tx.offset > 0 && tx.copies[other(copy)] === 'open';
-    if (doubled && !budget.takeBytes(tx.offset)) tx.forgo();
+    // Beyond the budget what was written stays with the first connection, if that has carried it.
+    if (doubled && !budget.takeBytes(tx.offset) && copy === REPLICA) tx.forgo();
     const replay = tx.open(copy);
     const parts: Buffer[] = prefix === undefined ? [] : [prefix];
     if (replay) {
@@ -85,12 +88,51 @@ export class Sender {
         parts.push(controlRecord(Control.alone, tx.offset));
       if (tx.total >= 0) parts.push(controlRecord(Control.end, tx.total));
     }
-    if (parts.length > 0) this.post(leg, parts, undefined);
+    if (parts.length > 0) this.post(leg, parts, replay ? this.#replays(copy) : undefined);
     if (carries) {
       if (!framed && tx.total >= 0) leg.finish(() => {});
       this.release();
     }
     return replay;
+  }
+
+  /** The archive is sent on `copy`, and with it a write that may still be under way on the other. */
+  #replays(copy: Copy): Callback | undefined {
+    const write = this.#archivedWrite;
+    this.#archivedWrite = undefined;
+    if (write?.pending !== true) return undefined;
+    write.begun(2);
+    return this.#confirmed(copy, write.callback);
+  }
+
+  /** The peer has taken the second copy. */
+  taken(): void {
+    this.tx.taken = true;
+    const unconfirmed = this.#unconfirmed;
+    this.#unconfirmed = [];
+    for (const done of unconfirmed) done();
+  }
+
+  /** Calls back when what is sent on `copy` counts. */
+  #confirmed(copy: Copy, done: Callback): Callback {
+    if (copy === PRIMARY || this.tx.taken) return done;
+    return (error) => {
+      if (error || this.tx.taken) done(error);
+      else this.#unconfirmed.push(done);
+    };
+  }
+
+  #unconfirmable(): void {
+    const unconfirmed = this.#unconfirmed;
+    this.#unconfirmed = [];
+    for (const done of unconfirmed) done(this.#broken());
+  }
+
+  /** The peer knows that the first copy will not come. */
+  firstGivenUp(): void {
+    if (this.tx.copies[PRIMARY] !== 'pending') return;
+    this.tx.expectsFirst = false;
+    this.release();
   }
 
   /** A copy is lost to this direction: the peer is told on the other. `closed`: the peer has closed it, as it may. */
@@ -100,6 +142,7 @@ export class Sender {
     const rest = this.#host.legs[other(copy)];
     if (rest !== undefined && this.#host.framed[rest.copy] && this.tx.copies[rest.copy] === 'open')
       this.post(rest, [controlRecord(Control.alone, this.tx.offset)], undefined);
+    if (copy === REPLICA) this.#unconfirmable();
   }
 
   /** Bytes of the peer's are delivered: what is written next may be a new message. */
@@ -110,7 +153,7 @@ export class Sender {
   // ------------------------------------------------------------------ what the peer says of our stream, on `copy`
 
   stop(copy: Copy, offset: number): void {
-    if (offset <= this.tx.message || !this.tx.stop(copy)) return;
+    if (offset <= this.tx.message || !this.tx.stop(copy, offset)) return;
     counters.doublingStopped++;
     this.release();
   }
@@ -158,6 +201,16 @@ export class Sender {
       this.#held = { bytes, done };
       return;
     }
+    if (tx.awaitsFirst && !this.#fits(bytes.length)) {
+      // Nothing may be on the second copy alone: the application waits for the first, as with net.
+      const room = this.#fits(tx.room) ? tx.room : 0;
+      if (room > 0) {
+        done = onceBoth(done);
+        this.#archived(bytes.subarray(0, room), done);
+      }
+      this.#held = { bytes: bytes.subarray(room), done };
+      return;
+    }
     if (tx.state === 'DUP_CONN') {
       const room = this.#room(bytes.length);
       if (room >= bytes.length) return this.#both(bytes, done);
@@ -172,6 +225,17 @@ export class Sender {
       }
       if ((tx.state as string) === 'DUP_CONN') return this.#push(bytes, done);
     }
+    this.#archived(bytes, done);
+  }
+
+  /** There is room for `n` bytes that the first copy will be sent when it comes. */
+  #fits(n: number): boolean {
+    return n <= this.tx.room && Archive.fits(n);
+  }
+
+  /** On the one copy that carries the flow; archived as long as the other may come. */
+  #archived(bytes: Buffer, done: Callback): void {
+    const { tx } = this;
     const offset = tx.offset;
     const route = tx.route(bytes.length);
     if (route.archive) {
@@ -183,9 +247,13 @@ export class Sender {
       counters.chosenEarly++;
     }
     if (route.copies === 0) return done(this.#broken());
+    const copy = route.copies === 1 ? PRIMARY : REPLICA;
+    if (!tx.archived) return this.#sendOn(copy, offset, bytes, this.#confirmed(copy, done));
     // What is archived is not lost with the copy that failed under it.
-    const settled: Callback = (error) => done(error && this.tx.archived ? null : error);
-    this.#sendOn(route.copies === 1 ? PRIMARY : REPLICA, offset, bytes, tx.archived ? settled : done);
+    const first = firstOf(done);
+    this.#archivedWrite = first;
+    this.#sendOn(copy, offset, bytes, (error) => first.callback(error && this.tx.archived ? null : error));
+    first.begun(1);
   }
 
   trimArchive(): void {
@@ -204,9 +272,15 @@ export class Sender {
   #room(wanted: number): number {
     const room = this.tx.room;
     if (room === 0) return 0;
-    const replica = this.#host.legs[REPLICA] as Leg;
-    if (replica.backlog > 2 * this.#host.options.threshold) {
+    const [primary = 0, replica = 0] = this.#host.legs.map((leg) => leg?.backlog ?? 0);
+    if (replica > 2 * this.#host.options.threshold) {
       this.tx.verdict = PRIMARY;
+      return 0;
+    }
+    // One that is stuck while the other moves is given up rather than fed for ever.
+    if (this.tx.taken && primary - replica > this.#backlogLimit) {
+      counters.copiesFailed++;
+      this.tx.verdict = REPLICA;
       return 0;
     }
     if (!budget.takeBytes(Math.min(room, wanted))) {
@@ -221,7 +295,9 @@ export class Sender {
     const { tx } = this;
     const primary = this.#host.legs[PRIMARY];
     const replica = this.#host.legs[REPLICA];
-    const askable = primary !== undefined && replica !== undefined && this.#host.options.threshold > 0;
+    // Who has not taken the second copy has no verdict to give.
+    const askable =
+      tx.taken && primary !== undefined && replica !== undefined && this.#host.options.threshold > 0;
     if (tx.verdict === undefined && askable) {
       if (!this.#waited) return false;
       this.#waited = false;
@@ -260,7 +336,7 @@ export class Sender {
     const records = copyRecords(offset, bytes);
     // Should the first connection fail under its write, the record that says so follows these bytes on the second.
     if (replica === undefined) first.callback(this.#broken());
-    else this.post(replica, records, first.callback);
+    else this.post(replica, records, this.#confirmed(REPLICA, first.callback));
     if (primary === undefined) first.callback(this.#broken());
     else this.#transmit(primary, this.#host.framed[PRIMARY] ? records : payloads(records), first.callback);
     first.begun(2);
@@ -284,15 +360,6 @@ export class Sender {
   /** Now. */
   #transmit(leg: Leg, parts: Buffer[], done: Callback | undefined): void {
     leg.send(parts, this.#sent(leg, parts, done));
-    // The plain copy cannot skip: one that is stuck while the other moves is given up rather than fed for ever.
-    if (leg.copy === PRIMARY && leg.backlog > this.#backlogLimit && this.tx.copies[REPLICA] === 'open')
-      if (
-        (this.#host.legs[REPLICA]?.backlog ?? Number.POSITIVE_INFINITY) === 0 &&
-        this.tx.state === 'DUP_CONN'
-      ) {
-        counters.copiesFailed++;
-        this.tx.choose(REPLICA);
-      }
   }
 
   #sent(leg: Leg, parts: readonly Buffer[], done: Callback | undefined): Callback {
@@ -332,7 +399,11 @@ export class Sender {
       if (leg === undefined || this.tx.copies[copy] === 'pending') continue;
       const open = this.tx.copies[copy] === 'open';
       if (this.#host.framed[copy])
-        this.post(leg, [controlRecord(Control.end, this.tx.total)], open ? first.callback : undefined);
+        this.post(
+          leg,
+          [controlRecord(Control.end, this.tx.total)],
+          open ? this.#confirmed(copy, first.callback) : undefined,
+        );
       else if (open) leg.finish(first.callback);
       if (open) sent++;
     }
@@ -353,42 +424,6 @@ export class Sender {
     this.#archive?.drop();
     this.#archive = undefined;
     held?.done(systemError('EPIPE', 'write'));
+    this.#unconfirmable();
   }
-}
-
-/**
- * Calls back at the first success, or when all that were begun have failed, but not before `begun`: a write may succeed at
- * once and the application's next one must not reach a copy before this one has.
- */
-function firstOf(done: Callback): { callback: Callback; begun: (writes: number) => void } {
-  let writes = Number.POSITIVE_INFINITY;
-  let outcome: { error: Error | null | undefined } | undefined;
-  let failures = 0;
-  let last: Error | undefined;
-  return {
-    callback: (error) => {
-      if (outcome !== undefined) return;
-      if (error && ++failures < writes) {
-        last = error;
-        return;
-      }
-      outcome = { error };
-      if (writes !== Number.POSITIVE_INFINITY) done(error);
-    },
-    begun: (count) => {
-      writes = count;
-      if (outcome === undefined && failures >= count) outcome = { error: last };
-      if (outcome !== undefined) done(outcome.error);
-    },
-  };
-}
-
-/** For the two parts of one write: calls back when both have succeeded, or once when one fails. */
-function onceBoth(done: Callback): Callback {
-  let parts = 2;
-  return (error) => {
-    if (parts === 0) return;
-    parts = error ? 0 : parts - 1;
-    if (parts === 0) done(error);
-  };
 }

@@ -8,8 +8,18 @@ export class Unread implements Attachment {
   readonly native = true;
   readonly #socket: Inner;
 
-  constructor(socket: Inner) {
+  #bytes: number;
+
+  constructor(socket: Inner, bytes: number) {
     this.#socket = socket;
+    this.#bytes = bytes;
+  }
+
+  /** Bytes that net would not have read yet. */
+  get unread(): number {
+    const { readableLength, readableFlowing } = this.#socket;
+    if (readableFlowing || readableLength < this.#bytes) this.#bytes = 0;
+    return this.#bytes;
   }
 
   handOver(): boolean {

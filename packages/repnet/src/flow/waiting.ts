@@ -49,6 +49,9 @@ export interface WaitingOptions {
   recurring?: boolean;
 }
 
+/** A flow of whose client nothing has come but a hello: its connection may still bring the stream, or is gone. */
+export type Blank = 'open' | 'gone';
+
 const TICKS = 4;
 /** Remembered for at least this many timeouts after the wait. */
 const MEMORY = 4;
@@ -67,6 +70,7 @@ export class WaitingList<T> {
   #headless = 0;
   readonly #options: WaitingOptions;
   readonly #expired: (entry: Entry<T>) => void;
+  readonly #blank: (flow: T) => Blank | undefined;
   #timer: NodeJS.Timeout | undefined;
   #tick = 0;
   /**
@@ -76,9 +80,14 @@ export class WaitingList<T> {
    */
   #completeFrom = TICKS + 1;
 
-  constructor(options: WaitingOptions, expired: (entry: Entry<T>) => void) {
+  constructor(
+    options: WaitingOptions,
+    expired: (entry: Entry<T>) => void,
+    blank: (flow: T) => Blank | undefined = () => undefined,
+  ) {
     this.#options = options;
     this.#expired = expired;
+    this.#blank = blank;
     this.#start();
   }
 
@@ -147,7 +156,9 @@ export class WaitingList<T> {
     const tick = this.#tick;
     const awaited = tick + TICKS + Math.ceil((TICKS * (said?.patience ?? 0)) / this.#options.timeout) + 1;
     const mark = markOf(said);
-    const entry: Entry<T> = { key, state: 'waiting', first, flow, until: tick + TICKS, awaited, mark };
+    // The first is taken for its flow's for longer than a second would be waited for, so it is waited for as long.
+    const until = first === 'replica' && said !== undefined ? awaited : tick + TICKS;
+    const entry: Entry<T> = { key, state: 'waiting', first, flow, until, awaited, mark };
     this.#waiting.set(key, entry);
     return entry;
   }
@@ -197,8 +208,18 @@ export class WaitingList<T> {
 
   /** The wait is over, for nothing. */
   #expire(entry: Entry<T>): void {
+    const { flow } = entry;
     this.#end(entry);
-    this.settle(entry, 'over');
+    // Its client has given the second up before a byte was on it, and perhaps not the first.
+    const blank = flow !== undefined && this.#blank(flow) === 'gone';
+    if (blank && this.#waiting.get(entry.key) === entry) this.#delete(entry);
+    else this.settle(entry, 'over');
+  }
+
+  /** Nobody else can have this key, and nothing would be delivered twice. */
+  #mayWaitOn({ first, flow }: Entry<T>): boolean {
+    if (this.#options.recurring || first === 'primary' || flow === undefined) return false;
+    return this.#blank(flow) === 'open';
   }
 
   #end(entry: Entry<T>): void {
@@ -216,9 +237,9 @@ export class WaitingList<T> {
   #advance(): void {
     const tick = ++this.#tick;
     for (const entry of this.#waiting.values()) {
-      // Insertion order is time order: what follows is younger.
-      if (entry.until > tick) break;
-      this.#expire(entry);
+      if (entry.until > tick) continue;
+      if (this.#mayWaitOn(entry)) entry.until = tick + TICKS;
+      else this.#expire(entry);
     }
     for (const [key, { awaited }] of this.#awaited) if (awaited <= tick) this.#awaited.delete(key);
     if (tick % TICKS === 0) this.#remembered.age();

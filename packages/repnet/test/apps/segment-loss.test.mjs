@@ -4,24 +4,14 @@
  * one 'end' and one 'close' on each side.
  */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
+import { skipNft } from '../lib/nft.mjs';
 import { run } from './support/process.mjs';
 import { CASES } from './support/segment-loss-cases.mjs';
 
 const CHILD = 'test/apps/support/segment-loss-child.mjs';
 
-/** Why packets cannot be dropped here, or false where they can. */
-function skipLoss() {
-  for (const program of ['unshare', 'ip', 'nft'])
-    if (spawnSync(program, ['--help']).error)
-      return `${program} is not installed (Debian packages util-linux, iproute2, nftables)`;
-  const rules =
-    'table ip t { chain i { type filter hook input priority 0 ; tcp flags syn numgen inc mod 9 0-1 counter drop ; } ; }';
-  const probe = spawnSync('unshare', ['--net', 'nft', rules], { encoding: 'utf8' });
-  return probe.status !== 0 && `namespaces or nftables are not permitted: ${probe.stderr.trim()}`;
-}
-const skip = skipLoss();
+const skip = skipNft();
 
 const HANDSHAKE = ['syn', 'synack'];
 const milliseconds = (times) => {

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { until } from './support.mjs';
 
 export const HOST = '127.0.0.1';
 export const echoing = (socket) => socket.on('error', () => {}).on('data', (chunk) => socket.write(chunk));
@@ -20,7 +21,13 @@ export async function serve({ api, cleanUp }, options, onConnection, ...listen) 
   });
   server.listen(...(listen.length > 0 ? listen : [0, HOST]));
   await once(server, 'listening');
-  return { server, port: server.address().port, sockets };
+  /** What was accepted of this client, and of no other that comes to the port. */
+  const acceptedFrom = async ({ localPort }) => {
+    const of = () => [...sockets].find(({ remotePort }) => remotePort === localPort);
+    await until(of, `a connection from port ${localPort} is accepted`);
+    return of();
+  };
+  return { server, port: server.address().port, sockets, acceptedFrom };
 }
 
 export function dial({ api, cleanUp }, ...args) {

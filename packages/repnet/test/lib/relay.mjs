@@ -17,10 +17,20 @@ import net from 'node:net';
 
 /**
  * Starts a relay on `host`; `faultsFor(sourcePort, copy)` gives the faults of a connection, `onBytes(sourcePort, copy,
- * direction, bytes)` sees what passes, in the order in which it does.
+ * direction, bytes)` sees what passes, in the order in which it does. `secondPort`: where the second connection goes, if not
+ * to the successor of `targetPort`; `translates`: as NAT does, neither address nor port of the client stays; `refuses`: nobody
+ * listens for the second.
  */
-export async function startRelay({ targetPort = 0, host = '127.0.0.2', faultsFor, onBytes = () => {} }) {
-  const relay = { targetPort };
+export async function startRelay({
+  targetPort = 0,
+  secondPort,
+  host = '127.0.0.2',
+  faultsFor = () => [],
+  onBytes = () => {},
+  translates = false,
+  refuses = false,
+}) {
+  const relay = { targetPort, secondPort };
   const servers = [];
   const open = new Set();
   const accept = (copy) => (client) => {
@@ -31,9 +41,8 @@ export async function startRelay({ targetPort = 0, host = '127.0.0.2', faultsFor
     if (faults.some((f) => f.kind === 'nosyn')) return;
     const upstream = net.connect({
       host: '127.0.0.1',
-      port: relay.targetPort + copy,
-      localAddress: client.remoteAddress,
-      localPort: client.remotePort,
+      port: copy === 1 && relay.secondPort !== undefined ? relay.secondPort : relay.targetPort + copy,
+      ...(translates ? {} : { localAddress: client.remoteAddress, localPort: client.remotePort }),
       allowHalfOpen: true,
       noDelay: true,
     });
@@ -71,6 +80,7 @@ export async function startRelay({ targetPort = 0, host = '127.0.0.2', faultsFor
       servers.push(first, second);
     } else first.close();
   }
+  if (refuses) await new Promise((resolve) => servers.pop().close(resolve));
   Object.assign(relay, {
     host,
     port,

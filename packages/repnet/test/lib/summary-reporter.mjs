@@ -1,12 +1,21 @@
-/** A reporter of node:test for run.mjs: the counts of a run as one JSON object. */
+/** A reporter of node:test for run.mjs: the counts of a run as one JSON object, and what was skipped, and why. */
+import { basename } from 'node:path';
+
 const COUNTS = /^(tests|pass|fail|cancelled|skipped|duration_ms) ([\d.]+)$/;
 
 export default async function* summary(events) {
   const counts = {};
+  const left = [];
   for await (const { type, data } of events) {
     const [, name, value] =
       (type === 'test:diagnostic' && data.nesting === 0 && COUNTS.exec(data.message)) || [];
     if (name !== undefined) counts[name] = Number(value);
+    // Without a reason: left out by the test's own choice.
+    if (type === 'test:pass' && data.skip !== undefined && data.skip !== false)
+      left.push({
+        test: `${basename(data.file ?? '')}: ${data.name}`,
+        why: typeof data.skip === 'string' && data.skip !== '' ? data.skip : 'no reason given',
+      });
   }
-  yield JSON.stringify(counts);
+  yield JSON.stringify({ ...counts, left });
 }

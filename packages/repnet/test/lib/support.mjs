@@ -57,6 +57,9 @@ export async function raw(t, port, options = {}) {
     seen.closed = true;
   });
   await new Promise((resolve) => socket.once('connect', resolve).once('error', resolve));
+  // A socket that was reset does not know them any more, and is not closed yet.
+  const { localAddress, localPort } = socket;
+  Object.assign(seen, { localAddress, localPort });
   t.after(() => socket.destroy());
   return seen;
 }
@@ -68,8 +71,8 @@ export const hello = (connection, port, fields = {}) =>
     flags: HelloFlag.early,
     threshold: 100_000,
     token: Buffer.alloc(16, 7),
-    sourceAddress: connection.socket.localAddress,
-    sourcePort: connection.socket.localPort,
+    sourceAddress: connection.localAddress ?? connection.socket.localAddress,
+    sourcePort: connection.localPort ?? connection.socket.localPort,
     targetAddress: '127.0.0.1',
     targetPort: port,
     patience: 100,
@@ -91,11 +94,17 @@ export async function messageOf(child) {
 /** A data record. */
 export const data = (offset, text) => Buffer.concat([dataHeader(offset, text.length), Buffer.from(text)]);
 
-/** Waits until `condition` holds; fails after `timeout` ms, naming it. */
-export async function until(condition, what = String(condition), timeout = 5_000) {
-  const end = Date.now() + timeout;
+/** Milliseconds after which a test gives up waiting: longer than any machine at work needs. */
+export const PATIENCE = 120_000;
+
+/** Waits until `condition` holds; gives up naming it, with what this process has open and what its flows have done. */
+export async function until(condition, what = String(condition)) {
+  const end = Date.now() + PATIENCE;
   while (!condition()) {
-    if (Date.now() > end) throw new Error(`not within ${timeout} ms: ${what}`);
+    if (Date.now() > end)
+      throw new Error(
+        `not within ${PATIENCE} ms: ${what}\nopen: ${process.getActiveResourcesInfo()}\n${JSON.stringify(repnet.stats())}`,
+      );
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
 }

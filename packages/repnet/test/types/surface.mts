@@ -38,4 +38,14 @@ connect({ port: 1, replicate: 'twice' });
 // @ts-expect-error: not a way of pairing
 createServer({ pairing: 'guess' });
 
-export { asNet, counters, predicate, server, winner };
+// In place of net, and its types by its names.
+repnet satisfies typeof net;
+const inPlace: typeof net = repnet;
+const address: repnet.AddressInfo = { address: '::1', family: 'IPv6', port: 1 };
+const where: repnet.NetConnectOpts = { port: 1 };
+const list: repnet.BlockList = new repnet.BlockList();
+const listens: repnet.ListenOptions & repnet.ServerOpts & repnet.DropArgument = { exclusive: true };
+const stream: repnet.Socket = repnet.Socket.from(['x']) as repnet.Socket;
+repnet.supported satisfies boolean;
+
+export { address, asNet, counters, inPlace, list, listens, predicate, server, stream, where, winner };

@@ -44,12 +44,18 @@ const either = (segments) => [0, 1].flatMap((port) => [...singles(port, segments
 /** The same of both copies. */
 const both = (segments) => singles(0, segments).map(([fault]) => [fault, { ...fault, port: 1 }]);
 
+/** The first connection is established after a second, or after three. */
+const lateFirst = [
+  ['up', 'syn'],
+  ['down', 'synack'],
+].flatMap(([direction, packets]) => [one(0, direction, packets, 1), one(0, direction, packets, 1, 2)]);
+
 const EARLY = range(1, 12);
 const ALL_ALONG = [1, 2, 3, 5, 8, 13, 21, 34, 55];
 const KNOWN = { peer: 'repnet' };
 const UNKNOWN = { peer: 'auto' };
 
-/** name: { server, replicate, pairing, flows: [{ faults, shape, connect }] } */
+/** name: { server, replicate, pairing, addresses, flows: [{ faults, shape, connect }] } */
 export const CASES = {
   flow: {
     server: 'repnet',
@@ -60,6 +66,20 @@ export const CASES = {
       ...flows(both(EARLY), [SMALL, HALF], [KNOWN]),
     ],
   },
+  /** As of a server that has just begun, or has had to forget, or has a balancer before it. */
+  'flow to a server that lets none begin with its second connection': {
+    server: 'repnet',
+    replicate: 'flow',
+    addresses: [],
+    flows: flows(lateFirst, [SMALL, HALF], [KNOWN, UNKNOWN]),
+  },
+  'token to a server that lets none begin with its second connection': {
+    server: 'repnet',
+    replicate: 'flow',
+    pairing: 'token',
+    addresses: [],
+    flows: flows(lateFirst, [SMALL, HALF], [KNOWN]),
+  },
   token: {
     server: 'repnet',
     replicate: 'flow',
@@ -69,7 +89,10 @@ export const CASES = {
   syn: {
     server: 'repnet',
     replicate: 'syn',
-    flows: flows(singles(1, EARLY), [SMALL, HALF], [KNOWN, { ...KNOWN, loser: 'fin' }]),
+    flows: [
+      ...flows(singles(1, EARLY), [SMALL, HALF], [KNOWN, { ...KNOWN, loser: 'fin' }]),
+      ...flows(deaths(1).slice(0, 2), [SMALL, HALF], [KNOWN]),
+    ],
   },
   'syn to an unmodified server': {
     server: 'plain',

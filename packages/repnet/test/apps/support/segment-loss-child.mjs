@@ -13,7 +13,7 @@ import { CASES } from './segment-loss-cases.mjs';
 
 const HOST = '127.0.0.1';
 const WIDTH = 48;
-const { server: serverKind, replicate, pairing = 'address', flows } = CASES[process.argv[2]];
+const { server: serverKind, replicate, pairing = 'address', addresses, flows } = CASES[process.argv[2]];
 
 const KINDS = {
   syn: 'tcp flags & (syn|ack) == syn',
@@ -75,7 +75,7 @@ execFileSync('ip', [
 Object.assign(repnet.defaults, { pairTimeout: 500, waitTimeout: 800 });
 const seen = new Map();
 const servers = flows.map(() =>
-  serverKind === 'plain' ? net.createServer() : repnet.createServer({ pairing }),
+  serverKind === 'plain' ? net.createServer() : repnet.createServer({ pairing, addresses }),
 );
 for (const [index, server] of servers.entries()) {
   serve(server, seen);
@@ -83,8 +83,10 @@ for (const [index, server] of servers.entries()) {
     server.once('error', reject).listen(portOf(index, 0), HOST, resolve);
   });
 }
-// A server that has just begun holds flows back that begin with their second connection.
-if (serverKind !== 'plain') await new Promise((resolve) => setTimeout(resolve, 1_300));
+// A server that has just begun holds flows back that begin with their second connection, for five of its ticks (each a quarter of its
+// wait), which come late in a process that has to wait for its turn, as these do.
+for (let ticks = 0; serverKind !== 'plain' && ticks < 7; ticks++)
+  await new Promise((resolve) => setTimeout(resolve, repnet.defaults.waitTimeout / 4 + 10));
 execFileSync('nft', ['-f', '-'], { input: rules() });
 
 async function flow({ shape, connect }, index) {

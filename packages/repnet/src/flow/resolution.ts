@@ -1,0 +1,41 @@
+/** What a flow's host resolves to: asked once, for every attempt to connect. */
+import dns from 'node:dns';
+import type net from 'node:net';
+
+type Lookup = (host: string, options: object, done: (...result: unknown[]) => void) => void;
+
+export class Resolution {
+  readonly #own: unknown;
+  #resolved: unknown[] | undefined;
+
+  /** `own`: the application's resolver, if it has one. */
+  constructor(own: unknown) {
+    this.#own = own;
+  }
+
+  get known(): boolean {
+    return this.#resolved !== undefined;
+  }
+
+  /** The host has several addresses, of which net tries one after the other. */
+  get mayChoose(): boolean {
+    const addresses = this.#resolved?.[1];
+    return Array.isArray(addresses) && addresses.length > 1;
+  }
+
+  /** For an attempt's options. An invalid resolver is left for net to complain of. */
+  get options(): { lookup?: net.LookupFunction } {
+    const own = this.#own;
+    if (own != null && typeof own !== 'function') return {};
+    const resolve = (own ?? dns.lookup) as Lookup;
+    const lookup: Lookup = (host, options, done) => {
+      const resolved = this.#resolved;
+      if (resolved !== undefined) return process.nextTick(done, ...resolved);
+      resolve(host, options, (...result) => {
+        this.#resolved = result;
+        done(...result);
+      });
+    };
+    return { lookup: lookup as unknown as net.LookupFunction };
+  }
+}

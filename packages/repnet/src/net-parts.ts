@@ -1,0 +1,250 @@
+/**
+ * The few non-public properties of `net` this package relies on: looked for, and tried, when the module is loaded. Where one is
+ * missing or does something else, nothing is replicated and everything is plain `net`; see `supported`. Present in Node 20, 22,
+ * 24 and 26, whose differences are dealt with in ./net-internals.ts.
+ *
+ * - `_handle` is an accessor of the prototype over a symbol-keyed slot. Overriding it lets a replicated socket keep its
+ *   native handle from http and tls, which would otherwise read it past the replication.
+ * - the handle points back to its socket by a symbol named 'owner_symbol'; moving a connected handle from one socket to
+ *   another is setting slot and pointer (Node does the same when it tries several addresses).
+ * - a handle reads into `onread` and takes request objects for connecting, writing and ending. Node keeps the classes of
+ *   those, and of handles, to itself; a socket over a handle that only looks on gives them away. From Node 26 on, a handle makes
+ *   the requests for writing itself.
+ */
+import net from 'node:net';
+import { askConnectFailure, askReadFailure } from './net-errors.js';
+import type { ConnectRequest, Handle, Request } from './net-internals.js';
+
+export interface Parts {
+  getHandle(this: object): unknown;
+  setHandle(this: object, handle: unknown): void;
+  /** From a handle to its socket or server. */
+  owner: symbol;
+  /** What a handle of net's calls with what it has read, and a connection with what came of it. */
+  onread: NonNullable<Handle['onread']>;
+  onconnect: NonNullable<ConnectRequest['oncomplete']>;
+  Handle: new (kind: number) => Handle;
+  ConnectRequest: new () => ConnectRequest;
+  ShutdownRequest: new () => Request;
+  /** Undefined: handles make them. */
+  WriteRequest: (new () => Request) | undefined;
+  /** What net keeps of `setNoDelay` and its like; undefined where this version has no such thing. */
+  noDelay: symbol;
+  keepAlive: symbol;
+  keepAliveDelay: symbol;
+  keepAliveInterval: symbol | undefined;
+  keepAliveCount: symbol | undefined;
+  typeOfService: symbol | undefined;
+  /** Undefined in early versions of Node 20. */
+  reinitialize: symbol | undefined;
+}
+
+/** Methods that are overridden or called. */
+const SOCKET = [
+  '_destroy',
+  '_final',
+  '_getpeername',
+  '_getsockname',
+  '_onTimeout',
+  '_read',
+  '_reset',
+  '_undestroy',
+  '_unrefTimer',
+  '_writeGeneric',
+];
+const SERVER = ['_emitCloseIfDrained', '_listen2'];
+const NATIVE = [
+  'bind',
+  'bind6',
+  'close',
+  'connect',
+  'connect6',
+  'getpeername',
+  'getsockname',
+  'readStart',
+  'readStop',
+  'ref',
+  'reset',
+  'setKeepAlive',
+  'setNoDelay',
+  'shutdown',
+  'unref',
+  'writeBuffer',
+  'writev',
+];
+
+const NEEDED_SYMBOLS = ['kSetNoDelay', 'kSetKeepAlive', 'kSetKeepAliveInitialDelay'] as const;
+
+/** Names of what may be missing, for the tests. */
+export const PRIVATE_METHODS: readonly string[] = [
+  ...SOCKET.map((name) => `Socket.${name}`),
+  ...SERVER.map((name) => `Server.${name}`),
+  ...NATIVE.map((name) => `TCP.${name}`),
+];
+export const PRIVATE_SYMBOLS: readonly string[] = ['owner_symbol', ...NEEDED_SYMBOLS];
+
+/** Any error will do. */
+const UV_EPERM = -1;
+
+class Absent extends Error {}
+
+function needMethods(object: object, names: readonly string[], of: string): void {
+  for (const name of names)
+    if (typeof Reflect.get(object, name) !== 'function') throw new Absent(`${of}.${name}`);
+}
+
+/** The object's own name, or its prototype's, for a field that Node keeps to itself. */
+function symbolNamed(object: object, name: string): symbol | undefined {
+  for (let o: object | null = object; o !== null; o = Object.getPrototypeOf(o))
+    for (const symbol of Object.getOwnPropertySymbols(o)) if (symbol.description === name) return symbol;
+  return undefined;
+}
+
+function needSymbol(object: object, name: string): symbol {
+  const symbol = symbolNamed(object, name);
+  if (symbol === undefined) throw new Absent(name);
+  return symbol;
+}
+
+/** A handle that does nothing but keep what a socket or server of net's gave it. */
+class Onlooker {
+  onread: Handle['onread'];
+  onconnection: unknown;
+  /** The last request; null: there was a call without one. */
+  seen: object | null | undefined;
+  [key: symbol]: unknown;
+
+  connect(request: object): number {
+    this.seen = request;
+    return 0;
+  }
+  writeBuffer(request: object | null): number {
+    this.seen = request;
+    return 0;
+  }
+  shutdown(request: object): number {
+    this.seen = request;
+    return 1;
+  }
+  listen(): number {
+    return 0;
+  }
+  close(): void {}
+
+  take(call: string): object {
+    const { seen } = this;
+    this.seen = undefined;
+    if (typeof seen !== 'object' || seen === null) throw new Absent(`the request of ${call}`);
+    return seen;
+  }
+}
+
+type Class<Arguments extends unknown[], T> = new (...args: Arguments) => T;
+
+function find(): Parts {
+  const accessor = Object.getOwnPropertyDescriptor(net.Socket.prototype, '_handle');
+  if (accessor?.get === undefined || accessor.set === undefined) throw new Absent('Socket._handle');
+  const { get: getHandle, set: setHandle } = accessor;
+  needMethods(net.Socket.prototype, SOCKET, 'Socket');
+  needMethods(net.Server.prototype, SERVER, 'Server');
+
+  const onlooker = new Onlooker();
+  const socket = new net.Socket({ handle: onlooker, manualStart: true } as net.SocketConstructorOpts);
+  const { onread } = onlooker;
+  if (typeof onread !== 'function') throw new Absent('onread');
+  socket._write(Buffer.alloc(1), 'buffer' as BufferEncoding, () => {});
+  const WriteRequest = onlooker.seen === null ? undefined : onlooker.take('write').constructor;
+  socket._final(() => {});
+  const ShutdownRequest = onlooker.take('shutdown').constructor;
+  setHandle.call(socket, null);
+
+  const { made, request } = connecting(onlooker);
+  needMethods(made, NATIVE, 'TCP');
+  if (WriteRequest === undefined && !('writeQueueSize' in made)) throw new Absent('TCP.writeQueueSize');
+  if (typeof request.oncomplete !== 'function') throw new Absent('oncomplete');
+
+  // Only then it has a field for each.
+  const fresh = new net.Socket().setKeepAlive(true, 1_000);
+  const [noDelay, keepAlive, keepAliveDelay] = NEEDED_SYMBOLS.map((name) => needSymbol(fresh, name)) as [
+    symbol,
+    symbol,
+    symbol,
+  ];
+  const parts: Parts = {
+    getHandle,
+    setHandle,
+    owner: needSymbol(onlooker, 'owner_symbol'),
+    onread,
+    onconnect: request.oncomplete,
+    Handle: made.constructor as Class<[number], Handle>,
+    ConnectRequest: request.constructor as Class<[], ConnectRequest>,
+    ShutdownRequest: ShutdownRequest as Class<[], Request>,
+    WriteRequest: WriteRequest as Class<[], Request> | undefined,
+    noDelay,
+    keepAlive,
+    keepAliveDelay,
+    keepAliveInterval: symbolNamed(fresh, 'kSetKeepAliveInterval'),
+    keepAliveCount: symbolNamed(fresh, 'kSetKeepAliveCount'),
+    typeOfService: symbolNamed(fresh, 'kSetTOS'),
+    reinitialize: symbolNamed(net.Socket.prototype, 'kReinitializeHandle'),
+  };
+  tryListening(onlooker);
+  askReadFailure(parts);
+  if (!(askConnectFailure(parts, UV_EPERM, request, () => {}) instanceof Error))
+    throw new Absent('oncomplete');
+  return parts;
+}
+
+/** A socket that makes itself a handle to connect with, and connects with the onlooker instead. */
+function connecting(onlooker: Onlooker): { made: Handle; request: ConnectRequest } {
+  let made: Handle | undefined;
+  const socket = Object.defineProperty(new net.Socket(), '_handle', {
+    get: () => (made === undefined ? null : onlooker),
+    set: (handle: Handle) => {
+      made ??= handle;
+    },
+  });
+  socket.connect({
+    host: 'nowhere.invalid',
+    port: 1,
+    autoSelectFamily: false,
+    lookup: (_host, _options, done) => done(null, '127.0.0.1', 4),
+  });
+  if (made === undefined) throw new Absent('TCP');
+  (made as Handle).close();
+  return { made, request: onlooker.take('connect') as ConnectRequest };
+}
+
+/** A server over a handle of its own listens on it, and lets it tell of connections. */
+function tryListening(onlooker: Onlooker): void {
+  const server = new net.Server() as net.Server & {
+    _handle: object | null;
+    _connections: number;
+    _listen2(...args: unknown[]): void;
+  };
+  if (server._handle !== null || server._connections !== 0) throw new Absent('Server._handle');
+  server._handle = onlooker;
+  server._listen2(null, 0, 4, 1, undefined, undefined);
+  // Without a handle it does not say 'listening'.
+  server._handle = null;
+  if (typeof onlooker.onconnection !== 'function') throw new Absent('onconnection');
+}
+
+function findOrWarn(): Parts | undefined {
+  try {
+    return find();
+  } catch (error) {
+    const what = error instanceof Absent ? `no ${error.message}` : (error as Error).message;
+    process.emitWarning(
+      `repnet does not know the net of Node ${process.version} (${what}): connections are plain, and nothing is replicated`,
+      { type: 'RepnetWarning', code: 'REPNET_UNSUPPORTED' },
+    );
+    return undefined;
+  }
+}
+
+const found = findOrWarn();
+
+/** False: this version of Node is not known; nothing of `parts` is there, and nothing may be replicated. */
+export const supported = found !== undefined;
+export const parts = found as Parts;

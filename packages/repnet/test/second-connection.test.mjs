@@ -1,0 +1,232 @@
+/**
+ * A flow that net completes, completes: whoever refuses the second connection, or breaks it, or says nothing on it, at whatever
+ * byte, the application sees at both ends what it sees of net over the first connection alone.
+ */
+import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
+import net from 'node:net';
+import { after, before, test } from 'node:test';
+import repnet from '../dist/index.js';
+import { request, serve } from './lib/exchange.mjs';
+import { startRelay } from './lib/relay.mjs';
+import { defaults, sourcePort, until } from './lib/support.mjs';
+
+const THRESHOLD = 2_000;
+/** The header of a request. */
+const HEADER = 16;
+const [HELLO, ANSWER, RECORD] = [76, 24, 10];
+const WIDTH = 24;
+
+/** By pairing; each has been there for long enough to let flows begin with their second connection. */
+const grown = {};
+const cleanups = [];
+after(() => {
+  for (const cleanup of cleanups) cleanup();
+});
+
+before(async () => {
+  Object.assign(defaults, { threshold: THRESHOLD, pairTimeout: 300, waitTimeout: 600 });
+  const begun = ['address', 'token'].map(async (pairing) => {
+    grown[pairing] = await start({ after: (f) => cleanups.push(f) }, { pairing });
+    await grown[pairing].grown();
+  });
+  await Promise.all(begun);
+});
+
+const SHAPES = [-1, 0, 1]
+  .map((n) => THRESHOLD - HEADER + n)
+  .concat(100, 3 * THRESHOLD, 60 * THRESHOLD)
+  .flatMap((requestLength, i, all) => [
+    { requestLength, replyLength: all[(i + 3) % all.length] + HEADER, half: true },
+    { requestLength, replyLength: 100 },
+  ]);
+
+const positions = (preamble) => [
+  0,
+  preamble - 1,
+  preamble,
+  preamble + RECORD,
+  preamble + 500,
+  preamble + RECORD + THRESHOLD - 1,
+  preamble + RECORD + THRESHOLD,
+];
+/** What becomes of the second connection in each direction, and at which byte. */
+const FAULTS = [
+  ['up', positions(HELLO)],
+  ['down', positions(ANSWER)],
+].flatMap(([direction, places]) =>
+  ['stall', 'rst', 'cut', 'fin'].flatMap((kind) => places.map((at) => ({ copy: 1, direction, kind, at }))),
+);
+
+/** The server is busy for longer than a client waits for a second connection. */
+const busy = { copy: 0, direction: 'down', kind: 'pause', at: 0, ms: 900 };
+
+const tell = (side) =>
+  side && {
+    connections: side.connections,
+    bytes: side.bytes,
+    whole: side.wrong === -1,
+    ends: side.ends,
+    errors: side.errors.map(({ code }) => code),
+    closes: side.closes,
+  };
+
+/** A server, a relay to it, and flows through that; each is looked at from both ends. */
+async function start(t, { pairing = 'address', api = repnet, relayOptions = {}, shared = false } = {}) {
+  const flows = new Map();
+  let plan = [];
+  const relay = await startRelay({
+    faultsFor: (_, copy) => plan.filter((fault) => fault.copy === copy),
+    ...relayOptions,
+  });
+  const server = api.createServer(
+    api === net ? {} : { pairing, addresses: shared ? [] : [`${relay.host}:${relay.port}`] },
+  );
+  let connections = 0;
+  server.on('connection', () => connections++);
+  serve(server, flows);
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  relay.targetPort = server.address().port;
+  t.after(() => {
+    relay.close();
+    server.close();
+  });
+  const one = async (shape, options) => {
+    const seed = randomInt(0xffffffff);
+    const { host, port } = relay;
+    // The relay uses the source port again, which a connection whose port the kernel chose would not let it.
+    const from = relayOptions.translates ? {} : { localPort: sourcePort() };
+    const connect = () => api.connect({ host, port, ...from, pairing, ...options });
+    const { client, hung } = await request(connect, { seed, ...shape });
+    if (!hung) await until(() => (flows.get(seed)?.closes ?? 0) > 0, 'the server has closed').catch(() => {});
+    const seen = { client: tell(client), server: tell(flows.get(seed)), hung };
+    flows.delete(seed);
+    return seen;
+  };
+  return {
+    relay,
+    /** A server that has just begun lets no flow begin with its second connection. */
+    async grown() {
+      const shape = { requestLength: 100, replyLength: 100, timeout: 700 };
+      for (plan = [{ copy: 0, direction: 'up', kind: 'nosyn', at: 0 }]; ; )
+        if (!(await one(shape, MODES[0])).hung) return;
+    },
+    /** As many flows at a time as do not disturb each other; in the order of `shapes`. */
+    async all(shapes, options, faults = []) {
+      plan = faults;
+      const before = connections;
+      const seen = [];
+      const queue = shapes.entries();
+      const work = async () => {
+        for (const [i, shape] of queue) seen[i] = await one(shape, options);
+      };
+      await Promise.all(Array.from({ length: WIDTH }, work));
+      return { seen, connections: connections - before };
+    },
+  };
+}
+
+/** What net shows of each shape, without a second connection. */
+async function expected(t, shapes) {
+  const { all } = await start(t, { api: net });
+  return all(shapes, {});
+}
+
+test('net, by which the others are judged, completes each', async (t) => {
+  for (const [i, { client, server }] of (await expected(t, SHAPES)).seen.entries()) {
+    const { requestLength, replyLength } = SHAPES[i];
+    const whole = { connections: 1, whole: true, ends: 1, errors: [], closes: 1 };
+    assert.deepEqual(client, { ...whole, bytes: replyLength });
+    assert.deepEqual(server, { ...whole, bytes: requestLength });
+  }
+});
+
+const MODES = [
+  { replicate: 'flow', peer: 'repnet' },
+  { replicate: 'flow', peer: 'auto' },
+  { replicate: 'flow', peer: 'repnet', copyDelay: 2 },
+];
+const SYN = { replicate: 'syn', peer: 'repnet' };
+
+const named = (mode) => `${mode.replicate}, peer ${mode.peer}${mode.copyDelay ? ', hedged' : ''}`;
+
+/** Who refuses, and how he is put in the second connection's way. */
+const REFUSERS = {
+  'nobody listens there': { relayOptions: { refuses: true } },
+  'nobody listens there, behind NAT': {
+    relayOptions: { refuses: true, translates: true },
+    modes: [...MODES, SYN],
+  },
+  'the network translates addresses': { relayOptions: { translates: true } },
+  'another process has it': { other: () => repnet.createServer({ addresses: [] }), offset: 1 },
+  'a server that pairs otherwise': {
+    other: (pairing) => repnet.createServer({ pairing }),
+    offset: 1,
+    crossed: true,
+  },
+  'a line-based service': {
+    other: () => net.createServer((s) => s.on('error', () => {}).end('400 what?\r\n')),
+  },
+  'a service that hangs up': {
+    other: () => net.createServer((s) => s.on('error', () => {}).resetAndDestroy()),
+  },
+  'a service that listens': { other: () => net.createServer((s) => s.on('error', () => {}).resume()) },
+  'nobody, and nobody says so': { faults: [{ copy: 1, direction: 'up', kind: 'nosyn', at: 0 }] },
+};
+
+for (const pairing of ['address', 'token'])
+  for (const [who, { relayOptions, other, offset = 0, crossed, faults, modes = MODES }] of Object.entries(
+    REFUSERS,
+  ))
+    for (const mode of modes)
+      test(`the second connection is refused, ${pairing}, ${named(mode)}: ${who}`, async (t) => {
+        const { all, relay } = await start(t, {
+          pairing,
+          relayOptions,
+          shared: who.startsWith('the network'),
+        });
+        if (other !== undefined) {
+          const otherPairing = crossed && pairing === 'address' ? 'token' : 'address';
+          const server = other(otherPairing);
+          await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+          t.after(() => server.close());
+          relay.secondPort = server.address().port + offset;
+        }
+        const seen = await all(SHAPES, mode, faults);
+        assert.deepEqual(seen, await expected(t, SHAPES));
+      });
+
+for (const pairing of ['address', 'token'])
+  for (const kind of ['stall', 'rst', 'cut', 'fin'])
+    for (const direction of ['up', 'down'])
+      test(`the second connection fails, ${pairing}, by ${kind}, ${direction}, at any byte`, async (t) => {
+        const should = await expected(t, SHAPES);
+        const { all } = grown[pairing];
+        for (const fault of FAULTS.filter((f) => f.kind === kind && f.direction === direction))
+          assert.deepEqual(await all(SHAPES, MODES[0], [fault]), should, JSON.stringify(fault));
+      });
+
+for (const pairing of ['address', 'token'])
+  test(`the second connection falls silent, ${pairing}, while the server is busy for long`, async (t) => {
+    const should = await expected(t, SHAPES);
+    const { all } = grown[pairing];
+    for (const [direction, at] of [
+      ['up', HELLO],
+      ['up', HELLO + RECORD + THRESHOLD],
+      ['down', 0],
+      ['down', ANSWER],
+      ['down', ANSWER + RECORD + THRESHOLD],
+    ]) {
+      const silence = { copy: 1, direction, kind: 'stall', at };
+      assert.deepEqual(await all(SHAPES, MODES[0], [busy, silence]), should, JSON.stringify(silence));
+    }
+  });
+
+test('another service refuses the second connection, token, while the server is busy for long', async (t) => {
+  const { all, relay } = await start(t, { pairing: 'token' });
+  const other = REFUSERS['a line-based service'].other();
+  await new Promise((resolve) => other.listen(0, '127.0.0.1', resolve));
+  t.after(() => other.close());
+  relay.secondPort = other.address().port;
+  assert.deepEqual(await all(SHAPES, MODES[0], [busy]), await expected(t, SHAPES));
+});

@@ -1,0 +1,26 @@
+/** server.mjs LIBRARY: the servers of the soak in one process, also a worker of a cluster; tells what its flows came to when asked. */
+import net from 'node:net';
+import repnet from '../../dist/index.js';
+import { complete, misdeed, serve } from '../lib/exchange.mjs';
+import { HOST, SERVERS } from './fabrics.mjs';
+
+const api = process.argv[2] === 'net' ? net : repnet;
+Object.assign(repnet.defaults, JSON.parse(process.env.REPNET_SOAK_DEFAULTS ?? '{}'));
+
+const flows = new Map();
+for (const { port, pairing, threshold } of SERVERS) {
+  const server = api === net ? net.createServer() : repnet.createServer({ pairing, threshold });
+  serve(server, flows);
+  await new Promise((resolve) => server.listen(port, HOST, resolve));
+}
+process.send('ready');
+
+process.on('message', () => {
+  const sides = [...flows];
+  const wrong = sides.flatMap(([seed, side]) => {
+    const what = misdeed(side, 'server') ?? (complete(side) ? undefined : 'the server has not all of it');
+    return what === undefined ? [] : [[seed, what]];
+  });
+  process.send({ seeds: sides.map(([seed]) => seed), wrong });
+});
+process.on('disconnect', () => process.exit());

@@ -1,0 +1,199 @@
+/**
+ * What is sent while only the second connection is there, or the server has not taken it: nothing is on it alone, and what it has
+ * taken is no success. On connections made of memory.
+ */
+import assert from 'node:assert/strict';
+import { afterEach, test } from 'node:test';
+import { archiveSize } from '../dist/flow/archive.js';
+import { resetBudget } from '../dist/flow/budget.js';
+import { PRIMARY, REPLICA } from '../dist/flow/machine.js';
+import { memoryLeg, newFlow } from './lib/memory-leg.mjs';
+import { defaults } from './lib/support.mjs';
+
+const THRESHOLD = 1_000;
+const { archiveBytes, budget } = defaults;
+afterEach(() => Object.assign(defaults, { archiveBytes, budget }));
+
+/** A client's flow, whose second connection the server has not taken. */
+function untaken(framed = [false, true]) {
+  const flow = newFlow(framed, THRESHOLD);
+  flow.tx.taken = false;
+  return flow;
+}
+
+/** Writes, and notes how often the callback comes, and with what. */
+function write(flow, bytes) {
+  const called = [];
+  flow.write(bytes, (error) => called.push(error ?? null));
+  return called;
+}
+
+const text = (length) => Buffer.from(Array.from({ length }, (_, i) => 97 + (i % 26)));
+
+/** A flow of which only the second connection has come. */
+function secondAlone() {
+  const flow = newFlow([false, true], THRESHOLD);
+  const second = memoryLeg(REPLICA);
+  flow.open(second);
+  return { flow, second };
+}
+
+test('a write that the second connection alone has taken succeeds when the server has taken that', () => {
+  const flow = untaken();
+  flow.open(memoryLeg(PRIMARY, { slow: true }));
+  flow.open(memoryLeg(REPLICA));
+  const called = write(flow, text(10));
+  assert.deepEqual(called, []);
+  flow.sender.taken();
+  assert.deepEqual(called, [null]);
+});
+
+test('… or when the first has taken it, if the second is refused', () => {
+  const flow = untaken();
+  const first = memoryLeg(PRIMARY, { slow: true });
+  flow.open(first);
+  flow.open(memoryLeg(REPLICA));
+  const called = write(flow, text(10));
+  flow.abandon(REPLICA);
+  assert.deepEqual(called, []);
+  first.settle();
+  assert.deepEqual(called, [null]);
+});
+
+test('… or fails with the first, if the second is refused, too', () => {
+  const flow = untaken();
+  const first = memoryLeg(PRIMARY, { slow: true });
+  flow.open(first);
+  flow.open(memoryLeg(REPLICA));
+  const called = write(flow, text(10));
+  flow.abandon(REPLICA);
+  const reset = new Error('reset');
+  first.settle(reset);
+  assert.deepEqual(called, [reset]);
+});
+
+test('so does the end of the stream', async () => {
+  const flow = untaken();
+  const first = memoryLeg(PRIMARY, { slow: true });
+  first.finish = () => {};
+  flow.open(first);
+  flow.open(memoryLeg(REPLICA));
+  const called = [];
+  flow.end((error) => called.push(error ?? null));
+  assert.deepEqual(called, []);
+  flow.sender.taken();
+  assert.deepEqual(called, [null]);
+});
+
+test('a message that outgrows the threshold before the server has taken the second goes on with the first, at once', () => {
+  const flow = untaken();
+  const [first, second] = [memoryLeg(PRIMARY), memoryLeg(REPLICA)];
+  flow.open(first);
+  flow.open(second);
+  assert.deepEqual(write(flow, text(3 * THRESHOLD)), [null]);
+  assert.equal(first.bytes().length, 3 * THRESHOLD);
+  assert.equal(second.payload().length, THRESHOLD);
+});
+
+test('while the first is still to come, the second carries no more than the threshold; the first is sent all of it', () => {
+  const { flow, second } = secondAlone();
+  const message = text(3 * THRESHOLD);
+  const called = write(flow, message);
+  assert.equal(second.payload().length, THRESHOLD);
+  assert.deepEqual(called, []);
+  const first = memoryLeg(PRIMARY);
+  flow.open(first);
+  flow.sender.report(THRESHOLD, THRESHOLD);
+  assert.deepEqual(called, [null]);
+  assert.equal(first.bytes().compare(message), 0);
+});
+
+for (const [what, happens] of [
+  ['the client has given the first up', (flow) => flow.abandon(PRIMARY)],
+  ['the peer says that it has', (flow) => flow.sender.firstGivenUp()],
+])
+  test(`… or the second, when ${what}`, () => {
+    const { flow, second } = secondAlone();
+    const called = write(flow, text(3 * THRESHOLD));
+    happens(flow);
+    assert.deepEqual(called, [null]);
+    assert.equal(second.payload().length, 3 * THRESHOLD);
+    assert.equal(archiveSize(), 0);
+  });
+
+test('… and so it does when there is no room to keep it', () => {
+  Object.assign(defaults, { archiveBytes: 5 });
+  const { flow, second } = secondAlone();
+  const called = write(flow, text(10));
+  assert.deepEqual([second.payload(), called], ['', []]);
+  const first = memoryLeg(PRIMARY);
+  flow.open(first);
+  assert.equal(first.bytes().toString(), 'abcdefghij');
+  assert.deepEqual(called, [null]);
+});
+
+test('the first is sent what the second carried before it, whatever the budget', () => {
+  const { flow } = secondAlone();
+  write(flow, text(10));
+  Object.assign(defaults, { budget: { bytes: 0, connections: 0 } });
+  resetBudget();
+  const first = memoryLeg(PRIMARY);
+  flow.open(first);
+  write(flow, Buffer.from('!'));
+  assert.equal(first.bytes().toString(), 'abcdefghij!');
+});
+
+test('the first is not judged by bytes that it was sent later than the second', () => {
+  const flow = newFlow([false, true], 100_000);
+  const second = memoryLeg(REPLICA);
+  flow.open(second);
+  write(flow, text(100_000));
+  flow.open(memoryLeg(PRIMARY));
+  flow.sender.report(50_000, 0);
+  assert.equal(flow.tx.verdict, undefined);
+  flow.sender.report(100_000, 60_000);
+  assert.equal(flow.tx.verdict, undefined);
+  flow.sender.report(200_000, 100_000);
+  assert.equal(flow.tx.verdict, REPLICA);
+});
+
+test('a first connection that takes nothing while the second moves is given up at 1 MiB, whoever writes on', () => {
+  const flow = newFlow([false, true], 100_000);
+  const first = memoryLeg(PRIMARY, { slow: true });
+  const second = memoryLeg(REPLICA, { slow: true });
+  flow.open(first);
+  flow.open(second);
+  const message = Buffer.alloc(50_000);
+  for (let n = 0; n < 400; n++) {
+    flow.sender.tx.newMessage();
+    const called = write(flow, message);
+    second.settle();
+    assert.deepEqual(called, [null]);
+  }
+  assert.ok(first.backlog <= 1024 * 1024 + message.length, `${first.backlog} bytes wait`);
+});
+
+test('… but not before the server has taken the second: then the application waits', () => {
+  const flow = untaken();
+  const first = memoryLeg(PRIMARY, { slow: true });
+  flow.open(first);
+  flow.open(memoryLeg(REPLICA));
+  const called = write(flow, Buffer.alloc(2 << 20));
+  assert.equal(flow.tx.chosen, PRIMARY);
+  assert.deepEqual(called, []);
+  first.settle();
+  assert.deepEqual(called, [null]);
+});
+
+test('what was under way on the first when the second was sent it again is no loss when the first fails', () => {
+  const flow = newFlow([false, true], THRESHOLD);
+  const [first, second] = [memoryLeg(PRIMARY, { slow: true }), memoryLeg(REPLICA, { slow: true })];
+  first.destroy = (error) => flow.legLost(first, error);
+  flow.open(first);
+  const called = write(flow, text(10));
+  flow.open(second);
+  first.settle(new Error('reset'));
+  assert.deepEqual(called, []);
+  second.settle();
+  assert.deepEqual([called, second.payload()], [[null], 'abcdefghij']);
+});
