@@ -14,7 +14,9 @@ use crate::units::Time;
 const BITS: u32 = 10;
 const BUCKETS: usize = 1 << BITS;
 const MASK: u64 = BUCKETS as u64 - 1;
-const LEVELS: usize = 5;
+/// With the narrowest buckets they reach over all 64 bits of a time.
+const LEVELS: usize = 6;
+const NARROWEST: u32 = u64::BITS - BITS * LEVELS as u32;
 const NONE: u32 = u32::MAX;
 /// In `prev`: the entity heads the bucket whose index is in the low bits.
 const HEAD: u32 = 1 << 31;
@@ -98,7 +100,7 @@ impl Agenda {
         // A few events to a bucket: few enough to sort quickly, enough to see what comes.
         let wanted = (typical_delay.0 / (BUCKETS as u64 / 4)).max(1);
         Agenda {
-            shift: wanted.next_power_of_two().trailing_zeros().min(16),
+            shift: wanted.next_power_of_two().trailing_zeros().clamp(NARROWEST, 16),
             tick: 0,
             current: Vec::with_capacity(64),
             levels: std::array::from_fn(|_| Level::new()),
@@ -233,7 +235,7 @@ impl Agenda {
                 return;
             }
         }
-        panic!("an event is more than {} buckets ahead", 1u64 << (BITS * LEVELS as u32));
+        unreachable!("the last level reaches as far as a time can be")
     }
 
     #[inline]
@@ -355,6 +357,16 @@ mod tests {
         agenda.cancel(1);
         assert_eq!(agenda.due(1), None);
         assert_eq!(drain(&mut agenda), [(77, 0), (77, 2)]);
+    }
+
+    #[test]
+    fn events_as_far_ahead_as_a_time_can_be_wait_for_their_turn() {
+        let mut agenda = Agenda::new(Time(1));
+        agenda.grow_to(3);
+        agenda.schedule(0, Time::NEVER);
+        agenda.schedule(1, Time(1 << 61));
+        agenda.schedule(2, Time(7));
+        assert_eq!(drain(&mut agenda), [(7, 2), (1 << 61, 1), (u64::MAX, 0)]);
     }
 
     #[derive(Debug, Clone)]

@@ -3,7 +3,8 @@
 //! A quantity is written as a decimal number and a unit (`"10Gbps"`, `"100KB"`,
 //! `"32us"`). KB is 1000 B, KiB is 1024 B. A number without a unit is an error.
 //! Parsing is exact: a value that is not a whole number of the base unit
-//! (picoseconds, bits per second, bytes) is refused, never rounded.
+//! (picoseconds, bits per second, bytes) is refused, never rounded. So is one
+//! beyond what can be meant: the largest leave room for sums of a dozen below 2^64.
 
 use std::fmt;
 use std::str::FromStr;
@@ -39,13 +40,23 @@ pub enum UnitError {
         /// A well-formed value.
         example: String,
     },
-    /// Too fine or too large for the base unit.
-    #[error("{text:?} is not a whole number of {base} below 2^64")]
+    /// Too fine for the base unit.
+    #[error("{text:?} is not a whole number of {base}")]
     NotRepresentable {
         /// What was written.
         text: String,
         /// Name of the base unit.
         base: &'static str,
+    },
+    /// Larger than can be meant.
+    #[error("{text:?} is more than {most}, the largest {quantity} possible")]
+    TooLarge {
+        /// What was written.
+        text: String,
+        /// "time", "rate" or "size".
+        quantity: &'static str,
+        /// The largest value possible.
+        most: String,
     },
 }
 
@@ -55,6 +66,8 @@ struct Quantity {
     example: &'static str,
     /// Units and their size in base units, largest first.
     units: &'static [(&'static str, u64)],
+    /// The largest value that can be written, in base units.
+    most: u64,
 }
 
 impl Quantity {
@@ -85,24 +98,19 @@ impl Quantity {
         };
         let not_representable =
             || UnitError::NotRepresentable { text: text.to_owned(), base: self.base };
-        let whole: u128 = whole.parse().map_err(|_| not_representable())?;
-        let fraction = fraction.trim_end_matches('0');
-        let (numerator, denominator) = if fraction.is_empty() {
-            (0u128, 1u128)
-        } else {
-            let digits = u32::try_from(fraction.len()).map_err(|_| not_representable())?;
-            let denominator = 10u128.checked_pow(digits).ok_or_else(not_representable)?;
-            (fraction.parse().map_err(|_| not_representable())?, denominator)
+        let too_large = || UnitError::TooLarge {
+            text: text.to_owned(),
+            quantity: self.name,
+            most: self.format(self.most),
         };
-        let scaled = numerator * u128::from(scale);
-        if scaled % denominator != 0 {
-            return Err(not_representable());
-        }
+        // Digits alone are left, so that parsing fails for their number only.
+        let whole: u64 = whole.parse().map_err(|_| too_large())?;
+        let part = part(fraction, scale).ok_or_else(not_representable)?;
         whole
-            .checked_mul(u128::from(scale))
-            .and_then(|v| v.checked_add(scaled / denominator))
-            .and_then(|v| u64::try_from(v).ok())
-            .ok_or_else(not_representable)
+            .checked_mul(scale)
+            .and_then(|value| value.checked_add(part))
+            .filter(|value| *value <= self.most)
+            .ok_or_else(too_large)
     }
 
     fn format(&self, value: u64) -> String {
@@ -127,6 +135,27 @@ impl Quantity {
     }
 }
 
+/// `scale` times the decimal fraction `0.digits`, if that is a whole number.
+fn part(digits: &str, scale: u64) -> Option<u64> {
+    let digits = digits.trim_end_matches('0');
+    if digits.is_empty() {
+        return Some(0);
+    }
+    let numerator: u128 = digits.parse().ok()?;
+    let denominator = 10u128.checked_pow(u32::try_from(digits.len()).ok()?)?;
+    // Without common factors of the other two, all of the denominator must divide the numerator; nothing can overflow.
+    let common = greatest_common_divisor(u128::from(scale), denominator);
+    let (scale, denominator) = (u128::from(scale) / common, denominator / common);
+    (numerator % denominator == 0).then(|| (numerator / denominator * scale) as u64)
+}
+
+fn greatest_common_divisor(mut a: u128, mut b: u128) -> u128 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
 static TIME: Quantity = Quantity {
     name: "time",
     base: "picoseconds",
@@ -138,6 +167,7 @@ static TIME: Quantity = Quantity {
         ("ns", 1_000),
         ("ps", 1),
     ],
+    most: 1_000_000_000_000_000_000,
 };
 
 static RATE: Quantity = Quantity {
@@ -151,6 +181,7 @@ static RATE: Quantity = Quantity {
         ("kbps", 1_000),
         ("bps", 1),
     ],
+    most: 100_000_000_000_000,
 };
 
 static BYTES: Quantity = Quantity {
@@ -166,6 +197,7 @@ static BYTES: Quantity = Quantity {
         ("KB", 1_000),
         ("B", 1),
     ],
+    most: 1_000_000_000_000_000,
 };
 
 macro_rules! quantity {
@@ -191,7 +223,7 @@ macro_rules! quantity {
     };
 }
 
-/// A point in simulated time or a duration, in picoseconds (2^64 ps is 213 days).
+/// A point in simulated time or a duration, in picoseconds (2^64 ps is 213 days, and 11 days can be written).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(pub u64);
 
@@ -302,7 +334,33 @@ mod tests {
     fn values_finer_than_the_base_unit_are_refused() {
         assert!(matches!("0.5ps".parse::<Time>(), Err(UnitError::NotRepresentable { .. })));
         assert!(matches!("0.1B".parse::<Bytes>(), Err(UnitError::NotRepresentable { .. })));
-        assert!(matches!("99999999999s".parse::<Time>(), Err(UnitError::NotRepresentable { .. })));
+    }
+
+    #[test]
+    fn a_fraction_of_any_length_is_exact_or_refused() {
+        let wraps = "0.00083076749736557242056487941267521536s";
+        assert!(matches!(wraps.parse::<Time>(), Err(UnitError::NotRepresentable { .. })));
+        let digits = format!("0.{}1s", "0".repeat(60));
+        assert!(matches!(digits.parse::<Time>(), Err(UnitError::NotRepresentable { .. })));
+        assert_eq!("0.000000000931322574615478515625GiB".parse(), Ok(Bytes(1)));
+        assert_eq!("0.999999999068677425384521484375GiB".parse(), Ok(Bytes((1 << 30) - 1)));
+        assert_eq!(format!("0.5{}s", "0".repeat(60)).parse(), Ok(Time::from_ms(500)));
+    }
+
+    #[test]
+    fn values_beyond_what_can_be_meant_are_refused_and_told_the_largest() {
+        let error = "1000000.000000000001s".parse::<Time>().unwrap_err().to_string();
+        assert!(error.ends_with("is more than 1000000s, the largest time possible"), "{error}");
+        assert_eq!("1000000s".parse(), Ok(Time(TIME.most)));
+        for text in [
+            "18446744073709551616s",
+            "18446744073709551615s",
+            "340282366920938463463374607431768211456ps",
+        ] {
+            assert!(matches!(text.parse::<Time>(), Err(UnitError::TooLarge { .. })), "{text}");
+        }
+        assert!(matches!("101Tbps".parse::<Rate>(), Err(UnitError::TooLarge { .. })));
+        assert!(matches!("1000001GB".parse::<Bytes>(), Err(UnitError::TooLarge { .. })));
     }
 
     #[test]
@@ -313,10 +371,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_parses_back(value in any::<u64>()) {
-            prop_assert_eq!(Time(value).to_string().parse(), Ok(Time(value)));
-            prop_assert_eq!(Rate(value).to_string().parse(), Ok(Rate(value)));
-            prop_assert_eq!(Bytes(value).to_string().parse(), Ok(Bytes(value)));
+        fn what_is_printed_parses_back(time in 0..=TIME.most, rate in 0..=RATE.most, bytes in 0..=BYTES.most) {
+            prop_assert_eq!(Time(time).to_string().parse(), Ok(Time(time)));
+            prop_assert_eq!(Rate(rate).to_string().parse(), Ok(Rate(rate)));
+            prop_assert_eq!(Bytes(bytes).to_string().parse(), Ok(Bytes(bytes)));
+        }
+
+        #[test]
+        fn decimals_are_exact(value in 0..=TIME.most) {
+            let text = format!("{}.{:012}s", value / 1_000_000_000_000, value % 1_000_000_000_000);
+            prop_assert_eq!(text.parse(), Ok(Time(value)));
         }
     }
 }

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::Limit;
-use tailcut_net::component::{ReadFile, SpecError};
+use tailcut_net::component::SpecError;
 use tailcut_net::faults::FaultsSpec;
+use tailcut_net::files::ReadFiles;
 use tailcut_net::host::HostSpec;
 use tailcut_net::measure::series::{check_differential, find_link};
 use tailcut_net::network::full_packet;
@@ -90,6 +91,9 @@ impl Labels {
     }
 }
 
+/// Samples of a run beyond which its interval is a slip of the unit.
+const MOST_SAMPLES: u64 = 10_000_000;
+
 /// A parameter that cannot be realised, and the section it belongs to.
 pub type SectionError = (&'static str, SpecError);
 
@@ -111,6 +115,7 @@ impl Config {
             ("horizon", self.horizon.check()),
             ("series", self.series.check()),
             ("measure", self.labels.check()),
+            ("series", self.check_samples()),
             ("queue", self.check_room()),
             ("switch", self.check_memory()),
             ("queue", scheme.check_priorities()),
@@ -120,6 +125,18 @@ impl Config {
         .into_iter()
         .filter_map(|(section, outcome)| Some((section, outcome.err()?)))
         .collect()
+    }
+
+    /// More samples than can be meant keep a run busy with nothing else.
+    fn check_samples(&self) -> Result<(), SpecError> {
+        let (end, interval) = (self.horizon.arrivals + self.horizon.drain, self.series.interval);
+        let samples = end.0 / interval.0.max(1);
+        if self.series.is_off() || samples <= MOST_SAMPLES {
+            return Ok(());
+        }
+        let message = format!("interval = \"{interval}\": {samples} samples until the run ends, at most {MOST_SAMPLES}");
+        Err(SpecError::new("series-interval", "interval", message)
+            .hint("sample more rarely, or shorten the horizon"))
     }
 
     /// What queues can hold, against what they are to do. Sections that are wrong in themselves have said so.
@@ -153,7 +170,7 @@ impl Config {
     ///
     /// # Errors
     /// When the topology cannot be built, or a time series or a fault names a link that it does not have.
-    pub fn graph(&self, read: &ReadFile) -> Result<Graph, SectionError> {
+    pub fn graph(&self, read: &dyn ReadFiles) -> Result<Graph, SectionError> {
         let graph = self.topology.build(read).map_err(|error| ("topology", error))?;
         check_links(&graph).map_err(|error| ("topology", error))?;
         for (index, link) in self.series.links.iter().enumerate() {
@@ -180,7 +197,7 @@ impl Config {
         &self,
         graph: &Graph,
         seed: u64,
-        read: &ReadFile,
+        read: &dyn ReadFiles,
     ) -> Result<Demand, SectionError> {
         self.traffic.generate(graph, &self.horizon, seed, read).map_err(|error| ("traffic", error))
     }

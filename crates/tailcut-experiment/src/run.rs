@@ -14,7 +14,7 @@ use crate::column::{
     flow_columns, job_columns, segment_columns, throughput_columns, tier_columns, Column,
 };
 use crate::config::{Config, SectionError};
-use crate::load::read_file;
+use crate::load::{no_tables, PlannedFiles, ReadTable};
 use crate::plan::{run_id, RunPlan};
 
 /// What a run yields.
@@ -79,17 +79,19 @@ impl From<SectionError> for RunError {
     }
 }
 
-/// Carries out one run of a plan (an element of `runs`, as JSON), and captures packets on the way if asked to.
+/// Carries out one run of a plan (an element of `runs`, as JSON), and captures packets on the way if asked to;
+/// `read_table` reads the tables that the run names.
 ///
 /// # Errors
 /// See [`RunError`].
 pub fn run(
     run_json: &str,
     capture: Option<&CaptureRequest>,
+    read_table: &ReadTable,
     on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<RunResult, RunError> {
     let plan: RunPlan = serde_json::from_str(run_json)?;
-    let scenario = to_scenario(&plan)?;
+    let scenario = to_scenario(&plan, read_table)?;
     let labels = &plan.config.labels;
     let tap = capture.map(|request| request.open(&scenario.graph)).transpose()?;
     let segments = labels.segments.then(Segments::default);
@@ -134,15 +136,15 @@ pub fn run(
 ///
 /// # Errors
 /// When the run was planned by another version, or a file that it names is gone or has changed.
-pub fn to_scenario(plan: &RunPlan) -> Result<Scenario, RunError> {
+pub fn to_scenario(plan: &RunPlan, read_table: &ReadTable) -> Result<Scenario, RunError> {
     let Config { host, switch, faults, scheme, horizon, series, .. } = plan.config.clone();
     let expected = run_id(&plan.config, plan.seed, &plan.files);
     if expected != plan.id {
         return Err(RunError::OtherPlan { found: plan.id.clone(), expected });
     }
-    let read = |path: &str| read_planned(plan, path);
-    let graph = plan.config.graph(&read)?;
-    let Demand { flows, jobs } = plan.config.demand(&graph, plan.seed, &read)?;
+    let files = PlannedFiles { plan, read_table };
+    let graph = plan.config.graph(&files)?;
+    let Demand { flows, jobs } = plan.config.demand(&graph, plan.seed, &files)?;
     let seed = plan.seed;
     Ok(Scenario { graph, host, switch, faults, scheme, flows, jobs, horizon, seed, series })
 }
@@ -153,32 +155,29 @@ pub fn to_scenario(plan: &RunPlan) -> Result<Scenario, RunError> {
 /// When a capture point is not in the run's network, or the network cannot be built.
 pub fn check_capture(run_json: &str, spec: &CaptureSpec) -> Result<(), RunError> {
     let plan: RunPlan = serde_json::from_str(run_json)?;
-    let graph = plan.config.graph(&|path: &str| read_planned(&plan, path))?;
+    let graph = plan.config.graph(&PlannedFiles { plan: &plan, read_table: &no_tables })?;
     Capture::new(spec, &graph, std::io::sink())?;
     Ok(())
 }
 
-/// Reads a file that the plan lists, unless it has changed since.
-fn read_planned(plan: &RunPlan, path: &str) -> std::io::Result<Vec<u8>> {
-    match plan.files.iter().find(|file| file.path == path) {
-        Some(file) => read_file(file),
-        None => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "the plan does not list it")),
-    }
+/// Millions of flows of terabytes exceed what is counted.
+fn total(bytes: &mut dyn Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
 }
 
 /// What only the run as a whole can tell.
 fn facts(config: &Config, graph: &Graph, outcome: &Outcome) -> Vec<(&'static str, f64)> {
     let capacity: f64 = graph.host_rates().iter().map(|rate| rate.0 as f64 / 8.0).sum();
     let window = config.horizon.arrivals.as_secs_f64();
-    let offered: u64 = outcome.flows.iter().map(|f| f.flow.bytes).sum();
-    let delivered: u64 = outcome.flows.iter().map(|f| f.delivered_in_arrivals).sum();
+    let offered: u64 = total(&mut outcome.flows.iter().map(|f| f.flow.bytes));
+    let delivered: u64 = total(&mut outcome.flows.iter().map(|f| f.delivered_in_arrivals));
     let finished = || outcome.flows.iter().filter(|f| f.fct.is_some());
     let host_links = outcome.tiers.iter().find(|t| t.up && graph.tiers.first() == Some(&t.tier));
     vec![
         ("flows", outcome.flows.len() as f64),
         ("unfinished_flows", (outcome.flows.len() - finished().count()) as f64),
         ("offered_bytes", offered as f64),
-        ("finished_bytes", finished().map(|f| f.flow.bytes).sum::<u64>() as f64),
+        ("finished_bytes", total(&mut finished().map(|f| f.flow.bytes)) as f64),
         // Application bytes over what all host links can send while flows arrive.
         ("offered_load", offered as f64 / (capacity * window)),
         // The part of that time during which they did send: headers, replicas and retransmissions included.

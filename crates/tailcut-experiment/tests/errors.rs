@@ -71,7 +71,7 @@ refused! {
     dctcp_on_red_without_marks: "limit = \"100packets\"\n[transport]\nmss = \"1460B\"" => "kind = \"red\"\n[transport]\ncongestion = { kind = \"dctcp\" }",
     weight_of_dctcp_zero: "mss = \"1460B\"" => "congestion = { kind = \"dctcp\", g = 0.0 }",
     unknown_congestion_control: "mss = \"1460B\"" => "congestion = { kind = \"bbr\" }",
-    reordering_without_sack: "mss = \"1460B\"" => "reordering = { kind = \"adaptive\" }",
+    reordering_without_sack: "mss = \"1460B\"" => "reordering = { kind = \"adaptive\" }\nrecovery = \"newreno\"",
     mss_zero: "mss = \"1460B\"" => "mss = \"0B\"",
     receive_window_below_a_segment: "mss = \"1460B\"" => "receive_window = \"1KB\"",
     initial_window_below_a_segment: "mss = \"1460B\"" => "mss = \"9000B\"\ninitial_window = \"4KB\"",
@@ -202,7 +202,8 @@ fn an_override_without_a_key_is_refused() {
 #[test]
 fn a_file_that_is_not_there_is_told() {
     let missing = std::path::Path::new("no/such/file.toml");
-    let failure = tailcut_experiment::load(missing, &[]).expect_err("there is no such file");
+    let failure = tailcut_experiment::load(missing, &[], &tailcut_experiment::no_tables)
+        .expect_err("there is no such file");
     assert_eq!(failure.diagnostics[0].code, "TC-E001");
     assert!(failure.to_string().contains("no/such/file.toml"), "{failure}");
 }

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use tailcut_experiment::{load, to_scenario, RunPlan};
+use tailcut_experiment::{load, no_tables, to_scenario, RunPlan};
 use tailcut_net::scenario::Outcome;
 
 fn plan(file: &str, overrides: &[(&str, &str)]) -> Vec<RunPlan> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/papers").join(file);
     let overrides: Vec<_> =
         overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let plan = load(&path, &overrides).unwrap_or_else(|failure| panic!("{failure}"));
+    let plan = load(&path, &overrides, &no_tables).unwrap_or_else(|failure| panic!("{failure}"));
     plan.runs
 }
 
 fn outcome(run: &RunPlan) -> Outcome {
-    let scenario = to_scenario(run).expect("the plan is fresh");
+    let scenario = to_scenario(run, &no_tables).expect("the plan is fresh");
     tailcut_net::simulate(&scenario, &mut |_| ControlFlow::Continue(())).expect("it runs")
 }
 
@@ -42,8 +42,8 @@ fn differential(outcome: &Outcome) -> f64 {
 }
 
 /// The rates of F1 and of F2, the paper's measure, when both have settled.
-fn rates(outcome: &Outcome) -> (f64, f64) {
-    (mbps(outcome, 1, 2_000, 10_000), mbps(outcome, 2, 2_000, 10_000))
+fn rates(outcome: &Outcome) -> [f64; 2] {
+    [1, 2].map(|flow| mbps(outcome, flow, 2_000, 10_000))
 }
 
 /// Figure 5. The paper: 407 Mbps each, and 155 Mbps for F2 after the failure. Means of six seeds: over seconds, which
@@ -63,20 +63,41 @@ fn a_failure_that_takes_paths_from_one_sprayed_flow_costs_the_other_half_its_rat
     assert!(after[1] < 0.8 * after[0], "F1 takes more than its share: {after:?}");
 }
 
+/// Of each setting the means over two seeds: over seconds, chance decides by how much one flow is ahead.
+fn means<K: Ord>(
+    runs: &[RunPlan],
+    setting: impl Fn(&RunPlan) -> K,
+    measure: impl Fn(&Outcome) -> [f64; 2],
+) -> BTreeMap<K, [f64; 2]> {
+    let mut all = BTreeMap::<K, Vec<[f64; 2]>>::new();
+    for run in runs {
+        all.entry(setting(run)).or_default().push(measure(&outcome(run)));
+    }
+    let mean = |measured: Vec<[f64; 2]>| {
+        assert_eq!(measured.len(), 2, "one of each seed");
+        [0, 1].map(|at| (measured[0][at] + measured[1][at]) / 2.0)
+    };
+    all.into_iter().map(|(setting, measured)| (setting, mean(measured))).collect()
+}
+
 /// Figure 6. The paper: F2 has 17 % of the shared links with unlimited buffers, 35 % with 50 packets.
 #[test]
 fn larger_buffers_let_queues_of_one_flow_grow_further_apart() {
-    let runs = plan("rps/fig6.toml", &[("seeds", "1")]);
-    let outcomes: Vec<_> = runs.iter().map(outcome).collect();
-    let apart: Vec<f64> = outcomes.iter().map(differential).collect();
-    assert!(apart.windows(2).all(|two| two[0] < two[1]), "{apart:?}");
-    assert!(apart[4] > 200.0, "{apart:?}");
+    let runs = plan("rps/fig6.toml", &[("seeds", "2")]);
+    let packets = |run: &RunPlan| -> u32 {
+        let limit = run.point["queue.limit"].as_str().expect("it is swept");
+        limit.trim_end_matches("packets").parse().expect("it is in packets")
+    };
     let share = |o: &Outcome| {
-        let (f1, f2) = rates(o);
+        let [f1, f2] = rates(o);
         // F1 has half of its rate on each of the two shared links, F2 a quarter.
         (f2 / 4.0) / (f1 / 2.0 + f2 / 4.0)
     };
-    let shares: Vec<f64> = outcomes.iter().map(share).collect();
+    let measured = means(&runs, packets, |o| [differential(o), share(o)]);
+    let apart: Vec<f64> = measured.values().map(|measured| measured[0]).collect();
+    let shares: Vec<f64> = measured.values().map(|measured| measured[1]).collect();
+    assert!(apart.windows(2).all(|two| two[0] < two[1]), "{apart:?}");
+    assert!(apart[4] > 200.0, "{apart:?}");
     assert!(shares.iter().all(|share| *share < 0.5), "less than its half: {shares:?}");
     assert!(shares[4] < 0.25, "{shares:?}");
     assert!(shares[..3].iter().all(|share| *share > 1.5 * shares[4]), "{shares:?}");
@@ -85,20 +106,19 @@ fn larger_buffers_let_queues_of_one_flow_grow_further_apart() {
 /// Figure 7(a). The paper: 417 Mbps without the failure; below 200 drop-tail, 360 RED, near ideal SRED.
 #[test]
 fn red_and_selective_red_give_back_most_of_what_the_failure_costs() {
-    let rates: BTreeMap<(String, bool), (f64, f64)> = plan("rps/fig7a.toml", &[("seeds", "1")])
-        .iter()
-        .map(|run| {
-            let broken = run.point["faults.active"] == true;
-            ((run.scheme.clone(), broken), rates(&outcome(run)))
-        })
-        .collect();
+    let runs = plan("rps/fig7a.toml", &[("seeds", "2")]);
+    let setting = |run: &RunPlan| (run.scheme.clone(), run.point["faults.active"] == true);
+    let rates = means(&runs, setting, rates);
     let of = |scheme: &str, broken| rates[&(scheme.to_owned(), broken)];
-    let healthy = of("Drop-tail", false).1;
-    let drop_tail = of("Drop-tail", true).1;
-    assert!(drop_tail < 0.55 * healthy, "{rates:?}");
-    assert!(of("RED", true).1 > 0.8 * healthy, "{rates:?}");
-    let (f1, f2) = of("SRED", true);
-    assert!(f2 > 1.3 * drop_tail && f1 < of("Drop-tail", true).0, "{rates:?}");
+    let healthy = of("Drop-tail", false)[1];
+    let drop_tail = of("Drop-tail", true);
+    assert!(drop_tail[1] < 0.55 * healthy, "{rates:?}");
+    let red = of("RED", true);
+    assert!((0.8 * healthy..1.2 * healthy).contains(&red[1]), "{rates:?}");
+    // F2 gets more than it lost: RED drops the packets of F1 alone, which has lost paths, and F2 fills what F1 leaves.
+    let [f1, f2] = of("SRED", true);
+    assert!(f2 > 1.3 * drop_tail[1] && f2 < 1.9 * healthy, "{rates:?}");
+    assert!(f1 < drop_tail[0] && f1 > 0.1 * healthy, "but F1 is not starved: {rates:?}");
     assert_eq!(of("SRED", false), of("Drop-tail", false), "without a failure it is drop-tail");
     assert_eq!(of("SRED, two queues", true), of("SRED", true), "nothing limits either queue");
 }
@@ -197,5 +217,8 @@ fn replication_takes_half_of_what_an_elephant_on_one_of_two_paths_costs() {
     // A handshake and a window behind a full queue: twice 1,000 packets at 50 Mbps.
     assert!((430.0..530.0).contains(&behind_p99), "{behind_p99} ms");
     let (replicated, _) = of("RepFlow", "1GB");
-    assert!(replicated < 0.6 * behind, "{replicated} ms against {behind} ms");
+    // Both copies meet the elephant one time in four, where one flow does one time in two: half of the delay. Of 500 flows that
+    // many are drawn with two standard deviations of 0.09.
+    let left = (replicated - alone) / (behind - alone);
+    assert!((0.41..0.59).contains(&left), "{left}: {replicated} ms against {behind} ms");
 }

@@ -5,7 +5,7 @@ mod common;
 use std::ops::ControlFlow;
 
 use common::{plan, GOOD};
-use tailcut_experiment::{run, Column, RunResult, Values};
+use tailcut_experiment::{no_tables, run, Column, RunResult, Values};
 
 const WATCHED: &str = "
 [measure]
@@ -24,7 +24,7 @@ fn result(further: &str) -> RunResult {
     let text = format!("{GOOD}[balance]\nkind = \"spray\"\n{further}")
         .replace("arrivals = \"1ms\"", "arrivals = \"50ms\"");
     let planned = serde_json::to_string(&plan(&text).runs[0]).expect("a plan is plain data");
-    run(&planned, None, &mut |_| ControlFlow::Continue(())).expect("it runs")
+    run(&planned, None, &no_tables, &mut |_| ControlFlow::Continue(())).expect("it runs")
 }
 
 fn column<'a>(result: &'a RunResult, name: &str) -> &'a Column {

@@ -101,13 +101,13 @@ fn without_schemes_there_is_one_and_it_is_the_baseline() {
 fn a_scheme_inherits_by_key() {
     let text = with(
         "replicate = { kind = \"repflow\" }",
-        "transport = { min_rto = \"5ms\" }\n[schemes.Third]\nlike = \"RepFlow\"\ntransport = { recovery = \"sack-prr\" }",
+        "transport = { min_rto = \"5ms\" }\n[schemes.Third]\nlike = \"RepFlow\"\ntransport = { recovery = \"newreno\" }",
     );
     let transport = |scheme| config(&plan(&text), scheme)["scheme"]["transport"].clone();
     assert_eq!(transport("TCP")["min_rto"], "10ms");
     assert_eq!(transport("Third")["min_rto"], "5ms");
-    assert_eq!(transport("Third")["recovery"], "sack-prr");
-    assert_eq!(transport("RepFlow")["recovery"], "newreno");
+    assert_eq!(transport("Third")["recovery"], "newreno");
+    assert_eq!(transport("RepFlow")["recovery"], "sack-prr");
 }
 
 #[test]

@@ -50,6 +50,7 @@ struct Case {
 fn tcp() -> Scheme {
     let spec = TcpSpec {
         initial_window: Amount::Bytes(12_000),
+        recovery: Recovery::Newreno,
         min_rto: Time::from_ms(10),
         ..TcpSpec::default()
     };

@@ -40,8 +40,18 @@ impl FromStr for Amount {
         let trimmed = text.trim();
         for unit in ["packets", "packet"] {
             if let Some(number) = trimmed.strip_suffix(unit) {
-                return number.trim().parse().map(Amount::Packets).map_err(|_| {
-                    UnitError::NotANumber { text: text.to_owned(), example: "100packets".into() }
+                let number = number.trim();
+                let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+                return number.parse().map(Amount::Packets).map_err(|_| match digits {
+                    true => UnitError::TooLarge {
+                        text: text.to_owned(),
+                        quantity: "amount",
+                        most: Amount::Packets(u32::MAX).to_string(),
+                    },
+                    false => UnitError::NotANumber {
+                        text: text.to_owned(),
+                        example: "100packets".into(),
+                    },
                 });
             }
         }
@@ -116,6 +126,12 @@ mod tests {
         assert_eq!("36KB".parse(), Ok(Amount::Bytes(36_000)));
         assert_eq!("unlimited".parse(), Ok(Limit::Unlimited));
         assert_eq!(Limit::AtMost(Amount::Packets(5)).to_string(), "5packets");
+    }
+
+    #[test]
+    fn more_packets_than_are_counted_are_told_the_most() {
+        let error = "99999999999packets".parse::<Limit>().unwrap_err().to_string();
+        assert!(error.contains("more than 4294967295packets"), "{error}");
     }
 
     #[test]

@@ -9,6 +9,8 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::files::ReadFiles;
+
 /// A parameter that cannot be realised: what is wrong, where, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -51,18 +53,14 @@ pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Reads a file that a parameter names. Whoever knows where files live supplies
-/// it; the network itself opens nothing.
-pub type ReadFile<'a> = dyn Fn(&str) -> std::io::Result<Vec<u8>> + 'a;
-
 /// Reads the text file that `field` names.
 pub(crate) fn read_text(
-    read: &ReadFile,
+    read: &dyn ReadFiles,
     code: &'static str,
     field: &str,
     path: &str,
 ) -> Result<String, SpecError> {
-    let bytes = read(path).map_err(|error| {
+    let bytes = read.file(path).map_err(|error| {
         SpecError::new(code, field, format!("{path}: cannot be read: {error}"))
             .hint("paths are relative to the experiment file")
     })?;

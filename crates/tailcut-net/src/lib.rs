@@ -7,6 +7,7 @@ pub mod balance;
 pub mod capture;
 pub mod component;
 pub mod faults;
+pub mod files;
 pub mod host;
 pub mod measure;
 pub mod network;

@@ -17,7 +17,7 @@ use crate::packet::{Flags, FlowKey, Packet, NO_OPTIONS};
 use crate::queue::{Arrival, Discipline, Verdict};
 
 /// Serialisation at a fixed rate, exact to the nearest picosecond.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Clocking {
     /// Picoseconds per byte when that is a whole number, else 0.
     ps_per_byte: u64,
@@ -210,8 +210,9 @@ impl Port {
                 Admission::Dead => return Offer::Lost,
             }
         }
-        self.busy_until = start + self.transmission(packet.wire_bytes);
-        let arrival = self.busy_until + self.propagation;
+        // Behind millions of packets on the slowest link it is after the end of any run.
+        self.busy_until = start.saturating_add(self.transmission(packet.wire_bytes));
+        let arrival = self.busy_until.saturating_add(self.propagation);
         if self.held as usize == self.ring.len() {
             self.grow();
         }

@@ -30,7 +30,7 @@ impl Default for Horizon {
 }
 
 /// Longer runs than a day of simulated time are slips of the unit.
-const LONGEST: Time = Time::from_ms(24 * 3_600 * 1_000);
+pub(crate) const LONGEST: Time = Time::from_ms(24 * 3_600 * 1_000);
 
 impl Horizon {
     /// Checks the times.
@@ -85,6 +85,11 @@ impl Default for SeriesSpec {
 }
 
 impl SeriesSpec {
+    /// Whether nothing is sampled.
+    pub fn is_off(&self) -> bool {
+        self.flows.is_empty() && self.links.is_empty() && self.differentials.is_empty()
+    }
+
     /// Checks the sampling.
     ///
     /// # Errors
@@ -96,6 +101,11 @@ impl SeriesSpec {
                 "interval",
                 "interval = \"0s\": samples need time between",
             ));
+        }
+        if self.interval > LONGEST {
+            let message =
+                format!("interval = \"{}\": no run lasts longer than a day", self.interval);
+            return Err(SpecError::new("series-interval", "interval", message));
         }
         if self.max_samples == 0 {
             let message = "max_samples = 0: no sample would be taken";
@@ -131,11 +141,13 @@ pub struct Scenario {
     pub series: SeriesSpec,
 }
 
-/// How far a run is; the simulator calls back with it about every 2^20 packet-hops.
+/// How far a run is; the simulator calls back with it every 2^20 events.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
     /// Simulated time.
     pub now: Time,
+    /// Events handled.
+    pub events: u64,
     /// One packet, data or ACK, having crossed one link.
     pub packet_hops: u64,
     /// Flows that have finished.
@@ -153,7 +165,7 @@ pub struct FlowRecord {
     pub fct: Option<Time>,
     /// SYN handed to the NIC until the sender has the ACK of the last byte (on the connection that won).
     pub fct_ack: Option<Time>,
-    /// The lone-flow closed form: the best possible `fct` of this flow on this path length.
+    /// The best possible `fct` of this flow, by its transport and ways: with the network to itself, by closed form.
     pub ideal_fct: Time,
     /// The same for `fct_ack`, with the last byte acknowledged at once.
     pub ideal_fct_ack: Time,

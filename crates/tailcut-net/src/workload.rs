@@ -41,7 +41,8 @@ pub struct Builtin {
     pub name: &'static str,
     /// One line on what it describes.
     pub summary: &'static str,
-    text: &'static str,
+    /// The file: bytes and cumulative probability per line, and where they come from.
+    pub text: &'static str,
 }
 
 macro_rules! builtin {

@@ -1,16 +1,21 @@
 //! The extension module `tailcut._core`: parse, plan, run, describe. No logic.
 
+mod arrays;
+mod tables;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use numpy::{IntoPyArray, PyArray1};
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use tailcut_experiment::{CaptureRequest, Column, Failure, Values};
+use tailcut_experiment::{CaptureRequest, Column, Failure, Plan, ReadTable, Values};
 use tailcut_net::scenario::{Counters, Series};
+
+use crate::arrays::array;
+use crate::tables::Tables;
 
 create_exception!(
     _core,
@@ -56,11 +61,46 @@ fn experiment_error(py: Python<'_>, failure: &Failure) -> PyErr {
 /// The plan of an experiment file, as JSON.
 ///
 /// `overrides` are (key, value) pairs as in `--set traffic.load=0.3`; values are written as in TOML.
-/// Raises `ExperimentError`.
+/// `read_table(content, wanted)` takes the bytes of a Parquet file apart: a list of (name, kind, cells) for its columns, in
+/// which kind is `unsigned`, `signed`, `real`, `text` or `other` (as text), or `unread` with no cells for a name that is
+/// not in `wanted`; it raises ValueError when they are none. Raises `ExperimentError`.
 #[pyfunction]
-#[pyo3(signature = (path, overrides=Vec::new()))]
-fn load(py: Python<'_>, path: PathBuf, overrides: Vec<(String, String)>) -> PyResult<String> {
-    let plan = py.detach(|| tailcut_experiment::load(&path, &overrides));
+#[pyo3(signature = (path, overrides=Vec::new(), read_table=None))]
+fn load(
+    py: Python<'_>,
+    path: PathBuf,
+    overrides: Vec<(String, String)>,
+    read_table: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    planned(py, read_table, |tables| tailcut_experiment::load(&path, &overrides, tables))
+}
+
+/// The plan of an experiment given as text, as JSON; the rest is as for `load`.
+///
+/// `name` stands where messages and the plan name the file. Files that the text names lie relative to `directory`.
+#[pyfunction]
+#[pyo3(signature = (name, text, directory, overrides=Vec::new(), read_table=None))]
+fn loads(
+    py: Python<'_>,
+    name: &str,
+    text: &str,
+    directory: PathBuf,
+    overrides: Vec<(String, String)>,
+    read_table: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    planned(py, read_table, |tables| {
+        tailcut_experiment::load_text(name, text, &directory, &overrides, tables)
+    })
+}
+
+fn planned(
+    py: Python<'_>,
+    read_table: Option<Py<PyAny>>,
+    load: impl FnOnce(&ReadTable) -> Result<Plan, Failure> + Send,
+) -> PyResult<String> {
+    let tables = Tables::new(read_table);
+    let plan = py.detach(|| load(&|content, wanted| tables.columns(content, wanted)));
+    tables.check()?;
     let plan = plan.map_err(|failure| experiment_error(py, &failure))?;
     to_json(&plan)
 }
@@ -72,18 +112,16 @@ fn to_json(value: &impl serde::Serialize) -> PyResult<String> {
 fn column(py: Python<'_>, column: Column) -> PyResult<Bound<'_, PyDict>> {
     let entry = PyDict::new(py);
     let (values, categories) = match column.values {
-        Values::U64(v) => (v.into_pyarray(py).into_any(), None),
-        Values::I64(v) => (v.into_pyarray(py).into_any(), None),
-        Values::U32(v) => (v.into_pyarray(py).into_any(), None),
-        Values::U8(v) => (v.into_pyarray(py).into_any(), None),
-        Values::F64(v) => (v.into_pyarray(py).into_any(), None),
-        Values::Bool(v) => (v.into_pyarray(py).into_any(), None),
-        Values::Label { codes, categories } => {
-            (codes.into_pyarray(py).into_any(), Some(categories))
-        }
+        Values::U64(v) => (array(py, v)?, None),
+        Values::I64(v) => (array(py, v)?, None),
+        Values::U32(v) => (array(py, v)?, None),
+        Values::U8(v) => (array(py, v)?, None),
+        Values::F64(v) => (array(py, v)?, None),
+        Values::Bool(v) => (array(py, v)?, None),
+        Values::Label { codes, categories } => (array(py, codes)?, Some(categories)),
     };
     entry.set_item("values", values)?;
-    entry.set_item("valid", column.valid.map(|v| v.into_pyarray(py)))?;
+    entry.set_item("valid", column.valid.map(|v| array(py, v)).transpose()?)?;
     entry.set_item("categories", categories)?;
     Ok(entry)
 }
@@ -123,8 +161,8 @@ fn series(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
     let entry = PyDict::new(py);
     let times: Vec<i64> = series.times.iter().map(|t| t.as_ns() as i64).collect();
     entry.set_item("name", series.name)?;
-    entry.set_item("time_ns", times.into_pyarray(py))?;
-    entry.set_item("value", series.values.into_pyarray(py))?;
+    entry.set_item("time_ns", array(py, times)?)?;
+    entry.set_item("value", array(py, series.values)?)?;
     entry.set_item("truncated", series.truncated)?;
     Ok(entry)
 }
@@ -133,22 +171,25 @@ fn series(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
 ///
 /// `on_progress(now_ps, packet_hops, finished_flows)` is called now and then; an exception that it raises, or a
 /// signal such as Ctrl-C, stops the run and is passed on. `capture` asks for packets in a pcapng file, as JSON:
-/// {file, spec: {points: ["host:3", "link:h0>s0"], max_packets, max_bytes, snapshot}}. Returns a dict with `flows` and `tiers` (tables: name ->
+/// {file, spec: {points: ["host:3", "link:h0>s0"], max_packets, max_bytes, snapshot}}; `read_table` is as in `load`. Returns a dict with `flows` and `tiers` (tables: name ->
 /// {values, valid, categories}), `further` (tables that only some runs have, by name), `counters`, `series`, `facts`, and `captured` ({packets, left_out}, or None). Raises ValueError when the text is no run of a
 /// plan, or a file that it names has changed since it was planned.
 #[pyfunction]
-#[pyo3(signature = (plan_run_json, on_progress=None, capture=None))]
+#[pyo3(signature = (plan_run_json, on_progress=None, capture=None, read_table=None))]
 fn run<'py>(
     py: Python<'py>,
     plan_run_json: &str,
     on_progress: Option<Py<PyAny>>,
     capture: Option<&str>,
+    read_table: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let capture: Option<CaptureRequest> =
         capture.map(serde_json::from_str).transpose().map_err(no_capture)?;
     let mut raised = None;
+    let tables = Tables::new(read_table);
     let outcome = py.detach(|| {
-        tailcut_experiment::run(plan_run_json, capture.as_ref(), &mut |progress| {
+        let read_table = |content: &[u8], wanted: &[&str]| tables.columns(content, wanted);
+        tailcut_experiment::run(plan_run_json, capture.as_ref(), &read_table, &mut |progress| {
             let told = Python::attach(|py| {
                 py.check_signals()?;
                 if let Some(callback) = &on_progress {
@@ -171,6 +212,7 @@ fn run<'py>(
     if let Some(error) = raised {
         return Err(error);
     }
+    tables.check()?;
     let outcome = outcome.map_err(|error| PyValueError::new_err(error.to_string()))?;
     let result = PyDict::new(py);
     result.set_item("flows", table(py, outcome.flows)?)?;
@@ -222,8 +264,6 @@ fn describe() -> PyResult<String> {
     to_json(&tailcut_experiment::describe())
 }
 
-type Floats<'py> = Bound<'py, PyArray1<f64>>;
-
 /// The points of a flow-size distribution: (bytes, cumulative probability).
 ///
 /// `name_or_path` is a built-in name, or the path of a two-column file when it has a `/` or a `.` in it; `unit` says what
@@ -234,23 +274,39 @@ fn workload<'py>(
     py: Python<'py>,
     name_or_path: &str,
     unit: &str,
-) -> PyResult<(Floats<'py>, Floats<'py>)> {
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let (bytes, probability) = tailcut_experiment::workload(name_or_path, unit)
         .map_err(|failure| experiment_error(py, &failure))?;
-    Ok((bytes.into_pyarray(py), probability.into_pyarray(py)))
+    Ok((array(py, bytes)?, array(py, probability)?))
+}
+
+/// A name and a text.
+type Named = (&'static str, &'static str);
+
+/// Experiments by name: the files of `experiments/` as they were when this was built.
+const EXPERIMENTS: &[Named] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
+
+/// What comes with Tailcut: experiments (name, text) and workloads (name, text).
+#[pyfunction]
+fn shipped() -> (Vec<Named>, Vec<Named>) {
+    let workloads = tailcut_net::workload::BUILTIN.iter();
+    (EXPERIMENTS.to_vec(), workloads.map(|workload| (workload.name, workload.text)).collect())
 }
 
 /// Python bindings of the experiment, plan and simulator crates.
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    // NumPy's interface is looked up once, here: a signal that came during the lookup within a run would be a panic.
-    Vec::<u8>::new().into_pyarray(m.py());
     m.add("ExperimentError", m.py().get_type::<ExperimentError>())?;
+    m.add("PROFILE", env!("TAILCUT_PROFILE"))?;
+    m.add("COMPILER", env!("TAILCUT_RUSTC"))?;
+    m.add("RESULTS", tailcut_experiment::RESULTS)?;
     m.add_function(wrap_pyfunction!(load, m)?)?;
+    m.add_function(wrap_pyfunction!(loads, m)?)?;
     m.add_function(wrap_pyfunction!(run, m)?)?;
     m.add_function(wrap_pyfunction!(check_capture, m)?)?;
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(describe, m)?)?;
     m.add_function(wrap_pyfunction!(workload, m)?)?;
+    m.add_function(wrap_pyfunction!(shipped, m)?)?;
     Ok(())
 }

@@ -55,7 +55,9 @@ pub(super) fn quantity(name: &str, key: &str, node: &Node) -> Option<Problem> {
                 None => problem.hint(format!("its units are {known}")),
             }
         }
-        UnitError::NotANumber { .. } | UnitError::NotRepresentable { .. } => problem,
+        UnitError::NotANumber { .. }
+        | UnitError::NotRepresentable { .. }
+        | UnitError::TooLarge { .. } => problem,
     })
 }
 

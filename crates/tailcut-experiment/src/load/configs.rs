@@ -20,7 +20,7 @@ pub(super) struct Combination {
     pub config: Config,
 }
 
-impl Loader {
+impl Loader<'_> {
     /// Every scheme at every point, checked against the schema and by the components themselves.
     pub(super) fn combinations(&mut self, schemes: &Schemes, axes: &[Axis]) -> Vec<Combination> {
         let labels = Labels::from(&self.measure());

@@ -5,32 +5,48 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
+use tailcut_net::files::{ReadFiles, TableColumn};
 
-use crate::plan::{hex, FileUse};
+use crate::plan::{hex, FileUse, RunPlan};
 
-/// Reads files relative to a directory, each once, and remembers what they held.
-pub struct Files {
-    directory: PathBuf,
-    contents: RefCell<BTreeMap<String, Vec<u8>>>,
+/// Takes apart the content of a Parquet file, as [`ReadFiles::columns`]. There is no Parquet reader here: whoever has one
+/// passes it in.
+pub type ReadTable<'a> = dyn Fn(&[u8], &[&str]) -> Result<Vec<TableColumn>, String> + 'a;
+
+/// The reader of tables of those who have none.
+///
+/// # Errors
+/// Always.
+pub fn no_tables(_content: &[u8], _wanted: &[&str]) -> Result<Vec<TableColumn>, String> {
+    Err("no reader of tables is at hand".to_owned())
 }
 
-impl Files {
-    /// Files relative to `directory`.
-    pub fn new(directory: &Path) -> Files {
-        Files { directory: directory.to_owned(), contents: RefCell::default() }
-    }
+/// Reads files relative to a directory, each once, and remembers what they held.
+pub struct Files<'a> {
+    directory: PathBuf,
+    contents: RefCell<BTreeMap<String, Vec<u8>>>,
+    read_table: &'a ReadTable<'a>,
+}
 
-    /// The content of a file.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn read(&self, path: &str) -> std::io::Result<Vec<u8>> {
+impl ReadFiles for Files<'_> {
+    fn file(&self, path: &str) -> std::io::Result<Vec<u8>> {
         if let Some(content) = self.contents.borrow().get(path) {
             return Ok(content.clone());
         }
         let content = std::fs::read(self.directory.join(path))?;
         self.contents.borrow_mut().insert(path.to_owned(), content.clone());
         Ok(content)
+    }
+
+    fn columns(&self, content: &[u8], wanted: &[&str]) -> Result<Vec<TableColumn>, String> {
+        (self.read_table)(content, wanted)
+    }
+}
+
+impl<'a> Files<'a> {
+    /// Files relative to `directory`.
+    pub fn new(directory: &Path, read_table: &'a ReadTable<'a>) -> Files<'a> {
+        Files { directory: directory.to_owned(), contents: RefCell::default(), read_table }
     }
 
     /// What the plan says of files: where they are and what they hold.
@@ -44,7 +60,7 @@ impl Files {
         paths
             .into_iter()
             .map(|path| {
-                let content = self.read(path)?;
+                let content = self.file(path)?;
                 let resolved = std::path::absolute(self.directory.join(path))?;
                 Ok(FileUse {
                     path: path.to_owned(),
@@ -56,15 +72,28 @@ impl Files {
     }
 }
 
-/// Reads a file of a plan.
-///
-/// # Errors
-/// When it cannot be read, or holds something else than when the plan was made.
-pub fn read_file(file: &FileUse) -> std::io::Result<Vec<u8>> {
-    let content = std::fs::read(&file.resolved)?;
-    if hex(&Sha256::digest(&content)) != file.sha256 {
-        let message = "its content has changed since the plan was made; plan again";
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, message));
+/// The files that a planned run lists, unless they have changed since.
+pub struct PlannedFiles<'a> {
+    /// The run.
+    pub plan: &'a RunPlan,
+    /// Takes tables apart.
+    pub read_table: &'a ReadTable<'a>,
+}
+
+impl ReadFiles for PlannedFiles<'_> {
+    fn file(&self, path: &str) -> std::io::Result<Vec<u8>> {
+        let file = self.plan.files.iter().find(|file| file.path == path).ok_or_else(|| {
+            std::io::Error::new(std::io::ErrorKind::NotFound, "the plan does not list it")
+        })?;
+        let content = std::fs::read(&file.resolved)?;
+        if hex(&Sha256::digest(&content)) != file.sha256 {
+            let message = "its content has changed since the plan was made; plan again";
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, message));
+        }
+        Ok(content)
     }
-    Ok(content)
+
+    fn columns(&self, content: &[u8], wanted: &[&str]) -> Result<Vec<TableColumn>, String> {
+        (self.read_table)(content, wanted)
+    }
 }

@@ -18,7 +18,7 @@ pub(super) struct Header {
     pub report: ReportSpec,
 }
 
-impl Loader {
+impl Loader<'_> {
     /// Reads the header as far as it is sound; what is not has been reported and has its default here.
     pub(super) fn header(&mut self, schemes: &Schemes) -> Header {
         let text = |key| self.root.get(key).and_then(Node::text).unwrap_or_default().to_owned();

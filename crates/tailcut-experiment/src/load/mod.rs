@@ -16,13 +16,17 @@ use crate::plan::{Plan, SweepAxis, FORMAT};
 use crate::resolve::{axes, Axis, Schemes, SECTIONS};
 use crate::schema::schema;
 
-pub use files::{read_file, Files};
+pub use files::{no_tables, Files, PlannedFiles, ReadTable};
 
-/// Reads an experiment file, with `key=value` overrides, into its plan.
+/// Reads an experiment file, with `key=value` overrides, into its plan; `read_table` reads the tables that it names.
 ///
 /// # Errors
 /// Everything found wrong, each with its place.
-pub fn load(path: &Path, overrides: &[(String, String)]) -> Result<Plan, Failure> {
+pub fn load(
+    path: &Path,
+    overrides: &[(String, String)],
+    read_table: &ReadTable,
+) -> Result<Plan, Failure> {
     let name = path.display().to_string();
     let text = std::fs::read(path).map_err(unreadable).and_then(|bytes| {
         String::from_utf8(bytes).map_err(|error| {
@@ -31,7 +35,10 @@ pub fn load(path: &Path, overrides: &[(String, String)]) -> Result<Plan, Failure
         })
     });
     match text {
-        Ok(text) => load_text(&name, &text, path.parent().unwrap_or(Path::new("")), overrides),
+        Ok(text) => {
+            let directory = path.parent().unwrap_or(Path::new(""));
+            load_text(&name, &text, directory, overrides, read_table)
+        }
         Err((reason, hint)) => {
             let mut sources = Sources::default();
             sources.add(&name, "");
@@ -63,6 +70,7 @@ pub fn load_text(
     text: &str,
     directory: &Path,
     overrides: &[(String, String)],
+    read_table: &ReadTable,
 ) -> Result<Plan, Failure> {
     let mut sources = Sources::default();
     let source = sources.add(name, text);
@@ -77,7 +85,8 @@ pub fn load_text(
             Err(problem) => problems.push(*problem),
         }
     }
-    let mut loader = Loader { schema: schema(), root, problems, files: Files::new(directory) };
+    let files = Files::new(directory, read_table);
+    let mut loader = Loader { schema: schema(), root, problems, files };
     match loader.plan(name) {
         Some(plan) => Ok(plan),
         None => Err(Failure::new(&sources, loader.problems)),
@@ -131,14 +140,14 @@ fn remove_axis(sweep: &mut Table, path: &[String]) {
     }
 }
 
-struct Loader {
+struct Loader<'a> {
     schema: Json,
     root: Table,
     problems: Vec<Problem>,
-    files: Files,
+    files: Files<'a>,
 }
 
-impl Loader {
+impl Loader<'_> {
     fn plan(&mut self, name: &str) -> Option<Plan> {
         self.check_root();
         let (schemes, scheme_problems) = Schemes::new(&self.root, &self.schema);

@@ -14,7 +14,7 @@ use crate::config::{Config, SectionError};
 use crate::plan::{run_id, Network, RunPlan, Workload};
 use crate::resolve::{Axis, Schemes};
 
-impl Loader {
+impl Loader<'_> {
     /// The runs in the order of the plan: points, then schemes, then seeds.
     pub(super) fn runs(
         &mut self,
@@ -57,6 +57,10 @@ impl Loader {
                         }
                     },
                 };
+                if let Err(error) = config.scheme.transport.check_flow(workload.largest_flow()) {
+                    problems.push(unrealisable(&combination.tree, "transport", &error));
+                    break;
+                }
                 for (found, id) in sampled.iter_mut().zip(&config.series.flows) {
                     *found |= workload.has_flow(*id);
                 }
@@ -86,7 +90,7 @@ impl Loader {
         network: &Rc<Network>,
         seed: u64,
     ) -> Result<Workload, SectionError> {
-        let demand = config.demand(&network.graph, seed, &|path| self.files.read(path))?;
+        let demand = config.demand(&network.graph, seed, &self.files)?;
         Ok(Workload::new(network, demand, config.horizon.arrivals + config.horizon.drain))
     }
 
@@ -101,7 +105,7 @@ impl Loader {
             let known_or_routed = match known.get(&key) {
                 Some(network) => Ok(Rc::clone(network)),
                 None => config
-                    .graph(&|path| self.files.read(path))
+                    .graph(&self.files)
                     .and_then(|graph| route(graph).map_err(|error| ("topology", error)))
                     .map(Rc::new),
             };

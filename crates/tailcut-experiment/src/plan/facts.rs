@@ -62,18 +62,10 @@ impl Network {
 
     /// Links between the hosts of a flow.
     fn hops(&self, flow: &Flow) -> u8 {
-        let other_end = |port: u32| {
-            let link = &self.graph.links[port as usize / 2];
-            if port % 2 == 0 {
-                link.b
-            } else {
-                link.a
-            }
-        };
-        let mut node = other_end(self.routes.host_port(flow.src));
+        let mut node = self.graph.far_end(self.routes.host_port(flow.src));
         let mut hops = 1u8;
         while node != flow.dst {
-            node = other_end(self.routes.candidates(node - self.graph.hosts, flow.dst)[0]);
+            node = self.graph.far_end(self.routes.candidates(node - self.graph.hosts, flow.dst)[0]);
             hops = hops.saturating_add(1);
         }
         hops
@@ -105,6 +97,11 @@ impl Workload {
             offered_bytes: totals.bytes,
             carriable_bytes: totals.carriable_bytes,
         }
+    }
+
+    /// Bytes of the largest flow.
+    pub fn largest_flow(&self) -> u64 {
+        self.flows.iter().map(|flow| flow.bytes).max().unwrap_or(0)
     }
 
     /// Whether there is a flow with this identifier.
@@ -158,14 +155,11 @@ impl Workload {
             expected_packets: packets as u64,
             expected_packet_hops: packet_hops as u64,
             estimated_seconds: packet_hops / PACKET_HOPS_PER_SECOND as f64,
-            estimated_memory_bytes: self.memory(),
+            estimated_memory_bytes: super::memory::estimate(
+                config,
+                &self.network.graph,
+                &self.flows,
+            ),
         }
-    }
-
-    /// Measured on fat-trees of 16 to 3,456 hosts: routes and ports go with links, records and connections with flows.
-    fn memory(&self) -> u64 {
-        const PER_LINK: u64 = 1_500;
-        const PER_FLOW: u64 = 300;
-        PER_LINK * self.network.graph.links.len() as u64 + PER_FLOW * self.flows.len() as u64
     }
 }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use tailcut_experiment::{load_text, Failure, Plan};
+use tailcut_experiment::{load_text, no_tables, Failure, Plan};
 
 /// Small, and every section is there.
 pub const GOOD: &str = r#"title = "a test"
@@ -62,5 +62,5 @@ pub fn load(text: &str, overrides: &[(&str, &str)]) -> Result<Plan, Failure> {
     let overrides: Vec<_> =
         overrides.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files"));
-    load_text("test.toml", text, directory, &overrides)
+    load_text("test.toml", text, directory, &overrides, &no_tables)
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{json, Value as Json};
-use tailcut_experiment::to_scenario;
+use tailcut_experiment::{no_tables, to_scenario};
 use tailcut_net::topology::Graph;
 
 use crate::cover::pairs;
@@ -122,7 +122,7 @@ fn places(topologies: &[Json]) -> Vec<(String, String)> {
     let graph = |topology: &Json| {
         let plain = experiment(&[("topology", topology.clone())]);
         let plan = loaded(&plain).unwrap_or_else(|codes| panic!("{plain}: {codes:?}"));
-        place(&to_scenario(&plan.runs[0]).expect("the plan is fresh").graph)
+        place(&to_scenario(&plan.runs[0], &no_tables).expect("the plan is fresh").graph)
     };
     topologies.iter().map(graph).collect()
 }

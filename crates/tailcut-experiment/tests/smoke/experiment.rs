@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use serde_json::Value as Json;
-use tailcut_experiment::{load_text, to_scenario, Plan, RunPlan};
+use tailcut_experiment::{load_text, no_tables, to_scenario, Plan, RunPlan};
 use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::packet::Flags;
 use tailcut_net::scenario::Outcome;
@@ -16,7 +16,7 @@ pub fn loaded(experiment: &Json) -> Result<Plan, BTreeSet<String>> {
     let toml = toml::Value::try_from(experiment).expect("it has no null");
     let text = toml::to_string(&toml).expect("tables become text");
     let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files"));
-    load_text("smoke.toml", &text, directory, &[]).map_err(|failure| {
+    load_text("smoke.toml", &text, directory, &[], &no_tables).map_err(|failure| {
         for diagnostic in &failure.diagnostics {
             assert!(diagnostic.hint.is_some(), "a refusal says what to do:\n{failure}");
         }
@@ -41,7 +41,7 @@ impl Observer for Seen {
 
 /// Runs it: no packet is unaccounted for, every flow finishes.
 pub fn carry_out(run: &RunPlan, experiment: &Json) -> (Outcome, Seen) {
-    let scenario = to_scenario(run).expect("the plan is fresh");
+    let scenario = to_scenario(run, &no_tables).expect("the plan is fresh");
     let (outcome, seen) =
         simulate_observed(&scenario, Seen::default(), &mut |_| ControlFlow::Continue(()))
             .unwrap_or_else(|error| panic!("{error}\n{experiment}"));

@@ -40,7 +40,23 @@ impl Flowlet {
         }
         Ok(())
     }
+
+    /// The tables of all switches must fit into memory.
+    pub(super) fn check_on(&self, switches: u32) -> Result<(), SpecError> {
+        let entries = u64::from(self.entries) * u64::from(switches);
+        if entries <= MOST_ENTRIES {
+            return Ok(());
+        }
+        let message = format!(
+            "{} entries in each of {switches} switches: at most {MOST_ENTRIES} in all",
+            self.entries
+        );
+        Err(SpecError::new("flowlet-entries", "entries", message))
+    }
 }
+
+/// As many entries take 1.5 GB.
+const MOST_ENTRIES: u64 = 1 << 26;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {

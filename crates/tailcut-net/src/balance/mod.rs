@@ -72,6 +72,7 @@ impl BalanceSpec {
     pub fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
         match self {
             BalanceSpec::ByTier(spec) => spec.named(graph).map(|_| ()),
+            BalanceSpec::Flowlet(spec) => spec.check_on(graph.switches),
             _ => Ok(()),
         }
     }

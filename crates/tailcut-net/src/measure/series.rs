@@ -75,35 +75,52 @@ struct FlowSeries {
     rate: Series,
 }
 
-/// The paths between two hosts, each as the ports at which a packet waits on it.
+/// The shortest paths between two hosts. There may be very many, so that none is walked: they are what leads on from
+/// switch to switch.
 struct PathSeries {
-    paths: Vec<Vec<PortId>>,
+    /// The switches of the paths, each after those that it leads to: its ports, and the place of the next switch in this
+    /// list; none at the last one. Without the sending host's own port, which all paths share.
+    switches: Vec<Vec<(PortId, Option<usize>)>>,
     differential: Series,
 }
 
-/// Far more paths than a fabric has between two hosts.
-const MAX_PATHS: usize = 4_096;
-
-/// All shortest paths from one host to another, without the sending host's own port, which they share.
-fn paths(graph: &Graph, routes: &Routes, from: u32, to: u32) -> Vec<Vec<PortId>> {
-    let far_end = |port: PortId| {
-        let link = &graph.links[port as usize / 2];
-        [link.b, link.a][port as usize % 2]
-    };
-    let mut found = vec![];
-    let mut open = vec![(far_end(routes.host_port(from)), vec![])];
-    while let Some((node, path)) = open.pop() {
-        if node < graph.hosts {
-            found.push(path);
-        } else if found.len() + open.len() < MAX_PATHS {
-            for &port in routes.candidates(node - graph.hosts, to) {
-                let mut longer = path.clone();
-                longer.push(port);
-                open.push((far_end(port), longer));
+impl PathSeries {
+    fn new(graph: &Graph, routes: &Routes, from: u32, to: u32, differential: Series) -> PathSeries {
+        let mut place = BTreeMap::new();
+        let mut switches = vec![];
+        let mut open = vec![graph.far_end(routes.host_port(from))];
+        while let Some(&node) = open.last() {
+            let ports = routes.candidates(node - graph.hosts, to);
+            let next = ports.iter().map(|&port| graph.far_end(port));
+            let unknown = next.filter(|next| *next >= graph.hosts && !place.contains_key(next));
+            let known = open.len();
+            open.extend(unknown);
+            if open.len() == known {
+                open.pop();
+                if !place.contains_key(&node) {
+                    let after = |&port| (port, place.get(&graph.far_end(port)).copied());
+                    switches.push(ports.iter().map(after).collect());
+                    place.insert(node, switches.len() - 1);
+                }
             }
         }
+        PathSeries { switches, differential }
     }
-    found
+
+    /// The longest sum of queues along a path less the shortest.
+    fn differential(&self, mut queue: impl FnMut(PortId) -> u64) -> u64 {
+        let mut sums: Vec<(u64, u64)> = Vec::with_capacity(self.switches.len());
+        for ports in &self.switches {
+            let (mut least, mut most) = (u64::MAX, 0);
+            for &(port, next) in ports {
+                let here = queue(port);
+                let (shortest, longest) = next.map_or((0, 0), |next| sums[next]);
+                (least, most) = (least.min(here + shortest), most.max(here + longest));
+            }
+            sums.push((least, most));
+        }
+        sums.last().map_or(0, |(least, most)| most - least)
+    }
 }
 
 /// The hosts that `text` (`"h0>h15"`) names.
@@ -167,10 +184,8 @@ impl Sampler {
         let mut differentials = Vec::with_capacity(spec.differentials.len());
         for name in &spec.differentials {
             let (from, to) = find_hosts(graph, name).ok_or_else(|| UnknownHosts(name.clone()))?;
-            differentials.push(PathSeries {
-                paths: paths(graph, routes, from, to),
-                differential: series(format!("paths {name} queue_differential_packets")),
-            });
+            let differential = series(format!("paths {name} queue_differential_packets"));
+            differentials.push(PathSeries::new(graph, routes, from, to, differential));
         }
         let flows = spec.flows.iter().map(|&id| {
             let flow = FlowSeries {
@@ -216,13 +231,8 @@ impl Sampler {
             push(&mut link.utilisation, self.max_samples, now, share);
         }
         for pair in &mut self.differentials {
-            let (mut least, mut most) = (u32::MAX, 0);
-            for path in &pair.paths {
-                let queues = path.iter().map(|&port| waiting(&mut ports[port as usize], port));
-                let queue: u32 = queues.sum();
-                (least, most) = (least.min(queue), most.max(queue));
-            }
-            let differential = f64::from(most.saturating_sub(least));
+            let queue = |port: PortId| u64::from(waiting(&mut ports[port as usize], port));
+            let differential = pair.differential(queue) as f64;
             push(&mut pair.differential, self.max_samples, now, differential);
         }
     }

@@ -4,14 +4,14 @@ use tailcut_engine::{Bytes, Time};
 
 use super::scheduled::Scheduled;
 use crate::balance::{ecmp, Balancer, Fork};
-use crate::measure::ideal::Hop;
+use crate::measure::ideal::Stage;
 use crate::packet::{Flags, FlowKey, OptionStore, Packet};
 use crate::port::{Clocking, Port};
 use crate::queue::pfabric::PriorityQueue;
 use crate::queue::QueueSpec;
 use crate::scenario::Scenario;
 use crate::switch::Pools;
-use crate::topology::{Graph, PortId, RouteError, Routes};
+use crate::topology::{Graph, PathCounts, PortId, RouteError, Routes};
 
 /// What hangs at the far end of a wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,7 @@ pub(super) enum Node {
 pub(super) struct Fabric {
     pub ports: Vec<Port>,
     pub routes: Routes,
+    path_counts: PathCounts,
     pub options: OptionStore,
     /// What waits at the ports where the order is decided at departure.
     pub scheduled: Scheduled,
@@ -32,7 +33,7 @@ pub(super) struct Fabric {
     hosts: u32,
     salts: Vec<u64>,
     pub balancer: Balancer,
-    hops: Vec<Hop>,
+    hops: Vec<Stage>,
     /// Hosts mark what they send before it leaves.
     pub marking: bool,
     /// Hosts mark the packets of flows of at least so many bytes.
@@ -97,9 +98,10 @@ impl Fabric {
                 }
                 ports.push(Port::with_discipline(link.rate, link.propagation, limit, discipline));
                 ends.push(to);
-                hops.push(Hop {
+                hops.push(Stage {
                     clocking: Clocking::new(link.rate),
                     propagation: link.propagation.0,
+                    abreast: 1,
                 });
             }
         }
@@ -112,6 +114,7 @@ impl Fabric {
         Ok(Fabric {
             ports,
             routes,
+            path_counts: PathCounts::default(),
             options,
             scheduled,
             ends,
@@ -129,6 +132,7 @@ impl Fabric {
     /// Routing has settled: every switch uses `routes`, and the fault manager tells the hosts what was lost of `whole`.
     pub fn reroute(&mut self, graph: &Graph, whole: &Routes, routes: Routes) {
         self.routes = routes;
+        self.path_counts = PathCounts::default();
         if let Some(manager) = &mut self.manager {
             manager.lost = whole.lost_paths(graph, &self.routes);
             self.marking = manager.lost.contains(&true) || self.hosts_mark.is_some();
@@ -204,32 +208,42 @@ impl Fabric {
     }
 
     /// The ports that packets with this key cross under ECMP: one of the shortest paths.
-    pub fn path(&self, key: FlowKey) -> Vec<PortId> {
-        let mut path = vec![self.routes.host_port(key.src())];
+    pub fn path(&self, routes: &Routes, key: FlowKey) -> Vec<PortId> {
+        let mut path = vec![routes.host_port(key.src())];
         while let Node::Switch(switch) = self.far_end(path[path.len() - 1]) {
-            let candidates = self.routes.candidates(switch, key.dst());
+            let candidates = routes.candidates(switch, key.dst());
             let pick = ecmp::pick(key.0, self.salts[switch as usize], candidates.len() as u32);
             path.push(candidates[pick as usize]);
         }
         path
     }
 
-    /// How many shortest paths lead from one host to another.
-    pub fn shortest_paths(&self, src: u32, dst: u32) -> u32 {
-        self.paths_behind(self.routes.host_port(src), dst)
-    }
-
-    fn paths_behind(&self, port: PortId, dst: u32) -> u32 {
-        match self.far_end(port) {
-            Node::Host(_) => 1,
-            Node::Switch(switch) => {
-                let onward = self.routes.candidates(switch, dst).iter();
-                onward.fold(0, |sum: u32, &next| sum.saturating_add(self.paths_behind(next, dst)))
+    /// The ports of all shortest paths from one host to another, by how many links come before them.
+    pub fn layers(&self, routes: &Routes, src: u32, dst: u32) -> Vec<Vec<PortId>> {
+        let mut layers = vec![vec![routes.host_port(src)]];
+        loop {
+            let mut next: Vec<PortId> = vec![];
+            for &port in &layers[layers.len() - 1] {
+                if let Node::Switch(switch) = self.far_end(port) {
+                    next.extend(routes.candidates(switch, dst));
+                }
             }
+            next.sort_unstable();
+            next.dedup();
+            if next.is_empty() {
+                return layers;
+            }
+            layers.push(next);
         }
     }
 
-    pub fn hop(&self, port: PortId) -> Hop {
+    /// How many shortest paths lead from one host to another; `u32::MAX` stands for that many or more.
+    pub fn shortest_paths(&mut self, graph: &Graph, src: u32, dst: u32) -> u32 {
+        self.path_counts.between(graph, &self.routes, src, dst)
+    }
+
+    /// A port as it was built.
+    pub fn hop(&self, port: PortId) -> Stage {
         self.hops[port as usize]
     }
 }

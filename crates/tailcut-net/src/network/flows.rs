@@ -1,11 +1,11 @@
 //! The life of a flow: its connections, who wins, what becomes of the others.
 
+use super::alone::Carriers;
 use super::endpoints::{Connection, NO_CONNECTION};
 use super::multipath::Spread;
-use super::profile::{Kind, Profile};
+use super::profile::Kind;
 use super::sender::Sender;
 use super::{Entities, Network};
-use crate::measure::ideal::LonePath;
 use crate::measure::Observer;
 use crate::packet::FlowKey;
 use crate::replicate::repflow::Loser;
@@ -150,17 +150,15 @@ impl<O: Observer> Network<'_, O> {
         let profile = self.profile_number(&flow);
         let key =
             |copy: u32| FlowKey::new(flow.src, flow.dst, source_port, SERVICE_PORT + copy as u16);
-        self.describe_path(
-            index,
-            profile,
-            key(0),
-            (copies > 1 && self.scenario.scheme.balance.keeps_paths()).then(|| key(1)),
-        );
+        let second = copies > 1 && self.scenario.scheme.balance.keeps_paths();
+        self.describe_path(index, key(0), second.then(|| key(1)));
+        let split = self.piece_of(flow.bytes).is_some();
+        self.foretell(index, &Carriers { profile, copies, delay, split });
         if let Kind::Multipath(paths) = &self.profiles[usize::from(profile)].kind {
             self.open_first_subflow(index, profile, paths);
             return;
         }
-        if self.piece_of(flow.bytes).is_some() {
+        if split {
             self.flows[index as usize].handed = 0;
             self.open_piece(index);
             return;
@@ -255,31 +253,26 @@ impl<O: Observer> Network<'_, O> {
         id
     }
 
-    /// Path length, ideal completion time, and how much of the path two copies share.
-    fn describe_path(&mut self, index: u32, profile: u8, first: FlowKey, second: Option<FlowKey>) {
-        let path = self.fabric.path(first);
+    /// Path length, and how much of the path two copies share.
+    fn describe_path(&mut self, index: u32, first: FlowKey, second: Option<FlowKey>) {
+        let path = self.fabric.path(&self.fabric.routes, first);
         let shared = second.map(|key| {
-            let other = self.fabric.path(key);
+            let other = self.fabric.path(&self.fabric.routes, key);
             let inner = 1..path.len().saturating_sub(1);
-            path[inner].iter().filter(|port| other.contains(port)).count() as u8
-        });
-        let hops: Vec<_> = path.iter().map(|&port| self.fabric.hop(port)).collect();
-        let shape_of_path: Vec<(u64, u64)> =
-            hops.iter().map(|h| (h.clocking.transmission(u16::MAX), h.propagation)).collect();
-        let known = self
-            .lone_paths
-            .iter()
-            .position(|(kind, shape, _)| (*kind, shape) == (profile, &shape_of_path));
-        let at = known.unwrap_or_else(|| {
-            let Profile { tcp, sizes, .. } = &self.profiles[usize::from(profile)];
-            let lone = LonePath::new(hops, sizes.shape(tcp));
-            self.lone_paths.push((profile, shape_of_path, lone));
-            self.lone_paths.len() - 1
+            u8::try_from(path[inner].iter().filter(|port| other.contains(port)).count())
+                .unwrap_or(u8::MAX)
         });
         let state = &mut self.flows[index as usize];
-        state.hops = path.len() as u8;
+        state.hops = u8::try_from(path.len()).unwrap_or(u8::MAX);
         state.shared_hops = shared;
-        (state.ideal_fct, state.ideal_fct_ack) = self.lone_paths[at].2.completion(state.flow.bytes);
+    }
+
+    /// The best possible completion time.
+    fn foretell(&mut self, index: u32, carriers: &Carriers) {
+        let state = &mut self.flows[index as usize];
+        let routes = self.incidents.whole().unwrap_or(&self.fabric.routes);
+        (state.ideal_fct, state.ideal_fct_ack) =
+            self.alone.completion(&self.fabric, routes, self.profiles, &state.flow, carriers);
     }
 
     /// The handshake of a connection is complete at its sender.

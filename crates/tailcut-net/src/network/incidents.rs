@@ -61,6 +61,11 @@ impl Incidents {
         self.wires.keys().copied()
     }
 
+    /// The routes of the whole network, if routing knows of failures.
+    pub fn whole(&self) -> Option<&Routes> {
+        self.whole.as_ref()
+    }
+
     /// When the next change is due.
     pub fn due(&self) -> Option<Time> {
         self.changes.get(self.next).map(|change| change.at)

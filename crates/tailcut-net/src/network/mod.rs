@@ -1,5 +1,6 @@
 //! The machinery: ports joined by switches, hosts with connections, one agenda.
 
+mod alone;
 mod elephants;
 mod endpoints;
 mod fabric;
@@ -16,7 +17,6 @@ use std::ops::ControlFlow;
 
 use tailcut_engine::{Agenda, Time};
 
-use crate::measure::ideal::LonePath;
 use crate::measure::series::{Sampler, UnknownPlace};
 use crate::measure::{Loss, Observer, Unobserved};
 use crate::packet::Flags;
@@ -24,6 +24,7 @@ use crate::scenario::{Counters, Outcome, Progress, Scenario};
 use crate::topology::RouteError;
 use crate::traffic::driver::Driver;
 
+use alone::Alone;
 use endpoints::Connection;
 use fabric::{Fabric, Node};
 use flows::FlowState;
@@ -72,11 +73,8 @@ pub enum SimError {
     Interrupted,
 }
 
-/// How often the caller hears of progress, in packet-hops.
+/// How often the caller hears of progress, in events: timers alone must be stoppable, too.
 const PROGRESS_INTERVAL: u64 = 1 << 20;
-
-/// Transmission and propagation of each link of a path.
-type PathShape = Vec<(u64, u64)>;
 
 /// A run in progress.
 pub struct Network<'a, O: Observer> {
@@ -102,8 +100,7 @@ pub struct Network<'a, O: Observer> {
     incidents: Incidents,
     /// Busy time of every port within the arrivals window.
     busy: Vec<Time>,
-    /// Lone-flow schedules by transport and path shape.
-    lone_paths: Vec<(u8, PathShape, LonePath)>,
+    alone: Alone,
     observer: O,
 }
 
@@ -171,7 +168,7 @@ impl<'a, O: Observer> Network<'a, O> {
             sampler: Sampler::new(&scenario.series, &scenario.graph, &fabric.routes)?,
             incidents: Incidents::new(scenario)?,
             busy: vec![],
-            lone_paths: vec![],
+            alone: Alone::new(scenario)?,
             fabric,
             observer,
         };
@@ -204,20 +201,21 @@ impl<'a, O: Observer> Network<'a, O> {
             }
             self.now = time;
             self.counters.events += 1;
+            if self.counters.events >= report_at {
+                report_at += PROGRESS_INTERVAL;
+                let progress = Progress {
+                    now: time,
+                    events: self.counters.events,
+                    packet_hops: self.counters.packet_hops,
+                    finished_flows: self.finished_flows,
+                };
+                if on_progress(&progress).is_break() {
+                    return Err(SimError::Interrupted);
+                }
+            }
             self.fetch_ahead(entities);
             if entity < entities.arrivals {
                 self.arrive(entity);
-                if self.counters.packet_hops >= report_at {
-                    report_at += PROGRESS_INTERVAL;
-                    let progress = Progress {
-                        now: time,
-                        packet_hops: self.counters.packet_hops,
-                        finished_flows: self.finished_flows,
-                    };
-                    if on_progress(&progress).is_break() {
-                        return Err(SimError::Interrupted);
-                    }
-                }
             } else if entity >= entities.connections {
                 self.wake(entity - entities.connections);
             } else if entity == entities.arrivals {

@@ -48,7 +48,7 @@ impl<O: Observer> Network<'_, O> {
         let flow = self.flows[index as usize].flow;
         let Profile { tcp, .. } = &self.profiles[usize::from(profile)];
         let segments = segments_of(flow.bytes, tcp.mss);
-        let window = u32::try_from(paths.receive_window.0 / tcp.mss.0).unwrap_or(u32::MAX);
+        let window = paths.in_segments(tcp.mss.0) as u32;
         let mut data = Multipath::new(segments, window, paths.subflows);
         let mut scatter = None;
         if paths.scatter.is_some() {
@@ -70,9 +70,10 @@ impl<O: Observer> Network<'_, O> {
         match scatter {
             None => sender.set_congestion(Congestion::Coupled(Coupled::default())),
             Some(scatter) if scatter.dupack_threshold == ScatterThreshold::Topology => {
-                let paths = self.fabric.shortest_paths(flow.src, flow.dst);
+                let graph = &self.scenario.graph;
+                let paths = self.fabric.shortest_paths(graph, flow.src, flow.dst);
                 let reordering = if paths > 1 { paths } else { 0 };
-                sender.set_dupack_threshold(3 + reordering);
+                sender.set_dupack_threshold(reordering.saturating_add(3));
             }
             Some(_) => {}
         }

@@ -3,7 +3,7 @@
 use super::Network;
 use crate::measure::Observer;
 use crate::packet::OptionStore;
-use crate::scenario::{FlowRecord, Outcome, TierRecord};
+use crate::scenario::{FlowRecord, Outcome, Scenario, TierRecord};
 use tailcut_engine::Time;
 
 impl<O: Observer> Network<'_, O> {
@@ -49,6 +49,7 @@ impl<O: Observer> Network<'_, O> {
             counters: self.counters,
             series: self.sampler.into_series(),
         };
+        assert_possible(&outcome.flows, self.scenario);
         (outcome, self.observer)
     }
 
@@ -121,5 +122,17 @@ impl<O: Observer> Network<'_, O> {
             }
         }
         records
+    }
+}
+
+/// No flow is faster than the best possible.
+fn assert_possible(flows: &[FlowRecord], scenario: &Scenario) {
+    for record in flows {
+        let clocks = [(record.fct, record.ideal_fct), (record.fct_ack, record.ideal_fct_ack)];
+        debug_assert!(
+            clocks.iter().all(|(took, ideal)| took.is_none_or(|took| took >= *ideal)),
+            "faster than its ideal: {record:?}\n{:?}",
+            scenario.scheme
+        );
     }
 }

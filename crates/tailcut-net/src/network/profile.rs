@@ -3,10 +3,12 @@
 use tailcut_engine::Bytes;
 
 use super::wire::WireSizes;
+use crate::amount::Limit;
+use crate::measure::ideal::{Shape, Subflows};
 use crate::scenario::Scenario;
 use crate::transport::mmptcp::{ScatterThreshold, Switch};
 use crate::transport::pfabric::PfabricSpec;
-use crate::transport::tcp::TcpSpec;
+use crate::transport::tcp::{CongestionSpec, TcpSpec};
 use crate::transport::TransportSpec;
 
 /// What a connection goes by.
@@ -54,6 +56,52 @@ impl Profile {
             Kind::Multipath(paths) => paths.scatter.as_ref(),
             _ => None,
         }
+    }
+
+    /// What the lone-flow closed form needs to know. Where a window may grow faster than NewReno's in congestion avoidance, it is
+    /// taken to do so by what is acknowledged.
+    pub fn shape(&self) -> Shape {
+        let Profile { tcp, sizes, kind, .. } = self;
+        let mss = tcp.mss.0;
+        let mut shape = Shape {
+            mss,
+            header: sizes.bare(),
+            ack: sizes.bare(),
+            syn: sizes.syn(),
+            initial_window: tcp.initial_window.in_bytes(mss),
+            ssthresh: match tcp.initial_ssthresh {
+                Limit::AtMost(amount) if !matches!(tcp.congestion, CongestionSpec::Cubic(_)) => {
+                    amount.in_bytes(mss)
+                }
+                _ => u64::MAX,
+            },
+            receive_window: tcp.receive_window.0,
+            ack_every: tcp.ack_every,
+            subflows: None,
+        };
+        let Kind::Multipath(paths) = kind else { return shape };
+        let (others, shared) = (u64::from(paths.subflows) - 1, paths.in_segments(mss) * mss);
+        let after = match &paths.scatter {
+            Some(Scatter { switch: Switch::Volume { bytes }, .. }) => {
+                bytes.0.div_ceil(mss).saturating_sub(1)
+            }
+            _ => 0,
+        };
+        shape.ssthresh = u64::MAX;
+        shape.subflows = (others > 0).then(|| Subflows {
+            after,
+            initial_window: shape.initial_window.saturating_mul(others),
+            receive_window: shape.receive_window.saturating_mul(1 + others).min(shared),
+        });
+        shape.receive_window = shape.receive_window.min(shared);
+        shape
+    }
+}
+
+impl Paths {
+    /// The segments that the shared receive window holds.
+    pub fn in_segments(&self, mss: u64) -> u64 {
+        (self.receive_window.0 / mss).clamp(1, u64::from(u32::MAX))
     }
 }
 

@@ -1,8 +1,6 @@
 //! What packets weigh on the wire.
 
-use crate::amount::Limit;
 use crate::host::HostSpec;
-use crate::measure::ideal::Shape;
 use crate::transport::tcp::{Recovery, TcpSpec};
 
 /// IPv4 and TCP headers without options.
@@ -59,21 +57,5 @@ impl WireSizes {
     /// A SYN or SYN-ACK.
     pub fn syn(&self) -> u16 {
         self.syn as u16
-    }
-
-    /// What the lone-flow closed form needs to know.
-    pub fn shape(&self, tcp: &TcpSpec) -> Shape {
-        Shape {
-            mss: tcp.mss.0,
-            header: self.bare(),
-            ack: self.bare(),
-            syn: self.syn(),
-            initial_window: tcp.initial_window.in_bytes(tcp.mss.0),
-            ssthresh: match tcp.initial_ssthresh {
-                Limit::Unlimited => u64::MAX,
-                Limit::AtMost(amount) => amount.in_bytes(tcp.mss.0),
-            },
-            receive_window: tcp.receive_window.0,
-        }
     }
 }

@@ -8,9 +8,10 @@ pub mod split;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::Bytes;
+use tailcut_engine::{Bytes, Time};
 
 use crate::component::SpecError;
+use crate::scenario::LONGEST;
 
 /// How flows are replicated.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -35,8 +36,12 @@ impl ReplicateSpec {
     pub fn check(&self) -> Result<(), SpecError> {
         match self {
             ReplicateSpec::None => Ok(()),
-            ReplicateSpec::Repflow(spec) => check_copies(spec.threshold, spec.copies),
-            ReplicateSpec::Repsyn(spec) => check_copies(spec.threshold, spec.copies),
+            ReplicateSpec::Repflow(spec) => {
+                check_copies(spec.threshold, spec.copies, spec.copy_delay)
+            }
+            ReplicateSpec::Repsyn(spec) => {
+                check_copies(spec.threshold, spec.copies, spec.copy_delay)
+            }
             ReplicateSpec::Split(spec) => spec.check(),
         }
     }
@@ -45,7 +50,7 @@ impl ReplicateSpec {
 /// More connections than this for one flow are a slip: ECMP would rarely find them different paths.
 const MAX_COPIES: u32 = 16;
 
-fn check_copies(threshold: Bytes, copies: u32) -> Result<(), SpecError> {
+fn check_copies(threshold: Bytes, copies: u32, delay: Time) -> Result<(), SpecError> {
     let off = "kind = \"none\" replicates nothing";
     if threshold.0 == 0 {
         let message = "threshold = \"0B\": no flow is that short, so that none would be replicated";
@@ -58,12 +63,23 @@ fn check_copies(threshold: Bytes, copies: u32) -> Result<(), SpecError> {
         let error = SpecError::new("replicate-copies", "copies", message);
         return Err(if copies < 2 { error.hint(off) } else { error });
     }
+    if delay > LONGEST {
+        let message = format!("copy_delay = \"{delay}\": no run lasts longer than {LONGEST}");
+        return Err(SpecError::new("replicate-copy-delay", "copy_delay", message));
+    }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copies_start_within_the_longest_run() {
+        let copy_delay = LONGEST + Time(1);
+        let late = ReplicateSpec::Repflow(repflow::RepFlow { copy_delay, ..Default::default() });
+        assert_eq!(late.check().expect_err("no run lasts as long").field, "copy_delay");
+    }
 
     #[test]
     fn replication_replicates_something() {

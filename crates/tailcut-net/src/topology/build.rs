@@ -9,6 +9,8 @@ use super::TopologyError;
 const MAX_HOSTS: u64 = 1 << 16;
 /// More nodes than this are a slip of the keyboard rather than a network to simulate on one machine.
 const MAX_NODES: u64 = 1 << 17;
+/// As many links take a gigabyte.
+const MAX_LINKS: u64 = 1 << 21;
 /// Equal-cost ports of a switch are counted in 10 bits.
 pub(super) const MAX_PATHS: u32 = 1_023;
 
@@ -99,6 +101,14 @@ pub(super) fn size(
         ));
     }
     Ok(())
+}
+
+/// Checks that the links stay within what one machine can hold.
+pub(super) fn links(code: &'static str, field: &str, links: u64) -> Result<(), TopologyError> {
+    if links <= MAX_LINKS {
+        return Ok(());
+    }
+    Err(TopologyError::new(code, field, format!("{links} links: at most {MAX_LINKS} fit")))
 }
 
 /// Checks the number of equal-cost paths that one switch chooses from.

@@ -38,3 +38,11 @@ pub struct Graph {
     /// Optional display name per node (hosts, then switches); empty when unnamed.
     pub names: Vec<String>,
 }
+
+impl Graph {
+    /// The node that a directed link leads to.
+    pub fn far_end(&self, port: super::PortId) -> NodeId {
+        let link = &self.links[port as usize / 2];
+        [link.b, link.a][port as usize % 2]
+    }
+}

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Rate, Time};
 
-use super::build::{at_least, paths, positive, size, Builder};
+use super::build::{at_least, links, paths, positive, size, Builder};
 use super::{Graph, TopologyError};
 use crate::component::OneOrEach;
 
@@ -77,6 +77,8 @@ impl LeafSpine {
             total,
             total + u64::from(self.racks) + u64::from(self.spines),
         )?;
+        let spine_links = u64::from(self.racks) * u64::from(self.spines);
+        links("leaf-spine-size", "racks", total + spine_links)?;
         let hosts = self.racks * self.hosts_per_rack;
         at_least("leaf-spine-hosts", "hosts_per_rack", hosts, 2, "hosts in all")?;
         let (rate, propagation) = (self.rate.tiers(), self.propagation.tiers());

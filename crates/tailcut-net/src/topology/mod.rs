@@ -17,10 +17,11 @@ pub mod star;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::component::{ReadFile, SpecError};
+use crate::component::SpecError;
+use crate::files::ReadFiles;
 
 pub use graph::{Graph, Link, NodeId};
-pub use routes::{PortId, RouteError, Routes};
+pub use routes::{PathCounts, PortId, RouteError, Routes};
 
 /// Why a topology cannot be built.
 pub type TopologyError = SpecError;
@@ -56,7 +57,7 @@ impl TopologySpec {
     ///
     /// # Errors
     /// When a parameter is out of range, or the node-link file does not describe a usable network.
-    pub fn build(&self, read: &ReadFile) -> Result<Graph, TopologyError> {
+    pub fn build(&self, read: &dyn ReadFiles) -> Result<Graph, TopologyError> {
         match self {
             TopologySpec::FatTree(spec) => spec.build(),
             TopologySpec::LeafSpine(spec) => spec.build(),

@@ -15,7 +15,8 @@ use tailcut_engine::{Rate, Time, UnitError};
 use super::build::size;
 use super::{Graph, Link, TopologyError};
 use crate::amount::Limit;
-use crate::component::{did_you_mean, read_text, ReadFile};
+use crate::component::{did_you_mean, read_text};
+use crate::files::ReadFiles;
 
 /// Parameters of a graph from a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,7 +32,7 @@ impl NodeLink {
     ///
     /// # Errors
     /// When the file cannot be read or does not describe a usable network; the message names the node or edge.
-    pub fn build(&self, read: &ReadFile) -> Result<Graph, TopologyError> {
+    pub fn build(&self, read: &dyn ReadFiles) -> Result<Graph, TopologyError> {
         let text = read_text(read, "node-link-file", "file", &self.file)?;
         parse(&text).map_err(|mut error| {
             error.message = format!("{}: {}", self.file, error.message);

@@ -12,6 +12,13 @@ const START_BITS: u32 = 22;
 
 const UNREACHABLE: u32 = u32::MAX;
 
+/// Entries of the table: beyond, it takes a gigabyte.
+const MOST_ENTRIES: usize = 1 << 28;
+/// Links looked at, over all destinations: beyond, it takes minutes.
+const MOST_STEPS: usize = 1 << 30;
+/// Links between two hosts: result tables count them in 8 bits.
+const LONGEST_PATH: u32 = 255;
+
 /// Equal-cost routes of every switch towards every switch that has hosts.
 ///
 /// Destinations are grouped by the switch that they hang on, which keeps the
@@ -58,6 +65,22 @@ pub enum RouteError {
         /// Its equal-cost ports.
         paths: usize,
     },
+    /// A network whose routes would not fit.
+    #[error("{switches} switches, {edges} of them with hosts, and {links} links: the routes would not fit into memory or time")]
+    TooLarge {
+        /// Switches.
+        switches: usize,
+        /// Switches that hosts hang on.
+        edges: usize,
+        /// Links.
+        links: usize,
+    },
+    /// Hosts too far apart.
+    #[error("hosts are {links} links apart; at most 255 are counted")]
+    TooFar {
+        /// Links of a shortest path.
+        links: u32,
+    },
     /// No path.
     #[error("switch {switch} has no path to host {host}")]
     Disconnected {
@@ -94,6 +117,10 @@ impl Routes {
             numbering.entry(switch).or_insert(next);
         }
         let groups = numbering.len();
+        let (switches, links) = (graph.switches as usize, graph.links.len());
+        if switches * groups > MOST_ENTRIES || groups * links > MOST_STEPS {
+            return Err(RouteError::TooLarge { switches, edges: groups, links });
+        }
         let mut targets = vec![0; groups];
         numbering.iter().for_each(|(&switch, &group)| targets[usize::from(group)] = switch);
         let group = edge.iter().map(|e| numbering[e]).collect();
@@ -107,7 +134,11 @@ impl Routes {
             targets,
             switches: graph.switches,
         };
-        if let Some((switch, target)) = routes.fill(&ports, None)? {
+        let (cut_off, farthest) = routes.fill(&ports, None)?;
+        if farthest + 2 > LONGEST_PATH {
+            return Err(RouteError::TooFar { links: farthest + 2 });
+        }
+        if let Some((switch, target)) = cut_off {
             let host = edge.iter().position(|&e| e == target).unwrap_or(0) as u32;
             return Err(RouteError::Disconnected { switch, host });
         }
@@ -160,8 +191,7 @@ impl Routes {
         let kept = now.towards(switch, destination);
         let mut lost = false;
         for &port in self.towards(switch, destination) {
-            let link = &graph.links[port as usize / 2];
-            let next = if port % 2 == 0 { link.b } else { link.a } - graph.hosts;
+            let next = graph.far_end(port) - graph.hosts;
             lost |= !kept.contains(&port) || self.has_lost(graph, now, next, destination, state);
         }
         state[switch as usize] = 1 + u8::from(lost);
@@ -190,15 +220,16 @@ impl Routes {
         self.targets[self.group(host)]
     }
 
-    /// Fills the tables, from `fallback` where there is no path; says which pair of switches that was.
+    /// Fills the tables, from `fallback` where there is no path; says which pair of switches that was, and how many
+    /// links the switches with hosts that are farthest apart have between them.
     fn fill(
         &mut self,
         ports: &[Vec<(PortId, u32)>],
         fallback: Option<&Routes>,
-    ) -> Result<Option<(u32, u32)>, RouteError> {
+    ) -> Result<(Option<(u32, u32)>, u32), RouteError> {
         let (switches, groups) = (self.switches as usize, self.groups);
         let hosts = (ports.len() - switches) as u32;
-        let mut cut_off = None;
+        let (mut cut_off, mut farthest) = (None, 0);
         let mut table = vec![0u32; switches * groups];
         let mut candidates: Vec<PortId> = vec![];
         let mut known: BTreeMap<Vec<PortId>, u32> = BTreeMap::new();
@@ -208,6 +239,8 @@ impl Routes {
         targets.sort_unstable();
         for (target, group) in targets {
             let distance = distances(ports, hosts, switches, target);
+            let apart = self.targets.iter().map(|&edge| distance[edge as usize]);
+            farthest = farthest.max(apart.filter(|&links| links != UNREACHABLE).max().unwrap_or(0));
             for switch in (0..switches as u32).filter(|&s| s != target) {
                 let here = distance[switch as usize];
                 if here == UNREACHABLE {
@@ -240,7 +273,7 @@ impl Routes {
             }
         }
         (self.table, self.candidates) = (table, candidates);
-        Ok(cut_off)
+        Ok((cut_off, farthest))
     }
 
     /// The port that leads up from a host.
@@ -259,6 +292,44 @@ impl Routes {
         }
         let start = (set & ((1 << START_BITS) - 1)) as usize;
         &self.candidates[start..start + (set >> START_BITS) as usize]
+    }
+}
+
+/// How many shortest paths there are, as far as it was asked. Layered graphs have exponentially many: none is walked.
+#[derive(Debug, Clone, Default)]
+pub struct PathCounts {
+    /// Per group of destinations that was asked for: the number from each switch, 0 where it is not known.
+    from: BTreeMap<usize, Vec<u32>>,
+}
+
+impl PathCounts {
+    /// Shortest paths from one host to another over `routes`, always the same; `u32::MAX` stands for that many or more.
+    pub fn between(&mut self, graph: &Graph, routes: &Routes, src: u32, dst: u32) -> u32 {
+        let group = routes.group(dst);
+        let target = routes.targets[group];
+        let counts = self.from.entry(group).or_insert_with(|| {
+            let mut counts = vec![0; routes.switches as usize];
+            counts[target as usize] = 1;
+            counts
+        });
+        let edge = routes.edge(src);
+        let mut open = vec![edge];
+        while let Some(&switch) = open.last() {
+            let ports = routes.towards(switch, group);
+            let next = ports.iter().map(|&port| graph.far_end(port) - graph.hosts);
+            let unknown = open.len();
+            if counts[switch as usize] == 0 {
+                open.extend(next.clone().filter(|&next| counts[next as usize] == 0));
+            }
+            if open.len() == unknown {
+                if counts[switch as usize] == 0 {
+                    let onward = next.map(|next| counts[next as usize]);
+                    counts[switch as usize] = onward.fold(0, u32::saturating_add);
+                }
+                open.pop();
+            }
+        }
+        counts[edge as usize]
     }
 }
 

@@ -25,9 +25,10 @@ pub mod transfers;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::{Rate, Stream, Time};
+use tailcut_engine::{Bytes, Rate, Stream, Time};
 
-use crate::component::{ReadFile, SpecError};
+use crate::component::SpecError;
+use crate::files::ReadFiles;
 use crate::scenario::Horizon;
 use crate::topology::Graph;
 use demand::Demand;
@@ -89,6 +90,22 @@ impl Default for TrafficSpec {
 /// More flows than this are a slip of the keyboard: their list alone would fill gigabytes.
 const MAX_FLOWS: f64 = 2e7;
 
+/// The most bytes that a flow can have: a link at 400 Gbps takes a minute for them.
+pub const MOST_BYTES: u64 = 3_000_000_000_000;
+
+/// Refuses flows whose segments could not be counted.
+fn largest(demand: Demand, field: &str) -> Result<Demand, TrafficError> {
+    match demand.flows.iter().find(|flow| flow.bytes > MOST_BYTES) {
+        None => Ok(demand),
+        Some(flow) => {
+            let (bytes, most) = (Bytes(flow.bytes), Bytes(MOST_BYTES));
+            let error = format!("a flow would have {bytes}: at most {most} are possible");
+            Err(TrafficError::new("traffic-flow-size", field, error)
+                .hint("make flows smaller; those of sizes = \"endless\" last until the run ends, so shorten horizon.drain"))
+        }
+    }
+}
+
 /// Refuses patterns of far too many flows before they fill the memory.
 fn bounded(expected: f64, field: &str) -> Result<(), TrafficError> {
     if expected <= MAX_FLOWS {
@@ -107,7 +124,7 @@ pub(crate) struct Setting<'a> {
     pub seed: u64,
     /// Tells the parts of a mix apart.
     pub part: u64,
-    pub read: &'a ReadFile<'a>,
+    pub read: &'a dyn ReadFiles,
 }
 
 impl Setting<'_> {
@@ -140,13 +157,13 @@ impl TrafficSpec {
         graph: &Graph,
         horizon: &Horizon,
         seed: u64,
-        read: &ReadFile,
+        read: &dyn ReadFiles,
     ) -> Result<Demand, TrafficError> {
         self.demand(&Setting { graph, horizon, seed, part: 0, read })
     }
 
     fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
-        match self {
+        let demand = match self {
             TrafficSpec::Poisson(spec) => spec.flows(setting).map(numbered),
             TrafficSpec::Permutation(spec) => spec.flows(setting).map(numbered),
             TrafficSpec::Incast(spec) => spec.flows(setting).map(numbered),
@@ -159,6 +176,27 @@ impl TrafficSpec {
             TrafficSpec::Pings(spec) => spec.demand(setting).map(Demand::numbered),
             TrafficSpec::Trace(spec) => spec.flows(setting).map(Demand::from),
             TrafficSpec::Mix(spec) => spec.demand(setting).map(Demand::numbered),
+        };
+        largest(demand?, self.sized_by())
+    }
+
+    /// The parameter that decides how large flows are.
+    fn sized_by(&self) -> &'static str {
+        match self {
+            TrafficSpec::Poisson(_)
+            | TrafficSpec::Permutation(_)
+            | TrafficSpec::Incast(_)
+            | TrafficSpec::HotSpots(_)
+            | TrafficSpec::Transfers(_) => "sizes",
+            TrafficSpec::LongAndShort(_) => "long",
+            TrafficSpec::PartitionAggregate(spec) if spec.request.0 > MOST_BYTES => "request",
+            TrafficSpec::PartitionAggregate(_) => "response",
+            TrafficSpec::BucketSort(spec) if spec.batch_bytes.0 > MOST_BYTES => "batch_bytes",
+            TrafficSpec::BucketSort(_) => "bytes_per_number",
+            TrafficSpec::Shuffle(_) | TrafficSpec::Pings(_) => "bytes",
+            TrafficSpec::Trace(spec) if spec.file.is_some() => "file",
+            TrafficSpec::Trace(_) => "flows",
+            TrafficSpec::Mix(_) => "parts",
         }
     }
 

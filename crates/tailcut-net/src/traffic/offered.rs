@@ -24,7 +24,7 @@ pub fn offered(flows: &[Flow], host_rates: &[Rate], end: Time) -> Offered {
     let received = carriable(flows.iter().map(|flow| (flow.dst, flow)), host_rates, end);
     Offered {
         flows: flows.len() as u64,
-        bytes: flows.iter().map(|flow| flow.bytes).sum(),
+        bytes: flows.iter().fold(0, |sum, flow| sum.saturating_add(flow.bytes)),
         carriable_bytes: sent.min(received),
     }
 }

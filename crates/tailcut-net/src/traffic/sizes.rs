@@ -8,8 +8,11 @@ use serde::de::value::MapAccessDeserializer;
 use serde::{de, Deserialize, Deserializer, Serialize, Serializer};
 use tailcut_engine::{Bytes, Stream};
 
-use crate::component::{read_text, ReadFile, SpecError};
+use crate::component::{read_text, SpecError};
+use crate::files::ReadFiles;
 use crate::workload::{SizeTable, SizeUnit};
+
+use super::MOST_BYTES;
 
 /// How large flows are: text for the common cases, a table for the others.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,9 +102,14 @@ impl SizesSpec {
     ///
     /// # Errors
     /// When a workload is unknown, a file is not a distribution or a parameter is out of range.
-    pub fn resolve(&self, read: &ReadFile, field: &str) -> Result<FlowSizes, SpecError> {
+    pub fn resolve(&self, read: &dyn ReadFiles, field: &str) -> Result<FlowSizes, SpecError> {
         let bad = |key: &str, message: String| {
             Err(SpecError::new("sizes-parameter", format!("{field}.{key}"), message))
+        };
+        let too_large = |key: &str, value: u64, most: u64| {
+            let field = [field, key].into_iter().filter(|part| !part.is_empty());
+            let message = format!("{}: at most {} are possible", Bytes(value), Bytes(most));
+            SpecError::new("sizes-largest", field.collect::<Vec<_>>().join("."), message)
         };
         match self {
             SizesSpec::Builtin(name) => SizeTable::builtin(name, field).map(FlowSizes::Table),
@@ -110,6 +118,7 @@ impl SizesSpec {
                 field,
                 "a flow of 0 bytes carries nothing: at least 1B",
             )),
+            SizesSpec::Fixed(size) if size.0 > MOST_BYTES => Err(too_large("", size.0, MOST_BYTES)),
             SizesSpec::Fixed(size) => Ok(FlowSizes::Fixed(size.0)),
             SizesSpec::Endless => Ok(FlowSizes::Endless),
             SizesSpec::Described(DescribedSizes::File(spec)) => {
@@ -120,10 +129,16 @@ impl SizesSpec {
                 };
                 let place = format!("{field}.file");
                 let text = read_text(read, "workload-file", &place, &spec.file)?;
-                SizeTable::parse(&text, unit, &place).map(FlowSizes::Table).map_err(|mut error| {
+                let table = SizeTable::parse(&text, unit, &place).map_err(|mut error| {
                     error.message = format!("{}: {}", spec.file, error.message);
                     error
-                })
+                })?;
+                let largest = table.points().0.iter().fold(0.0, |a: f64, b| a.max(*b));
+                if largest > MOST_BYTES as f64 {
+                    let key = if spec.unit == ColumnUnit::Packets { "packet_size" } else { "file" };
+                    return Err(too_large(key, largest as u64, MOST_BYTES));
+                }
+                Ok(FlowSizes::Table(table))
             }
             SizesSpec::Described(DescribedSizes::Uniform { min, max }) => {
                 if min > max || max.0 == 0 {
@@ -131,6 +146,9 @@ impl SizesSpec {
                         "max",
                         format!("max = \"{max}\" is not a size of at least min = \"{min}\""),
                     );
+                }
+                if max.0 > MOST_BYTES {
+                    return Err(too_large("max", max.0, MOST_BYTES));
                 }
                 Ok(FlowSizes::Table(SizeTable::uniform(min.0, max.0)))
             }
@@ -141,6 +159,10 @@ impl SizesSpec {
                         "mean = \"0B\": a mean size of at least 1B is needed".into(),
                     );
                 }
+                // The largest draw is 37 times the mean: the logarithm of 2^53.
+                if mean.0 > MOST_BYTES / 37 {
+                    return Err(too_large("mean", mean.0, MOST_BYTES / 37));
+                }
                 Ok(FlowSizes::Exponential { mean: mean.0 as f64 })
             }
             SizesSpec::Described(DescribedSizes::BoundedPareto { min, max, shape }) => {
@@ -149,6 +171,9 @@ impl SizesSpec {
                         "max",
                         format!("max = \"{max}\" must exceed min = \"{min}\", and min 0B"),
                     );
+                }
+                if max.0 > MOST_BYTES {
+                    return Err(too_large("max", max.0, MOST_BYTES));
                 }
                 if !(shape.is_finite() && *shape > 0.0) {
                     return bad("shape", format!("shape = {shape}: a positive number is needed"));

@@ -1,7 +1,7 @@
 //! A given list of flows: written in the experiment, or in a CSV or Parquet file.
 
 mod columns;
-mod parquet;
+mod table;
 mod text;
 
 use schemars::JsonSchema;
@@ -57,7 +57,7 @@ impl Trace {
                     "a trace needs a file, or a list of flows",
                 ));
             }
-            (Some(file), true) if file.ends_with(".parquet") => parquet::read(setting.read, file)?,
+            (Some(file), true) if file.ends_with(".parquet") => table::read(setting.read, file)?,
             (Some(file), true) => text::read(setting.read, file, self.columns.as_deref())?,
             (None, false) => self.inline(),
         };

@@ -15,14 +15,16 @@ pub use life::{Phase, Transmit};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tailcut_engine::Bytes;
 
 use crate::component::SpecError;
+use crate::packet::MAX_NUMBER;
 
 /// The transport that carries every flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum TransportSpec {
-    /// TCP: NewReno (RFC 5681, 6582), or SACK with PRR (RFC 6675, 6937).
+    /// TCP: SACK with PRR (RFC 6675, 9937), or NewReno without SACK (RFC 5681, 6582).
     Tcp(tcp::TcpSpec),
     /// pFabric's minimal transport, for queues that schedule by priority: `queue = { kind = "pfabric" }`.
     Pfabric(pfabric::PfabricSpec),
@@ -53,6 +55,37 @@ impl TransportSpec {
             TransportSpec::Mmptcp(spec) => spec.check(),
             TransportSpec::Mixed(spec) => spec.check(),
         }
+    }
+
+    /// Checks that the segments of a flow of so many bytes can be counted.
+    ///
+    /// # Errors
+    /// When there are more than packets can number.
+    pub fn check_flow(&self, bytes: u64) -> Result<(), SpecError> {
+        let (field, mss) = match self {
+            TransportSpec::Tcp(spec) => ("mss", spec.mss),
+            TransportSpec::Pfabric(spec) => ("mss", spec.mss),
+            TransportSpec::Mptcp(spec) => ("tcp.mss", spec.tcp.mss),
+            TransportSpec::Mmptcp(spec) => ("tcp.mss", spec.tcp.mss),
+            TransportSpec::Mixed(spec) => {
+                return spec.parts.iter().enumerate().try_for_each(|(at, part)| {
+                    part.transport.check_flow(bytes).map_err(|error| SpecError {
+                        field: format!("parts[{at}].transport.{}", error.field),
+                        ..error
+                    })
+                });
+            }
+        };
+        let segments = bytes.div_ceil(mss.0);
+        if segments <= u64::from(MAX_NUMBER) {
+            return Ok(());
+        }
+        let message = format!(
+            "a flow of {} has {segments} segments of {mss}: at most {MAX_NUMBER} can be told apart",
+            Bytes(bytes)
+        );
+        Err(SpecError::new("transport-segments", field, message)
+            .hint("raise the size of a segment, or make flows smaller"))
     }
 
     /// The parameters that decide the size and number of its packets: of the transport whose segments are the largest,

@@ -1,6 +1,6 @@
 //! The oracle's networks, parameters and files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -147,6 +147,7 @@ pub fn oracle_flows(name: &str) -> Vec<Flow> {
 pub struct OracleRow {
     pub id: u64,
     pub bytes: u64,
+    pub start_ns: u64,
     pub fct_rx_ns: u64,
     pub fct_ack_ns: u64,
     pub data_packets: u64,
@@ -160,6 +161,7 @@ pub fn oracle_rows(case: &str) -> Vec<OracleRow> {
     let row = |row: Vec<u64>| OracleRow {
         id: row[0],
         bytes: row[3],
+        start_ns: row[4],
         fct_rx_ns: row[5],
         fct_ack_ns: row[6],
         data_packets: row[7],
@@ -168,6 +170,17 @@ pub fn oracle_rows(case: &str) -> Vec<OracleRow> {
         fast_recoveries: row[10] as u32,
     };
     rows(&text).map(row).collect()
+}
+
+/// Packets that switches and interfaces dropped.
+pub fn oracle_drops(case: &str) -> u64 {
+    let text = oracle_file("counters.txt");
+    let line = text.lines().find(|line| line.split(' ').next() == Some(case)).expect(case);
+    let counter = |name: &str| -> u64 {
+        let word = line.split(' ').find_map(|word| word.strip_prefix(name)).expect(name);
+        word.parse().expect("a number")
+    };
+    counter("dropsSwitch=") + counter("dropsHostNic=")
 }
 
 /// The sender's events in the oracle's format: segments sent, window changes, states.
@@ -192,8 +205,7 @@ impl Observer for EventLog {
     }
 
     fn sender_acted(&mut self, now: Time, flow: u64, _: u8, sender: &Sender) {
-        // The oracle stops logging with the last ACK.
-        if sender.phase() != Phase::Established {
+        if matches!(sender.phase(), Phase::Closed | Phase::SynSent) {
             return;
         }
         let at = now.as_ns();
@@ -219,8 +231,7 @@ impl EventLog {
     /// Fails at the first line that differs, showing what led there.
     pub fn assert_equals(&self, case: &str) {
         let expected = oracle_file(&format!("{case}.events.txt"));
-        let (ours, theirs): (Vec<_>, Vec<_>) =
-            (self.text.lines().collect(), expected.lines().collect());
+        let (ours, theirs) = (settled(&self.text, case), settled(&expected, case));
         if let Some(at) = (0..ours.len().max(theirs.len())).find(|&i| ours.get(i) != theirs.get(i))
         {
             let around = at.saturating_sub(8);
@@ -231,11 +242,10 @@ impl EventLog {
         }
     }
 
-    /// How many lines agree before the first that differs, and that one on both sides. What two flows do at one
-    /// instant has no order.
+    /// How many lines agree before the first that differs, and that one on both sides.
     pub fn agreement(&self, case: &str) -> (usize, String, String) {
         let expected = oracle_file(&format!("{case}.events.txt"));
-        let (ours, theirs) = (by_time_and_flow(&self.text), by_time_and_flow(&expected));
+        let (ours, theirs) = (settled(&self.text, case), settled(&expected, case));
         let same = ours.iter().zip(&theirs).take_while(|(a, b)| a == b).count();
         let line = |lines: &[&str]| lines.get(same).copied().unwrap_or("(end)").to_owned();
         (same, line(&ours), line(&theirs))
@@ -246,11 +256,32 @@ impl EventLog {
     }
 }
 
-fn by_time_and_flow(text: &str) -> Vec<&str> {
+/// The lines in the order of time and flow: what two flows do at one instant has no order. Of several states or windows
+/// that a flow passes at one instant only the last is kept, since an observer here sees no other, and none of what the
+/// last ACK makes of the window.
+fn settled<'a>(text: &'a str, case: &str) -> Vec<&'a str> {
+    let rows = oracle_rows(case);
+    let words = |line: &str| -> (u64, u64, String) {
+        let mut words = line.split(' ');
+        let mut number = || words.next().and_then(|word| word.parse().ok()).expect("time, flow");
+        (number(), number(), words.next().expect("kind").to_owned())
+    };
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_by_key(|line| {
-        let mut words = line.split(' ').map(|word| word.parse::<u64>().expect("time and flow"));
-        (words.next(), words.next())
+        let (time, flow, _) = words(line);
+        (time, flow)
     });
+    let mut passed = BTreeSet::new();
+    lines.reverse();
+    lines.retain(|line| {
+        let event = words(line);
+        let row = rows.iter().find(|row| row.id == event.1).expect("a flow of the case");
+        match event.2.as_str() {
+            "cwnd" if event.0 >= row.start_ns + row.fct_ack_ns => false,
+            "state" | "cwnd" => passed.insert(event),
+            _ => true,
+        }
+    });
+    lines.reverse();
     lines
 }

@@ -13,7 +13,7 @@ fn demand(spec: Value) -> Result<Demand, SpecError> {
     let graph = topologies::build(json!({"kind": "fat-tree", "k": 4})).unwrap();
     let horizon = Horizon { arrivals: Time::from_ms(500), drain: Time::ZERO };
     let spec: TrafficSpec = serde_json::from_value(spec).expect("well-formed traffic");
-    spec.generate(&graph, &horizon, 5, &|path| panic!("{path} is not needed"))
+    spec.generate(&graph, &horizon, 5, &|path: &str| panic!("{path} is not needed"))
 }
 
 #[test]

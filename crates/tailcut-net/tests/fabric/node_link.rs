@@ -10,7 +10,7 @@ fn read(text: &str) -> Result<Graph, SpecError> {
     let spec: TopologySpec =
         serde_json::from_value(json!({"kind": "node-link", "file": "net.json"})).unwrap();
     assert_eq!(spec.files(), ["net.json"]);
-    spec.build(&|_| Ok(text.as_bytes().to_vec()))
+    spec.build(&|_: &str| Ok(text.as_bytes().to_vec()))
 }
 
 fn node(id: &str, kind: &str) -> Value {

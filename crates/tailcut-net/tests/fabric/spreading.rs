@@ -155,7 +155,7 @@ impl Observer for Paths {
 fn run(graph: &Graph, traffic: serde_json::Value, scheme: serde_json::Value) -> (Outcome, Paths) {
     let horizon = Horizon { arrivals: Time::from_ms(20), drain: Time::from_ms(100) };
     let traffic: TrafficSpec = serde_json::from_value(traffic).unwrap();
-    let flows = traffic.generate(graph, &horizon, 1, &|_| unreachable!()).unwrap().flows;
+    let flows = traffic.generate(graph, &horizon, 1, &|_: &str| unreachable!()).unwrap().flows;
     let scheme: Scheme = serde_json::from_value(scheme).unwrap();
     let scenario = Scenario {
         faults: FaultsSpec::default(),

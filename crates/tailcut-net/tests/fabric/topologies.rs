@@ -8,7 +8,7 @@ use tailcut_net::topology::{Graph, Routes, TopologySpec};
 
 pub fn build(spec: serde_json::Value) -> Result<Graph, SpecError> {
     let spec: TopologySpec = serde_json::from_value(spec).expect("a well-formed topology");
-    spec.build(&|path| panic!("{path} is not needed"))
+    spec.build(&|path: &str| panic!("{path} is not needed"))
 }
 
 fn neighbours(graph: &Graph) -> Vec<Vec<u32>> {
@@ -191,7 +191,7 @@ fn tiers_of_a_fat_tree_can_have_rates_and_delays_of_their_own() {
 
 #[test]
 fn the_default_fat_tree_has_32_us_of_propagation_there_and_back() {
-    let graph = TopologySpec::default().build(&|_| unreachable!()).unwrap();
+    let graph = TopologySpec::default().build(&|_: &str| unreachable!()).unwrap();
     let twelve_links = graph.links[0].propagation.0 * 12;
     assert_eq!(Time(twelve_links), Time::from_ns(32_004));
 }

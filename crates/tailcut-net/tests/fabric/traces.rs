@@ -1,23 +1,69 @@
 //! Traces: the same flows from an inline list, from text and from Parquet.
 
+use std::io;
+
 use serde_json::{json, Value};
 use tailcut_engine::Time;
 use tailcut_net::component::SpecError;
+use tailcut_net::files::{Cells, ReadFiles, TableColumn};
 use tailcut_net::scenario::Horizon;
 use tailcut_net::topology::TopologySpec;
 use tailcut_net::traffic::{Flow, TrafficSpec};
 
 fn trace(spec: Value, file: &[u8]) -> Result<Vec<Flow>, SpecError> {
-    let topology: TopologySpec =
-        serde_json::from_value(json!({"kind": "star", "hosts": 16})).unwrap();
-    let graph = topology.build(&|_| unreachable!()).unwrap();
-    let horizon = Horizon { arrivals: Time::from_ms(100), drain: Time::ZERO };
-    let spec: TrafficSpec = serde_json::from_value(spec).unwrap();
-    spec.generate(&graph, &horizon, 1, &|path| match path {
-        "absent.csv" => Err(std::io::ErrorKind::NotFound.into()),
+    generate(spec, &|path: &str| match path {
+        "absent.csv" => Err(io::ErrorKind::NotFound.into()),
         _ => Ok(file.to_vec()),
     })
-    .map(|demand| demand.flows)
+}
+
+fn generate(spec: Value, read: &dyn ReadFiles) -> Result<Vec<Flow>, SpecError> {
+    let topology: TopologySpec =
+        serde_json::from_value(json!({"kind": "star", "hosts": 16})).unwrap();
+    let graph = topology.build(&|_: &str| unreachable!()).unwrap();
+    let horizon = Horizon { arrivals: Time::from_ms(100), drain: Time::ZERO };
+    let spec: TrafficSpec = serde_json::from_value(spec).unwrap();
+    spec.generate(&graph, &horizon, 1, read).map(|demand| demand.flows)
+}
+
+/// A table file whose columns somebody else has read.
+struct Table(Vec<(&'static str, Cells)>);
+
+impl ReadFiles for Table {
+    fn file(&self, path: &str) -> io::Result<Vec<u8>> {
+        Ok(path.as_bytes().to_vec())
+    }
+
+    fn columns(&self, content: &[u8], wanted: &[&str]) -> Result<Vec<TableColumn>, String> {
+        assert_eq!(content, b"flows.parquet");
+        let column = |(name, cells): &(&str, Cells)| TableColumn {
+            name: (*name).to_owned(),
+            cells: wanted.contains(name).then(|| cells.clone()),
+        };
+        Ok(self.0.iter().map(column).collect())
+    }
+}
+
+fn table(columns: Vec<(&'static str, Cells)>) -> Result<Vec<Flow>, SpecError> {
+    generate(json!({"kind": "trace", "file": "flows.parquet"}), &Table(columns))
+}
+
+fn unsigned(cells: &[u64]) -> Cells {
+    Cells::Unsigned(cells.iter().copied().map(Some).collect())
+}
+
+/// Two flows, with other cells in one column.
+fn two_flows_but(name: &'static str, cells: Cells) -> Result<Vec<Flow>, SpecError> {
+    let columns = ["id", "src", "dst", "bytes", "start_ns"];
+    let right = [[7, 9], [2, 15], [5, 10], [7_861, 45_923], [246_918, 2_695_947]];
+    let mut columns: Vec<_> =
+        columns.into_iter().zip(right).map(|(name, cells)| (name, unsigned(&cells))).collect();
+    match columns.iter_mut().find(|column| column.0 == name) {
+        Some(column) => column.1 = cells,
+        None if name.starts_with("start") => columns[4] = (name, cells),
+        None => columns.push((name, cells)),
+    }
+    table(columns)
 }
 
 fn text(file: &str) -> Result<Vec<Flow>, SpecError> {
@@ -69,24 +115,79 @@ fn the_ns3_flow_lists_are_traces() {
     assert_eq!(flows[0], flow(0, 2, 5, 7_861, 246_918));
 }
 
-/// One is a flow table as the results store holds it, written by Polars with its defaults (zstd);
-/// the other is PyArrow's with its own (Snappy), with starts in microseconds and narrower integers.
 #[test]
-fn flow_tables_and_other_parquet_files_hold_the_flows_that_they_were_made_from() {
-    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fabric/data/");
-    let list = std::fs::read_to_string(format!("{data}ns3_k4_load_0.5.txt")).unwrap();
-    let expected = text(&list).unwrap();
-    for name in ["flow_table_polars.parquet", "pyarrow.parquet"] {
-        let bytes = std::fs::read(format!("{data}{name}")).unwrap();
-        let flows = trace(json!({"kind": "trace", "file": name}), &bytes).unwrap();
-        assert_eq!(flows, expected, "{name}");
+fn a_table_gives_the_flows_of_its_rows_whatever_the_types_of_its_columns() {
+    let expected = vec![flow(7, 2, 5, 7_861, 246_918), flow(9, 15, 10, 45_923, 2_695_947)];
+    let text = |cells: [&str; 2]| Cells::Text(cells.map(|cell| Some(cell.to_owned())).to_vec());
+    for (name, cells) in [
+        ("src", Cells::Signed(vec![Some(2), Some(15)])),
+        ("start_us", Cells::Real(vec![Some(246.918), Some(2695.947)])),
+        ("start_ns", Cells::Signed(vec![Some(246_918), Some(2_695_947)])),
+        ("start", text(["246918ns", "2.695947ms"])),
+        ("note", text(["is", "ignored"])),
+        ("note", Cells::Other(vec![None, None])),
+    ] {
+        assert_eq!(two_flows_but(name, cells.clone()), Ok(expected.clone()), "{name}: {cells:?}");
     }
 }
 
 #[test]
-fn a_broken_parquet_file_is_an_error() {
-    let spec = json!({"kind": "trace", "file": "flows.parquet"});
-    let error = trace(spec, b"PAR1 and no more").unwrap_err();
+fn what_is_wrong_in_a_table_is_named_by_row_and_column() {
+    let text = |cell: &str| Some(cell.to_owned());
+    for (name, cells, message) in [
+        (
+            "bytes",
+            Cells::Signed(vec![Some(1), Some(-10)]),
+            "row 1: bytes: -10 is not a whole number from 0 on",
+        ),
+        (
+            "bytes",
+            Cells::Unsigned(vec![Some(1), None]),
+            "row 1: bytes: null is not a whole number from 0 on",
+        ),
+        (
+            "bytes",
+            Cells::Real(vec![Some(1.0), Some(2.0)]),
+            "row 0: bytes: 1.0 is not a whole number from 0 on",
+        ),
+        (
+            "id",
+            Cells::Text(vec![text("7"), text("9")]),
+            "row 0: id: \"7\" is not a whole number from 0 on",
+        ),
+        (
+            "src",
+            Cells::Other(vec![text("true"), text("false")]),
+            "row 0: src: true is not a whole number from 0 on",
+        ),
+        ("dst", unsigned(&[5, 1 << 32]), "row 1: dst: 4294967296 is not a host number"),
+        (
+            "start_s",
+            Cells::Text(vec![text("1s"), text("2s")]),
+            "row 0: start_s: \"1s\" is not a number",
+        ),
+        (
+            "start_s",
+            Cells::Real(vec![Some(0.0), Some(-0.5)]),
+            "row 1: start_s: -0.5 is not a start time from 0 on",
+        ),
+        ("start", unsigned(&[0, 5]), "row 0: start: 0 has no unit"),
+    ] {
+        let error = two_flows_but(name, cells).unwrap_err();
+        let expected = format!("flows.parquet: {message}");
+        assert_eq!((error.code, error.to_string()), ("trace-row", expected));
+    }
+    let error = two_flows_but("dst", unsigned(&[5, 16])).unwrap_err();
+    let expected = "flows.parquet: row 1: dst = 16: the topology has hosts 0 to 15";
+    assert_eq!((error.code, error.to_string().as_str()), ("trace-host", expected));
+    let error = table(vec![("src", unsigned(&[]))]).unwrap_err();
+    let expected = "flows.parquet: no column is called dst (found: src)";
+    assert_eq!((error.code, error.to_string().as_str()), ("trace-columns", expected));
+}
+
+#[test]
+fn a_table_that_nobody_can_read_is_an_error() {
+    let error = trace(json!({"kind": "trace", "file": "flows.parquet"}), b"PAR1").unwrap_err();
     assert_eq!((error.code, error.field.as_str()), ("trace-file", "file"));
 }
 

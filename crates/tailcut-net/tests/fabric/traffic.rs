@@ -30,7 +30,7 @@ fn generate(
     seed: u64,
 ) -> Result<Vec<Flow>, SpecError> {
     let spec: TrafficSpec = serde_json::from_value(spec).expect("well-formed traffic");
-    spec.generate(graph, &horizon(arrivals_ms), seed, &|path| panic!("{path} is not needed"))
+    spec.generate(graph, &horizon(arrivals_ms), seed, &|path: &str| panic!("{path} is not needed"))
         .map(|demand| demand.flows)
 }
 

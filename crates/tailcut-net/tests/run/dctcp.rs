@@ -4,14 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use tailcut_engine::{Bytes, Rate, Time};
+use tailcut_engine::{Bytes, Rate, Stream, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::OneOrEach;
+use tailcut_net::faults::Incident;
 use tailcut_net::measure::Observer;
 use tailcut_net::queue::{ecn::Ecn, QueueSpec};
 use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
 use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
-use tailcut_net::transport::tcp::{Congestion, CongestionSpec, Sender};
+use tailcut_net::transport::tcp::{Congestion, CongestionSpec, Recovery, Sender};
 
 use crate::support::{flow, row, run, run_observed, scenario, tcp};
 
@@ -247,4 +248,122 @@ fn an_interface_that_marks_keeps_its_own_queue_short() {
     let (unmarked, marked) = (longest(false), longest(true));
     assert!(unmarked > 35.0, "{unmarked}");
     assert!((5.0..10.0).contains(&marked), "{marked}");
+}
+
+/// Two flows through one port of 1 Gbps that marks from 5 packets on, and what may disturb them.
+#[derive(Clone, Copy)]
+struct Pair {
+    /// By how many millionths the senders' links exceed the bottleneck.
+    ppm: [u64; 2],
+    /// How much longer the senders' links are than the rest.
+    longer: [Time; 2],
+    /// How often the second one's becomes longer by another random part of a packet's time.
+    redrawn: Option<Time>,
+    seed: u64,
+}
+
+const IN_STEP: Pair = Pair { ppm: [0; 2], longer: [Time::ZERO; 2], redrawn: None, seed: 1 };
+
+impl Pair {
+    /// What each has of the link between 0.2 and 1.2 s, in Mbps, and its mean alpha.
+    fn shares(self) -> [(f64, f64); 2] {
+        let gigabit = Rate(1_000_000_000);
+        let graph = Dumbbell {
+            pairs: 2,
+            rate: OneOrEach::One(gigabit),
+            propagation: OneOrEach::One(Time::from_ns(2_667)),
+            bottleneck_queue: None,
+        };
+        let mut graph = graph.build().expect("the parameters are valid");
+        for ((link, ppm), longer) in graph.links.iter_mut().zip(self.ppm).zip(self.longer) {
+            link.rate = Rate(gigabit.0 + gigabit.0 / 1_000_000 * ppm);
+            link.propagation += longer;
+        }
+        let flows = [0, 1].map(|id| flow(id, id as u32, 2 + id as u32, 1 << 40, Time::ZERO));
+        let mut draw = Stream::new(self.seed, 0, "phases");
+        let mut scenario = scenario(graph, flows.to_vec());
+        scenario.scheme.queue = QueueSpec::Ecn(Ecn {
+            limit: Limit::AtMost(Amount::Packets(100)),
+            threshold: Amount::Packets(5),
+            hosts: false,
+        });
+        tcp(&mut scenario).congestion = CongestionSpec::Dctcp(DctcpSpec::default());
+        tcp(&mut scenario).recovery = Recovery::Newreno;
+        if let Some(every) = self.redrawn {
+            let slot = gigabit.transmission_time(1_538).0;
+            let incident = |number: u64| Incident::Delay {
+                link: "h1>s0".into(),
+                one_way: true,
+                extra: Time(draw.below(slot)),
+                at: Time(number * every.0),
+                until: Some(Time((number + 1) * every.0)),
+            };
+            let times = Time::from_ms(1_200).0 / every.0;
+            scenario.faults.incidents = (0..times).map(incident).collect();
+        }
+        scenario.horizon.arrivals = Time::from_ms(1_100);
+        scenario.horizon.drain = Time::from_ms(100);
+        let (_, watch) = run_observed(&scenario, Both::default());
+        watch.0.map(|seen| {
+            let segments = f64::from(seen.last - seen.first.unwrap_or(0));
+            (segments * 1_460.0 * 8.0 / 1e6, seen.alpha / f64::from(seen.looks))
+        })
+    }
+}
+
+#[derive(Default, Clone, Copy)]
+struct Seen {
+    first: Option<u32>,
+    last: u32,
+    alpha: f64,
+    looks: u32,
+}
+
+/// The senders of flows 0 and 1 from 0.2 s on.
+#[derive(Default)]
+struct Both([Seen; 2]);
+
+impl Observer for Both {
+    fn sender_acted(&mut self, now: Time, flow: u64, _copy: u8, sender: &Sender) {
+        let Some(seen) = self.0.get_mut(flow as usize).filter(|_| now > Time::from_ms(200)) else {
+            return;
+        };
+        let Congestion::Dctcp(state) = sender.congestion() else { return };
+        seen.first.get_or_insert(sender.una());
+        (seen.last, seen.looks) = (sender.una(), seen.looks + 1);
+        seen.alpha += state.alpha();
+    }
+}
+
+/// The ACKs of both arrive in the time slots of one link, and so do the packets that they let go. Whoever comes first in a slot finds
+/// one packet less in the queue: for ever, if nothing moves the two against each other. A picosecond decides.
+#[test]
+fn of_two_flows_in_step_the_one_that_comes_first_in_each_slot_has_most_of_the_link() {
+    let [(first, alpha), (second, marked_more)] = IN_STEP.shares();
+    assert!(first > 2.0 * second && first + second > 940.0, "{first} and {second} Mbps");
+    assert!(marked_more > 1.3 * alpha, "{alpha} and {marked_more}");
+    let later = Pair { longer: [Time(1), Time::ZERO], ..IN_STEP };
+    let [(turned, _), (round, _)] = later.shares();
+    assert!((turned - second).abs() < 5.0 && (round - first).abs() < 5.0, "{turned} and {round}");
+}
+
+#[test]
+fn hosts_whose_links_are_faster_than_the_bottleneck_by_different_parts_share_it_alike() {
+    for ppm in [[100, 237], [1_000, 2_370], [23_700, 10_000]] {
+        let [(first, _), (second, _)] = Pair { ppm, ..IN_STEP }.shares();
+        assert!((first / second - 1.0).abs() < 0.05, "{ppm:?}: {first} and {second} Mbps");
+    }
+}
+
+/// The second's packets are moved within their slots again and again: neither is ahead for long.
+#[test]
+fn flows_whose_phases_change_share_about_alike() {
+    let shares = [1, 2, 5, 20].map(|ms| {
+        let pair = Pair { redrawn: Some(Time::from_ms(ms)), seed: ms, ..IN_STEP };
+        let [(first, _), (second, _)] = pair.shares();
+        assert!(first.max(second) < 1.6 * first.min(second), "{ms} ms: {first} and {second} Mbps");
+        first / (first + second)
+    });
+    let mean = shares.iter().sum::<f64>() / 4.0;
+    assert!((0.4..0.6).contains(&mean), "the first has {mean} on average");
 }

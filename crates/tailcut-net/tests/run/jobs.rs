@@ -21,7 +21,7 @@ fn star(hosts: u32) -> Graph {
 fn of(traffic: Value, graph: Graph) -> Scenario {
     let horizon = Horizon { arrivals: Time::from_ms(20), drain: Time::from_ms(30_000) };
     let spec: TrafficSpec = serde_json::from_value(traffic).expect("well-formed traffic");
-    let demand = spec.generate(&graph, &horizon, 3, &|path| panic!("reads no file: {path}"));
+    let demand = spec.generate(&graph, &horizon, 3, &|path: &str| panic!("reads no file: {path}"));
     let demand = demand.expect("the traffic is valid");
     let scenario = scenario(graph, demand.flows);
     Scenario { jobs: demand.jobs, horizon, ..scenario }

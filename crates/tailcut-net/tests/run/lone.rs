@@ -70,13 +70,13 @@ impl Line {
     fn new(links: &[(Rate, Time)], bytes: u64, mss: u64) -> Line {
         let (rate, propagation) = links[0];
         let time = |wire: u64| rate.transmission_time(wire).0;
-        // Ethernet frames (38), headers (40), SYN options (8); NewReno, no timestamps.
+        // Ethernet frames (38), headers (40), SYN options (12, with SACK); no timestamps.
         let before = (bytes - 1) / mss;
         let last = bytes - before * mss;
         Line {
             hops: links.len() as u64,
             propagation: propagation.0,
-            syn: time(86),
+            syn: time(90),
             ack: time(78),
             full: time(78 + mss),
             last: time(78 + last),
@@ -112,6 +112,31 @@ proptest! {
         let flow = outcome(&lone(&links, bytes, mss, initial_window));
         prop_assert_eq!(flow.fct, Some(flow.ideal_fct));
         prop_assert_eq!(flow.fct_ack, Some(flow.ideal_fct_ack));
+    }
+
+    #[test]
+    fn the_recurrence_holds_with_windows_that_are_no_whole_segments(
+        links in links(), bytes in sizes(), mss in 500..9_000u64, initial in 0..90_000u64, receive in 0..300_000u64,
+    ) {
+        let mut scenario = lone(&links, bytes, mss, 1);
+        let tcp = tcp(&mut scenario);
+        tcp.initial_window = Amount::Bytes(mss + initial);
+        tcp.receive_window = Bytes(mss + receive);
+        let flow = outcome(&scenario);
+        prop_assert_eq!(flow.fct, Some(flow.ideal_fct));
+        prop_assert_eq!(flow.fct_ack, Some(flow.ideal_fct_ack));
+    }
+
+    #[test]
+    fn delayed_acknowledgements_make_nothing_faster(
+        links in links(), bytes in sizes(), initial_window in 1..60u32, ack_every in 2..5u32,
+    ) {
+        let mut scenario = lone(&links, bytes, 1_460, initial_window);
+        let tcp = tcp(&mut scenario);
+        (tcp.ack_every, tcp.delayed_ack_timeout) = (ack_every, Time::from_us(100));
+        let flow = outcome(&scenario);
+        prop_assert!(flow.fct >= Some(flow.ideal_fct));
+        prop_assert!(flow.fct_ack >= Some(flow.ideal_fct_ack));
     }
 
     #[test]

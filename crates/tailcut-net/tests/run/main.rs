@@ -4,6 +4,7 @@ mod conservation;
 mod coupling;
 mod dctcp;
 mod faults;
+mod ideal;
 mod jobs;
 mod ledger;
 mod lone;

@@ -10,7 +10,7 @@ use tailcut_net::packet::Flags;
 use tailcut_net::scenario::{FlowRecord, Scenario};
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::parallel_paths::ParallelPaths;
-use tailcut_net::topology::Graph;
+use tailcut_net::topology::{Graph, Link};
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::mixed::{Lot, MixedTransport, TransportPart};
 use tailcut_net::transport::mmptcp::{MmptcpSpec, ScatterThreshold, Switch};
@@ -235,6 +235,38 @@ fn the_threshold_follows_the_number_of_paths() {
     assert_eq!(of(ScatterThreshold::Tcp), [3, 3, 3]);
 }
 
+/// Two hosts with 30 layers of two switches between them.
+fn layered() -> Graph {
+    let (hosts, layers) = (2, 30);
+    let switch = |layer: u32, side: u32| hosts + 2 + 2 * layer + side;
+    let mut links = vec![(0, hosts), (1, hosts + 1)];
+    for side in 0..2 {
+        links.extend([(hosts, switch(0, side)), (switch(layers - 1, side), hosts + 1)]);
+        let sides = (1..layers).flat_map(|layer| [(layer, 0), (layer, 1)]);
+        links.extend(sides.map(|(layer, next)| (switch(layer - 1, side), switch(layer, next))));
+    }
+    let link = |(a, b)| Link { a, b, rate: FAST, propagation: Time(1), tier: 0, queue_limit: None };
+    Graph {
+        hosts,
+        switches: 2 + 2 * layers,
+        tiers: vec!["layer".into()],
+        links: links.into_iter().map(link).collect(),
+        names: vec![],
+    }
+}
+
+/// A billion paths, of which none is walked.
+#[test]
+fn paths_are_counted_and_compared_however_many_there_are() {
+    let flows = (0..4).map(|id| flow(id, 0, 1, 400_000, Time::ZERO)).collect();
+    let mut scenario = with(layered(), flows, TransportSpec::Mmptcp(MmptcpSpec::default()));
+    scenario.series.differentials = vec!["h0>h1".into()];
+    let (outcome, seen) = run_observed(&scenario, Seen::default());
+    assert!(seen.thresholds.values().all(|threshold| *threshold == 3 + (1 << 30)));
+    assert!(outcome.flows.iter().all(|flow| flow.fct.is_some()));
+    assert!(outcome.series[0].values.iter().any(|packets| *packets > 0.0), "flows meet somewhere");
+}
+
 #[test]
 fn a_flow_switches_when_it_has_sent_the_volume_and_not_before() {
     let spec = scattering(Switch::Volume { bytes: Bytes(100_000) });
@@ -272,7 +304,7 @@ fn both_thresholds_spare_scattered_flows_needless_retransmissions() {
     let robust = resent(ScatterThreshold::Tcp, ReorderingSpec::RrTcp(RrTcpSpec::default()));
     assert!(plain > 100, "three duplicate ACKs are no loss here: {plain}");
     assert!(topology * 2 < plain, "{topology} against {plain}");
-    assert!(robust * 10 < plain * 9, "{robust} against {plain}");
+    assert!(robust * 5 < plain * 4, "{robust} against {plain}");
 }
 
 #[test]

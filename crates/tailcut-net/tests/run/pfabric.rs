@@ -6,7 +6,7 @@ use tailcut_net::balance::BalanceSpec;
 use tailcut_net::packet::SackBlocks;
 use tailcut_net::queue::pfabric::PfabricQueue;
 use tailcut_net::queue::QueueSpec;
-use tailcut_net::scenario::Scenario;
+use tailcut_net::scenario::{FlowRecord, Outcome, Scenario, TierRecord};
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::star::Star;
 use tailcut_net::topology::Graph;
@@ -267,6 +267,15 @@ fn so_it_does_for_small_flows_alone_at_moderate_load() {
     assert_close_to_the_bound(ratio, "3 KB to 300 KB, load 0.3, timeout of three round trips");
 }
 
+/// Where it misses: the largest of small flows are resent for nothing while others pass them.
+#[test]
+fn small_flows_alone_at_high_load_miss_it_by_as_much_as_is_documented() {
+    for (rto, expected) in [(PfabricSpec::default().rto, 1.12), (THREE_ROUND_TRIPS, 1.37)] {
+        let ratio = over_the_bound(100.0, 0.7, rto, u64::MAX);
+        assert!((ratio - expected).abs() < 0.02, "timeout {rto}: {ratio}, not {expected}");
+    }
+}
+
 /// What is late is the largest flows of a mixture, which all others pass.
 #[test]
 fn short_flows_come_close_to_it_in_every_mixture() {
@@ -297,18 +306,40 @@ fn a_starved_elephant_is_back_within_a_timeout() {
     }
 }
 
+/// Under ECMP some links carry several flows and others none; spraying loads all of a tier alike, so that long flows take less
+/// time. Under both, short flows beside long ones take little longer than alone.
 #[test]
-fn it_runs_under_ecmp_and_under_spraying() {
-    for balance in [BalanceSpec::Ecmp {}, BalanceSpec::Spray {}] {
+fn under_ecmp_flows_meet_and_under_spraying_links_share_the_load() {
+    let outcome = |balance: BalanceSpec| {
         let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
-        let flows = (0..60).map(|id| {
-            let (src, dst) = (id as u32 % 16, (id as u32 * 7 + 5) % 16);
-            flow(id, src, if dst == src { (dst + 1) % 16 } else { dst }, 60_000, Time::ZERO)
+        let flows = (0..64).map(|id: u64| {
+            let src = id as u32 % 16;
+            let bytes = if id < 16 { 1_500_000 } else { 30_000 };
+            flow(id, src, (src + 8) % 16, bytes, Time::from_us(id / 16 * 3_000))
         });
         let mut scenario = pfabric(graph, flows.collect());
+        scenario.horizon.arrivals = Time::from_ms(12);
         scenario.scheme.balance = balance;
-        let outcome = run(&scenario);
-        assert!(outcome.flows.iter().all(|record| record.fct.is_some()));
+        run(&scenario)
+    };
+    let [ecmp, sprayed] = [BalanceSpec::Ecmp {}, BalanceSpec::Spray {}].map(outcome);
+    let slowdown = |outcome: &Outcome, short: bool| {
+        let of = |f: &&FlowRecord| (f.flow.bytes < 100_000) == short;
+        let ratio = |f: &FlowRecord| f.fct.expect("it finishes").0 as f64 / f.ideal_fct.0 as f64;
+        let all: Vec<f64> = outcome.flows.iter().filter(of).map(ratio).collect();
+        all.iter().sum::<f64>() / all.len() as f64
+    };
+    let uneven = |outcome: &Outcome| {
+        let ratio = |tier: &TierRecord| tier.max_utilisation / tier.mean_utilisation;
+        outcome.tiers.iter().map(ratio).fold(0.0, f64::max)
+    };
+    assert!(uneven(&ecmp) > 1.35 && uneven(&sprayed) < 1.2, "busiest link over mean of a tier");
+    assert!(ecmp.counters.dropped > 0, "where flows meet, the longer ones are dropped");
+    assert_eq!(sprayed.counters.dropped, 0);
+    assert!(slowdown(&sprayed, false) < 0.9 * slowdown(&ecmp, false), "no path is crowded");
+    for outcome in [&ecmp, &sprayed] {
+        let short = slowdown(outcome, true);
+        assert!(short < 2.0, "short flows pass the long ones: {short}");
     }
 }
 

@@ -1,7 +1,9 @@
 //! The same scenario gives the same results: in every build, under every scheme's flows.
 
+use serde_json::{json, Value};
 use tailcut_engine::Time;
 use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::faults::Incident;
 use tailcut_net::replicate::repflow::RepFlow;
 use tailcut_net::replicate::repsyn::RepSyn;
 use tailcut_net::replicate::ReplicateSpec;
@@ -27,20 +29,94 @@ fn web_search(replicate: ReplicateSpec) -> Scenario {
     scenario
 }
 
-fn schemes() -> [(&'static str, ReplicateSpec); 3] {
-    [
+/// Web search under a scheme, written as in an experiment, with one uplink down for a while.
+fn under(scheme: Value) -> Scenario {
+    let mut scenario = web_search(ReplicateSpec::None);
+    scenario.scheme = serde_json::from_value(scheme).expect("it is a scheme");
+    let checks = [
+        scenario.scheme.check_marks(),
+        scenario.scheme.check_priorities(),
+        scenario.scheme.check_replication(),
+    ];
+    assert!(checks.iter().all(Result::is_ok), "{checks:?}");
+    scenario.faults.incidents.push(Incident::LinkDown {
+        link: "s0>s8".into(),
+        at: Time::from_ms(20),
+        until: Some(Time::from_ms(50)),
+    });
+    scenario
+}
+
+fn schemes() -> Vec<(String, Scenario)> {
+    let replicated = [
         ("TCP", ReplicateSpec::None),
         ("RepFlow", ReplicateSpec::Repflow(RepFlow::default())),
         ("RepSYN", ReplicateSpec::Repsyn(RepSyn::default())),
-    ]
+    ];
+    let mut all = vec![];
+    for (name, replicate) in replicated {
+        for recovery in [Recovery::Newreno, Recovery::SackPrr] {
+            let mut scenario = web_search(replicate.clone());
+            tcp(&mut scenario).recovery = recovery;
+            all.push((format!("{name} {recovery:?}"), scenario));
+        }
+    }
+    let kind = |kind: &str| json!({ "kind": kind });
+    let congestion = |kind: &str| json!({ "kind": "tcp", "congestion": { "kind": kind } });
+    let robust = |kind: &str| json!({ "kind": "tcp", "recovery": "sack-prr", "timestamps": true, "reordering": { "kind": kind } });
+    let by_congestion = json!({ "kind": "mmptcp", "switch": { "kind": "congestion" } });
+    let parts = json!([
+        { "transport": { "kind": "tcp" } },
+        { "transport": { "kind": "mptcp" } },
+        { "transport": { "kind": "mmptcp" } },
+    ]);
+    let red = json!({ "kind": "red", "mark": true, "weight": 0.02 });
+    let selective = json!({ "kind": "selective-red", "form": "two-queues", "weight": 0.02 });
+    let eager =
+        |detect: &str| json!({ "kind": "tinyflow", "detect": detect, "sample_every": "20KB" });
+    let copied = json!({ "kind": "repflow" });
+    let others = [
+        ("CUBIC", json!({ "transport": congestion("cubic") })),
+        ("DCTCP", json!({ "transport": congestion("dctcp"), "queue": kind("ecn") })),
+        (
+            "RepFlow on DCTCP",
+            json!({ "transport": congestion("dctcp"), "queue": red, "replicate": copied }),
+        ),
+        ("adaptive, sprayed", json!({ "transport": robust("adaptive"), "balance": kind("spray") })),
+        ("RR-TCP, sprayed", json!({ "transport": robust("rr-tcp"), "balance": kind("spray") })),
+        ("NCR, round robin", json!({ "transport": robust("ncr"), "balance": kind("round-robin") })),
+        ("pFabric", json!({ "transport": kind("pfabric"), "queue": kind("pfabric") })),
+        ("MPTCP", json!({ "transport": kind("mptcp") })),
+        ("MMPTCP by volume", json!({ "transport": kind("mmptcp") })),
+        ("MMPTCP by congestion", json!({ "transport": by_congestion })),
+        ("mixed", json!({ "transport": { "kind": "mixed", "parts": parts } })),
+        ("SRED, sprayed", json!({ "queue": selective, "balance": kind("spray") })),
+        ("flowlets, split", json!({ "balance": kind("flowlet"), "replicate": kind("split") })),
+        ("TinyFlow by samples", json!({ "balance": eager("random-skip") })),
+        ("TinyFlow by polling", json!({ "balance": eager("polled-counters") })),
+        ("by tier", json!({ "balance": kind("by-tier") })),
+    ];
+    all.extend(others.map(|(name, scheme)| (name.to_owned(), under(scheme))));
+    all
 }
 
-/// FNV-1a over every integer of an outcome; rates and shares, which follow from them, stay out.
-fn digest(outcome: &Outcome) -> u64 {
+/// FNV-1a.
+fn digest(words: &[u64]) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    words.iter().flat_map(|word| word.to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// The ideal times, which nothing that happens depends on.
+fn ideals(outcome: &Outcome) -> Vec<u64> {
+    outcome.flows.iter().flat_map(|flow| [flow.ideal_fct.0, flow.ideal_fct_ack.0]).collect()
+}
+
+/// Every other integer of an outcome; rates and shares, which follow from them, stay out.
+fn integers(outcome: &Outcome) -> Vec<u64> {
     let time = |time: Option<Time>| time.map_or(u64::MAX, |time| time.0);
     let mut words = vec![];
     for flow in &outcome.flows {
-        words.extend([flow.flow.id, flow.flow.bytes, flow.flow.start.0, flow.ideal_fct.0]);
+        words.extend([flow.flow.id, flow.flow.bytes, flow.flow.start.0]);
         words.extend([time(flow.connect), time(flow.fct), time(flow.fct_ack)]);
         words.extend([flow.data_packets, flow.retransmissions]);
         words.extend([flow.timeouts, flow.fast_recoveries].map(u64::from));
@@ -58,8 +134,7 @@ fn digest(outcome: &Outcome) -> u64 {
         counters.delivered,
         counters.dropped,
     ]);
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    words.iter().flat_map(|word| word.to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, step)
+    words
 }
 
 /// The stored digests hold in every build profile. Where behaviour changes on purpose, `INSTA_UPDATE=always`
@@ -67,32 +142,33 @@ fn digest(outcome: &Outcome) -> u64 {
 #[test]
 fn outcomes_are_the_same_in_every_build() {
     let mut lines = String::new();
-    for (name, replicate) in schemes() {
-        for recovery in [Recovery::Newreno, Recovery::SackPrr] {
-            let mut scenario = web_search(replicate.clone());
-            tcp(&mut scenario).recovery = recovery;
-            let outcome = run(&scenario);
-            let (hops, dropped) = (outcome.counters.packet_hops, outcome.counters.dropped);
-            let digest = digest(&outcome);
-            lines += &format!(
-                "{name} {recovery:?}: {hops} hops, {dropped} drops, digest {digest:016x}\n"
-            );
-        }
+    for (name, scenario) in schemes() {
+        let outcome = run(&scenario);
+        let (hops, dropped) = (outcome.counters.packet_hops, outcome.counters.dropped);
+        let (digest, ideal) = (digest(&integers(&outcome)), digest(&ideals(&outcome)));
+        lines += &format!(
+            "{name}: {hops} hops, {dropped} drops, digest {digest:016x}, of ideal times {ideal:016x}\n"
+        );
     }
     insta::assert_snapshot!("outcomes", lines);
 }
 
 #[test]
 fn every_scheme_carries_the_same_flows() {
-    let flows = schemes().map(|(_, replicate)| {
-        let outcome = run(&web_search(replicate));
-        outcome
-            .flows
-            .iter()
-            .map(|record| (record.flow, record.ideal_fct, record.hops))
-            .collect::<Vec<_>>()
-    });
-    assert!(flows[0].len() > 20, "there is something to compare");
-    assert_eq!(flows[0], flows[1]);
-    assert_eq!(flows[0], flows[2]);
+    let carried = |scenario: &Scenario| -> Vec<_> {
+        let outcome = run(scenario);
+        outcome.flows.iter().map(|record| (record.flow, record.hops)).collect()
+    };
+    let schemes = schemes();
+    let plain = carried(&schemes[0].1);
+    assert!(plain.len() > 20, "there is something to compare");
+    for (name, scenario) in &schemes[1..] {
+        assert_eq!(carried(scenario), plain, "{name}");
+    }
+    // What a lone flow would take is a matter of its transport, and of nothing that copies.
+    let ideal = |scenario: &Scenario| -> Vec<_> {
+        run(scenario).flows.iter().map(|record| record.ideal_fct).collect()
+    };
+    let tcp = ideal(&schemes[0].1);
+    assert!([2, 4].iter().all(|&replicated: &usize| ideal(&schemes[replicated].1) == tcp));
 }

@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use proptest::test_runner::{Config, RngSeed};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, RngSeed, TestRunner};
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::Limit;
 use tailcut_net::faults::FaultsSpec;
@@ -80,7 +82,18 @@ pub fn row(links: &[(Rate, Time)]) -> Graph {
     }
 }
 
-/// That many cases of a property, the same ones in every run.
+/// That many cases of a property, others in every run. What a failure prints draws them again.
 pub fn random_cases(cases: u32) -> Config {
-    Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..Config::default() }
+    let seed = match std::env::var("TAILCUT_TEST_SEED") {
+        Ok(seed) => seed.parse().expect("TAILCUT_TEST_SEED is a number"),
+        Err(_) => fresh_seed(),
+    };
+    println!("TAILCUT_TEST_SEED={seed}");
+    Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(seed), ..Config::default() }
+}
+
+/// Of 32 bits, to be typed again.
+fn fresh_seed() -> u64 {
+    let drawn = any::<u32>().new_tree(&mut TestRunner::default());
+    drawn.expect("a number can be drawn").current().into()
 }

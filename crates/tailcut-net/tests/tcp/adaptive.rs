@@ -20,7 +20,11 @@ fn spec(window: u32) -> TcpSpec {
 /// A sender that has once taken a late segment for lost and sent it again needlessly. Nothing is sacked, the window is
 /// as it was before, and what is outstanding left some time ago. Returns the first outstanding segment as well.
 fn experienced(window: u32) -> (Script, u32) {
-    let mut script = Script::established(spec(window), ENDLESS);
+    experienced_with(spec(window))
+}
+
+fn experienced_with(spec: TcpSpec) -> (Script, u32) {
+    let mut script = Script::established(spec, ENDLESS);
     (2..=THRESHOLD).for_each(|end| drop(script.sack(0, &[(1, end)])));
     script.ack(THRESHOLD);
     let una = script.sender.una();
@@ -40,6 +44,15 @@ fn resent(sent: Vec<Transmit>) -> Vec<Transmit> {
     let is_again =
         |transmit: &Transmit| matches!(transmit, Transmit::Segment { retransmission: true, .. });
     sent.into_iter().filter(is_again).collect()
+}
+
+/// A loss has no reduction of its own where an ECN echo in the same window had one; a recovery that was taken back had none.
+#[test]
+fn a_loss_after_a_recovery_that_was_taken_back_halves_the_window_of_an_ecn_connection() {
+    let (mut script, una) = experienced_with(TcpSpec { ecn: true, ..spec(20) });
+    arrive(&mut script, una, una + 2, 12);
+    assert_eq!(script.sender.counters().fast_recoveries, 2);
+    assert!(script.threshold() < 20 * MSS, "{}", script.threshold());
 }
 
 /// As in Linux: how late a segment was is measured over holes and all, what speaks for a loss is what has arrived.

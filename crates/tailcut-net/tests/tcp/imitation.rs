@@ -1,11 +1,15 @@
 //! Departures from the RFCs that are switched on to compare with ns-3.
 
-use crate::script::{again, new, sack, Script, ENDLESS, MSS};
-use tailcut_net::transport::tcp::{Imitation, TcpSpec};
+use crate::script::{again, new, newreno, news, sack, Script, ENDLESS, MSS, RTT};
+use tailcut_net::transport::tcp::{CongestionState, Imitation, TcpSpec};
 use tailcut_net::transport::Transmit;
 
 fn both(initial_window: u32) -> [TcpSpec; 2] {
     [Imitation::None, Imitation::Ns3].map(|imitate| TcpSpec { imitate, ..sack(initial_window) })
+}
+
+fn both_newreno(initial_window: u32) -> [TcpSpec; 2] {
+    [Imitation::None, Imitation::Ns3].map(|imitate| TcpSpec { imitate, ..newreno(initial_window) })
 }
 
 /// Segments 0 and 10 of twenty are lost; 0 has just been repaired.
@@ -72,4 +76,106 @@ fn there_is_no_rescue_of_the_last_segment() {
         (5..=18).flat_map(|end| script.sack(0, &[(1, end)])).collect::<Vec<_>>()
     });
     assert_eq!((rfc, ns3), (vec![again(19)], vec![]));
+}
+
+#[test]
+fn each_timeout_halves_what_was_in_the_network_anew() {
+    let [rfc, ns3] = both(20).map(|spec| {
+        let mut script = Script::timed_out(spec);
+        script.expire();
+        script.threshold()
+    });
+    assert_eq!((rfc, ns3), (10, 2));
+}
+
+/// The ACK covers what the timeout made sent again and the first segment sent since.
+#[test]
+fn a_timeout_forgets_what_was_sent_before_it() {
+    let [rfc, ns3] = both(2).map(|spec| {
+        let mut script = Script::timed_out(spec);
+        script.pass(RTT);
+        assert_eq!(script.ack(1), [again(1), new(2)]);
+        let before = script.sender.rtt().smoothed();
+        script.pass(RTT + RTT);
+        script.ack(3);
+        script.sender.rtt().smoothed() > before
+    });
+    assert_eq!((rfc, ns3), (false, true));
+}
+
+/// Eight segments and two by limited transmit are out: RFC 5681 halves eight and adds three, ns-3 halves what its
+/// guesses leave, and neither adds nor inflates.
+#[test]
+fn without_sack_the_window_is_compared_with_guesses_and_not_inflated() {
+    let [rfc, ns3] = both_newreno(8).map(|spec| {
+        let mut script = Script::established(spec, ENDLESS);
+        (0..3).for_each(|_| drop(script.ack(0)));
+        let entered = script.sender.cwnd();
+        script.ack(0);
+        (entered, script.sender.cwnd())
+    });
+    assert_eq!((rfc, ns3), ((7_000, 8_000), (3_500, 3_500)));
+}
+
+/// Two late segments had been guessed to have arrived. Nothing is lost, but each ACK stops at one of the guesses.
+#[test]
+fn without_sack_guesses_outlive_reordering_and_each_ack_sends_a_segment_again() {
+    let [rfc, ns3] = both_newreno(8).map(|spec| {
+        let mut script = Script::established(spec, ENDLESS);
+        script.ack(0);
+        script.ack(0);
+        let sent = [1, 2, 3].map(|ack| script.ack(ack));
+        sent.concat()
+            .into_iter()
+            .filter(|sent| *sent == again(1) || *sent == again(2) || *sent == again(3))
+            .count()
+    });
+    assert_eq!((rfc, ns3), (0, 3));
+}
+
+/// And the next duplicate ACK, which the needless retransmissions cause, begins a recovery.
+#[test]
+fn without_sack_one_duplicate_ack_after_a_wrong_guess_begins_a_recovery() {
+    let [rfc, ns3] = both_newreno(8).map(|spec| {
+        let mut script = Script::established(spec, ENDLESS);
+        script.ack(0);
+        script.ack(0);
+        script.ack(1);
+        script.ack(1);
+        script.sender.state()
+    });
+    assert_eq!((rfc, ns3), (CongestionState::Disorder, CongestionState::Recovery));
+}
+
+/// RFC 6582 step 2 leaves them out.
+#[test]
+fn without_sack_duplicates_of_where_a_timeout_ended_begin_a_recovery() {
+    let [rfc, ns3] = both_newreno(4).map(|spec| {
+        let mut script = Script::timed_out(spec);
+        script.ack(4);
+        (0..3).for_each(|_| drop(script.ack(4)));
+        script.sender.counters().fast_recoveries
+    });
+    assert_eq!((rfc, ns3), (0, 1));
+}
+
+/// What it takes for lost it sends in recovery only.
+#[test]
+fn without_sack_a_sender_whose_fin_has_left_sends_nothing_for_a_wrong_guess() {
+    let [_, ns3] = both_newreno(8);
+    let mut script = Script::established(ns3, 8);
+    script.ack(0);
+    script.ack(0);
+    assert_eq!(script.ack(1), []);
+}
+
+/// Only what was sent since the timeout counts.
+#[test]
+fn without_sack_the_ack_that_ends_a_loss_opens_no_window_for_what_was_lost() {
+    let [rfc, ns3] = both_newreno(4).map(|spec| {
+        let mut script = Script::timed_out(spec);
+        assert_eq!(script.ack(4), news(4..6)[..script.window() as usize].to_vec());
+        script.window()
+    });
+    assert_eq!((rfc, ns3), (2, 1));
 }

@@ -18,6 +18,7 @@ pub fn newreno(initial_window: u32) -> TcpSpec {
         mss: Bytes(MSS),
         initial_window: Amount::Packets(initial_window),
         receive_window: Bytes(1_000 * MSS),
+        recovery: Recovery::Newreno,
         ..TcpSpec::default()
     }
 }

@@ -19,8 +19,19 @@ pub(super) enum Column {
     Ignored,
 }
 
-const KNOWN: [&str; 9] =
-    ["id", "src", "dst", "bytes", "start_ns", "start_us", "start_ms", "start_s", "start"];
+/// The names that mean something.
+pub(super) const KNOWN: [&str; 10] = [
+    "id",
+    "src",
+    "dst",
+    "bytes",
+    "size_bytes",
+    "start_ns",
+    "start_us",
+    "start_ms",
+    "start_s",
+    "start",
+];
 
 /// What to do about start times without a unit.
 pub(super) const NO_UNIT: &str =

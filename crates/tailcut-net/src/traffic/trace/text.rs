@@ -5,13 +5,14 @@ use tailcut_engine::Time;
 use super::super::{Flow, TrafficError};
 use super::columns::{meanings, start, Column, NO_UNIT};
 use super::Rows;
-use crate::component::{read_text, ReadFile};
+use crate::component::read_text;
+use crate::files::ReadFiles;
 
 const WITHOUT_HEADER: [&str; 5] = ["id", "src", "dst", "bytes", "start_ns"];
 
 /// Reads a trace; `names` are its columns when no header line says so.
 pub(super) fn read(
-    read: &ReadFile,
+    read: &dyn ReadFiles,
     file: &str,
     names: Option<&[String]>,
 ) -> Result<Rows, TrafficError> {

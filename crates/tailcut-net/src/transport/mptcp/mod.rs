@@ -12,7 +12,7 @@ use tailcut_engine::Bytes;
 pub use data::{Multipath, Phase};
 pub use lia::{increase, SubflowWindow};
 
-use super::tcp::{CongestionSpec, TcpSpec};
+use super::tcp::{check_window, CongestionSpec, TcpSpec};
 use crate::component::SpecError;
 
 /// Parameters of Multipath TCP.
@@ -66,6 +66,7 @@ pub(super) fn check(
         );
         return Err(SpecError::new("mptcp-receive-window", "receive_window", message));
     }
+    check_window("mptcp-receive-window", "receive_window", receive_window, tcp.mss.0.max(1))?;
     if tcp.congestion != CongestionSpec::default() || tcp.uses_ecn() {
         let message = "the windows of subflows are coupled in congestion avoidance (RFC 6356) and halved by losses";
         return Err(SpecError::new("mptcp-congestion", "tcp.congestion", message)

@@ -47,6 +47,9 @@ impl Default for PfabricSpec {
     }
 }
 
+/// Larger windows are slips: they only fill the sender's own interface.
+const MAX_WINDOW: u32 = 1 << 20;
+
 impl PfabricSpec {
     /// Checks the parameters.
     ///
@@ -59,6 +62,10 @@ impl PfabricSpec {
                 self.initial_window, self.max_window
             );
             return Err(SpecError::new("pfabric-window", "initial_window", message));
+        }
+        if self.max_window > MAX_WINDOW {
+            let message = format!("max_window = {}: at most {MAX_WINDOW} packets", self.max_window);
+            return Err(SpecError::new("pfabric-window", "max_window", message));
         }
         if self.probe_after == 0 {
             let message = "probe_after = 0: every timeout would send a probe and nothing else";

@@ -1,6 +1,6 @@
 //! Which parameters of TCP make a connection that works.
 
-use tailcut_engine::Time;
+use tailcut_engine::{Bytes, Time};
 
 use super::{Recovery, TcpSpec};
 use crate::amount::{Amount, Limit};
@@ -10,6 +10,24 @@ use crate::component::SpecError;
 const MAX_MSS: u64 = 64_000;
 /// Longer timers than this are slips of the unit.
 const MAX_TIMER: Time = Time::from_ms(24 * 3_600 * 1_000);
+/// Shorter timeouts than this flood the queues with copies before any answer can come.
+const MIN_RTO: Time = Time::from_us(1);
+/// A window of more segments is a slip of the unit: 1.5 GB of full ones, a second at 10 Gbps.
+const MAX_WINDOW: u64 = 1 << 20;
+
+/// Refuses windows that hold more segments than can be meant.
+pub(in crate::transport) fn check_window(
+    code: &'static str,
+    field: &str,
+    window: Bytes,
+    mss: u64,
+) -> Result<(), SpecError> {
+    if window.0 / mss <= MAX_WINDOW {
+        return Ok(());
+    }
+    let message = format!("{field} = \"{window}\": at most {MAX_WINDOW} segments of {mss} B");
+    Err(SpecError::new(code, field, message))
+}
 
 impl TcpSpec {
     /// Checks the parameters, alone and against each other.
@@ -45,8 +63,10 @@ impl TcpSpec {
             ("initial_rto", self.initial_rto),
             ("max_rto", self.max_rto),
         ] {
-            if timer == Time::ZERO || timer > MAX_TIMER {
-                let message = format!("{field} = \"{timer}\": a retransmission timeout lies above 0s and within a day");
+            if timer < MIN_RTO || timer > MAX_TIMER {
+                let message = format!(
+                    "{field} = \"{timer}\": a retransmission timeout is at least {MIN_RTO} and at most a day"
+                );
                 return bad("tcp-rto", field, message);
             }
             if timer > self.max_rto {
@@ -54,6 +74,14 @@ impl TcpSpec {
                     format!("{field} = \"{timer}\" exceeds max_rto = \"{}\"", self.max_rto);
                 return bad("tcp-rto", field, message);
             }
+        }
+        if self.clock_granularity > self.max_rto {
+            let message = format!(
+                "clock_granularity = \"{}\" exceeds max_rto = \"{}\"",
+                self.clock_granularity, self.max_rto
+            );
+            return Err(SpecError::new("tcp-clock-granularity", "clock_granularity", message)
+                .hint("RFC 6298 wants 100ms or less"));
         }
         if self.ack_every == 0 {
             return Err(SpecError::new(
@@ -82,6 +110,7 @@ impl TcpSpec {
             );
             return Err(SpecError::new("tcp-receive-window", "receive_window", message).hint(hint));
         }
+        check_window("tcp-receive-window", "receive_window", self.receive_window, mss)?;
         if self.initial_window.in_bytes(mss) < mss {
             let message = format!(
                 "initial_window = \"{}\" is smaller than one segment of {mss} B: nothing could be sent",

@@ -1,6 +1,7 @@
 //! TCP (RFC 9293) for one-directional flows of known size.
 
 mod check;
+pub(super) use check::check_window;
 pub mod congestion;
 mod prr;
 pub mod receiver;

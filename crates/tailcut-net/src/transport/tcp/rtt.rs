@@ -48,9 +48,10 @@ impl Rtt {
     }
 
     /// The handshake is over, but its SYN had to be repeated, so it gives no measurement: the first
-    /// data gets three times the initial timeout (5.7: 3 s where the initial one is 1 s).
+    /// data gets three times the initial timeout, where that is less than the 3 s of section 5.7 (1 s becomes 3 s).
+    /// Otherwise the back-off stays as it is until there is a measurement.
     pub fn established_late(&mut self, spec: &TcpSpec) {
-        self.rto = self.rto.max(3 * spec.initial_rto.0);
+        self.rto = self.rto.max((3 * spec.initial_rto.0).min(Time::from_ms(3_000).0));
     }
 
     /// The current timeout.

@@ -1,6 +1,8 @@
 //! What the sender remembers of each segment in flight: when it was sent, and
 //! under SACK what the receiver has said of it (RFC 6675).
 
+mod guesses;
+
 use std::collections::VecDeque;
 
 use tailcut_engine::Time;
@@ -78,6 +80,12 @@ impl Scoreboard {
         if self.rescuing.take() != Some(seq) {
             self.fresh_from = self.fresh_from.max(seq + 1);
         }
+    }
+
+    /// Age of segment `seq`, if it was sent once and lies below `ack`.
+    pub fn age(&self, seq: u32, ack: u32, now: Time) -> Option<Time> {
+        let entry = self.entries.get(seq.checked_sub(self.base)? as usize)?;
+        (seq < ack && entry & EVER_RESENT == 0).then(|| now.since(Time(entry >> FLAGS)))
     }
 
     /// Takes a cumulative acknowledgement of everything below `ack`.

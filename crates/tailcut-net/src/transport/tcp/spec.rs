@@ -66,10 +66,12 @@ pub enum Imitation {
     /// None: what the RFCs say.
     #[default]
     None,
-    /// Those of ns-3 that decide results under SACK: a repeated SYN-ACK resets the window, a repeated SYN gives a
-    /// round-trip sample, any ACK of new data ends the back-off of the timer, recovery halves what is thought to be in the network and not what is outstanding, a partial ACK
-    /// sends a segment whatever the window says and only the first restarts the timer, and there is no rescue
-    /// retransmission.
+    /// Those of ns-3 that decide results. Always: a repeated SYN-ACK resets the window, a repeated SYN gives a round-trip
+    /// sample, any ACK of new data ends the back-off of the timer, each timeout reduces the threshold anew and forgets when
+    /// segments were sent, and only the first partial ACK of a recovery restarts the timer. Under SACK: recovery
+    /// halves what is thought to be in the network and not what is outstanding, a partial ACK sends a segment whatever
+    /// the window says, and there is no rescue retransmission. Without: a scoreboard by guesses in place of the inflated
+    /// window, duplicate ACKs of where the last recovery or timeout ended count, and a timeout sends everything again.
     #[serde(rename = "ns-3")]
     Ns3,
 }
@@ -114,7 +116,7 @@ impl Default for TcpSpec {
             receive_window: Bytes(64_000),
             dupack_threshold: 3,
             limited_transmit: true,
-            recovery: Recovery::Newreno,
+            recovery: Recovery::SackPrr,
             reduction_base: ReductionBase::FlightSize,
             reordering: ReorderingSpec::default(),
             congestion: CongestionSpec::default(),
@@ -139,6 +141,12 @@ impl TcpSpec {
     #[inline]
     pub fn uses_ecn(&self) -> bool {
         self.ecn || self.echoes_marks()
+    }
+
+    /// Whether recovery goes by ns-3's guesses of what has arrived.
+    #[inline]
+    pub(crate) fn guesses(&self) -> bool {
+        self.recovery == Recovery::Newreno && self.imitate == Imitation::Ns3
     }
 
     /// Whether the receiver reports duplicates (D-SACK, RFC 2883).

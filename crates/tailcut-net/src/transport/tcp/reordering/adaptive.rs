@@ -35,6 +35,8 @@ impl AdaptiveSpec {
 #[derive(Debug, Clone)]
 pub(in crate::transport::tcp) struct Undo {
     pub window: Window,
+    /// What had had its reduction.
+    pub reduced_until: u32,
     pub congestion: Congestion,
     /// The first segment outstanding when it began.
     pub from: u32,

@@ -39,6 +39,7 @@ impl Sender {
     fn undo(&self, timeout: bool) -> Undo {
         Undo {
             window: self.window,
+            reduced_until: self.reduced_until,
             congestion: self.congestion.clone(),
             from: self.una,
             timeout,
@@ -163,6 +164,8 @@ impl Sender {
         self.window.cwnd = self.window.cwnd.max(undo.window.cwnd);
         self.window.ssthresh = self.window.ssthresh.max(undo.window.ssthresh);
         self.congestion = undo.congestion;
+        // What is in flight has not had its reduction after all: the next loss is to have one.
+        self.reduced_until = undo.reduced_until;
         if undo.timeout {
             self.counters.timeouts_undone += 1;
         } else {

@@ -6,6 +6,7 @@
 
 mod adaptive;
 mod ecn;
+mod guessing;
 mod newreno;
 mod reordering;
 mod sack;
@@ -203,11 +204,11 @@ impl Sender {
             self.expect_less(spec);
         }
         // Held constant while the timer resends one segment again and again (equation 4).
-        if self.timed_out != Some(self.una) {
+        if spec.imitate == Imitation::Ns3 || self.timed_out != Some(self.una) {
             self.timed_out = Some(self.una);
             let flight = match spec.recovery {
-                Recovery::Newreno => self.flight(spec),
-                Recovery::SackPrr => self.pipe(spec),
+                Recovery::Newreno if !spec.guesses() => self.flight(spec),
+                Recovery::Newreno | Recovery::SackPrr => self.pipe(spec),
             };
             self.window.ssthresh =
                 self.congestion.on_timeout(&self.usable(spec), flight, spec.mss.0);
@@ -220,6 +221,7 @@ impl Sender {
         self.duplicates = 0;
         self.life.forgive(owed::RESEND | owed::NEXT);
         match spec.recovery {
+            Recovery::Newreno if spec.guesses() => self.board.lose_all_and_guesses(),
             Recovery::Newreno => self.next = self.una,
             Recovery::SackPrr => self.board.mark_all_lost(),
         }
@@ -270,6 +272,7 @@ impl Sender {
             self.hear(spec, ack, echo);
         }
         match spec.recovery {
+            Recovery::Newreno if spec.guesses() => self.on_ack_guessing(spec, now, ack),
             Recovery::Newreno => self.on_ack_newreno(spec, now, ack),
             Recovery::SackPrr => self.on_ack_sack(spec, now, ack, blocks),
         }
@@ -304,7 +307,11 @@ impl Sender {
     /// Moves `una` to `ack`.
     #[inline]
     fn advance(&mut self, spec: &TcpSpec, now: Time, ack: u32) -> Progress {
-        let progress = self.board.on_cumulative(ack, now);
+        // A timeout makes ns-3 forget when what is outstanding was sent: the first segment sent since gives the sample.
+        let forgets = spec.imitate == Imitation::Ns3 && self.state == CongestionState::Loss;
+        let since = forgets.then(|| self.board.age(self.recover, ack, now));
+        let mut progress = self.board.on_cumulative(ack, now);
+        progress.rtt = since.unwrap_or(progress.rtt);
         match progress.rtt {
             Some(rtt) => self.rtt.sample(spec, rtt),
             None if spec.imitate == Imitation::Ns3 => self.rtt.end_back_off(spec),
@@ -358,6 +365,7 @@ impl Sender {
             return None;
         }
         let seq = match spec.recovery {
+            Recovery::Newreno if spec.guesses() => self.next_by_guesses(spec),
             Recovery::Newreno => self.next_by_window(spec),
             Recovery::SackPrr => self.next_by_pipe(spec),
         }?;

@@ -17,8 +17,8 @@ impl Sender {
             return false;
         }
         match spec.recovery {
-            Recovery::Newreno => self.fits_window(spec, payload),
-            Recovery::SackPrr => {
+            Recovery::Newreno if !spec.guesses() => self.fits_window(spec, payload),
+            Recovery::Newreno | Recovery::SackPrr => {
                 let held_back = self.state == CongestionState::Disorder && !spec.limited_transmit;
                 !held_back
                     && self.board.next_lost().is_none()

@@ -1,0 +1,103 @@
+//! What a run needs of memory at its peak, measured by what it allocates (`tests/memory.rs`).
+
+use tailcut_engine::Time;
+use tailcut_net::balance::BalanceSpec;
+use tailcut_net::replicate::ReplicateSpec;
+use tailcut_net::topology::Graph;
+use tailcut_net::traffic::Flow;
+use tailcut_net::transport::TransportSpec;
+
+use crate::config::Config;
+
+/// A link in both directions: its ports, routes and names.
+const PER_LINK: u64 = 1_200;
+/// A flow: its entry, its record, its rows of the columns.
+const PER_FLOW: u64 = 500;
+/// Both ends of a connection that is open.
+const PER_CONNECTION: u64 = 700;
+/// A segment of its window: in the sender's scoreboard, and in a queue or on a wire.
+const PER_SEGMENT: u64 = 32;
+/// An entry of a switch's table of flowlets.
+const PER_FLOWLET: u64 = 24;
+/// Beyond this load flows queue up until the arrivals end.
+const SATURATED: f64 = 0.95;
+/// At so many instants between the first start and the last the open flows are counted.
+const LOOKS: u64 = 32;
+
+/// Estimated bytes of a run of `flows`, in order of start, on `graph`.
+pub(super) fn estimate(config: &Config, graph: &Graph, flows: &[Flow]) -> u64 {
+    let links = graph.links.len() as u64;
+    let flowlets = match &config.scheme.balance {
+        BalanceSpec::Flowlet(spec) => {
+            u64::from(graph.switches) * u64::from(spec.entries) * PER_FLOWLET
+        }
+        _ => 0,
+    };
+    let fixed = PER_LINK * links + PER_FLOW * flows.len() as u64;
+    fixed.saturating_add(flowlets).saturating_add(most_open(config, graph, flows))
+}
+
+/// What carries a flow, at the most.
+struct Carried {
+    connections: u64,
+    /// Bytes that all of them may have in flight.
+    window: u64,
+    /// Bytes that the sender's link carries for it.
+    on_wire: u64,
+}
+
+fn carried(config: &Config, flow: &Flow) -> Carried {
+    /// SYN, ACK and the like.
+    const CONTROL: u64 = 3;
+    let tcp = config.scheme.transport.segments();
+    let headers = 40 + config.host.framing_overhead.0;
+    let (connections, window) = match &config.scheme.transport {
+        TransportSpec::Mptcp(spec) => (u64::from(spec.subflows), spec.receive_window.0),
+        TransportSpec::Mmptcp(spec) => (u64::from(spec.subflows), spec.receive_window.0),
+        _ => (1, tcp.receive_window.0),
+    };
+    let copies = match &config.scheme.replicate {
+        ReplicateSpec::Repflow(spec) if flow.bytes <= spec.threshold.0 => u64::from(spec.copies),
+        ReplicateSpec::Repsyn(spec) if flow.bytes <= spec.threshold.0 => u64::from(spec.copies),
+        _ => 1,
+    };
+    let segments = flow.bytes.div_ceil(tcp.mss.0);
+    let data = flow.bytes.saturating_add(segments.saturating_mul(headers));
+    Carried {
+        connections: connections * copies,
+        window: window.min(flow.bytes).saturating_mul(copies),
+        on_wire: data.saturating_add(connections * CONTROL * headers).saturating_mul(copies),
+    }
+}
+
+/// What the open flows hold when they hold most, if each takes as long as on a link that all share alike.
+fn most_open(config: &Config, graph: &Graph, flows: &[Flow]) -> u64 {
+    let mss = config.scheme.transport.segments().mss.0;
+    let rates = graph.host_rates();
+    let carried: Vec<Carried> = flows.iter().map(|flow| carried(config, flow)).collect();
+    let capacity: f64 = rates.iter().map(|rate| rate.0 as f64 / 8.0).sum();
+    let offered: f64 = carried.iter().map(|carried| carried.on_wire as f64).sum();
+    let load = offered / (capacity * config.horizon.arrivals.as_secs_f64()).max(1.0);
+    let free = 1.0 - load.min(SATURATED);
+    let (first, last) = match flows {
+        [first, .., last] => (first.start.0, last.start.0),
+        [only] => (only.start.0, only.start.0),
+        [] => return 0,
+    };
+    let step = (last - first).div_ceil(LOOKS).max(1);
+    let mut held = vec![0u64; LOOKS as usize + 2];
+    for (flow, carried) in flows.iter().zip(&carried) {
+        let rate = rates[flow.src as usize].min(rates[flow.dst as usize]);
+        let alone = rate.transmission_time(carried.on_wire.min(u64::from(u32::MAX)));
+        let takes = if load > 1.0 { Time::NEVER.0 as f64 } else { alone.0 as f64 / free };
+        let segments = (carried.window / mss).saturating_add(1);
+        let bytes = (carried.connections * PER_CONNECTION)
+            .saturating_add(segments.saturating_mul(PER_SEGMENT));
+        let from = (flow.start.0 - first).div_ceil(step);
+        let until = ((flow.start.0 - first) as f64 + takes) / step as f64;
+        for look in &mut held[from as usize..=(until as usize).min(LOOKS as usize + 1)] {
+            *look = look.saturating_add(bytes);
+        }
+    }
+    held.into_iter().max().unwrap_or(0)
+}

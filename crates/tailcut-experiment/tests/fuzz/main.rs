@@ -1,0 +1,302 @@
+//! Random small experiments, drawn from the schema: none panics, hangs or loses a packet. What the schema gains is drawn too.
+//! One number in sixty is at the edge of what can be written.
+//!
+//! The same 2,000 experiments in every run, so that a change is to blame for what it breaks. `make fuzz` draws others.
+
+mod carry;
+mod extremes;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
+use serde_json::{json, Map, Value as Json};
+use tailcut_experiment::{describe, schema};
+
+use carry::{carry_out, Ending};
+use extremes::small;
+
+/// Experiments that are carried out.
+const EXPERIMENTS: u32 = 2_000;
+
+type Values = BoxedStrategy<Json>;
+
+fn words(words: &'static [&'static str]) -> Values {
+    prop::sample::select(words).prop_map(Json::from).boxed()
+}
+
+/// Mostly small values, and now and then one at the edge of what can be written.
+fn mostly(small: &'static [&'static str], edges: &'static [&'static str]) -> Values {
+    prop_oneof![60 => words(small), 1 => words(edges)].boxed()
+}
+
+/// Values of the types that are written with a unit.
+fn with_unit(name: &str) -> Option<Values> {
+    use extremes::{AMOUNTS, BYTES, RATES, TIMES};
+    Some(match name {
+        "Time" => mostly(
+            &["0s", "1ns", "500ns", "3us", "10us", "80us", "1ms", "4ms", "10ms", "200ms"],
+            TIMES,
+        ),
+        "Rate" => mostly(&["10Mbps", "100Mbps", "333Mbps", "1Gbps", "1Gbps", "10Gbps"], RATES),
+        "Bytes" => mostly(
+            &["0B", "1B", "536B", "1460B", "3KB", "9000B", "20KB", "64KiB", "100KB", "1MB"],
+            BYTES,
+        ),
+        "Amount" => mostly(
+            &["0packets", "1packet", "3packets", "12packets", "100packets", "1B", "30KB"],
+            AMOUNTS,
+        ),
+        "Limit" => mostly(
+            &["unlimited", "1packet", "3packets", "20packets", "100packets", "3KB", "36KB"],
+            AMOUNTS,
+        ),
+        _ => return None,
+    })
+}
+
+/// The definitions of a schema, and the names of those that are being drawn: some hold themselves, such as parts of a mix.
+#[derive(Clone)]
+struct Definitions<'a> {
+    all: &'a Json,
+    within: Vec<&'a str>,
+}
+
+/// How often a definition may stand within itself.
+const NESTED: usize = 2;
+
+/// Values that a schema allows, and a few that it does not.
+fn values<'a>(definitions: &Definitions<'a>, schema: &'a Json) -> Values {
+    if let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
+        if definitions.within.iter().filter(|outer| **outer == name).count() == NESTED {
+            return Just(json!({})).boxed();
+        }
+        let mut inner = definitions.clone();
+        inner.within.push(name);
+        return with_unit(name).unwrap_or_else(|| values(&inner, &definitions.all[name]));
+    }
+    if let Some(constant) = schema.get("const") {
+        return Just(constant.clone()).boxed();
+    }
+    if let Some(several) = schema["enum"].as_array() {
+        return prop::sample::select(several.clone()).boxed();
+    }
+    if let Some(branches) = schema["oneOf"].as_array().or(schema["anyOf"].as_array()) {
+        let branches = branches.iter().filter(|branch| branch["type"] != "null");
+        let branches: Vec<Values> = branches.map(|branch| values(definitions, branch)).collect();
+        return prop::strategy::Union::new(branches).boxed();
+    }
+    let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str());
+    match kind {
+        Some("object") => table(definitions, schema),
+        Some("array") => {
+            let items = values(definitions, &schema["items"]);
+            prop::collection::vec(items, 0..4).prop_map(Json::from).boxed()
+        }
+        Some("integer") => {
+            let edges = prop::sample::select(extremes::INTEGERS);
+            prop_oneof![48 => 1..9i64, 4 => Just(0), 8 => 9..300i64, 1 => edges]
+                .prop_map(Json::from)
+                .boxed()
+        }
+        Some("number") => {
+            let usual = prop_oneof![8 => 1..100u32, 1 => Just(0), 1 => 100..500u32];
+            let usual = usual.prop_map(|percent| Json::from(f64::from(percent) / 100.0));
+            let edges = prop::sample::select(extremes::NUMBERS);
+            prop_oneof![60 => usual, 1 => edges.prop_map(|n| json!(format!("@{n}")))].boxed()
+        }
+        Some("boolean") => any::<bool>().prop_map(Json::from).boxed(),
+        _ => words(&["none", ""]),
+    }
+}
+
+/// Texts that name something: mostly what some network or the folder of the tests has.
+fn names(key: &str, kind: Option<&str>) -> Option<Values> {
+    Some(match (key, kind) {
+        // Of a host; of the lowest and the next tier of a fat-tree, a leaf-spine fabric, a row and a dumbbell; and of nobody.
+        ("link", _) => link(),
+        ("links", _) => prop::collection::vec(link(), 0..3).prop_map(Json::from).boxed(),
+        ("differentials", _) => {
+            words(&["h0>h1", "h1>h3", "h0>s0"]).prop_map(|pair| json!([pair])).boxed()
+        }
+        ("switch", Some("switch-down")) => words(&["s0", "s0", "s1", "s2", "s8", "s16", "h0", ""]),
+        ("file", Some("node-link")) => words(&[
+            "../../../tailcut-net/tests/fabric/data/fat_tree_k4_links.json",
+            "../../../tailcut-net/tests/fabric/data/fat_tree_k4_edges.json",
+            "two-flows.csv",
+            "none.json",
+        ]),
+        ("file", Some("trace")) => {
+            words(&["two-flows.csv", "three-flows.csv", "same-two-flows.csv", "none.csv"])
+        }
+        _ => return None,
+    })
+}
+
+fn link() -> Values {
+    words(&["h0>s0", "s0>s1", "s0>s1", "s1>s2", "s0>s2", "s0>s8", "s8>s0", "s8>s16", "h0>h1", ""])
+}
+
+/// Some switches of each topology that has several.
+const SWITCHES: [&str; 8] = ["edge0", "edge3", "agg1", "core0", "leaf0", "spine1", "s0", "s5"];
+
+/// A table with what is required and now and then something else; one without names of its own is of switches.
+fn table<'a>(definitions: &Definitions<'a>, schema: &'a Json) -> Values {
+    let Some(properties) = schema["properties"].as_object() else {
+        if !schema["additionalProperties"].is_object() {
+            return Just(json!({})).boxed();
+        }
+        let of_each = values(definitions, &schema["additionalProperties"]);
+        let switches = prop::sample::select(SWITCHES.map(String::from).to_vec());
+        return prop::collection::btree_map(switches, of_each, 0..3)
+            .prop_map(|entries| Json::Object(entries.into_iter().collect()))
+            .boxed();
+    };
+    let kind = properties.get("kind").and_then(|kind| kind["const"].as_str());
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();
+    let entries: Vec<BoxedStrategy<Option<(String, Json)>>> = properties
+        .iter()
+        .map(|(name, property)| {
+            let (key, always) = (name.clone(), name == "kind" || required.contains(&name.as_str()));
+            let drawn = names(name, kind).unwrap_or_else(|| values(definitions, property));
+            let entry = drawn.prop_map(move |value| (key.clone(), value));
+            if always {
+                entry.prop_map(Some).boxed()
+            } else {
+                // Failures are rare enough for being valid on few networks.
+                let often = if name == "incidents" { 0.4 } else { 0.12 };
+                prop::option::weighted(often, entry).boxed()
+            }
+        })
+        .collect();
+    entries
+        .prop_map(|entries| Json::Object(entries.into_iter().flatten().collect::<Map<_, _>>()))
+        .boxed()
+}
+
+/// Sections that say nothing of a run, or are drawn below.
+const FIXED: [&str; 8] =
+    ["title", "question", "seeds", "horizon", "model", "schemes", "sweep", "report"];
+
+/// An experiment that takes milliseconds, unless what was drawn says otherwise.
+fn experiments() -> Values {
+    let schema = schema();
+    let definitions = Definitions { all: &schema["$defs"], within: vec![] };
+    let sections = schema["properties"].as_object().expect("an experiment has sections");
+    let drawn = sections.iter().filter(|(name, _)| !FIXED.contains(&name.as_str()));
+    let drawn: Vec<BoxedStrategy<(String, Json)>> = drawn
+        .map(|(name, section)| {
+            let name = name.clone();
+            values(&definitions, section).prop_map(move |value| (name.clone(), value)).boxed()
+        })
+        .collect();
+    let parts = (
+        drawn,
+        prop::sample::select(vec!["20us", "300us", "1ms"]),
+        prop::sample::select(vec!["0s", "1ms", "10ms", "40ms"]),
+        1..1_000u64,
+    );
+    parts
+        .prop_map(|(sections, arrivals, drain, seed)| {
+            let mut experiment = json!({
+                "title": "fuzz", "seeds": [seed],
+                "horizon": { "arrivals": arrivals, "drain": drain },
+            });
+            let table = experiment.as_object_mut().expect("an experiment is a table");
+            table.extend(sections);
+            small(&mut experiment["topology"]);
+            small(&mut experiment["traffic"]);
+            experiment
+        })
+        .boxed()
+}
+
+/// How often something was part of an experiment that was carried out.
+type Met = BTreeMap<String, u32>;
+
+fn note(experiment: &Json, met: &RefCell<Met>) {
+    let mut met = met.borrow_mut();
+    let mut one = |section: &str, what: &Json| {
+        if let Some(kind) = what["kind"].as_str() {
+            *met.entry(format!("{section} {kind}")).or_default() += 1;
+        }
+    };
+    for section in ["topology", "queue", "transport", "balance", "replicate", "traffic"] {
+        one(section, &experiment[section]);
+    }
+    for incident in experiment["faults"]["incidents"].as_array().into_iter().flatten() {
+        one("incident", incident);
+        let place = incident["link"].as_str().or(incident["switch"].as_str());
+        if place.is_some_and(|place| !place.contains('h')) {
+            one("inner incident", incident);
+        }
+    }
+}
+
+/// Loads and runs an experiment; refused or large ones are rejected.
+fn try_one(experiment: &Json, met: &RefCell<Met>) -> Result<(), TestCaseError> {
+    match carry_out(&extremes::written(experiment), 0) {
+        Ok(Ending::Ran) => {
+            note(experiment, met);
+            Ok(())
+        }
+        Ok(Ending::Long | Ending::Refused(_)) => Err(TestCaseError::reject("refused or large")),
+        Err(why) => Err(TestCaseError::fail(why)),
+    }
+}
+
+/// The seed of what is drawn: the same in every run, unless the environment has another.
+fn seed() -> u64 {
+    let given = std::env::var("TAILCUT_FUZZ_SEED").ok();
+    given.map_or(4, |seed| seed.parse().expect("TAILCUT_FUZZ_SEED is a number"))
+}
+
+/// Draws and carries out `cases` experiments, and says what they were made of.
+fn carry_out_many(cases: u32, seed: u64) -> Met {
+    let config = Config {
+        cases,
+        max_global_rejects: 50 * cases,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(seed),
+        max_shrink_iters: 400,
+        ..Config::default()
+    };
+    let met = RefCell::default();
+    let outcome =
+        TestRunner::new(config).run(&experiments(), |experiment| try_one(&experiment, &met));
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+    met.into_inner()
+}
+
+/// Two threads have half of them each.
+#[test]
+fn random_small_experiments_neither_panic_nor_hang_nor_lose_a_packet() {
+    let seed = seed();
+    println!("TAILCUT_FUZZ_SEED={seed}");
+    let mut met = Met::new();
+    std::thread::scope(|scope| {
+        let half = |number| scope.spawn(move || carry_out_many(EXPERIMENTS / 2, seed + number));
+        for half in [0, 1_000_000].map(half) {
+            let half = half.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            half.into_iter().for_each(|(what, times)| *met.entry(what).or_default() += times);
+        }
+    });
+    println!("{met:#?}");
+    let groups = ["topology", "queue", "transport", "balance", "replicate", "traffic"];
+    let kinds =
+        describe().into_iter().filter(|component| groups.contains(&component.group.as_str()));
+    for kind in kinds {
+        let name = format!("{} {}", kind.group, kind.name);
+        assert!(met.contains_key(&name), "no experiment with {name} was carried out: {met:#?}");
+    }
+    for kind in describe().into_iter().filter(|component| component.group == "faults.incidents") {
+        for place in ["incident", "inner incident"] {
+            let name = format!("{place} {}", kind.name);
+            assert!(met.contains_key(&name), "no {name} was carried out: {met:#?}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The best possible completion time of a flow: that of a flow that has the network to itself, by recurrence over its
+//! segments instead of events.
+//!
+//! With D(i, l) the time when segment i has left stage l, store-and-forward gives
+//! D(i, l) = max(D(i, l-1) + propagation, D(i-c, l)) + transmission, where c links of the stage lie abreast: the i-th
+//! segment to leave it cannot do so before the (i-c)-th has. Acknowledgements come back over idle links. The window
+//! decides when segment i may leave. After a while the pattern repeats; from there on it is continued arithmetically.
+//!
+//! It is a lower bound of what the flow takes in whatever company: packets and acknowledgements of others, losses and
+//! marks only delay it. Where packets of the flow itself may pass each other or vanish, because it has several paths or because the
+//! network loses packets that find room, the bound does not let them wait for each other. Otherwise a flow that is alone
+//! takes exactly this time, if every segment is acknowledged at once.
+
+mod window;
+
+use tailcut_engine::Time;
+
+use crate::port::Clocking;
+use window::Windows;
+pub use window::{Shape, Subflows};
+
+/// Links of which every packet crosses one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stage {
+    /// Serialisation on the fastest of them.
+    pub clocking: Clocking,
+    /// The least of their propagation delays, in picoseconds.
+    pub propagation: u64,
+    /// How many they are.
+    pub abreast: u32,
+}
+
+/// Where a flow's packets go.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Way {
+    /// From the sender to the receiver.
+    pub forward: Vec<Stage>,
+    /// From the receiver to the sender.
+    pub backward: Vec<Stage>,
+    /// The network may lose a packet where it has room for the next one.
+    pub lossy: bool,
+}
+
+/// Times of the first segments of an endless flow on one way.
+#[derive(Debug, Clone)]
+pub struct LonePath {
+    shape: Shape,
+    way: Way,
+    windows: Windows,
+    /// When the first segment may leave the sender.
+    established: u64,
+    /// From a receiver's ACK to its arrival.
+    ack_trip: u64,
+    /// From a SYN to the arrival of its answer.
+    syn_round_trip: u64,
+    /// D(i, l) per segment, flattened, behind a row of the handshake's last ACK.
+    sent: Vec<u64>,
+    /// Per segment: when the window lets it go, before the NIC's own queue, and when it arrives.
+    released: Vec<u64>,
+    arrived: Vec<u64>,
+    /// The stage that segments leave least often, and how many have passed it and all after it back to back.
+    bottleneck: usize,
+    saturated: usize,
+    /// (period in segments, duration) once the pattern repeats.
+    cycle: Option<(usize, u64)>,
+}
+
+impl LonePath {
+    /// A flow that has `way` to itself.
+    pub fn new(way: Way, shape: Shape) -> LonePath {
+        let trip = |stages: &[Stage], bytes: u16| -> u64 {
+            stages.iter().map(|s| s.clocking.transmission(bytes) + s.propagation).sum()
+        };
+        let syn_round_trip = trip(&way.forward, shape.syn) + trip(&way.backward, shape.syn);
+        let established = syn_round_trip;
+        // The handshake's own ACK leaves before the first segment, which comes up to it where no other way leads.
+        let mut sent = vec![0; way.forward.len()];
+        let mut at = established;
+        let in_order = if way.lossy { 1 } else { in_order(&way.forward) };
+        for (stage, departure) in way.forward.iter().zip(&mut sent).take(in_order) {
+            *departure = at + stage.clocking.transmission(shape.ack);
+            at = *departure + stage.propagation;
+        }
+        LonePath {
+            windows: Windows::new(shape),
+            established,
+            ack_trip: trip(&way.backward, shape.ack),
+            syn_round_trip,
+            sent,
+            released: vec![],
+            arrived: vec![],
+            bottleneck: slowest(&way.forward),
+            saturated: 0,
+            cycle: None,
+            shape,
+            way,
+        }
+    }
+
+    /// SYN handed to the NIC until the last of `bytes` bytes arrives, and until its ACK is back at the sender, which
+    /// the receiver sends at once.
+    pub fn completion(&mut self, bytes: u64) -> (Time, Time) {
+        let last = (bytes - 1) / self.shape.mss;
+        let payload = bytes - last * self.shape.mss;
+        let (index, shift) = self.locate(last as usize);
+        let received = if payload == self.shape.mss {
+            self.arrived[index]
+        } else {
+            self.short_arrival(index, payload)
+        };
+        (Time(received + shift), Time(self.acknowledged(index, received) + shift))
+    }
+
+    /// When everything has arrived if segment `index` is the last and carries only `payload`.
+    fn short_arrival(&mut self, index: usize, payload: u64) -> u64 {
+        let size = payload as u16 + self.shape.header;
+        let mut at = self.release(index, payload).0;
+        let in_order = in_order(&self.way.forward);
+        for (l, stage) in self.way.forward.iter().enumerate() {
+            let behind = if l < in_order { self.row(index)[l] } else { 0 };
+            at = at.max(behind) + stage.clocking.transmission(size) + stage.propagation;
+        }
+        index.checked_sub(1).map_or(at, |before| at.max(self.arrived[before]))
+    }
+
+    /// When the ACK of the last segment, number `index`, is back.
+    fn acknowledged(&self, index: usize, received: u64) -> u64 {
+        let Way { forward, backward, lossy } = &self.way;
+        let one_path = in_order(forward) == forward.len() && in_order(backward) == backward.len();
+        let follows = one_path && !lossy && self.shape.ack_every == 1;
+        // The one before may still be on a slow link, if the last segment is short.
+        let before = index.checked_sub(1).filter(|_| follows).map_or(0, |at| self.arrived[at]);
+        let (mut at, mut ahead) = (received, before);
+        for stage in backward {
+            let transmission = stage.clocking.transmission(self.shape.ack);
+            let busy_until = ahead + transmission;
+            at = at.max(busy_until) + transmission + stage.propagation;
+            ahead = busy_until + stage.propagation;
+        }
+        at
+    }
+
+    /// Extends the recurrence to segment `index`, or finds a segment of the cycle that it repeats.
+    fn locate(&mut self, index: usize) -> (usize, u64) {
+        while self.released.len() <= index {
+            if let Some((period, duration)) = self.cycle {
+                let beyond = index - (self.released.len() - 1);
+                let cycles = beyond.div_ceil(period);
+                // So long that it never ends, yet what is added to it fits.
+                let shift = (cycles as u64).saturating_mul(duration).min(u64::MAX / 2);
+                return (index - cycles * period, shift);
+            }
+            self.extend();
+        }
+        (index, 0)
+    }
+
+    /// The departures of the segment before `index`, or of the handshake's ACK.
+    fn row(&self, index: usize) -> &[u64] {
+        let stages = self.way.forward.len();
+        &self.sent[index * stages..(index + 1) * stages]
+    }
+
+    /// When the window lets segment `index` of `payload` bytes go, and how many ACKs that takes.
+    fn release(&mut self, index: usize, payload: u64) -> (u64, usize) {
+        let end = index as u64 * self.shape.mss + payload;
+        let first = self.windows.acks_for(end);
+        let alone = (self.heard(first), first);
+        let Some(subflows) = self.shape.subflows else { return alone };
+        // The others are asked for when this segment has its turn, and help those after it.
+        let Some(&asked) = self.released.get(subflows.after as usize) else { return alone };
+        let acks = self.windows.acks_for_all(end);
+        let together = (self.heard(acks).max(asked + self.syn_round_trip), acks);
+        alone.min(together)
+    }
+
+    /// When the sender has heard that many ACKs.
+    fn heard(&self, acks: usize) -> u64 {
+        acks.checked_sub(1).map_or(self.established, |last| self.arrived[last] + self.ack_trip)
+    }
+
+    fn extend(&mut self) {
+        let index = self.released.len();
+        let (release, acks) = self.release(index, self.shape.mss);
+        self.released.push(release);
+        let mut at = release;
+        for (l, stage) in self.way.forward.iter().enumerate() {
+            let ahead = (index + 1).checked_sub(stage.abreast as usize);
+            let free = ahead.map_or(0, |row| self.row(row)[l]);
+            let departure = at.max(free) + stage.clocking.transmission(self.shape.full());
+            self.sent.push(departure);
+            at = departure + stage.propagation;
+        }
+        self.arrived.push(at);
+        self.find_cycle(acks);
+    }
+
+    /// Two patterns repeat for ever. A saturated bottleneck: once a whole window
+    /// has passed it back to back, every later segment does, because windows only
+    /// grow; the period is a segment for each of its links. A full receive window: once it limits, and
+    /// one window repeats the previous one, so do all later ones.
+    fn find_cycle(&mut self, acks: usize) {
+        let last = self.released.len() - 1;
+        let Stage { clocking, abreast, .. } = self.way.forward[self.bottleneck];
+        let (spacing, abreast) = (clocking.transmission(self.shape.full()), abreast as usize);
+        let back_to_back = last >= abreast && {
+            let (here, before) = (self.row(last + 1), self.row(last + 1 - abreast));
+            (self.bottleneck..here.len()).all(|l| here[l] == before[l] + spacing)
+        };
+        self.saturated = if back_to_back { self.saturated + 1 } else { 0 };
+        let in_flight = last + 1 - acks;
+        if self.saturated >= in_flight + abreast {
+            self.cycle = Some((abreast, spacing));
+            return;
+        }
+        let joined = self.shape.subflows.is_none_or(|subflows| {
+            let asked = self.released.get(subflows.after as usize);
+            asked.is_some_and(|asked| asked + self.syn_round_trip <= self.released[last])
+        });
+        let Some(period) = self.windows.full_at(acks).filter(|_| joined) else { return };
+        if last / 2 < period || last % period != 0 {
+            return;
+        }
+        let step = |i: usize| -> Option<u64> {
+            let duration = self.released[i] - self.released[i - period];
+            let (here, before) = (self.row(i + 1), self.row(i + 1 - period));
+            let same = here.iter().zip(before).all(|(a, b)| a - b == duration);
+            same.then_some(duration)
+        };
+        let Some(duration) = step(last) else { return };
+        if (last - period + 1..last).all(|i| step(i) == Some(duration)) {
+            self.cycle = Some((period, duration));
+        }
+    }
+}
+
+/// How many stages from the first on keep the packets of a flow in order.
+fn in_order(stages: &[Stage]) -> usize {
+    stages.iter().take_while(|stage| stage.abreast == 1).count()
+}
+
+/// The first of the stages that pass the fewest packets in a time.
+fn slowest(stages: &[Stage]) -> usize {
+    let longer = |a: &Stage, b: &Stage| {
+        let (a_takes, b_takes) =
+            (a.clocking.transmission(u16::MAX), b.clocking.transmission(u16::MAX));
+        u128::from(a_takes) * u128::from(b.abreast) > u128::from(b_takes) * u128::from(a.abreast)
+    };
+    (1..stages.len()).fold(0, |slow, at| if longer(&stages[at], &stages[slow]) { at } else { slow })
+}

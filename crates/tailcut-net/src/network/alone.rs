@@ -1,0 +1,208 @@
+//! What each flow would take with the network to itself, by whatever ways its packets may go.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tailcut_engine::{Rate, Time};
+
+use super::fabric::Fabric;
+use super::flows::{source_port, SERVICE_PORT};
+use super::profile::{Kind, Profile};
+use super::SimError;
+use crate::amount::Limit;
+use crate::faults::What;
+use crate::measure::ideal::{LonePath, Stage, Way};
+use crate::packet::FlowKey;
+use crate::port::Clocking;
+use crate::queue::QueueSpec;
+use crate::scenario::Scenario;
+use crate::topology::{PortId, Routes};
+use crate::traffic::Flow;
+
+/// The connections that carry a flow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Carriers {
+    /// Number of their transport.
+    pub profile: u8,
+    /// Each carries the whole flow.
+    pub copies: u32,
+    /// From one copy's start to the next one's.
+    pub delay: Time,
+    /// One after the other carries a piece of the flow, each from a port of its own.
+    pub split: bool,
+}
+
+/// The ideal times of a run's flows.
+pub(super) struct Alone {
+    /// The ports that run faster at times than they were built, and their highest rates.
+    faster: BTreeMap<PortId, Rate>,
+    /// Links that will be down, so that routes change.
+    fail: BTreeSet<u32>,
+    /// No link between switches is faster or shorter.
+    best: Option<Stage>,
+    keeps_paths: bool,
+    lossy: bool,
+    /// All shortest paths between the switches of two hosts, there and back, without the hosts' links.
+    inner: BTreeMap<(u32, u32), [Vec<Stage>; 2]>,
+    lone: BTreeMap<(u8, Way), LonePath>,
+}
+
+impl Alone {
+    pub fn new(scenario: &Scenario) -> Result<Alone, SimError> {
+        let graph = &scenario.graph;
+        let (mut faster, mut fail) = (BTreeMap::new(), BTreeSet::new());
+        for change in scenario.faults.changes(graph)? {
+            match change.what {
+                What::Rate(port, Some(rate)) if rate > graph.links[port as usize / 2].rate => {
+                    let highest = faster.entry(port).or_insert(rate);
+                    *highest = rate.max(*highest);
+                }
+                What::Down { link, .. } => drop(fail.insert(link)),
+                _ => {}
+            }
+        }
+        let between = graph.links.iter().filter(|link| link.a.min(link.b) >= graph.hosts);
+        let rates = between.clone().map(|link| link.rate).chain(faster.values().copied());
+        let best = rates.max().zip(between.map(|link| link.propagation).min());
+        // Random early drops, and memory that other ports fill, spare a packet that comes a little later.
+        let early = matches!(&scenario.scheme.queue, QueueSpec::Red(_));
+        let shares = scenario.switch.shared_buffer != Limit::Unlimited;
+        Ok(Alone {
+            faster,
+            fail,
+            best: best.map(|(rate, propagation)| Stage {
+                clocking: Clocking::new(rate),
+                propagation: propagation.0,
+                abreast: u32::MAX,
+            }),
+            keeps_paths: scenario.scheme.balance.keeps_paths(),
+            lossy: early || shares || !scenario.faults.is_quiet(),
+            inner: BTreeMap::new(),
+            lone: BTreeMap::new(),
+        })
+    }
+
+    /// The ideal completion times of a flow, on `routes` of the network as it was built: until its last byte arrives,
+    /// and until that is acknowledged.
+    pub fn completion(
+        &mut self,
+        fabric: &Fabric,
+        routes: &Routes,
+        profiles: &[Profile],
+        flow: &Flow,
+        carriers: &Carriers,
+    ) -> (Time, Time) {
+        let profile = &profiles[usize::from(carriers.profile)];
+        let mut best = (Time::NEVER, Time::NEVER);
+        for (way, later) in self.ways(fabric, routes, profile, flow, carriers) {
+            let lone = self.lone.entry((carriers.profile, way));
+            let lone =
+                lone.or_insert_with_key(|(_, way)| LonePath::new(way.clone(), profile.shape()));
+            let (received, acknowledged) = lone.completion(flow.bytes);
+            best = (best.0.min(received + later), best.1.min(acknowledged + later));
+        }
+        best
+    }
+
+    /// The ways that may carry all of a flow, and when each begins.
+    fn ways(
+        &mut self,
+        fabric: &Fabric,
+        routes: &Routes,
+        profile: &Profile,
+        flow: &Flow,
+        carriers: &Carriers,
+    ) -> Vec<(Way, Time)> {
+        let &Flow { src, dst, .. } = flow;
+        let key = |copy: u32, subflow: u8| {
+            let service = SERVICE_PORT + copy as u16;
+            FlowKey::new(src, dst, source_port(flow.id, subflow), service)
+        };
+        if self.reroutes(fabric, routes, src, dst) {
+            return vec![(self.any_way(fabric, routes, key(0, 0)), Time::ZERO)];
+        }
+        if !self.keeps_paths || carriers.split || profile.scatter().is_some() {
+            return vec![(self.every_way(fabric, routes, src, dst), Time::ZERO)];
+        }
+        if let Kind::Multipath(paths) = &profile.kind {
+            let keys: Vec<FlowKey> = (0..paths.subflows).map(|n| key(0, n as u8)).collect();
+            return vec![(self.way_of(fabric, routes, &keys), Time::ZERO)];
+        }
+        let start = |copy: u32| Time(carriers.delay.0 * u64::from(copy));
+        let way = |copy| (self.way_of(fabric, routes, &[key(copy, 0)]), start(copy));
+        (0..carriers.copies).map(way).collect()
+    }
+
+    /// By the paths of some connections.
+    fn way_of(&self, fabric: &Fabric, routes: &Routes, keys: &[FlowKey]) -> Way {
+        let stages = |reversed: bool| {
+            let keys = keys.iter().map(|key| if reversed { key.reversed() } else { *key });
+            let paths: Vec<_> = keys.map(|key| fabric.path(routes, key)).collect();
+            let abreast = |at: usize| {
+                let mut ports: Vec<PortId> = paths.iter().map(|path| path[at]).collect();
+                ports.sort_unstable();
+                ports.dedup();
+                self.stage(fabric, &ports)
+            };
+            (0..paths[0].len()).map(abreast).collect()
+        };
+        Way { forward: stages(false), backward: stages(true), lossy: self.lossy }
+    }
+
+    /// By any of the shortest paths, a different one for each packet.
+    fn every_way(&mut self, fabric: &Fabric, routes: &Routes, src: u32, dst: u32) -> Way {
+        let between = (routes.edge(src), routes.edge(dst));
+        if !self.inner.contains_key(&between) {
+            let stages = |from: u32, to: u32| {
+                let layers = fabric.layers(routes, from, to);
+                let inner = &layers[1..layers.len() - 1];
+                inner.iter().map(|ports| self.stage(fabric, ports)).collect()
+            };
+            let both = [stages(src, dst), stages(dst, src)];
+            self.inner.insert(between, both);
+        }
+        let [there, back] = &self.inner[&between];
+        let around = |from: u32, to: u32, inner: &[Stage]| {
+            let up = self.stage(fabric, &[routes.host_port(from)]);
+            let down = self.stage(fabric, &[routes.host_port(to) ^ 1]);
+            [&[up], inner, &[down]].concat()
+        };
+        let (forward, backward) = (around(src, dst, there), around(dst, src, back));
+        Way { forward, backward, lossy: self.lossy }
+    }
+
+    /// By whatever links there are, at least as many as the shortest path has.
+    fn any_way(&self, fabric: &Fabric, routes: &Routes, key: FlowKey) -> Way {
+        let mut way = self.way_of(fabric, routes, &[key]);
+        for stages in [&mut way.forward, &mut way.backward] {
+            let inner = 1..stages.len() - 1;
+            if let Some(best) = self.best {
+                stages[inner].fill(best);
+            }
+        }
+        way
+    }
+
+    /// Whether failures change the routes between two hosts, either way.
+    fn reroutes(&self, fabric: &Fabric, routes: &Routes, src: u32, dst: u32) -> bool {
+        let fails = |from, to| {
+            let layers = fabric.layers(routes, from, to);
+            let inner = &layers[1..layers.len() - 1];
+            inner.iter().flatten().any(|port| self.fail.contains(&(port / 2)))
+        };
+        !self.fail.is_empty() && (fails(src, dst) || fails(dst, src))
+    }
+
+    /// Ports of which each packet crosses one.
+    fn stage(&self, fabric: &Fabric, ports: &[PortId]) -> Stage {
+        let hop = |port: PortId| {
+            let built = fabric.hop(port);
+            let faster = self.faster.get(&port);
+            Stage { clocking: faster.map_or(built.clocking, |rate| Clocking::new(*rate)), ..built }
+        };
+        let stages = || ports.iter().map(|&port| hop(port));
+        let clocking = stages().map(|s| s.clocking).min_by_key(|c| c.transmission(u16::MAX));
+        let propagation = stages().map(|s| s.propagation).min();
+        let (clocking, propagation) = clocking.zip(propagation).expect("a stage has ports");
+        Stage { clocking, propagation, abreast: ports.len() as u32 }
+    }
+}

@@ -1,0 +1,42 @@
+//! What the extension says of its own build, for `run.json`; and the experiments that come with it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    // Cargo tells the name of a profile only by where it builds: target/PROFILE/build/PACKAGE-HASH/out.
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    let profile = out.ancestors().nth(3).and_then(Path::file_name);
+    let profile = profile.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let compiler = Command::new(env::var("RUSTC").unwrap_or_default()).arg("--version").output();
+    let compiler = compiler.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    println!("cargo::rustc-env=TAILCUT_PROFILE={profile}");
+    println!("cargo::rustc-env=TAILCUT_RUSTC={}", compiler.unwrap_or_default());
+    println!("cargo::rerun-if-changed=build.rs");
+
+    let root = fs::canonicalize("../../experiments")?;
+    println!("cargo::rerun-if-changed={}", root.display());
+    let mut files = vec![];
+    collect(&root, &mut files)?;
+    files.sort();
+    let entries = files.iter().map(|file| {
+        let name = file.strip_prefix(&root).unwrap_or(file).with_extension("");
+        let name = name.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/");
+        format!("    ({name:?}, include_str!({file:?})),\n")
+    });
+    let table: String = entries.collect();
+    fs::write(out.join("experiments.rs"), format!("&[\n{table}]\n"))
+}
+
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "toml") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
