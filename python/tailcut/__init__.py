@@ -11,19 +11,23 @@ One experiment file, several backends, one table of results::
     result.report("quickstart.html")
 """
 
-from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-__version__ = version("tailcut")
+if TYPE_CHECKING:
+    from tailcut import api as api
+    from tailcut import results as results
+    from tailcut.api import Experiment, load, loads, run
+    from tailcut.backends import Capture
+    from tailcut.errors import BackendError, ClusterError, ExperimentError, RunError, StoreError, TailcutError
+    from tailcut.results import Result
+    from tailcut.results import open as open_results
 
-from tailcut.api import Experiment, load, run
-from tailcut.backends import Capture
-from tailcut.errors import BackendError, ExperimentError, RunError, StoreError, TailcutError
-from tailcut.results import Result
-from tailcut.results import open as open_results
+    __version__: str
 
 __all__ = [
     "BackendError",
     "Capture",
+    "ClusterError",
     "Experiment",
     "ExperimentError",
     "Result",
@@ -32,6 +36,34 @@ __all__ = [
     "TailcutError",
     "__version__",
     "load",
+    "loads",
     "open_results",
     "run",
 ]
+
+# Where each name is from. It is fetched when it is asked for, so that `tailcut --help` does not wait for Polars.
+_HOMES = {
+    "api": ("Experiment", "load", "loads", "run"),
+    "backends": ("Capture",),
+    "errors": ("BackendError", "ClusterError", "ExperimentError", "RunError", "StoreError", "TailcutError"),
+    "results": ("Result", "open_results"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("tailcut")
+    if name in _HOMES:
+        return import_module(f"tailcut.{name}")
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"tailcut.{home}"), "open" if name == "open_results" else name)
+    raise AttributeError(f"module 'tailcut' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__, *_HOMES])

@@ -1,10 +1,27 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
-__all__ = ["ExperimentError", "check_capture", "describe", "load", "run", "schema", "workload"]
+__all__ = [
+    "COMPILER",
+    "PROFILE",
+    "RESULTS",
+    "ExperimentError",
+    "check_capture",
+    "describe",
+    "load",
+    "loads",
+    "run",
+    "schema",
+    "shipped",
+    "workload",
+]
+
+COMPILER: str
+PROFILE: str
+RESULTS: int
 
 class _Column(TypedDict):
     values: np.ndarray[tuple[int], np.dtype[Any]]
@@ -42,11 +59,24 @@ class ExperimentError(ValueError):
     rendered: str
     errors: list[dict[str, Any]]
 
-def load(path: str | PathLike[str], overrides: Sequence[tuple[str, str]] = ...) -> str: ...
+# Of a Parquet file: (content, wanted columns) -> (name, kind of cells, cells) of each column.
+_ReadTable: TypeAlias = Callable[[bytes, Sequence[str]], Sequence[tuple[str, str, list[Any] | None]]]
+
+def load(
+    path: str | PathLike[str], overrides: Sequence[tuple[str, str]] = ..., read_table: _ReadTable | None = None
+) -> str: ...
+def loads(
+    name: str,
+    text: str,
+    directory: str | PathLike[str],
+    overrides: Sequence[tuple[str, str]] = ...,
+    read_table: _ReadTable | None = None,
+) -> str: ...
 def run(
     plan_run_json: str,
     on_progress: Callable[[int, int, int], object] | None = None,
     capture: str | None = None,
+    read_table: _ReadTable | None = None,
 ) -> _Outcome: ...
 def check_capture(plan_run_json: str, spec: str) -> None: ...
 def schema() -> str: ...
@@ -54,3 +84,4 @@ def describe() -> str: ...
 def workload(
     name_or_path: str, unit: str = "bytes"
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], np.ndarray[tuple[int], np.dtype[np.float64]]]: ...
+def shipped() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]: ...

@@ -1,33 +1,51 @@
 """The Python interface: load an experiment, run it, look at what comes out."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tailcut import _core, plan
 from tailcut.backends import Capture, Options, Progress, backend
+from tailcut.document import as_toml
 from tailcut.errors import BackendError
 from tailcut.plan import Plan
-from tailcut.results import Result, Store
+from tailcut.results import room
+from tailcut.results.place import default_directory
+from tailcut.traces import read_table
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from distributed import Client
+
+    from tailcut.backends.farm import Farm
+    from tailcut.results import Result
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """An experiment file, checked and resolved.
+    """An experiment, checked and resolved.
 
     Attributes:
-        path: the file.
+        path: the file; none for one that ``loads`` made.
         plan: every run of it with every default explicit.
     """
 
-    path: Path
+    path: Path | None
     plan: Plan
 
     @property
     def name(self) -> str:
-        """The file's name without its suffix."""
-        return plan.name(self.plan)
+        """The file's name without its suffix, or the name that ``loads`` was given."""
+        return self.plan["source_file"] if self.path is None else plan.name(self.plan)
+
+    @property
+    def directory(self) -> Path:
+        """Where its results go unless another place is named: ``results/`` and the file's path or the name."""
+        return Path("results", self.name) if self.path is None else default_directory(self.path)
 
     def __repr__(self) -> str:
         return f"<Experiment {self.name!r}: {len(self.plan['runs'])} runs>"
@@ -49,10 +67,44 @@ def load(
     Raises:
         ExperimentError: the file or an override says something that cannot be run; says where and what to do.
     """
-    overrides = list((set or {}).items())
-    if seeds is not None:
-        overrides.append(("seeds", str(seeds)))
-    return Experiment(Path(path), json.loads(_core.load(str(path), overrides)))
+    return Experiment(Path(path), json.loads(_core.load(str(path), _overrides(set, seeds), read_table)))
+
+
+def loads(
+    experiment: str | Mapping[str, Any],
+    *,
+    name: str | None = None,
+    directory: str | Path = ".",
+    set: Mapping[str, str] | None = None,  # noqa: A002 - as on the command line
+    seeds: int | None = None,
+) -> Experiment:
+    """Read an experiment that is not in a file.
+
+    Args:
+        experiment: the text of an experiment file, or the dictionary that it would be.
+        name: what it is called; its results go to ``results/<name>``. By default its title in small letters with
+            hyphens.
+        directory: where the files are that it names.
+        set: as for ``load``.
+        seeds: as for ``load``.
+
+    Raises:
+        ExperimentError: it says something that cannot be run; says where and what to do.
+        TypeError: the dictionary holds what TOML has no word for.
+        ValueError: the name is none that a directory can have.
+    """
+    if name is not None and (Path(name).name != name or name in ("", "..")):
+        raise ValueError(f"{name!r} cannot be the name of a directory")
+    text = experiment if isinstance(experiment, str) else as_toml(experiment)
+    found: Plan = json.loads(
+        _core.loads(name or "experiment", text, str(directory), _overrides(set, seeds), read_table)
+    )
+    found["source_file"] = name or "-".join(re.findall(r"\w+", found["title"].lower())) or "experiment"
+    return Experiment(None, found)
+
+
+def _overrides(given: Mapping[str, str] | None, seeds: int | None) -> list[tuple[str, str]]:
+    return [*(given or {}).items(), *([("seeds", str(seeds))] if seeds is not None else [])]
 
 
 def run(
@@ -62,29 +114,48 @@ def run(
     out: str | Path | None = None,
     jobs: int | None = None,
     capture: Capture | Sequence[str] = (),
+    executor: "Executor | Client | None" = None,
+    limit_seconds: float | None = None,
     progress: Progress | None = None,
-) -> Result:
+    fail_fast: bool = False,
+) -> "Result":
     """Make the runs that are not there yet.
 
     Args:
-        experiment: what ``load`` gave.
+        experiment: what ``load`` or ``loads`` gave.
         on: the backend, ``sim`` or ``model``.
-        out: the directory of results, by default ``results/<name of the experiment>``.
+        out: the directory of results. By default it is ``results/`` and the file's path below the working directory,
+            without suffix and without a leading ``experiments/``: ``experiments/papers/rps/fig7b.toml`` goes to
+            ``results/papers/rps/fig7b``. A file from elsewhere goes to ``results/`` and its name.
         jobs: runs at a time, by default one per core.
         capture: hosts (``"host:0"``) and links (``"link:h0>s0"``) whose packets are written as pcapng beside the
             run's tables; a `Capture` also bounds the files.
-        progress: told how far it is; silent by default.
+        executor: who makes the runs: a Dask client (``distributed.Client``), or any executor in the manner of
+            `concurrent.futures`. By default worker processes of this machine.
+        limit_seconds: how long a run may take; one that takes longer has failed.
+        progress: told how far it is. By default a notebook shows a bar and everything else nothing; ``Silent()`` of
+            this module shows nothing anywhere.
+        fail_fast: end at the first run that fails instead of making the others.
 
     Raises:
         BackendError: there is no such backend, or it cannot realise the experiment at all.
-        StoreError: ``out`` holds something else.
-        RunError: some runs failed; the others are kept.
+        StoreError: ``out`` holds something else: other files, another experiment's results, another version's.
+        ClusterError: the executor's workers cannot be reached or cannot make the runs.
+        RunError: some runs failed; the others are kept. Its ``tracebacks`` say where in the code.
         KeyboardInterrupt: interrupted; finished runs are kept and the same call goes on from there.
     """
+    from tailcut.results import Result, Store
+
     chosen = backend(on)
     if not isinstance(capture, Capture):
         capture = Capture(tuple(capture))
-    options = Options(jobs=jobs, capture=capture if capture.points else None)
+    options = Options(
+        jobs=jobs,
+        capture=capture if capture.points else None,
+        limit_seconds=limit_seconds,
+        fail_fast=fail_fast,
+        farm=None if executor is None else _farm(executor),
+    )
     gaps = chosen.check(experiment.plan, options)
     fatal = [gap for gap in gaps if gap.fatal]
     if fatal:
@@ -94,14 +165,44 @@ def run(
             f"the backend {on!r} cannot realise this experiment:\n{reasons}",
             "change what is named, or choose another backend with --on",
         )
-    store = Store.create(Path(out) if out is not None else Path("results") / experiment.name, experiment.plan)
-    progress = progress or Silent()
+    store = Store.create(Path(out) if out is not None else experiment.directory, experiment.plan, experiment.path)
+    progress = progress or _usual_progress()
     for gap in gaps:
         progress.note(f"{gap.where}: {gap.reason}")
     chosen.run(experiment.plan, store, progress, options)
-    result = Result(store)
-    result.write_summary()
+    result = Result(store, experiment.plan)
+    if store.plan() == experiment.plan:  # otherwise somebody asks something else here meanwhile, and writes that
+        _write_summary(result, progress)
     return result
+
+
+def _usual_progress() -> Progress:
+    from tailcut.terminal.notebook import Notebook, display_of_notebook
+
+    display = display_of_notebook()
+    return Silent() if display is None else Notebook(display)
+
+
+def _write_summary(result: "Result", progress: Progress) -> None:
+    """Write what can be computed again at any time; a full disk is no reason to withhold it from the caller."""
+    try:
+        result.write_summary()
+    except OSError as error:
+        if not room.is_full(error):
+            raise
+        progress.note(f"{result.directory}: there is no room for summary.parquet; the runs are there")
+
+
+def _farm(executor: "Executor | Client") -> "Farm":
+    from concurrent.futures import Executor
+
+    if isinstance(executor, Executor):
+        from tailcut.backends.farm import ExecutorFarm
+
+        return ExecutorFarm(executor)
+    from tailcut.cluster import DaskFarm
+
+    return DaskFarm(executor)
 
 
 class Silent(Progress):

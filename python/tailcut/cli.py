@@ -3,22 +3,31 @@
 Exit codes: 0 done, 2 what was asked is wrong, 130 interrupted, 1 anything else.
 """
 
+import contextlib
 import json
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
 import tailcut
-from tailcut import _core, backends
-from tailcut.errors import ExperimentError, TailcutError
-from tailcut.results import Result, Store
+from tailcut import backends
+
+if TYPE_CHECKING:
+    from tailcut.errors import TailcutError
+    from tailcut.plan import Plan
+    from tailcut.results import Result
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 FILE_WIDTH = 150  # of tables that go to a file or a pipe
 
@@ -31,16 +40,8 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
-        from tailcut.terminal import diagnostics
-
         try:
             return super().invoke(ctx)
-        except ExperimentError as error:
-            err.print(diagnostics.coloured(error.rendered), soft_wrap=True)
-            raise typer.Exit(2) from None
-        except TailcutError as error:
-            err.print(diagnostics.coloured(diagnostics.rendered(error)), soft_wrap=True)
-            raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
         except BrokenPipeError:
@@ -48,12 +49,35 @@ class Commands(TyperGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
         except OSError as error:
-            err.print(diagnostics.coloured(diagnostics.rendered(_unusable(error))), soft_wrap=True)
-            raise typer.Exit(1) from None
+            raise typer.Exit(_tell(_unusable(error)) or 1) from None
+        except Exception as error:
+            code = _tell(error)
+            if code is None:
+                raise
+            raise typer.Exit(code) from None
 
 
-def _unusable(error: OSError) -> TailcutError:
+def _tell(error: Exception) -> int | None:
+    """Print what went wrong as a message; the exit code, or None for what is no such error."""
+    if "tailcut.errors" not in sys.modules:  # so it is none of those, and `--help` (an exit) need not wait for them
+        return None
+    from tailcut.errors import ExperimentError, TailcutError
+    from tailcut.terminal import diagnostics
+
+    if isinstance(error, ExperimentError):
+        text, code = error.rendered, 2
+    elif isinstance(error, TailcutError):
+        text, code = diagnostics.rendered(error), error.exit_code
+    else:
+        return None
+    err.print(diagnostics.coloured(text), soft_wrap=True)
+    return code
+
+
+def _unusable(error: OSError) -> "TailcutError":
     """A file or directory that the system refuses, as a message."""
+    from tailcut.errors import TailcutError
+
     place = f"{error.filename}: " if error.filename else ""
     return TailcutError(
         "TC-F001",
@@ -66,14 +90,14 @@ app = typer.Typer(
     name="tailcut",
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
+    rich_markup_mode=None,  # its help takes longer to import than to read
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The experiment, a TOML file.", show_default=False)]
 Directory = Annotated[
-    Path, typer.Argument(metavar="DIR", help="A directory of results, such as results/NAME.", show_default=False)
+    Path, typer.Argument(metavar="DIR", help="A directory of results, such as results/quickstart.", show_default=False)
 ]
 Override = Annotated[
     list[str] | None,
@@ -108,7 +132,7 @@ def check(
     jobs: Jobs = None,
     as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print the whole plan as JSON.")] = False,
 ) -> None:
-    """Show what an experiment means: its runs, their size, and every default."""
+    """Show an experiment's runs, their size, and every default."""
     from tailcut.results import machine
     from tailcut.terminal.plan import plan_view
 
@@ -126,10 +150,26 @@ def run(
     out_: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="DIR", help="Where results go; by default results/NAME.", show_default=False
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Where results go; by default results/ and the path of FILE, without a leading experiments/ and"
+            " without suffix.",
+            show_default=False,
         ),
     ] = None,
     jobs: Jobs = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHERE",
+            help="Make the runs on a Dask cluster: tcp://HOST:PORT of its scheduler, its scheduler file (.json), or"
+            " local[:N] to try it.",
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=0, help="Longest that a run may take; by default any time.")
+    ] = None,
     set_: Override = None,
     seeds: Seeds = None,
     capture: Annotated[
@@ -149,8 +189,18 @@ def run(
         str | None,
         typer.Option(metavar="SIZE", help="Most bytes kept of a packet, such as 96B; by default whole packets."),
     ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", metavar="", help="Print nothing but what goes wrong.")
+    ] = False,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", "-x", metavar="", help="End at the first run that fails.")
+    ] = False,
+    tracebacks: Annotated[
+        bool, typer.Option("--traceback", metavar="", help="Print where in the code runs failed.")
+    ] = False,
 ) -> None:
     """Make the runs that are not there yet, and print the summary."""
+    from tailcut.errors import RunError
     from tailcut.terminal.progress import display
 
     packets = backends.Capture(tuple(capture or ()), capture_packets, capture_bytes, capture_snapshot)
@@ -159,13 +209,29 @@ def run(
             "a capture is bounded and none is asked for; say what to capture with --capture host:0"
         )
     experiment = tailcut.load(file, _overrides(set_), seeds)
-    directory = out_ or Path("results") / experiment.name
+    directory = out_ or experiment.directory
     try:
-        with display(err) as progress:
-            result = tailcut.run(experiment, on=on, out=directory, jobs=jobs, capture=packets, progress=progress)
-    except KeyboardInterrupt:
-        _interrupted(directory)
+        with _executor(cluster) as executor, nullcontext(None) if quiet else display(err) as progress:
+            result = tailcut.run(
+                experiment,
+                on=on,
+                out=directory,
+                jobs=jobs,
+                capture=packets,
+                executor=executor,
+                limit_seconds=time_limit,
+                progress=progress,
+                fail_fast=fail_fast,
+            )
+    except RunError as error:
+        for label, where in error.tracebacks.items() if tracebacks else ():
+            err.print(f"{label}:\n{where}", markup=False, highlight=False, soft_wrap=True)
         raise
+    except KeyboardInterrupt:
+        _interrupted(directory, experiment.plan)
+        raise
+    if quiet:
+        return
     _show(result)
     err.print(
         f"\nResults are in {directory}; tailcut report {directory} writes the page.", highlight=False, soft_wrap=True
@@ -179,12 +245,17 @@ def summary(
         bool, typer.Option("--full", metavar="", help="Every class and statistic, with intervals.")
     ] = False,
     csv: Annotated[bool, typer.Option("--csv", metavar="", help="The summary table as CSV.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", metavar="", help="The summary table as JSON, a list of rows.")
+    ] = False,
 ) -> None:
     """Print the summary of what is there."""
     from tailcut.terminal.table import full_table
 
     result = tailcut.open_results(directory)
-    if csv:
+    if as_json:
+        sys.stdout.write(result.summary().write_json() + "\n")
+    elif csv:
         sys.stdout.write(result.summary().write_csv())
     elif full:
         out.print(full_table(result.plan, result.summary()))
@@ -200,11 +271,31 @@ def report(
         typer.Option("--out", "-o", metavar="PAGE", help="The page; by default DIR/report.html.", show_default=False),
     ] = None,
 ) -> None:
-    """Write one HTML page that works offline, and its figures as SVG and PNG."""
+    """Write the page: HTML that works offline, and its figures."""
     result = tailcut.open_results(directory)
     _missing(result)
     written = result.report(page)
     out.print(f"{written[0]}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def verify(directory: Directory) -> None:
+    """Read every byte of all runs and say which are damaged."""
+    from tailcut.errors import TailcutError
+    from tailcut.results import State, Store
+
+    store = Store.open(directory)
+    runs = store.runs()
+    damaged = [run_id for run_id in runs if store.verify(run_id) is State.DAMAGED]
+    if damaged:
+        raise TailcutError(
+            "TC-S006",
+            "\n".join(
+                [f"{len(damaged)} of {len(runs)} runs are damaged:", *(f"  {store.path(one)}" for one in damaged)]
+            ),
+            "run the experiment again, with the same options, to make them anew",
+        )
+    out.print(f"{len(runs)} runs, all as they were written", highlight=False)
 
 
 @app.command(name="list")
@@ -216,7 +307,8 @@ def list_(
         ),
     ] = None,
 ) -> None:
-    """List what an experiment can name: topologies, transports, workloads and so on."""
+    """List what an experiment can name: topologies, transports and so on."""
+    from tailcut import _core
     from tailcut.terminal import components
 
     known = json.loads(_core.describe())
@@ -232,25 +324,61 @@ def list_(
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of experiment files."""
+    from tailcut import _core
+
     sys.stdout.write(_core.schema().rstrip("\n") + "\n")
 
 
 @app.command()
 def new(
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="The file to write; by default experiment.toml.", show_default=False),
-    ] = Path("experiment.toml"),
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            help="The file to write; by default experiment.toml, or called as what it is from.",
+            show_default=False,
+        ),
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="NAME", help="Start from an experiment or workload that comes with Tailcut."),
+    ] = None,
+    list_all: Annotated[
+        bool, typer.Option("--list", metavar="", help="Name what there is to start from, and write nothing.")
+    ] = False,
 ) -> None:
-    """Write a small experiment with comments to start from."""
-    from importlib.resources import files
+    """Write a small experiment with comments to start from, or a copy of one that comes with Tailcut."""
+    from tailcut import shipped
 
+    known = shipped.texts()
+    if list_all:
+        for name, text in known.items():
+            out.print(f"{name:32} {shipped.summary(name, text)}", highlight=False, markup=False, soft_wrap=True)
+        return
+    if from_ is not None and from_ not in known:
+        raise typer.BadParameter(shipped.unknown(from_, known))
+    text = known[from_ or shipped.STARTER]
+    file = file or Path(shipped.file_name(from_) if from_ else "experiment.toml")
     try:
         with file.open("x", encoding="utf-8") as opened:
-            opened.write((files("tailcut") / "starter.toml").read_text(encoding="utf-8"))
+            opened.write(text)
     except FileExistsError:
         raise typer.BadParameter(f"{file} is there already; name another file") from None
-    out.print(f"{file}: try tailcut run {file}", highlight=False, soft_wrap=True)
+    workload = from_ is not None and from_.endswith(shipped.WORKLOAD)
+    use = f'name it in an experiment: sizes = {{ file = "{file}" }}' if workload else f"try tailcut run {file}"
+    out.print(f"{file}: {use}", highlight=False, markup=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def _executor(cluster: str | None) -> "Iterator[Client | None]":
+    """The cluster that is asked for, if one is."""
+    if cluster is None:
+        yield None
+        return
+    from tailcut.cluster import connect
+
+    with connect(cluster) as client:
+        yield client
 
 
 def _overrides(given: list[str] | None) -> dict[str, str]:
@@ -263,14 +391,14 @@ def _overrides(given: list[str] | None) -> dict[str, str]:
     return overrides
 
 
-def _show(result: Result) -> None:
+def _show(result: "Result") -> None:
     from tailcut.terminal.table import summary_table
 
     out.print(summary_table(result.plan, result.summary(), result.totals()))
     _missing(result)
 
 
-def _missing(result: Result) -> None:
+def _missing(result: "Result") -> None:
     missing, damaged, runs = len(result.missing_runs), len(result.damaged_runs), len(result.plan["runs"])
     answered_without_runs = missing == runs and "model" in result.summary()["backend"]
     if not missing or answered_without_runs:
@@ -281,9 +409,11 @@ def _missing(result: Result) -> None:
     err.print(f"{which}: {again}.", style="yellow", highlight=False, soft_wrap=True)
 
 
-def _interrupted(directory: Path) -> None:
+def _interrupted(directory: Path, plan: "Plan") -> None:
     """Say what is kept and how to go on."""
-    result = Result(Store.open(directory))
+    from tailcut.results import Result, Store
+
+    result = Result(Store(directory), plan)
     again = " ".join(["tailcut", *sys.argv[1:]])
     err.print(
         f"Interrupted. {len(result.finished_runs)} of {len(result.plan['runs'])} runs are kept in {directory}.\n"

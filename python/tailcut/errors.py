@@ -2,7 +2,7 @@
 
 from tailcut._core import ExperimentError
 
-__all__ = ["BackendError", "ExperimentError", "RunError", "StoreError", "TailcutError"]
+__all__ = ["BackendError", "ClusterError", "ExperimentError", "RunError", "StoreError", "TailcutError"]
 
 
 class TailcutError(Exception):
@@ -34,5 +34,20 @@ class BackendError(TailcutError):
     exit_code = 2
 
 
+class ClusterError(TailcutError):
+    """Those who should make runs cannot be reached, or cannot make them."""
+
+
 class RunError(TailcutError):
-    """Runs failed; whatever finished is in the store."""
+    """Runs failed; whatever finished is in the store.
+
+    Attributes:
+        tracebacks: where in the code each run failed, by the run as a person refers to it; for those who look for a
+            defect. Runs whose process died have none.
+    """
+
+    def __init__(
+        self, code: str, message: str, hint: str | None = None, tracebacks: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(code, message, hint)
+        self.tracebacks = tracebacks or {}

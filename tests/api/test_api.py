@@ -193,6 +193,43 @@ def test_control_c_in_a_script_raises_keyboard_interrupt(tmp_path: Path) -> None
     assert (process.returncode, rest.splitlines()[-1]) == (0, "interrupted")
 
 
+def test_a_result_is_of_the_plan_that_was_asked_for_whatever_is_asked_there_next(tmp_path: Path) -> None:
+    experiment = experiments.tiny(tmp_path)
+    first = tailcut.run(tailcut.load(experiment, seeds=1), out=tmp_path / "results")
+    second = tailcut.run(tailcut.load(experiment, seeds=2), out=tmp_path / "results")
+    assert (len(first.plan["runs"]), len(second.plan["runs"])) == (2, 4)
+    assert first.summary()["n_seeds"].max() == 1
+    assert tailcut.open_results(tmp_path / "results").plan == second.plan
+
+
+class AskingMeanwhile(tailcut.api.Silent):
+    """Lets another command ask something else in the same directory while the first one works."""
+
+    def __init__(self, experiment: Path, out: Path) -> None:
+        self.ask = [(experiment, out)]
+
+    def finished(self, run_id: str) -> None:
+        while self.ask:
+            experiment, out = self.ask.pop()
+            tailcut.run(tailcut.load(experiment, seeds=2), out=out)
+
+
+def test_a_second_command_in_the_directory_does_not_change_what_the_first_gives(tmp_path: Path) -> None:
+    experiment, out = experiments.tiny(tmp_path), tmp_path / "results"
+    first = tailcut.run(tailcut.load(experiment, seeds=1), out=out, progress=AskingMeanwhile(experiment, out))
+    assert {run["seed"] for run in first.plan["runs"]} == {1}
+    assert first.summary()["n_seeds"].max() == 1
+    assert pl.read_parquet(out / "summary.parquet")["n_seeds"].max() == 2, "that of the plan on disk"
+
+
+def test_the_models_answer_to_one_question_outlives_the_next(tmp_path: Path) -> None:
+    experiment, out = experiments.tiny(tmp_path), tmp_path / "results"
+    first = tailcut.run(tailcut.load(experiment), on="model", out=out)
+    before = first.summary()
+    tailcut.run(tailcut.load(experiment, set={"traffic.load": "0.6"}), on="model", out=out)
+    assert first.summary().equals(before)
+
+
 def test_the_report_is_written_where_asked(result: tailcut.Result, tmp_path: Path) -> None:
     page, *_ = result.report(tmp_path / "page.html")
     assert page == tmp_path / "page.html"

@@ -42,8 +42,13 @@ def experiment(tmp_path: Path) -> tailcut.Experiment:
     return tailcut.load(file)
 
 
+def place(experiment: tailcut.Experiment) -> Path:
+    assert experiment.path is not None
+    return experiment.path.parent / "out"
+
+
 def captured(experiment: tailcut.Experiment, *points: str) -> tuple[Result, Path]:
-    directory = experiment.path.parent / "out"
+    directory = place(experiment)
     result = tailcut.run(experiment, out=directory, capture=points)
     (file,) = directory.glob("runs/*/capture.pcapng")
     return result, file
@@ -100,12 +105,12 @@ def test_another_point_makes_the_run_again_with_the_same_flows(experiment: tailc
 def test_a_point_that_does_not_exist_is_named_and_no_run_is_stored(experiment: tailcut.Experiment) -> None:
     with pytest.raises(BackendError, match='no host "99"; write "host:0" to "host:12"'):
         captured(experiment, "host:99")
-    assert not (experiment.path.parent / "out").exists()
+    assert not (place(experiment)).exists()
 
 
 def test_bounds_keep_a_file_small_and_say_what_was_left_out(experiment: tailcut.Experiment) -> None:
     bounded = tailcut.Capture(["host:0"], max_packets=5, snapshot="64B")
-    result = tailcut.run(experiment, out=experiment.path.parent / "out", capture=bounded)
+    result = tailcut.run(experiment, out=place(experiment), capture=bounded)
     (file,) = result.directory.glob("runs/*/capture.pcapng")
     kept = tshark(file, "-T", "fields", "-e", "frame.cap_len")
     assert len(kept) == 5
@@ -118,5 +123,5 @@ def test_bounds_keep_a_file_small_and_say_what_was_left_out(experiment: tailcut.
 def test_other_bounds_make_the_run_again(experiment: tailcut.Experiment) -> None:
     _, file = captured(experiment, "host:0")
     whole = file.stat().st_size
-    tailcut.run(experiment, out=experiment.path.parent / "out", capture=tailcut.Capture(["host:0"], max_bytes="10KB"))
+    tailcut.run(experiment, out=place(experiment), capture=tailcut.Capture(["host:0"], max_bytes="10KB"))
     assert file.stat().st_size < whole

@@ -1,6 +1,9 @@
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,8 +13,11 @@ from syrupy.assertion import SnapshotAssertion
 
 import tailcut as package
 from support import experiments
+from tailcut import _core
 
 from .conftest import Tailcut
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_version_is_the_packages(tailcut: Tailcut) -> None:
@@ -111,6 +117,21 @@ def test_results_of_a_sweep_that_is_not_finished_say_so(tailcut: Tailcut, tiny: 
     assert "1 of 4 runs is not there, 1 of them damaged: run tiny.toml again, with the same options" in result.stderr
 
 
+def test_verify_finds_what_no_command_looks_at(tailcut: Tailcut, tiny: Path) -> None:
+    tailcut("run", tiny)
+    assert tailcut("verify", "results/tiny").stdout == "4 runs, all as they were written\n"
+    victim = next(Path("results/tiny/runs").glob("*/flows.parquet"))
+    content, was = victim.read_bytes(), victim.stat()
+    victim.write_bytes(content[:-1] + b"?")
+    os.utime(victim, ns=(was.st_atime_ns, was.st_mtime_ns))
+    result = tailcut("verify", "results/tiny")
+    assert result.exit_code == 1
+    assert "error[TC-S006]: 1 of 4 runs are damaged:" in result.stderr
+    assert str(victim.parent) in result.stderr
+    assert "is damaged; the run is made again" in tailcut("run", tiny).stderr
+    assert victim.read_bytes() == content
+
+
 def test_a_report_leaves_damaged_runs_out_and_says_so(tailcut: Tailcut, tiny: Path) -> None:
     tailcut("run", tiny)
     victim = next(Path("results/tiny/runs").glob("*/flows.parquet"))
@@ -148,6 +169,48 @@ def test_the_summary_as_csv_can_be_read_back(tailcut: Tailcut, tiny: Path) -> No
     assert [float(row["value_us"] or "nan") for row in rows] == pytest.approx(
         [float("nan") if value is None else value for value in expected["value_us"]], nan_ok=True
     )
+
+
+def test_the_summary_as_json_is_a_list_of_its_rows(tailcut: Tailcut, tiny: Path) -> None:
+    tailcut("run", tiny)
+    rows = json.loads(tailcut("summary", "results/tiny", "--json").stdout)
+    assert rows == package.open_results("results/tiny").summary().to_dicts()
+
+
+def test_a_quiet_run_says_nothing(tailcut: Tailcut, tiny: Path) -> None:
+    result = tailcut("run", tiny, "--quiet")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    assert package.open_results("results/tiny").missing_runs == []
+
+
+def test_a_quiet_run_says_what_is_wrong(tailcut: Tailcut) -> None:
+    result = tailcut("run", "absent.toml", "--quiet")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "absent.toml" in result.stderr
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_where_in_the_code_runs_failed_is_told_on_request(
+    tailcut: Tailcut, tiny: Path, monkeypatch: pytest.MonkeyPatch, asked: bool
+) -> None:
+    def fail(*_: object, fail_fast: bool, **__: object) -> None:
+        assert fail_fast
+        where = {"TCP, seed 1": "Traceback (most recent call last):\n  [here]\n"}
+        raise package.RunError("TC-R001", "1 of 4 runs failed", None, where)
+
+    monkeypatch.setattr(package, "run", fail)
+    result = tailcut("run", tiny, "--fail-fast", *(["--traceback"] if asked else []))
+    assert result.exit_code == 1
+    assert "error[TC-R001]: 1 of 4 runs failed" in result.stderr
+    assert ("TCP, seed 1:\nTraceback (most recent call last):\n  [here]" in result.stderr) == asked
+
+
+def test_a_shell_completes_commands_and_options(tmp_path: Path) -> None:
+    program = Path(sys.executable).with_name("tailcut")
+    for words, completed in (("tailcut su", {"summary"}), ("tailcut run --ca", {"--capture", "--capture-bytes"})):
+        shell = {"_TAILCUT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        done = subprocess.run([program], env={**os.environ, **shell}, capture_output=True, text=True, check=True)
+        assert completed <= set(done.stdout.split())
 
 
 def test_list_names_every_component_with_one_line(tailcut: Tailcut) -> None:
@@ -208,6 +271,33 @@ def test_the_schema_accepts_the_starter_and_refuses_a_wrong_key(tailcut: Tailcut
 def test_a_new_experiment_can_be_run_as_it_is(tailcut: Tailcut) -> None:
     assert tailcut("new", "mine.toml").exit_code == 0
     assert tailcut("check", "mine.toml").exit_code == 0
+
+
+def test_every_experiment_that_comes_along_can_be_started_from(tailcut: Tailcut) -> None:
+    names = [line.split()[0] for line in tailcut("new", "--list").stdout.splitlines()]
+    assert {"starter", "quickstart", "papers/repflow/fig8", "web-search.cdf"} <= set(names)
+    for name in names:
+        assert tailcut("new", "--from", name, "copy").exit_code == 0, name
+        if name.endswith(".cdf"):
+            _core.workload("./copy")
+        else:
+            _core.load("copy")
+        Path("copy").unlink()
+
+
+def test_a_copy_is_called_as_what_it_is_from(tailcut: Tailcut) -> None:
+    for name in ("papers/repflow/fig8", "hadoop.cdf"):
+        tailcut("new", "--from", name)
+    assert {path.name for path in Path().iterdir()} >= {"fig8.toml", "hadoop.cdf"}
+    assert tomllib.loads(Path("fig8.toml").read_text()) == tomllib.loads(
+        (ROOT / "experiments" / "papers" / "repflow" / "fig8.toml").read_text()
+    )
+
+
+def test_a_misspelt_name_to_start_from_is_told_with_the_likely_one(tailcut: Tailcut) -> None:
+    result = tailcut("new", "--from", "quikstart")
+    assert (result.exit_code, list(Path().glob("*.toml"))) == (2, [])
+    assert "did you mean quickstart?" in result.stderr
 
 
 def test_new_overwrites_nothing(tailcut: Tailcut) -> None:

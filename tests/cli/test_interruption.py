@@ -15,6 +15,7 @@ import pytest
 
 import tailcut
 from support import experiments
+from tailcut.api import Silent
 from tailcut.results import State, Store
 
 # Half a dozen runs of which each takes a second or so: long enough to be interrupted in the middle.
@@ -149,14 +150,51 @@ def test_two_commands_on_one_directory_share_the_work(tmp_path: Path) -> None:
 
 def test_a_run_that_cannot_be_made_fails_alone(tmp_path: Path) -> None:
     """A file that a run depends on changes after it was planned."""
-    (tmp_path / "sizes.cdf").write_text("20000 0\n40000 1\n")
-    path = experiments.tiny(tmp_path, '[sweep]\n"traffic.sizes" = ["50KB", "./sizes.cdf"]\n')
-    experiment = tailcut.load(path)
-    (tmp_path / "sizes.cdf").write_text("20000 0\n50000 1\n")
+    experiment = experiment_of_which_half_fails(tmp_path)
     with pytest.raises(tailcut.RunError, match="4 of 8 runs failed") as caught:
         tailcut.run(experiment, out=tmp_path / "results/tiny")
     assert "sizes.cdf" in str(caught.value)
     assert states(tmp_path).count(State.COMPLETE) == 4
+
+
+def experiment_of_which_half_fails(directory: Path) -> tailcut.Experiment:
+    """A file that half of the runs depend on changes after they were planned."""
+    (directory / "sizes.cdf").write_text("20000 0\n40000 1\n")
+    experiment = tailcut.load(experiments.tiny(directory, '[sweep]\n"traffic.sizes" = ["50KB", "./sizes.cdf"]\n'))
+    (directory / "sizes.cdf").write_text("20000 0\n50000 1\n")
+    return experiment
+
+
+def test_what_failed_says_where_in_the_code(tmp_path: Path) -> None:
+    with pytest.raises(tailcut.RunError) as caught:
+        tailcut.run(experiment_of_which_half_fails(tmp_path), out=tmp_path / "results/tiny")
+    assert len(caught.value.tracebacks) == 4
+    for label, where in caught.value.tracebacks.items():
+        assert "sizes ./sizes.cdf" in label
+        assert where.startswith("Traceback")
+        assert "in make" in where
+
+
+def test_a_sweep_that_fails_fast_ends_at_the_first_run_that_fails(tmp_path: Path) -> None:
+    class Told(Silent):
+        def __init__(self) -> None:
+            self.said: list[str] = []
+
+        def started(self, run_id: str, label: str, horizon_ps: int, expected_packet_hops: int) -> None:
+            self.said.append("started")
+
+        def finished(self, run_id: str) -> None:
+            self.said.append("finished")
+
+        def failed(self, run_id: str, reason: str) -> None:
+            self.said.append("failed")
+
+    told = Told()
+    experiment = experiment_of_which_half_fails(tmp_path)
+    with pytest.raises(tailcut.RunError, match="1 of 8 runs failed"):
+        tailcut.run(experiment, out=tmp_path / "results/tiny", jobs=1, progress=told, fail_fast=True)
+    assert told.said.count("failed") == 1
+    assert told.said.index("failed") >= len(told.said) - 2, "at most the run that was just handed out comes after it"
 
 
 def test_on_a_terminal_control_c_stops_the_sweep(tmp_path: Path) -> None:

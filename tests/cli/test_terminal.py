@@ -48,6 +48,18 @@ def test_the_summary_without_a_sweep_and_with_one_seed_has_no_empty_columns(
     assert shown(summary_table(found.plan, found.summary(), found.totals())) == snapshot
 
 
+def test_unfinished_flows_are_counted_where_they_belong(tmp_path: Path) -> None:
+    plan = made_up.plan(schemes=["TCP"], sweep=[], seeds=[1])
+    store = Store.create(tmp_path / "results", plan)
+    sizes = [20_000] * 10 + [5_000_000] * 5
+    made_up.put(store, plan["runs"][0], made_up.flows([100] * 7 + [None] * 3 + [9_000] * 4 + [None], sizes))
+    found = Result(store)
+    lines = shown(summary_table(plan, found.summary(), found.totals()), width=100).splitlines()
+    short, long = (line for line in lines if line.startswith(" TCP"))
+    assert "3 of 10" in short
+    assert "1 of 5" in long
+
+
 def test_jobs_have_a_table_of_their_own(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     plan = made_up.plan(sweep=[])
     store = Store.create(tmp_path / "results", plan)
@@ -69,7 +81,7 @@ def test_empty_cells_refer_to_their_reasons(tmp_path: Path, snapshot: SnapshotAs
 
 def test_the_full_table_has_a_line_per_class_and_statistic(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     found = result(tmp_path, made_up.plan(sweep=[]))
-    assert shown(full_table(found.plan, found.summary()), width=150) == snapshot
+    assert shown(full_table(found.plan, found.summary()), width=130) == snapshot
 
 
 class Clock:

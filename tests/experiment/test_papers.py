@@ -1,7 +1,9 @@
 """The papers' figures: each has a small variant that runs here, and whose page has the figure it is about."""
 
 import json
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -43,15 +45,15 @@ FURTHER = {
 ENDLESS = {"rps/fig2", "rps/fig2-larger", "rps/fig5", "rps/fig6", "rps/fig7a", "rps/fig7b", "tinyflow/fig2"}
 """Flows without an end, and so without completion times."""
 QUICK = {
-    "repflow/fig13", "repflow/fig14", "repflow/table1", "repnet/fig5", "repnet/fig6", "repnet/fig7", "repnet/fig8",
-    "repnet/fig9", "repnet/fig12", "rps/fig2", "rps/fig2-larger", "rps/fig3b", "rps/fig4", "rps/fig5", "rps/fig6",
-    "rps/fig7a", "tinyflow/fig1", "tinyflow/fig2",
+    "repflow/fig13", "repflow/fig14", "repflow/table1", "repnet/fig5", "repnet/fig5-alpha", "repnet/fig6",
+    "repnet/fig7", "repnet/fig8", "repnet/fig9", "repnet/fig12", "rps/fig2", "rps/fig2-larger", "rps/fig3b",
+    "rps/fig4", "rps/fig5", "rps/fig6", "rps/fig7a", "tinyflow/fig1", "tinyflow/fig2",
 }  # fmt: skip
 """Figures of which a run at the paper's scale takes a second or two."""
 LOADS = {
-    **dict.fromkeys([f"repflow/fig{n}" for n in range(8, 15)] + ["repflow/table3"], "host-links"),
-    **dict.fromkeys([f"tinyflow/{name}" for name in ("fig3", "fig4", "table2")], "host-links"),
-    **dict.fromkeys([f"repnet/fig{n}" for n in (5, 6, 7, 8, 9)], "bisection"),
+    **dict.fromkeys([f"repflow/fig{n}" for n in range(8, 15)] + ["repflow/table3", "repflow/timeouts"], "host-links"),
+    **dict.fromkeys([f"tinyflow/{name}" for name in ("fig3", "fig4", "table2", "timeouts")], "host-links"),
+    **dict.fromkeys([f"repnet/fig{n}" for n in (5, "5-alpha", 6, 7, 8, 9)], "bisection"),
     **dict.fromkeys(["repnet/fig1", "repnet/fig12", "rps/fig3b", "rps/fig3c", "rps/fig4"], "host-links"),
 }
 """What a paper's load is a fraction of, where its figure has a load."""
@@ -81,6 +83,53 @@ def test_a_small_variant_asks_the_same_question(name: str) -> None:
     hops = [run["facts"]["expected_packet_hops"] for run in small["runs"]]
     assert max(hops) < 6e6, "a run takes half a second"
     assert sum(hops) < 40e6, "all of them take a few seconds"
+
+
+def failures(name: str) -> set[str]:
+    """What fails, and how soon routing knows, in the broken runs of an experiment."""
+    faults = [run["config"]["faults"] for run in tailcut.load(PAPERS / f"{name}.toml").plan["runs"]]
+    return {json.dumps(one) for one in faults if one["active"] and one["incidents"]}
+
+
+@pytest.mark.parametrize("name", ["rps/fig6", "rps/fig7a", "rps/fig7b", "rps/fig7c"])
+def test_a_link_that_is_down_all_along_is_down_before_anything_is_sent(name: str) -> None:
+    """A SYN that is lost to it would be sent again after 3 s, when most of the run is over."""
+    assert failures(name) == failures(f"{name}-small") != set()
+    for run in tailcut.load(PAPERS / f"{name}-small.toml").plan["runs"]:
+        assert _core.run(json.dumps(run), lambda *_: None)["counters"]["lost_on_links"] == 0, run["point"]
+
+
+def test_the_hosts_of_mmptcp_repeat_a_syn_after_three_seconds() -> None:
+    """`ConnTimeout` of the authors' model (ns-3's default), whatever its constructors say."""
+    for suffix in ("", "-small"):
+        runs = tailcut.load(PAPERS / "mmptcp" / f"fig1{suffix}.toml").plan["runs"]
+        transports = [run["config"]["scheme"]["transport"] for run in runs]
+        assert {transport.get("tcp", transport)["initial_rto"] for transport in transports} == {"3s"}
+
+
+@pytest.mark.parametrize("figure", ["table1", "fig13", "fig14"])
+def test_the_hosts_that_repflow_emulates_run_newreno(figure: str) -> None:
+    """RepFlow, section VI: "on top of TCP-New Reno in Mininet 2.0.0 on a Ubuntu 12.10", where CUBIC is the default."""
+    for suffix in ("", "-small"):
+        runs = tailcut.load(PAPERS / "repflow" / f"{figure}{suffix}.toml").plan["runs"]
+        assert {run["config"]["scheme"]["transport"]["congestion"]["kind"] for run in runs} == {"newreno"}
+
+
+def connections(transport: dict[str, Any]) -> list[dict[str, Any]]:
+    """The TCPs of a transport that is named."""
+    return {"tcp": [transport], "mptcp": [transport.get("tcp", {})], "mmptcp": [transport.get("tcp", {})]}.get(
+        transport.get("kind", ""), []
+    )
+
+
+@pytest.mark.parametrize("path", sorted(PAPERS.rglob("*.toml")), ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_whoever_names_a_transport_says_how_it_recovers_losses(path: Path) -> None:
+    """The hosts of the papers are what they were, whatever the simulator's default is."""
+    file = tomllib.loads(path.read_text("utf-8"))
+    named = [file["transport"], *(scheme.get("transport", {}) for scheme in file["schemes"].values())]
+    tcps = [tcp for transport in named for tcp in connections(transport)]
+    assert tcps
+    assert all("recovery" in tcp for tcp in tcps)
 
 
 @pytest.mark.parametrize("name", SMALL)

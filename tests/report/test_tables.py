@@ -163,6 +163,47 @@ def test_series_are_those_of_the_first_point(tmp_path: Path) -> None:
     assert set(table["scheme"]) == {"TCP", "RepFlow", "RepSYN"}
 
 
+# --- throughput -----------------------------------------------------------------------------------------------------
+
+
+def with_throughput(of: Study, flows: int) -> pl.DataFrame:
+    """Gives every run of the study a throughput table of this many flows, drawn at random; all of them together."""
+    rng = np.random.default_rng(1)
+    tables = []
+    for run in of.runs:
+        speed = rng.exponential(1e8, flows)
+        data = pl.DataFrame({"throughput_bps": speed, "ideal_bps": speed / rng.uniform(0.5, 1, flows)})
+        data = data.with_columns(ideal_bps=pl.when(pl.int_range(pl.len()) % 3 > 0).then("ideal_bps"))
+        data.write_parquet(run.directory / "throughput.parquet")
+        tables.append(data.with_columns(scheme=pl.lit(run.planned["scheme"])))
+    return pl.concat(tables)
+
+
+def test_a_curve_of_throughput_keeps_few_points_and_every_one_of_the_slowest(tmp_path: Path) -> None:
+    of = study(tmp_path, synthetic.Shape(sweep=(), seeds=(1, 2), flows=10))
+    everything = with_throughput(of, 20_000).filter(scheme="TCP")["throughput_bps"].sort() / 1e6
+    curve = tables.throughput(of).filter(scheme="TCP")
+    assert curve.height == curve["drawn"][0] <= tables.BODY_POINTS + tables.TAIL_POINTS + tables.EXACT_POINTS
+    assert curve["flows"].unique().to_list() == [40_000]
+    assert curve["mbps"][: tables.EXACT_POINTS].to_list() == everything[: tables.EXACT_POINTS].to_list()
+    assert curve["mbps"][-1] == everything[-1]
+    for speed, at_most in curve.select("mbps", "at_most").iter_rows():
+        assert at_most == pytest.approx((everything <= speed).sum() / 40_000)
+
+
+def test_the_numbers_of_throughput_are_those_of_all_flows_and_not_of_the_points_drawn(tmp_path: Path) -> None:
+    of = study(tmp_path, synthetic.Shape(sweep=(), seeds=(1, 2), flows=10))
+    everything = with_throughput(of, 2_000).filter(scheme="TCP")
+    mbps = everything["throughput_bps"] / 1e6
+    ideal = everything["throughput_bps"] / everything["ideal_bps"] * 100
+    row = tables.throughput(of).filter(scheme="TCP").row(0, named=True)
+    assert row["mean"] == pytest.approx(mbps.mean())
+    assert row["deviation"] == pytest.approx(mbps.std())
+    assert [row["p25"], row["p50"], row["p75"]] == [mbps.quantile(q) for q in (0.25, 0.5, 0.75)]
+    assert row["ideal_mean"] == pytest.approx(ideal.mean())
+    assert [row["ideal_p25"], row["ideal_p75"]] == [ideal.quantile(q) for q in (0.25, 0.75)]
+
+
 # --- what no finished flow stands behind, and what schemes change ---------------------------------------------------
 
 

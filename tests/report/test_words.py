@@ -112,7 +112,7 @@ def test_long_flows_are_told_where_there_are_no_short_ones(study: Study) -> None
 
 def test_throughput_is_told_where_no_flow_ends(study: Study) -> None:
     speeds = pl.DataFrame(
-        {"scheme": ["TCP", "TCP", "RepFlow"], "cell": "", "point": "0.2", "of_ideal": [40.0, 60.0, 90.0]}
+        {"scheme": ["TCP", "TCP", "RepFlow"], "cell": "", "point": "0.2", "ideal_mean": [50.0, 50.0, 90.0]}
     )
     said = words.headline(study, rows((1.0, None, None)).clear(), speeds)
     assert said.endswith("at load 0.2 on average: 90 % under RepFlow, 50 % under TCP.")

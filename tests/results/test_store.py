@@ -64,6 +64,64 @@ def test_a_run_with_any_byte_changed_or_cut_is_damaged(
     else:
         content[at] ^= 0x80  # no longer ASCII, so never the same JSON either
         path.write_bytes(content)
+    assert store.verify(RUN["id"]) is State.DAMAGED
+    assert store.state(RUN["id"]) is State.DAMAGED
+
+
+def changed_with_its_old_time(path: Path) -> None:
+    """Flips a bit as a failing disk does: size and time stay."""
+    content, was = bytearray(path.read_bytes()), path.stat()
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+
+
+def test_a_file_with_another_time_is_read_whole(store: Store) -> None:
+    made_up.put(store, RUN, made_up.flows([100]))
+    path = store.path(RUN["id"]) / "flows.parquet"
+    changed_with_its_old_time(path)
+    assert store.state(RUN["id"]) is State.COMPLETE, "nobody looked"
+    os.utime(path, ns=(1, 1))
+    assert store.state(RUN["id"]) is State.DAMAGED
+
+
+def test_files_that_were_copied_and_have_other_times_are_as_they_were(store: Store) -> None:
+    made_up.put(store, RUN, made_up.flows([100]))
+    for file in store.path(RUN["id"]).iterdir():
+        os.utime(file, ns=(1, 1))
+    assert store.state(RUN["id"]) is State.COMPLETE
+
+
+def test_files_of_the_size_and_time_that_they_were_written_with_are_not_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_up.put(store, RUN, made_up.flows([100]))
+
+    def read(path: Path) -> str:
+        raise AssertionError(f"{path} was read")
+
+    monkeypatch.setattr("tailcut.results.store._digest", read)
+    assert store.state(RUN["id"]) is State.COMPLETE
+    with pytest.raises(AssertionError, match="was read"):
+        store.verify(RUN["id"])
+
+
+def test_what_was_found_damaged_stays_known(store: Store) -> None:
+    made_up.put(store, RUN, made_up.flows([100]))
+    changed_with_its_old_time(store.path(RUN["id"]) / "flows.parquet")
+    assert store.verify(RUN["id"]) is State.DAMAGED
+    assert store.state(RUN["id"]) is State.DAMAGED
+
+
+def test_a_run_of_an_older_version_that_noted_no_times_is_read_whole(store: Store) -> None:
+    made_up.put(store, RUN, made_up.flows([100]))
+    record = store.path(RUN["id"]) / "run.json"
+    about = json.loads(record.read_text())
+    for file in about["files"].values():
+        del file["modified_ns"]
+    record.write_text(json.dumps(about))
+    assert store.state(RUN["id"]) is State.COMPLETE
+    changed_with_its_old_time(store.path(RUN["id"]) / "flows.parquet")
     assert store.state(RUN["id"]) is State.DAMAGED
 
 
@@ -105,6 +163,25 @@ def test_a_plan_of_another_format_is_refused(store: Store) -> None:
     with pytest.raises(StoreError) as caught:
         store.plan()
     assert caught.value.code == "TC-S004"
+
+
+def test_a_run_of_another_format_is_told_and_neither_damaged_nor_made_again(store: Store) -> None:
+    made_up.put(store, RUN, made_up.flows([100]))
+    record = store.path(RUN["id"]) / "run.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"format": 99}))
+    with pytest.raises(StoreError, match=r"run\.json has format 99; this version reads 1") as caught:
+        store.state(RUN["id"])
+    assert caught.value.code == "TC-S004"
+    assert "--out" in str(caught.value.hint)
+
+
+def test_a_plan_of_another_format_is_not_replaced(store: Store) -> None:
+    plan = store.directory / "plan.json"
+    plan.write_text(json.dumps(PLAN | {"format": 99}))
+    with pytest.raises(StoreError) as caught:
+        Store.create(store.directory, PLAN)
+    assert caught.value.code == "TC-S004"
+    assert json.loads(plan.read_text())["format"] == 99
 
 
 def test_more_seeds_add_to_what_is_there(store: Store) -> None:
@@ -187,6 +264,13 @@ def test_leftovers_of_a_run_that_somebody_is_making_stay(store: Store) -> None:
         assert draft.exists()
     assert store.clear_leftovers() == 1
     assert not draft.exists()
+
+
+def test_a_lock_that_a_killed_process_left_is_removed(store: Store) -> None:
+    lock = store.directory / "runs" / f".{RUN['id']}.lock"
+    lock.touch()
+    assert store.clear_leftovers() == 0
+    assert not lock.exists()
 
 
 def test_a_directory_that_another_process_is_about_to_use_is_no_foreign_one(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from support import made_up
 from tailcut.plan import Plan
-from tailcut.results import Result, Store, summary_schema
+from tailcut.results import Result, Store, summary_schema, tables
 from tailcut.results.summary import of_run
 
 Times = Sequence[float | None]
@@ -113,7 +113,7 @@ def test_seeds_that_make_no_difference_leave_the_interval_empty_with_the_reason(
     same = {("TCP", seed): made_up.flows([100]) for seed in (1, 2)}
     row = cell(results(tmp_path, plan, same).summary(), **SHORT_MEAN)
     assert (row["value_us"], row["ci_low"], row["ci_high"], row["n_seeds"]) == (100, None, None, 2)
-    assert row["reason"] == "seeds alike"
+    assert row["reason"] == "all seeds gave the same value"
 
 
 def test_a_class_without_flows_is_an_empty_cell_with_the_reason(tmp_path: Path) -> None:
@@ -199,18 +199,27 @@ def test_another_backends_rows_stand_beside_the_simulators(tmp_path: Path) -> No
     store = Store.create(tmp_path / "results", plan)
     made_up.put(store, plan["runs"][0], made_up.flows([100]))
     model = Result(store).summary().with_columns(backend=pl.lit("model"), value_us=pl.lit(7.0))
-    store.put_summary("model", model)
+    store.put_summary("model", model, plan)
     assert cell(Result(store).summary(), backend="sim", **SHORT_MEAN)["value_us"] == 100
     assert cell(Result(store).summary(), backend="model", **SHORT_MEAN)["value_us"] == 7
 
 
-def test_another_backends_rows_go_when_the_question_changes(tmp_path: Path) -> None:
-    store = Store.create(tmp_path / "results", made_up.plan(sweep=[], seeds=[1]))
-    store.put_summary("model", Result(store).summary().with_columns(backend=pl.lit("model")))
-    more_seeds = Store.create(tmp_path / "results", made_up.plan(sweep=[], seeds=[1, 2]))
-    assert "model" in more_seeds.summaries()
-    other_loads = Store.create(tmp_path / "results", made_up.plan(seeds=[1]))
-    assert "model" not in other_loads.summaries()
+def test_another_backends_rows_answer_the_question_that_they_were_computed_for(tmp_path: Path) -> None:
+    asked = made_up.plan(sweep=[], seeds=[1])
+    store = Store.create(tmp_path / "results", asked)
+    store.put_summary("model", Result(store).summary().with_columns(backend=pl.lit("model")), asked)
+    assert "model" in store.summaries(made_up.plan(sweep=[], seeds=[1, 2]))
+    assert "model" not in store.summaries(made_up.plan(seeds=[1]))
+
+
+def test_rows_for_another_question_leave_those_for_the_first_alone(tmp_path: Path) -> None:
+    asked, other = made_up.plan(sweep=[], seeds=[1]), made_up.plan(seeds=[1])
+    store = Store.create(tmp_path / "results", asked)
+    for value, plan in enumerate((asked, other)):
+        rows = Result(store, plan).summary().filter(backend="sim")
+        store.put_summary("model", rows.with_columns(backend=pl.lit("model"), value_us=pl.lit(float(value))), plan)
+    assert store.summaries(asked)["model"]["value_us"].unique().to_list() == [0.0]
+    assert store.summaries(other)["model"]["value_us"].unique().to_list() == [1.0]
 
 
 def test_totals_add_counts_and_average_loads_over_seeds(tmp_path: Path) -> None:
@@ -222,6 +231,34 @@ def test_totals_add_counts_and_average_loads_over_seeds(tmp_path: Path) -> None:
     assert (row["flows"], row["unfinished_flows"], row["dropped"], row["n_seeds"]) == (3, 1, 6, 2)
     assert row["offered_load"] == pytest.approx(0.5)
     assert (row["offered_bytes"], row["finished_bytes"]) == (60_000, 40_000)
+
+
+def test_without_runs_every_table_has_its_columns_and_no_rows(tmp_path: Path) -> None:
+    plan = made_up.plan(sweep=[{"key": "queue.limit", "values": ["25packets", "100packets"]}])
+    of_none = Result(Store.create(tmp_path / "none", plan))
+    labels = {"scheme": pl.String, "queue.limit": pl.String, "seed": pl.UInt64}
+    for name in ("flows", "jobs", "segments", "throughput", "tiers", "series"):
+        table = getattr(of_none, name)
+        assert table.height == 0
+        assert dict(table.schema) == labels | tables.schema(name)
+    assert of_none.flows.filter(pl.col("bytes") > 100_000, pl.col("queue.limit") == "25packets").is_empty()
+
+
+def test_without_runs_the_tables_of_runs_are_those_of_some_runs_without_rows(tmp_path: Path) -> None:
+    plan = made_up.plan()
+    store = Store.create(tmp_path / "results", plan)
+    of_none = Result(store)
+    made_up.put(store, plan["runs"][0], made_up.flows([100]))
+    of_one = Result(store)
+    assert of_none.runs.equals(of_one.runs.clear())
+    assert of_none.totals().equals(of_one.totals().clear())
+
+
+def test_a_table_that_no_run_has_has_its_columns(tmp_path: Path) -> None:
+    plan = made_up.plan(sweep=[], seeds=[1])
+    store = Store.create(tmp_path / "results", plan)
+    made_up.put(store, plan["runs"][0], made_up.flows([100]))
+    assert dict(Result(store).jobs.schema) == {"scheme": pl.String, "seed": pl.UInt64} | tables.schema("jobs")
 
 
 def test_totals_know_losses_on_links_and_what_became_of_elephants(tmp_path: Path) -> None:

@@ -272,5 +272,5 @@ def with_model(result: Result) -> Result:
         n_seeds=pl.lit(0, pl.UInt32),
         reason=pl.when(~said).then(why),
     )
-    Store.open(result.directory).put_summary("model", rows.select(simulated.columns))
+    Store.open(result.directory).put_summary("model", rows.select(simulated.columns), result.plan)
     return results.open(result.directory)

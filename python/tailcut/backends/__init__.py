@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tailcut.errors import BackendError
-from tailcut.plan import Plan
+from tailcut.plan import Plan, PlannedRun
 
 if TYPE_CHECKING:
+    from tailcut.backends.farm import Farm
     from tailcut.results.store import Store
 
 
@@ -69,10 +69,39 @@ class Options:
     Attributes:
         jobs: runs at a time; none for one per available core.
         capture: packets to write, if any.
+        fail_fast: whether the first run that fails ends the sweep; those under way are given up.
+        limit_seconds: how long a run may take; none for any time.
+        farm: who makes the runs; none for worker processes of this machine.
     """
 
     jobs: int | None = None
     capture: Capture | None = None
+    fail_fast: bool = False
+    limit_seconds: float | None = None
+    farm: "Farm | None" = None
+
+
+class Maker(Protocol):
+    """Makes the runs that are missing: worker processes of this machine, an executor, a cluster."""
+
+    def make(self, runs: Sequence[PlannedRun]) -> None:
+        """Make ``runs`` and put them into the store.
+
+        Raises:
+            RunError: some failed; the others are in the store.
+            KeyboardInterrupt: interrupted; what had finished is in the store.
+        """
+
+
+def maker(store: "Store", progress: "Progress", options: Options) -> Maker:
+    """Who makes runs under these options."""
+    if options.farm is None:
+        from tailcut.backends.pool import Pool
+
+        return Pool(store, progress, options)
+    from tailcut.backends.farm import Sweep
+
+    return Sweep(store, progress, options, options.farm)
 
 
 class Progress(Protocol):
@@ -133,4 +162,6 @@ def backend(name: str) -> Backend:
         from tailcut.backends.model import ModelBackend
 
         return ModelBackend()
+    from tailcut.errors import BackendError
+
     raise BackendError("TC-B001", f"there is no backend {name!r}", f"use one of: {', '.join(NAMES)}")

@@ -40,7 +40,7 @@ class ModelBackend:
         """Evaluate the equations at every point of the plan; a matter of milliseconds, and nothing is drawn."""
         del options
         progress.begin(0, 0, 0)
-        store.put_summary(self.name, summary(plan))
+        store.put_summary(self.name, summary(plan), plan)
 
 
 def summary(plan: Plan) -> pl.DataFrame:

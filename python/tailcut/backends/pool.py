@@ -1,24 +1,17 @@
-"""Worker processes and what they are told: one run at a time each, longest first.
-
-Workers are fresh interpreters (not forks, and without importing the caller's ``__main__``), in a process group of their
-own: Ctrl-C reaches the parent alone, which then stops them in order.
-"""
+"""Worker processes of this machine and what they are told: one run at a time each, longest first."""
 
 import contextlib
-import json
-import os
-import selectors
-import signal
-import subprocess
-import sys
+import queue
+import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tailcut.backends import Options, Progress
+from tailcut.backends.child import Child, Said
+from tailcut.backends.failures import Failures
 from tailcut.backends.worker import Outcome
-from tailcut.errors import RunError
 from tailcut.plan import PlannedRun, label
 from tailcut.results import machine
 from tailcut.results.store import Store
@@ -26,24 +19,14 @@ from tailcut.units import time_ps
 
 WORKER_BYTES = 150_000_000  # the interpreter with Polars, before any run
 MEMORY_SHARE = 0.8  # of what is available; runs beyond it wait for others to end
-STOP_SECONDS = 10.0
+WAIT_SECONDS = 0.5  # Windows lets Ctrl-C in only between waits
 
 
 @dataclass
 class _Worker:
-    process: subprocess.Popen[bytes]
+    child: Child
     run: PlannedRun | None = None
-    partial: bytes = b""
-
-    @property
-    def descriptor(self) -> int:
-        assert self.process.stdout is not None  # noqa: S101 - opened with a pipe
-        return self.process.stdout.fileno()
-
-    def send(self, job: dict[str, Any]) -> None:
-        assert self.process.stdin is not None  # noqa: S101 - opened with a pipe
-        self.process.stdin.write(json.dumps(job).encode() + b"\n")
-        self.process.stdin.flush()
+    deadline: float = float("inf")  # of its run, on the monotonic clock
 
 
 @dataclass
@@ -56,7 +39,9 @@ class Pool:
     _waiting: deque[PlannedRun] = field(default_factory=deque)
     _elsewhere: deque[PlannedRun] = field(default_factory=deque)
     _workers: list[_Worker] = field(default_factory=list)
-    _failures: dict[str, str] = field(default_factory=dict)
+    _said: Said = field(default_factory=queue.SimpleQueue)
+    _speaking: int = 0
+    _failures: Failures = field(init=False)
     _memory: float = float("inf")
 
     def make(self, runs: Sequence[PlannedRun]) -> None:
@@ -66,59 +51,51 @@ class Pool:
             RunError: some failed; the others are in the store.
             KeyboardInterrupt: interrupted; what had finished is in the store.
         """
+        self._failures = Failures(self.store, self.progress, self.options.capture)
         self._waiting.extend(runs)
         available = machine.available_memory()
         self._memory = float("inf") if available is None else available * MEMORY_SHARE
         try:
-            with selectors.DefaultSelector() as selector:
-                for _ in range(min(self.options.jobs or machine.cores(), len(runs))):
-                    self._start(selector)
+            for _ in range(min(self.options.jobs or machine.cores(), len(runs))):
+                self._start()
+            self._assign()
+            while self._speaking and not (self._failures.any and self.options.fail_fast):
+                with contextlib.suppress(queue.Empty):
+                    child, message = self._said.get(timeout=WAIT_SECONDS)
+                    self._read(next(worker for worker in self._workers if worker.child is child), message)
+                self._stop_hung()
                 self._assign()
-                while selector.get_map():
-                    for key, _ in selector.select():
-                        self._read(key.data, selector)
-                    self._assign()
         finally:
             self._stop()
-        if self._failures:
-            raise RunError(
-                "TC-R001",
-                "\n".join([f"{len(self._failures)} of {len(runs)} runs failed:", *self._failures.values()]),
-                "the other runs are kept; the same command makes what is missing",
-            )
+        self._failures.raise_if_any(len(runs))
 
-    def _start(self, selector: selectors.BaseSelector) -> None:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tailcut.backends.worker", str(self.store.directory)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            # One thread each: the runs are the parallelism, and the order of rows is nobody's guess.
-            env={
-                **os.environ,
-                "POLARS_MAX_THREADS": "1",
-                "OMP_NUM_THREADS": "1",
-                "OPENBLAS_NUM_THREADS": "1",
-            },
-            process_group=0,
-        )
-        worker = _Worker(process)
-        self._workers.append(worker)
-        selector.register(worker.descriptor, selectors.EVENT_READ, worker)
+    def _start(self) -> None:
+        self._workers.append(_Worker(Child(self.store.directory, self._said)))
+        self._speaking += 1
 
     def _assign(self) -> None:
-        """Give each idle worker a run, as far as memory allows; what other processes are making comes last."""
+        """Give each idle worker a run, as far as memory and disk allow; what other processes are making comes last."""
         for worker in self._workers:
-            if worker.run is not None or worker.process.stdin is None or worker.process.stdin.closed:
+            if worker.run is not None or not worker.child.open:
                 continue
-            queue = self._waiting or self._elsewhere
-            if not queue:
-                worker.process.stdin.close()
+            source = self._waiting or self._elsewhere
+            if not source:
+                worker.child.finish()
                 continue
             busy = [other.run for other in self._workers if other.run is not None]
-            needed = sum(WORKER_BYTES + run["facts"]["estimated_memory_bytes"] for run in [*busy, queue[0]])
+            needed = sum(WORKER_BYTES + run["facts"]["estimated_memory_bytes"] for run in [*busy, source[0]])
             if busy and needed > self._memory:
                 continue
-            self._begin(worker, queue.popleft(), wait=queue is self._elsewhere)
+            if not self._failures.has_room([*busy, source[0]]):
+                if not busy:
+                    self._stop_beginning()
+                    worker.child.finish()
+                continue
+            self._begin(worker, source.popleft(), wait=source is self._elsewhere)
+
+    def _stop_beginning(self) -> None:
+        self._waiting.clear()
+        self._elsewhere.clear()
 
     def _begin(self, worker: _Worker, run: PlannedRun, *, wait: bool) -> None:
         worker.run = run
@@ -129,31 +106,41 @@ class Pool:
             time_ps(horizon["arrivals"]) + time_ps(horizon["drain"]),
             run["facts"]["expected_packet_hops"],
         )
-        with contextlib.suppress(BrokenPipeError):  # it has died; reading from it says so
-            worker.send(
-                {"run": run, "capture": self.options.capture.spec if self.options.capture else None, "wait": wait}
-            )
+        if self.options.limit_seconds is not None:
+            worker.deadline = time.monotonic() + self.options.limit_seconds
+        worker.child.send(run, self.options.capture, wait=wait)
 
-    def _read(self, worker: _Worker, selector: selectors.BaseSelector) -> None:
-        received = os.read(worker.descriptor, 1 << 16)
-        if not received:
-            selector.unregister(worker.descriptor)
-            if self._lost(worker) and (self._waiting or self._elsewhere):
-                self._start(selector)
+    def _stop_hung(self) -> None:
+        """Give up runs that have taken too long; their end is heard as that of any worker."""
+        for worker in self._workers:
+            if worker.run is not None and worker.deadline <= time.monotonic():
+                self._failures.fail(worker.run, f"it took longer than the limit of {self.options.limit_seconds:g} s")
+                worker.run = None
+                worker.child.kill()
+                if self._waiting or self._elsewhere:
+                    self._start()
+
+    def _read(self, worker: _Worker, message: dict[str, Any] | None) -> None:
+        if message is not None:
+            self._heard(worker, message)
             return
-        *lines, worker.partial = (worker.partial + received).split(b"\n")
-        for line in lines:
-            self._heard(worker, json.loads(line))
+        self._speaking -= 1
+        if self._lost(worker) and (self._waiting or self._elsewhere):
+            self._start()
 
     def _heard(self, worker: _Worker, message: dict[str, Any]) -> None:
         run = worker.run
-        assert run is not None  # noqa: S101 - workers speak of the job that they have
+        if run is None:
+            return  # it was given up
         if "now_ps" in message:
             self.progress.advanced(run["id"], message["now_ps"], message["packet_hops"])
             return
         worker.run = None
         if "failed" in message:
-            self._fail(run, message["failed"])
+            self._failures.fail(run, message["failed"], message["traceback"])
+            if message["full"]:
+                self._failures.no_room(f"the disk was full when {label(run)} was to be written")
+                self._stop_beginning()
         elif message["done"] == Outcome.BUSY:
             self.progress.note(f"{label(run)}: another process is making it")
             self._elsewhere.append(run)
@@ -162,37 +149,17 @@ class Pool:
 
     def _lost(self, worker: _Worker) -> bool:
         """A worker has closed its output: it had nothing more to do, or it died in the middle of a run (then True)."""
-        code = worker.process.wait()
-        _close(worker.process)
+        how = worker.child.ended()
         if worker.run is None:
             return False
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        why = " (out of memory? try --jobs 1)" if code == -signal.SIGKILL else ""
-        self._fail(worker.run, f"the worker process ended with {how}{why}")
+        self._failures.fail(worker.run, f"the worker process ended with {how}")
         worker.run = None
         return True
-
-    def _fail(self, run: PlannedRun, reason: str) -> None:
-        self._failures[run["id"]] = f"  {label(run)}: {reason}"
-        self.progress.failed(run["id"], reason)
 
     def _stop(self) -> None:
         """End every worker, gently first; each removes what it had begun."""
         for worker in self._workers:
-            if worker.process.poll() is None:
-                worker.process.terminate()
+            worker.child.ask_to_stop()
         for worker in self._workers:
-            try:
-                worker.process.wait(timeout=STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                worker.process.kill()
-                worker.process.wait()
-            _close(worker.process)
+            worker.child.stop()
         self.store.clear_leftovers()
-
-
-def _close(process: subprocess.Popen[bytes]) -> None:
-    for stream in (process.stdin, process.stdout):
-        if stream is not None:
-            with contextlib.suppress(BrokenPipeError):
-                stream.close()

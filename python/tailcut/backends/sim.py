@@ -2,7 +2,6 @@
 
 import json
 import re
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,11 +11,12 @@ import polars as pl
 
 import tailcut
 from tailcut import _core
-from tailcut.backends import Capture, Gap, Options, Progress
-from tailcut.backends.pool import Pool
+from tailcut.backends import Capture, Gap, Options, Progress, maker
 from tailcut.plan import Plan, PlannedRun, canonical, label, unique_runs
-from tailcut.results import machine, tables
+from tailcut.results import machine, room, tables
 from tailcut.results.store import State, Store
+from tailcut.traces import read_table
+from tailcut.units import size
 
 CAPTURE_FILE = "capture.pcapng"
 """Where a run's captured packets are, beside its tables."""
@@ -60,10 +60,22 @@ class SimBackend:
         missing.sort(key=lambda run: run["facts"]["expected_packet_hops"], reverse=True)
         hops = sum(run["facts"]["expected_packet_hops"] for run in missing)
         progress.begin(len(runs), len(runs) - len(missing), hops)
+        _tell_of_room(missing, store, progress, options.capture)
         if missing:
-            Pool(store, progress, options).make(missing)
+            maker(store, progress, options).make(missing)
         for run in runs.values() if options.capture else ():
             _tell_of_capture(run, store, progress)
+
+
+def _tell_of_room(runs: Sequence[PlannedRun], store: Store, progress: Progress, capture: Capture | None) -> None:
+    """Say beforehand if the disk will be full before all runs are made."""
+    needed = sum(room.expected_bytes(run, capture.spec if capture else None) for run in runs)
+    free = room.free_bytes(store.directory)
+    if free is not None and needed > free:
+        progress.note(
+            f"{store.directory}: the runs are expected to take about {size(needed)}, and {size(free)} are free;"
+            " as many are made as there is room for"
+        )
 
 
 def _tell_of_capture(run: PlannedRun, store: Store, progress: Progress) -> None:
@@ -82,8 +94,8 @@ def make(
     """Simulate one run in this process and store it. The caller has claimed it."""
     machine.forget_peak_memory()
     started = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="tailcut-") as scratch:
-        made = _core.run(json.dumps(run), on_progress, _capture_request(Path(scratch), capture))
+    with store.scratch(run["id"]) as scratch:
+        made = _core.run(json.dumps(run), on_progress, _capture_request(scratch, capture), read_table)
         wall_seconds = time.perf_counter() - started
         frames = {"flows": tables.frame(made["flows"]), "tiers": tables.frame(made["tiers"])}
         frames |= {name: tables.frame(columns) for name, columns in made["further"].items()}
@@ -92,7 +104,7 @@ def make(
         files: dict[str, bytes | Path] = {
             f"{name}.parquet": tables.encode(name, data, run) for name, data in frames.items()
         }
-        files |= {path.name: path for path in sorted(Path(scratch).iterdir())}
+        files |= {path.name: path for path in sorted(scratch.iterdir())}
         store.put(run["id"], files, _about(run, made, frames, wall_seconds, capture))
 
 
@@ -127,6 +139,7 @@ def _about(
         "seed": run["seed"],
         "config": run["config"],
         "planned": run["facts"],
+        "build": {"profile": _core.PROFILE, "compiler": _core.COMPILER},
         "machine": machine.describe(),
         "wall_seconds": wall_seconds,
         "peak_memory_bytes": machine.peak_memory(),

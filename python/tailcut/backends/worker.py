@@ -5,14 +5,15 @@ Started as ``python -m tailcut.backends.worker DIRECTORY`` with a job per line o
     {"run": {...}, "capture": {"points": ["h0"]}, "wait": false}
 
 and lines on standard output: ``{"now_ps": …, "packet_hops": …}`` while it runs, then one of ``{"done": …}`` with an
-`Outcome` or ``{"failed": …}`` with a reason. It ends when its input does, when nobody listens any more, and on SIGTERM
-after removing what it had begun.
+`Outcome` or ``{"failed": …, "full": …, "traceback": …}`` with a reason, whether the disk is full, and where it was in
+the code. It ends when its input does, when nobody listens any more, and on SIGTERM after removing what it had begun.
 """
 
 import json
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -20,6 +21,7 @@ from typing import Any, NoReturn
 
 from tailcut.backends import Capture
 from tailcut.plan import PlannedRun
+from tailcut.results import room
 from tailcut.results.store import State, Store
 
 
@@ -48,7 +50,8 @@ def main() -> None:
                 capture = Capture(**job["capture"]) if job["capture"] else None
                 outcome = work(store, job["run"], capture, wait=job["wait"], tell=tell)
             except (Exception, MemoryError) as error:  # noqa: BLE001 - whatever a run dies of, the sweep goes on and says so
-                tell({"failed": f"{type(error).__name__}: {error}"})
+                where = traceback.format_exc()
+                tell({"failed": f"{type(error).__name__}: {error}", "full": room.is_full(error), "traceback": where})
             else:
                 tell({"done": outcome})
     except BrokenPipeError:

@@ -1,6 +1,7 @@
 """What a figure's caption must say: which clock, which normalisation, which load, which interval."""
 
 from tailcut.report.study import CLOCKS, LOAD_KEY, Study, spell
+from tailcut.report.tables import EXACT_POINTS
 
 LOADS = {
     "host-links": "Load is the offered traffic as a fraction of the capacity of all host links.",
@@ -18,9 +19,8 @@ def clock(study: Study) -> str:
 def normalisation() -> str:
     """What a slowdown is relative to."""
     return (
-        "Slowdown is FCT divided by the best possible FCT of that flow: the closed form for the same size and path in"
-        " an otherwise empty network. It is at least 1 once a flow has finished, unless its packets share out over"
-        " several paths that are slower than its host's link; statistics are taken over the flows' ratios."
+        "Slowdown is FCT divided by the best possible FCT of that flow: the closed form for the same size, transport"
+        " and paths in an otherwise empty network. It is never below 1; statistics are taken over the flows' ratios."
     )
 
 
@@ -73,3 +73,11 @@ def intervals(study: Study, *, paired: bool = False, model: bool = True) -> str:
 def join(*sentences: str) -> str:
     """A caption from its sentences; empty ones drop out."""
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def thinning() -> str:
+    """That a curve is drawn through some of its flows (see ``tables.kept_ranks``)."""
+    return (
+        "Curves of many flows are drawn through some of the observed values, closer together towards the slowest; the"
+        f" {EXACT_POINTS} slowest flows of each curve are all drawn."
+    )

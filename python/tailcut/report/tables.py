@@ -324,28 +324,41 @@ def segments(study: Study) -> pl.DataFrame:
 
 
 def throughput(study: Study) -> pl.DataFrame:
-    """The throughput of long flows per scheme and point: all seeds pooled, each flow one row, slowest first.
+    """How the throughput of long flows is distributed per scheme and point, all seeds pooled.
 
-    Columns: scheme, cell, point, x, mbps, of_ideal (percent; null for flows that ended before the arrivals did),
-    at_most (share of flows at most this fast).
+    Columns: scheme, cell, point, x, mbps (in ascending order), at_most (share of flows at most this fast), flows, drawn
+    (rows kept, see ``kept_ranks``); then of all flows mean, p25, p50, p75 and deviation (Mbps), and ideal_mean,
+    ideal_p25 and ideal_p75 (percent of the ideal; null where all flows ended before the arrivals did).
     """
     frames = []
     for labels, runs in study.groups():
         tables = [t for r in runs if (t := r.table("throughput")) is not None]
         if not tables:
             continue
-        table = pl.concat(tables).select(
-            mbps=pl.col("throughput_bps") / 1e6, of_ideal=pl.col("throughput_bps") / pl.col("ideal_bps") * 100
+        flows = (
+            pl.concat(tables)
+            .select(mbps=pl.col("throughput_bps") / 1e6, ideal=pl.col("throughput_bps") / pl.col("ideal_bps") * 100)
+            .sort("mbps")
+            .collect()
         )
-        rows = table.collect().sort("mbps")
-        if rows.height == 0:
+        if flows.height == 0:
             continue
+        ranks = flows.height + 1 - kept_ranks(flows.height)[::-1]  # every one of the slowest, which come first here
+        of_all = flows.select(
+            flows=pl.len(),
+            drawn=pl.lit(len(ranks)),
+            mean=pl.col("mbps").mean(),
+            **{f"p{q}": pl.col("mbps").quantile(q / 100) for q in (25, 50, 75)},
+            deviation=pl.col("mbps").std(),
+            ideal_mean=pl.col("ideal").mean(),
+            **{f"ideal_p{q}": pl.col("ideal").quantile(q / 100) for q in (25, 75)},
+        ).row(0, named=True)
         frames.append(
-            rows.with_row_index("rank", 1).select(
+            flows[ranks - 1].select(
                 *(pl.lit(value).alias(key) for key, value in labels.items()),
                 "mbps",
-                "of_ideal",
-                at_most=pl.col("rank") / rows.height,
+                pl.Series("at_most", ranks / flows.height),
+                *(pl.lit(value, None if value is not None else pl.Float64).alias(key) for key, value in of_all.items()),
             )
         )
     return pl.concat(frames, how="vertical_relaxed") if frames else pl.DataFrame()

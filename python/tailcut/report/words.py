@@ -178,7 +178,7 @@ def _alone(study: Study, table: pl.DataFrame, throughput: pl.DataFrame | None) -
     about = subject(table)
     rows = _about(table, about).filter(pl.col("value_us").is_not_null())
     if rows.height == 0:
-        if throughput is not None and throughput.height and throughput["of_ideal"].null_count() < throughput.height:
+        if throughput is not None and throughput.height and throughput["ideal_mean"].null_count() < throughput.height:
             return _speed(study, throughput)
         return "No flow runs to its end here: what the experiment is about are its links and flows over time."
     unit, size = unit_for(rows["value_us"])
@@ -198,8 +198,10 @@ def _speed(study: Study, throughput: pl.DataFrame) -> str:
     at = throughput.filter(
         pl.col("cell") == study.cells[0], pl.col("point") == (point if point in points else points[0])
     )
-    means = at.group_by("scheme", maintain_order=True).agg(pl.col("of_ideal").mean()).drop_nulls()
-    shares = [f"{share:.0f} % under {scheme}" for scheme, share in means.sort("of_ideal", descending=True).iter_rows()]
+    means = at.select("scheme", "ideal_mean").drop_nulls().unique(maintain_order=True)
+    shares = [
+        f"{share:.0f} % under {scheme}" for scheme, share in means.sort("ideal_mean", descending=True).iter_rows()
+    ]
     where = f" at {study.x.name} {point}" if study.x else ""
     return f"Long flows reach this share of their ideal throughput{where} on average: {', '.join(shares)}."
 

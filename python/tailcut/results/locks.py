@@ -1,10 +1,11 @@
 """Locks between processes that work on one directory. A lock goes with its holder, however that ends."""
 
-import fcntl
-import os
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 
 @contextmanager
@@ -18,38 +19,17 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     Yields:
         Whether the lock is held.
     """
-    descriptor = _acquire(path, wait=wait)
-    if descriptor is None:
+    lock = FileLock(path, thread_local=False)
+    try:
+        lock.acquire(blocking=wait)
+    except Timeout:
         yield False
         return
     try:
         yield True
     finally:
-        # Removed while held: whoever has this file open already sees that it is gone and tries again.
-        path.unlink(missing_ok=True)
-        os.close(descriptor)
-
-
-def _acquire(path: Path, *, wait: bool) -> int | None:
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            if _is_still(path, descriptor):
-                return descriptor
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
-
-
-def _is_still(path: Path, descriptor: int) -> bool:
-    try:
-        there = path.stat()
-    except FileNotFoundError:
-        return False
-    held = os.fstat(descriptor)
-    return (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)
+        # Removed while held: whoever has this file open already sees that it is gone and tries again. Windows does not
+        # remove what is open, and the lock goes by itself there.
+        with contextlib.suppress(PermissionError):
+            path.unlink(missing_ok=True)
+        lock.release()

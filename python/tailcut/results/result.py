@@ -9,26 +9,10 @@ import polars as pl
 from tailcut.plan import Plan, PlannedRun, unique_runs
 from tailcut.results import summary as summaries
 from tailcut.results.store import State, Store, write_atomically
-from tailcut.results.tables import to_parquet
+from tailcut.results.tables import schema, to_parquet
 
-# What of run.json goes into Result.runs.
-ABOUT = (
-    "offered_load",
-    "carried_load",
-    "goodput",
-    "delivered_bytes",
-    "offered_bytes",
-    "finished_bytes",
-    "wall_seconds",
-    "peak_memory_bytes",
-    "events",
-    "packet_hops",
-    "packet_hops_per_second",
-    "end_ns",
-    "flows",
-    "unfinished_flows",
-    "sent",
-    "delivered",
+# What of run.json adds up over seeds, and says nothing about runs that have none of it.
+SUMS = (
     "dropped",
     "lost_on_links",
     "in_flight",
@@ -41,8 +25,26 @@ ABOUT = (
     "elephant_detection_ns",
     "elephant_reroutes",
 )
-# Those of them that add up over seeds, and say nothing about runs that have none of them.
-SUMS = ("dropped", *ABOUT[ABOUT.index("lost_on_links") :])
+# What of run.json goes into Result.runs.
+ABOUT: dict[str, pl.DataType] = {
+    "offered_load": pl.Float64(),
+    "carried_load": pl.Float64(),
+    "goodput": pl.Float64(),
+    "delivered_bytes": pl.Int64(),
+    "offered_bytes": pl.Int64(),
+    "finished_bytes": pl.Int64(),
+    "wall_seconds": pl.Float64(),
+    "peak_memory_bytes": pl.Int64(),
+    "events": pl.Int64(),
+    "packet_hops": pl.Int64(),
+    "packet_hops_per_second": pl.Float64(),
+    "end_ns": pl.Int64(),
+    "flows": pl.Int64(),
+    "unfinished_flows": pl.Int64(),
+    "sent": pl.Int64(),
+    "delivered": pl.Int64(),
+    **dict.fromkeys(SUMS, pl.UInt64()),
+}
 
 
 class Result:
@@ -53,12 +55,17 @@ class Result:
         plan: what was asked.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, plan: Plan | None = None) -> None:
         self.directory: Path = store.directory
-        self.plan: Plan = store.plan()
+        # The plan on disk is the one asked for last, by whichever command; it answers only who asks for what is there.
+        self.plan: Plan = store.plan() if plan is None else plan
         self._store = store
         self._states = {run_id: store.state(run_id) for run_id in unique_runs(self.plan)}
         self._there = [run for run in self.plan["runs"] if self._states[run["id"]] is State.COMPLETE]
+
+    def __repr__(self) -> str:
+        there = f"{len(self._there)} of {len(self.plan['runs'])} runs"
+        return f"<Result {str(self.directory)!r}: {there} of {self.plan['title']!r}>"
 
     @property
     def finished_runs(self) -> list[PlannedRun]:
@@ -80,6 +87,17 @@ class Result:
     def flows(self) -> pl.DataFrame:
         """One row per flow of every finished run: scheme, the sweep's axes, seed, then the columns of flows.parquet."""
         return self._table("flows")
+
+    def scan_flows(self) -> pl.LazyFrame:
+        """The rows of ``flows``, read when they are collected and as far as they are needed.
+
+        For results whose flows do not fit into memory: ``result.scan_flows().filter(...).collect()``.
+        """
+        parts = [
+            pl.scan_parquet(self._store.path(run["id"]) / "flows.parquet").select(*self._literals(run), pl.all())
+            for run in self._there
+        ]
+        return pl.concat(parts) if parts else pl.LazyFrame(schema={**self._label_schema, **schema("flows")})
 
     @cached_property
     def jobs(self) -> pl.DataFrame:
@@ -113,13 +131,11 @@ class Result:
         for run in self._there:
             about = self._store.about(run["id"])
             rows.append({"id": run["id"], **self._labels(run), **{name: about.get(name) for name in ABOUT}})
-        nothing = {name: pl.UInt64() for name in SUMS}
-        return pl.DataFrame(rows, schema_overrides=nothing, infer_schema_length=None)
+        return pl.DataFrame(rows, schema={"id": pl.String(), **self._label_schema, **ABOUT})
 
     @cached_property
     def per_seed(self) -> pl.DataFrame:
         """The statistics that the summary's intervals come from: one row per finished run, class and statistic."""
-        schema = {"scheme": pl.String(), **summaries.axes_schema(self.plan), "seed": pl.UInt64()}
         parts = []
         cache: dict[str, pl.DataFrame] = {}
         for run in self._there:
@@ -133,14 +149,14 @@ class Result:
                 cache[run["id"]] = of_run
             parts.append(cache[run["id"]].select(*self._literals(run), pl.all()))
         if not parts:
-            return pl.DataFrame(schema={**schema, **summaries.PER_RUN})
+            return pl.DataFrame(schema={**self._label_schema, **summaries.PER_RUN})
         return pl.concat(parts)
 
     def summary(self) -> pl.DataFrame:
         """Mean, p50, p99 and p99.9 per scheme, point and class, of every backend (see ``summary_schema``)."""
         schema = summaries.summary_schema(self.plan)
         parts = []
-        others = self._store.summaries()
+        others = self._store.summaries(self.plan)
         if self._there or not others:
             parts.append(summaries.summarise(self.plan, self.per_seed, "sim"))
         parts.extend(rows.select(pl.col(name).cast(kind) for name, kind in schema.items()) for rows in others.values())
@@ -149,11 +165,11 @@ class Result:
     def totals(self) -> pl.DataFrame:
         """What each scheme carried and lost at each point: loads are means over seeds, counts are sums."""
         axes = list(summaries.axes_schema(self.plan))
-        if not self._there:
-            return pl.DataFrame(schema={"scheme": pl.String(), **summaries.axes_schema(self.plan)})
         counts = ["retransmissions", "timeouts", "data_packets"]
+        nothing = pl.DataFrame(schema={"id": pl.String(), **dict.fromkeys(counts, pl.UInt64())})
         per_run = pl.concat(
-            [
+            [nothing]
+            + [
                 pl.scan_parquet(self._store.path(run["id"]) / "flows.parquet")
                 .select(pl.col(name).cast(pl.UInt64).sum() for name in counts)
                 .select(pl.lit(run["id"]).alias("id"), pl.all())
@@ -218,7 +234,11 @@ class Result:
             path = self._store.path(run["id"]) / f"{name}.parquet"
             if path.exists():
                 parts.append(pl.read_parquet(path).select(*self._literals(run), pl.all()))
-        return pl.concat(parts) if parts else pl.DataFrame()
+        return pl.concat(parts) if parts else pl.DataFrame(schema={**self._label_schema, **schema(name)})
+
+    @property
+    def _label_schema(self) -> dict[str, pl.DataType]:
+        return {"scheme": pl.String(), **summaries.axes_schema(self.plan), "seed": pl.UInt64()}
 
     def _labels(self, run: PlannedRun) -> dict[str, Any]:
         return {
@@ -228,5 +248,5 @@ class Result:
         }
 
     def _literals(self, run: PlannedRun) -> list[pl.Expr]:
-        kinds = {"scheme": pl.String(), **summaries.axes_schema(self.plan), "seed": pl.UInt64()}
+        kinds = self._label_schema
         return [pl.lit(value, dtype=kinds[name]).alias(name) for name, value in self._labels(run).items()]

@@ -7,7 +7,6 @@ from fractions import Fraction
 from types import MappingProxyType
 
 import numpy as np
-from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
 PERCENTILES: Mapping[str, Fraction] = MappingProxyType(
@@ -51,6 +50,8 @@ def over_seeds(values: Sequence[float]) -> Estimate:
     The seeds are independent replications, so their values are independent whatever the flows within one are; for the
     mean of n of them the interval is mean ± t(0.975, n − 1) · s / √n (Law, *Simulation Modeling and Analysis*, ch. 9).
     """
+    from scipy.special import stdtrit  # takes longer to import than everything else here
+
     count = len(values)
     mean = math.fsum(values) / count
     if count == 1:

@@ -2,38 +2,45 @@
 
 Layout of a directory of results::
 
-    plan.json                       the plan asked for last
+    plan.json                       the plan asked for last, and whose it is: the experiment's file
     runs/<id>/flows.parquet …       one directory per finished run; ``run.json`` lists the other files with their sizes
                                     and SHA-256
-    summaries/<backend>.parquet     rows of backends that keep no runs
+    summaries/<backend>-<…>.parquet rows of backends that keep no runs, one file per question asked
     summary.parquet                 derived from all of the above
 
 A run is written to a hidden sibling, ``run.json`` last, made durable, and renamed whole. Whatever happens to the
-process, ``runs/<id>`` is absent or complete. Files that were damaged afterwards no longer match ``run.json``; such a
-run counts as absent and is made again. Processes that share a directory exclude each other run by run with locks that
-die with them.
+process, ``runs/<id>`` is absent or complete. Files that were changed afterwards no longer match ``run.json``; such a
+run counts as absent and is made again. A file is read for that only if its time is not the one at which it was written,
+so that a command does not read all there is; ``verify`` reads everything.
+
+Processes that share a directory exclude each other run by run with locks that die with them.
 """
 
 import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
 from tailcut.errors import StoreError
 from tailcut.plan import Plan, question_id
+from tailcut.results import place
 from tailcut.results.locks import locked
 from tailcut.results.tables import METADATA_KEY, to_parquet
 
+PLAN_FORMAT = 1
 RUN_FORMAT = 1
+RUN_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # a name that cannot lead out of the run's directory
+NOT_WRITTEN = "nothing of it was written; look at the worker that sent it"
 
 
 class State(Enum):
@@ -54,11 +61,16 @@ class Store:
     # --- the plan ---------------------------------------------------------------------------------------------------
 
     @classmethod
-    def create(cls, directory: Path, plan: Plan) -> "Store":
+    def create(cls, directory: Path, plan: Plan, file: Path | None = None) -> "Store":
         """The store at ``directory`` for ``plan``; runs that are there stay there.
 
+        Args:
+            directory: where; made if it is not there.
+            plan: what is asked.
+            file: the experiment's file; none for an experiment without one.
+
         Raises:
-            StoreError: the directory holds something else.
+            StoreError: the directory holds something else, another experiment's results, or those of another version.
         """
         if directory.exists() and not directory.is_dir():
             raise StoreError("TC-S001", f"{directory} is not a directory", "name another with --out")
@@ -68,9 +80,11 @@ class Store:
                 f"{directory} holds files but no plan.json, so it is not a directory of results",
                 "name a new or empty directory with --out",
             )
+        _refuse_another(directory, plan, file)
         directory.mkdir(parents=True, exist_ok=True)
         # The plan comes first: it is what makes a directory one of results, for other processes too.
-        write_atomically(directory / "plan.json", json.dumps(plan, indent=1).encode())
+        held = {**plan, place.ORIGIN: place.origin(file, directory)}
+        write_atomically(directory / "plan.json", json.dumps(held, indent=1).encode())
         (directory / "runs").mkdir(exist_ok=True)
         return cls(directory)
 
@@ -95,21 +109,9 @@ class Store:
         Raises:
             StoreError: plan.json is damaged or of another version.
         """
-        path = self.directory / "plan.json"
-        try:
-            plan: Plan = json.loads(path.read_bytes())
-            format_ = plan["format"]
-        except (ValueError, KeyError, TypeError):
-            raise StoreError(
-                "TC-S003", f"{path} is damaged", "run the experiment again; finished runs are kept"
-            ) from None
-        if format_ != 1:
-            raise StoreError(
-                "TC-S004",
-                f"{path} has format {format_}; this version reads 1",
-                "use the Tailcut that wrote it",
-            )
-        return plan
+        held = _held(self.directory)
+        held.pop(place.ORIGIN, None)  # older versions did not write it
+        return cast("Plan", held)
 
     # --- runs -------------------------------------------------------------------------------------------------------
 
@@ -117,19 +119,34 @@ class Store:
         """The directory of a finished run."""
         return self._runs / run_id
 
-    def state(self, run_id: str) -> State:
-        """Whether a run is there and every byte of it is as it was written."""
+    def runs(self) -> list[str]:
+        """The runs that are there in some state, of whichever plan."""
+        return sorted(path.name for path in self._runs.glob("[!.]*"))
+
+    def state(self, run_id: str, *, whole: bool = False) -> State:
+        """Whether a run is there as it was written.
+
+        Args:
+            run_id: the run.
+            whole: whether to read every byte; otherwise a file of the size and time that it was written with is as it
+                was.
+
+        Raises:
+            StoreError: another version of Tailcut wrote it.
+        """
         path = self.path(run_id)
         if not path.exists():
             return State.ABSENT
-        try:
-            about = json.loads((path / "run.json").read_bytes())
-            if about["format"] != RUN_FORMAT or about["id"] != run_id:
-                return State.DAMAGED
-            whole = all(_matches(path / name, file) for name, file in about["files"].items())
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return State.DAMAGED
-        return State.COMPLETE if whole else State.DAMAGED
+        return State.DAMAGED if _listing(path, run_id, whole=whole) is None else State.COMPLETE
+
+    def verify(self, run_id: str) -> State:
+        """``state`` with every byte read; from then on every command knows what is damaged."""
+        state = self.state(run_id, whole=True)
+        if state is State.DAMAGED:
+            with contextlib.suppress(OSError):  # where nothing may be written, `verify` alone knows
+                for file in self.path(run_id).iterdir():
+                    os.utime(file)
+        return state
 
     def about(self, run_id: str) -> dict[str, Any]:
         """The ``run.json`` of a finished run."""
@@ -149,6 +166,16 @@ class Store:
                     shutil.rmtree(left, ignore_errors=True)
             yield ours
 
+    @contextmanager
+    def scratch(self, run_id: str) -> Iterator[Path]:
+        """A directory for files under way, on the file system of the store. Call it while the run is claimed."""
+        directory = self._runs / f".{run_id}.{uuid.uuid4().hex}.tmp"
+        directory.mkdir()
+        try:
+            yield directory
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
     def put(self, run_id: str, files: dict[str, bytes | Path], about: dict[str, Any]) -> None:
         """Store a finished run. Call it while the run is claimed.
 
@@ -167,16 +194,77 @@ class Store:
                     _sync(draft / name)
                 else:
                     _write_durably(draft / name, content)
-                listing[name] = {"bytes": (draft / name).stat().st_size, "sha256": _digest(draft / name)}
+                written = (draft / name).stat()
+                listing[name] = {
+                    "bytes": written.st_size,
+                    "sha256": _digest(draft / name),
+                    "modified_ns": written.st_mtime_ns,
+                }
             description = {"format": RUN_FORMAT, "id": run_id, **about, "files": listing}
             _write_durably(draft / "run.json", json.dumps(description, indent=1).encode())
-            _sync(draft)
-            self._set_aside(run_id)
-            draft.rename(self.path(run_id))
-            _sync(self._runs)
+            self._publish(run_id, draft)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
+
+    def adopt(self, run_id: str, files: Mapping[str, bytes | Path]) -> None:
+        """Store a finished run that was made elsewhere, once every byte of it is seen to be as it was written there.
+
+        Args:
+            run_id: the run.
+            files: all its files by name, ``run.json`` among them; a path is moved.
+
+        Raises:
+            StoreError: they are not a whole run of that identifier, or the run is here with other tables.
+        """
+        strange = [name for name in files if not RUN_FILE.fullmatch(name)]
+        if strange:
+            raise StoreError(
+                "TC-S010", f"what came for run {run_id[:12]} has a file called {strange[0]!r}", NOT_WRITTEN
+            )
+        draft = self._runs / f".{run_id}.{uuid.uuid4().hex}.tmp"
+        with self.claim(run_id, wait=True):
+            draft.mkdir()
+            try:
+                for name, content in files.items():
+                    if isinstance(content, Path):
+                        shutil.move(content, draft / name)
+                        _sync(draft / name)
+                    else:
+                        _write_durably(draft / name, content)
+                listing = _listing(draft, run_id, whole=True)
+                if listing is None or {*listing, "run.json"} != set(files):
+                    raise StoreError("TC-S010", f"what came for run {run_id[:12]} is not what was written", NOT_WRITTEN)
+                if self.state(run_id) is State.COMPLETE and self._differs(run_id, listing):
+                    raise StoreError(
+                        "TC-S011",
+                        f"run {run_id[:12]} was made twice and its tables differ: one of the machines is broken, or"
+                        " Tailcut is not deterministic there",
+                        "what was here first is kept; make the run again on a machine that you trust",
+                    )
+                for name, file in listing.items():
+                    if "modified_ns" in file:
+                        os.utime(draft / name, ns=(file["modified_ns"], file["modified_ns"]))
+                self._publish(run_id, draft)
+            except BaseException:
+                shutil.rmtree(draft, ignore_errors=True)
+                raise
+
+    def _differs(self, run_id: str, listing: Mapping[str, Any]) -> bool:
+        """Whether the tables of a run that is here are others than those listed."""
+        here = self.about(run_id)["files"]
+        return any(
+            here[name]["sha256"] != listing[name]["sha256"]
+            for name in here.keys() & listing.keys()
+            if name.endswith(".parquet")
+        )
+
+    def _publish(self, run_id: str, draft: Path) -> None:
+        """Make a draft the run, durably and at once."""
+        _sync(draft)
+        self._set_aside(run_id)
+        draft.rename(self.path(run_id))
+        _sync(self._runs)
 
     def _set_aside(self, run_id: str) -> None:
         """Make room for a new version of a run; a rename never lands on a directory with files in it."""
@@ -192,28 +280,91 @@ class Store:
             How many drafts were removed.
         """
         drafts = list(self._runs.glob(".*.tmp"))
-        for run_id in sorted({draft.name.split(".")[1] for draft in drafts}):
+        locks = self._runs.glob(".*.lock")  # of a process that ended between taking a lock and knowing it
+        for run_id in sorted({left.name.split(".")[1] for left in [*drafts, *locks]}):
             with self.claim(run_id):
                 pass
         return sum(not draft.exists() for draft in drafts)
 
     # --- summaries of backends that keep no runs --------------------------------------------------------------------
 
-    def put_summary(self, backend: str, rows: pl.DataFrame) -> None:
-        """Store a backend's rows of the summary table for the current plan."""
-        path = self.directory / "summaries" / f"{backend}.parquet"
+    def put_summary(self, backend: str, rows: pl.DataFrame, plan: Plan) -> None:
+        """Store a backend's rows of the summary table for ``plan``, beside those for other questions."""
+        asked = question_id(plan)
+        path = self.directory / "summaries" / f"{backend}-{asked[:12]}.parquet"
         path.parent.mkdir(exist_ok=True)
-        write_atomically(path, to_parquet(rows, {METADATA_KEY: question_id(self.plan())}))
+        write_atomically(path, to_parquet(rows, {METADATA_KEY: asked}))
 
-    def summaries(self) -> dict[str, pl.DataFrame]:
-        """The rows of such backends, by name, as far as they answer the current plan."""
-        asked = question_id(self.plan())
+    def summaries(self, plan: Plan) -> dict[str, pl.DataFrame]:
+        """The rows of such backends, by name, as far as they answer ``plan``."""
+        asked = question_id(plan)
         found = {}
         for path in sorted((self.directory / "summaries").glob("*.parquet")):
             with contextlib.suppress(pl.exceptions.ComputeError, OSError):
                 if pl.read_parquet_metadata(path).get(METADATA_KEY) == asked:
-                    found[path.stem] = pl.read_parquet(path)
+                    found[path.stem.partition("-")[0]] = pl.read_parquet(path)
         return found
+
+
+def _listing(path: Path, run_id: str, *, whole: bool) -> dict[str, Any] | None:
+    """The files that the ``run.json`` of a directory lists, if it is of that run and every byte is as it was written.
+
+    Raises:
+        StoreError: another version of Tailcut wrote it.
+    """
+    try:
+        about = json.loads((path / "run.json").read_bytes())
+        if about["id"] != run_id:
+            return None
+        _check_format(path / "run.json", about["format"], RUN_FORMAT)
+        listing: dict[str, Any] = about["files"]
+        same = all(_matches(path / name, file, whole=whole) for name, file in listing.items())
+        return listing if same else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _held(directory: Path) -> dict[str, Any]:
+    """The contents of a directory's ``plan.json``: the plan and, under ``place.ORIGIN``, whose it is.
+
+    Raises:
+        StoreError: it is damaged or of another version.
+    """
+    path = directory / "plan.json"
+    try:
+        held: dict[str, Any] = json.loads(path.read_bytes())
+        format_ = held["format"]
+    except (ValueError, KeyError, TypeError):
+        raise StoreError("TC-S003", f"{path} is damaged", "run the experiment again; finished runs are kept") from None
+    _check_format(path, format_, PLAN_FORMAT)
+    return held
+
+
+def _check_format(path: Path, found: object, known: int) -> None:
+    if found != known:
+        raise StoreError(
+            "TC-S004",
+            f"{path} has format {found}; this version reads {known}",
+            "use the Tailcut that wrote it, or name another directory with --out",
+        )
+
+
+def _refuse_another(directory: Path, plan: Plan, file: Path | None) -> None:
+    """Refuse a directory whose plan is another experiment's."""
+    try:
+        held = _held(directory)
+    except FileNotFoundError:
+        return
+    except StoreError as error:
+        if error.code == "TC-S003":  # the new plan replaces the damaged one
+            return
+        raise
+    if not place.is_of(held, plan, file, directory):
+        raise StoreError(
+            "TC-S005",
+            f"{directory} holds the results of another experiment, {held.get('source_file')}",
+            "name another directory with --out",
+        )
 
 
 def _foreign(directory: Path) -> bool:
@@ -242,6 +393,8 @@ def _write_durably(path: Path, content: bytes) -> None:
 
 
 def _sync(path: Path) -> None:
+    if os.name == "nt":  # directories cannot be opened there, and entries are durable without
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -254,5 +407,9 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _matches(path: Path, expected: dict[str, Any]) -> bool:
-    return bool(path.stat().st_size == expected["bytes"] and _digest(path) == expected["sha256"])
+def _matches(path: Path, expected: dict[str, Any], *, whole: bool) -> bool:
+    found = path.stat()
+    if found.st_size != expected["bytes"]:
+        return False
+    untouched = found.st_mtime_ns == expected.get("modified_ns")  # older versions did not write it
+    return bool((untouched and not whole) or _digest(path) == expected["sha256"])

@@ -15,7 +15,7 @@ CLOCKS = {"receiver": ("fct_ns", "ideal_fct_ns"), "sender": ("fct_ack_ns", "idea
 """The completion time by each clock, and the best possible one."""
 ALWAYS = (("all", "all"), ("class", "short"), ("class", "long"))
 NO_INTERVAL = "one seed gives no interval; ask for more with --seeds"
-ALL_THE_SAME = "seeds alike"
+ALL_THE_SAME = "all seeds gave the same value"
 NO_RUN = "no run of this cell has finished"
 Observation = TypeVar("Observation")
 

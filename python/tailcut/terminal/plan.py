@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tailcut.plan import Plan, PlannedRun, flatten, unique_runs
+from tailcut.results import room
 from tailcut.units import count, duration, size
 
 
@@ -48,6 +49,7 @@ def _work(plan: Plan, jobs: int) -> Table:
     table.add_row(
         "estimated memory", f"{size(max(run['facts']['estimated_memory_bytes'] for run in runs))} for the largest run"
     )
+    table.add_row("estimated disk", f"{size(sum(room.expected_bytes(run) for run in runs))} for all results")
     table.add_row("baseline", plan["baseline"])
     table.add_row("", "")
     return table

@@ -14,6 +14,7 @@ from tailcut.results.summary import axes_schema
 from tailcut.units import count, microseconds
 
 NAMES = {"mean": "mean", "p50": "median", "p99": "p99", "p99_9": "p99.9"}
+UNFINISHED = "un-\nfinished"
 Row = dict[str, Any]
 
 
@@ -36,7 +37,8 @@ def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> Re
             table.add_column(NAMES[statistic], justify="right", no_wrap=True)
             table.add_column("", justify="right", no_wrap=True)
     rated = "long_throughput_bps" in totals.columns and totals["long_throughput_bps"].null_count() < totals.height
-    names = ("un-\nfinished", "bytes\nfinished", "links\nbusy", *(("long\nflows", "of\nideal") if rated else ()))
+    short.add_column(UNFINISHED, justify="right", no_wrap=True)
+    names = (UNFINISHED, "bytes\nfinished", "links\nbusy", *(("long\nflows", "of\nideal") if rated else ()))
     for name in names:
         long.add_column(name, justify="right", no_wrap=True)
 
@@ -51,12 +53,14 @@ def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> Re
         head = _head(plan, summary, first, point if point != previous else None, len(axes))
         previous = point
         rows = {(row["class"], row["statistic"]): row for row in line.iter_rows(named=True)}
-        short.add_row(*head, *_cells(rows, "short", ("mean", "p99", "p99_9"), notes))
+        short.add_row(
+            *head, *_cells(rows, "short", ("mean", "p99", "p99_9"), notes), _unfinished(rows.get(("short", "mean")))
+        )
         simulated = carried.get((first["scheme"], *point)) if first["backend"] == "sim" else None
         long.add_row(
             *head,
             *_cells(rows, "long", ("mean", "p99"), notes),
-            _unfinished(rows.get(("all", "mean"))),
+            _unfinished(rows.get(("long", "mean"))),
             "" if simulated is None else _percentage(simulated["finished_bytes"], simulated["offered_bytes"]),
             "" if simulated is None else f"{simulated['carried_load']:.0%}",
             *(_speed(simulated) if rated else ()),
@@ -87,7 +91,7 @@ def _job_table(plan: Plan, summary: pl.DataFrame, kind: str, lines: Sequence[pl.
     for statistic in statistics:
         table.add_column(NAMES[statistic], justify="right", no_wrap=True)
         table.add_column("", justify="right", no_wrap=True)
-    table.add_column("un-\nfinished", justify="right", no_wrap=True)
+    table.add_column(UNFINISHED, justify="right", no_wrap=True)
     previous: tuple[Any, ...] | None = None
     for line in lines:
         of_kind = line.filter(pl.col("grouping") == "job", pl.col("class") == kind)
@@ -136,7 +140,8 @@ def _cells(rows: dict[tuple[str, str], Row], name: str, statistics: Iterable[str
 
 
 def full_table(plan: Plan, summary: pl.DataFrame) -> RenderableType:
-    """Every row of the summary, with its interval and, where a cell is empty, the reason."""
+    """Every row of the summary, with its interval; where a cell is empty, a note says why."""
+    notes = _Notes()
     axes = list(axes_schema(plan))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=plan["title"], title_justify="left", title_style="bold")
     for name in [*map(short_key, axes), "scheme", "backend", "class", "statistic"]:
@@ -159,9 +164,9 @@ def full_table(plan: Plan, summary: pl.DataFrame) -> RenderableType:
             _interval(row["gain_ci_high"], row["gain_ci_low"], lambda value: f"{_percent(-value)}%"),
             count(row["n_flows"]),
             count(row["n_unfinished"]),
-            Text(row["reason"] or "", style="dim"),
+            Text(notes.mark(row["reason"]), style="dim"),
         )
-    return table
+    return Group(table, *notes.lines())
 
 
 def _order(plan: Plan, axes: Sequence[str], row: Row) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 import altair as alt
 import polars as pl
 
-from tailcut.report import captions, tables
+from tailcut.report import captions
 from tailcut.report.figures.base import (
     NUMBER,
     Chart,
@@ -115,10 +115,7 @@ def _thinning(table: pl.DataFrame) -> str:
     least = table.filter(pl.col("drawn") < pl.col("flows") - pl.col("unfinished"))
     if least.height == 0:
         return "Every finished flow is drawn."
-    return (
-        "Curves of many flows are drawn through some of the observed values, closer together towards the tail; the"
-        f" {tables.EXACT_POINTS} slowest flows of each curve are all drawn."
-    )
+    return captions.thinning()
 
 
 def _base(rows: pl.DataFrame, theme: Theme, axis: str) -> alt.Chart:

@@ -14,7 +14,7 @@ def spread(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     panels = []
     if table.height:
         panels.append(Panel("throughput-mbps", "Throughput of long flows", _cdf(table, theme)))
-        if table["of_ideal"].null_count() < table.height:
+        if table["ideal_mean"].null_count() < table.height:
             panels.append(Panel("throughput-ideal", "Share of the ideal: mean and quartiles", _ideal(table, theme)))
     return Figure(
         name="throughput",
@@ -26,6 +26,7 @@ def spread(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
             " is the payload of its max-min fair share of healthy links, among the flows that run to the end of the"
             " arrivals. All seeds pooled.",
             captions.load(study),
+            captions.thinning() if table.height and (table["drawn"] < table["flows"]).any() else "",
         ),
         panels=panels,
         data=numbers(table),
@@ -37,13 +38,21 @@ def numbers(table: pl.DataFrame) -> pl.DataFrame:
     """Mean and quartiles of each scheme at each point."""
     if table.height == 0:
         return table
-    return table.group_by("scheme", "cell", "point", maintain_order=True).agg(
-        pl.len().alias("long flows"),
-        pl.col("mbps").mean().alias("mean (Mbps)"),
-        *(pl.col("mbps").quantile(q / 100).alias(f"p{q} (Mbps)") for q in (25, 50, 75)),
-        pl.col("mbps").std().alias("deviation (Mbps)"),
-        pl.col("of_ideal").mean().alias("of the ideal (%)"),
+    return _of_each(table).select(
+        "scheme",
+        "cell",
+        "point",
+        pl.col("flows").alias("long flows"),
+        pl.col("mean").alias("mean (Mbps)"),
+        *(pl.col(f"p{q}").alias(f"p{q} (Mbps)") for q in (25, 50, 75)),
+        pl.col("deviation").alias("deviation (Mbps)"),
+        pl.col("ideal_mean").alias("of the ideal (%)"),
     )
+
+
+def _of_each(table: pl.DataFrame) -> pl.DataFrame:
+    """One row per scheme and point."""
+    return table.unique(["scheme", "cell", "point"], keep="first", maintain_order=True)
 
 
 def _cdf(table: pl.DataFrame, theme: Theme) -> Chart:
@@ -64,14 +73,15 @@ def _cdf(table: pl.DataFrame, theme: Theme) -> Chart:
 
 def _ideal(table: pl.DataFrame, theme: Theme) -> Chart:
     rows = (
-        table.drop_nulls("of_ideal")
-        .group_by("scheme", "cell", "point", maintain_order=True)
-        .agg(
-            mean=pl.col("of_ideal").mean().round_sig_figs(4),
-            low=pl.col("of_ideal").quantile(0.25).round_sig_figs(4),
-            high=pl.col("of_ideal").quantile(0.75).round_sig_figs(4),
+        _of_each(table)
+        .drop_nulls("ideal_mean")
+        .select(
+            "scheme", "cell", "point",
+            mean=pl.col("ideal_mean").round_sig_figs(4),
+            low=pl.col("ideal_p25").round_sig_figs(4),
+            high=pl.col("ideal_p75").round_sig_figs(4),
         )
-    )
+    )  # fmt: skip
     base = shown(alt.Chart(rows), theme, choose=["cell", "point"]).encode(
         y=alt.Y("scheme:N", sort=list(theme.schemes), title=None), color=colour(theme)
     )

@@ -1,0 +1,5 @@
+"""``python -m tailcut``: the command line."""
+
+from tailcut.cli import main
+
+main()

@@ -1,0 +1,325 @@
+"""Runs made by somebody else: an executor of Python's, or a cluster.
+
+A farm carries out jobs. What is missing is handed to it a few jobs at a time; what comes back is checked before it is
+written. The simulator does not know of it, and a farm does not know what a run is.
+"""
+
+import queue
+import secrets
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from tailcut.backends import Options, Progress
+from tailcut.backends.failures import Failures
+from tailcut.backends.remote import Answer, Job, carry_out, made_by
+from tailcut.backends.worker import Outcome
+from tailcut.errors import ClusterError, StoreError
+from tailcut.plan import PlannedRun, label
+from tailcut.results import room
+from tailcut.results.store import Store
+from tailcut.units import time_ps
+
+AHEAD = 2  # jobs handed over for each that can be under way, so that nobody waits for the head
+PIECE_BYTES = 8_000_000
+MOST_ATTEMPTS = 25  # at a run whose worker was lost
+
+Done = Callable[["Attempt"], None]
+
+
+@dataclass
+class Attempt:
+    """A job that a farm has been given, and what became of it."""
+
+    job: Job
+    answer: Answer | None = None
+    error: BaseException | None = None
+    where: str | None = None  # the worker that has what is kept
+
+
+class Farm(Protocol):
+    """Who carries out jobs."""
+
+    @property
+    def dashboard(self) -> str | None:
+        """Where a person can see what the workers do."""
+
+    def check(self, runs: Sequence[PlannedRun]) -> None:
+        """See that the workers can make these runs.
+
+        Raises:
+            ClusterError: they cannot, and why.
+        """
+
+    def slots(self) -> int:
+        """How many jobs can be under way at a time; at least 1."""
+
+    def submit(self, job: Job, done: Done) -> None:
+        """Have a job carried out; ``done`` is called once, from any thread."""
+
+    def lost(self, error: BaseException) -> bool:
+        """Whether an error means that a worker was lost, so that the job is worth another attempt."""
+
+    def listen(self, topic: str, heard: Callable[[str, dict[str, Any]], None]) -> None:
+        """Call ``heard`` with a run's identifier and its progress, from any thread."""
+
+    def kept(self, attempt: Attempt) -> dict[str, int]:
+        """The files that a worker keeps for us, and their sizes."""
+
+    def piece(self, attempt: Attempt, name: str, offset: int, size: int) -> bytes:
+        """Some bytes of one of them."""
+
+    def forget(self, attempt: Attempt) -> None:
+        """They have been taken."""
+
+    def cancel(self) -> None:
+        """Carry out nothing more."""
+
+
+@dataclass
+class ExecutorFarm:
+    """Any `concurrent.futures.Executor`: a process pool, an MPI pool, Dask's `Client.get_executor()`."""
+
+    executor: Executor
+    _under_way: set["Future[Answer]"] = field(default_factory=set)
+    dashboard: str | None = None
+
+    def check(self, runs: Sequence[PlannedRun]) -> None:
+        """Have one worker say its version."""
+        del runs
+        require_same(str(self.executor), self.executor.submit(made_by).result())
+
+    def slots(self) -> int:
+        """The pool's size, where it has one."""
+        return max(int(getattr(self.executor, "_max_workers", None) or 8), 1)
+
+    def submit(self, job: Job, done: Done) -> None:
+        """Hand over one job."""
+        future = self.executor.submit(carry_out, job)
+        self._under_way.add(future)
+
+        def ended(future: "Future[Answer]") -> None:
+            self._under_way.discard(future)
+            attempt = Attempt(job)
+            try:
+                attempt.answer = future.result()
+            except BaseException as error:  # noqa: BLE001 - the head decides what it means
+                attempt.error = error
+            done(attempt)
+
+        future.add_done_callback(ended)
+
+    def lost(self, error: BaseException) -> bool:
+        """A broken pool takes no further job, so that no attempt is worth it."""
+        del error
+        return False
+
+    def listen(self, topic: str, heard: Callable[[str, dict[str, Any]], None]) -> None:
+        """An executor has no way to tell progress."""
+
+    def kept(self, attempt: Attempt) -> dict[str, int]:
+        """What is kept can be fetched only where a worker can be named."""
+        raise _too_large(attempt)
+
+    def piece(self, attempt: Attempt, name: str, offset: int, size: int) -> bytes:
+        """Refused as `kept` is."""
+        del name, offset, size
+        raise _too_large(attempt)
+
+    def forget(self, attempt: Attempt) -> None:
+        """What is kept goes with the worker's scratch directory."""
+
+    def cancel(self) -> None:
+        """Take back what has not begun."""
+        for future in list(self._under_way):
+            future.cancel()
+
+
+def _too_large(attempt: Attempt) -> ClusterError:
+    return ClusterError(
+        "TC-C003",
+        f"{label(attempt.job.run)}: its files are too large to come back through this executor",
+        "give the workers a directory that they share with this process, or use --cluster",
+    )
+
+
+def require_same(who: str, found: tuple[str, int]) -> None:
+    """Refuse workers of another version.
+
+    Raises:
+        ClusterError: theirs differs from ours; names both.
+    """
+    ours = made_by()
+    if found != ours:
+        raise ClusterError(
+            "TC-C002",
+            f"{who} has Tailcut {found[0]} (results version {found[1]}), this command is of Tailcut {ours[0]}"
+            f" (results version {ours[1]})",
+            "install the same version everywhere: results must not depend on where a run is made",
+        )
+
+
+@dataclass
+class Sweep:
+    """Has the missing runs of a plan made by a farm."""
+
+    store: Store
+    progress: Progress
+    options: Options
+    farm: Farm
+    _waiting: deque[PlannedRun] = field(default_factory=deque)
+    _elsewhere: deque[PlannedRun] = field(default_factory=deque)
+    _events: "queue.SimpleQueue[Attempt | tuple[str, dict[str, Any]]]" = field(default_factory=queue.SimpleQueue)
+    _under_way: dict[str, PlannedRun] = field(default_factory=dict)
+    _attempts: dict[str, int] = field(default_factory=dict)
+    _failures: Failures = field(init=False)
+    _contents: dict[str, bytes] = field(default_factory=dict)
+
+    def make(self, runs: Sequence[PlannedRun]) -> None:
+        """Make ``runs`` in the order given, as far as the farm keeps to it.
+
+        Raises:
+            RunError: some failed; the others are in the store.
+            ClusterError: the workers cannot make them, or all are gone.
+            KeyboardInterrupt: interrupted; what had finished is in the store.
+        """
+        self._failures = Failures(self.store, self.progress, self.options.capture)
+        self.farm.check(runs)
+        if self.farm.dashboard is not None:
+            self.progress.note(f"what the workers do is shown at {self.farm.dashboard}")
+        self._waiting.extend(runs)
+        topic = f"tailcut-{secrets.token_hex(8)}"
+        self.farm.listen(topic, lambda run_id, message: self._events.put((run_id, message)))
+        with self._probe() as probe:
+            try:
+                self._submit(probe, topic)
+                while self._under_way and not (self._failures.any and self.options.fail_fast):
+                    event = self._events.get()
+                    if isinstance(event, Attempt):
+                        self._ended(event)
+                    elif event[0] in self._under_way:
+                        self.progress.advanced(event[0], event[1]["now_ps"], event[1]["packet_hops"])
+                    self._submit(probe, topic)
+            finally:
+                self.farm.cancel()
+        self._failures.raise_if_any(len(runs))
+
+    @contextmanager
+    def _probe(self) -> Iterator[tuple[str, str]]:
+        """A file by which a worker knows that it sees the store."""
+        token = secrets.token_hex(16)
+        name = f".probe-{token}"
+        path = self.store.directory / name
+        path.write_text(token, "ascii")
+        try:
+            yield (name, token)
+        finally:
+            path.unlink(missing_ok=True)
+
+    def _submit(self, probe: tuple[str, str], topic: str) -> None:
+        while (self._waiting or self._elsewhere) and len(self._under_way) < AHEAD * self.farm.slots():
+            source = self._waiting or self._elsewhere
+            if not self._failures.has_room([*self._under_way.values(), source[0]]):
+                if not self._under_way:
+                    self._stop_beginning()
+                return
+            run = source.popleft()
+            self._under_way[run["id"]] = run
+            horizon = run["config"]["horizon"]
+            self.progress.started(
+                run["id"],
+                label(run),
+                time_ps(horizon["arrivals"]) + time_ps(horizon["drain"]),
+                run["facts"]["expected_packet_hops"],
+            )
+            job = Job(
+                run=run,
+                files={use["sha256"]: self._content(use["sha256"], use["resolved"]) for use in run["files"]},
+                store=str(self.store.directory.resolve()),
+                probe=probe,
+                made_by=made_by(),
+                capture=self.options.capture,
+                limit_seconds=self.options.limit_seconds,
+                wait=source is self._elsewhere,
+                topic=topic,
+            )
+            self.farm.submit(job, self._events.put)
+
+    def _content(self, digest: str, resolved: str) -> bytes:
+        if digest not in self._contents:
+            self._contents[digest] = Path(resolved).read_bytes()
+        return self._contents[digest]
+
+    def _ended(self, attempt: Attempt) -> None:
+        run = self._under_way.pop(attempt.job.run["id"])
+        if attempt.error is not None:
+            self._broken(run, attempt.error)
+            return
+        answer = attempt.answer
+        assert answer is not None  # noqa: S101 - an attempt has an answer or an error
+        if answer.failure is not None:
+            self._failures.fail(run, answer.failure, answer.traceback)
+            if answer.full:
+                self._disk_was_full(run)
+        elif answer.outcome == Outcome.BUSY:
+            self.progress.note(f"{label(run)}: another process is making it")
+            self._elsewhere.append(run)
+        else:
+            try:
+                self._take(run, attempt, answer)
+            except StoreError as error:
+                self._failures.fail(run, str(error))
+            except OSError as error:
+                if room.is_full(error):
+                    self._failures.fail(run, f"{self.store.directory}: {error.strerror}")
+                    self._disk_was_full(run)
+                elif self.farm.lost(error):
+                    self._broken(run, error)
+                else:
+                    raise
+            except Exception as error:
+                if not self.farm.lost(error):
+                    raise
+                self._broken(run, error)
+            else:
+                self.progress.finished(run["id"])
+
+    def _disk_was_full(self, run: PlannedRun) -> None:
+        self._failures.no_room(f"the disk was full when {label(run)} was to be written")
+        self._stop_beginning()
+
+    def _stop_beginning(self) -> None:
+        self._waiting.clear()
+        self._elsewhere.clear()
+
+    def _take(self, run: PlannedRun, attempt: Attempt, answer: Answer) -> None:
+        """Write what a worker gave back, if it did not write it itself."""
+        if answer.files is not None:
+            self.store.adopt(run["id"], answer.files)
+        elif answer.kept is not None:
+            with tempfile.TemporaryDirectory(prefix=".incoming-", dir=self.store.directory) as incoming:
+                files: dict[str, bytes | Path] = {}
+                for name, size in self.farm.kept(attempt).items():
+                    files[name] = self._fetched(attempt, name, size, Path(incoming) / f"{len(files)}")
+                self.store.adopt(run["id"], files)
+            self.farm.forget(attempt)
+
+    def _fetched(self, attempt: Attempt, name: str, size: int, path: Path) -> Path:
+        with path.open("xb") as file:
+            for offset in range(0, size, PIECE_BYTES):
+                file.write(self.farm.piece(attempt, name, offset, PIECE_BYTES))
+        return path
+
+    def _broken(self, run: PlannedRun, error: BaseException) -> None:
+        """A job ended without an answer: its worker was lost, or the way to it."""
+        count = self._attempts[run["id"]] = self._attempts.get(run["id"], 0) + 1
+        if self.farm.lost(error) and count < MOST_ATTEMPTS:
+            self.progress.note(f"{label(run)}: its worker was lost; it is made again elsewhere")
+            self._waiting.appendleft(run)
+            return
+        self._failures.fail(run, f"{type(error).__name__}: {error}")

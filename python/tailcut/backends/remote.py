@@ -1,0 +1,218 @@
+"""What happens where a run is made for somebody else: another process, or another machine.
+
+A job names everything that the run needs. The run is made by a child process, which dies alone if the run kills it, and
+goes straight into the store where this machine sees the store's directory. Otherwise it is kept in a scratch directory
+until the head has taken its files.
+"""
+
+import atexit
+import hashlib
+import queue
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tailcut
+from tailcut import _core
+from tailcut.backends import Capture
+from tailcut.backends.child import Child, Said
+from tailcut.backends.worker import Outcome
+from tailcut.plan import FileUse, PlannedRun
+from tailcut.results.store import State, Store
+
+INLINE_BYTES = 8_000_000  # files of a run up to this size come back with the answer, larger ones piece by piece
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run to make and what making it takes.
+
+    Attributes:
+        run: the run, an element of a plan.
+        files: contents of the files that the run depends on, by SHA-256.
+        store: the directory of results, as the head calls it.
+        probe: a file in that directory and what is in it: who reads that sees the directory.
+        made_by: version of Tailcut and of what results mean, as the head has them.
+        capture: packets to write.
+        limit_seconds: how long the run may take; none for any time.
+        wait: wait for another process that is making the run, as against saying so.
+        topic: what progress is told under.
+    """
+
+    run: PlannedRun
+    files: dict[str, bytes]
+    store: str
+    probe: tuple[str, str]
+    made_by: tuple[str, int]
+    capture: Capture | None
+    limit_seconds: float | None
+    wait: bool
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a job.
+
+    Attributes:
+        outcome: one of `Outcome`; none if the run failed.
+        failure: why the run failed, in one line.
+        traceback: where in the code it failed, if it did there.
+        files: the run's files by name, where they come with the answer.
+        kept: the directory that holds them until they are taken, where they do not.
+        full: the run failed because the disk of the store is full.
+    """
+
+    outcome: str | None
+    failure: str | None = None
+    traceback: str | None = None
+    files: dict[str, bytes] | None = None
+    kept: str | None = None
+    full: bool = False
+
+
+def made_by() -> tuple[str, int]:
+    """Version of Tailcut here, and of what results mean."""
+    return (tailcut.__version__, _core.RESULTS)
+
+
+def carry_out(job: Job, tell: Callable[[dict[str, Any]], None] | None = None, scratch: str | None = None) -> Answer:
+    """Make a run unless it is there.
+
+    Args:
+        job: what to make.
+        tell: called with ``{"now_ps": …, "packet_hops": …}`` while the run is made.
+        scratch: a directory for what does not go into the store; the system's by default.
+    """
+    if job.made_by != made_by():
+        return Answer(None, f"the worker has {_words(made_by())}, this sweep is of {_words(job.made_by)}")
+    if _sees(job):
+        return _HERE.make(Path(job.store), job, tell)
+    scratch_store = _HERE.scratch_store(scratch)
+    answer = _HERE.make(scratch_store, job, tell)
+    if answer.failure is not None:
+        return answer
+    made = Store(scratch_store).path(job.run["id"])
+    if sum(path.stat().st_size for path in made.iterdir()) <= INLINE_BYTES:
+        answer = Answer(answer.outcome, files={path.name: path.read_bytes() for path in made.iterdir()})
+        shutil.rmtree(made)
+        return answer
+    kept = Path(tempfile.mkdtemp(prefix="tailcut-kept-", dir=scratch))
+    made.rename(kept / "run")
+    return Answer(answer.outcome, kept=str(kept / "run"))
+
+
+def piece(kept: str, name: str, offset: int, size: int) -> bytes:
+    """Some bytes of a file of a run that is kept here."""
+    with (Path(kept) / name).open("rb") as file:
+        file.seek(offset)
+        return file.read(size)
+
+
+def listing(kept: str) -> dict[str, int]:
+    """The files of a run that is kept here, and their sizes."""
+    return {path.name: path.stat().st_size for path in Path(kept).iterdir()}
+
+
+def forget(kept: str) -> None:
+    """Remove a run that was kept here."""
+    shutil.rmtree(Path(kept).parent, ignore_errors=True)
+
+
+def _words(made: tuple[str, int]) -> str:
+    return f"Tailcut {made[0]} (results version {made[1]})"
+
+
+def _sees(job: Job) -> bool:
+    """Whether this machine sees the head's directory of results."""
+    name, content = job.probe
+    try:
+        return (Path(job.store) / name).read_text("ascii") == content
+    except (OSError, ValueError):
+        return False
+
+
+def _with_files(run: PlannedRun, contents: dict[str, bytes], supplied: Path) -> PlannedRun:
+    """The run with the files that it names where this machine has them; their hashes decide, not their places."""
+    files: list[FileUse] = []
+    for use in run["files"]:
+        place = Path(use["resolved"])
+        if not (place.is_file() and hashlib.sha256(place.read_bytes()).hexdigest() == use["sha256"]):
+            place = supplied / use["sha256"]
+            place.write_bytes(contents[use["sha256"]])
+        files.append({"path": use["path"], "resolved": str(place), "sha256": use["sha256"]})
+    return {**run, "files": files}
+
+
+class _Here(threading.local):
+    """What a thread that carries out jobs keeps for the next one: a child process, and a place outside of the store."""
+
+    def __init__(self) -> None:
+        self._child: Child | None = None
+        self._said: Said = queue.SimpleQueue()
+        self._directory: Path | None = None
+        self._scratch: Path | None = None
+
+    def scratch_store(self, within: str | None) -> Path:
+        """A store for runs that are made here and belong elsewhere."""
+        if self._scratch is None or not self._scratch.is_dir():
+            self._scratch = Path(tempfile.mkdtemp(prefix="tailcut-runs-", dir=within))
+            (self._scratch / "runs").mkdir()
+            atexit.register(shutil.rmtree, self._scratch, ignore_errors=True)
+        return self._scratch
+
+    def make(self, directory: Path, job: Job, tell: Callable[[dict[str, Any]], None] | None) -> Answer:
+        """Make a run in a store of this machine, unless it is there."""
+        store = Store(directory)
+        if store.state(job.run["id"]) is State.COMPLETE and (
+            job.capture is None or job.capture.is_in(store.about(job.run["id"]))
+        ):
+            return Answer(Outcome.FOUND)
+        with tempfile.TemporaryDirectory(prefix="tailcut-files-") as supplied:
+            run = _with_files(job.run, job.files, Path(supplied))
+            try:
+                return self._ask(self._child_for(directory), run, job, tell)
+            except BaseException:
+                self._drop()
+                raise
+
+    def _ask(self, child: Child, run: PlannedRun, job: Job, tell: Callable[[dict[str, Any]], None] | None) -> Answer:
+        child.send(run, job.capture, wait=job.wait)
+        deadline = float("inf") if job.limit_seconds is None else time.monotonic() + job.limit_seconds
+        while True:
+            left = max(deadline - time.monotonic(), 0)
+            try:
+                _, message = self._said.get(timeout=None if left == float("inf") else left)
+            except queue.Empty:
+                self._drop()
+                return Answer(None, f"it took longer than the limit of {job.limit_seconds:g} s")
+            if message is None:
+                self._child = None
+                return Answer(None, f"the worker process ended with {child.ended()}")
+            if "failed" in message:
+                full = message["full"] and self._directory == Path(job.store)
+                return Answer(None, message["failed"], traceback=message["traceback"], full=full)
+            if "done" in message:
+                return Answer(message["done"])
+            if tell is not None:
+                tell(message)
+
+    def _child_for(self, directory: Path) -> Child:
+        if self._child is None or self._directory != directory:
+            self._drop()
+            self._said = queue.SimpleQueue()  # what another child said last is nobody's
+            self._child, self._directory = Child(directory, self._said), directory
+        return self._child
+
+    def _drop(self) -> None:
+        if self._child is not None:
+            self._child.kill()
+            self._child = None
+
+
+_HERE = _Here()

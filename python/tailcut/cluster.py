@@ -1,0 +1,277 @@
+"""Runs on a Dask cluster: ``tailcut run FILE --cluster …``. Needs the extra ``tailcut[cluster]``.
+
+The scheduler knows a job by its run's identifier. A worker that dies takes nothing with it but its own jobs, which are
+made elsewhere; a run that kills the process it is made in does not kill the worker (see `tailcut.backends.remote`).
+"""
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tailcut.backends import remote
+from tailcut.backends.farm import Attempt, Done, require_same
+from tailcut.backends.pool import WORKER_BYTES
+from tailcut.backends.remote import Answer, Job
+from tailcut.errors import ClusterError
+from tailcut.plan import PlannedRun, label
+from tailcut.results import machine
+from tailcut.units import size
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+CONNECT_SECONDS = 10.0
+RECONNECT_SECONDS = 60.0
+WORKERS_SECONDS = 60.0
+MEMORY = "MEMORY"
+"""The resource by which workers say how many bytes runs may take: ``dask worker --resources MEMORY=16e9``."""
+
+
+@contextmanager
+def connect(where: str) -> "Iterator[Client]":
+    """A client of a cluster.
+
+    Args:
+        where: ``tcp://HOST:PORT`` or ``tls://HOST:PORT`` of a scheduler, the path of a scheduler file (``.json``), or
+            ``local`` or ``local:N`` for a cluster of N workers on this machine, which ends with the block.
+
+    Raises:
+        ClusterError: Dask is not installed, or the scheduler cannot be reached.
+    """
+    try:
+        import distributed
+    except ImportError:
+        raise ClusterError(
+            "TC-C001", "running on a cluster needs Dask, which is not installed", "pip install 'tailcut[cluster]'"
+        ) from None
+    if where == "local" or where.startswith("local:"):
+        with _local(where) as cluster, distributed.Client(cluster) as client:
+            yield client
+        return
+    try:
+        if "://" in where:
+            client = distributed.Client(where, timeout=CONNECT_SECONDS)
+        elif Path(where).is_file():
+            client = distributed.Client(scheduler_file=where, timeout=CONNECT_SECONDS)
+        else:
+            raise ClusterError(
+                "TC-C004",
+                f"{where!r} is neither the address of a scheduler nor a scheduler file that is there",
+                "say --cluster tcp://HOST:PORT, --cluster FILE.json (dask scheduler --scheduler-file FILE.json) or"
+                " --cluster local",
+            )
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ClusterError(
+            "TC-C004",
+            f"there is no scheduler at {where}: {error}",
+            "start one with `dask scheduler`, and workers with `dask worker ADDRESS`",
+        ) from None
+    try:
+        yield client
+    finally:
+        with contextlib.suppress(OSError, TimeoutError):
+            client.close()
+
+
+@contextmanager
+def _local(where: str) -> Iterator[Any]:
+    import distributed
+
+    count = where.partition(":")[2]
+    if count and not (count.isascii() and count.isdecimal() and int(count) > 0):
+        raise ClusterError("TC-C004", f"{where!r} names no number of workers", "say --cluster local:4")
+    workers = int(count) if count else machine.cores()
+    memory = machine.available_memory()
+    with distributed.LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=False,  # the runs are in child processes; these only hand them over, and need no guarded `__main__`
+        dashboard_address="127.0.0.1:0",
+        silence_logs=logging.CRITICAL,
+        memory_limit=0,
+        resources={MEMORY: memory / workers} if memory else None,
+    ) as cluster:
+        yield cluster
+
+
+class DaskFarm:
+    """Carries out jobs on the workers of a Dask cluster."""
+
+    def __init__(self, client: "Client") -> None:
+        self._client = client
+        self._under_way: dict[Any, Future[Any]] = {}
+        self._topic: str | None = None
+        self._attempts = 0
+        self._by_memory = False
+
+    @property
+    def dashboard(self) -> str | None:
+        """Where Dask shows what its workers do, if it does."""
+        link: str | None = self._client.dashboard_link
+        return link
+
+    def check(self, runs: Sequence[PlannedRun]) -> None:
+        """See that there are workers, of this version, large enough for every run."""
+        from importlib.metadata import version
+
+        try:
+            self._client.wait_for_workers(1, timeout=WORKERS_SECONDS)
+        except TimeoutError:
+            raise ClusterError(
+                "TC-C005",
+                f"the scheduler has had no worker for {WORKERS_SECONDS:g} s",
+                "start workers with `dask worker ADDRESS`",
+            ) from None
+        for address, found in self._client.run(version, "tailcut", on_error="return").items():
+            if isinstance(found, BaseException):
+                raise ClusterError(
+                    "TC-C002",
+                    f"the worker {address} has no Tailcut: {found}",
+                    "install the same version of Tailcut on every worker",
+                )
+        for address, made in self._client.run(remote.made_by).items():
+            require_same(f"the worker {address}", tuple(made))
+        self._check_memory(runs)
+
+    def _check_memory(self, runs: Sequence[PlannedRun]) -> None:
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        declared = [worker["resources"].get(MEMORY) for worker in workers.values()]
+        self._by_memory = all(declared)
+        limits = declared if self._by_memory else [worker["memory_limit"] or None for worker in workers.values()]
+        if not all(limits):
+            return  # a worker that states no limit may be large enough
+        largest = max(limits)
+        too_big = [run for run in runs if _bytes(run) > largest]
+        if too_big:
+            worst = max(too_big, key=_bytes)
+            raise ClusterError(
+                "TC-C006",
+                f"{len(too_big)} of {len(runs)} runs are too big for any worker: {label(worst)} is expected to take"
+                f" {size(_bytes(worst))}, the largest worker has {size(int(largest))}",
+                "add a worker with more memory, or make the experiment smaller",
+            )
+
+    def slots(self) -> int:
+        """All threads of all workers there are now."""
+        self._wait_for_scheduler()
+        try:
+            threads: dict[str, int] = self._client.nthreads()
+        except (OSError, TimeoutError):
+            raise _gone() from None
+        return max(sum(threads.values()), 1)
+
+    def submit(self, job: Job, done: Done) -> None:
+        """Hand over one job."""
+        self._wait_for_scheduler()
+        self._attempts += 1
+        future = self._client.submit(
+            carry_out,
+            job,
+            key=f"tailcut-{job.run['id']}-{self._attempts}",
+            pure=False,
+            resources={MEMORY: _bytes(job.run)} if self._by_memory else None,
+        )
+        self._under_way[future.key] = future
+
+        def ended(future: "Future[Any]") -> None:
+            attempt = Attempt(job)
+            try:
+                attempt.answer, attempt.where = future.result()
+            except BaseException as error:  # noqa: BLE001 - the head decides what it means
+                attempt.error = error
+            self._under_way.pop(future.key, None)
+            done(attempt)
+
+        future.add_done_callback(ended)
+
+    def lost(self, error: BaseException) -> bool:
+        """Whether a worker, or the way to it, was lost."""
+        from distributed.comm.core import CommClosedError
+        from distributed.scheduler import KilledWorker
+
+        return isinstance(error, (KilledWorker, CommClosedError, CancelledError, OSError, TimeoutError))
+
+    def listen(self, topic: str, heard: Callable[[str, dict[str, Any]], None]) -> None:
+        """Hear what workers tell under a topic."""
+        self._topic = topic
+
+        def handle(event: tuple[float, dict[str, Any]]) -> None:
+            _, message = event
+            heard(message.pop("run"), message)
+
+        self._client.subscribe_topic(topic, handle)
+
+    def kept(self, attempt: Attempt) -> dict[str, int]:
+        """The files that a worker keeps."""
+        listing: dict[str, int] = self._on(attempt, remote.listing, _kept(attempt))
+        return listing
+
+    def piece(self, attempt: Attempt, name: str, offset: int, size: int) -> bytes:
+        """Some bytes of one of them."""
+        content: bytes = self._on(attempt, remote.piece, _kept(attempt), name, offset, size)
+        return content
+
+    def forget(self, attempt: Attempt) -> None:
+        """They have been taken."""
+        with contextlib.suppress(Exception):  # a worker that is gone keeps nothing
+            self._on(attempt, remote.forget, _kept(attempt))
+
+    def cancel(self) -> None:
+        """Carry out nothing more."""
+        with contextlib.suppress(Exception):  # without a scheduler nothing is carried out
+            if self._topic is not None:
+                self._client.unsubscribe_topic(self._topic)
+            self._client.cancel(list(self._under_way.values()), force=True)
+
+    def _on(self, attempt: Attempt, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function on the worker that carried out a job."""
+        self._wait_for_scheduler()
+        where = str(attempt.where)
+        return self._client.run(function, *arguments, workers=[where])[where]
+
+    def _wait_for_scheduler(self) -> None:
+        """Wait while the client is looking for a scheduler that has gone.
+
+        Raises:
+            ClusterError: it has not come back.
+        """
+        until = time.monotonic() + RECONNECT_SECONDS
+        while self._client.status != "running":
+            if self._client.status == "closed" or time.monotonic() > until:
+                raise _gone()
+            time.sleep(0.1)
+
+
+def carry_out(job: Job) -> tuple[Answer, str]:
+    """Carry out a job on a worker; the answer, and which worker it was."""
+    from distributed import get_worker
+
+    worker = get_worker()
+
+    def tell(message: dict[str, Any]) -> None:
+        worker.log_event(job.topic, {"run": job.run["id"], "worker": worker.address, **message})
+
+    return remote.carry_out(job, tell, worker.local_directory), worker.address
+
+
+def _gone() -> ClusterError:
+    return ClusterError(
+        "TC-C007",
+        "the scheduler is gone",
+        "what had finished is kept; start a scheduler and workers, and the same command goes on",
+    )
+
+
+def _bytes(run: PlannedRun) -> int:
+    return WORKER_BYTES + run["facts"]["estimated_memory_bytes"]
+
+
+def _kept(attempt: Attempt) -> str:
+    assert attempt.answer is not None  # noqa: S101 - asked only where something is kept
+    assert attempt.answer.kept is not None  # noqa: S101
+    return attempt.answer.kept

@@ -1,0 +1,96 @@
+"""Experiments that are not in files, and results that tell what they are."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tailcut
+from support import experiments
+from tailcut.document import as_toml
+
+SCALARS = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(
+    st.characters(exclude_categories=["Cs"])
+)  # fmt: skip
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab.é "), inner))
+
+
+@given(st.dictionaries(st.text("xyz. \"'\n"), VALUES, max_size=4))
+def test_a_dictionary_is_written_as_the_toml_that_reads_as_it(document: dict[str, Any]) -> None:
+    assert tomllib.loads(as_toml(document)) == document
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), object(), {"deep": [1, None]}])
+def test_what_toml_has_no_word_for_is_refused_by_its_key(value: object) -> None:
+    with pytest.raises(TypeError, match=r"^traffic\.load"):
+        as_toml({"traffic": {"load": value}})
+
+
+def test_a_text_a_dictionary_and_a_file_make_the_same_runs(tmp_path: Path) -> None:
+    of_file = tailcut.load(experiments.tiny(tmp_path))
+    of_text = tailcut.loads(experiments.TINY)
+    of_dictionary = tailcut.loads(tomllib.loads(experiments.TINY))
+    assert of_file.plan["runs"] == of_text.plan["runs"] == of_dictionary.plan["runs"]
+
+
+def test_an_experiment_without_a_file_is_called_by_its_title_or_as_one_likes() -> None:
+    assert tailcut.loads(experiments.TINY).name == "repflow-against-tcp-over-four-paths"
+    experiment = tailcut.loads(experiments.TINY, name="fig.2", seeds=3, set={"traffic.load": "0.4"})
+    assert (experiment.path, experiment.name, experiment.directory) == (None, "fig.2", Path("results/fig.2"))
+    assert {run["config"]["traffic"]["load"] for run in experiment.plan["runs"]} == {0.4}
+    assert len(experiment.plan["seeds"]) == 3
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "/etc"])
+def test_a_name_that_is_no_directory_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="cannot be the name of a directory"):
+        tailcut.loads(experiments.TINY, name=name)
+
+
+def test_a_mistake_in_a_text_has_its_place() -> None:
+    with pytest.raises(tailcut.ExperimentError) as caught:
+        tailcut.loads(f"laod = 3\n{experiments.TINY}", name="mine")
+    assert (caught.value.file, caught.value.line, caught.value.key) == ("mine", 1, "laod")
+
+
+def test_files_that_a_text_names_lie_where_it_is_told(tmp_path: Path) -> None:
+    (tmp_path / "sizes.cdf").write_text("20000 0\n40000 1\n")
+    experiment = tailcut.loads(experiments.TINY, directory=tmp_path, set={"traffic.sizes": '"./sizes.cdf"'})
+    assert {Path(file["resolved"]) for run in experiment.plan["runs"] for file in run["files"]} == {
+        tmp_path / "sizes.cdf"
+    }
+
+
+def test_experiments_without_files_have_directories_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = tailcut.run(tailcut.loads(experiments.TINY, seeds=1))
+    assert first.directory == Path("results/repflow-against-tcp-over-four-paths")
+    tailcut.run(tailcut.loads(experiments.TINY, seeds=2))
+    with pytest.raises(tailcut.StoreError, match="another experiment"):
+        tailcut.run(tailcut.loads(experiments.TINY, name="other"), out=first.directory)
+    with pytest.raises(tailcut.StoreError, match="another experiment"):
+        tailcut.run(tailcut.load(experiments.tiny(tmp_path)), out=first.directory)
+
+
+def test_a_result_says_where_it_is_and_how_much_is_there(tmp_path: Path) -> None:
+    result = tailcut.run(tailcut.loads(experiments.TINY), out=tmp_path / "results")
+    assert repr(result) == f"<Result '{tmp_path}/results': 4 of 4 runs of 'RepFlow against TCP over four paths'>"
+
+
+def test_flows_can_be_read_lazily(tmp_path: Path) -> None:
+    result = tailcut.run(tailcut.loads(experiments.TINY), out=tmp_path / "results")
+    lazy = result.scan_flows()
+    assert isinstance(lazy, pl.LazyFrame)
+    assert lazy.collect().equals(result.flows)
+    assert lazy.filter(pl.col("seed") == 2).select("fct_ns").collect().height == result.flows.filter(seed=2).height
+
+
+def test_flows_of_no_runs_can_be_read_lazily(tmp_path: Path) -> None:
+    result = tailcut.run(tailcut.loads(experiments.TINY), on="model", out=tmp_path / "results")
+    assert result.scan_flows().collect().equals(result.flows)

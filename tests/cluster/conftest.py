@@ -1,0 +1,87 @@
+"""Real Dask processes on loopback, in a directory of the test's own, and gone after it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+distributed = pytest.importorskip("distributed", reason="the extra tailcut[cluster] is not installed")
+
+BIN = Path(sys.executable).parent
+QUIET = {**os.environ, "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "false", "DASK_LOGGING__DISTRIBUTED": "error"}
+
+
+@dataclass
+class Cluster:
+    """A scheduler and its workers, each a process."""
+
+    directory: Path
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def file(self) -> Path:
+        """The scheduler file."""
+        return self.directory / "scheduler.json"
+
+    def start_scheduler(self, port: int = 0) -> subprocess.Popen[bytes]:
+        """Start the scheduler and wait until it can be reached."""
+        self.file.unlink(missing_ok=True)
+        process = self._start(
+            ["dask", "scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"],
+            "--scheduler-file",
+            str(self.file),
+        )
+        while not self.file.exists():
+            assert process.poll() is None, "the scheduler ended"
+            time.sleep(0.02)
+        return process
+
+    def start_worker(self, *options: str, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+        """Start a worker of one thread, without a nanny that would start it again."""
+        scratch = self.directory / f"scratch-{len(self.processes)}"
+        process = self._start(
+            [*before, "dask", "worker", "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny", "--no-dashboard"],
+            *("--scheduler-file", str(self.file), "--local-directory", str(scratch)),
+            *options,
+        )
+        self.workers.append(process)
+        return process
+
+    def _start(self, command: Sequence[str], *options: str) -> subprocess.Popen[bytes]:
+        with (self.directory / f"log-{len(self.processes)}.txt").open("wb") as log:
+            process = subprocess.Popen(
+                [*command, *options],
+                stdout=log,
+                stderr=log,
+                env={**QUIET, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"},
+                process_group=0,
+            )
+        self.processes.append(process)
+        return process
+
+    def stop(self) -> None:
+        """End every process that was started, by its own group."""
+        for process in self.processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A scheduler without workers."""
+    directory = tmp_path / "cluster"
+    directory.mkdir()
+    started = Cluster(directory)
+    try:
+        started.start_scheduler()
+        yield started
+    finally:
+        started.stop()

@@ -1,0 +1,106 @@
+"""Executors of Python's own, and what a store takes from somebody else."""
+
+import json
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import tailcut
+from support import experiments
+from tailcut.backends import remote
+from tailcut.errors import RunError, StoreError
+from tailcut.results import Store
+
+
+def job(experiment: tailcut.Experiment, store: Path, probe: tuple[str, str] = ("none", "")) -> remote.Job:
+    """The first run of an experiment, as a job."""
+    return remote.Job(
+        run=experiment.plan["runs"][0],
+        files={},
+        store=str(store),
+        probe=probe,
+        made_by=remote.made_by(),
+        capture=None,
+        limit_seconds=None,
+        wait=False,
+        topic="",
+    )
+
+
+@pytest.fixture
+def sent(tmp_path: Path) -> tuple[Store, str, dict[str, bytes]]:
+    """A store, a run that was made elsewhere, and its files."""
+    experiment = tailcut.load(experiments.tiny(tmp_path))
+    store = Store.create(tmp_path / "results", experiment.plan, experiment.path)
+    answer = remote.carry_out(job(experiment, store.directory), scratch=str(tmp_path))
+    assert answer.files is not None
+    return store, experiment.plan["runs"][0]["id"], answer.files
+
+
+def test_a_process_pool_makes_the_runs(tmp_path: Path) -> None:
+    experiment = tailcut.load(experiments.tiny(tmp_path))
+    with ProcessPoolExecutor(2) as pool:
+        result = tailcut.run(experiment, out=tmp_path / "results", executor=pool)
+    assert len(result.finished_runs) == 4
+
+
+def test_a_run_that_fails_is_one_failed_run_and_the_others_are_kept(tmp_path: Path) -> None:
+    path = experiments.tiny(tmp_path)
+    path.write_text(path.read_text().replace('"50KB"', '"sizes.cdf"'))
+    (tmp_path / "sizes.cdf").write_text("1000 0.5\n20000 1\n")
+    experiment = tailcut.load(path)
+    experiment.plan["runs"][0]["seed"] = 99  # it is no longer the run that its identifier says
+    with ProcessPoolExecutor(1) as pool, pytest.raises(RunError, match="1 of 4 runs failed"):
+        tailcut.run(experiment, out=tmp_path / "results", executor=pool)
+
+
+def test_what_was_made_elsewhere_is_taken_whole(sent: tuple[Store, str, dict[str, bytes]]) -> None:
+    store, run_id, files = sent
+    store.adopt(run_id, files)
+    assert store.state(run_id).value == "complete"
+
+
+@pytest.mark.parametrize("name", ["../outside.parquet", "/outside", ".hidden", "a/b", ""])
+def test_a_name_that_leads_elsewhere_writes_nothing(sent: tuple[Store, str, dict[str, bytes]], name: str) -> None:
+    store, run_id, files = sent
+    with pytest.raises(StoreError, match="has a file called") as refused:
+        store.adopt(run_id, {**files, name: b"x"})
+    assert refused.value.code == "TC-S010"
+    assert [path.name for path in (store.directory / "runs").iterdir() if path.is_dir()] == []
+    assert not (store.directory.parent / "outside.parquet").exists()
+
+
+def test_a_damaged_run_is_not_taken(sent: tuple[Store, str, dict[str, bytes]]) -> None:
+    store, run_id, files = sent
+    with pytest.raises(StoreError, match="not what was written"):
+        store.adopt(run_id, {**files, "flows.parquet": files["flows.parquet"][:-1]})
+    assert store.state(run_id).value == "absent"
+
+
+def test_a_run_of_another_identifier_is_not_taken(sent: tuple[Store, str, dict[str, bytes]]) -> None:
+    store, _, files = sent
+    with pytest.raises(StoreError, match="not what was written"):
+        store.adopt("0" * 64, files)
+
+
+def test_other_tables_for_a_run_that_is_there_are_called_what_they_are(
+    sent: tuple[Store, str, dict[str, bytes]],
+) -> None:
+    store, run_id, files = sent
+    store.adopt(run_id, files)
+    about = json.loads(files["run.json"])
+    about["files"]["flows.parquet"] = about["files"]["tiers.parquet"]
+    other = {**files, "flows.parquet": files["tiers.parquet"], "run.json": json.dumps(about).encode()}
+    with pytest.raises(StoreError, match="made twice and its tables differ") as refused:
+        store.adopt(run_id, other)
+    assert refused.value.code == "TC-S011"
+    assert (store.path(run_id) / "flows.parquet").read_bytes() == files["flows.parquet"]
+
+
+def test_a_worker_of_another_version_makes_nothing(tmp_path: Path) -> None:
+    experiment = tailcut.load(experiments.tiny(tmp_path))
+    asked = job(experiment, tmp_path)
+    answer = remote.carry_out(remote.Job(**{**{n: getattr(asked, n) for n in asked.__slots__}, "made_by": ("9.9", 1)}))
+    assert answer.failure is not None
+    assert "9.9" in answer.failure

@@ -1,0 +1,67 @@
+"""What the documentation tells readers to do works, and prints what it says."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from support import pages
+
+DOCS = Path(__file__).parents[2] / "docs"
+REPLAYED = [DOCS / "tutorial.md", DOCS / "guide/python.md", *sorted((DOCS / "howto").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", REPLAYED, ids=lambda page: page.stem)
+def test_a_page_can_be_followed_and_prints_what_it_says(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    said = page.read_text("utf-8")
+    if "tshark" in said and shutil.which("tshark") is None:
+        pytest.skip("tshark is not installed (Debian: apt-get install tshark)")
+    now = pages.replay(said, tmp_path)
+    if request.config.getoption("update_snapshots"):
+        page.write_text(now, "utf-8")
+    else:
+        assert said == now, "write what is printed now: pytest --snapshot-update"
+
+
+def test_a_page_that_says_another_output_is_found(tmp_path: Path) -> None:
+    page = "```console\n$ echo one\ntwo\n```\n"
+    assert pages.replay(page, tmp_path) == "```console\n$ echo one\none\n```\n"
+
+
+def test_an_ellipsis_stands_for_any_lines(tmp_path: Path) -> None:
+    page = "```console\n$ printf 'a\\nb\\nc\\n'\na\n...\nc\n```\n"
+    assert pages.replay(page, tmp_path) == page
+
+
+def test_a_command_that_fails_fails_the_page(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="ends with 3"):
+        pages.replay("```console\n$ exit 3\n```\n", tmp_path)
+
+
+def test_a_block_that_names_a_file_is_saved(tmp_path: Path) -> None:
+    page = '```python\n# two.py\nprint("2")\n```\n\n```console\n$ python two.py\n2\n```\n'
+    assert pages.replay(page, tmp_path) == page
+
+
+def test_a_block_marked_so_is_not_run(tmp_path: Path) -> None:
+    page = "<!-- not run: it would build everything -->\n```console\n$ exit 3\n```\n"
+    assert pages.replay(page, tmp_path) == page
+
+
+# --- words ----------------------------------------------------------------------------------------------------------
+
+PLAIN_WORDS = [
+    line.split(" -> ")
+    for line in (DOCS / "plain-words.txt").read_text("utf-8").splitlines()
+    if line and not line.startswith("#")
+]
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
+def test_a_page_has_no_unusual_word_for_a_usual_thing(page: Path) -> None:
+    text = " ".join(page.read_text("utf-8").split())
+    found = [f"{odd}: say {plain}" for odd, plain in PLAIN_WORDS if re.search(rf"\b{odd}\b", text, re.I)]
+    assert found == []
