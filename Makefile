@@ -1,8 +1,11 @@
 # Everything below sets itself up: Python 3.11, Rust, Node 20, gcc and make are all a machine needs.
 #   make demo    build, run the quickstart experiment, end in its table and the path of its page
+#   make first-minutes   how long that takes from a fresh clone, part by part
 #   make test    build and run every test
+#   make fuzz    2,000 random experiments, others each time
 #   make bench   speed and memory, never part of the tests
-#   make lint    formatters, linters and type checkers
+#   make dist    what people install, in dist/: a wheel, the source distribution and the npm tarball
+#   make lint    formatters, linters and type checkers; work that a commit lost
 #   make format  let the formatters have their way
 #   make docs    the documentation as HTML
 #   make lock    resolve the Python packages again
@@ -30,26 +33,49 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tailcut needs Python 3.11 or later; name one with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.locked: requirements.lock | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+$(VENV)/.uv: requirements-uv.lock | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
+	touch $@
+
+$(VENV)/.running: requirements.lock $(VENV)/.uv
+	.ci/install requirements.lock
+	touch $@
+
+# What running needs.
+.PHONY: packages
+packages: $(VENV)/.running
+
+# What tests, documentation and linters need besides.
+$(VENV)/.locked: requirements-dev.lock $(VENV)/.running
+	.ci/install requirements.lock requirements-dev.lock
 	touch $@
 
 .PHONY: setup
 setup: $(VENV)/.locked
 
 .PHONY: build
-build: setup
-	PIP_QUIET=1 $(BIN)/maturin develop --release --locked --quiet
+build: packages
+	$(BIN)/maturin develop --uv --release --locked --quiet
+
+# How long a newcomer waits for the demo, part by part.
+.PHONY: first-minutes
+first-minutes:
+	.ci/first-minutes
 
 .PHONY: system-packages
 system-packages:
 	.ci/system-packages
 
+COMPILE = $(BIN)/uv pip compile --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links \
+    --custom-compile-command "make lock"
+
 .PHONY: lock
 lock: $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile pyproject.toml --group dev --generate-hashes --universal --python-version 3.11 \
-	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file requirements.lock
+	echo uv | $(COMPILE) --no-annotate --output-file requirements-uv.lock -
+	$(COMPILE) pyproject.toml --group build --output-file requirements.lock
+	$(COMPILE) pyproject.toml --extra cluster --group test --group docs --group lint --constraints requirements.lock \
+	    --output-file requirements-dev.lock
 
 # --- tests ----------------------------------------------------------------------------------------------------------
 
@@ -58,11 +84,16 @@ test: system-packages test-rust test-python test-repnet
 
 # `checked` is the release build with assertions and overflow checks on.
 .PHONY: test-rust
-test-rust: setup
+test-rust: $(BIN)/python
 	cargo test --workspace --locked --profile checked
 
+# Other random experiments than the tests draw; a failure names the seed that repeats it.
+.PHONY: fuzz
+fuzz: $(BIN)/python
+	TAILCUT_FUZZ_SEED=$${TAILCUT_FUZZ_SEED:-$$RANDOM} cargo test -p tailcut-experiment --locked --profile checked --test fuzz
+
 .PHONY: test-python
-test-python: build
+test-python: build setup
 	$(BIN)/pytest -n 2
 
 packages/repnet/node_modules/.locked: packages/repnet/package-lock.json
@@ -77,13 +108,20 @@ test-repnet: setup-repnet
 	cd packages/repnet && npm test
 
 .PHONY: bench
-bench: setup
+bench: $(BIN)/python
 	cargo bench --locked -p tailcut-net --bench fabric -- --check
+
+# What people install: a wheel, the source distribution and the npm tarball, in dist/; and the wheel tried without Rust.
+.PHONY: dist
+dist: packages setup-repnet
+	.ci/dist
+	.ci/check-dist
 
 # --- what people read and what reviewers skip -----------------------------------------------------------------------
 
 .PHONY: lint
-lint: build setup-repnet
+lint: build setup setup-repnet
+	$(BIN)/python .ci/taken_back.py
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -100,6 +138,7 @@ format: setup setup-repnet
 	cd packages/repnet && npm run format
 
 .PHONY: docs
-docs: build
+docs: build setup setup-repnet
+	cd packages/repnet && npm run --silent docs
 	$(BIN)/sphinx-build --fail-on-warning --quiet docs docs/_build/html
 	@echo "docs/_build/html/index.html"

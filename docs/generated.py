@@ -1,0 +1,80 @@
+"""The pages of the reference that are made from the code when the site is built."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from tailcut import _core
+
+REPNET = Path(__file__).parents[1] / "packages/repnet"
+
+
+def commands() -> str:
+    """Every command of `tailcut` with its arguments and options."""
+    made = subprocess.run(
+        [sys.executable, "-m", "typer", "tailcut.cli", "utils", "docs", "--name", "tailcut"],
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    return made.stdout.replace("# `tailcut`", "# Commands", 1)
+
+
+def components() -> str:
+    """Every section of an experiment file, what it can name, and each parameter."""
+    text = (
+        "# What an experiment can name\n\n"
+        "`tailcut list` prints the same in the terminal. How the parts of a file go together: "
+        "[Experiment files](experiment-files.md).\n"
+    )
+    listed: list[dict[str, Any]] = json.loads(_core.describe())
+    for group, members in groupby(listed, key=lambda one: str(one["group"])):
+        text += f"\n## `{group}`\n"
+        for one in members:
+            if one["name"] != group:
+                text += f"\n### `{one['name']}`" + (" (default)" if one["default"] else "") + "\n"
+            text += f"\n{one['summary']}\n"
+            text += _parameters(one["parameters"])
+    return text
+
+
+def _parameters(parameters: list[dict[str, Any]]) -> str:
+    if not parameters:
+        return ""
+    rows = ["", "| parameter | default | takes | meaning |", "|---|---|---|---|"]
+    for one in parameters:
+        default = "required" if one["required"] else ""
+        if one["default"] is not None:
+            default = f"`{json.dumps(one['default'], ensure_ascii=False)}`"
+        cells = [f"`{one['name']}`", default, one["takes"], one["doc"]]
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def repnet_page(name: str) -> Callable[[], str]:
+    """A page of the package repnet, which also stands on its own beside its code."""
+
+    def made() -> str:
+        text = (REPNET / ("README.md" if name == "index" else f"docs/{name}.md")).read_text("utf-8")
+        text = text.replace("](../README.md", "](index.md")
+        text = re.sub(r"\]\(docs/", "](", text)
+        if name == "index":
+            text += "\n```{toctree}\n:hidden:\n:glob:\n\napi/*\n" + "\n".join(PAGES_OF_REPNET) + "\n```\n"
+        return text
+
+    return made
+
+
+PAGES_OF_REPNET = sorted(page.stem for page in (REPNET / "docs").glob("*.md"))
+
+PAGES: dict[str, Callable[[], str]] = {
+    "reference/commands": commands,
+    "reference/components": components,
+    **{f"repnet/{name}": repnet_page(name) for name in ["index", *PAGES_OF_REPNET]},
+}
+"""What makes each page, by its name."""
