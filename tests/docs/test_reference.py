@@ -169,9 +169,9 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
     assert gone == []
 
 
-def test_the_guide_to_the_papers_names_every_experiment_and_figures_that_there_are(result: tailcut.Result) -> None:
-    guide = (DOCS / "guide/papers.md").read_text("utf-8")
-    rows = [row.split("|")[1:4] for row in guide.splitlines() if row.startswith("| `")]
+def test_the_reference_of_the_papers_names_every_experiment_and_figures_that_there_are(result: tailcut.Result) -> None:
+    page = (DOCS / "reference/papers.md").read_text("utf-8")
+    rows = [row.split("|")[1:4] for row in page.splitlines() if row.startswith("| `")]
     listed = set()
     for first, _, _ in rows:
         paper, figure = re.findall(r"`(\w+)/([\w-]+)`", first)[0]
