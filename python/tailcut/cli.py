@@ -298,6 +298,53 @@ def verify(directory: Directory) -> None:
     out.print(f"{len(runs)} runs, all as they were written", highlight=False)
 
 
+@app.command()
+def prune(
+    directory: Directory,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", metavar="", help="Name the runs that would be removed, and remove none.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", metavar="", help="Do not ask.")] = False,
+) -> None:
+    """Remove the runs that the plan asked for last does not refer to."""
+    from tailcut.results import Store, upkeep
+    from tailcut.units import size
+
+    store = Store.open(directory)
+    unasked = upkeep.unasked(store)
+    kept = len(store.runs()) - len(unasked)
+    for run_id in unasked if dry_run else ():
+        out.print(f"{store.path(run_id)}", highlight=False, soft_wrap=True)
+    what = (
+        f"{len(unasked)} runs ({size(upkeep.bytes_of(store, unasked))}) that the plan asked for last does not refer to"
+    )
+    if not unasked or dry_run:
+        err.print(f"{directory} has {what}, and {kept} that it does.", highlight=False, soft_wrap=True)
+        return
+    if not yes and not typer.confirm(f"Remove {what} from {directory}, and keep {kept}?", err=True):
+        raise typer.Exit(1)
+    err.print(f"{upkeep.prune(store, unasked)} runs removed.", highlight=False)
+
+
+@app.command()
+def merge(
+    into: Annotated[Path, typer.Argument(metavar="DIR", help="The directory of results that takes.")],
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The one that gives; it stays as it is.")],
+) -> None:
+    """Put the runs of another directory into this one."""
+    from tailcut.results import Store, upkeep
+
+    store = Store.open(into)
+    done = upkeep.merge(store, Store.open(other))
+    for run_id in done.damaged:
+        err.print(f"{other}: run {run_id} is damaged and was left out", style="yellow", highlight=False, soft_wrap=True)
+    unasked = len(set(upkeep.unasked(store)) & {*done.taken, *done.there})
+    more = (
+        f"; {unasked} are not in the plan of {into}: run the experiment with their seeds and values" if unasked else ""
+    )
+    err.print(f"{len(done.taken)} runs taken, {len(done.there)} were there{more}.", highlight=False, soft_wrap=True)
+
+
 @app.command(name="list")
 def list_(
     component: Annotated[

@@ -1,3 +1,5 @@
+import errno
+import fcntl
 import json
 import os
 import signal
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from support import made_up
 from tailcut import StoreError, results
-from tailcut.results import State, Store
+from tailcut.results import State, Store, drafts
 from tailcut.results.locks import locked
 
 PLAN = made_up.plan(schemes=["TCP"], sweep=[], seeds=[1, 2])
@@ -219,6 +221,7 @@ def test_a_lock_leaves_no_file_behind(tmp_path: Path) -> None:
 
 STORING_FOREVER = """
 import sys
+from itertools import count
 from pathlib import Path
 from support import made_up
 from tailcut.results import Store
@@ -226,8 +229,8 @@ store = Store(Path(sys.argv[1]))
 run = store.plan()["runs"][0]
 table = made_up.flows([float(i % 977) for i in range(20_000)])
 print("ready", flush=True)
-while True:
-    made_up.put(store, run, table)
+for number in count():
+    made_up.put(store, run, table, capture=[f"h{number}"])
     print("stored", flush=True)
 """
 
@@ -252,7 +255,7 @@ def test_a_process_killed_at_any_point_leaves_a_run_whole_or_absent(store: Store
     store.clear_leftovers()
     left = {path.name for path in (store.directory / "runs").iterdir()}
     assert left <= {RUN["id"], f".{RUN['id']}.lock"}
-    made_up.put(store, RUN, made_up.flows([100]))
+    made_up.put(store, RUN, made_up.flows([float(i % 977) for i in range(20_000)]))
     assert store.state(RUN["id"]) is State.COMPLETE
 
 
@@ -264,6 +267,69 @@ def test_leftovers_of_a_run_that_somebody_is_making_stay(store: Store) -> None:
         assert draft.exists()
     assert store.clear_leftovers() == 1
     assert not draft.exists()
+
+
+def test_where_the_file_system_has_no_locks_a_run_can_be_claimed_all_the_same(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with store.claim(RUN["id"]) as ours:
+        assert ours
+
+
+def test_the_same_run_again_is_not_written_again(store: Store) -> None:
+    made_up.put(store, RUN, made_up.flows([100]))
+    first = store.path(RUN["id"]).stat().st_ino
+    made_up.put(store, RUN, made_up.flows([100]))
+    assert store.path(RUN["id"]).stat().st_ino == first
+
+
+def test_a_run_made_twice_with_other_tables_is_called_what_it_is(store: Store) -> None:
+    made_up.put(store, RUN, made_up.flows([100]))
+    with pytest.raises(StoreError, match="made twice and its tables differ") as caught:
+        made_up.put(store, RUN, made_up.flows([200]))
+    assert caught.value.code == "TC-S011"
+    assert store.state(RUN["id"]) is State.COMPLETE
+
+
+def test_a_draft_stays_while_its_maker_is_alive(store: Store) -> None:
+    """Also where another store believes that it holds the lock."""
+    with store.scratch(RUN["id"]) as draft:
+        assert Store(store.directory).clear_leftovers() == 0
+        assert draft.exists()
+    assert not draft.exists()
+
+
+DRAFTING = """
+import sys
+from pathlib import Path
+from tailcut.results import Store, drafts
+drafts.new(Path(sys.argv[1]), sys.argv[2]).mkdir()
+"""
+
+
+def test_a_draft_goes_when_its_maker_has_gone(store: Store) -> None:
+    subprocess.run([sys.executable, "-c", DRAFTING, str(store.directory / "runs"), RUN["id"]], check=True)
+    assert store.clear_leftovers() == 1
+
+
+def test_a_draft_of_another_machine_goes_when_nothing_of_it_has_changed_for_a_day(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(drafts, "_here", lambda: "another")
+        draft = drafts.new(store.directory / "runs", RUN["id"])
+    draft.mkdir()
+    assert store.clear_leftovers() == 0
+    os.utime(draft, (1, 1))
+    (draft / "capture.pcapng").touch()
+    assert store.clear_leftovers() == 0
+    os.utime(draft / "capture.pcapng", (1, 1))
+    os.utime(draft, (1, 1))
+    assert store.clear_leftovers() == 1
 
 
 def test_a_lock_that_a_killed_process_left_is_removed(store: Store) -> None:

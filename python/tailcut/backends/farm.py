@@ -6,11 +6,9 @@ written. The simulator does not know of it, and a farm does not know what a run 
 
 import queue
 import secrets
-import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -195,7 +193,7 @@ class Sweep:
         self._waiting.extend(runs)
         topic = f"tailcut-{secrets.token_hex(8)}"
         self.farm.listen(topic, lambda run_id, message: self._events.put((run_id, message)))
-        with self._probe() as probe:
+        with self.store.probe() as probe:
             try:
                 self._submit(probe, topic)
                 while self._under_way and not (self._failures.any and self.options.fail_fast):
@@ -208,18 +206,6 @@ class Sweep:
             finally:
                 self.farm.cancel()
         self._failures.raise_if_any(len(runs))
-
-    @contextmanager
-    def _probe(self) -> Iterator[tuple[str, str]]:
-        """A file by which a worker knows that it sees the store."""
-        token = secrets.token_hex(16)
-        name = f".probe-{token}"
-        path = self.store.directory / name
-        path.write_text(token, "ascii")
-        try:
-            yield (name, token)
-        finally:
-            path.unlink(missing_ok=True)
 
     def _submit(self, probe: tuple[str, str], topic: str) -> None:
         while (self._waiting or self._elsewhere) and len(self._under_way) < AHEAD * self.farm.slots():
@@ -302,10 +288,10 @@ class Sweep:
         if answer.files is not None:
             self.store.adopt(run["id"], answer.files)
         elif answer.kept is not None:
-            with tempfile.TemporaryDirectory(prefix=".incoming-", dir=self.store.directory) as incoming:
+            with self.store.scratch(run["id"]) as incoming:
                 files: dict[str, bytes | Path] = {}
                 for name, size in self.farm.kept(attempt).items():
-                    files[name] = self._fetched(attempt, name, size, Path(incoming) / f"{len(files)}")
+                    files[name] = self._fetched(attempt, name, size, incoming / f"{len(files)}")
                 self.store.adopt(run["id"], files)
             self.farm.forget(attempt)
 

@@ -1,11 +1,17 @@
-"""Locks between processes that work on one directory. A lock goes with its holder, however that ends."""
+"""Locks between processes that work on one directory. A lock goes with its holder, however that ends.
+
+They save work and decide nothing: some network file systems have none, or give one lock to two machines.
+"""
 
 import contextlib
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 
 
 @contextmanager
@@ -17,13 +23,18 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
         wait: until another holder lets go; otherwise yield False at once.
 
     Yields:
-        Whether the lock is held.
+        Whether the lock is held; True also where the file system has no locks.
     """
-    lock = FileLock(path, thread_local=False)
+    lock = FileLock(path, thread_local=False, fallback_to_soft=False)  # a soft lock outlives its holder
     try:
         lock.acquire(blocking=wait)
     except Timeout:
         yield False
+        return
+    except (NotImplementedError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in NO_LOCKS:
+            raise
+        yield True
         return
     try:
         yield True

@@ -13,14 +13,17 @@ process, ``runs/<id>`` is absent or complete. Files that were changed afterwards
 run counts as absent and is made again. A file is read for that only if its time is not the one at which it was written,
 so that a command does not read all there is; ``verify`` reads everything.
 
-Processes that share a directory exclude each other run by run with locks that die with them.
+Processes that share a directory exclude each other run by run with locks that die with them. That only saves work: the
+renames decide (see `tailcut.results.drafts`), so that locks that do not hold make a run twice and nothing worse.
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
@@ -33,7 +36,7 @@ import polars as pl
 
 from tailcut.errors import StoreError
 from tailcut.plan import Plan, question_id
-from tailcut.results import place
+from tailcut.results import drafts, place
 from tailcut.results.locks import locked
 from tailcut.results.tables import METADATA_KEY, to_parquet
 
@@ -163,18 +166,34 @@ class Store:
         with locked(self._runs / f".{run_id}.lock", wait=wait) as ours:
             if ours:
                 for left in self._runs.glob(f".{run_id}.*.tmp"):
-                    shutil.rmtree(left, ignore_errors=True)
+                    if drafts.left_behind(left):
+                        drafts.remove(left)
             yield ours
 
     @contextmanager
     def scratch(self, run_id: str) -> Iterator[Path]:
-        """A directory for files under way, on the file system of the store. Call it while the run is claimed."""
-        directory = self._runs / f".{run_id}.{uuid.uuid4().hex}.tmp"
+        """A directory for files under way, on the file system of the store."""
+        directory = drafts.new(self._runs, run_id)
         directory.mkdir()
         try:
             yield directory
         finally:
-            shutil.rmtree(directory, ignore_errors=True)
+            drafts.remove(directory)
+
+    @contextmanager
+    def probe(self) -> Iterator[tuple[str, str]]:
+        """A file by which others know that they see this directory.
+
+        Yields:
+            Its path below the directory, and what is in it.
+        """
+        token = secrets.token_hex(16)
+        path = drafts.new(self._runs, "probe")
+        path.write_text(token, "ascii")
+        try:
+            yield path.relative_to(self.directory).as_posix(), token
+        finally:
+            path.unlink(missing_ok=True)
 
     def put(self, run_id: str, files: dict[str, bytes | Path], about: dict[str, Any]) -> None:
         """Store a finished run. Call it while the run is claimed.
@@ -184,16 +203,10 @@ class Store:
             files: the files of the run, by name; a path is moved there.
             about: the contents of ``run.json``, without ``format``, ``id`` and ``files``.
         """
-        draft = self._runs / f".{run_id}.{uuid.uuid4().hex}.tmp"
-        draft.mkdir()
-        try:
+        with self.scratch(run_id) as draft:
+            _fill(draft, files)
             listing = {}
-            for name, content in files.items():
-                if isinstance(content, Path):
-                    shutil.move(content, draft / name)
-                    _sync(draft / name)
-                else:
-                    _write_durably(draft / name, content)
+            for name in files:
                 written = (draft / name).stat()
                 listing[name] = {
                     "bytes": written.st_size,
@@ -203,9 +216,6 @@ class Store:
             description = {"format": RUN_FORMAT, "id": run_id, **about, "files": listing}
             _write_durably(draft / "run.json", json.dumps(description, indent=1).encode())
             self._publish(run_id, draft)
-        except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
 
     def adopt(self, run_id: str, files: Mapping[str, bytes | Path]) -> None:
         """Store a finished run that was made elsewhere, once every byte of it is seen to be as it was written there.
@@ -222,56 +232,62 @@ class Store:
             raise StoreError(
                 "TC-S010", f"what came for run {run_id[:12]} has a file called {strange[0]!r}", NOT_WRITTEN
             )
-        draft = self._runs / f".{run_id}.{uuid.uuid4().hex}.tmp"
-        with self.claim(run_id, wait=True):
-            draft.mkdir()
-            try:
-                for name, content in files.items():
-                    if isinstance(content, Path):
-                        shutil.move(content, draft / name)
-                        _sync(draft / name)
-                    else:
-                        _write_durably(draft / name, content)
-                listing = _listing(draft, run_id, whole=True)
-                if listing is None or {*listing, "run.json"} != set(files):
-                    raise StoreError("TC-S010", f"what came for run {run_id[:12]} is not what was written", NOT_WRITTEN)
-                if self.state(run_id) is State.COMPLETE and self._differs(run_id, listing):
-                    raise StoreError(
-                        "TC-S011",
-                        f"run {run_id[:12]} was made twice and its tables differ: one of the machines is broken, or"
-                        " Tailcut is not deterministic there",
-                        "what was here first is kept; make the run again on a machine that you trust",
-                    )
-                for name, file in listing.items():
-                    if "modified_ns" in file:
-                        os.utime(draft / name, ns=(file["modified_ns"], file["modified_ns"]))
-                self._publish(run_id, draft)
-            except BaseException:
-                shutil.rmtree(draft, ignore_errors=True)
-                raise
+        with self.claim(run_id, wait=True), self.scratch(run_id) as draft:
+            _fill(draft, files)
+            listing = _listing(draft, run_id, whole=True)
+            if listing is None or {*listing, "run.json"} != set(files):
+                raise StoreError("TC-S010", f"what came for run {run_id[:12]} is not what was written", NOT_WRITTEN)
+            for name, file in listing.items():
+                if "modified_ns" in file:
+                    os.utime(draft / name, ns=(file["modified_ns"], file["modified_ns"]))
+            self._publish(run_id, draft)
 
-    def _differs(self, run_id: str, listing: Mapping[str, Any]) -> bool:
-        """Whether the tables of a run that is here are others than those listed."""
+    def compare(self, run_id: str, made: Mapping[str, Any]) -> None:
+        """Compare the tables of a finished run with those of the same run made elsewhere, given as ``run.json``.
+
+        Raises:
+            StoreError: they differ.
+        """
         here = self.about(run_id)["files"]
-        return any(
-            here[name]["sha256"] != listing[name]["sha256"]
-            for name in here.keys() & listing.keys()
-            if name.endswith(".parquet")
-        )
+        for name in here.keys() & made["files"].keys():
+            if name.endswith(".parquet") and here[name]["sha256"] != made["files"][name]["sha256"]:
+                raise StoreError(
+                    "TC-S011",
+                    f"run {run_id[:12]} was made twice and its tables differ: one of the machines is broken, or Tailcut"
+                    " is not deterministic there",
+                    "what was here first is kept; make the run again on a machine that you trust",
+                )
 
     def _publish(self, run_id: str, draft: Path) -> None:
-        """Make a draft the run, durably and at once."""
+        """Make a draft the run, durably and at once, unless the same is there.
+
+        Raises:
+            StoreError: the run is there with other tables.
+        """
         _sync(draft)
-        self._set_aside(run_id)
-        draft.rename(self.path(run_id))
+        made = json.loads((draft / "run.json").read_bytes())
+        while True:
+            if self.state(run_id) is State.COMPLETE:
+                with contextlib.suppress(FileNotFoundError):  # somebody has set it aside
+                    self.compare(run_id, made)
+                    if _same_files(self.about(run_id), made):
+                        return
+            self.set_aside(run_id)
+            try:
+                draft.rename(self.path(run_id))
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) and not isinstance(error, PermissionError):
+                    raise
+                if not self.path(run_id).exists():  # nobody was first: it is not that
+                    raise
+            else:
+                break
         _sync(self._runs)
 
-    def _set_aside(self, run_id: str) -> None:
-        """Make room for a new version of a run; a rename never lands on a directory with files in it."""
+    def set_aside(self, run_id: str) -> None:
+        """Remove a run, if it is there; a rename never lands on a directory with files in it."""
         if self.path(run_id).exists():
-            old = self._runs / f".{run_id}.{uuid.uuid4().hex}.tmp"
-            self.path(run_id).rename(old)
-            shutil.rmtree(old, ignore_errors=True)
+            drafts.remove(self.path(run_id))
 
     def clear_leftovers(self) -> int:
         """Remove what killed processes left behind, unless somebody is at work on it.
@@ -279,12 +295,12 @@ class Store:
         Returns:
             How many drafts were removed.
         """
-        drafts = list(self._runs.glob(".*.tmp"))
+        left = list(self._runs.glob(".*.tmp"))
         locks = self._runs.glob(".*.lock")  # of a process that ended between taking a lock and knowing it
-        for run_id in sorted({left.name.split(".")[1] for left in [*drafts, *locks]}):
+        for run_id in sorted({one.name.split(".")[1] for one in [*left, *locks]}):
             with self.claim(run_id):
                 pass
-        return sum(not draft.exists() for draft in drafts)
+        return sum(not one.exists() for one in left)
 
     # --- summaries of backends that keep no runs --------------------------------------------------------------------
 
@@ -292,8 +308,12 @@ class Store:
         """Store a backend's rows of the summary table for ``plan``, beside those for other questions."""
         asked = question_id(plan)
         path = self.directory / "summaries" / f"{backend}-{asked[:12]}.parquet"
+        self.put_derived(path, to_parquet(rows, {METADATA_KEY: asked}))
+
+    def put_derived(self, path: Path, content: bytes) -> None:
+        """Write a file below the store's directory that can be made again at any time, whole or not at all."""
         path.parent.mkdir(exist_ok=True)
-        write_atomically(path, to_parquet(rows, {METADATA_KEY: asked}))
+        write_atomically(path, content)
 
     def summaries(self, plan: Plan) -> dict[str, pl.DataFrame]:
         """The rows of such backends, by name, as far as they answer ``plan``."""
@@ -322,6 +342,23 @@ def _listing(path: Path, run_id: str, *, whole: bool) -> dict[str, Any] | None:
         return listing if same else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _fill(draft: Path, files: Mapping[str, bytes | Path]) -> None:
+    """Write files durably; a path is moved there."""
+    for name, content in files.items():
+        if isinstance(content, Path):
+            shutil.move(content, draft / name)
+            _sync(draft / name)
+        else:
+            _write_durably(draft / name, content)
+
+
+def _same_files(here: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
+    """Whether two runs, given as ``run.json``, have the same files with the same captures."""
+    asked = ("capture", "capture_bounds")
+    digests = [{name: file["sha256"] for name, file in run["files"].items()} for run in (here, made)]
+    return digests[0] == digests[1] and all(here.get(key) == made.get(key) for key in asked)
 
 
 def _held(directory: Path) -> dict[str, Any]:
