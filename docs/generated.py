@@ -4,12 +4,13 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from tailcut import _core
+from tailcut import _core, shipped
 
 REPNET = Path(__file__).parents[1] / "packages/repnet"
 
@@ -56,6 +57,25 @@ def _parameters(parameters: list[dict[str, Any]]) -> str:
     return "\n".join(rows) + "\n"
 
 
+def what_comes_along() -> str:
+    """The experiments and workloads that `tailcut new --from` copies, and the question that each experiment asks."""
+    known = shipped.texts()
+    text = (
+        "# What comes along\n\n"
+        "`tailcut new --from NAME` writes a copy of one. In a checkout they are in `experiments/` and `workloads/`,\n"
+        "with some more that need a file beside them. Those of the papers are in [a page of their own](papers.md).\n"
+    )
+    for name, content in known.items():
+        if not name.startswith("papers/") and not name.endswith(shipped.WORKLOAD):
+            question = " ".join(tomllib.loads(content).get("question", "").split())
+            text += f"\n## `{name}`\n\n{shipped.summary(name, content)}.\n" + (f"\n{question}\n" if question else "")
+    text += "\n## Workloads\n\n| name | flow sizes |\n|---|---|\n"
+    for name, content in known.items():
+        if name.endswith(shipped.WORKLOAD):
+            text += f"| `{name}` | {shipped.summary(name, content)} |\n"
+    return text
+
+
 def repnet_page(name: str) -> Callable[[], str]:
     """A page of the package repnet, which also stands on its own beside its code."""
 
@@ -75,6 +95,7 @@ PAGES_OF_REPNET = sorted(page.stem for page in (REPNET / "docs").glob("*.md"))
 PAGES: dict[str, Callable[[], str]] = {
     "reference/commands": commands,
     "reference/components": components,
+    "reference/shipped": what_comes_along,
     **{f"repnet/{name}": repnet_page(name) for name in ["index", *PAGES_OF_REPNET]},
 }
 """What makes each page, by its name."""

@@ -9,7 +9,8 @@ import pytest
 from support import pages
 
 DOCS = Path(__file__).parents[2] / "docs"
-REPLAYED = [DOCS / "tutorial.md", DOCS / "guide/python.md", *sorted((DOCS / "howto").glob("*.md"))]
+REPLAYED = [DOCS / "tutorial.md", *sorted((DOCS / "guide").glob("*.md")), *sorted((DOCS / "howto").glob("*.md"))]
+SHORT = 8  # rows of a table that somebody reads who wants to do something
 
 
 @pytest.mark.parametrize("page", REPLAYED, ids=lambda page: page.stem)
@@ -47,8 +48,23 @@ def test_a_block_that_names_a_file_is_saved(tmp_path: Path) -> None:
 
 
 def test_a_block_marked_so_is_not_run(tmp_path: Path) -> None:
-    page = "<!-- not run: it would build everything -->\n```console\n$ exit 3\n```\n"
+    left_out = "<!-- not run: it would build everything -->\n```console\n$ exit 3\n```\n"
+    assert pages.replay(left_out, tmp_path) == left_out
+    between = f"{left_out}\n```console\n$ echo one\n```\n\n{left_out}"
+    assert pages.replay(between, tmp_path) == between.replace("echo one\n", "echo one\none\n")
+
+
+def test_a_command_that_should_fail_does_and_says_why(tmp_path: Path) -> None:
+    page = "<!-- fails -->\n```console\n$ echo wrong >&2; exit 2\nwrong\n```\n"
     assert pages.replay(page, tmp_path) == page
+    with pytest.raises(AssertionError, match="ends with 0"):
+        pages.replay("<!-- fails -->\n```console\n$ echo well\nwell\n```\n", tmp_path)
+
+
+@pytest.mark.parametrize("page", REPLAYED, ids=lambda page: page.stem)
+def test_a_guide_has_no_long_tables(page: Path) -> None:
+    tables = re.findall(r"(?:^\|.*\n)+", page.read_text("utf-8"), re.MULTILINE)
+    assert [table for table in tables if table.count("\n") - 2 > SHORT] == [], "long tables belong to the reference"
 
 
 # --- words ----------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 - A `console` block holds commands after `$ ` and what they print to standard output. A line `...` stands for any lines.
 - Other `python` blocks run as programs of their own.
 - `<!-- not run: REASON -->` on the line before a block leaves it out.
+- `<!-- fails -->` there says that the commands of a block fail; what they print to standard error counts, too.
 """
 
 import os
@@ -13,7 +14,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-FENCE = re.compile(r"^(?P<skip><!-- not run: .+ -->\n+)?```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
+FENCE = re.compile(
+    r"^(?P<skip><!-- not run: [^\n]+ -->\n+)?(?P<fails><!-- fails -->\n+)?```(?P<language>\w+)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 NAME = re.compile(r"(?:#|//) ([\w.-]+\.\w+)$")
 ELLIPSIS = "..."
 
@@ -25,6 +29,7 @@ class Block:
     language: str
     text: str
     span: tuple[int, int]  # where the text stands in the page
+    fails: bool = False  # whether its commands do
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class Command:
 def blocks(page: str) -> list[Block]:
     """The blocks of a page that are run, in its order."""
     return [
-        Block(match["language"], match["text"], match.span("text"))
+        Block(match["language"], match["text"], match.span("text"), bool(match["fails"]))
         for match in FENCE.finditer(page)
         if not match["skip"] and match["language"] in {"toml", "python", "console", "json", "text"}
     ]
@@ -63,8 +68,8 @@ def matches(said: list[str], printed: list[str]) -> bool:
     return re.fullmatch(pattern, "\n".join(printed), re.S) is not None
 
 
-def shell(line: str, directory: Path) -> list[str]:
-    """What a command prints to standard output, without blank lines at its end; it must succeed."""
+def shell(line: str, directory: Path, *, fails: bool = False) -> list[str]:
+    """What a command prints to standard output, without blank lines at its end; to both if it fails as it should."""
     bin_directory = Path(sys.executable).parent
     environment = {
         **os.environ,
@@ -76,9 +81,10 @@ def shell(line: str, directory: Path) -> list[str]:
     done = subprocess.run(
         ["bash", "-c", line], cwd=directory, env=environment, capture_output=True, encoding="utf-8", check=False
     )
-    if done.returncode:
+    if bool(done.returncode) != fails:
         raise AssertionError(f"$ {line}\nends with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return [row.rstrip() for row in done.stdout.rstrip().splitlines()]
+    printed = done.stdout + (done.stderr if fails else "")
+    return [row.rstrip() for row in printed.rstrip().splitlines()]
 
 
 def replay(page: str, directory: Path) -> str:
@@ -99,7 +105,7 @@ def replay(page: str, directory: Path) -> str:
         elif block.language == "console":
             text = ""
             for command in commands(block.text):
-                printed = shell(command.line, directory)
+                printed = shell(command.line, directory, fails=block.fails)
                 kept = command.printed if matches(command.printed, printed) else printed
                 text += "\n".join([f"$ {command.line}", *kept]) + "\n"
             written = written[: block.span[0] + shift] + text + written[block.span[1] + shift :]
