@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 FILE_WIDTH = 150  # of tables that go to a file or a pipe
 
-out = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_WIDTH)
-err = Console(stderr=True)
+# Names, titles and values are the user's: brackets in them are no markup.
+out = Console(markup=False, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_WIDTH)
+err = Console(markup=False, stderr=True)
 
 
 class Commands(TyperGroup):
@@ -225,7 +226,7 @@ def run(
             )
     except RunError as error:
         for label, where in error.tracebacks.items() if tracebacks else ():
-            err.print(f"{label}:\n{where}", markup=False, highlight=False, soft_wrap=True)
+            err.print(f"{label}:\n{where}", highlight=False, soft_wrap=True)
         raise
     except KeyboardInterrupt:
         _interrupted(directory, experiment.plan)
@@ -400,7 +401,7 @@ def new(
     known = shipped.texts()
     if list_all:
         for name, text in known.items():
-            out.print(f"{name:32} {shipped.summary(name, text)}", highlight=False, markup=False, soft_wrap=True)
+            out.print(f"{name:32} {shipped.summary(name, text)}", highlight=False, soft_wrap=True)
         return
     if from_ is not None and from_ not in known:
         raise typer.BadParameter(shipped.unknown(from_, known))
@@ -413,7 +414,7 @@ def new(
         raise typer.BadParameter(f"{file} is there already; name another file") from None
     workload = from_ is not None and from_.endswith(shipped.WORKLOAD)
     use = f'name it in an experiment: sizes = {{ file = "{file}" }}' if workload else f"try tailcut run {file}"
-    out.print(f"{file}: {use}", highlight=False, markup=False, soft_wrap=True)
+    out.print(f"{file}: {use}", highlight=False, soft_wrap=True)
 
 
 @contextlib.contextmanager
@@ -466,7 +467,6 @@ def _interrupted(directory: Path, plan: "Plan") -> None:
         f"Interrupted. {len(result.finished_runs)} of {len(result.plan['runs'])} runs are kept in {directory}.\n"
         f"To go on from there: {again}",
         highlight=False,
-        markup=False,
         soft_wrap=True,
     )
 

@@ -5,7 +5,8 @@ The types describe the JSON; at run time a plan is plain dictionaries and lists.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict
 
@@ -95,13 +96,21 @@ def question_id(plan: Plan) -> str:
 
 def label(run: PlannedRun) -> str:
     """A run as a person refers to it: ``TCP, load 0.2, seed 1``."""
-    point = [f"{short_key(key)} {value}" for key, value in run["point"].items()]
+    names = short_keys(run["point"])
+    point = [f"{names[key]} {value}" for key, value in run["point"].items()]
     return ", ".join([run["scheme"], *point, f"seed {run['seed']}"])
 
 
 def short_key(key: str) -> str:
     """The last part of a dotted key, as a word: ``traffic.load`` is ``load``, and ``faults.active`` is ``failures``."""
     return "failures" if key == "faults.active" else key.rsplit(".", 1)[-1].replace("_", " ")
+
+
+def short_keys(keys: Iterable[str]) -> dict[str, str]:
+    """Each key as a word (``short_key``); keys that would share one stay whole."""
+    names = {key: short_key(key) for key in keys}
+    often = Counter(names.values())
+    return {key: name if often[name] == 1 else key for key, name in names.items()}
 
 
 def unique_runs(plan: Plan) -> dict[str, PlannedRun]:

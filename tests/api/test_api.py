@@ -52,6 +52,47 @@ def test_flows_are_a_frame_with_a_row_per_flow_of_every_run(result: tailcut.Resu
     assert (flows["fct_ns"] >= flows["ideal_fct_ns"]).all()
 
 
+@pytest.mark.parametrize("clock", ["receiver", "sender"])
+def test_nothing_is_faster_than_the_best_possible(tmp_path: Path, clock: str) -> None:
+    """Nearly empty and fast, with a last segment that is short: where flows come nearest to their ideal times."""
+    path = tmp_path / "best.toml"
+    path.write_text(f"""
+title = "Slowdowns"
+seeds = 2
+[topology]
+kind = "fat-tree"
+k = 4
+rate = "10Gbps"
+[traffic]
+kind = "poisson"
+load = 0.02
+[horizon]
+arrivals = "5ms"
+drain = "1s"
+[measure]
+clock = "{clock}"
+[schemes.TCP]
+[schemes.RepFlow]
+replicate = {{ kind = "repflow" }}
+[schemes.MPTCP]
+transport = {{ kind = "mptcp" }}
+[schemes.MMPTCP]
+transport = {{ kind = "mmptcp" }}
+[schemes.pFabric]
+transport = {{ kind = "pfabric" }}
+queue = {{ kind = "pfabric" }}
+[sweep]
+"traffic.sizes" = ["1KB", "12KB", "100KB"]
+""")
+    result = tailcut.run(tailcut.load(path), out=tmp_path / "results")
+    assert result.flows.filter("finished").height > 1000
+    assert (result.flows["fct_ns"] >= result.flows["ideal_fct_ns"]).all()
+    assert (result.flows["fct_ack_ns"] >= result.flows["ideal_fct_ack_ns"]).all()
+    for slowdown in (result.flows["normalised_fct"], result.summary()["normalised"]):
+        assert slowdown.count() > 0
+        assert (slowdown.drop_nulls() >= 1).all()
+
+
 def test_flow_columns_are_the_documented_ones_with_their_types(result: tailcut.Result) -> None:
     path = next((result.directory / "runs").glob("*/flows.parquet"))
     assert dict(pl.read_parquet_schema(path)) == {

@@ -2,7 +2,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from support import experiments
@@ -13,8 +12,8 @@ Tailcut = Callable[..., Result]
 
 @pytest.fixture(autouse=True)
 def _as_on_a_terminal_of_100_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "out", Console(width=100))
-    monkeypatch.setattr(cli, "err", Console(width=100, stderr=True))
+    monkeypatch.setattr(cli.out, "width", 100)
+    monkeypatch.setattr(cli.err, "width", 100)
 
 
 @pytest.fixture

@@ -33,6 +33,34 @@ def test_check_shows_the_runs_their_size_and_every_default(
     assert result.stdout == snapshot
 
 
+def test_brackets_in_names_and_values_are_shown_as_they_are(tailcut: Tailcut, tmp_path: Path) -> None:
+    """Flows that are swept are spelled in brackets, as are names and titles if their author likes."""
+    path = tmp_path / "brackets.toml"
+    path.write_text("""
+title = "One flow or two [bold]"
+[topology]
+kind = "dumbbell"
+[traffic]
+kind = "trace"
+[schemes."TCP [red]"]
+[sweep]
+"traffic.flows" = [
+    [{ src = 0, dst = 2, bytes = "10KB" }],
+    [{ src = 0, dst = 2, bytes = "10KB" }, { src = 1, dst = 3, bytes = "20KB" }],
+]
+""")
+    first = "[src=0 dst=2 bytes=10KB]"
+    checked = tailcut("check", path).stdout
+    assert "One flow or two [bold]" in checked
+    assert "1 schemes (TCP [red])" in checked
+    assert f"2 values of traffic.flows ({first}, [src=0 dst=2 bytes=10KB," in " ".join(checked.split())
+    summary = tailcut("run", path, "-o", "brackets").stdout
+    assert first in summary
+    assert "TCP [red]" in summary
+    assert tailcut("report", "brackets").exit_code == 0
+    assert first in Path("brackets/report.html").read_text("utf-8")
+
+
 def test_check_as_json_is_the_plan(tailcut: Tailcut, tiny: Path) -> None:
     result = tailcut("check", tiny, "--json")
     assert json.loads(result.stdout) == package.load(tiny).plan

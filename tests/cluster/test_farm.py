@@ -1,7 +1,8 @@
 """Executors of Python's own, and what a store takes from somebody else."""
 
 import json
-from concurrent.futures import ProcessPoolExecutor
+import tempfile
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import tailcut
 from support import experiments
 from tailcut.backends import remote
-from tailcut.errors import RunError, StoreError
+from tailcut.errors import ClusterError, RunError, StoreError
 from tailcut.results import Store
 
 
@@ -53,6 +54,25 @@ def test_a_run_that_fails_is_one_failed_run_and_the_others_are_kept(tmp_path: Pa
     experiment.plan["runs"][0]["seed"] = 99  # it is no longer the run that its identifier says
     with ProcessPoolExecutor(1) as pool, pytest.raises(RunError, match="1 of 4 runs failed"):
         tailcut.run(experiment, out=tmp_path / "results", executor=pool)
+
+
+def test_files_too_large_for_an_executor_are_an_error_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads of this process stand for workers that do not see the results and may send nothing with their answer."""
+    monkeypatch.setattr(remote, "_sees", lambda job: False)
+    monkeypatch.setattr(remote, "INLINE_BYTES", 0)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    experiment = tailcut.load(experiments.tiny(tmp_path))
+    with ThreadPoolExecutor(1) as pool, pytest.raises(ClusterError) as refused:
+        tailcut.run(experiment, out=tmp_path / "results", executor=pool)
+    assert refused.value.code == "TC-C003"
+    assert "too large to come back" in str(refused.value)
+    assert "--cluster" in str(refused.value.hint)
+    assert [path for path in (tmp_path / "results" / "runs").iterdir() if path.is_dir()] == []
+    assert all(path.name.startswith("tailcut-runs-") for path in scratch.iterdir())
 
 
 def test_what_was_made_elsewhere_is_taken_whole(sent: tuple[Store, str, dict[str, bytes]]) -> None:

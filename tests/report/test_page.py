@@ -5,8 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from support import synthetic
+from support import made_up, synthetic
 from tailcut import report
+from tailcut.plan import Axis
+from tailcut.report import page
+from tailcut.report.study import Study
+from tailcut.results import Result, Store
 
 
 @pytest.fixture(scope="module")
@@ -37,3 +41,29 @@ def test_the_page_names_no_address_to_load_anything_from(written: list[Path]) ->
 def test_the_same_results_give_the_same_page(written: list[Path], tmp_path: Path) -> None:
     again = report.write(written[0].parent, tmp_path / "again.html")
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in written]
+
+
+@pytest.mark.parametrize(
+    ("sweep", "headings", "first"),
+    [
+        ([{"key": "traffic.load", "values": [0.3, 0.7]}], ["load"], ["0.3"]),
+        ([{"key": "transport.min_rto", "values": ["10ms", "20ms"]}], ["min rto"], ["10 ms"]),
+        ([{"key": "faults.active", "values": [False, True]}], ["failures"], ["no"]),
+        ([{"key": "traffic.flows", "values": ["[src=0]", "[src=1]"]}], ["traffic.flows"], ["[src=0]"]),
+        (
+            [{"key": key, "values": [0.1, 0.25]} for key in ("queue.weight", "transport.congestion.weight")],
+            ["queue.weight", "transport.congestion.weight"],
+            ["0.1", "0.1"],
+        ),
+    ],
+)
+def test_the_totals_name_each_point_as_the_figures_do(
+    tmp_path: Path, sweep: list[Axis], headings: list[str], first: list[str]
+) -> None:
+    plan = made_up.plan(sweep=sweep, seeds=[1])
+    store = Store.create(tmp_path / "results", plan)
+    for run in plan["runs"]:
+        made_up.put(store, run, made_up.flows([100, 200]))
+    totals = page.totals(Study.of(Result(store)))
+    assert totals.columns[: len(sweep) + 2] == ["scheme", *headings, "seeds"]
+    assert list(totals.row(0)[1 : len(sweep) + 1]) == first

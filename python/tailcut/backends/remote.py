@@ -102,7 +102,7 @@ def carry_out(job: Job, tell: Callable[[dict[str, Any]], None] | None = None, sc
         answer = Answer(answer.outcome, files={path.name: path.read_bytes() for path in made.iterdir()})
         shutil.rmtree(made)
         return answer
-    kept = Path(tempfile.mkdtemp(prefix="tailcut-kept-", dir=scratch))
+    kept = Path(tempfile.mkdtemp(prefix="kept-", dir=scratch_store))
     made.rename(kept / "run")
     return Answer(answer.outcome, kept=str(kept / "run"))
 

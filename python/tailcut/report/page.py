@@ -20,6 +20,7 @@ from tailcut.report.figures.jobs import TITLES as JOB_TITLES
 from tailcut.report.study import Study, spell
 from tailcut.report.tables import STATISTICS
 from tailcut.report.theme import BACKENDS, Theme, variables
+from tailcut.results.summary import point_columns
 
 SYMBOLS = {
     "circle": "M0-5A5 5 0 1 1 0 5A5 5 0 1 1 0-5Z",
@@ -247,10 +248,9 @@ def totals(study: Study) -> pl.DataFrame:
     table = study.totals
     if table.height == 0:
         return table
-    axes = [pl.col(axis.key).alias(axis.name) for axis in study.axes]
     packets = pl.col("data_packets")
-    return table.select(
-        "scheme", *axes,
+    shown = table.select(
+        "scheme",
         pl.col("n_seeds").cast(pl.Int64).alias("seeds"),
         pl.col("offered_load").alias("offered load"),
         pl.col("carried_load").alias("carried load, headers and copies included"),
@@ -263,6 +263,12 @@ def totals(study: Study) -> pl.DataFrame:
         pl.col("dropped").cast(pl.Int64).alias("packets dropped"),
         *_telling(table),
     )  # fmt: skip
+    points = [run["point"] for run in study.plan["runs"]]
+    for place, axis in enumerate(study.axes, start=1):
+        name = axis.key if axis.name in shown.columns else axis.name
+        spelled = {point_columns(study.plan, at)[axis.key]: spell(at[axis.key]) for at in points}
+        shown.insert_column(place, pl.Series(name, [spelled[value] for value in table[axis.key]], pl.String()))
+    return shown
 
 
 def _telling(table: pl.DataFrame) -> list[pl.Expr]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tailcut.errors import TailcutError
-from tailcut.plan import Plan, PlannedRun, Value, short_key
+from tailcut.plan import Plan, PlannedRun, Value, short_keys
 
 if TYPE_CHECKING:
     from tailcut.results import Result
@@ -38,7 +38,7 @@ class Axis:
 
     Attributes:
         key: its key in the plan.
-        name: the key's last part, as a word.
+        name: the key as a word (see ``tailcut.plan.short_keys``).
         title: what an axis of a figure is called.
         values: its values in the order of the plan.
     """
@@ -135,10 +135,11 @@ class Study:
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
         """What is swept, the axis that figures draw from left to right first: the load, else the first of numbers."""
+        swept = [axis for axis in self.plan["sweep"] if len(axis["values"]) > 1]
+        names = short_keys(axis["key"] for axis in swept)
         axes = [
-            Axis(a["key"], short_key(a["key"]), self._title(a["key"]), tuple(a["values"]))
-            for a in self.plan["sweep"]
-            if len(a["values"]) > 1
+            Axis(key, name, LOAD_TITLES[self.load_of] if LOAD_KEY.match(key) else name, tuple(axis["values"]))
+            for axis, (key, name) in zip(swept, names.items(), strict=True)
         ]
         return tuple(sorted(axes, key=lambda axis: (axis.key != "traffic.load", not axis.numeric)))
 
@@ -146,11 +147,6 @@ class Study:
     def x(self) -> Axis | None:
         """The axis that figures draw from left to right; none without a sweep."""
         return self.axes[0] if self.axes else None
-
-    def _title(self, key: str) -> str:
-        if LOAD_KEY.match(key):
-            return LOAD_TITLES[self.load_of]
-        return short_key(key)
 
     @property
     def load_of(self) -> str:

@@ -47,7 +47,7 @@ class Bars:
     def __init__(self, console: Console, clock: Callable[[], float]) -> None:
         self._pace = Pace(clock)
         self._bars = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             TextColumn("{task.percentage:>3.0f}%"),
             TextColumn("{task.fields[simulated]}", style="cyan"),

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tailcut.plan import Plan, short_key
+from tailcut.plan import Plan, short_keys
 from tailcut.results.summary import axes_schema
 from tailcut.units import count, microseconds
 
@@ -126,8 +126,8 @@ def _table(plan: Plan, summary: pl.DataFrame, title: str) -> Table:
         title_justify="left",
         title_style="bold cyan",
     )
-    for axis in axes_schema(plan):
-        table.add_column(short_key(axis), justify="right", no_wrap=True)
+    for name in short_keys(axes_schema(plan)).values():
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("scheme", no_wrap=True)
     if summary["backend"].n_unique() > 1:
         table.add_column("backend", no_wrap=True)
@@ -144,7 +144,7 @@ def full_table(plan: Plan, summary: pl.DataFrame) -> RenderableType:
     notes = _Notes()
     axes = list(axes_schema(plan))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=plan["title"], title_justify="left", title_style="bold")
-    for name in [*map(short_key, axes), "scheme", "backend", "class", "statistic"]:
+    for name in [*short_keys(axes).values(), "scheme", "backend", "class", "statistic"]:
         table.add_column(name, no_wrap=True)
     for name in ["FCT", "95 % interval", "/ ideal", "gain", "95 % interval", "flows", "unfinished"]:
         table.add_column(name, justify="right", no_wrap=True)
