@@ -88,6 +88,13 @@ def test_that_the_disk_will_be_full_before_the_end_is_said_at_the_start(
     assert [note for note in told.notes if "are expected to take about" in note]
 
 
+def test_what_is_free_is_asked_of_the_system_which_may_not_know(tmp_path: Path) -> None:
+    free = room.free_bytes(tmp_path)
+    assert free is not None
+    assert 0 < free <= shutil.disk_usage(tmp_path).total
+    assert room.free_bytes(tmp_path / "not there") is None
+
+
 def test_where_the_system_does_not_say_what_is_free_runs_are_made(
     experiment: tailcut.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
