@@ -59,20 +59,27 @@ def _parameters(parameters: list[dict[str, Any]]) -> str:
 
 def what_comes_along() -> str:
     """The experiments and workloads that `tailcut new --from` copies, and the question that each experiment asks."""
-    known = shipped.texts()
     text = (
         "# What comes along\n\n"
-        "`tailcut new --from NAME` writes a copy of one. In a checkout they are in `experiments/` and `workloads/`,\n"
-        "with some more that need a file beside them. Those of the papers are in [a page of their own](papers.md).\n"
+        "`tailcut new --from NAME` writes a copy of one. In a checkout they are in `experiments/` and `workloads/`.\n"
+        "Those of the papers are in [a page of their own](papers.md).\n"
     )
-    for name, content in known.items():
-        if not name.startswith("papers/") and not name.endswith(shipped.WORKLOAD):
-            question = " ".join(tomllib.loads(content).get("question", "").split())
-            text += f"\n## `{name}`\n\n{shipped.summary(name, content)}.\n" + (f"\n{question}\n" if question else "")
+    known = shipped.texts()
+    experiments, _ = _core.shipped()
+    for name, content in ({shipped.STARTER: known[shipped.STARTER]} | dict(experiments)).items():
+        if not name.startswith("papers/"):
+            paragraphs = [
+                f"## `{name}`",
+                f"{shipped.summary(name, content)}.",
+                tomllib.loads(content).get("question", ""),
+            ]
+            if name not in known:
+                paragraphs.append("It needs a file beside it and is in checkouts only.")
+            text += "".join(f"\n{' '.join(paragraph.split())}\n" for paragraph in paragraphs if paragraph)
     text += "\n## Workloads\n\n| name | flow sizes |\n|---|---|\n"
     for name, content in known.items():
         if name.endswith(shipped.WORKLOAD):
-            text += f"| `{name}` | {shipped.summary(name, content)} |\n"
+            text += f"| `{name}` | {shipped.summary(name, content).rstrip('.')} |\n"
     return text
 
 
