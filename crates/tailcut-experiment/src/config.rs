@@ -108,7 +108,7 @@ impl Config {
             ("transport", scheme.transport.check()),
             ("queue", scheme.queue.check()),
             ("balance", scheme.balance.check()),
-            ("replicate", scheme.replicate.check()),
+            ("replicate", scheme.replicate.policy().check()),
             ("host", self.host.check()),
             ("switch", self.switch.check()),
             ("faults", self.faults.check()),

@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
-use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::topology::{Graph, RouteError, Routes};
 use tailcut_net::traffic::demand::Demand;
 use tailcut_net::traffic::offered::offered;
@@ -112,11 +111,7 @@ impl Workload {
     /// What to expect when `config`'s scheme carries these flows.
     pub fn facts(&self, config: &Config) -> Facts {
         let tcp = config.scheme.transport.segments();
-        let (threshold, copies, whole) = match &config.scheme.replicate {
-            ReplicateSpec::None | ReplicateSpec::Split(_) => (0, 1, false),
-            ReplicateSpec::Repflow(spec) => (spec.threshold.0, u64::from(spec.copies), true),
-            ReplicateSpec::Repsyn(spec) => (spec.threshold.0, u64::from(spec.copies), false),
-        };
+        let policy = config.scheme.replicate.policy();
         // SYN, SYN-ACK and ACK; and the FIN's answer. A connection that loses costs a SYN, its answer and a reset.
         const SETUP: f64 = 3.0;
         const CLOSE: f64 = 1.0;
@@ -126,21 +121,13 @@ impl Workload {
         for (flow, &hops) in self.flows.iter().zip(&self.hops) {
             let data = (flow.bytes as f64 * carried / tcp.mss.0 as f64).ceil();
             let once = data + (data / f64::from(tcp.ack_every)).ceil() + SETUP + CLOSE;
-            let further = if flow.bytes > threshold {
-                0.0
-            } else if whole {
-                once
-            } else {
-                ABANDONED
-            };
-            let pieces = match &config.scheme.replicate {
-                ReplicateSpec::Split(split) if split.applies(flow.bytes) => {
-                    (flow.bytes as f64 * carried / split.piece.0 as f64).ceil()
-                }
-                _ => 1.0,
-            };
+            let carriage = policy.carriage(flow.bytes);
+            let copy = if carriage.all_send { once } else { ABANDONED };
+            let pieces = carriage
+                .piece
+                .map_or(1.0, |piece| (flow.bytes as f64 * carried / piece as f64).ceil());
             let again = (pieces - 1.0).max(0.0) * (SETUP + CLOSE);
-            let all = once + again + further * (copies - 1) as f64;
+            let all = once + again + copy * carriage.further;
             packets += all;
             packet_hops += all * f64::from(hops);
         }

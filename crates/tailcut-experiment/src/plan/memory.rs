@@ -2,7 +2,6 @@
 
 use tailcut_engine::Time;
 use tailcut_net::balance::BalanceSpec;
-use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::TransportSpec;
@@ -56,11 +55,7 @@ fn carried(config: &Config, flow: &Flow) -> Carried {
         TransportSpec::Mmptcp(spec) => (u64::from(spec.subflows), spec.receive_window.0),
         _ => (1, tcp.receive_window.0),
     };
-    let copies = match &config.scheme.replicate {
-        ReplicateSpec::Repflow(spec) if flow.bytes <= spec.threshold.0 => u64::from(spec.copies),
-        ReplicateSpec::Repsyn(spec) if flow.bytes <= spec.threshold.0 => u64::from(spec.copies),
-        _ => 1,
-    };
+    let copies = u64::from(config.scheme.replicate.policy().carriage(flow.bytes).copies);
     let segments = flow.bytes.div_ceil(tcp.mss.0);
     let data = flow.bytes.saturating_add(segments.saturating_mul(headers));
     Carried {

@@ -14,6 +14,7 @@ use crate::measure::ideal::{LonePath, Stage, Way};
 use crate::packet::FlowKey;
 use crate::port::Clocking;
 use crate::queue::QueueSpec;
+use crate::replicate::machine::Carriage;
 use crate::scenario::Scenario;
 use crate::topology::{PortId, Routes};
 use crate::traffic::Flow;
@@ -23,12 +24,8 @@ use crate::traffic::Flow;
 pub(super) struct Carriers {
     /// Number of their transport.
     pub profile: u8,
-    /// Each carries the whole flow.
-    pub copies: u32,
-    /// From one copy's start to the next one's.
-    pub delay: Time,
-    /// One after the other carries a piece of the flow, each from a port of its own.
-    pub split: bool,
+    /// How replication uses it.
+    pub carriage: Carriage,
 }
 
 /// The ideal times of a run's flows.
@@ -120,16 +117,16 @@ impl Alone {
         if self.reroutes(fabric, routes, src, dst) {
             return vec![(self.any_way(fabric, routes, key(0, 0)), Time::ZERO)];
         }
-        if !self.keeps_paths || carriers.split || profile.scatter().is_some() {
+        if !self.keeps_paths || carriers.carriage.piece.is_some() || profile.scatter().is_some() {
             return vec![(self.every_way(fabric, routes, src, dst), Time::ZERO)];
         }
         if let Kind::Multipath(paths) = &profile.kind {
             let keys: Vec<FlowKey> = (0..paths.subflows).map(|n| key(0, n as u8)).collect();
             return vec![(self.way_of(fabric, routes, &keys), Time::ZERO)];
         }
-        let start = |copy: u32| Time(carriers.delay.0 * u64::from(copy));
+        let start = |copy: u32| Time(carriers.carriage.delay.0 * u64::from(copy));
         let way = |copy| (self.way_of(fabric, routes, &[key(copy, 0)]), start(copy));
-        (0..carriers.copies).map(way).collect()
+        (0..carriers.carriage.copies).map(way).collect()
     }
 
     /// By the paths of some connections.

@@ -16,6 +16,8 @@ pub(super) const NO_CONNECTION: u32 = u32::MAX;
 pub(super) struct Connection {
     pub key: FlowKey,
     pub flow: u32,
+    /// The first byte of the flow that it carries.
+    pub from: u64,
     /// Packets of this connection queued or on a wire.
     pub in_network: u32,
     pub receiver: Receiver,
@@ -37,6 +39,7 @@ impl Connection {
         Connection {
             key,
             flow,
+            from: 0,
             in_network: 0,
             // A sender without segments will be given some, nobody knows how many.
             receiver: Receiver::new(match sender.segments() {

@@ -1,4 +1,6 @@
-//! The life of a flow: its connections, who wins, what becomes of the others.
+//! The life of a flow at its hosts: when it starts, what its replication policy asks for, and what is known of it.
+
+use std::cmp::Reverse;
 
 use super::alone::Carriers;
 use super::endpoints::{Connection, NO_CONNECTION};
@@ -8,8 +10,7 @@ use super::sender::Sender;
 use super::{Entities, Network};
 use crate::measure::Observer;
 use crate::packet::FlowKey;
-use crate::replicate::repflow::Loser;
-use crate::replicate::ReplicateSpec;
+use crate::replicate::machine::{Action, Carried, Event, Open, View};
 use crate::traffic::demand::Signal;
 use crate::traffic::Flow;
 use crate::transport::tcp::Receiver;
@@ -29,6 +30,12 @@ pub(super) fn source_port(flow: u64, subflow: u8) -> u16 {
     FIRST_SOURCE_PORT + ((flow + u64::from(subflow) * 997) % SOURCE_PORTS) as u16
 }
 
+/// What the packets of a connection of a flow go by.
+fn key_of(flow: &Flow, copy: u8, piece: u64) -> FlowKey {
+    let port = FIRST_SOURCE_PORT + ((flow.id + piece) % SOURCE_PORTS) as u16;
+    FlowKey::new(flow.src, flow.dst, port, SERVICE_PORT + u16::from(copy))
+}
+
 /// What is known of a flow so far.
 pub(super) struct FlowState {
     pub flow: Flow,
@@ -37,7 +44,8 @@ pub(super) struct FlowState {
     /// What the subflows share, while there are any.
     pub multipath: Option<Box<Spread>>,
     pub copies: u8,
-    pub winner: Option<u8>,
+    /// What replication remembers of it.
+    pub carried: Carried,
     pub connect: Option<Time>,
     pub fct: Option<Time>,
     pub fct_ack: Option<Time>,
@@ -51,8 +59,6 @@ pub(super) struct FlowState {
     pub fast_recoveries: u32,
     pub needless_retransmissions: u64,
     pub recoveries_undone: u32,
-    /// Bytes given to connections; fewer than the flow has while pieces of it wait for their turn.
-    pub handed: u64,
     /// An edge switch has taken it for an elephant.
     pub detected: bool,
     pub delivered_in_arrivals: u64,
@@ -65,7 +71,7 @@ impl FlowState {
             connections: NO_CONNECTION,
             multipath: None,
             copies: 0,
-            winner: None,
+            carried: Carried::default(),
             connect: None,
             fct: None,
             fct_ack: None,
@@ -79,7 +85,6 @@ impl FlowState {
             fast_recoveries: 0,
             needless_retransmissions: 0,
             recoveries_undone: 0,
-            handed: flow.bytes,
             detected: false,
             delivered_in_arrivals: 0,
         }
@@ -111,6 +116,13 @@ impl<O: Observer> Network<'_, O> {
             self.flows[index as usize].flow.start = self.now;
             self.start(index);
         }
+        while let Some(&Reverse((time, index))) = self.flow_timers.peek() {
+            if time > self.now {
+                break;
+            }
+            self.flow_timers.pop();
+            self.react(index, Event::Timer);
+        }
         self.schedule_start();
     }
 
@@ -121,9 +133,10 @@ impl<O: Observer> Network<'_, O> {
         listed.into_iter().chain(driven).min()
     }
 
-    /// Makes sure that the next flow starts when it should.
+    /// Makes sure that the next flow starts when it should, and the next timer of a flow fires.
     pub(super) fn schedule_start(&mut self) {
-        if let Some(time) = self.next_start() {
+        let timer = self.flow_timers.peek().map(|Reverse((time, _))| *time);
+        if let Some(time) = self.next_start().into_iter().chain(timer).min() {
             self.agenda.reschedule(Entities::of(&self.fabric).arrivals, time);
         }
     }
@@ -141,42 +154,90 @@ impl<O: Observer> Network<'_, O> {
         if let Some(driver) = &mut self.driver {
             driver.on_start(index, self.now);
         }
-        let (copies, delay) = match &self.scenario.scheme.replicate {
-            ReplicateSpec::Repflow(p) if flow.bytes <= p.threshold.0 => (p.copies, p.copy_delay),
-            ReplicateSpec::Repsyn(p) if flow.bytes <= p.threshold.0 => (p.copies, p.copy_delay),
-            _ => (1, Time::ZERO),
-        };
-        let source_port = source_port(flow.id, 0);
         let profile = self.profile_number(&flow);
-        let key =
-            |copy: u32| FlowKey::new(flow.src, flow.dst, source_port, SERVICE_PORT + copy as u16);
-        let second = copies > 1 && self.scenario.scheme.balance.keeps_paths();
-        self.describe_path(index, key(0), second.then(|| key(1)));
-        let split = self.piece_of(flow.bytes).is_some();
-        self.foretell(index, &Carriers { profile, copies, delay, split });
-        if let Kind::Multipath(paths) = &self.profiles[usize::from(profile)].kind {
-            self.open_first_subflow(index, profile, paths);
-            return;
+        let carriage = self.scenario.scheme.replicate.policy().carriage(flow.bytes);
+        let second = carriage.copies > 1 && self.scenario.scheme.balance.keeps_paths();
+        self.describe_path(index, key_of(&flow, 0, 0), second.then(|| key_of(&flow, 1, 0)));
+        self.foretell(index, &Carriers { profile, carriage });
+        match &self.profiles[usize::from(profile)].kind {
+            Kind::Multipath(paths) => self.open_first_subflow(index, profile, paths),
+            _ => self.react(index, Event::Started),
         }
-        if split {
-            self.flows[index as usize].handed = 0;
-            self.open_piece(index);
-            return;
+    }
+
+    /// Lets the replication policy answer an event of a flow.
+    fn react(&mut self, index: u32, event: Event) {
+        let mut actions = std::mem::take(&mut self.actions);
+        let FlowState { flow, carried, .. } = &mut self.flows[index as usize];
+        self.policy.on(event, View { flow, carried, now: self.now }, &mut actions);
+        // A flow's chain is built from its end, and opened from its start.
+        for action in actions.iter().rev() {
+            if let Action::Open(open) = action {
+                self.admit_copy(index, open);
+            }
         }
-        // The chain is built from its end, and opened from its start.
-        let mut opened = vec![];
-        for copy in (0..copies).rev() {
-            let at = flow.start + Time(delay.0 * u64::from(copy));
-            let sender = Sender::new(&self.profiles[usize::from(profile)], flow.bytes, at);
-            let mut connection = Connection::new(key(copy), index, copy as u8, profile, sender);
-            connection.sibling = self.flows[index as usize].connections;
-            let id = self.admit(connection);
-            self.flows[index as usize].connections = id;
-            opened.push(id);
+        for action in actions.drain(..) {
+            self.carry_out(index, action);
         }
-        for id in opened.into_iter().rev() {
-            self.wake(id);
+        self.actions = actions;
+    }
+
+    fn carry_out(&mut self, index: u32, action: Action) {
+        match action {
+            Action::Open(Open { copy, .. }) => {
+                if let Some(id) = self.connection_of(index, copy) {
+                    self.wake(id);
+                }
+            }
+            Action::Finish { .. } => {
+                let state = &mut self.flows[index as usize];
+                state.fct = Some(self.now - state.flow.start);
+                self.finished_flows += 1;
+                self.drive(index, Signal::Received);
+            }
+            Action::Confirm => {
+                let state = &mut self.flows[index as usize];
+                if state.fct_ack.replace(self.now - state.flow.start).is_none() {
+                    self.drive(index, Signal::Acknowledged);
+                }
+            }
+            Action::ResetOthers { but } => self.reset_others(index, but),
+            Action::AbandonOthers { but } => self.abandon_others(index, but),
+            Action::WakeAt(time) => self.flow_timers.push(Reverse((time, index))),
         }
+    }
+
+    /// Gives a copy a connection, in the place of its number among its flow's; a later piece comes before an earlier.
+    fn admit_copy(&mut self, index: u32, open: &Open) {
+        let state = &self.flows[index as usize];
+        let (flow, over) = (state.flow, state.carried.winner.is_some());
+        let number = self.profile_number(&flow);
+        let sender = Sender::new(&self.profiles[usize::from(number)], open.bytes, open.at);
+        let key = key_of(&flow, open.copy, open.piece);
+        let mut connection = Connection::new(key, index, open.copy, number, sender);
+        connection.from = open.from;
+        // The application of a flow that has ended has gone.
+        connection.receiver.closed = over;
+        let mut before = NO_CONNECTION;
+        let mut after = state.connections;
+        while after != NO_CONNECTION && self.connections[after as usize].copy < open.copy {
+            (before, after) = (after, self.connections[after as usize].sibling);
+        }
+        connection.sibling = after;
+        let id = self.admit(connection);
+        match before {
+            NO_CONNECTION => self.flows[index as usize].connections = id,
+            before => self.connections[before as usize].sibling = id,
+        }
+    }
+
+    /// The latest connection of a copy.
+    pub(super) fn connection_of(&self, index: u32, copy: u8) -> Option<u32> {
+        let mut id = self.flows[index as usize].connections;
+        while id != NO_CONNECTION && self.connections[id as usize].copy != copy {
+            id = self.connections[id as usize].sibling;
+        }
+        (id != NO_CONNECTION).then_some(id)
     }
 
     /// The transport that carries a flow, by its number.
@@ -187,56 +248,25 @@ impl<O: Observer> Network<'_, O> {
         }
     }
 
-    /// Bytes of each piece of a flow that its application splits.
-    fn piece_of(&self, bytes: u64) -> Option<u64> {
-        match &self.scenario.scheme.replicate {
-            ReplicateSpec::Split(split) => split.applies(bytes).then_some(split.piece.0),
-            _ => None,
-        }
-    }
-
     /// Bytes that a connection carries: all of its flow's, or a piece of them.
     pub(super) fn carries(&self, connection: &Connection) -> u64 {
-        let bytes = self.flows[connection.flow as usize].flow.bytes;
-        if self.piece_of(bytes).is_none() {
-            return bytes;
+        let profile = self.profile(connection);
+        if profile.spreads {
+            return self.flows[connection.flow as usize].flow.bytes;
         }
-        let (profile, last) = (self.profile(connection), connection.sender.segments() - 1);
+        let last = connection.sender.segments() - 1;
         u64::from(last) * profile.tcp.mss.0 + connection.sender.payload(profile, last)
     }
 
     /// What the receiver has acknowledged of a flow, by its first connection or its latest piece; none by others.
     pub(super) fn acknowledged(&self, id: u32) -> Option<u64> {
         let connection = &self.connections[id as usize];
-        let state = &self.flows[connection.flow as usize];
-        if !connection.live || connection.copy != 0 {
+        let latest = || self.connection_of(connection.flow, 0) == Some(id);
+        if !connection.live || connection.copy != 0 || !latest() {
             return None;
         }
         let here = u64::from(connection.sender.una()) * self.profile(connection).tcp.mss.0;
-        match self.piece_of(state.flow.bytes) {
-            None => Some(here),
-            Some(_) if state.connections != id => None,
-            Some(_) => Some(state.handed - self.carries(connection) + here),
-        }
-    }
-
-    /// Opens the connection of the next piece of a split flow: the source port is its number.
-    fn open_piece(&mut self, index: u32) {
-        let state = &self.flows[index as usize];
-        let (flow, before) = (state.flow, state.handed);
-        let Some(piece) = self.piece_of(flow.bytes) else { return };
-        let bytes = piece.min(flow.bytes - before);
-        let port = FIRST_SOURCE_PORT + ((flow.id + before / piece) % SOURCE_PORTS) as u16;
-        let key = FlowKey::new(flow.src, flow.dst, port, SERVICE_PORT);
-        let profile = self.profile_number(&flow);
-        let sender = Sender::new(&self.profiles[usize::from(profile)], bytes, self.now);
-        let mut connection = Connection::new(key, index, 0, profile, sender);
-        connection.sibling = self.flows[index as usize].connections;
-        let id = self.admit(connection);
-        let state = &mut self.flows[index as usize];
-        state.handed += bytes;
-        state.connections = id;
-        self.wake(id);
+        Some(connection.from + here)
     }
 
     /// Gives a connection a slot, preferably a used one.
@@ -280,76 +310,44 @@ impl<O: Observer> Network<'_, O> {
         if self.profile(&self.connections[id as usize]).spreads {
             self.on_subflow_established(id);
         }
-        let index = self.connections[id as usize].flow as usize;
-        if self.flows[index].connect.is_some() {
-            return;
-        }
-        self.flows[index].connect = Some(self.now - self.flows[index].flow.start);
-        if matches!(self.scenario.scheme.replicate, ReplicateSpec::Repsyn(_)) {
-            self.abort_siblings(id);
-        }
+        let Connection { flow, copy, .. } = self.connections[id as usize];
+        let state = &mut self.flows[flow as usize];
+        state.connect.get_or_insert(self.now - state.flow.start);
+        self.react(flow, Event::Established { copy });
     }
 
-    /// The last byte of a flow has arrived in order on one of its connections.
+    /// The last byte that a connection carries has arrived in order.
     pub(super) fn on_received(&mut self, id: u32) {
-        let (index, copy) = {
-            let connection = &self.connections[id as usize];
-            (connection.flow as usize, connection.copy)
-        };
-        let state = &mut self.flows[index];
-        if state.fct.is_some() || state.handed < state.flow.bytes {
-            return;
-        }
-        state.fct = Some(self.now - state.flow.start);
-        state.winner = Some(copy);
-        self.finished_flows += 1;
-        self.drive(index as u32, Signal::Received);
-        if self.cancels_losers() {
-            let mut other = self.flows[index].connections;
-            while other != NO_CONNECTION {
-                let next = self.connections[other as usize].sibling;
-                if other != id {
-                    self.reset_by_receiver(other);
-                }
-                other = next;
-            }
-        }
+        let Connection { flow, copy, .. } = self.connections[id as usize];
+        self.react(flow, Event::Received { copy });
     }
 
     /// The sender of a connection knows that every byte has arrived.
     pub(super) fn on_acknowledged(&mut self, id: u32) {
-        let connection = &self.connections[id as usize];
-        let index = connection.flow;
-        let state = &mut self.flows[index as usize];
-        if state.handed < state.flow.bytes {
-            self.open_piece(index);
-            return;
-        }
-        if state.winner == Some(connection.copy) {
-            if state.fct_ack.replace(self.now - state.flow.start).is_none() {
-                self.drive(index, Signal::Acknowledged);
-            }
-            if self.cancels_losers() {
-                self.abort_siblings(id);
-            }
-        }
+        let Connection { flow, copy, .. } = self.connections[id as usize];
+        self.react(flow, Event::Acknowledged { copy });
     }
 
-    fn cancels_losers(&self) -> bool {
-        match &self.scenario.scheme.replicate {
-            ReplicateSpec::Repflow(p) => p.loser == Loser::Reset,
-            ReplicateSpec::Repsyn(_) => true,
-            ReplicateSpec::None | ReplicateSpec::Split(_) => false,
-        }
-    }
-
-    /// The sending application gives up every other connection of the flow.
-    fn abort_siblings(&mut self, id: u32) {
-        let mut other = self.flows[self.connections[id as usize].flow as usize].connections;
+    /// The receiving host resets the flow's connections but one.
+    fn reset_others(&mut self, index: u32, but: u8) {
+        let mut other = self.flows[index as usize].connections;
         while other != NO_CONNECTION {
-            let next = self.connections[other as usize].sibling;
-            if other != id && !self.connections[other as usize].sender.finished() {
-                self.connections[other as usize].sender.abort();
+            let Connection { sibling: next, copy, .. } = self.connections[other as usize];
+            if copy != but {
+                self.reset_by_receiver(other);
+            }
+            other = next;
+        }
+    }
+
+    /// The sending application gives up the flow's connections but one.
+    fn abandon_others(&mut self, index: u32, but: u8) {
+        let mut other = self.flows[index as usize].connections;
+        while other != NO_CONNECTION {
+            let Connection { sibling: next, copy, ref mut sender, .. } =
+                self.connections[other as usize];
+            if copy != but && !sender.finished() {
+                sender.abort();
                 self.pump(other);
                 self.retire_if_over(other);
             }
@@ -370,13 +368,8 @@ impl<O: Observer> Network<'_, O> {
                     None => connection.receiver.next(),
                 };
                 let here = u64::from(next) * self.profile(connection).tcp.mss.0;
-                // Of a split flow, what earlier pieces have carried comes before the first connection, the latest piece.
-                let carries = self.carries(connection);
-                let bytes = (state.handed - carries) + here.min(carries);
+                let bytes = connection.from + here.min(self.carries(connection));
                 delivered = delivered.max(bytes);
-                if self.piece_of(state.flow.bytes).is_some() {
-                    break;
-                }
                 at = connection.sibling;
             }
             self.flows[index].delivered_in_arrivals = delivered;

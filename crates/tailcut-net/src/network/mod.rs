@@ -13,6 +13,8 @@ mod scheduled;
 mod sender;
 mod wire;
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
 use tailcut_engine::{Agenda, Time};
@@ -20,6 +22,7 @@ use tailcut_engine::{Agenda, Time};
 use crate::measure::series::{Sampler, UnknownPlace};
 use crate::measure::{Loss, Observer, Unobserved};
 use crate::packet::Flags;
+use crate::replicate::machine::{Action, Replicate};
 use crate::scenario::{Counters, Outcome, Progress, Scenario};
 use crate::topology::RouteError;
 use crate::traffic::driver::Driver;
@@ -101,6 +104,12 @@ pub struct Network<'a, O: Observer> {
     /// Busy time of every port within the arrivals window.
     busy: Vec<Time>,
     alone: Alone,
+    /// Which connections carry a flow.
+    policy: Box<dyn Replicate>,
+    /// What it asked for, room that is used again.
+    actions: Vec<Action>,
+    /// When flows want to be asked again.
+    flow_timers: BinaryHeap<Reverse<(Time, u32)>>,
     observer: O,
 }
 
@@ -169,6 +178,9 @@ impl<'a, O: Observer> Network<'a, O> {
             incidents: Incidents::new(scenario)?,
             busy: vec![],
             alone: Alone::new(scenario)?,
+            policy: scenario.scheme.replicate.policy().machine(hosts),
+            actions: vec![],
+            flow_timers: BinaryHeap::new(),
             fabric,
             observer,
         };

@@ -103,20 +103,12 @@ impl<O: Observer> Network<'_, O> {
             (0, Phase::Alone) if !scatters => self.open_other_subflows(flow, profile),
             (1.., Phase::Opening) => {
                 spread.data.on_joined();
-                if let Some(first) = self.subflow(flow, 0).filter(|_| scatters) {
+                if let Some(first) = self.connection_of(flow, 0).filter(|_| scatters) {
                     self.reinject_hole(first);
                 }
             }
             _ => {}
         }
-    }
-
-    fn subflow(&self, flow: u32, copy: u8) -> Option<u32> {
-        let mut id = self.flows[flow as usize].connections;
-        while id != NO_CONNECTION && self.connections[id as usize].copy != copy {
-            id = self.connections[id as usize].sibling;
-        }
-        (id != NO_CONNECTION).then_some(id)
     }
 
     /// Before an acknowledgement: how much the coupling lets this subflow's window grow by it.
@@ -230,7 +222,7 @@ impl<O: Observer> Network<'_, O> {
         let connection = &self.connections[id as usize];
         let state = &self.flows[connection.flow as usize];
         let data = &state.multipath.as_ref()?.data;
-        let here = state.winner.is_none_or(|winner| winner == connection.copy);
+        let here = state.carried.winner.is_none_or(|winner| winner == connection.copy);
         Some((data.data_ack(), data.complete() && here))
     }
 

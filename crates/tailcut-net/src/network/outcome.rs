@@ -68,7 +68,7 @@ impl<O: Observer> Network<'_, O> {
             recoveries_undone: state.recoveries_undone,
             needless_retransmissions: state.needless_retransmissions,
             copies: state.copies,
-            winner: state.winner,
+            winner: state.carried.winner,
             shared_hops: state.shared_hops,
             hops: state.hops,
             delivered_in_arrivals: state.delivered_in_arrivals,

@@ -1,7 +1,9 @@
 //! Replication: which connections carry a flow.
 //!
-//! A new way is one file here and one line in [`ReplicateSpec`].
+//! A new policy is one file here and one line in the list below.
 
+pub mod hedge;
+pub mod machine;
 pub mod repflow;
 pub mod repsyn;
 pub mod split;
@@ -13,61 +15,91 @@ use tailcut_engine::{Bytes, Time};
 use crate::component::SpecError;
 use crate::scenario::LONGEST;
 
-/// How flows are replicated.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum ReplicateSpec {
-    /// One connection carries the flow.
-    #[default]
-    None,
+use machine::{Carriage, Replicate};
+
+/// What a policy's parameters can say before a run, and the machine that they make.
+pub trait Policy {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// When nothing would be replicated.
+    fn check(&self) -> Result<(), SpecError>;
+
+    /// How a flow of so many bytes will be carried.
+    fn carriage(&self, bytes: u64) -> Carriage;
+
+    /// The policy at work in a run of so many hosts.
+    fn machine(&self, hosts: u32) -> Box<dyn Replicate>;
+}
+
+/// Writes the section `replicate` of the experiment file: one kind per policy.
+macro_rules! policies {
+    ($($(#[$about:meta])* $name:ident($parameters:ty),)*) => {
+        /// How flows are replicated.
+        #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+        pub enum ReplicateSpec {
+            /// One connection carries the flow.
+            #[default]
+            None,
+            $($(#[$about])* $name($parameters),)*
+        }
+
+        impl ReplicateSpec {
+            /// The policy that was chosen.
+            pub fn policy(&self) -> &dyn Policy {
+                match self {
+                    ReplicateSpec::None => &machine::Plain,
+                    $(ReplicateSpec::$name(parameters) => parameters,)*
+                }
+            }
+        }
+    };
+}
+
+policies! {
     /// Copies of short flows; the first to finish wins (RepFlow).
     Repflow(repflow::RepFlow),
     /// Several SYNs for short flows; data on the first connection to be established (RepNet).
     Repsyn(repsyn::RepSyn),
     /// Large flows as a sequence of small ones, each on a connection of its own (TinyFlow in the application).
     Split(split::Split),
-}
-
-impl ReplicateSpec {
-    /// Checks the parameters.
-    ///
-    /// # Errors
-    /// When nothing would be replicated.
-    pub fn check(&self) -> Result<(), SpecError> {
-        match self {
-            ReplicateSpec::None => Ok(()),
-            ReplicateSpec::Repflow(spec) => {
-                check_copies(spec.threshold, spec.copies, spec.copy_delay)
-            }
-            ReplicateSpec::Repsyn(spec) => {
-                check_copies(spec.threshold, spec.copies, spec.copy_delay)
-            }
-            ReplicateSpec::Split(spec) => spec.check(),
-        }
-    }
+    /// A copy of a short flow that takes longer than most, within a budget (Dean and Barroso 2013).
+    Hedge(hedge::Hedge),
 }
 
 /// More connections than this for one flow are a slip: ECMP would rarely find them different paths.
 const MAX_COPIES: u32 = 16;
 
-fn check_copies(threshold: Bytes, copies: u32, delay: Time) -> Result<(), SpecError> {
-    let off = "kind = \"none\" replicates nothing";
+/// What to write where no flow is to be replicated.
+const OFF: &str = "kind = \"none\" replicates nothing";
+
+fn check_threshold(threshold: Bytes) -> Result<(), SpecError> {
     if threshold.0 == 0 {
         let message = "threshold = \"0B\": no flow is that short, so that none would be replicated";
-        return Err(SpecError::new("replicate-threshold", "threshold", message).hint(off));
+        return Err(SpecError::new("replicate-threshold", "threshold", message).hint(OFF));
     }
+    Ok(())
+}
+
+fn check_delay(field: &'static str, delay: Time) -> Result<(), SpecError> {
+    if delay > LONGEST {
+        let message = format!("{field} = \"{delay}\": no run lasts longer than {LONGEST}");
+        return Err(SpecError::new("replicate-copy-delay", field, message));
+    }
+    Ok(())
+}
+
+fn check_copies(threshold: Bytes, copies: u32, delay: Time) -> Result<(), SpecError> {
+    check_threshold(threshold)?;
     if !(2..=MAX_COPIES).contains(&copies) {
         let message = format!(
             "copies = {copies}: the original counts, so that 2 to {MAX_COPIES} replicate a flow"
         );
         let error = SpecError::new("replicate-copies", "copies", message);
-        return Err(if copies < 2 { error.hint(off) } else { error });
+        return Err(if copies < 2 { error.hint(OFF) } else { error });
     }
-    if delay > LONGEST {
-        let message = format!("copy_delay = \"{delay}\": no run lasts longer than {LONGEST}");
-        return Err(SpecError::new("replicate-copy-delay", "copy_delay", message));
-    }
-    Ok(())
+    check_delay("copy_delay", delay)
 }
 
 #[cfg(test)]
@@ -77,18 +109,18 @@ mod tests {
     #[test]
     fn copies_start_within_the_longest_run() {
         let copy_delay = LONGEST + Time(1);
-        let late = ReplicateSpec::Repflow(repflow::RepFlow { copy_delay, ..Default::default() });
+        let late = repflow::RepFlow { copy_delay, ..Default::default() };
         assert_eq!(late.check().expect_err("no run lasts as long").field, "copy_delay");
     }
 
     #[test]
     fn replication_replicates_something() {
         let repflow = repflow::RepFlow::default();
-        assert_eq!(ReplicateSpec::Repflow(repflow.clone()).check(), Ok(()));
-        let none = ReplicateSpec::Repflow(repflow::RepFlow { threshold: Bytes(0), ..repflow });
+        assert_eq!(repflow.check(), Ok(()));
+        let none = repflow::RepFlow { threshold: Bytes(0), ..repflow };
         assert_eq!(none.check().expect_err("nothing is that short").field, "threshold");
         for copies in [0, 1, 17] {
-            let spec = ReplicateSpec::Repsyn(repsyn::RepSyn { copies, ..Default::default() });
+            let spec = repsyn::RepSyn { copies, ..Default::default() };
             assert_eq!(spec.check().expect_err("not a number of copies").field, "copies");
         }
     }

@@ -6,6 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
+use super::machine::{Action, Carriage, Event, Replicate, View};
+use super::{check_copies, Policy};
+use crate::component::SpecError;
+
 /// Parameters of RepFlow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -38,5 +42,77 @@ impl Default for RepFlow {
             copy_delay: Time::ZERO,
             loser: Loser::Reset,
         }
+    }
+}
+
+impl Policy for RepFlow {
+    fn check(&self) -> Result<(), SpecError> {
+        check_copies(self.threshold, self.copies, self.copy_delay)
+    }
+
+    fn carriage(&self, bytes: u64) -> Carriage {
+        if bytes > self.threshold.0 {
+            return Carriage::ALONE;
+        }
+        Carriage::copied(self.copies, self.copy_delay)
+    }
+
+    fn machine(&self, _: u32) -> Box<dyn Replicate> {
+        Box::new(self.clone())
+    }
+}
+
+impl Replicate for RepFlow {
+    fn on(&mut self, event: Event, mut view: View<'_>, actions: &mut Vec<Action>) {
+        match (event, self.loser) {
+            (Event::Started, _) => {
+                self.carriage(view.flow.bytes).open_all(&mut view, actions);
+            }
+            (event, Loser::Reset) => drop(view.first_wins_and_resets(event, actions)),
+            (event, Loser::Finish) => drop(view.first_wins(event, actions)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replicate::machine::Script;
+    use Action::{AbandonOthers, Confirm, Finish, ResetOthers};
+    use Event::{Acknowledged, Received, Started};
+
+    #[test]
+    fn every_copy_opens_its_delay_after_the_one_before() {
+        let spec = RepFlow { copies: 3, copy_delay: Time::from_us(40), ..RepFlow::default() };
+        let mut script = Script::new(&spec, 100_000);
+        let opened = [script.open(0, 7), script.open(1, 47), script.open(2, 87)];
+        assert_eq!(script.at(7, Started), opened);
+    }
+
+    #[test]
+    fn a_flow_above_the_threshold_is_alone() {
+        let mut script = Script::new(&RepFlow::default(), 100_001);
+        assert_eq!(script.at(0, Started), [script.open(0, 0)]);
+    }
+
+    #[test]
+    fn the_first_copy_to_arrive_ends_the_flow_and_the_others_are_reset_at_both_ends() {
+        let mut script = Script::new(&RepFlow::default(), 5_000);
+        script.at(0, Started);
+        let won = [Finish { copy: 1 }, ResetOthers { but: 1 }];
+        assert_eq!(script.at(50, Received { copy: 1 }), won);
+        assert_eq!(script.at(52, Received { copy: 0 }), []);
+        assert_eq!(script.at(60, Acknowledged { copy: 0 }), []);
+        let known = [Confirm, AbandonOthers { but: 1 }];
+        assert_eq!(script.at(70, Acknowledged { copy: 1 }), known);
+    }
+
+    #[test]
+    fn losers_that_may_finish_are_left_alone() {
+        let mut script =
+            Script::new(&RepFlow { loser: Loser::Finish, ..Default::default() }, 5_000);
+        script.at(0, Started);
+        assert_eq!(script.at(50, Received { copy: 0 }), [Finish { copy: 0 }]);
+        assert_eq!(script.at(70, Acknowledged { copy: 0 }), [Confirm]);
     }
 }

@@ -5,6 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
+use super::machine::{Action, Carriage, Event, Replicate, View};
+use super::{check_copies, Policy};
+use crate::component::SpecError;
+
 /// Parameters of RepSYN.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -20,5 +24,53 @@ pub struct RepSyn {
 impl Default for RepSyn {
     fn default() -> Self {
         RepSyn { threshold: Bytes(100_000), copies: 2, copy_delay: Time::ZERO }
+    }
+}
+
+impl Policy for RepSyn {
+    fn check(&self) -> Result<(), SpecError> {
+        check_copies(self.threshold, self.copies, self.copy_delay)
+    }
+
+    fn carriage(&self, bytes: u64) -> Carriage {
+        if bytes > self.threshold.0 {
+            return Carriage::ALONE;
+        }
+        Carriage { all_send: false, ..Carriage::copied(self.copies, self.copy_delay) }
+    }
+
+    fn machine(&self, _: u32) -> Box<dyn Replicate> {
+        Box::new(self.clone())
+    }
+}
+
+impl Replicate for RepSyn {
+    fn on(&mut self, event: Event, mut view: View<'_>, actions: &mut Vec<Action>) {
+        match event {
+            Event::Started => self.carriage(view.flow.bytes).open_all(&mut view, actions),
+            Event::Established { copy } => {
+                if !std::mem::replace(&mut view.carried.established, true) {
+                    actions.push(Action::AbandonOthers { but: copy });
+                }
+            }
+            event => drop(view.first_wins_and_resets(event, actions)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replicate::machine::Script;
+    use Action::AbandonOthers;
+    use Event::{Established, Started};
+
+    #[test]
+    fn the_first_connection_to_be_established_is_the_only_one_that_goes_on() {
+        let mut script = Script::new(&RepSyn { copies: 3, ..RepSyn::default() }, 5_000);
+        let opened = [script.open(0, 0), script.open(1, 0), script.open(2, 0)];
+        assert_eq!(script.at(0, Started), opened);
+        assert_eq!(script.at(30, Established { copy: 2 }), [AbandonOthers { but: 2 }]);
+        assert_eq!(script.at(31, Established { copy: 0 }), [], "it was too late to be stopped");
     }
 }

@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;
 
+use super::machine::{Action, Carriage, Event, Open, Replicate, View};
+use super::Policy;
 use crate::component::SpecError;
 
 /// Parameters of splitting.
@@ -24,8 +26,8 @@ impl Default for Split {
     }
 }
 
-impl Split {
-    pub(super) fn check(&self) -> Result<(), SpecError> {
+impl Policy for Split {
+    fn check(&self) -> Result<(), SpecError> {
         if self.piece == Bytes(0) {
             let message = "piece = \"0B\": a piece carries at least a byte";
             return Err(SpecError::new("split-piece", "piece", message));
@@ -41,8 +43,69 @@ impl Split {
         Ok(())
     }
 
-    /// Whether a flow of so many bytes is split.
-    pub fn applies(&self, bytes: u64) -> bool {
-        bytes > self.threshold.0
+    fn carriage(&self, bytes: u64) -> Carriage {
+        let piece = (bytes > self.threshold.0).then_some(self.piece.0);
+        Carriage { piece, ..Carriage::ALONE }
+    }
+
+    fn machine(&self, _: u32) -> Box<dyn Replicate> {
+        Box::new(self.clone())
+    }
+}
+
+impl Split {
+    fn open_piece(&self, view: &mut View<'_>, actions: &mut Vec<Action>) {
+        let from = view.carried.handed;
+        let bytes = self.piece.0.min(view.flow.bytes - from);
+        let piece = from / self.piece.0;
+        view.carried.handed += bytes;
+        actions.push(Action::Open(Open { copy: 0, piece, from, bytes, at: view.now }));
+    }
+}
+
+impl Replicate for Split {
+    fn on(&mut self, event: Event, mut view: View<'_>, actions: &mut Vec<Action>) {
+        let pieces_wait = view.carried.handed < view.flow.bytes;
+        match event {
+            Event::Started if view.flow.bytes > self.threshold.0 => {
+                self.open_piece(&mut view, actions);
+            }
+            Event::Started => view.open_whole(0, view.now, actions),
+            Event::Acknowledged { .. } if pieces_wait => self.open_piece(&mut view, actions),
+            Event::Received { .. } if pieces_wait => {}
+            event => drop(view.first_wins(event, actions)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replicate::machine::Script;
+    use tailcut_engine::Time;
+    use Action::{Confirm, Finish};
+    use Event::{Acknowledged, Received, Started};
+
+    fn piece(piece: u64, from: u64, bytes: u64, us: u64) -> Action {
+        Action::Open(Open { copy: 0, piece, from, bytes, at: Time::from_us(us) })
+    }
+
+    #[test]
+    fn a_piece_opens_when_the_one_before_is_acknowledged_and_the_last_one_ends_the_flow() {
+        let spec = Split { threshold: Bytes(20_000), piece: Bytes(10_000) };
+        let mut script = Script::new(&spec, 25_000);
+        assert_eq!(script.at(0, Started), [piece(0, 0, 10_000, 0)]);
+        assert_eq!(script.at(5, Received { copy: 0 }), []);
+        assert_eq!(script.at(6, Acknowledged { copy: 0 }), [piece(1, 10_000, 10_000, 6)]);
+        assert_eq!(script.at(8, Received { copy: 0 }), []);
+        assert_eq!(script.at(9, Acknowledged { copy: 0 }), [piece(2, 20_000, 5_000, 9)]);
+        assert_eq!(script.at(11, Received { copy: 0 }), [Finish { copy: 0 }]);
+        assert_eq!(script.at(12, Acknowledged { copy: 0 }), [Confirm]);
+    }
+
+    #[test]
+    fn a_flow_up_to_the_threshold_stays_whole() {
+        let mut script = Script::new(&Split::default(), 100_000);
+        assert_eq!(script.at(0, Started), [script.open(0, 0)]);
     }
 }

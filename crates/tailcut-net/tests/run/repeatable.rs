@@ -92,6 +92,7 @@ fn schemes() -> Vec<(String, Scenario)> {
         ("mixed", json!({ "transport": { "kind": "mixed", "parts": parts } })),
         ("SRED, sprayed", json!({ "queue": selective, "balance": kind("spray") })),
         ("flowlets, split", json!({ "balance": kind("flowlet"), "replicate": kind("split") })),
+        ("hedged", json!({ "replicate": kind("hedge") })),
         ("TinyFlow by samples", json!({ "balance": eager("random-skip") })),
         ("TinyFlow by polling", json!({ "balance": eager("polled-counters") })),
         ("by tier", json!({ "balance": kind("by-tier") })),

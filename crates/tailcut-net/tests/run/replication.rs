@@ -4,6 +4,7 @@ use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::packet::Flags;
 use tailcut_net::queue::{ecn::Ecn, QueueSpec};
+use tailcut_net::replicate::hedge::{Hedge, HedgeDelay};
 use tailcut_net::replicate::repflow::{Loser, RepFlow};
 use tailcut_net::replicate::repsyn::RepSyn;
 use tailcut_net::replicate::split::Split;
@@ -249,4 +250,40 @@ fn a_split_flow_is_a_sequence_of_small_ones() {
     let short = Split { threshold: Bytes(20_000), piece: Bytes(10_000) };
     let short = record(&slow_and_fast(20_000, FAST, ReplicateSpec::Split(short)));
     assert_eq!((short.copies, short.fct), (1, whole.fct), "short flows stay whole");
+}
+
+fn hedge(delay: Time) -> ReplicateSpec {
+    ReplicateSpec::Hedge(Hedge { delay: HedgeDelay::After(delay), ..Hedge::default() })
+}
+
+#[test]
+fn a_hedged_flow_that_is_late_is_sent_once_more_and_the_copy_overtakes() {
+    let slow = Rate(10_000_000);
+    let scenario = slow_and_fast(50_000, slow, hedge(Time::from_ms(2)));
+    let (outcome, sent) = run_observed(&scenario, Sent::default());
+    let syns: Vec<_> =
+        sent.all(Flags::SYN).filter(|syn| syn.1 == 0).map(|syn| (syn.0, syn.2)).collect();
+    assert_eq!(syns, [(Time::ZERO, 0), (Time::from_ms(2), 1)]);
+    assert_eq!((outcome.flows[0].winner, outcome.flows[0].copies), (Some(1), 2));
+    assert!(sent.all(Flags::RST).any(|reset| (reset.1, reset.2) == (1, 0)), "the loser is reset");
+}
+
+#[test]
+fn a_hedged_flow_that_ends_in_time_is_sent_once() {
+    let flow = record(&slow_and_fast(1_000, FAST, hedge(Time::from_ms(5))));
+    assert_eq!((flow.copies, flow.winner), (1, Some(0)));
+}
+
+/// The flow has arrived, and its sender does not know it yet.
+#[test]
+fn a_hedge_that_comes_after_the_end_is_answered_by_a_reset() {
+    let alone = record(&slow_and_fast(1_000, FAST, ReplicateSpec::None));
+    let received = alone.fct.expect("it finishes");
+    let scenario = slow_and_fast(1_000, FAST, hedge(received + Time(1)));
+    let (outcome, sent) = run_observed(&scenario, Sent::default());
+    assert_eq!((outcome.flows[0].copies, outcome.flows[0].winner), (2, Some(0)));
+    assert_eq!(outcome.flows[0].fct, alone.fct);
+    let answers: Vec<_> =
+        sent.all(Flags::RST).filter(|reset| reset.1 == 1).map(|reset| reset.2).collect();
+    assert_eq!((answers, sent.data_of(1)), (vec![1], 0));
 }

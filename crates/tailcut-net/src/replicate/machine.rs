@@ -1,0 +1,259 @@
+//! The machine that every policy is: what has happened to the connections of a flow goes in, what the hosts are to do
+//! comes out. It does no input or output and reads no clock, so that a script of events tests it whole.
+
+use std::fmt::Debug;
+
+use tailcut_engine::Time;
+
+use super::Policy;
+use crate::component::SpecError;
+use crate::traffic::Flow;
+
+/// What has happened to a flow. Copies are numbered from 0, the original.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The application has the flow to send.
+    Started,
+    /// The handshake of a connection is complete at its sender.
+    Established {
+        /// The copy that the connection carries.
+        copy: u8,
+    },
+    /// All that a connection carries has arrived, in order.
+    Received {
+        /// The copy that the connection carries.
+        copy: u8,
+    },
+    /// The sender of a connection knows that all that it carries has arrived.
+    Acknowledged {
+        /// The copy that the connection carries.
+        copy: u8,
+    },
+    /// The time has come that [`Action::WakeAt`] asked for.
+    Timer,
+}
+
+/// What the hosts are to do, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Open a connection.
+    Open(Open),
+    /// The flow is complete at its receiver, by this copy.
+    Finish {
+        /// The copy that has won.
+        copy: u8,
+    },
+    /// The sender knows that the flow is complete.
+    Confirm,
+    /// The receiving host resets every connection of the flow but one.
+    ResetOthers {
+        /// The copy that stays.
+        but: u8,
+    },
+    /// The sending host gives up every connection of the flow but one.
+    AbandonOthers {
+        /// The copy that stays.
+        but: u8,
+    },
+    /// Send [`Event::Timer`] at this time.
+    WakeAt(Time),
+}
+
+/// A connection to open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Open {
+    /// Goes to the copy-th port after the service's, so that ECMP gives it a path of its own.
+    pub copy: u8,
+    /// Comes from the piece-th port after the flow's, to the same end.
+    pub piece: u64,
+    /// The first byte of the flow that it carries.
+    pub from: u64,
+    /// How many it carries.
+    pub bytes: u64,
+    /// When its SYN goes out.
+    pub at: Time,
+}
+
+/// What is remembered of a flow between events.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Carried {
+    /// The copy that brought the flow's last byte first.
+    pub winner: Option<u8>,
+    /// Some connection has been established.
+    pub established: bool,
+    /// The sender knows that the flow is over.
+    pub confirmed: bool,
+    /// Bytes given to connections.
+    pub handed: u64,
+}
+
+/// A flow, as a policy sees it.
+#[derive(Debug)]
+pub struct View<'a> {
+    /// What there is to carry.
+    pub flow: &'a Flow,
+    /// What has become of it.
+    pub carried: &'a mut Carried,
+    /// The time of the event.
+    pub now: Time,
+}
+
+/// A policy at work on all flows of a run.
+pub trait Replicate: Debug + Send {
+    /// An event of a flow; what follows from it is appended to `actions`.
+    fn on(&mut self, event: Event, view: View<'_>, actions: &mut Vec<Action>);
+}
+
+/// How a policy carries a flow of some size, as far as that is known before it starts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Carriage {
+    /// Copies of the flow, the original included, at most.
+    pub copies: u32,
+    /// Copies besides the original, as expected.
+    pub further: f64,
+    /// From one copy's start to the next one's, at least.
+    pub delay: Time,
+    /// Every copy sends data; otherwise only the one that is established first.
+    pub all_send: bool,
+    /// Bytes of each connection where one after the other carries a piece of the flow.
+    pub piece: Option<u64>,
+}
+
+impl Carriage {
+    /// One connection carries all.
+    pub const ALONE: Carriage =
+        Carriage { copies: 1, further: 0.0, delay: Time::ZERO, all_send: false, piece: None };
+
+    /// Each of so many copies starts so long after the one before.
+    pub fn copied(copies: u32, delay: Time) -> Carriage {
+        let further = f64::from(copies) - 1.0;
+        Carriage { copies, further, delay, all_send: true, piece: None }
+    }
+
+    /// Opens every copy of the whole flow, each its delay after the one before.
+    pub fn open_all(&self, view: &mut View<'_>, actions: &mut Vec<Action>) {
+        for copy in 0..self.copies {
+            let at = view.now + Time(self.delay.0 * u64::from(copy));
+            view.open_whole(copy as u8, at, actions);
+        }
+    }
+}
+
+/// One connection carries each flow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plain;
+
+impl Policy for Plain {
+    fn check(&self) -> Result<(), SpecError> {
+        Ok(())
+    }
+    fn carriage(&self, _: u64) -> Carriage {
+        Carriage::ALONE
+    }
+    fn machine(&self, _: u32) -> Box<dyn Replicate> {
+        Box::new(*self)
+    }
+}
+
+impl Replicate for Plain {
+    fn on(&mut self, event: Event, mut view: View<'_>, actions: &mut Vec<Action>) {
+        match event {
+            Event::Started => view.open_whole(0, view.now, actions),
+            event => drop(view.first_wins(event, actions)),
+        }
+    }
+}
+
+impl View<'_> {
+    /// Opens a connection for the whole flow.
+    pub fn open_whole(&mut self, copy: u8, at: Time, actions: &mut Vec<Action>) {
+        let bytes = self.flow.bytes;
+        self.carried.handed = bytes;
+        actions.push(Action::Open(Open { copy, piece: 0, from: 0, bytes, at }));
+    }
+
+    /// The flow is over when the first of its whole copies is: true if this event ends it, at its receiver or its sender.
+    pub fn first_wins(&mut self, event: Event, actions: &mut Vec<Action>) -> bool {
+        match event {
+            Event::Received { copy } if self.carried.winner.is_none() => {
+                self.carried.winner = Some(copy);
+                actions.push(Action::Finish { copy });
+                true
+            }
+            Event::Acknowledged { copy } if self.carried.winner == Some(copy) => {
+                self.carried.confirmed = true;
+                actions.push(Action::Confirm);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// As [`View::first_wins`]; then the other copies are reset by the receiver, and by the sender when it knows.
+    pub fn first_wins_and_resets(&mut self, event: Event, actions: &mut Vec<Action>) -> bool {
+        let over = self.first_wins(event, actions);
+        match event {
+            Event::Received { copy } if over => actions.push(Action::ResetOthers { but: copy }),
+            Event::Acknowledged { copy } if over => {
+                actions.push(Action::AbandonOthers { but: copy });
+            }
+            _ => {}
+        }
+        over
+    }
+}
+
+/// A policy on one flow, event by event: what tests write.
+#[cfg(test)]
+pub(super) struct Script {
+    policy: Box<dyn Replicate>,
+    flow: Flow,
+    carried: Carried,
+}
+
+#[cfg(test)]
+impl Script {
+    pub fn new(policy: &impl Policy, bytes: u64) -> Script {
+        Script {
+            policy: policy.machine(2),
+            flow: Flow { src: 0, dst: 1, bytes, start: Time::ZERO, id: 0 },
+            carried: Carried::default(),
+        }
+    }
+
+    /// What follows from an event at some time, in microseconds.
+    pub fn at(&mut self, us: u64, event: Event) -> Vec<Action> {
+        let mut actions = vec![];
+        let view = View { flow: &self.flow, carried: &mut self.carried, now: Time::from_us(us) };
+        self.policy.on(event, view, &mut actions);
+        actions
+    }
+
+    /// The next flow of the same host, from some time on, in microseconds.
+    pub fn next_flow(&mut self, us: u64, bytes: u64) {
+        let flow = Flow { bytes, start: Time::from_us(us), id: self.flow.id + 1, ..self.flow };
+        (self.flow, self.carried) = (flow, Carried::default());
+    }
+
+    /// A connection for the whole flow.
+    pub fn open(&self, copy: u8, us: u64) -> Action {
+        let bytes = self.flow.bytes;
+        Action::Open(Open { copy, piece: 0, from: 0, bytes, at: Time::from_us(us) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Action::{Confirm, Finish};
+    use Event::{Acknowledged, Established, Received, Started};
+
+    #[test]
+    fn a_flow_alone_opens_one_connection_and_ends_with_it() {
+        let mut script = Script::new(&Plain, 5_000);
+        assert_eq!(script.at(3, Started), [script.open(0, 3)]);
+        assert_eq!(script.at(5, Established { copy: 0 }), []);
+        assert_eq!(script.at(9, Received { copy: 0 }), [Finish { copy: 0 }]);
+        assert_eq!(script.at(11, Acknowledged { copy: 0 }), [Confirm]);
+    }
+}
