@@ -1,7 +1,9 @@
 # Everything below sets itself up: Python 3.11, Rust, Node 20, gcc and make are all a machine needs.
 #   make demo    build, run the quickstart experiment, end in its table and the path of its page
 #   make first-minutes   how long that takes from a fresh clone, part by part
+#   make check   what one runs before a commit: formatters, linters, types and the quick tests
 #   make test    build and run every test
+#   make soak    the long forms of tests, with other random cases each time
 #   make fuzz    2,000 random experiments, others each time
 #   make bench   speed and memory, never part of the tests
 #   make dist    what people install, in dist/: a wheel, the source distribution and the npm tarball
@@ -21,6 +23,10 @@ BIN := $(VENV)/bin
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
+
+# Property tests draw the same cases in every run, so that a change is to blame for what it breaks. `make soak` draws others.
+export TAILCUT_TEST_SEED ?= 1
+export PROPTEST_RNG_SEED ?= $(TAILCUT_TEST_SEED)
 
 .PHONY: demo
 demo: build
@@ -83,14 +89,17 @@ lock: $(BIN)/python
 test: system-packages test-rust test-python test-repnet
 
 # `checked` is the release build with assertions and overflow checks on.
+CARGO_TEST := cargo test --locked --profile checked
+
 .PHONY: test-rust
 test-rust: $(BIN)/python
-	cargo test --workspace --locked --profile checked
+	$(CARGO_TEST) --workspace
 
 # Other random experiments than the tests draw; a failure names the seed that repeats it.
 .PHONY: fuzz
 fuzz: $(BIN)/python
-	TAILCUT_FUZZ_SEED=$${TAILCUT_FUZZ_SEED:-$$RANDOM} cargo test -p tailcut-experiment --locked --profile checked --test fuzz
+	TAILCUT_FUZZ_SEED=$${TAILCUT_FUZZ_SEED:-$$RANDOM} TAILCUT_FUZZ_EXPERIMENTS=$${TAILCUT_FUZZ_EXPERIMENTS:-2000} \
+	    $(CARGO_TEST) -p tailcut-experiment --test fuzz
 
 .PHONY: test-python
 test-python: build setup
@@ -111,6 +120,18 @@ test-repnet: setup-repnet
 bench: $(BIN)/python
 	cargo bench --locked -p tailcut-net --bench fabric -- --check
 
+# What one runs before a commit. Left out: what takes long (tests/conftest.py has the list for Python), the browser, and repnet's
+# tests, which wait most of their time.
+.PHONY: check
+check: build setup setup-repnet lint-code
+	$(CARGO_TEST) --workspace --lib --test errors --test fabric --test plan --test properties --test schema --test smoke --test tcp
+	$(BIN)/pytest -n 2 -q -m "not slow and not soak"
+
+# What the tests' short forms leave out. A failure prints the seed that draws its cases again.
+.PHONY: soak
+soak: build setup setup-repnet
+	.ci/soak
+
 # What people install: a wheel, the source distribution and the npm tarball, in dist/; and the wheel tried without Rust.
 .PHONY: dist
 dist: packages setup-repnet
@@ -119,16 +140,20 @@ dist: packages setup-repnet
 
 # --- what people read and what reviewers skip -----------------------------------------------------------------------
 
-.PHONY: lint
-lint: build setup setup-repnet
-	$(BIN)/python .ci/taken_back.py
+.PHONY: lint-code
+lint-code: build setup setup-repnet
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	MYPYPATH=python $(BIN)/stubtest tailcut._core
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cd packages/repnet && npm run lint && npm run typecheck && npm run build && npm run check-package
+	cd packages/repnet && npm run lint && npm run typecheck
+
+.PHONY: lint
+lint: lint-code
+	$(BIN)/python .ci/taken_back.py
+	MYPYPATH=python $(BIN)/stubtest tailcut._core
+	cd packages/repnet && npm run build && npm run check-package
 
 .PHONY: format
 format: setup setup-repnet

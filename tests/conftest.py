@@ -1,10 +1,11 @@
 """Settings of all tests.
 
-Property tests draw other cases in every session. The seed is in the report's head; TAILCUT_TEST_SEED gives it again.
+Property tests draw the same cases in every session. TAILCUT_TEST_SEED, in the head of the report, draws others.
 """
 
 import os
-import secrets
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -14,12 +15,26 @@ settings.register_profile("tailcut", deadline=None, database=None)
 settings.load_profile("tailcut")
 
 SEED = "TAILCUT_TEST_SEED"
+SLOW = re.compile(
+    "^(browser|capture|cluster|determinism)/|^cli/test_(interruption|other_systems)|^report/test_page"
+    "|::test_(a_page_can_be_followed|a_small_variant_runs|an_experiment_runs_at_a_smaller_scale|a_run_at_the_papers_scale)"
+    "|::test_(a_process_killed|every_experiment_that_comes_along)"
+)
+"""Tests that take seconds each, by their names below this folder: `make check` leaves them out."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the slow tests."""
+    here = Path(__file__).parent
+    for item in items:
+        if SLOW.search(f"{item.path.relative_to(here).as_posix()}::{item.name}"):
+            item.add_marker("slow")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Give Hypothesis the session's seed; the workers of a session inherit it."""
-    os.environ.setdefault(SEED, str(secrets.randbits(32)))
+    os.environ.setdefault(SEED, "1")
     config.option.hypothesis_seed = os.environ[SEED]
 
 

@@ -138,7 +138,9 @@ def test_a_run_at_the_papers_scale_takes_a_minute_or_two(name: str) -> None:
     assert max(run["facts"]["estimated_seconds"] for run in plan["runs"]) < 150
 
 
-@pytest.mark.parametrize("name", sorted(QUICK))
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.soak) for name in SMALL + TOYS]
+)
 def test_a_run_at_the_papers_scale_is_as_large_as_planned(name: str) -> None:
     plan = tailcut.load(PAPERS / f"{name}.toml", seeds=1).plan
     run = min(plan["runs"], key=lambda run: run["facts"]["expected_packet_hops"])

@@ -1,7 +1,7 @@
 //! Random small experiments, drawn from the schema: none panics, hangs or loses a packet. What the schema gains is drawn too.
 //! One number in sixty is at the edge of what can be written.
 //!
-//! The same 2,000 experiments in every run, so that a change is to blame for what it breaks. `make fuzz` draws others.
+//! The same 1,000 experiments in every run, so that a change is to blame for what it breaks. `make fuzz` draws 2,000 others.
 
 mod carry;
 mod extremes;
@@ -17,8 +17,8 @@ use tailcut_experiment::{describe, schema};
 use carry::{carry_out, Ending};
 use extremes::small;
 
-/// Experiments that are carried out.
-const EXPERIMENTS: u32 = 2_000;
+/// Experiments that are carried out, unless the environment has another number.
+const EXPERIMENTS: u32 = 1_000;
 
 type Values = BoxedStrategy<Json>;
 
@@ -247,10 +247,10 @@ fn try_one(experiment: &Json, met: &RefCell<Met>) -> Result<(), TestCaseError> {
     }
 }
 
-/// The seed of what is drawn: the same in every run, unless the environment has another.
-fn seed() -> u64 {
-    let given = std::env::var("TAILCUT_FUZZ_SEED").ok();
-    given.map_or(4, |seed| seed.parse().expect("TAILCUT_FUZZ_SEED is a number"))
+/// A number of the environment, and what it is where the environment has none.
+fn number(name: &str, otherwise: u64) -> u64 {
+    let given = std::env::var(name).ok();
+    given.map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
 /// Draws and carries out `cases` experiments, and says what they were made of.
@@ -275,11 +275,12 @@ fn carry_out_many(cases: u32, seed: u64) -> Met {
 /// Two threads have half of them each.
 #[test]
 fn random_small_experiments_neither_panic_nor_hang_nor_lose_a_packet() {
-    let seed = seed();
-    println!("TAILCUT_FUZZ_SEED={seed}");
+    let seed = number("TAILCUT_FUZZ_SEED", 4);
+    let experiments = number("TAILCUT_FUZZ_EXPERIMENTS", EXPERIMENTS.into()) as u32;
+    println!("TAILCUT_FUZZ_SEED={seed} TAILCUT_FUZZ_EXPERIMENTS={experiments}");
     let mut met = Met::new();
     std::thread::scope(|scope| {
-        let half = |number| scope.spawn(move || carry_out_many(EXPERIMENTS / 2, seed + number));
+        let half = |apart| scope.spawn(move || carry_out_many(experiments / 2, seed + apart));
         for half in [0, 1_000_000].map(half) {
             let half = half.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             half.into_iter().for_each(|(what, times)| *met.entry(what).or_default() += times);
