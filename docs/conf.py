@@ -20,6 +20,7 @@ autodoc_typehints_format = "short"
 exclude_patterns = ["_build"]
 
 html_theme = "furo"
+html_show_copyright = False
 html_copy_source = False
 html_show_sphinx = False
 

@@ -52,7 +52,8 @@ kind = "trace"
     first = "[src=0 dst=2 bytes=10KB]"
     checked = tailcut("check", path).stdout
     assert "One flow or two [bold]" in checked
-    assert "1 schemes (TCP [red])" in checked
+    assert "1 scheme (TCP [red])" in checked
+    assert "1 seed (1)" in checked
     assert f"2 values of traffic.flows ({first}, [src=0 dst=2 bytes=10KB," in " ".join(checked.split())
     summary = tailcut("run", path, "-o", "brackets").stdout
     assert first in summary

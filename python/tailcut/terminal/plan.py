@@ -1,7 +1,7 @@
 """A plan as `tailcut check` shows it: how much work it is, and every value that decides the results."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -31,9 +31,11 @@ def _work(plan: Plan, jobs: int) -> Table:
     table.add_column(style="cyan")
     table.add_column()
     runs = list(unique_runs(plan).values())
-    product = [f"{len(plan['schemes'])} schemes ({', '.join(plan['schemes'])})"]
-    product += [f"{len(axis['values'])} values of {axis['key']} ({_list(axis['values'])})" for axis in plan["sweep"]]
-    product.append(f"{len(plan['seeds'])} seeds ({_list(plan['seeds'])})")
+    product = [f"{_many(plan['schemes'], 'scheme')} ({', '.join(plan['schemes'])})"]
+    product += [
+        f"{_many(axis['values'], 'value')} of {axis['key']} ({_list(axis['values'])})" for axis in plan["sweep"]
+    ]
+    product.append(f"{_many(plan['seeds'], 'seed')} ({_list(plan['seeds'])})")
     same = len(plan["runs"]) - len(runs)
     table.add_row("runs", f"{len(runs)}" + (f" (and {same} that are the same as others)" if same else ""))
     for factor in product:
@@ -45,7 +47,7 @@ def _work(plan: Plan, jobs: int) -> Table:
     packets = sum(run["facts"]["expected_packets"] for run in runs)
     hops = sum(run["facts"]["expected_packet_hops"] for run in runs)
     table.add_row("expected packets", f"{count(packets)}, crossing {count(hops)} links in all")
-    table.add_row("estimated time", f"{duration(_makespan(runs, jobs))} with {jobs} runs at a time")
+    table.add_row("estimated time", f"{duration(_makespan(runs, jobs))} with {_many(range(jobs), 'run')} at a time")
     table.add_row(
         "estimated memory", f"{size(max(run['facts']['estimated_memory_bytes'] for run in runs))} for the largest run"
     )
@@ -53,6 +55,11 @@ def _work(plan: Plan, jobs: int) -> Table:
     table.add_row("baseline", plan["baseline"])
     table.add_row("", "")
     return table
+
+
+def _many(things: Sized, name: str) -> str:
+    """How many there are: 1 scheme, 2 schemes."""
+    return f"{len(things)} {name}" + ("" if len(things) == 1 else "s")
 
 
 def _makespan(runs: Iterable[PlannedRun], jobs: int) -> float:
