@@ -6,15 +6,12 @@ from pathlib import Path
 import pytest
 from spellchecker import SpellChecker
 
+from support import pages
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 REPNET = ROOT / "packages/repnet"
-MADE = {"_build", "api"}  # folders of pages that are made from the code
-PAGES = sorted(
-    page
-    for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md"), REPNET / "README.md", *(REPNET / "docs").glob("*.md")]
-    if not MADE & set(page.relative_to(ROOT).parts)
-)
+PAGES = sorted([*pages.written(DOCS), *ROOT.glob("*.md"), REPNET / "README.md", *pages.written(REPNET / "docs")])
 NOT_PROSE = re.compile(
     r"^[ \t]*```.*?^[ \t]*```|`[^`]*`|\$[^$\n]+\$|\]\([^)]*\)|<[^>]*>|https?://\S+", re.MULTILINE | re.DOTALL
 )

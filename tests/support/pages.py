@@ -20,6 +20,12 @@ FENCE = re.compile(
 )
 NAME = re.compile(r"(?:#|//) ([\w.-]+\.\w+)$")
 ELLIPSIS = "..."
+MADE = {"_build", "api"}  # folders of pages that `make docs` makes
+
+
+def written(folder: Path) -> list[Path]:
+    """The pages below a folder that people write."""
+    return sorted(page for page in folder.rglob("*.md") if not MADE & set(page.relative_to(folder).parts))
 
 
 @dataclass(frozen=True)
