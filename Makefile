@@ -85,8 +85,16 @@ lock: $(BIN)/python
 
 # --- tests ----------------------------------------------------------------------------------------------------------
 
+# Each run adds what it left out, and why, to one list, which is the last that is said. (No Rust test can be left out.)
+test: export TAILCUT_SKIPPED := $(abspath target/skipped.txt)
+
 .PHONY: test
-test: system-packages test-rust test-python test-repnet
+test: system-packages nothing-skipped test-rust test-python test-repnet
+	@echo; echo 'Skipped by all tests:'; cat target/skipped.txt
+
+.PHONY: nothing-skipped
+nothing-skipped:
+	mkdir -p target && : > target/skipped.txt
 
 # `checked` is the release build with assertions and overflow checks on.
 CARGO_TEST := cargo test --locked --profile checked

@@ -44,6 +44,14 @@ def pytest_report_header() -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say it where failures are told, too."""
+    """Say it where failures are told, too; what was skipped goes to the list of all tests."""
+    reasons: dict[str, list[str]] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        why = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reasons.setdefault(why.removeprefix("Skipped: "), []).append(report.nodeid)
+    skipped = os.environ.get("TAILCUT_SKIPPED")
+    if skipped and "PYTEST_XDIST_WORKER" not in os.environ:
+        with Path(skipped).open("a", encoding="utf-8") as file:
+            file.writelines(f"  Python: {why}: {', '.join(tests)}\n" for why, tests in reasons.items())
     if terminalreporter.stats.get("failed"):
         terminalreporter.write_line(f"{SEED}={os.environ[SEED]} draws the same cases again")

@@ -66,6 +66,8 @@ export class ReplicaListener {
   readonly #greeter: Greeter;
   /** Pairing by token: reads the preamble of connections to the first port. */
   readonly #preambles: Preambles | undefined;
+  readonly #secondComes = ({ remoteAddress, remotePort }: Inner): boolean =>
+    this.#greeter.awaits(remoteAddress, remotePort);
   readonly #limits: Limits;
   readonly #addresses: Set<string>;
   /** First ports of ours, as clients may know them. */
@@ -231,7 +233,7 @@ export class ReplicaListener {
       this.#waiting.miss();
       return true;
     }
-    const accepted = new Accepted(socket, this.#replication, this.#port);
+    const accepted = new Accepted(socket, this.#replication, this.#port, this.#secondComes);
     counters.flowsAccepted++;
     attach(socket, accepted);
     this.#list(key, 'primary', accepted);
@@ -256,8 +258,8 @@ export class ReplicaListener {
     const entry = this.#waiting.add(key, first, accepted, hello);
     accepted.entry = entry;
     accepted.onClosed = (remains) => {
-      if (entry.state !== 'waiting') return;
-      if (remains === undefined) this.#waiting.settle(entry, 'over');
+      if (entry.state !== 'waiting') remains?.waitOver();
+      else if (remains === undefined) this.#waiting.settle(entry, 'over');
       else entry.flow = remains;
     };
   }
@@ -386,7 +388,7 @@ export class ReplicaListener {
   }
 
   #enter(socket: Inner, leg: Leg, hello: Hello, key: string): Flow {
-    const accepted = new Accepted(socket, this.#replication, this.#port);
+    const accepted = new Accepted(socket, this.#replication, this.#port, this.#secondComes);
     attach(socket, accepted);
     this.#list(key, leg.copy === PRIMARY ? 'primary' : 'replica', accepted, hello);
     leg.ref();
@@ -404,6 +406,10 @@ export class ReplicaListener {
     }
     const handle = leg.release();
     const owner = this.#owner;
+    if (owner.pauseOnConnect && (rest !== undefined || skew > 0)) {
+      handle.reading = false;
+      handle.readStop();
+    }
     const socket = this.#spare.take();
     giveHandle(handle, socket);
     applySettings(socket, handle);

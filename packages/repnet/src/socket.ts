@@ -372,6 +372,9 @@ define('_destroy', function _destroy(this: Inner, error: Error | null, done: Cal
     if (told) finished(this);
     return;
   }
+  // The system resets a connection that is closed with bytes unread; those that came with the hello it no longer has. (One that is
+  // shutting down cannot be reset.)
+  if ((attached.unread ?? 0) > 0 && !this.writableEnded) this.resetAndClosing = true;
   const reset = this.resetAndClosing === true;
   if (!attached.native || attached.flow !== undefined) {
     setNativeHandle(this, {

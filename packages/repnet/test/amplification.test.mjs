@@ -8,7 +8,7 @@ import { Archive, archiveSize } from '../dist/flow/archive.js';
 import { REPLICA, ReceiveMachine } from '../dist/flow/machine.js';
 import repnet from '../dist/index.js';
 import { ANSWER_BYTES, dataHeader, HELLO_BYTES, Kind, RECORD_HEADER_BYTES } from '../dist/wire.js';
-import { data, defaults, hello, raw, settle, sourcePort, until } from './lib/support.mjs';
+import { data, defaults, grown, hello, ownPort, raw, settle, until } from './lib/support.mjs';
 
 before(() => {
   Object.assign(defaults, { waitTimeout: 400, pairTimeout: 300 });
@@ -29,9 +29,6 @@ async function server(t, options = {}, reply = () => {}) {
   });
   return Object.assign(seen, { port: server.address().port });
 }
-
-/** Past the time in which a server that has just begun lets no flow start with its second connection. */
-const grown = () => new Promise((resolve) => setTimeout(resolve, 1.5 * defaults.waitTimeout));
 
 test('not a byte is sent before a hello is whole', async (t) => {
   const { port } = await server(t);
@@ -101,7 +98,7 @@ test('records of any size and a threshold of nothing: the server says at most a 
 
 /** Both connections of one flow from one place; `second` when the application has replied on the first. */
 async function replied(t, port, expected) {
-  const localPort = sourcePort();
+  const localPort = ownPort();
   const first = await raw(t, port, { localPort });
   first.socket.write('?');
   await until(() => first.bytes.length === expected, 'the reply on the first');
@@ -171,7 +168,7 @@ test('a piece of one byte that comes early counts for what it takes', () => {
 
 test('records of one byte far ahead of the stream: the server stops reading soon', async (t) => {
   const { sockets, port } = await server(t);
-  const localPort = sourcePort();
+  const localPort = ownPort();
   const first = await raw(t, port, { localPort });
   await until(() => sockets.length === 1);
   const second = await raw(t, port + 1, { localPort });

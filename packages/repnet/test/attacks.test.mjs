@@ -13,7 +13,7 @@ import {
   Record,
   Refusal,
 } from '../dist/wire.js';
-import { data, defaults, echoServer, hello, raw, settle, sourcePort, until } from './lib/support.mjs';
+import { data, defaults, echoServer, hello, ownPort, raw, settle, until } from './lib/support.mjs';
 
 before(() => {
   Object.assign(defaults, { waitTimeout: 300, pairTimeout: 300 });
@@ -26,12 +26,12 @@ const refusal = async (connection) => {
 
 test('joining a stranger: a replica that claims another source than its own is refused', async (t) => {
   const { sockets, port } = await echoServer(t);
-  const victim = await raw(t, port, { localPort: sourcePort() });
+  const victim = await raw(t, port, { localPort: ownPort() });
   await until(() => sockets.length === 1);
   const attacker = await raw(t, port + 1, { localAddress: '127.0.0.3' });
   attacker.socket.write(
     Buffer.concat([
-      hello(attacker, port, { sourceAddress: '127.0.0.1', sourcePort: victim.socket.localPort }),
+      hello(attacker, port, { sourceAddress: victim.localAddress, sourcePort: victim.localPort }),
       data(0, 'injected'),
     ]),
   );
@@ -43,7 +43,7 @@ test('joining a stranger: a replica that claims another source than its own is r
 
 test('joining a stranger by the same port number from another address pairs nothing', async (t) => {
   const { sockets, port } = await echoServer(t);
-  const localPort = sourcePort();
+  const localPort = ownPort();
   const victim = await raw(t, port, { localPort });
   await until(() => sockets.length === 1);
   const attacker = await raw(t, port + 1, { localAddress: '127.0.0.3', localPort });
@@ -55,7 +55,7 @@ test('joining a stranger by the same port number from another address pairs noth
 
 test('pairing by token: without the token nobody joins, whatever address they come from', async (t) => {
   const { sockets, port } = await echoServer(t, { pairing: 'token' });
-  const localPort = sourcePort();
+  const localPort = ownPort();
   const token = Buffer.from("the flow's secret");
   const owner = await raw(t, port, { localPort });
   owner.socket.write(
@@ -135,7 +135,7 @@ test('the waiting list is bounded: more flows than it holds go on plain', async 
   });
   const { sockets, port } = await echoServer(t);
   const flows = [];
-  for (let i = 0; i < 40; i++) flows.push(await raw(t, port, { localPort: sourcePort() }));
+  for (let i = 0; i < 40; i++) flows.push(await raw(t, port, { localPort: ownPort() }));
   await until(() => sockets.length === 40);
   for (const flow of flows) flow.socket.write('x');
   await until(() => flows.every((flow) => flow.bytes.toString() === 'x'), 'every flow is answered');
@@ -173,7 +173,7 @@ test('the archive is bounded in bytes over all flows', async (t) => {
 for (const threshold of [100_000, 0xffffffff])
   test(`records far ahead of the stream are not stored without limit, announced threshold ${threshold}`, async (t) => {
     const { sockets, port } = await echoServer(t);
-    const localPort = sourcePort();
+    const localPort = ownPort();
     const primary = await raw(t, port, { localPort });
     await until(() => sockets.length === 1);
     const replica = await raw(t, port + 1, { localPort });
@@ -196,7 +196,7 @@ test('malformed records cost the replica and nothing else', async (t) => {
     Buffer.concat([controlRecord(Record.end, 5), controlRecord(Record.end, 6)]),
     Buffer.concat([data(0, 'abc'), controlRecord(Record.end, 1)]),
   ]) {
-    const localPort = sourcePort();
+    const localPort = ownPort();
     const count = sockets.length;
     const primary = await raw(t, port, { localPort });
     await until(() => sockets.length === count + 1);

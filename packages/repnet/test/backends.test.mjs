@@ -15,14 +15,15 @@ import {
   echo,
   hello,
   messageOf,
+  OWN_ADDRESS,
+  ownPort,
   PATIENCE,
   raw,
   settle,
-  sourcePort,
   until,
 } from './lib/support.mjs';
 
-const HOST = '127.0.0.1';
+const HOST = OWN_ADDRESS;
 const FLOWS = 20;
 
 before(() => {
@@ -53,9 +54,10 @@ async function backend(t, options, listen) {
 
 /** Two processes, of which the balancer leads first connections to the one and second ones to the other. */
 async function split(t, { faults = [], ...options }) {
-  const base = sourcePort();
+  const base = ownPort();
   const relay = await startRelay({
     targetPort: base,
+    targetHost: HOST,
     faultsFor: (_, copy) => faults.filter((fault) => fault.copy === copy),
   });
   t.after(() => relay.close());
@@ -126,14 +128,16 @@ for (const [pairing, addresses, begins] of [
   ['token', 'named', true],
 ])
   test(`pairing by ${pairing}, the second connection alone, ${addresses} address: ${begins ? 'a flow' : 'refused'}`, async (t) => {
-    const base = sourcePort();
+    const base = ownPort();
     const options = { own: {}, none: { addresses: [] }, named: { addresses: [`${HOST}:${base}`] } }[
       addresses
     ];
     const server = await backend(t, { pairing, ...options }, { port: base });
-    const second = await raw(t, base + 1);
+    const second = await raw(t, base + 1, { host: HOST });
     const flags = HelloFlag.early | (pairing === 'token' ? HelloFlag.token : 0);
-    second.socket.write(Buffer.concat([hello(second, base, { flags }), data(0, 'request')]));
+    second.socket.write(
+      Buffer.concat([hello(second, base, { targetAddress: HOST, flags }), data(0, 'request')]),
+    );
     await until(() => second.bytes.length >= ANSWER_BYTES);
     assert.equal(decodeAnswer(second.bytes).refusal, begins ? Refusal.none : Refusal.unknown);
     assert.deepEqual((await server.report()).requests, begins ? ['request'] : []);

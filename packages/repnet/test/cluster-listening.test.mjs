@@ -1,10 +1,10 @@
 /** What the primary of a cluster hears of a worker that listens: its port, once. */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import net from 'node:net';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { run } from './apps/support/process.mjs';
+import { OWN_ADDRESS, ownPort } from './lib/support.mjs';
 
 const PROGRAM = fileURLToPath(new URL('lib/listening-cluster.cjs', import.meta.url));
 
@@ -24,28 +24,17 @@ async function knowsReusePort() {
   return known;
 }
 
+// On an address that nobody else uses: the successor of whatever port it is, is free. (Of one that the system chooses it may be in use
+// otherwise, and flows are plain then.)
 async function listen(policy, name, options) {
-  const args = [PROGRAM, policy, name, JSON.stringify(options)];
-  // The successor of a port that the system chose may be in use by a connection: flows are plain then, and the program waits
-  // for a second port in vain. It is started again, with another port.
-  for (let attempt = 1; ; attempt++)
-    try {
-      return JSON.parse((await promisify(execFile)(process.execPath, args, { timeout: 20_000 })).stdout);
-    } catch (error) {
-      if (options.port !== 0 || !error.killed || attempt === 5) throw error;
-    }
-}
-
-async function freePair() {
-  const server = net.createServer().listen(20_000 + Math.floor(Math.random() * 10_000), '127.0.0.1');
-  return new Promise((resolve) =>
-    server
-      .once('error', () => resolve(freePair()))
-      .once('listening', () => {
-        const { port } = server.address();
-        server.close(() => resolve(port));
-      }),
-  );
+  const { stdout } = await run(process.execPath, [
+    PROGRAM,
+    policy,
+    name,
+    OWN_ADDRESS,
+    JSON.stringify(options),
+  ]);
+  return JSON.parse(stdout);
 }
 
 for (const policy of ['rr', 'none'])
@@ -53,7 +42,7 @@ for (const policy of ['rr', 'none'])
     for (const random of [true, false])
       test(`${policy}, ${random ? 'a random port' : 'a port'}, ${JSON.stringify(options)}`, async (t) => {
         if (options.reusePort && !(await knowsReusePort())) return t.skip('no reusePort here');
-        const port = random ? 0 : await freePair();
+        const port = random ? 0 : ownPort();
         const expected = await listen(policy, 'net', { port, ...options });
         const { replica, ...seen } = await listen(policy, 'repnet', { port, ...options });
         assert.deepEqual({ ...seen, replica: false }, expected);

@@ -8,7 +8,7 @@ import { resetBudget } from '../dist/flow/budget.js';
 import { forgetPeers } from '../dist/flow/peers.js';
 import repnet from '../dist/index.js';
 import { HOST, path } from './lib/observe.mjs';
-import { defaults, echo, hello, raw, sourcePort, until } from './lib/support.mjs';
+import { defaults, echo, grown, hello, ownPort, raw, until } from './lib/support.mjs';
 
 beforeEach(() => {
   forgetPeers();
@@ -93,8 +93,8 @@ for (const replace of Object.keys(REPLACEMENTS))
 test('a flow that begins with its second connection, and one whose first joins it under limits', async (t) => {
   for (const limit of Object.values(LIMITS)) {
     const seen = await serve(t, repnet, 'on the object', {}, limit);
-    await new Promise((resolve) => setTimeout(resolve, 1.5 * defaults.waitTimeout));
-    const localPort = sourcePort();
+    await grown();
+    const localPort = ownPort();
     const { flowsPaired } = repnet.stats();
     const second = await raw(t, seen.port + 1, { localPort });
     second.socket.write(hello(second, seen.port));

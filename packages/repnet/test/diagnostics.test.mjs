@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { beforeEach, test } from 'node:test';
 import { forgetPeers } from '../dist/flow/peers.js';
 import repnet from '../dist/index.js';
-import { defaults, echo, echoServer, hello, raw, sourcePort, until } from './lib/support.mjs';
+import { defaults, echo, echoServer, hello, ownPort, raw, until } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
 
@@ -148,7 +148,7 @@ test('Unix sockets and sockets that were never connected are no flows', async (t
 
 test('a connection that is lost while the other is good: failover says which, and of what', async (t) => {
   const { port, sockets } = await echoServer(t);
-  const localPort = sourcePort();
+  const localPort = ownPort();
   const first = await raw(t, port, { localPort });
   const second = await raw(t, port + 1, { localPort });
   second.socket.write(hello(second, port));

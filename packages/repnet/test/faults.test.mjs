@@ -1,7 +1,7 @@
 /**
  * Fault injection: whatever happens to either copy, each byte arrives once, in order, with one 'connection', one 'end' or
- * one 'error', one 'close'. The random flows come from a seed that is printed, new in
- * each run; REPNET_FAULT_SEED repeats one, REPNET_FAULT_RUNS sets how many there are.
+ * one 'error', one 'close'. The random flows are the same in each run: REPNET_FAULT_SEED draws others ('new': each time), and
+ * REPNET_FAULT_RUNS sets how many there are. `npm run soak` draws anew.
  */
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
@@ -24,8 +24,6 @@ let bench;
 let tokens;
 before(async () => {
   bench = await startFaultBench({ pairTimeout: PAIR_TIMEOUT });
-  // The first flow to a server discovers it; a host that has paired is known to the server.
-  await bench.flow([], SMALL);
   tokens = await startFaultBench({ pairing: 'token', pairTimeout: PAIR_TIMEOUT, waitTimeout: 1_200 });
   // A server that has just begun refuses what it cannot place rather than begin a flow twice.
   // Whichever connection of a flow is the only one has to be let begin it, several times in a row.
@@ -47,7 +45,7 @@ async function judge(cases, accept, { stalled = 1_200 } = {}, on = bench, again 
   const tally = { complete: 0, failed: 0, hung: 0 };
   await on.all(
     cases.map(({ faults, shape }) => async () => {
-      const timeout = accept.mayHang?.(faults) ? stalled : 10_000;
+      const timeout = accept.mayHang?.(faults) ? stalled : undefined;
       const outcome = await on.flow(faults, shape, { timeout });
       if (outcome.complete) tally.complete++;
       else if (outcome.hung) tally.hung++;
@@ -57,7 +55,8 @@ async function judge(cases, accept, { stalled = 1_200 } = {}, on = bench, again 
     }),
   );
   console.log(`# ${JSON.stringify(tally)}`);
-  assert.deepEqual(bad.slice(0, 5), [], `${bad.length} of ${cases.length} flows ${again}`);
+  const said = bad.slice(0, 3).map((flow) => `\n${flow}`);
+  assert.ok(bad.length === 0, `${bad.length} of ${cases.length} flows ${again}${said.join('')}`);
   return tally;
 }
 
@@ -196,12 +195,13 @@ acceptTokens.mayHang = (faults) =>
   faults.some((f) => f.kind === 'stall') && struck(faults, 0, true) && struck(faults, 1, true);
 
 const RUNS = Number(process.env.REPNET_FAULT_RUNS ?? 4_000);
+const { REPNET_FAULT_SEED = '20261122' } = process.env;
+const SEED = REPNET_FAULT_SEED === 'new' ? randomInt(2 ** 31) : Number(REPNET_FAULT_SEED);
 
 async function random(on, runs, acceptStruck) {
-  const seed = Number(process.env.REPNET_FAULT_SEED ?? randomInt(2 ** 31));
-  console.log(`# REPNET_FAULT_SEED=${seed}`);
+  console.log(`# REPNET_FAULT_SEED=${SEED}`);
   await judge(
-    fc.sample(scenario, { seed, numRuns: runs }),
+    fc.sample(scenario, { seed: SEED, numRuns: runs }),
     Object.assign(
       (outcome, faults) => {
         const copies = new Set(faults.map((f) => f.copy));
@@ -213,7 +213,7 @@ async function random(on, runs, acceptStruck) {
     ),
     { stalled: 4_000 },
     on,
-    `REPNET_FAULT_SEED=${seed}`,
+    `REPNET_FAULT_SEED=${SEED} REPNET_FAULT_RUNS=${RUNS}`,
   );
 }
 

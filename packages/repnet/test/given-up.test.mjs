@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ANSWER_BYTES, decodeAnswer, HelloFlag, Kind, RecordParser, Refusal } from '../dist/wire.js';
-import { data, defaults, echoServer, hello, raw, sourcePort, until } from './lib/support.mjs';
+import { data, defaults, echoServer, hello, ownPort, raw, until } from './lib/support.mjs';
 
 const WAIT = 400;
 before(() => {
@@ -19,7 +19,7 @@ let flows = 0;
 /** Says hello on a second connection and breaks it off, until the server lets a flow begin by it; what names that flow. */
 async function givenUp(t, port, flags) {
   for (;;) {
-    const named = { localPort: sourcePort(), token: Buffer.alloc(16, ++flows) };
+    const named = { localPort: ownPort(), token: Buffer.alloc(16, ++flows) };
     const second = await raw(t, port + 1, { localPort: named.localPort });
     second.socket.write(hello(second, port, { flags, token: named.token }));
     await until(() => second.bytes.length >= ANSWER_BYTES, 'an answer');

@@ -10,7 +10,7 @@ import { forgetPeers } from '../dist/flow/peers.js';
 import { createServer as createHttpServer } from '../dist/http.js';
 import repnet from '../dist/index.js';
 import { decodeAnswer, Refusal } from '../dist/wire.js';
-import { defaults, echo, echoServer, hello, messageOf, raw, sourcePort, until } from './lib/support.mjs';
+import { defaults, echo, echoServer, hello, messageOf, ownPort, raw, until } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
 const CHILD = fileURLToPath(new URL('lib/handover-child.mjs', import.meta.url));
@@ -176,7 +176,7 @@ test('a socket that http has upgraded', async (t) => {
 
 test('a second connection that comes for a socket that has gone is refused', async (t) => {
   const { port } = await serve(t, repnet, (socket) => child.send('gone', socket));
-  const localPort = sourcePort();
+  const localPort = ownPort();
   const first = await raw(t, port, { localPort });
   await arrived();
   const second = await raw(t, port + 1, { localPort });

@@ -12,7 +12,7 @@ import {
   Record,
   Refusal,
 } from '../dist/wire.js';
-import { data, defaults, hello, raw, settle, sourcePort, until } from './lib/support.mjs';
+import { data, defaults, hello, ownPort, raw, settle, until } from './lib/support.mjs';
 
 beforeEach(() => {
   Object.assign(defaults, { waitTimeout: 2_000, pairTimeout: 300 });
@@ -40,7 +40,7 @@ async function youngServer(t, options = {}) {
 
 test('records that come after the hello, while the replica waits, are read when its first connection has come', async (t) => {
   const { seen, port } = await youngServer(t);
-  const localPort = sourcePort();
+  const localPort = ownPort();
   const replica = await raw(t, port + 1, { localPort, noDelay: true });
   replica.socket.write(hello(replica, port));
   await settle();
@@ -76,7 +76,7 @@ test('pairing by token: the same of the connection that is not the origin', asyn
 
 test('what a waiting replica brings stays in the kernel: the server keeps none of it', async (t) => {
   const { port } = await youngServer(t);
-  const replica = await raw(t, port + 1, { localPort: sourcePort() });
+  const replica = await raw(t, port + 1, { localPort: ownPort() });
   replica.socket.write(hello(replica, port));
   await settle();
   const megabyte = Buffer.alloc(1024 * 1024);
@@ -101,7 +101,7 @@ test('a replica whose client is more patient than the memory of the server is lo
   assert.equal(seen.connections, 1, 'a young server has become old enough');
   assert.equal(await refusalOf(t, port, 4 * defaults.waitTimeout + 1), Refusal.unknown);
   assert.equal(seen.connections, 1);
-  const localPort = sourcePort();
+  const localPort = ownPort();
   const first = await raw(t, port, { localPort });
   first.socket.write('x');
   await until(() => seen.connections === 2);

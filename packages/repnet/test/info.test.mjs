@@ -5,7 +5,7 @@ import net from 'node:net';
 import { beforeEach, test } from 'node:test';
 import { forgetPeers } from '../dist/flow/peers.js';
 import repnet from '../dist/index.js';
-import { data, defaults, echo, echoServer, hello, raw, sourcePort, until } from './lib/support.mjs';
+import { data, defaults, echo, echoServer, hello, ownPort, raw, until } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
 
@@ -49,7 +49,7 @@ test('a flow on two connections, both ends, also when it is over', async (t) => 
 
 test('the copy that was faster wins what it brings first', async (t) => {
   const { port, sockets } = await echoServer(t);
-  const localPort = sourcePort();
+  const localPort = ownPort();
   const first = await raw(t, port, { localPort });
   const second = await raw(t, port + 1, { localPort });
   second.socket.write(Buffer.concat([hello(second, port), data(0, 'by the second')]));

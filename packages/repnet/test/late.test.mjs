@@ -16,7 +16,7 @@ import {
   RecordParser,
   Refusal,
 } from '../dist/wire.js';
-import { data, defaults, hello, raw, sourcePort, until } from './lib/support.mjs';
+import { data, defaults, grown, hello, ownPort, raw, until } from './lib/support.mjs';
 
 const REQUEST = 'a request';
 const REPLY = 'the reply'.repeat(1_000);
@@ -68,7 +68,7 @@ function received(connection) {
 
 /** A first connection whose client never reads: request, FIN, and the server has replied and closed. */
 async function stalledFirst(t, { port, seen }, request = REQUEST) {
-  const localPort = sourcePort();
+  const localPort = ownPort();
   const first = await raw(t, port, { localPort });
   first.socket.pause();
   first.socket.end(request);
@@ -161,7 +161,7 @@ test('a server that closes without waiting for the end of the request is taken a
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.after(() => server.close());
   const { port } = server.address();
-  const localPort = sourcePort();
+  const localPort = ownPort();
   const first = await raw(t, port, { localPort });
   first.socket.pause().write(REQUEST);
   await until(() => closed);
@@ -183,7 +183,7 @@ test('a reset flow is not revived', async (t) => {
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.after(() => server.close());
   const { port } = server.address();
-  const localPort = sourcePort();
+  const localPort = ownPort();
   const first = await raw(t, port, { localPort });
   first.socket.write(REQUEST);
   await until(() => accepted?.closed);
@@ -197,8 +197,8 @@ test('a first connection that comes after the close brings the reply as a plain 
   defaults.waitTimeout = 1_000;
   const server = await replyServer(t);
   // A server that has just begun lets no flow start with its second connection.
-  await new Promise((resolve) => setTimeout(resolve, 1_500));
-  const localPort = sourcePort();
+  await grown();
+  const localPort = ownPort();
   const second = await raw(t, server.port + 1, { localPort, allowHalfOpen: true });
   second.socket.pause();
   second.socket.write(Buffer.concat([hello(second, server.port), data(0, REQUEST), end(REQUEST.length)]));
@@ -277,11 +277,11 @@ test('a source port comes again while its last flow is remembered: the new flow 
   };
   // A server that has just begun lets no flow begin so.
   for (let begun = false; !begun; ) {
-    const replica = await second(sourcePort(), Buffer.alloc(16, 9), 'x');
+    const replica = await second(ownPort(), Buffer.alloc(16, 9), 'x');
     begun = received(replica).refusal === Refusal.none;
     await reset(replica);
   }
-  const localPort = sourcePort();
+  const localPort = ownPort();
   const [one, another] = [3, 4].map((byte) => Buffer.alloc(16, byte));
   const primary = await raw(t, port, { localPort });
   const count = sockets.length + (sockets.some(({ remotePort }) => remotePort === localPort) ? 0 : 1);

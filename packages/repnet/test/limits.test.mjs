@@ -7,7 +7,18 @@ import { before, beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import repnet from '../dist/index.js';
 import { Kind } from '../dist/wire.js';
-import { defaults, echo, hello, messageOf, raw, settle, sourcePort, until } from './lib/support.mjs';
+import {
+  defaults,
+  echo,
+  grown,
+  hello,
+  messageOf,
+  OWN_ADDRESS,
+  ownPort,
+  raw,
+  settle,
+  until,
+} from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
 const MODES = [false, 'syn', 'flow'];
@@ -43,14 +54,11 @@ async function limited(t, api, most) {
   return { server, sockets, drops, port: server.address().port };
 }
 
-/** Past the time in which a server that has just begun lets no flow start with its second connection. */
-const grown = () => new Promise((resolve) => setTimeout(resolve, 1.5 * defaults.waitTimeout));
-
-const drop = (port, remotePort) => ({
+const drop = (port, remotePort, remoteAddress = HOST) => ({
   localAddress: HOST,
   localPort: port,
   localFamily: 'IPv4',
-  remoteAddress: HOST,
+  remoteAddress,
   remotePort,
   remoteFamily: 'IPv4',
 });
@@ -62,14 +70,14 @@ for (const replicate of MODES)
     for (let n = 0; n < 3; n++) assert.equal(await echo(dial(t, port, replicate), 'x'), 'x');
     if (replicate === 'flow') await until(() => repnet.stats().flowsPaired === 3);
     assert.equal(await new Promise((resolve) => server.getConnections((_, count) => resolve(count))), 3);
-    const localPort = replicate === 'syn' ? undefined : sourcePort();
-    const options = { host: HOST, port, replicate, peer: 'repnet', localPort };
+    const own = replicate === 'syn' ? {} : { localAddress: OWN_ADDRESS, localPort: ownPort() };
+    const options = { host: HOST, port, replicate, peer: 'repnet', ...own };
     const dropped = repnet.connect(options).on('error', () => {});
     dropped.write('x');
     const from = await new Promise((resolve) => dropped.once('connect', () => resolve(dropped.localPort)));
     await once(dropped.resume(), 'close');
     await settle();
-    assert.deepEqual(drops, [drop(port, from)]);
+    assert.deepEqual(drops, [drop(port, from, own.localAddress)]);
     assert.equal(sockets.length, 3);
     // One goes, and there is room for another.
     sockets[0].destroy();
@@ -82,7 +90,7 @@ for (const order of ['first', 'second'])
     const { drops, port } = await limited(t, repnet, 1);
     await grown();
     await raw(t, port);
-    const localPort = sourcePort();
+    const localPort = ownPort();
     const connect = {
       first: async () => {
         const connection = await raw(t, port, { localPort });
@@ -96,21 +104,21 @@ for (const order of ['first', 'second'])
     };
     await connect[order]();
     await connect[order === 'first' ? 'second' : 'first']();
-    assert.deepEqual(drops, [drop(port, localPort)]);
+    assert.deepEqual(drops, [drop(port, localPort, OWN_ADDRESS)]);
   });
 
 test("connection after connection from one port, without copies: a 'drop' each, as with net", async (t) => {
   for (const api of [net, repnet]) {
     const { drops, port } = await limited(t, api, 1);
     await raw(t, port);
-    const localPort = sourcePort();
+    const localPort = ownPort();
     for (let n = 0; n < 4; n++) {
       const connection = await raw(t, port, { localPort });
       connection.socket.resetAndDestroy();
       await until(() => connection.closed);
     }
     await until(() => drops.length === 4, `four of ${api === net ? 'net' : 'repnet'}`);
-    assert.deepEqual(drops[3], drop(port, localPort));
+    assert.deepEqual(drops[3], drop(port, localPort, OWN_ADDRESS));
   }
 });
 

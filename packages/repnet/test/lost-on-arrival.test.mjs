@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import repnet from '../dist/index.js';
-import { data, defaults, echoServer, hello, raw, sourcePort, until } from './lib/support.mjs';
+import { data, defaults, echoServer, hello, OWN_ADDRESS, ownPort, raw, until } from './lib/support.mjs';
 
 const CLIENT = fileURLToPath(new URL('lib/reset-client.mjs', import.meta.url));
 
@@ -18,7 +18,12 @@ beforeEach(() => {
 
 /** When this returns the connection is established and reset, and nobody has accepted it. */
 function connectAndReset(port, localPort) {
-  const { status, stderr } = spawnSync(process.execPath, [CLIENT, String(port), String(localPort)]);
+  const { status, stderr } = spawnSync(process.execPath, [
+    CLIENT,
+    String(port),
+    OWN_ADDRESS,
+    String(localPort),
+  ]);
   assert.equal(status, 0, String(stderr));
 }
 
@@ -26,7 +31,7 @@ function connectAndReset(port, localPort) {
 async function beginningReplica(t, port, sockets) {
   const before = sockets.length;
   for (;;) {
-    const replica = await raw(t, port + 1, { localPort: sourcePort() });
+    const replica = await raw(t, port + 1, { localPort: ownPort() });
     replica.socket.write(Buffer.concat([hello(replica, port), data(0, 'request')]));
     await until(() => sockets.length > before || replica.closed || replica.ended, 'begun or refused');
     if (sockets.length > before) return replica;
@@ -48,7 +53,7 @@ for (const [how, options] of [
     await beginningReplica(t, port, sockets);
     for (const socket of sockets) socket.destroy();
     const before = sockets.length;
-    const localPort = sourcePort();
+    const localPort = ownPort();
     // Until the flow that began with its second connection is forgotten, what is lost is taken for its first.
     while (sockets.length === before) {
       const { lateTwins } = repnet.stats();
@@ -74,7 +79,7 @@ for (const [how, options] of [
 
   test(`${how}: with no such flow it is told, as by net`, async (t) => {
     const { sockets, port } = await serverWith(t);
-    connectAndReset(port, sourcePort());
+    connectAndReset(port, ownPort());
     await until(() => sockets.length === 1 && sockets[0].destroyed, 'told, and destroyed');
     assert.equal(sockets[0].errored?.code, 'ECONNRESET');
   });

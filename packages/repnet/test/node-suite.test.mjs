@@ -141,7 +141,7 @@ function withHosts(command) {
 
 for (const { version, binary } of subjects)
   for (const { name, mode, told = '', side, left } of RUNS)
-    test(`Node ${version}'s own net tests, ${name}`, { skip, timeout: 280_000 }, async (t) => {
+    test(`Node ${version}'s own net tests, ${name}`, { skip }, async (t) => {
       const wanted = readFileSync(join(harness, 'must.txt'), 'utf8')
         .split('\n')
         .filter((line) => !Object.keys(left).some((test) => line.startsWith(`${test}.`)));

@@ -4,9 +4,9 @@ import net from 'node:net';
 import { before, test } from 'node:test';
 import repnet from '../dist/index.js';
 import { startRelay } from './lib/relay.mjs';
-import { defaults, echo, sourcePort } from './lib/support.mjs';
+import { defaults, echo, OWN_ADDRESS, ownPort } from './lib/support.mjs';
 
-const HOST = '127.0.0.1';
+const HOST = OWN_ADDRESS;
 const FLOWS = 20;
 
 before(() => {
@@ -41,10 +41,10 @@ const beyondTheWait = () => new Promise((resolve) => setTimeout(resolve, 700));
 for (const pairing of ['address', 'token'])
   test(`a balancer deals the connections to two backends, pairing by ${pairing}: one of them has the flow`, async (t) => {
     // One backend's first port and another's second are what the balancer leads to.
-    const base = sourcePort();
+    const base = ownPort();
     const one = await counting(t, { pairing, replicaPort: base + 2_000 }, { port: base, host: HOST });
     const other = await counting(t, { pairing, replicaPort: base + 1 });
-    const relay = await startRelay({ targetPort: one.port, faultsFor: () => [] });
+    const relay = await startRelay({ targetPort: one.port, targetHost: HOST, faultsFor: () => [] });
     t.after(() => relay.close());
     await beyondTheWait();
     await flows(t, { host: relay.host, port: relay.port, pairing });

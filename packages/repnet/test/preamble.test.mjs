@@ -8,7 +8,7 @@ import { afterEach, before, beforeEach, test } from 'node:test';
 import repnet from '../dist/index.js';
 import { ANSWER_BYTES, decodeAnswer, HelloFlag, Kind, Refusal } from '../dist/wire.js';
 import { startRelay } from './lib/relay.mjs';
-import { data, defaults, echo, hello, raw, settle, sourcePort, until } from './lib/support.mjs';
+import { data, defaults, echo, hello, ownPort, raw, settle, until } from './lib/support.mjs';
 
 before(() => {
   Object.assign(defaults, { waitTimeout: 1_000, pairTimeout: 800 });
@@ -277,7 +277,7 @@ test('switched off and on again: a connection that began meanwhile is not begun 
   });
   const count = sockets.length;
   repnet.disable();
-  const first = await raw(t, port, { localPort: sourcePort() });
+  const first = await raw(t, port, { localPort: ownPort() });
   await until(() => sockets.length === count + 1);
   repnet.enable();
   const second = await raw(t, port + 1, { localPort: first.socket.localPort });

@@ -53,7 +53,7 @@ describe('references', { concurrency: 4 }, () => {
       ['exits', 'a socket that was destroyed', ['connect', 'connected', 'exchange', 'destroy']],
       ['exits', 'a socket that was destroyed while it connected', ['connect', 'destroy']],
     ].slice(0, main ? undefined : 3))
-      test(`client, ${mode}, ${what}: the process ${expected}`, { timeout: 15_000 }, async (t) => {
+      test(`client, ${mode}, ${what}: the process ${expected}`, async (t) => {
         const { port } = await echoServer(t, { pairing });
         assert.equal(await outcome(t, 'client', options, steps, port), expected);
       });
@@ -65,26 +65,20 @@ describe('references', { concurrency: 4 }, () => {
       ['exits', ['connect', 'connected', 'unref', 'wait']],
       ['exits', ['unref', 'connect', 'connected', 'wait']],
     ])
-      test(`client, ${mode}, hedged, ${steps.join(', ')}: the process ${expected}`, {
-        timeout: 15_000,
-      }, async (t) => {
+      test(`client, ${mode}, hedged, ${steps.join(', ')}: the process ${expected}`, async (t) => {
         const { port } = await echoServer(t);
         const options = { replicate: mode, peer: 'repnet', copyDelay: 20 };
         assert.equal(await outcome(t, 'client', options, steps, port), expected);
       });
 
-  test('client, hedged, a delay that has not passed: it does not keep the process', {
-    timeout: 15_000,
-  }, async (t) => {
+  test('client, hedged, a delay that has not passed: it does not keep the process', async (t) => {
     const { port } = await echoServer(t);
     const options = { replicate: 'flow', peer: 'repnet', copyDelay: LONG };
     assert.equal(await outcome(t, 'client', options, ['connect', 'connected', 'unref'], port), 'exits');
     assert.equal(await outcome(t, 'client', options, ['connect', 'connected', 'destroy'], port), 'exits');
   });
 
-  test('client, a server that is silent on its second port: the wait for it does not keep the process', {
-    timeout: 15_000,
-  }, async (t) => {
+  test('client, a server that is silent on its second port: the wait for it does not keep the process', async (t) => {
     const { port } = await echoServer(t, { replicate: false });
     const silent = net.createServer((socket) => {
       t.after(() => socket.destroy());
@@ -108,9 +102,7 @@ describe('references', { concurrency: 4 }, () => {
       ['stays', 'unref() and then ref()', ['unref', 'listen', 'ref']],
       ['exits', 'a server that was closed', ['listen', 'close']],
     ])
-      test(`server, replicate ${replicate}, pairing by ${pairing}, ${what}: the process ${expected}`, {
-        timeout: 15_000,
-      }, async (t) => {
+      test(`server, replicate ${replicate}, pairing by ${pairing}, ${what}: the process ${expected}`, async (t) => {
         assert.equal(await outcome(t, 'server', { replicate, pairing }, steps), expected);
       });
 
@@ -119,9 +111,7 @@ describe('references', { concurrency: 4 }, () => {
       ['exits', 'unref() of the socket, too', ['unref', 'unrefAccepted']],
       ['stays', 'unref() and ref() of the socket', ['unref', 'unrefAccepted', 'refAccepted']],
     ])
-      test(`server, unreferenced, replicate ${replicate}, pairing by ${pairing}, ${what}: the process ${expected}`, {
-        timeout: 15_000,
-      }, async (t) => {
+      test(`server, unreferenced, replicate ${replicate}, pairing by ${pairing}, ${what}: the process ${expected}`, async (t) => {
         const options = { replicate, pairing };
         const { child, outcome } = start(t, 'server', options, ['listen', 'accept', 'disconnect', ...steps]);
         const [port] = await once(child, 'message');
@@ -133,9 +123,7 @@ describe('references', { concurrency: 4 }, () => {
       });
   }
 
-  test('server, unreferenced: connections to the second port that say nothing, or wait, do not keep the process', {
-    timeout: 15_000,
-  }, async (t) => {
+  test('server, unreferenced: connections to the second port that say nothing, or wait, do not keep the process', async (t) => {
     const { child, outcome } = start(t, 'server', {}, ['listen', 'silence', 'disconnect', 'unref']);
     const [port] = await once(child, 'message');
     await raw(t, port + 1);

@@ -7,10 +7,11 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { before, test } from 'node:test';
 import repnet from '../dist/index.js';
+import { controlRecord, Record } from '../dist/wire.js';
 import { request, serve } from './lib/exchange.mjs';
 import { movedClock } from './lib/moved-clock.mjs';
 import { startRelay } from './lib/relay.mjs';
-import { defaults, sourcePort } from './lib/support.mjs';
+import { data, defaults, grown, hello, OWN_ADDRESS, ownPort, PATIENCE, raw, until } from './lib/support.mjs';
 
 before(() => {
   Object.assign(defaults, { waitTimeout: 400, pairTimeout: 800 });
@@ -36,22 +37,24 @@ async function flow(t, faults, shape, { api = repnet, ...options } = {}) {
     server.close();
   });
   // A server that has just begun lets no flow start with its second connection.
-  if (api === repnet) await new Promise((resolve) => setTimeout(resolve, 700));
+  if (api === repnet) await grown();
   const { host, port } = relay;
   // The relay uses the source port again, which a connection whose port the kernel chose would not let it.
-  const localPort = sourcePort();
+  const localPort = ownPort();
   const connect = () =>
     api.connect({
       host,
       port,
+      localAddress: OWN_ADDRESS,
       localPort,
       replicate: 'flow',
       peer: 'repnet',
       ...options,
       allowHalfOpen: false,
     });
-  const { client, hung, seed } = await request(connect, { timeout: 10_000, ...shape });
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  const { client, hung, seed } = await request(connect, shape);
+  // The server learns of the end after the client does.
+  if (!hung) await until(() => (flows.get(seed)?.closes ?? 1) > 0, 'the server has closed');
   const tell = (side) =>
     side && {
       bytes: side.bytes,
@@ -100,14 +103,62 @@ test('FIN on the first connection before the second has come, from a host that n
   assert.deepEqual(seen.server, plain.server);
 });
 
+/** A server whose application keeps its connections open; what it sees of them. */
+async function patientServer(t) {
+  const seen = { text: '', ended: false, errors: [], over: 0 };
+  const server = repnet.createServer({ allowHalfOpen: true }, (socket) => {
+    // Where the end of a connection comes by, whether it is held back or not.
+    const { push, destroy } = socket;
+    socket.push = (chunk, encoding) => {
+      if (chunk === null) seen.over++;
+      return push.call(socket, chunk, encoding);
+    };
+    socket.destroy = (error) => {
+      if (error?.syscall === 'read') seen.over++;
+      return destroy.call(socket, error);
+    };
+    socket.on('data', (chunk) => {
+      seen.text += chunk;
+    });
+    socket.on('end', () => {
+      seen.ended = true;
+    });
+    socket.on('error', (error) => seen.errors.push(error.code));
+    t.after(() => socket.destroy());
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  return { seen, port: server.address().port };
+}
+
 test('… and an error if the second brings more while the application has not closed', async (t) => {
-  const faults = [
-    { copy: 0, direction: 'up', kind: 'fin', at: 500 },
-    { copy: 1, direction: 'up', kind: 'pause', at: 0, ms: 120 },
-  ];
-  const { server } = await flow(t, faults, REPLY, { localAddress: '127.0.0.22', allowHalfOpen: true });
-  assert.deepEqual(server.errors, ['ERR_REPNET_TRUNCATED']);
+  const { seen, port } = await patientServer(t);
+  const from = { localAddress: '127.0.0.22', localPort: ownPort() };
+  const first = await raw(t, port, from);
+  first.socket.end('half of');
+  await until(() => seen.ended, 'the end of the first connection');
+  const second = await raw(t, port + 1, { ...from, noDelay: true });
+  second.socket.write(Buffer.concat([hello(second, port), data(0, 'half of a request')]));
+  await until(() => seen.errors.length > 0, 'an error');
+  assert.deepEqual([seen.text, seen.errors], ['half of', ['ERR_REPNET_TRUNCATED']]);
 });
+
+for (const way of ['end', 'resetAndDestroy'])
+  test(`… but the second is waited for if the server has accepted it, and its hello is under way: ${way}`, async (t) => {
+    const { seen, port } = await patientServer(t);
+    const from = { localAddress: `127.0.0.${way.length}`, localPort: ownPort() };
+    const second = await raw(t, port + 1, { ...from, noDelay: true });
+    const first = await raw(t, port, from);
+    first.socket.write('half of');
+    await until(() => seen.text === 'half of', 'what the first connection brings');
+    first.socket[way]();
+    await until(() => seen.over > 0, 'the end of the first connection');
+    second.socket.write(
+      Buffer.concat([hello(second, port), data(0, 'half of a request'), controlRecord(Record.end, 17)]),
+    );
+    await until(() => seen.ended || seen.errors.length > 0, 'the end of the flow');
+    assert.deepEqual(seen, { text: 'half of a request', ended: true, errors: [], over: 1 });
+  });
 
 test('from a host that pairs, the end of a stream beyond the threshold is not held back for a second connection', async (t) => {
   const { waitTimeout } = defaults;
@@ -124,7 +175,7 @@ test('from a host that pairs, the end of a stream beyond the threshold is not he
     const [stream] = await accepted;
     let length = 0;
     stream.on('data', (chunk) => (length += chunk.length));
-    await once(stream, 'end', { signal: AbortSignal.timeout(5_000) });
+    await once(stream, 'end', { signal: AbortSignal.timeout(PATIENCE) });
     return length;
   };
   const { flowsPaired } = repnet.stats();

@@ -3,10 +3,11 @@
  * ../node-versions pins; bounded in time. `npm test -- --node current` leaves the other versions out.
  */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { failureReport } from './lib/failure-report.mjs';
 import { installPinnedVersions, pinnedVersions } from './lib/node-versions.mjs';
 
 /**
@@ -39,7 +40,7 @@ function run(binary, version, chosen) {
       ...reporters,
       ...destinations,
       '--test-concurrency=2',
-      '--test-timeout=900000',
+      '--test-timeout=1800000',
       ...chosen.map((file) => join(root, file)),
     ],
     { stdio: 'inherit', env: { ...process.env, REPNET_HANG_REPORTS: hangs } },
@@ -92,10 +93,14 @@ if (results.length > 1)
     files.filter((file) => ONCE.test(file)),
   );
 if (reasons.size > 0) console.log('\nSkipped:');
+const { TAILCUT_SKIPPED } = process.env;
 for (const [why, tests] of reasons) {
-  console.log(`  ${why} (${tests.length})`);
-  for (const test of tests.slice(0, 5)) console.log(`    ${test}`);
-  if (tests.length > 5) console.log(`    and ${tests.length - 5} more`);
+  const more = tests.length > 5 ? [`and ${tests.length - 5} more`] : [];
+  const some = [...tests.slice(0, 5), ...more];
+  console.log([`  ${why} (${tests.length})`, ...some].join('\n    '));
+  if (TAILCUT_SKIPPED) appendFileSync(TAILCUT_SKIPPED, `  repnet: ${why}: ${some.join(', ')}\n`);
 }
+const failures = results.flatMap(({ version, failed }) => failed.map((each) => ({ version, ...each })));
+if (failures.length > 0) console.log(`\nFailed:\n${failureReport(failures).join('\n')}\n`);
 console.log(`${sum('pass')} passed, ${sum('fail') + sum('cancelled')} failed, ${sum('skipped')} skipped`);
 process.exitCode = results.every(({ ok }) => ok) ? 0 : 1;

@@ -9,7 +9,7 @@ import { after, before, test } from 'node:test';
 import repnet from '../dist/index.js';
 import { request, serve } from './lib/exchange.mjs';
 import { startRelay } from './lib/relay.mjs';
-import { defaults, sourcePort, until } from './lib/support.mjs';
+import { defaults, OWN_ADDRESS, ownPort, until } from './lib/support.mjs';
 
 const THRESHOLD = 2_000;
 /** The header of a request. */
@@ -95,7 +95,7 @@ async function start(t, { pairing = 'address', api = repnet, relayOptions = {}, 
     const seed = randomInt(0xffffffff);
     const { host, port } = relay;
     // The relay uses the source port again, which a connection whose port the kernel chose would not let it.
-    const from = relayOptions.translates ? {} : { localPort: sourcePort() };
+    const from = relayOptions.translates ? {} : { localAddress: OWN_ADDRESS, localPort: ownPort() };
     const connect = () => api.connect({ host, port, ...from, pairing, ...options });
     const { client, hung } = await request(connect, { seed, ...shape });
     if (!hung) await until(() => (flows.get(seed)?.closes ?? 0) > 0, 'the server has closed').catch(() => {});

@@ -5,7 +5,7 @@ import { before, beforeEach, test } from 'node:test';
 import { forgetPeers } from '../dist/flow/peers.js';
 import repnet from '../dist/index.js';
 import { memoryLeg, newFlow } from './lib/memory-leg.mjs';
-import { defaults, hello, sourcePort, until } from './lib/support.mjs';
+import { defaults, hello, OWN_ADDRESS, ownPort, until } from './lib/support.mjs';
 
 const PLAIN_FIRST = [false, true];
 const FRAMED = [true, true];
@@ -184,11 +184,11 @@ test('a write that the first connection is busy with when the second comes, and 
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.after(() => server.close());
   const { port } = server.address();
-  const localPort = sourcePort();
+  const from = { localAddress: OWN_ADDRESS, localPort: ownPort() };
   // It reads nothing, so that the write waits.
-  const first = net.connect({ host: '127.0.0.1', port, localPort }).on('error', () => {});
+  const first = net.connect({ host: '127.0.0.1', port, ...from }).on('error', () => {});
   await until(() => accepted !== undefined);
-  const second = net.connect({ host: '127.0.0.1', port: port + 1, localPort }).on('error', () => {});
+  const second = net.connect({ host: '127.0.0.1', port: port + 1, ...from }).on('error', () => {});
   t.after(() => {
     for (const socket of [accepted, first, second]) socket.destroy();
   });

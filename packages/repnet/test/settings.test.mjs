@@ -9,7 +9,7 @@ import { after, beforeEach, test } from 'node:test';
 import { forgetPeers } from '../dist/flow/peers.js';
 import repnet from '../dist/index.js';
 import { newHandle } from '../dist/net-internals.js';
-import { defaults, echo, echoServer, hello, raw, sourcePort, until } from './lib/support.mjs';
+import { defaults, echo, echoServer, grown, hello, ownPort, raw, until } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
 
@@ -174,9 +174,9 @@ test('a second connection that begins later has what was set before it began', a
 
 test('a first connection that joins its second at the server has the options of the server', async (t) => {
   const { port } = await echoServer(t, { noDelay: true, keepAlive: true, keepAliveInitialDelay: 3_000 });
-  const localPort = sourcePort();
+  const localPort = ownPort();
   // A server that has just begun to listen lets no second connection begin a flow.
-  await new Promise((resolve) => setTimeout(resolve, 1.5 * defaults.waitTimeout));
+  await grown();
   const second = await raw(t, port + 1, { localPort });
   second.socket.write(hello(second, port));
   await until(() => repnet.stats().flowsAccepted > 0);

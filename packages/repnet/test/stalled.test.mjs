@@ -10,6 +10,8 @@ import { until } from './lib/support.mjs';
 
 const PAIR_TIMEOUT = 700;
 const REPLY = 2_000;
+/** A hello, and the request in one record. */
+const SAID = 76 + 10 + 1_000;
 
 test('the first copy is cut, and the client stands still while the second brings the reply', async (t) => {
   const faults = [
@@ -17,7 +19,13 @@ test('the first copy is cut, and the client stands still while the second brings
     { copy: 0, direction: 'up', kind: 'cut', at: 86 },
     { copy: 1, direction: 'down', kind: 'pause', at: 24, ms: 400 },
   ];
-  const relay = await startRelay({ faultsFor: (_, copy) => faults.filter((fault) => fault.copy === copy) });
+  let asked = 0;
+  const relay = await startRelay({
+    faultsFor: (_, copy) => faults.filter((fault) => fault.copy === copy),
+    onBytes: (_, copy, direction, bytes) => {
+      if (copy === 1 && direction === 'up') asked += bytes.length;
+    },
+  });
   let request = 0;
   const server = repnet.createServer({ addresses: [`${relay.host}:${relay.port}`] }, (socket) => {
     socket.on('error', () => {});
@@ -39,7 +47,7 @@ test('the first copy is cut, and the client stands still while the second brings
   });
   const told = once(client, 'message');
   await until(() => request === 1_000, 'the request has come, by the second copy');
-  // The client has seen the first copy's end and asks about it; now it stands still.
-  setTimeout(() => client.send('stand still'), 100);
+  await until(() => asked > SAID, 'the client has seen the end of the first copy, and asks about it');
+  client.send('stand still');
   assert.deepEqual((await told)[0], { bytes: REPLY, ends: 1, errors: [] });
 });

@@ -69,7 +69,7 @@ test('a verdict ends the wait: one connection carries the rest', (t) => {
   assert.ok(taken[1] < 1_200, `${taken[1]} bytes on the second`);
 });
 
-test('threshold 0: both connections are made and nothing is doubled', { timeout: 10_000 }, async (t) => {
+test('threshold 0: both connections are made and nothing is doubled', async (t) => {
   const { port } = await echoServer(t, { threshold: 0 });
   repnet.resetStats();
   const socket = repnet.connect({ host: '127.0.0.1', port, replicate: 'flow', peer: 'repnet', threshold: 0 });

@@ -7,7 +7,7 @@ import repnet from '../dist/index.js';
 import { HELLO_BYTES } from '../dist/wire.js';
 import { memoryLeg } from './lib/memory-leg.mjs';
 import { startRelay } from './lib/relay.mjs';
-import { data, defaults, echo, echoServer, hello, raw, sourcePort, until } from './lib/support.mjs';
+import { data, defaults, echo, echoServer, hello, ownPort, raw, until } from './lib/support.mjs';
 
 beforeEach(() => {
   forgetPeers();
@@ -49,7 +49,7 @@ test('the faster copy of the request need not be that of the reply: each directi
 
 test('bytes that came before the second connection are won by the first', async (t) => {
   const { port, sockets } = await echoServer(t);
-  const localPort = sourcePort();
+  const localPort = ownPort();
   const first = await raw(t, port, { localPort });
   first.socket.write('request');
   await until(() => sockets[0]?.bytesRead === 7);

@@ -14,6 +14,7 @@ import { Flow } from './flow.js';
 import { notePairing, noteUnpaired, pairsUsually } from './hosts.js';
 import { Leg } from './leg.js';
 import { PRIMARY, REPLICA } from './machine.js';
+import { patientTimeout } from './patience.js';
 import { Remains } from './remains.js';
 import type { Blank, Entry } from './waiting.js';
 
@@ -30,6 +31,8 @@ export class Accepted implements Attachment {
   readonly socket: Inner;
   readonly #replication: Replication;
   readonly #port: number;
+  /** The flow's second connection is there and has not said its hello yet. */
+  readonly #secondComes: (first: Inner) => boolean;
   flow: Flow | undefined;
   paired = false;
   /** Place on the waiting list. */
@@ -41,10 +44,11 @@ export class Accepted implements Attachment {
   #ended = false;
   #over = false;
 
-  constructor(socket: Inner, replication: Replication, port: number) {
+  constructor(socket: Inner, replication: Replication, port: number, secondComes: (first: Inner) => boolean) {
     this.socket = socket;
     this.#replication = replication;
     this.#port = port;
+    this.#secondComes = secondComes;
   }
 
   /** A connection that comes now can take part. */
@@ -92,11 +96,12 @@ export class Accepted implements Attachment {
 
   holds(error: Error | null): boolean {
     if (this.flow !== undefined || this.#over || this.entry?.state !== 'waiting') return false;
-    if (this.#told || this.#held !== undefined || !pairsUsually(this.socket.remoteAddress)) return false;
+    if (this.#told || this.#held !== undefined) return false;
+    if (!pairsUsually(this.socket.remoteAddress) && !this.#secondComes(this.socket)) return false;
     // Of an elephant a second connection would not bring the rest.
     if (this.socket.bytesRead > this.#replication.threshold) return false;
     this.#held = error;
-    this.#grace = setTimeout(() => this.#letGo(), END_GRACE);
+    this.#grace = patientTimeout(() => this.#letGo(), END_GRACE);
     return true;
   }
 
@@ -177,7 +182,9 @@ export class Accepted implements Attachment {
     this.paired = true;
     counters.flowsPaired++;
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket: this.socket });
-    if (rest !== undefined && !other.lost) other.receive(rest);
+    if (other.lost) return;
+    if (flow.receiver.paused) flow.receiver.pause(other, rest);
+    else if (rest !== undefined) other.receive(rest);
   }
 
   /** The first connection has come after the second. */
@@ -223,8 +230,14 @@ export class Accepted implements Attachment {
     clearTimeout(this.#grace);
     const remains = reset || this.socket.errored ? undefined : this.#remains();
     this.#drop();
-    this.flow?.close(reset);
-    this.onClosed?.(remains);
+    if (this.flow === undefined) {
+      this.onClosed?.(remains);
+      return;
+    }
+    this.flow.close(reset, (broken) => {
+      if (broken) remains?.waitOver();
+      this.onClosed?.(broken ? undefined : remains);
+    });
   }
   /** The socket is closed; what remains of the flow for a connection that may still come, if all of it is there. */
   onClosed: ((remains: Remains | undefined) => void) | undefined;

@@ -50,7 +50,7 @@ export interface FlowStart {
   fin?: boolean;
 }
 
-/** The flows of this process that are not closed. */
+/** The flows of this process of whose end the peers are still to be told. */
 const open = new Set<Flow>();
 
 /**
@@ -60,7 +60,7 @@ const open = new Set<Flow>();
 let exiting = false;
 process.on('exit', () => {
   exiting = true;
-  for (const flow of [...open]) flow.close(false);
+  for (const flow of [...open]) flow.exit();
 });
 
 export class Flow implements LegSink {
@@ -71,8 +71,6 @@ export class Flow implements LegSink {
   readonly receives: 'request' | 'reply';
   readonly sender: Sender;
   readonly receiver: Receiver;
-  /** Called when both connections are settled or the flow is over; the pairing that made the flow forgets it. */
-  onClosed: (() => void) | undefined;
   /** Client side: a copy was lost; true: that is dealt with. */
   onLost: ((leg: Leg, error: NodeJS.ErrnoException | undefined) => boolean) | undefined;
   /** Client side: a copy that may still be connecting is not wanted any more. */
@@ -81,6 +79,9 @@ export class Flow implements LegSink {
   peerThreshold: number;
   peerKnown = true;
   closed = false;
+  /** Closed, and the peer is not told how: what it has sent is still being looked for. */
+  #looking = false;
+  #parted: ((reset: boolean) => void) | undefined;
   /** What the last connection that failed failed of. */
   lastError: NodeJS.ErrnoException | undefined;
   #linger: Linger | undefined;
@@ -220,7 +221,12 @@ export class Flow implements LegSink {
     }
     if (!this.closed) return this.receiver.fin();
     this.rx.fin();
-    this.letGo(leg);
+    this.peerDone(leg);
+  }
+
+  /** The flow is closed, and `leg` has brought the peer's stream to its end. */
+  peerDone(leg: Leg | undefined): void {
+    if (!this.#looking) this.letGo(leg);
   }
 
   // ------------------------------------------------------------------ closing
@@ -234,18 +240,57 @@ export class Flow implements LegSink {
     return (this.legs[PRIMARY]?.backlog ?? 0) + (this.legs[REPLICA]?.backlog ?? 0);
   }
 
-  /**
-   * The application's socket is destroyed. A copy on which the peer's end has not been read yet is drained first: closing
-   * it would send RST and take bytes of ours with it that the peer may need.
-   */
-  close(reset: boolean): void {
+  /** The application's socket is destroyed. `parted`: how the peer is told, which may be a moment later. */
+  close(reset: boolean, parted?: (reset: boolean) => void): void {
     if (this.closed) return;
     this.closed = true;
-    open.delete(this);
+    this.#parted = parted;
     this.receiver.close();
+    for (const copy of [PRIMARY, REPLICA] as const)
+      if (reset || !this.#misleads(copy)) this.onAbandon?.(copy);
+    const looks = !reset && this.outer.destroyed && this.#mayLeaveUnread;
+    this.sender.close();
+    if (looks) this.#look();
+    else this.#part(reset);
+  }
+
+  exit(): void {
+    if (this.#looking) this.#part(false);
+    else this.close(false);
+  }
+
+  /**
+   * The application has neither ended its stream nor been told of the peer's end, nor has it written anything since it read last, which
+   * the peer is to have.
+   */
+  get #mayLeaveUnread(): boolean {
+    const connected = this.legs.some((leg) => leg !== undefined);
+    return connected && !this.receiver.ended && this.tx.total < 0 && this.sender.turned;
+  }
+
+  /**
+   * Where net closes a connection with bytes unread the system resets it. Whether there are any only reading tells: what the system
+   * has by now is read in the next turn of the event loop.
+   */
+  #look(): void {
+    this.#looking = true;
+    for (const leg of this.legs) leg?.resumeReading();
+    const told = () => this.#part(this.receiver.leftUnread);
+    if (this.receiver.leftUnread) told();
+    else setImmediate(() => setImmediate(() => this.#looking && told()));
+  }
+
+  /**
+   * The peer is told. A copy on which its end has not been read yet is drained first: closing it would send RST and take bytes of ours
+   * with it that the peer may need.
+   */
+  #part(reset: boolean): void {
+    this.#looking = false;
+    open.delete(this);
+    this.#parted?.(reset);
+    this.#parted = undefined;
     const orderly = this.receiver.ended && this.tx.total >= 0;
     for (const copy of [PRIMARY, REPLICA] as const) {
-      if (reset || !this.#misleads(copy)) this.onAbandon?.(copy);
       const leg = this.legs[copy];
       if (leg === undefined) continue;
       if (!reset && this.#isEmpty(copy)) {
@@ -277,7 +322,6 @@ export class Flow implements LegSink {
         }
       }
     }
-    this.sender.close();
     if (this.legs[PRIMARY] === undefined && this.legs[REPLICA] === undefined) return this.#settled();
     // As the kernel does for a plain connection, what the peer has not taken yet is kept for it; it may be slow to read.
     const carrying = ([PRIMARY, REPLICA] as const).some(
@@ -369,8 +413,5 @@ export class Flow implements LegSink {
       endLinger(this.#linger);
       this.#linger = undefined;
     }
-    const closed = this.onClosed;
-    this.onClosed = undefined;
-    closed?.();
   }
 }

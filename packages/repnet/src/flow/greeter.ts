@@ -1,6 +1,6 @@
 /** Reads the hello of a connection. Connections that say none are bounded in number and time. */
 import type { Handle } from '../net-internals.js';
-import { decodeHello, HELLO_BYTES, type Hello, Kind, looksLikeHello } from '../wire.js';
+import { comparableAddress, decodeHello, HELLO_BYTES, type Hello, Kind, looksLikeHello } from '../wire.js';
 import { Leg, type LegSink } from './leg.js';
 import type { Copy } from './machine.js';
 import { TidyMap } from './tidy-map.js';
@@ -39,6 +39,14 @@ export class Greeter implements LegSink {
 
   get size(): number {
     return this.#silent.size;
+  }
+
+  /** A connection from there has not said its hello yet. */
+  awaits(address: string | undefined, port: number | undefined): boolean {
+    for (const { leg } of this.#silent.values())
+      if (leg.remotePort === port && comparableAddress(leg.remoteAddress) === comparableAddress(address))
+        return true;
+    return false;
   }
 
   accept(handle: Handle): Leg {

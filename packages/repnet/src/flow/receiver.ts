@@ -36,7 +36,7 @@ export interface ReceiverHost {
   readonly onAnswer: ((leg: Leg, bytes: Buffer) => boolean) | undefined;
   fail(error: Error | undefined): void;
   abandon(copy: Copy): void;
-  letGo(leg: Leg | undefined): void;
+  peerDone(leg: Leg | undefined): void;
 }
 
 /** Milliseconds after a bare FIN within which word of it is expected on the second copy, before it is asked for. */
@@ -61,12 +61,15 @@ export class Receiver implements RecordSink {
   paused = true;
   /** The application has been told of the end. */
   ended: boolean;
+  /** Of a flow that is closed: the peer has sent what the application was not given. */
+  leftUnread = false;
   readonly #host: ReceiverHost;
   readonly #parsers: readonly [RecordParser | undefined, RecordParser | undefined];
   /** Bytes of an answer still expected on a copy (client side). */
   readonly #answer: [Buffer | undefined, Buffer | undefined] = [undefined, undefined];
   #reading: Copy = PRIMARY;
-  #unread: { leg: Leg; chunk: Buffer } | undefined;
+  /** What came with a hello before the application has begun to read, or while it is behind. */
+  #unread: { leg: Leg; chunk: Buffer }[] = [];
   #endTimer: NodeJS.Timeout | undefined;
   #queryTimer: NodeJS.Timeout | undefined;
   /** Bytes delivered when the last verdict was given, and whether the replica has brought any since. */
@@ -145,6 +148,10 @@ export class Receiver implements RecordSink {
     const skip = rx.acceptRecord(copy, offset, bytes.length);
     this.#doubled = true;
     if (skip === -1) {
+      if (this.#host.closed) {
+        this.leftUnread = true;
+        return;
+      }
       rx.keepEarly(copy, offset, bytes);
       this.checkEnd();
       return;
@@ -192,7 +199,7 @@ export class Receiver implements RecordSink {
         if ((rx.total >= 0 && rx.total !== offset) || offset < rx.delivered)
           throw new RepnetError('ERR_REPNET_PROTOCOL', 'The peer declared two different totals');
         rx.end(copy, offset);
-        if (this.#host.closed) this.#host.letGo(this.#host.legs[copy]);
+        if (this.#host.closed) this.#host.peerDone(this.#host.legs[copy]);
         else this.checkEnd();
         return;
       case Control.alone:
@@ -217,6 +224,7 @@ export class Receiver implements RecordSink {
   }
 
   #deliver(bytes: Buffer): void {
+    if (this.#host.closed) this.leftUnread = true;
     if (this.#host.closed || this.ended) return;
     this.#host.sender.turn();
     if (!this.#host.outer.deliver(bytes)) this.paused = true;
@@ -254,17 +262,17 @@ export class Receiver implements RecordSink {
   /** The application is not reading: what came with the hello is kept until it does. */
   pause(leg: Leg, chunk: Buffer | undefined): void {
     this.paused = true;
-    this.#unread = chunk === undefined ? undefined : { leg, chunk };
+    if (chunk !== undefined) this.#unread.push({ leg, chunk });
     leg.stopped = true;
   }
 
   /** The application has read: go on reading both copies. */
   resume(): void {
     this.paused = false;
-    const unread = this.#unread;
-    if (unread !== undefined) {
-      this.#unread = undefined;
-      if (this.#host.legs[unread.leg.copy] === unread.leg) this.data(unread.leg, unread.chunk);
+    if (this.#unread.length > 0) {
+      const unread = this.#unread;
+      this.#unread = [];
+      for (const { leg, chunk } of unread) if (this.#host.legs[leg.copy] === leg) this.data(leg, chunk);
     }
     for (const leg of this.#host.legs)
       if (leg !== undefined && !(this.#crowded && this.rx.reach[leg.copy] > this.rx.delivered))
@@ -321,6 +329,7 @@ export class Receiver implements RecordSink {
 
   /** The flow is over. */
   close(): void {
+    this.leftUnread = this.#unread.length > 0 || this.rx.early.length > 0;
     clearTimeout(this.#endTimer);
     clearTimeout(this.#queryTimer);
   }

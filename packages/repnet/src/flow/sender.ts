@@ -36,8 +36,8 @@ export class Sender {
   readonly tx: SendMachine;
   readonly #host: SenderHost;
   #archive: Archive | undefined;
-  /** The peer has spoken since our last message, and nothing of ours was under way. */
-  #turned = true;
+  /** The peer has spoken since our last message, and nothing of ours was under way; or nobody has. */
+  turned = true;
   #lastWrite = 0;
   #unfinished = 0;
   #held: Held | undefined;
@@ -147,7 +147,7 @@ export class Sender {
 
   /** Bytes of the peer's are delivered: what is written next may be a new message. */
   turn(): void {
-    if (this.#unfinished === 0) this.#turned = true;
+    if (this.#unfinished === 0) this.turned = true;
   }
 
   // ------------------------------------------------------------------ what the peer says of our stream, on `copy`
@@ -185,8 +185,8 @@ export class Sender {
   /** A message is new after a turn (the peer spoke since, and nothing of ours was under way) or a lull. */
   #startMessage(): void {
     const now = performance.now();
-    if (this.#turned || now - this.#lastWrite > this.#host.options.lull) {
-      this.#turned = false;
+    if (this.turned || now - this.#lastWrite > this.#host.options.lull) {
+      this.turned = false;
       if (this.tx.offset > this.tx.message) {
         if (this.tx.newMessage()) counters.doublingResumed++;
       }

@@ -22,7 +22,6 @@ const milliseconds = (times) => {
 for (const [name, { flows }] of Object.entries(CASES))
   test(`lost packets, ${name}: ${flows.length} flows, none lost, doubled or hung`, {
     skip,
-    timeout: 120_000,
   }, async (t) => {
     const args = ['--net', process.execPath, CHILD, name];
     const { code, stdout, stderr } = await run('unshare', args);

@@ -9,7 +9,7 @@ import repnet from 'repnet';
 import * as repnetHttp from 'repnet/http';
 import * as repnetTls from 'repnet/tls';
 import { ANSWER_BYTES, HelloFlag, Kind, RecordParser } from '../../dist/wire.js';
-import { data, hello, raw, settle, sourcePort, until } from '../lib/support.mjs';
+import { data, grown, hello, OWN_ADDRESS, ownPort, raw, settle, until } from '../lib/support.mjs';
 import { certificate } from './support/certificate.mjs';
 import { listen } from './support/servers.mjs';
 
@@ -58,7 +58,7 @@ async function start(t, kind, options) {
   server.on('tlsClientError', ({ code }) => errors.push(code));
   const port = await listen(t, server);
   // Past the time in which a server that has just begun lets no flow start with its second connection.
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await grown();
   return { reached, errors, port };
 }
 
@@ -97,7 +97,7 @@ for (const kind of Object.keys(SERVERS)) {
 
   test(`${kind}: plaintext in records of a replica that joins a silent first connection is no TLS`, async (t) => {
     const { reached, errors, port } = await start(t, kind);
-    const localPort = sourcePort();
+    const localPort = ownPort();
     const first = await raw(t, port, { localPort });
     const second = await raw(t, port + 1, { localPort });
     second.socket.write(Buffer.concat([hello(second, port), data(0, PLAINTEXT)]));
@@ -131,10 +131,11 @@ for (const kind of Object.keys(SERVERS)) {
 
   test(`${kind}: records slipped into another's TLS flow need its address, and then break it rather than reach the application`, async (t) => {
     const { reached, port } = await start(t, kind);
-    const localPort = sourcePort();
+    const localPort = ownPort();
     const client = repnetTls.connect({
       host: '127.0.0.1',
       port,
+      localAddress: OWN_ADDRESS,
       localPort,
       replicate: false,
       ca: certificate().cert,

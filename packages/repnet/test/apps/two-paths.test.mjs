@@ -76,7 +76,6 @@ function describe(t, mode, rows) {
 
 test('with the first port on the busy link, RepFlow is as fast as the idle one', {
   skip,
-  timeout: 180_000,
 }, async (t) => {
   const paths = await busyPaths(t);
   paths.pin(PORT, 'a');
@@ -99,7 +98,6 @@ test('with the first port on the busy link, RepFlow is as fast as the idle one',
 
 test('with the second port on the busy link, the copy there does no harm', {
   skip,
-  timeout: 180_000,
 }, async (t) => {
   const paths = await busyPaths(t);
   paths.pin(PORT, 'b');
@@ -120,7 +118,6 @@ for (const [what, serverOptions, clientOptions, modes] of [
 ]) {
   test(`with ECMP by five-tuple to ${what}, two draws meet the busy link less often than one`, {
     skip,
-    timeout: 240_000,
   }, async (t) => {
     const paths = await busyPaths(t, serverOptions);
     const payload = {};

@@ -5,6 +5,7 @@
 import { randomInt } from 'node:crypto';
 
 const HEADER = 16;
+const TICK = 50;
 
 /** Byte `offset` of the stream named `seed`. */
 function fill(buffer, seed, offset) {
@@ -36,13 +37,14 @@ class Side {
 
 /**
  * A server for `request`: reads a header [seed, request length, reply length, keep], the request, and replies.
- * `flows` maps seeds to the server's side of each flow, `connections` source ports to how many connections have come from
+ * `flows` maps seeds to the server's side of each flow, `connections` 'address:port' to how many connections have come from
  * there, whatever they brought, and how many of them were silent.
  */
 export function serve(server, flows, connections = new Map()) {
   server.on('connection', (socket) => {
-    const from = connections.get(socket.remotePort) ?? { count: 0, silent: 0 };
-    connections.set(socket.remotePort, from);
+    const source = `${socket.remoteAddress}:${socket.remotePort}`;
+    const from = connections.get(source) ?? { count: 0, silent: 0 };
+    connections.set(source, from);
     from.count++;
     from.silent++;
     const speaks = () => {
@@ -94,8 +96,11 @@ function reply(socket, seed, length) {
   socket.end();
 }
 
-/** Sends one request and reads its reply. Resolves when the socket is closed, or after `timeout` with `hung: true`. */
-export function request(connect, { requestLength, replyLength, half = false, timeout = 10_000, seed }) {
+/**
+ * Sends one request and reads its reply. Resolves when the socket is closed, or after `timeout` milliseconds with `hung: true`, counted
+ * in ticks, of which a process that stands still sees one.
+ */
+export function request(connect, { requestLength, replyLength, half = false, timeout = 30_000, seed }) {
   return new Promise((resolve) => {
     seed ??= randomInt(0xffffffff);
     const side = new Side();
@@ -103,12 +108,14 @@ export function request(connect, { requestLength, replyLength, half = false, tim
     side.expected = replyLength;
     const socket = connect();
     let done = false;
-    const timer = setTimeout(() => {
-      if (done) return;
+    let ticks = timeout / TICK;
+    const timer = setInterval(() => {
+      if (done || --ticks > 0) return;
+      clearInterval(timer);
       done = true;
       resolve({ seed, client: side, hung: true });
       socket.destroy();
-    }, timeout);
+    }, TICK);
     const header = Buffer.alloc(HEADER);
     header.writeUInt32BE(seed, 0);
     header.writeUInt32BE(requestLength, 4);
@@ -127,7 +134,7 @@ export function request(connect, { requestLength, replyLength, half = false, tim
     socket.on('error', (error) => side.errors.push(error));
     socket.on('close', () => {
       side.closes++;
-      clearTimeout(timer);
+      clearInterval(timer);
       // One more turn for a second 'close', if there were one.
       setImmediate(() => {
         if (done) return;

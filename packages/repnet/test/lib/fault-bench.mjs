@@ -2,14 +2,23 @@
 import repnet from '../../dist/index.js';
 import { complete, misdeed, request, serve } from './exchange.mjs';
 import { startRelay } from './relay.mjs';
+import { ownAddress } from './support.mjs';
+
+const [FIRST_PORT, LAST_PORT] = [10_000, 31_999];
+/** Longest time for which the event loop may stand still without its being told with the flows of that time. */
+const STILL = 50;
+let addresses = 0;
 
 export async function startFaultBench({ pairing = 'address', pairTimeout = 500, waitTimeout = 800 } = {}) {
   Object.assign(repnet.defaults, { pairTimeout, waitTimeout });
   const flows = new Map();
   const connections = new Map();
   const plans = new Map();
+  const collided = new Set();
   const relay = await startRelay({
-    faultsFor: (port, copy) => (plans.get(port) ?? []).filter((fault) => fault.copy === copy),
+    faultsFor: (port, copy, from) =>
+      (plans.get(`${from}:${port}`) ?? []).filter((fault) => fault.copy === copy),
+    onCollision: (port, from) => collided.add(`${from}:${port}`),
   });
   const address = `${relay.host}:${relay.port}`;
   // The relay leads to this process and no other, which a server cannot know by itself.
@@ -17,63 +26,100 @@ export async function startFaultBench({ pairing = 'address', pairTimeout = 500, 
   serve(server, flows, connections);
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   relay.targetPort = server.address().port;
-  let nextPort = 10_000 + Math.floor(Math.random() * 20_000);
   let judged = 0;
 
-  /** Runs one flow; returns what is wrong with it (undefined: nothing), and how it ended. */
-  async function flow(faults, shape, { timeout = 4_000 } = {}) {
-    for (;;) {
-      nextPort = nextPort >= 31_999 ? 10_000 : nextPort + 1;
-      const localPort = nextPort;
-      plans.set(localPort, faults);
-      connections.delete(localPort);
-      const connect = () =>
-        repnet.connect({
-          host: relay.host,
-          port: relay.port,
-          localPort,
-          replicate: 'flow',
-          peer: 'repnet',
-          pairing,
-        });
-      const result = await request(connect, { ...shape, timeout });
-      const { client } = result;
-      if (client.errors.some((e) => e.code === 'EADDRINUSE' || e.code === 'EADDRNOTAVAIL')) continue;
-      judged++;
-      // The server learns of the end after the client does.
-      const until = Date.now() + 5_000;
-      let side = flows.get(result.seed);
-      while (!result.hung && Date.now() < until && side !== undefined && side.closes === 0) {
-        await new Promise((resolve) => setTimeout(resolve, 5));
-        side = flows.get(result.seed);
-      }
-      plans.delete(localPort);
-      flows.delete(result.seed);
-      const { count, silent } = connections.get(localPort) ?? { count: 0, silent: 0 };
-      connections.delete(localPort);
-      const phantoms =
-        count > 1 ? `server: ${count} connections for one flow, ${silent} of them silent` : undefined;
-      const wrong = phantoms ?? misdeed(client, 'client') ?? (side && misdeed(side, 'server'));
-      return {
-        wrong,
-        hung: result.hung,
-        complete: !result.hung && complete(client) && side !== undefined && complete(side),
-        describe: () =>
-          JSON.stringify({
-            faults,
-            shape,
-            wrong,
-            hung: result.hung,
-            client: [client.bytes, client.ends, ...client.errors.map((e) => e.message)],
-            server: side && [side.bytes, side.ends, side.closes, ...side.errors.map((e) => e.message)],
-          }),
-      };
+  /** When the event loop stood still, and for how long: what a flow that is not as it should be may have suffered from. */
+  const still = [];
+  let seenAt = performance.now();
+  const watch = setInterval(() => {
+    const now = performance.now();
+    if (now - seenAt > STILL) still.push({ at: Math.round(seenAt), ms: Math.round(now - seenAt) });
+    seenAt = now;
+  }, 10).unref();
+
+  /** Each source is used once: the kernel may hold connections of a flow that is over for as long as one end of them lives. */
+  let host;
+  let port = LAST_PORT;
+  let acquainted;
+  const next = () => ({ localAddress: host, localPort: port++ });
+  async function source() {
+    if (port >= LAST_PORT) {
+      host = ownAddress(++addresses);
+      port = FIRST_PORT;
+      acquainted = acquaint();
     }
+    const from = next();
+    await acquainted;
+    return from;
+  }
+
+  /** A server expects the second connection of a host that has paired: a few flows go first from each address. */
+  async function acquaint() {
+    for (let n = 0; n < 10; n++) await attempt(next(), [], { requestLength: 1_000, replyLength: 2_000 });
+  }
+
+  /** Undefined: the port was somebody else's, at the client or at the relay, which has nothing to do with what the network does. */
+  async function attempt(from, faults, shape, timeout) {
+    const name = `${from.localAddress}:${from.localPort}`;
+    plans.set(name, faults);
+    const connect = () =>
+      repnet.connect({
+        host: relay.host,
+        port: relay.port,
+        ...from,
+        replicate: 'flow',
+        peer: 'repnet',
+        pairing,
+      });
+    const began = performance.now();
+    const result = await request(connect, { ...shape, timeout });
+    const { client } = result;
+    // The server learns of the end after the client does.
+    let side = flows.get(result.seed);
+    for (let tries = 0; !result.hung && tries < 1_000 && side?.closes === 0; tries++) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      side = flows.get(result.seed);
+    }
+    const { count, silent } = connections.get(name) ?? { count: 0, silent: 0 };
+    const took = Math.round(performance.now() - began);
+    if (faults.some(({ kind }) => kind === 'stall' || kind === 'nosyn')) relay.drop(name);
+    plans.delete(name);
+    flows.delete(result.seed);
+    connections.delete(name);
+    if (client.errors.some((e) => e.code === 'EADDRINUSE' || e.code === 'EADDRNOTAVAIL')) return undefined;
+    if (collided.delete(name)) return undefined;
+    judged++;
+    const phantoms =
+      count > 1 ? `server: ${count} connections for one flow, ${silent} of them silent` : undefined;
+    const wrong = phantoms ?? misdeed(client, 'client') ?? (side && misdeed(side, 'server'));
+    return {
+      wrong,
+      hung: result.hung,
+      complete: !result.hung && complete(client) && side !== undefined && complete(side),
+      describe: () =>
+        JSON.stringify({
+          faults,
+          shape,
+          wrong,
+          hung: result.hung,
+          client: [client.bytes, client.ends, ...client.errors.map((e) => e.message)],
+          server: side && [side.bytes, side.ends, side.closes, ...side.errors.map((e) => e.message)],
+          began: Math.round(began),
+          took,
+          still: still.filter(({ at, ms }) => at + ms > began && at < began + took),
+        }),
+    };
   }
 
   return {
     address,
-    flow,
+    /** Runs one flow; returns what is wrong with it (undefined: nothing), and how it ended. */
+    async flow(faults, shape, { timeout } = {}) {
+      for (;;) {
+        const outcome = await attempt(await source(), faults, shape, timeout);
+        if (outcome !== undefined) return outcome;
+      }
+    },
     get judged() {
       return judged;
     },
@@ -87,6 +133,7 @@ export async function startFaultBench({ pairing = 'address', pairTimeout = 500, 
       );
     },
     async close() {
+      clearInterval(watch);
       relay.close();
       await new Promise((resolve) => server.close(resolve));
     },

@@ -16,40 +16,50 @@ import net from 'node:net';
  */
 
 /**
- * Starts a relay on `host`; `faultsFor(sourcePort, copy)` gives the faults of a connection, `onBytes(sourcePort, copy,
- * direction, bytes)` sees what passes, in the order in which it does. `secondPort`: where the second connection goes, if not
+ * Starts a relay on `host`; `faultsFor(sourcePort, copy, sourceAddress)` gives the faults of a connection, `onBytes(sourcePort, copy,
+ * direction, bytes)` sees what passes, in the order in which it does, and `onCollision(sourcePort, sourceAddress)` that the relay could
+ * not have the client's port. `secondPort`: where the second connection goes, if not
  * to the successor of `targetPort`; `translates`: as NAT does, neither address nor port of the client stays; `refuses`: nobody
  * listens for the second.
  */
 export async function startRelay({
   targetPort = 0,
+  targetHost = '127.0.0.1',
   secondPort,
   host = '127.0.0.2',
   faultsFor = () => [],
   onBytes = () => {},
+  onCollision = () => {},
   translates = false,
   refuses = false,
 }) {
   const relay = { targetPort, secondPort };
   const servers = [];
-  const open = new Set();
+  const open = new Map();
   const accept = (copy) => (client) => {
-    const faults = faultsFor(client.remotePort, copy);
-    open.add(client);
-    client.on('close', () => open.delete(client));
+    const faults = faultsFor(client.remotePort, copy, client.remoteAddress);
+    const source = `${client.remoteAddress}:${client.remotePort}`;
+    const keep = (socket) => {
+      open.set(socket, source);
+      socket.on('close', () => open.delete(socket));
+    };
+    keep(client);
     client.on('error', () => {});
     if (faults.some((f) => f.kind === 'nosyn')) return;
     const upstream = net.connect({
-      host: '127.0.0.1',
+      host: targetHost,
       port: copy === 1 && relay.secondPort !== undefined ? relay.secondPort : relay.targetPort + copy,
       ...(translates ? {} : { localAddress: client.remoteAddress, localPort: client.remotePort }),
       allowHalfOpen: true,
       noDelay: true,
     });
     client.setNoDelay(true);
-    open.add(upstream);
-    upstream.on('close', () => open.delete(upstream));
-    upstream.on('error', () => reset(client));
+    keep(upstream);
+    upstream.on('error', ({ code }) => {
+      if (code === 'EADDRINUSE' || code === 'EADDRNOTAVAIL')
+        onCollision(client.remotePort, client.remoteAddress);
+      reset(client);
+    });
     client.on('error', () => reset(upstream));
     client.pause();
     upstream.once('connect', () => {
@@ -86,7 +96,11 @@ export async function startRelay({
     port,
     close() {
       for (const server of servers) server.close();
-      for (const socket of open) socket.destroy();
+      for (const socket of open.keys()) socket.destroy();
+    },
+    /** What comes from 'address:port' is over: nobody else closes a connection that has stalled. */
+    drop(source) {
+      for (const [socket, from] of open) if (from === source) socket.destroy();
     },
   });
   return relay;

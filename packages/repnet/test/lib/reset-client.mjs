@@ -1,5 +1,8 @@
-/** Connects from a source port, resets the connection as soon as it is established, and ends. Arguments: port, source port. */
+/** Connects from a source port, resets the connection as soon as it is established, and ends. Arguments: port, source address and port. */
 import net from 'node:net';
 
-const [port, localPort] = process.argv.slice(2).map(Number);
-const socket = net.connect({ host: '127.0.0.1', port, localPort }, () => socket.resetAndDestroy());
+const [port, localAddress, localPort] = process.argv.slice(2);
+const socket = net.connect(
+  { host: '127.0.0.1', port: Number(port), localAddress, localPort: Number(localPort) },
+  () => socket.resetAndDestroy(),
+);

@@ -40,9 +40,10 @@ export async function countingServer(t, api, port = 0, serve = echoing) {
   return Object.assign(seen, { server, port: server.address().port, close });
 }
 
-/** A plain connection whose received bytes are kept. */
+/** A plain connection whose received bytes are kept. From `localPort`: of an address of our own, unless another is given. */
 export async function raw(t, port, options = {}) {
-  const socket = net.connect({ host: '127.0.0.1', port, ...options });
+  const from = options.localPort === undefined ? {} : { localAddress: OWN_ADDRESS };
+  const socket = net.connect({ host: '127.0.0.1', port, ...from, ...options });
   const seen = { socket, bytes: Buffer.alloc(0), ended: false, error: undefined, closed: false };
   socket.on('data', (chunk) => {
     seen.bytes = Buffer.concat([seen.bytes, chunk]);
@@ -109,6 +110,25 @@ export async function until(condition, what = String(condition)) {
   }
 }
 
+/**
+ * The time in which a server that has just begun lets no flow start with its second connection: five of its ticks, each a quarter of its
+ * wait. Counted as it counts, since ticks come late in a process that has to wait for its turn.
+ */
+export function grown(waitTimeout = defaults.waitTimeout) {
+  return ticks(7, waitTimeout / 4);
+}
+
+/** So many ticks of a timer. A process that stands still sees one. */
+export function ticks(count, milliseconds) {
+  return new Promise((resolve) => {
+    const timer = setInterval(() => {
+      if (--count > 0) return;
+      clearInterval(timer);
+      resolve();
+    }, milliseconds);
+  });
+}
+
 /** Lets everything under way on loopback arrive: several turns of the event loop, twice over. */
 export async function settle(turns = 30) {
   for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
@@ -137,8 +157,15 @@ export async function echo(socket, text) {
   return done;
 }
 
+/**
+ * Loopback addresses that no other test process uses, 0 to 127: what is bound to one is in nobody's way, and the ports that are
+ * counted up there in nobody's use.
+ */
+export const ownAddress = (n) => `127.${64 + n}.${(process.pid >> 8) & 255}.${process.pid & 255}`;
+export const OWN_ADDRESS = ownAddress(0);
+
 let ports = 8_000 + Math.floor(Math.random() * 1_500);
-/** A source port outside the ephemeral range. */
-export function sourcePort() {
+/** A port of `OWN_ADDRESS` outside the ephemeral range. */
+export function ownPort() {
   return ports++;
 }
