@@ -1,0 +1,50 @@
+"""Blocks of pages that are looked up rather than followed: each stands for itself."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import tailcut
+from support import pages
+
+ROOT = Path(__file__).parents[2]
+LOOKED_UP = [ROOT / "README.md", *pages.written(ROOT / "docs/components"), *pages.written(ROOT / "docs/reference")]
+AROUND = {
+    "title": "what a block is put into",
+    "topology": {"kind": "fat-tree", "k": 4},
+    "traffic": {"kind": "poisson", "sizes": "web-search", "load": 0.3},
+    "schemes": {"TCP": {}, "RepFlow": {"replicate": {"kind": "repflow"}}},
+}
+
+
+def blocks(language: str) -> pytest.MarkDecorator:
+    """The blocks in a language, as the cases of a test."""
+    fenced = re.compile(rf"^```{language}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    cases = [
+        pytest.param(text, id=f"{page.relative_to(ROOT)}-{number}")
+        for page in LOOKED_UP
+        for number, text in enumerate(fenced.findall(page.read_text("utf-8")), 1)
+    ]
+    return pytest.mark.parametrize("text", cases)
+
+
+@blocks("toml")
+def test_a_part_of_an_experiment_is_one_that_experiments_take(text: str) -> None:
+    assert tailcut.loads(AROUND | tomllib.loads(text)).plan["runs"]
+
+
+@blocks("python")
+def test_a_program_runs(text: str, tmp_path: Path) -> None:
+    """Where it names an experiment, that is a small one here."""
+    (tmp_path / "experiment.toml").write_text(
+        """
+        title = "small"
+        topology = { kind = "star" }
+        traffic = { kind = "poisson", sizes = "10KB", load = 0.1 }
+        horizon = { arrivals = "1ms", drain = "1s" }
+        """
+    )
+    (tmp_path / "program.py").write_text(text, "utf-8")
+    pages.shell("python program.py", tmp_path)
