@@ -7,7 +7,7 @@ made elsewhere; a run that kills the process it is made in does not kill the wor
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from pathlib import Path
@@ -156,14 +156,13 @@ class DaskFarm:
                 "add a worker with more memory, or make the experiment smaller",
             )
 
-    def slots(self) -> int:
-        """All threads of all workers there are now."""
+    def workers(self) -> Mapping[str, int]:
+        """The threads of the workers that there are now, by address."""
         self._wait_for_scheduler()
         try:
-            threads: dict[str, int] = self._client.nthreads()
-        except (OSError, TimeoutError):
-            raise _gone() from None
-        return max(sum(threads.values()), 1)
+            return {_short(address): threads for address, threads in self._client.nthreads().items()}
+        except (OSError, TimeoutError, CancelledError):
+            return {}  # the scheduler has just gone; whether it comes back is seen the next time
 
     def submit(self, job: Job, done: Done) -> None:
         """Hand over one job."""
@@ -196,13 +195,15 @@ class DaskFarm:
 
         return isinstance(error, (KilledWorker, CommClosedError, CancelledError, OSError, TimeoutError))
 
+    tells = True
+
     def listen(self, topic: str, heard: Callable[[str, dict[str, Any]], None]) -> None:
         """Hear what workers tell under a topic."""
         self._topic = topic
 
         def handle(event: tuple[float, dict[str, Any]]) -> None:
             _, message = event
-            heard(message.pop("run"), message)
+            heard(message["run"], message["told"])
 
         self._client.subscribe_topic(topic, handle)
 
@@ -254,8 +255,9 @@ def carry_out(job: Job) -> tuple[Answer, str]:
     worker = get_worker()
 
     def tell(message: dict[str, Any]) -> None:
-        worker.log_event(job.topic, {"run": job.run["id"], "worker": worker.address, **message})
+        worker.log_event(job.topic, {"run": job.run["id"], "told": message})
 
+    tell({"worker": _short(worker.address)})
     return remote.carry_out(job, tell, worker.local_directory), worker.address
 
 
@@ -265,6 +267,10 @@ def _gone() -> ClusterError:
         "the scheduler is gone",
         "what had finished is kept; start a scheduler and workers, and the same command goes on",
     )
+
+
+def _short(address: str) -> str:
+    return address.rpartition("://")[2]
 
 
 def _bytes(run: PlannedRun) -> int:

@@ -1,6 +1,7 @@
 """Executors of Python's own, and what a store takes from somebody else."""
 
 import json
+import multiprocessing
 import tempfile
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -44,6 +45,15 @@ def test_a_process_pool_makes_the_runs(tmp_path: Path) -> None:
     with ProcessPoolExecutor(2) as pool:
         result = tailcut.run(experiment, out=tmp_path / "results", executor=pool)
     assert len(result.finished_runs) == 4
+
+
+def test_a_forked_process_leaves_the_children_of_its_parent_alone(sent: tuple[Store, str, dict[str, bytes]]) -> None:
+    """The fixture has made a run in this process, which keeps a child for the next one."""
+    experiment = tailcut.load(sent[0].directory.parent / "tiny.toml")
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
+        assert len(tailcut.run(experiment, out=sent[0].directory, executor=pool).finished_runs) == 4
+    again = remote.carry_out(job(experiment, sent[0].directory), scratch=str(sent[0].directory.parent))
+    assert again.files is not None
 
 
 def test_a_run_that_fails_is_one_failed_run_and_the_others_are_kept(tmp_path: Path) -> None:

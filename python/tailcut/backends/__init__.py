@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tailcut.plan import Plan, PlannedRun
+from tailcut.plan import Plan, PlannedRun, label
+from tailcut.units import time_ps
 
 if TYPE_CHECKING:
     from tailcut.backends.farm import Farm
@@ -111,7 +112,7 @@ class Progress(Protocol):
         """Work on ``runs`` runs starts, of which ``done`` are in the store; the others have the hops ahead of them."""
 
     def started(self, run_id: str, label: str, horizon_ps: int, expected_packet_hops: int) -> None:
-        """A run has started; its simulated time ends at ``horizon_ps`` at the latest."""
+        """A run has started, perhaps again; its simulated time ends at ``horizon_ps`` at the latest."""
 
     def advanced(self, run_id: str, now_ps: int, packet_hops: int) -> None:
         """A run is at simulated time ``now_ps`` after ``packet_hops`` packet-hops."""
@@ -124,6 +125,17 @@ class Progress(Protocol):
 
     def note(self, message: str) -> None:
         """Something that the user should know, in one line."""
+
+
+def tell_started(progress: Progress, run: PlannedRun, where: str | None = None) -> None:
+    """Tell that a run has started, and on which worker if that is another machine's."""
+    horizon = run["config"]["horizon"]
+    progress.started(
+        run["id"],
+        f"{label(run)} on {where}" if where else label(run),
+        time_ps(horizon["arrivals"]) + time_ps(horizon["drain"]),
+        run["facts"]["expected_packet_hops"],
+    )
 
 
 class Backend(Protocol):

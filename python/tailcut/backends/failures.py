@@ -21,6 +21,7 @@ class Failures:
     full: str | None = None
     _failed: dict[str, str] = field(default_factory=dict)
     _tracebacks: dict[str, str] = field(default_factory=dict)
+    _bytes: dict[str, int] = field(default_factory=dict)  # that runs are expected to write
 
     @property
     def any(self) -> bool:
@@ -37,7 +38,10 @@ class Failures:
     def has_room(self, runs: Sequence[PlannedRun]) -> bool:
         """Whether the disk has room for these runs; if not even for a single one, nothing more is to be begun."""
         capture = self.capture.spec if self.capture else None
-        needed = sum(room.expected_bytes(run, capture) for run in runs)
+        for run in runs:
+            if run["id"] not in self._bytes:
+                self._bytes[run["id"]] = room.expected_bytes(run, capture)
+        needed = sum(self._bytes[run["id"]] for run in runs)
         free = room.free_bytes(self.store.directory)
         if free is None or needed <= free:
             return True

@@ -4,16 +4,18 @@ A farm carries out jobs. What is missing is handed to it a few jobs at a time; w
 written. The simulator does not know of it, and a farm does not know what a run is.
 """
 
+import contextlib
 import queue
 import secrets
+import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from tailcut.backends import Options, Progress
+from tailcut.backends import Options, Progress, tell_started
 from tailcut.backends.failures import Failures
 from tailcut.backends.remote import Answer, Job, carry_out, made_by
 from tailcut.backends.worker import Outcome
@@ -21,11 +23,11 @@ from tailcut.errors import ClusterError, StoreError
 from tailcut.plan import PlannedRun, label
 from tailcut.results import room
 from tailcut.results.store import Store
-from tailcut.units import time_ps
 
 AHEAD = 2  # jobs handed over for each that can be under way, so that nobody waits for the head
 PIECE_BYTES = 8_000_000
 MOST_ATTEMPTS = 25  # at a run whose worker was lost
+WATCH_SECONDS = 1.0  # between looks at which workers there are
 
 Done = Callable[["Attempt"], None]
 
@@ -54,8 +56,12 @@ class Farm(Protocol):
             ClusterError: they cannot, and why.
         """
 
-    def slots(self) -> int:
-        """How many jobs can be under way at a time; at least 1."""
+    @property
+    def tells(self) -> bool:
+        """Whether workers tell when a job begins and how far it is."""
+
+    def workers(self) -> Mapping[str, int]:
+        """The workers that there are now: how many jobs each carries out at a time, by its address."""
 
     def submit(self, job: Job, done: Done) -> None:
         """Have a job carried out; ``done`` is called once, from any thread."""
@@ -64,7 +70,10 @@ class Farm(Protocol):
         """Whether an error means that a worker was lost, so that the job is worth another attempt."""
 
     def listen(self, topic: str, heard: Callable[[str, dict[str, Any]], None]) -> None:
-        """Call ``heard`` with a run's identifier and its progress, from any thread."""
+        """Call ``heard`` with a run's identifier and what is told of it, from any thread.
+
+        That is ``{"worker": …}`` when its job begins, and ``{"now_ps": …, "packet_hops": …}`` from then on.
+        """
 
     def kept(self, attempt: Attempt) -> dict[str, int]:
         """The files that a worker keeps for us, and their sizes."""
@@ -86,15 +95,16 @@ class ExecutorFarm:
     executor: Executor
     _under_way: set["Future[Answer]"] = field(default_factory=set)
     dashboard: str | None = None
+    tells: bool = False
 
     def check(self, runs: Sequence[PlannedRun]) -> None:
         """Have one worker say its version."""
         del runs
         require_same(str(self.executor), self.executor.submit(made_by).result())
 
-    def slots(self) -> int:
+    def workers(self) -> Mapping[str, int]:
         """The pool's size, where it has one."""
-        return max(int(getattr(self.executor, "_max_workers", None) or 8), 1)
+        return {str(self.executor): int(getattr(self.executor, "_max_workers", None) or 8)}
 
     def submit(self, job: Job, done: Done) -> None:
         """Hand over one job."""
@@ -118,7 +128,7 @@ class ExecutorFarm:
         return False
 
     def listen(self, topic: str, heard: Callable[[str, dict[str, Any]], None]) -> None:
-        """An executor has no way to tell progress."""
+        """An executor has no way to tell anything."""
 
     def kept(self, attempt: Attempt) -> dict[str, int]:
         """What is kept can be fetched only where a worker can be named."""
@@ -174,6 +184,9 @@ class Sweep:
     _elsewhere: deque[PlannedRun] = field(default_factory=deque)
     _events: "queue.SimpleQueue[Attempt | tuple[str, dict[str, Any]]]" = field(default_factory=queue.SimpleQueue)
     _under_way: dict[str, PlannedRun] = field(default_factory=dict)
+    _told: set[str] = field(default_factory=set)
+    _workers: Mapping[str, int] = field(default_factory=dict)
+    _watched: float = float("-inf")
     _attempts: dict[str, int] = field(default_factory=dict)
     _failures: Failures = field(init=False)
     _contents: dict[str, bytes] = field(default_factory=dict)
@@ -188,8 +201,10 @@ class Sweep:
         """
         self._failures = Failures(self.store, self.progress, self.options.capture)
         self.farm.check(runs)
-        if self.farm.dashboard is not None:
-            self.progress.note(f"what the workers do is shown at {self.farm.dashboard}")
+        self._workers = self.farm.workers()
+        if self.farm.tells:
+            shown = f"; what they do is shown at {self.farm.dashboard}" if self.farm.dashboard else ""
+            self.progress.note(f"{self._staff()}{shown}")
         self._waiting.extend(runs)
         topic = f"tailcut-{secrets.token_hex(8)}"
         self.farm.listen(topic, lambda run_id, message: self._events.put((run_id, message)))
@@ -197,18 +212,50 @@ class Sweep:
             try:
                 self._submit(probe, topic)
                 while self._under_way and not (self._failures.any and self.options.fail_fast):
-                    event = self._events.get()
-                    if isinstance(event, Attempt):
-                        self._ended(event)
-                    elif event[0] in self._under_way:
-                        self.progress.advanced(event[0], event[1]["now_ps"], event[1]["packet_hops"])
+                    with contextlib.suppress(queue.Empty):
+                        event = self._events.get(timeout=WATCH_SECONDS)
+                        if isinstance(event, Attempt):
+                            self._ended(event)
+                        elif event[0] in self._under_way:
+                            self._heard(self._under_way[event[0]], event[1])
+                    self._watch()
                     self._submit(probe, topic)
             finally:
                 self.farm.cancel()
         self._failures.raise_if_any(len(runs))
 
+    def _staff(self) -> str:
+        return f"{len(self._workers)} workers, {sum(self._workers.values())} runs at a time"
+
+    def _watch(self) -> None:
+        """See now and then which workers there are, and say who came and who has gone."""
+        if time.monotonic() - self._watched < WATCH_SECONDS:
+            return
+        before, self._workers = self._workers, self.farm.workers()
+        self._watched = time.monotonic()
+        said = [
+            f"{len(those)} {how}" if len(those) > 1 else f"{those[0]} {how}"
+            for those, how in (
+                ([one for one in self._workers if one not in before], "came"),
+                ([one for one in before if one not in self._workers], "left"),
+            )
+            if those
+        ]
+        if said:
+            self.progress.note(f"workers: {', '.join(said)}; {self._staff()}")
+
+    def _begun(self, run: PlannedRun, worker: str | None = None) -> None:
+        self._told.add(run["id"])
+        tell_started(self.progress, run, worker)
+
+    def _heard(self, run: PlannedRun, message: dict[str, Any]) -> None:
+        if "worker" in message:
+            self._begun(run, message["worker"])
+        elif run["id"] in self._told:
+            self.progress.advanced(run["id"], message["now_ps"], message["packet_hops"])
+
     def _submit(self, probe: tuple[str, str], topic: str) -> None:
-        while (self._waiting or self._elsewhere) and len(self._under_way) < AHEAD * self.farm.slots():
+        while (self._waiting or self._elsewhere) and len(self._under_way) < AHEAD * max(sum(self._workers.values()), 1):
             source = self._waiting or self._elsewhere
             if not self._failures.has_room([*self._under_way.values(), source[0]]):
                 if not self._under_way:
@@ -216,13 +263,8 @@ class Sweep:
                 return
             run = source.popleft()
             self._under_way[run["id"]] = run
-            horizon = run["config"]["horizon"]
-            self.progress.started(
-                run["id"],
-                label(run),
-                time_ps(horizon["arrivals"]) + time_ps(horizon["drain"]),
-                run["facts"]["expected_packet_hops"],
-            )
+            if not self.farm.tells:
+                self._begun(run)
             job = Job(
                 run=run,
                 files={use["sha256"]: self._content(use["sha256"], use["resolved"]) for use in run["files"]},
@@ -243,6 +285,8 @@ class Sweep:
 
     def _ended(self, attempt: Attempt) -> None:
         run = self._under_way.pop(attempt.job.run["id"])
+        if run["id"] not in self._told:  # what a worker tells may come after its answer
+            self._begun(run, attempt.where)
         if attempt.error is not None:
             self._broken(run, attempt.error)
             return

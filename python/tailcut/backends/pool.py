@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tailcut.backends import Options, Progress
+from tailcut.backends import Options, Progress, tell_started
 from tailcut.backends.child import Child, Said
 from tailcut.backends.failures import Failures
 from tailcut.backends.worker import Outcome
 from tailcut.plan import PlannedRun, label
 from tailcut.results import machine
 from tailcut.results.store import Store
-from tailcut.units import time_ps
 
 WORKER_BYTES = 150_000_000  # the interpreter with Polars, before any run
 MEMORY_SHARE = 0.8  # of what is available; runs beyond it wait for others to end
@@ -99,13 +98,7 @@ class Pool:
 
     def _begin(self, worker: _Worker, run: PlannedRun, *, wait: bool) -> None:
         worker.run = run
-        horizon = run["config"]["horizon"]
-        self.progress.started(
-            run["id"],
-            label(run),
-            time_ps(horizon["arrivals"]) + time_ps(horizon["drain"]),
-            run["facts"]["expected_packet_hops"],
-        )
+        tell_started(self.progress, run)
         if self.options.limit_seconds is not None:
             worker.deadline = time.monotonic() + self.options.limit_seconds
         worker.child.send(run, self.options.capture, wait=wait)

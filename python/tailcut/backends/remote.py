@@ -7,6 +7,7 @@ until the head has taken its files.
 
 import atexit
 import hashlib
+import os
 import queue
 import shutil
 import tempfile
@@ -215,4 +216,12 @@ class _Here(threading.local):
             self._child = None
 
 
+def _forget_all() -> None:
+    """A forked process has none of its parent's children."""
+    global _HERE  # noqa: PLW0603 - what a fork leaves of the old one cannot be used
+    _HERE = _Here()
+
+
 _HERE = _Here()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)

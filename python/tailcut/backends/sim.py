@@ -4,6 +4,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -94,7 +95,7 @@ def make(
     """Simulate one run in this process and store it. The caller has claimed it."""
     machine.forget_peak_memory()
     started = time.perf_counter()
-    with store.scratch(run["id"]) as scratch:
+    with nullcontext() if capture is None else store.scratch(run["id"]) as scratch:
         made = _core.run(json.dumps(run), on_progress, _capture_request(scratch, capture), read_table)
         wall_seconds = time.perf_counter() - started
         frames = {"flows": tables.frame(made["flows"]), "tiers": tables.frame(made["tiers"])}
@@ -104,12 +105,15 @@ def make(
         files: dict[str, bytes | Path] = {
             f"{name}.parquet": tables.encode(name, data, run) for name, data in frames.items()
         }
-        files |= {path.name: path for path in sorted(scratch.iterdir())}
+        if scratch is not None:
+            files |= {path.name: path for path in sorted(scratch.iterdir())}
         store.put(run["id"], files, _about(run, made, frames, wall_seconds, capture))
+    if on_progress is not None:  # short runs have told nothing before
+        on_progress(1000 * made["counters"]["end_ns"], made["counters"]["packet_hops"], frames["flows"].height)
 
 
-def _capture_request(directory: Path, capture: Capture | None) -> str | None:
-    if capture is None:
+def _capture_request(directory: Path | None, capture: Capture | None) -> str | None:
+    if directory is None or capture is None:
         return None
     return json.dumps({"file": str(directory / CAPTURE_FILE), "spec": capture.spec})
 

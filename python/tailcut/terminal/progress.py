@@ -13,6 +13,7 @@ from tailcut.terminal.pace import Pace, RunPace
 from tailcut.units import count, duration, time_text
 
 LINE_SECONDS = 10.0
+ROOM = 6  # lines of a terminal that are left to the sweep's bar and to what is said
 
 
 class Display(backends.Progress, Protocol):
@@ -42,7 +43,7 @@ def _left(seconds: float | None) -> str:
 
 
 class Bars:
-    """A bar for the sweep and one for each run under way."""
+    """A bar for the sweep and one for each run under way, as far as the terminal has room."""
 
     def __init__(self, console: Console, clock: Callable[[], float]) -> None:
         self._pace = Pace(clock)
@@ -77,19 +78,24 @@ class Bars:
     def started(self, run_id: str, label: str, horizon_ps: int, expected_packet_hops: int) -> None:
         """Show a bar for the run."""
         self._pace.started(run_id, label, horizon_ps, expected_packet_hops)
-        self._tasks[run_id] = self._add(label)
+        if run_id in self._tasks:  # made again
+            self._bars.reset(self._tasks[run_id], description=label, total=1.0, simulated="", speed="", left="")
+        elif len(self._tasks) < self._bars.console.height - ROOM:
+            self._tasks[run_id] = self._add(label)
+        self._refresh()
 
     def advanced(self, run_id: str, now_ps: int, packet_hops: int) -> None:
         """Move the run's bar and the sweep's."""
         run = self._pace.advanced(run_id, now_ps, packet_hops)
         now = self._pace.clock()
-        self._bars.update(
-            self._tasks[run_id],
-            completed=run.fraction,
-            simulated=f"{time_text(run.now_ps)} simulated",
-            speed=_speed(run.rate(now)),
-            left=_left(run.seconds_left(now)),
-        )
+        if run_id in self._tasks:
+            self._bars.update(
+                self._tasks[run_id],
+                completed=run.fraction,
+                simulated=f"{time_text(run.now_ps)} simulated",
+                speed=_speed(run.rate(now)),
+                left=_left(run.seconds_left(now)),
+            )
         self._refresh()
 
     def finished(self, run_id: str) -> None:
@@ -107,7 +113,8 @@ class Bars:
 
     def _end(self, run_id: str, *, finished: bool) -> RunPace:
         run = self._pace.ended(run_id, finished=finished)
-        self._bars.remove_task(self._tasks.pop(run_id))
+        if run_id in self._tasks:
+            self._bars.remove_task(self._tasks.pop(run_id))
         self._refresh()
         return run
 
@@ -119,7 +126,7 @@ class Bars:
             self._bars.update(
                 self._sweep,
                 completed=self._pace.fraction,
-                simulated=f"{self._pace.done} of {self._pace.total} runs",
+                simulated=f"{self._pace.done} of {self._pace.total} runs, {len(self._pace.running)} under way",
                 speed=_speed(self._pace.rate),
                 left=_left(self._pace.seconds_left),
             )
