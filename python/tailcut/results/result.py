@@ -1,5 +1,6 @@
 """What is in a directory of results, as Polars frames."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,9 @@ from typing import Any
 import polars as pl
 
 from tailcut.plan import Plan, PlannedRun, unique_runs
+from tailcut.results import derived
 from tailcut.results import summary as summaries
+from tailcut.results.derived import Derived, tables_of
 from tailcut.results.store import State, Store, write_atomically
 from tailcut.results.tables import schema, to_parquet
 
@@ -60,7 +63,15 @@ class Result:
         # The plan on disk is the one asked for last, by whichever command; it answers only who asks for what is there.
         self.plan: Plan = store.plan() if plan is None else plan
         self._store = store
-        self._states = {run_id: store.state(run_id) for run_id in unique_runs(self.plan)}
+        self._derived = Derived(store, self.plan["measure"])
+        self._states: dict[str, State] = {}
+        self._records: dict[str, dict[str, Any]] = {}  # what of run.json is asked for, of each run that is there
+        self._tables: dict[str, tuple[str, int]] = {}  # which tables it has, and when it ended
+        for run_id in unique_runs(self.plan):
+            self._states[run_id], about = store.look(run_id)
+            if about is not None:
+                self._records[run_id] = {name: about.get(name) for name in ABOUT}
+                self._tables[run_id] = tables_of(about), about["end_ns"]
         self._there = [run for run in self.plan["runs"] if self._states[run["id"]] is State.COMPLETE]
 
     def __repr__(self) -> str:
@@ -93,11 +104,25 @@ class Result:
 
         For results whose flows do not fit into memory: ``result.scan_flows().filter(...).collect()``.
         """
-        parts = [
-            pl.scan_parquet(self._store.path(run["id"]) / "flows.parquet").select(*self._literals(run), pl.all())
-            for run in self._there
+        parts: list[dict[str, PlannedRun]] = []
+        for run in self._there:
+            if not parts or run["id"] in parts[-1]:  # one scan has each file once; schemes that are the same share one
+                parts.append({})
+            parts[-1][run["id"]] = run
+        empty = pl.LazyFrame(schema={**self._label_schema, **schema("flows")})
+        return pl.concat([self._scan(part) for part in parts]) if parts else empty
+
+    def _scan(self, runs: Mapping[str, PlannedRun]) -> pl.LazyFrame:
+        """The flows of these runs by one scan: one per run takes a megabyte each."""
+        place = ".file"
+        labels = [
+            {place: str(self._store.path(run_id) / "flows.parquet"), **self._labels(run)}
+            for run_id, run in runs.items()
         ]
-        return pl.concat(parts) if parts else pl.LazyFrame(schema={**self._label_schema, **schema("flows")})
+        named = pl.LazyFrame(labels, schema={place: pl.String(), **self._label_schema})
+        rows = pl.scan_parquet([one[place] for one in labels], include_file_paths=place)
+        joined = rows.join(named, on=place, how="left", maintain_order="left")
+        return joined.select(*self._label_schema, pl.exclude(place, *self._label_schema))
 
     @cached_property
     def jobs(self) -> pl.DataFrame:
@@ -127,30 +152,16 @@ class Result:
     @cached_property
     def runs(self) -> pl.DataFrame:
         """One row per finished run: its totals, wall time, speed and memory."""
-        rows = []
-        for run in self._there:
-            about = self._store.about(run["id"])
-            rows.append({"id": run["id"], **self._labels(run), **{name: about.get(name) for name in ABOUT}})
+        rows = [{"id": run["id"], **self._labels(run), **self._records[run["id"]]} for run in self._there]
         return pl.DataFrame(rows, schema={"id": pl.String(), **self._label_schema, **ABOUT})
 
     @cached_property
     def per_seed(self) -> pl.DataFrame:
         """The statistics that the summary's intervals come from: one row per finished run, class and statistic."""
-        parts = []
-        cache: dict[str, pl.DataFrame] = {}
-        for run in self._there:
-            if run["id"] not in cache:
-                path = self._store.path(run["id"])
-                end_ns = self._store.about(run["id"])["end_ns"]
-                of_run = summaries.of_run(pl.read_parquet(path / "flows.parquet"), self.plan["measure"], end_ns)
-                if (path / "jobs.parquet").exists():
-                    jobs = pl.read_parquet(path / "jobs.parquet")
-                    of_run = pl.concat([of_run, summaries.of_jobs(jobs, self.plan["measure"], end_ns)])
-                cache[run["id"]] = of_run
-            parts.append(cache[run["id"]].select(*self._literals(run), pl.all()))
-        if not parts:
-            return pl.DataFrame(schema={**self._label_schema, **summaries.PER_RUN})
-        return pl.concat(parts)
+        rows = [{"id": run["id"], **self._labels(run)} for run in self._there]
+        labels = pl.DataFrame(rows, schema={"id": pl.String(), **self._label_schema})
+        of_runs = self._derived.statistics(self._tables)
+        return labels.join(of_runs, on="id", how="inner", maintain_order="left_right").drop("id")
 
     def summary(self) -> pl.DataFrame:
         """Mean, p50, p99 and p99.9 per scheme, point and class, of every backend (see ``summary_schema``)."""
@@ -165,19 +176,8 @@ class Result:
     def totals(self) -> pl.DataFrame:
         """What each scheme carried and lost at each point: loads are means over seeds, counts are sums."""
         axes = list(summaries.axes_schema(self.plan))
-        counts = ["retransmissions", "timeouts", "data_packets"]
-        nothing = pl.DataFrame(schema={"id": pl.String(), **dict.fromkeys(counts, pl.UInt64())})
-        per_run = pl.concat(
-            [nothing]
-            + [
-                pl.scan_parquet(self._store.path(run["id"]) / "flows.parquet")
-                .select(pl.col(name).cast(pl.UInt64).sum() for name in counts)
-                .select(pl.lit(run["id"]).alias("id"), pl.all())
-                .collect()
-                for run in {run["id"]: run for run in self._there}.values()
-            ]
-        )
-        per_run = per_run.join(self._speed_of_long_flows(), on="id", how="left")
+        counts = derived.SUMS
+        per_run = self._derived.totals(self._tables)
         return (
             self.runs.join(per_run, on="id", how="left", maintain_order="left")
             .group_by("scheme", *axes, maintain_order=True)
@@ -200,21 +200,6 @@ class Result:
                 wall_seconds=pl.col("wall_seconds").sum(),
             )
         )
-
-    def _speed_of_long_flows(self) -> pl.DataFrame:
-        """Mean throughput of each run's long flows, and its share of the ideal; empty unless ``measure.throughput``."""
-        schema = {"id": pl.String(), "long_throughput_bps": pl.Float64(), "long_share_of_ideal": pl.Float64()}
-        paths = {run["id"]: self._store.path(run["id"]) / "throughput.parquet" for run in self._there}
-        means = [
-            pl.read_parquet(path).select(
-                pl.lit(run_id).alias("id"),
-                long_throughput_bps=pl.col("throughput_bps").mean(),
-                long_share_of_ideal=(pl.col("throughput_bps") / pl.col("ideal_bps")).mean(),
-            )
-            for run_id, path in paths.items()
-            if path.exists()
-        ]
-        return pl.concat(means) if means else pl.DataFrame(schema=schema)
 
     def write_summary(self) -> Path:
         """Write ``summary.parquet`` anew from what is there."""

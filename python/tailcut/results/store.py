@@ -6,6 +6,7 @@ Layout of a directory of results::
     runs/<id>/flows.parquet …       one directory per finished run; ``run.json`` lists the other files with their sizes
                                     and SHA-256
     summaries/<backend>-<…>.parquet rows of backends that keep no runs, one file per question asked
+    derived/<…>.parquet             what is computed from the tables of each run; can be removed
     summary.parquet                 derived from all of the above
 
 A run is written to a hidden sibling, ``run.json`` last, made durable, and renamed whole. Whatever happens to the
@@ -137,10 +138,15 @@ class Store:
         Raises:
             StoreError: another version of Tailcut wrote it.
         """
+        return self.look(run_id, whole=whole)[0]
+
+    def look(self, run_id: str, *, whole: bool = False) -> tuple[State, dict[str, Any] | None]:
+        """``state`` and, of a finished run, its ``run.json``."""
         path = self.path(run_id)
         if not path.exists():
-            return State.ABSENT
-        return State.DAMAGED if _listing(path, run_id, whole=whole) is None else State.COMPLETE
+            return State.ABSENT, None
+        about = _record(path, run_id, whole=whole)
+        return (State.DAMAGED if about is None else State.COMPLETE), about
 
     def verify(self, run_id: str) -> State:
         """``state`` with every byte read; from then on every command knows what is damaged."""
@@ -234,10 +240,10 @@ class Store:
             )
         with self.claim(run_id, wait=True), self.scratch(run_id) as draft:
             _fill(draft, files)
-            listing = _listing(draft, run_id, whole=True)
-            if listing is None or {*listing, "run.json"} != set(files):
+            made = _record(draft, run_id, whole=True)
+            if made is None or {*made["files"], "run.json"} != set(files):
                 raise StoreError("TC-S010", f"what came for run {run_id[:12]} is not what was written", NOT_WRITTEN)
-            for name, file in listing.items():
+            for name, file in made["files"].items():
                 if "modified_ns" in file:
                     os.utime(draft / name, ns=(file["modified_ns"], file["modified_ns"]))
             self._publish(run_id, draft)
@@ -326,20 +332,19 @@ class Store:
         return found
 
 
-def _listing(path: Path, run_id: str, *, whole: bool) -> dict[str, Any] | None:
-    """The files that the ``run.json`` of a directory lists, if it is of that run and every byte is as it was written.
+def _record(path: Path, run_id: str, *, whole: bool) -> dict[str, Any] | None:
+    """The ``run.json`` of a directory, if it is of that run and all files that it lists are as they were written.
 
     Raises:
         StoreError: another version of Tailcut wrote it.
     """
     try:
-        about = json.loads((path / "run.json").read_bytes())
+        about: dict[str, Any] = json.loads((path / "run.json").read_bytes())
         if about["id"] != run_id:
             return None
         _check_format(path / "run.json", about["format"], RUN_FORMAT)
-        listing: dict[str, Any] = about["files"]
-        same = all(_matches(path / name, file, whole=whole) for name, file in listing.items())
-        return listing if same else None
+        same = all(_matches(path / name, file, whole=whole) for name, file in about["files"].items())
+        return about if same else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

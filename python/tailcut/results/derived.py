@@ -1,0 +1,107 @@
+"""What is computed from the tables of each run, computed once: a summary of thousands of runs reads one file.
+
+``derived/<…>.parquet`` of a directory of results has the rows of all runs. It is named by everything but the runs that
+decides them, and each row says which tables it is of, so that nothing old is taken for new. It can be removed at any
+time.
+"""
+
+import contextlib
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tailcut.plan import canonical
+from tailcut.results import statistics, summary
+from tailcut.results.store import Store
+from tailcut.results.tables import to_parquet
+
+SUMS = ("retransmissions", "timeouts", "data_packets")
+TOTALS: dict[str, pl.DataType] = {
+    **dict.fromkeys(SUMS, pl.UInt64()),
+    "long_throughput_bps": pl.Float64(),
+    "long_share_of_ideal": pl.Float64(),
+}
+"""Of each run: sums over its flows; the mean throughput of its long flows and the mean of its shares of the ideal."""
+OF = "of"  # which tables a row was computed from
+READ = ("flows.parquet", "jobs.parquet", "throughput.parquet")
+
+
+def tables_of(about: Mapping[str, Any]) -> str:
+    """Identifies the tables that rows are computed from, given ``run.json``."""
+    return " ".join(about["files"][name]["sha256"][:16] for name in READ if name in about["files"])
+
+
+class Derived:
+    """Statistics and totals of the runs of a store, under one way to measure."""
+
+    def __init__(self, store: Store, measure: Mapping[str, Any]) -> None:
+        self._store = store
+        self._measure = measure
+        self._name = hashlib.sha256(f"{canonical(measure)}\n{_code()}".encode()).hexdigest()[:12]
+
+    def statistics(self, runs: Mapping[str, tuple[str, int]]) -> pl.DataFrame:
+        """The columns ``id`` and ``summary.PER_RUN`` of runs.
+
+        Args:
+            runs: by identifier, which tables a run has (``tables_of``) and when it ended, in ns.
+        """
+        return self._rows("statistics", summary.PER_RUN, runs, self._statistics_of)
+
+    def totals(self, runs: Mapping[str, tuple[str, int]]) -> pl.DataFrame:
+        """The columns ``id`` and ``TOTALS`` of runs, one row each; the argument is that of ``statistics``."""
+        return self._rows("totals", TOTALS, runs, self._totals_of)
+
+    def _rows(
+        self, kind: str, columns: Mapping[str, pl.DataType], runs: Mapping[str, tuple[str, int]], compute: Any
+    ) -> pl.DataFrame:
+        schema = {"id": pl.String(), OF: pl.String(), **columns}
+        path = self._store.directory / "derived" / f"{kind}-{self._name}.parquet"
+        kept = pl.DataFrame(schema=schema)
+        with contextlib.suppress(OSError, pl.exceptions.PolarsError):
+            kept = pl.read_parquet(path).select(pl.col(name).cast(kind) for name, kind in schema.items())
+        asked = pl.DataFrame(
+            {"id": list(runs), OF: [of for of, _ in runs.values()]}, schema={"id": pl.String(), OF: pl.String()}
+        )
+        kept = kept.join(asked, on=["id", OF], how="semi", maintain_order="left")
+        there = set(kept["id"])
+        new = [
+            compute(run_id, end_ns).select(pl.lit(run_id).alias("id"), pl.lit(of).alias(OF), pl.all())
+            for run_id, (of, end_ns) in runs.items()
+            if run_id not in there
+        ]
+        if new:
+            kept = pl.concat([kept, *new])
+            with contextlib.suppress(OSError):  # where nothing may be written, it is computed again the next time
+                self._store.put_derived(path, to_parquet(kept, {}))
+        return kept.drop(OF)
+
+    def _statistics_of(self, run_id: str, end_ns: int) -> pl.DataFrame:
+        path = self._store.path(run_id)
+        parts = [summary.of_run(pl.read_parquet(path / "flows.parquet"), self._measure, end_ns)]
+        if (path / "jobs.parquet").exists():
+            parts.append(summary.of_jobs(pl.read_parquet(path / "jobs.parquet"), self._measure, end_ns))
+        return pl.concat(parts)
+
+    def _totals_of(self, run_id: str, _end_ns: int) -> pl.DataFrame:
+        path = self._store.path(run_id)
+        of_flows = pl.read_parquet(path / "flows.parquet", columns=list(SUMS))
+        totals = of_flows.select(pl.col(name).cast(pl.UInt64).sum() for name in SUMS)
+        speed: dict[str, Any] = {"long_throughput_bps": None, "long_share_of_ideal": None}
+        if (path / "throughput.parquet").exists():
+            of_long = pl.read_parquet(path / "throughput.parquet").select(
+                long_throughput_bps=pl.col("throughput_bps").mean(),
+                long_share_of_ideal=(pl.col("throughput_bps") / pl.col("ideal_bps")).mean(),
+            )
+            speed = of_long.row(0, named=True)
+        return totals.with_columns(pl.lit(value, pl.Float64).alias(name) for name, value in speed.items())
+
+
+@cache
+def _code() -> str:
+    """Identifies the code that rows are computed by."""
+    modules: Sequence[Path] = [Path(str(module.__file__)) for module in (statistics, summary)] + [Path(__file__)]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in modules)).hexdigest()

@@ -1,0 +1,117 @@
+"""What is computed once per run is what would be computed again, and never of other tables."""
+
+import errno
+import os
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from support import made_up
+from tailcut.plan import Plan
+from tailcut.results import Result, Store, summary
+
+PLAN = made_up.plan()
+
+
+def filled(directory: Path, plan: Plan = PLAN, runs: int | None = None) -> Store:
+    store = Store.create(directory, plan)
+    for number, run in enumerate(plan["runs"][:runs]):
+        jobs = made_up.jobs("query", [900 + number, 1_000]) if number % 2 else None
+        made_up.put(store, run, made_up.flows([100.0 + number, 200.0, None], [20_000, 30_000, 5_000_000]), jobs=jobs)
+    return store
+
+
+def answers(store: Store, plan: Plan = PLAN) -> list[pl.DataFrame]:
+    result = Result(store, plan)
+    return [result.per_seed, result.summary(), result.totals()]
+
+
+def same(one: list[pl.DataFrame], other: list[pl.DataFrame]) -> None:
+    for left, right in zip(one, other, strict=True):
+        assert_frame_equal(left, right, check_exact=True)
+
+
+def no_reading(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The flow tables that are read from now on."""
+    read: list[str] = []
+    of_run = summary.of_run
+
+    def noted(flows: pl.DataFrame, measure: dict[str, str], end_ns: int) -> pl.DataFrame:
+        read.append("flows")
+        return of_run(flows, measure, end_ns)
+
+    monkeypatch.setattr(summary, "of_run", noted)
+    return read
+
+
+def test_what_is_kept_is_what_would_be_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = filled(tmp_path / "results")
+    first = answers(store)
+    read = no_reading(monkeypatch)
+    same(answers(store), first)
+    assert read == []
+    shutil.rmtree(store.directory / "derived")
+    same(answers(store), first)
+    assert len(read) == len(PLAN["runs"])
+
+
+def test_only_new_runs_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = filled(tmp_path / "results", runs=5)
+    answers(store)
+    filled(tmp_path / "results")
+    read = no_reading(monkeypatch)
+    whole = answers(store)
+    assert len(read) == 3
+    same(whole, answers(filled(tmp_path / "other")))
+
+
+def test_other_tables_and_another_way_to_measure_are_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = filled(tmp_path / "results")
+    answers(store)
+    (run, *_) = PLAN["runs"]
+    store.set_aside(run["id"])
+    made_up.put(store, run, made_up.flows([700.0]))
+    read = no_reading(monkeypatch)
+    assert answers(store)[0].filter(statistic="mean", grouping="all")["value_us"][0] == 700.0
+    assert len(read) == 1
+    excluded = made_up.plan(unfinished="exclude")
+    same(answers(store, excluded), answers(store, excluded))
+    assert len(read) == 1 + len(PLAN["runs"])
+
+
+def test_a_file_that_is_damaged_is_computed_anew(tmp_path: Path) -> None:
+    store = filled(tmp_path / "results")
+    first = answers(store)
+    for path in (store.directory / "derived").iterdir():
+        path.write_bytes(b"PAR1 and no more")
+    same(answers(store), first)
+    same(answers(store), first)
+
+
+def test_where_nothing_may_be_written_it_is_computed_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(store: Store, path: Path, content: bytes) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Store, "put_derived", refused)
+    store = filled(tmp_path / "results")
+    same(answers(store), answers(store))
+    assert not (store.directory / "derived").exists()
+
+
+def test_schemes_that_are_the_same_share_a_run_and_have_their_flows_each(tmp_path: Path) -> None:
+    plan = made_up.plan(sweep=[])
+    for run, of in zip(plan["runs"][2:], plan["runs"][:2], strict=True):
+        run["id"] = of["id"]
+    store = filled(tmp_path / "results", plan, runs=2)
+    result = Result(store, plan)
+    assert_frame_equal(result.scan_flows().collect(), result.flows)
+    assert (
+        result.per_seed.partition_by("scheme")[0]
+        .drop("scheme")
+        .equals(result.per_seed.partition_by("scheme")[1].drop("scheme"))
+    )
