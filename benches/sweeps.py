@@ -1,0 +1,202 @@
+"""How large sweeps go: seconds and memory of the head against the number of runs, and what a cluster adds to each run.
+
+Prints; asserts nothing. ``python benches/sweeps.py [head|engine|workers …]``; all three by default.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import tailcut
+from tailcut.cluster import connect
+from tailcut.results import Result, Store
+
+RUNS = (1_000, 10_000)
+FLOWS = 10_000  # of each run: 100 million of 10,000 runs
+ENGINE_RUNS = 400
+WORKERS = (1, 2, 4)
+EXPERIMENT = """
+title = "many"
+seeds = {seeds}
+[topology]
+kind = "star"
+hosts = 4
+[traffic]
+kind = "poisson"
+sizes = "10KB"
+load = 0.5
+[horizon]
+arrivals = "{arrivals}"
+drain = "1s"
+[schemes.TCP]
+[schemes.RepSYN]
+like = "TCP"
+replicate = {{ kind = "repsyn" }}
+[sweep]
+"traffic.load" = [0.3, 0.5]
+[report]
+baseline = "TCP"
+"""
+
+
+def experiment(directory: Path, runs: int, arrivals: str) -> tailcut.Experiment:
+    """So many runs, each with arrivals for so long."""
+    file = directory / "many.toml"
+    file.write_text(EXPERIMENT.format(seeds=runs // 4, arrivals=arrivals))
+    return tailcut.load(file)
+
+
+# --- the head -------------------------------------------------------------------------------------------------------
+
+
+def head(directory: Path) -> None:
+    """What each command does with results that are there; each in a process of its own, for its memory."""
+    print(f"results that are there, {FLOWS:,} flows each: seconds (and MB at most)")
+    for runs in RUNS:
+        place = directory / f"{runs}"
+        place.mkdir()
+        filled(place, runs)
+        steps = ["plan", "all there", "summary", "summary", "flows", "report"]
+        told = [
+            subprocess.run(
+                [sys.executable, __file__, "step", step, str(place), str(runs)],
+                check=True,
+                text=True,
+                stdout=subprocess.PIPE,
+            )
+            for step in steps
+        ]
+        cells = [f"{step} {one.stdout.strip()}" for step, one in zip(steps, told, strict=True)]
+        print(f"  {runs:>6,} runs: " + ", ".join(cells), flush=True)
+
+
+def filled(directory: Path, runs: int) -> None:
+    """Every run has the tables of one that was made; only their sizes matter here."""
+    one = tailcut.run(experiment(directory, 4, f"{FLOWS * 4}us"), out=directory / "one")
+    source = one.directory / "runs" / one.finished_runs[-1]["id"]
+    about = json.loads((source / "run.json").read_text())
+    planned = experiment(directory, runs, "1ms")
+    store = Store.create(directory / "results", planned.plan, planned.path)
+    for run in planned.plan["runs"]:
+        place = store.path(run["id"])
+        place.mkdir()
+        for file in source.iterdir():
+            if file.name != "run.json":
+                os.link(file, place / file.name)
+        (place / "run.json").write_text(json.dumps({**about, "id": run["id"]}, indent=1))
+
+
+def step(name: str, directory: Path, runs: int) -> None:
+    """One command's work; prints its seconds and the process's memory."""
+    planned = experiment(directory, runs, "1ms")
+    started = time.perf_counter()
+    if name == "plan":
+        experiment(directory, runs, "1ms")
+    elif name == "all there":
+        tailcut.run(planned, out=directory / "results")
+    elif name == "summary":
+        found = Result(Store(directory / "results"))
+        found.summary()
+        found.totals()
+    elif name == "flows":
+        import polars as pl
+
+        found = Result(Store(directory / "results"))
+        found.scan_flows().group_by("scheme").agg(pl.col("fct_ns").mean(), pl.len()).collect(engine="streaming")
+    elif name == "report":
+        Result(Store(directory / "results")).report()
+    seconds = time.perf_counter() - started
+    print(f"{seconds:.1f} ({resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f})")
+
+
+# --- the engine -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def cluster(directory: Path, workers: int) -> Iterator[str]:
+    """A scheduler and workers of one thread, each a process on loopback."""
+    file = directory / "scheduler.json"
+    file.unlink(missing_ok=True)
+    dask, local = str(Path(sys.executable).with_name("dask")), ["--host", "127.0.0.1", "--no-dashboard"]
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    processes = [subprocess.Popen([dask, "scheduler", *local, "--port", "0", "--scheduler-file", str(file)], **quiet)]
+    try:
+        while not file.exists():
+            time.sleep(0.05)
+        for number in range(workers):
+            own = ["--nthreads", "1", "--no-nanny", "--local-directory", str(directory / f"worker-{number}")]
+            processes.append(subprocess.Popen([dask, "worker", *local, *own, "--scheduler-file", str(file)], **quiet))
+        yield str(file)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def swept(directory: Path, planned: tailcut.Experiment, out: str, workers: int) -> tuple[float, float]:
+    """Wall seconds, and processor seconds of this process, of a sweep on workers that are warm."""
+    with cluster(directory, workers) as where, connect(where) as client:
+        client.wait_for_workers(workers)
+        warm = tailcut.load(planned.path or "", seeds=workers)
+        tailcut.run(warm, out=directory / f"{out}-warm", executor=client)
+        wall, cpu = time.perf_counter(), time.process_time()
+        tailcut.run(planned, out=directory / out, executor=client)
+        return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def engine(directory: Path) -> None:
+    """What the head does for each run on a cluster."""
+    planned = experiment(directory, ENGINE_RUNS, "100us")
+    _, shared = swept(directory, planned, "shared", 2)
+    probe = Store.probe
+
+    @contextmanager
+    def unseen(store: Store) -> Iterator[tuple[str, str]]:
+        with probe(store) as (name, _):
+            yield name, "nobody sees this"
+
+    Store.probe = unseen  # type: ignore[method-assign]
+    _, returned = swept(directory, planned, "returned", 2)
+    Store.probe = probe  # type: ignore[method-assign]
+    alone = time.process_time()
+    tailcut.run(planned, out=directory / "alone")
+    alone = time.process_time() - alone
+    print(f"processor time of the head per run, of {ENGINE_RUNS} runs, all else (plan, summary) included:")
+    for name, seconds in (("local pool", alone), ("workers write", shared), ("runs come back", returned)):
+        print(f"  {name:>14}: {1000 * seconds / ENGINE_RUNS:.2f} ms", flush=True)
+
+
+def efficiency(directory: Path) -> None:
+    """Runs of about a second on more and more workers."""
+    planned = experiment(directory, 16, "2s")
+    print(f"16 runs on {os.cpu_count()} cores, whose load before was {os.getloadavg()[0]:.1f}:")
+    alone = 0.0
+    for workers in WORKERS:
+        wall, _ = swept(directory, planned, f"on-{workers}", workers)
+        alone = alone or wall
+        print(f"  {workers} workers: {wall:.1f} s, {alone / wall / workers:.0%} of {workers} times one", flush=True)
+
+
+PARTS: dict[str, Callable[[Path], None]] = {"head": head, "engine": engine, "workers": efficiency}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the parts that are named, or all."""
+    if arguments[:1] == ["step"]:
+        step(arguments[1], Path(arguments[2]), int(arguments[3]))
+        return
+    for part in arguments or PARTS:
+        with tempfile.TemporaryDirectory(prefix="tailcut-bench-") as directory:
+            PARTS[part](Path(directory))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
