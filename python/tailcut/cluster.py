@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +109,9 @@ class DaskFarm:
         self._topic: str | None = None
         self._attempts = 0
         self._by_memory = False
+        self._fit: set[str] = set()  # addresses of workers that can be given jobs
+        self._judged: set[str] = set()
+        self._refused: list[str] = []
 
     @property
     def dashboard(self) -> str | None:
@@ -117,8 +121,6 @@ class DaskFarm:
 
     def check(self, runs: Sequence[PlannedRun]) -> None:
         """See that there are workers, of this version, large enough for every run."""
-        from importlib.metadata import version
-
         try:
             self._client.wait_for_workers(1, timeout=WORKERS_SECONDS)
         except TimeoutError:
@@ -127,16 +129,30 @@ class DaskFarm:
                 f"the scheduler has had no worker for {WORKERS_SECONDS:g} s",
                 "start workers with `dask worker ADDRESS`",
             ) from None
-        for address, found in self._client.run(version, "tailcut", on_error="return").items():
-            if isinstance(found, BaseException):
-                raise ClusterError(
-                    "TC-C002",
-                    f"the worker {address} has no Tailcut: {found}",
-                    "install the same version of Tailcut on every worker",
-                )
-        for address, made in self._client.run(remote.made_by).items():
-            require_same(f"the worker {address}", tuple(made))
+        self._wait_for_scheduler()
+        for error in self._judge([*self._client.nthreads()]):
+            raise error
         self._check_memory(runs)
+
+    def _judge(self, addresses: list[str]) -> list[ClusterError]:
+        """See which workers can be given jobs; why others cannot."""
+        if not addresses:
+            return []
+        errors = []
+        versions = self._client.run(version, "tailcut", workers=addresses, on_error="return")
+        made = self._client.run(remote.made_by, workers=addresses, on_error="return")
+        for address in addresses:
+            found, theirs = versions.get(address), made.get(address)
+            if found is None or self.lost(found) or self.lost(theirs):
+                continue  # it has gone again
+            try:
+                _require_package(address, found, theirs)
+                require_same(f"the worker {address}", tuple(theirs))
+                self._fit.add(address)
+            except ClusterError as error:
+                errors.append(error)
+            self._judged.add(address)
+        return errors
 
     def _check_memory(self, runs: Sequence[PlannedRun]) -> None:
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
@@ -160,9 +176,24 @@ class DaskFarm:
         """The threads of the workers that there are now, by address."""
         self._wait_for_scheduler()
         try:
-            return {_short(address): threads for address, threads in self._client.nthreads().items()}
+            there: dict[str, int] = self._client.nthreads()
+            errors = self._judge([address for address in there if address not in self._judged])
+            self._refused += [f"{error}; it is given no runs" for error in errors]
         except (OSError, TimeoutError, CancelledError):
-            return {}  # the scheduler has just gone; whether it comes back is seen the next time
+            there = {}  # the scheduler has just gone; whether it comes back is seen the next time
+        self._judged &= there.keys()
+        self._fit &= there.keys()
+        return {_short(address): there[address] for address in sorted(self._fit)}
+
+    def refused(self) -> list[str]:
+        """Why workers that have come since were given nothing."""
+        refused, self._refused = self._refused, []
+        return refused
+
+    def shun(self, attempt: Attempt) -> bool:
+        """Give the worker of an attempt nothing more, as long as it is the same worker."""
+        self._fit.discard(str(attempt.where))
+        return bool(self._fit)
 
     def submit(self, job: Job, done: Done) -> None:
         """Hand over one job."""
@@ -174,6 +205,8 @@ class DaskFarm:
             key=f"tailcut-{job.run['id']}-{self._attempts}",
             pure=False,
             resources={MEMORY: _bytes(job.run)} if self._by_memory else None,
+            workers=sorted(self._fit) or None,
+            allow_other_workers=bool(self._fit),  # once those are gone, whoever there is
         )
         self._under_way[future.key] = future
 
@@ -188,7 +221,7 @@ class DaskFarm:
 
         future.add_done_callback(ended)
 
-    def lost(self, error: BaseException) -> bool:
+    def lost(self, error: object) -> bool:
         """Whether a worker, or the way to it, was lost."""
         from distributed.comm.core import CommClosedError
         from distributed.scheduler import KilledWorker
@@ -267,6 +300,16 @@ def _gone() -> ClusterError:
         "the scheduler is gone",
         "what had finished is kept; start a scheduler and workers, and the same command goes on",
     )
+
+
+def _require_package(address: str, *found: object) -> None:
+    for one in found:
+        if isinstance(one, BaseException):
+            raise ClusterError(
+                "TC-C002",
+                f"the worker {address} has no Tailcut: {one}",
+                "install the same version of Tailcut on every worker",
+            )
 
 
 def _short(address: str) -> str:

@@ -1,5 +1,6 @@
 """Real Dask processes on loopback, in a directory of the test's own, and gone after it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -24,23 +25,33 @@ class Cluster:
     directory: Path
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    scheduler: subprocess.Popen[bytes] = field(init=False)
 
     @property
     def file(self) -> Path:
         """The scheduler file."""
         return self.directory / "scheduler.json"
 
-    def start_scheduler(self, port: int = 0) -> subprocess.Popen[bytes]:
-        """Start the scheduler and wait until it can be reached."""
-        self.file.unlink(missing_ok=True)
+    def kill_scheduler(self) -> None:
+        """SIGKILL to the scheduler that was started last."""
+        os.killpg(self.scheduler.pid, signal.SIGKILL)
+        self.scheduler.wait()
+
+    def start_scheduler(self) -> subprocess.Popen[bytes]:
+        """Start the scheduler, again where it was, and wait until it can be reached."""
+        port = "0"
+        if self.file.exists():
+            port = json.loads(self.file.read_text())["address"].rpartition(":")[2]
+            self.file.unlink()
         process = self._start(
-            ["dask", "scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"],
+            ["dask", "scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard"],
             "--scheduler-file",
             str(self.file),
         )
         while not self.file.exists():
             assert process.poll() is None, "the scheduler ended"
             time.sleep(0.02)
+        self.scheduler = process
         return process
 
     def start_worker(self, *options: str, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:

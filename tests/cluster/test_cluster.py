@@ -1,9 +1,7 @@
 """A sweep on a cluster gives what a local one gives, byte for byte, whatever happens to the cluster."""
 
-import hashlib
 import os
 import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import pytest
 
 import tailcut
 from support import experiments
+from support.clusters import blind, local, tables
 from tailcut.api import Silent
 from tailcut.cluster import connect
 from tailcut.errors import ClusterError, RunError
@@ -23,34 +22,11 @@ MORE_LOADS = """
 """
 
 
-def tables(directory: Path) -> dict[str, str]:
-    """The SHA-256 of every table of every run."""
-    return {
-        str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(directory.glob("runs/*/*.parquet"))
-    }
-
-
-def local(experiment: tailcut.Experiment, directory: Path) -> dict[str, str]:
-    """What a sweep on this machine gives."""
-    tailcut.run(experiment, out=directory, jobs=2)
-    return tables(directory)
-
-
 def elsewhere(experiment: tailcut.Experiment, cluster: Cluster, directory: Path, **options: Any) -> dict[str, str]:
     """What a sweep on the cluster gives."""
     with connect(str(cluster.file)) as client:
         tailcut.run(experiment, out=directory, executor=client, **options)
     return tables(directory)
-
-
-def blind(directory: Path) -> list[str]:
-    """What to start a worker with so that it does not see a directory: a mount namespace of its own that hides it."""
-    directory.mkdir(parents=True)
-    command = ["unshare", "--user", "--map-root-user", "--mount"]
-    if subprocess.run([*command, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("user namespaces are not allowed here")
-    return [*command, "sh", "-c", f'mount -t tmpfs none {directory} && exec "$@"', "sh"]
 
 
 def test_workers_that_see_the_directory_write_there(cluster: Cluster, tmp_path: Path) -> None:
@@ -135,27 +111,11 @@ def test_a_run_that_takes_too_long_is_one_failed_run(cluster: Cluster, tmp_path:
         elsewhere(experiment, cluster, tmp_path / "far", limit_seconds=0.001)
 
 
-def test_a_worker_of_another_version_is_refused_before_any_run(cluster: Cluster, tmp_path: Path) -> None:
-    (tmp_path / "other.py").write_text("import tailcut; tailcut.__version__ = '9.9'")
-    cluster.start_worker("--preload", str(tmp_path / "other.py"))
-    with pytest.raises(ClusterError, match=r"Tailcut 9\.9 .* Tailcut 0\.") as refused:
-        elsewhere(tailcut.load(experiments.tiny(tmp_path)), cluster, tmp_path / "far")
-    assert refused.value.code == "TC-C002"
-    assert tables(tmp_path / "far") == {}
-
-
 def test_a_run_too_big_for_any_worker_is_refused_before_the_sweep(cluster: Cluster, tmp_path: Path) -> None:
     cluster.start_worker("--resources", "MEMORY=1e6")
     with pytest.raises(ClusterError, match="too big for any worker") as refused:
         elsewhere(tailcut.load(experiments.tiny(tmp_path)), cluster, tmp_path / "far")
     assert refused.value.code == "TC-C006"
-
-
-@pytest.mark.parametrize("where", ["tcp://127.0.0.1:9", "nowhere.json", "local:none"])
-def test_a_cluster_that_is_not_there_is_one_clear_error(where: str) -> None:
-    with pytest.raises(ClusterError) as refused, connect(where):
-        pass
-    assert refused.value.code == "TC-C004"
 
 
 def test_a_cluster_on_this_machine_needs_nothing_else(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ class Scripted:
     tells: bool = True
     heard: Callable[[str, dict[str, Any]], None] = lambda run_id, message: None
     taken: int = 0
+    shunned: list[str] = field(default_factory=list)
 
     def check(self, runs: Sequence[PlannedRun]) -> None:
         pass
@@ -47,6 +48,13 @@ class Scripted:
 
     def lost(self, error: BaseException) -> bool:
         return isinstance(error, LostError)
+
+    def refused(self) -> list[str]:
+        return []
+
+    def shun(self, attempt: Attempt) -> bool:
+        self.shunned.append(str(attempt.where))
+        return True
 
     def listen(self, topic: str, heard: Callable[[str, dict[str, Any]], None]) -> None:
         self.heard = heard
@@ -78,6 +86,13 @@ def lost_on(worker: str) -> Callable[[Scripted, remote.Job, Done], None]:
     def step(farm: Scripted, job: remote.Job, done: Done) -> None:
         farm.heard(job.run["id"], {"worker": worker})
         done(Attempt(job, error=LostError()))
+
+    return step
+
+
+def unfit_on(worker: str) -> Callable[[Scripted, remote.Job, Done], None]:
+    def step(farm: Scripted, job: remote.Job, done: Done) -> None:
+        done(Attempt(job, remote.Answer(None, "its disk is full (/scratch)", unfit=True), where=worker))
 
     return step
 
@@ -135,6 +150,15 @@ def test_a_run_that_is_made_again_starts_again_on_the_other_worker(tmp_path: Pat
         "started TCP, seed 1 on b:1",
         "finished",
     ]
+
+
+def test_a_worker_whose_own_disk_is_full_gets_nothing_more_and_its_run_is_made_elsewhere(tmp_path: Path) -> None:
+    told = Told()
+    scripted = Scripted([unfit_on("a:1"), made_on("b:1")], [{"a:1": 1, "b:1": 1}])
+    sweep(scripted, tmp_path, told, 1)
+    assert scripted.shunned == ["a:1"]
+    assert "the worker a:1: its disk is full (/scratch); its runs are made elsewhere" in told.said
+    assert told.said[-1] == "finished"
 
 
 def test_an_answer_that_overtakes_what_was_told_is_no_harm(tmp_path: Path) -> None:

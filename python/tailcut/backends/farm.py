@@ -69,6 +69,12 @@ class Farm(Protocol):
     def lost(self, error: BaseException) -> bool:
         """Whether an error means that a worker was lost, so that the job is worth another attempt."""
 
+    def refused(self) -> list[str]:
+        """Why workers that have come since were given nothing, one line each; told once."""
+
+    def shun(self, attempt: Attempt) -> bool:
+        """Give the worker of an attempt nothing more; whether there are others."""
+
     def listen(self, topic: str, heard: Callable[[str, dict[str, Any]], None]) -> None:
         """Call ``heard`` with a run's identifier and what is told of it, from any thread.
 
@@ -125,6 +131,15 @@ class ExecutorFarm:
     def lost(self, error: BaseException) -> bool:
         """A broken pool takes no further job, so that no attempt is worth it."""
         del error
+        return False
+
+    def refused(self) -> list[str]:
+        """One worker has said its version, and the others are its like."""
+        return []
+
+    def shun(self, attempt: Attempt) -> bool:
+        """An executor chooses its workers itself."""
+        del attempt
         return False
 
     def listen(self, topic: str, heard: Callable[[str, dict[str, Any]], None]) -> None:
@@ -233,6 +248,8 @@ class Sweep:
             return
         before, self._workers = self._workers, self.farm.workers()
         self._watched = time.monotonic()
+        for reason in self.farm.refused():
+            self.progress.note(reason)
         said = [
             f"{len(those)} {how}" if len(those) > 1 else f"{those[0]} {how}"
             for those, how in (
@@ -292,7 +309,10 @@ class Sweep:
             return
         answer = attempt.answer
         assert answer is not None  # noqa: S101 - an attempt has an answer or an error
-        if answer.failure is not None:
+        if answer.unfit and self.farm.shun(attempt):
+            self.progress.note(f"the worker {attempt.where}: {answer.failure}; its runs are made elsewhere")
+            self._waiting.appendleft(run)
+        elif answer.failure is not None:
             self._failures.fail(run, answer.failure, answer.traceback)
             if answer.full:
                 self._disk_was_full(run)

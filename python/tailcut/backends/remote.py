@@ -24,6 +24,7 @@ from tailcut.backends import Capture
 from tailcut.backends.child import Child, Said
 from tailcut.backends.worker import Outcome
 from tailcut.plan import FileUse, PlannedRun
+from tailcut.results import room
 from tailcut.results.store import State, Store
 
 INLINE_BYTES = 8_000_000  # files of a run up to this size come back with the answer, larger ones piece by piece
@@ -67,6 +68,7 @@ class Answer:
         files: the run's files by name, where they come with the answer.
         kept: the directory that holds them until they are taken, where they do not.
         full: the run failed because the disk of the store is full.
+        unfit: the run failed because of this worker, so that another may make it.
     """
 
     outcome: str | None
@@ -75,6 +77,7 @@ class Answer:
     files: dict[str, bytes] | None = None
     kept: str | None = None
     full: bool = False
+    unfit: bool = False
 
 
 def made_by() -> tuple[str, int]:
@@ -91,9 +94,19 @@ def carry_out(job: Job, tell: Callable[[dict[str, Any]], None] | None = None, sc
         scratch: a directory for what does not go into the store; the system's by default.
     """
     if job.made_by != made_by():
-        return Answer(None, f"the worker has {_words(made_by())}, this sweep is of {_words(job.made_by)}")
+        return Answer(None, f"it has {_words(made_by())}, this sweep is of {_words(job.made_by)}", unfit=True)
     if _sees(job):
         return _HERE.make(Path(job.store), job, tell)
+    try:
+        return _made_and_kept(job, tell, scratch)
+    except OSError as error:
+        if not room.is_full(error):
+            raise
+        return Answer(None, _disk_full(scratch or tempfile.gettempdir()), unfit=True)
+
+
+def _made_and_kept(job: Job, tell: Callable[[dict[str, Any]], None] | None, scratch: str | None) -> Answer:
+    """Make a run beside the store that it belongs to."""
     scratch_store = _HERE.scratch_store(scratch)
     answer = _HERE.make(scratch_store, job, tell)
     if answer.failure is not None:
@@ -123,6 +136,10 @@ def listing(kept: str) -> dict[str, int]:
 def forget(kept: str) -> None:
     """Remove a run that was kept here."""
     shutil.rmtree(Path(kept).parent, ignore_errors=True)
+
+
+def _disk_full(directory: Path | str | None) -> str:
+    return f"its disk is full ({directory})"
 
 
 def _words(made: tuple[str, int]) -> str:
@@ -196,8 +213,9 @@ class _Here(threading.local):
                 self._child = None
                 return Answer(None, f"the worker process ended with {child.ended()}")
             if "failed" in message:
-                full = message["full"] and self._directory == Path(job.store)
-                return Answer(None, message["failed"], traceback=message["traceback"], full=full)
+                if message["full"] and self._directory != Path(job.store):
+                    return Answer(None, _disk_full(self._directory), unfit=True)
+                return Answer(None, message["failed"], traceback=message["traceback"], full=message["full"])
             if "done" in message:
                 return Answer(message["done"])
             if tell is not None:

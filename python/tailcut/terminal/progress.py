@@ -123,10 +123,12 @@ class Bars:
 
     def _refresh(self) -> None:
         if self._sweep is not None:
+            running = len(self._pace.running)
+            under_way = f", {running} under way" if running > len(self._tasks) else ""  # not all of them are shown
             self._bars.update(
                 self._sweep,
                 completed=self._pace.fraction,
-                simulated=f"{self._pace.done} of {self._pace.total} runs, {len(self._pace.running)} under way",
+                simulated=f"{self._pace.done} of {self._pace.total} runs{under_way}",
                 speed=_speed(self._pace.rate),
                 left=_left(self._pace.seconds_left),
             )
