@@ -59,27 +59,21 @@ def experiment(directory: Path, runs: int, arrivals: str) -> tailcut.Experiment:
 
 def head(directory: Path) -> None:
     """What each command does with results that are there; each in a process of its own, for its memory."""
-    print(f"results that are there, {FLOWS:,} flows each: seconds (and MB at most)")
+    print(f"results that are there; the load before was {os.getloadavg()[0]:.1f}")
     for runs in RUNS:
         place = directory / f"{runs}"
         place.mkdir()
-        filled(place, runs)
-        steps = ["plan", "all there", "summary", "summary", "flows", "report"]
-        told = [
-            subprocess.run(
-                [sys.executable, __file__, "step", step, str(place), str(runs)],
-                check=True,
-                text=True,
-                stdout=subprocess.PIPE,
-            )
-            for step in steps
-        ]
-        cells = [f"{step} {one.stdout.strip()}" for step, one in zip(steps, told, strict=True)]
-        print(f"  {runs:>6,} runs: " + ", ".join(cells), flush=True)
+        flows = filled(place, runs)
+        print(f"  {runs:,} runs, {flows:,} flows:", flush=True)
+        steps = ["plan", "first summary", "summary", "all there", "flows"]
+        for step in steps:
+            command = [sys.executable, __file__, "step", step, str(place), str(runs)]
+            told = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+            print(f"    {step:>13}: {told}", flush=True)
 
 
-def filled(directory: Path, runs: int) -> None:
-    """Every run has the tables of one that was made; only their sizes matter here."""
+def filled(directory: Path, runs: int) -> int:
+    """Every run has the tables of one that was made, for only sizes matter here. How many flows they have together."""
     one = tailcut.run(experiment(directory, 4, f"{FLOWS * 4}us"), out=directory / "one")
     source = one.directory / "runs" / one.finished_runs[-1]["id"]
     about = json.loads((source / "run.json").read_text())
@@ -92,17 +86,18 @@ def filled(directory: Path, runs: int) -> None:
             if file.name != "run.json":
                 os.link(file, place / file.name)
         (place / "run.json").write_text(json.dumps({**about, "id": run["id"]}, indent=1))
+    return runs * int(about["flows"])
 
 
 def step(name: str, directory: Path, runs: int) -> None:
     """One command's work; prints its seconds and the process's memory."""
     planned = experiment(directory, runs, "1ms")
-    started = time.perf_counter()
+    started, before = time.perf_counter(), time.process_time()
     if name == "plan":
         experiment(directory, runs, "1ms")
     elif name == "all there":
         tailcut.run(planned, out=directory / "results")
-    elif name == "summary":
+    elif name in ("first summary", "summary"):
         found = Result(Store(directory / "results"))
         found.summary()
         found.totals()
@@ -111,10 +106,8 @@ def step(name: str, directory: Path, runs: int) -> None:
 
         found = Result(Store(directory / "results"))
         found.scan_flows().group_by("scheme").agg(pl.col("fct_ns").mean(), pl.len()).collect(engine="streaming")
-    elif name == "report":
-        Result(Store(directory / "results")).report()
-    seconds = time.perf_counter() - started
-    print(f"{seconds:.1f} ({resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f})")
+    seconds, used = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
+    print(f"{seconds:.1f} s, {used.ru_utime + used.ru_stime - before:.1f} s busy, {used.ru_maxrss / 1024:.0f} MB")
 
 
 # --- the engine -----------------------------------------------------------------------------------------------------
@@ -125,7 +118,10 @@ def cluster(directory: Path, workers: int) -> Iterator[str]:
     """A scheduler and workers of one thread, each a process on loopback."""
     file = directory / "scheduler.json"
     file.unlink(missing_ok=True)
-    dask, local = str(Path(sys.executable).with_name("dask")), ["--host", "127.0.0.1", "--no-dashboard"]
+    dask, local = (
+        str(Path(sys.executable).with_name("dask")),
+        ["--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"],
+    )
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     processes = [subprocess.Popen([dask, "scheduler", *local, "--port", "0", "--scheduler-file", str(file)], **quiet)]
     try:

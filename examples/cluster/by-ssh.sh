@@ -38,8 +38,8 @@ for host in "${hosts[@]}"; do
     # shellcheck disable=SC2016 # asked on that machine
     threads='$(nproc)'
     [[ $host == *:* ]] && threads=${host##*:}
-    command="dask worker $where --nthreads $threads --no-nanny --no-dashboard --death-timeout 60"
-    command+=" --local-directory \${TMPDIR:-/tmp}"
+    command="dask worker $where --nthreads $threads --no-nanny --death-timeout 60"
+    command+=" --dashboard-address 127.0.0.1:0 --local-directory \${TMPDIR:-/tmp}"
     if [[ ${host%%:*} == here ]]; then
         bash -c "$command" &
     else

@@ -66,6 +66,12 @@ def connect(where: str) -> "Iterator[Client]":
                 "say --cluster tcp://HOST:PORT, --cluster FILE.json (dask scheduler --scheduler-file FILE.json) or"
                 " --cluster local",
             )
+    except TypeError as error:  # how Dask says it
+        raise ClusterError(
+            "TC-C004",
+            f"{where} cannot be reached without certificates: {error}",
+            "name them in Dask's settings, distributed.comm.tls, for this command as for the scheduler",
+        ) from None
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterError(
             "TC-C004",
@@ -93,6 +99,7 @@ def _local(where: str) -> Iterator[Any]:
         threads_per_worker=1,
         processes=False,  # the runs are in child processes; these only hand them over, and need no guarded `__main__`
         dashboard_address="127.0.0.1:0",
+        worker_dashboard_address="127.0.0.1:0",  # each worker serves some pages, too, by default to everybody
         silence_logs=logging.CRITICAL,
         memory_limit=0,
         resources={MEMORY: memory / workers} if memory else None,

@@ -15,7 +15,8 @@ import pytest
 distributed = pytest.importorskip("distributed", reason="the extra tailcut[cluster] is not installed")
 
 BIN = Path(sys.executable).parent
-QUIET = {**os.environ, "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "false", "DASK_LOGGING__DISTRIBUTED": "error"}
+PAGES = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")  # some are served without a dashboard, too
+QUIET = {"DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "false", "DASK_LOGGING__DISTRIBUTED": "error"}
 
 
 @dataclass
@@ -37,16 +38,22 @@ class Cluster:
         os.killpg(self.scheduler.pid, signal.SIGKILL)
         self.scheduler.wait()
 
-    def start_scheduler(self) -> subprocess.Popen[bytes]:
+    @property
+    def address(self) -> str:
+        """Where the scheduler listens."""
+        return str(json.loads(self.file.read_text())["address"])
+
+    def start_scheduler(self, *options: str) -> subprocess.Popen[bytes]:
         """Start the scheduler, again where it was, and wait until it can be reached."""
         port = "0"
         if self.file.exists():
-            port = json.loads(self.file.read_text())["address"].rpartition(":")[2]
+            port = self.address.rpartition(":")[2]
             self.file.unlink()
         process = self._start(
-            ["dask", "scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard"],
+            ["dask", "scheduler", "--host", "127.0.0.1", "--port", port, *PAGES],
             "--scheduler-file",
             str(self.file),
+            *options,
         )
         while not self.file.exists():
             assert process.poll() is None, "the scheduler ended"
@@ -58,7 +65,7 @@ class Cluster:
         """Start a worker of one thread, without a nanny that would start it again."""
         scratch = self.directory / f"scratch-{len(self.processes)}"
         process = self._start(
-            [*before, "dask", "worker", "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny", "--no-dashboard"],
+            [*before, "dask", "worker", "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny", *PAGES],
             *("--scheduler-file", str(self.file), "--local-directory", str(scratch)),
             *options,
         )
@@ -71,7 +78,7 @@ class Cluster:
                 [*command, *options],
                 stdout=log,
                 stderr=log,
-                env={**QUIET, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"},
+                env={**os.environ, **QUIET, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"},
                 process_group=0,
             )
         self.processes.append(process)
@@ -86,13 +93,19 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """A scheduler without workers."""
+def cluster_of_its_own(tmp_path: Path) -> Iterator[Cluster]:
+    """Without a scheduler."""
     directory = tmp_path / "cluster"
     directory.mkdir()
     started = Cluster(directory)
     try:
-        started.start_scheduler()
         yield started
     finally:
         started.stop()
+
+
+@pytest.fixture
+def cluster(cluster_of_its_own: Cluster) -> Cluster:
+    """A scheduler without workers."""
+    cluster_of_its_own.start_scheduler()
+    return cluster_of_its_own
