@@ -125,8 +125,9 @@ test-repnet: setup-repnet
 	cd packages/repnet && npm test
 
 .PHONY: bench
-bench: $(BIN)/python
+bench: build setup
 	cargo bench --locked -p tailcut-net --bench fabric -- --check
+	$(BIN)/python benches/sweeps.py
 
 # What one runs before a commit. Left out: what takes long (tests/conftest.py has the list for Python), the browser, and repnet's
 # tests, which wait most of their time.

@@ -74,7 +74,7 @@ def head(directory: Path) -> None:
 
 def filled(directory: Path, runs: int) -> int:
     """Every run has the tables of one that was made, for only sizes matter here. How many flows they have together."""
-    one = tailcut.run(experiment(directory, 4, f"{FLOWS * 4}us"), out=directory / "one")
+    one = tailcut.run(experiment(directory, 4, f"{FLOWS * 41}us"), out=directory / "one")
     source = one.directory / "runs" / one.finished_runs[-1]["id"]
     about = json.loads((source / "run.json").read_text())
     planned = experiment(directory, runs, "1ms")
@@ -118,10 +118,8 @@ def cluster(directory: Path, workers: int) -> Iterator[str]:
     """A scheduler and workers of one thread, each a process on loopback."""
     file = directory / "scheduler.json"
     file.unlink(missing_ok=True)
-    dask, local = (
-        str(Path(sys.executable).with_name("dask")),
-        ["--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"],
-    )
+    dask = str(Path(sys.executable).with_name("dask"))
+    local = ["--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     processes = [subprocess.Popen([dask, "scheduler", *local, "--port", "0", "--scheduler-file", str(file)], **quiet)]
     try:
@@ -159,7 +157,7 @@ def engine(directory: Path) -> None:
         with probe(store) as (name, _):
             yield name, "nobody sees this"
 
-    Store.probe = unseen  # type: ignore[method-assign]
+    Store.probe = unseen  # type: ignore[method-assign,assignment]
     _, returned = swept(directory, planned, "returned", 2)
     Store.probe = probe  # type: ignore[method-assign]
     alone = time.process_time()

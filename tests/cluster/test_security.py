@@ -95,6 +95,6 @@ def test_a_sweep_over_tls_needs_the_certificate(cluster_of_its_own: Cluster, tmp
     # In a process of its own: Dask reads its settings when it is imported.
     subprocess.run([sys.executable, "-c", HEAD, str(path), str(tmp_path / "far"), where], check=True)
     assert tables(tmp_path / "far") == local(tailcut.load(path), tmp_path / "near")
-    with pytest.raises(ClusterError) as refused, connect(where):
+    with pytest.raises(ClusterError, match="without certificates") as refused, connect(where):
         pass  # this process was started without
     assert refused.value.code == "TC-C004"
