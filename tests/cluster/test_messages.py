@@ -218,3 +218,35 @@ def test_a_cluster_that_is_not_there_is_one_clear_error(where: str) -> None:
     with pytest.raises(ClusterError) as refused, connect(where):
         pass
     assert refused.value.code == "TC-C004"
+
+
+WITHOUT_DASK = """
+import sys
+sys.modules["distributed"] = None  # as if the extra were not installed
+from tailcut.cli import main
+sys.argv = ["tailcut", "run", sys.argv[1], *sys.argv[2:]]
+main()
+"""
+
+
+def test_without_the_extra_runs_are_made_here_and_a_cluster_is_refused_with_what_to_install(tmp_path: Path) -> None:
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", WITHOUT_DASK, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+
+    experiments.tiny(tmp_path)
+    assert command("tiny.toml", "-q").returncode == 0
+    refused = command("tiny.toml", "--cluster", "local")
+    assert refused.returncode == 1
+    assert "TC-C001" in refused.stderr
+    assert "pip install 'tailcut[cluster]'" in refused.stderr
+
+
+def test_a_scheduler_without_workers_is_one_clear_error(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tailcut.cluster.WORKERS_SECONDS", 0.2)
+    with pytest.raises(ClusterError, match=r"no worker for 0\.2 s") as refused:
+        run(cluster, tailcut.load(experiments.tiny(tmp_path)), tmp_path / "far")
+    assert refused.value.code == "TC-C005"
