@@ -7,7 +7,7 @@ use super::sender::Sender;
 use super::{Entities, Network};
 use crate::measure::{Observer, PacketView};
 use crate::packet::{inline_number, Flags, FlowKey, Packet, SackBlocks, Timestamps, NO_OPTIONS};
-use crate::transport::tcp::{Acknowledge, Close, Receiver, Recovery};
+use crate::transport::tcp::{Acknowledge, Close, Imitation, Receiver, Recovery};
 use crate::transport::{Phase, Transmit};
 
 pub(super) const NO_CONNECTION: u32 = u32::MAX;
@@ -141,6 +141,9 @@ impl<'a, O: Observer> Network<'a, O> {
             }
             match acknowledge {
                 Acknowledge::Later if !completed => self.set_timer(id),
+                _ if completed && !profile.spreads && profile.tcp.imitate == Imitation::Ns3 => {
+                    self.close_as_ns3(id, packet.flags.has(Flags::FIN));
+                }
                 _ => self.send_ack(id),
             }
             if completed {
@@ -222,6 +225,21 @@ impl<'a, O: Observer> Network<'a, O> {
         } else {
             let options = data_ack.map_or(NO_OPTIONS, |(ack, _)| inline_number(ack));
             self.send_to_sender(id, flags, next, options, sizes.bare());
+        }
+    }
+
+    /// ns-3's answer to everything up to the FIN: an ACK if it comes with the FIN, a FIN of its own, and one more ACK.
+    #[cold]
+    fn close_as_ns3(&mut self, id: u32, came_with_fin: bool) {
+        let Profile { tcp, sizes, .. } = self.profile_of(id);
+        let closes = tcp.close == Close::Fin;
+        let all = self.connections[id as usize].receiver.next();
+        if closes && came_with_fin {
+            self.send_to_sender(id, Flags::ACK, all, NO_OPTIONS, sizes.bare());
+        }
+        self.send_ack(id);
+        if closes {
+            self.send_to_sender(id, Flags::ACK, all, NO_OPTIONS, sizes.bare());
         }
     }
 

@@ -68,10 +68,11 @@ pub enum Imitation {
     None,
     /// Those of ns-3 that decide results. Always: a repeated SYN-ACK resets the window, a repeated SYN gives a round-trip
     /// sample, any ACK of new data ends the back-off of the timer, each timeout reduces the threshold anew and forgets when
-    /// segments were sent, and only the first partial ACK of a recovery restarts the timer. Under SACK: recovery
-    /// halves what is thought to be in the network and not what is outstanding, a partial ACK sends a segment whatever
-    /// the window says, and there is no rescue retransmission. Without: a scoreboard by guesses in place of the inflated
-    /// window, duplicate ACKs of where the last recovery or timeout ended count, and a timeout sends everything again.
+    /// segments were sent, only the first partial ACK of a recovery restarts the timer, and the receiver ends a connection
+    /// with three packets in place of one. Under SACK: recovery halves what is thought to be in the network and not
+    /// what is outstanding, a partial ACK sends a segment whatever the window says, and there is no rescue
+    /// retransmission. Without: a scoreboard by guesses in place of the inflated window, duplicate ACKs of where the
+    /// last recovery or timeout ended count, and a timeout sends everything again.
     #[serde(rename = "ns-3")]
     Ns3,
 }
