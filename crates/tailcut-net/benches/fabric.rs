@@ -10,6 +10,7 @@ use std::process::{Command, ExitCode};
 
 use tailcut_engine::Time;
 use tailcut_net::amount::Amount;
+use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::FaultsSpec;
@@ -98,11 +99,11 @@ fn repflow_dctcp() -> Scheme {
 }
 
 fn spray() -> Scheme {
-    Scheme { balance: BalanceSpec::Spray {}, ..tcp() }
+    Scheme { balance: BalanceSpec::Spray(Spray {}), ..tcp() }
 }
 
 fn spray_adaptive() -> Scheme {
-    Scheme { balance: BalanceSpec::Spray {}, ..adaptive() }
+    Scheme { balance: BalanceSpec::Spray(Spray {}), ..adaptive() }
 }
 
 fn flowlet() -> Scheme {

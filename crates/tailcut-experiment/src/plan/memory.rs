@@ -1,7 +1,6 @@
 //! What a run needs of memory at its peak, measured by what it allocates (`tests/memory.rs`).
 
 use tailcut_engine::Time;
-use tailcut_net::balance::BalanceSpec;
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::TransportSpec;
@@ -16,8 +15,6 @@ const PER_FLOW: u64 = 500;
 const PER_CONNECTION: u64 = 700;
 /// A segment of its window: in the sender's scoreboard, and in a queue or on a wire.
 const PER_SEGMENT: u64 = 32;
-/// An entry of a switch's table of flowlets.
-const PER_FLOWLET: u64 = 24;
 /// Beyond this load flows queue up until the arrivals end.
 const SATURATED: f64 = 0.95;
 /// At so many instants between the first start and the last the open flows are counted.
@@ -26,14 +23,9 @@ const LOOKS: u64 = 32;
 /// Estimated bytes of a run of `flows`, in order of start, on `graph`.
 pub(super) fn estimate(config: &Config, graph: &Graph, flows: &[Flow]) -> u64 {
     let links = graph.links.len() as u64;
-    let flowlets = match &config.scheme.balance {
-        BalanceSpec::Flowlet(spec) => {
-            u64::from(graph.switches) * u64::from(spec.entries) * PER_FLOWLET
-        }
-        _ => 0,
-    };
+    let tables = config.scheme.balance.state_bytes(graph);
     let fixed = PER_LINK * links + PER_FLOW * flows.len() as u64;
-    fixed.saturating_add(flowlets).saturating_add(most_open(config, graph, flows))
+    fixed.saturating_add(tables).saturating_add(most_open(config, graph, flows))
 }
 
 /// What carries a flow, at the most.

@@ -6,10 +6,13 @@ use std::collections::{BTreeMap, VecDeque};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BalanceSpec, Balancer};
+use super::ecmp::Ecmp;
+use super::spray::Spray;
+use super::{BalanceSpec, Balancer, Fork, Layout, Pick, Strategy};
 use crate::component::{did_you_mean, SpecError};
 use crate::measure::series::find_node;
-use crate::topology::{Graph, Routes};
+use crate::packet::Packet;
+use crate::topology::Graph;
 
 /// A strategy for each tier of switches, and for switches by name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,9 +31,9 @@ pub struct ByTier {
 
 impl Default for ByTier {
     fn default() -> Self {
-        let ecmp = || Box::new(BalanceSpec::Ecmp {});
+        let ecmp = || Box::new(BalanceSpec::Ecmp(Ecmp {}));
         ByTier {
-            edge: Box::new(BalanceSpec::Spray {}),
+            edge: Box::new(BalanceSpec::Spray(Spray {})),
             aggregation: ecmp(),
             core: ecmp(),
             switches: BTreeMap::new(),
@@ -44,13 +47,43 @@ impl ByTier {
         [("edge", &self.edge), ("aggregation", &self.aggregation), ("core", &self.core)]
     }
 
-    /// True when all packets of a connection take one path.
-    pub(super) fn keeps_paths(&self) -> bool {
-        let tiers = self.tiers().map(|(_, spec)| spec);
-        tiers.into_iter().chain(self.switches.values()).all(BalanceSpec::keeps_paths)
+    /// Every strategy that it names.
+    fn strategies(&self) -> impl Iterator<Item = &BalanceSpec> {
+        self.tiers().map(|(_, spec)| spec).into_iter().chain(self.switches.values())
     }
 
-    pub(super) fn check(&self) -> Result<(), SpecError> {
+    /// The switches that differ from their tier, counted from 0, each with its strategy.
+    ///
+    /// # Errors
+    /// When the network has no such switch, or one is named twice.
+    pub(super) fn named(&self, graph: &Graph) -> Result<BTreeMap<u32, Named<'_>>, SpecError> {
+        let mut found: BTreeMap<u32, Named> = BTreeMap::new();
+        for (name, spec) in &self.switches {
+            let place = || format!("switches.{name}");
+            let node = find_node(graph, name).filter(|node| *node >= graph.hosts);
+            let switch = node.map(|node| node - graph.hosts).ok_or_else(|| {
+                let known = graph.names.iter().skip(graph.hosts as usize).map(String::as_str);
+                let hint = did_you_mean(name, known).map_or_else(
+                    || "write a name of the topology, or \"s3\" for switch 3".to_owned(),
+                    |meant| format!("did you mean `{meant}`?"),
+                );
+                let message = format!("the topology has no switch {name:?}");
+                SpecError::new("by-tier-switch", place(), message).hint(hint)
+            })?;
+            if let Some((other, _)) = found.insert(switch, (name, spec)) {
+                let message = format!("{name:?} and {other:?} are the same switch");
+                return Err(SpecError::new("by-tier-switch-twice", place(), message)
+                    .hint("keep one of them"));
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Strategy for ByTier {
+    type State = Mixture;
+
+    fn check(&self) -> Result<(), SpecError> {
         for (tier, spec) in self.tiers() {
             match spec {
                 BalanceSpec::ByTier(_) => {
@@ -86,31 +119,33 @@ impl ByTier {
         Ok(())
     }
 
-    /// The switches that differ from their tier, counted from 0, each with its strategy.
-    ///
-    /// # Errors
-    /// When the network has no such switch, or one is named twice.
-    pub(super) fn named(&self, graph: &Graph) -> Result<BTreeMap<u32, Named<'_>>, SpecError> {
-        let mut found: BTreeMap<u32, Named> = BTreeMap::new();
-        for (name, spec) in &self.switches {
-            let place = || format!("switches.{name}");
-            let node = find_node(graph, name).filter(|node| *node >= graph.hosts);
-            let switch = node.map(|node| node - graph.hosts).ok_or_else(|| {
-                let known = graph.names.iter().skip(graph.hosts as usize).map(String::as_str);
-                let hint = did_you_mean(name, known).map_or_else(
-                    || "write a name of the topology, or \"s3\" for switch 3".to_owned(),
-                    |meant| format!("did you mean `{meant}`?"),
-                );
-                let message = format!("the topology has no switch {name:?}");
-                SpecError::new("by-tier-switch", place(), message).hint(hint)
-            })?;
-            if let Some((other, _)) = found.insert(switch, (name, spec)) {
-                let message = format!("{name:?} and {other:?} are the same switch");
-                return Err(SpecError::new("by-tier-switch-twice", place(), message)
-                    .hint("keep one of them"));
-            }
+    fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
+        for (tier, spec) in self.tiers() {
+            spec.check_on(graph).map_err(|error| below(tier, error))?;
         }
-        Ok(found)
+        for (name, spec) in &self.switches {
+            spec.check_on(graph).map_err(|error| below(&format!("switches.{name}"), error))?;
+        }
+        self.named(graph).map(drop)
+    }
+
+    fn keeps_paths(&self) -> bool {
+        self.strategies().all(BalanceSpec::keeps_paths)
+    }
+
+    fn state_bytes(&self, graph: &Graph) -> u64 {
+        self.strategies().map(|spec| spec.state_bytes(graph)).sum()
+    }
+
+    fn state(&self, layout: Layout<'_>) -> Mixture {
+        Mixture::new(self, layout)
+    }
+}
+
+impl Pick for Mixture {
+    #[inline]
+    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+        self.balancers[self.of_switch[fork.switch as usize] as usize].pick(fork, packet)
     }
 }
 
@@ -134,7 +169,8 @@ pub(crate) struct Mixture {
 
 impl Mixture {
     /// `spec` has been checked against the network.
-    pub fn new(spec: &ByTier, graph: &Graph, routes: &Routes, seed: u64) -> Mixture {
+    fn new(spec: &ByTier, layout: Layout<'_>) -> Mixture {
+        let graph = layout.graph;
         let mut strategies = spec.tiers().map(|(_, tier)| tier).to_vec();
         let mut of_switch: Vec<u32> =
             tiers_of(graph).into_iter().map(|tier| u32::from(tier.min(2))).collect();
@@ -145,12 +181,8 @@ impl Mixture {
                 strategies.push(strategy);
             }
         }
-        let new = |strategy: &BalanceSpec| Balancer::new(strategy, graph, routes, seed);
+        let new = |strategy: &BalanceSpec| Balancer::new(strategy, layout);
         Mixture { of_switch, balancers: strategies.into_iter().map(new).collect() }
-    }
-
-    pub fn of(&mut self, switch: u32) -> &mut Balancer {
-        &mut self.balancers[self.of_switch[switch as usize] as usize]
     }
 
     pub fn edge(&mut self) -> &mut Balancer {
@@ -196,9 +228,11 @@ pub(super) fn tiers_of(graph: &Graph) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::balance::flowlet::Flowlet;
+    use crate::balance::round_robin::RoundRobin;
     use crate::balance::tinyflow::TinyFlow;
     use crate::topology::fat_tree::FatTree;
     use crate::topology::leaf_spine::LeafSpine;
+    use crate::topology::Routes;
 
     #[test]
     fn a_fat_tree_has_three_tiers_and_a_leaf_spine_two() {
@@ -236,10 +270,18 @@ mod tests {
     }
 
     #[test]
+    fn what_does_not_suit_the_network_is_refused_with_its_tier() {
+        let graph = FatTree { k: 64, ..FatTree::default() }.build().expect("k is even");
+        let tables = BalanceSpec::Flowlet(Flowlet { entries: 1 << 20, ..Flowlet::default() });
+        let spec = ByTier { core: Box::new(tables), ..ByTier::default() };
+        assert_eq!(spec.check_on(&graph).expect_err("too much memory").field, "core.entries");
+    }
+
+    #[test]
     fn a_named_switch_is_one_of_the_network_and_named_once() {
         let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
         let error = |names: &[&str]| {
-            let spray = names.iter().map(|name| (*name, BalanceSpec::Spray {}));
+            let spray = names.iter().map(|name| (*name, BalanceSpec::Spray(Spray {})));
             with(&spray.collect::<Vec<_>>()).named(&graph).expect_err("refused")
         };
         let misspelt = error(&["cor0"]);
@@ -253,9 +295,10 @@ mod tests {
     fn switches_of_one_strategy_share_a_balancer() {
         let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
         let routes = Routes::new(&graph).expect("it is connected");
-        let turns = || BalanceSpec::RoundRobin {};
-        let spec = with(&[("edge0", turns()), ("core3", turns()), ("agg1", BalanceSpec::Spray {})]);
-        let mixture = Mixture::new(&spec, &graph, &routes, 1);
+        let turns = || BalanceSpec::RoundRobin(RoundRobin {});
+        let spec =
+            with(&[("edge0", turns()), ("core3", turns()), ("agg1", BalanceSpec::Spray(Spray {}))]);
+        let mixture = Mixture::new(&spec, Layout { graph: &graph, routes: &routes, seed: 1 });
         assert_eq!(mixture.balancers.len(), 4);
         let differ = mixture.of_switch.iter().enumerate().filter(|(_, which)| **which == 3);
         assert_eq!(differ.map(|(switch, _)| switch).collect::<Vec<_>>(), [0, 19]);

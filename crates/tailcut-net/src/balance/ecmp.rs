@@ -2,7 +2,34 @@
 //! without the salt, switches of consecutive tiers make the same choice
 //! and most paths stay unused (hash polarisation).
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tailcut_engine::random::mix;
+
+use super::{Fork, Layout, Pick, Strategy};
+use crate::packet::Packet;
+
+/// ECMP has no parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ecmp {}
+
+impl Strategy for Ecmp {
+    type State = Ecmp;
+    fn keeps_paths(&self) -> bool {
+        true
+    }
+    fn state(&self, _: Layout<'_>) -> Ecmp {
+        *self
+    }
+}
+
+impl Pick for Ecmp {
+    #[inline]
+    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+        pick(packet.key.0, fork.salt, fork.choices)
+    }
+}
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 

@@ -10,8 +10,10 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::random::mix;
 use tailcut_engine::{Bytes, Stream, Time};
 
+use super::{Fork, Layout, Pick, Strategy};
 use crate::component::SpecError;
-use crate::packet::FlowKey;
+use crate::packet::{FlowKey, Packet};
+use crate::topology::Graph;
 
 /// Parameters of flowlet switching.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,8 +33,10 @@ impl Default for Flowlet {
     }
 }
 
-impl Flowlet {
-    pub(super) fn check(&self) -> Result<(), SpecError> {
+impl Strategy for Flowlet {
+    type State = Flowlets;
+
+    fn check(&self) -> Result<(), SpecError> {
         if self.entries == 0 || self.entries > 1 << 20 {
             let message =
                 format!("{} is not a number of entries from 1 to 1,048,576", self.entries);
@@ -42,7 +46,8 @@ impl Flowlet {
     }
 
     /// The tables of all switches must fit into memory.
-    pub(super) fn check_on(&self, switches: u32) -> Result<(), SpecError> {
+    fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
+        let switches = graph.switches;
         let entries = u64::from(self.entries) * u64::from(switches);
         if entries <= MOST_ENTRIES {
             return Ok(());
@@ -52,6 +57,14 @@ impl Flowlet {
             self.entries
         );
         Err(SpecError::new("flowlet-entries", "entries", message))
+    }
+
+    fn state_bytes(&self, graph: &Graph) -> u64 {
+        u64::from(graph.switches) * u64::from(self.entries) * size_of::<Entry>() as u64
+    }
+
+    fn state(&self, layout: Layout<'_>) -> Flowlets {
+        Flowlets::new(self, layout.graph.switches, layout.seed)
     }
 }
 
@@ -75,8 +88,14 @@ pub(crate) struct Flowlets {
     streams: Vec<Stream>,
 }
 
+impl Pick for Flowlets {
+    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+        self.choose(fork.now, fork.switch, packet.key, packet.wire_bytes, fork.choices)
+    }
+}
+
 impl Flowlets {
-    pub fn new(spec: &Flowlet, switches: u32, seed: u64) -> Flowlets {
+    fn new(spec: &Flowlet, switches: u32, seed: u64) -> Flowlets {
         let stream = |switch| Stream::new(seed, u64::from(switch), "flowlet");
         Flowlets {
             spec: spec.clone(),
@@ -85,7 +104,7 @@ impl Flowlets {
         }
     }
 
-    pub fn pick(&mut self, now: Time, switch: u32, key: FlowKey, size: u16, choices: u32) -> u32 {
+    fn choose(&mut self, now: Time, switch: u32, key: FlowKey, size: u16, choices: u32) -> u32 {
         let slot = mix(key.0) % u64::from(self.spec.entries);
         let index = switch as usize * self.spec.entries as usize + slot as usize;
         let entry = &mut self.tables[index];
@@ -108,7 +127,7 @@ mod tests {
     fn picks(spec: &Flowlet, times_us: impl Iterator<Item = u64>) -> Vec<u32> {
         let mut flowlets = Flowlets::new(spec, 1, 3);
         let key = FlowKey::new(1, 2, 3, 4);
-        times_us.map(|us| flowlets.pick(Time::from_us(us), 0, key, 1500, 16)).collect()
+        times_us.map(|us| flowlets.choose(Time::from_us(us), 0, key, 1500, 16)).collect()
     }
 
     #[test]

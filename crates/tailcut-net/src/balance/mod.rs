@@ -1,12 +1,13 @@
 //! Load balancing: which of the equal-cost egress ports a packet takes.
 //!
-//! A new balancer is one file here and one line in each list of this file.
+//! A new balancer is one file here and one line in the list below.
 
 pub mod by_tier;
+pub mod drill;
 pub mod ecmp;
 pub mod flowlet;
-mod round_robin;
-mod spray;
+pub mod round_robin;
+pub mod spray;
 pub mod tinyflow;
 
 use schemars::JsonSchema;
@@ -15,20 +16,146 @@ use tailcut_engine::Time;
 
 use crate::component::SpecError;
 use crate::packet::Packet;
-use crate::topology::{Graph, Routes};
+use crate::topology::{Graph, PortId, Routes};
 
-/// How switches choose among equal-cost paths.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum BalanceSpec {
+/// A switch that has several equal-cost ports for a packet.
+#[derive(Clone, Copy)]
+pub(crate) struct Fork<'a> {
+    pub now: Time,
+    pub switch: u32,
+    /// The switch's ECMP salt.
+    pub salt: u64,
+    /// How many ports there are.
+    pub choices: u32,
+    /// The ports.
+    pub ports: &'a [PortId],
+    /// What is known of them.
+    pub queues: &'a dyn Queues,
+}
+
+/// What a switch knows of its ports.
+pub(crate) trait Queues {
+    /// How long a packet offered at `now` would wait if all that is there went first. On ports of one rate the order
+    /// of these times is that of the queues in bytes.
+    fn wait(&self, port: PortId, now: Time) -> Time;
+}
+
+/// Where a strategy works.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layout<'a> {
+    pub graph: &'a Graph,
+    pub routes: &'a Routes,
+    pub seed: u64,
+}
+
+/// The parameters of a strategy.
+pub(crate) trait Strategy {
+    /// What its switches remember.
+    type State: Pick;
+
+    /// Refuses parameters that no switch can work with; the error names the parameter.
+    fn check(&self) -> Result<(), SpecError> {
+        Ok(())
+    }
+    /// Refuses parameters that do not suit a network: it has no such switch, or needs too much memory.
+    fn check_on(&self, _: &Graph) -> Result<(), SpecError> {
+        Ok(())
+    }
+    /// True when all packets of a connection take one path.
+    fn keeps_paths(&self) -> bool {
+        false
+    }
+    /// Bytes of memory that grow with the parameters.
+    fn state_bytes(&self, _: &Graph) -> u64 {
+        0
+    }
+    /// The state of every switch, as a run begins.
+    fn state(&self, layout: Layout<'_>) -> Self::State;
+}
+
+/// The switches at work.
+pub(crate) trait Pick {
+    /// Which of the ports at `fork` the packet takes, counted from 0. It may be marked or rewritten.
+    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32;
+}
+
+impl<P: Pick> Pick for Box<P> {
+    #[inline]
+    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+        P::pick(self, fork, packet)
+    }
+}
+
+/// Writes the section `balance` of the experiment file, and the state of every switch's balancer: one kind per strategy.
+macro_rules! strategies {
+    ($($(#[$about:meta])* $name:ident($parameters:ty),)*) => {
+        /// How switches choose among equal-cost paths.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+        pub enum BalanceSpec {
+            $($(#[$about])* $name($parameters),)*
+        }
+
+        /// The state of every switch's balancer.
+        #[derive(Debug, Clone)]
+        pub(crate) enum Balancer {
+            $($name(<$parameters as Strategy>::State),)*
+        }
+
+        impl BalanceSpec {
+            /// Refuses parameters that no switch can work with.
+            ///
+            /// # Errors
+            /// Names the parameter.
+            pub fn check(&self) -> Result<(), SpecError> {
+                match self { $(BalanceSpec::$name(spec) => Strategy::check(spec),)* }
+            }
+
+            /// Checks the parameters against a network.
+            ///
+            /// # Errors
+            /// When the network has no such switch, one is named twice, or the tables would not fit into memory.
+            pub fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
+                match self { $(BalanceSpec::$name(spec) => Strategy::check_on(spec, graph),)* }
+            }
+
+            /// True when all packets of a connection take one path.
+            pub fn keeps_paths(&self) -> bool {
+                match self { $(BalanceSpec::$name(spec) => Strategy::keeps_paths(spec),)* }
+            }
+
+            /// Bytes of memory that grow with the parameters.
+            pub fn state_bytes(&self, graph: &Graph) -> u64 {
+                match self { $(BalanceSpec::$name(spec) => Strategy::state_bytes(spec, graph),)* }
+            }
+        }
+
+        impl Balancer {
+            pub fn new(spec: &BalanceSpec, layout: Layout<'_>) -> Balancer {
+                match spec { $(BalanceSpec::$name(spec) => Balancer::$name(spec.state(layout)),)* }
+            }
+        }
+
+        impl Pick for Balancer {
+            #[inline]
+            fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+                match self { $(Balancer::$name(state) => state.pick(fork, packet),)* }
+            }
+        }
+    };
+}
+
+strategies! {
     /// A hash of the five-tuple, salted per switch, picks the path of a flow.
-    Ecmp {},
+    Ecmp(ecmp::Ecmp),
     /// Every packet takes a port of its own, uniformly at random (random packet spraying).
-    Spray {},
+    Spray(spray::Spray),
     /// The packets towards one host take the ports in turn: spraying without chance.
-    RoundRobin {},
+    RoundRobin(round_robin::RoundRobin),
     /// A flow may change its port after a gap or so many bytes (flowlets, as in FLARE).
     Flowlet(flowlet::Flowlet),
+    /// Every packet takes the shortest queue of a few ports: some at random, and the best before (DRILL).
+    Drill(drill::Drill),
     /// Edge switches detect elephants and give each a new path every few kilobytes; all else is ECMP.
     #[serde(rename = "tinyflow")]
     TinyFlow(tinyflow::TinyFlow),
@@ -38,89 +165,11 @@ pub enum BalanceSpec {
 
 impl Default for BalanceSpec {
     fn default() -> Self {
-        BalanceSpec::Ecmp {}
+        BalanceSpec::Ecmp(ecmp::Ecmp {})
     }
-}
-
-impl BalanceSpec {
-    /// Refuses parameters that no switch can work with.
-    ///
-    /// # Errors
-    /// Names the parameter.
-    pub fn check(&self) -> Result<(), SpecError> {
-        match self {
-            BalanceSpec::Ecmp {} | BalanceSpec::Spray {} | BalanceSpec::RoundRobin {} => Ok(()),
-            BalanceSpec::Flowlet(spec) => spec.check(),
-            BalanceSpec::TinyFlow(spec) => spec.check(),
-            BalanceSpec::ByTier(spec) => spec.check(),
-        }
-    }
-
-    /// True when all packets of a connection take one path.
-    pub fn keeps_paths(&self) -> bool {
-        match self {
-            BalanceSpec::Ecmp {} => true,
-            BalanceSpec::ByTier(spec) => spec.keeps_paths(),
-            _ => false,
-        }
-    }
-
-    /// Checks the switches that the parameters name against a network.
-    ///
-    /// # Errors
-    /// When the network has no such switch, or one is named twice.
-    pub fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
-        match self {
-            BalanceSpec::ByTier(spec) => spec.named(graph).map(|_| ()),
-            BalanceSpec::Flowlet(spec) => spec.check_on(graph.switches),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// A switch that has several equal-cost ports for a packet.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Fork {
-    pub now: Time,
-    pub switch: u32,
-    /// The switch's ECMP salt.
-    pub salt: u64,
-    /// How many ports there are.
-    pub choices: u32,
-}
-
-/// The state of every switch's balancer.
-#[derive(Debug, Clone)]
-pub(crate) enum Balancer {
-    Ecmp,
-    Spray(spray::Spray),
-    RoundRobin(round_robin::RoundRobin),
-    Flowlet(flowlet::Flowlets),
-    TinyFlow(Box<tinyflow::TinyFlows>),
-    ByTier(by_tier::Mixture),
 }
 
 impl Balancer {
-    pub fn new(spec: &BalanceSpec, graph: &Graph, routes: &Routes, seed: u64) -> Balancer {
-        let (switches, hosts) = (graph.switches, graph.hosts);
-        match spec {
-            BalanceSpec::Ecmp {} => Balancer::Ecmp,
-            BalanceSpec::Spray {} => Balancer::Spray(spray::Spray::new(switches, seed)),
-            BalanceSpec::RoundRobin {} => {
-                Balancer::RoundRobin(round_robin::RoundRobin::new(switches, hosts, seed))
-            }
-            BalanceSpec::Flowlet(spec) => {
-                Balancer::Flowlet(flowlet::Flowlets::new(spec, switches, seed))
-            }
-            BalanceSpec::TinyFlow(spec) => Balancer::TinyFlow(Box::new(tinyflow::TinyFlows::new(
-                spec, switches, hosts, routes, seed,
-            ))),
-            BalanceSpec::ByTier(spec) => {
-                Balancer::ByTier(by_tier::Mixture::new(spec, graph, routes, seed))
-            }
-        }
-    }
-
     /// TinyFlow's state, where edge switches run it.
     pub fn tinyflow(&mut self) -> Option<&mut tinyflow::TinyFlows> {
         match self {
@@ -129,20 +178,16 @@ impl Balancer {
             _ => None,
         }
     }
+}
 
-    /// Which of the ports at `fork` `packet` takes.
-    #[inline]
-    pub fn pick(&mut self, fork: Fork, packet: &mut Packet) -> u32 {
-        let Fork { now, switch, salt, choices } = fork;
-        match self {
-            Balancer::Ecmp => ecmp::pick(packet.key.0, salt, choices),
-            Balancer::Spray(spray) => spray.pick(switch, choices),
-            Balancer::RoundRobin(turns) => turns.pick(switch, packet.key.dst(), choices),
-            Balancer::Flowlet(flowlets) => {
-                flowlets.pick(now, switch, packet.key, packet.wire_bytes, choices)
-            }
-            Balancer::TinyFlow(flows) => flows.pick(fork, packet),
-            Balancer::ByTier(mixture) => mixture.of(switch).pick(fork, packet),
+/// Idle ports, and their numbers: for tests of what looks at neither.
+#[cfg(test)]
+pub(crate) fn blind(now: Time, switch: u32, salt: u64, choices: u32) -> Fork<'static> {
+    struct Idle;
+    impl Queues for Idle {
+        fn wait(&self, _: PortId, _: Time) -> Time {
+            Time::ZERO
         }
     }
+    Fork { now, switch, salt, choices, ports: &[], queues: &Idle }
 }

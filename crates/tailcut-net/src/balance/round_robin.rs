@@ -2,24 +2,48 @@
 //! towards one host take its equal-cost ports in turn, from a start that differs
 //! from pair to pair, so that destinations do not move in step.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tailcut_engine::random::mix;
+
+use super::{Fork, Layout, Pick, Strategy};
+use crate::packet::Packet;
+
+/// Round robin has no parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RoundRobin {}
+
+impl Strategy for RoundRobin {
+    type State = Turns;
+    fn state(&self, layout: Layout<'_>) -> Turns {
+        Turns::new(layout.graph.switches, layout.graph.hosts, layout.seed)
+    }
+}
 
 /// The next port of each (switch, host).
 #[derive(Debug, Clone)]
-pub(crate) struct RoundRobin {
+pub(crate) struct Turns {
     hosts: usize,
     turns: Vec<u16>,
 }
 
-impl RoundRobin {
-    pub fn new(switches: u32, hosts: u32, seed: u64) -> RoundRobin {
+impl Pick for Turns {
+    #[inline]
+    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+        self.next(fork.switch, packet.key.dst(), fork.choices)
+    }
+}
+
+impl Turns {
+    fn new(switches: u32, hosts: u32, seed: u64) -> Turns {
         let pairs = u64::from(switches) * u64::from(hosts);
         let turns = (0..pairs).map(|pair| mix(mix(seed) ^ pair) as u16 >> 1).collect();
-        RoundRobin { hosts: hosts as usize, turns }
+        Turns { hosts: hosts as usize, turns }
     }
 
     #[inline]
-    pub fn pick(&mut self, switch: u32, host: u32, choices: u32) -> u32 {
+    fn next(&mut self, switch: u32, host: u32, choices: u32) -> u32 {
         let turn = &mut self.turns[switch as usize * self.hosts + host as usize];
         let pick = u32::from(*turn) % choices;
         // Kept below the number of choices, so that no wrap-around breaks the order.
@@ -34,8 +58,8 @@ mod tests {
 
     #[test]
     fn packets_to_one_host_visit_every_port_before_returning() {
-        let mut balancer = RoundRobin::new(3, 5, 1);
-        let picks: Vec<u32> = (0..8).map(|_| balancer.pick(2, 4, 4)).collect();
+        let mut balancer = Turns::new(3, 5, 1);
+        let picks: Vec<u32> = (0..8).map(|_| balancer.next(2, 4, 4)).collect();
         assert_eq!(picks[..4], picks[4..]);
         let mut once = picks[..4].to_vec();
         once.sort_unstable();
@@ -44,8 +68,8 @@ mod tests {
 
     #[test]
     fn destinations_do_not_move_in_step() {
-        let mut balancer = RoundRobin::new(1, 64, 1);
-        let first: Vec<u32> = (0..64).map(|host| balancer.pick(0, host, 4)).collect();
+        let mut balancer = Turns::new(1, 64, 1);
+        let first: Vec<u32> = (0..64).map(|host| balancer.next(0, host, 4)).collect();
         assert!((0..4).all(|port| first.contains(&port)), "{first:?}");
     }
 }

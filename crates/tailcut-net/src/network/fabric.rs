@@ -3,7 +3,7 @@
 use tailcut_engine::{Bytes, Time};
 
 use super::scheduled::Scheduled;
-use crate::balance::{ecmp, Balancer, Fork};
+use crate::balance::{ecmp, Balancer, Fork, Layout, Pick, Queues};
 use crate::measure::ideal::Stage;
 use crate::packet::{Flags, FlowKey, OptionStore, Packet};
 use crate::port::{Clocking, Port};
@@ -42,6 +42,23 @@ pub(super) struct Fabric {
     pub pools: Option<Pools>,
     /// Which flows have lost paths; none unless the queues want to know.
     pub manager: Option<FaultManager>,
+}
+
+/// What waits at the ports of a fabric.
+struct Waiting<'a> {
+    ports: &'a [Port],
+    scheduled: &'a Scheduled,
+}
+
+impl Queues for Waiting<'_> {
+    fn wait(&self, port: PortId, now: Time) -> Time {
+        let link = &self.ports[port as usize];
+        let committed = link.busy_until().0.saturating_sub(now.0);
+        let queue = self.scheduled.queues().get(port as usize).and_then(Option::as_ref);
+        let transmission = |packet: &Packet| link.transmission_time(packet.wire_bytes);
+        let queued: u64 = queue.into_iter().flat_map(|q| q.packets()).map(transmission).sum();
+        Time(committed + queued)
+    }
 }
 
 /// The fault manager of Selective RED: tells hosts which of their flows have lost paths.
@@ -108,7 +125,8 @@ impl Fabric {
         let salts = (0..graph.switches).map(ecmp::salt).collect();
         let (options, hosts) = (OptionStore::default(), graph.hosts);
         let balance = &scenario.scheme.balance;
-        let mut balancer = Balancer::new(balance, graph, &routes, scenario.seed);
+        let layout = Layout { graph, routes: &routes, seed: scenario.seed };
+        let mut balancer = Balancer::new(balance, layout);
         let hosts_mark = balancer.tinyflow().and_then(|flows| flows.hosts_mark());
         let manager = FaultManager::new(queue);
         Ok(Fabric {
@@ -201,7 +219,9 @@ impl Fabric {
             [only] => *only,
             many => {
                 let salt = self.salts[switch as usize];
-                let fork = Fork { now, switch, salt, choices: many.len() as u32 };
+                let queues = &Waiting { ports: &self.ports, scheduled: &self.scheduled };
+                let choices = many.len() as u32;
+                let fork = Fork { now, switch, salt, choices, ports: many, queues };
                 many[self.balancer.pick(fork, packet) as usize]
             }
         }

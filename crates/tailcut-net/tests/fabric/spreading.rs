@@ -230,3 +230,18 @@ fn a_run_keeps_every_connection_on_its_path_and_every_packet_accounted_for() {
     let switch_tiers = outcome.tiers.iter().filter(|tier| !(tier.up && tier.tier == "host"));
     assert!(switch_tiers.clone().all(|tier| tier.max_queue <= 20));
 }
+
+/// DRILL, section 3: with a look at two queues and a memory of one, ports of a switch stay level where blind spraying
+/// lets them grow apart. Flows of one packet, so that nothing but the choice differs.
+#[test]
+fn queues_above_the_edge_stay_shorter_where_a_packet_looks_at_some_of_them() {
+    let graph = fat_tree(6);
+    let traffic = json!({"kind": "poisson", "sizes": "1460B", "load": 0.85, "pairs": "inter-pod"});
+    let longest = |kind: &str| {
+        let (outcome, _) = run(&graph, traffic.clone(), json!({"balance": {"kind": kind}}));
+        let above = outcome.tiers.iter().filter(|tier| tier.up && tier.tier != "host");
+        above.map(|tier| tier.max_queue).max().unwrap_or(0)
+    };
+    let (drill, spray) = (longest("drill"), longest("spray"));
+    assert!(2 * drill < spray, "{drill} and {spray} packets");
+}

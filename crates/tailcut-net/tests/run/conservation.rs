@@ -7,6 +7,8 @@ use proptest::prelude::*;
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::by_tier::ByTier;
+use tailcut_net::balance::round_robin::RoundRobin;
+use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::tinyflow::{Detect, Reroute, TinyFlow};
 use tailcut_net::balance::{flowlet::Flowlet, BalanceSpec};
 use tailcut_net::component::OneOrEach;
@@ -195,20 +197,20 @@ fn reordering() -> impl Strategy<Value = ReorderingSpec> {
 
 fn balancers() -> impl Strategy<Value = BalanceSpec> {
     prop_oneof![
-        2 => Just(BalanceSpec::Ecmp {}),
-        1 => Just(BalanceSpec::Spray {}),
-        1 => Just(BalanceSpec::RoundRobin {}),
+        2 => Just(BalanceSpec::default()),
+        1 => Just(BalanceSpec::Spray(Spray {})),
+        1 => Just(BalanceSpec::RoundRobin(RoundRobin {})),
         1 => (1..200u64).prop_map(|us| {
             BalanceSpec::Flowlet(Flowlet { gap: Time::from_us(us), ..Flowlet::default() })
         }),
         2 => tinyflows().prop_map(BalanceSpec::TinyFlow),
         1 => (tinyflows(), any::<bool>()).prop_map(|(tinyflow, edge)| {
-            let edge = if edge { BalanceSpec::TinyFlow(tinyflow) } else { BalanceSpec::Ecmp {} };
+            let edge = if edge { BalanceSpec::TinyFlow(tinyflow) } else { BalanceSpec::default() };
             BalanceSpec::ByTier(ByTier {
                 edge: Box::new(edge),
-                aggregation: Box::new(BalanceSpec::Spray {}),
-                core: Box::new(BalanceSpec::RoundRobin {}),
-                switches: [("s0".to_owned(), BalanceSpec::RoundRobin {})].into(),
+                aggregation: Box::new(BalanceSpec::Spray(Spray {})),
+                core: Box::new(BalanceSpec::RoundRobin(RoundRobin {})),
+                switches: [("s0".to_owned(), BalanceSpec::RoundRobin(RoundRobin {}))].into(),
             })
         }),
     ]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::by_tier::ByTier;
+use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::measure::series::find_link;
@@ -67,7 +68,7 @@ fn fat_tree() -> Graph {
 /// A sprayed flow from pod 0 to pod 2 of a k = 4 fat-tree, which reordering does not trouble.
 fn sprayed(bytes: u64) -> Scenario {
     let mut scenario = scenario(fat_tree(), vec![flow(0, 0, 9, bytes, Time::ZERO)]);
-    scenario.scheme.balance = BalanceSpec::Spray {};
+    scenario.scheme.balance = BalanceSpec::Spray(Spray {});
     let tcp = tcp(&mut scenario);
     (tcp.dupack_threshold, tcp.recovery) = (50, Recovery::SackPrr);
     scenario
@@ -192,7 +193,7 @@ fn two_flows(mark_acks: bool) -> Scenario {
     let graph = FatTree { k: 4, rate, ..FatTree::default() }.build().expect("k is even");
     let flows = vec![flow(1, 0, 9, 50_000_000, Time::ZERO), flow(2, 14, 8, 50_000_000, Time::ZERO)];
     let mut scenario = scenario(graph, flows);
-    scenario.scheme.balance = BalanceSpec::Spray {};
+    scenario.scheme.balance = BalanceSpec::Spray(Spray {});
     let limit = Limit::Unlimited;
     scenario.scheme.queue =
         QueueSpec::SelectiveRed(SelectiveRed { limit, mark_acks, ..SelectiveRed::default() });
@@ -246,7 +247,7 @@ fn strategies_differ_by_tier() {
 fn a_switch_may_differ_from_its_tier() {
     let mut scenario = sprayed(5_000_000);
     scenario.flows.push(flow(1, 2, 11, 5_000_000, Time::ZERO));
-    let switches = [("edge0".to_owned(), BalanceSpec::Ecmp {})].into();
+    let switches = [("edge0".to_owned(), BalanceSpec::default())].into();
     scenario.scheme.balance = BalanceSpec::ByTier(ByTier { switches, ..ByTier::default() });
     let (_, seen) = run_observed(&scenario, Seen::default());
     let edge = seen.over(&scenario.graph, &["edge0>agg0", "edge0>agg1"]);

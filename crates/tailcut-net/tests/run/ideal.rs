@@ -3,6 +3,7 @@
 
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::balance::round_robin::RoundRobin;
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::Incident;
@@ -118,7 +119,7 @@ fn the_packets_of_a_sprayed_flow_share_all_paths() {
     let graph = parallel(&[Rate(FAST.0 / 4); 4]);
     let one_path = record(&alone(&graph, 0, 2, 1_000_000));
     let mut sprayed = alone(&graph, 0, 2, 1_000_000);
-    sprayed.scheme.balance = BalanceSpec::RoundRobin {};
+    sprayed.scheme.balance = BalanceSpec::RoundRobin(RoundRobin {});
     let sprayed = record(&sprayed);
     assert!(one_path.ideal_fct.0 > 3 * sprayed.ideal_fct.0, "{one_path:?} {sprayed:?}");
     assert!((1.0..1.1).contains(&slowdown(&sprayed)), "{sprayed:?}");

@@ -2,6 +2,7 @@
 
 use tailcut_engine::Time;
 use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::measure::segments::Segments;
 use tailcut_net::scenario::Scenario;
@@ -34,7 +35,7 @@ fn nothing_is_out_of_order_on_single_paths_without_loss() {
 #[test]
 fn sprayed_segments_overtake_each_other_and_cause_needless_retransmissions() {
     let mut scenario = across();
-    scenario.scheme.balance = BalanceSpec::Spray {};
+    scenario.scheme.balance = BalanceSpec::Spray(Spray {});
     tcp(&mut scenario).dupack_threshold = 1;
     let (outcome, segments) = run_observed(&scenario, Segments::default());
     assert_eq!(outcome.counters.dropped, 0);
@@ -56,7 +57,7 @@ fn sprayed_segments_overtake_each_other_and_cause_needless_retransmissions() {
 #[test]
 fn flows_know_their_needless_transmissions_and_undone_recoveries() {
     let mut scenario = across();
-    scenario.scheme.balance = BalanceSpec::Spray {};
+    scenario.scheme.balance = BalanceSpec::Spray(Spray {});
     let spec = tcp(&mut scenario);
     spec.recovery = Recovery::SackPrr;
     spec.reordering = ReorderingSpec::Adaptive(AdaptiveSpec::default());

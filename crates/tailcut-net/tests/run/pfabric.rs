@@ -2,6 +2,7 @@
 
 use tailcut_engine::{Bytes, Rate, Stream, Time};
 use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::packet::SackBlocks;
 use tailcut_net::queue::pfabric::PfabricQueue;
@@ -322,7 +323,7 @@ fn under_ecmp_flows_meet_and_under_spraying_links_share_the_load() {
         scenario.scheme.balance = balance;
         run(&scenario)
     };
-    let [ecmp, sprayed] = [BalanceSpec::Ecmp {}, BalanceSpec::Spray {}].map(outcome);
+    let [ecmp, sprayed] = [BalanceSpec::default(), BalanceSpec::Spray(Spray {})].map(outcome);
     let slowdown = |outcome: &Outcome, short: bool| {
         let of = |f: &&FlowRecord| (f.flow.bytes < 100_000) == short;
         let ratio = |f: &FlowRecord| f.fct.expect("it finishes").0 as f64 / f.ideal_fct.0 as f64;

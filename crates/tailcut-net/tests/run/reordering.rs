@@ -2,6 +2,7 @@
 
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::transport::tcp::reordering::{adaptive, ncr, rr_tcp};
@@ -25,7 +26,7 @@ fn sprayed(reordering: ReorderingSpec, limit: Limit) -> Spent {
         .collect();
     let mut scenario = scenario(graph, flows);
     limit_queues(&mut scenario, limit);
-    scenario.scheme.balance = BalanceSpec::Spray {};
+    scenario.scheme.balance = BalanceSpec::Spray(Spray {});
     let spec = tcp(&mut scenario);
     spec.recovery = Recovery::SackPrr;
     spec.receive_window = Bytes(128_000);

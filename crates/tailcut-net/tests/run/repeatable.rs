@@ -92,6 +92,11 @@ fn schemes() -> Vec<(String, Scenario)> {
         ("mixed", json!({ "transport": { "kind": "mixed", "parts": parts } })),
         ("SRED, sprayed", json!({ "queue": selective, "balance": kind("spray") })),
         ("flowlets, split", json!({ "balance": kind("flowlet"), "replicate": kind("split") })),
+        ("DRILL", json!({ "transport": robust("adaptive"), "balance": kind("drill") })),
+        (
+            "DRILL on pFabric",
+            json!({ "transport": kind("pfabric"), "queue": kind("pfabric"), "balance": kind("drill") }),
+        ),
         ("hedged", json!({ "replicate": kind("hedge") })),
         ("TinyFlow by samples", json!({ "balance": eager("random-skip") })),
         ("TinyFlow by polling", json!({ "balance": eager("polled-counters") })),

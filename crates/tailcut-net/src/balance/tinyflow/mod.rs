@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Stream, Time};
 
 use self::detector::Detector;
-use super::{ecmp, Fork};
+use super::{ecmp, Fork, Layout, Pick, Strategy};
 use crate::component::SpecError;
 use crate::packet::{Flags, FlowKey, Packet};
 use crate::topology::Routes;
@@ -92,8 +92,10 @@ impl Default for TinyFlow {
     }
 }
 
-impl TinyFlow {
-    pub(super) fn check(&self) -> Result<(), SpecError> {
+impl Strategy for TinyFlow {
+    type State = Box<TinyFlows>;
+
+    fn check(&self) -> Result<(), SpecError> {
         let bytes = [
             ("sample_every", self.sample_every),
             ("elephant", self.elephant),
@@ -119,6 +121,10 @@ impl TinyFlow {
                 .hint("spraying gives every packet a path of its own: balance.kind = \"spray\""));
         }
         Ok(())
+    }
+
+    fn state(&self, Layout { graph, routes, seed }: Layout<'_>) -> Box<TinyFlows> {
+        Box::new(TinyFlows::new(self, graph.switches, graph.hosts, routes, seed))
     }
 }
 
@@ -176,6 +182,34 @@ pub(crate) struct TinyFlows {
     pub reroutes: u64,
 }
 
+impl Pick for TinyFlows {
+    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+        let Fork { now, switch, salt, choices, .. } = fork;
+        let key = packet.key;
+        if self.edge_of[key.src() as usize] != switch || !self.is_elephant(now, switch, packet) {
+            return ecmp::pick(key.0, salt, choices);
+        }
+        let edge = &mut self.edges[switch as usize];
+        let elephant = edge.elephants.get_mut(&key.0).expect("it is one");
+        if elephant.bytes >= self.spec.reroute_every.0 {
+            (elephant.draw, elephant.bytes) = (edge.stream.bits() as u32, 0);
+            self.reroutes += 1;
+        }
+        elephant.bytes += u64::from(packet.wire_bytes);
+        elephant.last = now;
+        match self.spec.reroute {
+            // The same as a draw below the number of choices, which routing may change.
+            Reroute::Egress => ((u64::from(elephant.draw) * u64::from(choices)) >> 32) as u32,
+            Reroute::FiveTuple => {
+                let port = (elephant.draw >> 16) as u16;
+                packet.key = FlowKey((key.0 & !(0xffff << 16)) | (u64::from(port) << 16));
+                packet.flags = packet.flags | Flags::REWRITTEN;
+                ecmp::pick(packet.key.0, salt, choices)
+            }
+        }
+    }
+}
+
 impl TinyFlows {
     pub fn new(
         spec: &TinyFlow,
@@ -207,32 +241,6 @@ impl TinyFlows {
     /// A flow of at least so many bytes is an elephant in truth.
     pub fn elephant(&self) -> Bytes {
         self.spec.elephant
-    }
-
-    pub fn pick(&mut self, fork: Fork, packet: &mut Packet) -> u32 {
-        let Fork { now, switch, salt, choices } = fork;
-        let key = packet.key;
-        if self.edge_of[key.src() as usize] != switch || !self.is_elephant(now, switch, packet) {
-            return ecmp::pick(key.0, salt, choices);
-        }
-        let edge = &mut self.edges[switch as usize];
-        let elephant = edge.elephants.get_mut(&key.0).expect("it is one");
-        if elephant.bytes >= self.spec.reroute_every.0 {
-            (elephant.draw, elephant.bytes) = (edge.stream.bits() as u32, 0);
-            self.reroutes += 1;
-        }
-        elephant.bytes += u64::from(packet.wire_bytes);
-        elephant.last = now;
-        match self.spec.reroute {
-            // The same as a draw below the number of choices, which routing may change.
-            Reroute::Egress => ((u64::from(elephant.draw) * u64::from(choices)) >> 32) as u32,
-            Reroute::FiveTuple => {
-                let port = (elephant.draw >> 16) as u16;
-                packet.key = FlowKey((key.0 & !(0xffff << 16)) | (u64::from(port) << 16));
-                packet.flags = packet.flags | Flags::REWRITTEN;
-                ecmp::pick(packet.key.0, salt, choices)
-            }
-        }
     }
 
     /// Counts a packet that a host of this switch sends, and says whether its flow is taken for an elephant.
@@ -267,11 +275,12 @@ impl TinyFlows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::balance::blind;
     use crate::packet::NO_OPTIONS;
     use crate::topology::parallel_paths::ParallelPaths;
 
-    fn at_edge(us: u64, choices: u32) -> Fork {
-        Fork { now: Time::from_us(us), switch: 0, salt: 0, choices }
+    fn at_edge(us: u64, choices: u32) -> Fork<'static> {
+        blind(Time::from_us(us), 0, 0, choices)
     }
 
     fn tinyflows(spec: &TinyFlow) -> TinyFlows {

@@ -1,0 +1,192 @@
+//! DRILL (Ghorbani, Yang, Godfrey, Ganjali, Firoozshahian, SIGCOMM 2017): each packet takes the shortest queue of a few
+//! ports, some drawn at random and some that were the best before. What a switch sees of its own queues is enough to
+//! even out bursts of microseconds; no switch asks another.
+
+use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Stream, Time};
+
+use super::{Fork, Layout, Pick, Strategy};
+use crate::component::SpecError;
+use crate::packet::Packet;
+use crate::topology::PortId;
+
+/// Parameters of DRILL.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Drill {
+    /// Ports drawn at random for each packet: d of the paper's DRILL(d, m).
+    pub samples: u32,
+    /// Best ports of the packets before that are looked at again: m.
+    pub memory: u32,
+}
+
+impl Default for Drill {
+    fn default() -> Self {
+        Drill { samples: 2, memory: 1 }
+    }
+}
+
+/// A switch has at most so many equal-cost ports.
+const MOST: u32 = 1_023;
+
+impl Strategy for Drill {
+    type State = Drilling;
+
+    fn check(&self) -> Result<(), SpecError> {
+        if !(1..=MOST).contains(&self.samples) {
+            let message = format!("samples = {}: 1 to {MOST} ports are drawn", self.samples);
+            return Err(SpecError::new("drill-samples", "samples", message)
+                .hint("the paper draws 2; one without memory is kind = \"spray\""));
+        }
+        if self.memory > MOST {
+            let message = format!("memory = {}: at most {MOST} ports", self.memory);
+            return Err(SpecError::new("drill-memory", "memory", message));
+        }
+        Ok(())
+    }
+
+    fn state(&self, layout: Layout<'_>) -> Drilling {
+        let stream = |switch| Stream::new(layout.seed, u64::from(switch), "drill");
+        let switch = |number| Switch { stream: stream(number), best: HashMap::new() };
+        Drilling {
+            spec: self.clone(),
+            switches: (0..layout.graph.switches).map(switch).collect(),
+            seen: vec![],
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Switch {
+    stream: Stream,
+    /// By the first of some equal-cost ports: those of them that had the shortest queues, shortest first. Looked up only,
+    /// so that its order does not matter.
+    best: HashMap<PortId, Vec<PortId>>,
+}
+
+/// Every switch's memory.
+#[derive(Debug, Clone)]
+pub(crate) struct Drilling {
+    spec: Drill,
+    switches: Vec<Switch>,
+    /// Room for what one packet looks at: ports by their place in the fork, and their queues.
+    seen: Vec<(Time, u32)>,
+}
+
+impl Pick for Drilling {
+    fn pick(&mut self, fork: Fork<'_>, _: &mut Packet) -> u32 {
+        let Switch { stream, best } = &mut self.switches[fork.switch as usize];
+        let Fork { now, ports, queues, choices, .. } = fork;
+        let best = best.entry(ports[0]).or_default();
+        self.seen.clear();
+        let mut look = |place: u32| {
+            if !self.seen.iter().any(|&(_, other)| other == place) {
+                self.seen.push((queues.wait(ports[place as usize], now), place));
+            }
+        };
+        for _ in 0..self.spec.samples {
+            look(stream.below(u64::from(choices)) as u32);
+        }
+        // After a failure a port may no longer lead there.
+        for port in &*best {
+            if let Some(place) = ports.iter().position(|other| other == port) {
+                look(place as u32);
+            }
+        }
+        // Of equal queues the one that was drawn first.
+        self.seen.sort_by_key(|&(wait, _)| wait);
+        best.clear();
+        let kept = self.seen.iter().take(self.spec.memory as usize);
+        best.extend(kept.map(|&(_, place)| ports[place as usize]));
+        self.seen[0].1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::balance::Queues;
+    use crate::packet::{Flags, FlowKey, NO_OPTIONS};
+    use crate::topology::fat_tree::FatTree;
+    use crate::topology::Routes;
+
+    /// What waits at ports 10, 11, 12 and on, in microseconds.
+    struct At(Vec<u64>);
+
+    impl Queues for At {
+        fn wait(&self, port: PortId, _: Time) -> Time {
+            Time::from_us(self.0[port as usize - 10])
+        }
+    }
+
+    fn drilling(spec: &Drill) -> Drilling {
+        let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
+        let routes = Routes::new(&graph).expect("it is connected");
+        spec.state(Layout { graph: &graph, routes: &routes, seed: 5 })
+    }
+
+    fn pick(drilling: &mut Drilling, waits: &[u64]) -> u32 {
+        let ports: Vec<PortId> = (10..10 + waits.len() as u32).collect();
+        let fork = Fork {
+            now: Time::ZERO,
+            switch: 3,
+            salt: 0,
+            choices: ports.len() as u32,
+            ports: &ports,
+            queues: &At(waits.to_vec()),
+        };
+        let mut packet = Packet {
+            key: FlowKey::new(0, 1, 2, 3),
+            connection: 0,
+            seq: 0,
+            options: NO_OPTIONS,
+            wire_bytes: 1_500,
+            flags: Flags::DATA,
+        };
+        drilling.pick(fork, &mut packet)
+    }
+
+    #[test]
+    fn the_best_port_is_remembered_as_long_as_it_stays_the_best() {
+        let mut drilling = drilling(&Drill::default());
+        let mut waits = [90; 16];
+        waits[7] = 0;
+        let found = (0..200).position(|_| pick(&mut drilling, &waits) == 7);
+        assert!(found.is_some(), "two of sixteen ports are drawn each time");
+        assert!((0..100).all(|_| pick(&mut drilling, &waits) == 7));
+        waits[7] = 95;
+        assert!((0..100).all(|_| pick(&mut drilling, &waits) != 7));
+    }
+
+    #[test]
+    fn without_memory_the_shorter_of_the_drawn_queues_is_taken() {
+        let mut drilling = drilling(&Drill { samples: 2, memory: 0 });
+        let waits: Vec<u64> = (0..10).collect();
+        let picks = (0..20_000).map(|_| pick(&mut drilling, &waits));
+        let mut counts = [0.0; 10];
+        picks.for_each(|place| counts[place as usize] += 1.0);
+        // The place is the smaller of two independent draws from ten.
+        let expected = |place: usize| 20_000.0 * (19.0 - 2.0 * place as f64) / 100.0;
+        let square = |(place, n): (usize, &f64)| (n - expected(place)).powi(2) / expected(place);
+        let chi2: f64 = counts.iter().enumerate().map(square).sum();
+        assert!(chi2 < 27.88, "chi-squared {chi2} exceeds the 0.1 % point of 9 degrees of freedom");
+    }
+
+    #[test]
+    fn a_port_that_no_longer_leads_there_is_forgotten() {
+        let mut drilling = drilling(&Drill { samples: 1, memory: 4 });
+        let waits = [5; 8];
+        let before = (0..50).map(|_| pick(&mut drilling, &waits)).max();
+        assert!(before > Some(1), "others are remembered");
+        assert!((0..50).all(|_| pick(&mut drilling, &waits[..2]) < 2));
+    }
+
+    #[test]
+    fn some_port_is_drawn() {
+        let none = Drill { samples: 0, memory: 1 };
+        assert_eq!(none.check().expect_err("nothing to choose from").field, "samples");
+    }
+}
