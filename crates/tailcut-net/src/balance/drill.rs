@@ -2,7 +2,7 @@
 //! ports, some drawn at random and some that were the best before. What a switch sees of its own queues is enough to
 //! even out bursts of microseconds; no switch asks another.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ impl Strategy for Drill {
 
     fn state(&self, layout: Layout<'_>) -> Drilling {
         let stream = |switch| Stream::new(layout.seed, u64::from(switch), "drill");
-        let switch = |number| Switch { stream: stream(number), best: HashMap::new() };
+        let switch = |number| Switch { stream: stream(number), best: BTreeMap::new() };
         Drilling {
             spec: self.clone(),
             switches: (0..layout.graph.switches).map(switch).collect(),
@@ -62,9 +62,8 @@ impl Strategy for Drill {
 #[derive(Debug, Clone)]
 struct Switch {
     stream: Stream,
-    /// By the first of some equal-cost ports: those of them that had the shortest queues, shortest first. Looked up only,
-    /// so that its order does not matter.
-    best: HashMap<PortId, Vec<PortId>>,
+    /// By the first of some equal-cost ports: those of them that had the shortest queues, shortest first.
+    best: BTreeMap<PortId, Vec<PortId>>,
 }
 
 /// Every switch's memory.
