@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import net from 'node:net';
 import { before, test } from 'node:test';
 import repnet from '../dist/index.js';
-import { defaults, settle, until } from './lib/support.mjs';
+import { defaults, OWN_ADDRESS, ownPort, settle, until } from './lib/support.mjs';
 
 before(() => {
   Object.assign(defaults, { waitTimeout: 2_000, pairTimeout: 2_000 });
@@ -27,12 +27,14 @@ const WAYS = {
 /** A flow that is established, both its connections if there are two: both ends, and what the client sees. */
 async function established(t, { api, options, server: own, pairs }, serverOptions) {
   const server = api.createServer({ ...own, ...serverOptions });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  // A port once: what a client knows of a server it knows by its port.
+  const port = 2 * ownPort();
+  await new Promise((resolve) => server.listen(port, OWN_ADDRESS, resolve));
   let accepted;
   server.on('connection', (socket) => {
     accepted = socket.on('error', () => {});
   });
-  const client = api.connect({ port: server.address().port, host: '127.0.0.1', ...own, ...options });
+  const client = api.connect({ port, host: OWN_ADDRESS, ...own, ...options });
   t.after(() => {
     client.destroy();
     accepted?.destroy();
