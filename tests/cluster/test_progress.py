@@ -181,6 +181,22 @@ def test_workers_that_come_and_go_are_told(tmp_path: Path, monkeypatch: pytest.M
     ]
 
 
+def test_the_summary_can_be_had_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(farm, "AHEAD", 1)
+
+    class Looks(Told):
+        def finished(self, run_id: str) -> None:
+            seen = tailcut.open_results(tmp_path / "results")
+            self.said.append(f"{len(seen.finished_runs)} there, {seen.summary()['n_flows'].max()} flows")
+
+    looks = Looks()
+    sweep(Scripted([made_on("a:1")] * 2, [{"a:1": 1}]), tmp_path, looks, 2)
+    first, second = (one for one in looks.said if "there, " in one)
+    assert first.startswith("1 there, ")
+    assert second.startswith("2 there, ")
+    assert first.partition(", ")[2] != second.partition(", ")[2]
+
+
 def test_runs_go_no_further_ahead_than_the_workers_that_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
