@@ -236,6 +236,7 @@ class DaskFarm:
         return isinstance(error, (KilledWorker, CommClosedError, CancelledError, OSError, TimeoutError))
 
     tells = True
+    reaches = True
 
     def listen(self, topic: str, heard: Callable[[str, dict[str, Any]], None]) -> None:
         """Hear what workers tell under a topic."""
@@ -261,6 +262,10 @@ class DaskFarm:
         """They have been taken."""
         with contextlib.suppress(Exception):  # a worker that is gone keeps nothing
             self._on(attempt, remote.forget, _kept(attempt))
+
+    def supply(self, attempt: Attempt, digest: str, token: str, offset: int, content: bytes) -> None:
+        """Put some bytes of a file where the worker needs it."""
+        self._on(attempt, remote.supply, _kept(attempt), digest, token, offset, content)
 
     def cancel(self) -> None:
         """Carry out nothing more."""

@@ -11,7 +11,8 @@ import tailcut
 from support import experiments
 from support.clusters import blind, local, tables
 from tailcut.api import Silent
-from tailcut.cluster import connect
+from tailcut.backends import farm
+from tailcut.cluster import DaskFarm, connect
 from tailcut.errors import ClusterError, RunError
 
 Cluster = Any  # of conftest.py
@@ -51,7 +52,20 @@ def test_a_large_run_comes_back_in_pieces(cluster: Cluster, tmp_path: Path) -> N
     assert len(result.finished_runs) == 2
 
 
-def test_files_that_an_experiment_names_travel_with_it(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("with_job", [farm.WITH_JOB_BYTES, 0], ids=["with each job", "once to each worker"])
+def test_files_that_an_experiment_names_travel_with_it(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_job: int
+) -> None:
+    monkeypatch.setattr(farm, "WITH_JOB_BYTES", with_job)
+    monkeypatch.setattr(farm, "PIECE_BYTES", 10)
+    supplied = []
+    supply = DaskFarm.supply
+
+    def noted(self: DaskFarm, attempt: farm.Attempt, *what: Any) -> None:
+        supplied.append(what)
+        supply(self, attempt, *what)
+
+    monkeypatch.setattr(DaskFarm, "supply", noted)
     hidden = tmp_path / "inputs"
     cluster.start_worker(before=blind(hidden))
     path = experiments.tiny(hidden)
@@ -59,6 +73,8 @@ def test_files_that_an_experiment_names_travel_with_it(cluster: Cluster, tmp_pat
     (hidden / "sizes.cdf").write_text("1000 0.5\n20000 1\n")
     experiment = tailcut.load(path)
     assert elsewhere(experiment, cluster, tmp_path / "far") == local(experiment, tmp_path / "near")
+    pieces = [content for _, _, _, content in supplied]
+    assert pieces == ([] if with_job else [b"1000 0.5\n2", b"0000 1\n", b""]), "once, though four runs need it"
 
 
 def test_a_killed_worker_costs_its_run_a_new_start_and_nothing_else(cluster: Cluster, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ class Scripted:
     staff: list[Mapping[str, int]]
     dashboard: str | None = "http://127.0.0.1:8787/status"
     tells: bool = True
+    reaches: bool = False
     heard: Callable[[str, dict[str, Any]], None] = lambda run_id, message: None
     taken: int = 0
     shunned: list[str] = field(default_factory=list)
@@ -66,6 +67,9 @@ class Scripted:
         raise NotImplementedError
 
     def forget(self, attempt: Attempt) -> None:
+        raise NotImplementedError
+
+    def supply(self, attempt: Attempt, digest: str, token: str, offset: int, content: bytes) -> None:
         raise NotImplementedError
 
     def cancel(self) -> None:
@@ -187,7 +191,7 @@ def test_the_summary_can_be_had_meanwhile(tmp_path: Path, monkeypatch: pytest.Mo
     class Looks(Told):
         def finished(self, run_id: str) -> None:
             seen = tailcut.open_results(tmp_path / "results")
-            self.said.append(f"{len(seen.finished_runs)} there, {seen.summary()['n_flows'].max()} flows")
+            self.said.append(f"{len(seen.finished_runs)} there, {seen.summary()['n_flows'].max()!r} flows")
 
     looks = Looks()
     sweep(Scripted([made_on("a:1")] * 2, [{"a:1": 1}]), tmp_path, looks, 2)

@@ -27,6 +27,7 @@ from tailcut.results.store import Store
 AHEAD = 2  # jobs handed over for each that can be under way, so that nobody waits for the head
 PIECE_BYTES = 8_000_000
 MOST_ATTEMPTS = 25  # at a run whose worker was lost
+WITH_JOB_BYTES = 1_000_000  # files up to this size go with each job that needs them, larger ones once to each worker
 WATCH_SECONDS = 1.0  # between looks at which workers there are
 
 Done = Callable[["Attempt"], None]
@@ -55,6 +56,10 @@ class Farm(Protocol):
         Raises:
             ClusterError: they cannot, and why.
         """
+
+    @property
+    def reaches(self) -> bool:
+        """Whether a worker can be called, for what is too large to come with a job or an answer."""
 
     @property
     def tells(self) -> bool:
@@ -90,6 +95,9 @@ class Farm(Protocol):
     def forget(self, attempt: Attempt) -> None:
         """They have been taken."""
 
+    def supply(self, attempt: Attempt, digest: str, token: str, offset: int, content: bytes) -> None:
+        """Put some bytes of a file where the worker needs it (see `tailcut.backends.remote.supply`)."""
+
     def cancel(self) -> None:
         """Carry out nothing more."""
 
@@ -102,6 +110,7 @@ class ExecutorFarm:
     _under_way: set["Future[Answer]"] = field(default_factory=set)
     dashboard: str | None = None
     tells: bool = False
+    reaches: bool = False
 
     def check(self, runs: Sequence[PlannedRun]) -> None:
         """Have one worker say its version."""
@@ -157,6 +166,9 @@ class ExecutorFarm:
     def forget(self, attempt: Attempt) -> None:
         """What is kept goes with the worker's scratch directory."""
 
+    def supply(self, attempt: Attempt, digest: str, token: str, offset: int, content: bytes) -> None:
+        """Every file comes with its job."""
+
     def cancel(self) -> None:
         """Take back what has not begun."""
         for future in list(self._under_way):
@@ -199,6 +211,7 @@ class Sweep:
     _elsewhere: deque[PlannedRun] = field(default_factory=deque)
     _events: "queue.SimpleQueue[Attempt | tuple[str, dict[str, Any]]]" = field(default_factory=queue.SimpleQueue)
     _under_way: dict[str, PlannedRun] = field(default_factory=dict)
+    _supplied: set[tuple[str | None, str]] = field(default_factory=set)  # worker and SHA-256
     _told: set[str] = field(default_factory=set)
     _workers: Mapping[str, int] = field(default_factory=dict)
     _watched: float = float("-inf")
@@ -284,7 +297,7 @@ class Sweep:
                 self._begun(run)
             job = Job(
                 run=run,
-                files={use["sha256"]: self._content(use["sha256"], use["resolved"]) for use in run["files"]},
+                files=self._files(run),
                 store=str(self.store.directory.resolve()),
                 probe=probe,
                 made_by=made_by(),
@@ -295,10 +308,46 @@ class Sweep:
             )
             self.farm.submit(job, self._events.put)
 
-    def _content(self, digest: str, resolved: str) -> bytes:
-        if digest not in self._contents:
-            self._contents[digest] = Path(resolved).read_bytes()
-        return self._contents[digest]
+    def _files(self, run: PlannedRun) -> dict[str, bytes]:
+        """The contents of the files of a run that go with its job."""
+        for use in run["files"]:
+            place = Path(use["resolved"])
+            if use["sha256"] not in self._contents and (
+                not self.farm.reaches or place.stat().st_size <= WITH_JOB_BYTES
+            ):
+                self._contents[use["sha256"]] = place.read_bytes()
+        return {use["sha256"]: self._contents[use["sha256"]] for use in run["files"] if use["sha256"] in self._contents}
+
+    def _supply(self, run: PlannedRun, attempt: Attempt, answer: Answer) -> None:
+        """Send a worker the files that it lacks, once, and hand the run out again."""
+        places = {use["sha256"]: Path(use["resolved"]) for use in run["files"]}
+        try:
+            for digest in answer.needs:
+                if (attempt.where, digest) not in self._supplied:
+                    self._send(attempt, digest, places[digest])
+        except OSError as error:
+            if not room.is_full(error):
+                raise
+            self._unfit(run, attempt, f"its disk is full ({answer.kept})")
+        else:
+            self._again(run, f"{attempt.where} does not keep the files that it is sent")
+
+    def _send(self, attempt: Attempt, digest: str, place: Path) -> None:
+        token, offset = secrets.token_hex(8), 0
+        with place.open("rb") as file:
+            while content := file.read(PIECE_BYTES):
+                self.farm.supply(attempt, digest, token, offset, content)
+                offset += len(content)
+        self.farm.supply(attempt, digest, token, offset, b"")
+        self._supplied.add((attempt.where, digest))
+
+    def _unfit(self, run: PlannedRun, attempt: Attempt, why: str) -> None:
+        """A worker cannot make runs: others do, if there are others."""
+        if self.farm.shun(attempt):
+            self.progress.note(f"the worker {attempt.where}: {why}; its runs are made elsewhere")
+            self._waiting.appendleft(run)
+        else:
+            self._failures.fail(run, why)
 
     def _ended(self, attempt: Attempt) -> None:
         run = self._under_way.pop(attempt.job.run["id"])
@@ -309,9 +358,8 @@ class Sweep:
             return
         answer = attempt.answer
         assert answer is not None  # noqa: S101 - an attempt has an answer or an error
-        if answer.unfit and self.farm.shun(attempt):
-            self.progress.note(f"the worker {attempt.where}: {answer.failure}; its runs are made elsewhere")
-            self._waiting.appendleft(run)
+        if answer.unfit:
+            self._unfit(run, attempt, str(answer.failure))
         elif answer.failure is not None:
             self._failures.fail(run, answer.failure, answer.traceback)
             if answer.full:
@@ -321,6 +369,9 @@ class Sweep:
             self._elsewhere.append(run)
         else:
             try:
+                if answer.needs:
+                    self._supply(run, attempt, answer)
+                    return
                 self._take(run, attempt, answer)
             except StoreError as error:
                 self._failures.fail(run, str(error))
@@ -367,9 +418,16 @@ class Sweep:
 
     def _broken(self, run: PlannedRun, error: BaseException) -> None:
         """A job ended without an answer: its worker was lost, or the way to it."""
-        count = self._attempts[run["id"]] = self._attempts.get(run["id"], 0) + 1
-        if self.farm.lost(error) and count < MOST_ATTEMPTS:
+        if self.farm.lost(error):
             self.progress.note(f"{label(run)}: its worker was lost; it is made again elsewhere")
+            self._again(run, f"{type(error).__name__}: {error}")
+        else:
+            self._failures.fail(run, f"{type(error).__name__}: {error}")
+
+    def _again(self, run: PlannedRun, why_not: str) -> None:
+        """Hand a run out another time, unless that was done too often."""
+        count = self._attempts[run["id"]] = self._attempts.get(run["id"], 0) + 1
+        if count < MOST_ATTEMPTS:
             self._waiting.appendleft(run)
-            return
-        self._failures.fail(run, f"{type(error).__name__}: {error}")
+        else:
+            self._failures.fail(run, why_not)

@@ -36,7 +36,7 @@ class Job:
 
     Attributes:
         run: the run, an element of a plan.
-        files: contents of the files that the run depends on, by SHA-256.
+        files: contents of the files that the run depends on, by SHA-256, as far as they come with the job.
         store: the directory of results, as the head calls it.
         probe: a file in that directory and what is in it: who reads that sees the directory.
         made_by: version of Tailcut and of what results mean, as the head has them.
@@ -69,6 +69,7 @@ class Answer:
         kept: the directory that holds them until they are taken, where they do not.
         full: the run failed because the disk of the store is full.
         unfit: the run failed because of this worker, so that another may make it.
+        needs: files that the run depends on and that are not here, by SHA-256; they are put into ``kept``.
     """
 
     outcome: str | None
@@ -78,6 +79,7 @@ class Answer:
     kept: str | None = None
     full: bool = False
     unfit: bool = False
+    needs: tuple[str, ...] = ()
 
 
 def made_by() -> tuple[str, int]:
@@ -95,20 +97,26 @@ def carry_out(job: Job, tell: Callable[[dict[str, Any]], None] | None = None, sc
     """
     if job.made_by != made_by():
         return Answer(None, f"it has {_words(made_by())}, this sweep is of {_words(job.made_by)}", unfit=True)
+    supplied = Path(scratch or tempfile.gettempdir(), "tailcut-supplied")
+    needs = _missing(job, supplied)
+    if needs:
+        return Answer(None, kept=str(supplied), needs=needs)
     if _sees(job):
-        return _HERE.make(Path(job.store), job, tell)
+        return _HERE.make(Path(job.store), job, supplied, tell)
     try:
-        return _made_and_kept(job, tell, scratch)
+        return _made_and_kept(job, supplied, tell, scratch)
     except OSError as error:
         if not room.is_full(error):
             raise
         return Answer(None, _disk_full(scratch or tempfile.gettempdir()), unfit=True)
 
 
-def _made_and_kept(job: Job, tell: Callable[[dict[str, Any]], None] | None, scratch: str | None) -> Answer:
+def _made_and_kept(
+    job: Job, supplied: Path, tell: Callable[[dict[str, Any]], None] | None, scratch: str | None
+) -> Answer:
     """Make a run beside the store that it belongs to."""
     scratch_store = _HERE.scratch_store(scratch)
-    answer = _HERE.make(scratch_store, job, tell)
+    answer = _HERE.make(scratch_store, job, supplied, tell)
     if answer.failure is not None:
         return answer
     made = Store(scratch_store).path(job.run["id"])
@@ -138,6 +146,37 @@ def forget(kept: str) -> None:
     shutil.rmtree(Path(kept).parent, ignore_errors=True)
 
 
+def supply(directory: str, digest: str, token: str, offset: int, content: bytes) -> None:
+    """Put some bytes of a file here; with no bytes it is whole, and taken if it is the file of that SHA-256."""
+    draft = Path(directory, f".{digest}.{token}")
+    if content:
+        draft.parent.mkdir(exist_ok=True)
+        with draft.open("r+b" if offset else "wb") as file:
+            file.seek(offset)
+            file.write(content)
+    elif _digest(draft) == digest:
+        draft.rename(draft.with_name(digest))
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _missing(job: Job, supplied: Path) -> tuple[str, ...]:
+    """The files of a run that did not come with its job and are not here."""
+    return tuple(
+        use["sha256"]
+        for use in job.run["files"]
+        if use["sha256"] not in job.files and not (supplied / use["sha256"]).is_file() and not _is_here(use)
+    )
+
+
+def _is_here(use: FileUse) -> bool:
+    place = Path(use["resolved"])
+    return place.is_file() and _digest(place) == use["sha256"]
+
+
 def _disk_full(directory: Path | str | None) -> str:
     return f"its disk is full ({directory})"
 
@@ -155,14 +194,16 @@ def _sees(job: Job) -> bool:
         return False
 
 
-def _with_files(run: PlannedRun, contents: dict[str, bytes], supplied: Path) -> PlannedRun:
+def _with_files(run: PlannedRun, contents: dict[str, bytes], supplied: Path, own: Path) -> PlannedRun:
     """The run with the files that it names where this machine has them; their hashes decide, not their places."""
     files: list[FileUse] = []
     for use in run["files"]:
-        place = Path(use["resolved"])
-        if not (place.is_file() and hashlib.sha256(place.read_bytes()).hexdigest() == use["sha256"]):
-            place = supplied / use["sha256"]
-            place.write_bytes(contents[use["sha256"]])
+        place = supplied / use["sha256"]
+        if not place.is_file():
+            place = Path(use["resolved"])
+            if not _is_here(use):
+                place = own / use["sha256"]
+                place.write_bytes(contents[use["sha256"]])
         files.append({"path": use["path"], "resolved": str(place), "sha256": use["sha256"]})
     return {**run, "files": files}
 
@@ -184,15 +225,15 @@ class _Here(threading.local):
             atexit.register(shutil.rmtree, self._scratch, ignore_errors=True)
         return self._scratch
 
-    def make(self, directory: Path, job: Job, tell: Callable[[dict[str, Any]], None] | None) -> Answer:
+    def make(self, directory: Path, job: Job, supplied: Path, tell: Callable[[dict[str, Any]], None] | None) -> Answer:
         """Make a run in a store of this machine, unless it is there."""
         store = Store(directory)
         if store.state(job.run["id"]) is State.COMPLETE and (
             job.capture is None or job.capture.is_in(store.about(job.run["id"]))
         ):
             return Answer(Outcome.FOUND)
-        with tempfile.TemporaryDirectory(prefix="tailcut-files-") as supplied:
-            run = _with_files(job.run, job.files, Path(supplied))
+        with tempfile.TemporaryDirectory(prefix="tailcut-files-") as own:
+            run = _with_files(job.run, job.files, supplied, Path(own))
             try:
                 return self._ask(self._child_for(directory), run, job, tell)
             except BaseException:
