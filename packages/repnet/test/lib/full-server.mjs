@@ -2,7 +2,7 @@
 // by a signal so that they fill up. Tells its parent the port, and when asked what its connections have brought.
 import net from 'node:net';
 import repnet from '../../dist/index.js';
-import { grown } from './support.mjs';
+import { ticks } from './support.mjs';
 
 const [name, backlog] = process.argv.slice(2);
 const api = name === 'net' ? net : repnet;
@@ -18,8 +18,9 @@ const server = api.createServer((socket) => {
   });
 });
 server.listen({ host: '127.0.0.1', port: 0, backlog: Number(backlog) }, () => {
-  // Past the time in which a server that has just begun lets no flow start with its second connection.
-  grown().then(() => process.send(server.address().port));
+  // Past the time in which a server that has just begun lets no flow start with its second connection, whose client may be as
+  // patient as three of its waits. It has four ticks in each.
+  ticks(12, 50).then(() => process.send(server.address().port));
 });
 process.on('message', () => process.send(connections.map(({ bytes }) => bytes)));
 process.on('disconnect', () => process.exit());
