@@ -38,9 +38,14 @@ after(async () => {
   await bench.close();
 });
 
+/** On further versions of Node run.mjs wants every so many-th flow, on each version others. */
+const SHARE = Number(process.env.REPNET_FAULT_SHARE ?? 1);
+const MAJOR = Number.parseInt(process.versions.node, 10);
+
 /** Runs flows; those that are not as `accept` wants are described. */
 /** `accept.mayHang(faults)`: nothing need come of it, and for how long it is looked at. Of others a hang is a fault, and told late. */
-async function judge(cases, accept, { stalled = 1_200 } = {}, on = bench, again = '') {
+async function judge(all, accept, { stalled = 1_200 } = {}, on = bench, again = '') {
+  const cases = all.filter((_, n) => (n + MAJOR / 2) % SHARE < 1);
   const bad = [];
   const tally = { complete: 0, failed: 0, hung: 0 };
   await on.all(
@@ -249,10 +254,10 @@ test('pairing by token, a fault on each copy: never a silent truncation, without
   await judge(cases, acceptTokens, {}, tokens);
 });
 
-test('at least 10,000 flows were judged', {
+test('at least 10,000 flows were judged, or their share', {
   skip: process.env.REPNET_FAULT_RUNS === undefined ? false : 'REPNET_FAULT_RUNS says how many',
 }, () => {
   const judged = bench.judged + tokens.judged;
   console.log(`# ${judged} flows judged`);
-  assert.ok(judged >= 10_000, `${judged}`);
+  assert.ok(judged >= 10_000 / SHARE, `${judged}`);
 });

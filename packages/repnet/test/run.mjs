@@ -25,8 +25,8 @@ const reporter = new URL('lib/summary-reporter.mjs', import.meta.url).href;
 const hangReport = new URL('lib/hang-report.mjs', import.meta.url).href;
 const scratch = mkdtempSync(join(tmpdir(), 'repnet-test-'));
 
-/** Runs these files under node:test; the counts, and whether all is well. */
-function run(binary, version, chosen) {
+/** Runs these files under node:test, with a share of the fault bench's flows; the counts, and whether all is well. */
+function run(binary, version, chosen, share) {
   const counts = join(scratch, `${version}.json`);
   const hangs = join(scratch, version);
   mkdirSync(hangs);
@@ -43,7 +43,7 @@ function run(binary, version, chosen) {
       '--test-timeout=1800000',
       ...chosen.map((file) => join(root, file)),
     ],
-    { stdio: 'inherit', env: { ...process.env, REPNET_HANG_REPORTS: hangs } },
+    { stdio: 'inherit', env: { ...process.env, REPNET_HANG_REPORTS: hangs, REPNET_FAULT_SHARE: share } },
   );
   for (const name of readdirSync(hangs))
     console.log(`\n${name} did not end; what it had open:\n${readFileSync(join(hangs, name), 'utf8')}`);
@@ -61,7 +61,7 @@ try {
     for (const { major, version, binary, installed } of pinnedVersions())
       if (major !== Number.parseInt(current, 10)) (installed ? others : without).push({ version, binary });
   }
-  results.push(run(process.execPath, current, files));
+  results.push(run(process.execPath, current, files, 1));
   for (const { version, binary } of others) {
     console.log(`\nNode ${version}`);
     results.push(
@@ -69,6 +69,7 @@ try {
         binary,
         version,
         files.filter((file) => !ONCE.test(file)),
+        4,
       ),
     );
   }
