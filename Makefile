@@ -39,8 +39,8 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tailcut needs Python 3.11 or later; name one with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.uv: requirements-uv.lock | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
+$(VENV)/.uv: requirements-installer.lock | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-installer.lock
 	touch $@
 
 $(VENV)/.running: requirements.lock $(VENV)/.uv
@@ -78,7 +78,7 @@ COMPILE = $(BIN)/uv pip compile --generate-hashes --universal --python-version 3
 .PHONY: lock
 lock: $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	echo uv | $(COMPILE) --no-annotate --output-file requirements-uv.lock -
+	echo uv | $(COMPILE) --no-annotate --output-file requirements-installer.lock -
 	$(COMPILE) pyproject.toml --group build --output-file requirements.lock
 	$(COMPILE) pyproject.toml --extra cluster --group test --group docs --group lint --constraints requirements.lock \
 	    --output-file requirements-dev.lock

@@ -61,16 +61,16 @@ class Scripted:
         self.heard = heard
 
     def kept(self, attempt: Attempt) -> dict[str, int]:
-        raise NotImplementedError
+        raise AssertionError("no run of these tests comes to this")
 
     def piece(self, attempt: Attempt, name: str, offset: int, size: int) -> bytes:
-        raise NotImplementedError
+        raise AssertionError("no run of these tests comes to this")
 
     def forget(self, attempt: Attempt) -> None:
-        raise NotImplementedError
+        raise AssertionError("no run of these tests comes to this")
 
     def supply(self, attempt: Attempt, digest: str, token: str, offset: int, content: bytes) -> None:
-        raise NotImplementedError
+        raise AssertionError("no run of these tests comes to this")
 
     def cancel(self) -> None:
         pass

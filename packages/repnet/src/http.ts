@@ -11,25 +11,12 @@ import {
   type ReplicationOptions,
   type ServerOptions,
 } from './index.js';
-import { checkOptionNames } from './options.js';
+import { CONNECTION_OPTIONS, checkOptionNames } from './options.js';
 import { shareAddresses } from './tls-addresses.js';
 
 export { adopt };
 
 type OnSocket = (error: Error | null, socket: Duplex) => void;
-
-/** Every option in which two connections to one place may differ. */
-const DISTINGUISHING = {
-  replicate: true,
-  replicaPort: true,
-  threshold: true,
-  lull: true,
-  copyDelay: true,
-  pairing: true,
-  pairTimeout: true,
-  loser: true,
-  peer: true,
-} satisfies Record<keyof ReplicationOptions, true>;
 
 /** Predicates are told apart by which they are: two of the same text may know different things. */
 const predicates = new WeakMap<Predicate, number>();
@@ -48,7 +35,7 @@ function nameOf(value: unknown): string {
 /** Kept-alive connections are shared only between requests that ask for the same kind of connection. */
 function poolName(name: string, options: ReplicationOptions | undefined): string {
   if (options === undefined) return name;
-  for (const option of Object.keys(DISTINGUISHING) as (keyof ReplicationOptions)[]) {
+  for (const option of Object.keys(CONNECTION_OPTIONS) as (keyof ReplicationOptions)[]) {
     const value = options[option];
     if (value != null) name += `:${option}=${nameOf(value)}`;
   }

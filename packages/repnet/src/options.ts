@@ -50,7 +50,8 @@ export interface ServerReplicationOptions extends ReplicationOptions {
   addresses?: readonly string[] | undefined;
 }
 
-const OPTION_NAMES = Object.keys({
+/** The options that every connection has. */
+export const CONNECTION_OPTIONS = {
   replicate: true,
   replicaPort: true,
   threshold: true,
@@ -60,6 +61,10 @@ const OPTION_NAMES = Object.keys({
   pairTimeout: true,
   loser: true,
   peer: true,
+} satisfies Record<keyof ReplicationOptions, true>;
+
+const OPTION_NAMES = Object.keys({
+  ...CONNECTION_OPTIONS,
   addresses: true,
 } satisfies Record<keyof ServerReplicationOptions, true>);
 

@@ -203,7 +203,10 @@ impl<O: Observer> Network<'_, O> {
             }
             Action::ResetOthers { but } => self.reset_others(index, but),
             Action::AbandonOthers { but } => self.abandon_others(index, but),
-            Action::WakeAt(time) => self.flow_timers.push(Reverse((time, index))),
+            Action::WakeAt(time) => {
+                self.flow_timers.push(Reverse((time, index)));
+                self.schedule_start();
+            }
         }
     }
 
