@@ -10,12 +10,14 @@ __all__ = [
     "RESULTS",
     "ExperimentError",
     "check_capture",
+    "demand",
     "describe",
     "load",
     "loads",
     "run",
     "schema",
     "shipped",
+    "tabulate",
     "workload",
 ]
 
@@ -78,6 +80,8 @@ def run(
     capture: str | None = None,
     read_table: _ReadTable | None = None,
 ) -> _Outcome: ...
+def demand(plan_run_json: str, read_table: _ReadTable | None = None) -> str: ...
+def tabulate(plan_run_json: str, measured_json: str, read_table: _ReadTable | None = None) -> _Outcome: ...
 def check_capture(plan_run_json: str, spec: str) -> None: ...
 def schema() -> str: ...
 def describe() -> str: ...

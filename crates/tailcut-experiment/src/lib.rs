@@ -6,10 +6,12 @@
 
 pub mod capture;
 pub mod column;
+pub mod demand;
 pub mod diagnostic;
 pub mod document;
 pub mod plan;
 pub mod run;
+pub mod tabulate;
 
 mod check;
 mod config;
@@ -24,6 +26,7 @@ mod workload;
 pub use capture::CaptureRequest;
 pub use column::{Column, Values};
 pub use config::Config;
+pub use demand::{demand, RunDemand};
 pub use describe::{describe, Component, Parameter};
 pub use diagnostic::{Diagnostic, Failure};
 pub use file::{Clock, MeasureSpec, Unfinished};
@@ -32,4 +35,5 @@ pub use model::{ModelSpec, ShortByteShare};
 pub use plan::{Plan, RunPlan, RESULTS};
 pub use run::{check_capture, run, to_scenario, RunError, RunResult};
 pub use schema::schema;
+pub use tabulate::{tabulate, Measured, MeasuredFlow};
 pub use workload::workload;

@@ -56,6 +56,9 @@ pub enum RunError {
     /// What cannot be built, in practice a file that is gone or has changed.
     #[error("{0}: {1}")]
     Section(&'static str, String),
+    /// Something was measured of a flow that the run does not have, or twice.
+    #[error("flow {0} was measured, and the run has no such flow, or it was measured twice")]
+    NoSuchFlow(u64),
     /// The simulator refused.
     #[error(transparent)]
     Simulation(SimError),
@@ -92,20 +95,28 @@ pub fn run(
 ) -> Result<RunResult, RunError> {
     let plan: RunPlan = serde_json::from_str(run_json)?;
     let scenario = to_scenario(&plan, read_table)?;
-    let labels = &plan.config.labels;
     let tap = capture.map(|request| request.open(&scenario.graph)).transpose()?;
-    let segments = labels.segments.then(Segments::default);
+    let segments = plan.config.labels.segments.then(Segments::default);
     let (outcome, (tap, segments)) = match (&tap, &segments) {
         (None, None) => (simulate(&scenario, on_progress)?, (None, None)),
         _ => simulate_observed(&scenario, (tap, segments), on_progress)?,
     };
     let captured = tap.map(|tap| tap.finish(outcome.counters.end)).transpose()?;
-    let tables = [
+    let tables = tables(&outcome, &plan.config, &scenario, segments.as_ref());
+    Ok(RunResult { counters: outcome.counters, captured, series: outcome.series, ..tables })
+}
+
+/// The tables of what a run has yielded, whoever made it.
+pub(crate) fn tables(
+    outcome: &Outcome,
+    config: &Config,
+    scenario: &Scenario,
+    segments: Option<&Segments>,
+) -> RunResult {
+    let labels = &config.labels;
+    let further = [
         ("jobs", job_columns(&outcome.jobs)),
-        (
-            "segments",
-            segments.as_ref().map_or_else(Vec::new, |s| segment_columns(s, &outcome.flows)),
-        ),
+        ("segments", segments.map_or_else(Vec::new, |s| segment_columns(s, &outcome.flows))),
         (
             "throughput",
             match labels.throughput {
@@ -121,15 +132,13 @@ pub fn run(
             },
         ),
     ];
-    Ok(RunResult {
-        flows: flow_columns(&outcome.flows, labels, segments.as_ref()),
-        further: tables.into_iter().filter(|(_, columns)| !columns.is_empty()).collect(),
+    RunResult {
+        flows: flow_columns(&outcome.flows, labels, segments),
+        further: further.into_iter().filter(|(_, columns)| !columns.is_empty()).collect(),
         tiers: tier_columns(&outcome.tiers),
-        counters: outcome.counters,
-        facts: facts(&plan.config, &scenario.graph, &outcome),
-        captured,
-        series: outcome.series,
-    })
+        facts: facts(config, &scenario.graph, outcome),
+        ..RunResult::default()
+    }
 }
 
 /// The scenario of a run: its network built and its flows generated.

@@ -23,4 +23,4 @@ pub mod traffic;
 pub mod transport;
 pub mod workload;
 
-pub use network::{simulate, simulate_observed, SimError};
+pub use network::{foretell, simulate, simulate_observed, SimError};

@@ -212,7 +212,7 @@ pub struct JobRecord {
 }
 
 /// Totals of all directed links of one tier and direction.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TierRecord {
     /// Tier name from the graph.
     pub tier: String,

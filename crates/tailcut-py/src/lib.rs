@@ -11,7 +11,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use tailcut_experiment::{CaptureRequest, Column, Failure, Plan, ReadTable, Values};
+use tailcut_experiment::{CaptureRequest, Column, Failure, Plan, ReadTable, RunResult, Values};
 use tailcut_net::scenario::{Counters, Series};
 
 use crate::arrays::array;
@@ -184,7 +184,7 @@ fn run<'py>(
     read_table: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let capture: Option<CaptureRequest> =
-        capture.map(serde_json::from_str).transpose().map_err(no_capture)?;
+        capture.map(serde_json::from_str).transpose().map_err(no_json)?;
     let mut raised = None;
     let tables = Tables::new(read_table);
     let outcome = py.detach(|| {
@@ -214,6 +214,10 @@ fn run<'py>(
     }
     tables.check()?;
     let outcome = outcome.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    outcome_dict(py, outcome)
+}
+
+fn outcome_dict(py: Python<'_>, outcome: RunResult) -> PyResult<Bound<'_, PyDict>> {
     let result = PyDict::new(py);
     result.set_item("flows", table(py, outcome.flows)?)?;
     result.set_item("tiers", table(py, outcome.tiers)?)?;
@@ -239,14 +243,49 @@ fn run<'py>(
     Ok(result)
 }
 
-fn no_capture(error: serde_json::Error) -> PyErr {
+/// What a run of a plan (an element of its `runs`, as JSON) has to carry, as JSON: the network, its flows with their
+/// ports, paths and best possible completion times, and what waits for what. `read_table` is as in `load`. Raises
+/// ValueError as `run` does.
+#[pyfunction]
+#[pyo3(signature = (plan_run_json, read_table=None))]
+fn demand(py: Python<'_>, plan_run_json: &str, read_table: Option<Py<PyAny>>) -> PyResult<String> {
+    let tables = Tables::new(read_table);
+    let demand = py.detach(|| {
+        let read_table = |content: &[u8], wanted: &[&str]| tables.columns(content, wanted);
+        tailcut_experiment::demand(plan_run_json, &read_table)
+    });
+    tables.check()?;
+    to_json(&demand.map_err(|error| PyValueError::new_err(error.to_string()))?)
+}
+
+/// The tables of a run that something other than the simulator has carried out, from what was measured of it, as JSON
+/// (see `tailcut_experiment::Measured`). Returns what `run` does; raises ValueError as it does.
+#[pyfunction]
+#[pyo3(signature = (plan_run_json, measured_json, read_table=None))]
+fn tabulate<'py>(
+    py: Python<'py>,
+    plan_run_json: &str,
+    measured_json: &str,
+    read_table: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let measured = serde_json::from_str(measured_json).map_err(no_json)?;
+    let tables = Tables::new(read_table);
+    let outcome = py.detach(|| {
+        let read_table = |content: &[u8], wanted: &[&str]| tables.columns(content, wanted);
+        tailcut_experiment::tabulate(plan_run_json, &measured, &read_table)
+    });
+    tables.check()?;
+    outcome_dict(py, outcome.map_err(|error| PyValueError::new_err(error.to_string()))?)
+}
+
+fn no_json(error: serde_json::Error) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
 /// Whether a capture can be taken of a run of a plan; `spec` as in `run`. Raises ValueError saying why not.
 #[pyfunction]
 fn check_capture(py: Python<'_>, plan_run_json: &str, spec: &str) -> PyResult<()> {
-    let spec = serde_json::from_str(spec).map_err(no_capture)?;
+    let spec = serde_json::from_str(spec).map_err(no_json)?;
     py.detach(|| tailcut_experiment::check_capture(plan_run_json, &spec))
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
@@ -303,6 +342,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(load, m)?)?;
     m.add_function(wrap_pyfunction!(loads, m)?)?;
     m.add_function(wrap_pyfunction!(run, m)?)?;
+    m.add_function(wrap_pyfunction!(demand, m)?)?;
+    m.add_function(wrap_pyfunction!(tabulate, m)?)?;
     m.add_function(wrap_pyfunction!(check_capture, m)?)?;
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(describe, m)?)?;

@@ -31,7 +31,7 @@ pub(super) fn source_port(flow: u64, subflow: u8) -> u16 {
 }
 
 /// What the packets of a connection of a flow go by.
-fn key_of(flow: &Flow, copy: u8, piece: u64) -> FlowKey {
+pub(super) fn key_of(flow: &Flow, copy: u8, piece: u64) -> FlowKey {
     let port = FIRST_SOURCE_PORT + ((flow.id + piece) % SOURCE_PORTS) as u16;
     FlowKey::new(flow.src, flow.dst, port, SERVICE_PORT + u16::from(copy))
 }
@@ -150,19 +150,25 @@ impl<O: Observer> Network<'_, O> {
     }
 
     fn start(&mut self, index: u32) {
-        let flow = self.flows[index as usize].flow;
         if let Some(driver) = &mut self.driver {
             driver.on_start(index, self.now);
         }
+        let profile = self.foresee(index);
+        match &self.profiles[usize::from(profile)].kind {
+            Kind::Multipath(paths) => self.open_first_subflow(index, profile, paths),
+            _ => self.react(index, Event::Started),
+        }
+    }
+
+    /// What is known of a flow before its first packet, and the number of the transport that carries it.
+    pub(super) fn foresee(&mut self, index: u32) -> u8 {
+        let flow = self.flows[index as usize].flow;
         let profile = self.profile_number(&flow);
         let carriage = self.scenario.scheme.replicate.policy().carriage(flow.bytes);
         let second = carriage.copies > 1 && self.scenario.scheme.balance.keeps_paths();
         self.describe_path(index, key_of(&flow, 0, 0), second.then(|| key_of(&flow, 1, 0)));
         self.foretell(index, &Carriers { profile, carriage });
-        match &self.profiles[usize::from(profile)].kind {
-            Kind::Multipath(paths) => self.open_first_subflow(index, profile, paths),
-            _ => self.react(index, Event::Started),
-        }
+        profile
     }
 
     /// Lets the replication policy answer an event of a flow.

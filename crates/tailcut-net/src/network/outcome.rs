@@ -1,6 +1,6 @@
 //! From the state at the end of a run to its tables.
 
-use super::Network;
+use super::{FlowState, Network};
 use crate::measure::Observer;
 use crate::packet::OptionStore;
 use crate::scenario::{FlowRecord, Outcome, Scenario, TierRecord};
@@ -54,30 +54,11 @@ impl<O: Observer> Network<'_, O> {
     }
 
     fn flow_records(&self) -> Vec<FlowRecord> {
-        let record = |state: &super::FlowState| FlowRecord {
-            flow: state.flow,
-            connect: state.connect,
-            fct: state.fct,
-            fct_ack: state.fct_ack,
-            ideal_fct: state.ideal_fct,
-            ideal_fct_ack: state.ideal_fct_ack,
-            data_packets: state.data_packets,
-            retransmissions: state.retransmissions,
-            timeouts: state.timeouts,
-            fast_recoveries: state.fast_recoveries,
-            recoveries_undone: state.recoveries_undone,
-            needless_retransmissions: state.needless_retransmissions,
-            copies: state.copies,
-            winner: state.carried.winner,
-            shared_hops: state.shared_hops,
-            hops: state.hops,
-            delivered_in_arrivals: state.delivered_in_arrivals,
-        };
         match &self.driver {
-            None => self.flows.iter().map(record).collect(),
+            None => self.flows.iter().map(FlowState::record).collect(),
             Some(driver) => {
                 let started = |(index, _): &(usize, _)| driver.has_started(*index);
-                self.flows.iter().enumerate().filter(started).map(|(_, s)| record(s)).collect()
+                self.flows.iter().enumerate().filter(started).map(|(_, s)| s.record()).collect()
             }
         }
     }
@@ -122,6 +103,31 @@ impl<O: Observer> Network<'_, O> {
             }
         }
         records
+    }
+}
+
+impl FlowState {
+    /// What is known of the flow, as a row of the flow table.
+    pub(super) fn record(&self) -> FlowRecord {
+        FlowRecord {
+            flow: self.flow,
+            connect: self.connect,
+            fct: self.fct,
+            fct_ack: self.fct_ack,
+            ideal_fct: self.ideal_fct,
+            ideal_fct_ack: self.ideal_fct_ack,
+            data_packets: self.data_packets,
+            retransmissions: self.retransmissions,
+            timeouts: self.timeouts,
+            fast_recoveries: self.fast_recoveries,
+            recoveries_undone: self.recoveries_undone,
+            needless_retransmissions: self.needless_retransmissions,
+            copies: self.copies,
+            winner: self.carried.winner,
+            shared_hops: self.shared_hops,
+            hops: self.hops,
+            delivered_in_arrivals: self.delivered_in_arrivals,
+        }
     }
 }
 

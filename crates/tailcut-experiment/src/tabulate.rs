@@ -1,0 +1,131 @@
+//! Tables of a run that something other than the simulator has carried out: the same tables by the same code.
+
+use serde::{Deserialize, Serialize};
+use tailcut_engine::Time;
+use tailcut_net::foretell;
+use tailcut_net::scenario::{Counters, FlowRecord, Outcome, TierRecord};
+
+use crate::column::{Column, Values};
+use crate::load::ReadTable;
+use crate::plan::RunPlan;
+use crate::run::{tables, to_scenario, RunError, RunResult};
+
+/// What was measured of a run. Times are in nanoseconds from its beginning.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// The flows that have started.
+    pub flows: Vec<MeasuredFlow>,
+    /// One record per tier and direction.
+    pub tiers: Vec<TierRecord>,
+    /// When the run ended.
+    pub end_ns: u64,
+    /// Packets times links crossed.
+    pub packet_hops: u64,
+    /// Packets that found a queue full.
+    pub dropped: u64,
+    /// Packets lost to failures.
+    pub lost_on_links: u64,
+    /// Columns of the flow table about which nothing is known.
+    pub unknown: Vec<String>,
+}
+
+/// What was measured of a flow. Times are in nanoseconds from its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredFlow {
+    /// Its place among the flows of the run.
+    pub index: u64,
+    /// When its first connection was established.
+    pub connect_ns: Option<u64>,
+    /// When its last byte was received.
+    pub fct_ns: Option<u64>,
+    /// When its sender had the acknowledgement of that.
+    pub fct_ack_ns: Option<u64>,
+    /// Data packets sent.
+    pub data_packets: u64,
+    /// Data packets sent again.
+    pub retransmissions: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u32,
+    /// Data packets that the receiver had already.
+    pub needless_retransmissions: u64,
+    /// In order at the receiver when the arrivals ended.
+    pub delivered_in_arrivals: u64,
+}
+
+/// The tables of one run of a plan (an element of `runs`, as JSON) from what was measured of it.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn tabulate(
+    run_json: &str,
+    measured: &Measured,
+    read_table: &ReadTable,
+) -> Result<RunResult, RunError> {
+    let plan: RunPlan = serde_json::from_str(run_json)?;
+    let scenario = to_scenario(&plan, read_table)?;
+    let mut foretold: Vec<Option<FlowRecord>> =
+        foretell(&scenario)?.into_iter().map(|flow| Some(flow.record)).collect();
+    let mut flows = vec![];
+    for of in &measured.flows {
+        let place = usize::try_from(of.index).ok().and_then(|index| foretold.get_mut(index));
+        let record = place.and_then(Option::take).ok_or(RunError::NoSuchFlow(of.index))?;
+        flows.push(carried(record, of));
+    }
+    flows.sort_by_key(|flow| flow.flow.id);
+    let outcome = Outcome {
+        flows,
+        tiers: measured.tiers.clone(),
+        counters: Counters {
+            packet_hops: measured.packet_hops,
+            dropped: measured.dropped,
+            lost_on_links: measured.lost_on_links,
+            end: time(measured.end_ns),
+            ..Counters::default()
+        },
+        ..Outcome::default()
+    };
+    let mut result = tables(&outcome, &plan.config, &scenario, None);
+    for column in &mut result.flows {
+        if measured.unknown.iter().any(|name| name == column.name) {
+            forget(column);
+        }
+    }
+    Ok(RunResult { counters: outcome.counters, ..result })
+}
+
+fn time(ns: u64) -> Time {
+    Time(ns.saturating_mul(1_000))
+}
+
+/// A flow that was known beforehand, and has been carried.
+fn carried(record: FlowRecord, measured: &MeasuredFlow) -> FlowRecord {
+    FlowRecord {
+        connect: measured.connect_ns.map(time),
+        fct: measured.fct_ns.map(time),
+        fct_ack: measured.fct_ack_ns.map(time),
+        data_packets: measured.data_packets,
+        retransmissions: measured.retransmissions,
+        timeouts: measured.timeouts,
+        needless_retransmissions: measured.needless_retransmissions,
+        copies: 1,
+        winner: measured.fct_ns.map(|_| 0),
+        delivered_in_arrivals: measured.delivered_in_arrivals,
+        ..record
+    }
+}
+
+/// Empties a column: what nobody knows is not zero.
+fn forget(column: &mut Column) {
+    let rows = match &column.values {
+        Values::U64(values) => values.len(),
+        Values::I64(values) => values.len(),
+        Values::U32(values) => values.len(),
+        Values::U8(values) => values.len(),
+        Values::F64(values) => values.len(),
+        Values::Bool(values) => values.len(),
+        Values::Label { codes, .. } => codes.len(),
+    };
+    column.valid = Some(vec![false; rows]);
+}

@@ -1,0 +1,141 @@
+//! What other backends are told of a run is what the simulator does, and their tables are made as its own are.
+
+mod common;
+
+use std::ops::ControlFlow;
+
+use common::{plan, GOOD};
+use tailcut_experiment::{
+    demand, no_tables, run, tabulate, Column, Measured, MeasuredFlow, RunDemand, RunResult, Values,
+};
+
+const CLOSED: &str = "[traffic]\nkind = \"transfers\"\nbytes = \"20KB\"\n";
+
+fn planned(text: &str) -> String {
+    let text = &text.replace("arrivals = \"1ms\"", "arrivals = \"200ms\"");
+    serde_json::to_string(&plan(text).runs[0]).expect("a plan is plain data")
+}
+
+fn simulated(run_json: &str) -> RunResult {
+    run(run_json, None, &no_tables, &mut |_| ControlFlow::Continue(())).expect("it runs")
+}
+
+fn demanded(run_json: &str) -> RunDemand {
+    demand(run_json, &no_tables).expect("it has flows")
+}
+
+fn column<'a>(of: &'a RunResult, name: &str) -> &'a Column {
+    of.flows.iter().find(|column| column.name == name).expect("the column exists")
+}
+
+fn u64s(column: &Column) -> &[u64] {
+    match &column.values {
+        Values::U64(values) => values,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn i64s(column: &Column) -> Vec<i64> {
+    match &column.values {
+        Values::I64(values) => values.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The times of a column, none where there is none.
+fn times(of: &RunResult, name: &str) -> Vec<Option<u64>> {
+    let column = column(of, name);
+    let valid = column.valid.clone().expect("it may be missing");
+    i64s(column).iter().zip(valid).map(|(ns, valid)| valid.then_some(*ns as u64)).collect()
+}
+
+#[test]
+fn flows_ports_paths_and_ideal_times_are_those_of_the_simulator() {
+    let run_json = planned(GOOD);
+    let (of_run, demand) = (simulated(&run_json), demanded(&run_json));
+    let ns = |get: fn(&tailcut_experiment::demand::FlowDemand) -> u64| -> Vec<i64> {
+        demand.flows.iter().map(|flow| (get(flow) / 1_000) as i64).collect()
+    };
+    assert!(demand.flows.len() > 10, "{}", demand.flows.len());
+    assert_eq!(ns(|f| f.start_ps), i64s(column(&of_run, "start_ns")));
+    assert_eq!(ns(|f| f.ideal_ps), i64s(column(&of_run, "ideal_fct_ns")));
+    assert_eq!(ns(|f| f.ideal_ack_ps), i64s(column(&of_run, "ideal_fct_ack_ns")));
+    let bytes: Vec<u64> = demand.flows.iter().map(|flow| flow.bytes).collect();
+    assert_eq!(bytes, u64s(column(&of_run, "bytes")));
+    for flow in &demand.flows {
+        assert_eq!(flow.forward.len(), usize::from(flow.hops));
+        assert_eq!(flow.source_port, 1024 + flow.id as u16);
+        let ends = [&flow.forward, &flow.backward].map(|path| {
+            let from = demand.graph.far_end(path[0] ^ 1);
+            (from, demand.graph.far_end(path[path.len() - 1]))
+        });
+        assert_eq!(ends, [(flow.src, flow.dst), (flow.dst, flow.src)]);
+    }
+}
+
+#[test]
+fn sprayed_flows_have_no_path_of_their_own() {
+    let demand = demanded(&planned(&format!("{GOOD}[balance]\nkind = \"spray\"\n")));
+    assert!(demand.flows.iter().all(|flow| flow.forward.is_empty() && flow.backward.is_empty()));
+}
+
+#[test]
+fn closed_loop_traffic_tells_what_waits_for_what() {
+    let text = GOOD
+        .replace("[traffic]\nkind = \"poisson\"\nload = 0.5\n", CLOSED)
+        .replace("[sweep]\n\"traffic.load\" = [0.2, 0.5]\n", "");
+    let demand = demanded(&planned(&text));
+    assert!(!demand.jobs.is_empty());
+    assert!(!demand.waits.is_empty() || !demand.pools.is_empty());
+    assert!(demand.flows.iter().all(|flow| flow.job.is_some()));
+}
+
+/// What the simulator measured, as another backend would say it.
+fn told(of: &RunResult) -> Measured {
+    let (connect, fct, ack) =
+        (times(of, "connect_ns"), times(of, "fct_ns"), times(of, "fct_ack_ns"));
+    let flows = (0..fct.len()).map(|index| MeasuredFlow {
+        index: index as u64,
+        connect_ns: connect[index],
+        fct_ns: fct[index],
+        fct_ack_ns: ack[index],
+        data_packets: u64s(column(of, "data_packets"))[index],
+        retransmissions: u64s(column(of, "retransmissions"))[index],
+        ..MeasuredFlow::default()
+    });
+    Measured { flows: flows.collect(), end_ns: 1, ..Measured::default() }
+}
+
+#[test]
+fn a_run_that_was_measured_elsewhere_has_the_same_table() {
+    let run_json = planned(GOOD);
+    let of_run = simulated(&run_json);
+    let tabulated = tabulate(&run_json, &told(&of_run), &no_tables).expect("its flows are known");
+    let names = ["id", "src", "dst", "bytes", "start_ns", "connect_ns", "fct_ns", "fct_ack_ns"];
+    let further = ["ideal_fct_ns", "class", "size_group", "data_packets", "hops", "finished"];
+    for name in names.iter().chain(&further) {
+        assert_eq!(column(&tabulated, name), column(&of_run, name), "{name}");
+    }
+}
+
+#[test]
+fn what_nobody_knows_is_empty_and_not_zero() {
+    let run_json = planned(GOOD);
+    let measured =
+        Measured { unknown: vec!["fast_recoveries".to_owned()], ..told(&simulated(&run_json)) };
+    let tabulated = tabulate(&run_json, &measured, &no_tables).expect("its flows are known");
+    let valid = column(&tabulated, "fast_recoveries").valid.clone().expect("it is missing");
+    assert!(!valid.is_empty() && valid.iter().all(|valid| !valid));
+    assert_eq!(column(&tabulated, "bytes").valid, None);
+}
+
+#[test]
+fn a_flow_that_the_run_does_not_have_is_refused() {
+    let run_json = planned(GOOD);
+    let twice = MeasuredFlow { index: 3, ..MeasuredFlow::default() };
+    for flows in [vec![twice, twice], vec![MeasuredFlow { index: 1_000_000, ..twice }]] {
+        let measured = Measured { flows, ..Measured::default() };
+        let error = tabulate(&run_json, &measured, &no_tables).expect_err("there is no such flow");
+        assert!(error.to_string().contains("no such flow"), "{error}");
+    }
+}
