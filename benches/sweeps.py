@@ -65,7 +65,7 @@ def head(directory: Path) -> None:
         place.mkdir()
         flows = filled(place, runs)
         print(f"  {runs:,} runs, {flows:,} flows:", flush=True)
-        steps = ["plan", "first summary", "summary", "all there", "flows"]
+        steps = ["plan", "first summary", "summary", "all there", "flows", "report"]
         for step in steps:
             command = [sys.executable, __file__, "step", step, str(place), str(runs)]
             told = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
@@ -106,6 +106,8 @@ def step(name: str, directory: Path, runs: int) -> None:
 
         found = Result(Store(directory / "results"))
         found.scan_flows().group_by("scheme").agg(pl.col("fct_ns").mean(), pl.len()).collect(engine="streaming")
+    elif name == "report":
+        Result(Store(directory / "results")).report(directory / "report.html")
     seconds, used = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
     print(f"{seconds:.1f} s, {used.ru_utime + used.ru_stime - before:.1f} s busy, {used.ru_maxrss / 1024:.0f} MB")
 
@@ -169,14 +171,17 @@ def engine(directory: Path) -> None:
 
 
 def efficiency(directory: Path) -> None:
-    """Runs of about a second on more and more workers."""
-    planned = experiment(directory, 16, "2s")
+    """Runs of about a second on more and more workers, and on as many processes of the local pool."""
+    planned = experiment(directory, 16, "20s")
     print(f"16 runs on {os.cpu_count()} cores, whose load before was {os.getloadavg()[0]:.1f}:")
     alone = 0.0
     for workers in WORKERS:
         wall, _ = swept(directory, planned, f"on-{workers}", workers)
         alone = alone or wall
         print(f"  {workers} workers: {wall:.1f} s, {alone / wall / workers:.0%} of {workers} times one", flush=True)
+        wall = time.perf_counter()
+        tailcut.run(planned, out=directory / f"local-{workers}", jobs=workers)
+        print(f"  {workers} processes of the local pool: {time.perf_counter() - wall:.1f} s", flush=True)
 
 
 PARTS: dict[str, Callable[[Path], None]] = {"head": head, "engine": engine, "workers": efficiency}

@@ -112,7 +112,7 @@ class DaskFarm:
 
     def __init__(self, client: "Client") -> None:
         self._client = client
-        self._under_way: dict[Any, Future[Any]] = {}
+        self._under_way: dict[Any, tuple[Future[Any], frozenset[str]]] = {}  # with the workers that may carry it out
         self._topic: str | None = None
         self._attempts = 0
         self._by_memory = False
@@ -190,6 +190,7 @@ class DaskFarm:
             there = {}  # the scheduler has just gone; whether it comes back is seen the next time
         self._judged &= there.keys()
         self._fit &= there.keys()
+        self._withdraw()
         return {_short(address): there[address] for address in sorted(self._fit)}
 
     def refused(self) -> list[str]:
@@ -202,20 +203,30 @@ class DaskFarm:
         self._fit.discard(str(attempt.where))
         return bool(self._fit)
 
+    def _withdraw(self) -> None:
+        """Take back the jobs of workers that have all gone, if there are others.
+
+        Dask gives a job that no worker may carry out to none that comes later, not even with `allow_other_workers`.
+        """
+        lost = [future for future, allowed in list(self._under_way.values()) if allowed and not allowed & self._fit]
+        if lost and self._fit:
+            with contextlib.suppress(OSError, TimeoutError):  # the scheduler has just gone, and every job with it
+                self._client.cancel(lost, force=True)
+
     def submit(self, job: Job, done: Done) -> None:
         """Hand over one job."""
         self._wait_for_scheduler()
         self._attempts += 1
+        allowed = frozenset(self._fit)
         future = self._client.submit(
             carry_out,
             job,
             key=f"tailcut-{job.run['id']}-{self._attempts}",
             pure=False,
             resources={MEMORY: _bytes(job.run)} if self._by_memory else None,
-            workers=sorted(self._fit) or None,
-            allow_other_workers=bool(self._fit),  # once those are gone, whoever there is
+            workers=sorted(allowed) or None,
         )
-        self._under_way[future.key] = future
+        self._under_way[future.key] = future, allowed
 
         def ended(future: "Future[Any]") -> None:
             attempt = Attempt(job)
@@ -272,7 +283,7 @@ class DaskFarm:
         with contextlib.suppress(Exception):  # without a scheduler nothing is carried out
             if self._topic is not None:
                 self._client.unsubscribe_topic(self._topic)
-            self._client.cancel(list(self._under_way.values()), force=True)
+            self._client.cancel([future for future, _ in self._under_way.values()], force=True)
 
     def _on(self, attempt: Attempt, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function on the worker that carried out a job."""

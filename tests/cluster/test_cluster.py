@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,29 @@ def test_a_killed_worker_costs_its_run_a_new_start_and_nothing_else(cluster: Clu
                 self.done = True
 
     assert elsewhere(experiment, cluster, tmp_path / "far", progress=KillOne()) == local(experiment, tmp_path / "near")
+
+
+def test_a_sweep_whose_only_worker_is_killed_goes_on_with_the_next(cluster: Cluster, tmp_path: Path) -> None:
+    experiment = tailcut.load(experiments.tiny(tmp_path, MORE_LOADS))
+    cluster.start_worker()
+
+    with connect(str(cluster.file)) as client:
+
+        class KillOnly(Silent):
+            """Kills the worker as soon as the first run is there, and starts another once the scheduler knows."""
+
+            done = False
+
+            def finished(self, run_id: str) -> None:
+                if not self.done:
+                    os.killpg(cluster.workers[0].pid, signal.SIGKILL)
+                    while client.nthreads():
+                        time.sleep(0.02)
+                    cluster.start_worker()
+                    self.done = True
+
+        tailcut.run(experiment, out=tmp_path / "far", executor=client, progress=KillOnly())
+    assert tables(tmp_path / "far") == local(experiment, tmp_path / "near")
 
 
 def test_a_killed_scheduler_ends_the_command_and_the_same_command_goes_on(cluster: Cluster, tmp_path: Path) -> None:
