@@ -10,6 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from support import made_up
+from tailcut.errors import StoreError
 from tailcut.plan import Plan
 from tailcut.results import Result, Store, summary
 
@@ -115,3 +116,16 @@ def test_schemes_that_are_the_same_share_a_run_and_have_their_flows_each(tmp_pat
         .drop("scheme")
         .equals(result.per_seed.partition_by("scheme")[1].drop("scheme"))
     )
+
+
+def test_flows_that_do_not_fit_into_memory_are_refused_and_can_be_scanned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = Result(filled(tmp_path / "results"), PLAN)
+    rows = result.scan_flows().collect()
+    monkeypatch.setattr("tailcut.results.machine.available_memory", lambda: 100 * rows.height)
+    with pytest.raises(StoreError, match=f"^{rows.height} flows take about 0.0 GB, and 0.0 GB are free$") as refused:
+        result.flows  # noqa: B018
+    assert refused.value.code == "TC-S013"
+    monkeypatch.setattr("tailcut.results.machine.available_memory", lambda: 10_000 * rows.height)
+    assert_frame_equal(result.flows, rows)

@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
+from tailcut.errors import StoreError
 from tailcut.plan import Plan, PlannedRun, unique_runs
-from tailcut.results import derived
+from tailcut.results import derived, machine
 from tailcut.results import summary as summaries
 from tailcut.results.derived import Derived, tables_of
 from tailcut.results.store import State, Store, write_atomically
@@ -96,7 +97,21 @@ class Result:
 
     @cached_property
     def flows(self) -> pl.DataFrame:
-        """One row per flow of every finished run: scheme, the sweep's axes, seed, then the columns of flows.parquet."""
+        """One row per flow of every finished run: scheme, the sweep's axes, seed, then the columns of flows.parquet.
+
+        Raises:
+            StoreError: TC-S013: they do not fit into memory; `scan_flows` reads what is needed of them.
+        """
+        rows = sum(self._records[run["id"]]["flows"] for run in self._there)
+        columns = {**self._label_schema, **schema("flows")}.values()
+        needed = 2 * rows * sum(16 if kind == pl.String() else 8 for kind in columns)  # the parts, and then the whole
+        available = machine.available_memory()
+        if available is not None and needed > available:
+            raise StoreError(
+                "TC-S013",
+                f"{rows:,} flows take about {needed / 1e9:.1f} GB, and {available / 1e9:.1f} GB are free",
+                "read what you need of them: result.scan_flows().filter(...).collect()",
+            )
         return self._table("flows")
 
     def scan_flows(self) -> pl.LazyFrame:
