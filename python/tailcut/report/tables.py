@@ -4,19 +4,21 @@ Every table that depends on the sweep has the columns ``cell`` (the label of the
 ``point`` (its label on the first) and ``x`` (its value there).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from tailcut.report.study import CLOCKS, Study
+from tailcut.report.study import CLOCKS, Run, Study
 from tailcut.results.summary import axes_schema, point_columns
 
 BODY_POINTS = 150
 TAIL_POINTS = 150
 EXACT_POINTS = 100
+CLASS = 1 << 56  # apart from the times of another class, which are less than two years
+UNFINISHED = CLASS - 1
 STATISTICS = {"mean": "mean", "p50": "median", "p99": "99th percentile", "p99_9": "99.9th percentile"}
 
 
@@ -153,33 +155,51 @@ def _pinging(traffic: Mapping[str, Any]) -> list[tuple[int, int]]:
 def _distributions(study: Study, time: str, which: pl.Expr) -> pl.DataFrame:
     frames = []
     for labels, runs in study.groups():
-        tables = [t for run in runs if (t := run.table("flows")) is not None]
-        if not tables:
-            continue
-        wanted = [pl.col(time).alias("fct_ns"), pl.col("class").cast(pl.String)]
-        flows = pl.concat([t.filter(which).select(wanted) for t in tables]).collect()
-        for (name,), of_class in flows.group_by("class", maintain_order=True):
-            times = of_class["fct_ns"].drop_nulls().sort().to_numpy()
-            if len(times) == 0:
-                continue
+        for name, times, flows in _pooled(runs, time, which):
             ranks = kept_ranks(len(times))
             frames.append(
                 pl.DataFrame(
                     {
                         "fct_us": times[ranks - 1] / 1000,
-                        "at_most": ranks / of_class.height,
-                        "at_least": (of_class.height - ranks + 1) / of_class.height,
+                        "at_most": ranks / flows,
+                        "at_least": (flows - ranks + 1) / flows,
                     }
                 ).select(
                     *(pl.lit(value).alias(key) for key, value in labels.items()),
                     pl.lit(name).alias("class"),
                     pl.col("fct_us", "at_most", "at_least"),
-                    pl.lit(of_class.height).alias("flows"),
-                    pl.lit(of_class.height - len(times)).alias("unfinished"),
+                    pl.lit(flows).alias("flows"),
+                    pl.lit(flows - len(times)).alias("unfinished"),
                     pl.lit(len(ranks)).alias("drawn"),
                 )
             )
     return pl.concat(frames) if frames else pl.DataFrame()
+
+
+def _pooled(
+    runs: Sequence[Run], time: str, which: pl.Expr
+) -> Iterator[tuple[str, np.ndarray[tuple[int], np.dtype[np.int64]], int]]:
+    """Of each class of flows in these runs: its name, its sorted times in ns, and how many flows it has in all.
+
+    Eight bytes a flow, for there may be many millions: one number has the class above the time, and all are sorted in
+    place.
+    """
+    classes: list[str] = []
+    pool = bytearray()
+    for run in runs:
+        if (table := run.table("flows")) is None:
+            continue
+        flows = table.filter(which).select(pl.col(time).cast(pl.Int64), pl.col("class").cast(pl.String)).collect()
+        classes += [name for name in flows["class"].unique(maintain_order=True) if name not in classes]
+        for place, name in enumerate(classes):
+            times = flows.filter(pl.col("class") == name)[time].fill_null(UNFINISHED)
+            pool += (times + place * CLASS).to_numpy().tobytes()
+    numbers = np.frombuffer(pool, np.int64)
+    numbers.sort()
+    for place, name in enumerate(classes):
+        first, unfinished, end = np.searchsorted(numbers, np.array([0, UNFINISHED, CLASS]) + place * CLASS)
+        if unfinished > first:
+            yield name, numbers[first:unfinished] - place * CLASS, int(end - first)
 
 
 def kept_ranks(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -204,7 +224,7 @@ def links(study: Study) -> pl.DataFrame:
     """
     frames = []
     for labels, runs in study.groups():
-        tables = [t.with_columns(seed=i) for i, r in enumerate(runs) if (t := r.table("tiers")) is not None]
+        tables = [t.collect().with_columns(seed=i) for i, r in enumerate(runs) if (t := r.table("tiers")) is not None]
         if not tables:
             continue
         per_seed = pl.concat(tables).with_columns(
@@ -222,7 +242,7 @@ def links(study: Study) -> pl.DataFrame:
             seeds=pl.col("seed").n_unique(),
         )
         frames.append(
-            table.collect().select(
+            table.select(
                 *(pl.lit(value).alias(key) for key, value in labels.items()),
                 pl.format("{} {}", "tier", "direction").alias("stage"),
                 pl.exclude("tier", "direction"),
