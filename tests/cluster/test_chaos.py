@@ -1,8 +1,7 @@
 """Whatever is killed, the same command again ends in what a sweep on one machine gives, byte for byte.
 
 The head waits after each run that is there until the test lets it go on, and what is killed is killed in between:
-nothing depends on how fast anything is. The long form (``pytest -m soak tests/cluster``) makes 200 runs on four
-workers, of which twenty are killed.
+nothing depends on how fast anything is. The long form makes 200 runs on four workers, of which twenty are killed.
 """
 
 import os
@@ -157,7 +156,7 @@ def test_a_sweep_survives_the_death_of_workers_head_and_scheduler(
     chaos(cluster, tmp_path, shared=shared, loads=4, seeds=3, workers=2, kills=2)
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("shared", [False, True], ids=["without a shared directory", "with a shared directory"])
 def test_a_sweep_of_200_runs_survives_twenty_deaths(cluster: Cluster, tmp_path: Path, shared: bool) -> None:
