@@ -17,6 +17,15 @@ export class RepnetError extends Error {
   }
 }
 
+/** What goes to another process has no connection of its own that could be sent. */
+export function handoverRefused(): RepnetError {
+  return new RepnetError(
+    'ERR_REPNET_HANDOVER',
+    'A socket cannot be sent to another process while its flow has two connections, nor if bytes came with its hello; ' +
+      'replicate: false, of the server or of connect, keeps flows on one connection',
+  );
+}
+
 let errnos: Map<string, number> | undefined;
 
 /** The number of an error, which depends on the system. */

@@ -1,46 +1,60 @@
 /**
- * Handing a connection to another process. `subprocess.send(message, socket)` takes the socket's `_handle`, which no public
- * interface announces, and which for a replicated socket is not what it can send (flow/bridge.ts); so whoever asks for it is
- * looked at where there is, or may be, another process to send to.
+ * Sockets and servers that go to another process: by `subprocess.send(message, handle)`, by `process.send`, or as one of the `stdio` of a
+ * child. A replicated socket has no handle that could be sent (flow/bridge.ts), and a server whose handle leaves is not the only one to
+ * accept on its port; so both have to know before. The methods of each child are wrapped, which a diagnostics channel announces.
  */
+import { ChildProcess } from 'node:child_process';
 import { subscribe } from 'node:diagnostics_channel';
 
-/** Children that began before this module was loaded are among what keeps the process alive. */
-let hasChildren = process.getActiveResourcesInfo?.().includes('ProcessWrap') ?? true;
-subscribe('child_process', () => {
-  hasChildren = true;
-});
+/** Asked of everything that is about to leave; what it returns leaves instead. May throw. */
+type Leaving = (object: unknown) => unknown;
 
-const SENDER = 'node:internal/child_process';
+const askBefore: Leaving[] = [];
 
-function sites(_: Error, callSites: NodeJS.CallSite[]): NodeJS.CallSite[] {
-  return callSites;
+function leave(object: unknown): unknown {
+  return askBefore.reduce((leaving, ask) => ask(leaving), object);
 }
 
-/** Who called `callee`, and who called them. */
-function callersOf(callee: (...args: never[]) => unknown): NodeJS.CallSite[] {
-  const { stackTraceLimit, prepareStackTrace } = Error;
-  const trace: { stack?: NodeJS.CallSite[] } = {};
-  try {
-    Error.stackTraceLimit = 3;
-    Error.prepareStackTrace = sites;
-    Error.captureStackTrace(trace, callee);
-    return trace.stack ?? [];
-  } catch {
-    return []; // a program has frozen Error
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-    Error.prepareStackTrace = prepareStackTrace;
-  }
+type Send = (this: unknown, message: unknown, handle?: unknown, ...rest: unknown[]) => boolean;
+type Spawn = (this: ChildProcess, options: { stdio?: unknown }) => number;
+
+const wrapped = new WeakSet<Send>();
+
+function wrapSend(sender: { send?: unknown }): void {
+  const inherited = sender.send as Send | undefined;
+  if (typeof inherited !== 'function' || wrapped.has(inherited)) return;
+  const send: Send = function send(message, handle, ...rest) {
+    if (handle === undefined || handle === null || typeof handle === 'function')
+      return inherited.call(this, message, handle, ...rest);
+    return inherited.call(this, message, leave(handle), ...rest);
+  };
+  wrapped.add(send);
+  sender.send = send;
 }
 
-/**
- * Whether the caller of `callee` sends its object to another process: 'now' if under a call of `send`, which may throw; 'queued'
- * if that has returned, and nobody would catch.
- */
-export function sends(callee: (...args: never[]) => unknown): 'now' | 'queued' | undefined {
-  if (!hasChildren && process.channel == null) return undefined;
-  const callers = callersOf(callee);
-  if (callers[0]?.getFileName() !== SENDER) return undefined;
-  return callers[2]?.getFileName() === SENDER && callers[2].getMethodName() === 'send' ? 'now' : 'queued';
+/** A child that is not spawned yet, and gets its `send` when it is. */
+function wrapSpawn(child: ChildProcess): void {
+  const own = child as unknown as { spawn?: Spawn };
+  const spawn = own.spawn as Spawn;
+  own.spawn = function (options) {
+    delete own.spawn;
+    const { stdio } = options;
+    const result = spawn.call(this, Array.isArray(stdio) ? { ...options, stdio: stdio.map(leave) } : options);
+    wrapSend(child);
+    return result;
+  };
+}
+
+function watch(): void {
+  wrapSend(process);
+  subscribe('child_process', (message) => wrapSpawn((message as { process: ChildProcess }).process));
+  // Children that began before this module was loaded.
+  const active = (process as { _getActiveHandles?(): unknown[] })._getActiveHandles?.() ?? [];
+  for (const each of active) if (each instanceof ChildProcess) wrapSend(each);
+}
+
+/** From now on `ask` hears of everything that is about to go to another process. */
+export function onLeaving(ask: Leaving): void {
+  if (askBefore.length === 0) watch();
+  askBefore.push(ask);
 }

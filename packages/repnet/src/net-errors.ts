@@ -40,7 +40,8 @@ const inquirer = Object.create(net.Socket.prototype, {
   destroyed: { value: false },
   _readableState: { value: { endEmitted: false } },
   on: { value: () => inquirer },
-  push: { value: () => false },
+  // Asked on trial, it may find the number of an earlier read.
+  push: { value: () => true },
   read: { value: () => null },
   destroy: {
     value: (error: NodeJS.ErrnoException) => {

@@ -37,7 +37,6 @@ export interface Handle {
   setTypeOfService?(value: number): number;
   getpeername(out: object): number;
   getsockname(out: object): number;
-  getAsyncId?(): number;
   [key: symbol]: unknown;
 }
 
@@ -170,6 +169,11 @@ export function applySettings(socket: object, handle: Handle, noDelay = false): 
   }
   const service = read(parts.typeOfService);
   if (service !== undefined) handle.setTypeOfService?.(service);
+}
+
+/** The application has said `setNoDelay`, or `noDelay` to the constructor. */
+export function wantsNoDelay(socket: object): boolean {
+  return Boolean((socket as Settings)[parts.noDelay]);
 }
 
 /** A handle for a connection to be made. */

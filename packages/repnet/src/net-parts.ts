@@ -52,7 +52,7 @@ const SOCKET = [
   '_unrefTimer',
   '_writeGeneric',
 ];
-const SERVER = ['_emitCloseIfDrained', '_listen2'];
+const SERVER = ['_listen2'];
 const NATIVE = [
   'bind',
   'bind6',

@@ -52,6 +52,8 @@ export interface Internals extends ServerInstance {
 }
 
 export interface TcpHandle {
+  /** The descriptor; -1 on Windows. */
+  fd?: number;
   onconnection?: (this: TcpHandle, error: number, accepted: Handle) => void;
   getpeername?(out: object): number;
   getsockname(out: object): number;

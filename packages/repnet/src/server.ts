@@ -10,7 +10,7 @@ import { acceptingFor } from './net-internals.js';
 import { supported } from './net-parts.js';
 import { asMode, checkServerOptions, defaults, isEnabled } from './options.js';
 import { ReplicaListener } from './replica-listener.js';
-import { watchHandle } from './server-handle.js';
+import { forgetHandle, watchHandle } from './server-handle.js';
 import {
   type ConnectionListener,
   type Internals,
@@ -98,7 +98,9 @@ const _listen2: Internals['_listen2'] = function _listen2(
   const bound = {} as { address: string; family: string; port: number };
   this._handle.getsockname(bound);
   this[kReplication] = listener;
+  watchHandle(this);
   const withdraw = () => {
+    forgetHandle(this);
     this[kReplication] = undefined;
     this._handle?.close();
     this._handle = null;
@@ -191,6 +193,7 @@ function replicates(server: Internals): boolean {
 }
 
 define('close', function close(this: Internals, done?: (error?: Error) => void) {
+  forgetHandle(this);
   this[kReplication]?.close();
   this[kReplication] = undefined;
   return base.close.call(this, done);
@@ -205,5 +208,3 @@ for (const name of ['ref', 'unref'] as const)
 define('replicaAddress', function replicaAddress(this: Internals) {
   return (this[kReplication]?.server.address() as net.AddressInfo | null | undefined) ?? null;
 });
-
-if (supported) watchHandle(proto, base);

@@ -24,6 +24,8 @@ export interface Attachment {
   readonly native: boolean;
   /** Bytes read from the native handle that net would not have read yet. */
   readonly unread?: number;
+  /** What goes before the application's next bytes, once. */
+  preface?(): Buffer;
   /** Keeps what is written for the second connection. */
   archive?(bytes: Buffer): void;
   /** A write that `archive` was told of failed: the error for the application, if it is one. */
@@ -52,7 +54,6 @@ export const kOptions = Symbol('repnet.options');
 export const kBacklog = Symbol('repnet.backlog');
 export const kSkew = Symbol('repnet.skew');
 export const kUnref = Symbol('repnet.unref');
-export const kPreamble = Symbol('repnet.preamble');
 export const kPeerPort = Symbol('repnet.peerPort');
 export const kOwnPort = Symbol('repnet.ownPort');
 export const kRace = Symbol('repnet.race');
@@ -70,8 +71,6 @@ export interface Inner extends net.Socket, Outer, BridgeTarget {
   [kOptions]: ReplicationOptions | undefined;
   [kBacklog]: number;
   [kUnref]: boolean;
-  /** Goes before the application's first bytes. */
-  [kPreamble]: Buffer | undefined;
   /** The port that the application dialled, where the connection is to another. */
   [kPeerPort]: number | undefined;
   /** The port that the server listens on as far as its application knows, where the connection is to another. */
@@ -106,7 +105,6 @@ export function prepare(socket: Inner, options: ReplicationOptions | undefined):
   socket[kOptions] = options;
   socket[kBacklog] = 0;
   socket[kUnref] = false;
-  socket[kPreamble] = undefined;
   socket[kPeerPort] = undefined;
   socket[kOwnPort] = undefined;
   socket[kRace] = undefined;
@@ -153,7 +151,7 @@ const bridged: Attachment = {
 /** The socket is plain from now on. If native code reads through the bridge, it goes on doing so. */
 export function detach(socket: net.Socket): void {
   const inner = socket as Inner;
-  const through = inner[kBridge]?.active === true;
+  const through = inner[kBridge] !== undefined;
   inner[kAttachment] = through ? bridged : undefined;
   if (!through) inner[kBridge] = undefined;
 }
@@ -181,11 +179,6 @@ export function isPlain(socket: Inner): boolean {
 /** Counters of the native handle include `read` and `written` bytes that are not the application's. */
 export function setSkew(socket: net.Socket, read: number, written: number): void {
   (socket as Inner)[kSkew] = [read, written];
-}
-
-/** Sends `bytes` on a plain connection with the application's first write, or before anybody else has the handle. */
-export function setPreamble(socket: net.Socket, bytes: Buffer): void {
-  (socket as Inner)[kPreamble] = bytes;
 }
 
 /** What the application is told of the peer's port. */

@@ -4,19 +4,19 @@
  * docs/design.md says why this and not a look-alike.
  */
 import net from 'node:net';
-import { RepnetError } from './errors.js';
+import { handoverRefused } from './errors.js';
 import { Bridge } from './flow/bridge.js';
 import { handleOfAll } from './flow/settings.js';
 import { begun, finished, isFlow } from './flow-events.js';
-import { sends } from './handover.js';
+import { onLeaving } from './handover.js';
 import { type Handle, nativeHandle, setNativeHandle } from './net-internals.js';
 import { supported } from './net-parts.js';
 import { checkOptionNames, chooseMode, type ReplicationOptions, replicationOptions } from './options.js';
 import {
-  type Attachment,
   type Callback,
   type DialTarget,
   type Inner,
+  isOurs,
   kAttachment,
   kBacklog,
   kBegun,
@@ -24,7 +24,6 @@ import {
   kOptions,
   kOwnPort,
   kPeerPort,
-  kPreamble,
   kRace,
   kSkew,
   kUnref,
@@ -79,12 +78,6 @@ function getter(name: string, get: (this: Inner) => unknown): void {
   if (supported) Object.defineProperty(proto, name, { get, configurable: true, enumerable: true });
 }
 
-function sendPreamble(socket: Inner): void {
-  const bytes = socket[kPreamble] as Buffer;
-  socket[kPreamble] = undefined;
-  base._writeGeneric.call(socket, false, bytes, 'buffer' as BufferEncoding, () => {});
-}
-
 /** Makes an accepted `net.Socket` a socket of ours. */
 export function upgrade(socket: net.Socket): Inner {
   Object.setPrototypeOf(socket, proto);
@@ -110,33 +103,27 @@ function asBuffer(data: unknown, encoding: BufferEncoding | 'buffer'): Buffer {
 
 function handleOf(this: Inner): unknown {
   const attached = this[kAttachment];
-  if (attached === undefined || natively > 0) {
-    if (this[kPreamble] !== undefined) sendPreamble(this);
-    return nativeHandle(this);
-  }
+  if (attached === undefined || natively > 0) return nativeHandle(this);
   if (this.destroyed) return null;
-  const sending = sends(handleOf);
-  if (sending !== undefined) return this.connecting ? null : handOver(this, attached, sending === 'now');
   this[kBridge] ??= Bridge.create(this);
   return this[kBridge]?.handle ?? null;
 }
 
-/** The handle for another process; the socket is plain from now on, if one connection is all there is to its flow. */
-function handOver(socket: Inner, attached: Attachment, catchable: boolean): Handle | null {
-  if (socket[kBridge]?.active !== true && attached.handOver()) {
-    socket[kAttachment] = undefined;
-    socket[kBridge] = undefined;
-    return nativeHandle(socket);
-  }
-  const error = new RepnetError(
-    'ERR_REPNET_HANDOVER',
-    'A socket cannot be sent to another process while its flow has two connections, nor if bytes came with its hello; ' +
-      'replicate: false, of the server or of connect, keeps flows on one connection',
-  );
-  if (catchable) throw error;
-  socket.destroy(error);
-  return null;
+/**
+ * A socket goes to another process: it is plain from now on, if one connection is all there is to its flow. One that is still connecting
+ * has no handle to send.
+ */
+function leaving(object: unknown): unknown {
+  if (!(object instanceof net.Socket) || !isOurs(object)) return object;
+  const attached = object[kAttachment];
+  if (attached === undefined || object.destroyed) return object;
+  if (object.connecting) return undefined;
+  if (object[kBridge]?.taken === true || !attached.handOver()) throw handoverRefused();
+  object[kAttachment] = undefined;
+  object[kBridge] = undefined;
+  return object;
 }
+if (supported) onLeaving(leaving);
 
 if (supported)
   Object.defineProperty(proto, '_handle', {
@@ -249,19 +236,13 @@ define(
     done: Callback,
   ) {
     const attached = this[kAttachment];
-    if (attached === undefined || this.connecting) {
-      const preamble = this[kPreamble];
-      if (preamble === undefined || this.connecting)
-        return base._writeGeneric.call(this, writev, data, encoding, done);
-      this[kPreamble] = undefined;
+    if (attached === undefined || this.connecting)
+      return base._writeGeneric.call(this, writev, data, encoding, done);
+    const preface = attached.preface?.();
+    if (preface !== undefined) {
       const chunks = writev ? (data as object[]) : [{ chunk: data, encoding }];
-      return base._writeGeneric.call(
-        this,
-        true,
-        [{ chunk: preamble, encoding: 'buffer' }, ...chunks],
-        encoding,
-        done,
-      );
+      const all = [{ chunk: preface, encoding: 'buffer' }, ...chunks];
+      return native(() => base._writeGeneric.call(this, true, all, encoding, done));
     }
     const { flow } = attached;
     if (flow === undefined && attached.archive === undefined)
@@ -453,6 +434,8 @@ for (const name of ['setNoDelay', 'setKeepAlive', 'setTypeOfService', 'getTypeOf
   define(name, function (this: Inner, ...args: unknown[]) {
     const attached = this[kAttachment];
     if (attached === undefined) return inherited.apply(this, args);
+    // http2 takes the handle of a socket after this call; before Node 26 it begins to read it, too.
+    if (name === 'setNoDelay') this[kBridge]?.expect();
     const { flow } = attached;
     // The native handle, or while it is connecting none.
     if (flow === undefined) return native(() => inherited.apply(this, args));

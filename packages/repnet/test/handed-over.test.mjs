@@ -1,6 +1,6 @@
 /** A listening server that is sent to another process, which then accepts on its first port, too. */
 import assert from 'node:assert/strict';
-import { fork } from 'node:child_process';
+import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -80,10 +80,33 @@ test('what a server is asked by its own methods hands nothing over', async (t) =
   socket.socket.end();
   await until(() => socket.closed);
   assert.equal(await isShared(t, port), false);
-  // It listens again, as another.
+  // Nor does who reads the handle, which has no effect.
   assert.notEqual(server._handle, null);
-  assert.equal(await isShared(t, port), true, 'read by somebody, who may send it');
-  await new Promise((resolve) => server.close(resolve));
-  await new Promise((resolve) => server.listen(0, HOST, resolve));
-  assert.equal(await isShared(t, server.address().port), false);
+  assert.equal(await isShared(t, port), false);
 });
+
+const SENT = {
+  'its handle, by itself': (server, on) => on.child.send('server', server._handle),
+  'its handle, as one of the stdio': (server, on) => on.spawn(server._handle),
+  'its descriptor, as one of the stdio': (server, on) => on.spawn(server._handle.fd),
+};
+for (const [what, send] of Object.entries(SENT))
+  test(`sent as ${what}: others accept there, until it is another that listens`, async (t) => {
+    const { server, port } = await listening(t, []);
+    const child = fork(fileURLToPath(new URL('lib/handed-server.mjs', import.meta.url)));
+    t.after(() => child.kill('SIGKILL'));
+    const children = [];
+    t.after(() => {
+      for (const each of children) each.kill('SIGKILL');
+    });
+    assert.equal(await isShared(t, port), false);
+    send(server, {
+      child,
+      spawn: (what) => children.push(spawn('sleep', ['60'], { stdio: ['ignore', 'ignore', 'ignore', what] })),
+    });
+    assert.equal(await isShared(t, port), true);
+    for (const each of [child, ...children]) each.kill('SIGKILL');
+    await new Promise((resolve) => server.close(resolve));
+    await new Promise((resolve) => server.listen(0, HOST, resolve));
+    assert.equal(await isShared(t, server.address().port), false);
+  });

@@ -1,11 +1,12 @@
 /** Sockets that are sent to another process, as net's are: `subprocess.send(message, socket)`. */
 import assert from 'node:assert/strict';
-import { fork } from 'node:child_process';
+import { execFile, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import http from 'node:http';
 import net from 'node:net';
 import { after, before, beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { forgetPeers } from '../dist/flow/peers.js';
 import { createServer as createHttpServer } from '../dist/http.js';
 import repnet from '../dist/index.js';
@@ -14,6 +15,7 @@ import { defaults, echo, echoServer, hello, messageOf, ownPort, raw, until } fro
 
 const HOST = '127.0.0.1';
 const CHILD = fileURLToPath(new URL('lib/handover-child.mjs', import.meta.url));
+const OLDER = fileURLToPath(new URL('lib/handover-older.mjs', import.meta.url));
 
 let child;
 /** What the other process has said. */
@@ -199,16 +201,70 @@ test('a flow on two connections is refused where it can be caught, and goes on',
   assert.equal(await echo(socket, 'y'), 'y');
 });
 
-test("where nobody could catch it, after an earlier socket, it is the socket's error", async (t) => {
-  const { port } = await echoServer(t);
+test('behind an earlier socket, which the other process has not confirmed yet, it is refused at once, too', async (t) => {
+  const { port, sockets } = await echoServer(t);
   const plain = await serve(t, net, (socket) => socket.on('error', () => {}).resume());
   const socket = repnet.connect({ port, host: HOST, replicate: 'flow', peer: 'repnet' });
-  await echo(socket, 'x');
-  await until(() => repnet.info(socket).paired);
+  t.after(() => socket.destroy());
+  assert.equal(await echo(socket, 'x'), 'x');
+  await until(() => repnet.info(socket).paired && repnet.info(sockets[0]).paired);
   const earlier = net.connect(plain.port, HOST);
   await once(earlier, 'connect');
-  const failed = once(socket, 'error');
   child.send('nothing', earlier);
-  child.send('nothing', socket);
-  assert.equal((await failed)[0].code, 'ERR_REPNET_HANDOVER');
+  assert.throws(() => child.send('nothing', socket), { code: 'ERR_REPNET_HANDOVER' });
+  assert.equal(await echo(socket, 'y'), 'y');
+  await arrived();
+});
+
+test('one that is connecting goes as a message without it', async (t) => {
+  const { port } = await echoServer(t);
+  const socket = repnet.connect({ port, host: HOST, replicate: 'flow', peer: 'repnet' });
+  t.after(() => socket.destroy());
+  child.send('connecting', socket);
+  await until(() => got.some(({ name }) => name === 'connecting'));
+  assert.deepEqual(got.at(-1), { name: 'connecting', got: false });
+  assert.equal(await echo(socket, 'x'), 'x');
+});
+
+test('whoever reads the handle changes nothing', async (t) => {
+  const { server, port, sockets } = await echoServer(t);
+  const socket = repnet.connect({ port, host: HOST, replicate: 'flow', peer: 'repnet' });
+  t.after(() => socket.destroy());
+  assert.equal(await echo(socket, 'x'), 'x');
+  await until(() => repnet.info(socket).paired && repnet.info(sockets[0]).paired);
+  for (const each of [socket, sockets[0]]) {
+    assert.equal(each._handle, each._handle);
+    assert.equal(each._handle.isStreamBase, true);
+    assert.equal(each._handle._consumed, true);
+  }
+  assert.equal(server._handle, server._handle);
+  assert.equal(await echo(socket, 'y'), 'y');
+  assert.deepEqual(
+    [repnet.info(socket).mode, repnet.info(sockets[0]).mode, repnet.info(sockets[0]).paired],
+    ['flow', 'flow', true],
+  );
+});
+
+test('as one of the stdio of a child: a socket of one connection; one of two is refused', async (t) => {
+  const expected = await asNet(async (api) => {
+    const { port } = await serve(t, api, (socket) => {
+      spawn('cat', { stdio: [socket, socket, 'inherit'] }).on('exit', () => socket.destroy());
+    });
+    const client = net.connect(port, HOST);
+    client.end('for cat');
+    return answer(client);
+  });
+  assert.equal(expected, 'for cat');
+  const { port, sockets } = await echoServer(t);
+  const socket = repnet.connect({ port, host: HOST, replicate: 'flow', peer: 'repnet' });
+  t.after(() => socket.destroy());
+  assert.equal(await echo(socket, 'x'), 'x');
+  await until(() => repnet.info(socket).paired && repnet.info(sockets[0]).paired);
+  assert.throws(() => spawn('cat', { stdio: [socket] }), { code: 'ERR_REPNET_HANDOVER' });
+  assert.equal(await echo(socket, 'y'), 'y');
+});
+
+test('to a child that began before this was loaded', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [OLDER], { timeout: 20_000 });
+  assert.equal(stdout, 'first: a request\n');
 });

@@ -46,3 +46,8 @@ test('with all of them: replicated, without a warning', async () => {
   assert.deepEqual(stats, [1, 2, 1]);
   assert.deepEqual(warnings, []);
 });
+
+test('loaded in the middle of a read, whose number net keeps: replicated, without a warning', async () => {
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [here('lib/loaded-in-a-read.cjs')]);
+  assert.deepEqual([stdout, stderr], ['true\n', '']);
+});

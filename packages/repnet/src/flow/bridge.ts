@@ -3,8 +3,8 @@
  *
  * Node's tls takes `_handle` from a connected `net.Socket` and works on it from C++; with a copy's own handle it would
  * read past the replication, and with none it would wait for a 'connect' that has long been. The class is the one that
- * Node itself puts under tls for streams that are not sockets. It is made when somebody asks, and carries bytes only
- * for those who mean to: http looks at `_consumed` and, finding it true, keeps to the public 'data' events.
+ * Node itself puts under tls for streams that are not sockets. It is made when somebody asks, and carries bytes as long as native
+ * code takes them: http looks at `_consumed` and, finding it true, keeps to the public 'data' events.
  */
 import { Duplex } from 'node:stream';
 
@@ -56,8 +56,10 @@ const UV_EPIPE = -32;
 
 export class Bridge {
   readonly handle: NativeStream;
-  /** Native code consumes the bytes; they no longer go to the stream directly. */
-  active = false;
+  /** Native code consumes the bytes, or may: not if it let the last of them go by. */
+  active = true;
+  /** It does. */
+  taken = false;
   #defaulted = false;
   #stopped = false;
   #writing = false;
@@ -77,7 +79,7 @@ export class Bridge {
     Object.assign(handle, {
       isClosing: () => false,
       onreadstart: () => {
-        this.active = true;
+        this.active = this.taken = true;
         this.#stopped = false;
         target.bridgeResume();
         return 0;
@@ -121,20 +123,18 @@ export class Bridge {
       readStop: () => 0,
       reading: false,
     });
-    Object.defineProperty(handle, 'isStreamBase', {
-      configurable: true,
-      get: () => {
-        this.active = true;
-        return true;
-      },
+    // http takes only what nobody else consumes, tls and http2 whatever is a native stream.
+    Object.defineProperties(handle, {
+      isStreamBase: { value: true },
+      _consumed: { value: true },
+      // An http agent puts a guard here while the socket is idle, which is not to take our place.
+      onread: { value: undefined, writable: true },
     });
-    Object.defineProperty(handle, '_consumed', {
-      configurable: true,
-      get: () => {
-        this.active = false;
-        return true;
-      },
-    });
+  }
+
+  /** Native code may take the handle now, which it need not say. */
+  expect(): void {
+    this.active = true;
   }
 
   /** Hands bytes (null: the end) to whoever consumes the handle, or back to the stream. */
@@ -142,6 +142,9 @@ export class Bridge {
     this.#defaulted = false;
     if (chunk === null) this.handle.emitEOF();
     else this.handle.readBuffer(chunk);
-    return this.#defaulted ? target.bridgeDefault(chunk) : !this.#stopped;
+    this.taken = !this.#defaulted;
+    if (this.taken) return !this.#stopped;
+    this.active = false;
+    return target.bridgeDefault(chunk);
   }
 }

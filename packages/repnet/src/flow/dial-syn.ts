@@ -12,7 +12,6 @@ import {
   isUnref,
   setConnecting,
   setPeerPort,
-  setPreamble,
   setRace,
   setSkew,
 } from '../socket-internals.js';
@@ -22,6 +21,7 @@ import { type Address, asAddress } from './address.js';
 import type { Attempt, AttemptSink } from './attempt.js';
 import * as budget from './budget.js';
 import { type ConnectionError, connected, copyAttempts, dialPlain, newAttempt, newToken } from './dialing.js';
+import { sendHelloFirst } from './hello-first.js';
 import { type Copy, PRIMARY, REPLICA } from './machine.js';
 import { patientTimeout } from './patience.js';
 import { forgetPeer, type Peer, peerKey, rememberPeer } from './peers.js';
@@ -146,7 +146,7 @@ export class SynDial implements Attachment, AttemptSink {
     becomeNative(socket, handle);
     // The second attempt may have begun after the application's unref().
     if (isUnref(socket)) handle.unref();
-    if (this.#peer !== undefined) this.#prepareHello();
+    if (this.#peer !== undefined) this.#sayHello(handle);
     copyAttempts(attempt, socket, this.#target.net.port);
     try {
       this.#tellEvents();
@@ -158,7 +158,7 @@ export class SynDial implements Attachment, AttemptSink {
   }
 
   /** To the second port of a server of this library: what follows the hello is a plain stream. */
-  #prepareHello(): void {
+  #sayHello(handle: Handle): void {
     const hello = encodeHello({
       kind: Kind.raw,
       flags: HelloFlag.early,
@@ -171,9 +171,9 @@ export class SynDial implements Attachment, AttemptSink {
       targetPort: this.#target.net.port,
       patience: 0,
     });
-    setPreamble(this.#socket, hello);
     setPeerPort(this.#socket, this.#target.net.port);
     setSkew(this.#socket, 0, HELLO_BYTES);
+    sendHelloFirst(this.#socket, handle, hello);
   }
 
   #dropOthers(): void {
