@@ -279,6 +279,23 @@ def report(
     out.print(f"{written[0]}", highlight=False, soft_wrap=True)
 
 
+@app.command(name="open")
+def open_(directory: Directory) -> None:
+    """Open the page in the browser; it is written first if it is not there, or older than the results."""
+    import webbrowser
+
+    from tailcut.errors import TailcutError
+
+    result = tailcut.open_results(directory)
+    page = directory / "report.html"
+    if not (page.is_file() and page.stat().st_mtime_ns > result.changed_ns()):
+        _missing(result)
+        result.report(page)
+    out.print(f"{page}", highlight=False, soft_wrap=True)
+    if not webbrowser.open(page.resolve().as_uri()):
+        raise TailcutError("TC-P002", "there is no browser here that could be started", f"open {page.resolve()} in one")
+
+
 @app.command()
 def verify(directory: Directory) -> None:
     """Read every byte of all runs and say which are damaged."""

@@ -99,6 +99,11 @@ def renumbered(svg: str) -> str:
     return re.sub(r"(?<=[\"#])clip\d+\b", lambda found: numbers.setdefault(found[0], f"clip{len(numbers) + 1}"), svg)
 
 
+def svg(spec: dict[str, Any]) -> str:
+    """A sheet drawn."""
+    return renumbered(vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE, allowed_base_urls=[]))
+
+
 def write(study: Study, data: Data, theme: Theme, directory: Path) -> list[Path]:
     """Writes ``<figure>.svg`` and ``.png`` for every figure that has something to draw, and ``captions.md``.
 
@@ -108,10 +113,10 @@ def write(study: Study, data: Data, theme: Theme, directory: Path) -> list[Path]
     directory.mkdir(parents=True, exist_ok=True)
     written, captions = [], []
     for figure, spec in sheets(study, data, theme):
-        svg = renumbered(vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE, allowed_base_urls=[]))
-        png = vl_convert.svg_to_png(svg, ppi=PIXELS_PER_INCH)
+        drawing = svg(spec)
+        png = vl_convert.svg_to_png(drawing, ppi=PIXELS_PER_INCH)
         captions.append(f"## {figure.name}\n\n{figure.title}. {figure.caption}\n")
-        for suffix, content in ((".svg", svg.encode()), (".png", png)):
+        for suffix, content in ((".svg", drawing.encode()), (".png", png)):
             path = directory / f"{figure.name}{suffix}"
             path.write_bytes(content)
             written.append(path)

@@ -79,6 +79,12 @@ class Result:
         there = f"{len(self._there)} of {len(self.plan['runs'])} runs"
         return f"<Result {str(self.directory)!r}: {there} of {self.plan['title']!r}>"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what was found in sentences, the summary and one figure."""
+        from tailcut.report import notebook
+
+        return notebook.html(self)
+
     @property
     def finished_runs(self) -> list[PlannedRun]:
         """The runs of the plan that are there, in plan order."""
@@ -221,6 +227,11 @@ class Result:
         path = self.directory / "summary.parquet"
         write_atomically(path, to_parquet(self.summary(), {"tailcut": self.plan["title"]}))
         return path
+
+    def changed_ns(self) -> int:
+        """When a run, a plan or a backend's summary was last put into the directory, in ns since 1970."""
+        places = (self.directory / name for name in ("plan.json", "runs", "summaries"))
+        return max(place.stat().st_mtime_ns for place in places if place.exists())
 
     def report(self, path: str | Path | None = None) -> list[Path]:
         """Write the page, by default ``report.html`` beside the results, and its figures; the page comes first."""

@@ -46,6 +46,11 @@ class Data:
             tables.throughput(study),
         )
 
+    @classmethod
+    def of_summary(cls, study: Study) -> "Data":
+        """What needs no look into the runs: the other tables are empty."""
+        return cls(tables.curves(study), *(pl.DataFrame() for _ in fields(cls)[1:]))
+
     def at(self, **labels: str) -> "Data":
         """The rows with these labels: ``cell=`` and ``point=``."""
         kept = [pl.col(name) == label for name, label in labels.items()]

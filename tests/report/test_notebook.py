@@ -1,0 +1,31 @@
+"""A result shows itself in a notebook."""
+
+from pathlib import Path
+
+from support import made_up
+from tailcut.results import Result, Store
+
+
+def shown(directory: Path, runs: int) -> str:
+    plan = made_up.plan(sweep=[], seeds=[1, 2])
+    plan["title"] = "Tails & <mice>"
+    store = Store.create(directory, plan, directory / "made-up.toml")
+    for run in plan["runs"][:runs]:
+        made_up.put(store, run, made_up.flows([100.0 if run["scheme"] == "TCP" else 50.0, 200.0]))
+    return Result(store, plan)._repr_html_()
+
+
+def test_what_was_found_the_summary_and_a_figure_are_shown(tmp_path: Path) -> None:
+    html = shown(tmp_path, runs=4)
+    assert html.startswith("<p>RepFlow ")
+    assert "Short flows" in html
+    assert html.count("<svg") == 1
+    assert "Tails &amp; &lt;mice&gt;" in html
+
+
+def test_missing_runs_are_told(tmp_path: Path) -> None:
+    assert "<p>1 of 4 runs are missing.</p>" in shown(tmp_path, runs=3)
+
+
+def test_results_of_which_nothing_is_there_say_how_to_make_them(tmp_path: Path) -> None:
+    assert "none of them has finished: <code>tailcut run" in shown(tmp_path, runs=0)
