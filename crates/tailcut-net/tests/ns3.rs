@@ -64,7 +64,7 @@ fn sack_with_prr_does_everything_when_ns3_does() {
         queue: "20packets",
         min_rto: Time::from_ms(200),
         recovery: Recovery::SackPrr,
-        imitate: Imitation::Ns3,
+        imitate: Imitation::NS3,
         ..Setting::default()
     };
     let scenario = narrow_middle(&setting);
@@ -120,14 +120,14 @@ fn first_differences(imitate: Imitation) -> String {
 
 #[test]
 fn newreno_without_sack_agrees_with_ns3_until_ns3_leaves_rfc_6582() {
-    insta::assert_snapshot!("first_differences", first_differences(Imitation::None));
+    insta::assert_snapshot!("first_differences", first_differences(Imitation::NONE));
 }
 
 /// All but the last case, a phase effect of a full queue (docs/validation/ns3.md): losses in slow start, partial
 /// ACKs, timeouts in recovery, recoveries that needless retransmissions cause.
 #[test]
 fn newreno_without_sack_does_everything_when_ns3_does() {
-    let mut cases = newreno_cases(Imitation::Ns3);
+    let mut cases = newreno_cases(Imitation::NS3);
     cases.retain(|(name, _)| *name != "b_bq100_off5us");
     for (name, scenario) in cases {
         EventLog::of(&scenario).assert_equals(name);
@@ -242,11 +242,11 @@ fn flows_of_a_fabric_take_the_same_time_to_the_nanosecond_up_to_the_first_phase_
     let ended = rows.iter().filter(|row| row.start_ns + row.fct_rx_ns < 32_979_365);
     let ended: Vec<u64> = ended.map(|row| row.id).collect();
     assert_eq!(ended, [0, 1, 3, 5, 6, 7, 11, 12, 14, 17, 19]);
-    let equal = equal_flows(Imitation::Ns3);
+    let equal = equal_flows(Imitation::NS3);
     assert!(ended.iter().all(|id| equal.contains(id)), "{equal:?}");
     assert_eq!(equal.len(), 18);
     // A connection that ends with one packet of the receiver and not with three delays others less.
-    assert_eq!(equal_flows(Imitation::None).len(), 13);
+    assert_eq!(equal_flows(Imitation::NONE).len(), 13);
 }
 
 /// How far ns-3's run lies from the middle of ours, and how far the furthest of ours: the squared distances of the
@@ -298,7 +298,7 @@ fn fabrics_that_differ(imitate: Imitation, share_of_runs: u64) -> Vec<&'static s
 #[test]
 fn newreno_on_fabrics_full_of_flows_has_the_completion_times_of_ns3_with_its_departures_from_the_rfcs(
 ) {
-    assert_eq!(fabrics_that_differ(Imitation::Ns3, 1), [""; 0]);
+    assert_eq!(fabrics_that_differ(Imitation::NS3, 1), [""; 0]);
 }
 
 /// What the departures are worth. With 57 flows and a minimum of 200 ms chance outweighs them.
@@ -309,7 +309,7 @@ fn newreno_on_fabrics_full_of_flows_has_other_completion_times_by_the_rfcs() {
         "d_k4_l05_01s_rto10_nicq100000",
         "d_k4_l05_1s_rto200_nicq100000",
     ];
-    assert_eq!(fabrics_that_differ(Imitation::None, 2), differ);
+    assert_eq!(fabrics_that_differ(Imitation::NONE, 2), differ);
 }
 
 const SACK_FABRIC: (&str, &str) = ("d_k4_l05_1s_rto10_nicq100000_sackprr", "k4_l0.5_1s_s2");
@@ -321,13 +321,13 @@ fn with_sack(imitate: Imitation) -> Setting {
 #[test]
 fn a_fabric_full_of_flows_has_the_completion_times_of_ns3() {
     let (case, flows) = SACK_FABRIC;
-    assert_eq!(outside(&with_sack(Imitation::None), case, flows), [""; 0]);
+    assert_eq!(outside(&with_sack(Imitation::NONE), case, flows), [""; 0]);
 }
 
 #[test]
 fn a_fabric_full_of_flows_has_the_completion_times_of_ns3_with_its_departures_from_the_rfcs() {
     let (case, flows) = SACK_FABRIC;
-    let (theirs, ours) = distances(&with_sack(Imitation::Ns3), case, flows, 40);
+    let (theirs, ours) = distances(&with_sack(Imitation::NS3), case, flows, 40);
     println!("{case}: ns-3 {theirs:.1}, ours at most {ours:.1}");
     assert!(theirs <= ours, "{theirs:.1} where ours reach {ours:.1}");
 }

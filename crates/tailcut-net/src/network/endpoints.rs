@@ -3,12 +3,13 @@
 use tailcut_engine::Time;
 
 use super::profile::Profile;
+use super::receiver::Receiver;
 use super::sender::Sender;
 use super::{Entities, Network};
 use crate::measure::{Observer, PacketView};
-use crate::packet::{inline_number, Flags, FlowKey, Packet, SackBlocks, Timestamps, NO_OPTIONS};
-use crate::transport::tcp::{Acknowledge, Close, Imitation, Receiver, Recovery};
-use crate::transport::{Phase, Transmit};
+use crate::packet::{Flags, FlowKey, Packet};
+use crate::transport::tcp::{Close, Recovery};
+use crate::transport::{Phase, Segment, Transmit};
 
 pub(super) const NO_CONNECTION: u32 = u32::MAX;
 
@@ -30,31 +31,43 @@ pub(super) struct Connection {
     pub profile: u8,
     pub live: bool,
     pub sender: Sender,
-    /// The timestamps that sender and receiver will echo (RFC 7323 TS.Recent).
-    recent_timestamps: [u32; 2],
 }
 
 impl Connection {
-    pub fn new(key: FlowKey, flow: u32, copy: u8, profile: u8, sender: Sender) -> Connection {
+    /// Of transport number `number`.
+    pub fn new(
+        key: FlowKey,
+        flow: u32,
+        copy: u8,
+        (number, profile): (u8, &Profile),
+        sender: Sender,
+    ) -> Connection {
+        // A sender without segments will be given some, nobody knows how many.
+        let segments = match sender.segments() {
+            0 => u32::MAX,
+            segments => segments,
+        };
         Connection {
             key,
             flow,
             from: 0,
             in_network: 0,
-            // A sender without segments will be given some, nobody knows how many.
-            receiver: Receiver::new(match sender.segments() {
-                0 => u32::MAX,
-                segments => segments,
-            }),
+            receiver: Receiver::new(profile, segments),
             timer: Time::NEVER,
             sibling: NO_CONNECTION,
             copy,
-            profile,
+            profile: number,
             live: true,
             sender,
-            recent_timestamps: [0; 2],
         }
     }
+}
+
+/// What the ends of its connection see of a packet.
+#[inline]
+fn as_segment(packet: &Packet) -> Segment {
+    let &Packet { seq, options, wire_bytes, flags, .. } = packet;
+    Segment { seq, options, wire_bytes, flags }
 }
 
 impl<'a, O: Observer> Network<'a, O> {
@@ -73,9 +86,6 @@ impl<'a, O: Observer> Network<'a, O> {
             self.observer.host_receives(self.now, host, &view);
         }
         self.connections[id as usize].in_network -= 1;
-        if self.profile_of(id).tcp.timestamps {
-            self.note_timestamps(id, packet);
-        }
         if packet.flags.has(Flags::TO_SENDER) {
             self.deliver_to_sender(id, packet);
         } else {
@@ -93,28 +103,14 @@ impl<'a, O: Observer> Network<'a, O> {
         }
         let sender = &mut self.connections[id as usize].sender;
         let done_before = sender.phase() == Phase::Done;
-        if !packet.flags.has(Flags::SYN) && !packet.flags.has(Flags::RST) {
-            let echo = packet.flags.has(Flags::ECN_ECHO);
-            if packet.options == NO_OPTIONS {
-                sender.on_ack(profile, now, packet.seq, &SackBlocks::default(), echo);
-            } else {
-                let blocks = self.fabric.options.get(packet.options).blocks;
-                sender.on_ack(profile, now, packet.seq, &blocks, echo);
-            }
-            if packet.flags.has(Flags::FIN) {
-                sender.on_fin();
-            }
-            if profile.spreads {
-                let data_ack = self.fabric.options.number(packet.options);
-                self.on_subflow_ack(id, data_ack);
-            }
-        } else if packet.flags.has(Flags::RST) {
-            sender.on_reset();
-        } else {
-            sender.on_syn_ack(profile, now);
+        sender.on_packet(profile, now, &as_segment(&packet), &self.fabric.options);
+        if packet.flags.has(Flags::SYN) {
             if sender.phase() == Phase::Established {
                 self.on_established(id);
             }
+        } else if profile.spreads && !packet.flags.has(Flags::RST) {
+            let data_ack = self.fabric.options.number(packet.options);
+            self.on_subflow_ack(id, data_ack);
         }
         self.pump(id);
         if !done_before && self.connections[id as usize].sender.phase() == Phase::Done {
@@ -124,180 +120,58 @@ impl<'a, O: Observer> Network<'a, O> {
 
     #[inline]
     fn deliver_to_receiver(&mut self, id: u32, packet: Packet) {
-        let profile = self.profile_of(id);
-        if profile.ecn {
-            self.note_congestion(id, packet.flags);
-        }
+        let (now, profile) = (self.now, self.profile_of(id));
         let receiver = &mut self.connections[id as usize].receiver;
-        if !packet.flags.has(Flags::SYN) {
-            receiver.end_handshake();
-        }
-        if packet.flags.has(Flags::DATA) && !receiver.closed {
-            let complete_before = receiver.complete();
-            let acknowledge = receiver.on_segment(&profile.tcp, self.now, packet.seq);
-            let mut completed = !complete_before && receiver.complete();
-            if profile.spreads {
-                completed = self.note_data(id, packet.options);
-            }
-            match acknowledge {
-                Acknowledge::Later if !completed => self.set_timer(id),
-                _ if completed && !profile.spreads && profile.tcp.imitate == Imitation::Ns3 => {
-                    self.close_as_ns3(id, packet.flags.has(Flags::FIN));
-                }
-                _ => self.send_ack(id),
-            }
+        let heard = packet.flags.has(Flags::DATA) && !receiver.closed;
+        let mut completed =
+            receiver.on_packet(profile, now, &as_segment(&packet), &self.fabric.options);
+        if profile.spreads && heard {
+            completed = self.note_data(id, packet.options);
             if completed {
-                self.on_received(id);
+                self.connections[id as usize].receiver.acknowledge_now();
             }
-        } else if packet.flags.has(Flags::RST) {
-            receiver.closed = true;
-        } else if receiver.closed {
-            if packet.flags.has(Flags::SYN) || packet.flags.has(Flags::DATA) {
-                self.send_to_sender(id, Flags::RST, 0, NO_OPTIONS, profile.sizes.bare());
-            }
-        } else if packet.flags.has(Flags::SYN) {
-            self.on_syn(id);
-        } else if packet.flags.has(Flags::PROBE) {
-            self.send_ack(id);
+        }
+        self.answer(id);
+        if completed {
+            self.on_received(id);
         }
     }
 
-    /// A SYN has arrived, or the answer to one is due again.
-    fn on_syn(&mut self, id: u32) {
-        let profile = self.profile_of(id);
-        let receiver = &mut self.connections[id as usize].receiver;
-        let again = if receiver.in_handshake() { Flags::RETRANSMISSION } else { Flags(0) };
-        if receiver.on_syn(&profile.tcp, self.now) {
-            // An ECN-setup SYN-ACK carries ECE alone (RFC 3168 section 6.1.1).
-            let setup = if profile.ecn { Flags::ECN_ECHO } else { Flags(0) };
-            let flags = Flags::SYN | Flags::ACK | setup | again;
-            self.send_to_sender(id, flags, 0, NO_OPTIONS, profile.sizes.syn());
-            self.set_timer(id);
-        } else if !receiver.in_handshake() {
-            // A SYN of a connection that is established: an old duplicate (RFC 9293 section 3.10.7.4).
-            self.send_ack(id);
-        }
-    }
-
-    /// What a data segment says of congestion.
-    #[cold]
-    fn note_congestion(&mut self, id: u32, flags: Flags) {
-        let tcp = &self.profile_of(id).tcp;
-        let receiver = &mut self.connections[id as usize].receiver;
-        if !flags.has(Flags::DATA) || receiver.closed {
-            return;
-        }
-        let experienced = flags.has(Flags::CONGESTION_EXPERIENCED);
-        let reduced = flags.has(Flags::WINDOW_REDUCED);
-        if receiver.owes_ack_before(tcp, experienced) {
-            self.send_ack(id);
-        }
-        let receiver = &mut self.connections[id as usize].receiver;
-        receiver.note_congestion(tcp, experienced, reduced);
-    }
-
-    /// Acknowledges everything received so far.
+    /// Sends whatever the receiver has to send, and sets its timer.
     #[inline]
-    fn send_ack(&mut self, id: u32) {
-        let Profile { tcp, sizes, spreads, .. } = self.profile_of(id);
-        let data_ack = if *spreads { self.data_ack(id) } else { None };
-        let receiver = &mut self.connections[id as usize].receiver;
-        receiver.acknowledged();
-        let next = receiver.next();
-        let mut flags = Flags::ACK;
-        let complete = data_ack.map_or(receiver.complete(), |(_, complete)| complete);
-        if complete && tcp.close == Close::Fin {
-            flags = flags | Flags::FIN;
+    pub(super) fn answer(&mut self, id: u32) {
+        let profile = self.profile_of(id);
+        while self.connections[id as usize].receiver.owes_anything() {
+            let data = if profile.spreads { self.data_ack(id) } else { None };
+            let Connection { receiver, key, .. } = &mut self.connections[id as usize];
+            let key = key.reversed();
+            let segment = receiver.poll_transmit(profile, self.now, data, &mut self.fabric.options);
+            let Some(segment) = segment else { break };
+            self.send(key, id, segment);
         }
-        if receiver.echoes() {
-            flags = flags | Flags::ECN_ECHO;
-        }
-        if receiver.has_blocks() && tcp.recovery == Recovery::SackPrr {
-            let blocks = receiver.take_blocks();
-            let limit = if tcp.timestamps { 3 } else { SackBlocks::MAX };
-            let blocks = blocks.first(limit);
-            let size = sizes.ack(blocks.as_slice().len());
-            let mut options = self.fabric.options.insert(blocks);
-            if let Some((ack, _)) = data_ack {
-                options = self.fabric.options.enumerate(options, ack);
-            }
-            self.send_to_sender(id, flags, next, options, size);
-        } else {
-            let options = data_ack.map_or(NO_OPTIONS, |(ack, _)| inline_number(ack));
-            self.send_to_sender(id, flags, next, options, sizes.bare());
-        }
-    }
-
-    /// ns-3's answer to everything up to the FIN: an ACK if it comes with the FIN, a FIN of its own, and one more ACK.
-    #[cold]
-    fn close_as_ns3(&mut self, id: u32, came_with_fin: bool) {
-        let Profile { tcp, sizes, .. } = self.profile_of(id);
-        let closes = tcp.close == Close::Fin;
-        let all = self.connections[id as usize].receiver.next();
-        if closes && came_with_fin {
-            self.send_to_sender(id, Flags::ACK, all, NO_OPTIONS, sizes.bare());
-        }
-        self.send_ack(id);
-        if closes {
-            self.send_to_sender(id, Flags::ACK, all, NO_OPTIONS, sizes.bare());
+        let connection = &self.connections[id as usize];
+        if connection.receiver.deadline() < connection.timer {
+            self.set_timer(id);
         }
     }
 
     /// The receiving host resets a connection.
     pub(super) fn reset_by_receiver(&mut self, id: u32) {
-        let size = self.profile_of(id).sizes.bare();
-        let receiver = &mut self.connections[id as usize].receiver;
-        receiver.closed = true;
-        receiver.acknowledged();
-        if receiver.established {
-            self.send_to_sender(id, Flags::RST, 0, NO_OPTIONS, size);
-        }
-    }
-
-    #[inline]
-    fn send_to_sender(&mut self, id: u32, flags: Flags, seq: u32, options: u32, size: u16) {
-        let key = self.connections[id as usize].key.reversed();
-        let flags = flags | Flags::TO_SENDER;
-        self.send(Packet { key, connection: id, seq, options, wire_bytes: size, flags });
-    }
-
-    /// Which timestamp to echo from now on (RFC 7323 section 4.3): that of a segment at or before the last
-    /// acknowledgement sent. The receiver's own segments never move on, so that any of them will do.
-    #[cold]
-    fn note_timestamps(&mut self, id: u32, packet: Packet) {
-        let Timestamps { value, echo } = self.fabric.options.get(packet.options).timestamps;
-        let connection = &mut self.connections[id as usize];
-        let to_sender = packet.flags.has(Flags::TO_SENDER);
-        let data = packet.flags.has(Flags::DATA);
-        if to_sender {
-            connection.sender.note_timestamp(echo);
-        }
-        if to_sender || !data || packet.seq <= connection.receiver.last_acknowledged() {
-            connection.recent_timestamps[usize::from(!to_sender)] = value;
-        }
-    }
-
-    #[cold]
-    fn stamp(&mut self, packet: &mut Packet) {
-        let to_sender = packet.flags.has(Flags::TO_SENDER);
-        let connection = &self.connections[packet.connection as usize];
-        let value = (self.now.as_ns() / 1_000_000) as u32;
-        let echo = connection.recent_timestamps[usize::from(to_sender)];
-        packet.options = self.fabric.options.stamp(packet.options, Timestamps { value, echo });
+        self.connections[id as usize].receiver.reset();
+        self.answer(id);
     }
 
     /// A host hands a packet to its interface.
     #[inline]
-    fn send(&mut self, mut packet: Packet) {
-        if self.profile_of(packet.connection).tcp.timestamps {
-            self.stamp(&mut packet);
-        }
+    fn send(&mut self, key: FlowKey, id: u32, segment: Segment) {
+        let Segment { seq, options, wire_bytes, flags } = segment;
+        let mut packet = Packet { key, connection: id, seq, options, wire_bytes, flags };
         if self.fabric.marking {
-            let flow = self.connections[packet.connection as usize].flow;
+            let flow = self.connections[id as usize].flow;
             self.fabric.mark(&mut packet, self.flows[flow as usize].flow.bytes);
         }
         self.counters.sent += 1;
-        self.connections[packet.connection as usize].in_network += 1;
+        self.connections[id as usize].in_network += 1;
         let host = packet.key.src();
         if O::ACTIVE {
             let view = self.view(&packet);
@@ -310,7 +184,6 @@ impl<'a, O: Observer> Network<'a, O> {
     #[inline]
     pub(super) fn pump(&mut self, id: u32) {
         let profile = self.profile_of(id);
-        let Profile { tcp, sizes, .. } = profile;
         if O::ACTIVE {
             let connection = &self.connections[id as usize];
             let flow = self.flows[connection.flow as usize].flow.id;
@@ -324,54 +197,21 @@ impl<'a, O: Observer> Network<'a, O> {
             }
             let connection = &mut self.connections[id as usize];
             let Some(transmit) = connection.sender.poll_transmit(profile, self.now) else { break };
-            let (mut options, mut key) = (NO_OPTIONS, connection.key);
-            let (seq, flags, wire_bytes) = match transmit {
-                Transmit::Segment { seq, retransmission } => {
-                    let mut flags = Flags::DATA | Flags::ACK;
-                    if retransmission {
-                        flags = flags | Flags::RETRANSMISSION;
-                    } else if profile.ecn {
-                        // Never on retransmissions (RFC 3168 section 6.1.5).
-                        flags = flags | Flags::ECN_CAPABLE;
-                        if connection.sender.take_cwr() {
-                            flags = flags | Flags::WINDOW_REDUCED;
-                        }
-                    }
-                    let mut last = seq + 1 == connection.sender.segments();
-                    let mut payload = connection.sender.payload(profile, seq);
-                    if profile.spreads {
-                        let sent = self.subflow_segment(id, seq);
-                        (last, payload, options) = (sent.last, sent.payload, sent.options);
-                        key = sent.key.unwrap_or(key);
-                    }
-                    let connection = &self.connections[id as usize];
-                    if last && tcp.close == Close::Fin {
-                        flags = flags | Flags::FIN;
-                    }
-                    if let Some(priority) = connection.sender.priority(profile) {
-                        options = inline_number(priority);
-                    }
-                    (seq, flags, sizes.data(payload))
+            let (mut mapping, mut key) = (None, connection.key);
+            match transmit {
+                Transmit::Segment { seq, .. } if profile.spreads => {
+                    (mapping, key) = self.subflow_segment(id, seq);
                 }
-                Transmit::Ack => (0, Flags::ACK, sizes.bare()),
-                Transmit::Probe => {
-                    options = connection.sender.priority(profile).map_or(options, inline_number);
-                    (connection.sender.una(), Flags::PROBE | Flags::ACK, sizes.data(1))
-                }
-                Transmit::Syn { retry } => {
+                Transmit::Syn { retry: false } => {
                     let copies = &mut self.flows[connection.flow as usize].copies;
-                    *copies = copies.saturating_add(u8::from(!retry));
-                    let again = if retry { Flags::RETRANSMISSION } else { Flags(0) };
-                    let setup = if profile.ecn {
-                        Flags::ECN_ECHO | Flags::WINDOW_REDUCED
-                    } else {
-                        Flags(0)
-                    };
-                    (0, Flags::SYN | again | setup, sizes.syn())
+                    *copies = copies.saturating_add(1);
                 }
-                Transmit::Reset => (0, Flags::RST, sizes.bare()),
-            };
-            self.send(Packet { key, connection: id, seq, options, wire_bytes, flags });
+                _ => {}
+            }
+            let sender = &mut self.connections[id as usize].sender;
+            let options = &mut self.fabric.options;
+            let segment = sender.packet(profile, self.now, transmit, mapping, options);
+            self.send(key, id, segment);
         }
         self.set_timer(id);
     }
@@ -395,11 +235,8 @@ impl<'a, O: Observer> Network<'a, O> {
         let connection = &mut self.connections[id as usize];
         connection.timer = Time::NEVER;
         if connection.receiver.deadline() <= now {
-            if connection.receiver.in_handshake() {
-                self.on_syn(id);
-            } else {
-                self.send_ack(id);
-            }
+            connection.receiver.on_timer(&profile.tcp, now);
+            self.answer(id);
         }
         let sender = &mut self.connections[id as usize].sender;
         if sender.deadline() <= now {

@@ -6,6 +6,7 @@ use super::alone::Carriers;
 use super::endpoints::{Connection, NO_CONNECTION};
 use super::multipath::Spread;
 use super::profile::Kind;
+use super::receiver::Receiver;
 use super::sender::Sender;
 use super::{Entities, Network};
 use crate::measure::Observer;
@@ -13,7 +14,6 @@ use crate::packet::FlowKey;
 use crate::replicate::machine::{Action, Carried, Event, Open, View};
 use crate::traffic::demand::Signal;
 use crate::traffic::Flow;
-use crate::transport::tcp::Receiver;
 use crate::transport::TransportSpec;
 use tailcut_engine::Time;
 
@@ -221,9 +221,10 @@ impl<O: Observer> Network<'_, O> {
         let state = &self.flows[index as usize];
         let (flow, over) = (state.flow, state.carried.winner.is_some());
         let number = self.profile_number(&flow);
-        let sender = Sender::new(&self.profiles[usize::from(number)], open.bytes, open.at);
+        let profile = &self.profiles[usize::from(number)];
+        let sender = Sender::new(profile, open.bytes, open.at);
         let key = key_of(&flow, open.copy, open.piece);
-        let mut connection = Connection::new(key, index, open.copy, number, sender);
+        let mut connection = Connection::new(key, index, open.copy, (number, profile), sender);
         connection.from = open.from;
         // The application of a flow that has ended has gone.
         connection.receiver.closed = over;

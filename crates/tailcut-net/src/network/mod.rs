@@ -10,6 +10,7 @@ mod incidents;
 mod multipath;
 mod outcome;
 mod profile;
+mod receiver;
 mod scheduled;
 mod sender;
 mod wire;

@@ -8,12 +8,12 @@ use super::profile::{Kind, Paths, Profile};
 use super::sender::Sender;
 use super::Network;
 use crate::measure::Observer;
-use crate::packet::{inline_number, FlowKey, NO_OPTIONS};
+use crate::packet::FlowKey;
 use crate::traffic::demand::Signal;
 use crate::transport::mmptcp::{ScatterThreshold, Switch};
 use crate::transport::mptcp::{Multipath, Phase, SubflowWindow};
-use crate::transport::segments_of;
 use crate::transport::tcp::{self, Close, Congestion, CongestionState, Coupled};
+use crate::transport::{segments_of, DataAck, Mapping};
 
 /// What the subflows of a flow share.
 #[derive(Debug, Clone)]
@@ -21,17 +21,6 @@ pub(super) struct Spread {
     pub data: Multipath,
     /// Source ports of a flow that scatters its packets.
     scatter: Option<Stream>,
-}
-
-/// A packet with data of a subflow, beyond what the subflow itself knows of it.
-pub(super) struct SubflowSegment {
-    /// It carries the end of the flow.
-    pub last: bool,
-    pub payload: u64,
-    /// The position in the data, as the packet says it.
-    pub options: u32,
-    /// Where it differs from the subflow's own.
-    pub key: Option<FlowKey>,
 }
 
 impl Spread {
@@ -78,6 +67,7 @@ impl<O: Observer> Network<'_, O> {
             Some(_) => {}
         }
         let key = FlowKey::new(flow.src, flow.dst, source_port(flow.id, copy), SERVICE_PORT);
+        let profile = (profile, &self.profiles[usize::from(profile)]);
         let mut connection = Connection::new(key, index, copy, profile, Sender::Tcp(sender));
         connection.sibling = self.flows[index as usize].connections;
         let id = self.admit(connection);
@@ -218,31 +208,29 @@ impl<O: Observer> Network<'_, O> {
     }
 
     /// Receiving end: what an acknowledgement says of the data, and whether it ends the connection.
-    pub(super) fn data_ack(&self, id: u32) -> Option<(u32, bool)> {
+    pub(super) fn data_ack(&self, id: u32) -> Option<DataAck> {
         let connection = &self.connections[id as usize];
         let state = &self.flows[connection.flow as usize];
         let data = &state.multipath.as_ref()?.data;
         let here = state.carried.winner.is_none_or(|winner| winner == connection.copy);
-        Some((data.data_ack(), data.complete() && here))
+        Some(DataAck { number: data.data_ack(), complete: data.complete() && here })
     }
 
-    /// What a segment of a subflow looks like on the wire.
-    pub(super) fn subflow_segment(&mut self, id: u32, seq: u32) -> SubflowSegment {
+    /// What a segment of a subflow carries of the data, and what its packet goes by.
+    pub(super) fn subflow_segment(&mut self, id: u32, seq: u32) -> (Option<Mapping>, FlowKey) {
         let connection = &self.connections[id as usize];
         let (mss, copy) = (self.profile(connection).tcp.mss.0, connection.copy);
         let first = connection.key;
         let state = &mut self.flows[connection.flow as usize];
-        let Some(spread) = &mut state.multipath else {
-            return SubflowSegment { last: false, payload: mss, options: NO_OPTIONS, key: None };
-        };
+        let Some(spread) = &mut state.multipath else { return (None, first) };
         let number = spread.data.data_of(copy, seq);
         let scattered = |port| FlowKey::new(first.src(), first.dst(), port, first.dport());
-        SubflowSegment {
-            last: number + 1 == spread.data.segments(),
+        let mapping = Mapping {
+            number,
             payload: payload(mss, state.flow.bytes, number),
-            options: inline_number(number),
-            key: spread.scattered_port(copy).map(scattered),
-        }
+            last: number + 1 == spread.data.segments(),
+        };
+        (Some(mapping), spread.scattered_port(copy).map_or(first, scattered))
     }
 
     fn pump_others(&mut self, id: u32) {

@@ -2,13 +2,12 @@
 
 use tailcut_engine::Bytes;
 
-use super::wire::WireSizes;
 use crate::amount::Limit;
 use crate::measure::ideal::{Shape, Subflows};
 use crate::scenario::Scenario;
 use crate::transport::mmptcp::{ScatterThreshold, Switch};
 use crate::transport::pfabric::PfabricSpec;
-use crate::transport::tcp::{CongestionSpec, TcpSpec};
+use crate::transport::tcp::{CongestionSpec, TcpSpec, WireSizes};
 use crate::transport::TransportSpec;
 
 /// What a connection goes by.
@@ -18,8 +17,6 @@ pub(super) struct Profile {
     pub tcp: TcpSpec,
     /// What they weigh.
     pub sizes: WireSizes,
-    /// Connections negotiate ECN.
-    pub ecn: bool,
     /// Connections are subflows that share the data of their flow.
     pub spreads: bool,
     pub kind: Kind,
@@ -126,9 +123,9 @@ pub(super) fn profiles(scenario: &Scenario) -> Vec<Profile> {
             }),
         };
         let tcp = transport.segments();
-        let sizes = WireSizes::new(&tcp, &scenario.host);
+        let sizes = WireSizes::new(&tcp, scenario.host.framing_overhead);
         let spreads = matches!(kind, Kind::Multipath(_));
-        Profile { ecn: tcp.uses_ecn(), sizes, spreads, tcp, kind }
+        Profile { sizes, spreads, tcp, kind }
     };
     match &scenario.scheme.transport {
         TransportSpec::Mixed(mixed) => mixed.parts.iter().map(|p| one(&p.transport)).collect(),

@@ -3,10 +3,10 @@
 use tailcut_engine::Time;
 
 use super::profile::{Kind, Profile};
-use crate::packet::SackBlocks;
+use crate::packet::{Flags, OptionStore};
 use crate::transport::pfabric::PfabricSender;
 use crate::transport::tcp::{self, SenderCounters};
-use crate::transport::{Phase, Transmit};
+use crate::transport::{Mapping, Phase, Segment, Transmit};
 
 #[derive(Debug, Clone)]
 pub(super) enum Sender {
@@ -55,9 +55,6 @@ impl Sender {
     pub fn finished(&self) -> bool {
         either!(self, s => s.finished())
     }
-    pub fn on_reset(&mut self) {
-        either!(self, s => s.on_reset());
-    }
     pub fn abort(&mut self) {
         either!(self, s => s.abort());
     }
@@ -79,47 +76,19 @@ impl Sender {
     }
 
     #[inline]
-    pub fn on_ack(
+    pub fn on_packet(
         &mut self,
         profile: &Profile,
         now: Time,
-        ack: u32,
-        blocks: &SackBlocks,
-        echo: bool,
+        packet: &Segment,
+        options: &OptionStore,
     ) {
         match (self, &profile.kind) {
-            (Sender::Tcp(sender), _) => sender.on_ack(&profile.tcp, now, ack, blocks, echo),
-            (Sender::Pfabric(sender), Kind::Pfabric(spec)) => sender.on_ack(spec, now, ack, blocks),
+            (Sender::Tcp(sender), _) => sender.on_packet(&profile.tcp, now, packet, options),
+            (Sender::Pfabric(sender), Kind::Pfabric(spec)) => {
+                sender.on_packet(spec, now, packet, options);
+            }
             (Sender::Pfabric(_), _) => {}
-        }
-    }
-
-    pub fn on_syn_ack(&mut self, profile: &Profile, now: Time) {
-        match self {
-            Sender::Tcp(sender) => sender.on_syn_ack(&profile.tcp, now),
-            Sender::Pfabric(sender) => sender.on_syn_ack(),
-        }
-    }
-
-    /// True once after each reduction that an ECN echo caused.
-    #[inline]
-    pub fn take_cwr(&mut self) -> bool {
-        match self {
-            Sender::Tcp(sender) => sender.take_cwr(),
-            Sender::Pfabric(_) => false,
-        }
-    }
-
-    /// The ACK in hand echoes this timestamp.
-    pub fn note_timestamp(&mut self, echoed: u32) {
-        if let Sender::Tcp(sender) = self {
-            sender.note_timestamp(echoed);
-        }
-    }
-
-    pub fn on_fin(&mut self) {
-        if let Sender::Tcp(sender) = self {
-            sender.on_fin();
         }
     }
 
@@ -149,14 +118,21 @@ impl Sender {
         }
     }
 
-    /// The priority that a packet with data carries, if it carries one.
+    /// The packet for what [`Sender::poll_transmit`] yields.
     #[inline]
-    pub fn priority(&self, profile: &Profile) -> Option<u32> {
-        match (self, &profile.kind) {
-            (Sender::Pfabric(sender), Kind::Pfabric(spec)) => {
-                Some(u32::try_from(sender.remaining(spec)).unwrap_or(u32::MAX))
-            }
-            _ => None,
+    pub fn packet(
+        &mut self,
+        profile: &Profile,
+        now: Time,
+        transmit: Transmit,
+        mapping: Option<Mapping>,
+        options: &mut OptionStore,
+    ) -> Segment {
+        let Profile { tcp, sizes, kind, .. } = profile;
+        match (self, kind) {
+            (Sender::Tcp(sender), _) => sender.packet(tcp, sizes, now, transmit, mapping, options),
+            (Sender::Pfabric(sender), Kind::Pfabric(spec)) => sender.packet(spec, sizes, transmit),
+            (Sender::Pfabric(_), _) => Segment::bare(Flags::RST, 0, sizes.bare()),
         }
     }
 }

@@ -8,10 +8,12 @@ pub mod mixed;
 pub mod mmptcp;
 pub mod mptcp;
 pub mod pfabric;
+pub mod segment;
 pub mod tcp;
 
 pub(crate) use life::segments_of;
 pub use life::{Phase, Transmit};
+pub use segment::{DataAck, Mapping, Segment};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -42,7 +42,7 @@ impl Default for Setting {
             recovery: Recovery::Newreno,
             limited_transmit: true,
             close: Close::None,
-            imitate: Imitation::None,
+            imitate: Imitation::NONE,
             drain: Time::from_ms(6_000),
         }
     }

@@ -5,11 +5,11 @@ use tailcut_net::transport::tcp::{CongestionState, Imitation, TcpSpec};
 use tailcut_net::transport::Transmit;
 
 fn both(initial_window: u32) -> [TcpSpec; 2] {
-    [Imitation::None, Imitation::Ns3].map(|imitate| TcpSpec { imitate, ..sack(initial_window) })
+    [Imitation::NONE, Imitation::NS3].map(|imitate| TcpSpec { imitate, ..sack(initial_window) })
 }
 
 fn both_newreno(initial_window: u32) -> [TcpSpec; 2] {
-    [Imitation::None, Imitation::Ns3].map(|imitate| TcpSpec { imitate, ..newreno(initial_window) })
+    [Imitation::NONE, Imitation::NS3].map(|imitate| TcpSpec { imitate, ..newreno(initial_window) })
 }
 
 /// Segments 0 and 10 of twenty are lost; 0 has just been repaired.

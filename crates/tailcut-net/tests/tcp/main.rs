@@ -8,6 +8,8 @@ mod ecn;
 mod imitation;
 mod life;
 mod newreno;
+mod pair;
+mod pairs;
 mod reordering;
 mod sack;
 mod script;

@@ -3,12 +3,15 @@
 //! packet with the bytes its flow still has to deliver, learns of losses by a short fixed timeout only,
 //! and probes with single bytes when it is starved.
 
+mod receiver;
 mod sender;
+mod wire;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
+pub use receiver::PfabricReceiver;
 pub use sender::PfabricSender;
 
 use super::tcp::{Close, Recovery, TcpSpec};

@@ -3,6 +3,8 @@
 mod check;
 pub(super) use check::check_window;
 pub mod congestion;
+mod departures;
+pub(crate) mod options;
 mod prr;
 pub mod receiver;
 pub mod reordering;
@@ -12,7 +14,9 @@ pub mod sender;
 mod spec;
 
 pub use congestion::{Congestion, CongestionSpec, Coupled, Window};
+pub use departures::{Departure, Imitation, DEPARTURES};
+pub use options::WireSizes;
 pub use receiver::{Acknowledge, Receiver};
 pub use reordering::ReorderingSpec;
 pub use sender::{CongestionState, Sender, SenderCounters};
-pub use spec::{Close, Imitation, Recovery, ReductionBase, TcpSpec};
+pub use spec::{Close, Recovery, ReductionBase, TcpSpec};

@@ -33,7 +33,7 @@ impl Rtt {
         self.end_back_off(spec);
     }
 
-    /// The timeout follows the estimate: with a new measurement and not before (section 5), but see [`Imitation`](super::Imitation).
+    /// The timeout follows the estimate: with a new measurement and not before (section 5), but see [`DEPARTURES`](super::DEPARTURES).
     #[inline]
     pub fn end_back_off(&mut self, spec: &TcpSpec) {
         if self.srtt > 0 {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
 use super::congestion::CongestionSpec;
+use super::departures::Imitation;
 use super::reordering::ReorderingSpec;
 use crate::amount::{Amount, Limit};
 
@@ -57,24 +58,6 @@ pub struct TcpSpec {
     pub close: Close,
     /// Where to depart from the RFCs, to compare with another simulator.
     pub imitate: Imitation,
-}
-
-/// Known departures from the RFCs that can be switched on, to compare with another simulator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Imitation {
-    /// None: what the RFCs say.
-    #[default]
-    None,
-    /// Those of ns-3 that decide results. Always: a repeated SYN-ACK resets the window, a repeated SYN gives a round-trip
-    /// sample, any ACK of new data ends the back-off of the timer, each timeout reduces the threshold anew and forgets when
-    /// segments were sent, only the first partial ACK of a recovery restarts the timer, and the receiver ends a connection
-    /// with three packets in place of one. Under SACK: recovery halves what is thought to be in the network and not
-    /// what is outstanding, a partial ACK sends a segment whatever the window says, and there is no rescue
-    /// retransmission. Without: a scoreboard by guesses in place of the inflated window, duplicate ACKs of where the
-    /// last recovery or timeout ended count, and a timeout sends everything again.
-    #[serde(rename = "ns-3")]
-    Ns3,
 }
 
 /// Loss recovery.
@@ -132,7 +115,7 @@ impl Default for TcpSpec {
             timestamps: false,
             mss_option: true,
             close: Close::Fin,
-            imitate: Imitation::None,
+            imitate: Imitation::NONE,
         }
     }
 }
@@ -147,7 +130,7 @@ impl TcpSpec {
     /// Whether recovery goes by ns-3's guesses of what has arrived.
     #[inline]
     pub(crate) fn guesses(&self) -> bool {
-        self.recovery == Recovery::Newreno && self.imitate == Imitation::Ns3
+        self.recovery == Recovery::Newreno && self.imitate.guessed_scoreboard
     }
 
     /// Whether the receiver reports duplicates (D-SACK, RFC 2883).

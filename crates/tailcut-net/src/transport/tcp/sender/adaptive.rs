@@ -6,14 +6,10 @@ use tailcut_engine::Time;
 
 use super::reordering::Verdict;
 use super::{CongestionState, Sender};
+use crate::transport::tcp::options::clock;
 use crate::transport::tcp::reordering::adaptive::{Adaptive, Undo};
 use crate::transport::tcp::reordering::Method;
 use crate::transport::tcp::TcpSpec;
-
-/// The clock of the timestamp option.
-fn stamp(now: Time) -> u32 {
-    (now.as_ns() / 1_000_000) as u32
-}
 
 impl Sender {
     fn adaptive(&mut self) -> Option<&mut Adaptive> {
@@ -76,7 +72,7 @@ impl Sender {
     pub(super) fn note_retransmission(&mut self, seq: u32, now: Time) {
         let end = self.board.end();
         if let Some(adaptive) = self.adaptive() {
-            adaptive.on_resend(seq, end, stamp(now));
+            adaptive.on_resend(seq, end, clock(now));
         }
     }
 

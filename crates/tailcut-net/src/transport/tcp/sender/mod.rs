@@ -12,6 +12,7 @@ mod reordering;
 mod sack;
 mod state;
 mod subflow;
+mod wire;
 
 use tailcut_engine::Time;
 
@@ -22,7 +23,7 @@ use super::prr::Prr;
 use super::reordering::Reordering;
 use super::rtt::Rtt;
 use super::scoreboard::{Progress, Scoreboard};
-use super::{Imitation, Recovery, TcpSpec};
+use super::{Recovery, TcpSpec};
 use crate::packet::SackBlocks;
 use crate::transport::life::{owed, segments_of, Life, Phase, SynAck, Transmit};
 
@@ -67,6 +68,8 @@ pub struct Sender {
     /// None where a fixed threshold tells loss from reordering.
     reordering: Option<Box<Reordering>>,
     counters: SenderCounters,
+    /// The timestamp to be echoed (TS.Recent of RFC 7323).
+    recent: u32,
 }
 
 impl Sender {
@@ -98,6 +101,7 @@ impl Sender {
             prr: Prr::default(),
             reordering: spec.reordering.start(),
             counters: SenderCounters::default(),
+            recent: 0,
         }
     }
 
@@ -204,7 +208,7 @@ impl Sender {
             self.expect_less(spec);
         }
         // Held constant while the timer resends one segment again and again (equation 4).
-        if spec.imitate == Imitation::Ns3 || self.timed_out != Some(self.una) {
+        if spec.imitate.timeout_halves_anew || self.timed_out != Some(self.una) {
             self.timed_out = Some(self.una);
             let flight = match spec.recovery {
                 Recovery::Newreno if !spec.guesses() => self.flight(spec),
@@ -230,7 +234,7 @@ impl Sender {
     /// The SYN-ACK has arrived.
     pub fn on_syn_ack(&mut self, spec: &TcpSpec, now: Time) {
         match self.life.on_syn_ack() {
-            SynAck::Opens if self.life.syn_tries == 1 || spec.imitate == Imitation::Ns3 => {
+            SynAck::Opens if self.life.syn_tries == 1 || spec.imitate.repeated_syn_measures => {
                 self.rtt.sample(spec, now.since(self.opened));
             }
             SynAck::Opens => {
@@ -240,7 +244,7 @@ impl Sender {
                     self.window.cwnd = spec.mss.0;
                 }
             }
-            SynAck::Repeated if spec.imitate == Imitation::Ns3 => {
+            SynAck::Repeated if spec.imitate.repeated_syn_ack_resets => {
                 self.window = Window::initial(spec);
             }
             SynAck::Repeated | SynAck::Unwanted => {}
@@ -308,13 +312,14 @@ impl Sender {
     #[inline]
     fn advance(&mut self, spec: &TcpSpec, now: Time, ack: u32) -> Progress {
         // A timeout makes ns-3 forget when what is outstanding was sent: the first segment sent since gives the sample.
-        let forgets = spec.imitate == Imitation::Ns3 && self.state == CongestionState::Loss;
+        let forgets =
+            spec.imitate.timeout_forgets_send_times && self.state == CongestionState::Loss;
         let since = forgets.then(|| self.board.age(self.recover, ack, now));
         let mut progress = self.board.on_cumulative(ack, now);
         progress.rtt = since.unwrap_or(progress.rtt);
         match progress.rtt {
             Some(rtt) => self.rtt.sample(spec, rtt),
-            None if spec.imitate == Imitation::Ns3 => self.rtt.end_back_off(spec),
+            None if spec.imitate.any_ack_ends_back_off => self.rtt.end_back_off(spec),
             None => {}
         }
         self.una = ack;

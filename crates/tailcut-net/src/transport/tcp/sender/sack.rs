@@ -7,7 +7,7 @@ use super::{CongestionState, Sender};
 use crate::packet::SackBlocks;
 use crate::transport::life::owed;
 use crate::transport::tcp::prr::Prr;
-use crate::transport::tcp::{Imitation, ReductionBase, TcpSpec};
+use crate::transport::tcp::{ReductionBase, TcpSpec};
 
 impl Sender {
     /// Section 5 of RFC 6675.
@@ -60,8 +60,8 @@ impl Sender {
                 } else {
                     self.reduce(spec, delivered, advanced && verdict.lost == 0);
                 }
-                let ns3 = spec.imitate == Imitation::Ns3;
-                if ns3 && advanced && !self.board.first_is_resent() {
+                let sends = spec.imitate.partial_ack_sends;
+                if sends && advanced && !self.board.first_is_resent() {
                     self.life.owe(owed::NEXT);
                 }
             }
@@ -83,7 +83,7 @@ impl Sender {
             }
         }
         let partial = self.state == CongestionState::Recovery;
-        let once = partial && spec.imitate == Imitation::Ns3;
+        let once = partial && spec.imitate.one_partial_ack_rearms;
         if advanced && !(once && self.rearmed) {
             self.rearmed = partial;
             self.rearm(now);
@@ -109,7 +109,7 @@ impl Sender {
 
     /// What recovery halves (step 4.2).
     fn flight_at_loss(&self, spec: &TcpSpec) -> u64 {
-        if spec.reduction_base == ReductionBase::Pipe || spec.imitate == Imitation::Ns3 {
+        if spec.reduction_base == ReductionBase::Pipe || spec.imitate.pipe_is_halved {
             return self.pipe(spec);
         }
         let regular = self.limited_from.clamp(self.una, self.board.end());
@@ -171,7 +171,7 @@ impl Sender {
         if let Some(seq) = self.board.next_doubtful() {
             return fits(seq);
         }
-        if spec.imitate == Imitation::Ns3 {
+        if spec.imitate.no_rescue {
             return None;
         }
         let last = self.board.rescue().and_then(fits)?;

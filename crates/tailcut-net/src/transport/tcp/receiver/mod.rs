@@ -1,6 +1,8 @@
 //! The receiving half of a connection: reassembly and acknowledgements
 //! (RFC 9293 3.10.7.4, RFC 2018, RFC 1122 4.2.3.2).
 
+mod answer;
+
 use tailcut_engine::Time;
 
 use super::TcpSpec;
@@ -34,6 +36,14 @@ pub struct Receiver {
     echo: bool,
     /// The next ACK is not to be delayed.
     hurry: bool,
+    /// What is to be sent.
+    owes: u8,
+    /// The SYN-ACK to be sent was sent before.
+    syn_ack_again: bool,
+    /// What an acknowledgement that is owed for what came before a change of marks says.
+    before: u32,
+    /// The timestamp to be echoed (TS.Recent of RFC 7323).
+    recent: u32,
     /// A segment that had arrived before, to be reported by the next ACK.
     duplicate: Option<u32>,
     /// Segments that had arrived before.
@@ -55,6 +65,10 @@ impl Receiver {
             closed: false,
             echo: false,
             hurry: false,
+            owes: 0,
+            syn_ack_again: false,
+            before: 0,
+            recent: 0,
             duplicate: None,
             duplicates: 0,
             ranges: Vec::new(),

@@ -1,0 +1,44 @@
+//! A packet as the ends of a connection see it: without addresses.
+
+use crate::packet::{Flags, NO_OPTIONS};
+
+/// A packet that an end has built, or that has reached it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// Towards the receiver: index of the segment (the SYN and bare ACKs carry 0).
+    /// Towards the sender: index of the next segment expected.
+    pub seq: u32,
+    /// What its `options` say, in the [`OptionStore`](crate::packet::OptionStore) that it was built with.
+    pub options: u32,
+    /// Size on the wire, framing included.
+    pub wire_bytes: u16,
+    /// Flags; those that only the fabric sets mean nothing to an end.
+    pub flags: Flags,
+}
+
+impl Segment {
+    /// A packet without options.
+    pub fn bare(flags: Flags, seq: u32, wire_bytes: u16) -> Segment {
+        Segment { seq, options: NO_OPTIONS, wire_bytes, flags }
+    }
+}
+
+/// What a segment carries for a layer above: a place in the data of a flow that is spread over several connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mapping {
+    /// Position in the data.
+    pub number: u32,
+    /// Payload bytes.
+    pub payload: u64,
+    /// It carries the end of the data.
+    pub last: bool,
+}
+
+/// What the layer above has an acknowledgement say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataAck {
+    /// Everything before this position in the data has arrived.
+    pub number: u32,
+    /// The data is complete, and this connection tells the sender so.
+    pub complete: bool,
+}

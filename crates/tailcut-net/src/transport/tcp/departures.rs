@@ -1,0 +1,183 @@
+//! Known departures from the RFCs that can be switched on, one by one or all of a simulator's, to compare with it.
+
+use std::borrow::Cow;
+
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use serde::de::{Error, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// One departure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Departure {
+    /// As an experiment names it.
+    pub name: &'static str,
+    /// What it does.
+    pub what: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+}
+
+macro_rules! departures {
+    ($($field:ident, $name:literal, $what:literal, $source:literal;)*) => {
+        /// The departures that are switched on.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub struct Imitation {
+            $(#[doc = $what] pub $field: bool,)*
+        }
+
+        /// All departures, those of ns-3.
+        pub const DEPARTURES: &[Departure] =
+            &[$(Departure { name: $name, what: $what, source: $source }),*];
+
+        impl Imitation {
+            /// What the RFCs say.
+            pub const NONE: Imitation = Imitation { $($field: false),* };
+            /// Everything that ns-3 does and that decides results.
+            pub const NS3: Imitation = Imitation { $($field: true),* };
+
+            /// The departures of these names.
+            ///
+            /// # Errors
+            /// The first name that none has.
+            pub fn of<'a>(names: &[&'a str]) -> Result<Imitation, &'a str> {
+                let mut imitation = Imitation::NONE;
+                for name in names {
+                    match *name {
+                        $($name => imitation.$field = true,)*
+                        unknown => return Err(unknown),
+                    }
+                }
+                Ok(imitation)
+            }
+
+            /// The names of the departures that are switched on.
+            pub fn names(&self) -> Vec<&'static str> {
+                let mut names = vec![];
+                $(if self.$field { names.push($name); })*
+                names
+            }
+        }
+    };
+}
+
+departures! {
+    repeated_syn_ack_resets, "repeated-syn-ack-resets",
+        "A repeated SYN-ACK sets window and threshold back to those of a new connection.",
+        "ns-3, TcpSocketBase::DoForwardUp";
+    repeated_syn_measures, "repeated-syn-measures",
+        "A repeated SYN gives a round-trip sample, from the first sending on (against Karn's algorithm).",
+        "ns-3, TcpSocketBase::EstimateRtt";
+    any_ack_ends_back_off, "any-ack-ends-back-off",
+        "Any ACK of new data ends the back-off of the retransmission timer (RFC 6298 waits for a measurement).",
+        "ns-3, TcpSocketBase::NewAck";
+    timeout_halves_anew, "timeout-halves-anew",
+        "Each timeout reduces the threshold, also those of one segment in a row (against RFC 5681, equation 4).",
+        "ns-3, TcpSocketBase::ReTxTimeout";
+    timeout_forgets_send_times, "timeout-forgets-send-times",
+        "After a timeout the first segment sent since gives the next round-trip sample.",
+        "ns-3, TcpSocketBase::ReTxTimeout";
+    one_partial_ack_rearms, "one-partial-ack-rearms",
+        "Under SACK, too, only the first partial ACK of a recovery restarts the timer (RFC 6582 step 3 is for NewReno).",
+        "ns-3, TcpSocketBase::ProcessAck";
+    three_packet_close, "three-packet-close",
+        "A receiver ends a connection with an ACK of the data, its FIN and one more ACK, where one packet does.",
+        "ns-3, TcpSocketBase::DoPeerClose";
+    pipe_is_halved, "pipe-is-halved",
+        "Under SACK, recovery halves what is thought to be in the network (RFC 6675 step 4.2: what is outstanding).",
+        "ns-3, TcpSocketBase::EnterRecovery";
+    partial_ack_sends, "partial-ack-sends",
+        "Under SACK, a partial ACK sends one segment whatever the window says: lost, else new, else the first.",
+        "ns-3, TcpSocketBase::ProcessAck";
+    no_rescue, "no-rescue",
+        "Under SACK, there is no rescue retransmission (NextSeg rule 4 of RFC 6675).",
+        "ns-3, TcpTxBuffer::NextSeg";
+    guessed_scoreboard, "guessed-scoreboard",
+        "Without SACK, a scoreboard by guesses stands in for the inflated window; duplicate ACKs of where the last recovery \
+         or timeout ended count; a timeout sends everything again.",
+        "ns-3, TcpTxBuffer::AddRenoSack";
+}
+
+/// `"none"`, `"ns-3"`, or the names in a list.
+impl Serialize for Imitation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Imitation::NONE => serializer.serialize_str("none"),
+            Imitation::NS3 => serializer.serialize_str("ns-3"),
+            _ => self.names().serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Imitation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            All(String),
+            Some(Vec<String>),
+        }
+        const EXPECTED: &str = "\"none\", \"ns-3\" or a list of departures";
+        let unknown = |name: &str| D::Error::invalid_value(Unexpected::Str(name), &EXPECTED);
+        match Written::deserialize(deserializer).map_err(|_| D::Error::custom(EXPECTED))? {
+            Written::All(name) => match name.as_str() {
+                "none" => Ok(Imitation::NONE),
+                "ns-3" => Ok(Imitation::NS3),
+                _ => Err(D::Error::unknown_variant(&name, &["none", "ns-3"])),
+            },
+            Written::Some(names) => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                Imitation::of(&names).map_err(unknown)
+            }
+        }
+    }
+}
+
+impl JsonSchema for Imitation {
+    fn schema_name() -> Cow<'static, str> {
+        "Imitation".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let one = |departure: &Departure| {
+            let description = format!("{} ({})", departure.what, departure.source);
+            json_schema!({ "type": "string", "const": departure.name, "description": description })
+        };
+        let each: Vec<Schema> = DEPARTURES.iter().map(one).collect();
+        json_schema!({
+            "description": "Known departures from the RFCs that can be switched on, to compare with another simulator.",
+            "oneOf": [
+                { "type": "string", "const": "none", "description": "None: what the RFCs say." },
+                { "type": "string", "const": "ns-3", "description": "All: those of ns-3 that decide results." },
+                { "type": "array", "items": { "oneOf": each }, "uniqueItems": true }
+            ]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{from_value, json, to_value};
+
+    #[test]
+    fn departures_are_written_as_they_are_read() {
+        for written in [json!("none"), json!("ns-3"), json!(["no-rescue", "guessed-scoreboard"])] {
+            let imitation: Imitation = from_value(written.clone()).expect("it is known");
+            assert_eq!(to_value(imitation).unwrap(), written);
+        }
+    }
+
+    #[test]
+    fn an_unknown_departure_is_named() {
+        let refusal = |written| from_value::<Imitation>(written).unwrap_err().to_string();
+        assert!(refusal(json!(["rescue"])).contains("rescue"));
+        assert!(refusal(json!("ns-2")).contains("ns-2"));
+    }
+
+    #[test]
+    fn each_has_a_name_of_its_own_a_rule_and_a_source() {
+        let names: Vec<&str> = DEPARTURES.iter().map(|departure| departure.name).collect();
+        assert_eq!(Imitation::of(&names), Ok(Imitation::NS3));
+        assert_eq!(Imitation::NS3.names(), names);
+        assert!(DEPARTURES.iter().all(|d| d.what.ends_with('.') && d.source.starts_with("ns-3, ")));
+    }
+}

@@ -1,0 +1,100 @@
+//! A sender's packets, going and coming.
+
+use tailcut_engine::Time;
+
+use super::Sender;
+use crate::packet::{inline_number, Flags, OptionStore, SackBlocks, NO_OPTIONS};
+use crate::transport::segment::{Mapping, Segment};
+use crate::transport::tcp::options::{stamp, WireSizes};
+use crate::transport::tcp::{Close, TcpSpec};
+use crate::transport::Transmit;
+
+impl Sender {
+    /// A packet has arrived.
+    #[inline]
+    pub fn on_packet(
+        &mut self,
+        spec: &TcpSpec,
+        now: Time,
+        packet: &Segment,
+        options: &OptionStore,
+    ) {
+        if spec.timestamps {
+            self.note_timestamps(packet, options);
+        }
+        if packet.flags.has(Flags::RST) {
+            self.on_reset();
+        } else if packet.flags.has(Flags::SYN) {
+            self.on_syn_ack(spec, now);
+        } else {
+            let echo = packet.flags.has(Flags::ECN_ECHO);
+            if packet.options == NO_OPTIONS {
+                self.on_ack(spec, now, packet.seq, &SackBlocks::default(), echo);
+            } else {
+                let blocks = options.get(packet.options).blocks;
+                self.on_ack(spec, now, packet.seq, &blocks, echo);
+            }
+            if packet.flags.has(Flags::FIN) {
+                self.on_fin();
+            }
+        }
+    }
+
+    /// The receiver's own segments never move on, so that the timestamp of any of them is the one to be echoed
+    /// (RFC 7323 section 4.3).
+    #[cold]
+    fn note_timestamps(&mut self, packet: &Segment, options: &OptionStore) {
+        let timestamps = options.get(packet.options).timestamps;
+        self.note_timestamp(timestamps.echo);
+        self.recent = timestamps.value;
+    }
+
+    /// The packet for what [`Sender::poll_transmit`] yields. `mapping` says what a segment with data carries for the
+    /// layer above, if there is one.
+    #[inline]
+    pub fn packet(
+        &mut self,
+        spec: &TcpSpec,
+        sizes: &WireSizes,
+        now: Time,
+        transmit: Transmit,
+        mapping: Option<Mapping>,
+        options: &mut OptionStore,
+    ) -> Segment {
+        let mut packet = match transmit {
+            Transmit::Segment { seq, retransmission } => {
+                let mut flags = Flags::DATA | Flags::ACK;
+                if retransmission {
+                    flags = flags | Flags::RETRANSMISSION;
+                } else if self.ecn {
+                    // Never on retransmissions (RFC 3168 section 6.1.5).
+                    flags = flags | Flags::ECN_CAPABLE;
+                    if self.take_cwr() {
+                        flags = flags | Flags::WINDOW_REDUCED;
+                    }
+                }
+                let (last, payload, options) = match mapping {
+                    None => (seq + 1 == self.segments, self.payload(spec, seq), NO_OPTIONS),
+                    Some(m) => (m.last, m.payload, inline_number(m.number)),
+                };
+                if last && spec.close == Close::Fin {
+                    flags = flags | Flags::FIN;
+                }
+                Segment { seq, options, wire_bytes: sizes.data(payload), flags }
+            }
+            Transmit::Ack => Segment::bare(Flags::ACK, 0, sizes.bare()),
+            Transmit::Probe => Segment::bare(Flags::PROBE | Flags::ACK, self.una, sizes.data(1)),
+            Transmit::Syn { retry } => {
+                let again = if retry { Flags::RETRANSMISSION } else { Flags(0) };
+                let setup =
+                    if self.ecn { Flags::ECN_ECHO | Flags::WINDOW_REDUCED } else { Flags(0) };
+                Segment::bare(Flags::SYN | again | setup, 0, sizes.syn())
+            }
+            Transmit::Reset => Segment::bare(Flags::RST, 0, sizes.bare()),
+        };
+        if spec.timestamps {
+            stamp(&mut packet, now, self.recent, options);
+        }
+        packet
+    }
+}
