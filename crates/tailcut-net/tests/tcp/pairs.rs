@@ -143,7 +143,7 @@ mod loss {
     fn each_place_but_the_last_three_is_repaired_within_a_round_trip() {
         for lost in 0..5 {
             let pair = Pair::new(sack(8), 8).lose(Data(lost)).run();
-            assert_eq!((pair.finished(), pair.counters().retransmissions), (2_500, 1), "{lost}");
+            assert_eq!((pair.finished(), pair.counters().timeouts), (2_500, 0), "{lost}");
         }
     }
 
@@ -180,7 +180,7 @@ mod loss {
     #[test]
     fn sack_repairs_all_holes_in_one_round_trip() {
         let pair = Pair::new(sack(12), 12).lose(Data(0)).lose(Data(2)).lose(Data(4)).run();
-        assert_eq!((pair.finished(), pair.counters().retransmissions), (2_500, 3));
+        assert_eq!([0, 2, 4].map(|seq| pair.times(Data(seq))[1]), [2_000; 3]);
     }
 
     #[test]
@@ -295,14 +295,14 @@ mod selective {
 
     #[test]
     fn two_neighbours_out_of_order_are_no_loss() {
-        let pair = Pair::new(sack(8), 8).delay(Data(2), Time::from_us(1)).run();
+        let pair = Pair::new(sack(8), 8).delay(Data(6), Time::from_us(1)).run();
         assert_eq!((pair.counters().retransmissions, pair.finished()), (0, 1_501));
     }
 
     #[test]
     fn one_segment_behind_three_is_taken_for_lost() {
-        let pair = Pair::new(sack(8), 8).delay(Data(2), 2 * MS).run();
-        assert_eq!((pair.counters().retransmissions, pair.receiver.duplicates()), (1, 1));
+        let pair = Pair::new(sack(8), 100).delay(Data(2), Time::from_ms(2)).run();
+        assert_eq!((pair.counters().fast_recoveries, pair.times(Data(2)).len()), (1, 2));
     }
 
     #[test]
@@ -341,7 +341,7 @@ mod delayed_acks {
     #[test]
     fn what_fills_a_gap_is_acknowledged_at_once() {
         let pair = Pair::new(delayed(), 4).delay(Data(0), Time::from_us(100)).run();
-        assert_eq!(pair.times(Ack(4)), [1_600]);
+        assert_eq!(pair.times(Ack(4))[0], 1_600);
     }
 
     #[test]
@@ -471,7 +471,7 @@ mod closing {
 
     #[test]
     fn a_receiver_s_reset_ends_the_sender() {
-        let mut pair = Pair::new(sack(4), 100).run_until(2 * MS);
+        let mut pair = Pair::new(sack(4), 100).run_until(Time::from_ms(2));
         pair.receiver.reset();
         pair.poll();
         let pair = pair.run();
@@ -510,5 +510,93 @@ mod closing {
         let pair = Pair::of_bytes(sack(4), 2_500).run();
         assert_eq!(pair.first(Data(2)).wire_bytes, 540);
         assert!(pair.done());
+    }
+}
+
+mod senses {
+    use super::*;
+    use tailcut_net::transport::tcp::congestion::{Pacing, Sample};
+    use tailcut_net::transport::tcp::CongestionState;
+
+    /// So many segments, with samples from the start.
+    fn sensing(spec: TcpSpec, segments: u64) -> Pair {
+        let mut pair = Pair::new(spec, segments);
+        pair.sender.sense();
+        pair
+    }
+
+    fn sample(pair: &Pair) -> Sample {
+        *pair.sender.sample().expect("an ACK has arrived")
+    }
+
+    #[test]
+    fn an_ack_tells_its_round_trip_and_what_it_delivered() {
+        let sample = sample(&sensing(sack(4), 4).run());
+        assert_eq!((sample.rtt, sample.delivered), (Some(MS), 1_000));
+    }
+
+    #[test]
+    fn a_window_per_round_trip_is_the_rate() {
+        let rate = sample(&sensing(sack(4), 4).run()).rate.expect("it says one");
+        assert_eq!((rate.delivered, rate.interval), (4_000, MS));
+    }
+
+    #[test]
+    fn acks_in_recovery_are_told() {
+        let pair = sensing(sack(8), 8).lose(Data(0)).run_until(Time::from_us(2_000));
+        assert_eq!(sample(&pair).state, CongestionState::Recovery);
+        assert_eq!(sample(&pair).delivered, 1_000);
+    }
+
+    #[test]
+    fn what_was_sent_again_measures_no_round_trip() {
+        let pair = sensing(sack(8), 8).lose(Data(0)).run();
+        assert_eq!((sample(&pair).rtt, sample(&pair).min_rtt), (None, MS));
+    }
+
+    #[test]
+    fn the_delay_one_way_is_told_by_timestamps() {
+        let spec = TcpSpec { ack_every: 1, ..stamped() };
+        let mut pair = sensing(spec, 1).delay(Data(0), Time::from_ms(6));
+        pair = pair.run();
+        assert_eq!(sample(&pair).one_way, Some(Time::from_ms(6)));
+    }
+
+    #[test]
+    fn marked_bytes_are_told() {
+        let pair = sensing(ecn(), 8).mark(Data(0)).run_until(Time::from_ms(2));
+        assert_eq!(sample(&pair).marked, 1_000);
+    }
+
+    #[test]
+    fn the_end_of_the_data_limits_the_rate() {
+        let pair = sensing(sack(4), 5).run();
+        assert!(sample(&pair).rate.is_none_or(|rate| rate.app_limited || rate.delivered == 4_000));
+    }
+
+    /// 10 MB/s: a segment each 100 us, by a timer that is not that of retransmissions.
+    #[test]
+    fn a_rate_spaces_the_segments() {
+        let mut pair = sensing(sack(4), 4);
+        pair.sender.pace(Pacing::Rate(10_000_000));
+        let pair = pair.run();
+        let left: Vec<u64> = (0..4).flat_map(|seq| pair.times(Data(seq))).collect();
+        assert_eq!(left, [1_000, 1_100, 1_200, 1_300]);
+        assert_eq!(pair.counters().timeouts, 0);
+    }
+
+    #[test]
+    fn the_timer_expires_in_time_and_what_it_resends_is_paced() {
+        let mut pair = sensing(sack(4), 4);
+        pair.sender.pace(Pacing::Gap(Time::from_ms(4)));
+        let pair = pair.lose(Data(0)).run();
+        assert_eq!((pair.times(Data(0)), pair.counters().timeouts), (vec![1_000, 13_000], 1));
+    }
+
+    #[test]
+    fn pacing_ends_with_the_connection() {
+        let mut pair = sensing(sack(4), 2);
+        pair.sender.pace(Pacing::Gap(Time::from_ms(1)));
+        assert_eq!(pair.run().sender.deadline(), Time::NEVER);
     }
 }

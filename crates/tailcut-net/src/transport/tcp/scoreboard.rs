@@ -172,6 +172,28 @@ impl Scoreboard {
         }
     }
 
+    /// Calls `each` for every segment that an ACK is about to deliver: the segment, when it was last sent, and whether
+    /// it was ever sent again. The blocks do not overlap.
+    pub fn for_each_delivered(
+        &self,
+        ack: u32,
+        blocks: &SackBlocks,
+        mut each: impl FnMut(u32, Time, bool),
+    ) {
+        let mut scan = |from: u32, to: u32| {
+            for seq in from.max(self.base)..to.min(self.end()) {
+                let entry = self.entries[(seq - self.base) as usize];
+                if entry & SACKED == 0 {
+                    each(seq, Time(entry >> FLAGS), entry & EVER_RESENT != 0);
+                }
+            }
+        };
+        scan(self.base, ack);
+        for &(start, stop) in blocks.as_slice() {
+            scan(start.max(ack), stop);
+        }
+    }
+
     /// Segments beyond `seq` that have arrived.
     pub fn sacked_beyond(&self, seq: u32) -> u32 {
         let beyond = self.entries.range((seq - self.base) as usize..);

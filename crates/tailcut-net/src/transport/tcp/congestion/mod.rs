@@ -21,10 +21,14 @@ pub mod cubic;
 pub mod dctcp;
 mod hystart;
 mod newreno;
+pub mod pacing;
+pub mod rate;
 
 pub use coupled::Coupled;
 use cubic::{Cubic, CubicSpec};
 use dctcp::{Dctcp, DctcpSpec};
+pub use pacing::Pacing;
+pub use rate::RateSample;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,7 +36,7 @@ use tailcut_engine::Time;
 
 use crate::amount::Limit;
 use crate::component::SpecError;
-use crate::transport::tcp::TcpSpec;
+use crate::transport::tcp::{CongestionState, TcpSpec};
 
 /// The congestion control of every connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -116,6 +120,38 @@ pub struct Acked {
     pub end: u32,
 }
 
+/// What any ACK tells, in recovery too, of a connection whose congestion control asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// When it arrived.
+    pub now: Time,
+    /// Bytes newly known to have arrived, cumulatively or selectively.
+    pub delivered: u64,
+    /// Bytes of them that came with an ECN echo.
+    pub marked: u64,
+    /// The round trip of the segment sent last among them, unless all were sent again.
+    pub rtt: Option<Time>,
+    /// The shortest round trip so far; [`Time::NEVER`] before the first.
+    pub min_rtt: Time,
+    /// The smoothed round-trip time.
+    pub smoothed: Time,
+    /// From the sending of what is acknowledged to that of the ACK, by the timestamp option's clock, which ticks once
+    /// per millisecond; hosts' clocks agree.
+    pub one_way: Option<Time>,
+    /// The rate of delivery, where the ACK says one.
+    pub rate: Option<RateSample>,
+    /// Bytes in the network before it.
+    pub flight: u64,
+    /// Bytes in the network after it.
+    pub pipe: u64,
+    /// The first segment not yet acknowledged.
+    pub una: u32,
+    /// The next segment to be sent for the first time.
+    pub end: u32,
+    /// How the sender regards the network after it.
+    pub state: CongestionState,
+}
+
 /// The state of a connection's congestion control.
 #[derive(Debug, Clone)]
 pub enum Congestion {
@@ -175,6 +211,22 @@ impl Congestion {
         if let Congestion::Dctcp(state) = self {
             state.observe(bytes, echo, ack, end);
         }
+    }
+
+    /// Whether the algorithm looks at samples of all ACKs.
+    pub fn wants_samples(&self) -> bool {
+        false
+    }
+
+    /// What any ACK tells, after the sender's recovery has made its own of it: an algorithm that keeps a window of its own
+    /// puts it in place. The pacing from now on, if it changes.
+    pub fn on_sample(
+        &mut self,
+        _window: &mut Window,
+        _mss: u64,
+        _sample: &Sample,
+    ) -> Option<Pacing> {
+        None
     }
 
     /// An ACK with an ECN echo opens no window (RFC 3168 section 6.1.2). DCTCP's additive increase goes on: there an

@@ -10,6 +10,7 @@ mod guessing;
 mod newreno;
 mod reordering;
 mod sack;
+mod senses;
 mod state;
 mod subflow;
 mod wire;
@@ -26,6 +27,7 @@ use super::scoreboard::{Progress, Scoreboard};
 use super::{Recovery, TcpSpec};
 use crate::packet::SackBlocks;
 use crate::transport::life::{owed, segments_of, Life, Phase, SynAck, Transmit};
+use senses::{News, Senses};
 
 /// The sending half of a connection that carries `size` bytes.
 #[derive(Debug, Clone)]
@@ -70,12 +72,16 @@ pub struct Sender {
     counters: SenderCounters,
     /// The timestamp to be echoed (TS.Recent of RFC 7323).
     recent: u32,
+    /// When pacing lets the next segment out that it holds back.
+    pace_at: Time,
+    /// None where the congestion control asks for nothing more.
+    senses: Option<Box<Senses>>,
 }
 
 impl Sender {
     /// A sender of `size` bytes that opens its connection at `open_at`.
     pub fn new(spec: &TcpSpec, size: u64, open_at: Time) -> Sender {
-        Sender {
+        let mut sender = Sender {
             size,
             segments: segments_of(size, spec.mss),
             endless: false,
@@ -102,7 +108,13 @@ impl Sender {
             reordering: spec.reordering.start(),
             counters: SenderCounters::default(),
             recent: 0,
+            pace_at: Time::NEVER,
+            senses: None,
+        };
+        if sender.congestion.wants_samples() {
+            sender.sense();
         }
+        sender
     }
 
     /// Data segments in the flow.
@@ -163,7 +175,7 @@ impl Sender {
     /// When [`Sender::on_timer`] wants to be called.
     #[inline]
     pub fn deadline(&self) -> Time {
-        self.life.deadline
+        self.life.deadline.min(self.pace_at)
     }
     /// True once nothing more can happen on this half.
     #[inline]
@@ -185,6 +197,10 @@ impl Sender {
 
     /// The timer has reached [`Sender::deadline`].
     pub fn on_timer(&mut self, spec: &TcpSpec, now: Time) {
+        self.pace_at = Time::NEVER;
+        if self.life.deadline > now {
+            return;
+        }
         match self.life.phase() {
             Phase::Closed => self.life.open(),
             Phase::SynSent => {
@@ -275,6 +291,8 @@ impl Sender {
         if self.ecn {
             self.hear(spec, ack, echo);
         }
+        let senses = self.senses.is_some();
+        let news = if senses { self.look(spec, now, ack, blocks) } else { News::default() };
         match spec.recovery {
             Recovery::Newreno if spec.guesses() => self.on_ack_guessing(spec, now, ack),
             Recovery::Newreno => self.on_ack_newreno(spec, now, ack),
@@ -282,6 +300,9 @@ impl Sender {
         }
         if self.una == self.segments && !self.endless {
             self.life.complete();
+        }
+        if senses {
+            self.tell(spec, now, echo, news);
         }
     }
 
@@ -362,27 +383,36 @@ impl Sender {
     #[inline]
     pub fn poll_transmit(&mut self, spec: &TcpSpec, now: Time) -> Option<Transmit> {
         if self.life.owes_anything() {
-            if let Some(transmit) = self.pay(now) {
+            if let Some(transmit) = self.pay(spec, now) {
                 return Some(transmit);
             }
         }
-        if !self.life.established() {
+        if !self.life.established() || self.senses.is_some() && !self.released(now) {
             return None;
         }
         let seq = match spec.recovery {
             Recovery::Newreno if spec.guesses() => self.next_by_guesses(spec),
             Recovery::Newreno => self.next_by_window(spec),
             Recovery::SackPrr => self.next_by_pipe(spec),
-        }?;
+        };
+        let Some(seq) = seq else {
+            if self.senses.is_some() {
+                self.sense_silence(spec);
+            }
+            return None;
+        };
         self.next = self.next.max(seq + 1);
         Some(self.send(spec, now, seq))
     }
 
     #[cold]
-    fn pay(&mut self, now: Time) -> Option<Transmit> {
+    fn pay(&mut self, spec: &TcpSpec, now: Time) -> Option<Transmit> {
         let due = self.life.pay();
         if due.is_some() || !self.life.settle(owed::RESEND) || !self.life.established() {
             return due;
+        }
+        if self.senses.is_some() {
+            self.sense_departure(spec, self.una, now);
         }
         self.board.on_send(self.una, now);
         self.counters.data_packets += 1;
@@ -393,6 +423,9 @@ impl Sender {
     #[inline]
     fn send(&mut self, spec: &TcpSpec, now: Time, seq: u32) -> Transmit {
         let retransmission = self.board.was_sent(seq);
+        if self.senses.is_some() {
+            self.sense_departure(spec, seq, now);
+        }
         self.board.on_send(seq, now);
         self.counters.data_packets += 1;
         self.counters.retransmissions += u64::from(retransmission);

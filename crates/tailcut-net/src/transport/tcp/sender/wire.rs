@@ -46,6 +46,7 @@ impl Sender {
     fn note_timestamps(&mut self, packet: &Segment, options: &OptionStore) {
         let timestamps = options.get(packet.options).timestamps;
         self.note_timestamp(timestamps.echo);
+        self.sense_timestamps(timestamps);
         self.recent = timestamps.value;
     }
 

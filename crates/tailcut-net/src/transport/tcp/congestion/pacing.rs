@@ -1,0 +1,93 @@
+//! Pacing: when the next segment may leave.
+
+use tailcut_engine::Time;
+
+/// What an algorithm wants of time between segments.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Pacing {
+    /// Nothing: the window decides alone.
+    #[default]
+    None,
+    /// So many bytes per second, from segment to segment.
+    Rate(u64),
+    /// So long from one segment to the next, whatever their size: a window below one segment.
+    Gap(Time),
+}
+
+/// The release times of one connection.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::transport::tcp) struct Pacer {
+    pub pacing: Pacing,
+    /// Nothing leaves before.
+    next: Time,
+    /// When a segment that was held back may leave.
+    pub wake: Time,
+}
+
+impl Pacer {
+    pub fn new() -> Pacer {
+        Pacer { pacing: Pacing::None, next: Time::ZERO, wake: Time::NEVER }
+    }
+
+    /// Whether a segment may leave now; if not, the timer is set.
+    pub fn releases(&mut self, now: Time) -> bool {
+        if self.pacing == Pacing::None || self.next <= now {
+            self.wake = Time::NEVER;
+            return true;
+        }
+        self.wake = self.next;
+        false
+    }
+
+    /// A segment of so many bytes leaves.
+    pub fn on_send(&mut self, bytes: u64, now: Time) {
+        let gap = match self.pacing {
+            Pacing::None => return,
+            Pacing::Gap(gap) => gap,
+            Pacing::Rate(rate) => {
+                let time = u128::from(bytes) * 1_000_000_000_000 / u128::from(rate.max(1));
+                Time(u64::try_from(time).unwrap_or(u64::MAX / 2))
+            }
+        };
+        // What was not used is not saved up.
+        self.next = now.max(self.next) + gap;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_pacing_everything_leaves_at_once() {
+        let mut pacer = Pacer::new();
+        pacer.on_send(1_500, Time::ZERO);
+        assert!(pacer.releases(Time::ZERO));
+        assert_eq!(pacer.wake, Time::NEVER);
+    }
+
+    #[test]
+    fn a_rate_spaces_segments_by_their_size() {
+        let mut pacer = Pacer { pacing: Pacing::Rate(125_000_000), ..Pacer::new() };
+        pacer.on_send(1_500, Time::ZERO);
+        assert!(!pacer.releases(Time::ZERO));
+        assert_eq!(pacer.wake, Time::from_us(12));
+        assert!(pacer.releases(Time::from_us(12)));
+    }
+
+    #[test]
+    fn a_gap_spaces_segments_whatever_their_size() {
+        let gap = Time::from_us(100);
+        let mut pacer = Pacer { pacing: Pacing::Gap(gap), ..Pacer::new() };
+        pacer.on_send(1, Time::ZERO);
+        assert!(!pacer.releases(Time::from_us(99)));
+        assert!(pacer.releases(gap));
+    }
+
+    #[test]
+    fn idle_time_is_not_saved_up() {
+        let mut pacer = Pacer { pacing: Pacing::Rate(1_000_000), ..Pacer::new() };
+        pacer.on_send(1, Time::from_ms(5));
+        assert!(!pacer.releases(Time::from_ms(5)));
+    }
+}

@@ -1,0 +1,194 @@
+//! Delivery rates (draft-cheng-iccrg-delivery-rate-estimation-02): what the network has delivered between the sending
+//! of a segment and the news of its arrival.
+
+use std::collections::VecDeque;
+
+use tailcut_engine::Time;
+
+/// The rate at which the network delivered lately.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateSample {
+    /// Bytes that arrived.
+    pub delivered: u64,
+    /// In this time: the longer of what it took to send them and to hear of them.
+    pub interval: Time,
+    /// The sender had no more to send at some time of it: the network may be faster.
+    pub app_limited: bool,
+}
+
+impl RateSample {
+    /// Bytes per second.
+    pub fn rate(&self) -> f64 {
+        self.delivered as f64 / (self.interval.0 as f64 * 1e-12)
+    }
+}
+
+/// What was known when a segment left.
+#[derive(Debug, Clone, Copy)]
+struct Departure {
+    sent: Time,
+    first_sent: Time,
+    delivered: u64,
+    delivered_at: Time,
+    app_limited: bool,
+}
+
+/// The rate sampler of one connection.
+#[derive(Debug, Clone, Default)]
+pub struct Sampler {
+    /// Those of the outstanding segments, the first of which is `base`.
+    departures: VecDeque<Departure>,
+    base: u32,
+    delivered: u64,
+    delivered_at: Time,
+    first_sent: Time,
+    /// What has been delivered when this is passed was sent without a lack of data.
+    app_limited: Option<u64>,
+    /// The departure of the latest segment that the ACK in hand tells of.
+    latest: Option<Departure>,
+}
+
+impl Sampler {
+    /// Bytes delivered so far.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Segment `seq` leaves; `idle` says that nothing was in the network.
+    pub fn on_send(&mut self, seq: u32, now: Time, idle: bool) {
+        if idle {
+            (self.first_sent, self.delivered_at) = (now, now);
+        }
+        let departure = Departure {
+            sent: now,
+            first_sent: self.first_sent,
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            app_limited: self.app_limited.is_some(),
+        };
+        match self.departures.get_mut((seq - self.base) as usize) {
+            Some(known) => *known = departure,
+            None => self.departures.push_back(departure),
+        }
+    }
+
+    /// Segment `seq` with `bytes` is known to have arrived.
+    pub fn on_delivered(&mut self, seq: u32, bytes: u64, now: Time) {
+        let known = seq.checked_sub(self.base).and_then(|at| self.departures.get(at as usize));
+        let Some(departure) = known.copied() else { return };
+        self.delivered += bytes;
+        self.delivered_at = now;
+        let later = |latest: Departure| departure.sent >= latest.sent;
+        if self.latest.is_none_or(later) {
+            self.latest = Some(departure);
+            self.first_sent = departure.sent;
+        }
+    }
+
+    /// The ACK in hand is read: everything below `una` has arrived. The rate, if it says one that no burst feigns: over
+    /// `min_rtt` at least.
+    pub fn sample(&mut self, una: u32, min_rtt: Time) -> Option<RateSample> {
+        while self.base < una && self.departures.pop_front().is_some() {
+            self.base += 1;
+        }
+        if self.app_limited.is_some_and(|until| self.delivered > until) {
+            self.app_limited = None;
+        }
+        let departure = self.latest.take()?;
+        let sending = departure.sent - departure.first_sent;
+        let hearing = self.delivered_at - departure.delivered_at;
+        let interval = sending.max(hearing);
+        (interval >= min_rtt && interval > Time::ZERO).then(|| RateSample {
+            delivered: self.delivered - departure.delivered,
+            interval,
+            app_limited: departure.app_limited,
+        })
+    }
+
+    /// The sender has room for more than it has to send while `in_network` bytes are under way.
+    pub fn on_lack_of_data(&mut self, in_network: u64) {
+        self.app_limited = Some((self.delivered + in_network).max(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BYTES: u64 = 1_000;
+
+    fn us(us: u64) -> Time {
+        Time::from_us(us)
+    }
+
+    /// Segments `from..to` leave at once.
+    fn sent(sampler: &mut Sampler, from: u32, to: u32, now: Time, idle: bool) {
+        for seq in from..to {
+            sampler.on_send(seq, now, idle && seq == from);
+        }
+    }
+
+    #[test]
+    fn a_window_per_round_trip_is_the_rate() {
+        let mut sampler = Sampler::default();
+        sent(&mut sampler, 0, 10, Time::ZERO, true);
+        (0..10).for_each(|seq| sampler.on_delivered(seq, BYTES, us(100)));
+        let sample = sampler.sample(10, us(100)).expect("it says a rate");
+        assert_eq!((sample.delivered, sample.interval), (10 * BYTES, us(100)));
+        assert!((sample.rate() - 1e8).abs() < 1.0);
+    }
+
+    /// Sent at 100 B/us, the ACKs arrive all at once.
+    #[test]
+    fn compressed_acks_do_not_feign_a_rate_that_was_never_sent() {
+        let mut sampler = Sampler::default();
+        for seq in 0..10 {
+            sampler.on_send(seq, us(u64::from(seq) * 10), seq == 0);
+        }
+        sampler.on_delivered(0, BYTES, us(100));
+        sampler.sample(1, us(100));
+        for seq in 10..20 {
+            sampler.on_send(seq, us(u64::from(seq) * 10), false);
+        }
+        for seq in 1..20 {
+            sampler.on_delivered(seq, BYTES, us(300));
+        }
+        let sample = sampler.sample(20, us(100)).expect("it says a rate");
+        assert!(sample.rate() <= 1.0e8, "{}", sample.rate());
+    }
+
+    #[test]
+    fn less_than_a_round_trip_says_nothing() {
+        let mut sampler = Sampler::default();
+        sampler.on_send(0, Time::ZERO, true);
+        sampler.on_delivered(0, BYTES, us(50));
+        assert_eq!(sampler.sample(1, us(100)), None);
+    }
+
+    #[test]
+    fn a_lack_of_data_marks_what_was_in_the_network_then_and_no_more() {
+        let mut sampler = Sampler::default();
+        sampler.on_send(0, Time::ZERO, true);
+        sampler.on_lack_of_data(BYTES);
+        sampler.on_send(1, us(10), false);
+        sampler.on_delivered(0, BYTES, us(100));
+        assert!(!sampler.sample(1, us(1)).unwrap().app_limited);
+        sampler.on_delivered(1, BYTES, us(110));
+        assert!(sampler.sample(2, us(1)).unwrap().app_limited);
+        sampler.on_send(2, us(120), true);
+        sampler.on_delivered(2, BYTES, us(220));
+        assert!(!sampler.sample(3, us(1)).unwrap().app_limited);
+    }
+
+    #[test]
+    fn a_segment_sent_again_counts_from_its_second_sending() {
+        let mut sampler = Sampler::default();
+        sent(&mut sampler, 0, 2, Time::ZERO, true);
+        sampler.on_delivered(1, BYTES, us(100));
+        sampler.sample(0, us(1));
+        sampler.on_send(0, us(100), false);
+        sampler.on_delivered(0, BYTES, us(200));
+        let sample = sampler.sample(2, us(1)).unwrap();
+        assert_eq!((sample.delivered, sample.interval), (BYTES, us(100)));
+    }
+}

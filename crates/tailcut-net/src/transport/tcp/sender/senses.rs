@@ -1,0 +1,153 @@
+//! What a sender keeps for a congestion control that asks for more than acknowledgements of new data: what every ACK
+//! delivered, round trips and one-way delays, marks, delivery rates; and a clock that paces segments. Others pay one
+//! comparison.
+
+use tailcut_engine::Time;
+
+use super::Sender;
+use crate::packet::{SackBlocks, Timestamps};
+use crate::transport::tcp::congestion::pacing::Pacer;
+use crate::transport::tcp::congestion::rate::Sampler;
+use crate::transport::tcp::congestion::{Pacing, Sample};
+use crate::transport::tcp::reordering::split;
+use crate::transport::tcp::TcpSpec;
+
+/// The state of it.
+#[derive(Debug, Clone)]
+pub(super) struct Senses {
+    sampler: Sampler,
+    pacer: Pacer,
+    min_rtt: Time,
+    /// Those of the ACK in hand.
+    timestamps: Option<Timestamps>,
+    sample: Option<Sample>,
+}
+
+/// What is known of an ACK before the scoreboard hears of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct News {
+    delivered: u64,
+    rtt: Option<Time>,
+    flight: u64,
+}
+
+impl Sender {
+    /// Samples are taken from now on, whether the congestion control asks for them or not.
+    pub fn sense(&mut self) {
+        self.senses.get_or_insert_with(|| {
+            Box::new(Senses {
+                sampler: Sampler::default(),
+                pacer: Pacer::new(),
+                min_rtt: Time::NEVER,
+                timestamps: None,
+                sample: None,
+            })
+        });
+    }
+
+    /// What the last ACK told, if samples are taken.
+    pub fn sample(&self) -> Option<&Sample> {
+        self.senses.as_ref()?.sample.as_ref()
+    }
+
+    /// Spaces segments from now on; wants [`Sender::sense`].
+    pub fn pace(&mut self, pacing: Pacing) {
+        if let Some(senses) = &mut self.senses {
+            senses.pacer.pacing = pacing;
+        }
+    }
+
+    /// The timestamps of the packet in hand.
+    pub(super) fn sense_timestamps(&mut self, timestamps: Timestamps) {
+        if let Some(senses) = &mut self.senses {
+            senses.timestamps = Some(timestamps);
+        }
+    }
+
+    /// Whether the pacing lets a segment leave now.
+    #[cold]
+    pub(super) fn released(&mut self, now: Time) -> bool {
+        let Some(senses) = &mut self.senses else { return true };
+        let released = senses.pacer.releases(now);
+        self.pace_at = senses.pacer.wake;
+        released
+    }
+
+    /// Segment `seq` is about to leave.
+    #[cold]
+    pub(super) fn sense_departure(&mut self, spec: &TcpSpec, seq: u32, now: Time) {
+        let (idle, bytes) = (self.board.pipe() == 0, self.payload(spec, seq));
+        if let Some(senses) = &mut self.senses {
+            senses.sampler.on_send(seq, now, idle);
+            senses.pacer.on_send(bytes, now);
+        }
+    }
+
+    /// Nothing leaves: for want of data, perhaps (section 3.4 of the draft on delivery rates).
+    #[cold]
+    pub(super) fn sense_silence(&mut self, spec: &TcpSpec) {
+        let pipe = self.pipe(spec);
+        let lacks = self.next == self.segments && pipe + spec.mss.0 <= self.window.cwnd;
+        if let Some(senses) = self.senses.as_mut().filter(|_| lacks) {
+            senses.sampler.on_lack_of_data(pipe);
+        }
+    }
+
+    /// What an ACK will deliver.
+    #[cold]
+    pub(super) fn look(
+        &mut self,
+        spec: &TcpSpec,
+        now: Time,
+        ack: u32,
+        blocks: &SackBlocks,
+    ) -> News {
+        let flight = self.pipe(spec);
+        let (size, mss) = (self.size, spec.mss.0);
+        let mut news = News { flight, ..News::default() };
+        let Some(senses) = &mut self.senses else { return news };
+        let mut latest = Time::ZERO;
+        self.board.for_each_delivered(ack, &split(ack, blocks).1, |seq, sent, resent| {
+            let bytes = (size - u64::from(seq) * mss).min(mss);
+            news.delivered += bytes;
+            senses.sampler.on_delivered(seq, bytes, now);
+            // Of a segment that was sent again nobody knows which sending has arrived (Karn).
+            if !resent && sent >= latest {
+                latest = sent;
+                news.rtt = Some(now.since(sent));
+            }
+        });
+        news
+    }
+
+    /// What it has delivered, to the congestion control, which may set the window and the pacing.
+    #[cold]
+    pub(super) fn tell(&mut self, spec: &TcpSpec, now: Time, echo: bool, news: News) {
+        let (una, end, smoothed) = (self.una, self.board.end(), self.rtt.smoothed());
+        let pipe = self.pipe(spec);
+        let Some(senses) = &mut self.senses else { return };
+        if let Some(rtt) = news.rtt {
+            senses.min_rtt = senses.min_rtt.min(rtt);
+        }
+        let one_way = senses.timestamps.take().map(|t| t.value.saturating_sub(t.echo));
+        let sample = Sample {
+            now,
+            delivered: news.delivered,
+            marked: if echo { news.delivered } else { 0 },
+            rtt: news.rtt,
+            min_rtt: senses.min_rtt,
+            smoothed,
+            one_way: one_way.map(|ms| Time::from_ms(ms.into())),
+            rate: senses.sampler.sample(una, senses.min_rtt),
+            flight: news.flight,
+            pipe,
+            una,
+            end,
+            state: self.state,
+        };
+        senses.sample = Some(sample);
+        if let Some(pacing) = self.congestion.on_sample(&mut self.window, spec.mss.0, &sample) {
+            senses.pacer.pacing = pacing;
+        }
+    }
+}
