@@ -9,7 +9,7 @@ export type * from 'node:net';
 export type { RepnetErrorCode } from './errors.js';
 export { RepnetError } from './errors.js';
 export { type CopyName, info, type SocketInfo } from './info.js';
-export type { Defaults, FlowTarget, Mode, Predicate, ReplicationOptions } from './options.js';
+export type { CopyDelay, Defaults, FlowTarget, Mode, Predicate, ReplicationOptions } from './options.js';
 export { defaults, disable, enable, isEnabled } from './options.js';
 export type { Stats } from './stats.js';
 export { resetStats, stats } from './stats.js';

@@ -16,6 +16,9 @@ export interface FlowTarget {
   localPort: number;
 }
 
+/** Milliseconds, or a quantile of what flows take. */
+export type CopyDelay = number | `p${number}`;
+
 export type Predicate = (target: FlowTarget) => Mode | boolean | undefined;
 
 export interface ReplicationOptions {
@@ -27,8 +30,13 @@ export interface ReplicationOptions {
   threshold?: number | undefined;
   /** Milliseconds of silence after which a message counts as new and is doubled again (default 50). */
   lull?: number | undefined;
-  /** Milliseconds the second copy waits for the first to be slow; 0: at once (default). */
-  copyDelay?: number | undefined;
+  /**
+   * Milliseconds the second copy waits for the first to be slow; 0: at once (default). 'p95': as long as 95 of 100 flows to the same
+   * destination took of late, or any other quantile from 'p1' to 'p99.9'.
+   */
+  copyDelay?: CopyDelay | undefined;
+  /** Milliseconds that `copyDelay: 'p95'` is until enough flows to the destination were seen (default 10). */
+  coldDelay?: number | undefined;
   /** How the two connections of one flow are recognised (default 'address'). */
   pairing?: 'address' | 'token' | undefined;
   /** Milliseconds after which the client abandons a connection that is still pending (default 1,000). */
@@ -57,6 +65,7 @@ export const CONNECTION_OPTIONS = {
   threshold: true,
   lull: true,
   copyDelay: true,
+  coldDelay: true,
   pairing: true,
   pairTimeout: true,
   loser: true,
@@ -79,14 +88,15 @@ export interface Defaults {
   replicate: Mode | Predicate;
   threshold: number;
   lull: number;
-  copyDelay: number;
+  copyDelay: CopyDelay;
+  coldDelay: number;
   pairing: 'address' | 'token';
   pairTimeout: number;
   loser: 'rst' | 'fin';
   peer: 'auto' | 'repnet' | 'plain';
   /**
-   * Replication budget: extra bytes and extra connections as a fraction of the unreplicated ones
-   * (0.05 = 5 %); Infinity: no limit (default). Over budget, flows begin plain, and messages go on one copy.
+   * Replication budget: extra bytes and extra connections as a fraction of the unreplicated ones of late (the last 1,024 flows, the last
+   * 16 MiB; 0.05 = 5 %); Infinity: no limit (default). Over budget, flows begin plain, and messages go on one copy.
    */
   budget: { bytes: number; connections: number };
   /** Server: milliseconds a flow stays on the waiting list for its second connection. */
@@ -123,6 +133,17 @@ function milliseconds(name: string, value: unknown, least = 0): number {
   throw optionError(name, value, `milliseconds from ${least} to ${MOST_MILLISECONDS}`);
 }
 
+/** 0.95 for 'p95'. */
+function quantileOf(value: unknown, name: string): number {
+  const [, percent] = typeof value === 'string' ? (/^p(\d{1,2}(?:\.\d)?)$/.exec(value) ?? []) : [];
+  if (Number(percent) >= 1) return Number(percent) / 100;
+  throw optionError(
+    name,
+    value,
+    `milliseconds from 0 to ${MOST_MILLISECONDS}, or a quantile from 'p1' to 'p99.9'`,
+  );
+}
+
 function whole(name: string, value: unknown, least: number, most: number): number {
   if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most)
     return value as number;
@@ -150,7 +171,12 @@ const checks: Checks = {
   replicate: (value) => (typeof value === 'function' ? (value as Predicate) : asMode(value)),
   threshold: (value, name) => whole(name, value, 0, MOST_BYTES),
   lull: (value, name) => milliseconds(name, value),
-  copyDelay: (value, name) => milliseconds(name, value),
+  copyDelay: (value, name) => {
+    if (typeof value === 'number') return milliseconds(name, value);
+    quantileOf(value, name);
+    return value as CopyDelay;
+  },
+  coldDelay: (value, name) => milliseconds(name, value, 1),
   pairing: (value, name) => oneOf(name, value, ['address', 'token']),
   pairTimeout: (value, name) => milliseconds(name, value),
   loser: (value, name) => oneOf(name, value, ['rst', 'fin']),
@@ -208,6 +234,7 @@ export const defaults: Defaults = checked<Defaults>(
     threshold: 100_000,
     lull: 50,
     copyDelay: 0,
+    coldDelay: 10,
     pairing: 'address',
     pairTimeout: 1_000,
     loser: 'rst',
@@ -263,7 +290,10 @@ export interface Replication {
   replicaPort: number;
   threshold: number;
   lull: number;
+  /** Until there is enough to tell the quantile of, `coldDelay`. */
   copyDelay: number;
+  /** That `copyDelay` is to be, by what flows take. */
+  quantile: number | undefined;
   pairing: 'address' | 'token';
   pairTimeout: number;
   loser: 'rst' | 'fin';
@@ -280,7 +310,7 @@ export function replicationOptions(
   port: number,
 ): Replication {
   // What neither says was checked when it became the default.
-  const pick = <K extends keyof Replication & keyof Defaults>(key: K, said: unknown): Defaults[K] =>
+  const pick = <K extends keyof ReplicationOptions & keyof Defaults>(key: K, said: unknown): Defaults[K] =>
     said == null ? defaults[key] : checks[key](said, key);
   const replicaPort = own.replicaPort ?? socket?.replicaPort;
   if (replicaPort != null) {
@@ -288,11 +318,14 @@ export function replicationOptions(
       throw optionError('replicaPort', replicaPort, 'a port from 1 to 65535');
     if (replicaPort === port) throw samePort(port);
   }
+  const copyDelay = pick('copyDelay', own.copyDelay ?? socket?.copyDelay);
+  const coldDelay = pick('coldDelay', own.coldDelay ?? socket?.coldDelay);
   return {
     replicaPort: replicaPort ?? port + 1,
     threshold: pick('threshold', own.threshold ?? socket?.threshold),
     lull: pick('lull', own.lull ?? socket?.lull),
-    copyDelay: pick('copyDelay', own.copyDelay ?? socket?.copyDelay),
+    copyDelay: typeof copyDelay === 'number' ? copyDelay : coldDelay,
+    quantile: typeof copyDelay === 'number' ? undefined : quantileOf(copyDelay, 'copyDelay'),
     pairTimeout: pick('pairTimeout', own.pairTimeout ?? socket?.pairTimeout),
     pairing: pick('pairing', own.pairing ?? socket?.pairing),
     loser: pick('loser', own.loser ?? socket?.loser),

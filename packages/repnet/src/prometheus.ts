@@ -55,6 +55,26 @@ const DEFINITIONS: readonly Definition[] = [
   },
   { name: 'repnet_bytes_doubled_total', help: 'Bytes sent a second time.', from: plain('bytesDoubled') },
   {
+    name: 'repnet_bytes_wasted_total',
+    help: 'What copies cost the network, as this process sees it: bytes sent a second time, and bytes that came a second time.',
+    from: plain('bytesWasted'),
+  },
+  {
+    name: 'repnet_copies_issued_total',
+    help: 'Second connections that this client began.',
+    from: plain('copiesIssued'),
+  },
+  {
+    name: 'repnet_copies_won_total',
+    help: 'Second connections that brought a byte of the reply first, or were established first.',
+    from: plain('copiesWon'),
+  },
+  {
+    name: 'repnet_saved_milliseconds_total',
+    help: 'Time by which second connections brought replies sooner, a lower bound.',
+    from: plain('timeSaved'),
+  },
+  {
     name: 'repnet_syn_won_total',
     help: 'RepSYN handshakes, by the connection that was established first.',
     from: [

@@ -24,6 +24,17 @@ export interface Stats {
   bytesDuplicate: number;
   /** Bytes sent a second time. */
   bytesDoubled: number;
+  /** What copies cost the network, as far as this process sees it: `bytesDuplicate` and `bytesDoubled` together. */
+  bytesWasted: number;
+  /** Second connections that clients of this process began. */
+  copiesIssued: number;
+  /** Those that brought a byte of the reply first, or (RepSYN) were established first: the others are pure cost. */
+  copiesWon: number;
+  /**
+   * Milliseconds by which second connections of RepFlow brought replies sooner, a lower bound: from the moment when one is ahead to that when
+   * the first connection has brought the same bytes, has failed, or the flow is over. (Of a race that is lost nothing is known.)
+   */
+  timeSaved: number;
   /** RepSYN handshakes won by the first and by the second connection. */
   synWonByFirst: number;
   synWonBySecond: number;
@@ -48,7 +59,7 @@ export interface Stats {
   refused: number;
 }
 
-const zero: Stats = {
+const zero: Omit<Stats, 'bytesWasted'> = {
   flowsFlow: 0,
   flowsSyn: 0,
   flowsPlain: 0,
@@ -60,6 +71,9 @@ const zero: Stats = {
   replyBytesWonByReplica: 0,
   bytesDuplicate: 0,
   bytesDoubled: 0,
+  copiesIssued: 0,
+  copiesWon: 0,
+  timeSaved: 0,
   synWonByFirst: 0,
   synWonBySecond: 0,
   lateTwins: 0,
@@ -75,11 +89,11 @@ const zero: Stats = {
 };
 
 /** Live counters; internal code increments them, users take `stats()`. */
-export const counters: Stats = { ...zero };
+export const counters = { ...zero };
 
 /** A snapshot of all counters since the process started (or since `resetStats`). */
 export function stats(): Stats {
-  return { ...counters };
+  return { ...counters, bytesWasted: counters.bytesDuplicate + counters.bytesDoubled };
 }
 
 export function resetStats(): void {

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { afterEach, beforeEach, test } from 'node:test';
 import { Archive } from '../dist/flow/archive.js';
-import { resetBudget } from '../dist/flow/budget.js';
+import { begun, resetBudget, takeConnection } from '../dist/flow/budget.js';
 import { forgetPeers } from '../dist/flow/peers.js';
 import { Remains } from '../dist/flow/remains.js';
 import repnet from '../dist/index.js';
@@ -79,7 +79,7 @@ test('a budget of bytes is spent up to its fraction of all bytes written, and no
   budget({ bytes: 0.25 });
   repnet.resetStats();
   let carried = 0;
-  const allowed = () => 0.25 * carried + 1024 * 1024;
+  const allowed = () => 0.25 * Math.max(carried, 1024 * 1024);
   for (let i = 0; i < 60; i++) {
     await echo(socket, 'x'.repeat(60_000));
     carried += 2 * 60_000;
@@ -135,10 +135,10 @@ test('a budget of no connections sends every flow plain', async (t) => {
 test('a budget of connections is kept over many flows', async (t) => {
   const { port } = await echoServer(t);
   budget({ connections: 0.25 });
-  // Sixteen are given beforehand, so that there is something to take a fraction of.
+  // At the beginning as if there had been twenty flows.
   for (let i = 1; i <= 100; i++) {
     assert.equal(await echo(dial(t, port), 'x'), 'x');
-    assert.equal(repnet.stats().flowsFlow, Math.min(i, Math.floor(0.25 * i) + 16));
+    assert.equal(repnet.stats().flowsFlow, Math.min(i, Math.floor(0.25 * Math.max(i, 20))));
   }
 });
 
@@ -147,7 +147,7 @@ test('a flow that has no second connection takes none from the budget', async (t
   await once(plain, 'listening');
   t.after(() => plain.close());
   const { port } = await echoServer(t);
-  budget({ connections: 0.01 });
+  budget({ connections: 0.25 });
   for (let i = 0; i < 20; i++) {
     const socket = dial(t, plain.address().port, { peer: 'plain' });
     assert.equal(await echo(socket, 'x'), 'x');
@@ -160,8 +160,8 @@ test('a flow that has no second connection takes none from the budget', async (t
     socket.destroy();
   }
   assert.equal(repnet.stats().overBudget, 0);
-  for (let i = 0; i < 16; i++) assert.equal(await echo(dial(t, port), 'x'), 'x');
-  assert.equal(repnet.stats().overBudget, 0, 'the allowance is still whole');
+  for (let i = 0; i < 10; i++) assert.equal(await echo(dial(t, port), 'x'), 'x');
+  assert.equal(repnet.stats().overBudget, 0, 'a quarter of forty flows is still whole');
 });
 
 test('a hedged flow beyond the budget waits for its first connection alone', async (t) => {
@@ -174,4 +174,30 @@ test('a hedged flow beyond the budget waits for its first connection alone', asy
   await until(() => repnet.stats().overBudget === 1, 'the second connection is due');
   assert.equal(repnet.stats().flowsPaired, 0);
   assert.equal(socket.destroyed, false);
+});
+
+/** Flows that all ask for a second connection: how many get one. */
+function copies(flows) {
+  let taken = 0;
+  for (let i = 0; i < flows; i++) {
+    begun();
+    if (takeConnection()) taken++;
+  }
+  return taken;
+}
+
+test('a service with little traffic keeps to its budget, too', () => {
+  budget({ connections: 0.05 });
+  assert.equal(copies(10), 1);
+  budget({ connections: 0.01 });
+  assert.equal(copies(99), 0);
+  assert.equal(copies(1), 1);
+});
+
+test('flows that went without a copy long ago are no licence for a burst', () => {
+  budget({ connections: 0.05 });
+  for (let i = 0; i < 100_000; i++) begun();
+  // Of the last 1,024 flows, of which those before the burst have none.
+  assert.ok(copies(500) <= 0.05 * 1_024);
+  assert.ok(copies(10_000) <= 0.05 * 12_000);
 });

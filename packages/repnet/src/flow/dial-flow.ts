@@ -31,6 +31,7 @@ import {
   withoutLocal,
 } from './dialing.js';
 import { Flow } from './flow.js';
+import { noteTime } from './hedge-delay.js';
 import { Leg } from './leg.js';
 import { type Copy, PRIMARY, REPLICA } from './machine.js';
 import { patientTimeout } from './patience.js';
@@ -130,6 +131,8 @@ export class FlowDial implements Attachment, AttemptSink {
       this.#connectReplica(this.#address);
     primary.start();
     if (this.#target.replication.copyDelay > 0) {
+      const begun = performance.now();
+      this.flow.onFirstBytes = () => noteTime(this.#target, begun);
       this.#hedgeDue = false;
       this.#delay = setTimeout(() => {
         this.#hedgeDue = true;
@@ -160,6 +163,7 @@ export class FlowDial implements Attachment, AttemptSink {
 
   #connectReplica(host: Address): void {
     const { replicaPort, pairTimeout } = this.#target.replication;
+    counters.copiesIssued++;
     this.#attempt(REPLICA, { host, port: replicaPort }).start();
     const { flow } = this;
     this.#timer ??= patientTimeout(() => this.#timeout(flow), pairTimeout);

@@ -21,6 +21,7 @@ import { type Address, asAddress } from './address.js';
 import type { Attempt, AttemptSink } from './attempt.js';
 import * as budget from './budget.js';
 import { type ConnectionError, connected, copyAttempts, dialPlain, newAttempt, newToken } from './dialing.js';
+import { noteTime } from './hedge-delay.js';
 import { sendHelloFirst } from './hello-first.js';
 import { type Copy, PRIMARY, REPLICA } from './machine.js';
 import { patientTimeout } from './patience.js';
@@ -40,6 +41,8 @@ export class SynDial implements Attachment, AttemptSink {
   readonly #attempts: (Attempt | undefined)[] = [];
   #error: ConnectionError | undefined;
   #delay: NodeJS.Timeout | undefined;
+  /** When the wait for the first connection began. */
+  #begun = 0;
   #patience: NodeJS.Timeout | undefined;
   #address: Address | undefined;
   /** What is told when it is known that the race counts. */
@@ -80,6 +83,7 @@ export class SynDial implements Attachment, AttemptSink {
       this.#connect(REPLICA, address);
       return;
     }
+    this.#begun = performance.now();
     this.#delay = setTimeout(() => {
       if (budget.takeConnection()) this.#connect(REPLICA, address);
     }, copyDelay);
@@ -114,6 +118,7 @@ export class SynDial implements Attachment, AttemptSink {
 
   #connect(copy: Copy, host: string): void {
     const names = asAddress(host) === undefined ? this.#resolution.options : {};
+    if (copy === REPLICA) counters.copiesIssued++;
     const attempt = newAttempt(copy, this, this.#target, { host, port: this.#port, ...names });
     this.#attempts[copy] = attempt;
     attempt.start();
@@ -139,7 +144,11 @@ export class SynDial implements Attachment, AttemptSink {
     const socket = this.#socket;
     this.#stopTimers();
     if (attempt.copy === PRIMARY) counters.synWonByFirst++;
-    else counters.synWonBySecond++;
+    else {
+      counters.synWonBySecond++;
+      counters.copiesWon++;
+    }
+    noteTime(this.#target, this.#begun);
     this.#attempts[attempt.copy] = undefined;
     setRace(socket, attempt.copy);
     applySettings(socket, handle);

@@ -7,11 +7,13 @@ import * as budget from './budget.js';
 import { FlowDial } from './dial-flow.js';
 import { SynDial } from './dial-syn.js';
 import { dialPlain } from './dialing.js';
+import { chooseDelay } from './hedge-delay.js';
 import { isDue, mayRace, type Peer, peerKey, recallPeer, TRANSLATED, toldPeer } from './peers.js';
 import { probe } from './probe.js';
 
 setDial((socket, target) => {
   const { host } = target.net;
+  chooseDelay(target);
   const known = recallKnown(host, target);
   budget.begun();
   if (target.mode === 'syn') return dialSyn(socket, target, known);

@@ -76,6 +76,8 @@ export class Flow implements LegSink {
   /** Client side: a copy that may still be connecting is not wanted any more. */
   onAbandon: ((copy: Copy) => void) | undefined;
   onAnswer: ((leg: Leg, bytes: Buffer) => boolean) | undefined;
+  /** Client side: the first bytes of the peer are there. */
+  onFirstBytes: (() => void) | undefined;
   peerThreshold: number;
   peerKnown = true;
   closed = false;
@@ -143,7 +145,7 @@ export class Flow implements LegSink {
   }
 
   #lose(copy: Copy, closed = false): void {
-    this.rx.lose(copy);
+    this.receiver.lose(copy);
     this.sender.lose(copy, closed);
     this.poke();
   }

@@ -13,6 +13,7 @@ import {
   type RecordSink,
 } from '../wire.js';
 import type { FlowOptions, Outer } from './flow.js';
+import { Gain } from './gain.js';
 import type { Leg } from './leg.js';
 import { type Copy, other, PRIMARY, REPLICA, ReceiveMachine } from './machine.js';
 import { patientTimeout } from './patience.js';
@@ -34,6 +35,8 @@ export interface ReceiverHost {
   readonly peerKnown: boolean;
   /** Client side: `bytes` that should be an answer. False: no more is wanted of the copy. */
   readonly onAnswer: ((leg: Leg, bytes: Buffer) => boolean) | undefined;
+  /** Client side: the first bytes of the peer are there. */
+  onFirstBytes: (() => void) | undefined;
   fail(error: Error | undefined): void;
   abandon(copy: Copy): void;
   peerDone(leg: Leg | undefined): void;
@@ -76,9 +79,13 @@ export class Receiver implements RecordSink {
   #reportedAt: number;
   #doubled = true;
   #toldToStop = false;
+  /** Client side: what the second copy is worth, and where the reply began that it may bring sooner. */
+  readonly #gain: Gain | undefined;
+  #replyAt = 0;
 
   constructor(host: ReceiverHost, start: ReceiverStart) {
     this.#host = host;
+    this.#gain = host.receives === 'reply' ? new Gain() : undefined;
     this.rx = new ReceiveMachine({ framedFirst: host.framed[PRIMARY], delivered: start.received });
     this.#parsers = [
       host.framed[PRIMARY] ? new RecordParser() : undefined,
@@ -117,6 +124,7 @@ export class Receiver implements RecordSink {
       const skip = this.rx.acceptPlain(chunk.length);
       const fresh = chunk.length - skip;
       counters.bytesDuplicate += skip;
+      this.#gain?.reached(this.rx.plain);
       if (fresh > 0) {
         this.#won(copy, fresh);
         this.#deliver(skip === 0 ? chunk : chunk.subarray(skip));
@@ -146,6 +154,7 @@ export class Receiver implements RecordSink {
     const copy = this.#reading;
     const { rx } = this;
     const skip = rx.acceptRecord(copy, offset, bytes.length);
+    if (copy === PRIMARY) this.#gain?.reached(rx.reach[PRIMARY]);
     this.#doubled = true;
     if (skip === -1) {
       if (this.#host.closed) {
@@ -205,6 +214,7 @@ export class Receiver implements RecordSink {
       case Control.alone:
         rx.alone = offset;
         rx.lost = other(copy);
+        this.#gain?.over();
         rx.announce(offset);
         if (rx.lost === PRIMARY) sender.firstGivenUp();
         this.checkEnd();
@@ -219,8 +229,21 @@ export class Receiver implements RecordSink {
     if (this.#host.receives === 'request') {
       if (copy === PRIMARY) counters.requestBytesWonByPrimary += bytes;
       else counters.requestBytesWonByReplica += bytes;
-    } else if (copy === PRIMARY) counters.replyBytesWonByPrimary += bytes;
-    else counters.replyBytesWonByReplica += bytes;
+      return;
+    }
+    const { onFirstBytes } = this.#host;
+    if (onFirstBytes !== undefined) {
+      this.#host.onFirstBytes = undefined;
+      onFirstBytes();
+    }
+    const { rx } = this;
+    if (!this.#host.sender.turned) this.#replyAt = rx.delivered - bytes;
+    if (copy === PRIMARY) counters.replyBytesWonByPrimary += bytes;
+    else {
+      counters.replyBytesWonByReplica += bytes;
+      const doubled = rx.delivered - this.#replyAt <= this.#host.peerThreshold;
+      this.#gain?.ahead(rx.delivered, doubled && rx.copies[PRIMARY] === 'open');
+    }
   }
 
   #deliver(bytes: Buffer): void {
@@ -327,8 +350,15 @@ export class Receiver implements RecordSink {
     }
   }
 
+  /** The copy brings nothing more. */
+  lose(copy: Copy): void {
+    this.rx.lose(copy);
+    if (copy === PRIMARY) this.#gain?.over();
+  }
+
   /** The flow is over. */
   close(): void {
+    this.#gain?.over();
     this.leftUnread = this.#unread.length > 0 || this.rx.early.length > 0;
     clearTimeout(this.#endTimer);
     clearTimeout(this.#queryTimer);

@@ -10,9 +10,10 @@ import net from 'node:net';
  * @property {'up' | 'down'} direction
  * @property {number} at bytes of that direction and connection that pass before it strikes
  * @property {'cut' | 'rst' | 'fin' | 'stall' | 'pause' | 'nosyn'} kind cut: both sides are closed; rst: both are reset;
- *   fin: the receiver sees a FIN and nothing more; stall: nothing more passes; pause: nothing passes for `ms`;
+ *   fin: the receiver sees a FIN and nothing more; stall: nothing more passes; pause: nothing passes for `ms`, or before `until`;
  *   nosyn: the server never sees the connection
  * @property {number} [ms]
+ * @property {Promise<void>} [until]
  */
 
 /**
@@ -138,13 +139,16 @@ function pass(from, to, fault, passes) {
       case 'stall':
         from.resume();
         return;
-      case 'pause':
+      case 'pause': {
         from.pause();
-        setTimeout(() => {
+        const resume = () => {
           struck = false;
           fault = undefined;
           from.resume();
-        }, fault.ms ?? 30);
+        };
+        if (fault.until === undefined) setTimeout(resume, fault.ms ?? 30);
+        else fault.until.then(resume);
+      }
     }
   };
   if (fault?.at === 0) strike();

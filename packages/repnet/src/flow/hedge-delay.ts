@@ -1,0 +1,50 @@
+/**
+ * `copyDelay: 'p95'`: how long a second connection waits, by what flows to the same destination took of late. A time is what the second
+ * connection waits for: with RepFlow from the beginning to the first byte of the reply, with RepSYN to the handshake. Where
+ * the second connection brought it, the first took longer than that, which is more than the delay: so what is counted lies on the right
+ * side of the quantile, and hedging does not shorten its own delay.
+ */
+import type { DialTarget } from '../socket-internals.js';
+import { peerKey } from './peers.js';
+import { Quantiles } from './quantiles.js';
+
+/** Flows to a destination before there is a quantile, and so many beyond it. */
+const FEW = 30;
+const BEYOND = 1;
+/** Destinations remembered, about 1 KiB each; beyond that those that were met first are forgotten. */
+const MOST_DESTINATIONS = 1024;
+
+const times = new Map<string, Quantiles>();
+
+function keyOf({ mode, net, replication }: DialTarget): string {
+  return `${mode}|${peerKey(net.host, net.port, replication.replicaPort)}`;
+}
+
+/** Gives the target its delay in milliseconds, if it is to follow a quantile and enough flows were seen to tell it. */
+export function chooseDelay(target: DialTarget): void {
+  const { quantile } = target.replication;
+  if (quantile === undefined) return;
+  const seen = times.get(keyOf(target));
+  // 1 - 0.999 is not quite 0.001.
+  if (seen === undefined || seen.size < Math.max(FEW, Math.floor(BEYOND / (1 - quantile)))) return;
+  // Timers know whole milliseconds, and 0 would be no delay at all.
+  target.replication.copyDelay = Math.max(1, Math.ceil(seen.at(quantile)));
+}
+
+/** The flow, whose wait began at `begun` by `performance.now()`, has what the second connection waits for. */
+export function noteTime(target: DialTarget, begun: number): void {
+  if (target.replication.quantile === undefined) return;
+  const key = keyOf(target);
+  let seen = times.get(key);
+  if (seen === undefined) {
+    if (times.size >= MOST_DESTINATIONS) times.delete(times.keys().next().value as string);
+    seen = new Quantiles();
+    times.set(key, seen);
+  }
+  seen.add(performance.now() - begun);
+}
+
+/** For tests: as if no flow had been seen. */
+export function forgetTimes(): void {
+  times.clear();
+}

@@ -1,0 +1,176 @@
+/** `copyDelay: 'p95'`: the delay that a destination's flows give, and what becomes of it; what copies are worth. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { afterEach, beforeEach, test } from 'node:test';
+import { Gain } from '../dist/flow/gain.js';
+import { chooseDelay, forgetTimes, noteTime } from '../dist/flow/hedge-delay.js';
+import { forgetPeers } from '../dist/flow/peers.js';
+import { ERROR } from '../dist/flow/quantiles.js';
+import repnet from '../dist/index.js';
+import { replicationOptions } from '../dist/options.js';
+import { startRelay } from './lib/relay.mjs';
+import { defaults, echo, echoServer, until as settled } from './lib/support.mjs';
+
+const HOST = '127.0.0.1';
+
+beforeEach(() => {
+  forgetPeers();
+  forgetTimes();
+  repnet.resetStats();
+  Object.assign(defaults, { waitTimeout: 300, pairTimeout: 1_000 });
+});
+afterEach(forgetTimes);
+
+function target(options, { mode = 'flow', port = 7000 } = {}) {
+  return { mode, net: { host: HOST, port }, replication: replicationOptions(options, undefined, port) };
+}
+
+/** The delay of a flow to the target. */
+function delayOf(of) {
+  chooseDelay(of);
+  return of.replication.copyDelay;
+}
+
+/** A clock that stands still until it is set. */
+function clock(t) {
+  let now = 1_000;
+  t.mock.method(performance, 'now', () => now);
+  return { pass: (ms) => (now += ms) };
+}
+
+/** Flows that took so long. */
+function took(t, of, times) {
+  const time = clock(t);
+  for (const ms of times) {
+    const begun = performance.now();
+    time.pass(ms);
+    noteTime(of(), begun);
+  }
+  t.mock.restoreAll();
+}
+
+test('a number until enough flows were seen, then the quantile of what they took', (t) => {
+  const p95 = () => target({ copyDelay: 'p95', coldDelay: 25 });
+  took(t, p95, Array(29).fill(8));
+  assert.equal(delayOf(p95()), 25);
+  took(t, p95, [8]);
+  assert.ok(Math.abs(delayOf(p95()) - 8) <= Math.ceil(8 * ERROR));
+  // Of 100 the slowest five are beyond it.
+  took(t, p95, [...Array(65).fill(8), ...Array(5).fill(400)]);
+  assert.ok(delayOf(p95()) < 10);
+  took(t, p95, [400]);
+  const delay = delayOf(p95());
+  assert.ok(delay >= 400 * (1 - ERROR) && delay <= Math.ceil(400 * (1 + ERROR)), String(delay));
+});
+
+test('a rarer quantile needs more flows', (t) => {
+  const p999 = () => target({ copyDelay: 'p99.9' });
+  took(t, p999, Array(999).fill(50));
+  assert.equal(delayOf(p999()), 10);
+  took(t, p999, [50]);
+  assert.ok(delayOf(p999()) >= 47);
+});
+
+test('each destination and mode has its own', (t) => {
+  took(t, () => target({ copyDelay: 'p50' }), Array(50).fill(80));
+  assert.ok(delayOf(target({ copyDelay: 'p50' })) >= 76);
+  assert.equal(delayOf(target({ copyDelay: 'p50' }, { port: 7002 })), 10);
+  assert.equal(delayOf(target({ copyDelay: 'p50' }, { mode: 'syn' })), 10);
+});
+
+test('flows that are quicker than a timer wait for the least there is, not for nothing', (t) => {
+  took(t, () => target({ copyDelay: 'p99' }), Array(200).fill(0.04));
+  assert.equal(delayOf(target({ copyDelay: 'p99' })), 1);
+});
+
+test('a number stays what it is, and nothing is remembered for it', (t) => {
+  took(t, () => target({ copyDelay: 3 }), Array(100).fill(80));
+  assert.equal(delayOf(target({ copyDelay: 3 })), 3);
+  assert.equal(delayOf(target({ copyDelay: 'p95' })), 10);
+});
+
+for (const bad of ['p', 'p0', 'p0.5', 'p100', 'p99.99', '95', 'P95', 'p95 ', ''])
+  test(`'${bad}' is no quantile`, () => {
+    assert.throws(() => target({ copyDelay: bad }), {
+      code: 'ERR_REPNET_OPTION',
+      message: /^copyDelay is .*'p1' to 'p99.9'$/,
+    });
+    assert.throws(
+      () => {
+        defaults.copyDelay = bad;
+      },
+      { code: 'ERR_REPNET_OPTION' },
+    );
+  });
+
+for (const replicate of ['flow', 'syn'])
+  test(`${replicate}: flows to a server set the delay of the next ones`, async (t) => {
+    const { port } = await echoServer(t);
+    const options = { host: HOST, port, replicate, peer: 'repnet', copyDelay: 'p95', coldDelay: 60_000 };
+    const delay = () => delayOf(target({ copyDelay: 'p95', coldDelay: 60_000 }, { mode: replicate, port }));
+    for (let i = 0; i < 30; i++) {
+      assert.equal(delay(), 60_000);
+      const socket = repnet.connect(options);
+      assert.equal(await echo(socket, 'x'), 'x');
+      socket.destroy();
+      await once(socket, 'close');
+    }
+    assert.ok(delay() < 60_000, String(delay()));
+    assert.equal(repnet.stats().copiesIssued, 0);
+  });
+
+test('a copy that wins is told, and what it saved, at least', async (t) => {
+  const { port } = await echoServer(t);
+  let goOn;
+  const until = new Promise((resolve) => (goOn = resolve));
+  const relay = await startRelay({
+    targetPort: port,
+    // The first connection brings no reply before the test has seen that of the second.
+    faultsFor: (_, copy) => (copy === 0 ? [{ copy, direction: 'down', at: 0, kind: 'pause', until }] : []),
+  });
+  t.after(() => relay.close());
+  const socket = repnet.connect({ host: relay.host, port: relay.port, replicate: 'flow', peer: 'repnet' });
+  t.after(() => socket.destroy());
+  assert.equal(await echo(socket, 'x'), 'x');
+  const { copiesIssued, copiesWon } = repnet.stats();
+  assert.deepEqual([copiesIssued, copiesWon], [1, 1]);
+  assert.equal(repnet.stats().timeSaved, 0);
+  goOn();
+  await settled(() => repnet.stats().timeSaved > 0, 'the first has brought it, too');
+  const { timeSaved, bytesWasted, bytesDuplicate, bytesDoubled } = repnet.stats();
+  assert.ok(timeSaved > 0 && bytesDuplicate > 0);
+  assert.equal(bytesWasted, bytesDuplicate + bytesDoubled);
+});
+
+test('time saved: from when the second connection is ahead until the first has caught up', (t) => {
+  const time = clock(t);
+  const gain = new Gain();
+  gain.ahead(100, true);
+  time.pass(5);
+  gain.ahead(200, true);
+  gain.reached(99);
+  time.pass(7);
+  gain.reached(100);
+  assert.equal(repnet.stats().timeSaved, 12);
+  time.pass(1_000);
+  gain.reached(300);
+  gain.over();
+  assert.equal(repnet.stats().timeSaved, 12, 'nobody was ahead');
+  gain.ahead(400, true);
+  time.pass(3);
+  gain.over();
+  time.pass(1_000);
+  gain.over();
+  assert.equal(repnet.stats().timeSaved, 15);
+  assert.equal(repnet.stats().copiesWon, 1);
+});
+
+test('time saved: what the first connection is not sent it cannot bring later', (t) => {
+  const time = clock(t);
+  const gain = new Gain();
+  gain.ahead(100, false);
+  time.pass(1_000);
+  gain.over();
+  assert.equal(repnet.stats().timeSaved, 0);
+  assert.equal(repnet.stats().copiesWon, 1);
+});
