@@ -6,6 +6,7 @@ pub mod amount;
 pub mod balance;
 pub mod capture;
 pub mod component;
+pub mod fabric;
 pub mod faults;
 pub mod files;
 pub mod host;

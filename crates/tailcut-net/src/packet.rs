@@ -126,6 +126,18 @@ pub struct Packet {
     pub flags: Flags,
 }
 
+impl Packet {
+    /// The number that it carries by itself, if it carries one.
+    #[inline]
+    pub const fn number(&self) -> Option<u32> {
+        match self.options {
+            NO_OPTIONS => None,
+            inline @ INLINE.. => Some(inline - INLINE),
+            _ => None,
+        }
+    }
+}
+
 /// Selective acknowledgement blocks (RFC 2018) as half-open ranges of segments, the most recent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SackBlocks {

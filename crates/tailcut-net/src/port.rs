@@ -196,7 +196,7 @@ impl Port {
     }
 
     /// Offers a packet at `now`.
-    #[inline]
+    #[inline(always)]
     pub fn offer(&mut self, now: Time, mut packet: Packet) -> Offer {
         let now = now.0;
         let start = self.busy_until.max(now);

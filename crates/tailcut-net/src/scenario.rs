@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
 use crate::component::SpecError;
+use crate::fabric::Parts;
 use crate::faults::FaultsSpec;
 use crate::host::HostSpec;
 pub use crate::scheme::Scheme;
@@ -139,6 +140,21 @@ pub struct Scenario {
     pub seed: u64,
     /// Requested time series.
     pub series: SeriesSpec,
+}
+
+impl Scenario {
+    /// What its fabric is made of.
+    pub fn parts(&self) -> Parts<'_> {
+        Parts {
+            graph: &self.graph,
+            queue: self.scheme.queue.clone(),
+            balance: self.scheme.balance.clone(),
+            switch: self.switch.clone(),
+            nic_queue: self.host.nic_queue,
+            faults: self.faults.clone(),
+            seed: self.seed,
+        }
+    }
 }
 
 /// How far a run is; the simulator calls back with it every 2^20 events.

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::random::mix;
 
 use super::{Fork, Layout, Pick, Strategy};
-use crate::packet::Packet;
+use crate::packet::{FlowKey, Packet};
+use crate::topology::{Graph, PortId, Routes};
 
 /// ECMP has no parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -48,4 +49,15 @@ pub const fn pick(key: u64, salt: u64, choices: u32) -> u32 {
     } else {
         hash % choices
     }
+}
+
+/// The ports that packets with this key cross under ECMP: one of the shortest paths.
+pub fn path(graph: &Graph, routes: &Routes, key: FlowKey) -> Vec<PortId> {
+    let mut path = vec![routes.host_port(key.src())];
+    while let Some(switch) = graph.far_end(path[path.len() - 1]).checked_sub(graph.hosts) {
+        let candidates = routes.candidates(switch, key.dst());
+        let pick = pick(key.0, salt(switch), candidates.len() as u32);
+        path.push(candidates[pick as usize]);
+    }
+    path
 }

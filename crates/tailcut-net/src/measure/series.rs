@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use tailcut_engine::Time;
 
-use crate::port::Port;
-use crate::queue::pfabric::PriorityQueue;
+use crate::fabric::Fabric;
 use crate::scenario::{Series, SeriesSpec};
 use crate::topology::{Graph, PortId, Routes};
 
@@ -211,28 +210,18 @@ impl Sampler {
         (!nothing).then_some(self.interval)
     }
 
-    /// Samples the links; where queues are scheduled, packets wait in those.
-    pub(crate) fn sample_links(
-        &mut self,
-        now: Time,
-        ports: &mut [Port],
-        scheduled: &[Option<PriorityQueue>],
-    ) {
-        let waiting = |port: &mut Port, number: PortId| match scheduled.get(number as usize) {
-            Some(Some(queue)) => queue.len(),
-            _ => port.queue(now),
-        };
+    /// Samples the links.
+    pub(crate) fn sample_links(&mut self, now: Time, fabric: &mut Fabric) {
         for link in &mut self.links {
-            let port = &mut ports[link.port as usize];
-            push(&mut link.queue, self.max_samples, now, f64::from(waiting(port, link.port)));
-            let busy = port.busy(now);
+            let waiting = fabric.queue(now, link.port);
+            push(&mut link.queue, self.max_samples, now, f64::from(waiting));
+            let busy = fabric.busy(now, link.port);
             let share = busy.since(link.busy_before).0 as f64 / self.interval.0 as f64;
             link.busy_before = busy;
             push(&mut link.utilisation, self.max_samples, now, share);
         }
         for pair in &mut self.differentials {
-            let queue = |port: PortId| u64::from(waiting(&mut ports[port as usize], port));
-            let differential = pair.differential(queue) as f64;
+            let differential = pair.differential(|port| u64::from(fabric.queue(now, port))) as f64;
             push(&mut pair.differential, self.max_samples, now, differential);
         }
     }

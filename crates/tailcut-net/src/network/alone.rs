@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tailcut_engine::{Rate, Time};
 
-use super::fabric::Fabric;
 use super::flows::{source_port, SERVICE_PORT};
 use super::profile::{Kind, Profile};
-use super::SimError;
 use crate::amount::Limit;
+use crate::balance::ecmp;
+use crate::fabric::FabricError;
 use crate::faults::What;
 use crate::measure::ideal::{LonePath, Stage, Way};
 use crate::packet::FlowKey;
@@ -16,7 +16,7 @@ use crate::port::Clocking;
 use crate::queue::QueueSpec;
 use crate::replicate::machine::Carriage;
 use crate::scenario::Scenario;
-use crate::topology::{PortId, Routes};
+use crate::topology::{Graph, PortId, Routes};
 use crate::traffic::Flow;
 
 /// The connections that carry a flow.
@@ -26,6 +26,13 @@ pub(super) struct Carriers {
     pub profile: u8,
     /// How replication uses it.
     pub carriage: Carriage,
+}
+
+/// The network as it was built.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ways<'a> {
+    pub graph: &'a Graph,
+    pub routes: &'a Routes,
 }
 
 /// The ideal times of a run's flows.
@@ -44,10 +51,10 @@ pub(super) struct Alone {
 }
 
 impl Alone {
-    pub fn new(scenario: &Scenario) -> Result<Alone, SimError> {
+    pub fn new(scenario: &Scenario) -> Result<Alone, FabricError> {
         let graph = &scenario.graph;
         let (mut faster, mut fail) = (BTreeMap::new(), BTreeSet::new());
-        for change in scenario.faults.changes(graph)? {
+        for change in scenario.faults.changes(graph).map_err(FabricError::Fault)? {
             match change.what {
                 What::Rate(port, Some(rate)) if rate > graph.links[port as usize / 2].rate => {
                     let highest = faster.entry(port).or_insert(rate);
@@ -78,19 +85,18 @@ impl Alone {
         })
     }
 
-    /// The ideal completion times of a flow, on `routes` of the network as it was built: until its last byte arrives,
+    /// The ideal completion times of a flow in the network as it was built: until its last byte arrives,
     /// and until that is acknowledged.
     pub fn completion(
         &mut self,
-        fabric: &Fabric,
-        routes: &Routes,
+        on: Ways<'_>,
         profiles: &[Profile],
         flow: &Flow,
         carriers: &Carriers,
     ) -> (Time, Time) {
         let profile = &profiles[usize::from(carriers.profile)];
         let mut best = (Time::NEVER, Time::NEVER);
-        for (way, later) in self.ways(fabric, routes, profile, flow, carriers) {
+        for (way, later) in self.ways(on, profile, flow, carriers) {
             let lone = self.lone.entry((carriers.profile, way));
             let lone =
                 lone.or_insert_with_key(|(_, way)| LonePath::new(way.clone(), profile.shape()));
@@ -103,8 +109,7 @@ impl Alone {
     /// The ways that may carry all of a flow, and when each begins.
     fn ways(
         &mut self,
-        fabric: &Fabric,
-        routes: &Routes,
+        on: Ways<'_>,
         profile: &Profile,
         flow: &Flow,
         carriers: &Carriers,
@@ -114,31 +119,31 @@ impl Alone {
             let service = SERVICE_PORT + copy as u16;
             FlowKey::new(src, dst, source_port(flow.id, subflow), service)
         };
-        if self.reroutes(fabric, routes, src, dst) {
-            return vec![(self.any_way(fabric, routes, key(0, 0)), Time::ZERO)];
+        if self.reroutes(on, src, dst) {
+            return vec![(self.any_way(on, key(0, 0)), Time::ZERO)];
         }
         if !self.keeps_paths || carriers.carriage.piece.is_some() || profile.scatter().is_some() {
-            return vec![(self.every_way(fabric, routes, src, dst), Time::ZERO)];
+            return vec![(self.every_way(on, src, dst), Time::ZERO)];
         }
         if let Kind::Multipath(paths) = &profile.kind {
             let keys: Vec<FlowKey> = (0..paths.subflows).map(|n| key(0, n as u8)).collect();
-            return vec![(self.way_of(fabric, routes, &keys), Time::ZERO)];
+            return vec![(self.way_of(on, &keys), Time::ZERO)];
         }
         let start = |copy: u32| Time(carriers.carriage.delay.0 * u64::from(copy));
-        let way = |copy| (self.way_of(fabric, routes, &[key(copy, 0)]), start(copy));
+        let way = |copy| (self.way_of(on, &[key(copy, 0)]), start(copy));
         (0..carriers.carriage.copies).map(way).collect()
     }
 
     /// By the paths of some connections.
-    fn way_of(&self, fabric: &Fabric, routes: &Routes, keys: &[FlowKey]) -> Way {
+    fn way_of(&self, on: Ways<'_>, keys: &[FlowKey]) -> Way {
         let stages = |reversed: bool| {
             let keys = keys.iter().map(|key| if reversed { key.reversed() } else { *key });
-            let paths: Vec<_> = keys.map(|key| fabric.path(routes, key)).collect();
+            let paths: Vec<_> = keys.map(|key| ecmp::path(on.graph, on.routes, key)).collect();
             let abreast = |at: usize| {
                 let mut ports: Vec<PortId> = paths.iter().map(|path| path[at]).collect();
                 ports.sort_unstable();
                 ports.dedup();
-                self.stage(fabric, &ports)
+                self.stage(on, &ports)
             };
             (0..paths[0].len()).map(abreast).collect()
         };
@@ -146,21 +151,21 @@ impl Alone {
     }
 
     /// By any of the shortest paths, a different one for each packet.
-    fn every_way(&mut self, fabric: &Fabric, routes: &Routes, src: u32, dst: u32) -> Way {
-        let between = (routes.edge(src), routes.edge(dst));
+    fn every_way(&mut self, on: Ways<'_>, src: u32, dst: u32) -> Way {
+        let between = (on.routes.edge(src), on.routes.edge(dst));
         if !self.inner.contains_key(&between) {
             let stages = |from: u32, to: u32| {
-                let layers = fabric.layers(routes, from, to);
+                let layers = on.routes.layers(on.graph, from, to);
                 let inner = &layers[1..layers.len() - 1];
-                inner.iter().map(|ports| self.stage(fabric, ports)).collect()
+                inner.iter().map(|ports| self.stage(on, ports)).collect()
             };
             let both = [stages(src, dst), stages(dst, src)];
             self.inner.insert(between, both);
         }
         let [there, back] = &self.inner[&between];
         let around = |from: u32, to: u32, inner: &[Stage]| {
-            let up = self.stage(fabric, &[routes.host_port(from)]);
-            let down = self.stage(fabric, &[routes.host_port(to) ^ 1]);
+            let up = self.stage(on, &[on.routes.host_port(from)]);
+            let down = self.stage(on, &[on.routes.host_port(to) ^ 1]);
             [&[up], inner, &[down]].concat()
         };
         let (forward, backward) = (around(src, dst, there), around(dst, src, back));
@@ -168,8 +173,8 @@ impl Alone {
     }
 
     /// By whatever links there are, at least as many as the shortest path has.
-    fn any_way(&self, fabric: &Fabric, routes: &Routes, key: FlowKey) -> Way {
-        let mut way = self.way_of(fabric, routes, &[key]);
+    fn any_way(&self, on: Ways<'_>, key: FlowKey) -> Way {
+        let mut way = self.way_of(on, &[key]);
         for stages in [&mut way.forward, &mut way.backward] {
             let inner = 1..stages.len() - 1;
             if let Some(best) = self.best {
@@ -180,9 +185,9 @@ impl Alone {
     }
 
     /// Whether failures change the routes between two hosts, either way.
-    fn reroutes(&self, fabric: &Fabric, routes: &Routes, src: u32, dst: u32) -> bool {
+    fn reroutes(&self, on: Ways<'_>, src: u32, dst: u32) -> bool {
         let fails = |from, to| {
-            let layers = fabric.layers(routes, from, to);
+            let layers = on.routes.layers(on.graph, from, to);
             let inner = &layers[1..layers.len() - 1];
             inner.iter().flatten().any(|port| self.fail.contains(&(port / 2)))
         };
@@ -190,15 +195,16 @@ impl Alone {
     }
 
     /// Ports of which each packet crosses one.
-    fn stage(&self, fabric: &Fabric, ports: &[PortId]) -> Stage {
+    fn stage(&self, on: Ways<'_>, ports: &[PortId]) -> Stage {
         let hop = |port: PortId| {
-            let built = fabric.hop(port);
-            let faster = self.faster.get(&port);
-            Stage { clocking: faster.map_or(built.clocking, |rate| Clocking::new(*rate)), ..built }
+            let link = &on.graph.links[port as usize / 2];
+            let rate = self.faster.get(&port).unwrap_or(&link.rate);
+            (Clocking::new(*rate), link.propagation.0)
         };
-        let stages = || ports.iter().map(|&port| hop(port));
-        let clocking = stages().map(|s| s.clocking).min_by_key(|c| c.transmission(u16::MAX));
-        let propagation = stages().map(|s| s.propagation).min();
+        let hops = || ports.iter().map(|&port| hop(port));
+        let clocking = hops().map(|(clocking, _)| clocking);
+        let clocking = clocking.min_by_key(|clocking| clocking.transmission(u16::MAX));
+        let propagation = hops().map(|(_, propagation)| propagation).min();
         let (clocking, propagation) = clocking.zip(propagation).expect("a stage has ports");
         Stage { clocking, propagation, abreast: ports.len() as u32 }
     }

@@ -7,7 +7,7 @@ use crate::scenario::Elephants;
 impl<O: Observer> Network<'_, O> {
     /// Looks up whose packets were taken for an elephant's, while their connections are still there.
     pub(super) fn note_elephants(&mut self) {
-        let Some(tinyflow) = self.fabric.balancer.tinyflow() else { return };
+        let Some(tinyflow) = self.fabric.tinyflow() else { return };
         let least = tinyflow.elephant().0;
         let elephants = self.counters.elephants.get_or_insert_default();
         elephants.reroutes = tinyflow.reroutes;
@@ -32,7 +32,7 @@ impl<O: Observer> Network<'_, O> {
 
     /// The elephants of the whole run. Only flows that leave their edge switch have paths to choose from.
     pub(super) fn count_elephants(&mut self) -> Option<Elephants> {
-        let least = self.fabric.balancer.tinyflow()?.elephant().0;
+        let least = self.fabric.tinyflow()?.elephant().0;
         self.note_elephants();
         let missed = self.flows[..self.next_flow]
             .iter()

@@ -2,10 +2,11 @@
 
 use tailcut_engine::Time;
 
+use super::clock::Due;
 use super::profile::Profile;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::{Entities, Network};
+use super::Network;
 use crate::measure::{Observer, PacketView};
 use crate::packet::{Flags, FlowKey, Packet};
 use crate::transport::tcp::{Close, Recovery};
@@ -91,7 +92,7 @@ impl<'a, O: Observer> Network<'a, O> {
         } else {
             self.deliver_to_receiver(id, packet);
         }
-        self.fabric.options.release(packet.options);
+        self.options.release(packet.options);
         self.retire_if_over(id);
     }
 
@@ -103,13 +104,13 @@ impl<'a, O: Observer> Network<'a, O> {
         }
         let sender = &mut self.connections[id as usize].sender;
         let done_before = sender.phase() == Phase::Done;
-        sender.on_packet(profile, now, &as_segment(&packet), &self.fabric.options);
+        sender.on_packet(profile, now, &as_segment(&packet), &self.options);
         if packet.flags.has(Flags::SYN) {
             if sender.phase() == Phase::Established {
                 self.on_established(id);
             }
         } else if profile.spreads && !packet.flags.has(Flags::RST) {
-            let data_ack = self.fabric.options.number(packet.options);
+            let data_ack = self.options.number(packet.options);
             self.on_subflow_ack(id, data_ack);
         }
         self.pump(id);
@@ -123,8 +124,7 @@ impl<'a, O: Observer> Network<'a, O> {
         let (now, profile) = (self.now, self.profile_of(id));
         let receiver = &mut self.connections[id as usize].receiver;
         let heard = packet.flags.has(Flags::DATA) && !receiver.closed;
-        let mut completed =
-            receiver.on_packet(profile, now, &as_segment(&packet), &self.fabric.options);
+        let mut completed = receiver.on_packet(profile, now, &as_segment(&packet), &self.options);
         if profile.spreads && heard {
             completed = self.note_data(id, packet.options);
             if completed {
@@ -145,7 +145,7 @@ impl<'a, O: Observer> Network<'a, O> {
             let data = if profile.spreads { self.data_ack(id) } else { None };
             let Connection { receiver, key, .. } = &mut self.connections[id as usize];
             let key = key.reversed();
-            let segment = receiver.poll_transmit(profile, self.now, data, &mut self.fabric.options);
+            let segment = receiver.poll_transmit(profile, self.now, data, &mut self.options);
             let Some(segment) = segment else { break };
             self.send(key, id, segment);
         }
@@ -166,7 +166,7 @@ impl<'a, O: Observer> Network<'a, O> {
     fn send(&mut self, key: FlowKey, id: u32, segment: Segment) {
         let Segment { seq, options, wire_bytes, flags } = segment;
         let mut packet = Packet { key, connection: id, seq, options, wire_bytes, flags };
-        if self.fabric.marking {
+        if self.fabric.marks() {
             let flow = self.connections[id as usize].flow;
             self.fabric.mark(&mut packet, self.flows[flow as usize].flow.bytes);
         }
@@ -177,7 +177,7 @@ impl<'a, O: Observer> Network<'a, O> {
             let view = self.view(&packet);
             self.observer.host_sends(self.now, host, &view);
         }
-        self.transmit(self.fabric.routes.host_port(host), packet);
+        self.transmit(self.fabric.host_port(host), packet);
     }
 
     /// Sends whatever the sender has to send, and sets its timer.
@@ -209,7 +209,7 @@ impl<'a, O: Observer> Network<'a, O> {
                 _ => {}
             }
             let sender = &mut self.connections[id as usize].sender;
-            let options = &mut self.fabric.options;
+            let options = &mut self.options;
             let segment = sender.packet(profile, self.now, transmit, mapping, options);
             self.send(key, id, segment);
         }
@@ -224,8 +224,7 @@ impl<'a, O: Observer> Network<'a, O> {
         let due = connection.sender.deadline().min(connection.receiver.deadline());
         if due < connection.timer {
             connection.timer = due;
-            let entity = Entities::of(&self.fabric).connections + id;
-            self.agenda.reschedule(entity, due.max(self.now));
+            self.clock.move_to(Due::Connection(id), due.max(self.now));
         }
     }
 
@@ -259,7 +258,7 @@ impl<'a, O: Observer> Network<'a, O> {
     }
 
     fn retire(&mut self, id: u32) {
-        self.agenda.cancel(Entities::of(&self.fabric).connections + id);
+        self.clock.cancel(Due::Connection(id));
         self.note_elephants();
         self.leave_flow(id);
         let connection = &mut self.connections[id as usize];
@@ -292,7 +291,7 @@ impl<'a, O: Observer> Network<'a, O> {
             let done = sender.phase() == Phase::Done;
             (offset(sender.una()) + if done { fin } else { 0 }, 1 + if done { fin } else { 0 })
         };
-        let options = self.fabric.options.get(packet.options);
+        let options = self.options.get(packet.options);
         // Whoever rewrites a packet on its way puts it back before its host sees it.
         let key = match packet.flags.has(Flags::REWRITTEN) {
             true if packet.flags.has(Flags::TO_SENDER) => connection.key.reversed(),
@@ -319,7 +318,7 @@ impl<'a, O: Observer> Network<'a, O> {
             mss_option: tcp.mss_option,
             flow_bytes,
             data: (*spreads && data)
-                .then(|| self.fabric.options.number(packet.options))
+                .then(|| self.options.number(packet.options))
                 .flatten()
                 .map(|segment| u64::from(segment) * tcp.mss.0),
             sack: tcp.recovery == Recovery::SackPrr,

@@ -2,13 +2,15 @@
 
 use std::cmp::Reverse;
 
-use super::alone::Carriers;
+use super::alone::{Carriers, Ways};
+use super::clock::Due;
 use super::endpoints::{Connection, NO_CONNECTION};
 use super::multipath::Spread;
 use super::profile::Kind;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::{Entities, Network};
+use super::Network;
+use crate::balance::ecmp;
 use crate::measure::Observer;
 use crate::packet::FlowKey;
 use crate::replicate::machine::{Action, Carried, Event, Open, View};
@@ -137,7 +139,7 @@ impl<O: Observer> Network<'_, O> {
     pub(super) fn schedule_start(&mut self) {
         let timer = self.flow_timers.peek().map(|Reverse((time, _))| *time);
         if let Some(time) = self.next_start().into_iter().chain(timer).min() {
-            self.agenda.reschedule(Entities::of(&self.fabric).arrivals, time);
+            self.clock.move_to(Due::Flows, time);
         }
     }
 
@@ -288,16 +290,16 @@ impl<O: Observer> Network<'_, O> {
         }
         let id = self.connections.len() as u32;
         self.connections.push(connection);
-        let entity = Entities::of(&self.fabric).connections + id;
-        self.agenda.grow_to(entity as usize + 1);
+        self.clock.make_room(id + 1);
         id
     }
 
     /// Path length, and how much of the path two copies share.
     fn describe_path(&mut self, index: u32, first: FlowKey, second: Option<FlowKey>) {
-        let path = self.fabric.path(&self.fabric.routes, first);
+        let (graph, routes) = (&self.scenario.graph, self.fabric.routes());
+        let path = ecmp::path(graph, routes, first);
         let shared = second.map(|key| {
-            let other = self.fabric.path(&self.fabric.routes, key);
+            let other = ecmp::path(graph, routes, key);
             let inner = 1..path.len().saturating_sub(1);
             u8::try_from(path[inner].iter().filter(|port| other.contains(port)).count())
                 .unwrap_or(u8::MAX)
@@ -310,9 +312,9 @@ impl<O: Observer> Network<'_, O> {
     /// The best possible completion time.
     fn foretell(&mut self, index: u32, carriers: &Carriers) {
         let state = &mut self.flows[index as usize];
-        let routes = self.incidents.whole().unwrap_or(&self.fabric.routes);
+        let ways = Ways { graph: &self.scenario.graph, routes: self.fabric.whole_routes() };
         (state.ideal_fct, state.ideal_fct_ack) =
-            self.alone.completion(&self.fabric, routes, self.profiles, &state.flow, carriers);
+            self.alone.completion(ways, self.profiles, &state.flow, carriers);
     }
 
     /// The handshake of a connection is complete at its sender.

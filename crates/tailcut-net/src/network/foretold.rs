@@ -3,6 +3,7 @@
 use super::flows::key_of;
 use super::profile::profiles;
 use super::{Network, SimError};
+use crate::balance::ecmp;
 use crate::measure::Unobserved;
 use crate::packet::FlowKey;
 use crate::scenario::{FlowRecord, Scenario};
@@ -34,7 +35,7 @@ pub fn foretell(scenario: &Scenario) -> Result<Vec<Foretold>, SimError> {
         let record = network.flows[index as usize].record();
         let key = key_of(&record.flow, 0, 0);
         let path = |key| match keeps_paths {
-            true => network.fabric.path(&network.fabric.routes, key),
+            true => ecmp::path(&scenario.graph, network.fabric.routes(), key),
             false => vec![],
         };
         Foretold { key, forward: path(key), backward: path(key.reversed()), record }

@@ -1,17 +1,16 @@
 //! The machinery: ports joined by switches, hosts with connections, one agenda.
 
 mod alone;
+mod clock;
 mod elephants;
 mod endpoints;
-mod fabric;
 mod flows;
 mod foretold;
-mod incidents;
+mod links;
 mod multipath;
 mod outcome;
 mod profile;
 mod receiver;
-mod scheduled;
 mod sender;
 mod wire;
 
@@ -19,41 +18,34 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
-use tailcut_engine::{Agenda, Time};
+use tailcut_engine::Time;
 
+use crate::fabric::{Fabric, FabricError};
 use crate::measure::series::{Sampler, UnknownPlace};
-use crate::measure::{Loss, Observer, Unobserved};
-use crate::packet::Flags;
+use crate::measure::{Observer, Unobserved};
+use crate::packet::OptionStore;
 use crate::replicate::machine::{Action, Replicate};
 use crate::scenario::{Counters, Outcome, Progress, Scenario};
-use crate::topology::RouteError;
 use crate::traffic::driver::Driver;
 
 use alone::Alone;
+use clock::{Clock, Due};
 use endpoints::Connection;
-use fabric::{Fabric, Node};
 use flows::FlowState;
 pub(crate) use flows::{FIRST_SOURCE_PORT, SERVICE_PORT};
 pub use foretold::{foretell, Foretold};
-use incidents::Incidents;
 use profile::Profile;
 pub use wire::full_packet;
 
 /// Why a scenario cannot run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SimError {
-    /// The graph has no routes.
+    /// The network cannot be built.
     #[error(transparent)]
-    Route(#[from] RouteError),
+    Fabric(#[from] FabricError),
     /// A requested series names no link or host.
     #[error(transparent)]
     Place(#[from] UnknownPlace),
-    /// What fails is not there, or fails in two ways at once.
-    #[error("faults: {0}")]
-    Fault(#[from] crate::component::SpecError),
-    /// A strategy is that of a switch that is not there.
-    #[error("balance: {0}")]
-    Balance(crate::component::SpecError),
     /// Addresses have 16 bits.
     #[error("{hosts} hosts are more than the 65,536 that packets can address")]
     TooManyHosts {
@@ -88,8 +80,10 @@ pub struct Network<'a, O: Observer> {
     /// The transports of the run; a connection knows the number of its own.
     profiles: &'a [Profile],
     now: Time,
-    agenda: Agenda,
+    clock: Clock,
     fabric: Fabric,
+    /// What few packets carry.
+    options: OptionStore,
     connections: Vec<Connection>,
     /// Slots of retired connections, to be used again.
     vacant: Vec<u32>,
@@ -103,7 +97,6 @@ pub struct Network<'a, O: Observer> {
     live_connections: usize,
     counters: Counters,
     sampler: Sampler,
-    incidents: Incidents,
     /// Busy time of every port within the arrivals window.
     busy: Vec<Time>,
     alone: Alone,
@@ -148,23 +141,21 @@ impl<'a, O: Observer> Network<'a, O> {
         if hosts > 1 << 16 {
             return Err(SimError::TooManyHosts { hosts });
         }
-        scenario.scheme.balance.check_on(&scenario.graph).map_err(SimError::Balance)?;
         for flow in &scenario.flows {
             if flow.src >= hosts || flow.dst >= hosts || flow.src == flow.dst || flow.bytes == 0 {
                 let &crate::traffic::Flow { src, dst, bytes, id, .. } = flow;
                 return Err(SimError::BadFlow { id, src, dst, bytes, hosts });
             }
         }
-        let fabric = Fabric::new(scenario)?;
+        let fabric = Fabric::new(&scenario.parts())?;
         let full = profiles.iter().map(|p| p.sizes.data(p.tcp.mss.0)).max().unwrap_or(1);
-        let mut agenda = Agenda::new(fabric.typical_delay(full));
-        let entities = Entities::of(&fabric);
-        agenda.grow_to(entities.connections as usize);
+        let clock = Clock::new(&scenario.graph, full, fabric.schedules_any());
         let mut network = Network {
             scenario,
             profiles,
             now: Time::ZERO,
-            agenda,
+            clock,
+            options: OptionStore::default(),
             connections: vec![],
             vacant: vec![],
             flows: scenario.flows.iter().map(FlowState::new).collect(),
@@ -177,8 +168,7 @@ impl<'a, O: Observer> Network<'a, O> {
             finished_flows: 0,
             live_connections: 0,
             counters: Counters::default(),
-            sampler: Sampler::new(&scenario.series, &scenario.graph, &fabric.routes)?,
-            incidents: Incidents::new(scenario)?,
+            sampler: Sampler::new(&scenario.series, &scenario.graph, fabric.routes())?,
             busy: vec![],
             alone: Alone::new(scenario)?,
             policy: scenario.scheme.replicate.policy().machine(hosts),
@@ -187,11 +177,13 @@ impl<'a, O: Observer> Network<'a, O> {
             fabric,
             observer,
         };
-        network.expect_incidents();
         network.schedule_start();
-        network.agenda.schedule(entities.window, scenario.horizon.arrivals);
+        network.clock.expect(Due::Window, scenario.horizon.arrivals);
+        if let Some(at) = network.fabric.next_incident() {
+            network.clock.expect(Due::Incident, at);
+        }
         if let Some(interval) = network.sampler.interval() {
-            network.agenda.schedule(entities.sampler, interval);
+            network.clock.expect(Due::Sample, interval);
         }
         Ok(network)
     }
@@ -206,10 +198,9 @@ impl<'a, O: Observer> Network<'a, O> {
         &mut self,
         on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<(), SimError> {
-        let entities = Entities::of(&self.fabric);
         let end = self.scenario.horizon.arrivals + self.scenario.horizon.drain;
         let mut report_at = PROGRESS_INTERVAL;
-        while let Some((time, entity)) = self.agenda.pop() {
+        while let Some((time, due)) = self.clock.next() {
             if time > end {
                 self.now = end;
                 break;
@@ -228,23 +219,15 @@ impl<'a, O: Observer> Network<'a, O> {
                     return Err(SimError::Interrupted);
                 }
             }
-            self.fetch_ahead(entities);
-            if entity < entities.arrivals {
-                self.arrive(entity);
-            } else if entity >= entities.connections {
-                self.wake(entity - entities.connections);
-            } else if entity == entities.arrivals {
-                self.start_flows();
-            } else if entity == entities.window {
-                self.busy = self.fabric.ports.iter().map(|p| p.busy(time)).collect();
-                self.note_deliveries();
-            } else if entity == entities.sampler {
-                self.sample(entities);
-            } else {
-                match entity.checked_sub(entities.dequeues) {
-                    Some(port) => self.dequeue(port),
-                    None => self.incident()?,
-                }
+            self.fetch_ahead();
+            match due {
+                Due::Arrival(port) => self.arrive(port),
+                Due::Connection(id) => self.wake(id),
+                Due::Idle(port) => self.idle(port),
+                Due::Flows => self.start_flows(),
+                Due::Window => self.close_window(),
+                Due::Sample => self.sample(),
+                Due::Incident => self.incident().map_err(FabricError::from)?,
             }
         }
         Ok(())
@@ -252,115 +235,31 @@ impl<'a, O: Observer> Network<'a, O> {
 
     /// Asks for what the next events will touch: a large fabric does not fit into the nearest cache.
     #[inline]
-    fn fetch_ahead(&self, entities: Entities) {
-        if let Some(port) = self.agenda.upcoming(4).filter(|&e| e < entities.arrivals) {
-            tailcut_engine::fetch_early(&self.fabric.ports[port as usize]);
+    fn fetch_ahead(&self) {
+        if let Some(port) = self.clock.upcoming_arrival(4) {
+            self.fabric.fetch(port);
         }
-        if let Some(port) = self.agenda.upcoming(2).filter(|&e| e < entities.arrivals) {
-            self.fabric.ports[port as usize].fetch_first();
+        if let Some(port) = self.clock.upcoming_arrival(2) {
+            self.fabric.fetch_first(port);
         }
-        if entities.dequeues < entities.connections {
-            self.fetch_queues_ahead(entities);
-        }
-    }
-
-    /// The same for the ports that will fall idle.
-    #[inline]
-    fn fetch_queues_ahead(&self, entities: Entities) {
-        let falls_idle = |ahead| {
-            let entity = self.agenda.upcoming(ahead).filter(|&e| e < entities.connections);
-            entity.and_then(|e| e.checked_sub(entities.dequeues))
-        };
-        if let Some(port) = falls_idle(4) {
-            tailcut_engine::fetch_early(&self.fabric.ports[port as usize]);
-            self.fabric.scheduled.fetch(port);
-        }
-        if let Some(port) = falls_idle(2) {
-            self.fabric.scheduled.fetch_first(port);
-        }
-    }
-
-    /// The first packet of a port's ring has reached the far end of its wire.
-    #[inline]
-    fn arrive(&mut self, port: u32) {
-        let (mut packet, next) = self.fabric.ports[port as usize].take();
-        if let Some(time) = next {
-            self.agenda.schedule(port, time);
-        }
-        self.counters.packet_hops += 1;
-        if packet.flags.has(Flags::CORRUPTED) {
-            self.fabric.ports[port as usize].note_lost();
-            self.lose_packet(port, packet, Loss::Corrupted);
-            return;
-        }
-        match self.fabric.far_end(port) {
-            Node::Switch(switch) => {
-                let egress = self.fabric.egress(self.now, switch, &mut packet);
-                self.transmit(egress, packet);
+        if self.clock.has_idle() {
+            if let Some(port) = self.clock.upcoming_idle(4) {
+                self.fabric.fetch_idle(port);
             }
-            Node::Host(host) => self.deliver(host, packet),
-        }
-    }
-
-    /// A packet is at the near end of a link.
-    #[inline]
-    fn transmit(&mut self, port: u32, packet: crate::packet::Packet) {
-        if !self.fabric.scheduled.is_empty() && self.enqueue(port, packet) {
-            return;
-        }
-        self.offer(port, packet);
-    }
-
-    /// The port behind the queue takes a packet, or drops it.
-    #[inline]
-    fn offer(&mut self, port: u32, packet: crate::packet::Packet) {
-        use crate::port::Offer;
-        let shares = self.fabric.pools.is_some();
-        if shares && !self.fabric.has_memory(self.now, port, packet.wire_bytes) {
-            self.fabric.ports[port as usize].note_drop();
-            self.drop_packet(port, packet);
-            return;
-        }
-        let offer = self.fabric.ports[port as usize].offer(self.now, packet);
-        match offer {
-            Offer::First(arrival) => self.agenda.schedule(port, arrival),
-            Offer::Behind => {}
-            Offer::Dropped => {
-                self.drop_packet(port, packet);
-                return;
-            }
-            Offer::Lost => {
-                self.lose_packet(port, packet, Loss::DeadLink);
-                return;
+            if let Some(port) = self.clock.upcoming_idle(2) {
+                self.fabric.fetch_waiting(port);
             }
         }
-        if shares {
-            self.fabric.note_memory(self.now, port, packet.wire_bytes);
-        }
-        if O::ACTIVE {
-            // As it will leave: the queue may have marked it.
-            let accepted = self.fabric.ports[port as usize].last();
-            let departs = self.fabric.ports[port as usize].busy_until();
-            let view = self.view(accepted);
-            self.observer.link_sends(self.now, port, departs, &view);
-        }
     }
 
-    #[cold]
-    fn drop_packet(&mut self, port: u32, packet: crate::packet::Packet) {
-        self.counters.dropped += 1;
-        if O::ACTIVE {
-            let view = self.view(&packet);
-            self.observer.dropped(self.now, port, &view);
-        }
-        self.fabric.options.release(packet.options);
-        self.connections[packet.connection as usize].in_network -= 1;
-        self.retire_if_over(packet.connection);
+    /// The arrivals have ended.
+    fn close_window(&mut self) {
+        self.busy = (0..self.fabric.ports()).map(|port| self.fabric.busy(self.now, port)).collect();
+        self.note_deliveries();
     }
 
-    fn sample(&mut self, entities: Entities) {
-        let fabric = &mut self.fabric;
-        self.sampler.sample_links(self.now, &mut fabric.ports, fabric.scheduled.queues());
+    fn sample(&mut self) {
+        self.sampler.sample_links(self.now, &mut self.fabric);
         for id in 0..self.connections.len() as u32 {
             let Some(acked) = self.acknowledged(id) else { continue };
             let connection = &self.connections[id as usize];
@@ -370,35 +269,7 @@ impl<'a, O: Observer> Network<'a, O> {
         }
         let more = self.live_connections > 0 || self.next_start().is_some();
         if let (true, Some(interval)) = (more, self.sampler.interval()) {
-            self.agenda.schedule(entities.sampler, self.now + interval);
-        }
-    }
-}
-
-/// Numbering of the agenda's entities. Ports come first, so that packets
-/// arriving at one instant are handled before timers expiring at that instant.
-#[derive(Debug, Clone, Copy)]
-struct Entities {
-    arrivals: u32,
-    window: u32,
-    sampler: u32,
-    incidents: u32,
-    /// Transmitters of scheduled ports that fall idle.
-    dequeues: u32,
-    connections: u32,
-}
-
-impl Entities {
-    #[inline]
-    fn of(fabric: &Fabric) -> Entities {
-        let arrivals = fabric.ports.len() as u32;
-        Entities {
-            arrivals,
-            window: arrivals + 1,
-            sampler: arrivals + 2,
-            incidents: arrivals + 3,
-            dequeues: arrivals + 4,
-            connections: arrivals + 4 + fabric.scheduled.queues().len() as u32,
+            self.clock.expect(Due::Sample, self.now + interval);
         }
     }
 }

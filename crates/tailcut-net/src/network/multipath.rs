@@ -200,7 +200,7 @@ impl<O: Observer> Network<'_, O> {
 
     /// Receiving end: a packet with data has arrived. True when it was the last of the flow.
     pub(super) fn note_data(&mut self, id: u32, options: u32) -> bool {
-        let number = self.fabric.options.number(options);
+        let number = self.options.number(options);
         let state = &mut self.flows[self.connections[id as usize].flow as usize];
         let Some((spread, number)) = state.multipath.as_mut().zip(number) else { return false };
         let complete_before = spread.data.complete();

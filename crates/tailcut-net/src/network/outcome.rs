@@ -4,14 +4,14 @@ use super::{FlowState, Network};
 use crate::measure::Observer;
 use crate::packet::OptionStore;
 use crate::scenario::{FlowRecord, Outcome, Scenario, TierRecord};
+use crate::topology::PortId;
 use tailcut_engine::Time;
 
 impl<O: Observer> Network<'_, O> {
     pub(super) fn finish(mut self) -> (Outcome, O) {
         if self.busy.is_empty() {
             // The run ended with the arrivals.
-            self.busy = self.fabric.ports.iter().map(|p| p.busy(self.now)).collect();
-            self.note_deliveries();
+            self.close_window();
         }
         for id in 0..self.connections.len() {
             let connection = &self.connections[id];
@@ -26,20 +26,12 @@ impl<O: Observer> Network<'_, O> {
         self.counters.recoveries_undone =
             flows.iter().map(|f| u64::from(f.recoveries_undone)).sum();
         self.counters.elephants = self.count_elephants();
-        let ports = &self.fabric.ports;
-        let queues = || self.fabric.scheduled.queues().iter().flatten();
-        self.counters.in_flight = ports.iter().map(|p| u64::from(p.held())).sum::<u64>()
-            + queues().map(|q| u64::from(q.len())).sum::<u64>();
+        self.counters.in_flight = self.fabric.packets().count() as u64;
         self.counters.end = self.now;
-        let waiting = queues().flat_map(|q| q.packets());
-        let with_options = ports
-            .iter()
-            .flat_map(|p| p.packets())
-            .chain(waiting)
-            .filter(|p| OptionStore::holds(p.options));
+        let with_options = self.fabric.packets().filter(|p| OptionStore::holds(p.options));
         debug_assert_eq!(
             with_options.count(),
-            self.fabric.options.live(),
+            self.options.live(),
             "options belong to packets in flight"
         );
         let outcome = Outcome {
@@ -84,11 +76,7 @@ impl<O: Observer> Network<'_, O> {
                     graph.links.iter().enumerate().filter(|(_, l)| usize::from(l.tier) == tier);
                 for (index, _) in links {
                     let port = 2 * index + usize::from(!up);
-                    let mut counters = self.fabric.ports[port].counters();
-                    if let Some(Some(queue)) = self.fabric.scheduled.queues().get(port) {
-                        counters.drops = queue.drops;
-                        counters.max_queue = queue.longest;
-                    }
+                    let counters = self.fabric.counters(port as PortId);
                     let utilisation = self.busy[port].0 as f64 / window;
                     record.links += 1;
                     record.packets += counters.packets;

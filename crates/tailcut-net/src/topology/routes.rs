@@ -295,6 +295,27 @@ impl Routes {
     }
 }
 
+impl Routes {
+    /// The ports of all shortest paths from one host to another, by how many links come before them.
+    pub fn layers(&self, graph: &Graph, src: u32, dst: u32) -> Vec<Vec<PortId>> {
+        let mut layers = vec![vec![self.host_port(src)]];
+        loop {
+            let mut next: Vec<PortId> = vec![];
+            for &port in &layers[layers.len() - 1] {
+                if let Some(switch) = graph.far_end(port).checked_sub(graph.hosts) {
+                    next.extend(self.candidates(switch, dst));
+                }
+            }
+            next.sort_unstable();
+            next.dedup();
+            if next.is_empty() {
+                return layers;
+            }
+            layers.push(next);
+        }
+    }
+}
+
 /// How many shortest paths there are, as far as it was asked. Layered graphs have exponentially many: none is walked.
 #[derive(Debug, Clone, Default)]
 pub struct PathCounts {

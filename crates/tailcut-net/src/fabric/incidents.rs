@@ -1,0 +1,213 @@
+//! Incidents: what fails, comes back or changes while packets are on their way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tailcut_engine::{Rate, Stream, Time};
+
+use super::{Fabric, Parts};
+use crate::component::SpecError;
+use crate::faults::{Change, What};
+use crate::packet::Packet;
+use crate::topology::{Graph, PathCounts, PortId, RouteError, Routes};
+
+/// How a link is, and how it shall be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Wire {
+    up: bool,
+    rate: Rate,
+    propagation: Time,
+    loss: f64,
+}
+
+/// The incidents of a run.
+#[derive(Debug, Clone)]
+pub(super) struct Incidents {
+    changes: Vec<Change>,
+    next: usize,
+    /// Per link: how many incidents keep it down, and how many of them routing knows.
+    down: Vec<u16>,
+    known: Vec<u16>,
+    /// The ports that anything befalls: how each was built, is, and shall be.
+    wires: BTreeMap<PortId, [Wire; 3]>,
+    /// The routes of the whole network.
+    whole: Option<Routes>,
+}
+
+impl Incidents {
+    pub fn new(parts: &Parts<'_>) -> Result<Incidents, SpecError> {
+        let graph = parts.graph;
+        let changes = parts.faults.changes(graph)?;
+        let links = if changes.is_empty() { 0 } else { graph.links.len() };
+        let mut wires = BTreeMap::new();
+        for change in &changes {
+            let ports = match change.what {
+                What::Down { link, .. } | What::Learned { link, .. } => {
+                    vec![2 * link, 2 * link + 1]
+                }
+                What::Rate(port, _) | What::Loss(port, _) | What::Delay(port, _) => vec![port],
+            };
+            for port in ports {
+                let link = &graph.links[port as usize / 2];
+                let (rate, propagation) = (link.rate, link.propagation);
+                wires.insert(port, [Wire { up: true, rate, propagation, loss: 0.0 }; 3]);
+            }
+        }
+        let (down, known) = (vec![0; links], vec![0; links]);
+        Ok(Incidents { changes, next: 0, down, known, wires, whole: None })
+    }
+
+    /// The ports that faults befall, and what their losses draw from.
+    pub fn ports(&self, seed: u64) -> impl Iterator<Item = (PortId, Stream)> + '_ {
+        self.wires.keys().map(move |&port| (port, Stream::new(seed, u64::from(port), "loss")))
+    }
+
+    /// Notes what is due; says which ports are touched, and whether routing has learned of something.
+    fn take(&mut self, now: Time) -> (BTreeSet<PortId>, bool) {
+        let (mut touched, mut learned) = (BTreeSet::new(), false);
+        let count = |down: bool, reasons: u16| if down { reasons + 1 } else { reasons - 1 };
+        while let Some(&change) = self.changes.get(self.next).filter(|change| change.at <= now) {
+            self.next += 1;
+            match change.what {
+                What::Down { link, down } => {
+                    let reasons = &mut self.down[link as usize];
+                    *reasons = count(down, *reasons);
+                    touched.extend([2 * link, 2 * link + 1]);
+                }
+                What::Learned { link, down } => {
+                    let reasons = &mut self.known[link as usize];
+                    *reasons = count(down, *reasons);
+                    learned = true;
+                }
+                What::Rate(port, _) | What::Loss(port, _) | What::Delay(port, _) => {
+                    let [built, _, wanted] = self.wires.get_mut(&port).expect("the port is listed");
+                    match change.what {
+                        What::Rate(_, rate) => wanted.rate = rate.unwrap_or(built.rate),
+                        What::Loss(_, probability) => wanted.loss = probability,
+                        What::Delay(_, extra) => wanted.propagation = built.propagation + extra,
+                        What::Down { .. } | What::Learned { .. } => {}
+                    }
+                    touched.insert(port);
+                }
+            }
+        }
+        (touched, learned)
+    }
+
+    /// How a touched port was, and is from now on.
+    fn turn(&mut self, port: PortId) -> (Wire, Wire) {
+        let up = self.down[port as usize / 2] == 0;
+        let wires = self.wires.get_mut(&port).expect("the port is listed");
+        let now = Wire { up, ..wires[2] };
+        (std::mem::replace(&mut wires[1], now), now)
+    }
+}
+
+/// What an incident means for whoever drives the fabric, to be carried out in order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Consequence {
+    /// A packet was queued, in service or on the wire of a link that went down.
+    Lost {
+        /// The link.
+        port: PortId,
+        /// The packet.
+        packet: Packet,
+    },
+    /// The next packet of a link arrives at another time, or none does any more.
+    Arrives {
+        /// The link.
+        port: PortId,
+        /// When it arrives.
+        at: Option<Time>,
+    },
+    /// A transmitter falls idle at another time, or has nothing to fall idle for.
+    Idle {
+        /// The link.
+        port: PortId,
+        /// When it falls idle.
+        at: Option<Time>,
+    },
+    /// A link has another rate or propagation delay.
+    Changed {
+        /// The link.
+        port: PortId,
+        /// Its rate.
+        rate: Rate,
+        /// Its propagation delay.
+        propagation: Time,
+    },
+}
+
+impl Fabric {
+    /// When the next incident is due: [`Fabric::incident`] is to be called then.
+    pub fn next_incident(&self) -> Option<Time> {
+        self.incidents.changes.get(self.incidents.next).map(|change| change.at)
+    }
+
+    /// Everything that changes at this instant changes together.
+    ///
+    /// # Errors
+    /// When a table of routes overflows.
+    pub fn incident(&mut self, now: Time, graph: &Graph) -> Result<Vec<Consequence>, RouteError> {
+        let (touched, learned) = self.incidents.take(now);
+        let mut consequences = vec![];
+        for port in touched {
+            self.change_wire(now, port, &mut consequences);
+        }
+        if learned {
+            self.reconverge(graph)?;
+        }
+        Ok(consequences)
+    }
+
+    fn change_wire(&mut self, now: Time, number: PortId, consequences: &mut Vec<Consequence>) {
+        let (before, after) = self.incidents.turn(number);
+        let port = &mut self.ports[number as usize];
+        let lost = |packet| Consequence::Lost { port: number, packet };
+        if before.up && !after.up {
+            consequences.push(Consequence::Arrives { port: number, at: None });
+            consequences.extend(port.go_down(now).into_iter().map(lost));
+            if !self.scheduled.is_empty() {
+                consequences.push(Consequence::Idle { port: number, at: None });
+            }
+            // What waits in a queue that decides the order at departure is lost with the link.
+            while let Some(packet) = self.scheduled.pop(number) {
+                port.note_lost();
+                consequences.push(lost(packet));
+            }
+        }
+        if (before.rate, before.propagation) != (after.rate, after.propagation) {
+            let first = port.retime(now, after.rate, after.propagation);
+            if first.is_some() {
+                consequences.push(Consequence::Arrives { port: number, at: first });
+            }
+            if self.scheduled.waiting(number).is_some_and(|waiting| waiting > 0) {
+                let at = Some(port.busy_until().max(now));
+                consequences.push(Consequence::Idle { port: number, at });
+            }
+            let Wire { rate, propagation, .. } = after;
+            consequences.push(Consequence::Changed { port: number, rate, propagation });
+        }
+        if before.loss != after.loss {
+            port.set_loss(after.loss);
+        }
+        if !before.up && after.up {
+            port.come_up();
+        }
+        self.recount_memory(now, number);
+    }
+
+    /// Every switch routes by what is known now, and hosts hear of what is lost.
+    fn reconverge(&mut self, graph: &Graph) -> Result<(), RouteError> {
+        let whole = self.incidents.whole.get_or_insert_with(|| self.routes.clone());
+        let known = &self.incidents.known;
+        self.routes = whole.avoiding(graph, |link| known[link] == 0)?;
+        self.path_counts = PathCounts::default();
+        self.marks.reroute(graph, whole, &self.routes);
+        Ok(())
+    }
+
+    /// The routes of the whole network, whatever has failed.
+    pub fn whole_routes(&self) -> &Routes {
+        self.incidents.whole.as_ref().unwrap_or(&self.routes)
+    }
+}

@@ -1,0 +1,82 @@
+//! What hosts mark on their packets before these leave, because switches want to know.
+
+use tailcut_engine::Bytes;
+
+use super::Fabric;
+use crate::packet::{Flags, Packet};
+use crate::queue::QueueSpec;
+use crate::topology::{Graph, Routes};
+
+/// What is marked.
+#[derive(Debug, Clone)]
+pub(super) struct Marks {
+    /// The packets of flows of at least so many bytes.
+    elephants: Option<Bytes>,
+    /// Which flows have lost paths; none unless the queues want to know.
+    manager: Option<FaultManager>,
+    /// Anything at all, at present.
+    any: bool,
+}
+
+/// The fault manager of Selective RED: tells hosts which of their flows have lost paths.
+#[derive(Debug, Clone)]
+struct FaultManager {
+    acks: bool,
+    /// Per pair of groups of hosts, source first; empty while no link is known to be down.
+    lost: Vec<bool>,
+}
+
+impl FaultManager {
+    /// Whether this packet belongs to a flow that has lost paths, and is to say so.
+    fn marks(&self, routes: &Routes, packet: &Packet) -> bool {
+        let (src, dst) = (routes.group(packet.key.src()), routes.group(packet.key.dst()));
+        // A flow is what its data packets cross, whichever way its acknowledgements go.
+        let (source, destination) = match packet.flags.has(Flags::TO_SENDER) {
+            true if !self.acks => return false,
+            true => (dst, src),
+            false => (src, dst),
+        };
+        self.lost.get(source * routes.groups() + destination).copied().unwrap_or(false)
+    }
+}
+
+impl Marks {
+    pub fn new(queue: &QueueSpec, elephants: Option<Bytes>) -> Marks {
+        let manager = match queue {
+            QueueSpec::SelectiveRed(spec) => {
+                Some(FaultManager { acks: spec.mark_acks, lost: vec![] })
+            }
+            _ => None,
+        };
+        Marks { elephants, manager, any: elephants.is_some() }
+    }
+
+    /// Routing has settled on `now`, of the routes of the whole network.
+    pub fn reroute(&mut self, graph: &Graph, whole: &Routes, now: &Routes) {
+        if let Some(manager) = &mut self.manager {
+            manager.lost = whole.lost_paths(graph, now);
+            self.any = manager.lost.contains(&true) || self.elephants.is_some();
+        }
+    }
+}
+
+impl Fabric {
+    /// Whether hosts mark anything at present.
+    #[inline]
+    pub fn marks(&self) -> bool {
+        self.marks.any
+    }
+
+    /// What a host marks on a packet of a flow of so many bytes before it leaves.
+    #[cold]
+    pub fn mark(&self, packet: &mut Packet, flow_bytes: u64) {
+        if self.marks.elephants.is_some_and(|least| flow_bytes >= least.0)
+            && packet.flags.has(Flags::DATA)
+        {
+            packet.flags = packet.flags | Flags::ELEPHANT;
+        }
+        if self.marks.manager.as_ref().is_some_and(|manager| manager.marks(&self.routes, packet)) {
+            packet.flags = packet.flags | Flags::LOST_PATHS;
+        }
+    }
+}

@@ -1,0 +1,461 @@
+//! The fabric: links with their queues, switches with their balancers and memory, routes, and what fails of them.
+//!
+//! It knows no connection, no clock and no observer. Whoever drives it keeps the time, holds a list of what is due, and
+//! makes sense of the packets: the simulator does it with an agenda and TCP, a laboratory may with a clock on the wall and
+//! frames of real hosts. Of a packet the fabric looks at `key` (whence, whither, the five-tuple that ECMP hashes),
+//! `wire_bytes`, `flags` and, where queues schedule by priority, [`Packet::number`]; `connection`, `seq` and `options` are the
+//! driver's own.
+//!
+//! # How to drive it
+//!
+//! - A host sends: offer the packet to [`Fabric::host_port`]. A port is a directed link with the queue before it.
+//! - [`Fabric::offer`] says what becomes of a packet ([`Offered`]). It may have to be asked for again: when the first
+//!   packet of the link arrives ([`Fabric::take`], which says when the next one does), or when its transmitter falls idle ([`Fabric::idle`], only
+//!   with scheduled queues). Per link and kind at most one such call is ever due.
+//! - Then [`Fabric::forward`] says where the packet is: at a host, or in a switch that has chosen the port that it shall be
+//!   offered to next.
+//! - At [`Fabric::next_incident`], [`Fabric::incident`] carries out what fails; it may move what is due, or lose packets.
+//!
+//! Times never go back. Of calls that are due at one instant, arrivals come before idle transmitters, each in the order of
+//! ports, so that the same packets meet the same fate.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use tailcut_engine::Time;
+//! use tailcut_net::fabric::{Fabric, Offered, Parts, Place};
+//! use tailcut_net::packet::{Flags, FlowKey, Packet, NO_OPTIONS};
+//! use tailcut_net::topology::star::Star;
+//!
+//! let graph = Star { hosts: 3, ..Star::default() }.build()?;
+//! let mut fabric = Fabric::new(&Parts::of(&graph))?;
+//! // What is due, in order: time and port. Queues are drop-tail here, so that no transmitter has to be asked.
+//! let mut due: BTreeMap<(Time, u32), ()> = BTreeMap::new();
+//! let mut arrived = vec![];
+//!
+//! let key = FlowKey::new(0, 2, 1024, 5000);
+//! let packet = Packet { key, connection: 7, seq: 0, options: NO_OPTIONS, wire_bytes: 1538, flags: Flags(0) };
+//! let mut todo = vec![(Time::ZERO, fabric.host_port(0), packet)];
+//! loop {
+//!     for (now, port, packet) in todo.drain(..) {
+//!         match fabric.offer(now, port, packet) {
+//!             Offered::First(at) => drop(due.insert((at, port), ())),
+//!             Offered::Behind => {}
+//!             other => panic!("nothing is in its way: {other:?}"),
+//!         }
+//!     }
+//!     let Some(((now, port), ())) = due.pop_first() else { break };
+//!     let (mut packet, next) = fabric.take(port);
+//!     if let Some(at) = next {
+//!         due.insert((at, port), ());
+//!     }
+//!     match fabric.forward(now, port, &mut packet) {
+//!         Place::Switch { egress, .. } => todo.push((now, egress, packet)),
+//!         Place::Host(host) => arrived.push((now, host, packet.connection)),
+//!         Place::Lost => {}
+//!     }
+//! }
+//! assert_eq!(arrived.len(), 1);
+//! assert_eq!((arrived[0].1, arrived[0].2), (2, 7));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod incidents;
+mod marks;
+mod scheduled;
+#[cfg(test)]
+mod tests;
+
+use tailcut_engine::Time;
+
+use crate::amount::Limit;
+use crate::balance::tinyflow::TinyFlows;
+use crate::balance::{ecmp, BalanceSpec, Balancer, Fork, Layout, Pick, Queues};
+use crate::component::SpecError;
+use crate::faults::FaultsSpec;
+use crate::host::HostSpec;
+use crate::packet::{Flags, Packet};
+use crate::port::{self, Port, PortCounters};
+use crate::queue::pfabric::PriorityQueue;
+use crate::queue::QueueSpec;
+use crate::switch::{Pools, SwitchSpec};
+use crate::topology::{Graph, PathCounts, PortId, RouteError, Routes};
+
+pub use incidents::Consequence;
+use incidents::Incidents;
+use marks::Marks;
+pub use scheduled::Dequeued;
+use scheduled::Scheduled;
+
+/// What a fabric is made of.
+#[derive(Debug, Clone)]
+pub struct Parts<'a> {
+    /// The network.
+    pub graph: &'a Graph,
+    /// The queue of every switch port.
+    pub queue: QueueSpec,
+    /// How switches choose among equal-cost paths.
+    pub balance: BalanceSpec,
+    /// Switches.
+    pub switch: SwitchSpec,
+    /// What may wait in the interface of a host.
+    pub nic_queue: Limit,
+    /// What fails when.
+    pub faults: FaultsSpec,
+    /// Seed of whatever it draws.
+    pub seed: u64,
+}
+
+impl<'a> Parts<'a> {
+    /// A network whose parts are all as they are when nothing is said of them.
+    pub fn of(graph: &'a Graph) -> Parts<'a> {
+        Parts {
+            graph,
+            queue: QueueSpec::default(),
+            balance: BalanceSpec::default(),
+            switch: SwitchSpec::default(),
+            nic_queue: HostSpec::default().nic_queue,
+            faults: FaultsSpec::default(),
+            seed: 0,
+        }
+    }
+}
+
+/// Why a fabric cannot be built.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum FabricError {
+    /// The graph has no routes.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+    /// What fails is not there, or fails in two ways at once.
+    #[error("faults: {0}")]
+    Fault(SpecError),
+    /// A strategy is that of a switch that is not there.
+    #[error("balance: {0}")]
+    Balance(SpecError),
+}
+
+/// What became of a packet that was offered to a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Offered {
+    /// It is the first on its link: [`Fabric::take`] is due at this time.
+    First(Time),
+    /// It follows others on the link.
+    Behind,
+    /// It waits in a scheduled queue, and [`Fabric::idle`] is due at this time unless it was due already. Others may have
+    /// made way for it: [`Fabric::displaced`].
+    Waits(Option<Time>),
+    /// There was no room for it.
+    Dropped,
+    /// The link is down.
+    Lost,
+}
+
+/// Where a packet has got to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// At this host.
+    Host(u32),
+    /// In a switch (numbered over switches), which sends it by this port: offer it there.
+    Switch {
+        /// The switch.
+        switch: u32,
+        /// The port.
+        egress: PortId,
+    },
+    /// Nowhere: it was corrupted on the link.
+    Lost,
+}
+
+/// Links, switches and routes at work.
+#[derive(Debug, Clone)]
+pub struct Fabric {
+    ports: Vec<Port>,
+    routes: Routes,
+    path_counts: PathCounts,
+    plain: bool,
+    /// What waits at the ports where the order is decided at departure.
+    scheduled: Scheduled,
+    /// Node at the far end of each port: hosts, then switches.
+    ends: Vec<u32>,
+    hosts: u32,
+    salts: Vec<u64>,
+    balancer: Balancer,
+    marks: Marks,
+    /// Buffers that the ports of a switch share.
+    pools: Option<Pools>,
+    incidents: Incidents,
+}
+
+/// What waits at the ports of a fabric.
+struct Waiting<'a> {
+    ports: &'a [Port],
+    scheduled: &'a Scheduled,
+}
+
+impl Queues for Waiting<'_> {
+    fn wait(&self, port: PortId, now: Time) -> Time {
+        let link = &self.ports[port as usize];
+        let committed = link.busy_until().0.saturating_sub(now.0);
+        let transmission = |packet: &Packet| link.transmission_time(packet.wire_bytes);
+        let queue = self.scheduled.queue(port).into_iter();
+        let queued: u64 = queue.flat_map(PriorityQueue::packets).map(transmission).sum();
+        Time(committed + queued)
+    }
+}
+
+impl Fabric {
+    /// Builds it, idle.
+    ///
+    /// # Errors
+    /// When the graph has no routes, or something that shall fail or balance is not there.
+    pub fn new(parts: &Parts<'_>) -> Result<Fabric, FabricError> {
+        let Parts { graph, queue, balance, seed, .. } = parts;
+        balance.check_on(graph).map_err(FabricError::Balance)?;
+        let routes = Routes::new(graph)?;
+        let (mut ports, mut ends) = (vec![], vec![]);
+        let mut scheduled = Scheduled::default();
+        for link in &graph.links {
+            for (from, to) in [(link.a, link.b), (link.b, link.a)] {
+                let number = ports.len() as u32;
+                let (limit, discipline) = if from < graph.hosts {
+                    (parts.nic_queue, queue.discipline_of_hosts())
+                } else {
+                    let limit = link.queue_limit.unwrap_or(queue.limit());
+                    (queue.limit_in_all(limit), queue.discipline(number, limit, *seed))
+                };
+                if let QueueSpec::Pfabric(spec) = queue {
+                    let schedules = spec.hosts || from >= graph.hosts;
+                    scheduled.push(schedules.then(|| PriorityQueue::new(limit)));
+                }
+                ports.push(Port::with_discipline(link.rate, link.propagation, limit, discipline));
+                ends.push(to);
+            }
+        }
+        let incidents = Incidents::new(parts).map_err(FabricError::Fault)?;
+        for (port, stream) in incidents.ports(*seed) {
+            ports[port as usize].expect_faults(stream);
+        }
+        let layout = Layout { graph, routes: &routes, seed: *seed };
+        let mut balancer = Balancer::new(balance, layout);
+        let pools = Pools::new(&parts.switch, graph);
+        let hosts_mark = balancer.tinyflow().and_then(|flows| flows.hosts_mark());
+        Ok(Fabric {
+            ports,
+            routes,
+            path_counts: PathCounts::default(),
+            plain: scheduled.is_empty() && pools.is_none(),
+            scheduled,
+            ends,
+            hosts: graph.hosts,
+            salts: (0..graph.switches).map(ecmp::salt).collect(),
+            balancer,
+            marks: Marks::new(queue, hosts_mark),
+            pools,
+            incidents,
+        })
+    }
+
+    /// The port by which a host sends.
+    #[inline]
+    pub fn host_port(&self, host: u32) -> PortId {
+        self.routes.host_port(host)
+    }
+
+    /// Whether a port has nothing but its own queue to ask: packets are neither scheduled at departure nor share memory.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// Offers a packet to a port.
+    // The loop's hot spot: a call and a result in memory would cost it several per cent.
+    #[inline(always)]
+    pub fn offer(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
+        match self.plain {
+            true => self.put(now, port, packet),
+            false => self.offer_closely(now, port, packet),
+        }
+    }
+
+    #[inline]
+    fn offer_closely(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
+        match self.scheduled.waiting(port) {
+            Some(waiting) if waiting > 0 || self.ports[port as usize].busy_until() > now => {
+                self.enqueue(now, port, packet)
+            }
+            _ => self.put_closely(now, port, packet),
+        }
+    }
+
+    /// The port behind the queue takes a packet, if its switch has memory for it, or drops it.
+    #[inline]
+    fn put_closely(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
+        match self.pools {
+            None => self.put(now, port, packet),
+            Some(_) => self.put_in_memory(now, port, packet),
+        }
+    }
+
+    #[cold]
+    fn put_in_memory(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
+        if !self.has_memory(now, port, packet.wire_bytes) {
+            self.ports[port as usize].note_drop();
+            return Offered::Dropped;
+        }
+        let offered = self.put(now, port, packet);
+        if matches!(offered, Offered::First(_) | Offered::Behind) {
+            self.note_memory(now, port, packet.wire_bytes);
+        }
+        offered
+    }
+
+    #[inline(always)]
+    fn put(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
+        match self.ports[port as usize].offer(now, packet) {
+            port::Offer::First(arrival) => Offered::First(arrival),
+            port::Offer::Behind => Offered::Behind,
+            port::Offer::Dropped => Offered::Dropped,
+            port::Offer::Lost => Offered::Lost,
+        }
+    }
+
+    /// The first packet of a link has reached its far end: takes it, and says when the next one arrives there.
+    #[inline]
+    pub fn take(&mut self, port: PortId) -> (Packet, Option<Time>) {
+        self.ports[port as usize].take()
+    }
+
+    /// Where a packet is that was just taken from a link.
+    #[inline]
+    pub fn forward(&mut self, now: Time, port: PortId, packet: &mut Packet) -> Place {
+        if packet.flags.has(Flags::CORRUPTED) {
+            self.ports[port as usize].note_lost();
+            return Place::Lost;
+        }
+        match self.ends[port as usize].checked_sub(self.hosts) {
+            None => Place::Host(self.ends[port as usize]),
+            Some(switch) => Place::Switch { switch, egress: self.egress(now, switch, packet) },
+        }
+    }
+
+    /// The port by which a packet leaves a switch.
+    #[inline]
+    fn egress(&mut self, now: Time, switch: u32, packet: &mut Packet) -> PortId {
+        match self.routes.candidates(switch, packet.key.dst()) {
+            [only] => *only,
+            many => {
+                let salt = self.salts[switch as usize];
+                let queues = &Waiting { ports: &self.ports, scheduled: &self.scheduled };
+                let choices = many.len() as u32;
+                let fork = Fork { now, switch, salt, choices, ports: many, queues };
+                many[self.balancer.pick(fork, packet) as usize]
+            }
+        }
+    }
+
+    /// Whether the switch of `port` has memory for one more packet there; it needs none while the port is idle.
+    fn has_memory(&mut self, now: Time, port: PortId, bytes: u16) -> bool {
+        let busy = self.ports[port as usize].busy_until() > now;
+        let pools = self.pools.as_mut().expect("switches share their buffers");
+        pools.admits(now.0, port, bytes) || !busy
+    }
+
+    /// A packet was accepted at `port`; it may have to wait in its switch's memory.
+    fn note_memory(&mut self, now: Time, port: PortId, bytes: u16) {
+        let service = self.ports[port as usize].transmission_time(bytes);
+        let begins = self.ports[port as usize].busy_until().0 - service;
+        if let Some(pools) = self.pools.as_mut().filter(|_| begins > now.0) {
+            pools.add(port, bytes, begins);
+        }
+    }
+
+    /// What waits at `port` has changed under its switch's memory.
+    fn recount_memory(&mut self, now: Time, port: PortId) {
+        if let Some(pools) = &mut self.pools {
+            pools.retime(port, &self.ports[port as usize].waiting_begins(now));
+        }
+    }
+
+    /// How many ports there are: two per link of the graph.
+    pub fn ports(&self) -> u32 {
+        self.ports.len() as u32
+    }
+
+    /// The packet that a port accepted last, as it will leave (its queue may have marked it), and when its last bit does.
+    ///
+    /// # Panics
+    /// When the port holds none.
+    pub fn last(&self, port: PortId) -> (&Packet, Time) {
+        let port = &self.ports[port as usize];
+        (port.last(), port.busy_until())
+    }
+
+    /// Packets waiting at a port.
+    pub fn queue(&mut self, now: Time, port: PortId) -> u32 {
+        match self.scheduled.waiting(port) {
+            Some(waiting) => waiting,
+            None => self.ports[port as usize].queue(now),
+        }
+    }
+
+    /// How long a transmitter has been busy in `[0, now)`.
+    pub fn busy(&self, now: Time, port: PortId) -> Time {
+        self.ports[port as usize].busy(now)
+    }
+
+    /// What a port has done so far.
+    pub fn counters(&self, port: PortId) -> PortCounters {
+        let mut counters = self.ports[port as usize].counters();
+        if let Some(queue) = self.scheduled.queue(port) {
+            (counters.drops, counters.max_queue) = (queue.drops, queue.longest);
+        }
+        counters
+    }
+
+    /// The packets in queues and on links.
+    pub fn packets(&self) -> impl Iterator<Item = &Packet> {
+        let waiting = self.scheduled.queues().flat_map(PriorityQueue::packets);
+        self.ports.iter().flat_map(Port::packets).chain(waiting)
+    }
+
+    /// By which every switch routes at present.
+    pub fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// How many shortest paths lead from one host to another at present; `u32::MAX` stands for that many or more.
+    pub fn shortest_paths(&mut self, graph: &Graph, src: u32, dst: u32) -> u32 {
+        self.path_counts.between(graph, &self.routes, src, dst)
+    }
+
+    /// TinyFlow's state, where edge switches run it.
+    pub(crate) fn tinyflow(&mut self) -> Option<&mut TinyFlows> {
+        self.balancer.tinyflow()
+    }
+
+    /// Asks for a port whose turn comes soon: a large fabric does not fit into the nearest cache.
+    #[inline]
+    pub(crate) fn fetch(&self, port: PortId) {
+        tailcut_engine::fetch_early(&self.ports[port as usize]);
+    }
+
+    /// Asks for the packet that it will hand out.
+    #[inline]
+    pub(crate) fn fetch_first(&self, port: PortId) {
+        self.ports[port as usize].fetch_first();
+    }
+
+    /// Asks for a port whose transmitter falls idle soon, and for its queue.
+    #[inline]
+    pub(crate) fn fetch_idle(&self, port: PortId) {
+        self.fetch(port);
+        self.scheduled.fetch(port);
+    }
+
+    /// Asks for what waits in that queue.
+    #[inline]
+    pub(crate) fn fetch_waiting(&self, port: PortId) {
+        self.scheduled.fetch_first(port);
+    }
+}

@@ -1,0 +1,151 @@
+//! Ports whose queue decides the order at departure: a queue before the port, and a second event per packet.
+
+use super::{Fabric, Offered};
+use crate::packet::Packet;
+use crate::queue::pfabric::{PriorityQueue, Room};
+use crate::topology::PortId;
+use tailcut_engine::Time;
+
+/// A port without such a queue, in [`Scheduled::backlog`].
+const NONE: u32 = u32::MAX;
+
+/// The queues of the ports that have one.
+///
+/// A packet that finds the transmitter idle and nothing waiting goes past the queue; whether it does is kept apart,
+/// because the queues of a large fabric do not fit into the nearest cache.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Scheduled {
+    /// Per port; empty where no port has such a queue.
+    queues: Vec<Option<PriorityQueue>>,
+    /// Per port: how many packets wait in its queue.
+    backlog: Vec<u32>,
+    /// What has made way for others and was not asked for yet.
+    displaced: Vec<Packet>,
+}
+
+impl Scheduled {
+    /// The next port is the one of this queue, or has none.
+    pub fn push(&mut self, queue: Option<PriorityQueue>) {
+        self.backlog.push(queue.as_ref().map_or(NONE, PriorityQueue::len));
+        self.queues.push(queue);
+    }
+
+    /// True when no port has such a queue.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.queues.is_empty()
+    }
+
+    /// The queue of a port, if it has one.
+    pub fn queue(&self, port: PortId) -> Option<&PriorityQueue> {
+        self.queues.get(port as usize)?.as_ref()
+    }
+
+    /// All of them.
+    pub fn queues(&self) -> impl Iterator<Item = &PriorityQueue> {
+        self.queues.iter().flatten()
+    }
+
+    /// Asks for the queue whose turn comes soon.
+    #[inline]
+    pub fn fetch(&self, port: PortId) {
+        tailcut_engine::fetch_early(&self.queues[port as usize]);
+    }
+
+    /// Asks for what waits in it.
+    #[inline]
+    pub fn fetch_first(&self, port: PortId) {
+        if let Some(first) =
+            self.queues[port as usize].as_ref().and_then(|queue| queue.packets().next())
+        {
+            tailcut_engine::fetch_early(first);
+        }
+    }
+
+    /// How many packets wait in the queue of a port, if it has one.
+    #[inline]
+    pub fn waiting(&self, port: PortId) -> Option<u32> {
+        self.backlog.get(port as usize).copied().filter(|&waiting| waiting != NONE)
+    }
+
+    /// Does something with a port's queue, and counts what waits afterwards.
+    #[inline]
+    fn with<T>(&mut self, port: PortId, act: impl FnOnce(&mut PriorityQueue) -> T) -> Option<T> {
+        let queue = self.queues.get_mut(port as usize)?.as_mut()?;
+        let result = act(queue);
+        self.backlog[port as usize] = queue.len();
+        Some(result)
+    }
+
+    /// Takes the packet that a port is to send next.
+    pub fn pop(&mut self, port: PortId) -> Option<Packet> {
+        self.with(port, PriorityQueue::pop)?
+    }
+}
+
+/// What a transmitter that fell idle has taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dequeued {
+    /// The packet.
+    pub packet: Packet,
+    /// What became of it.
+    pub offered: Offered,
+    /// When the transmitter falls idle again, if more waits.
+    pub idle: Option<Time>,
+}
+
+impl Fabric {
+    /// Whether packets may wait in a queue before this port.
+    #[inline]
+    pub fn schedules(&self, port: PortId) -> bool {
+        self.scheduled.waiting(port).is_some()
+    }
+
+    /// Whether any port has such a queue: only then does [`Fabric::idle`] have to be called.
+    pub fn schedules_any(&self) -> bool {
+        !self.scheduled.is_empty()
+    }
+
+    /// Offers a packet to the scheduled queue of a port whose transmitter is at work.
+    pub(super) fn enqueue(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
+        // Whoever waits already has the port's word.
+        let first = self.scheduled.waiting(port) == Some(0);
+        // Packets without data carry no number and come first.
+        let priority = packet.number().unwrap_or(0);
+        loop {
+            let room = self.scheduled.with(port, |queue| {
+                let room = queue.make_room(priority, packet.wire_bytes);
+                if let Room::Enough = room {
+                    queue.push(priority, packet);
+                }
+                room
+            });
+            match room.expect("the port has a queue") {
+                Room::Enough => break,
+                Room::After(victim) => self.scheduled.displaced.push(victim),
+                Room::None => return Offered::Dropped,
+            }
+        }
+        Offered::Waits(first.then(|| self.ports[port as usize].busy_until().max(now)))
+    }
+
+    /// Takes one of the packets that a queue has dropped for better ones.
+    #[inline]
+    pub fn displaced(&mut self) -> Option<Packet> {
+        match self.scheduled.displaced.is_empty() {
+            true => None,
+            // The first to go is told of first.
+            false => Some(self.scheduled.displaced.remove(0)),
+        }
+    }
+
+    /// The transmitter of a port with a scheduled queue falls idle: the next packet is sent, if one waits.
+    #[inline]
+    pub fn idle(&mut self, now: Time, port: PortId) -> Option<Dequeued> {
+        let packet = self.scheduled.pop(port)?;
+        let offered = self.put_closely(now, port, packet);
+        let more = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
+        let idle = more.then(|| self.ports[port as usize].busy_until());
+        Some(Dequeued { packet, offered, idle })
+    }
+}

@@ -1,0 +1,310 @@
+//! A fabric at work without a connection: packets go in at hosts and come out at hosts, by a list of what is due.
+
+use std::collections::BTreeMap;
+
+use tailcut_engine::Rate;
+
+use super::*;
+use crate::amount::Amount;
+use crate::faults::Incident;
+use crate::packet::{inline_number, FlowKey, NO_OPTIONS};
+use crate::queue::drop_tail::DropTail;
+use crate::queue::pfabric::PfabricQueue;
+use crate::topology::fat_tree::FatTree;
+use crate::topology::star::Star;
+
+/// What became of a packet: by its tag, when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    At(u32, Time),
+    Dropped,
+    Lost,
+}
+
+/// Drives a fabric with what stands for real frames: a tag, and nothing behind it.
+struct Driver {
+    fabric: Fabric,
+    graph: Graph,
+    /// By time, kind and port.
+    due: BTreeMap<(Time, Kind, PortId), ()>,
+    fates: Vec<(u32, Fate)>,
+}
+
+/// In the order of one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Arrival,
+    Incident,
+    Idle,
+}
+
+impl Driver {
+    fn new(graph: &Graph, change: impl FnOnce(&mut Parts<'_>)) -> Driver {
+        let mut parts = Parts::of(graph);
+        change(&mut parts);
+        let fabric = Fabric::new(&parts).expect("the parts fit");
+        let due = fabric.next_incident().map(|at| ((at, Kind::Incident, 0), ()));
+        Driver { due: due.into_iter().collect(), fabric, graph: graph.clone(), fates: vec![] }
+    }
+
+    /// A host sends at some time.
+    fn send(&mut self, now: Time, packet: Packet) {
+        self.run(now);
+        let port = self.fabric.host_port(packet.key.src());
+        let offered = self.fabric.offer(now, port, packet);
+        self.follow(port, packet, offered);
+    }
+
+    fn follow(&mut self, port: PortId, packet: Packet, offered: Offered) {
+        match offered {
+            Offered::First(at) => self.expect(at, Kind::Arrival, port),
+            Offered::Behind => {}
+            Offered::Waits(at) => {
+                while let Some(packet) = self.fabric.displaced() {
+                    self.fates.push((packet.connection, Fate::Dropped));
+                }
+                if let Some(at) = at {
+                    self.expect(at, Kind::Idle, port);
+                }
+            }
+            Offered::Dropped => self.fates.push((packet.connection, Fate::Dropped)),
+            Offered::Lost => self.fates.push((packet.connection, Fate::Lost)),
+        }
+    }
+
+    fn expect(&mut self, at: Time, kind: Kind, port: PortId) {
+        let again = self.due.keys().any(|&(_, k, p)| (k, p) == (kind, port));
+        assert!(!again, "{kind:?} of port {port} was due already");
+        self.due.insert((at, kind, port), ());
+    }
+
+    fn put_off(&mut self, at: Option<Time>, kind: Kind, port: PortId) {
+        self.due.retain(|&(_, k, p), ()| (k, p) != (kind, port));
+        if let Some(at) = at {
+            self.expect(at, kind, port);
+        }
+    }
+
+    /// All that is due before `end`.
+    fn run(&mut self, end: Time) {
+        while let Some(entry) = self.due.first_entry().filter(|entry| entry.key().0 < end) {
+            let (now, kind, port) = *entry.key();
+            entry.remove();
+            match kind {
+                Kind::Arrival => self.arrive(now, port),
+                Kind::Idle => {
+                    let taken = self.fabric.idle(now, port).expect("something waits");
+                    self.follow(port, taken.packet, taken.offered);
+                    if let Some(at) = taken.idle {
+                        self.expect(at, Kind::Idle, port);
+                    }
+                }
+                Kind::Incident => self.incident(now),
+            }
+        }
+    }
+
+    fn arrive(&mut self, now: Time, port: PortId) {
+        let (mut packet, next) = self.fabric.take(port);
+        if let Some(at) = next {
+            self.expect(at, Kind::Arrival, port);
+        }
+        match self.fabric.forward(now, port, &mut packet) {
+            Place::Host(host) => self.fates.push((packet.connection, Fate::At(host, now))),
+            Place::Lost => self.fates.push((packet.connection, Fate::Lost)),
+            Place::Switch { egress, .. } => {
+                let offered = self.fabric.offer(now, egress, packet);
+                self.follow(egress, packet, offered);
+            }
+        }
+    }
+
+    fn incident(&mut self, now: Time) {
+        for consequence in self.fabric.incident(now, &self.graph).expect("routes stay small") {
+            match consequence {
+                Consequence::Lost { packet, .. } => {
+                    self.fates.push((packet.connection, Fate::Lost))
+                }
+                Consequence::Arrives { port, at } => self.put_off(at, Kind::Arrival, port),
+                Consequence::Idle { port, at } => self.put_off(at, Kind::Idle, port),
+                Consequence::Changed { .. } => {}
+            }
+        }
+        if let Some(at) = self.fabric.next_incident() {
+            self.expect(at, Kind::Incident, 0);
+        }
+    }
+
+    /// The fates of all packets, when nothing is due any more.
+    fn fates(mut self) -> Vec<(u32, Fate)> {
+        self.run(Time::NEVER);
+        assert_eq!(self.fabric.packets().count(), 0, "no packet is forgotten");
+        self.fates
+    }
+}
+
+fn packet(tag: u32, src: u32, dst: u32) -> Packet {
+    let key = FlowKey::new(src, dst, 1_024 + tag as u16, 5_000);
+    let (options, flags) = (NO_OPTIONS, Flags(0));
+    Packet { key, connection: tag, seq: 0, options, wire_bytes: 1_250, flags }
+}
+
+fn with_priority(tag: u32, src: u32, priority: u32) -> Packet {
+    Packet { options: inline_number(priority), ..packet(tag, src, 4) }
+}
+
+/// 1,250 bytes take 10 us on each link of 1 Gbps; wires of 1 us.
+fn star() -> Graph {
+    let (rate, propagation) = (Rate(1_000_000_000), Time::from_us(1));
+    Star { hosts: 5, rate, propagation }.build().expect("hosts are enough")
+}
+
+#[test]
+fn a_packet_takes_its_time_on_every_link() {
+    let mut driver = Driver::new(&star(), |_| {});
+    driver.send(Time::ZERO, packet(3, 0, 1));
+    assert_eq!(driver.fates(), [(3, Fate::At(1, Time::from_us(22)))]);
+}
+
+#[test]
+fn packets_that_meet_at_a_port_follow_each_other() {
+    let mut driver = Driver::new(&star(), |_| {});
+    for host in 0..4 {
+        driver.send(Time::ZERO, packet(host, host, 4));
+    }
+    let fates: Vec<_> =
+        (0..4).map(|n| (n, Fate::At(4, Time::from_us(22 + 10 * u64::from(n))))).collect();
+    assert_eq!(driver.fates(), fates);
+}
+
+#[test]
+fn a_packet_that_finds_its_port_full_is_given_back() {
+    let mut driver = Driver::new(&star(), |parts| {
+        let limit = Limit::AtMost(Amount::Packets(1));
+        parts.queue = QueueSpec::DropTail(DropTail { limit });
+    });
+    for host in 0..4 {
+        driver.send(Time::ZERO, packet(host, host, 4));
+    }
+    let dropped: Vec<_> = driver.fates().into_iter().filter(|(_, f)| *f == Fate::Dropped).collect();
+    assert_eq!(dropped, [(2, Fate::Dropped), (3, Fate::Dropped)]);
+}
+
+#[test]
+fn memory_that_ports_share_is_a_limit_of_its_own() {
+    let mut driver = Driver::new(&star(), |parts| {
+        let shared_buffer = Limit::AtMost(Amount::Bytes(2_600));
+        parts.switch = SwitchSpec { shared_buffer, alpha: 1.0 };
+    });
+    for host in 0..4 {
+        driver.send(Time::ZERO, packet(host, host, 4));
+    }
+    let dropped = driver.fates().iter().filter(|(_, fate)| *fate == Fate::Dropped).count();
+    assert_eq!(dropped, 2);
+}
+
+#[test]
+fn a_scheduled_queue_sends_the_best_first_and_gives_back_the_worst() {
+    let mut driver = Driver::new(&star(), |parts| {
+        let limit = Limit::AtMost(Amount::Packets(1));
+        parts.queue = QueueSpec::Pfabric(PfabricQueue { limit, hosts: false });
+    });
+    assert!(driver.fabric.schedules_any());
+    for (host, priority) in [(0, 900), (1, 500), (2, 100), (3, 700)] {
+        driver.send(Time::ZERO, with_priority(host, host, priority));
+    }
+    // The first is on the link when the second comes to wait, and makes way for the third; the fourth is worse.
+    let expected = [
+        (1, Fate::Dropped),
+        (3, Fate::Dropped),
+        (0, Fate::At(4, Time::from_us(22))),
+        (2, Fate::At(4, Time::from_us(32))),
+    ];
+    assert_eq!(driver.fates(), expected);
+}
+
+#[test]
+fn a_link_that_goes_down_gives_back_what_it_held_and_takes_nothing_more() {
+    for scheduled in [false, true] {
+        let mut driver = Driver::new(&star(), |parts| {
+            if scheduled {
+                parts.queue = QueueSpec::Pfabric(PfabricQueue::default());
+            }
+            parts.faults.incidents = vec![Incident::LinkDown {
+                link: "s0>h4".into(),
+                at: Time::from_us(15),
+                until: Some(Time::from_us(40)),
+            }];
+        });
+        for host in 0..3 {
+            driver.send(Time::ZERO, packet(host, host, 4));
+        }
+        driver.send(Time::from_us(16), packet(3, 3, 4));
+        driver.send(Time::from_us(50), packet(4, 3, 4));
+        let lost = [0, 1, 2, 3].map(|tag| (tag, Fate::Lost));
+        let fates = driver.fates();
+        assert_eq!(
+            (&fates[..4], &fates[4..]),
+            (&lost[..], &[(4, Fate::At(4, Time::from_us(72)))][..])
+        );
+    }
+}
+
+#[test]
+fn a_link_that_slows_down_moves_what_is_due() {
+    for scheduled in [false, true] {
+        let mut driver = Driver::new(&star(), |parts| {
+            if scheduled {
+                parts.queue = QueueSpec::Pfabric(PfabricQueue::default());
+            }
+            parts.faults.incidents = vec![Incident::Rate {
+                link: "s0>h4".into(),
+                one_way: true,
+                rate: Rate(500_000_000),
+                at: Time::from_us(16),
+                until: None,
+            }];
+        });
+        for host in 0..2 {
+            driver.send(Time::ZERO, packet(host, host, 4));
+        }
+        // Half of the first has left by then; the other half takes twice its time.
+        let expected = [(0, Time::from_us(27)), (1, Time::from_us(47))];
+        assert_eq!(driver.fates(), expected.map(|(tag, at)| (tag, Fate::At(4, at))));
+    }
+}
+
+#[test]
+fn routes_avoid_what_is_known_to_be_down() {
+    let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
+    let send = |at: u64| {
+        let mut driver = Driver::new(&graph, |parts| {
+            let link = "s0>s8".into();
+            parts.faults.incidents = vec![Incident::LinkDown { link, at: Time(1), until: None }];
+        });
+        for tag in 0..16 {
+            driver.send(Time::from_ms(at), packet(tag, 0, 15));
+        }
+        driver.fates().iter().filter(|(_, fate)| *fate == Fate::Lost).count()
+    };
+    // 10 ms after the failure every switch has learned of it.
+    let (unknown, known) = (send(5), send(11));
+    assert!(unknown > 0 && known == 0, "{unknown} and {known} lost");
+}
+
+#[test]
+fn the_same_packets_meet_the_same_fate() {
+    let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
+    let run = || {
+        let mut driver = Driver::new(&graph, |parts| {
+            parts.balance = BalanceSpec::Spray(crate::balance::spray::Spray {});
+            parts.queue =
+                QueueSpec::DropTail(DropTail { limit: Limit::AtMost(Amount::Packets(2)) });
+        });
+        for tag in 0..200 {
+            driver.send(Time(u64::from(tag / 8) * 4_000_000), packet(tag, tag % 12, 12 + tag % 4));
+        }
+        driver.fates()
+    };
+    assert_eq!(run(), run());
+}

@@ -1,0 +1,203 @@
+//! What happens when: the agenda of a run, and the numbers that its entities have there.
+//!
+//! Events of one instant come in the order of these numbers: packets that arrive before what the run does itself, that
+//! before transmitters that fall idle, and those before timers of connections.
+
+use tailcut_engine::{Agenda, Time};
+
+use crate::port::Clocking;
+use crate::topology::{Graph, PortId};
+
+/// What is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// The first packet of a link reaches its far end.
+    Arrival(PortId),
+    /// A flow starts, or wants to be asked again.
+    Flows,
+    /// The arrivals end.
+    Window,
+    /// Series are sampled.
+    Sample,
+    /// Something fails or comes back.
+    Incident,
+    /// The transmitter of a port with a scheduled queue falls idle.
+    Idle(PortId),
+    /// The earliest deadline of a connection.
+    Connection(u32),
+}
+
+/// The agenda: one pending event per entity.
+pub(super) struct Clock {
+    agenda: Agenda,
+    /// Ports come first; as many arrivals as there are.
+    ports: u32,
+    /// Ports that may fall idle: all or none.
+    idle: u32,
+}
+
+/// Entities between the arrivals and the idle transmitters.
+const OWN: u32 = 4;
+
+impl Clock {
+    /// The clock of a network whose packets have at most `bytes`; in some, ports have scheduled queues.
+    pub fn new(graph: &Graph, bytes: u16, scheduled: bool) -> Clock {
+        let ports = 2 * graph.links.len() as u32;
+        // How far ahead most events lie: the slowest link's time for a full packet.
+        let longest = graph
+            .links
+            .iter()
+            .map(|link| Clocking::new(link.rate).transmission(bytes) + link.propagation.0);
+        let mut clock = Clock {
+            agenda: Agenda::new(Time(longest.max().unwrap_or(1))),
+            ports,
+            idle: if scheduled { ports } else { 0 },
+        };
+        clock.make_room(0);
+        clock
+    }
+
+    /// Makes room for so many connections.
+    pub fn make_room(&mut self, connections: u32) {
+        self.agenda.grow_to((self.connections() + connections) as usize);
+    }
+
+    /// The first of the connections.
+    #[inline]
+    fn connections(&self) -> u32 {
+        self.ports + OWN + self.idle
+    }
+
+    /// The entity that an event is of.
+    #[inline]
+    fn entity(&self, due: Due) -> u32 {
+        match due {
+            Due::Arrival(port) => port,
+            Due::Flows => self.ports,
+            Due::Window => self.ports + 1,
+            Due::Sample => self.ports + 2,
+            Due::Incident => self.ports + 3,
+            Due::Idle(port) => self.ports + OWN + port,
+            Due::Connection(id) => self.connections() + id,
+        }
+    }
+
+    /// What an entity is.
+    #[inline]
+    fn due(&self, entity: u32) -> Due {
+        if entity < self.ports {
+            Due::Arrival(entity)
+        } else if entity >= self.connections() {
+            Due::Connection(entity - self.connections())
+        } else {
+            match entity - self.ports {
+                0 => Due::Flows,
+                1 => Due::Window,
+                2 => Due::Sample,
+                3 => Due::Incident,
+                port => Due::Idle(port - OWN),
+            }
+        }
+    }
+
+    /// Takes the first event.
+    #[inline]
+    pub fn next(&mut self) -> Option<(Time, Due)> {
+        let (time, entity) = self.agenda.pop()?;
+        Some((time, self.due(entity)))
+    }
+
+    /// Expects an event of which none is pending.
+    #[inline]
+    pub fn expect(&mut self, due: Due, at: Time) {
+        self.agenda.schedule(self.entity(due), at);
+    }
+
+    /// Expects an event at this time, whether or not it was pending.
+    #[inline]
+    pub fn move_to(&mut self, due: Due, at: Time) {
+        self.agenda.reschedule(self.entity(due), at);
+    }
+
+    /// Expects an event no more, if it was pending.
+    pub fn cancel(&mut self, due: Due) {
+        self.agenda.cancel(self.entity(due));
+    }
+
+    /// The port at whose far end a packet arrives after `ahead` other events, if that is known already.
+    #[inline]
+    pub fn upcoming_arrival(&self, ahead: usize) -> Option<PortId> {
+        self.agenda.upcoming(ahead).filter(|&entity| entity < self.ports)
+    }
+
+    /// Whether transmitters may fall idle.
+    #[inline]
+    pub fn has_idle(&self) -> bool {
+        self.idle > 0
+    }
+
+    /// The same for a transmitter that falls idle.
+    #[inline]
+    pub fn upcoming_idle(&self, ahead: usize) -> Option<PortId> {
+        let entity = self.agenda.upcoming(ahead).filter(|&entity| entity < self.connections())?;
+        entity.checked_sub(self.ports + OWN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::star::Star;
+
+    /// Five hosts around a switch: ten ports.
+    fn clock(scheduled: bool) -> Clock {
+        let graph = Star { hosts: 5, ..Star::default() }.build().expect("hosts are enough");
+        Clock::new(&graph, 1_500, scheduled)
+    }
+
+    /// In the order of one instant.
+    fn all(scheduled: bool) -> Vec<Due> {
+        let mut all = vec![Due::Arrival(0), Due::Arrival(9)];
+        all.extend([Due::Flows, Due::Window, Due::Sample, Due::Incident]);
+        if scheduled {
+            all.extend([Due::Idle(0), Due::Idle(9)]);
+        }
+        all.extend([Due::Connection(0), Due::Connection(7)]);
+        all
+    }
+
+    #[test]
+    fn events_of_one_instant_have_their_order_whatever_the_order_of_asking() {
+        for scheduled in [false, true] {
+            let mut clock = clock(scheduled);
+            clock.make_room(8);
+            let all = all(scheduled);
+            all.iter().rev().for_each(|&due| clock.expect(due, Time(7)));
+            let came: Vec<_> = std::iter::from_fn(|| clock.next()).collect();
+            assert_eq!(came, all.iter().map(|&due| (Time(7), due)).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn an_event_moves_and_is_taken_back() {
+        let mut clock = clock(false);
+        clock.expect(Due::Arrival(3), Time(5));
+        clock.move_to(Due::Arrival(3), Time(9));
+        clock.move_to(Due::Flows, Time(8));
+        clock.cancel(Due::Flows);
+        assert_eq!(clock.next(), Some((Time(9), Due::Arrival(3))));
+        assert_eq!(clock.next(), None);
+    }
+
+    #[test]
+    fn what_comes_soon_is_known_by_its_kind() {
+        let mut clock = clock(true);
+        clock.expect(Due::Idle(4), Time(6));
+        clock.expect(Due::Arrival(2), Time(5));
+        clock.expect(Due::Window, Time(4));
+        assert_eq!(clock.next(), Some((Time(4), Due::Window)));
+        let arrivals = [0, 1].map(|ahead| clock.upcoming_arrival(ahead));
+        let idle = [0, 1].map(|ahead| clock.upcoming_idle(ahead));
+        assert_eq!((arrivals, idle), ([Some(2), None], [None, Some(4)]));
+    }
+}

@@ -1,0 +1,141 @@
+//! Packets on the fabric: what the loop does when it takes them, hands them out or loses them.
+
+use super::clock::Due;
+use super::Network;
+use crate::fabric::{Consequence, Offered, Place};
+use crate::measure::{Loss, Observer};
+use crate::packet::Packet;
+use crate::topology::{PortId, RouteError};
+
+impl<O: Observer> Network<'_, O> {
+    /// The first packet of a link has reached its far end.
+    #[inline]
+    pub(super) fn arrive(&mut self, port: PortId) {
+        let (mut packet, next) = self.fabric.take(port);
+        if let Some(at) = next {
+            self.clock.expect(Due::Arrival(port), at);
+        }
+        self.counters.packet_hops += 1;
+        match self.fabric.forward(self.now, port, &mut packet) {
+            Place::Switch { egress, .. } => self.transmit(egress, packet),
+            Place::Host(host) => self.deliver(host, packet),
+            Place::Lost => self.lose_packet(port, packet, Loss::Corrupted),
+        }
+    }
+
+    /// A packet is at the near end of a link.
+    #[inline]
+    pub(super) fn transmit(&mut self, port: PortId, packet: Packet) {
+        // Asked first, so that what few fabrics need stays out of the way of all others.
+        if self.fabric.is_plain() {
+            let offered = self.fabric.offer(self.now, port, packet);
+            self.offered(port, packet, offered);
+        } else {
+            self.transmit_closely(port, packet);
+        }
+    }
+
+    #[inline(never)]
+    fn transmit_closely(&mut self, port: PortId, packet: Packet) {
+        if O::ACTIVE && self.fabric.schedules(port) {
+            let view = self.view(&packet);
+            self.observer.link_queues(self.now, port, &view);
+        }
+        let offered = self.fabric.offer(self.now, port, packet);
+        self.offered(port, packet, offered);
+    }
+
+    /// What has become of a packet that was offered to a link.
+    #[inline(always)]
+    fn offered(&mut self, port: PortId, packet: Packet, offered: Offered) {
+        match offered {
+            Offered::First(at) => self.clock.expect(Due::Arrival(port), at),
+            Offered::Behind => {}
+            Offered::Waits(idle) => {
+                while let Some(packet) = self.fabric.displaced() {
+                    self.drop_packet(port, packet);
+                }
+                if let Some(at) = idle {
+                    self.clock.expect(Due::Idle(port), at);
+                }
+                return;
+            }
+            Offered::Dropped => return self.drop_packet(port, packet),
+            Offered::Lost => return self.lose_packet(port, packet, Loss::DeadLink),
+        }
+        if O::ACTIVE {
+            // As it will leave: the queue may have marked it.
+            let (accepted, departs) = self.fabric.last(port);
+            let view = self.view(accepted);
+            self.observer.link_sends(self.now, port, departs, &view);
+        }
+    }
+
+    /// The transmitter of a port with a scheduled queue falls idle.
+    #[inline]
+    pub(super) fn idle(&mut self, port: PortId) {
+        let Some(taken) = self.fabric.idle(self.now, port) else { return };
+        self.offered(port, taken.packet, taken.offered);
+        if let Some(at) = taken.idle {
+            self.clock.expect(Due::Idle(port), at);
+        }
+    }
+
+    /// Something fails or comes back.
+    pub(super) fn incident(&mut self) -> Result<(), RouteError> {
+        for consequence in self.fabric.incident(self.now, &self.scenario.graph)? {
+            match consequence {
+                Consequence::Lost { port, packet } => {
+                    self.lose_packet(port, packet, Loss::UnderWay);
+                }
+                Consequence::Arrives { port, at } => self.put_off(Due::Arrival(port), at),
+                Consequence::Idle { port, at } => self.put_off(Due::Idle(port), at),
+                Consequence::Changed { port, rate, propagation } => {
+                    if O::ACTIVE {
+                        self.observer.link_changes(self.now, port, rate, propagation);
+                    }
+                }
+            }
+        }
+        let more = self.live_connections > 0 || self.next_flow < self.flows.len();
+        if let Some(at) = self.fabric.next_incident().filter(|_| more) {
+            self.clock.expect(Due::Incident, at);
+        }
+        Ok(())
+    }
+
+    fn put_off(&mut self, due: Due, at: Option<tailcut_engine::Time>) {
+        match at {
+            Some(at) => self.clock.move_to(due, at),
+            None => self.clock.cancel(due),
+        }
+    }
+
+    #[cold]
+    fn drop_packet(&mut self, port: PortId, packet: Packet) {
+        self.counters.dropped += 1;
+        if O::ACTIVE {
+            let view = self.view(&packet);
+            self.observer.dropped(self.now, port, &view);
+        }
+        self.forget(packet);
+    }
+
+    /// A packet is lost to a failure.
+    #[cold]
+    fn lose_packet(&mut self, port: PortId, packet: Packet, loss: Loss) {
+        self.counters.lost_on_links += 1;
+        if O::ACTIVE {
+            let view = self.view(&packet);
+            self.observer.lost(self.now, port, loss, &view);
+        }
+        self.forget(packet);
+    }
+
+    /// A packet is no more.
+    fn forget(&mut self, packet: Packet) {
+        self.options.release(packet.options);
+        self.connections[packet.connection as usize].in_network -= 1;
+        self.retire_if_over(packet.connection);
+    }
+}
