@@ -9,7 +9,7 @@ import net from 'node:net';
 import { cpus, release } from 'node:os';
 import { parseArgs } from 'node:util';
 import repnet from 'repnet';
-import { nextPort } from '../dist/flow/ports.js';
+import { nextPort } from '../dist/client/ports.js';
 import { compare, median, quartiles, table } from './measure.mjs';
 import { MESSAGE_BYTES } from './server.mjs';
 

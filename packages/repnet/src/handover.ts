@@ -1,6 +1,6 @@
 /**
  * Sockets and servers that go to another process: by `subprocess.send(message, handle)`, by `process.send`, or as one of the `stdio` of a
- * child. A replicated socket has no handle that could be sent (flow/bridge.ts), and a server whose handle leaves is not the only one to
+ * child. A replicated socket has no handle that could be sent (bridge.ts), and a server whose handle leaves is not the only one to
  * accept on its port; so both have to know before. The methods of each child are wrapped, which a diagnostics channel announces.
  */
 import { ChildProcess } from 'node:child_process';

@@ -1,8 +1,8 @@
 import net from 'node:net';
-import './flow/dial.js';
+import './client/dial.js';
 import { supported } from './net-parts.js';
 import type { ReplicationOptions } from './options.js';
-import { Server, type ServerOptions } from './server.js';
+import { Server, type ServerOptions } from './server/server.js';
 import { Socket, type SocketConnectOptions, type SocketConstructorOptions } from './socket.js';
 
 export type * from 'node:net';

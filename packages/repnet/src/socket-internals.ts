@@ -1,6 +1,6 @@
 /** What the parts of a socket know of it beyond its public interface, and of net's sockets. */
 import type net from 'node:net';
-import type { Bridge, BridgeTarget } from './flow/bridge.js';
+import type { Bridge, BridgeTarget } from './bridge.js';
 import type { Flow, Outer } from './flow/flow.js';
 import type { Copy } from './flow/machine.js';
 import { giveHandle, type Handle } from './net-internals.js';

@@ -4,8 +4,8 @@
  * docs/design.md says why this and not a look-alike.
  */
 import net from 'node:net';
+import { Bridge } from './bridge.js';
 import { handoverRefused } from './errors.js';
-import { Bridge } from './flow/bridge.js';
 import { handleOfAll } from './flow/settings.js';
 import { begun, finished, isFlow } from './flow-events.js';
 import { onLeaving } from './handover.js';

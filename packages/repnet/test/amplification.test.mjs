@@ -4,9 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
-import { Archive, archiveSize } from '../dist/flow/archive.js';
 import { REPLICA, ReceiveMachine } from '../dist/flow/machine.js';
 import repnet from '../dist/index.js';
+import { Archive, archiveSize } from '../dist/memory/archive.js';
 import { ANSWER_BYTES, dataHeader, HELLO_BYTES, Kind, RECORD_HEADER_BYTES } from '../dist/wire.js';
 import { data, defaults, grown, hello, ownPort, raw, settle, until } from './lib/support.mjs';
 

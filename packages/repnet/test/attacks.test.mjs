@@ -159,7 +159,7 @@ test('the archive is bounded in bytes over all flows', async (t) => {
   t.after(() => {
     defaults.archiveBytes = before;
   });
-  const { archiveSize } = await import('../dist/flow/archive.js');
+  const { archiveSize } = await import('../dist/memory/archive.js');
   const { sockets, port } = await echoServer(t);
   const flows = [];
   for (let i = 0; i < 10; i++) flows.push(await raw(t, port));

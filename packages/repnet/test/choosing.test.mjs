@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import net from 'node:net';
 import { beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { forgetPeers } from '../dist/flow/peers.js';
+import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
 import { movedClock } from './lib/moved-clock.mjs';
 import { countingServer, defaults, echo, settle, until } from './lib/support.mjs';

@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { unlinkSync } from 'node:fs';
 import net from 'node:net';
 import { beforeEach, test } from 'node:test';
-import { resetBudget } from '../dist/flow/budget.js';
-import { forgetPeers } from '../dist/flow/peers.js';
+import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
+import { resetBudget } from '../dist/memory/budget.js';
 import { HOST, path } from './lib/observe.mjs';
 import { defaults, echo, grown, hello, ownPort, raw, until } from './lib/support.mjs';
 

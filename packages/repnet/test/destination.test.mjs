@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
 import { beforeEach, test } from 'node:test';
-import { legOptions, newAttempt } from '../dist/flow/dialing.js';
-import { forgetPeers, peerKey, recallPeer } from '../dist/flow/peers.js';
+import { legOptions, newAttempt } from '../dist/client/dialing.js';
+import { forgetPeers, peerKey, recallPeer } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
 import { defaults, settle, until } from './lib/support.mjs';
 

@@ -6,7 +6,7 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, test } from 'node:test';
-import { forgetPeers } from '../dist/flow/peers.js';
+import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
 import { defaults, echo, echoServer, hello, ownPort, raw, until } from './lib/support.mjs';
 

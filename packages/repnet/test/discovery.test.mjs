@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
 import { beforeEach, test } from 'node:test';
-import { forgetPeers } from '../dist/flow/peers.js';
+import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
 import { countingServer, defaults, echo, settle, until } from './lib/support.mjs';
 

@@ -4,9 +4,9 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import net from 'node:net';
 import { before, beforeEach, test } from 'node:test';
+import { forgetPeers } from '../dist/client/peers.js';
+import { nextPort } from '../dist/client/ports.js';
 import { Leg } from '../dist/flow/leg.js';
-import { forgetPeers } from '../dist/flow/peers.js';
-import { nextPort } from '../dist/flow/ports.js';
 import repnet from '../dist/index.js';
 import { defaults, echo, echoServer, settle, until } from './lib/support.mjs';
 

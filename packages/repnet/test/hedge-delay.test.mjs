@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { afterEach, beforeEach, test } from 'node:test';
+import { chooseDelay, forgetTimes, noteTime } from '../dist/client/hedge-delay.js';
+import { forgetPeers } from '../dist/client/peers.js';
 import { Gain } from '../dist/flow/gain.js';
-import { chooseDelay, forgetTimes, noteTime } from '../dist/flow/hedge-delay.js';
-import { forgetPeers } from '../dist/flow/peers.js';
-import { ERROR } from '../dist/flow/quantiles.js';
 import repnet from '../dist/index.js';
+import { ERROR } from '../dist/memory/quantiles.js';
 import { replicationOptions } from '../dist/options.js';
 import { startRelay } from './lib/relay.mjs';
 import { defaults, echo, echoServer, until as settled } from './lib/support.mjs';

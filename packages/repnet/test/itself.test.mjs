@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
 import { beforeEach, test } from 'node:test';
-import { forgetPeers } from '../dist/flow/peers.js';
-import { nextPort } from '../dist/flow/ports.js';
+import { forgetPeers } from '../dist/client/peers.js';
+import { nextPort } from '../dist/client/ports.js';
 import repnet from '../dist/index.js';
 import { newHandle } from '../dist/net-internals.js';
 

@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
-import { archiveSize } from '../dist/flow/archive.js';
 import repnet from '../dist/index.js';
+import { archiveSize } from '../dist/memory/archive.js';
 import {
   ANSWER_BYTES,
   controlRecord,

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { Agent, createServer as createHttpServer, HttpsAgent } from '../dist/http.js';
+import { Agent, createServer as createHttpServer, HttpsAgent } from '../dist/adapters/http.js';
+import { connect as connectTls, createServer as createTlsServer } from '../dist/adapters/tls.js';
 import repnet from '../dist/index.js';
 import { meantFor } from '../dist/option-names.js';
-import { connect as connectTls, createServer as createTlsServer } from '../dist/tls.js';
 
 const MISSPELT = {
   treshold: 'threshold',

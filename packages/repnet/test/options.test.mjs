@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { beforeEach, test } from 'node:test';
-import { forgetPeers } from '../dist/flow/peers.js';
-import { createServer as createHttpServer } from '../dist/http.js';
+import { createServer as createHttpServer } from '../dist/adapters/http.js';
+import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
 import { defaults, echo, echoServer } from './lib/support.mjs';
 

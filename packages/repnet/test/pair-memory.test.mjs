@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PairMemory } from '../dist/flow/pair-memory.js';
+import { PairMemory } from '../dist/memory/pair-memory.js';
 
 const keyOf = (i) => `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}|${1024 + i}`;
 

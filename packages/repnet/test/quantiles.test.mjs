@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { ERROR, LEAST, MOST, Quantiles, WINDOW } from '../dist/flow/quantiles.js';
+import { ERROR, LEAST, MOST, Quantiles, WINDOW } from '../dist/memory/quantiles.js';
 
 /** From less than a microsecond to beyond every timer. */
 const time = fc.double({ min: -4, max: 9, noNaN: true }).map((exponent) => 10 ** exponent);

@@ -4,7 +4,7 @@ import { fork } from 'node:child_process';
 import net from 'node:net';
 import { beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { forgetPeers } from '../dist/flow/peers.js';
+import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
 import { startRelay } from './lib/relay.mjs';
 import { defaults, messageOf, PATIENCE, until } from './lib/support.mjs';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { before, beforeEach, test } from 'node:test';
-import { forgetPeers } from '../dist/flow/peers.js';
+import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
 import { memoryLeg, newFlow } from './lib/memory-leg.mjs';
 import { defaults, hello, OWN_ADDRESS, ownPort, until } from './lib/support.mjs';

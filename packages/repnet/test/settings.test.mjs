@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
 import { after, beforeEach, test } from 'node:test';
-import { forgetPeers } from '../dist/flow/peers.js';
+import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
 import { newHandle } from '../dist/net-internals.js';
 import { defaults, echo, echoServer, grown, hello, ownPort, raw, until } from './lib/support.mjs';

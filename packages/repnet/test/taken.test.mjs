@@ -4,9 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import { archiveSize } from '../dist/flow/archive.js';
-import { resetBudget } from '../dist/flow/budget.js';
 import { PRIMARY, REPLICA } from '../dist/flow/machine.js';
+import { archiveSize } from '../dist/memory/archive.js';
+import { resetBudget } from '../dist/memory/budget.js';
 import { memoryLeg, newFlow } from './lib/memory-leg.mjs';
 import { defaults } from './lib/support.mjs';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { TidyMap } from '../dist/flow/tidy-map.js';
+import { TidyMap } from '../dist/memory/tidy-map.js';
 
 const key = fc.integer({ min: 0, max: 6 });
 const operation = fc.oneof(

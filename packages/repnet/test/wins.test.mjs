@@ -1,8 +1,8 @@
 /** Which copy won which bytes, by direction. */
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
+import { forgetPeers } from '../dist/client/peers.js';
 import { Flow } from '../dist/flow/flow.js';
-import { forgetPeers } from '../dist/flow/peers.js';
 import repnet from '../dist/index.js';
 import { HELLO_BYTES } from '../dist/wire.js';
 import { memoryLeg } from './lib/memory-leg.mjs';

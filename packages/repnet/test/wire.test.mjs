@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { before, beforeEach, test } from 'node:test';
-import { forgetPeers } from '../dist/flow/peers.js';
+import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
 import { startRelay } from './lib/relay.mjs';
 import { defaults, settle, until } from './lib/support.mjs';

@@ -4,10 +4,10 @@
  * when one is lost, and how they are closed.
  */
 import { RepnetError } from '../errors.js';
+import type { Archive } from '../memory/archive.js';
 import type { Handle } from '../net-internals.js';
 import { channels, counters } from '../stats.js';
 import { Record as Control, controlRecord } from '../wire.js';
-import type { Archive } from './archive.js';
 import type { Callback } from './callbacks.js';
 import type { Leg, LegSink } from './leg.js';
 import { endLinger, type Linger, startLinger } from './linger.js';

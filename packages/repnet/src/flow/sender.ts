@@ -3,10 +3,10 @@
  * and what waits at the threshold.
  */
 import { systemError } from '../errors.js';
+import { Archive } from '../memory/archive.js';
+import * as budget from '../memory/budget.js';
 import { counters } from '../stats.js';
 import { Record as Control, controlRecord } from '../wire.js';
-import { Archive } from './archive.js';
-import * as budget from './budget.js';
 import { type Callback, type FirstOf, firstOf, onceBoth } from './callbacks.js';
 import type { FlowOptions, Outer } from './flow.js';
 import type { Leg } from './leg.js';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { beforeEach, test } from 'node:test';
 import tls from 'node:tls';
-import { forgetPeers } from '../../dist/flow/peers.js';
+import { forgetPeers } from '../../dist/client/peers.js';
 import repnet from '../../dist/index.js';
 import { certificate } from './support/certificate.mjs';
 

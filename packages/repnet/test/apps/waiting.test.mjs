@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { WaitingList } from '../../dist/flow/waiting.js';
+import { WaitingList } from '../../dist/memory/waiting.js';
 import { movedClock } from '../lib/moved-clock.mjs';
 
 test('a list that has just begun knows that it does not know every flow, and does after a timeout', (t) => {

@@ -4,7 +4,7 @@ process.on('warning', ({ code, name }) => warnings.push(`${name} ${code}`));
 const { once } = require('node:events');
 const net = require('node:net');
 const repnet = require('../../dist/index.js');
-const http = require('../../dist/http.js');
+const http = require('../../dist/adapters/http.js');
 
 const HOST = '127.0.0.1';
 

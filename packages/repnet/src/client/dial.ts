@@ -1,9 +1,10 @@
 /** The client side: which way a replicated socket connects, by its mode and what is known of the server. */
+
+import * as budget from '../memory/budget.js';
 import { setDial } from '../socket.js';
 import type { DialTarget, Inner } from '../socket-internals.js';
 import { AnswerFlag } from '../wire.js';
 import { asAddress } from './address.js';
-import * as budget from './budget.js';
 import { FlowDial } from './dial-flow.js';
 import { SynDial } from './dial-syn.js';
 import { dialPlain } from './dialing.js';

@@ -1,5 +1,5 @@
 /** Listening servers of which another process gets the handle, and accepts on the first port then, too. */
-import { onLeaving } from './handover.js';
+import { onLeaving } from '../handover.js';
 import { type Internals, kShared } from './server-internals.js';
 
 const listening = new Set<Internals>();

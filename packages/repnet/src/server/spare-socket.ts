@@ -1,8 +1,8 @@
 /** Sockets for flows that begin with a connection to the second port, one made ahead: while a hello is under way there is time. */
 import type net from 'node:net';
+import { Socket } from '../socket.js';
+import type { Inner } from '../socket-internals.js';
 import type { Internals } from './server-internals.js';
-import { Socket } from './socket.js';
-import type { Inner } from './socket-internals.js';
 
 export class SpareSocket {
   readonly #server: Internals;

@@ -3,26 +3,14 @@
  */
 import { channel } from 'node:diagnostics_channel';
 import type net from 'node:net';
-import { Accepted } from './flow/accept.js';
-import type { Flow } from './flow/flow.js';
-import { Greeter } from './flow/greeter.js';
-import { noteHello } from './flow/hosts.js';
-import { LateHello } from './flow/late-hello.js';
-import { Leg, type LegSink } from './flow/leg.js';
-import { PRIMARY, REPLICA } from './flow/machine.js';
-import { Remains } from './flow/remains.js';
-import { Unread } from './flow/unread.js';
-import { type Entry, WaitingList } from './flow/waiting.js';
-import { Limits } from './limits.js';
-import { applySettings, giveHandle, type Handle, takeHandle } from './net-internals.js';
-import { defaults, isEnabled, type Replication, replicationOptions, samePort } from './options.js';
-import { comparableTarget, keyOf, sameSource } from './pair-keys.js';
-import { Preambles } from './preambles.js';
-import { SecondServer } from './second-server.js';
-import { type Internals, kOptions, kShared } from './server-internals.js';
-import { attach, attachment, type Inner, setOwnPort, setRace, setSkew } from './socket-internals.js';
-import { SpareSocket } from './spare-socket.js';
-import { channels, counters } from './stats.js';
+import type { Flow } from '../flow/flow.js';
+import { Leg, type LegSink } from '../flow/leg.js';
+import { PRIMARY, REPLICA } from '../flow/machine.js';
+import { type Entry, WaitingList } from '../memory/waiting.js';
+import { applySettings, giveHandle, type Handle, takeHandle } from '../net-internals.js';
+import { defaults, isEnabled, type Replication, replicationOptions, samePort } from '../options.js';
+import { attach, attachment, type Inner, setOwnPort, setRace, setSkew } from '../socket-internals.js';
+import { channels, counters } from '../stats.js';
 import {
   AnswerFlag,
   comparableAddress,
@@ -33,7 +21,19 @@ import {
   Kind,
   Refusal,
   type RefusalReason,
-} from './wire.js';
+} from '../wire.js';
+import { Accepted } from './accept.js';
+import { Greeter } from './greeter.js';
+import { noteHello } from './hosts.js';
+import { LateHello } from './late-hello.js';
+import { Limits } from './limits.js';
+import { comparableTarget, keyOf, sameSource } from './pair-keys.js';
+import { Preambles } from './preambles.js';
+import { Remains } from './remains.js';
+import { SecondServer } from './second-server.js';
+import { type Internals, kOptions, kShared } from './server-internals.js';
+import { SpareSocket } from './spare-socket.js';
+import { Unread } from './unread.js';
 
 /** As a native handle tells it. */
 export interface Peername {

@@ -4,9 +4,10 @@
  * the second connection brought it, the first took longer than that, which is more than the delay: so what is counted lies on the right
  * side of the quantile, and hedging does not shorten its own delay.
  */
+
+import { Quantiles } from '../memory/quantiles.js';
 import type { DialTarget } from '../socket-internals.js';
 import { peerKey } from './peers.js';
-import { Quantiles } from './quantiles.js';
 
 /** Flows to a destination before there is a quantile, and so many beyond it. */
 const FEW = 30;

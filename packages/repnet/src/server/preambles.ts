@@ -5,15 +5,16 @@
  * A connection that begins otherwise is plain, from its first byte. One that says nothing may be a plain client's, of a
  * protocol in which the server speaks first: it is handed on after a moment, unless hellos come from its host; then the time
  * is that of the waiting list, beyond which no client of this library waits for an answer. Also after that, bytes that begin
- * as a hello are none of the application's (flow/late-hello.ts).
+ * as a hello are none of the application's (server/late-hello.ts).
  */
-import { Greeter } from './flow/greeter.js';
-import { saysHello } from './flow/hosts.js';
-import type { Leg } from './flow/leg.js';
-import { PRIMARY } from './flow/machine.js';
-import type { Handle } from './net-internals.js';
-import { defaults } from './options.js';
-import { HELLO_BYTES, type Hello, looksLikeHello } from './wire.js';
+
+import type { Leg } from '../flow/leg.js';
+import { PRIMARY } from '../flow/machine.js';
+import type { Handle } from '../net-internals.js';
+import { defaults } from '../options.js';
+import { HELLO_BYTES, type Hello, looksLikeHello } from '../wire.js';
+import { Greeter } from './greeter.js';
+import { saysHello } from './hosts.js';
 
 /** Silent connections at most, of hosts that say hello as of others. */
 const MOST_SILENT = 1024;

@@ -1,17 +1,20 @@
-/** HTTP and HTTPS over replicated sockets: agents for the client, helpers for the server. */
+/**
+ * HTTP and HTTPS over replicated sockets: agents for the client, helpers for the server.
+ * @module http
+ */
 import * as http from 'node:http';
 import * as https from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { adopt } from './adopt.js';
 import {
   type ConnectOptions,
   connect,
   type Predicate,
   type ReplicationOptions,
   type ServerOptions,
-} from './index.js';
-import { CONNECTION_OPTIONS, checkOptionNames } from './options.js';
+} from '../index.js';
+import { CONNECTION_OPTIONS, checkOptionNames } from '../options.js';
+import { adopt } from './adopt.js';
 import { shareAddresses } from './tls-addresses.js';
 
 export { adopt };

@@ -1,8 +1,11 @@
-/** TLS over replicated sockets. Each record is encrypted once and carried by both copies, so nothing is weaker than with plain TCP. */
+/**
+ * TLS over replicated sockets. Each record is encrypted once and carried by both copies, so nothing is weaker than with plain TCP.
+ * @module tls
+ */
 import { isIP } from 'node:net';
 import * as tls from 'node:tls';
+import { type ConnectOptions, connect as connectSocket, type ServerOptions } from '../index.js';
 import { adopt } from './adopt.js';
-import { type ConnectOptions, connect as connectSocket, type ServerOptions } from './index.js';
 import { shareAddresses } from './tls-addresses.js';
 
 export type TlsConnectOptions = tls.ConnectionOptions & Partial<ConnectOptions>;

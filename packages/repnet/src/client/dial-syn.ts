@@ -1,5 +1,9 @@
 /** The client side of RepSYN: two handshakes and one flow, by whichever connection is established first. */
+
+import { type Copy, PRIMARY, REPLICA } from '../flow/machine.js';
+import { patientTimeout } from '../flow/patience.js';
 import { begun } from '../flow-events.js';
+import * as budget from '../memory/budget.js';
 import { applySettings, type Handle } from '../net-internals.js';
 import {
   type Attachment,
@@ -19,12 +23,9 @@ import { counters } from '../stats.js';
 import { encodeHello, HELLO_BYTES, HelloFlag, Kind } from '../wire.js';
 import { type Address, asAddress } from './address.js';
 import type { Attempt, AttemptSink } from './attempt.js';
-import * as budget from './budget.js';
 import { type ConnectionError, connected, copyAttempts, dialPlain, newAttempt, newToken } from './dialing.js';
 import { noteTime } from './hedge-delay.js';
 import { sendHelloFirst } from './hello-first.js';
-import { type Copy, PRIMARY, REPLICA } from './machine.js';
-import { patientTimeout } from './patience.js';
 import { forgetPeer, type Peer, peerKey, rememberPeer } from './peers.js';
 import { Resolution } from './resolution.js';
 

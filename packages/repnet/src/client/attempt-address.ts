@@ -1,9 +1,9 @@
 /** Connecting to an address: what net does of it for a native handle, without a socket around it. */
 import type { AddressInfo } from 'node:net';
 import { errnoOf } from '../errors.js';
+import type { Copy } from '../flow/machine.js';
 import { ConnectRequest, connectFailure, type Handle, newHandle } from '../net-internals.js';
 import { type Attempt, type AttemptOptions, type AttemptSink, isToItself } from './attempt.js';
-import type { Copy } from './machine.js';
 
 const kAttempt = Symbol('repnet.attempt');
 

@@ -3,13 +3,14 @@
  * connection that there was fail under the last bytes, the one that comes late carries them: it gets all that was written,
  * and the end; what it brings is read to its end and dropped.
  */
+
+import type { Leg, LegSink } from '../flow/leg.js';
+import { endLinger, type Linger, startLinger } from '../flow/linger.js';
+import { pushRecords } from '../flow/records.js';
+import type { Archive } from '../memory/archive.js';
+import * as budget from '../memory/budget.js';
 import { counters } from '../stats.js';
 import { Record as Control, controlRecord, RecordParser, type RecordSink } from '../wire.js';
-import type { Archive } from './archive.js';
-import * as budget from './budget.js';
-import type { Leg, LegSink } from './leg.js';
-import { endLinger, type Linger, startLinger } from './linger.js';
-import { pushRecords } from './records.js';
 
 export interface Closed {
   /** All that was written; undefined if nothing was. */

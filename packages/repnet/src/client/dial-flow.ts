@@ -1,7 +1,12 @@
 /** The client side of RepFlow: connections to the first and the second port from one source port. */
 import type net from 'node:net';
 import { RepnetError } from '../errors.js';
+import { Flow } from '../flow/flow.js';
+import { Leg } from '../flow/leg.js';
+import { type Copy, PRIMARY, REPLICA } from '../flow/machine.js';
+import { patientTimeout } from '../flow/patience.js';
 import { begun } from '../flow-events.js';
+import * as budget from '../memory/budget.js';
 import { applySettings, type Handle } from '../net-internals.js';
 import { defaults } from '../options.js';
 import {
@@ -19,7 +24,6 @@ import { channels, counters } from '../stats.js';
 import { AnswerFlag, decodeAnswer, encodeHello, HelloFlag, Kind } from '../wire.js';
 import { type Address, asAddress } from './address.js';
 import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
-import * as budget from './budget.js';
 import {
   type ConnectionError,
   connected,
@@ -30,11 +34,7 @@ import {
   newToken,
   withoutLocal,
 } from './dialing.js';
-import { Flow } from './flow.js';
 import { noteTime } from './hedge-delay.js';
-import { Leg } from './leg.js';
-import { type Copy, PRIMARY, REPLICA } from './machine.js';
-import { patientTimeout } from './patience.js';
 import { forgetPeer, type Peer, peerKey, rememberPeer, strikePeer, TRANSLATED } from './peers.js';
 import { nextPort } from './ports.js';
 import { Resolution } from './resolution.js';

@@ -1,8 +1,9 @@
 /**
  * The counters of stats() as Prometheus metrics: registered with prom-client, which the application brings, or as text for
  * an endpoint without it.
+ * @module prometheus
  */
-import { type Stats, stats } from './index.js';
+import { type Stats, stats } from '../index.js';
 
 type Labels = Readonly<Record<string, string>>;
 

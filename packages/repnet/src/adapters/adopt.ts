@@ -4,7 +4,7 @@
  * repnet server in front does the listening, and the methods that concern listening are answered by it.
  */
 import type { Server as NetServer } from 'node:net';
-import { createServer, type ServerOptions } from './index.js';
+import { createServer, type ServerOptions } from '../index.js';
 
 const adopted = new WeakSet<NetServer>();
 

@@ -3,20 +3,20 @@
  * arrives, and a flow that began with its second connection.
  */
 import { systemError } from '../errors.js';
+import { Flow } from '../flow/flow.js';
+import { Leg } from '../flow/leg.js';
+import { PRIMARY, REPLICA } from '../flow/machine.js';
+import { patientTimeout } from '../flow/patience.js';
+import { Archive } from '../memory/archive.js';
+import * as budget from '../memory/budget.js';
+import type { Blank, Entry } from '../memory/waiting.js';
 import { applySettings, type Handle, takeHandle } from '../net-internals.js';
 import type { Replication } from '../options.js';
 import { type Attachment, becomeNative, type Connection, detach, type Inner } from '../socket-internals.js';
 import { channels, counters } from '../stats.js';
 import { type Hello, HelloFlag } from '../wire.js';
-import { Archive } from './archive.js';
-import * as budget from './budget.js';
-import { Flow } from './flow.js';
 import { notePairing, noteUnpaired, pairsUsually } from './hosts.js';
-import { Leg } from './leg.js';
-import { PRIMARY, REPLICA } from './machine.js';
-import { patientTimeout } from './patience.js';
 import { Remains } from './remains.js';
-import type { Blank, Entry } from './waiting.js';
 
 const END_GRACE = 100;
 

@@ -5,10 +5,12 @@
 import cluster from 'node:cluster';
 import { channel } from 'node:diagnostics_channel';
 import net from 'node:net';
+import { acceptingFor } from '../net-internals.js';
+import { supported } from '../net-parts.js';
+import { asMode, checkServerOptions, defaults, isEnabled } from '../options.js';
+import { Socket, upgrade } from '../socket.js';
+import type { Inner } from '../socket-internals.js';
 import { bindPair } from './bind-pair.js';
-import { acceptingFor } from './net-internals.js';
-import { supported } from './net-parts.js';
-import { asMode, checkServerOptions, defaults, isEnabled } from './options.js';
 import { ReplicaListener } from './replica-listener.js';
 import { forgetHandle, watchHandle } from './server-handle.js';
 import {
@@ -22,8 +24,6 @@ import {
   type ServerOptions,
   type TcpHandle,
 } from './server-internals.js';
-import { Socket, upgrade } from './socket.js';
-import type { Inner } from './socket-internals.js';
 
 export type { ServerConstructor, ServerOptions } from './server-internals.js';
 export type Server = ServerInstance;

@@ -1,8 +1,8 @@
 /** The limits that a server's application sets for connections, held on both ports and told once per flow. */
-import type { Leg } from './flow/leg.js';
-import { type Copy, other } from './flow/machine.js';
-import type { Handle } from './net-internals.js';
-import { defaults } from './options.js';
+import type { Leg } from '../flow/leg.js';
+import { type Copy, other } from '../flow/machine.js';
+import type { Handle } from '../net-internals.js';
+import { defaults } from '../options.js';
 import type { Internals } from './server-internals.js';
 
 /** Connections dropped for a limit, remembered at most. */

@@ -1,9 +1,9 @@
 /** What the parts of a server know of it beyond its public interface, and of net's servers. */
 import type net from 'node:net';
-import type { Handle } from './net-internals.js';
-import type { ServerReplicationOptions } from './options.js';
+import type { Handle } from '../net-internals.js';
+import type { ServerReplicationOptions } from '../options.js';
+import type { Socket } from '../socket.js';
 import type { ReplicaListener } from './replica-listener.js';
-import type { Socket } from './socket.js';
 
 export type ServerOptions = net.ServerOpts & ServerReplicationOptions & { blockList?: net.BlockList };
 

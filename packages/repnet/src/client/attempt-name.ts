@@ -4,6 +4,7 @@
  */
 import net from 'node:net';
 import { errnoOf } from '../errors.js';
+import type { Copy } from '../flow/machine.js';
 import {
   type ConnectRequest,
   connectFailure,
@@ -12,7 +13,6 @@ import {
   takeHandle,
 } from '../net-internals.js';
 import { type Attempt, type AttemptOptions, type AttemptSink, isToItself } from './attempt.js';
-import type { Copy } from './machine.js';
 
 const { prototype } = net.Socket;
 

@@ -1,9 +1,10 @@
 /** Reads the hello of a connection. Connections that say none are bounded in number and time. */
+
+import { Leg, type LegSink } from '../flow/leg.js';
+import type { Copy } from '../flow/machine.js';
+import { TidyMap } from '../memory/tidy-map.js';
 import type { Handle } from '../net-internals.js';
 import { comparableAddress, decodeHello, HELLO_BYTES, type Hello, Kind, looksLikeHello } from '../wire.js';
-import { Leg, type LegSink } from './leg.js';
-import type { Copy } from './machine.js';
-import { TidyMap } from './tidy-map.js';
 
 const TICKS = 4;
 

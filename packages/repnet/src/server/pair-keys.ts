@@ -1,6 +1,6 @@
 /** By what the two connections of a flow are recognised in address mode. */
-import type { Leg } from './flow/leg.js';
-import { comparableAddress, type Hello } from './wire.js';
+import type { Leg } from '../flow/leg.js';
+import { comparableAddress, type Hello } from '../wire.js';
 
 export function keyOf(address: string | undefined, port: number | undefined): string {
   return `${comparableAddress(address)}|${port}`;

@@ -1,7 +1,10 @@
-/** A connector for undici: `new Agent({ connect: connector({ replicate: 'flow' }) })`, also for Client and Pool. */
+/**
+ * A connector for undici: `new Agent({ connect: connector({ replicate: 'flow' }) })`, also for Client and Pool.
+ * @module undici
+ */
 import type { Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
-import { type ConnectOptions, connect, type ReplicationOptions } from './index.js';
+import { type ConnectOptions, connect, type ReplicationOptions } from '../index.js';
 import { connect as connectTls } from './tls.js';
 
 /** What undici asks a connector for. */

@@ -1,6 +1,7 @@
 /** What the ways to connect have in common. */
 import { randomFillSync } from 'node:crypto';
 import net from 'node:net';
+import type { Copy } from '../flow/machine.js';
 import { begun } from '../flow-events.js';
 import { keepingState } from '../net-internals.js';
 import {
@@ -16,7 +17,6 @@ import { asAddress } from './address.js';
 import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
 import { AddressAttempt } from './attempt-address.js';
 import { NameAttempt } from './attempt-name.js';
-import type { Copy } from './machine.js';
 
 export type ConnectionError = NodeJS.ErrnoException & { localAddress?: string; localPort?: number };
 
