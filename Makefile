@@ -113,16 +113,16 @@ fuzz: $(BIN)/python
 test-python: build setup
 	$(BIN)/pytest -n 2
 
-packages/repnet/node_modules/.locked: packages/repnet/package-lock.json
-	cd packages/repnet && npm ci --no-audit --no-fund
+packages/node_modules/.locked: packages/package-lock.json
+	cd packages && npm ci --no-audit --no-fund
 	touch $@
 
 .PHONY: setup-repnet
-setup-repnet: packages/repnet/node_modules/.locked
+setup-repnet: packages/node_modules/.locked
 
 .PHONY: test-repnet
 test-repnet: setup-repnet
-	cd packages/repnet && npm test
+	cd packages && npm test
 
 .PHONY: bench
 bench: build setup
@@ -156,23 +156,23 @@ lint-code: build setup setup-repnet
 	$(BIN)/mypy
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cd packages/repnet && npm run lint && npm run typecheck
+	cd packages && npm run lint && npm run typecheck
 
 .PHONY: lint
 lint: lint-code
 	$(BIN)/python .ci/taken_back.py
 	MYPYPATH=python $(BIN)/stubtest tailcut._core
-	cd packages/repnet && npm run build && npm run check-package
+	cd packages && npm run build && npm run check-package
 
 .PHONY: format
 format: setup setup-repnet
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 	cargo fmt --all
-	cd packages/repnet && npm run format
+	cd packages && npm run format
 
 .PHONY: docs
 docs: build setup setup-repnet
-	cd packages/repnet && npm run --silent docs
+	cd packages && npm run --silent docs
 	$(BIN)/sphinx-build --fail-on-warning --quiet docs docs/_build/html
 	@echo "docs/_build/html/index.html"

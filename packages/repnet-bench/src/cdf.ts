@@ -3,7 +3,7 @@
  * probability), repeated sizes are atoms too, and the distribution is linear between points, as in the flow generators of
  * the pFabric lineage. `#` starts a comment.
  */
-import { UsageError } from '../cli/units.js';
+import { UsageError } from 'repnet-cli/units';
 
 export interface CdfPoint {
   /** Bytes. */

@@ -4,9 +4,15 @@ import { createHash } from 'node:crypto';
 import { createWriteStream, readFileSync, writeFileSync } from 'node:fs';
 import { arch, cpus, hostname, platform, release } from 'node:os';
 import type { Writable } from 'node:stream';
-import { CommandLine, describeOptions, type OptionTable } from '../cli/command-line.js';
-import { parseBytes, parseCount, parseDuration, parseEndpoint, parseRate, UsageError } from '../cli/units.js';
-import { version } from '../cli/version.js';
+import { CommandLine, describeOptions, type OptionTable } from 'repnet-cli/command-line';
+import {
+  parseBytes,
+  parseCount,
+  parseDuration,
+  parseEndpoint,
+  parseRate,
+  UsageError,
+} from 'repnet-cli/units';
 import { type FlowSizes, fixedSize, parseCdf } from './cdf.js';
 import { BenchClient, type BenchMode, type FlowRow } from './client.js';
 import { createDialer } from './dial.js';
@@ -20,6 +26,7 @@ import {
   parseTrace,
   type Workload,
 } from './schedule.js';
+import { version } from './version.js';
 
 const MODES: readonly BenchMode[] = ['net', 'off', 'syn', 'flow'];
 const SIZE_UNITS: Record<string, number> = { bytes: 1, KB: 1000, KiB: 1024 };

@@ -1,7 +1,7 @@
 /** How the traffic generator connects and listens. The only file of it that knows the library. */
 import * as net from 'node:net';
-import type { Endpoint } from '../cli/units.js';
-import { connect, createServer, type ServerOptions, type Stats, stats } from '../index.js';
+import { connect, createServer, type ServerOptions, type Stats, stats } from 'repnet';
+import type { Endpoint } from 'repnet-cli/units';
 import type { BenchMode, Dialer } from './client.js';
 import { HEADER_BYTES } from './wire.js';
 

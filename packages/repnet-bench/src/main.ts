@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** `repnet-bench`: a traffic generator that verifies every byte. */
-import { runCommand } from '../cli/command-line.js';
-import { UsageError } from '../cli/units.js';
+import { runCommand } from 'repnet-cli/command-line';
+import { UsageError } from 'repnet-cli/units';
 import { clientHelp, clientMain, planMain } from './client-command.js';
 import { serverHelp, serverMain } from './server-command.js';
 

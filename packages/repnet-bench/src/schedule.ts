@@ -3,7 +3,7 @@
  * from how fast earlier flows were, so that modes compared with one seed carry the same flows.
  */
 
-import { UsageError } from '../cli/units.js';
+import { UsageError } from 'repnet-cli/units';
 import type { FlowSizes } from './cdf.js';
 import { exponential, type RandomStream, randomStream } from './random.js';
 

@@ -2,9 +2,9 @@
 
 import { writeFileSync } from 'node:fs';
 import * as net from 'node:net';
-import { CommandLine, describeOptions, type OptionTable } from '../cli/command-line.js';
-import { parseCount, parseDuration, parseEndpoint } from '../cli/units.js';
-import { defaults } from '../index.js';
+import { defaults } from 'repnet';
+import { CommandLine, describeOptions, type OptionTable } from 'repnet-cli/command-line';
+import { parseCount, parseDuration, parseEndpoint } from 'repnet-cli/units';
 import { listenReplicated } from './dial.js';
 import { serve } from './server.js';
 

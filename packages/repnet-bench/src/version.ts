@@ -1,2 +1,2 @@
 /** The version of this package, as its package.json states it. */
-export const { version } = require('../../package.json') as { version: string };
+export const { version } = require('../package.json') as { version: string };

@@ -1,6 +1,6 @@
 /** Which copy of a replicated connection was faster, exchange by exchange. */
 import type { Socket } from 'node:net';
-import { info } from '../index.js';
+import { info } from 'repnet';
 import { Winner } from './wire.js';
 
 /** Follows one connection: the copy that brought most bytes first since the last time it was asked. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { fixedSize, parseCdf } from '../../dist/bench/cdf.js';
+import { fixedSize, parseCdf } from '../dist/cdf.js';
 
 const WEB_SEARCH =
   '8760 0\n8760 0.15\n18980 0.2\n27740 0.3\n48180 0.4\n77380 0.53\n194180 0.6\n973820 0.7\n1946180 0.8\n4866180 0.9\n9733820 0.97\n29200000 1\n';

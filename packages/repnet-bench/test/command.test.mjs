@@ -7,10 +7,10 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { root, runNode, startNode } from './support/process.mjs';
-import { listen } from './support/servers.mjs';
+import { root, runNode, startNode } from '../../repnet/test/apps/support/process.mjs';
+import { listen } from '../../repnet/test/apps/support/servers.mjs';
 
-const BENCH = 'dist/bench/main.js';
+const BENCH = '../repnet-bench/dist/main.js';
 const bench = (...args) => runNode(BENCH, args);
 const startServer = (t, ...args) =>
   startNode(t, BENCH, ['server', '--listen', '127.0.0.1:0', '--wait-timeout', '200ms', ...args]);

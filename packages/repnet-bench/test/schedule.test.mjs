@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { fixedSize, parseCdf } from '../../dist/bench/cdf.js';
-import { firstMismatch, payloadSlice } from '../../dist/bench/payload.js';
-import { exponential, randomStream } from '../../dist/bench/random.js';
-import { arrivalRate, closedLoop, openLoop, parseTrace } from '../../dist/bench/schedule.js';
+import { fixedSize, parseCdf } from '../dist/cdf.js';
+import { firstMismatch, payloadSlice } from '../dist/payload.js';
+import { exponential, randomStream } from '../dist/random.js';
+import { arrivalRate, closedLoop, openLoop, parseTrace } from '../dist/schedule.js';
 
 const workload = (changes = {}) => ({
   sizes: parseCdf('100 0\n1000 1', 's'),

@@ -5,9 +5,9 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SERVER, skipNamespaces, TwoPaths } from './support/namespaces.mjs';
+import { SERVER, skipNamespaces, TwoPaths } from '../../repnet/test/apps/support/namespaces.mjs';
 
-const BENCH = 'dist/bench/main.js';
+const BENCH = '../repnet-bench/dist/main.js';
 const PORT = 7000;
 const BACKGROUND_PORT = 9000;
 const FLOW_BYTES = 20_000;

@@ -1,6 +1,6 @@
 /** Health and metrics of the sidecar over HTTP. */
 import * as http from 'node:http';
-import { formatMetrics, libraryMetrics, type Metric } from '../adapters/prometheus.js';
+import { formatMetrics, libraryMetrics, type Metric } from 'repnet/prometheus';
 import type { RouteCounts, Sidecar } from './sidecar.js';
 
 /**

@@ -1,5 +1,5 @@
 /** Where a route listens and where it connects to, written as a URL. */
-import { parseBytes, parseChoice, parseCount, parseDuration, UsageError } from '../cli/units.js';
+import { parseBytes, parseChoice, parseCount, parseDuration, UsageError } from 'repnet-cli/units';
 
 export type Pairing = 'address' | 'token';
 export type Loser = 'rst' | 'fin';

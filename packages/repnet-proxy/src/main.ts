@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /** `repnet-proxy`: a sidecar that gives flow replication to applications in any language. */
 import type { AddressInfo } from 'node:net';
-import { CommandLine, describeOptions, type OptionTable, runCommand } from '../cli/command-line.js';
-import { parseCount, parseDuration, parseEndpoint, parseShare, UsageError } from '../cli/units.js';
+import { CommandLine, describeOptions, type OptionTable, runCommand } from 'repnet-cli/command-line';
+import { parseCount, parseDuration, parseEndpoint, parseShare, UsageError } from 'repnet-cli/units';
 import { adminServer } from './admin.js';
 import { parseConnect, parseDelay, parseListen, parseLoser, parsePeer, parseThreshold } from './endpoint.js';
 import { type Route, Sidecar, type SidecarEvent } from './sidecar.js';

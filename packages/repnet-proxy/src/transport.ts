@@ -1,6 +1,6 @@
 /** How each kind of endpoint listens and connects, and what holds for all of them. The only file of the sidecar that knows the library. */
 import * as net from 'node:net';
-import * as repnet from '../index.js';
+import * as repnet from 'repnet';
 import type { ConnectEndpoint, ListenEndpoint, Loser, PeerKind } from './endpoint.js';
 
 export interface ReplicationSettings {

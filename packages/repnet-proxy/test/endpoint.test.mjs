@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { describeEndpoint, parseConnect, parseListen } from '../../dist/proxy/endpoint.js';
+import { describeEndpoint, parseConnect, parseListen } from '../dist/endpoint.js';
 
 for (const [text, expected] of [
   ['tcp://127.0.0.1:80', { kind: 'tcp', host: '127.0.0.1', port: 80 }],

@@ -5,10 +5,10 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { runNode, startNode } from './support/process.mjs';
-import { collect, listen } from './support/servers.mjs';
+import { runNode, startNode } from '../../repnet/test/apps/support/process.mjs';
+import { collect, listen } from '../../repnet/test/apps/support/servers.mjs';
 
-const PROXY = 'dist/proxy/main.js';
+const PROXY = '../repnet-proxy/dist/main.js';
 const startProxy = (t, ...args) => startNode(t, PROXY, args);
 
 /** The address of the proxy's first route, to connect to. */

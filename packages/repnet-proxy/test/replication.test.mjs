@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
 import { test } from 'node:test';
-import { until } from '../lib/support.mjs';
-import { runNode, startNode } from './support/process.mjs';
-import { collect, freePort, listen } from './support/servers.mjs';
+import { runNode, startNode } from '../../repnet/test/apps/support/process.mjs';
+import { collect, freePort, listen } from '../../repnet/test/apps/support/servers.mjs';
+import { until } from '../../repnet/test/lib/support.mjs';
 
-const PROXY = 'dist/proxy/main.js';
+const PROXY = '../repnet-proxy/dist/main.js';
 const ADMIN = ['--admin', '127.0.0.1:0'];
 const start = (t, listens, connects, ...options) =>
   startNode(t, PROXY, ['--listen', listens, '--connect', connects, ...ADMIN, ...options]);

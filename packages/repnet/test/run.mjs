@@ -14,13 +14,16 @@ import { installPinnedVersions, pinnedVersions } from './lib/node-versions.mjs';
  * Not repeated on the other versions: what measures this library's own memory or the paths of a network (minutes each), what the
  * compiler says of the types, and Node's own suite, which starts the versions that it is about.
  */
-const ONCE = /^apps\/(leak-|two-paths|bucket-sort|package-types|readme)|^node-suite/;
+const ONCE = /\/(leak-|two-paths|bucket-sort|package-types|readme|node-suite)/;
 
-const root = new URL('.', import.meta.url).pathname;
-const files = readdirSync(root, { recursive: true })
-  .map(String)
-  .filter((file) => /\.test\.(mjs|cjs|js)$/.test(file))
-  .sort();
+/** The library's tests, and those of the programs beside it. */
+const packages = new URL('../../', import.meta.url).pathname;
+const files = ['repnet', 'repnet-bench', 'repnet-proxy'].flatMap((name) =>
+  readdirSync(join(packages, name, 'test'), { recursive: true })
+    .map((file) => join(name, 'test', String(file)))
+    .filter((file) => /\.test\.(mjs|cjs|js)$/.test(file))
+    .sort(),
+);
 const reporter = new URL('lib/summary-reporter.mjs', import.meta.url).href;
 const hangReport = new URL('lib/hang-report.mjs', import.meta.url).href;
 const scratch = mkdtempSync(join(tmpdir(), 'repnet-test-'));
@@ -41,7 +44,7 @@ function run(binary, version, chosen, share) {
       ...destinations,
       '--test-concurrency=2',
       '--test-timeout=1800000',
-      ...chosen.map((file) => join(root, file)),
+      ...chosen.map((file) => join(packages, file)),
     ],
     { stdio: 'inherit', env: { ...process.env, REPNET_HANG_REPORTS: hangs, REPNET_FAULT_SHARE: share } },
   );

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import repnet from 'repnet';
-import { firstMismatch, payloadSlice } from '../../dist/bench/payload.js';
+import { firstMismatch, payloadSlice } from '../../../repnet-bench/dist/payload.js';
 
 const THRESHOLD = 20_000;
 

@@ -1,14 +1,14 @@
 /** The package as `npm pack` makes it, installed in a folder of its own without a network, used as its users use it. */
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { env, installPackage } from './support/installed-package.mjs';
-import { root, run, runNode, start } from './support/process.mjs';
+import { root, runNode } from './support/process.mjs';
 
 const require = createRequire(import.meta.url);
-const { exports: entries, bin, version } = require('../../package.json');
+const { exports: entries, version } = require('../../package.json');
 const names = Object.keys(entries)
   .filter((entry) => entry !== './package.json')
   .map((entry) => `repnet${entry.slice(1)}`);
@@ -50,6 +50,13 @@ test('it brings what it runs on and what its users read, no sources, no tests an
     'docs',
     'package.json',
   ]);
+});
+
+/** The programs beside it, what they test and what builds them are no part of it. */
+const MOST_BYTES = 150_000;
+
+test(`the tarball is below ${MOST_BYTES} bytes`, () => {
+  assert.ok(statSync(join(folder, `repnet-${version}.tgz`)).size < MOST_BYTES);
 });
 
 test("require('repnet') in place of require('net')", async () => {
@@ -97,46 +104,6 @@ test('repnet/http: a server and an agent', async () => {
       });
     });`;
   assert.equal(await program('http.mjs', text), 'served');
-});
-
-for (const name of Object.keys(bin))
-  test(`${name} --help`, async () => {
-    const { code, stdout, stderr } = await run(join(folder, 'node_modules/.bin', name), ['--help'], {
-      cwd: folder,
-      env,
-      shell: process.platform === 'win32',
-    });
-    assert.equal(code, 0, stderr);
-    assert.ok(stdout.startsWith(name), stdout);
-  });
-
-test('repnet-bench sends flows through repnet-proxy', async (t) => {
-  const options = { cwd: folder, env, shell: process.platform === 'win32' };
-  const command = (name) => join(folder, 'node_modules/.bin', name);
-  const server = await start(t, command('repnet-bench'), ['server', '--listen', '127.0.0.1:0'], options);
-  const proxy = await start(
-    t,
-    command('repnet-proxy'),
-    ['--listen', 'tcp://127.0.0.1:0', '--connect', `flow://127.0.0.1:${server.ready.port}`],
-    options,
-  );
-  const client = await run(
-    command('repnet-bench'),
-    [
-      'client',
-      '--to',
-      `127.0.0.1:${proxy.ready.listening[0].port}`,
-      '--bytes',
-      '20KB',
-      '--closed',
-      '2',
-      '--flows',
-      '20',
-    ],
-    options,
-  );
-  assert.equal(client.code, 0, client.stderr);
-  assert.equal(client.stdout.trim().split('\n').length, 1 + 20);
 });
 
 test('what is packed is what is built', () => {

@@ -6,8 +6,6 @@ const root = new URL('../../src/', import.meta.url).pathname;
 
 /** Interfaces of ours whose members are properties of Node's objects: those are private unless Node's types have them. */
 const DESCRIBED = ['Handle', 'Request', 'ConnectRequest', 'TcpHandle', 'NativeStream', 'Internals', 'Inner'];
-/** Other programs than the library. */
-const ELSEWHERE = /^(bench|proxy|cli)\//;
 /** A property that Node keeps under a symbol of this name. */
 const SYMBOL = /^(k[A-Z]\w+|owner_symbol)$/;
 const UNDERSCORED = /^_[a-zA-Z]\w*$/;
@@ -40,7 +38,7 @@ function namesIn(source) {
 export function sources() {
   return readdirSync(root, { recursive: true })
     .map(String)
-    .filter((file) => file.endsWith('.ts') && !ELSEWHERE.test(file))
+    .filter((file) => file.endsWith('.ts'))
     .sort()
     .map((file) => [file, readFileSync(root + file, 'utf8')]);
 }

@@ -1,4 +1,4 @@
-/** The package as `npm pack` makes it, installed in a folder of its own, without a network. */
+/** Packages as `npm pack` makes them, installed in a folder of their own, without a network. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,8 +9,8 @@ import { root, run } from './process.mjs';
 export const env = { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}` };
 delete env.NODE_PATH;
 
-/** Packs and installs; the folder, which is the caller's to remove. */
-export async function installPackage() {
+/** Packs and installs; the folder, which is the caller's to remove. `names`: the library, or it and packages beside it. */
+export async function installPackage(names = ['repnet']) {
   const folder = mkdtempSync(join(tmpdir(), 'repnet-package-'));
   const npm = async (args, options) => {
     const { code, stderr } = await run('npm', [...args, '--cache', join(folder, 'cache')], {
@@ -21,11 +21,12 @@ export async function installPackage() {
   };
   try {
     // What is built is packed: building anew would take it from under the tests that run beside.
-    await npm(['pack', '--ignore-scripts', '--pack-destination', folder]);
+    for (const name of names)
+      await npm(['pack', '--ignore-scripts', '--pack-destination', folder], { cwd: join(root, '..', name) });
     writeFileSync(join(folder, 'package.json'), '{ "name": "consumer", "private": true }');
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-    const tarball = join(folder, `repnet-${version}.tgz`);
-    await npm(['install', tarball, '--offline', '--ignore-scripts', '--no-audit', '--no-fund'], {
+    const tarballs = names.map((name) => join(folder, `${name}-${version}.tgz`));
+    await npm(['install', ...tarballs, '--offline', '--ignore-scripts', '--no-audit', '--no-fund'], {
       cwd: folder,
     });
   } catch (error) {
