@@ -8,17 +8,18 @@
  */
 import { Duplex } from 'node:stream';
 
+/** The socket, as far as native code may use it. */
 export interface BridgeTarget {
   /** Writes all parts; `done` when sent. */
-  bridgeWrite(parts: Buffer[], done: (error?: Error | null) => void): void;
-  bridgeEnd(done: (error?: Error | null) => void): void;
-  bridgeClose(done?: () => void): void;
-  bridgeResume(): void;
+  write(parts: Buffer[], done: (error?: Error | null) => void): void;
+  end(done: (error?: Error | null) => void): void;
+  close(done?: () => void): void;
+  resume(): void;
   /** { address, family, port } of the flow's ends; tls asks the handle for them. */
-  _getpeername(): object;
-  _getsockname(): object;
+  peername(): object;
+  sockname(): object;
   /** Bytes nobody consumed natively go to the stream after all. */
-  bridgeDefault(chunk: Buffer | null): boolean;
+  give(chunk: Buffer | null): boolean;
 }
 
 interface NativeStream {
@@ -56,6 +57,7 @@ const UV_EPIPE = -32;
 
 export class Bridge {
   readonly handle: NativeStream;
+  readonly #target: BridgeTarget;
   /** Native code consumes the bytes, or may: not if it let the last of them go by. */
   active = true;
   /** It does. */
@@ -72,16 +74,17 @@ export class Bridge {
 
   private constructor(handle: NativeStream, target: BridgeTarget) {
     this.handle = handle;
+    this.#target = target;
     const status = (error?: Error | null) =>
       error ? ((error as NodeJS.ErrnoException).errno ?? UV_EPIPE) : 0;
     const shutdown = (req: object) =>
-      target.bridgeEnd((error) => setImmediate(() => handle.finishShutdown(req, status(error))));
+      target.end((error) => setImmediate(() => handle.finishShutdown(req, status(error))));
     Object.assign(handle, {
       isClosing: () => false,
       onreadstart: () => {
         this.active = this.taken = true;
         this.#stopped = false;
-        target.bridgeResume();
+        target.resume();
         return 0;
       },
       onreadstop: () => {
@@ -90,7 +93,7 @@ export class Bridge {
       },
       onwrite: (req: object, parts: Buffer[]) => {
         this.#writing = true;
-        target.bridgeWrite(parts, (error) => {
+        target.write(parts, (error) => {
           setImmediate(() => {
             handle.finishWrite(req, status(error));
             this.#writing = false;
@@ -109,13 +112,13 @@ export class Bridge {
       onread: () => {
         this.#defaulted = true;
       },
-      close: (done?: () => void) => target.bridgeClose(done),
+      close: (done?: () => void) => target.close(done),
       getpeername: (out: object) => {
-        Object.assign(out, target._getpeername());
+        Object.assign(out, target.peername());
         return 0;
       },
       getsockname: (out: object) => {
-        Object.assign(out, target._getsockname());
+        Object.assign(out, target.sockname());
         return 0;
       },
       // Called by JavaScript only (http); native consumers go through onreadstart.
@@ -138,13 +141,13 @@ export class Bridge {
   }
 
   /** Hands bytes (null: the end) to whoever consumes the handle, or back to the stream. */
-  deliver(chunk: Buffer | null, target: BridgeTarget): boolean {
+  deliver(chunk: Buffer | null): boolean {
     this.#defaulted = false;
     if (chunk === null) this.handle.emitEOF();
     else this.handle.readBuffer(chunk);
     this.taken = !this.#defaulted;
     if (this.taken) return !this.#stopped;
     this.active = false;
-    return target.bridgeDefault(chunk);
+    return this.#target.give(chunk);
   }
 }

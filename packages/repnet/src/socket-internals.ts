@@ -1,6 +1,6 @@
 /** What the parts of a socket know of it beyond its public interface, and of net's sockets. */
 import type net from 'node:net';
-import type { Bridge, BridgeTarget } from './bridge.js';
+import type { Bridge } from './bridge.js';
 import type { Flow, Outer } from './flow/flow.js';
 import type { Copy } from './flow/machine.js';
 import { giveHandle, type Handle } from './net-internals.js';
@@ -14,7 +14,10 @@ export interface Connection {
   unref(): unknown;
 }
 
-/** What is attached to a replicated socket in place of a native handle. */
+/**
+ * How a socket is carried, where not by net alone: what is attached to it in place of a native handle, or beside one. It is the whole
+ * state of a socket.
+ */
 export interface Attachment {
   /** The flow, once there is one; before, the socket is connecting, or plain and waiting for its second connection. */
   flow: Flow | undefined;
@@ -22,6 +25,8 @@ export interface Attachment {
   readonly paired: boolean;
   /** A native handle is in use by the socket itself (accepted, unpaired). */
   readonly native: boolean;
+  /** What the application's `_handle` was found to be, once somebody has asked; native code may have taken it, so it stays. */
+  bridge?: Bridge | undefined;
   /** Bytes read from the native handle that net would not have read yet. */
   readonly unread?: number;
   /** What goes before the application's next bytes, once. */
@@ -49,7 +54,6 @@ export interface Attachment {
 }
 
 export const kAttachment = Symbol('repnet.attachment');
-export const kBridge = Symbol('repnet.bridge');
 export const kOptions = Symbol('repnet.options');
 export const kBacklog = Symbol('repnet.backlog');
 export const kSkew = Symbol('repnet.skew');
@@ -62,12 +66,11 @@ export const kBegun = Symbol('repnet.begun');
 export const noSkew: readonly [number, number] = [0, 0];
 
 /** The socket as this package sees it. */
-export interface Inner extends net.Socket, Outer, BridgeTarget {
+export interface Inner extends net.Socket, Outer {
   destroy(error?: Error): this;
   _pendingData: unknown;
   _read(n: number): void;
   [kAttachment]: Attachment | undefined;
-  [kBridge]: Bridge | undefined;
   [kOptions]: ReplicationOptions | undefined;
   [kBacklog]: number;
   [kUnref]: boolean;
@@ -86,6 +89,8 @@ export interface Inner extends net.Socket, Outer, BridgeTarget {
   _server?: unknown;
   _peername?: object;
   _unrefTimer(): void;
+  _getpeername(): object;
+  _getsockname(): object;
   _undestroy(): void;
   _reset(): void;
   _writeGeneric(writev: boolean, data: unknown, encoding: BufferEncoding, done: Callback): void;
@@ -101,7 +106,6 @@ export interface DialTarget {
 /** The fields of a new socket. */
 export function prepare(socket: Inner, options: ReplicationOptions | undefined): void {
   socket[kAttachment] = undefined;
-  socket[kBridge] = undefined;
   socket[kOptions] = options;
   socket[kBacklog] = 0;
   socket[kUnref] = false;
@@ -132,48 +136,73 @@ export function attachment(socket: net.Socket): Attachment | undefined {
 }
 
 export function attach(socket: net.Socket, what: Attachment): void {
-  (socket as Inner)[kAttachment] = what;
+  const inner = socket as Inner;
+  what.bridge = inner[kAttachment]?.bridge;
+  inner[kAttachment] = what;
 }
 
-/** What is attached to a socket that is plain, but for native code that reads through the bridge. */
-const bridged: Attachment = {
-  flow: undefined,
-  paired: false,
-  native: true,
-  handOver: () => false,
-  closed: () => {},
-  connections: () => [],
-  // Not asked for: the native handle tells.
-  peername: () => ({}),
-  sockname: () => ({}),
-};
+/** What is attached to a socket that is plain, but for native code that may read through the bridge. */
+class Bridged implements Attachment {
+  readonly flow = undefined;
+  readonly paired = false;
+  readonly native = true;
+  bridge: Bridge | undefined;
+
+  constructor(bridge: Bridge) {
+    this.bridge = bridge;
+  }
+
+  handOver(): boolean {
+    return true;
+  }
+  closed(): void {}
+  connections(): [] {
+    return [];
+  }
+
+  /** Not asked for: the native handle tells. */
+  peername(): object {
+    return {};
+  }
+  sockname(): object {
+    return {};
+  }
+}
+
+function bridgedOnly(bridge: Bridge | undefined): Attachment | undefined {
+  return bridge === undefined ? undefined : new Bridged(bridge);
+}
 
 /** The socket is plain from now on. If native code reads through the bridge, it goes on doing so. */
 export function detach(socket: net.Socket): void {
   const inner = socket as Inner;
-  const through = inner[kBridge] !== undefined;
-  inner[kAttachment] = through ? bridged : undefined;
-  if (!through) inner[kBridge] = undefined;
+  inner[kAttachment] = bridgedOnly(inner[kAttachment]?.bridge);
 }
 
-/** The socket has no attachment while net connects it; `detach` afterwards. */
+/** The socket has no attachment while net connects it, and is plain afterwards. */
 export function detachToConnect(socket: net.Socket): void {
   const inner = socket as Inner;
+  const bridge = inner[kAttachment]?.bridge;
   inner[kAttachment] = undefined;
-  if (inner[kBridge] !== undefined) inner.prependOnceListener('connect', () => detach(inner));
+  if (bridge !== undefined)
+    inner.prependOnceListener('connect', () => {
+      inner[kAttachment] = bridgedOnly(bridge);
+    });
 }
 
 /** A socket over a flow takes a handle for itself. */
 export function becomeNative(socket: net.Socket, handle: Handle): void {
-  (socket as Inner)[kAttachment] = undefined;
+  const inner = socket as Inner;
+  const bridge = inner[kAttachment]?.bridge;
+  inner[kAttachment] = undefined;
   giveHandle(handle, socket);
-  detach(socket);
+  inner[kAttachment] = bridgedOnly(bridge);
 }
 
 /** Replication has nothing to do with the socket, or not any more. */
 export function isPlain(socket: Inner): boolean {
   const attached = socket[kAttachment];
-  return attached === undefined || attached === bridged;
+  return attached === undefined || attached instanceof Bridged;
 }
 
 /** Counters of the native handle include `read` and `written` bytes that are not the application's. */

@@ -4,7 +4,7 @@
  * docs/design.md says why this and not a look-alike.
  */
 import net from 'node:net';
-import { Bridge } from './bridge.js';
+import { Bridge, type BridgeTarget } from './bridge.js';
 import { handoverRefused } from './errors.js';
 import { handleOfAll } from './flow/settings.js';
 import { begun, finished, isFlow } from './flow-events.js';
@@ -20,7 +20,6 @@ import {
   kAttachment,
   kBacklog,
   kBegun,
-  kBridge,
   kOptions,
   kOwnPort,
   kPeerPort,
@@ -105,8 +104,8 @@ function handleOf(this: Inner): unknown {
   const attached = this[kAttachment];
   if (attached === undefined || natively > 0) return nativeHandle(this);
   if (this.destroyed) return null;
-  this[kBridge] ??= Bridge.create(this);
-  return this[kBridge]?.handle ?? null;
+  attached.bridge ??= Bridge.create(bridgeTo(this));
+  return attached.bridge?.handle ?? null;
 }
 
 /**
@@ -118,9 +117,8 @@ function leaving(object: unknown): unknown {
   const attached = object[kAttachment];
   if (attached === undefined || object.destroyed) return object;
   if (object.connecting) return undefined;
-  if (object[kBridge]?.taken === true || !attached.handOver()) throw handoverRefused();
+  if (attached.bridge?.taken === true || !attached.handOver()) throw handoverRefused();
   object[kAttachment] = undefined;
-  object[kBridge] = undefined;
   return object;
 }
 if (supported) onLeaving(leaving);
@@ -143,10 +141,7 @@ export function setDial(start: typeof dial): void {
 }
 
 define('connect', function connect(this: Inner, ...args: unknown[]) {
-  if (this.destroyed && this[kAttachment] !== undefined) {
-    this[kAttachment] = undefined;
-    this[kBridge] = undefined;
-  }
+  if (this.destroyed) this[kAttachment] = undefined;
   this[kSkew] = noSkew;
   this[kPeerPort] = undefined;
   this[kOwnPort] = undefined;
@@ -275,15 +270,22 @@ define('_final', function _final(this: Inner, done: Callback) {
 });
 
 define('deliver', function deliver(this: Inner, chunk: Buffer | null) {
-  const bridge = this[kBridge];
-  return bridge?.active ? bridge.deliver(chunk, this) : this.bridgeDefault(chunk);
+  const bridge = this[kAttachment]?.bridge;
+  return bridge?.active ? bridge.deliver(chunk) : give(this, chunk);
 });
+
+/** To the application's stream. */
+function give(socket: Inner, chunk: Buffer | null): boolean {
+  const more = base.push.call(socket, chunk);
+  if (chunk === null) socket.read(0);
+  return more;
+}
 
 // Accepted and unpaired: bytes come from the native handle by net's own way.
 define('push', function push(this: Inner, chunk: Buffer | null, encoding?: BufferEncoding) {
   if (chunk === null && this[kAttachment]?.holds?.(null)) return false;
-  const bridge = this[kBridge];
-  if (bridge?.active && nativeHandle(this) !== null) return bridge.deliver(chunk, this);
+  const bridge = this[kAttachment]?.bridge;
+  if (bridge?.active && nativeHandle(this) !== null) return bridge.deliver(chunk);
   return base.push.call(this, chunk, encoding);
 });
 
@@ -297,29 +299,23 @@ define('touch', function touch(this: Inner) {
 
 // -------------------------------------------------------------------- the bridge's other end
 
-define('bridgeDefault', function bridgeDefault(this: Inner, chunk: Buffer | null) {
-  const more = base.push.call(this, chunk);
-  if (chunk === null) this.read(0);
-  return more;
-});
-define('bridgeWrite', function bridgeWrite(this: Inner, parts: Buffer[], done: Callback) {
-  this._writeGeneric(
-    true,
-    parts.map((chunk) => ({ chunk, encoding: 'buffer' })),
-    'utf8',
-    done,
-  );
-});
-define('bridgeEnd', function bridgeEnd(this: Inner, done: Callback) {
-  this._final(done);
-});
-define('bridgeClose', function bridgeClose(this: Inner, done?: () => void) {
-  if (done !== undefined) this.once('close', done);
-  this.destroy();
-});
-define('bridgeResume', function bridgeResume(this: Inner) {
-  this._read(0);
-});
+function bridgeTo(socket: Inner): BridgeTarget {
+  return {
+    write: (parts, done) => {
+      const chunks = parts.map((chunk) => ({ chunk, encoding: 'buffer' }));
+      socket._writeGeneric(true, chunks, 'utf8', done);
+    },
+    end: (done) => socket._final(done),
+    close: (done) => {
+      if (done !== undefined) socket.once('close', done);
+      socket.destroy();
+    },
+    resume: () => socket._read(0),
+    peername: () => socket._getpeername(),
+    sockname: () => socket._getsockname(),
+    give: (chunk) => give(socket, chunk),
+  };
+}
 
 // -------------------------------------------------------------------- closing
 
@@ -435,7 +431,7 @@ for (const name of ['setNoDelay', 'setKeepAlive', 'setTypeOfService', 'getTypeOf
     const attached = this[kAttachment];
     if (attached === undefined) return inherited.apply(this, args);
     // http2 takes the handle of a socket after this call; before Node 26 it begins to read it, too.
-    if (name === 'setNoDelay') this[kBridge]?.expect();
+    if (name === 'setNoDelay') attached.bridge?.expect();
     const { flow } = attached;
     // The native handle, or while it is connecting none.
     if (flow === undefined) return native(() => inherited.apply(this, args));

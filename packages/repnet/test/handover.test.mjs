@@ -176,6 +176,25 @@ test('a socket that http has upgraded', async (t) => {
   }
 });
 
+test('a socket that http has upgraded, when no second connection is expected any more', async (t) => {
+  const server = createHttpServer({}, () => {});
+  let upgraded;
+  server.on('upgrade', (_, socket) => {
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: own\r\n\r\n');
+    upgraded = socket;
+  });
+  await new Promise((resolve) => server.listen(0, HOST, resolve));
+  t.after(() => server.close());
+  const client = net.connect(server.address().port, HOST);
+  client.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: own\r\n\r\n');
+  await once(client, 'data');
+  await until(() => repnet.info(upgraded).mode === false);
+  child.send('later', upgraded);
+  await arrived();
+  client.write('mine');
+  assert.equal(await answer(client), 'later: mine');
+});
+
 test('a second connection that comes for a socket that has gone is refused', async (t) => {
   const { port } = await serve(t, repnet, (socket) => child.send('gone', socket));
   const localPort = ownPort();
