@@ -34,7 +34,7 @@ test('its types compile in an ES module and in a CommonJS one, declarations incl
     require.resolve('typescript/bin/tsc'),
     [
       ...['--noEmit', '--strict', '--module', 'node16', '--target', 'es2022', '--types', 'node'],
-      ...['--typeRoots', join(root, 'node_modules/@types'), ...consumers],
+      ...['--typeRoots', join(root, '../node_modules/@types'), ...consumers],
     ],
     { cwd: folder, env },
   );

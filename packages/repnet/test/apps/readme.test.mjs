@@ -37,7 +37,7 @@ test('it runs as CommonJS, with the line that it names for that', () =>
 test('it compiles under tsc --strict', async () => {
   const files = ['pasted.mts', 'pasted.cts'];
   for (const name of files) writeFileSync(join(folder, name), pasted);
-  const types = ['--types', 'node', '--typeRoots', join(root, 'node_modules/@types')];
+  const types = ['--types', 'node', '--typeRoots', join(root, '../node_modules/@types')];
   const { code, stdout } = await runNode(
     require.resolve('typescript/bin/tsc'),
     ['--noEmit', '--strict', '--module', 'node16', '--target', 'es2022', ...types, ...files],
