@@ -1,5 +1,6 @@
 # Everything below sets itself up: Python 3.11, Rust, Node 20, gcc and make are all a machine needs.
 #   make demo    build, run the quickstart experiment, end in its table and the path of its page
+#   make lab     a small experiment in the simulator and over real kernels, half a minute of real time, and its page
 #   make first-minutes   how long that takes from a fresh clone, part by part
 #   make check   what one runs before a commit: formatters, linters, types and the quick tests
 #   make test    build and run every test
@@ -32,6 +33,13 @@ export PROPTEST_RNG_SEED ?= $(TAILCUT_TEST_SEED)
 demo: build
 	$(BIN)/tailcut run experiments/quickstart.toml
 	$(BIN)/tailcut report results/quickstart
+
+.PHONY: lab
+lab: build
+	$(BIN)/tailcut lab
+	$(BIN)/tailcut run experiments/lab/spraying.toml
+	$(BIN)/tailcut run experiments/lab/spraying.toml --on lab
+	$(BIN)/tailcut report results/lab/spraying
 
 # --- set-up ---------------------------------------------------------------------------------------------------------
 

@@ -118,12 +118,13 @@ def run(
     limit_seconds: float | None = None,
     progress: Progress | None = None,
     fail_fast: bool = False,
+    repeat: int = 1,
 ) -> "Result":
     """Make the runs that are not there yet.
 
     Args:
         experiment: what ``load`` or ``loads`` gave.
-        on: the backend, ``sim`` or ``model``.
+        on: the backend: ``sim``, ``model`` or ``lab``.
         out: the directory of results. By default it is ``results/`` and the file's path below the working directory,
             without suffix and without a leading ``experiments/``: ``experiments/papers/rps/fig7b.toml`` goes to
             ``results/papers/rps/fig7b``. A file from elsewhere goes to ``results/`` and its name.
@@ -136,6 +137,8 @@ def run(
         progress: told how far it is. By default a notebook shows a bar and everything else nothing; ``Silent()`` of
             this module shows nothing anywhere.
         fail_fast: end at the first run that fails instead of making the others.
+        repeat: how often each run is made; more than once for ``lab`` only, whose kernels give other
+            results each time.
 
     Raises:
         BackendError: there is no such backend, or it cannot realise the experiment at all.
@@ -147,6 +150,12 @@ def run(
     from tailcut.results import Result, Store
 
     chosen = backend(on)
+    if repeat < 1 or (repeat > 1 and on != "lab"):
+        raise BackendError(
+            "TC-B003",
+            f"repeat = {repeat} on the backend {on!r}: only real kernels give another result each time",
+            "use --repeat with --on lab, or more seeds with --seeds",
+        )
     if not isinstance(capture, Capture):
         capture = Capture(tuple(capture))
     options = Options(
@@ -155,6 +164,7 @@ def run(
         limit_seconds=limit_seconds,
         fail_fast=fail_fast,
         farm=None if executor is None else _farm(executor),
+        repeat=repeat,
     )
     gaps = chosen.check(experiment.plan, options)
     fatal = [gap for gap in gaps if gap.fatal]

@@ -132,6 +132,9 @@ def check(
     seeds: Seeds = None,
     jobs: Jobs = None,
     as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print the whole plan as JSON.")] = False,
+    on: Annotated[
+        str, typer.Option(metavar="|".join(backends.NAMES), help="The backend; lab tells what becomes of every field.")
+    ] = "sim",
 ) -> None:
     """Show an experiment's runs, their size, and every default."""
     from tailcut.results import machine
@@ -140,7 +143,11 @@ def check(
     plan = tailcut.load(file, _overrides(set_), seeds).plan
     if as_json:
         sys.stdout.write(json.dumps(plan, indent=2) + "\n")
+    elif on == "lab":
+        _check_on_lab(plan)
     else:
+        if on != "sim":
+            _check_on(on, plan)
         out.print(plan_view(plan, jobs or machine.cores()))
 
 
@@ -193,6 +200,9 @@ def run(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", metavar="", help="Print nothing but what goes wrong.")
     ] = False,
+    repeat: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Make each run N times; with --on lab only.", show_default=False)
+    ] = 1,
     fail_fast: Annotated[
         bool, typer.Option("--fail-fast", "-x", metavar="", help="End at the first run that fails.")
     ] = False,
@@ -223,6 +233,7 @@ def run(
                 limit_seconds=time_limit,
                 progress=progress,
                 fail_fast=fail_fast,
+                repeat=repeat,
             )
     except RunError as error:
         for label, where in error.tracebacks.items() if tracebacks else ():
@@ -363,6 +374,20 @@ def merge(
     err.print(f"{len(done.taken)} runs taken, {len(done.there)} were there{more}.", highlight=False, soft_wrap=True)
 
 
+@app.command()
+def lab() -> None:
+    """Show what this machine offers the kernel lab, what each thing is for, and how to get it."""
+    from tailcut.errors import BackendError
+    from tailcut.lab import doctor
+    from tailcut.terminal import lab as view
+
+    found = doctor.findings()
+    out.print(view.offers(found))
+    obstacle = doctor.obstacle(found)
+    if obstacle is not None:
+        raise BackendError("TC-L001", f"no run of the lab can begin here: {obstacle}")
+
+
 @app.command(name="list")
 def list_(
     component: Annotated[
@@ -463,9 +488,33 @@ def _show(result: "Result") -> None:
     _missing(result)
 
 
+def _check_on(on: str, plan: "Plan") -> None:
+    """Say what a backend cannot realise."""
+    for gap in backends.backend(on).check(plan, backends.Options()):
+        err.print(f"{gap.where}: {gap.reason}", highlight=False, soft_wrap=True)
+
+
+def _check_on_lab(plan: "Plan") -> None:
+    """Say what becomes of every field of a plan in the lab.
+
+    Raises:
+        BackendError: the lab cannot realise it.
+    """
+    from tailcut.backends import lab as of_lab
+    from tailcut.errors import BackendError
+    from tailcut.terminal import lab as view
+
+    told = of_lab.fields(plan)
+    out.print(view.fields(told))
+    fatal = [f"  {one['field']}: {one['text']}" for one in told if one["answer"] == "fatal"]
+    if fatal:
+        reasons = "\n".join(fatal)
+        raise BackendError("TC-B002", f"the backend 'lab' cannot realise this experiment:\n{reasons}")
+
+
 def _missing(result: "Result") -> None:
     missing, damaged, runs = len(result.missing_runs), len(result.damaged_runs), len(result.plan["runs"])
-    answered_without_runs = missing == runs and "model" in result.summary()["backend"]
+    answered_without_runs = missing == runs and not {"model", "lab"}.isdisjoint(result.summary()["backend"])
     if not missing or answered_without_runs:
         return
     which = f"{missing} of {runs} runs {'is' if missing == 1 else 'are'} not there"

@@ -24,4 +24,4 @@ pub mod traffic;
 pub mod transport;
 pub mod workload;
 
-pub use network::{foretell, simulate, simulate_observed, SimError};
+pub use network::{foretell, simulate, simulate_observed, Foretold, SimError};

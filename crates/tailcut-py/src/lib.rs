@@ -290,6 +290,30 @@ fn check_capture(py: Python<'_>, plan_run_json: &str, spec: &str) -> PyResult<()
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
+/// What becomes of every field of a run of a plan (an element of its `runs`, as JSON) in the kernel lab, as JSON:
+/// {told: [{field, answer: "done" | "near" | "fatal", text}], hosts}. Raises ValueError when the text is no such run.
+#[pyfunction]
+fn lab_check(py: Python<'_>, plan_run_json: &str) -> PyResult<String> {
+    let checked = py.detach(|| tailcut_lab::settings::check_run(plan_run_json));
+    to_json(&checked.map_err(PyValueError::new_err)?)
+}
+
+/// Carries out one run of a plan (an element of its `runs`, as JSON) over real kernels, telling standard output about it
+/// line by line, as JSON. The process must have one thread, its standard input is watched for its end, and it is good for
+/// nothing else afterwards. Raises ValueError when the run cannot begin.
+#[cfg(target_os = "linux")]
+#[pyfunction]
+fn lab_run(plan_run_json: &str) -> PyResult<()> {
+    tailcut_lab::supervisor::run(plan_run_json).map_err(PyValueError::new_err)
+}
+
+/// What this kernel offers the lab, as JSON: a list of {name, offered, found}. Needs a process as `lab_run` does.
+#[cfg(target_os = "linux")]
+#[pyfunction]
+fn lab_probe() -> PyResult<String> {
+    to_json(&tailcut_lab::probe::probe())
+}
+
 /// The JSON Schema of experiment files, as JSON.
 #[pyfunction]
 fn schema() -> PyResult<String> {
@@ -345,6 +369,11 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(demand, m)?)?;
     m.add_function(wrap_pyfunction!(tabulate, m)?)?;
     m.add_function(wrap_pyfunction!(check_capture, m)?)?;
+    m.add_function(wrap_pyfunction!(lab_check, m)?)?;
+    #[cfg(target_os = "linux")]
+    m.add_function(wrap_pyfunction!(lab_run, m)?)?;
+    #[cfg(target_os = "linux")]
+    m.add_function(wrap_pyfunction!(lab_probe, m)?)?;
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(describe, m)?)?;
     m.add_function(wrap_pyfunction!(workload, m)?)?;

@@ -73,6 +73,7 @@ class Options:
         fail_fast: whether the first run that fails ends the sweep; those under way are given up.
         limit_seconds: how long a run may take; none for any time.
         farm: who makes the runs; none for worker processes of this machine.
+        repeat: how often each run is made, by a backend that gives another result each time.
     """
 
     jobs: int | None = None
@@ -80,6 +81,7 @@ class Options:
     fail_fast: bool = False
     limit_seconds: float | None = None
     farm: "Farm | None" = None
+    repeat: int = 1
 
 
 class Maker(Protocol):
@@ -157,7 +159,7 @@ class Backend(Protocol):
         """
 
 
-NAMES = ("sim", "model")
+NAMES = ("sim", "model", "lab")
 
 
 def backend(name: str) -> Backend:
@@ -174,6 +176,10 @@ def backend(name: str) -> Backend:
         from tailcut.backends.model import ModelBackend
 
         return ModelBackend()
+    if name == "lab":
+        from tailcut.backends.lab import LabBackend
+
+        return LabBackend()
     from tailcut.errors import BackendError
 
     raise BackendError("TC-B001", f"there is no backend {name!r}", f"use one of: {', '.join(NAMES)}")

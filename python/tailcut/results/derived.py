@@ -38,9 +38,10 @@ def tables_of(about: Mapping[str, Any]) -> str:
 class Derived:
     """Statistics and totals of the runs of a store, under one way to measure."""
 
-    def __init__(self, store: Store, measure: Mapping[str, Any]) -> None:
+    def __init__(self, store: Store, measure: Mapping[str, Any], prefix: str = "") -> None:
         self._store = store
         self._measure = measure
+        self._prefix = prefix  # of the files: each backend has its own, as each asks for its runs alone
         self._name = hashlib.sha256(f"{canonical(measure)}\n{_code()}".encode()).hexdigest()[:12]
 
     def statistics(self, runs: Mapping[str, tuple[str, int]]) -> pl.DataFrame:
@@ -59,7 +60,7 @@ class Derived:
         self, kind: str, columns: Mapping[str, pl.DataType], runs: Mapping[str, tuple[str, int]], compute: Any
     ) -> pl.DataFrame:
         schema = {"id": pl.String(), OF: pl.String(), **columns}
-        path = self._store.directory / "derived" / f"{kind}-{self._name}.parquet"
+        path = self._store.directory / "derived" / f"{self._prefix}{kind}-{self._name}.parquet"
         kept = pl.DataFrame(schema=schema)
         with contextlib.suppress(OSError, pl.exceptions.PolarsError):
             kept = pl.read_parquet(path).select(pl.col(name).cast(kind) for name, kind in schema.items())

@@ -9,7 +9,7 @@ import polars as pl
 
 from tailcut.errors import StoreError
 from tailcut.plan import Plan, PlannedRun, unique_runs
-from tailcut.results import derived, machine
+from tailcut.results import derived, lab_runs, machine
 from tailcut.results import summary as summaries
 from tailcut.results.derived import Derived, tables_of
 from tailcut.results.store import State, Store, write_atomically
@@ -50,6 +50,20 @@ ABOUT: dict[str, pl.DataType] = {
     **dict.fromkeys(SUMS, pl.UInt64()),
 }
 
+LAB_ABOUT: dict[str, pl.DataType] = {
+    "offered_load": pl.Float64(),
+    "carried_load": pl.Float64(),
+    "wall_seconds": pl.Float64(),
+    "end_ns": pl.Int64(),
+    "flows": pl.Int64(),
+    "unfinished_flows": pl.Int64(),
+    "packet_hops": pl.Int64(),
+    "dropped": pl.Int64(),
+    "lost_on_links": pl.Int64(),
+}
+"""What of run.json goes into Result.lab_runs."""
+NO_FAITHFUL_RUN = "no faithful run of this cell is there"
+
 
 class Result:
     """The results of an experiment, as far as they are there.
@@ -65,6 +79,7 @@ class Result:
         self.plan: Plan = store.plan() if plan is None else plan
         self._store = store
         self._derived = Derived(store, self.plan["measure"])
+        self._lab_derived = Derived(store, self.plan["measure"], "lab-")
         self._states: dict[str, State] = {}
         self._records: dict[str, dict[str, Any]] = {}  # what of run.json is asked for, of each run that is there
         self._tables: dict[str, tuple[str, int]] = {}  # which tables it has, and when it ended
@@ -184,13 +199,76 @@ class Result:
         of_runs = self._derived.statistics(self._tables)
         return labels.join(of_runs, on="id", how="inner", maintain_order="left_right").drop("id")
 
+    @cached_property
+    def _of_lab(self) -> list[lab_runs.LabRun]:
+        return lab_runs.of_plan(self._store, self.plan["runs"])
+
+    @cached_property
+    def lab_runs(self) -> pl.DataFrame:
+        """One row per finished run of the lab: its verdict, with the reasons if it is not faithful, and its totals."""
+        rows = [
+            {
+                "id": one.id,
+                **self._labels(one.run),
+                "repeat": one.repeat,
+                "faithful": one.faithful,
+                "unfaithful": one.about["unfaithful"],
+                **{name: one.about[name] for name in LAB_ABOUT},
+            }
+            for one in self._of_lab
+        ]
+        head = {"id": pl.String(), **self._label_schema, "repeat": pl.UInt32(), "faithful": pl.Boolean()}
+        return pl.DataFrame(rows, schema={**head, "unfaithful": pl.List(pl.String()), **LAB_ABOUT})
+
+    @cached_property
+    def lab_flows(self) -> pl.DataFrame:
+        """One row per flow of every finished run of the lab: as ``flows``, with the repeat and the run's verdict."""
+        parts = [
+            pl.read_parquet(self._store.path(one.id) / "flows.parquet").select(
+                *self._literals(one.run),
+                pl.lit(one.repeat, dtype=pl.UInt32()).alias("repeat"),
+                pl.lit(one.faithful).alias("faithful"),
+                pl.all(),
+            )
+            for one in self._of_lab
+        ]
+        head = {**self._label_schema, "repeat": pl.UInt32(), "faithful": pl.Boolean()}
+        return pl.concat(parts) if parts else pl.DataFrame(schema={**head, **schema("flows")})
+
+    @cached_property
+    def lab_per_repeat(self) -> pl.DataFrame:
+        """The statistics of each faithful run of the lab: one row per run, class and statistic.
+
+        The spread over repeats of one seed is that of the kernels; the summary takes their mean, so that its intervals
+        are over seeds alone.
+        """
+        faithful = [one for one in self._of_lab if one.faithful]
+        rows = [{"id": one.id, **self._labels(one.run), "repeat": one.repeat} for one in faithful]
+        labels = pl.DataFrame(rows, schema={"id": pl.String(), **self._label_schema, "repeat": pl.UInt32()})
+        of_runs = self._lab_derived.statistics(
+            {one.id: (tables_of(one.about), one.about["end_ns"]) for one in faithful}
+        )
+        return labels.join(of_runs, on="id", how="inner", maintain_order="left_right").drop("id")
+
+    def _lab_summary(self) -> pl.DataFrame:
+        """The lab's rows of the summary: of each seed the mean over its faithful repeats."""
+        place = [*self._label_schema, "grouping", "class", "statistic"]
+        per_seed = self.lab_per_repeat.group_by(place, maintain_order=True).agg(
+            pl.col("value_us", "normalised").mean(),
+            pl.col("lower_bound").any(),
+            pl.col("n_flows", "n_unfinished").sum(),
+        )
+        return summaries.summarise(self.plan, per_seed, "lab", NO_FAITHFUL_RUN)
+
     def summary(self) -> pl.DataFrame:
         """Mean, p50, p99 and p99.9 per scheme, point and class, of every backend (see ``summary_schema``)."""
         schema = summaries.summary_schema(self.plan)
         parts = []
         others = self._store.summaries(self.plan)
-        if self._there or not others:
+        if self._there or not (others or self._of_lab):
             parts.append(summaries.summarise(self.plan, self.per_seed, "sim"))
+        if self._of_lab:
+            parts.append(self._lab_summary())
         parts.extend(rows.select(pl.col(name).cast(kind) for name, kind in schema.items()) for rows in others.values())
         return pl.concat(parts)
 

@@ -174,13 +174,14 @@ def _statistics(part: pl.DataFrame, *, censored: bool) -> list[dict[str, Any]]:
 # --- over seeds -----------------------------------------------------------------------------------------------------
 
 
-def summarise(plan: Plan, per_seed: pl.DataFrame, backend: str) -> pl.DataFrame:
+def summarise(plan: Plan, per_seed: pl.DataFrame, backend: str, no_run: str = NO_RUN) -> pl.DataFrame:
     """The summary of a plan from the statistics of its runs.
 
     Args:
         plan: what was asked; cells without a finished run are there, empty.
         per_seed: ``of_run`` of each run, with columns scheme, seed and the sweep's axes.
         backend: whose runs they are.
+        no_run: why a cell is empty that no run is there for.
     """
     found = {
         key: {row["seed"]: row for row in rows}
@@ -196,7 +197,7 @@ def summarise(plan: Plan, per_seed: pl.DataFrame, backend: str) -> pl.DataFrame:
                 here = found.get((scheme, *place), {})
                 base = found.get((plan["baseline"], *place), {}) if scheme != plan["baseline"] else {}
                 cell = {"scheme": scheme, **at, "grouping": grouping, "class": name, "statistic": statistic}
-                rows.append({"backend": backend, **cell, **_over_seeds(here, base)})
+                rows.append({"backend": backend, **cell, **_over_seeds(here, base, no_run)})
     return pl.DataFrame(rows, schema=summary_schema(plan))
 
 
@@ -209,7 +210,9 @@ def cells(runs: Iterable[PlannedRun]) -> list[tuple[str, dict[str, Value]]]:
     return list({(run["scheme"], json.dumps(run["point"])): (run["scheme"], run["point"]) for run in runs}.values())
 
 
-def _over_seeds(here: Mapping[int, Mapping[str, Any]], base: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+def _over_seeds(
+    here: Mapping[int, Mapping[str, Any]], base: Mapping[int, Mapping[str, Any]], no_run: str
+) -> dict[str, Any]:
     """One cell from its value for each seed, and the baseline's."""
     filled = [row for row in here.values() if row["value_us"] is not None]
     cell = {
@@ -217,7 +220,7 @@ def _over_seeds(here: Mapping[int, Mapping[str, Any]], base: Mapping[int, Mappin
         "n_flows": sum(row["n_flows"] for row in here.values()),
         "n_unfinished": sum(row["n_unfinished"] for row in here.values()),
         "n_seeds": len(filled),
-        "reason": _reason(here, filled),
+        "reason": _reason(here, filled) if here else no_run,
     }
     if filled:
         cell |= _columns("value_us", "ci", _observed([row["value_us"] for row in filled]))
@@ -245,8 +248,6 @@ def _columns(value: str, interval: str, values: Sequence[float]) -> dict[str, fl
 
 
 def _reason(here: Mapping[int, Mapping[str, Any]], filled: Sequence[Mapping[str, Any]]) -> str | None:
-    if not here:
-        return NO_RUN
     if not filled:
         flows = sum(row["n_flows"] for row in here.values())
         return f"none of its {flows} flows finished" if flows else "there are no such flows"

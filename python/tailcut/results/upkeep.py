@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tailcut.errors import StoreError
 from tailcut.plan import unique_runs
+from tailcut.results import lab_runs
 from tailcut.results.store import State, Store
 
 
@@ -32,7 +33,7 @@ def unasked(store: Store) -> list[str]:
         StoreError: its plan cannot be read, so that nobody knows.
     """
     asked = unique_runs(store.plan())
-    return [run_id for run_id in store.runs() if run_id not in asked]
+    return [run_id for run_id in store.runs() if lab_runs.planned(run_id) not in asked]
 
 
 def bytes_of(store: Store, runs: Sequence[str]) -> int:
@@ -76,9 +77,9 @@ def merge(into: Store, other: Store) -> Merged:
             merged.damaged.append(run_id)
             continue
         there = into.state(run_id) is State.COMPLETE
-        if there:
+        if there and not lab_runs.is_of_lab(run_id):
             into.compare(run_id, other.about(run_id))
-        else:
+        if not there:
             _copy(into, other, run_id)
         (merged.there if there else merged.taken).append(run_id)
     for path in sorted((other.directory / "summaries").glob("*.parquet")):

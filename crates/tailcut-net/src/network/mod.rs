@@ -34,6 +34,7 @@ use endpoints::Connection;
 use flows::FlowState;
 pub(crate) use flows::{FIRST_SOURCE_PORT, SERVICE_PORT};
 pub use foretold::{foretell, Foretold};
+pub use outcome::tier_records;
 use profile::Profile;
 pub use wire::full_packet;
 

@@ -3,8 +3,9 @@
 use super::{FlowState, Network};
 use crate::measure::Observer;
 use crate::packet::OptionStore;
+use crate::port::PortCounters;
 use crate::scenario::{FlowRecord, Outcome, Scenario, TierRecord};
-use crate::topology::PortId;
+use crate::topology::{Graph, PortId};
 use tailcut_engine::Time;
 
 impl<O: Observer> Network<'_, O> {
@@ -34,10 +35,13 @@ impl<O: Observer> Network<'_, O> {
             self.options.live(),
             "options belong to packets in flight"
         );
+        let graph = &self.scenario.graph;
         let outcome = Outcome {
             flows: self.flow_records(),
             jobs: self.driver.as_ref().map_or_else(Vec::new, |driver| driver.records()),
-            tiers: self.tier_records(),
+            tiers: tier_records(graph, self.scenario.horizon.arrivals, &self.busy, |port| {
+                self.fabric.counters(port)
+            }),
             counters: self.counters,
             series: self.sampler.into_series(),
         };
@@ -53,44 +57,6 @@ impl<O: Observer> Network<'_, O> {
                 self.flows.iter().enumerate().filter(started).map(|(_, s)| s.record()).collect()
             }
         }
-    }
-
-    fn tier_records(&self) -> Vec<TierRecord> {
-        let graph = &self.scenario.graph;
-        let window = self.scenario.horizon.arrivals.max(Time(1)).0 as f64;
-        let mut records = vec![];
-        for (tier, name) in graph.tiers.iter().enumerate() {
-            for up in [true, false] {
-                let mut record = TierRecord {
-                    tier: name.clone(),
-                    up,
-                    links: 0,
-                    packets: 0,
-                    wire_bytes: 0,
-                    drops: 0,
-                    mean_utilisation: 0.0,
-                    max_utilisation: 0.0,
-                    max_queue: 0,
-                };
-                let links =
-                    graph.links.iter().enumerate().filter(|(_, l)| usize::from(l.tier) == tier);
-                for (index, _) in links {
-                    let port = 2 * index + usize::from(!up);
-                    let counters = self.fabric.counters(port as PortId);
-                    let utilisation = self.busy[port].0 as f64 / window;
-                    record.links += 1;
-                    record.packets += counters.packets;
-                    record.wire_bytes += counters.bytes;
-                    record.drops += counters.drops;
-                    record.mean_utilisation += utilisation;
-                    record.max_utilisation = record.max_utilisation.max(utilisation);
-                    record.max_queue = record.max_queue.max(counters.max_queue);
-                }
-                record.mean_utilisation /= f64::from(record.links.max(1));
-                records.push(record);
-            }
-        }
-        records
     }
 }
 
@@ -117,6 +83,48 @@ impl FlowState {
             delivered_in_arrivals: self.delivered_in_arrivals,
         }
     }
+}
+
+/// What the links of each tier and direction have done, given how long each port was busy in `[0, arrivals)`, and what it did.
+pub fn tier_records(
+    graph: &Graph,
+    arrivals: Time,
+    busy: &[Time],
+    counters: impl Fn(PortId) -> PortCounters,
+) -> Vec<TierRecord> {
+    let window = arrivals.max(Time(1)).0 as f64;
+    let mut records = vec![];
+    for (tier, name) in graph.tiers.iter().enumerate() {
+        for up in [true, false] {
+            let mut record = TierRecord {
+                tier: name.clone(),
+                up,
+                links: 0,
+                packets: 0,
+                wire_bytes: 0,
+                drops: 0,
+                mean_utilisation: 0.0,
+                max_utilisation: 0.0,
+                max_queue: 0,
+            };
+            let links = graph.links.iter().enumerate().filter(|(_, l)| usize::from(l.tier) == tier);
+            for (index, _) in links {
+                let port = 2 * index + usize::from(!up);
+                let counters = counters(port as PortId);
+                let utilisation = busy[port].0 as f64 / window;
+                record.links += 1;
+                record.packets += counters.packets;
+                record.wire_bytes += counters.bytes;
+                record.drops += counters.drops;
+                record.mean_utilisation += utilisation;
+                record.max_utilisation = record.max_utilisation.max(utilisation);
+                record.max_queue = record.max_queue.max(counters.max_queue);
+            }
+            record.mean_utilisation /= f64::from(record.links.max(1));
+            records.push(record);
+        }
+    }
+    records
 }
 
 /// No flow is faster than the best possible.

@@ -1,0 +1,239 @@
+//! The fabric in real time: frames of hosts come in, cross the engine, and go out when their last hop says so.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+
+use serde::{Deserialize, Serialize};
+use tailcut_engine::Time;
+use tailcut_net::packet::{Flags, FlowKey};
+use tailcut_net::scenario::{Scenario, TierRecord};
+
+use super::engine::{Engine, Fate, Left};
+use super::frame::{mark, packet, parse, Parsed};
+use super::lateness::Lateness;
+use crate::hosts::driver::{Times, LISTEN};
+use crate::hosts::setup::host_of;
+use crate::sys::packets::{Frames, Received};
+use crate::sys::{monotonic_ns, process, real_ahead_ns};
+
+/// Frames that the ring holds at least.
+const RING: usize = 8_192;
+
+/// What the fabric tells at the end.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct FabricReport {
+    /// One record per tier and direction.
+    pub tiers: Vec<TierRecord>,
+    /// Packets times links crossed.
+    pub packet_hops: u64,
+    /// Packets that found a queue full.
+    pub dropped: u64,
+    /// Packets lost to failures.
+    pub lost: u64,
+    /// Frames that came in.
+    pub frames: u64,
+    /// Frames that found no room on their way to the fabric, which no plan has.
+    pub ring_drops: u64,
+    /// Frames that could not be handed to a host, which no plan has.
+    pub refused: u64,
+    /// Frames that no flow is known for.
+    pub strange: u64,
+    /// From the time at which a frame was to be at its host until it was handed over.
+    pub released: Lateness,
+    /// By how much frames came in after what had already happened in the fabric.
+    pub entered: Lateness,
+}
+
+/// A frame on its way.
+struct Held {
+    bytes: Vec<u8>,
+    ecn: u8,
+}
+
+/// The fabric, its frames and its hosts.
+pub struct Carrier<'a> {
+    scenario: &'a Scenario,
+    engine: Engine<'a>,
+    frames: Frames,
+    /// The interface of each host, and the host of each interface.
+    interfaces: Vec<u32>,
+    hosts: BTreeMap<u32, u32>,
+    /// Flows by who sends and the source port: key and size.
+    flows: BTreeMap<(u32, u16), (FlowKey, u64)>,
+    held: Vec<Held>,
+    vacant: Vec<u32>,
+    left: Vec<Left>,
+    busy: Vec<Time>,
+    report: FabricReport,
+}
+
+impl<'a> Carrier<'a> {
+    /// The fabric of a run behind these interfaces, one for each host.
+    ///
+    /// # Errors
+    /// When the fabric cannot be built, or the kernel gives no ring.
+    pub fn new(
+        scenario: &'a Scenario,
+        mtu: u64,
+        interfaces: Vec<u32>,
+        flows: impl Iterator<Item = (FlowKey, u64)>,
+    ) -> io::Result<Carrier<'a>> {
+        let hosts = interfaces.iter().enumerate().map(|(host, &index)| (index, host as u32));
+        Ok(Carrier {
+            scenario,
+            engine: Engine::new(scenario).map_err(io::Error::other)?,
+            frames: Frames::new(mtu as usize, RING)?,
+            hosts: hosts.collect(),
+            flows: flows.map(|(key, bytes)| ((key.src(), key.sport()), (key, bytes))).collect(),
+            interfaces,
+            held: vec![],
+            vacant: vec![],
+            left: vec![],
+            busy: vec![],
+            report: FabricReport::default(),
+        })
+    }
+
+    /// Works until the supervisor says that it is enough, and tells what there is to tell.
+    ///
+    /// # Errors
+    /// The kernel's, and routes that overflow after a failure.
+    pub fn run(mut self, times: Times, mut supervisor: UnixStream) -> io::Result<FabricReport> {
+        supervisor.set_nonblocking(true)?;
+        process::exact_timers();
+        let mut control = [0; 1];
+        loop {
+            self.take_in(times)?;
+            self.advance(monotonic_ns().saturating_sub(times.begin_ns))?;
+            self.release(times);
+            let next = self.engine.next().map(|time| times.begin_ns + time.as_ns());
+            let told = process::wait_until(&self.frames, &supervisor, next)?;
+            if told && supervisor.read(&mut control).is_ok() {
+                break;
+            }
+        }
+        self.report(times)
+    }
+
+    /// Lets everything happen that is due `ns` after the beginning.
+    fn advance(&mut self, ns: u64) -> io::Result<()> {
+        let arrivals = self.scenario.horizon.arrivals;
+        let until = Time(ns * 1_000);
+        if self.busy.is_empty() && until >= arrivals {
+            self.engine.run(arrivals, &mut self.left).map_err(io::Error::other)?;
+            self.note_busy(arrivals);
+        }
+        self.engine.run(until, &mut self.left).map_err(io::Error::other)
+    }
+
+    fn note_busy(&mut self, at: Time) {
+        let fabric = self.engine.fabric();
+        self.busy = (0..fabric.ports()).map(|port| fabric.busy(at, port)).collect();
+    }
+
+    /// Takes in every frame that is there, each at the time at which the kernel had it.
+    fn take_in(&mut self, times: Times) -> io::Result<()> {
+        let ahead = real_ahead_ns();
+        loop {
+            let mut taken = None;
+            let (flows, hosts) = (&self.flows, &self.hosts);
+            let any = self.frames.receive(|received| {
+                let known = identify(&received, flows, hosts);
+                taken = known.map(|known| (received.real_ns, known, received.bytes.to_vec()));
+            });
+            if !any {
+                return Ok(());
+            }
+            self.report.frames += 1;
+            let Some((real_ns, (host, parsed, key, to_sender, flow_bytes), bytes)) = taken else {
+                self.report.strange += 1;
+                continue;
+            };
+            let came_ns = real_ns.saturating_sub(ahead).min(monotonic_ns());
+            let came_ns = came_ns.saturating_sub(times.begin_ns);
+            let now_ns = self.engine.now().as_ns();
+            self.report.entered.add(now_ns.saturating_sub(came_ns));
+            self.advance(came_ns.max(now_ns))?;
+            let slot = self.hold(Held { bytes, ecn: parsed.ecn });
+            let framing = self.scenario.host.framing_overhead.0 as u16;
+            let packet = packet(&parsed, key, to_sender, framing, slot);
+            let now = self.engine.now().max(Time(came_ns * 1_000));
+            self.engine.send(now, host, packet, flow_bytes, &mut self.left);
+            self.release(times);
+        }
+    }
+
+    fn hold(&mut self, held: Held) -> u32 {
+        match self.vacant.pop() {
+            Some(slot) => {
+                self.held[slot as usize] = held;
+                slot
+            }
+            None => {
+                self.held.push(held);
+                self.held.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Hands over what has reached its host, and forgets what has not.
+    fn release(&mut self, times: Times) {
+        for left in self.left.drain(..) {
+            let slot = left.packet.connection;
+            let held = &mut self.held[slot as usize];
+            if let Fate::Delivered(host) = left.fate {
+                if left.packet.flags.has(Flags::CONGESTION_EXPERIENCED) && held.ecn != 3 {
+                    mark(&mut held.bytes);
+                }
+                let interface = self.interfaces[host as usize];
+                if self.frames.send(interface, &held.bytes).is_err() {
+                    self.report.refused += 1;
+                }
+                let due = times.begin_ns + left.at.as_ns();
+                self.report.released.add(monotonic_ns().saturating_sub(due));
+            }
+            held.bytes = vec![];
+            self.vacant.push(slot);
+        }
+    }
+
+    fn report(mut self, times: Times) -> io::Result<FabricReport> {
+        if self.busy.is_empty() {
+            let now = Time(monotonic_ns().saturating_sub(times.begin_ns) * 1_000);
+            self.note_busy(now);
+        }
+        self.report.ring_drops = self.frames.dropped()?;
+        (self.report.packet_hops, self.report.dropped, self.report.lost) = self.engine.counts();
+        let fabric = self.engine.fabric();
+        self.report.tiers = tailcut_net::network::tier_records(
+            &self.scenario.graph,
+            self.scenario.horizon.arrivals,
+            &self.busy,
+            |port| fabric.counters(port),
+        );
+        Ok(self.report)
+    }
+}
+
+/// Who sends a frame, what it says, and the flow that it belongs to.
+type Known = (u32, Parsed, FlowKey, bool, u64);
+
+fn identify(
+    received: &Received<'_>,
+    flows: &BTreeMap<(u32, u16), (FlowKey, u64)>,
+    hosts: &BTreeMap<u32, u32>,
+) -> Option<Known> {
+    let parsed = parse(received.bytes)?;
+    let host = *hosts.get(&received.interface)?;
+    let (source, destination) = (host_of(parsed.source.0)?, host_of(parsed.destination.0)?);
+    let to_sender = parsed.source.1 == LISTEN;
+    let (sender, port) = match to_sender {
+        true => (destination, parsed.destination.1),
+        false => (source, parsed.source.1),
+    };
+    let &(key, bytes) = flows.get(&(sender, port))?;
+    let key = if to_sender { key.reversed() } else { key };
+    let fits = source == host && (key.src(), key.dst()) == (source, destination);
+    fits.then_some((host, parsed, key, to_sender, bytes))
+}

@@ -1,0 +1,327 @@
+//! The simulator's fabric with a list of what is due, for a caller who keeps the time.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use tailcut_engine::Time;
+use tailcut_net::fabric::{Consequence, Fabric, FabricError, Offered, Parts, Place};
+use tailcut_net::packet::Packet;
+use tailcut_net::scenario::Scenario;
+use tailcut_net::topology::{Graph, PortId, RouteError};
+
+/// What becomes of a packet in the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is at this host.
+    Delivered(u32),
+    /// It found a queue full.
+    Dropped,
+    /// It was lost to a failure.
+    Lost,
+}
+
+/// A packet that has left the fabric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Left {
+    /// When.
+    pub at: Time,
+    /// As it left: a queue may have marked it.
+    pub packet: Packet,
+    /// How.
+    pub fate: Fate,
+}
+
+// What is due at one instant, in this order.
+const ARRIVES: u8 = 0;
+const FAILS: u8 = 1;
+const IDLE: u8 = 2;
+const NO_PORT: PortId = PortId::MAX;
+
+/// A fabric and its agenda.
+pub struct Engine<'a> {
+    graph: &'a Graph,
+    fabric: Fabric,
+    now: Time,
+    due: BTreeSet<(Time, u8, PortId)>,
+    /// When each port's arrival and idle transmitter are due.
+    times: [Vec<Option<Time>>; 2],
+    offers: VecDeque<(PortId, Packet)>,
+    packet_hops: u64,
+    dropped: u64,
+    lost: u64,
+}
+
+impl<'a> Engine<'a> {
+    /// The fabric of a run, idle.
+    ///
+    /// # Errors
+    /// When it cannot be built.
+    pub fn new(scenario: &'a Scenario) -> Result<Engine<'a>, FabricError> {
+        let graph = &scenario.graph;
+        let fabric = Fabric::new(&Parts {
+            graph,
+            queue: scenario.scheme.queue.clone(),
+            balance: scenario.scheme.balance.clone(),
+            switch: scenario.switch.clone(),
+            nic_queue: scenario.host.nic_queue,
+            faults: scenario.faults.clone(),
+            seed: scenario.seed,
+        })?;
+        let ports = fabric.ports() as usize;
+        let mut engine = Engine {
+            graph,
+            now: Time::ZERO,
+            due: BTreeSet::new(),
+            times: [vec![None; ports], vec![None; ports]],
+            offers: VecDeque::new(),
+            packet_hops: 0,
+            dropped: 0,
+            lost: 0,
+            fabric,
+        };
+        engine.expect_incident();
+        Ok(engine)
+    }
+
+    /// The time of the last event, before which nothing can happen any more.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// When something is due next.
+    pub fn next(&self) -> Option<Time> {
+        self.due.first().map(|(time, ..)| *time)
+    }
+
+    /// What the fabric knows.
+    pub fn fabric(&self) -> &Fabric {
+        &self.fabric
+    }
+
+    /// Packets times links crossed, packets that found a queue full, and packets lost to failures.
+    pub fn counts(&self) -> (u64, u64, u64) {
+        (self.packet_hops, self.dropped, self.lost)
+    }
+
+    /// A host sends a packet of a flow of so many bytes. Everything due before `now` has been done.
+    pub fn send(
+        &mut self,
+        now: Time,
+        host: u32,
+        mut packet: Packet,
+        flow_bytes: u64,
+        left: &mut Vec<Left>,
+    ) {
+        self.now = self.now.max(now);
+        if self.fabric.marks() {
+            self.fabric.mark(&mut packet, flow_bytes);
+        }
+        self.offers.push_back((self.fabric.host_port(host), packet));
+        self.settle(left);
+    }
+
+    /// Does everything that is due by `until`.
+    ///
+    /// # Errors
+    /// When a table of routes overflows after a failure.
+    pub fn run(&mut self, until: Time, left: &mut Vec<Left>) -> Result<(), RouteError> {
+        while let Some((time, kind, port)) = self.due.first().copied().filter(|due| due.0 <= until)
+        {
+            self.due.pop_first();
+            self.now = time;
+            match kind {
+                ARRIVES => self.arrive(port, left),
+                FAILS => self.incident(left)?,
+                _ => self.idle(port, left),
+            }
+            self.settle(left);
+        }
+        Ok(())
+    }
+
+    fn expect(&mut self, kind: u8, port: PortId, at: Option<Time>) {
+        let known = &mut self.times[usize::from(kind == IDLE)][port as usize];
+        if let Some(before) = std::mem::replace(known, at) {
+            self.due.remove(&(before, kind, port));
+        }
+        if let Some(at) = at {
+            self.due.insert((at, kind, port));
+        }
+    }
+
+    fn expect_incident(&mut self) {
+        if let Some(at) = self.fabric.next_incident() {
+            self.due.insert((at, FAILS, NO_PORT));
+        }
+    }
+
+    fn arrive(&mut self, port: PortId, left: &mut Vec<Left>) {
+        self.times[0][port as usize] = None;
+        self.packet_hops += 1;
+        let (mut packet, next) = self.fabric.take(port);
+        self.expect(ARRIVES, port, next);
+        match self.fabric.forward(self.now, port, &mut packet) {
+            Place::Host(host) => {
+                let fate = Fate::Delivered(host);
+                left.push(Left { at: self.now, packet, fate });
+            }
+            Place::Switch { egress, .. } => self.offers.push_back((egress, packet)),
+            Place::Lost => self.lose(packet, left),
+        }
+    }
+
+    fn idle(&mut self, port: PortId, left: &mut Vec<Left>) {
+        self.times[1][port as usize] = None;
+        if let Some(dequeued) = self.fabric.idle(self.now, port) {
+            self.expect(IDLE, port, dequeued.idle);
+            self.take(port, dequeued.packet, dequeued.offered, left);
+        }
+    }
+
+    fn incident(&mut self, left: &mut Vec<Left>) -> Result<(), RouteError> {
+        for consequence in self.fabric.incident(self.now, self.graph)? {
+            match consequence {
+                Consequence::Lost { packet, .. } => self.lose(packet, left),
+                Consequence::Arrives { port, at } => self.expect(ARRIVES, port, at),
+                Consequence::Idle { port, at } => self.expect(IDLE, port, at),
+                Consequence::Changed { .. } => {}
+            }
+        }
+        self.expect_incident();
+        Ok(())
+    }
+
+    /// Offers whatever is to be offered.
+    fn settle(&mut self, left: &mut Vec<Left>) {
+        while let Some((port, packet)) = self.offers.pop_front() {
+            let offered = self.fabric.offer(self.now, port, packet);
+            self.take(port, packet, offered, left);
+            while let Some(packet) = self.fabric.displaced() {
+                self.drop(packet, left);
+            }
+        }
+    }
+
+    fn take(&mut self, port: PortId, packet: Packet, offered: Offered, left: &mut Vec<Left>) {
+        match offered {
+            Offered::First(at) => self.expect(ARRIVES, port, Some(at)),
+            Offered::Behind => {}
+            Offered::Waits(at) => {
+                if at.is_some() {
+                    self.expect(IDLE, port, at);
+                }
+            }
+            Offered::Dropped => self.drop(packet, left),
+            Offered::Lost => self.lose(packet, left),
+        }
+    }
+
+    fn drop(&mut self, packet: Packet, left: &mut Vec<Left>) {
+        self.dropped += 1;
+        left.push(Left { at: self.now, packet, fate: Fate::Dropped });
+    }
+
+    fn lose(&mut self, packet: Packet, left: &mut Vec<Left>) {
+        self.lost += 1;
+        left.push(Left { at: self.now, packet, fate: Fate::Lost });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use tailcut_net::host::HostSpec;
+    use tailcut_net::packet::{Flags, FlowKey, NO_OPTIONS};
+    use tailcut_net::scenario::{Horizon, Scheme, SeriesSpec};
+    use tailcut_net::switch::SwitchSpec;
+    use tailcut_net::topology::chain::Chain;
+    use tailcut_net::traffic::demand::Jobs;
+
+    /// Two hosts with two switches between them, 2 us apart, and queues of four packets: 1,250 bytes take 10 us on the links
+    /// of hosts, and ten times that between the switches.
+    fn scenario(faults: serde_json::Value) -> Scenario {
+        let rates = json!({ "rate": ["1Gbps", "100Mbps", "1Gbps"] });
+        let chain: Chain = serde_json::from_value(rates).expect("it is a chain");
+        let queue = json!({ "queue": { "kind": "drop-tail", "limit": "4packets" } });
+        Scenario {
+            graph: chain.build().expect("it can be built"),
+            host: HostSpec::default(),
+            switch: SwitchSpec::default(),
+            faults: serde_json::from_value(faults).expect("they are faults"),
+            scheme: serde_json::from_value::<Scheme>(queue).expect("it is a scheme"),
+            flows: vec![],
+            jobs: Jobs::default(),
+            horizon: Horizon::default(),
+            seed: 1,
+            series: SeriesSpec::default(),
+        }
+    }
+
+    fn packet(number: u32) -> Packet {
+        let key = FlowKey::new(0, 1, 1_024, 5_000);
+        let (options, flags) = (NO_OPTIONS, Flags(0));
+        Packet { key, connection: number, seq: 0, options, wire_bytes: 1_250, flags }
+    }
+
+    /// A burst at time zero; the fabric is asked in steps of so many microseconds.
+    fn burst(scenario: &Scenario, packets: u32, step: u64) -> (Vec<Left>, (u64, u64, u64)) {
+        let mut engine = Engine::new(scenario).expect("it can be built");
+        let mut left = vec![];
+        for number in 0..packets {
+            engine.send(Time::ZERO, 0, packet(number), 1, &mut left);
+        }
+        for at in (0..=2_100).step_by(step as usize) {
+            engine.run(Time::from_us(at), &mut left).expect("routes fit");
+        }
+        (left, engine.counts())
+    }
+
+    #[test]
+    fn a_lone_packet_arrives_when_its_links_say() {
+        let (left, counts) = burst(&scenario(json!({})), 1, 2_100);
+        let fate = Fate::Delivered(1);
+        assert_eq!(left, [Left { at: Time::from_us(10 + 100 + 10 + 6), packet: packet(0), fate }]);
+        assert_eq!(counts, (3, 0, 0));
+    }
+
+    #[test]
+    fn nothing_happens_before_its_time() {
+        let scenario = scenario(json!({}));
+        let mut engine = Engine::new(&scenario).expect("it can be built");
+        let mut left = vec![];
+        engine.send(Time::from_us(5), 0, packet(0), 1, &mut left);
+        engine.run(Time::from_us(130), &mut left).expect("routes fit");
+        assert_eq!((left.len(), engine.next()), (0, Some(Time::from_us(131))));
+        engine.run(Time::from_us(131), &mut left).expect("routes fit");
+        assert_eq!((left.len(), engine.next()), (1, None));
+    }
+
+    #[test]
+    fn a_full_queue_drops_and_what_is_left_leaves_at_the_rate_of_the_link() {
+        let (left, (hops, dropped, lost)) = burst(&scenario(json!({})), 12, 2_100);
+        let delivered: Vec<Time> =
+            left.iter().filter(|l| l.fate == Fate::Delivered(1)).map(|l| l.at).collect();
+        // One in service and four behind it; one more came when the first had gone.
+        assert_eq!((delivered.len() as u64, dropped, lost), (6, 6, 0));
+        assert!(delivered.windows(2).all(|pair| pair[1] - pair[0] == Time::from_us(100)));
+        assert_eq!(hops, 12 + 2 * 6);
+    }
+
+    #[test]
+    fn how_often_the_fabric_is_asked_changes_nothing() {
+        let scenario = scenario(json!({}));
+        let at_once = burst(&scenario, 12, 2_100);
+        for step in [1, 7, 90] {
+            assert_eq!(burst(&scenario, 12, step), at_once, "{step}");
+        }
+    }
+
+    #[test]
+    fn what_is_on_a_link_that_fails_is_lost_and_told_of() {
+        let down = json!({ "kind": "link-down", "link": "s0>s1", "at": "150us" });
+        let (left, (_, dropped, lost)) = burst(&scenario(json!({ "incidents": [down] })), 4, 2_100);
+        let delivered = left.iter().filter(|left| left.fate == Fate::Delivered(1)).count() as u64;
+        assert_eq!((delivered, dropped, lost), (1, 0, 3));
+        assert_eq!(left.len(), 4);
+    }
+}

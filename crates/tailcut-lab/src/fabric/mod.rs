@@ -1,0 +1,7 @@
+//! The fabric between hosts.
+
+#[cfg(target_os = "linux")]
+pub mod carrier;
+pub mod engine;
+pub mod frame;
+pub mod lateness;

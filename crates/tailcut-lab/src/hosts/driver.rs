@@ -1,0 +1,323 @@
+//! A host at work: opens its flows at their times, carries their bytes, and takes in those of others.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+
+use serde::{Deserialize, Serialize};
+
+use super::payload::Payload;
+use super::receiving::{Incoming, Step};
+use super::sending::Outgoing;
+use super::setup::{address, host_of};
+use crate::settings::HostSettings;
+use crate::sys::epoll::{Epoll, READABLE, TIMER, WRITABLE};
+use crate::sys::monotonic_ns;
+
+/// Where hosts listen: beyond the source ports of flows.
+pub const LISTEN: u16 = 62_000;
+
+/// A flow, as a host sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostFlow {
+    /// Its place among the flows of the run.
+    pub index: u64,
+    /// Who sends.
+    pub src: u32,
+    /// Who receives.
+    pub dst: u32,
+    /// Application bytes.
+    pub bytes: u64,
+    /// When it starts, in nanoseconds from the beginning of the run.
+    pub start_ns: u64,
+    /// The source port of its connection.
+    pub source_port: u16,
+}
+
+/// When things happen, by the monotonic clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Times {
+    /// The beginning of the run.
+    pub begin_ns: u64,
+    /// From the beginning to the end of the arrivals.
+    pub arrivals_ns: u64,
+}
+
+/// What a sender tells of a flow, in nanoseconds of the monotonic clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Sent {
+    /// Its place among the flows of the run.
+    pub index: u64,
+    /// When the connection was opened.
+    pub opened_ns: u64,
+    /// When it was established.
+    pub established_ns: Option<u64>,
+    /// When the last byte was acknowledged.
+    pub acknowledged_ns: Option<u64>,
+    /// Data segments sent.
+    pub data_packets: u64,
+    /// Of these, retransmissions.
+    pub retransmissions: u64,
+    /// What the receiver had already.
+    pub duplicates: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u32,
+    /// Whether the kernel counts them.
+    pub counts_timeouts: bool,
+}
+
+/// What a receiver tells of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Got {
+    /// Its place among the flows of the run.
+    pub index: u64,
+    /// When the last byte was read, in nanoseconds of the monotonic clock.
+    pub complete_ns: Option<u64>,
+    /// Bytes read when the arrivals ended.
+    pub in_arrivals: u64,
+}
+
+/// What a host tells at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct HostReport {
+    /// Of the flows that it sent.
+    pub sent: Vec<Sent>,
+    /// Of the flows that it received.
+    pub got: Vec<Got>,
+    /// What went wrong, if anything: bytes that differ, connections that broke.
+    pub wrong: Vec<String>,
+}
+
+/// One event, told to the supervisor as it happens.
+pub const RECEIVED: u8 = b'r';
+/// See [`RECEIVED`].
+pub const ACKNOWLEDGED: u8 = b'a';
+/// Something is wrong: the report says what.
+pub const WRONG: u8 = b'w';
+
+const SUPERVISOR: u64 = TIMER - 1;
+const LISTENER: u64 = TIMER - 2;
+/// Tokens from here on are those of connections that came in.
+const INCOMING: u64 = 1 << 32;
+
+/// A host.
+pub struct Driver<'a> {
+    host: u32,
+    settings: &'a HostSettings,
+    payload: Payload,
+    epoll: Epoll,
+    listener: TcpListener,
+    supervisor: UnixStream,
+    times: Times,
+    /// Its flows, in order of start, and how many have begun.
+    flows: Vec<HostFlow>,
+    begun: usize,
+    /// What others send it, by source and port.
+    expected: BTreeMap<(u32, u16), HostFlow>,
+    /// None once nothing more comes of one, so that its descriptor is free.
+    outgoing: Vec<Option<Outgoing>>,
+    incoming: Vec<Option<Incoming>>,
+    noted: bool,
+    report: HostReport,
+}
+
+impl<'a> Driver<'a> {
+    /// A host that is set up, listens, and has been told of no time yet.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn new(
+        host: u32,
+        settings: &'a HostSettings,
+        flows: &[HostFlow],
+        supervisor: UnixStream,
+    ) -> io::Result<Driver<'a>> {
+        let listener = TcpListener::bind((address(host), LISTEN))?;
+        listener.set_nonblocking(true)?;
+        let epoll = Epoll::new()?;
+        epoll.add(&listener, READABLE, LISTENER)?;
+        let towards = flows.iter().filter(|flow| flow.dst == host);
+        Ok(Driver {
+            host,
+            settings,
+            payload: Payload::default(),
+            epoll,
+            listener,
+            supervisor,
+            times: Times { begin_ns: 0, arrivals_ns: 0 },
+            flows: flows.iter().filter(|flow| flow.src == host).copied().collect(),
+            begun: 0,
+            expected: towards.map(|flow| ((flow.src, flow.source_port), *flow)).collect(),
+            outgoing: vec![],
+            incoming: vec![],
+            noted: false,
+            report: HostReport::default(),
+        })
+    }
+
+    /// Works until the supervisor says that it is enough, and tells what there is to tell.
+    ///
+    /// # Errors
+    /// The kernel's; what goes wrong with a flow is in the report.
+    pub fn run(mut self, times: Times) -> io::Result<HostReport> {
+        self.times = times;
+        self.supervisor.set_nonblocking(true)?;
+        self.epoll.add(&self.supervisor, READABLE, SUPERVISOR)?;
+        self.wake_for_next()?;
+        let mut happened = vec![];
+        loop {
+            self.epoll.wait(&mut happened)?;
+            self.begin_what_is_due()?;
+            for &(token, events) in &happened {
+                match token {
+                    TIMER => {}
+                    SUPERVISOR => return self.finish(),
+                    LISTENER => self.accept()?,
+                    token if token >= INCOMING => self.take_in((token - INCOMING) as usize),
+                    token => self.carry_on(token as usize, events),
+                }
+            }
+        }
+    }
+
+    fn tell(&mut self, event: u8) {
+        // A supervisor that is gone takes this process with it.
+        let _ = self.supervisor.write(&[event]);
+    }
+
+    fn wrong(&mut self, flow: u64, what: &str) {
+        self.report.wrong.push(format!("flow {flow}, host {}: {what}", self.host));
+        self.tell(WRONG);
+    }
+
+    fn wake_for_next(&mut self) -> io::Result<()> {
+        let start = self.flows.get(self.begun).map(|flow| flow.start_ns);
+        let note = (!self.noted).then_some(self.times.arrivals_ns);
+        match start.into_iter().chain(note).min() {
+            Some(next) => self.epoll.wake_at(self.times.begin_ns + next),
+            None => Ok(()),
+        }
+    }
+
+    fn begin_what_is_due(&mut self) -> io::Result<()> {
+        let mut any = false;
+        while let Some(flow) = self.flows.get(self.begun).copied() {
+            let now = monotonic_ns();
+            if self.times.begin_ns + flow.start_ns > now {
+                break;
+            }
+            any = true;
+            self.begun += 1;
+            self.open(flow);
+        }
+        if !self.noted && monotonic_ns() >= self.times.begin_ns + self.times.arrivals_ns {
+            self.noted = true;
+            any = true;
+            for incoming in self.incoming.iter_mut().flatten() {
+                incoming.note();
+            }
+        }
+        if any {
+            self.wake_for_next()?;
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, flow: HostFlow) {
+        let from: (Ipv4Addr, u16) = (address(self.host), flow.source_port);
+        let opened = Outgoing::open(flow, from, (address(flow.dst), LISTEN));
+        let token = self.outgoing.len() as u64;
+        match opened {
+            Ok(outgoing) => match self.epoll.add(&outgoing.stream, READABLE | WRITABLE, token) {
+                Ok(()) => self.outgoing.push(Some(outgoing)),
+                Err(error) => self.wrong(flow.index, &format!("it cannot be watched: {error}")),
+            },
+            Err(error) => self.wrong(flow.index, &format!("it cannot be opened: {error}")),
+        }
+    }
+
+    fn carry_on(&mut self, at: usize, events: u32) {
+        let Some(outgoing) = &mut self.outgoing[at] else { return };
+        let index = outgoing.flow.index;
+        let was_acknowledged = outgoing.is_acknowledged();
+        let outcome = outgoing.on(events, &self.payload, self.settings);
+        let wants = outgoing.wants();
+        let watched = match wants == outgoing.watched || outgoing.over {
+            true => Ok(()),
+            false => self.epoll.change(&outgoing.stream, wants, at as u64),
+        };
+        outgoing.watched = wants;
+        let acknowledged = outgoing.is_acknowledged() && !was_acknowledged;
+        let failed = outcome.and(watched);
+        if outgoing.over || failed.is_err() {
+            outgoing.look();
+            self.report.sent.push(outgoing.told);
+            self.outgoing[at] = None;
+        }
+        if acknowledged {
+            self.tell(ACKNOWLEDGED);
+        }
+        if let Err(error) = failed {
+            self.wrong(index, &format!("its sender: {error}"));
+        }
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        loop {
+            match self.listener.accept() {
+                Ok((stream, from)) => self.admit(stream, from)?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn admit(&mut self, stream: TcpStream, from: SocketAddr) -> io::Result<()> {
+        stream.set_nonblocking(true)?;
+        let SocketAddr::V4(v4) = from else { return Ok(()) };
+        let flow = host_of(*v4.ip()).and_then(|src| self.expected.remove(&(src, v4.port())));
+        let Some(flow) = flow else {
+            let what = format!("a connection from {from} that no flow is known for");
+            self.report.wrong.push(what);
+            self.tell(WRONG);
+            return Ok(());
+        };
+        let token = INCOMING + self.incoming.len() as u64;
+        self.epoll.add(&stream, READABLE, token)?;
+        self.incoming.push(Some(Incoming::new(flow, stream, self.noted)));
+        self.take_in(self.incoming.len() - 1);
+        Ok(())
+    }
+
+    fn take_in(&mut self, at: usize) {
+        let Some(incoming) = &mut self.incoming[at] else { return };
+        let index = incoming.flow.index;
+        let outcome = incoming.read(&self.payload);
+        if incoming.over {
+            incoming.note();
+            self.report.got.push(incoming.told);
+            self.incoming[at] = None;
+        }
+        match outcome {
+            Ok(Step::Complete) => self.tell(RECEIVED),
+            Ok(Step::More) => {}
+            Err(error) => self.wrong(index, &format!("its receiver: {error}")),
+        }
+    }
+
+    fn finish(mut self) -> io::Result<HostReport> {
+        // What is said besides is of no concern.
+        let mut ignored = [0; 16];
+        let _ = self.supervisor.read(&mut ignored);
+        for mut outgoing in self.outgoing.into_iter().flatten() {
+            outgoing.look();
+            self.report.sent.push(outgoing.told);
+        }
+        for mut incoming in self.incoming.into_iter().flatten() {
+            incoming.note();
+            self.report.got.push(incoming.told);
+        }
+        Ok(self.report)
+    }
+}

@@ -1,0 +1,80 @@
+//! What flows carry: bytes that tell what is lost, doubled, or another flow's.
+
+/// A prime, so that no multiple of a segment's size falls on the same bytes again.
+const PERIOD: usize = 65_521;
+
+/// The bytes of every flow, which begin at places of their own.
+pub struct Payload {
+    /// Two periods, so that any period of it is in one piece.
+    bytes: Vec<u8>,
+}
+
+impl Default for Payload {
+    /// Computes it.
+    fn default() -> Payload {
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut draw = || {
+            // Marsaglia, "Xorshift RNGs" (2003).
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u8
+        };
+        let period: Vec<u8> = (0..PERIOD).map(|_| draw()).collect();
+        Payload { bytes: [&period[..], &period].concat() }
+    }
+}
+
+impl Payload {
+    /// As many of the bytes of a flow from `offset` on as are in one piece, at most `most` and a period.
+    pub fn of(&self, flow: u64, offset: u64, most: u64) -> &[u8] {
+        let at = ((flow * 7_919 + offset) % PERIOD as u64) as usize;
+        &self.bytes[at..at + most.min(PERIOD as u64) as usize]
+    }
+
+    /// The first place from which on `found` is not what the flow has at `offset`.
+    pub fn mismatch(&self, flow: u64, offset: u64, found: &[u8]) -> Option<u64> {
+        let mut at = 0;
+        while at < found.len() {
+            let expected = self.of(flow, offset + at as u64, (found.len() - at) as u64);
+            let here = &found[at..at + expected.len()];
+            if here != expected {
+                let differs = here.iter().zip(expected).position(|(a, b)| a != b).unwrap_or(0);
+                return Some(offset + (at + differs) as u64);
+            }
+            at += expected.len();
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_lost_doubled_or_of_another_flow_shows() {
+        let payload = Payload::default();
+        let sent: Vec<u8> = payload.of(3, 1_000, 30_000).to_vec();
+        assert_eq!(payload.mismatch(3, 1_000, &sent), None);
+        assert!(payload.mismatch(4, 1_000, &sent).is_some());
+        for shift in [1, 1_448, 1_460, 65_536] {
+            assert!(payload.mismatch(3, 1_000 + shift, &sent).is_some(), "{shift}");
+        }
+        let mut wrong = sent.clone();
+        wrong[20_000] ^= 1;
+        assert_eq!(payload.mismatch(3, 1_000, &wrong), Some(21_000));
+    }
+
+    #[test]
+    fn it_goes_on_beyond_its_period() {
+        let payload = Payload::default();
+        let mut stream = vec![];
+        while stream.len() < 200_000 {
+            let offset = stream.len() as u64;
+            stream.extend_from_slice(payload.of(9, offset, 200_000 - offset));
+        }
+        assert_eq!(payload.mismatch(9, 0, &stream), None);
+        assert_eq!(payload.mismatch(9, 70_000, &stream[70_000..]), None);
+    }
+}

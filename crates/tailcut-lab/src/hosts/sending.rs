@@ -1,0 +1,163 @@
+//! A flow at its sender.
+
+use std::io::{self, Read};
+use std::net::Shutdown;
+use std::net::{Ipv4Addr, TcpStream};
+
+use super::driver::{HostFlow, Sent};
+use super::payload::Payload;
+use crate::settings::HostSettings;
+use crate::sys::epoll::{READABLE, WRITABLE};
+use crate::sys::{monotonic_ns, realtime_ns, socket};
+
+/// A connection that this host opened.
+pub struct Outgoing {
+    /// What it carries.
+    pub flow: HostFlow,
+    /// The connection.
+    pub stream: TcpStream,
+    /// What is known of it.
+    pub told: Sent,
+    /// What is watched for.
+    pub watched: u32,
+    /// Nothing more comes of it.
+    pub over: bool,
+    established: bool,
+    sent: u64,
+}
+
+impl Outgoing {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn open(
+        flow: HostFlow,
+        from: (Ipv4Addr, u16),
+        to: (Ipv4Addr, u16),
+    ) -> io::Result<Outgoing> {
+        let opened_ns = monotonic_ns();
+        let stream = socket::connect(from, to)?;
+        Ok(Outgoing {
+            flow,
+            stream,
+            told: Sent { index: flow.index, opened_ns, ..Sent::default() },
+            watched: READABLE | WRITABLE,
+            over: false,
+            established: false,
+            sent: 0,
+        })
+    }
+
+    /// Whether the sender knows that every byte has arrived.
+    pub fn is_acknowledged(&self) -> bool {
+        self.told.acknowledged_ns.is_some()
+    }
+
+    /// What is to be watched for.
+    pub fn wants(&self) -> u32 {
+        match self.sent < self.flow.bytes {
+            true => READABLE | WRITABLE,
+            false => READABLE,
+        }
+    }
+
+    /// Something happened to it.
+    ///
+    /// # Errors
+    /// The kernel's, such as a connection that could not be established.
+    pub fn on(
+        &mut self,
+        events: u32,
+        payload: &Payload,
+        settings: &HostSettings,
+    ) -> io::Result<()> {
+        if !self.established {
+            if events & WRITABLE == 0 {
+                return Ok(());
+            }
+            if let Some(error) = self.stream.take_error()? {
+                return Err(error);
+            }
+            self.establish(settings)?;
+        }
+        self.hear()?;
+        self.send(payload, settings)?;
+        if events & READABLE != 0 {
+            self.notice_end()?;
+        }
+        Ok(())
+    }
+
+    fn establish(&mut self, settings: &HostSettings) -> io::Result<()> {
+        self.told.established_ns = Some(monotonic_ns());
+        self.established = true;
+        let congestion = socket::congestion(&self.stream)?;
+        if congestion != settings.congestion {
+            let message =
+                format!("its congestion control is {congestion}, not {}", settings.congestion);
+            return Err(io::Error::other(message));
+        }
+        socket::count_acknowledgements(&self.stream)
+    }
+
+    fn send(&mut self, payload: &Payload, settings: &HostSettings) -> io::Result<()> {
+        while self.sent < self.flow.bytes {
+            let left = self.flow.bytes - self.sent;
+            let part = payload.of(self.flow.index, self.sent, left);
+            let last = part.len() as u64 == left;
+            // The last segment waits for the end of the connection, which it then carries.
+            let more = !last || settings.closes;
+            match socket::send(&self.stream, part, more, last) {
+                Ok(taken) => self.sent += taken as u64,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            if self.sent == self.flow.bytes && settings.closes {
+                self.stream.shutdown(Shutdown::Write)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in the acknowledgements that were asked for.
+    fn hear(&mut self) -> io::Result<()> {
+        loop {
+            match socket::acknowledgement(&self.stream) {
+                Ok(Some((byte, real_ns))) if byte == (self.flow.bytes - 1) as u32 => {
+                    let ago = realtime_ns().saturating_sub(real_ns);
+                    self.told.acknowledged_ns.get_or_insert(monotonic_ns().saturating_sub(ago));
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The receiver has closed the connection, or sent what it has no reason to send.
+    fn notice_end(&mut self) -> io::Result<()> {
+        let mut found = [0; 16];
+        match self.stream.read(&mut found) {
+            Ok(0) => {
+                self.hear()?;
+                self.over = true;
+                Ok(())
+            }
+            Ok(_) => Err(io::Error::other("the receiver has sent something")),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks the kernel what it knows, for the last time.
+    pub fn look(&mut self) {
+        if let Ok(known) = socket::known(&self.stream) {
+            self.told.data_packets = u64::from(known.data_segments);
+            self.told.retransmissions = u64::from(known.retransmissions);
+            self.told.duplicates = u64::from(known.duplicates);
+            self.told.timeouts = u32::from(known.timeouts.unwrap_or(0));
+            self.told.counts_timeouts = known.timeouts.is_some();
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A host's namespace: its interface, address, route and sysctls, each read back.
+
+use std::fs;
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use crate::settings::HostSettings;
+use crate::sys::link::no_offloads;
+
+/// The interface of every host.
+pub const INTERFACE: &str = "eth0";
+/// The hardware address of every host: with ARP off, the kernel takes its own for that of its neighbours.
+pub const HARDWARE: [u8; 6] = [0x02, 0x54, 0x43, 0, 0, 1];
+const PREFIX: &str = "10.77.0.0/16";
+const TOOL: [&str; 4] = ["/usr/sbin/ip", "/sbin/ip", "/usr/bin/ip", "/bin/ip"];
+
+/// The address of a host.
+pub fn address(host: u32) -> Ipv4Addr {
+    let number = host + 1;
+    Ipv4Addr::new(10, 77, (number >> 8) as u8, number as u8)
+}
+
+/// The host of an address.
+pub fn host_of(address: Ipv4Addr) -> Option<u32> {
+    let [10, 77, high, low] = address.octets() else { return None };
+    (u32::from(high) << 8 | u32::from(low)).checked_sub(1)
+}
+
+/// What a host is set to, as the kernel says it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ReadBack {
+    /// Sysctls.
+    pub sysctls: Vec<(String, String)>,
+    /// Its route, as `ip -json route` has it.
+    pub route: serde_json::Value,
+}
+
+/// Hands lines to `ip`; nothing in them comes from outside the lab.
+///
+/// # Errors
+/// What it said.
+pub fn ip(lines: &str) -> io::Result<()> {
+    let mut child = tool()?
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(lines.as_bytes())?;
+    }
+    let done = child.wait_with_output()?;
+    match done.status.success() {
+        true => Ok(()),
+        false => {
+            Err(io::Error::other(format!("ip: {}", String::from_utf8_lossy(&done.stderr).trim())))
+        }
+    }
+}
+
+fn tool() -> io::Result<Command> {
+    let path = TOOL.iter().find(|path| Path::new(path).exists());
+    path.map(Command::new)
+        .ok_or_else(|| io::Error::other("there is no `ip`: install the package iproute2"))
+}
+
+/// The version of iproute2.
+///
+/// # Errors
+/// When it is not there.
+pub fn version() -> io::Result<String> {
+    let output = tool()?.arg("-Version").output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn sysctl_file(name: &str) -> String {
+    format!("/proc/sys/net/{name}")
+}
+
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Sets up the namespace that this process is in, whose interface is there and down.
+///
+/// # Errors
+/// What cannot be had, or did not take.
+pub fn set_up(host: u32, settings: &HostSettings) -> io::Result<ReadBack> {
+    let mut done = ReadBack::default();
+    let no_ipv6 = ("ipv6/conf/all/disable_ipv6", "1".to_owned());
+    for (name, value) in settings.sysctls.iter().chain([&no_ipv6]) {
+        let file = sysctl_file(name);
+        if *name == no_ipv6.0 && !Path::new(&file).exists() {
+            continue; // a kernel without IPv6 sends none
+        }
+        let said = |error: io::Error| io::Error::other(format!("sysctl net/{name}: {error}"));
+        fs::write(&file, value).map_err(said)?;
+        let found = words(&fs::read_to_string(&file).map_err(said)?);
+        if found != words(value) {
+            let message = format!("sysctl net/{name} is {found:?} and not {value:?}");
+            return Err(io::Error::other(message));
+        }
+        done.sysctls.push(((*name).to_owned(), found));
+    }
+    no_offloads(INTERFACE)?;
+    let attributes: Vec<String> =
+        settings.route.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    let (own, attributes) = (address(host), attributes.join(" "));
+    ip(&format!(
+        "link set lo up\n\
+         address add {own}/32 dev {INTERFACE}\n\
+         link set {INTERFACE} arp off up\n\
+         route add {PREFIX} dev {INTERFACE} src {own} congctl {} {attributes}\n",
+        settings.congestion
+    ))?;
+    done.route = route()?;
+    confirm(&done.route, settings)?;
+    Ok(done)
+}
+
+fn route() -> io::Result<serde_json::Value> {
+    let output = tool()?.args(["-json", "route", "show", "dev", INTERFACE]).output()?;
+    let routes: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    Ok(routes.get(0).cloned().unwrap_or_default())
+}
+
+/// Every attribute that was asked for is there.
+fn confirm(route: &serde_json::Value, settings: &HostSettings) -> io::Result<()> {
+    let empty = serde_json::Value::Null;
+    let metrics = route.get("metrics").and_then(|metrics| metrics.get(0)).unwrap_or(&empty);
+    let found = |name: &str| {
+        let value = metrics.get(name).or_else(|| route.get(name)).unwrap_or(&empty);
+        value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    };
+    let congestion = ("congestion", settings.congestion.to_owned());
+    for (name, value) in settings.route.iter().chain([&congestion]) {
+        let there = found(name);
+        // Times are shown in milliseconds, with or without the unit.
+        if there.trim_end_matches("ms") != value.trim_end_matches("ms") {
+            let message = format!("the route's {name} is {there} and not {value}: {route}");
+            return Err(io::Error::other(message));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_have_addresses_of_their_own_and_never_a_broadcast() {
+        for host in [0, 1, 254, 255, 256] {
+            assert_eq!(host_of(address(host)), Some(host));
+        }
+        assert_eq!(address(0), Ipv4Addr::new(10, 77, 0, 1));
+        assert_eq!(host_of(Ipv4Addr::new(192, 0, 2, 1)), None);
+        assert_eq!(host_of(Ipv4Addr::new(10, 77, 0, 0)), None);
+    }
+}

@@ -1,0 +1,17 @@
+//! The kernel lab: a run of a plan over real TCP stacks and sockets, on one Linux machine, without root.
+//!
+//! Each host is a process in a network namespace of its own; what lies between them is the fabric of `tailcut-net`, the
+//! simulator's own switches, ports, queues, balancers and failures, run against the wall clock. A frame of a host comes in by
+//! `AF_PACKET`, crosses the fabric as the packet that stands for it, and goes out when its last hop says so.
+
+pub mod fabric;
+#[cfg(target_os = "linux")]
+pub mod hosts;
+#[cfg(target_os = "linux")]
+pub mod probe;
+pub mod settings;
+#[cfg(target_os = "linux")]
+pub mod supervisor;
+#[cfg(target_os = "linux")]
+pub mod sys;
+pub mod verdict;

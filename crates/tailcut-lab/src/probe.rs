@@ -1,0 +1,107 @@
+//! What this kernel offers, tried and not guessed: each thing that a run needs is done once, in namespaces that vanish.
+
+use std::fs;
+use std::io::{self, Read, Write};
+
+use serde::{Deserialize, Serialize};
+
+use crate::hosts::setup::{self, INTERFACE};
+use crate::settings::HostSettings;
+use crate::sys::packets::Frames;
+use crate::sys::process;
+
+/// Something that the kernel or the system offers, or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// What it is.
+    pub name: String,
+    /// Whether it can be had.
+    pub offered: bool,
+    /// What was found, or why not.
+    pub found: String,
+}
+
+fn offer(name: &str, tried: io::Result<String>) -> Offer {
+    let (offered, found) = match tried {
+        Ok(found) => (true, found),
+        Err(error) => (false, error.to_string()),
+    };
+    Offer { name: name.to_owned(), offered, found }
+}
+
+/// Tries everything. This process must have one thread, and is good for nothing else afterwards.
+pub fn probe() -> Vec<Offer> {
+    let entered = process::enter_namespaces().map(|()| "entered".to_owned());
+    let mut offers = vec![offer("namespaces", entered)];
+    if offers[0].offered {
+        match inside() {
+            Ok(further) => offers.extend(further),
+            Err(error) => offers.push(offer("supervisor", Err(error))),
+        }
+    }
+    let pressure = fs::read_to_string("/proc/pressure/cpu").map(|_| "read".to_owned());
+    offers.push(offer("cpu pressure", pressure));
+    offers
+}
+
+/// What PID 1 of the namespaces finds.
+fn inside() -> io::Result<Vec<Offer>> {
+    let (mut ours, mut theirs) = process::channel()?;
+    match process::fork()? {
+        process::Forked::Child => {
+            drop(ours);
+            process::own_mounts();
+            let found = serde_json::to_vec(&tried()).unwrap_or_default();
+            let _ = theirs.write_all(&found);
+            process::exit(0);
+        }
+        process::Forked::Parent(child) => {
+            drop(theirs);
+            let mut found = vec![];
+            ours.read_to_end(&mut found)?;
+            process::wait(child)?;
+            Ok(serde_json::from_slice(&found)?)
+        }
+    }
+}
+
+fn tried() -> Vec<Offer> {
+    let pair = format!("link add e0 type veth peer name {INTERFACE}\nlink set e0 up\n");
+    let mut offers = vec![
+        offer("iproute2", setup::version()),
+        offer("veth", setup::ip(&pair).map(|()| "made".to_owned())),
+        offer("packet ring", Frames::new(1_500, 64).map(|_| "TPACKET_V2".to_owned())),
+    ];
+    for (number, congestion) in ["reno", "cubic"].into_iter().enumerate() {
+        // The second finds everything set up but its route.
+        let settings = HostSettings {
+            mtu: 1_500,
+            congestion,
+            route: [
+                ("initcwnd", "10"),
+                ("initrwnd", "10"),
+                ("window", "64000"),
+                ("rto_min", "10ms"),
+                ("quickack", "1"),
+            ]
+            .map(|(name, value)| (name, value.to_owned()))
+            .to_vec(),
+            sysctls: [
+                ("ipv4/tcp_rto_max_ms", "60000"),
+                ("ipv4/tcp_syn_linear_timeouts", "0"),
+                ("ipv4/tcp_comp_sack_nr", "0"),
+                ("ipv4/tcp_no_metrics_save", "1"),
+            ]
+            .map(|(name, value)| (name, value.to_owned()))
+            .to_vec(),
+            closes: true,
+        };
+        if number > 0 {
+            let again = format!("address flush dev {INTERFACE}\nroute flush dev {INTERFACE}\n");
+            let _ = setup::ip(&again);
+        }
+        let done = setup::set_up(0, &settings).map(|_| "set and read back".to_owned());
+        offers.push(offer(&format!("hosts with {congestion}"), done));
+    }
+    offers
+}

@@ -1,0 +1,404 @@
+//! What a plan asks of the hosts, field by field: how this backend realises it, how it departs from it, or why it cannot.
+//!
+//! Every struct of the plan is taken apart by name, so that a field that is added to one does not compile here until it
+//! is decided what becomes of it.
+
+use serde::Serialize;
+use tailcut_engine::{Bytes, Time};
+use tailcut_experiment::{no_tables, to_scenario, RunPlan};
+use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::queue::QueueSpec;
+use tailcut_net::replicate::ReplicateSpec;
+use tailcut_net::scenario::{Scenario, Scheme, SeriesSpec};
+use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
+use tailcut_net::transport::tcp::congestion::CongestionSpec;
+use tailcut_net::transport::tcp::reordering::ReorderingSpec;
+use tailcut_net::transport::tcp::{Close, Imitation, Recovery, TcpSpec};
+use tailcut_net::transport::TransportSpec;
+
+/// What becomes of a field of the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    /// As the plan says.
+    Done,
+    /// Nearly: the text says how it departs.
+    Near,
+    /// Not at all: the run is refused.
+    Fatal,
+}
+
+/// A field of the plan, and what becomes of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Told {
+    /// The field, as `transport.initial_rto`.
+    pub field: String,
+    /// What becomes of it.
+    pub answer: Answer,
+    /// By what means, or why not.
+    pub text: String,
+}
+
+/// How each host is set up.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct HostSettings {
+    /// Bytes of the largest IP datagram.
+    pub mtu: u64,
+    /// Sysctls below `net.`, with `/` between the parts, and their values.
+    pub sysctls: Vec<(&'static str, String)>,
+    /// The kernel's name of the congestion control.
+    pub congestion: &'static str,
+    /// Attributes of the route to all other hosts.
+    pub route: Vec<(&'static str, String)>,
+    /// Whether senders close a connection after its last byte.
+    pub closes: bool,
+}
+
+/// The answers for a run, and the hosts' settings.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Checked {
+    /// A field each.
+    pub told: Vec<Told>,
+    /// What the hosts are set to; what it says is meant only if nothing is fatal.
+    pub hosts: HostSettings,
+}
+
+/// Beyond this many hosts a machine has no room for their processes.
+pub const MOST_HOSTS: u32 = 256;
+/// Source ports tell flows apart.
+pub const MOST_FLOWS: usize = 60_000;
+
+impl Checked {
+    fn say(&mut self, field: &str, answer: Answer, text: impl Into<String>) {
+        self.told.push(Told { field: field.to_owned(), answer, text: text.into() });
+    }
+    fn done(&mut self, field: &str, text: impl Into<String>) {
+        self.say(field, Answer::Done, text);
+    }
+    fn near(&mut self, field: &str, text: impl Into<String>) {
+        self.say(field, Answer::Near, text);
+    }
+    fn fatal(&mut self, field: &str, text: impl Into<String>) {
+        self.say(field, Answer::Fatal, text);
+    }
+    /// `done` if it holds, otherwise `fatal`.
+    fn only(&mut self, holds: bool, field: &str, how: &str, why_not: impl Into<String>) {
+        match holds {
+            true => self.done(field, how),
+            false => self.fatal(field, why_not),
+        }
+    }
+    fn sysctl(&mut self, name: &'static str, value: impl ToString) {
+        self.hosts.sysctls.push((name, value.to_string()));
+    }
+    fn route(&mut self, name: &'static str, value: impl ToString) {
+        self.hosts.route.push((name, value.to_string()));
+    }
+
+    /// Whether a run of it can begin.
+    pub fn is_possible(&self) -> bool {
+        self.told.iter().all(|told| told.answer != Answer::Fatal)
+    }
+}
+
+/// What becomes of every field of a run of a plan (an element of `runs`, as JSON).
+///
+/// # Errors
+/// When the text is no run of a plan.
+pub fn check_run(run_json: &str) -> Result<Checked, String> {
+    Ok(check(&scenario(run_json)?))
+}
+
+pub(crate) fn scenario(run_json: &str) -> Result<Scenario, String> {
+    let plan: RunPlan = serde_json::from_str(run_json).map_err(|error| error.to_string())?;
+    to_scenario(&plan, &no_tables).map_err(|error| error.to_string())
+}
+
+/// What becomes of every field of a run.
+pub fn check(scenario: &Scenario) -> Checked {
+    let mut checked = Checked::default();
+    let hosts = scenario.graph.hosts;
+    checked.only(
+        hosts <= MOST_HOSTS,
+        "topology",
+        "a network namespace for each host, and the simulator's switches and links in real time",
+        format!("{hosts} hosts: the lab carries {MOST_HOSTS} at most"),
+    );
+    let Scheme { transport, queue, balance: _, replicate } = &scenario.scheme;
+    match transport {
+        TransportSpec::Tcp(spec) => tcp(&mut checked, spec),
+        TransportSpec::Pfabric(_) => checked.fatal("transport.kind", "no kernel has pFabric's transport"),
+        TransportSpec::Mptcp(_) => checked.fatal(
+            "transport.kind",
+            "the kernel's Multipath TCP does not couple its subflows, and the lab does not drive it yet",
+        ),
+        TransportSpec::Mmptcp(_) => checked.fatal("transport.kind", "no kernel has MMPTCP"),
+        TransportSpec::Mixed(_) => {
+            checked.fatal("transport.kind", "the lab sets all hosts alike: one transport for all flows");
+        }
+    }
+    let by_engine = "by the simulator's own code, against the wall clock";
+    match queue {
+        QueueSpec::Pfabric(_) => {
+            checked.fatal("queue.kind", "no kernel stamps priorities on packets")
+        }
+        _ => checked.done("queue", by_engine),
+    }
+    checked.done("balance", by_engine);
+    checked.done("switch", by_engine);
+    checked.done("faults", by_engine);
+    checked
+        .done("host", "the fabric's first port is the host's interface: its limit and its framing");
+    match replicate {
+        ReplicateSpec::None => checked.done("replicate.kind", "one connection for each flow"),
+        _ => checked.fatal("replicate.kind", "the lab opens one connection for each flow"),
+    }
+    traffic(&mut checked, scenario);
+    checked
+}
+
+fn traffic(checked: &mut Checked, scenario: &Scenario) {
+    let flows = scenario.flows.len();
+    checked.only(
+        flows <= MOST_FLOWS,
+        "traffic",
+        "exactly the simulator's flows, each from the source port that the simulator hashes",
+        format!("{flows} flows: source ports tell {MOST_FLOWS} apart"),
+    );
+    if !scenario.jobs.is_empty() {
+        checked.fatal(
+            "traffic.kind",
+            "flows that wait for other flows: the lab starts flows at given times only",
+        );
+    }
+    let SeriesSpec { flows, links, differentials, interval: _, max_samples: _ } = &scenario.series;
+    if !(flows.is_empty() && links.is_empty() && differentials.is_empty()) {
+        checked.near("series", "no series are recorded");
+    }
+}
+
+fn whole_ms(time: Time) -> Option<u64> {
+    let ms = time.as_ns() / 1_000_000;
+    (Time::from_ms(ms) == time).then_some(ms)
+}
+
+fn tcp(checked: &mut Checked, spec: &TcpSpec) {
+    let TcpSpec {
+        mss,
+        initial_window,
+        initial_ssthresh,
+        receive_window,
+        dupack_threshold,
+        limited_transmit,
+        recovery,
+        reduction_base: _,
+        reordering,
+        congestion,
+        ecn,
+        min_rto,
+        max_rto,
+        initial_rto,
+        clock_granularity: _,
+        syn_retries,
+        ack_every,
+        delayed_ack_timeout: _,
+        timestamps,
+        mss_option,
+        close,
+        imitate,
+    } = spec;
+    let options = if *timestamps { 12 } else { 0 };
+    checked.hosts.mtu = mss.0 + 40 + options;
+    checked.only(
+        (88..=65_000).contains(&mss.0),
+        "transport.mss",
+        "MTU of the hosts' interfaces",
+        format!("an MTU of {} bytes: the kernel takes 128 to 65,535", checked.hosts.mtu),
+    );
+    windows(checked, *initial_window, *initial_ssthresh, *receive_window, mss.0);
+    losses(checked, *recovery, *dupack_threshold, *limited_transmit, reordering);
+    congestion_control(checked, congestion);
+    checked.sysctl("ipv4/tcp_ecn", u8::from(*ecn));
+    checked.done("transport.ecn", "sysctl tcp_ecn at both ends");
+    timers(checked, *min_rto, *max_rto, *initial_rto, *syn_retries);
+    match ack_every {
+        1 => {
+            checked.route("quickack", 1);
+            checked.done("transport.ack_every", "route attribute quickack: every segment is acknowledged at once");
+        }
+        _ => checked.fatal(
+            "transport.ack_every",
+            "the kernel acknowledges the first segments of a connection at once and then delays by a time of its own \
+             choice: write ack_every = 1",
+        ),
+    }
+    checked.sysctl("ipv4/tcp_timestamps", u8::from(*timestamps));
+    checked.done("transport.timestamps", "sysctl tcp_timestamps");
+    if !mss_option {
+        checked.near(
+            "transport.mss_option",
+            "the kernel always announces its MSS: 4 bytes more in each SYN",
+        );
+    }
+    checked.near("transport", "the kernel's SYN also says that it knows SACK: up to 4 bytes more");
+    checked.hosts.closes = matches!(close, Close::Fin);
+    checked.done(
+        "transport.close",
+        "senders shut a connection down after its last byte, or leave it open",
+    );
+    checked.only(
+        *imitate == Imitation::NONE,
+        "transport.imitate",
+        "the kernel's TCP",
+        "a kernel imitates no simulator",
+    );
+    for (name, value) in [
+        ("ipv4/tcp_no_metrics_save", "1"),
+        ("ipv4/tcp_autocorking", "0"),
+        ("ipv4/tcp_early_retrans", "0"),
+        ("ipv4/tcp_frto", "0"),
+        ("ipv4/tcp_comp_sack_nr", "0"),
+        ("ipv4/tcp_moderate_rcvbuf", "0"),
+        ("ipv4/tcp_syncookies", "0"),
+        ("ipv4/tcp_max_syn_backlog", "4096"),
+        ("core/somaxconn", "4096"),
+        ("ipv4/tcp_wmem", "4096\t4194304\t4194304"),
+    ] {
+        checked.sysctl(name, value);
+    }
+}
+
+fn windows(checked: &mut Checked, initial: Amount, ssthresh: Limit, receive: Bytes, mss: u64) {
+    let segments = match initial {
+        Amount::Packets(n) => u64::from(n),
+        Amount::Bytes(bytes) => (bytes / mss).max(1),
+    };
+    checked.route("initcwnd", segments);
+    checked.done(
+        "transport.initial_window",
+        format!("route attribute initcwnd: {segments} whole segments"),
+    );
+    checked.only(
+        ssthresh == Limit::Unlimited,
+        "transport.initial_ssthresh",
+        "the kernel's own: arbitrarily high",
+        "the kernel forgets a threshold where it saves no metrics: write initial_ssthresh = \"unlimited\"",
+    );
+    let scales = receive.0 > 65_535;
+    checked.sysctl("ipv4/tcp_window_scaling", u8::from(scales));
+    checked.sysctl("ipv4/tcp_rmem", format!("4096\t{0}\t{0}", (4 * receive.0).max(1 << 20)));
+    checked.route("window", receive.0);
+    checked.route("initrwnd", (receive.0 / mss).max(1));
+    checked.only(
+        (mss..=16_000_000).contains(&receive.0),
+        "transport.receive_window",
+        "route attributes window and initrwnd; no autotuning",
+        "the kernel announces at least a segment and at most 16 MB here",
+    );
+}
+
+fn losses(
+    checked: &mut Checked,
+    recovery: Recovery,
+    dupacks: u32,
+    limited_transmit: bool,
+    reordering: &ReorderingSpec,
+) {
+    checked.sysctl("ipv4/tcp_sack", u8::from(recovery == Recovery::SackPrr));
+    match recovery {
+        Recovery::SackPrr => checked.near(
+            "transport.recovery",
+            "SACK with PRR, and RACK besides, which this kernel does not switch off (RFC 8985)",
+        ),
+        Recovery::Newreno => checked.near(
+            "transport.recovery",
+            "sysctl tcp_sack = 0: NewReno with the kernel's PRR in place of the inflated window",
+        ),
+    }
+    checked.sysctl("ipv4/tcp_reordering", dupacks);
+    checked.only(
+        (1..=127).contains(&dupacks),
+        "transport.dupack_threshold",
+        "sysctl tcp_reordering; RACK adapts it",
+        "the kernel takes 1 to 127",
+    );
+    checked.only(
+        limited_transmit,
+        "transport.limited_transmit",
+        "as the kernel does",
+        "the kernel always does",
+    );
+    checked.sysctl("ipv4/tcp_dsack", 1);
+    match reordering.is_none() {
+        true => {
+            checked.near("transport.reordering", "the kernel undoes needless recoveries by DSACK")
+        }
+        false => checked
+            .near("transport.reordering", "the kernel has its own way: RACK, and undoing by DSACK"),
+    }
+}
+
+fn congestion_control(checked: &mut Checked, congestion: &CongestionSpec) {
+    match congestion {
+        CongestionSpec::Newreno {} => {
+            checked.hosts.congestion = "reno";
+            checked.done("transport.congestion", "route attribute congctl reno");
+        }
+        CongestionSpec::Cubic(spec) if *spec == CubicSpec::default() => {
+            checked.hosts.congestion = "cubic";
+            checked.near(
+                "transport.congestion",
+                "route attribute congctl cubic, which leaves slow start by HyStart of 2008, not by HyStart++",
+            );
+        }
+        CongestionSpec::Cubic(_) => checked.fatal(
+            "transport.congestion",
+            "the kernel's cubic has parameters of the whole machine: only the defaults can be had",
+        ),
+        CongestionSpec::Dctcp(_) => {
+            checked.fatal(
+                "transport.congestion",
+                "DCTCP is not offered to namespaces without root by this lab",
+            );
+        }
+    }
+}
+
+fn timers(checked: &mut Checked, min: Time, max: Time, initial: Time, syn_retries: u32) {
+    match whole_ms(min) {
+        Some(ms) if ms > 0 => {
+            checked.route("rto_min", format!("{ms}ms"));
+            checked.near(
+                "transport.min_rto",
+                "route attribute rto_min, which bounds the deviation: a timeout is never below the smoothed round trip \
+                 and rto_min together, in ticks of the kernel",
+            );
+        }
+        _ => checked.fatal("transport.min_rto", "the kernel counts it in whole milliseconds"),
+    }
+    match whole_ms(max) {
+        Some(ms) if (1_000..=120_000).contains(&ms) => {
+            checked.sysctl("ipv4/tcp_rto_max_ms", ms);
+            checked.done("transport.max_rto", "sysctl tcp_rto_max_ms");
+        }
+        _ => checked
+            .fatal("transport.max_rto", "the kernel takes 1 s to 120 s, in whole milliseconds"),
+    }
+    checked.only(
+        initial == Time::from_ms(1_000),
+        "transport.initial_rto",
+        "the kernel's own: 1 s",
+        format!(
+            "{initial}: the kernel's first timeout is 1 s, and nothing that needs no root sets it: write initial_rto = \
+             \"1s\", in the experiment or as --set transport.initial_rto=1s"
+        ),
+    );
+    checked.sysctl("ipv4/tcp_syn_retries", syn_retries);
+    checked.sysctl("ipv4/tcp_syn_linear_timeouts", 0);
+    checked.only(
+        (1..=127).contains(&syn_retries),
+        "transport.syn_retries",
+        "sysctl tcp_syn_retries",
+        "the kernel takes 1 to 127",
+    );
+}

@@ -1,0 +1,106 @@
+//! Waiting for many descriptors and for a time.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use super::checked;
+
+/// What can be waited for.
+pub const READABLE: u32 = libc::EPOLLIN as u32;
+/// See [`READABLE`].
+pub const WRITABLE: u32 = libc::EPOLLOUT as u32;
+
+/// Descriptors under watch, each with a token of the caller's, and one timer.
+pub struct Epoll {
+    of: OwnedFd,
+    timer: OwnedFd,
+}
+
+/// The token that tells that the timer has fired.
+pub const TIMER: u64 = u64::MAX;
+
+impl Epoll {
+    /// Watches nothing.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn new() -> io::Result<Epoll> {
+        // SAFETY: the calls take numbers, and the descriptors that they give are new.
+        let (of, timer) = unsafe {
+            let of = OwnedFd::from_raw_fd(checked(libc::epoll_create1(libc::EPOLL_CLOEXEC))?);
+            let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
+            let timer = checked(libc::timerfd_create(libc::CLOCK_MONOTONIC, flags))?;
+            (of, OwnedFd::from_raw_fd(timer))
+        };
+        let epoll = Epoll { of, timer };
+        epoll.add(&epoll.timer, READABLE, TIMER)?;
+        Ok(epoll)
+    }
+
+    fn control(&self, how: i32, of: RawFd, events: u32, token: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event { events, u64: token };
+        // SAFETY: the event outlives the call.
+        checked(unsafe { libc::epoll_ctl(self.of.as_raw_fd(), how, of, &mut event) }).map(drop)
+    }
+
+    /// Watches one more.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn add(&self, of: &impl AsRawFd, events: u32, token: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, of.as_raw_fd(), events, token)
+    }
+
+    /// Watches for something else.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn change(&self, of: &impl AsRawFd, events: u32, token: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, of.as_raw_fd(), events, token)
+    }
+
+    /// Wakes at this time of the monotonic clock.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn wake_at(&self, ns: u64) -> io::Result<()> {
+        let ns = ns.max(1);
+        let at = libc::itimerspec {
+            it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 },
+            it_value: libc::timespec {
+                tv_sec: (ns / 1_000_000_000) as libc::time_t,
+                tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+            },
+        };
+        let timer = self.timer.as_raw_fd();
+        // SAFETY: the time outlives the call, and the old one is not asked for.
+        checked(unsafe {
+            libc::timerfd_settime(timer, libc::TFD_TIMER_ABSTIME, &at, std::ptr::null_mut())
+        })
+        .map(drop)
+    }
+
+    /// Waits, and gives (token, what happened) of each.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn wait(&self, happened: &mut Vec<(u64, u32)>) -> io::Result<()> {
+        const MOST: usize = 64;
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; MOST];
+        happened.clear();
+        // SAFETY: there is room for as many events as are asked for.
+        let result =
+            unsafe { libc::epoll_wait(self.of.as_raw_fd(), events.as_mut_ptr(), MOST as i32, -1) };
+        let count = match checked(result) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            other => other?,
+        };
+        happened.extend(events[..count as usize].iter().map(|event| (event.u64, event.events)));
+        if happened.iter().any(|(token, _)| *token == TIMER) {
+            let mut expirations = [0_u8; 8];
+            // SAFETY: the buffer is as long as is said.
+            unsafe { libc::read(self.timer.as_raw_fd(), expirations.as_mut_ptr().cast(), 8) };
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! Namespaces and processes.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use super::checked;
+
+/// What a fork gives back.
+pub enum Forked {
+    /// To the child.
+    Child,
+    /// To the parent: the child's number, in the parent's PID namespace.
+    Parent(i32),
+}
+
+/// User, mount and PID namespaces of one's own, and a network namespace with nothing in it. The next child is PID 1
+/// there. This process must have one thread.
+///
+/// # Errors
+/// The kernel's, with what was asked of it.
+pub fn enter_namespaces() -> io::Result<()> {
+    // SAFETY: these calls take and give numbers.
+    let (uid, gid) = unsafe { (libc::getuid(), libc::getgid()) };
+    let flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWNET;
+    // SAFETY: takes a number; the caller has one thread.
+    checked(unsafe { libc::unshare(flags) }).map_err(|error| said(&error, "unshare"))?;
+    for (file, text) in [
+        ("/proc/self/setgroups", "deny".to_owned()),
+        ("/proc/self/uid_map", format!("0 {uid} 1")),
+        ("/proc/self/gid_map", format!("0 {gid} 1")),
+    ] {
+        fs::write(file, text).map_err(|error| said(&error, file))?;
+    }
+    Ok(())
+}
+
+fn said(error: &io::Error, what: &str) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}
+
+/// A network namespace of this process's own.
+///
+/// # Errors
+/// The kernel's.
+pub fn enter_network() -> io::Result<()> {
+    // SAFETY: takes a number.
+    checked(unsafe { libc::unshare(libc::CLONE_NEWNET) }).map(drop)
+}
+
+/// A copy of this process. It must have one thread.
+///
+/// # Errors
+/// The kernel's.
+pub fn fork() -> io::Result<Forked> {
+    // SAFETY: with one thread no lock is held by a thread that the child does not have.
+    match checked(unsafe { libc::fork() })? {
+        0 => Ok(Forked::Child),
+        child => Ok(Forked::Parent(child)),
+    }
+}
+
+/// From now on this process is killed when its parent ends, however that ends.
+///
+/// # Errors
+/// When the parent has ended already.
+pub fn die_with_parent(parent: i32) -> io::Result<()> {
+    // SAFETY: these calls take and give numbers.
+    unsafe {
+        checked(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
+        let found = libc::getppid();
+        // In a new PID namespace the parent is outside, and shows as 0.
+        if found != parent && found != 0 {
+            return Err(io::Error::other("the process that started this one has ended"));
+        }
+    }
+    Ok(())
+}
+
+/// This process's number.
+pub fn id() -> i32 {
+    std::process::id() as i32
+}
+
+/// Waits for a child to end.
+///
+/// # Errors
+/// The kernel's.
+pub fn wait(child: i32) -> io::Result<String> {
+    let mut status = 0;
+    loop {
+        // SAFETY: the status outlives the call.
+        match checked(unsafe { libc::waitpid(child, &mut status, 0) }) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+            Ok(_) => break,
+        }
+    }
+    Ok(match (libc::WIFEXITED(status), libc::WIFSIGNALED(status)) {
+        (true, _) if libc::WEXITSTATUS(status) == 0 => String::new(),
+        (true, _) => format!("status {}", libc::WEXITSTATUS(status)),
+        (_, true) => format!("signal {}", libc::WTERMSIG(status)),
+        _ => format!("status {status}"),
+    })
+}
+
+/// Ends this process at once, without what the interpreter around it would do.
+pub fn exit(status: i32) -> ! {
+    // SAFETY: takes a number and does not return.
+    unsafe { libc::_exit(status) }
+}
+
+/// Two ends of a connection between a process and its child.
+///
+/// # Errors
+/// The kernel's.
+pub fn channel() -> io::Result<(UnixStream, UnixStream)> {
+    UnixStream::pair()
+}
+
+/// Makes what is mounted from here on invisible elsewhere, and `/proc` that of this PID namespace where it may be.
+pub fn own_mounts() {
+    let nothing = std::ptr::null();
+    // SAFETY: the texts are constants that end in a zero, and there is no data.
+    unsafe {
+        let flags = libc::MS_REC | libc::MS_PRIVATE;
+        libc::mount(c"none".as_ptr(), c"/".as_ptr(), nothing, flags, nothing.cast());
+        let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+        libc::mount(c"proc".as_ptr(), c"/proc".as_ptr(), c"proc".as_ptr(), flags, nothing.cast());
+    }
+}
+
+/// The timers of this process are as exact as the kernel can have them.
+pub fn exact_timers() {
+    // SAFETY: takes numbers.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
+
+/// A second descriptor of what a file descriptor stands for.
+///
+/// # Errors
+/// The kernel's.
+pub fn duplicate(of: &impl AsRawFd) -> io::Result<OwnedFd> {
+    // SAFETY: takes numbers, and the descriptor that it gives is new.
+    unsafe {
+        let made = checked(libc::fcntl(of.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3))?;
+        Ok(OwnedFd::from_raw_fd(made))
+    }
+}
+
+/// As many descriptors may be open as the system lets this process have.
+pub fn many_descriptors() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure outlives the calls.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
+/// Waits until one of two descriptors says something or is closed at its other end.
+///
+/// # Errors
+/// The kernel's.
+pub fn wait_for_either(one: &impl AsRawFd, other: &impl AsRawFd) -> io::Result<(bool, bool)> {
+    let watched = |of: i32| libc::pollfd { fd: of, events: libc::POLLIN, revents: 0 };
+    let mut both = [watched(one.as_raw_fd()), watched(other.as_raw_fd())];
+    loop {
+        // SAFETY: there are as many as is said, and they outlive the call.
+        match checked(unsafe { libc::poll(both.as_mut_ptr(), 2, -1) }) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+            Ok(_) => return Ok((both[0].revents != 0, both[1].revents != 0)),
+        }
+    }
+}
+
+/// A descriptor that becomes readable when a child ends.
+///
+/// # Errors
+/// The kernel's.
+pub fn watch(child: i32) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes numbers, and the descriptor that it gives is new.
+    unsafe {
+        let made = libc::syscall(libc::SYS_pidfd_open, child, 0);
+        Ok(OwnedFd::from_raw_fd(checked(made as libc::c_int)?))
+    }
+}
+
+/// Waits for frames, for a word of the supervisor, or for a time of the monotonic clock; true if it was the supervisor.
+///
+/// # Errors
+/// The kernel's.
+pub fn wait_until(
+    frames: &impl AsRawFd,
+    supervisor: &impl AsRawFd,
+    until_ns: Option<u64>,
+) -> io::Result<bool> {
+    let watched = |of: i32| libc::pollfd { fd: of, events: libc::POLLIN, revents: 0 };
+    let mut both = [watched(frames.as_raw_fd()), watched(supervisor.as_raw_fd())];
+    let left = until_ns.map(|until| until.saturating_sub(super::monotonic_ns()));
+    let timeout = left.map(|ns| libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    });
+    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: there are as many as is said, and they and the time outlive the call.
+    match checked(unsafe { libc::ppoll(both.as_mut_ptr(), 2, timeout, std::ptr::null()) }) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+        Err(error) => Err(error),
+        Ok(_) => Ok(both[1].revents != 0),
+    }
+}
+
+/// The number of an interface of this process's network namespace.
+///
+/// # Errors
+/// When there is none of that name.
+pub fn interface_number(name: &str) -> io::Result<u32> {
+    let name = std::ffi::CString::new(name)?;
+    // SAFETY: the name ends in a zero and outlives the call.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        number => Ok(number),
+    }
+}

@@ -1,0 +1,217 @@
+//! What TCP sockets tell and take beyond the standard library.
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::net::{Ipv4Addr, TcpStream};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use super::checked;
+
+/// A socket to ask the kernel by.
+pub struct Plain(OwnedFd);
+
+impl Plain {
+    /// A new one.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn new() -> io::Result<Plain> {
+        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+        // SAFETY: the call takes numbers, and the descriptor that it gives is new.
+        let socket =
+            unsafe { OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_INET, kind, 0))?) };
+        Ok(Plain(socket))
+    }
+}
+
+impl AsRawFd for Plain {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+fn address(ip: Ipv4Addr, port: u16) -> libc::sockaddr_in {
+    libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: port.to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from(ip).to_be() },
+        sin_zero: [0; 8],
+    }
+}
+
+fn set(socket: &impl AsRawFd, level: i32, name: i32, value: i32) -> io::Result<()> {
+    let length = size_of::<i32>() as libc::socklen_t;
+    // SAFETY: the value outlives the call and has the length that is said.
+    checked(unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), length)
+    })
+    .map(drop)
+}
+
+/// Begins to connect from a source port of the caller's choice.
+///
+/// # Errors
+/// The kernel's.
+pub fn connect(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -> io::Result<TcpStream> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: the call takes numbers, and the descriptor that it gives is new.
+    let socket = unsafe { OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_INET, kind, 0))?) };
+    set(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+    set(&socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+    let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    let (from, to) = (address(from.0, from.1), address(to.0, to.1));
+    // SAFETY: the addresses outlive the calls and have the length that is said.
+    unsafe {
+        checked(libc::bind(socket.as_raw_fd(), (&raw const from).cast(), length))?;
+        match checked(libc::connect(socket.as_raw_fd(), (&raw const to).cast(), length)) {
+            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+            _ => Ok(TcpStream::from(socket)),
+        }
+    }
+}
+
+const STAMP_ACKS: u32 = libc::SOF_TIMESTAMPING_TX_ACK;
+
+/// From now on the bytes of a connection are counted from 0, so that acknowledgements can be asked for.
+///
+/// # Errors
+/// The kernel's.
+pub fn count_acknowledgements(stream: &TcpStream) -> io::Result<()> {
+    let flags = libc::SOF_TIMESTAMPING_SOFTWARE
+        | libc::SOF_TIMESTAMPING_OPT_ID
+        | libc::SOF_TIMESTAMPING_OPT_TSONLY;
+    set(stream, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags as i32)
+}
+
+/// Sends as much as there is room for. `more` comes at once, so that the rest of a segment waits for it; `last` asks when
+/// the last byte of it is acknowledged.
+///
+/// # Errors
+/// The kernel's.
+pub fn send(stream: &TcpStream, bytes: &[u8], more: bool, last: bool) -> io::Result<usize> {
+    #[repr(C)]
+    struct Asked {
+        header: libc::cmsghdr,
+        flags: u32,
+        padding: u32,
+    }
+    let mut asked = Asked {
+        header: libc::cmsghdr {
+            cmsg_len: (size_of::<libc::cmsghdr>() + 4) as _,
+            cmsg_level: libc::SOL_SOCKET,
+            cmsg_type: libc::SO_TIMESTAMPING,
+        },
+        flags: STAMP_ACKS,
+        padding: 0,
+    };
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let mut flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    if more {
+        flags |= libc::MSG_MORE;
+    }
+    // SAFETY: everything that the message points to outlives the call; the bytes are only read.
+    let sent = unsafe {
+        let mut message: libc::msghdr = zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        if last {
+            message.msg_control = (&raw mut asked).cast();
+            message.msg_controllen = size_of::<Asked>() as _;
+        }
+        libc::sendmsg(stream.as_raw_fd(), &raw const message, flags)
+    };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// The next acknowledgement that was asked for: which byte, and when by the real-time clock.
+///
+/// # Errors
+/// The kernel's; `WouldBlock` when there is none.
+pub fn acknowledgement(stream: &TcpStream) -> io::Result<Option<(u32, u64)>> {
+    let mut control = [0_u64; 64];
+    let (mut byte, mut at) = (None, None);
+    // SAFETY: the message points to a buffer that outlives the calls; the kernel fills it with whole headers, and what is
+    // read of each is what its type has.
+    unsafe {
+        let mut message: libc::msghdr = zeroed();
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control) as _;
+        let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+        if libc::recvmsg(stream.as_raw_fd(), &raw mut message, flags) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut header = libc::CMSG_FIRSTHDR(&raw const message);
+        while !header.is_null() {
+            let data = libc::CMSG_DATA(header);
+            match ((*header).cmsg_level, (*header).cmsg_type) {
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
+                    let time: libc::timespec = data.cast::<libc::timespec>().read_unaligned();
+                    at = Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
+                }
+                (libc::SOL_IP, libc::IP_RECVERR) => {
+                    let error: libc::sock_extended_err =
+                        data.cast::<libc::sock_extended_err>().read_unaligned();
+                    if error.ee_origin == libc::SO_EE_ORIGIN_TIMESTAMPING {
+                        byte = Some(error.ee_data);
+                    }
+                }
+                _ => {}
+            }
+            header = libc::CMSG_NXTHDR(&raw const message, header);
+        }
+    }
+    Ok(byte.zip(at))
+}
+
+/// What the kernel knows of a connection, of `struct tcp_info`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Known {
+    /// Data segments sent, retransmissions included.
+    pub data_segments: u32,
+    /// Of these, retransmissions.
+    pub retransmissions: u32,
+    /// Segments that the receiver had already, as it said by DSACK.
+    pub duplicates: u32,
+    /// Retransmission timeouts; none where the kernel does not count them (before 6.7).
+    pub timeouts: Option<u16>,
+}
+
+/// Asks the kernel of a connection.
+///
+/// # Errors
+/// The kernel's.
+pub fn known(stream: &TcpStream) -> io::Result<Known> {
+    let mut info = [0_u8; 256];
+    let found = get(stream, libc::TCP_INFO, &mut info)?;
+    let number = |at: usize| {
+        u32::from_ne_bytes(info[at..at + 4].try_into().expect("four bytes are four bytes"))
+    };
+    // Offsets of struct tcp_info (linux/tcp.h), which only ever grows.
+    Ok(Known {
+        retransmissions: number(100),
+        data_segments: number(156),
+        duplicates: number(216),
+        timeouts: (found >= 242).then(|| u16::from_ne_bytes([info[240], info[241]])),
+    })
+}
+
+fn get(stream: &TcpStream, name: i32, into: &mut [u8]) -> io::Result<usize> {
+    let mut length = into.len() as libc::socklen_t;
+    // SAFETY: there is as much room as is said.
+    checked(unsafe {
+        let room = into.as_mut_ptr().cast();
+        libc::getsockopt(stream.as_raw_fd(), libc::IPPROTO_TCP, name, room, &mut length)
+    })?;
+    Ok(length as usize)
+}
+
+/// The congestion control of a connection, as the kernel calls it.
+///
+/// # Errors
+/// The kernel's.
+pub fn congestion(stream: &TcpStream) -> io::Result<String> {
+    let mut name = [0_u8; 16];
+    get(stream, libc::TCP_CONGESTION, &mut name)?;
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    Ok(String::from_utf8_lossy(&name[..end]).into_owned())
+}

@@ -1,0 +1,119 @@
+//! Whether the machine could carry a run: only then do its numbers say something about the plan.
+
+use serde::{Deserialize, Serialize};
+
+use crate::fabric::lateness::Lateness;
+
+/// What the verdict goes by.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Facts {
+    /// By how much flows started late.
+    pub starts: Lateness,
+    /// By how much the fabric handed frames over late.
+    pub released: Lateness,
+    /// Frames that found no room on their way into the fabric.
+    pub ring_drops: u64,
+    /// Frames that could not be handed to a host.
+    pub refused: u64,
+    /// Frames that no flow is known for.
+    pub strange: u64,
+    /// The share of the run's time in which something waited for a processor (`/proc/pressure/cpu`); none where the kernel
+    /// does not say.
+    pub pressure: Option<f64>,
+}
+
+/// Flows start within this of their time, but for one in a hundred.
+pub const STARTS_NS: u64 = 1_000_000;
+/// Frames are handed over within this of their time, but for one in a hundred.
+pub const RELEASED_NS: u64 = 300_000;
+/// Something may wait for a processor for this share of the run's time.
+pub const PRESSURE: f64 = 0.5;
+const MOST: f64 = 0.99;
+
+fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+/// Why a run is not faithful; nothing if it is.
+pub fn reasons(facts: &Facts) -> Vec<String> {
+    let mut reasons = vec![];
+    let late = facts.starts.quantile_ns(MOST);
+    if late > STARTS_NS {
+        reasons.push(format!("one flow in a hundred started more than {:.2} ms late", ms(late)));
+    }
+    let late = facts.released.quantile_ns(MOST);
+    if late > RELEASED_NS {
+        reasons.push(format!(
+            "the fabric handed over one frame in a hundred more than {:.2} ms late",
+            ms(late)
+        ));
+    }
+    if let Some(share) = facts.pressure.filter(|share| *share > PRESSURE) {
+        reasons.push(format!(
+            "something waited for a processor for {:.0} % of the time",
+            100.0 * share
+        ));
+    }
+    for (count, what) in [
+        (facts.ring_drops, "frames found no room on their way into the fabric"),
+        (facts.refused, "frames could not be handed to a host"),
+        (facts.strange, "frames belong to no flow of the plan"),
+    ] {
+        if count > 0 {
+            reasons.push(format!("{count} {what}"));
+        }
+    }
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn late(ns: u64, count: usize) -> Lateness {
+        let mut lateness = Lateness::default();
+        for _ in 0..1_000 {
+            lateness.add(20_000);
+        }
+        for _ in 0..count {
+            lateness.add(ns);
+        }
+        lateness
+    }
+
+    fn only(facts: Facts) -> String {
+        let found = reasons(&facts);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.into_iter().next().expect("there is one")
+    }
+
+    #[test]
+    fn a_quiet_run_is_faithful() {
+        let calm = Facts {
+            starts: late(1_000_000, 100),
+            released: late(300_000, 100),
+            pressure: Some(0.3),
+            ..Facts::default()
+        };
+        assert_eq!(reasons(&calm), [""; 0]);
+        assert_eq!(reasons(&Facts::default()), [""; 0]);
+    }
+
+    #[test]
+    fn few_late_ones_are_forgiven_and_many_are_not() {
+        let starts = |count| Facts { starts: late(5_000_000, count), ..Facts::default() };
+        assert_eq!(reasons(&starts(9)), [""; 0]);
+        assert!(only(starts(30)).contains("started more than 5.00 ms late"));
+        let released = |count| Facts { released: late(2_000_000, count), ..Facts::default() };
+        assert_eq!(reasons(&released(9)), [""; 0]);
+        assert!(only(released(30)).contains("more than 2.00 ms late"));
+    }
+
+    #[test]
+    fn every_other_reason_speaks_for_itself() {
+        assert!(only(Facts { pressure: Some(0.75), ..Facts::default() }).contains("75 %"));
+        assert!(only(Facts { ring_drops: 3, ..Facts::default() }).starts_with("3 frames found"));
+        assert!(only(Facts { refused: 1, ..Facts::default() }).contains("handed to a host"));
+        assert!(only(Facts { strange: 2, ..Facts::default() }).contains("no flow"));
+    }
+}

@@ -1,0 +1,131 @@
+"""Real kernels: every run of the plan with a network namespace per host, one after the other, into the store."""
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import tailcut
+from tailcut import _core
+from tailcut.backends import Gap, Options, Progress, tell_started
+from tailcut.backends.failures import Failures
+from tailcut.lab import process
+from tailcut.plan import Plan, PlannedRun, canonical, label, unique_runs
+from tailcut.results import lab_runs, machine, tables
+from tailcut.results.store import State, Store
+from tailcut.traces import read_table
+
+NO_CLUSTER = "the lab needs this machine's own kernel and processors: leave out --cluster"
+NO_CAPTURE = "the lab does not write captures"
+NO_LINUX = "the lab needs Linux"
+NO_PARQUET = "the lab does not read flows from Parquet files: write the trace as CSV"
+
+
+class LabBackend:
+    """Realises a plan over real TCP stacks, joined by the simulator's fabric in real time."""
+
+    name: ClassVar[str] = "lab"
+
+    def check(self, plan: Plan, options: Options) -> list[Gap]:
+        """What of the plan hosts with a real kernel do otherwise, or not at all."""
+        gaps = [Gap(one["field"], one["text"], one["answer"] == "fatal") for one in fields(plan) if _is_gap(one)]
+        if options.farm is not None:
+            gaps.append(Gap("--cluster", NO_CLUSTER, fatal=True))
+        if options.capture is not None:
+            gaps.append(Gap("--capture", NO_CAPTURE, fatal=True))
+        if sys.platform != "linux":
+            gaps.append(Gap("--on", NO_LINUX, fatal=True))
+        return gaps
+
+    def run(self, plan: Plan, store: Store, progress: Progress, options: Options) -> None:
+        """Make the runs that the store does not hold, one at a time: each needs the machine to itself."""
+        store.clear_leftovers()
+        wanted = [
+            (run, lab_runs.identifier(run["id"], repeat))
+            for repeat in range(1, options.repeat + 1)
+            for run in unique_runs(plan).values()
+        ]
+        missing = [(run, run_id) for run, run_id in wanted if store.state(run_id) is not State.COMPLETE]
+        hops = sum(run["facts"]["expected_packet_hops"] for run, _ in missing)
+        progress.begin(len(wanted), len(wanted) - len(missing), hops)
+        failures = Failures(store, progress, None)
+        for run, run_id in missing:
+            if not failures.has_room([run]):
+                break
+            with store.claim(run_id, wait=True):
+                if store.state(run_id) is not State.COMPLETE:
+                    _make(run, run_id, store, progress, options, failures)
+            if failures.any and options.fail_fast:
+                break
+        failures.raise_if_any(len(missing))
+
+
+def fields(plan: Plan) -> list[dict[str, str]]:
+    """Every field of the plan, whether it is ``done``, ``near`` or ``fatal``, and how or why; each answer once."""
+    told: dict[tuple[str, str], dict[str, str]] = {}
+    configurations = {canonical(run["config"]): run for run in reversed(plan["runs"])}
+    for run in configurations.values():
+        if any(file["path"].endswith(".parquet") for file in run["files"]):
+            answers = [{"field": "traffic.file", "answer": "fatal", "text": NO_PARQUET}]
+        else:
+            answers = json.loads(_core.lab_check(json.dumps(run)))["told"]
+        for one in answers:
+            told.setdefault((one["field"], one["text"]), one)
+    return list(told.values())
+
+
+def _is_gap(one: Mapping[str, str]) -> bool:
+    return one["answer"] != "done"
+
+
+def _make(run: PlannedRun, run_id: str, store: Store, progress: Progress, options: Options, failures: Failures) -> None:
+    tell_started(progress, run)
+    hops = run["facts"]["expected_packet_hops"]
+    flows = max(1, run["facts"]["flows"])
+
+    def on_progress(now_ns: int, over: int) -> None:
+        progress.advanced(run["id"], 1000 * now_ns, hops * over // flows)
+
+    began = time.perf_counter()
+    try:
+        done = process.run(json.dumps(run), on_progress, options.limit_seconds)
+    except process.LabError as error:
+        failures.fail(run, str(error))
+        return
+    _put(run, run_id, store, done, time.perf_counter() - began)
+    if done["unfaithful"]:
+        progress.note(f"{label(run)}: not faithful: {'; '.join(done['unfaithful'])}")
+    progress.finished(run["id"])
+
+
+def _put(run: PlannedRun, run_id: str, store: Store, done: Mapping[str, Any], wall_seconds: float) -> None:
+    made = _core.tabulate(json.dumps(run), json.dumps(done["measured"]), read_table)
+    frames = {"flows": tables.frame(made["flows"]), "tiers": tables.frame(made["tiers"])}
+    frames |= {name: tables.frame(columns) for name, columns in made["further"].items()}
+    about = {
+        "backend": LabBackend.name,
+        "of": run["id"],
+        "version": tailcut.__version__,
+        "seed": run["seed"],
+        "config": run["config"],
+        "planned": run["facts"],
+        "machine": machine.describe(),
+        "wall_seconds": wall_seconds,
+        "end_ns": made["counters"]["end_ns"],
+        "packet_hops": made["counters"]["packet_hops"],
+        "dropped": made["counters"]["dropped"],
+        "lost_on_links": made["counters"]["lost_on_links"],
+        **{name: int(value) if value.is_integer() else value for name, value in made["facts"].items()},
+        "flows": frames["flows"].height,
+        "faithful": not done["unfaithful"],
+        "unfaithful": done["unfaithful"],
+        "lab": {name: done[name] for name in ("facts", "entered", "frames", "hosts", "mtu", "set_up_ns")},
+        "fields": json.loads(_core.lab_check(json.dumps(run)))["told"],
+        "units": {
+            name: {column: tables.UNITS[name].get(column, "") for column in data.columns}
+            for name, data in frames.items()
+        },
+    }
+    files = {f"{name}.parquet": tables.encode(name, data, run) for name, data in frames.items()}
+    store.put(run_id, {**files}, about)

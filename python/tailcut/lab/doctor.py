@@ -1,0 +1,73 @@
+"""What this machine offers the lab, what each thing is needed for, and how to get it."""
+
+import sys
+from dataclasses import dataclass
+
+from tailcut.lab import process
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that the lab needs.
+
+    Attributes:
+        name: what it is.
+        needed_for: what the lab does with it.
+        offered: whether it can be had here.
+        found: what was found, or why it cannot be had.
+        remedy: how to get it.
+        fatal: whether no run can begin without it.
+    """
+
+    name: str
+    needed_for: str
+    offered: bool
+    found: str
+    remedy: str
+    fatal: bool
+
+
+NEEDS: dict[str, tuple[str, str, bool]] = {
+    "namespaces": (
+        "hosts of their own, without root, that vanish with their processes",
+        "allow user namespaces: sysctl user.max_user_namespaces above 0; on Ubuntu also"
+        " kernel.apparmor_restrict_unprivileged_userns=0; in a container ask for them, or run as root",
+        True,
+    ),
+    "supervisor": ("whatever runs in the namespaces", "allow PID namespaces", True),
+    "iproute2": ("interfaces, addresses and routes of the hosts", "install the package iproute2", True),
+    "veth": ("a link from each host to the fabric", "a kernel with CONFIG_VETH, or modprobe veth", True),
+    "packet ring": ("the fabric takes in frames by it", "a kernel with CONFIG_PACKET", True),
+    "hosts with reno": ('transport.congestion = { kind = "newreno" }', "a kernel of 6.15 or later", False),
+    "hosts with cubic": (
+        'transport.congestion = { kind = "cubic" }',
+        "a kernel of 6.15 or later with CONFIG_TCP_CONG_CUBIC, or modprobe tcp_cubic",
+        False,
+    ),
+    "cpu pressure": ("a reason of the verdict", "a kernel with CONFIG_PSI, booted with psi=1", False),
+}
+"""What the lab needs: what for, how to get it, and whether nothing goes without."""
+
+
+def findings() -> list[Finding]:
+    """Try everything that the lab needs, each for real."""
+    if sys.platform != "linux":
+        return [
+            Finding("Linux", "everything", offered=False, found=sys.platform, remedy="use a Linux machine", fatal=True)
+        ]
+    try:
+        offers = process.probe()
+    except process.LabError as error:
+        offers = [{"name": "supervisor", "offered": False, "found": str(error)}]
+    return [Finding(one["name"], *_need(one)) for one in offers]
+
+
+def _need(offer: dict[str, object]) -> tuple[str, bool, str, str, bool]:
+    needed_for, remedy, fatal = NEEDS[str(offer["name"])]
+    return needed_for, bool(offer["offered"]), str(offer["found"]), remedy, fatal
+
+
+def obstacle(found: list[Finding]) -> str | None:
+    """Why no run can begin here, if none can."""
+    fatal = [f"{one.name}: {one.found} ({one.remedy})" for one in found if one.fatal and not one.offered]
+    return "; ".join(fatal) or None

@@ -1,0 +1,32 @@
+"""The process that a run of the lab lives in: it has one thread, so that it may enter namespaces of its own.
+
+``python -m tailcut.lab.inside`` reads one line: a run of a plan as JSON, or nothing, which asks what this kernel
+offers. It answers in lines of JSON. When its standard input is closed at the other end, everything that it has started
+ends with it.
+"""
+
+import json
+import sys
+
+from tailcut import _core
+
+
+def main() -> None:
+    """Do what the line says."""
+    line = sys.stdin.buffer.readline().decode().strip()
+    if not line:
+        _tell(_core.lab_probe())
+        return
+    try:
+        _core.lab_run(line)
+    except ValueError as error:
+        _tell(json.dumps({"failed": str(error)}))
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

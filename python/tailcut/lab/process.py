@@ -1,0 +1,94 @@
+"""The process that a run of the lab lives in, as its caller sees it."""
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Timer
+from typing import IO, Any, cast
+
+COMMAND = (sys.executable, "-m", "tailcut.lab.inside")
+PATIENCE_SECONDS = 30.0  # for what is not a run
+
+
+ENDED = "the lab's process ended before the run did"
+
+
+class LabError(Exception):
+    """A run of the lab failed."""
+
+
+class _EndedError(Exception):
+    """The process has gone before it was told what to do."""
+
+
+@contextmanager
+def _inside(line: str, seconds: float | None) -> Iterator[IO[str]]:
+    """The answers of such a process; it is killed when the block is left, and all that it has started with it."""
+    with subprocess.Popen(  # noqa: S603 - this interpreter, and nothing of the caller's
+        COMMAND,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        process_group=0,  # Ctrl-C is for the caller, who ends it
+    ) as child:
+        timer = None if seconds is None else Timer(seconds, child.kill)
+        try:
+            if timer is not None:
+                timer.start()
+            to, answers = cast("IO[str]", child.stdin), cast("IO[str]", child.stdout)
+            to.write(line + "\n")
+            to.flush()
+            yield answers
+        except BrokenPipeError:
+            raise _EndedError from None
+        finally:
+            if timer is not None:
+                timer.cancel()
+            child.kill()
+
+
+def run(planned: str, on_progress: Callable[[int, int], None], limit_seconds: float | None) -> dict[str, Any]:
+    """Carry out a run.
+
+    Args:
+        planned: a run of a plan, as JSON on one line.
+        on_progress: told now and then how far it is: nanoseconds from its beginning, and flows that are over.
+        limit_seconds: how long it may take; none for any time.
+
+    Raises:
+        LabError: it failed; says why.
+    """
+    began = time.monotonic()
+    try:
+        with _inside(planned, limit_seconds) as answers:
+            for answer in answers:
+                told = json.loads(answer)
+                if "now" in told:
+                    on_progress(*told["now"])
+                elif "failed" in told:
+                    raise LabError(told["failed"])
+                elif "done" in told:
+                    done: dict[str, Any] = told["done"]
+                    return done
+    except _EndedError:
+        pass
+    if limit_seconds is not None and time.monotonic() - began >= limit_seconds:
+        raise LabError(f"it took longer than the limit of {limit_seconds:g} s")
+    raise LabError(ENDED)
+
+
+def probe() -> list[dict[str, Any]]:
+    """What this kernel offers: ``name``, ``offered``, and what was ``found``.
+
+    Raises:
+        LabError: nothing could be tried.
+    """
+    with contextlib.suppress(_EndedError), _inside("", PATIENCE_SECONDS) as answers:
+        for answer in answers:
+            found: list[dict[str, Any]] = json.loads(answer)
+            return found
+    raise LabError("the lab's process ended before it had tried anything")

@@ -1,0 +1,54 @@
+from pathlib import Path
+
+import pytest
+
+from tailcut.lab import doctor
+
+LAB = """
+title = "a lab; echo \\"'$(touch elsewhere)"
+seeds = 1
+
+[topology]
+kind = "leaf-spine"
+racks = 2
+hosts_per_rack = 2
+spines = 2
+rate = "20Mbps"
+
+[queue]
+limit = "50packets"
+
+[transport]
+kind = "tcp"
+initial_rto = "1s"
+
+[traffic]
+kind = "poisson"
+sizes = "20KB"
+load = 0.2
+
+[horizon]
+arrivals = "400ms"
+drain = "30s"
+
+[schemes."T; 'C' P"]
+"""
+"""Four hosts and a few short flows: well under a second of real time."""
+
+
+@pytest.fixture(scope="session")
+def kernel() -> None:
+    """Namespaces and what else the lab needs; a test that has none of it is skipped with the reason."""
+    obstacle = doctor.obstacle(doctor.findings())
+    if obstacle is not None:
+        pytest.skip(f"the kernel lab: {obstacle}")
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Path:
+    """The small experiment, in a directory whose name has quotes and spaces."""
+    directory = tmp_path / "a 'b' \"c\"; d"
+    directory.mkdir()
+    path = directory / "lab.toml"
+    path.write_text(LAB)
+    return path

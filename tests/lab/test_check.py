@@ -1,0 +1,113 @@
+"""What of a plan the lab realises, nearly realises and refuses; no kernel is asked."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import tailcut
+from tailcut import cli
+from tailcut.backends import Capture, Options, backend
+from tailcut.backends.lab import fields
+from tailcut.errors import BackendError
+
+REFUSED = [
+    ("transport.initial_rto", '"10ms"', "initial_rto"),
+    ("transport.ack_every", "2", "ack_every"),
+    ("transport.limited_transmit", "false", "limited_transmit"),
+    ("transport.imitate", '["no-rescue"]', "imitate"),
+    ("transport.max_rto", '"200s"', "max_rto"),
+    ("transport.min_rto", '"1500us"', "min_rto"),
+    ("transport.initial_ssthresh", '"10packets"', "initial_ssthresh"),
+    ("transport.receive_window", '"32MB"', "receive_window"),
+    ("transport.congestion", '{ kind = "cubic", beta = 0.5 }', "congestion"),
+    ("transport.kind", '"mptcp"', "kind"),
+    ("replicate.kind", '"repflow"', "kind"),
+    ("traffic", '{ kind = "transfers", bytes = "20KB" }', "kind"),
+]
+
+
+def answers(experiment: Path, **overrides: str) -> dict[str, tuple[str, str]]:
+    told = fields(tailcut.load(experiment, set=overrides).plan)
+    return {one["field"]: (one["answer"], one["text"]) for one in told}
+
+
+def test_a_plan_that_can_be_had_is_told_field_by_field(experiment: Path) -> None:
+    told = answers(experiment)
+    assert {answer for answer, _ in told.values()} == {"done", "near"}
+    for field in ("mss", "initial_window", "receive_window", "recovery", "congestion", "min_rto", "ecn", "close"):
+        assert f"transport.{field}" in told
+    assert told["transport.recovery"][0] == "near"
+    assert "RACK" in told["transport.recovery"][1]
+
+
+@pytest.mark.parametrize(("key", "value", "field"), REFUSED, ids=[key for key, _, _ in REFUSED])
+def test_what_cannot_be_had_is_refused_by_name(experiment: Path, key: str, value: str, field: str) -> None:
+    if key == "transport.kind":
+        experiment.write_text(experiment.read_text().replace('initial_rto = "1s"', "").replace('"tcp"', value))
+        told = answers(experiment)
+    elif key == "traffic":
+        text = experiment.read_text()
+        poisson = 'kind = "poisson"\nsizes = "20KB"\nload = 0.2'
+        experiment.write_text(text.replace(poisson, 'kind = "transfers"\nbytes = "20KB"'))
+        told = answers(experiment)
+    else:
+        told = answers(experiment, **{key: value})
+    fatal = [name for name, (answer, _) in told.items() if answer == "fatal"]
+    assert [name.rpartition(".")[2] for name in fatal] == [field]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("transport.congestion", '{ kind = "cubic" }'),
+        ("transport.recovery", '"newreno"'),
+        ("transport.timestamps", "true"),
+        ("transport.close", '"none"'),
+        ("balance.kind", '"spray"'),
+        ("queue", '{ kind = "red" }'),
+    ],
+)
+def test_what_differs_only_in_the_hosts_or_the_fabric_can_be_had(experiment: Path, key: str, value: str) -> None:
+    if key == "queue":
+        experiment.write_text(experiment.read_text().replace('[queue]\nlimit = "50packets"', '[queue]\nkind = "red"'))
+        told = answers(experiment)
+    else:
+        told = answers(experiment, **{key: value})
+    assert "fatal" not in {answer for answer, _ in told.values()}
+
+
+def test_the_command_shows_the_table_and_ends_by_whether_it_can_be_had(experiment: Path) -> None:
+    runner = CliRunner()
+    possible = runner.invoke(cli.app, ["check", str(experiment), "--on", "lab"])
+    assert possible.exit_code == 0
+    assert "transport.min_rto" in possible.output
+    refused = runner.invoke(cli.app, ["check", str(experiment), "--on", "lab", "--set", 'transport.initial_rto="10ms"'])
+    assert refused.exit_code == 2
+    assert "TC-B002" in refused.stderr
+    assert "--set transport.initial_rto=1s" in " ".join(refused.stderr.split())
+
+
+def test_nothing_is_run_of_what_is_refused(experiment: Path, tmp_path: Path) -> None:
+    wanted = tailcut.load(experiment, set={"transport.ack_every": "2"})
+    with pytest.raises(BackendError, match=r"transport\.ack_every") as refused:
+        tailcut.run(wanted, on="lab", out=tmp_path / "results")
+    assert refused.value.code == "TC-B002"
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_cluster_or_a_capture_is_refused(experiment: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from tailcut.backends.farm import ExecutorFarm
+
+    plan = tailcut.load(experiment).plan
+    with ThreadPoolExecutor(1) as executor:
+        gaps = backend("lab").check(plan, Options(farm=ExecutorFarm(executor), capture=Capture(("host:0",))))
+    assert {gap.where for gap in gaps if gap.fatal} == {"--cluster", "--capture"}
+
+
+def test_only_the_lab_repeats(experiment: Path, tmp_path: Path) -> None:
+    with pytest.raises(BackendError, match="another result each time") as refused:
+        tailcut.run(tailcut.load(experiment), out=tmp_path / "results", repeat=2)
+    assert refused.value.code == "TC-B003"

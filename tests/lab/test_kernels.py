@@ -1,0 +1,243 @@
+"""Runs over real kernels: what is carried, what is left behind, and the verdict. Skipped where there is no lab."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tailcut
+from tailcut import _core
+from tailcut.lab import process
+
+pytestmark = pytest.mark.usefixtures("kernel")
+
+MOMENTS = 12
+MARK = "TAILCUT_LAB_TEST"  # in the environment of what a test starts
+AS_NOBODY = """
+import ctypes, os
+from tailcut.lab import inside
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+ctypes.CDLL(None).prctl(4, 1)  # PR_SET_DUMPABLE: as a process that was started by this user is
+inside.main()
+"""
+
+
+def planned(experiment: Path, **overrides: str) -> dict[str, Any]:
+    return dict(tailcut.load(experiment, set=overrides).plan["runs"][0])
+
+
+def carried(run: dict[str, Any]) -> dict[str, Any]:
+    return process.run(json.dumps(run), lambda _now, _over: None, 120)
+
+
+def network() -> list[str]:
+    """The machine's own interfaces, addresses and routes; the time that an address has left is none of it."""
+    asked = [["ip", *what, "show"] for what in (["link"], ["address"], ["route"])]
+    said = [subprocess.run(one, capture_output=True, check=True, encoding="utf-8").stdout for one in asked]
+    return [re.sub(r"(valid|preferred)_lft \S+", "", one) for one in said]
+
+
+def processes(token: str) -> set[int]:
+    """Those that have the token in their environment: what was started with it, and what these started."""
+    found = set()
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{MARK}={token}".encode() in (place / "environ").read_bytes().split(b"\0"):
+                found.add(int(place.name))
+        except OSError:
+            continue
+    return found
+
+
+def wait_until_none(token: str) -> set[int]:
+    """Give the kernel time to take processes down; what is left after a minute stays."""
+    deadline = time.monotonic() + 60
+    while (left := processes(token)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return left
+
+
+def test_exactly_the_flows_of_the_plan_are_carried_and_every_byte_arrives(experiment: Path, tmp_path: Path) -> None:
+    before = network()
+    wanted = tailcut.load(experiment)
+    simulated = tailcut.run(wanted, out=tmp_path / "results")
+    result = tailcut.run(wanted, on="lab", out=tmp_path / "results")
+    flows = result.lab_flows
+    same = ["scheme", "seed", "id", "src", "dst", "bytes", "start_ns", "ideal_fct_ns", "ideal_fct_ack_ns", "hops"]
+    assert flows.select(same).equals(simulated.flows.select(same))
+    assert flows["finished"].all()
+    # Real hosts are never faster than the best possible through this fabric.
+    assert (flows["fct_ns"] >= flows["ideal_fct_ns"]).all()
+    assert (flows["fct_ack_ns"] > flows["connect_ns"]).all()
+    about = json.loads(next((tmp_path / "results/runs").glob("*-lab-1/run.json")).read_text())
+    assert about["lab"]["facts"]["strange"] == about["lab"]["facts"]["refused"] == 0
+    sysctls = dict(about["lab"]["hosts"]["sysctls"])
+    assert sysctls["ipv4/tcp_sack"] == "1"
+    assert about["lab"]["hosts"]["route"]["metrics"][0]["congestion"] == "reno"
+    tiers = {(row["tier"], row["direction"]): row for row in result_tiers(tmp_path)}
+    assert tiers["host", "up"]["packets"] == about["lab"]["frames"] - tiers["host", "up"]["drops"]
+    assert network() == before
+    assert not list(tmp_path.rglob("elsewhere"))
+
+
+def result_tiers(directory: Path) -> list[dict[str, Any]]:
+    import polars as pl
+
+    return pl.read_parquet(next((directory / "results/runs").glob("*-lab-1/tiers.parquet"))).to_dicts()
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"transport.congestion": '{ kind = "cubic" }'},
+        {"transport.recovery": '"newreno"', "transport.timestamps": "true"},
+        {"transport.close": '"none"', "balance.kind": '"spray"'},
+        {"queue.limit": '"3packets"', "traffic.load": "0.6"},
+    ],
+    ids=["cubic", "newreno with timestamps", "sprayed and never closed", "a queue of three packets"],
+)
+def test_what_the_plan_says_of_hosts_and_fabric_is_had(experiment: Path, overrides: dict[str, str]) -> None:
+    run = planned(experiment, **overrides)
+    done = carried(run)
+    measured = done["measured"]
+    assert len(measured["flows"]) == run["facts"]["flows"]
+    assert all(flow["fct_ns"] for flow in measured["flows"])
+    facts = done["facts"]
+    assert facts["strange"] == facts["refused"] == 0
+    if "queue.limit" in overrides:
+        # What the ports drop is what senders send again, but for what they sent again needlessly.
+        again = sum(flow["retransmissions"] for flow in measured["flows"])
+        assert measured["dropped"] == sum(tier["drops"] for tier in measured["tiers"])
+        assert measured["dropped"] > 0
+        assert again > 0
+
+
+def test_marks_reach_the_hosts_that_asked_for_them(experiment: Path) -> None:
+    text = experiment.read_text().replace(
+        'limit = "50packets"', 'kind = "ecn"\nlimit = "50packets"\nthreshold = "3packets"'
+    )
+    experiment.write_text(text.replace('initial_rto = "1s"', 'initial_rto = "1s"\necn = true').replace("20KB", "200KB"))
+    done = carried(planned(experiment))
+    assert all(flow["fct_ns"] for flow in done["measured"]["flows"])
+    assert dict(done["hosts"]["sysctls"])["ipv4/tcp_ecn"] == "1"
+
+
+def test_two_labs_run_side_by_side(experiment: Path) -> None:
+    run = json.dumps(planned(experiment))
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda one: process.run(one, lambda _now, _over: None, 120), [run, run]))
+    assert [len(one["measured"]["flows"]) for one in done] == [json.loads(run)["facts"]["flows"]] * 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="this user is not root already")
+def test_it_works_without_root(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", AS_NOBODY))
+    offered = {one["name"]: one["offered"] for one in process.probe()}
+    if not offered["namespaces"]:
+        pytest.skip("the kernel lab: namespaces need root here")
+    run = planned(experiment)
+    assert len(carried(run)["measured"]["flows"]) == run["facts"]["flows"]
+
+
+def test_a_run_that_takes_too_long_is_ended(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MARK, str(experiment))
+    run = planned(experiment, **{"horizon.arrivals": '"30s"'})
+    with pytest.raises(process.LabError, match="longer than the limit of 1 s"):
+        process.run(json.dumps(run), lambda _now, _over: None, 1)
+    assert wait_until_none(str(experiment)) == set()
+
+
+def test_a_kernel_that_refuses_is_told_of(experiment: Path) -> None:
+    run = planned(experiment, **{"transport.ack_every": "2"})
+    with pytest.raises(process.LabError, match="cannot realise this run"):
+        carried(run)
+
+
+@contextmanager
+def running(run: dict[str, Any], token: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A caller of the lab in a process of its own."""
+    code = "import sys; from tailcut.lab import process; process.run(sys.stdin.readline(), lambda a, b: None, 60)"
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, MARK: token},
+        cwd="/",
+    ) as caller:
+        assert caller.stdin is not None
+        caller.stdin.write(json.dumps(run).encode() + b"\n")
+        caller.stdin.flush()
+        try:
+            yield caller
+        finally:
+            caller.kill()
+
+
+@pytest.mark.parametrize("moment", range(MOMENTS))
+def test_whatever_is_killed_at_whatever_moment_leaves_nothing_behind(experiment: Path, moment: int) -> None:
+    drawn = random.Random(1000 * int(os.environ["TAILCUT_TEST_SEED"]) + moment)  # noqa: S311 - moments
+    token = f"{os.getpid()}-{moment}"
+    before = network()
+    with running(planned(experiment, **{"horizon.arrivals": '"20s"'}), token) as caller:
+        # From the start of the interpreter over the set-up into the run; how far it is by then, the machine decides.
+        time.sleep(drawn.uniform(0, 1.2))
+        there = sorted(processes(token))
+        # The caller, or whatever of its making it is.
+        victim = caller.pid if moment % 3 == 0 or not there else drawn.choice(there)
+        try:
+            os.kill(victim, signal.SIGKILL)
+        except ProcessLookupError:
+            caller.kill()
+        # When a host or a tool is killed, the supervisor notices, and the caller ends with its error.
+        caller.wait(60)
+    assert wait_until_none(token) == set()
+    assert network() == before
+
+
+def test_beside_busy_processors_a_run_is_not_faithful(experiment: Path) -> None:
+    if not Path("/proc/pressure/cpu").exists():
+        pytest.skip("the kernel lab: this kernel does not tell how busy the processors are")
+    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4 * (os.cpu_count() or 1))]
+    try:
+        time.sleep(1)  # they start
+        done = carried(planned(experiment))
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+    assert done["unfaithful"]
+
+
+def test_a_lone_flow_takes_the_closed_form(tmp_path: Path) -> None:
+    """Six idle hops: within 300 us of the closed form where the machine carries the run."""
+    rows = [f"0,15,{size},{20_000 * number}" for number, size in enumerate([1, 1460, 14_600] * 10)]
+    (tmp_path / "lone.csv").write_text("\n".join(["src,dst,bytes,start_us", *rows]))
+    (tmp_path / "lone.toml").write_text(
+        'title = "lone flows"\n[topology]\nkind = "fat-tree"\nk = 4\nrate = "20Mbps"\n'
+        '[transport]\ninitial_rto = "1s"\n[traffic]\nkind = "trace"\nfile = "lone.csv"\n'
+        '[horizon]\narrivals = "1s"\ndrain = "30s"\n[schemes.TCP]\n'
+    )
+    run = planned(tmp_path / "lone.toml")
+    done = carried(run)
+    demand = json.loads(_core.demand(json.dumps(run)))
+    late = sorted(
+        flow["fct_ns"] - demand["flows"][flow["index"]]["ideal_ps"] / 1000 for flow in done["measured"]["flows"]
+    )
+    assert len(late) == len(rows)
+    assert late[0] >= 0
+    if done["unfaithful"]:
+        pytest.skip(f"the kernel lab: unfaithful: {'; '.join(done['unfaithful'])}")
+    assert late[len(late) // 2] < 300_000

@@ -1,0 +1,123 @@
+"""Runs of the lab beside those of the simulator; what they measured is made up here, and no kernel is asked."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import tailcut
+from support.lab import measured
+from tailcut import _core
+from tailcut.backends import Options
+from tailcut.backends.lab import LabBackend
+from tailcut.lab import process
+from tailcut.results import Store, upkeep
+
+
+class Kernels:
+    """Stands for real ones: each run takes a little longer than the one before, and the second is not faithful."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    def __call__(self, planned: str, _on_progress: Any, _limit: float | None) -> dict[str, Any]:
+        self.runs += 1
+        unfaithful = ["something waited for a processor for 90 % of the time"] if self.runs == 2 else []
+        return {
+            "measured": measured(json.loads(_core.demand(planned)), 1.0 + self.runs),
+            "unfaithful": unfaithful,
+            "facts": {},
+            "entered": {},
+            "frames": 1,
+            "hosts": {"sysctls": [], "route": {}},
+            "mtu": 1500,
+            "set_up_ns": 1,
+        }
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> Kernels:
+    made = Kernels()
+    monkeypatch.setattr(process, "run", made)
+    return made
+
+
+def test_simulated_runs_and_those_of_kernels_lie_beside_each_other(
+    experiment: Path, tmp_path: Path, kernels: Kernels
+) -> None:
+    wanted = tailcut.load(experiment)
+    simulated = tailcut.run(wanted, out=tmp_path / "results")
+    both = tailcut.run(wanted, on="lab", out=tmp_path / "results")
+    assert kernels.runs == 1
+    assert both.flows.equals(simulated.flows)
+    same = ["scheme", "seed", "id", "src", "dst", "bytes", "start_ns", "ideal_fct_ns", "class", "hops"]
+    assert both.lab_flows.select(same).equals(both.flows.select(same))
+    assert both.lab_flows["fast_recoveries"].null_count() == both.lab_flows.height
+    rows = both.summary()
+    assert rows["backend"].unique(maintain_order=True).to_list() == ["sim", "lab"]
+    mean = rows.filter(backend="lab", grouping="all", statistic="mean").row(0, named=True)
+    assert mean["normalised"] == pytest.approx(2.0, rel=1e-6)
+    again = tailcut.run(wanted, on="lab", out=tmp_path / "results")
+    assert kernels.runs == 1, "what is there is not made again"
+    assert again.summary().equals(rows)
+    assert Path(*again.report()[:1]).exists()
+
+
+def test_repeats_are_averaged_and_unfaithful_runs_are_kept_and_left_out(
+    experiment: Path, tmp_path: Path, kernels: Kernels
+) -> None:
+    result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results", repeat=3)
+    assert kernels.runs == 3
+    runs = result.lab_runs
+    assert runs.select("repeat", "faithful").rows() == [(1, True), (2, False), (3, True)]
+    assert runs["unfaithful"].to_list()[1] == ["something waited for a processor for 90 % of the time"]
+    mean = result.summary().filter(backend="lab", grouping="all", statistic="mean").row(0, named=True)
+    assert mean["normalised"] == pytest.approx((2.0 + 4.0) / 2, rel=1e-6)
+    assert result.summary()["backend"].unique().to_list() == ["lab"]
+    spread = result.lab_per_repeat.filter(grouping="all", statistic="mean")["normalised"]
+    assert spread.to_list() == pytest.approx([2.0, 4.0], rel=1e-6)
+    assert result.lab_flows.filter(~pl.col("faithful"))["repeat"].unique().to_list() == [2]
+
+
+def test_without_a_faithful_run_the_cells_say_so(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
+    kernels.runs = 1
+    result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results")
+    rows = result.summary().filter(backend="lab")
+    assert rows["value_us"].null_count() == rows.height
+    assert rows["reason"].unique().to_list() == ["no faithful run of this cell is there"]
+
+
+def test_a_run_that_fails_is_told_and_the_others_are_made(
+    experiment: Path, tmp_path: Path, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(planned: str, on_progress: Any, limit: float | None) -> dict[str, Any]:
+        if json.loads(planned)["seed"] == 1:
+            raise process.LabError("flow 3, host 1: its receiver: byte 4096 is not the one that was sent")
+        return kernels(planned, on_progress, limit)
+
+    monkeypatch.setattr(process, "run", run)
+    with pytest.raises(tailcut.RunError, match="byte 4096") as failed:
+        tailcut.run(tailcut.load(experiment, seeds=2), on="lab", out=tmp_path / "results")
+    assert failed.value.code == "TC-R001"
+    assert tailcut.open_results(tmp_path / "results").lab_runs["seed"].to_list() == [2]
+
+
+def test_upkeep_knows_whose_runs_they_are(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
+    wanted = tailcut.load(experiment)
+    for name in ("a", "b"):
+        tailcut.run(wanted, on="lab", out=tmp_path / name, repeat=1 if name == "a" else 3)
+    into, other = Store.open(tmp_path / "a"), Store.open(tmp_path / "b")
+    assert upkeep.unasked(other) == []
+    # The first repeat is in both with other tables: kernels are not deterministic, and no machine is broken.
+    merged = upkeep.merge(into, other)
+    assert (len(merged.there), len(merged.taken), merged.damaged) == (1, 2, [])
+    tailcut.run(tailcut.load(experiment, set={"traffic.load": "0.3"}), out=tmp_path / "a")
+    assert len(upkeep.unasked(into)) == 3
+    assert kernels.runs == 4
+
+
+def test_the_backend_has_a_name() -> None:
+    assert LabBackend.name == "lab"
+    assert Options().repeat == 1
