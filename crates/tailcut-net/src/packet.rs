@@ -4,6 +4,13 @@
 //! and are cut once; captures and logs translate them to bytes. Everything that
 //! few packets carry (SACK blocks, timestamps) waits in an [`OptionStore`].
 
+/// Port on which every receiving application listens; copy n of a flow goes to the n-th port after it.
+/// These and the source ports enter the ECMP hash; they are those of the ns-3 scenarios that runs are held against.
+pub(crate) const SERVICE_PORT: u16 = 5000;
+/// Source ports of flow n: the (n modulo `SOURCE_PORTS`)-th from here.
+pub(crate) const FIRST_SOURCE_PORT: u16 = 1024;
+pub(crate) const SOURCE_PORTS: u64 = 60_000;
+
 /// Source and destination host and port, as the packet carries them: 16 bits each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FlowKey(pub u64);

@@ -11,8 +11,7 @@ use super::frame::{encode, Ecn, Endpoint, Frame, FrameError, TcpFlags, TcpOption
 use super::pcapng::{Bounds, Direction, Interface, Writer};
 use crate::measure::series::{find_link, UnknownLink};
 use crate::measure::{Observer, PacketView};
-use crate::network::{FIRST_SOURCE_PORT, SERVICE_PORT};
-use crate::packet::Flags;
+use crate::packet::{Flags, FIRST_SOURCE_PORT, SERVICE_PORT};
 use crate::topology::{Graph, PortId};
 
 /// The largest window that the header's 16 bits hold without a scale.

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tailcut_engine::{Rate, Time};
 
-use super::flows::{source_port, SERVICE_PORT};
+use super::flows::source_port;
 use super::profile::{Kind, Profile};
 use crate::amount::Limit;
 use crate::balance::ecmp;
 use crate::fabric::FabricError;
 use crate::faults::What;
 use crate::measure::ideal::{LonePath, Stage, Way};
-use crate::packet::FlowKey;
+use crate::packet::{FlowKey, SERVICE_PORT};
 use crate::port::Clocking;
 use crate::queue::QueueSpec;
 use crate::replicate::machine::Carriage;
@@ -122,11 +122,11 @@ impl Alone {
         if self.reroutes(on, src, dst) {
             return vec![(self.any_way(on, key(0, 0)), Time::ZERO)];
         }
-        if !self.keeps_paths || carriers.carriage.piece.is_some() || profile.scatter().is_some() {
+        if !self.keeps_paths || carriers.carriage.piece.is_some() || profile.scatters() {
             return vec![(self.every_way(on, src, dst), Time::ZERO)];
         }
-        if let Kind::Multipath(paths) = &profile.kind {
-            let keys: Vec<FlowKey> = (0..paths.subflows).map(|n| key(0, n as u8)).collect();
+        if let Kind::Spread(spread) = &profile.kind {
+            let keys: Vec<FlowKey> = (0..spread.subflows()).map(|n| key(0, n as u8)).collect();
             return vec![(self.way_of(on, &keys), Time::ZERO)];
         }
         let start = |copy: u32| Time(carriers.carriage.delay.0 * u64::from(copy));

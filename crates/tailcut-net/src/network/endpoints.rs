@@ -9,6 +9,7 @@ use super::sender::Sender;
 use super::Network;
 use crate::measure::{Observer, PacketView};
 use crate::packet::{Flags, FlowKey, Packet};
+use crate::transport::mptcp::machine::Event;
 use crate::transport::tcp::{Close, Recovery};
 use crate::transport::{Phase, Segment, Transmit};
 
@@ -111,7 +112,7 @@ impl<'a, O: Observer> Network<'a, O> {
             }
         } else if profile.spreads && !packet.flags.has(Flags::RST) {
             let data_ack = self.options.number(packet.options);
-            self.on_subflow_ack(id, data_ack);
+            self.manage(id, Event::Acknowledged { data_ack });
         }
         self.pump(id);
         if !done_before && self.connections[id as usize].sender.phase() == Phase::Done {
@@ -241,7 +242,7 @@ impl<'a, O: Observer> Network<'a, O> {
         if sender.deadline() <= now {
             sender.on_timer(profile, now);
             if profile.spreads && sender.phase() == Phase::Established {
-                self.on_subflow_timeout(id);
+                self.manage(id, Event::TimedOut);
             }
         }
         self.pump(id);

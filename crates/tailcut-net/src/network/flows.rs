@@ -5,26 +5,19 @@ use std::cmp::Reverse;
 use super::alone::{Carriers, Ways};
 use super::clock::Due;
 use super::endpoints::{Connection, NO_CONNECTION};
-use super::multipath::Spread;
 use super::profile::Kind;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::Network;
 use crate::balance::ecmp;
 use crate::measure::Observer;
-use crate::packet::FlowKey;
+use crate::packet::{FlowKey, FIRST_SOURCE_PORT, SERVICE_PORT, SOURCE_PORTS};
 use crate::replicate::machine::{Action, Carried, Event, Open, View};
 use crate::traffic::demand::Signal;
 use crate::traffic::Flow;
+use crate::transport::mptcp::machine::{self as subflow, Manage};
 use crate::transport::TransportSpec;
 use tailcut_engine::Time;
-
-/// Port on which every receiving application listens; copy n of a flow goes to the n-th port after it.
-/// These and the source ports enter the ECMP hash; they are those of the ns-3 scenarios that runs are held against.
-pub(crate) const SERVICE_PORT: u16 = 5000;
-/// Source ports of flow n: the (n modulo `SOURCE_PORTS`)-th from here.
-pub(crate) const FIRST_SOURCE_PORT: u16 = 1024;
-pub(super) const SOURCE_PORTS: u64 = 60_000;
 
 /// The source port of a subflow, which gives it a path of its own; other connections have that of the first.
 pub(super) fn source_port(flow: u64, subflow: u8) -> u16 {
@@ -43,8 +36,8 @@ pub(super) struct FlowState {
     pub flow: Flow,
     /// Head of the chain of live connections.
     pub connections: u32,
-    /// What the subflows share, while there are any.
-    pub multipath: Option<Box<Spread>>,
+    /// Manages its subflows, while there are any.
+    pub manager: Option<Box<dyn Manage>>,
     pub copies: u8,
     /// What replication remembers of it.
     pub carried: Carried,
@@ -71,7 +64,7 @@ impl FlowState {
         FlowState {
             flow: *flow,
             connections: NO_CONNECTION,
-            multipath: None,
+            manager: None,
             copies: 0,
             carried: Carried::default(),
             connect: None,
@@ -157,7 +150,7 @@ impl<O: Observer> Network<'_, O> {
         }
         let profile = self.foresee(index);
         match &self.profiles[usize::from(profile)].kind {
-            Kind::Multipath(paths) => self.open_first_subflow(index, profile, paths),
+            Kind::Spread(spread) => self.open_first_subflow(index, profile, &**spread),
             _ => self.react(index, Event::Started),
         }
     }
@@ -320,7 +313,7 @@ impl<O: Observer> Network<'_, O> {
     /// The handshake of a connection is complete at its sender.
     pub(super) fn on_established(&mut self, id: u32) {
         if self.profile(&self.connections[id as usize]).spreads {
-            self.on_subflow_established(id);
+            self.manage(id, subflow::Event::Established);
         }
         let Connection { flow, copy, .. } = self.connections[id as usize];
         let state = &mut self.flows[flow as usize];
@@ -375,8 +368,8 @@ impl<O: Observer> Network<'_, O> {
             let mut at = state.connections;
             while at != NO_CONNECTION && delivered < state.flow.bytes {
                 let connection = &self.connections[at as usize];
-                let next = match &state.multipath {
-                    Some(spread) => spread.data.data_ack(),
+                let next = match &state.manager {
+                    Some(manager) => manager.received().0,
                     None => connection.receiver.next(),
                 };
                 let here = u64::from(next) * self.profile(connection).tcp.mss.0;
@@ -397,7 +390,7 @@ impl<O: Observer> Network<'_, O> {
         if state.connections == id {
             state.connections = after;
             if after == NO_CONNECTION {
-                state.multipath = None;
+                state.manager = None;
             }
             return;
         }

@@ -27,12 +27,12 @@ use crate::packet::OptionStore;
 use crate::replicate::machine::{Action, Replicate};
 use crate::scenario::{Counters, Outcome, Progress, Scenario};
 use crate::traffic::driver::Driver;
+use crate::transport::mptcp::machine as subflow;
 
 use alone::Alone;
 use clock::{Clock, Due};
 use endpoints::Connection;
 use flows::FlowState;
-pub(crate) use flows::{FIRST_SOURCE_PORT, SERVICE_PORT};
 pub use foretold::{foretell, Foretold};
 pub use outcome::tier_records;
 use profile::Profile;
@@ -105,6 +105,8 @@ pub struct Network<'a, O: Observer> {
     policy: Box<dyn Replicate>,
     /// What it asked for, room that is used again.
     actions: Vec<Action>,
+    /// What the managers of subflows asked for, the same.
+    subflow_actions: Vec<subflow::Action>,
     /// When flows want to be asked again.
     flow_timers: BinaryHeap<Reverse<(Time, u32)>>,
     observer: O,
@@ -174,6 +176,7 @@ impl<'a, O: Observer> Network<'a, O> {
             alone: Alone::new(scenario)?,
             policy: scenario.scheme.replicate.policy().machine(hosts),
             actions: vec![],
+            subflow_actions: vec![],
             flow_timers: BinaryHeap::new(),
             fabric,
             observer,

@@ -1,11 +1,11 @@
 //! The transports of a run as the machinery sees them: one profile each, to which connections refer by number.
 
-use tailcut_engine::Bytes;
+use std::sync::Arc;
 
 use crate::amount::Limit;
 use crate::measure::ideal::{Shape, Subflows};
 use crate::scenario::Scenario;
-use crate::transport::mmptcp::{ScatterThreshold, Switch};
+use crate::transport::mptcp::machine::Spread;
 use crate::transport::pfabric::PfabricSpec;
 use crate::transport::tcp::{CongestionSpec, TcpSpec, WireSizes};
 use crate::transport::TransportSpec;
@@ -27,32 +27,13 @@ pub(super) struct Profile {
 pub(super) enum Kind {
     Tcp,
     Pfabric(PfabricSpec),
-    Multipath(Paths),
-}
-
-/// How a flow is spread.
-#[derive(Debug, Clone)]
-pub(super) struct Paths {
-    pub subflows: u32,
-    /// Shared by all subflows.
-    pub receive_window: Bytes,
-    pub scatter: Option<Scatter>,
-}
-
-/// How a flow begins that scatters its packets first.
-#[derive(Debug, Clone)]
-pub(super) struct Scatter {
-    pub switch: Switch,
-    pub dupack_threshold: ScatterThreshold,
+    Spread(Arc<dyn Spread>),
 }
 
 impl Profile {
-    /// How its flows begin, if they scatter packets first.
-    pub fn scatter(&self) -> Option<&Scatter> {
-        match &self.kind {
-            Kind::Multipath(paths) => paths.scatter.as_ref(),
-            _ => None,
-        }
+    /// Whether packets of one connection may take several paths.
+    pub fn scatters(&self) -> bool {
+        matches!(&self.kind, Kind::Spread(spread) if spread.scatters())
     }
 
     /// What the lone-flow closed form needs to know. Where a window may grow faster than NewReno's in congestion avoidance, it is
@@ -76,29 +57,17 @@ impl Profile {
             ack_every: tcp.ack_every,
             subflows: None,
         };
-        let Kind::Multipath(paths) = kind else { return shape };
-        let (others, shared) = (u64::from(paths.subflows) - 1, paths.in_segments(mss) * mss);
-        let after = match &paths.scatter {
-            Some(Scatter { switch: Switch::Volume { bytes }, .. }) => {
-                bytes.0.div_ceil(mss).saturating_sub(1)
-            }
-            _ => 0,
-        };
+        let Kind::Spread(spread) = kind else { return shape };
+        let others = u64::from(spread.subflows()) - 1;
+        let shared = u64::from(spread.shared_window()) * mss;
         shape.ssthresh = u64::MAX;
         shape.subflows = (others > 0).then(|| Subflows {
-            after,
+            after: spread.alone(),
             initial_window: shape.initial_window.saturating_mul(others),
             receive_window: shape.receive_window.saturating_mul(1 + others).min(shared),
         });
         shape.receive_window = shape.receive_window.min(shared);
         shape
-    }
-}
-
-impl Paths {
-    /// The segments that the shared receive window holds.
-    pub fn in_segments(&self, mss: u64) -> u64 {
-        (self.receive_window.0 / mss).clamp(1, u64::from(u32::MAX))
     }
 }
 
@@ -108,23 +77,12 @@ pub(super) fn profiles(scenario: &Scenario) -> Vec<Profile> {
         let kind = match transport {
             TransportSpec::Tcp(_) | TransportSpec::Mixed(_) => Kind::Tcp,
             TransportSpec::Pfabric(spec) => Kind::Pfabric(spec.clone()),
-            TransportSpec::Mptcp(spec) => Kind::Multipath(Paths {
-                subflows: spec.subflows,
-                receive_window: spec.receive_window,
-                scatter: None,
-            }),
-            TransportSpec::Mmptcp(spec) => Kind::Multipath(Paths {
-                subflows: spec.subflows,
-                receive_window: spec.receive_window,
-                scatter: Some(Scatter {
-                    switch: spec.switch.clone(),
-                    dupack_threshold: spec.dupack_threshold,
-                }),
-            }),
+            TransportSpec::Mptcp(spec) => Kind::Spread(Arc::new(spec.clone())),
+            TransportSpec::Mmptcp(spec) => Kind::Spread(Arc::new(spec.clone())),
         };
         let tcp = transport.segments();
         let sizes = WireSizes::new(&tcp, scenario.host.framing_overhead);
-        let spreads = matches!(kind, Kind::Multipath(_));
+        let spreads = matches!(kind, Kind::Spread(_));
         Profile { sizes, spreads, tcp, kind }
     };
     match &scenario.scheme.transport {

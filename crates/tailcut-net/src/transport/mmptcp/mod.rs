@@ -2,6 +2,8 @@
 //! scattering its packets over all paths under one window, by a random source
 //! port on every one of them, and goes on as Multipath TCP when it turns out to be long.
 
+mod manager;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;

@@ -4,6 +4,8 @@
 
 mod data;
 mod lia;
+pub mod machine;
+mod manager;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,7 @@ use tailcut_engine::Bytes;
 
 pub use data::{Multipath, Phase};
 pub use lia::{increase, SubflowWindow};
+pub(super) use manager::Data;
 
 use super::tcp::{check_window, CongestionSpec, TcpSpec};
 use crate::component::SpecError;

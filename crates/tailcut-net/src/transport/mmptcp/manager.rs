@@ -1,0 +1,246 @@
+//! MMPTCP's manager: the first subflow scatters its packets; when the flow turns out to be long the others are
+//! opened, and it only delivers what it has.
+
+use tailcut_engine::Stream;
+
+use super::{MmptcpSpec, ScatterThreshold, Switch};
+use crate::packet::SOURCE_PORTS;
+use crate::traffic::Flow;
+use crate::transport::mptcp::machine::{Action, Carries, Event, Manage, Open, Spread, View};
+use crate::transport::mptcp::{Data, Phase};
+
+/// MMPTCP on one flow.
+#[derive(Debug)]
+struct Manager {
+    data: Data,
+    switch: Switch,
+    bears_all_paths: bool,
+    /// Source ports of the packets that are scattered.
+    ports: Stream,
+}
+
+impl Spread for MmptcpSpec {
+    fn subflows(&self) -> u32 {
+        self.subflows
+    }
+    fn shared_window(&self) -> u32 {
+        Data::window(self.receive_window.0, self.tcp.mss.0)
+    }
+    fn scatters(&self) -> bool {
+        true
+    }
+    fn alone(&self) -> u64 {
+        match &self.switch {
+            Switch::Volume { bytes } => bytes.0.div_ceil(self.tcp.mss.0).saturating_sub(1),
+            Switch::Congestion {} => 0,
+        }
+    }
+    fn manager(&self, flow: &Flow, seed: u64) -> Box<dyn Manage> {
+        let mut data = Data::new(self, self.tcp.mss.0, flow);
+        data.of = data.of.retire_first();
+        Box::new(Manager {
+            data,
+            switch: self.switch.clone(),
+            bears_all_paths: self.dupack_threshold == ScatterThreshold::Topology,
+            ports: Stream::new(seed, flow.id, "packet-scatter"),
+        })
+    }
+}
+
+impl Manager {
+    /// The flow goes on over subflows, if it has data left for them.
+    fn switch(&mut self, actions: &mut Vec<Action>) {
+        let more = self.data.of.assigned() < self.data.of.segments();
+        if more && self.data.of.phase() == Phase::Alone {
+            self.data.open_others(actions);
+        }
+    }
+
+    /// The first sign of congestion: a fast retransmit or a timeout. A lost SYN is none: no window has been sent that
+    /// could have been too large.
+    fn on_congestion(&mut self, copy: u8, actions: &mut Vec<Action>) {
+        if copy == 0 && matches!(self.switch, Switch::Congestion {}) {
+            self.switch(actions);
+        }
+    }
+
+    /// The first hole of the scattering subflow, another carries.
+    fn reinject_hole(&mut self, actions: &mut Vec<Action>) {
+        if self.data.of.reinject_first(0) {
+            actions.push(Action::PumpOthers);
+        }
+    }
+}
+
+impl Manage for Manager {
+    fn first(&self) -> Open {
+        Open { copy: 0, coupled: false, bears_all_paths: self.bears_all_paths }
+    }
+
+    fn on(&mut self, event: Event, view: View<'_>, actions: &mut Vec<Action>) {
+        self.data.note_window(view);
+        match event {
+            Event::Established => {
+                if view.copy > 0 && self.data.of.phase() == Phase::Opening {
+                    self.data.of.on_joined();
+                    if (view.look)(0).is_some_and(|first| first.has_hole()) {
+                        self.reinject_hole(actions);
+                    }
+                }
+            }
+            Event::Acknowledged { data_ack } => {
+                let opened = self.data.on_ack(view, data_ack);
+                if self.data.of.acknowledged() {
+                    actions.push(Action::Close);
+                    return;
+                }
+                if view.seen.fast_recoveries > 0 {
+                    self.on_congestion(view.copy, actions);
+                }
+                if view.copy == 0 && self.data.of.drains_first() && view.seen.has_hole() {
+                    self.reinject_hole(actions);
+                }
+                if opened {
+                    actions.push(Action::PumpOthers);
+                }
+            }
+            Event::TimedOut => {
+                self.on_congestion(view.copy, actions);
+                if self.data.of.reinject_all(view.copy) {
+                    actions.push(Action::PumpOthers);
+                }
+            }
+        }
+    }
+
+    fn growth(&self) -> f64 {
+        self.data.growth()
+    }
+    fn likely(&self) -> u64 {
+        self.data.likely()
+    }
+
+    fn assign(&mut self, copy: u8, actions: &mut Vec<Action>) -> Option<u64> {
+        let payload = self.data.assign(copy)?;
+        if matches!(&self.switch, Switch::Volume { bytes } if self.data.assigned() >= bytes.0) {
+            self.switch(actions);
+        }
+        Some(payload)
+    }
+
+    fn carries(&mut self, copy: u8, seq: u32) -> Carries {
+        let scattered = (copy == 0).then(|| self.ports.below(SOURCE_PORTS) as u16);
+        Carries { scattered, ..self.data.carries(copy, seq) }
+    }
+    fn on_data(&mut self, number: u32) -> bool {
+        self.data.of.on_segment(number)
+    }
+    fn received(&self) -> (u32, bool) {
+        (self.data.of.data_ack(), self.data.of.complete())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::mptcp::machine::Script;
+    use tailcut_engine::Bytes;
+    use Action::{Close, PumpOthers};
+    use Event::{Acknowledged, Established, TimedOut};
+
+    /// Segments of 1,000 bytes, three subflows.
+    fn script(switch: Switch, bytes: u64) -> Script {
+        let mut spec = MmptcpSpec { subflows: 3, switch, ..MmptcpSpec::default() };
+        spec.tcp.mss = Bytes(1_000);
+        Script::new(&spec, bytes)
+    }
+
+    fn volume(bytes: u64) -> Switch {
+        Switch::Volume { bytes: Bytes(bytes) }
+    }
+
+    fn others() -> [Action; 2] {
+        [1, 2].map(|copy| Action::Open(Open { copy, coupled: true, bears_all_paths: false }))
+    }
+
+    #[test]
+    fn the_first_subflow_is_alone_and_has_a_window_of_its_own() {
+        let mut script = script(volume(100_000), 9_000);
+        let first = Open { copy: 0, coupled: false, bears_all_paths: true };
+        assert_eq!(script.manager.first(), first);
+        assert_eq!(script.on(0, Established), []);
+    }
+
+    #[test]
+    fn its_packets_leave_by_other_ports_each_and_the_others_do_not() {
+        let mut script = script(volume(100_000), 9_000);
+        script.assign(0, 0, 1);
+        let ports: Vec<_> = (0..4).map(|_| script.manager.carries(0, 0).scattered).collect();
+        assert!(ports.iter().all(Option::is_some));
+        assert!(ports.windows(2).any(|pair| pair[0] != pair[1]), "{ports:?}");
+        script.assign(1, 0, 1);
+        assert_eq!(script.manager.carries(1, 0).scattered, None);
+    }
+
+    #[test]
+    fn the_others_open_at_the_volume_if_there_is_more() {
+        let mut script = script(volume(2_000), 3_000);
+        let mut actions = vec![];
+        script.manager.assign(0, &mut actions);
+        assert_eq!(actions, []);
+        script.manager.assign(0, &mut actions);
+        assert_eq!(actions, others());
+        let mut short = self::script(volume(2_000), 2_000);
+        assert_eq!(short.assign(0, 0, 2), [0, 1]);
+        let mut actions = vec![];
+        assert_eq!(short.manager.assign(0, &mut actions), None);
+        assert_eq!(actions, [], "nothing is left for them");
+    }
+
+    #[test]
+    fn the_others_open_at_the_first_congestion() {
+        for timeout in [false, true] {
+            let mut script = script(Switch::Congestion {}, 9_000);
+            script.assign(0, 0, 4);
+            assert_eq!(script.acknowledged(0, 1, 1), []);
+            let mut actions = match timeout {
+                true => script.on(0, TimedOut),
+                false => {
+                    script.seen[0].fast_recoveries = 1;
+                    script.on(0, Acknowledged { data_ack: Some(1) })
+                }
+            };
+            // Nobody is there yet to carry what has timed out, but they shall know of it.
+            assert_eq!(timeout.then(|| actions.pop()), timeout.then_some(Some(PumpOthers)));
+            assert_eq!(actions, others());
+        }
+    }
+
+    #[test]
+    fn once_another_is_up_the_first_only_delivers_and_its_holes_are_carried_by_the_others() {
+        let mut script = script(volume(3_000), 9_000);
+        assert_eq!(script.assign(0, 0, 3), [0, 1, 2]);
+        assert_eq!(script.on(1, Established), [], "the first has no hole");
+        assert!(script.assign(0, 3, 1).is_empty(), "nor is there anything new for it");
+        (script.seen[0].outstanding, script.seen[0].duplicates) = (3, 1);
+        assert_eq!(script.acknowledged(0, 0, 0), [], "two are beyond the hole");
+        script.seen[0].duplicates = 2;
+        assert_eq!(script.acknowledged(0, 0, 0), [PumpOthers]);
+        assert_eq!(script.assign(1, 0, 2), [0, 3]);
+    }
+
+    #[test]
+    fn a_hole_that_was_there_before_is_seen_when_another_comes_up() {
+        let mut script = script(volume(3_000), 9_000);
+        script.assign(0, 0, 3);
+        (script.seen[0].outstanding, script.seen[0].duplicates) = (3, 2);
+        assert_eq!(script.on(2, Established), [PumpOthers]);
+    }
+
+    #[test]
+    fn it_ends_as_multipath_tcp_does() {
+        let mut script = script(volume(100_000), 1_500);
+        script.assign(0, 0, 2);
+        assert_eq!(script.acknowledged(0, 2, 2), [Close]);
+    }
+}

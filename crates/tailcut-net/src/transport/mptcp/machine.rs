@@ -1,0 +1,197 @@
+//! The machine that spreads a flow over subflows: what happens to its subflows goes in, what its hosts are to do comes
+//! out, and it says which data each subflow carries. It does no input or output and reads no clock, so that a script
+//! of events tests it whole.
+
+use std::fmt::Debug;
+
+use super::lia::SubflowWindow;
+use crate::traffic::Flow;
+use crate::transport::tcp::{self, CongestionState};
+
+/// What has happened to a subflow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// Its handshake is complete at its sender.
+    Established,
+    /// An acknowledgement has come on it, and says this of the data if it says anything.
+    Acknowledged {
+        /// The next data segment that the receiver waits for.
+        data_ack: Option<u32>,
+    },
+    /// Its retransmission timer has expired.
+    TimedOut,
+}
+
+/// What the hosts are to do, in this order. Subflows are numbered from 0, the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Open a subflow.
+    Open(Open),
+    /// The other subflows may have data to send, now.
+    PumpOthers,
+    /// The sender knows that all data has arrived: the subflow of this event closes, all others are reset.
+    Close,
+}
+
+/// A subflow to open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Open {
+    /// Which one.
+    pub copy: u8,
+    /// Its window grows as [`Manage::growth`] says.
+    pub coupled: bool,
+    /// It takes 3 duplicate acknowledgements for a loss, and as many more as there are shortest paths, if there are several.
+    pub bears_all_paths: bool,
+}
+
+/// A subflow, as its manager sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Seen {
+    /// The first of its own segments that is not acknowledged.
+    pub una: u32,
+    /// Its segments that are not.
+    pub outstanding: u32,
+    /// Duplicate acknowledgements in a row, and how many of them mean a loss.
+    pub duplicates: u32,
+    /// How many mean a loss.
+    pub dupack_threshold: u32,
+    /// Fast recoveries so far.
+    pub fast_recoveries: u32,
+    /// Congestion window in bytes; in recovery its slow-start threshold (RFC 6356 section 3).
+    pub cwnd: u64,
+    /// Smoothed round-trip time in picoseconds; 0 before the first measurement.
+    pub rtt: u64,
+}
+
+impl Seen {
+    /// What is seen of a sender.
+    #[inline]
+    pub fn of(sender: &tcp::Sender) -> Seen {
+        let recovers = sender.state() == CongestionState::Recovery;
+        Seen {
+            una: sender.una(),
+            outstanding: sender.outstanding(),
+            duplicates: sender.duplicates(),
+            dupack_threshold: sender.dupack_threshold(),
+            fast_recoveries: sender.counters().fast_recoveries,
+            cwnd: if recovers { sender.ssthresh() } else { sender.cwnd() },
+            rtt: sender.rtt().smoothed().0,
+        }
+    }
+
+    /// What the coupling looks at.
+    pub(in crate::transport) fn window(&self) -> SubflowWindow {
+        SubflowWindow { cwnd: self.cwnd, rtt: self.rtt }
+    }
+
+    /// A subflow that gets no new data cannot draw enough duplicate acknowledgements for its last hole. True when all that is
+    /// beyond it must have arrived, or enough to call it lost (compare early retransmit, RFC 5827).
+    pub(in crate::transport) fn has_hole(&self) -> bool {
+        let beyond = self.outstanding.saturating_sub(1);
+        self.duplicates > 0 && self.duplicates >= beyond.min(self.dupack_threshold)
+    }
+}
+
+/// The subflows of a flow, as its manager sees them.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// The subflow of the event.
+    pub copy: u8,
+    /// What is seen of it.
+    pub seen: Seen,
+    /// What is seen of another, if it is there.
+    pub look: &'a dyn Fn(u8) -> Option<Seen>,
+}
+
+/// What a segment of a subflow carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Carries {
+    /// The data segment.
+    pub number: u32,
+    /// Its bytes.
+    pub payload: u64,
+    /// It is the last of the flow.
+    pub last: bool,
+    /// The place of its packet's source port among those of flows, where it is not that of its subflow.
+    pub scattered: Option<u16>,
+}
+
+/// A manager at work on one flow, at both ends.
+pub trait Manage: Debug + Send {
+    /// The subflow that opens the flow.
+    fn first(&self) -> Open;
+    /// Something has happened; what follows from it is appended to `actions`.
+    fn on(&mut self, event: Event, view: View<'_>, actions: &mut Vec<Action>);
+    /// How much each window may grow in congestion avoidance: bytes per byte acknowledged.
+    fn growth(&self) -> f64;
+    /// Bytes of the data segment that a subflow with room would probably be given.
+    fn likely(&self) -> u64;
+    /// Gives a subflow a data segment to carry, if there is one for it, and says how many bytes that has.
+    fn assign(&mut self, copy: u8, actions: &mut Vec<Action>) -> Option<u64>;
+    /// What a segment of a subflow carries, each time that it is sent.
+    fn carries(&mut self, copy: u8, seq: u32) -> Carries;
+
+    /// Receiving end: a data segment has arrived. True when it was the last one missing.
+    fn on_data(&mut self, number: u32) -> bool;
+    /// Receiving end: the next data segment for the application, which every acknowledgement says; and whether it has all.
+    fn received(&self) -> (u32, bool);
+}
+
+/// The parameters of a transport that spreads flows.
+pub trait Spread: Debug + Send + Sync {
+    /// Subflows of every flow, at most.
+    fn subflows(&self) -> u32;
+    /// Segments that the receive window holds that all subflows share.
+    fn shared_window(&self) -> u32;
+    /// Packets of the first subflow may take any of the shortest paths.
+    fn scatters(&self) -> bool;
+    /// How many segments are sent at least before the other subflows are opened.
+    fn alone(&self) -> u64;
+    /// The manager of a flow, in a run of this seed.
+    fn manager(&self, flow: &Flow, seed: u64) -> Box<dyn Manage>;
+}
+
+/// A manager, event by event: what tests write.
+#[cfg(test)]
+pub(in crate::transport) struct Script {
+    pub manager: Box<dyn Manage>,
+    /// What is seen of each subflow.
+    pub seen: Vec<Seen>,
+}
+
+#[cfg(test)]
+impl Script {
+    /// A flow of so many bytes.
+    pub fn new(spec: &impl Spread, bytes: u64) -> Script {
+        let flow = Flow { src: 0, dst: 1, bytes, start: tailcut_engine::Time::ZERO, id: 7 };
+        let seen = vec![Seen { dupack_threshold: 3, ..Seen::default() }; spec.subflows() as usize];
+        Script { manager: spec.manager(&flow, 1), seen }
+    }
+
+    /// What follows from an event of a subflow.
+    pub fn on(&mut self, copy: u8, event: Event) -> Vec<Action> {
+        let Script { manager, seen } = self;
+        let look = |copy: u8| seen.get(usize::from(copy)).copied();
+        let mut actions = vec![];
+        let view = View { copy, seen: seen[usize::from(copy)], look: &look };
+        manager.on(event, view, &mut actions);
+        actions
+    }
+
+    /// An acknowledgement of a subflow, up to one of its segments, that says this of the data.
+    pub fn acknowledged(&mut self, copy: u8, una: u32, data_ack: u32) -> Vec<Action> {
+        self.seen[usize::from(copy)].una = una;
+        self.on(copy, Event::Acknowledged { data_ack: Some(data_ack) })
+    }
+
+    /// The numbers of the data segments that a subflow is given, `count` times.
+    pub fn assign(&mut self, copy: u8, from: u32, count: u32) -> Vec<u32> {
+        let mut numbers = vec![];
+        for seq in from..from + count {
+            if self.manager.assign(copy, &mut vec![]).is_some() {
+                numbers.push(self.manager.carries(copy, seq).number);
+            }
+        }
+        numbers
+    }
+}

@@ -1,0 +1,231 @@
+//! Multipath TCP's manager: the other subflows join when the first is established, windows are coupled, and what a
+//! subflow has in flight when its timer expires the others carry again.
+
+use super::data::{Multipath, Phase};
+use super::machine::{Action, Carries, Event, Manage, Open, Spread, View};
+use super::MptcpSpec;
+use crate::traffic::Flow;
+use crate::transport::segments_of;
+
+/// What the managers have in common: data of a flow that subflows carry in segments of one size.
+#[derive(Debug, Clone)]
+pub(in crate::transport) struct Data {
+    pub of: Multipath,
+    mss: u64,
+    bytes: u64,
+}
+
+impl Data {
+    pub fn new(spec: &impl Spread, mss: u64, flow: &Flow) -> Data {
+        let segments = segments_of(flow.bytes, tailcut_engine::Bytes(mss));
+        let of = Multipath::new(segments, spec.shared_window(), spec.subflows());
+        Data { of, mss, bytes: flow.bytes }
+    }
+
+    /// The segments of this size that so many bytes of shared receive window hold.
+    pub fn window(bytes: u64, mss: u64) -> u32 {
+        (bytes / mss).clamp(1, u64::from(u32::MAX)) as u32
+    }
+
+    fn payload(&self, number: u32) -> u64 {
+        (self.bytes - u64::from(number) * self.mss).min(self.mss)
+    }
+
+    pub fn growth(&self) -> f64 {
+        self.of.increase(self.mss)
+    }
+
+    pub fn likely(&self) -> u64 {
+        self.payload(self.of.likely_next())
+    }
+
+    pub fn assign(&mut self, copy: u8) -> Option<u64> {
+        let number = self.of.assign(copy)?;
+        Some(self.payload(number))
+    }
+
+    /// Bytes that some subflow has, in whole segments.
+    pub fn assigned(&self) -> u64 {
+        u64::from(self.of.assigned()) * self.mss
+    }
+
+    pub fn carries(&self, copy: u8, seq: u32) -> Carries {
+        let number = self.of.data_of(copy, seq);
+        let last = number + 1 == self.of.segments();
+        Carries { number, payload: self.payload(number), last, scattered: None }
+    }
+
+    /// Opens every subflow but the first.
+    pub fn open_others(&mut self, actions: &mut Vec<Action>) {
+        self.of.open_others();
+        let others = 1..self.of.subflows() as u8;
+        let open = |copy| Action::Open(Open { copy, coupled: true, bears_all_paths: false });
+        actions.extend(others.map(open));
+    }
+
+    /// The subflow's window may have changed; a scattering one does not count.
+    pub fn note_window(&mut self, view: View<'_>) {
+        if self.of.counts(view.copy) {
+            self.of.set_window(view.copy, view.seen.window());
+        }
+    }
+
+    /// An acknowledgement has come; true when a subflow that the receive window has stopped may go on.
+    pub fn on_ack(&mut self, view: View<'_>, data_ack: Option<u32>) -> bool {
+        self.of.on_subflow_ack(view.copy, view.seen.una);
+        data_ack.is_some_and(|ack| self.of.on_data_ack(ack))
+    }
+}
+
+/// Multipath TCP on one flow.
+#[derive(Debug)]
+struct Manager {
+    data: Data,
+}
+
+impl Spread for MptcpSpec {
+    fn subflows(&self) -> u32 {
+        self.subflows
+    }
+    fn shared_window(&self) -> u32 {
+        Data::window(self.receive_window.0, self.tcp.mss.0)
+    }
+    fn scatters(&self) -> bool {
+        false
+    }
+    fn alone(&self) -> u64 {
+        0
+    }
+    fn manager(&self, flow: &Flow, _: u64) -> Box<dyn Manage> {
+        Box::new(Manager { data: Data::new(self, self.tcp.mss.0, flow) })
+    }
+}
+
+impl Manage for Manager {
+    fn first(&self) -> Open {
+        Open { copy: 0, coupled: true, bears_all_paths: false }
+    }
+
+    fn on(&mut self, event: Event, view: View<'_>, actions: &mut Vec<Action>) {
+        self.data.note_window(view);
+        match event {
+            Event::Established => match (view.copy, self.data.of.phase()) {
+                (0, Phase::Alone) => self.data.open_others(actions),
+                (1.., Phase::Opening) => self.data.of.on_joined(),
+                _ => {}
+            },
+            Event::Acknowledged { data_ack } => {
+                let opened = self.data.on_ack(view, data_ack);
+                if self.data.of.acknowledged() {
+                    actions.push(Action::Close);
+                } else if opened {
+                    actions.push(Action::PumpOthers);
+                }
+            }
+            Event::TimedOut => {
+                if self.data.of.reinject_all(view.copy) {
+                    actions.push(Action::PumpOthers);
+                }
+            }
+        }
+    }
+
+    fn growth(&self) -> f64 {
+        self.data.growth()
+    }
+    fn likely(&self) -> u64 {
+        self.data.likely()
+    }
+    fn assign(&mut self, copy: u8, _: &mut Vec<Action>) -> Option<u64> {
+        self.data.assign(copy)
+    }
+    fn carries(&mut self, copy: u8, seq: u32) -> Carries {
+        self.data.carries(copy, seq)
+    }
+    fn on_data(&mut self, number: u32) -> bool {
+        self.data.of.on_segment(number)
+    }
+    fn received(&self) -> (u32, bool) {
+        (self.data.of.data_ack(), self.data.of.complete())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::machine::{Script, Seen};
+    use super::*;
+    use tailcut_engine::Bytes;
+    use Action::{Close, PumpOthers};
+    use Event::{Acknowledged, Established, TimedOut};
+
+    /// Segments of 1,000 bytes.
+    fn script(subflows: u32, bytes: u64) -> Script {
+        let mut spec = MptcpSpec { subflows, receive_window: Bytes(4_000), ..MptcpSpec::default() };
+        spec.tcp.mss = Bytes(1_000);
+        Script::new(&spec, bytes)
+    }
+
+    fn open(copy: u8) -> Action {
+        Action::Open(Open { copy, coupled: true, bears_all_paths: false })
+    }
+
+    #[test]
+    fn the_others_join_when_the_first_is_established() {
+        let mut script = script(3, 9_000);
+        assert_eq!(Action::Open(script.manager.first()), open(0));
+        assert_eq!(script.on(0, Established), [open(1), open(2)]);
+        assert_eq!(script.on(1, Established), []);
+        assert_eq!(script.on(2, Established), []);
+    }
+
+    #[test]
+    fn a_flow_ends_when_its_sender_knows_of_all_data() {
+        let mut script = script(2, 1_500);
+        script.on(0, Established);
+        assert_eq!(script.assign(0, 0, 1), [0]);
+        assert_eq!(script.assign(1, 0, 1), [1]);
+        assert_eq!(script.manager.carries(1, 0).payload, 500);
+        assert_eq!(script.acknowledged(1, 1, 0), [], "the first is missing");
+        assert_eq!(script.acknowledged(0, 1, 2), [Close]);
+    }
+
+    #[test]
+    fn what_times_out_on_one_subflow_the_others_are_asked_to_carry() {
+        let mut script = script(2, 9_000);
+        script.on(0, Established);
+        assert_eq!(script.assign(0, 0, 2), [0, 1]);
+        assert_eq!(script.on(0, TimedOut), [PumpOthers]);
+        assert_eq!(script.on(0, TimedOut), [], "they have been asked");
+        assert_eq!(script.assign(1, 0, 3), [0, 1, 2]);
+    }
+
+    #[test]
+    fn an_acknowledgement_of_data_lets_whoever_the_shared_window_stopped_go_on() {
+        let mut script = script(2, 9_000);
+        script.on(0, Established);
+        assert_eq!(script.assign(0, 0, 5), [0, 1, 2, 3], "four segments fit");
+        assert_eq!(script.acknowledged(0, 1, 1), [PumpOthers]);
+        assert_eq!(script.acknowledged(0, 2, 2), [], "none was stopped since");
+        assert_eq!(script.on(0, Acknowledged { data_ack: None }), []);
+    }
+
+    #[test]
+    fn two_windows_grow_together_as_one() {
+        let mut script = script(2, 9_000);
+        let seen = Seen { cwnd: 10_000, rtt: 100, ..script.seen[0] };
+        script.seen = vec![seen; 2];
+        script.on(0, Established);
+        let alone = script.manager.growth();
+        script.on(1, Established);
+        assert_eq!((alone, script.manager.growth()), (0.1, 0.025));
+    }
+
+    #[test]
+    fn the_receiver_counts_the_data_of_all_subflows() {
+        let mut script = script(2, 2_500);
+        assert!(!script.manager.on_data(2) && !script.manager.on_data(0));
+        assert_eq!(script.manager.received(), (1, false));
+        assert!(script.manager.on_data(1) && !script.manager.on_data(1));
+        assert_eq!(script.manager.received(), (3, true));
+    }
+}
