@@ -144,10 +144,12 @@ def check(
     if as_json:
         sys.stdout.write(json.dumps(plan, indent=2) + "\n")
     elif on == "lab":
-        _check_on_lab(plan)
+        from tailcut.terminal import lab as view
+
+        view.check(plan, out)
     else:
-        if on != "sim":
-            _check_on(on, plan)
+        for gap in [] if on == "sim" else backends.backend(on).check(plan, backends.Options()):
+            err.print(f"{gap.where}: {gap.reason}", highlight=False, soft_wrap=True)
         out.print(plan_view(plan, jobs or machine.cores()))
 
 
@@ -486,30 +488,6 @@ def _show(result: "Result") -> None:
 
     out.print(summary_table(result.plan, result.summary(), result.totals()))
     _missing(result)
-
-
-def _check_on(on: str, plan: "Plan") -> None:
-    """Say what a backend cannot realise."""
-    for gap in backends.backend(on).check(plan, backends.Options()):
-        err.print(f"{gap.where}: {gap.reason}", highlight=False, soft_wrap=True)
-
-
-def _check_on_lab(plan: "Plan") -> None:
-    """Say what becomes of every field of a plan in the lab.
-
-    Raises:
-        BackendError: the lab cannot realise it.
-    """
-    from tailcut.backends import lab as of_lab
-    from tailcut.errors import BackendError
-    from tailcut.terminal import lab as view
-
-    told = of_lab.fields(plan)
-    out.print(view.fields(told))
-    fatal = [f"  {one['field']}: {one['text']}" for one in told if one["answer"] == "fatal"]
-    if fatal:
-        reasons = "\n".join(fatal)
-        raise BackendError("TC-B002", f"the backend 'lab' cannot realise this experiment:\n{reasons}")
 
 
 def _missing(result: "Result") -> None:

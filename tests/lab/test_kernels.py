@@ -135,6 +135,21 @@ def test_marks_reach_the_hosts_that_asked_for_them(experiment: Path) -> None:
     assert dict(done["hosts"]["sysctls"])["ipv4/tcp_ecn"] == "1"
 
 
+def test_a_flow_whose_host_cannot_be_reached_does_not_finish_and_the_others_do(tmp_path: Path) -> None:
+    (tmp_path / "two.csv").write_text("src,dst,bytes,start_us\n0,2,1000,100\n0,1,1000,200\n")
+    (tmp_path / "two.toml").write_text(
+        'title = "a host apart"\n[topology]\nkind = "star"\nhosts = 3\nrate = "20Mbps"\n'
+        '[transport]\ninitial_rto = "1s"\nsyn_retries = 1\n[traffic]\nkind = "trace"\nfile = "two.csv"\n'
+        '[faults]\nincidents = [{ kind = "link-down", link = "h2>s0", at = "0s" }]\n'
+        '[horizon]\narrivals = "100ms"\ndrain = "4s"\n[schemes.TCP]\n'
+    )
+    measured = carried(planned(tmp_path / "two.toml"))["measured"]
+    finished = {flow["index"]: flow["fct_ns"] is not None for flow in measured["flows"]}
+    assert finished == {0: False, 1: True}
+    assert measured["lost_on_links"] >= 2
+    assert measured["end_ns"] >= 4_100_000_000
+
+
 def test_two_labs_run_side_by_side(experiment: Path) -> None:
     run = json.dumps(planned(experiment))
     with ThreadPoolExecutor(2) as pool:

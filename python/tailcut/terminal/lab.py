@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tailcut.backends import lab
+from tailcut.errors import BackendError
 from tailcut.lab.doctor import Finding
+from tailcut.plan import Plan
 
 WORDS = {"done": ("as it says", "green"), "near": ("nearly", "yellow"), "fatal": ("not at all", "red")}
 
@@ -34,3 +38,17 @@ def fields(told: Sequence[Mapping[str, str]]) -> Table:
         word, style = WORDS[one["answer"]]
         table.add_row(Text(one["field"]), Text(word, style), Text(one["text"]))
     return table
+
+
+def check(plan: Plan, out: Console) -> None:
+    """Print what becomes of every field of a plan.
+
+    Raises:
+        BackendError: the lab cannot realise it.
+    """
+    told = lab.fields(plan)
+    out.print(fields(told))
+    fatal = [f"  {one['field']}: {one['text']}" for one in told if one["answer"] == "fatal"]
+    if fatal:
+        reasons = "\n".join(fatal)
+        raise BackendError("TC-B002", f"the backend 'lab' cannot realise this experiment:\n{reasons}")

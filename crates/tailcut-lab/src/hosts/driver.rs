@@ -258,8 +258,12 @@ impl<'a> Driver<'a> {
         if acknowledged {
             self.tell(ACKNOWLEDGED);
         }
-        if let Err(error) = failed {
-            self.wrong(index, &format!("its sender: {error}"));
+        match failed {
+            // A SYN that was sent as often as the plan says: the flow does not finish, here as in the simulator.
+            Err(error) if error.kind() != io::ErrorKind::TimedOut => {
+                self.wrong(index, &format!("its sender: {error}"));
+            }
+            _ => {}
         }
     }
 
