@@ -10,7 +10,7 @@ use tailcut_net::files::ReadFiles;
 use tailcut_net::host::HostSpec;
 use tailcut_net::measure::series::{check_differential, find_link};
 use tailcut_net::network::full_packet;
-use tailcut_net::queue::{Around, QueueSpec};
+use tailcut_net::queue::Around;
 use tailcut_net::scenario::{Horizon, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::{Graph, TopologySpec};
@@ -154,15 +154,9 @@ impl Config {
 
     /// A shared buffer decides on arrival what may wait; so must the queues behind it.
     fn check_memory(&self) -> Result<(), SpecError> {
-        let shared = self.switch.shared_buffer != Limit::Unlimited;
-        match self.scheme.queue {
-            QueueSpec::Pfabric(_) if shared => {
-                let message = "pFabric's queues drop by priority what waits already: each port \
-                               has a buffer of its own";
-                Err(SpecError::new("shared-buffer-pfabric", "shared_buffer", message)
-                    .hint("leave shared_buffer \"unlimited\""))
-            }
-            _ => Ok(()),
+        match self.switch.shared_buffer {
+            Limit::Unlimited => Ok(()),
+            Limit::AtMost(_) => self.scheme.queue.check_shared(),
         }
     }
 

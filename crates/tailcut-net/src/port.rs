@@ -14,7 +14,7 @@ use tailcut_engine::{Rate, Time};
 use self::faults::Faults;
 use crate::amount::{Amount, Limit};
 use crate::packet::{Flags, FlowKey, Packet, NO_OPTIONS};
-use crate::queue::{Arrival, Discipline, Verdict};
+use crate::queue::{Admit, Arrival, Discipline, Verdict};
 
 /// Serialisation at a fixed rate, exact to the nearest picosecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,7 +141,7 @@ const BLANK: Entry = Entry {
 impl Port {
     /// An idle drop-tail port.
     pub fn new(rate: Rate, propagation: Time, limit: Limit) -> Port {
-        Port::with_discipline(rate, propagation, limit, Discipline::DropTail)
+        Port::with_discipline(rate, propagation, limit, Discipline::Plain)
     }
 
     /// An idle port.
@@ -264,11 +264,10 @@ impl Port {
         let waiting = if busy { self.waiting(now) } else { 0 };
         let marked = packet.flags.has(Flags::LOST_PATHS);
         let counts_marked = self.cold.discipline.counts_marked(marked);
-        let waiting_bytes = match (self.cold.limit, &self.cold.discipline) {
-            (Limit::AtMost(Amount::Bytes(_)), _) | (_, Discipline::Ecn(Amount::Bytes(_))) => {
-                self.waiting_bytes(waiting)
-            }
-            _ if counts_marked => self.waiting_bytes(waiting),
+        let counts_bytes = counts_marked || self.cold.discipline.counts_bytes();
+        let waiting_bytes = match self.cold.limit {
+            Limit::AtMost(Amount::Bytes(_)) => self.waiting_bytes(waiting),
+            _ if counts_bytes => self.waiting_bytes(waiting),
             _ => 0,
         };
         let (marked_waiting, marked_bytes) =

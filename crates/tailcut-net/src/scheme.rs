@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::balance::BalanceSpec;
 use crate::component::SpecError;
-use crate::queue::QueueSpec;
+use crate::queue::{QueueSpec, Stamps};
 use crate::replicate::ReplicateSpec;
 use crate::transport::TransportSpec;
 
@@ -29,15 +29,8 @@ impl Scheme {
     /// # Errors
     /// When every packet would have the same priority.
     pub fn check_priorities(&self) -> Result<(), SpecError> {
-        match (&self.queue, &self.transport) {
-            (QueueSpec::Pfabric(_), TransportSpec::Pfabric(_)) => Ok(()),
-            (QueueSpec::Pfabric(_), _) => {
-                let message = "a pfabric queue orders packets by the priority that only the pfabric transport stamps";
-                Err(SpecError::new("pfabric-needs-priorities", "kind", message)
-                    .hint("write transport = { kind = \"pfabric\" } as well, or another queue"))
-            }
-            _ => Ok(()),
-        }
+        let priorities = matches!(self.transport, TransportSpec::Pfabric(_));
+        self.queue.check_packets(Stamps { priorities })
     }
 
     /// Transports that wait for marks need a queue that marks.

@@ -60,6 +60,7 @@ fn reasons(
             copied && transport.is_some_and(|t| has_subflows(t) || t["kind"] == "pfabric"),
         ),
         ("shared-buffer-pfabric", shares && is(queue, "pfabric")),
+        ("shared-buffer-drr", shares && is(queue, "drr")),
     ];
     let refusals = refusals.into_iter().filter(|(_, refused)| *refused);
     refusals.map(|(code, _)| code.to_owned()).collect()
@@ -90,7 +91,7 @@ fn combinations_that_make_no_sense_are_refused_each_with_its_code_and_all_others
             }
         }
     }
-    assert_eq!(refused.len(), 4, "every reason is met: {refused:?}");
+    assert_eq!(refused.len(), 5, "every reason is met: {refused:?}");
     assert!(accepted > 500, "{accepted} are accepted");
 }
 

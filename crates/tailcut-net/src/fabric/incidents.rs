@@ -170,7 +170,7 @@ impl Fabric {
                 consequences.push(Consequence::Idle { port: number, at: None });
             }
             // What waits in a queue that decides the order at departure is lost with the link.
-            while let Some(packet) = self.scheduled.pop(number) {
+            while let Some(packet) = self.scheduled.pop(now, number) {
                 port.note_lost();
                 consequences.push(lost(packet));
             }

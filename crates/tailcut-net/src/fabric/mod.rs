@@ -75,8 +75,7 @@ use crate::faults::FaultsSpec;
 use crate::host::HostSpec;
 use crate::packet::{Flags, Packet};
 use crate::port::{self, Port, PortCounters};
-use crate::queue::pfabric::PriorityQueue;
-use crate::queue::QueueSpec;
+use crate::queue::{At, QueueSpec, Schedule};
 use crate::switch::{Pools, SwitchSpec};
 use crate::topology::{Graph, PathCounts, PortId, RouteError, Routes};
 
@@ -198,8 +197,10 @@ impl Queues for Waiting<'_> {
         let link = &self.ports[port as usize];
         let committed = link.busy_until().0.saturating_sub(now.0);
         let transmission = |packet: &Packet| link.transmission_time(packet.wire_bytes);
-        let queue = self.scheduled.queue(port).into_iter();
-        let queued: u64 = queue.flat_map(PriorityQueue::packets).map(transmission).sum();
+        let mut queued = 0;
+        if let Some(queue) = self.scheduled.queue(port) {
+            queue.visit(&mut |packet| queued += transmission(packet));
+        }
         Time(committed + queued)
     }
 }
@@ -218,15 +219,15 @@ impl Fabric {
         for link in &graph.links {
             for (from, to) in [(link.a, link.b), (link.b, link.a)] {
                 let number = ports.len() as u32;
-                let (limit, discipline) = if from < graph.hosts {
-                    (parts.nic_queue, queue.discipline_of_hosts())
-                } else {
-                    let limit = link.queue_limit.unwrap_or(queue.limit());
-                    (queue.limit_in_all(limit), queue.discipline(number, limit, *seed))
+                let host = from < graph.hosts;
+                let limit = match host {
+                    true => parts.nic_queue,
+                    false => link.queue_limit.unwrap_or(queue.limit()),
                 };
-                if let QueueSpec::Pfabric(spec) = queue {
-                    let schedules = spec.hosts || from >= graph.hosts;
-                    scheduled.push(schedules.then(|| PriorityQueue::new(limit)));
+                let at = At { number, host, limit, seed: *seed };
+                let (limit, discipline) = (queue.limit_in_all(&at), queue.discipline(&at));
+                if let Some(scheduler) = queue.scheduler(&at) {
+                    scheduled.place(number, scheduler);
                 }
                 ports.push(Port::with_discipline(link.rate, link.propagation, limit, discipline));
                 ends.push(to);
@@ -408,15 +409,18 @@ impl Fabric {
     pub fn counters(&self, port: PortId) -> PortCounters {
         let mut counters = self.ports[port as usize].counters();
         if let Some(queue) = self.scheduled.queue(port) {
-            (counters.drops, counters.max_queue) = (queue.drops, queue.longest);
+            (counters.drops, counters.max_queue) = (queue.drops(), queue.longest());
         }
         counters
     }
 
     /// The packets in queues and on links.
-    pub fn packets(&self) -> impl Iterator<Item = &Packet> {
-        let waiting = self.scheduled.queues().flat_map(PriorityQueue::packets);
-        self.ports.iter().flat_map(Port::packets).chain(waiting)
+    pub fn packets(&self) -> impl Iterator<Item = Packet> + '_ {
+        let mut waiting = vec![];
+        for queue in self.scheduled.queues() {
+            queue.visit(&mut |packet| waiting.push(*packet));
+        }
+        self.ports.iter().flat_map(Port::packets).copied().chain(waiting)
     }
 
     /// By which every switch routes at present.

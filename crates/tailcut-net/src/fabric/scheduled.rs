@@ -2,7 +2,7 @@
 
 use super::{Fabric, Offered};
 use crate::packet::Packet;
-use crate::queue::pfabric::{PriorityQueue, Room};
+use crate::queue::{Schedule, Scheduler};
 use crate::topology::PortId;
 use tailcut_engine::Time;
 
@@ -15,8 +15,8 @@ const NONE: u32 = u32::MAX;
 /// because the queues of a large fabric do not fit into the nearest cache.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scheduled {
-    /// Per port; empty where no port has such a queue.
-    queues: Vec<Option<PriorityQueue>>,
+    /// Per port, up to the last that has such a queue.
+    queues: Vec<Option<Scheduler>>,
     /// Per port: how many packets wait in its queue.
     backlog: Vec<u32>,
     /// What has made way for others and was not asked for yet.
@@ -24,10 +24,12 @@ pub(super) struct Scheduled {
 }
 
 impl Scheduled {
-    /// The next port is the one of this queue, or has none.
-    pub fn push(&mut self, queue: Option<PriorityQueue>) {
-        self.backlog.push(queue.as_ref().map_or(NONE, PriorityQueue::len));
-        self.queues.push(queue);
+    /// A port has this queue; ports come in order.
+    pub fn place(&mut self, port: PortId, queue: Scheduler) {
+        self.queues.resize(port as usize, None);
+        self.backlog.resize(port as usize, NONE);
+        self.backlog.push(queue.len());
+        self.queues.push(Some(queue));
     }
 
     /// True when no port has such a queue.
@@ -37,12 +39,12 @@ impl Scheduled {
     }
 
     /// The queue of a port, if it has one.
-    pub fn queue(&self, port: PortId) -> Option<&PriorityQueue> {
+    pub fn queue(&self, port: PortId) -> Option<&Scheduler> {
         self.queues.get(port as usize)?.as_ref()
     }
 
     /// All of them.
-    pub fn queues(&self) -> impl Iterator<Item = &PriorityQueue> {
+    pub fn queues(&self) -> impl Iterator<Item = &Scheduler> {
         self.queues.iter().flatten()
     }
 
@@ -55,9 +57,7 @@ impl Scheduled {
     /// Asks for what waits in it.
     #[inline]
     pub fn fetch_first(&self, port: PortId) {
-        if let Some(first) =
-            self.queues[port as usize].as_ref().and_then(|queue| queue.packets().next())
-        {
+        if let Some(first) = self.queues[port as usize].as_ref().and_then(Schedule::first) {
             tailcut_engine::fetch_early(first);
         }
     }
@@ -68,18 +68,12 @@ impl Scheduled {
         self.backlog.get(port as usize).copied().filter(|&waiting| waiting != NONE)
     }
 
-    /// Does something with a port's queue, and counts what waits afterwards.
-    #[inline]
-    fn with<T>(&mut self, port: PortId, act: impl FnOnce(&mut PriorityQueue) -> T) -> Option<T> {
-        let queue = self.queues.get_mut(port as usize)?.as_mut()?;
-        let result = act(queue);
-        self.backlog[port as usize] = queue.len();
-        Some(result)
-    }
-
     /// Takes the packet that a port is to send next.
-    pub fn pop(&mut self, port: PortId) -> Option<Packet> {
-        self.with(port, PriorityQueue::pop)?
+    pub fn pop(&mut self, now: Time, port: PortId) -> Option<Packet> {
+        let queue = self.queues.get_mut(port as usize)?.as_mut()?;
+        let packet = queue.pop(now);
+        self.backlog[port as usize] = queue.len();
+        packet
     }
 }
 
@@ -110,21 +104,12 @@ impl Fabric {
     pub(super) fn enqueue(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
         // Whoever waits already has the port's word.
         let first = self.scheduled.waiting(port) == Some(0);
-        // Packets without data carry no number and come first.
-        let priority = packet.number().unwrap_or(0);
-        loop {
-            let room = self.scheduled.with(port, |queue| {
-                let room = queue.make_room(priority, packet.wire_bytes);
-                if let Room::Enough = room {
-                    queue.push(priority, packet);
-                }
-                room
-            });
-            match room.expect("the port has a queue") {
-                Room::Enough => break,
-                Room::After(victim) => self.scheduled.displaced.push(victim),
-                Room::None => return Offered::Dropped,
-            }
+        let Scheduled { queues, backlog, displaced } = &mut self.scheduled;
+        let queue = queues[port as usize].as_mut().expect("the port has a queue");
+        let waits = queue.offer(now, packet, displaced);
+        backlog[port as usize] = queue.len();
+        if !waits {
+            return Offered::Dropped;
         }
         Offered::Waits(first.then(|| self.ports[port as usize].busy_until().max(now)))
     }
@@ -142,7 +127,7 @@ impl Fabric {
     /// The transmitter of a port with a scheduled queue falls idle: the next packet is sent, if one waits.
     #[inline]
     pub fn idle(&mut self, now: Time, port: PortId) -> Option<Dequeued> {
-        let packet = self.scheduled.pop(port)?;
+        let packet = self.scheduled.pop(now, port)?;
         let offered = self.put_closely(now, port, packet);
         let more = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
         let idle = more.then(|| self.ports[port as usize].busy_until());

@@ -13,7 +13,6 @@ use crate::faults::What;
 use crate::measure::ideal::{LonePath, Stage, Way};
 use crate::packet::{FlowKey, SERVICE_PORT};
 use crate::port::Clocking;
-use crate::queue::QueueSpec;
 use crate::replicate::machine::Carriage;
 use crate::scenario::Scenario;
 use crate::topology::{Graph, PortId, Routes};
@@ -68,7 +67,7 @@ impl Alone {
         let rates = between.clone().map(|link| link.rate).chain(faster.values().copied());
         let best = rates.max().zip(between.map(|link| link.propagation).min());
         // Random early drops, and memory that other ports fill, spare a packet that comes a little later.
-        let early = matches!(&scenario.scheme.queue, QueueSpec::Red(_));
+        let early = scenario.scheme.queue.drops_early();
         let shares = scenario.switch.shared_buffer != Limit::Unlimited;
         Ok(Alone {
             faster,

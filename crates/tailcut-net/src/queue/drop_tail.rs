@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{check_limit, At, Never, Queueing};
 use crate::amount::{Amount, Limit};
+use crate::component::SpecError;
 
 /// Parameters of a drop-tail queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,5 +19,23 @@ pub struct DropTail {
 impl Default for DropTail {
     fn default() -> Self {
         DropTail { limit: Limit::AtMost(Amount::Packets(100)) }
+    }
+}
+
+impl Queueing for DropTail {
+    type Admission = Never;
+    type Schedule = Never;
+
+    fn check(&self) -> Result<(), SpecError> {
+        check_limit("drop-tail-limit", "limit", self.limit)
+    }
+    fn limit(&self) -> Limit {
+        self.limit
+    }
+    fn admission(&self, _: &At) -> Option<Never> {
+        None
+    }
+    fn schedule(&self, _: &At) -> Option<Never> {
+        None
     }
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::room::{Around, Fullest};
-use super::{check_limit, Arrival, Verdict};
+use super::{check_limit, Admit, Arrival, At, Never, Queueing, Verdict};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 
@@ -34,12 +34,15 @@ impl Default for Ecn {
     }
 }
 
-impl Ecn {
-    pub(super) fn check(&self) -> Result<(), SpecError> {
+impl Queueing for Ecn {
+    type Admission = Threshold;
+    type Schedule = Never;
+
+    fn check(&self) -> Result<(), SpecError> {
         check_limit("ecn-limit", "limit", self.limit)
     }
 
-    pub(super) fn check_room(&self, around: &Around) -> Result<(), SpecError> {
+    fn check_room(&self, around: &Around) -> Result<(), SpecError> {
         let Ecn { threshold, limit, hosts } = self;
         let refuse = |field: &str, written: String, what: &str, hint: &str| {
             let message = format!(
@@ -64,6 +67,24 @@ impl Ecn {
         Ok(())
     }
 
+    fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    fn marks(&self) -> bool {
+        true
+    }
+
+    fn admission(&self, at: &At) -> Option<Threshold> {
+        (self.hosts || !at.host).then_some(Threshold(self.threshold))
+    }
+
+    fn schedule(&self, _: &At) -> Option<Never> {
+        None
+    }
+}
+
+impl Ecn {
     /// Only a packet that finds more than the threshold is marked.
     fn never_passed(&self, fullest: &Fullest) -> bool {
         match self.threshold {
@@ -73,16 +94,32 @@ impl Ecn {
     }
 }
 
-/// Decides for one packet.
-pub(super) fn admit(threshold: Amount, arrival: &Arrival) -> Verdict {
-    let beyond = match threshold {
-        Amount::Packets(k) => arrival.waiting > k,
-        Amount::Bytes(k) => arrival.waiting_bytes > k,
-    };
-    if beyond && arrival.ecn_capable {
-        Verdict::Mark
-    } else {
-        Verdict::Accept
+/// Marking at one port.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Threshold(pub Amount);
+
+impl Admit for Threshold {
+    fn acts_from(&self) -> Option<u32> {
+        match self.0 {
+            Amount::Packets(k) => Some(k),
+            Amount::Bytes(_) => Some(0),
+        }
+    }
+
+    fn counts_bytes(&self) -> bool {
+        matches!(self.0, Amount::Bytes(_))
+    }
+
+    fn admit(&mut self, arrival: &Arrival) -> Verdict {
+        let beyond = match self.0 {
+            Amount::Packets(k) => arrival.waiting > k,
+            Amount::Bytes(k) => arrival.waiting_bytes > k,
+        };
+        if beyond && arrival.ecn_capable {
+            Verdict::Mark
+        } else {
+            Verdict::Accept
+        }
     }
 }
 

@@ -1,8 +1,11 @@
-//! Queues of switch ports: which packet is admitted, marked or dropped.
+//! Queues of ports: which packet is admitted, marked or dropped, and which is sent next.
 //!
-//! A new discipline is one file here and one line in [`QueueSpec`].
+//! A new kind is one file here, with its parameters as a [`Queueing`], and one line in the list below. Where the order is
+//! fixed on arrival, a kind only says what is admitted ([`Admit`]), and a hop stays one event; where it is decided at
+//! departure, it keeps what waits itself ([`Schedule`]), for a second event per packet.
 
 pub mod drop_tail;
+pub mod drr;
 pub mod ecn;
 pub mod pfabric;
 pub mod red;
@@ -13,15 +16,285 @@ pub use self::room::Around;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::Stream;
+use tailcut_engine::Time;
 
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
+use crate::packet::Packet;
 
-/// The queue of every switch port.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum QueueSpec {
+/// A port that gets a queue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At {
+    /// Its number.
+    pub number: u32,
+    /// It is the interface of a host.
+    pub host: bool,
+    /// What may wait there.
+    pub limit: Limit,
+    /// Seed of the run.
+    pub seed: u64,
+}
+
+/// The parameters of a kind of queue.
+pub(crate) trait Queueing {
+    /// What decides at each port which packets are admitted, besides the limit.
+    type Admission: Admit;
+    /// What keeps the packets that wait at a port, where their order is decided at departure.
+    type Schedule: Schedule;
+
+    /// Refuses parameters with which a queue could hold nothing, or would do nothing.
+    fn check(&self) -> Result<(), SpecError>;
+    /// Refuses those that do not suit what surrounds the queue.
+    fn check_room(&self, _: &Around) -> Result<(), SpecError> {
+        Ok(())
+    }
+    /// Refuses a transport whose packets it can do nothing with.
+    fn check_packets(&self, _: Stamps) -> Result<(), SpecError> {
+        Ok(())
+    }
+    /// Refuses buffers that the ports of a switch share, which decide on arrival what may wait.
+    fn check_shared(&self) -> Result<(), SpecError> {
+        Ok(())
+    }
+    /// What may wait at a switch port.
+    fn limit(&self) -> Limit;
+    /// What may wait at a port in all, where `at.limit` is that of a queue.
+    fn limit_in_all(&self, at: &At) -> Limit {
+        at.limit
+    }
+    /// Whether it ever marks a packet.
+    fn marks(&self) -> bool {
+        false
+    }
+    /// Whether chance may drop a packet for which there is room.
+    fn drops_early(&self) -> bool {
+        false
+    }
+    /// The state of a port that may refuse or mark what there is room for; none for drop-tail.
+    fn admission(&self, at: &At) -> Option<Self::Admission>;
+    /// The state of a port whose order is decided at departure; none where it is first in, first out.
+    fn schedule(&self, at: &At) -> Option<Self::Schedule>;
+}
+
+/// What the transport writes into its packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamps {
+    /// A priority.
+    pub priorities: bool,
+}
+
+/// Decides on packets that there is room for, at a port whose order is fixed on arrival.
+pub(crate) trait Admit {
+    /// Fewest waiting packets at which it may do anything but accept; none when it must see every packet.
+    fn acts_from(&self) -> Option<u32> {
+        None
+    }
+    /// True when it must know the bytes that wait.
+    fn counts_bytes(&self) -> bool {
+        false
+    }
+    /// True when it must know what marked packets wait, for an arrival that is marked itself or not.
+    fn counts_marked(&self, _marked: bool) -> bool {
+        false
+    }
+    /// Decides on one packet.
+    fn admit(&mut self, arrival: &Arrival) -> Verdict;
+}
+
+/// Keeps the packets that wait at a port, and says which is sent next.
+pub(crate) trait Schedule {
+    /// Lets a packet wait, as it is or changed; false if it is dropped. What is dropped for it goes to `displaced`.
+    fn offer(&mut self, now: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool;
+    /// Takes the packet to be sent next.
+    fn pop(&mut self, now: Time) -> Option<Packet>;
+    /// Packets waiting.
+    fn len(&self) -> u32;
+    /// One that is sent soon, if any waits: its memory is asked for early.
+    fn first(&self) -> Option<&Packet>;
+    /// Shows every packet that waits.
+    fn visit(&self, see: &mut dyn FnMut(&Packet));
+    /// Packets dropped so far.
+    fn drops(&self) -> u64;
+    /// Most packets ever waiting.
+    fn longest(&self) -> u32;
+}
+
+/// Of kinds that have no such state.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Never {}
+
+impl Admit for Never {
+    fn admit(&mut self, _: &Arrival) -> Verdict {
+        match *self {}
+    }
+}
+
+impl Schedule for Never {
+    fn offer(&mut self, _: Time, _: Packet, _: &mut Vec<Packet>) -> bool {
+        match *self {}
+    }
+    fn pop(&mut self, _: Time) -> Option<Packet> {
+        match *self {}
+    }
+    fn len(&self) -> u32 {
+        match *self {}
+    }
+    fn first(&self) -> Option<&Packet> {
+        match *self {}
+    }
+    fn visit(&self, _: &mut dyn FnMut(&Packet)) {
+        match *self {}
+    }
+    fn drops(&self) -> u64 {
+        match *self {}
+    }
+    fn longest(&self) -> u32 {
+        match *self {}
+    }
+}
+
+/// Writes the section `queue` of the experiment file, and the state of every port.
+macro_rules! queues {
+    ($($(#[$about:meta])* $name:ident($parameters:ty),)*) => {
+        /// The queue of every switch port.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+        pub enum QueueSpec {
+            $($(#[$about])* $name($parameters),)*
+        }
+
+        /// What admits packets to a port.
+        #[derive(Debug, Clone)]
+        pub(crate) enum Discipline {
+            /// Its limit alone.
+            Plain,
+            $($name(<$parameters as Queueing>::Admission),)*
+        }
+
+        /// What keeps the packets that wait at a port whose order is decided at departure.
+        #[derive(Debug, Clone)]
+        pub(crate) enum Scheduler {
+            $($name(<$parameters as Queueing>::Schedule),)*
+        }
+
+        impl QueueSpec {
+            fn check_kind(&self, around: Option<&Around>) -> Result<(), SpecError> {
+                match self {
+                    $(QueueSpec::$name(spec) => match around {
+                        None => Queueing::check(spec),
+                        Some(around) => Queueing::check_room(spec, around),
+                    },)*
+                }
+            }
+
+            /// Checks it against what the transport stamps.
+            pub(crate) fn check_packets(&self, stamps: Stamps) -> Result<(), SpecError> {
+                match self { $(QueueSpec::$name(spec) => Queueing::check_packets(spec, stamps),)* }
+            }
+
+            /// Checks it against buffers that the ports of a switch share.
+            ///
+            /// # Errors
+            /// When what waits is not decided on arrival.
+            pub fn check_shared(&self) -> Result<(), SpecError> {
+                match self { $(QueueSpec::$name(spec) => Queueing::check_shared(spec),)* }
+            }
+
+            /// Whether it ever marks a packet.
+            pub fn marks(&self) -> bool {
+                match self { $(QueueSpec::$name(spec) => Queueing::marks(spec),)* }
+            }
+
+            /// Whether chance may drop a packet for which there is room.
+            pub(crate) fn drops_early(&self) -> bool {
+                match self { $(QueueSpec::$name(spec) => Queueing::drops_early(spec),)* }
+            }
+
+            /// What may wait at a switch port.
+            pub fn limit(&self) -> Limit {
+                match self { $(QueueSpec::$name(spec) => Queueing::limit(spec),)* }
+            }
+
+            /// What may wait at a port in all.
+            pub(crate) fn limit_in_all(&self, at: &At) -> Limit {
+                match self { $(QueueSpec::$name(spec) => Queueing::limit_in_all(spec, at),)* }
+            }
+
+            /// What admits packets to a port.
+            pub(crate) fn discipline(&self, at: &At) -> Discipline {
+                match self {
+                    $(QueueSpec::$name(spec) => {
+                        spec.admission(at).map_or(Discipline::Plain, Discipline::$name)
+                    })*
+                }
+            }
+
+            /// What keeps the packets of a port, where their order is decided at departure.
+            pub(crate) fn scheduler(&self, at: &At) -> Option<Scheduler> {
+                match self {
+                    $(QueueSpec::$name(spec) => spec.schedule(at).map(Scheduler::$name),)*
+                }
+            }
+        }
+
+        impl Admit for Discipline {
+            fn acts_from(&self) -> Option<u32> {
+                match self {
+                    Discipline::Plain => Some(u32::MAX),
+                    $(Discipline::$name(state) => state.acts_from(),)*
+                }
+            }
+            fn counts_bytes(&self) -> bool {
+                match self {
+                    Discipline::Plain => false,
+                    $(Discipline::$name(state) => state.counts_bytes(),)*
+                }
+            }
+            fn counts_marked(&self, marked: bool) -> bool {
+                match self {
+                    Discipline::Plain => false,
+                    $(Discipline::$name(state) => state.counts_marked(marked),)*
+                }
+            }
+            fn admit(&mut self, arrival: &Arrival) -> Verdict {
+                match self {
+                    Discipline::Plain => Verdict::Accept,
+                    $(Discipline::$name(state) => state.admit(arrival),)*
+                }
+            }
+        }
+
+        impl Schedule for Scheduler {
+            #[inline]
+            fn offer(&mut self, now: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
+                match self { $(Scheduler::$name(state) => state.offer(now, packet, displaced),)* }
+            }
+            #[inline]
+            fn pop(&mut self, now: Time) -> Option<Packet> {
+                match self { $(Scheduler::$name(state) => state.pop(now),)* }
+            }
+            #[inline]
+            fn len(&self) -> u32 {
+                match self { $(Scheduler::$name(state) => state.len(),)* }
+            }
+            #[inline]
+            fn first(&self) -> Option<&Packet> {
+                match self { $(Scheduler::$name(state) => state.first(),)* }
+            }
+            fn visit(&self, see: &mut dyn FnMut(&Packet)) {
+                match self { $(Scheduler::$name(state) => state.visit(see),)* }
+            }
+            fn drops(&self) -> u64 {
+                match self { $(Scheduler::$name(state) => state.drops(),)* }
+            }
+            fn longest(&self) -> u32 {
+                match self { $(Scheduler::$name(state) => state.longest(),)* }
+            }
+        }
+    };
+}
+
+queues! {
     /// First in, first out; a packet that finds the queue full is dropped.
     DropTail(drop_tail::DropTail),
     /// Drop-tail that marks ECN-capable packets beyond a threshold on the instantaneous queue (DCTCP).
@@ -32,6 +305,8 @@ pub enum QueueSpec {
     Pfabric(pfabric::PfabricQueue),
     /// RED for the packets of flows that have lost paths to a failure, drop-tail for all others (RPS).
     SelectiveRed(selective_red::SelectiveRed),
+    /// Every flow waits in a line of its own, and the lines send in turn, so many bytes each (deficit round robin).
+    Drr(drr::Drr),
 }
 
 impl Default for QueueSpec {
@@ -46,13 +321,7 @@ impl QueueSpec {
     /// # Errors
     /// When a queue with them could hold nothing.
     pub fn check(&self) -> Result<(), SpecError> {
-        match self {
-            QueueSpec::DropTail(spec) => check_limit("drop-tail-limit", "limit", spec.limit),
-            QueueSpec::Ecn(spec) => spec.check(),
-            QueueSpec::Red(spec) => spec.check(),
-            QueueSpec::Pfabric(spec) => spec.check(),
-            QueueSpec::SelectiveRed(spec) => spec.check(),
-        }
+        self.check_kind(None)
     }
 
     /// Checks them against what surrounds the queue.
@@ -68,68 +337,7 @@ impl QueueSpec {
             return Err(SpecError::new("queue-frame", "limit", message)
                 .hint("write at least a few packets, such as \"36KB\" or \"25packets\""));
         }
-        match self {
-            QueueSpec::DropTail(_) | QueueSpec::Pfabric(_) => Ok(()),
-            QueueSpec::Ecn(spec) => spec.check_room(around),
-            QueueSpec::Red(spec) => spec.check_room(around),
-            QueueSpec::SelectiveRed(spec) => spec.check_room(around),
-        }
-    }
-
-    /// Whether it ever marks a packet.
-    pub fn marks(&self) -> bool {
-        match self {
-            QueueSpec::Ecn(_) => true,
-            QueueSpec::Red(spec) => spec.mark,
-            QueueSpec::DropTail(_) | QueueSpec::Pfabric(_) | QueueSpec::SelectiveRed(_) => false,
-        }
-    }
-
-    /// What may wait at a port.
-    pub fn limit(&self) -> Limit {
-        match self {
-            QueueSpec::DropTail(spec) => spec.limit,
-            QueueSpec::Ecn(spec) => spec.limit,
-            QueueSpec::Red(spec) => spec.limit,
-            QueueSpec::Pfabric(spec) => spec.limit,
-            QueueSpec::SelectiveRed(spec) => spec.limit,
-        }
-    }
-
-    /// What may wait at a port in all, where `limit` is that of its queue.
-    pub(crate) fn limit_in_all(&self, limit: Limit) -> Limit {
-        match self {
-            QueueSpec::SelectiveRed(spec) if spec.form == selective_red::Form::TwoQueues => {
-                Limit::Unlimited
-            }
-            _ => limit,
-        }
-    }
-
-    /// The discipline of the hosts' interfaces.
-    pub(crate) fn discipline_of_hosts(&self) -> Discipline {
-        match self {
-            QueueSpec::Ecn(spec) if spec.hosts => Discipline::Ecn(spec.threshold),
-            _ => Discipline::DropTail,
-        }
-    }
-
-    /// The discipline of port number `port`, which holds `limit`.
-    pub(crate) fn discipline(&self, port: u32, limit: Limit, seed: u64) -> Discipline {
-        match self {
-            // A queue that is scheduled at departure hands its port one packet at a time.
-            QueueSpec::DropTail(_) | QueueSpec::Pfabric(_) => Discipline::DropTail,
-            QueueSpec::Ecn(spec) => Discipline::Ecn(spec.threshold),
-            QueueSpec::Red(spec) => {
-                let stream = Stream::new(seed, u64::from(port), "red");
-                Discipline::Red(Box::new(red::RedState::new(spec, stream)))
-            }
-            QueueSpec::SelectiveRed(spec) => {
-                let stream = Stream::new(seed, u64::from(port), "red");
-                let state = selective_red::SelectiveState::new(spec, limit, stream);
-                Discipline::SelectiveRed(Box::new(state))
-            }
-        }
+        self.check_kind(Some(around))
     }
 }
 
@@ -169,38 +377,12 @@ pub(crate) enum Verdict {
     Drop,
 }
 
-/// The part of a discipline that has state at each port.
-#[derive(Debug, Clone)]
-pub(crate) enum Discipline {
-    DropTail,
-    Ecn(Amount),
-    Red(Box<red::RedState>),
-    SelectiveRed(Box<selective_red::SelectiveState>),
-}
-
-impl Discipline {
-    /// Fewest waiting packets at which it may do anything but accept; none when it must see every packet.
-    pub fn acts_from(&self) -> Option<u32> {
-        match self {
-            Discipline::DropTail => Some(u32::MAX),
-            Discipline::Ecn(Amount::Packets(k)) => Some(*k),
-            Discipline::Ecn(Amount::Bytes(_)) => Some(0),
-            Discipline::Red(_) | Discipline::SelectiveRed(_) => None,
-        }
-    }
-
-    pub fn admit(&mut self, arrival: &Arrival) -> Verdict {
-        match self {
-            Discipline::DropTail => Verdict::Accept,
-            Discipline::Ecn(threshold) => ecn::admit(*threshold, arrival),
-            Discipline::Red(red) => red.admit(arrival),
-            Discipline::SelectiveRed(selective) => selective.admit(arrival),
-        }
-    }
-
-    /// True when it must know what marked packets wait, for an arrival that is marked itself or not.
-    pub fn counts_marked(&self, marked: bool) -> bool {
-        matches!(self, Discipline::SelectiveRed(selective) if marked || selective.separates())
+/// Whether a packet of so many bytes may wait behind others.
+pub(crate) fn fits(limit: Limit, packets: usize, bytes: u64, more: u16) -> bool {
+    match limit {
+        Limit::Unlimited => true,
+        Limit::AtMost(Amount::Packets(limit)) => packets < limit as usize,
+        Limit::AtMost(Amount::Bytes(limit)) => bytes + u64::from(more) <= limit,
     }
 }
 

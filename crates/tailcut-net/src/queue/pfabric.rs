@@ -10,8 +10,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tailcut_engine::Time;
 
-use super::check_limit;
+use super::{check_limit, fits, At, Never, Queueing, Schedule, Stamps};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::Packet;
@@ -33,21 +34,41 @@ impl Default for PfabricQueue {
     }
 }
 
-impl PfabricQueue {
-    pub(super) fn check(&self) -> Result<(), SpecError> {
+impl Queueing for PfabricQueue {
+    type Admission = Never;
+    type Schedule = PriorityQueue;
+
+    fn check(&self) -> Result<(), SpecError> {
         check_limit("pfabric-limit", "limit", self.limit)
     }
-}
 
-/// What happens to a packet that arrives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Room {
-    /// There is room for it.
-    Enough,
-    /// This packet was dropped for it; ask again.
-    After(Packet),
-    /// It is dropped itself.
-    None,
+    fn check_packets(&self, stamps: Stamps) -> Result<(), SpecError> {
+        if stamps.priorities {
+            return Ok(());
+        }
+        let message =
+            "a pfabric queue orders packets by the priority that only the pfabric transport stamps";
+        Err(SpecError::new("pfabric-needs-priorities", "kind", message)
+            .hint("write transport = { kind = \"pfabric\" } as well, or another queue"))
+    }
+
+    fn check_shared(&self) -> Result<(), SpecError> {
+        let message = "pFabric's queues drop by priority what waits already: each port has a buffer of its own";
+        Err(SpecError::new("shared-buffer-pfabric", "shared_buffer", message)
+            .hint("leave shared_buffer \"unlimited\""))
+    }
+
+    fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    fn admission(&self, _: &At) -> Option<Never> {
+        None
+    }
+
+    fn schedule(&self, at: &At) -> Option<PriorityQueue> {
+        (self.hosts || !at.host).then(|| PriorityQueue::new(at.limit))
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -63,10 +84,8 @@ pub(crate) struct PriorityQueue {
     limit: Limit,
     waiting: Vec<Waiting>,
     bytes: u64,
-    /// Packets dropped.
-    pub drops: u64,
-    /// Most packets ever waiting.
-    pub longest: u32,
+    drops: u64,
+    longest: u32,
 }
 
 impl PriorityQueue {
@@ -75,43 +94,22 @@ impl PriorityQueue {
     }
 
     /// Makes room for a packet of this priority and size, if there are worse ones enough.
-    pub fn make_room(&mut self, priority: u32, wire_bytes: u16) -> Room {
-        if self.fits(self.waiting.len(), self.bytes, wire_bytes) {
-            return Room::Enough;
+    fn make_room(&mut self, priority: u32, wire_bytes: u16, displaced: &mut Vec<Packet>) -> bool {
+        while !fits(self.limit, self.waiting.len(), self.bytes, wire_bytes) {
+            let worse = |w: &&Waiting| w.priority > priority;
+            let packets = self.waiting.iter().filter(worse).count();
+            let bytes: u64 =
+                self.waiting.iter().filter(worse).map(|w| u64::from(w.packet.wire_bytes)).sum();
+            self.drops += 1;
+            if !fits(self.limit, self.waiting.len() - packets, self.bytes - bytes, wire_bytes) {
+                return false;
+            }
+            // Of several with the same key the last: the latest among equals.
+            let worst = (0..self.waiting.len()).max_by_key(|&at| self.waiting[at].priority);
+            let worst = worst.expect("a queue without room is not empty");
+            displaced.push(self.remove(worst));
         }
-        let worse = |w: &&Waiting| w.priority > priority;
-        let packets = self.waiting.iter().filter(worse).count();
-        let bytes: u64 =
-            self.waiting.iter().filter(worse).map(|w| u64::from(w.packet.wire_bytes)).sum();
-        self.drops += 1;
-        if !self.fits(self.waiting.len() - packets, self.bytes - bytes, wire_bytes) {
-            return Room::None;
-        }
-        // Of several with the same key the last: the latest among equals.
-        let worst = (0..self.waiting.len()).max_by_key(|&at| self.waiting[at].priority);
-        Room::After(self.remove(worst.expect("a queue without room is not empty")))
-    }
-
-    fn fits(&self, packets: usize, bytes: u64, more: u16) -> bool {
-        match self.limit {
-            Limit::Unlimited => true,
-            Limit::AtMost(Amount::Packets(limit)) => packets < limit as usize,
-            Limit::AtMost(Amount::Bytes(limit)) => bytes + u64::from(more) <= limit,
-        }
-    }
-
-    /// Lets a packet wait for which there is room.
-    pub fn push(&mut self, priority: u32, packet: Packet) {
-        self.bytes += u64::from(packet.wire_bytes);
-        self.waiting.push(Waiting { priority, packet });
-        self.longest = self.longest.max(self.waiting.len() as u32);
-    }
-
-    /// Takes the packet to be sent next.
-    pub fn pop(&mut self) -> Option<Packet> {
-        let best = self.waiting.iter().min_by_key(|w| w.priority)?.packet.key;
-        let at = self.waiting.iter().position(|w| w.packet.key == best)?;
-        Some(self.remove(at))
+        true
     }
 
     fn remove(&mut self, at: usize) -> Packet {
@@ -119,22 +117,54 @@ impl PriorityQueue {
         self.bytes -= u64::from(packet.wire_bytes);
         packet
     }
+}
 
-    /// Packets waiting.
-    pub fn len(&self) -> u32 {
+impl Schedule for PriorityQueue {
+    fn offer(&mut self, _: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
+        // Packets without data carry no number and come first.
+        let priority = packet.number().unwrap_or(0);
+        if !self.make_room(priority, packet.wire_bytes, displaced) {
+            return false;
+        }
+        self.bytes += u64::from(packet.wire_bytes);
+        self.waiting.push(Waiting { priority, packet });
+        self.longest = self.longest.max(self.waiting.len() as u32);
+        true
+    }
+
+    fn pop(&mut self, _: Time) -> Option<Packet> {
+        let best = self.waiting.iter().min_by_key(|w| w.priority)?.packet.key;
+        let at = self.waiting.iter().position(|w| w.packet.key == best)?;
+        Some(self.remove(at))
+    }
+
+    #[inline]
+    fn len(&self) -> u32 {
         self.waiting.len() as u32
     }
 
-    /// The packets waiting, in order of arrival.
-    pub fn packets(&self) -> impl Iterator<Item = &Packet> {
-        self.waiting.iter().map(|w| &w.packet)
+    #[inline]
+    fn first(&self) -> Option<&Packet> {
+        self.waiting.first().map(|w| &w.packet)
+    }
+
+    fn visit(&self, see: &mut dyn FnMut(&Packet)) {
+        self.waiting.iter().for_each(|w| see(&w.packet));
+    }
+
+    fn drops(&self) -> u64 {
+        self.drops
+    }
+
+    fn longest(&self) -> u32 {
+        self.longest
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Flags, FlowKey, NO_OPTIONS};
+    use crate::packet::{inline_number, Flags, FlowKey, NO_OPTIONS};
     use proptest::prelude::*;
 
     fn packet(flow: u32, seq: u32, wire_bytes: u16) -> Packet {
@@ -146,20 +176,24 @@ mod tests {
         PriorityQueue::new(Limit::AtMost(Amount::Packets(limit)))
     }
 
-    /// Offers a packet as a port does; the packets dropped, if any.
+    /// Offers a packet of this priority; the packets dropped, if any.
     fn offer(queue: &mut PriorityQueue, priority: u32, packet: Packet) -> Vec<Packet> {
         let mut dropped = vec![];
-        loop {
-            match queue.make_room(priority, packet.wire_bytes) {
-                Room::Enough => break queue.push(priority, packet),
-                Room::After(victim) => dropped.push(victim),
-                Room::None => {
-                    dropped.push(packet);
-                    break;
-                }
-            }
+        let packet = Packet { options: inline_number(priority), ..packet };
+        if !queue.offer(Time::ZERO, packet, &mut dropped) {
+            dropped.push(packet);
         }
-        dropped
+        dropped.iter().map(|packet| Packet { options: NO_OPTIONS, ..*packet }).collect()
+    }
+
+    fn pop(queue: &mut PriorityQueue) -> Option<Packet> {
+        queue.pop(Time::ZERO).map(|packet| Packet { options: NO_OPTIONS, ..packet })
+    }
+
+    fn packets(queue: &PriorityQueue) -> Vec<Packet> {
+        let mut seen = vec![];
+        queue.visit(&mut |packet| seen.push(Packet { options: NO_OPTIONS, ..*packet }));
+        seen
     }
 
     #[test]
@@ -169,7 +203,7 @@ mod tests {
         offer(&mut queue, 300, packet(2, 0, 100));
         offer(&mut queue, 100, packet(1, 1, 100));
         let order: Vec<_> =
-            std::iter::from_fn(|| queue.pop()).map(|p| (p.connection, p.seq)).collect();
+            std::iter::from_fn(|| pop(&mut queue)).map(|p| (p.connection, p.seq)).collect();
         assert_eq!(order, [(1, 0), (1, 1), (2, 0)]);
     }
 
@@ -217,7 +251,7 @@ mod tests {
                     let flow = sorted.first().map(|r| r.2.connection);
                     let expected = reference.iter().filter(|r| Some(r.2.connection) == flow).min_by_key(|r| r.0).map(|r| r.2);
                     reference.retain(|r| Some(r.2) != expected);
-                    prop_assert_eq!(queue.pop(), expected);
+                    prop_assert_eq!(pop(&mut queue), expected);
                 } else {
                     let arriving = packet(flow, number, size);
                     let mut all = reference.clone();
@@ -238,7 +272,7 @@ mod tests {
                     offer(&mut queue, priority, arriving);
                 }
                 let expected: Vec<_> = reference.iter().map(|r| r.2).collect();
-                prop_assert_eq!(queue.packets().copied().collect::<Vec<_>>(), expected);
+                prop_assert_eq!(packets(&queue), expected);
             }
         }
     }

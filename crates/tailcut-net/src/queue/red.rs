@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Stream;
 
 use super::room::Around;
-use super::{check_limit, Arrival, Verdict};
+use super::{check_limit, Admit, Arrival, At, Never, Queueing, Verdict};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 
@@ -41,8 +41,11 @@ impl Default for Red {
     }
 }
 
-impl Red {
-    pub(super) fn check(&self) -> Result<(), SpecError> {
+impl Queueing for Red {
+    type Admission = Box<RedState>;
+    type Schedule = Never;
+
+    fn check(&self) -> Result<(), SpecError> {
         check_limit("red-limit", "limit", self.limit)?;
         if !(self.min >= 0.0 && self.max > self.min) {
             let message = format!(
@@ -61,7 +64,7 @@ impl Red {
     }
 
     /// Nothing is dropped before the average exceeds `min`, which it cannot where no packet finds as many waiting.
-    pub(super) fn check_room(&self, around: &Around) -> Result<(), SpecError> {
+    fn check_room(&self, around: &Around) -> Result<(), SpecError> {
         let refuse = |written: String, hint: &str| {
             let message = format!(
                 "min = {}, {written}: a queue that is full before its average passes min never drops early",
@@ -78,6 +81,33 @@ impl Red {
             return refuse(around.shared_in_words(), hint);
         }
         Ok(())
+    }
+
+    fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    fn marks(&self) -> bool {
+        self.mark
+    }
+
+    fn drops_early(&self) -> bool {
+        true
+    }
+
+    fn admission(&self, at: &At) -> Option<Box<RedState>> {
+        let stream = Stream::new(at.seed, u64::from(at.number), "red");
+        (!at.host).then(|| Box::new(RedState::new(self, stream)))
+    }
+
+    fn schedule(&self, _: &At) -> Option<Never> {
+        None
+    }
+}
+
+impl Admit for Box<RedState> {
+    fn admit(&mut self, arrival: &Arrival) -> Verdict {
+        RedState::admit(self, arrival)
     }
 }
 

@@ -11,7 +11,7 @@ use tailcut_engine::Stream;
 
 use super::red::{Red, RedState};
 use super::room::Around;
-use super::{Arrival, Verdict};
+use super::{Admit, Arrival, At, Never, Queueing, Verdict};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 
@@ -59,13 +59,47 @@ impl SelectiveRed {
         let &SelectiveRed { limit, min, max, max_probability, weight, .. } = self;
         Red { limit, min, max, max_probability, weight, mark: false }
     }
+}
 
-    pub(super) fn check(&self) -> Result<(), SpecError> {
+impl Queueing for SelectiveRed {
+    type Admission = Box<SelectiveState>;
+    type Schedule = Never;
+
+    fn check(&self) -> Result<(), SpecError> {
         self.red().check()
     }
 
-    pub(super) fn check_room(&self, around: &Around) -> Result<(), SpecError> {
+    fn check_room(&self, around: &Around) -> Result<(), SpecError> {
         self.red().check_room(around)
+    }
+
+    fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    fn limit_in_all(&self, at: &At) -> Limit {
+        match self.form {
+            Form::TwoQueues if !at.host => Limit::Unlimited,
+            _ => at.limit,
+        }
+    }
+
+    fn admission(&self, at: &At) -> Option<Box<SelectiveState>> {
+        let stream = Stream::new(at.seed, u64::from(at.number), "red");
+        (!at.host).then(|| Box::new(SelectiveState::new(self, at.limit, stream)))
+    }
+
+    fn schedule(&self, _: &At) -> Option<Never> {
+        None
+    }
+}
+
+impl Admit for Box<SelectiveState> {
+    fn counts_marked(&self, marked: bool) -> bool {
+        marked || self.separates()
+    }
+    fn admit(&mut self, arrival: &Arrival) -> Verdict {
+        SelectiveState::admit(self, arrival)
     }
 }
 

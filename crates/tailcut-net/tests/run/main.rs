@@ -3,6 +3,7 @@
 mod conservation;
 mod coupling;
 mod dctcp;
+mod drr;
 mod faults;
 mod ideal;
 mod jobs;

@@ -1,0 +1,364 @@
+//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): every flow waits in a line of its own, and the lines send
+//! in turn. A line's turn is worth a quantum of bytes, and what a packet was too large for is kept for the next turn, so
+//! that flows with packets of any size share the link alike.
+//!
+//! A full queue drops the last packet of the longest line (the paper's buffer stealing, after McKenney). A flow is a
+//! five-tuple; the paper hashes flows into a fixed number of lines, here each has its own.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Bytes, Time};
+
+use super::{check_limit, fits, At, Never, Queueing, Schedule};
+use crate::amount::{Amount, Limit};
+use crate::component::SpecError;
+use crate::packet::Packet;
+
+/// Parameters of deficit round robin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Drr {
+    /// What may wait in all lines together behind the packet being transmitted, which is not counted.
+    pub limit: Limit,
+    /// What a line may send in its turn. The paper wants at least a full packet, so that every turn sends one.
+    pub quantum: Bytes,
+    /// Schedule the hosts' interfaces too, within `host.nic_queue`.
+    pub hosts: bool,
+}
+
+impl Default for Drr {
+    fn default() -> Self {
+        let limit = Limit::AtMost(Amount::Packets(100));
+        Drr { limit, quantum: Bytes(1_538), hosts: false }
+    }
+}
+
+/// Smaller quanta would make many rounds for one packet.
+const LEAST_QUANTUM: u64 = 64;
+
+impl Queueing for Drr {
+    type Admission = Never;
+    type Schedule = Lines;
+
+    fn check(&self) -> Result<(), SpecError> {
+        if self.quantum.0 < LEAST_QUANTUM {
+            let message = format!(
+                "quantum = \"{}\": a turn is worth at least {LEAST_QUANTUM}B",
+                self.quantum
+            );
+            return Err(SpecError::new("drr-quantum", "quantum", message)
+                .hint("write a full packet, such as \"1538B\""));
+        }
+        check_limit("drr-limit", "limit", self.limit)
+    }
+
+    fn check_shared(&self) -> Result<(), SpecError> {
+        let message = "deficit round robin drops what waits already for others: each port has a buffer of its own";
+        Err(SpecError::new("shared-buffer-drr", "shared_buffer", message)
+            .hint("leave shared_buffer \"unlimited\""))
+    }
+
+    fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    fn admission(&self, _: &At) -> Option<Never> {
+        None
+    }
+
+    fn schedule(&self, at: &At) -> Option<Lines> {
+        (self.hosts || !at.host).then(|| Lines::new(at.limit, self.quantum.0))
+    }
+}
+
+/// What waits of one flow.
+#[derive(Debug, Clone, Default)]
+struct Line {
+    packets: VecDeque<Packet>,
+    bytes: u64,
+    /// What it may still send.
+    deficit: u64,
+}
+
+/// What waits at one port.
+#[derive(Debug, Clone)]
+pub(crate) struct Lines {
+    limit: Limit,
+    quantum: u64,
+    /// Of each flow that has packets waiting, by its five-tuple.
+    lines: BTreeMap<u64, Line>,
+    /// The same flows in the order of their turns.
+    turns: VecDeque<u64>,
+    /// The first of them has got its quantum for this turn.
+    granted: bool,
+    packets: u32,
+    bytes: u64,
+    drops: u64,
+    longest: u32,
+}
+
+impl Lines {
+    fn new(limit: Limit, quantum: u64) -> Lines {
+        Lines {
+            limit,
+            quantum,
+            lines: BTreeMap::new(),
+            turns: VecDeque::new(),
+            granted: false,
+            packets: 0,
+            bytes: 0,
+            drops: 0,
+            longest: 0,
+        }
+    }
+
+    /// The flow with the most bytes, an arriving packet counted; of several another than the arriving one, and of
+    /// those the one whose turn is last.
+    fn longest_line(&self, arriving: &Packet) -> u64 {
+        let own = arriving.key.0;
+        let waits = |flow: u64| self.lines.get(&flow).map_or(0, |line| line.bytes);
+        let mut longest = (waits(own) + u64::from(arriving.wire_bytes), own);
+        for &flow in self.turns.iter().filter(|&&flow| flow != own) {
+            if waits(flow) >= longest.0 {
+                longest = (waits(flow), flow);
+            }
+        }
+        longest.1
+    }
+
+    /// Takes the last packet of a line.
+    fn steal(&mut self, flow: u64) -> Packet {
+        let line = self.lines.get_mut(&flow).expect("it is the longest line");
+        let packet = line.packets.pop_back().expect("a line is not empty");
+        self.took(flow, &packet);
+        packet
+    }
+
+    /// A packet has left its line.
+    fn took(&mut self, flow: u64, packet: &Packet) {
+        self.packets -= 1;
+        self.bytes -= u64::from(packet.wire_bytes);
+        let line = self.lines.get_mut(&flow).expect("the packet was in it");
+        line.bytes -= u64::from(packet.wire_bytes);
+        if line.packets.is_empty() {
+            // An idle flow keeps no deficit (section 3 of the paper).
+            self.lines.remove(&flow);
+            let at = self.turns.iter().position(|&other| other == flow).expect("it has a turn");
+            self.turns.remove(at);
+            self.granted &= at != 0;
+        }
+    }
+}
+
+impl Schedule for Lines {
+    fn offer(&mut self, _: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
+        while !fits(self.limit, self.packets as usize, self.bytes, packet.wire_bytes) {
+            self.drops += 1;
+            let longest = self.longest_line(&packet);
+            if longest == packet.key.0 {
+                return false;
+            }
+            displaced.push(self.steal(longest));
+        }
+        let line = self.lines.entry(packet.key.0).or_default();
+        if line.packets.is_empty() {
+            self.turns.push_back(packet.key.0);
+        }
+        line.packets.push_back(packet);
+        line.bytes += u64::from(packet.wire_bytes);
+        self.bytes += u64::from(packet.wire_bytes);
+        self.packets += 1;
+        self.longest = self.longest.max(self.packets);
+        true
+    }
+
+    fn pop(&mut self, _: Time) -> Option<Packet> {
+        loop {
+            let flow = *self.turns.front()?;
+            let line = self.lines.get_mut(&flow).expect("whoever has a turn waits");
+            if !self.granted {
+                line.deficit += self.quantum;
+                self.granted = true;
+            }
+            let size = line.packets.front().map_or(0, |packet| u64::from(packet.wire_bytes));
+            if size <= line.deficit {
+                line.deficit -= size;
+                let packet = line.packets.pop_front()?;
+                self.took(flow, &packet);
+                return Some(packet);
+            }
+            self.turns.rotate_left(1);
+            self.granted = false;
+        }
+    }
+
+    #[inline]
+    fn len(&self) -> u32 {
+        self.packets
+    }
+
+    fn first(&self) -> Option<&Packet> {
+        self.lines.get(self.turns.front()?)?.packets.front()
+    }
+
+    fn visit(&self, see: &mut dyn FnMut(&Packet)) {
+        self.lines.values().flat_map(|line| &line.packets).for_each(see);
+    }
+
+    fn drops(&self) -> u64 {
+        self.drops
+    }
+
+    fn longest(&self) -> u32 {
+        self.longest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Flags, FlowKey, NO_OPTIONS};
+    use proptest::prelude::*;
+
+    fn packet(flow: u32, seq: u32, wire_bytes: u16) -> Packet {
+        let key = FlowKey::new(flow, 99, 1, 1);
+        Packet { key, connection: flow, seq, options: NO_OPTIONS, wire_bytes, flags: Flags::DATA }
+    }
+
+    fn lines(limit: &str) -> Lines {
+        Lines::new(limit.parse().expect("it is a limit"), 1_538)
+    }
+
+    /// Offers a packet; what is dropped, if anything.
+    fn offer(lines: &mut Lines, packet: Packet) -> Vec<Packet> {
+        let mut dropped = vec![];
+        if !lines.offer(Time::ZERO, packet, &mut dropped) {
+            dropped.push(packet);
+        }
+        dropped
+    }
+
+    /// Who sends, in order, with the number of the packet.
+    fn order(lines: &mut Lines) -> Vec<(u32, u32)> {
+        std::iter::from_fn(|| lines.pop(Time::ZERO)).map(|p| (p.connection, p.seq)).collect()
+    }
+
+    #[test]
+    fn flows_send_in_turn_each_in_its_order() {
+        let mut queue = lines("unlimited");
+        for seq in 0..3 {
+            offer(&mut queue, packet(1, seq, 1_538));
+        }
+        offer(&mut queue, packet(2, 0, 1_538));
+        assert_eq!(order(&mut queue), [(1, 0), (2, 0), (1, 1), (1, 2)]);
+    }
+
+    #[test]
+    fn small_packets_share_a_turn() {
+        let mut queue = lines("unlimited");
+        for seq in 0..3 {
+            offer(&mut queue, packet(1, seq, 700));
+            offer(&mut queue, packet(2, seq, 1_538));
+        }
+        assert_eq!(order(&mut queue), [(1, 0), (1, 1), (2, 0), (1, 2), (2, 1), (2, 2)]);
+    }
+
+    #[test]
+    fn what_a_packet_is_too_large_for_is_kept_for_the_next_turn() {
+        let mut queue = Lines::new(Limit::Unlimited, 1_000);
+        for seq in 0..2 {
+            offer(&mut queue, packet(1, seq, 1_500));
+            offer(&mut queue, packet(2, seq, 1_000));
+        }
+        assert_eq!(order(&mut queue), [(2, 0), (1, 0), (2, 1), (1, 1)]);
+    }
+
+    #[test]
+    fn a_full_queue_takes_the_last_packet_of_the_longest_line() {
+        let mut queue = lines("3packets");
+        offer(&mut queue, packet(1, 0, 100));
+        offer(&mut queue, packet(1, 1, 100));
+        offer(&mut queue, packet(2, 0, 100));
+        assert_eq!(offer(&mut queue, packet(3, 0, 100)), [packet(1, 1, 100)]);
+        assert_eq!(order(&mut queue), [(1, 0), (2, 0), (3, 0)]);
+    }
+
+    #[test]
+    fn an_arrival_that_makes_its_line_the_longest_is_dropped_itself() {
+        let mut queue = lines("3packets");
+        offer(&mut queue, packet(1, 0, 100));
+        offer(&mut queue, packet(1, 1, 100));
+        offer(&mut queue, packet(2, 0, 100));
+        assert_eq!(offer(&mut queue, packet(1, 2, 100)), [packet(1, 2, 100)]);
+        assert_eq!((queue.len(), queue.drops(), queue.longest()), (3, 1, 3));
+    }
+
+    #[test]
+    fn a_line_that_was_stolen_empty_loses_its_turn() {
+        let mut queue = lines("1000B");
+        offer(&mut queue, packet(1, 0, 1_000));
+        assert_eq!(offer(&mut queue, packet(2, 0, 100)), [packet(1, 0, 1_000)]);
+        assert_eq!(order(&mut queue), [(2, 0)]);
+    }
+
+    #[test]
+    fn a_quantum_that_is_no_packet_is_refused() {
+        let spec = Drr { quantum: Bytes(63), ..Drr::default() };
+        assert_eq!(spec.check().map_err(|error| error.code), Err("drr-quantum"));
+        assert_eq!(Drr::default().check(), Ok(()));
+    }
+
+    proptest! {
+        /// Lemma 2 of the paper: while two flows wait, neither gets ahead by more than a quantum and two packets.
+        #[test]
+        fn flows_that_wait_share_alike(sizes in prop::collection::vec(64..1_538u16, 2..6), quantum in 64..3_000u64) {
+            let mut queue = Lines::new(Limit::Unlimited, quantum);
+            for seq in 0..200 {
+                for (flow, &size) in sizes.iter().enumerate() {
+                    offer(&mut queue, packet(flow as u32, seq, size));
+                }
+            }
+            let mut sent = vec![0u64; sizes.len()];
+            while queue.lines.len() == sizes.len() {
+                let packet = queue.pop(Time::ZERO).expect("all wait");
+                sent[packet.connection as usize] += u64::from(packet.wire_bytes);
+                let apart = sent.iter().max().unwrap() - sent.iter().min().unwrap();
+                prop_assert!(apart <= quantum + 2 * 1_538, "{sent:?}");
+            }
+        }
+
+        /// Every packet is sent or dropped, once, and those of a flow are sent in their order.
+        #[test]
+        fn nothing_is_lost_doubled_or_overtaken_within_a_flow(
+            limit in prop_oneof![(1..8u32).prop_map(Amount::Packets), (1_600..4_000u64).prop_map(Amount::Bytes)],
+            steps in prop::collection::vec((any::<bool>(), 0..4u32, 64..1_538u16), 1..120),
+        ) {
+            let mut queue = Lines::new(Limit::AtMost(limit), 1_538);
+            let (mut offered, mut dropped, mut sent) = (vec![], vec![], vec![]);
+            for (number, (take, flow, size)) in steps.into_iter().enumerate() {
+                if take {
+                    sent.extend(queue.pop(Time::ZERO));
+                } else {
+                    let arriving = packet(flow, number as u32, size);
+                    offered.push(arriving);
+                    dropped.extend(offer(&mut queue, arriving));
+                }
+                let mut seen = 0;
+                queue.visit(&mut |_| seen += 1);
+                prop_assert_eq!(seen, queue.len());
+                prop_assert!(fits(Limit::AtMost(limit), queue.len() as usize - usize::from(seen > 0), 0, 0));
+            }
+            sent.extend(std::iter::from_fn(|| queue.pop(Time::ZERO)));
+            prop_assert_eq!(queue.drops(), dropped.len() as u64);
+            for flow in 0..4 {
+                let of = |packets: &[Packet]| packets.iter().filter(|p| p.connection == flow).map(|p| p.seq).collect::<Vec<_>>();
+                prop_assert!(of(&sent).is_sorted());
+                let mut all = [of(&sent), of(&dropped)].concat();
+                all.sort_unstable();
+                prop_assert_eq!(all, of(&offered));
+            }
+        }
+    }
+}
