@@ -38,7 +38,11 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
     "iproute2": ("interfaces, addresses and routes of the hosts", "install the package iproute2", True),
     "veth": ("a link from each host to the fabric", "a kernel with CONFIG_VETH, or modprobe veth", True),
     "packet ring": ("the fabric takes in frames by it", "a kernel with CONFIG_PACKET", True),
-    "hosts with reno": ('transport.congestion = { kind = "newreno" }', "a kernel of 6.15 or later", False),
+    "hosts with reno": (
+        'what every host is set to, and transport.congestion = { kind = "newreno" }',
+        "a kernel of 6.15 or later, and a /proc that may be written to",
+        True,
+    ),
     "hosts with cubic": (
         'transport.congestion = { kind = "cubic" }',
         "a kernel of 6.15 or later with CONFIG_TCP_CONG_CUBIC, or modprobe tcp_cubic",

@@ -1,0 +1,63 @@
+"""What a machine offers the lab, and what is said where it does not; no kernel is asked."""
+
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from tailcut import cli
+from tailcut.lab import doctor, process
+
+EVERYTHING = {name: True for name in doctor.NEEDS if name != "supervisor"}
+
+
+def probe(monkeypatch: pytest.MonkeyPatch, **missing: str) -> None:
+    """A kernel that offers everything but what is named, with the reason."""
+    names = {name.replace("_", " "): why for name, why in missing.items()}
+    offers = [{"name": one, "offered": one not in names, "found": names.get(one, "there")} for one in EVERYTHING]
+    monkeypatch.setattr(process, "probe", lambda: offers)
+
+
+@pytest.fixture(autouse=True)
+def _on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+
+
+def test_a_machine_that_offers_everything_has_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    probe(monkeypatch)
+    assert doctor.obstacle(doctor.findings()) is None
+    shown = CliRunner().invoke(cli.app, ["lab"])
+    assert shown.exit_code == 0
+    assert all(name in shown.output for name in EVERYTHING)
+
+
+@pytest.mark.parametrize("name", ["namespaces", "iproute2", "veth", "packet_ring", "hosts_with_reno"])
+def test_what_no_run_can_do_without_is_an_obstacle_with_its_remedy(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    probe(monkeypatch, **{name: "it is forbidden"})
+    obstacle = doctor.obstacle(doctor.findings())
+    assert obstacle is not None
+    assert f"{name.replace('_', ' ')}: it is forbidden" in obstacle
+    refused = CliRunner().invoke(cli.app, ["lab"])
+    assert refused.exit_code == 2
+    assert "TC-L001" in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["hosts_with_cubic", "cpu_pressure"])
+def test_what_some_runs_need_is_told_and_no_obstacle(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    probe(monkeypatch, **{name: "it is not there"})
+    found = doctor.findings()
+    assert doctor.obstacle(found) is None
+    assert [one.name for one in found if not one.offered] == [name.replace("_", " ")]
+
+
+def test_a_process_that_cannot_even_begin_is_an_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise process.LabError("the lab's process ended before it had tried anything")
+
+    monkeypatch.setattr(process, "probe", fails)
+    assert "ended before it had tried" in str(doctor.obstacle(doctor.findings()))
+
+
+def test_another_system_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert "darwin" in str(doctor.obstacle(doctor.findings()))
