@@ -1,7 +1,6 @@
 /**
  * The second port of a server, and the pairing: which connection begins a flow, which joins one, and which is refused.
  */
-import { channel } from 'node:diagnostics_channel';
 import type net from 'node:net';
 import type { Flow } from '../flow/flow.js';
 import { Leg, type LegSink } from '../flow/leg.js';
@@ -10,19 +9,10 @@ import { type Entry, WaitingList } from '../memory/waiting.js';
 import { applySettings, giveHandle, type Handle, takeHandle } from '../net-internals.js';
 import { defaults, isEnabled, type Replication, replicationOptions, samePort } from '../options.js';
 import { attach, attachment, type Inner, setOwnPort, setRace, setSkew } from '../socket-internals.js';
-import { channels, counters } from '../stats.js';
-import {
-  AnswerFlag,
-  comparableAddress,
-  encodeAnswer,
-  HELLO_BYTES,
-  type Hello,
-  HelloFlag,
-  Kind,
-  Refusal,
-  type RefusalReason,
-} from '../wire.js';
+import { counters } from '../stats.js';
+import { comparableAddress, HELLO_BYTES, type Hello, HelloFlag, Kind } from '../wire.js';
 import { Accepted } from './accept.js';
+import { Answers } from './answers.js';
 import { Greeter } from './greeter.js';
 import { noteHello } from './hosts.js';
 import { LateHello } from './late-hello.js';
@@ -32,7 +22,7 @@ import { Preambles } from './preambles.js';
 import { Remains } from './remains.js';
 import { SecondServer } from './second-server.js';
 import { type Internals, kOptions, kShared } from './server-internals.js';
-import { SpareSocket } from './spare-socket.js';
+import { Sockets } from './sockets.js';
 import { Unread } from './unread.js';
 
 /** As a native handle tells it. */
@@ -70,19 +60,17 @@ export class ReplicaListener {
     this.#greeter.awaits(remoteAddress, remotePort);
   readonly #limits: Limits;
   readonly #addresses: Set<string>;
-  /** First ports of ours, as clients may know them. */
-  readonly #ports = new Set<number>();
   #port = 0;
-  readonly #spare: SpareSocket;
+  readonly #sockets: Sockets;
+  readonly #answers: Answers;
 
   constructor(owner: Internals) {
     this.#owner = owner;
     this.#replication = replicationOptions(owner[kOptions], undefined, 0);
     this.#addresses = new Set(owner[kOptions].addresses?.map(comparableTarget));
-    for (const address of this.#addresses)
-      this.#ports.add(Number(address.slice(address.lastIndexOf(':') + 1)));
     this.#limits = new Limits(owner, () => this.#port);
-    this.#spare = new SpareSocket(owner);
+    this.#sockets = new Sockets(owner);
+    this.#answers = new Answers(owner, this.#replication, this.#addresses);
     const options = { timeout: defaults.waitTimeout, entries: defaults.waitEntries };
     this.#waiting = new WaitingList<Accepted | Remains>(
       { ...options, recurring: !this.byToken },
@@ -90,18 +78,18 @@ export class ReplicaListener {
       (flow) => (flow instanceof Accepted ? flow.blank : undefined),
     );
     this.#held = new WaitingList<HeldReplica>({ ...options, entries: 1024 }, (entry) => {
-      if (entry.flow !== undefined) this.#refuse(entry.flow.leg, 'unknown', entry.flow.hello);
+      if (entry.flow !== undefined) this.#answers.refuse(entry.flow.leg, 'unknown', entry.flow.hello);
     });
     this.#greeter = new Greeter(
       { copy: REPLICA, most: MOST_SILENT, timeout: defaults.waitTimeout },
       (leg, hello, rest) => this.#greeted(leg, hello, rest),
-      (leg) => this.#dropBroken(leg),
+      (leg) => this.#answers.drop(leg),
     );
     if (this.byToken)
       this.#preambles = new Preambles({
         greeted: (leg, hello, rest) => this.#greeted(leg, hello, rest),
         plain: (leg, bytes) => this.#acceptPlain(leg, bytes, 0),
-        broken: (leg) => this.#dropBroken(leg),
+        broken: (leg) => this.#answers.drop(leg),
       });
     this.server = new SecondServer(() => this.#greet()) as unknown as Internals;
   }
@@ -116,7 +104,7 @@ export class ReplicaListener {
     failed: (error: Error) => void,
   ): boolean {
     this.#port = bound.port;
-    this.#ports.add(bound.port);
+    this.#answers.listensOn(bound.port);
     const port = this.#owner[kOptions].replicaPort ?? bound.port + 1;
     this.server.once('error', (error) => {
       // A worker's random port comes from the cluster's primary, which knows nothing of pairs: flows are plain then.
@@ -149,7 +137,7 @@ export class ReplicaListener {
       if (error || this.#limits.blocks(connection)) return;
       const leg = this.#greeter.accept(connection);
       if (this.#owner.keepAlive) leg.setKeepAlive(true, this.#owner.keepAliveInitialDelay);
-      this.#spare.make();
+      this.#sockets.make();
     };
   }
 
@@ -215,7 +203,7 @@ export class ReplicaListener {
     if (this.byToken) return true;
     if (address === undefined) {
       if (this.#waiting.awaits) {
-        this.#dropLost(this.#withdraw(socket));
+        this.#dropLost(this.#sockets.withdraw(socket));
         return false;
       }
       // Not listed, since it cannot be: its second connection, should there be one, must not begin it again.
@@ -225,7 +213,7 @@ export class ReplicaListener {
     const key = keyOf(address, port);
     const known = this.#waiting.awaited(key);
     if (known !== undefined) {
-      this.#join(known, this.#withdraw(socket));
+      this.#join(known, this.#sockets.withdraw(socket));
       return false;
     }
     if (!isEnabled()) {
@@ -247,13 +235,6 @@ export class ReplicaListener {
     return true;
   }
 
-  /** The handle of a socket that the application is not told of. */
-  #withdraw(socket: Inner): Handle {
-    this.#owner._connections--;
-    Object.assign(socket, { _server: null, server: null });
-    return takeHandle(socket);
-  }
-
   #list(key: string, first: 'primary' | 'replica', accepted: Accepted, hello?: Hello): void {
     const entry = this.#waiting.add(key, first, accepted, hello);
     accepted.entry = entry;
@@ -269,34 +250,26 @@ export class ReplicaListener {
     if (this.byToken) noteHello(leg.remoteAddress);
     switch (hello.kind) {
       case Kind.probe:
-        leg.send([this.#answer(isEnabled() ? 'none' : 'disabled', hello)], () => {});
-        leg.close();
-        return;
+        return this.#answers.only(leg, isEnabled() ? 'none' : 'disabled', hello);
       case Kind.raw:
         // For another service, which was at this port before, or whose first port has ours for its successor.
-        if (leg.copy === PRIMARY || !this.#ports.has(hello.targetPort))
-          return this.#dropBroken(leg, 'mismatch');
+        if (leg.copy === PRIMARY || !this.#answers.isOurs(hello.targetPort))
+          return this.#answers.drop(leg, 'mismatch');
         return this.#acceptPlain(leg, rest, HELLO_BYTES);
       case Kind.primary:
       case Kind.replica: {
         const byToken = (hello.flags & HelloFlag.token) !== 0;
-        if (byToken !== this.byToken) return this.#refuse(leg, 'mismatch', hello);
+        if (byToken !== this.byToken) return this.#answers.refuse(leg, 'mismatch', hello);
         if ((hello.kind === Kind.primary) !== (leg.copy === PRIMARY))
-          return this.#refuse(leg, 'mismatch', hello);
+          return this.#answers.refuse(leg, 'mismatch', hello);
         if (byToken) return this.#placeByToken(leg, hello, rest);
-        if (!isEnabled()) return this.#refuse(leg, 'disabled', hello);
-        if (!sameSource(leg, hello)) return this.#refuse(leg, 'mismatch', hello);
+        if (!isEnabled()) return this.#answers.refuse(leg, 'disabled', hello);
+        if (!sameSource(leg, hello)) return this.#answers.refuse(leg, 'mismatch', hello);
         return this.#place(leg, hello, rest, keyOf(leg.remoteAddress, leg.remotePort));
       }
       default:
-        return this.#refuse(leg, 'unknown', hello);
+        return this.#answers.refuse(leg, 'unknown', hello);
     }
-  }
-
-  /** No answer is due, or none would be understood. */
-  #dropBroken(leg: Leg, reason: RefusalReason | 'hello' = 'hello'): void {
-    this.#count(leg, reason);
-    leg.abort();
   }
 
   #place(leg: Leg, hello: Hello, rest: Buffer | undefined, key: string): void {
@@ -306,12 +279,12 @@ export class ReplicaListener {
       const waiting = known.flow;
       if (known.state !== 'waiting' || waiting === undefined || !waiting.joinable) {
         counters.lateTwins++;
-        return this.#refuse(leg, 'late', hello);
+        return this.#answers.refuse(leg, 'late', hello);
       }
       this.#waiting.settle(known, 'paired', hello);
-      if (waiting instanceof Remains) return waiting.serve(leg, this.#answer('none', hello), rest);
+      if (waiting instanceof Remains) return waiting.serve(leg, this.#answers.answer('none', hello), rest);
       leg.ref();
-      waiting.pair(leg, hello, this.#answer('none', hello), rest);
+      waiting.pair(leg, hello, this.#answers.answer('none', hello), rest);
       return;
     }
     if (!this.#mayBegin(leg, hello)) return this.#hold(key, 'replica', { leg, hello, rest });
@@ -337,14 +310,14 @@ export class ReplicaListener {
       const came = known.first === 'primary' ? PRIMARY : REPLICA;
       if (known.state !== 'waiting' || waiting === undefined || !waiting.joinable || came === leg.copy) {
         counters.lateTwins++;
-        return this.#refuse(leg, 'late', hello);
+        return this.#answers.refuse(leg, 'late', hello);
       }
       // Switched off: a flow is carried by the connection that began it.
-      if (!isEnabled()) return this.#refuse(leg, 'disabled', hello);
+      if (!isEnabled()) return this.#answers.refuse(leg, 'disabled', hello);
       this.#waiting.settle(known, 'paired');
-      if (waiting instanceof Remains) return waiting.serve(leg, this.#answer('none', hello), rest);
+      if (waiting instanceof Remains) return waiting.serve(leg, this.#answers.answer('none', hello), rest);
       leg.ref();
-      waiting.complete(leg, hello, this.#answer('none', hello), rest);
+      waiting.complete(leg, hello, this.#answers.answer('none', hello), rest);
       return;
     }
     if ((hello.flags & HelloFlag.origin) === 0 && !this.#mayBegin(leg, hello))
@@ -377,12 +350,12 @@ export class ReplicaListener {
   }
 
   #begin(leg: Leg, hello: Hello, rest: Buffer | undefined, key: string): void {
-    if (this.#limits.full(leg, key)) return this.#refuse(leg, 'limit', hello);
+    if (this.#limits.full(leg, key)) return this.#answers.refuse(leg, 'limit', hello);
     const owner = this.#owner;
-    const socket = this.#spare.take();
+    const socket = this.#sockets.take();
     counters.flowsAccepted++;
     const flow = this.#enter(socket, leg, hello, key);
-    this.#announce(socket);
+    this.#sockets.announce(socket);
     if (owner.pauseOnConnect) flow.receiver.pause(leg, rest);
     else if (rest !== undefined && !leg.lost) leg.receive(rest);
   }
@@ -392,7 +365,7 @@ export class ReplicaListener {
     attach(socket, accepted);
     this.#list(key, leg.copy === PRIMARY ? 'primary' : 'replica', accepted, hello);
     leg.ref();
-    return accepted.begin(leg, hello, this.#answer('none', hello));
+    return accepted.begin(leg, hello, this.#answers.answer('none', hello));
   }
 
   /** A plain connection like any other: the winner of a RepSYN race, or a plain client of a server that pairs by token. */
@@ -400,7 +373,7 @@ export class ReplicaListener {
     if (leg.lost) return;
     if (this.#limits.full(leg)) {
       // Its client expects the application's bytes and nothing else.
-      this.#count(leg, 'limit');
+      this.#answers.count(leg, 'limit');
       leg.close();
       return;
     }
@@ -410,7 +383,7 @@ export class ReplicaListener {
       handle.reading = false;
       handle.readStop();
     }
-    const socket = this.#spare.take();
+    const socket = this.#sockets.take();
     giveHandle(handle, socket);
     applySettings(socket, handle);
     setOwnPort(socket, this.#port);
@@ -429,7 +402,7 @@ export class ReplicaListener {
         (late, more) => this.#greetedLate(socket, late, more),
         () => this.#dropSilent(socket),
       );
-    this.#announce(socket);
+    this.#sockets.announce(socket);
   }
 
   /** The application has the connection already, and takes it for a plain client's. */
@@ -448,50 +421,13 @@ export class ReplicaListener {
   }
 
   #dropSilent(socket: Inner): void {
-    this.#count(socket, 'hello');
+    this.#answers.count(socket, 'hello');
     socket.resetAndDestroy();
-  }
-
-  /** What net does with a connection it has accepted. */
-  #announce(socket: Inner): void {
-    const owner = this.#owner;
-    owner._connections++;
-    Object.assign(socket, { server: owner, _server: owner });
-    if (owner.pauseOnConnect) Object.assign(socket, { readableFlowing: false });
-    owner.emit('connection', socket);
-    const accepted = channel('net.server.socket');
-    if (accepted.hasSubscribers) accepted.publish({ socket });
-    if (!owner.pauseOnConnect && !socket.destroyed) socket.read(0);
   }
 
   /** net has dropped a connection to the first port. False: that its flow was is told already. */
   primaryDropped({ remoteAddress, remotePort }: net.DropArgument): boolean {
     return this.#limits.tellsDrop(keyOf(remoteAddress, remotePort), PRIMARY);
-  }
-
-  // ------------------------------------------------------------------ answers
-
-  #answer(reason: RefusalReason, { targetPort }: Hello): Buffer {
-    return encodeAnswer({
-      refusal: Refusal[reason],
-      flags:
-        (this.#replication.pairing === 'token' ? AnswerFlag.token : 0) |
-        (this.#owner[kShared] ? AnswerFlag.shared : 0),
-      threshold: this.#replication.threshold,
-      port: this.#ports.has(targetPort) ? targetPort : this.#port,
-    });
-  }
-
-  #refuse(leg: Leg, reason: RefusalReason, hello: Hello): void {
-    this.#count(leg, reason);
-    if (leg.lost) return;
-    leg.send([this.#answer(reason, hello)], () => {});
-    leg.close();
-  }
-
-  #count({ remoteAddress, remotePort }: Leg | Inner, reason: string): void {
-    counters.refused++;
-    if (channels.refused.hasSubscribers) channels.refused.publish({ reason, remoteAddress, remotePort });
   }
 }
 

@@ -1,0 +1,66 @@
+/** What a server says on connections that are none of the application's, and what it says of those that it turns away. */
+import type { Leg } from '../flow/leg.js';
+import type { Replication } from '../options.js';
+import type { Inner } from '../socket-internals.js';
+import { channels, counters } from '../stats.js';
+import { AnswerFlag, encodeAnswer, type Hello, Refusal, type RefusalReason } from '../wire.js';
+import { type Internals, kShared } from './server-internals.js';
+
+export class Answers {
+  readonly #owner: Internals;
+  readonly #replication: Replication;
+  /** First ports of ours, as clients may know them; and the one that we listen on. */
+  readonly #ports = new Set<number>();
+  #port = 0;
+
+  /** `known`: 'host:port' at which clients reach the server. */
+  constructor(owner: Internals, replication: Replication, known: Iterable<string>) {
+    this.#owner = owner;
+    this.#replication = replication;
+    for (const address of known) this.#ports.add(Number(address.slice(address.lastIndexOf(':') + 1)));
+  }
+
+  /** The server listens on `port`. */
+  listensOn(port: number): void {
+    this.#port = port;
+    this.#ports.add(port);
+  }
+
+  /** Clients may know the server by that first port. */
+  isOurs(port: number): boolean {
+    return this.#ports.has(port);
+  }
+
+  answer(reason: RefusalReason, { targetPort }: Hello): Buffer {
+    return encodeAnswer({
+      refusal: Refusal[reason],
+      flags:
+        (this.#replication.pairing === 'token' ? AnswerFlag.token : 0) |
+        (this.#owner[kShared] ? AnswerFlag.shared : 0),
+      threshold: this.#replication.threshold,
+      port: this.#ports.has(targetPort) ? targetPort : this.#port,
+    });
+  }
+
+  /** Says the answer, which is all that there is to say. */
+  only(leg: Leg, reason: RefusalReason, hello: Hello): void {
+    leg.send([this.answer(reason, hello)], () => {});
+    leg.close();
+  }
+
+  refuse(leg: Leg, reason: RefusalReason, hello: Hello): void {
+    this.count(leg, reason);
+    if (!leg.lost) this.only(leg, reason, hello);
+  }
+
+  /** No answer is due, or none would be understood. */
+  drop(leg: Leg, reason: RefusalReason | 'hello' = 'hello'): void {
+    this.count(leg, reason);
+    leg.abort();
+  }
+
+  count({ remoteAddress, remotePort }: Leg | Inner, reason: string): void {
+    counters.refused++;
+    if (channels.refused.hasSubscribers) channels.refused.publish({ reason, remoteAddress, remotePort });
+  }
+}

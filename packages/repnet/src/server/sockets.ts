@@ -1,0 +1,62 @@
+/**
+ * Sockets for what net has not accepted itself, one made ahead (while a hello is under way there is time), and telling the application of
+ * them as net does.
+ */
+import { channel } from 'node:diagnostics_channel';
+import type net from 'node:net';
+import { type Handle, takeHandle } from '../net-internals.js';
+import { Socket } from '../socket.js';
+import type { Inner } from '../socket-internals.js';
+import type { Internals } from './server-internals.js';
+
+export class Sockets {
+  readonly #server: Internals;
+  #socket: Inner | undefined;
+
+  constructor(server: Internals) {
+    this.#server = server;
+  }
+
+  make(): void {
+    this.#socket ??= this.#made();
+  }
+
+  /** Without a handle. */
+  take(): Inner {
+    const socket = this.#socket ?? this.#made();
+    this.#socket = undefined;
+    return socket;
+  }
+
+  /** What net does with a connection it has accepted. */
+  announce(socket: Inner): void {
+    const server = this.#server;
+    server._connections++;
+    Object.assign(socket, { server, _server: server });
+    if (server.pauseOnConnect) Object.assign(socket, { readableFlowing: false });
+    server.emit('connection', socket);
+    const accepted = channel('net.server.socket');
+    if (accepted.hasSubscribers) accepted.publish({ socket });
+    if (!server.pauseOnConnect && !socket.destroyed) socket.read(0);
+  }
+
+  /** The application was not told of the socket, nor will it be: its handle. */
+  withdraw(socket: Inner): Handle {
+    this.#server._connections--;
+    Object.assign(socket, { _server: null, server: null });
+    return takeHandle(socket);
+  }
+
+  #made(): Inner {
+    const server = this.#server;
+    return new Socket({
+      allowHalfOpen: server.allowHalfOpen,
+      readableHighWaterMark: server.highWaterMark,
+      writableHighWaterMark: server.highWaterMark,
+      // For the handle that it is given.
+      noDelay: server.noDelay,
+      keepAlive: server.keepAlive,
+      keepAliveInitialDelay: server.keepAliveInitialDelay * 1000,
+    } as net.SocketConstructorOpts) as Inner;
+  }
+}
