@@ -3,75 +3,25 @@
  * is full, and is dropped by the kernel. The second starts at the delay and not before, and by then the queue has room.
  */
 import assert from 'node:assert/strict';
-import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import net from 'node:net';
 import { beforeEach, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import repnet from '../dist/index.js';
-import { Kind } from '../dist/wire.js';
+import { fullServer, until } from './lib/full-queue.mjs';
 import { movedClock } from './lib/moved-clock.mjs';
-import { hello, messageOf, PATIENCE } from './lib/support.mjs';
+import { PATIENCE } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
 // By a clock that the test moves. Together less than the server remembers a flow.
 const COPY_DELAY = 200;
 const PAIR_TIMEOUT = 150;
-const BACKLOG = 1;
 const skip = process.platform === 'linux' ? false : 'what a full queue does to a SYN is known of Linux only';
 
 beforeEach(() => {
   repnet.resetStats();
 });
 
-/** Waits by turns of the event loop: the timers stand still. */
-async function until(condition, what) {
-  for (const end = Date.now() + PATIENCE; !condition(); ) {
-    if (Date.now() > end)
-      throw new Error(`not within ${PATIENCE} ms: ${what}; open: ${process.getActiveResourcesInfo()}`);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
-
 /** Attempts to connect of this process that are under way. */
 const attempts = () => process.getActiveResourcesInfo().filter((name) => /ConnectWrap$/.test(name)).length;
-
-/** A server that stands still with a full queue on `port + offset`. */
-async function fullServer(t, api, offset) {
-  const child = fork(fileURLToPath(new URL('lib/full-server.mjs', import.meta.url)), [api, String(BACKLOG)]);
-  t.after(() => child.kill('SIGKILL'));
-  const port = await messageOf(child);
-  child.kill('SIGSTOP');
-  // The kernel queues one more than it is asked to.
-  const queued = Array.from({ length: BACKLOG + 1 }, () => {
-    const socket = net.connect({ host: HOST, port: port + offset }).on('error', () => {});
-    t.after(() => socket.destroy());
-    const seen = { answered: false };
-    socket.on('connect', () =>
-      socket.write(offset === 0 ? 'x' : hello({ socket }, port, { kind: Kind.probe })),
-    );
-    socket.on('data', () => {
-      seen.answered = true;
-    });
-    return Object.assign(seen, { socket });
-  });
-  await until(() => queued.every(({ socket }) => !socket.connecting), 'the queue is full');
-  return {
-    port,
-    /** Goes on, and has accepted what was queued. */
-    async wake() {
-      child.kill('SIGCONT');
-      await until(() => queued.every(({ answered }) => answered), 'the queue has room');
-      for (const { socket } of queued) socket.destroy();
-    },
-    /** Bytes of each connection that the application was given, less those that filled the queue. */
-    async connections() {
-      child.send('count');
-      const bytes = await messageOf(child);
-      return offset === 0 ? bytes.slice(queued.length) : bytes;
-    },
-  };
-}
 
 /**
  * Dials with the first connection's SYN dropped, moves the clock to the delay when there is room, and lets the flow bring a reply. A SYN

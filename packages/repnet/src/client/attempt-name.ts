@@ -21,6 +21,8 @@ export class NameAttempt extends net.Socket implements Attempt {
   readonly copy: Copy;
   readonly #options: AttemptOptions;
   #sink: AttemptSink | undefined;
+  /** Node 20.11 asserts that whoever hears of a resolved name has not given up. */
+  #telling = false;
 
   constructor(copy: Copy, sink: AttemptSink, options: AttemptOptions) {
     super(options);
@@ -56,6 +58,10 @@ export class NameAttempt extends net.Socket implements Attempt {
         return true;
       }
       case 'lookup':
+        this.#telling = true;
+        this.#sink?.attemptEvent(this, event, args);
+        this.#telling = false;
+        return true;
       case 'connectionAttempt':
       case 'connectionAttemptFailed':
       case 'connectionAttemptTimeout':
@@ -83,6 +89,10 @@ export class NameAttempt extends net.Socket implements Attempt {
   /** Gives it up. `reset`: by RST, if the kernel has established what Node still takes for connecting. */
   abandon(reset: boolean): void {
     this.#sink = undefined;
+    if (this.#telling) {
+      process.nextTick(() => prototype.destroy.call(this));
+      return;
+    }
     if (reset) {
       const handle = nativeHandle(this);
       // One without a descriptor yet cannot be reset, and a reset that fails leaves a handle that cannot be closed.

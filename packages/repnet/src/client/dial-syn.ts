@@ -1,5 +1,6 @@
 /** The client side of RepSYN: two handshakes and one flow, by whichever connection is established first. */
 
+import net from 'node:net';
 import { type Copy, PRIMARY, REPLICA } from '../flow/machine.js';
 import { patientTimeout } from '../flow/patience.js';
 import { begun } from '../flow-events.js';
@@ -29,7 +30,14 @@ import { sendHelloFirst } from './hello-first.js';
 import { forgetPeer, type Peer, peerKey, rememberPeer } from './peers.js';
 import { Resolution } from './resolution.js';
 
-/** Two handshakes to one port from two source ports; the winner's handle becomes the socket's own. */
+/** Addresses of a name that are tried for the second connection, at most. */
+const MOST_ADDRESSES = 8;
+
+/**
+ * Two handshakes to one port from two source ports; the winner's handle becomes the socket's own. Of a name with several addresses the first
+ * connection tries one after the other, as net does, and the second races it to the others: the next one when one has failed, or beside it
+ * when that takes too long (RFC 8305).
+ */
 export class SynDial implements Attachment, AttemptSink {
   readonly native = false;
   readonly flow = undefined;
@@ -39,7 +47,12 @@ export class SynDial implements Attachment, AttemptSink {
   readonly #port: number;
   readonly #peer: Peer | undefined;
   readonly #resolution: Resolution;
-  readonly #attempts: (Attempt | undefined)[] = [];
+  /** And to where, as far as it is decided. */
+  readonly #attempts = new Map<Attempt, string>();
+  #primary: Attempt | undefined;
+  /** Where the second connection goes next. */
+  #untried: Address[] = [];
+  #stagger: NodeJS.Timeout | undefined;
   #error: ConnectionError | undefined;
   #delay: NodeJS.Timeout | undefined;
   /** When the wait for the first connection began. */
@@ -80,20 +93,38 @@ export class SynDial implements Attachment, AttemptSink {
     const { copyDelay, pairTimeout } = this.#target.replication;
     // Whoever drops what goes to the second port may let the first one through.
     if (this.#peer !== undefined) this.#patience = patientTimeout(() => this.#miss(), pairTimeout);
+    const { addresses } = this.#resolution;
+    // The first connection begins with the first address, and comes to the others in turn.
+    const [first = address, ...others] = addresses;
+    this.#untried = [...others, first].slice(0, MOST_ADDRESSES);
     if (copyDelay === 0) {
-      this.#connect(REPLICA, address);
+      this.#next();
       return;
     }
     this.#begun = performance.now();
     this.#delay = setTimeout(() => {
-      if (budget.takeConnection()) this.#connect(REPLICA, address);
+      this.#delay = undefined;
+      if (budget.takeConnection()) this.#next();
     }, copyDelay);
     this.#delay.unref();
   }
 
+  /** The second connection, to the next address. */
+  #next(): void {
+    clearTimeout(this.#stagger);
+    const address = this.#untried.shift();
+    if (address === undefined) return;
+    this.#connect(REPLICA, address);
+    if (this.#untried.length === 0) return;
+    const { autoSelectFamilyAttemptTimeout: wait } = this.#target.net;
+    this.#stagger = setTimeout(() => {
+      if (budget.takeConnection()) this.#next();
+    }, wait ?? net.getDefaultAutoSelectFamilyAttemptTimeout()).unref();
+  }
+
   /** Neither is established in time: the flow is plain, and so are the next ones for a while. */
   #miss(): void {
-    if (this.#attempts[PRIMARY] === undefined && this.#attempts[REPLICA] === undefined) return;
+    if (this.#attempts.size === 0) return;
     const { host, port } = this.#target.net;
     rememberPeer(peerKey(host, port, this.#target.replication.replicaPort), 'silent');
     this.#giveUp();
@@ -108,12 +139,13 @@ export class SynDial implements Attachment, AttemptSink {
 
   #giveUp(): void {
     this.#stopTimers();
-    for (const attempt of this.#attempts) attempt?.abandon(false);
-    this.#attempts.length = 0;
+    for (const attempt of this.#attempts.keys()) attempt.abandon(false);
+    this.#attempts.clear();
   }
 
   #stopTimers(): void {
     clearTimeout(this.#delay);
+    clearTimeout(this.#stagger);
     clearTimeout(this.#patience);
   }
 
@@ -121,7 +153,8 @@ export class SynDial implements Attachment, AttemptSink {
     const names = asAddress(host) === undefined ? this.#resolution.options : {};
     if (copy === REPLICA) counters.copiesIssued++;
     const attempt = newAttempt(copy, this, this.#target, { host, port: this.#port, ...names });
-    this.#attempts[copy] = attempt;
+    this.#attempts.set(attempt, host);
+    if (copy === PRIMARY) this.#primary = attempt;
     attempt.start();
   }
 
@@ -150,14 +183,16 @@ export class SynDial implements Attachment, AttemptSink {
       counters.copiesWon++;
     }
     noteTime(this.#target, this.#begun);
-    this.#attempts[attempt.copy] = undefined;
+    const where = this.#attempts.get(attempt);
+    this.#attempts.delete(attempt);
     setRace(socket, attempt.copy);
     applySettings(socket, handle);
     becomeNative(socket, handle);
     // The second attempt may have begun after the application's unref().
     if (isUnref(socket)) handle.unref();
     if (this.#peer !== undefined) this.#sayHello(handle);
-    copyAttempts(attempt, socket, this.#target.net.port);
+    const other = attempt.copy === REPLICA ? where : undefined;
+    copyAttempts(this.#primary ?? attempt, socket, this.#target.net.port, other);
     try {
       this.#tellEvents();
       if (!socket.destroyed) connected(socket);
@@ -187,19 +222,18 @@ export class SynDial implements Attachment, AttemptSink {
   }
 
   #dropOthers(): void {
-    for (const copy of [PRIMARY, REPLICA] as const) {
-      const attempt = this.#attempts[copy];
-      this.#attempts[copy] = undefined;
-      attempt?.abandon(this.#target.replication.loser === 'rst');
-    }
+    const losers = [...this.#attempts.keys()];
+    this.#attempts.clear();
+    for (const attempt of losers) attempt.abandon(this.#target.replication.loser === 'rst');
   }
 
   attemptFailed(attempt: Attempt, error: NodeJS.ErrnoException | undefined): void {
-    if (this.#attempts[attempt.copy] !== attempt) return;
-    this.#attempts[attempt.copy] = undefined;
+    if (!this.#attempts.delete(attempt)) return;
     if (attempt.copy === PRIMARY) copyAttempts(attempt, this.#socket, this.#target.net.port);
     if (attempt.copy === PRIMARY || this.#error === undefined) this.#error = error;
-    if (this.#attempts[PRIMARY] !== undefined || this.#attempts[REPLICA] !== undefined) return;
+    // To another address at once; the first connection goes on to all of them by itself.
+    if (attempt.copy === REPLICA && this.#untried.length > 0 && this.#attempts.size > 0) return this.#next();
+    if (this.#attempts.size > 0) return;
     this.#stopTimers();
     const { host, port } = this.#target.net;
     // The port is gone: the server may be another by now, or when it is there again.
@@ -226,12 +260,12 @@ export class SynDial implements Attachment, AttemptSink {
   }
 
   *connections(): Iterable<Connection> {
-    for (const attempt of this.#attempts) if (attempt !== undefined) yield attempt;
+    yield* this.#attempts.keys();
   }
   peername(): object {
     return {};
   }
   sockname(): object {
-    return this.#attempts[PRIMARY]?.local ?? {};
+    return this.#primary?.local ?? {};
   }
 }

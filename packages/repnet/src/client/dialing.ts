@@ -109,12 +109,15 @@ export function withoutLocal(error: ConnectionError): ConnectionError {
 
 /**
  * The list of addresses tried, a public property of a socket that chose among several. `port`: the one that the application
- * dials.
+ * dials. `other`: an address that was tried beside.
  */
-export function copyAttempts(attempt: Attempt, socket: Inner, port: number): void {
+export function copyAttempts(attempt: Attempt, socket: Inner, port: number, other?: string): void {
   const autoSelectFamilyAttemptedAddresses = attempt.autoSelectFamilyAttemptedAddresses?.map((tried) =>
     tried.replace(/:\d+$/, `:${port}`),
   );
+  const beside = `${other}:${port}`;
+  if (other !== undefined && autoSelectFamilyAttemptedAddresses?.includes(beside) === false)
+    autoSelectFamilyAttemptedAddresses.push(beside);
   if (autoSelectFamilyAttemptedAddresses !== undefined)
     Object.assign(socket, { autoSelectFamilyAttemptedAddresses });
 }
