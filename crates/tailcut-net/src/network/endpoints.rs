@@ -240,8 +240,8 @@ impl<'a, O: Observer> Network<'a, O> {
         }
         let sender = &mut self.connections[id as usize].sender;
         if sender.deadline() <= now {
-            sender.on_timer(profile, now);
-            if profile.spreads && sender.phase() == Phase::Established {
+            let expired = sender.on_timer(profile, now);
+            if expired && profile.spreads && sender.phase() == Phase::Established {
                 self.manage(id, Event::TimedOut);
             }
         }

@@ -92,12 +92,14 @@ impl Sender {
         }
     }
 
-    pub fn on_timer(&mut self, profile: &Profile, now: Time) {
+    /// True where the timer is the one that repeats what is not answered.
+    pub fn on_timer(&mut self, profile: &Profile, now: Time) -> bool {
         match (self, &profile.kind) {
-            (Sender::Tcp(sender), _) => sender.on_timer(&profile.tcp, now),
+            (Sender::Tcp(sender), _) => return sender.on_timer(&profile.tcp, now),
             (Sender::Pfabric(sender), Kind::Pfabric(spec)) => sender.on_timer(spec, now),
             (Sender::Pfabric(_), _) => {}
         }
+        true
     }
 
     #[inline]

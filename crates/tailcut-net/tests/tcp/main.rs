@@ -10,6 +10,7 @@ mod life;
 mod newreno;
 mod pair;
 mod pairs;
+mod rack;
 mod reordering;
 mod sack;
 mod script;

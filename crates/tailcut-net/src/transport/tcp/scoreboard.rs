@@ -30,6 +30,8 @@ pub struct Scoreboard {
     lost_below: u32,
     /// Sacked segments at or above `lost_below`.
     sacked_above: u32,
+    /// End of the highest segment that time told to be lost.
+    lost_end: u32,
     /// No segment below this is lost and waiting to be sent again.
     resend_from: u32,
     /// No retransmission still thought to be in the network is older than this, in picoseconds.
@@ -222,11 +224,12 @@ impl Scoreboard {
 
     /// Nothing was lost after all: what is not sacked is only late. Retransmissions stay in the network.
     pub fn forget_losses(&mut self) {
-        let end = self.lost_below.max(self.base + 1).min(self.end());
+        let end = self.lost_below.max(self.base + 1).max(self.lost_end).min(self.end());
         for entry in self.entries.range_mut(..(end - self.base) as usize) {
             *entry &= !LOST;
         }
         self.lost = 0;
+        self.lost_end = 0;
         self.lost_below = self.base;
         self.sacked_above = self.sacked;
         self.resend_from = self.base;
@@ -261,6 +264,50 @@ impl Scoreboard {
             self.lost += 1;
         }
         self.lost_below += 1;
+    }
+
+    /// Marks as lost what left before `arrived`, which has (when it left, and its end), and has not arrived `patience` after
+    /// it left itself (RFC 8985 section 6.2, step 5). Returns how many segments those are, and when the last of what
+    /// is only late will be.
+    pub fn mark_late(&mut self, arrived: (Time, u32), now: Time, patience: Time) -> (u32, Time) {
+        let (mut lost, mut last) = (0, Time::NEVER);
+        for seq in self.base..self.end() {
+            let entry = self.entries[(seq - self.base) as usize];
+            let left = Time(entry >> FLAGS);
+            let known = entry & SACKED != 0 || entry & (LOST | RESENT) == LOST;
+            if known || (left, seq + 1) >= arrived {
+                continue;
+            }
+            let due = left + patience;
+            if due <= now {
+                self.lose(seq);
+                lost += 1;
+            } else if last == Time::NEVER || due > last {
+                last = due;
+            }
+        }
+        (lost, last)
+    }
+
+    /// After a timeout: marks as lost the first outstanding segment and whatever left `patience` ago or before (section
+    /// 6.3).
+    pub fn mark_expired(&mut self, now: Time, patience: Time) {
+        for seq in self.base..self.end() {
+            let entry = self.entries[(seq - self.base) as usize];
+            let expired = seq == self.base || Time(entry >> FLAGS) + patience <= now;
+            if entry & SACKED == 0 && expired {
+                self.lose(seq);
+            }
+        }
+    }
+
+    fn lose(&mut self, seq: u32) {
+        let entry = &mut self.entries[(seq - self.base) as usize];
+        self.resent -= u32::from(*entry & RESENT != 0);
+        self.lost += u32::from(*entry & LOST == 0);
+        *entry = (*entry & !RESENT) | LOST;
+        self.lost_end = self.lost_end.max(seq + 1);
+        self.resend_from = self.resend_from.min(seq);
     }
 
     /// The retransmission of `seq` is lost as well. True where it was thought to be in the network.
@@ -342,16 +389,15 @@ impl Scoreboard {
         if self.lost == 0 {
             return None;
         }
-        for seq in
-            self.resend_from.max(self.base)..self.lost_below.max(self.base + 1).min(self.end())
-        {
+        let end = self.lost_below.max(self.base + 1).max(self.lost_end).min(self.end());
+        for seq in self.resend_from.max(self.base)..end {
             let entry = self.entries[(seq - self.base) as usize];
             if entry & (LOST | RESENT) == LOST {
                 self.resend_from = seq;
                 return Some(seq);
             }
         }
-        self.resend_from = self.resend_from.max(self.lost_below);
+        self.resend_from = self.resend_from.max(self.lost_below).max(self.lost_end);
         None
     }
 

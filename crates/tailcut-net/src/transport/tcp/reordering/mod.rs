@@ -20,6 +20,7 @@ use self::adaptive::{Adaptive, AdaptiveSpec};
 use self::ncr::{Ncr, NcrSpec};
 use self::rr_tcp::{RrTcp, RrTcpSpec};
 use super::scoreboard::Scoreboard;
+use super::sender::rack::{Rack, RackSpec};
 use crate::component::SpecError;
 use crate::packet::SackBlocks;
 
@@ -35,6 +36,8 @@ pub enum ReorderingSpec {
     RrTcp(RrTcpSpec),
     /// A threshold of about a window of data (RFC 4653).
     Ncr(NcrSpec),
+    /// Time, with probes of the tail and F-RTO (RFC 8985, 5682): what Linux does.
+    Rack(RackSpec),
 }
 
 impl Default for ReorderingSpec {
@@ -59,6 +62,7 @@ impl ReorderingSpec {
             ReorderingSpec::None {} | ReorderingSpec::Ncr(_) => Ok(()),
             ReorderingSpec::Adaptive(spec) => spec.check(),
             ReorderingSpec::RrTcp(spec) => spec.check(),
+            ReorderingSpec::Rack(spec) => spec.check(),
         }
     }
 
@@ -69,6 +73,7 @@ impl ReorderingSpec {
             ReorderingSpec::Adaptive(spec) => Method::Adaptive(Adaptive::new(spec)),
             ReorderingSpec::RrTcp(spec) => Method::RrTcp(RrTcp::new(spec)),
             ReorderingSpec::Ncr(spec) => Method::Ncr(Ncr::new(spec)),
+            ReorderingSpec::Rack(spec) => Method::Rack(Rack::new(spec)),
         };
         Some(Box::new(Reordering { method, filled: VecDeque::new() }))
     }
@@ -90,6 +95,7 @@ pub(super) enum Method {
     Adaptive(Adaptive),
     RrTcp(RrTcp),
     Ncr(Ncr),
+    Rack(Rack),
 }
 
 /// How many fillings of resent holes are remembered.
@@ -110,7 +116,7 @@ impl Reordering {
         match self.method {
             Method::Adaptive(_) => board.sacked_end() - seq - 1,
             Method::RrTcp(_) => board.sacked_beyond(seq),
-            Method::Ncr(_) => 0,
+            Method::Ncr(_) | Method::Rack(_) => 0,
         }
     }
 
@@ -152,7 +158,7 @@ impl Reordering {
         match &mut self.method {
             Method::Adaptive(adaptive) => adaptive.learn(extent + 1, threshold),
             Method::RrTcp(histogram) => histogram.learn(extent, threshold),
-            Method::Ncr(_) => threshold,
+            Method::Ncr(_) | Method::Rack(_) => threshold,
         }
     }
 }

@@ -27,8 +27,10 @@ impl Sender {
 
     /// The ACK in hand echoes this timestamp.
     pub fn note_timestamp(&mut self, echoed: u32) {
-        if let Some(adaptive) = self.adaptive() {
-            adaptive.echoed = Some(echoed);
+        match self.reordering.as_mut().map(|r| &mut r.method) {
+            Some(Method::Adaptive(adaptive)) => adaptive.echoed = Some(echoed),
+            Some(Method::Rack(rack)) => rack.note_timestamp(echoed),
+            _ => {}
         }
     }
 
@@ -47,6 +49,9 @@ impl Sender {
     /// A recovery is about to begin.
     #[cold]
     pub(super) fn remember_window(&mut self) {
+        if self.tells_by_time() {
+            return self.rack_remember();
+        }
         let undo = self.undo(false);
         if let Some(adaptive) = self.adaptive() {
             adaptive.remember(undo);
@@ -57,6 +62,9 @@ impl Sender {
     /// taken back unless something was sent again before it, whose fate it tells.
     #[cold]
     pub(super) fn expect_less(&mut self, spec: &TcpSpec) {
+        if self.tells_by_time() {
+            return self.rack_expect_less();
+        }
         let undo = (!self.board.any_ever_resent()).then(|| self.undo(true));
         let Some(adaptive) = self.adaptive() else { return };
         adaptive.forget_retransmissions();
@@ -71,6 +79,7 @@ impl Sender {
     #[cold]
     pub(super) fn note_retransmission(&mut self, seq: u32, now: Time) {
         let end = self.board.end();
+        self.rack_resent();
         if let Some(adaptive) = self.adaptive() {
             adaptive.on_resend(seq, end, clock(now));
         }

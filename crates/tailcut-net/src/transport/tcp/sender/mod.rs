@@ -8,6 +8,7 @@ mod adaptive;
 mod ecn;
 mod guessing;
 mod newreno;
+pub mod rack;
 mod reordering;
 mod sack;
 mod senses;
@@ -72,8 +73,8 @@ pub struct Sender {
     counters: SenderCounters,
     /// The timestamp to be echoed (TS.Recent of RFC 7323).
     recent: u32,
-    /// When pacing lets the next segment out that it holds back.
-    pace_at: Time,
+    /// When something other than the retransmission timer wants attention: pacing, or losses told by time.
+    wake: Time,
     /// None where the congestion control asks for nothing more.
     senses: Option<Box<Senses>>,
 }
@@ -108,7 +109,7 @@ impl Sender {
             reordering: spec.reordering.start(),
             counters: SenderCounters::default(),
             recent: 0,
-            pace_at: Time::NEVER,
+            wake: Time::NEVER,
             senses: None,
         };
         if sender.congestion.wants_samples() {
@@ -175,7 +176,7 @@ impl Sender {
     /// When [`Sender::on_timer`] wants to be called.
     #[inline]
     pub fn deadline(&self) -> Time {
-        self.life.deadline.min(self.pace_at)
+        self.life.deadline.min(self.wake)
     }
     /// True once nothing more can happen on this half.
     #[inline]
@@ -195,12 +196,33 @@ impl Sender {
         (u64::from(seq) * spec.mss.0).min(self.size)
     }
 
-    /// The timer has reached [`Sender::deadline`].
-    pub fn on_timer(&mut self, spec: &TcpSpec, now: Time) {
-        self.pace_at = Time::NEVER;
-        if self.life.deadline > now {
-            return;
+    /// The timer has reached [`Sender::deadline`]. True where that is the one that opens connections and repeats what is
+    /// not answered.
+    pub fn on_timer(&mut self, spec: &TcpSpec, now: Time) -> bool {
+        if self.wake <= now {
+            self.on_wake(spec, now);
         }
+        let expired = self.life.deadline <= now;
+        if expired {
+            self.on_expiry(spec, now);
+        }
+        expired
+    }
+
+    #[cold]
+    fn on_wake(&mut self, spec: &TcpSpec, now: Time) {
+        if self.rack_wake() <= now {
+            self.on_rack_timer(spec, now);
+        }
+        self.pause_pacing();
+        self.set_wake();
+    }
+
+    fn set_wake(&mut self) {
+        self.wake = self.paced_until().min(self.rack_wake());
+    }
+
+    fn on_expiry(&mut self, spec: &TcpSpec, now: Time) {
         match self.life.phase() {
             Phase::Closed => self.life.open(),
             Phase::SynSent => {
@@ -211,14 +233,14 @@ impl Sender {
                 self.rtt.back_off(spec);
                 self.life.owe(owed::SYN);
             }
-            Phase::Established => self.on_timeout(spec),
+            Phase::Established => self.on_timeout(spec, now),
             Phase::Done | Phase::Aborted => return self.life.deadline = Time::NEVER,
         }
         self.life.deadline = now + self.rtt.rto();
     }
 
     /// RFC 5681 section 3.1 and RFC 6298 section 5.
-    fn on_timeout(&mut self, spec: &TcpSpec) {
+    fn on_timeout(&mut self, spec: &TcpSpec, now: Time) {
         self.counters.timeouts += 1;
         if self.reordering.is_some() {
             self.expect_less(spec);
@@ -239,10 +261,11 @@ impl Sender {
         self.recover = self.board.end();
         self.reduced();
         self.duplicates = 0;
-        self.life.forgive(owed::RESEND | owed::NEXT);
+        self.life.forgive(owed::RESEND | owed::NEXT | owed::PROBE);
         match spec.recovery {
             Recovery::Newreno if spec.guesses() => self.board.lose_all_and_guesses(),
             Recovery::Newreno => self.next = self.una,
+            Recovery::SackPrr if self.tells_by_time() => self.rack_lose(spec, now),
             Recovery::SackPrr => self.board.mark_all_lost(),
         }
     }
@@ -300,6 +323,7 @@ impl Sender {
         }
         if self.una == self.segments && !self.endless {
             self.life.complete();
+            self.wake = Time::NEVER;
         }
         if senses {
             self.tell(spec, now, echo, news);
@@ -437,6 +461,9 @@ impl Sender {
         }
         if self.life.deadline == Time::NEVER {
             self.life.deadline = now + self.rtt.rto();
+        }
+        if self.reordering.is_some() && !retransmission && self.tells_by_time() {
+            self.schedule_probe(now);
         }
         Transmit::Segment { seq, retransmission }
     }

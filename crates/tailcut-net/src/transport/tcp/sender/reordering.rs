@@ -1,6 +1,8 @@
 //! Where a sender that expects reordering departs from RFC 6675: thresholds that move.
 
 use super::{CongestionState, Sender};
+use tailcut_engine::Time;
+
 use crate::packet::SackBlocks;
 use crate::transport::tcp::reordering::{split, Method};
 use crate::transport::tcp::TcpSpec;
@@ -18,7 +20,10 @@ pub(super) struct Verdict {
 impl Sender {
     /// What an ACK says of reordering, before the scoreboard hears of it. Returns its blocks without a duplicate report.
     #[cold]
-    pub(super) fn learn(&mut self, ack: u32, blocks: &SackBlocks) -> SackBlocks {
+    pub(super) fn learn(&mut self, now: Time, ack: u32, blocks: &SackBlocks) -> SackBlocks {
+        if self.tells_by_time() {
+            return self.rack_learn(now, ack, blocks);
+        }
         let (duplicate, blocks) = split(ack, blocks);
         let Some(reordering) = &mut self.reordering else { return blocks };
         let mut threshold = self.threshold;
@@ -51,10 +56,14 @@ impl Sender {
     pub(super) fn judge(
         &mut self,
         spec: &TcpSpec,
+        now: Time,
         from: u32,
         reported_before: u64,
         duplicate: bool,
     ) -> Verdict {
+        if self.tells_by_time() {
+            return self.rack_judge(spec, now, from);
+        }
         let reported = self.counters.duplicates_reported > reported_before;
         let holds = self.take_back(from, reported, duplicate);
         let again = self.mark_lost_again();

@@ -16,7 +16,7 @@ impl Sender {
         let mut reported_before = 0;
         let blocks = if self.reordering.is_some() {
             reported_before = self.counters.duplicates_reported;
-            cleaned = self.learn(ack, blocks);
+            cleaned = self.learn(now, ack, blocks);
             &cleaned
         } else {
             blocks
@@ -37,7 +37,7 @@ impl Sender {
         let duplicate = newly_sacked > 0;
         self.duplicates += u32::from(duplicate);
         let verdict = if self.reordering.is_some() {
-            self.judge(spec, from, reported_before, duplicate)
+            self.judge(spec, now, from, reported_before, duplicate)
         } else {
             let lost = self.board.mark_overtaken() + self.board.mark_lost(self.threshold);
             let enough = self.duplicates >= self.threshold || self.board.first_is_lost();
@@ -88,15 +88,18 @@ impl Sender {
             self.rearmed = partial;
             self.rearm(now);
         }
+        if self.reordering.is_some() && self.tells_by_time() {
+            self.schedule_probe(now);
+        }
     }
 
     /// Step 4: what the ACK tells of is no reordering but loss.
-    fn begin_sack_recovery(&mut self, spec: &TcpSpec, delivered: u32, advanced: bool) {
+    pub(super) fn begin_sack_recovery(&mut self, spec: &TcpSpec, delivered: u32, advanced: bool) {
         let mss = spec.mss.0;
         if self.reordering.is_some() {
             self.remember_window();
         }
-        if !(advanced && self.repairs_one_by_one()) {
+        if !(advanced && self.repairs_one_by_one() || self.tells_by_time()) {
             self.board.mark_first_lost();
         }
         self.window.ssthresh = self.threshold_after_loss(spec, self.flight_at_loss(spec));
@@ -144,11 +147,21 @@ impl Sender {
     /// `NextSeg` of RFC 6675: what is lost, then new data, then what is in doubt.
     #[inline]
     pub(super) fn next_by_pipe(&mut self, spec: &TcpSpec) -> Option<u32> {
-        if self.life.settle(owed::NEXT) {
-            return Some(self.next_whatever_the_window(spec));
+        if self.life.owes_anything() {
+            if self.life.settle(owed::NEXT) {
+                return Some(self.next_whatever_the_window(spec));
+            }
+            if self.life.settle(owed::PROBE) {
+                return self.tail_probe(spec);
+            }
         }
         let mut room = self.window.cwnd.saturating_sub(self.pipe(spec));
-        if self.reordering.is_some() {
+        let by_time = self.tells_by_time();
+        if by_time {
+            if let Some(next) = self.next_in_doubt(spec) {
+                return next;
+            }
+        } else if self.reordering.is_some() {
             room = self.restrained(spec, room);
         }
         if room == 0 {
@@ -165,7 +178,8 @@ impl Sender {
         if more && self.flight(spec) + payload(self.next) <= spec.receive_window.0 {
             return fits(self.next);
         }
-        if self.state != CongestionState::Recovery {
+        // What time has not told to be lost is not in doubt.
+        if self.state != CongestionState::Recovery || by_time {
             return None;
         }
         if let Some(seq) = self.board.next_doubtful() {

@@ -69,8 +69,20 @@ impl Sender {
     pub(super) fn released(&mut self, now: Time) -> bool {
         let Some(senses) = &mut self.senses else { return true };
         let released = senses.pacer.releases(now);
-        self.pace_at = senses.pacer.wake;
+        self.set_wake();
         released
+    }
+
+    /// When a segment that pacing holds back may leave.
+    pub(super) fn paced_until(&self) -> Time {
+        self.senses.as_ref().map_or(Time::NEVER, |senses| senses.pacer.wake)
+    }
+
+    /// Whoever was held back may ask again.
+    pub(super) fn pause_pacing(&mut self) {
+        if let Some(senses) = &mut self.senses {
+            senses.pacer.wake = Time::NEVER;
+        }
     }
 
     /// Segment `seq` is about to leave.
