@@ -54,7 +54,8 @@ impl Profile {
                 _ => u64::MAX,
             },
             receive_window: tcp.receive_window.0,
-            ack_every: tcp.ack_every,
+            // A lower bound: no ACK is ever later than that.
+            ack_every: if tcp.quick_acks > 0 { 1 } else { tcp.ack_every },
             subflows: None,
         };
         let Kind::Spread(spread) = kind else { return shape };

@@ -4,6 +4,7 @@ mod check;
 pub(super) use check::check_window;
 pub mod congestion;
 mod departures;
+mod hosts;
 pub(crate) mod options;
 mod prr;
 pub mod receiver;
@@ -15,6 +16,7 @@ mod spec;
 
 pub use congestion::{Congestion, CongestionSpec, Coupled, Window};
 pub use departures::{Departure, Imitation, DEPARTURES};
+pub use hosts::Hosts;
 pub use options::WireSizes;
 pub use receiver::{Acknowledge, Receiver};
 pub use reordering::ReorderingSpec;

@@ -7,13 +7,18 @@ use tailcut_engine::{Bytes, Time};
 
 use super::congestion::CongestionSpec;
 use super::departures::Imitation;
+use super::hosts::{Hosts, Written};
 use super::reordering::ReorderingSpec;
 use crate::amount::{Amount, Limit};
 
 /// Parameters of TCP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, from = "Written")]
+#[schemars(!from)]
 pub struct TcpSpec {
+    /// Whose defaults the other parameters have.
+    #[serde(skip_serializing_if = "Hosts::is_plain")]
+    pub hosts: Hosts,
     /// Payload bytes of a full segment.
     pub mss: Bytes,
     /// Congestion window after the handshake (RepFlow: "12 KB" in V-B, 12 packets in IV).
@@ -50,6 +55,10 @@ pub struct TcpSpec {
     pub ack_every: u32,
     /// Longest delay of an ACK when `ack_every` exceeds 1.
     pub delayed_ack_timeout: Time,
+    /// Segments that are acknowledged at once before ACKs are delayed, at first and after one that had arrived before (Linux:
+    /// 16).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub quick_acks: u32,
     /// Carry the timestamp option (RFC 7323): 12 bytes in every segment.
     pub timestamps: bool,
     /// Announce the MSS in the SYN: 4 bytes (RFC 9293 requires it; ns-3 leaves it out).
@@ -58,6 +67,11 @@ pub struct TcpSpec {
     pub close: Close,
     /// Where to depart from the RFCs, to compare with another simulator.
     pub imitate: Imitation,
+}
+
+/// Plans say it only where it is not the default.
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Loss recovery.
@@ -94,6 +108,7 @@ pub enum Close {
 impl Default for TcpSpec {
     fn default() -> Self {
         TcpSpec {
+            hosts: Hosts::Plain,
             mss: Bytes(1460),
             initial_window: Amount::Bytes(12_000),
             initial_ssthresh: Limit::Unlimited,
@@ -112,6 +127,7 @@ impl Default for TcpSpec {
             syn_retries: 20,
             ack_every: 1,
             delayed_ack_timeout: Time::from_ms(40),
+            quick_acks: 0,
             timestamps: false,
             mss_option: true,
             close: Close::Fin,

@@ -36,6 +36,8 @@ pub struct Receiver {
     echo: bool,
     /// The next ACK is not to be delayed.
     hurry: bool,
+    /// Segments that were acknowledged at once though the ACK might have been delayed.
+    quick: u32,
     /// What is to be sent.
     owes: u8,
     /// The SYN-ACK to be sent was sent before.
@@ -65,6 +67,7 @@ impl Receiver {
             closed: false,
             echo: false,
             hurry: false,
+            quick: 0,
             owes: 0,
             syn_ack_again: false,
             before: 0,
@@ -163,6 +166,7 @@ impl Receiver {
         if seq != self.next {
             if seq < self.next || self.ranges.iter().any(|&(s, e)| s <= seq && seq < e) {
                 self.duplicates += 1;
+                self.quick = 0;
                 self.duplicate = spec.reports_duplicates().then_some(seq);
             }
             if seq > self.next {
@@ -178,6 +182,10 @@ impl Receiver {
         }
         self.unacknowledged += 1;
         if self.unacknowledged >= spec.ack_every || self.complete() || self.hurry {
+            return Acknowledge::Now;
+        }
+        if self.quick < spec.quick_acks {
+            self.quick += 1;
             return Acknowledge::Now;
         }
         if self.deadline == Time::NEVER {

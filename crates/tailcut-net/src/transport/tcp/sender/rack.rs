@@ -144,11 +144,12 @@ impl Rack {
     }
 
     /// Steps 1 and 2 of section 6.2 for a delivered segment: of one that was sent again it may be the first sending that
-    /// arrived, which its timestamp or too short a round trip betrays.
-    fn on_delivered(&mut self, now: Time, seq: u32, sent: Time, resent: bool) {
+    /// arrived, which too short a round trip betrays, or the timestamp of an ACK that is cumulative here (others echo a segment
+    /// before the gap, RFC 7323 section 4.3).
+    fn on_delivered(&mut self, now: Time, ack: u32, seq: u32, sent: Time, resent: bool) {
         let rtt = now.since(sent);
         if resent {
-            let earlier = self.echoed.is_some_and(|echoed| echoed < clock(sent));
+            let earlier = seq < ack && self.echoed.is_some_and(|echoed| echoed < clock(sent));
             if earlier || rtt < self.min_rtt {
                 return;
             }
@@ -227,7 +228,7 @@ impl Sender {
         let highest = rack.highest;
         board.for_each_delivered(ack, &blocks, |seq, sent, resent| {
             rack.delivered += 1;
-            rack.on_delivered(now, seq, sent, resent);
+            rack.on_delivered(now, ack, seq, sent, resent);
             rack.highest = rack.highest.max(seq + 1);
             rack.reordering_seen |= seq + 1 < highest && !resent;
         });

@@ -1,0 +1,168 @@
+//! Whose defaults a connection has: those of this project, or those of an operating system.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Bytes, Time};
+
+use super::congestion::cubic::CubicSpec;
+use super::congestion::CongestionSpec;
+use super::departures::Imitation;
+use super::reordering::ReorderingSpec;
+use super::sender::rack::RackSpec;
+use super::spec::{Close, Recovery, ReductionBase, TcpSpec};
+use crate::amount::{Amount, Limit};
+
+/// Whose defaults the parameters have that are not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hosts {
+    /// Those of this page.
+    #[default]
+    Plain,
+    /// What a current Linux does without being told: CUBIC with HyStart, SACK, RACK-TLP, F-RTO, 10 segments at first, delayed
+    /// ACKs after 16 quick ones, timestamps, a minimum RTO of 200 ms and a first of 1 s.
+    Linux,
+}
+
+impl Hosts {
+    /// For serde: plans say it only where it is not the default.
+    pub(super) fn is_plain(&self) -> bool {
+        *self == Hosts::Plain
+    }
+
+    /// Every parameter.
+    pub fn defaults(self) -> TcpSpec {
+        match self {
+            Hosts::Plain => TcpSpec::default(),
+            Hosts::Linux => linux(),
+        }
+    }
+}
+
+/// The sysctls of Linux 6 and the constants of its `include/net/tcp.h`.
+fn linux() -> TcpSpec {
+    let min_rto = Time::from_ms(200);
+    TcpSpec {
+        hosts: Hosts::Linux,
+        // 1,500 bytes without headers and timestamps.
+        mss: Bytes(1448),
+        initial_window: Amount::Packets(10),
+        // tcp_rmem's largest, of which half is window.
+        receive_window: Bytes(3_145_728),
+        recovery: Recovery::SackPrr,
+        reordering: ReorderingSpec::Rack(RackSpec {
+            max_ack_delay: min_rto,
+            ..RackSpec::default()
+        }),
+        congestion: CongestionSpec::Cubic(CubicSpec::default()),
+        min_rto,
+        max_rto: Time::from_ms(120_000),
+        initial_rto: Time::from_ms(1_000),
+        // TCP_RTO_MIN bounds the variation from below: RTO = SRTT + max(200 ms, 4 RTTVAR).
+        clock_granularity: min_rto,
+        syn_retries: 6,
+        ack_every: 2,
+        delayed_ack_timeout: Time::from_ms(40),
+        quick_acks: 16,
+        timestamps: true,
+        ..TcpSpec::default()
+    }
+}
+
+/// The parameters as they are written, and what stands for those that are not.
+macro_rules! written {
+    ($($field:ident: $kind:ty,)*) => {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct Written {
+            #[serde(default)]
+            hosts: Hosts,
+            $(#[serde(default, deserialize_with = "some")] $field: Option<$kind>,)*
+        }
+
+        impl From<Written> for TcpSpec {
+            fn from(written: Written) -> TcpSpec {
+                let mut spec = written.hosts.defaults();
+                $(if let Some(value) = written.$field { spec.$field = value; })*
+                spec
+            }
+        }
+    };
+}
+
+/// What is written is not null.
+fn some<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
+}
+
+written! {
+    mss: Bytes,
+    initial_window: Amount,
+    initial_ssthresh: Limit,
+    receive_window: Bytes,
+    dupack_threshold: u32,
+    limited_transmit: bool,
+    recovery: Recovery,
+    reduction_base: ReductionBase,
+    reordering: ReorderingSpec,
+    congestion: CongestionSpec,
+    ecn: bool,
+    min_rto: Time,
+    max_rto: Time,
+    initial_rto: Time,
+    clock_granularity: Time,
+    syn_retries: u32,
+    ack_every: u32,
+    delayed_ack_timeout: Time,
+    quick_acks: u32,
+    timestamps: bool,
+    mss_option: bool,
+    close: Close,
+    imitate: Imitation,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{from_value, json, to_value, Value};
+
+    fn spec(written: Value) -> TcpSpec {
+        from_value(written).expect("it is TCP")
+    }
+
+    #[test]
+    fn nothing_written_is_the_default() {
+        assert_eq!(spec(json!({})), TcpSpec::default());
+    }
+
+    #[test]
+    fn what_is_written_has_precedence_over_the_hosts_defaults() {
+        let linux = spec(json!({ "hosts": "linux", "min_rto": "10ms" }));
+        assert_eq!(linux, TcpSpec { min_rto: Time::from_ms(10), ..Hosts::Linux.defaults() });
+        assert_eq!(linux.check(), Ok(()));
+    }
+
+    #[test]
+    fn what_is_said_of_a_plan_is_read_back() {
+        for hosts in [Hosts::Plain, Hosts::Linux] {
+            let defaults = hosts.defaults();
+            let said = to_value(&defaults).unwrap();
+            assert_eq!(said.get("hosts").is_some(), hosts == Hosts::Linux);
+            assert_eq!(spec(said), defaults);
+        }
+    }
+
+    /// Every parameter can be written: a list that is kept by hand.
+    #[test]
+    fn every_parameter_is_known() {
+        let linux = to_value(Hosts::Linux.defaults()).unwrap();
+        let mut plain = linux.clone();
+        plain["hosts"] = json!("plain");
+        let read = to_value(spec(plain)).unwrap();
+        for (key, value) in linux.as_object().unwrap().iter().filter(|(key, _)| *key != "hosts") {
+            assert_eq!(&read[key], value, "{key}");
+        }
+    }
+}
