@@ -217,7 +217,8 @@ impl<O: Observer> Network<'_, O> {
         let (flow, over) = (state.flow, state.carried.winner.is_some());
         let number = self.profile_number(&flow);
         let profile = &self.profiles[usize::from(number)];
-        let sender = Sender::new(profile, open.bytes, open.at);
+        let mut sender = Sender::new(profile, open.bytes, open.at);
+        sender.set_links(state.hops);
         let key = key_of(&flow, open.copy, open.piece);
         let mut connection = Connection::new(key, index, open.copy, (number, profile), sender);
         connection.from = open.from;

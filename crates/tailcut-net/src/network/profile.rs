@@ -7,7 +7,7 @@ use crate::measure::ideal::{Shape, Subflows};
 use crate::scenario::Scenario;
 use crate::transport::mptcp::machine::Spread;
 use crate::transport::pfabric::PfabricSpec;
-use crate::transport::tcp::{CongestionSpec, TcpSpec, WireSizes};
+use crate::transport::tcp::{TcpSpec, WireSizes};
 use crate::transport::TransportSpec;
 
 /// What a connection goes by.
@@ -41,21 +41,26 @@ impl Profile {
     pub fn shape(&self) -> Shape {
         let Profile { tcp, sizes, kind, .. } = self;
         let mss = tcp.mss.0;
+        let probes = tcp.reordering.probes();
         let mut shape = Shape {
             mss,
             header: sizes.bare(),
             ack: sizes.bare(),
             syn: sizes.syn(),
-            initial_window: tcp.initial_window.in_bytes(mss),
+            // A probe of the tail leaves whatever the window says, one at a time.
+            initial_window: tcp.initial_window.in_bytes(mss) + if probes { mss } else { 0 },
             ssthresh: match tcp.initial_ssthresh {
-                Limit::AtMost(amount) if !matches!(tcp.congestion, CongestionSpec::Cubic(_)) => {
+                Limit::AtMost(amount) if tcp.congestion.heeds_threshold() && !probes => {
                     amount.in_bytes(mss)
                 }
                 _ => u64::MAX,
             },
             receive_window: tcp.receive_window.0,
             // A lower bound: no ACK is ever later than that.
-            ack_every: if tcp.quick_acks > 0 { 1 } else { tcp.ack_every },
+            ack_every: match tcp.quick_acks == 0 && tcp.congestion.grows_by_acks() {
+                true => tcp.ack_every,
+                false => 1,
+            },
             subflows: None,
         };
         let Kind::Spread(spread) = kind else { return shape };

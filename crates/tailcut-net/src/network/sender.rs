@@ -32,6 +32,13 @@ impl Sender {
         }
     }
 
+    /// The path has so many links.
+    pub fn set_links(&mut self, links: u8) {
+        if let Sender::Tcp(sender) = self {
+            sender.set_switches(u32::from(links).saturating_sub(1));
+        }
+    }
+
     #[inline]
     pub fn segments(&self) -> u32 {
         either!(self, s => s.segments())

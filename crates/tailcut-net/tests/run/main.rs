@@ -16,4 +16,5 @@ mod reordering;
 mod repeatable;
 mod replication;
 mod support;
+mod swift;
 mod switching;

@@ -2,7 +2,7 @@
 
 use tailcut_engine::{Bytes, Time};
 
-use super::{Recovery, TcpSpec};
+use super::{CongestionSpec, Recovery, TcpSpec};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 
@@ -50,6 +50,12 @@ impl TcpSpec {
         if !self.reordering.is_none() && self.recovery != Recovery::SackPrr {
             let message = "only selective acknowledgements tell how far segments were reordered";
             return Err(SpecError::new("reordering-needs-sack", "reordering", message)
+                .hint("write recovery = \"sack-prr\" as well"));
+        }
+        if matches!(self.congestion, CongestionSpec::Swift(_)) && self.recovery != Recovery::SackPrr
+        {
+            let message = "swift repairs losses by selective acknowledgements";
+            return Err(SpecError::new("swift-needs-sack", "congestion", message)
                 .hint("write recovery = \"sack-prr\" as well"));
         }
         if self.dupack_threshold == 0 {

@@ -23,12 +23,14 @@ mod hystart;
 mod newreno;
 pub mod pacing;
 pub mod rate;
+pub mod swift;
 
 pub use coupled::Coupled;
 use cubic::{Cubic, CubicSpec};
 use dctcp::{Dctcp, DctcpSpec};
 pub use pacing::Pacing;
 pub use rate::RateSample;
+use swift::{Swift, SwiftSpec};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,6 +50,8 @@ pub enum CongestionSpec {
     Cubic(CubicSpec),
     /// Reduction in proportion to the share of marked bytes (RFC 8257); wants a marking queue.
     Dctcp(DctcpSpec),
+    /// A target for the round trip, and windows below one segment (Kumar et al. 2020); wants selective acknowledgements.
+    Swift(SwiftSpec),
 }
 
 impl Default for CongestionSpec {
@@ -66,7 +70,19 @@ impl CongestionSpec {
             CongestionSpec::Newreno {} => Ok(()),
             CongestionSpec::Cubic(spec) => spec.check(),
             CongestionSpec::Dctcp(spec) => spec.check(),
+            CongestionSpec::Swift(spec) => spec.check(),
         }
+    }
+
+    /// Whether the window grows as in slow start only up to the slow-start threshold: what the ideal completion time goes
+    /// by.
+    pub fn heeds_threshold(&self) -> bool {
+        matches!(self, CongestionSpec::Newreno {} | CongestionSpec::Dctcp(_))
+    }
+
+    /// Whether an ACK opens the window by no more than a segment, however many it covers.
+    pub fn grows_by_acks(&self) -> bool {
+        !matches!(self, CongestionSpec::Swift(_))
     }
 
     /// The state of a new connection.
@@ -75,6 +91,7 @@ impl CongestionSpec {
             CongestionSpec::Newreno {} => Congestion::Newreno,
             CongestionSpec::Cubic(spec) => Congestion::Cubic(Box::new(Cubic::new(spec))),
             CongestionSpec::Dctcp(spec) => Congestion::Dctcp(Box::new(Dctcp::new(spec))),
+            CongestionSpec::Swift(spec) => Congestion::Swift(Box::new(Swift::new(spec))),
         }
     }
 }
@@ -163,6 +180,8 @@ pub enum Congestion {
     Dctcp(Box<Dctcp>),
     /// As NewReno, but its increase is bounded from outside (RFC 6356).
     Coupled(Coupled),
+    /// Kumar et al. 2020.
+    Swift(Box<Swift>),
 }
 
 impl Congestion {
@@ -173,6 +192,7 @@ impl Congestion {
             Congestion::Newreno | Congestion::Dctcp(_) => newreno::grow(window, mss),
             Congestion::Cubic(state) => state.grow(window, mss, acked),
             Congestion::Coupled(state) => state.grow(window, mss, acked),
+            Congestion::Swift(_) => {}
         }
     }
 
@@ -180,6 +200,10 @@ impl Congestion {
     pub fn on_loss(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
         match self {
             Congestion::Cubic(state) => state.reduce(window, flight, mss),
+            Congestion::Swift(state) => {
+                state.on_loss();
+                window.cwnd
+            }
             Congestion::Newreno | Congestion::Dctcp(_) | Congestion::Coupled(_) => {
                 newreno::halved(flight, mss)
             }
@@ -190,6 +214,7 @@ impl Congestion {
     pub fn on_timeout(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
         match self {
             Congestion::Cubic(state) => state.time_out(window, flight, mss),
+            Congestion::Swift(_) => window.cwnd,
             Congestion::Newreno | Congestion::Dctcp(_) | Congestion::Coupled(_) => {
                 newreno::halved(flight, mss)
             }
@@ -201,6 +226,7 @@ impl Congestion {
         match self {
             Congestion::Cubic(state) => state.reduce(window, window.cwnd, mss),
             Congestion::Dctcp(state) => state.reduced(window, mss),
+            Congestion::Swift(_) => window.cwnd,
             Congestion::Newreno | Congestion::Coupled(_) => newreno::halved(window.cwnd, mss),
         }
     }
@@ -215,18 +241,31 @@ impl Congestion {
 
     /// Whether the algorithm looks at samples of all ACKs.
     pub fn wants_samples(&self) -> bool {
-        false
+        matches!(self, Congestion::Swift(_))
     }
 
     /// What any ACK tells, after the sender's recovery has made its own of it: an algorithm that keeps a window of its own
     /// puts it in place. The pacing from now on, if it changes.
-    pub fn on_sample(
-        &mut self,
-        _window: &mut Window,
-        _mss: u64,
-        _sample: &Sample,
-    ) -> Option<Pacing> {
-        None
+    pub fn on_sample(&mut self, window: &mut Window, mss: u64, sample: &Sample) -> Option<Pacing> {
+        match self {
+            Congestion::Swift(state) => Some(state.on_sample(window, mss, sample)),
+            _ => None,
+        }
+    }
+
+    /// The same after a timeout, of which the sender has made its own.
+    pub fn after_timeout(&mut self, window: &mut Window, mss: u64, now: Time) -> Option<Pacing> {
+        match self {
+            Congestion::Swift(state) => Some(state.on_timeout(window, mss, now)),
+            _ => None,
+        }
+    }
+
+    /// The path has so many switches.
+    pub fn set_switches(&mut self, switches: u32) {
+        if let Congestion::Swift(state) = self {
+            state.set_switches(switches);
+        }
     }
 
     /// An ACK with an ECN echo opens no window (RFC 3168 section 6.1.2). DCTCP's additive increase goes on: there an

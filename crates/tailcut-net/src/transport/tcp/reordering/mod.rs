@@ -53,6 +53,11 @@ impl ReorderingSpec {
         matches!(self, ReorderingSpec::None {})
     }
 
+    /// Whether a segment may leave that the window does not allow, to probe the tail of a flight.
+    pub fn probes(&self) -> bool {
+        matches!(self, ReorderingSpec::Rack(rack) if rack.tail_loss_probe)
+    }
+
     /// Checks the parameters.
     ///
     /// # Errors

@@ -147,6 +147,10 @@ impl Sender {
     pub fn set_congestion(&mut self, congestion: Congestion) {
         self.congestion = congestion;
     }
+    /// The path has so many switches.
+    pub fn set_switches(&mut self, switches: u32) {
+        self.congestion.set_switches(switches);
+    }
     /// Sets how much a coupled window grows: bytes per byte acknowledged. No effect on other windows.
     pub fn couple(&mut self, increase: f64) {
         if let Congestion::Coupled(coupled) = &mut self.congestion {
@@ -267,6 +271,9 @@ impl Sender {
             Recovery::Newreno => self.next = self.una,
             Recovery::SackPrr if self.tells_by_time() => self.rack_lose(spec, now),
             Recovery::SackPrr => self.board.mark_all_lost(),
+        }
+        if self.senses.is_some() {
+            self.tell_timeout(spec, now);
         }
     }
 

@@ -57,6 +57,15 @@ impl Sender {
         }
     }
 
+    /// After a timeout.
+    #[cold]
+    pub(super) fn tell_timeout(&mut self, spec: &TcpSpec, now: Time) {
+        let Some(senses) = &mut self.senses else { return };
+        if let Some(pacing) = self.congestion.after_timeout(&mut self.window, spec.mss.0, now) {
+            senses.pacer.pacing = pacing;
+        }
+    }
+
     /// The timestamps of the packet in hand.
     pub(super) fn sense_timestamps(&mut self, timestamps: Timestamps) {
         if let Some(senses) = &mut self.senses {
