@@ -486,7 +486,9 @@ impl Sender {
 
     /// A reduction was needless: what it changed is put back, and nothing is lost (RFC 4015 section 3.2, without its pause).
     fn rack_restore(&mut self) {
-        let Some(before) = self.rack().and_then(|rack| rack.before.take()) else { return };
+        let Some(rack) = self.rack() else { return };
+        rack.doubt = Doubt::None;
+        let Some(before) = rack.before.take() else { return };
         self.window.cwnd = self.window.cwnd.max(before.window.cwnd);
         self.window.ssthresh = self.window.ssthresh.max(before.window.ssthresh);
         self.congestion = before.congestion;

@@ -1,0 +1,100 @@
+//! What a congestion control may ask for: samples of every ACK, and pacing.
+
+use crate::pair::{Pair, What};
+use crate::script::sack;
+use tailcut_engine::Time;
+use tailcut_net::transport::tcp::congestion::{Pacing, Sample};
+use tailcut_net::transport::tcp::{CongestionState, TcpSpec};
+use What::Data;
+
+const MS: Time = Time::from_ms(1);
+
+fn ecn() -> TcpSpec {
+    TcpSpec { ecn: true, ..sack(4) }
+}
+
+fn stamped() -> TcpSpec {
+    TcpSpec { timestamps: true, ..sack(4) }
+}
+
+/// So many segments, with samples from the start.
+fn sensing(spec: TcpSpec, segments: u64) -> Pair {
+    let mut pair = Pair::new(spec, segments);
+    pair.sender.sense();
+    pair
+}
+
+fn sample(pair: &Pair) -> Sample {
+    *pair.sender.sample().expect("an ACK has arrived")
+}
+
+#[test]
+fn an_ack_tells_its_round_trip_and_what_it_delivered() {
+    let sample = sample(&sensing(sack(4), 4).run());
+    assert_eq!((sample.rtt, sample.delivered), (Some(MS), 1_000));
+}
+
+#[test]
+fn a_window_per_round_trip_is_the_rate() {
+    let rate = sample(&sensing(sack(4), 4).run()).rate.expect("it says one");
+    assert_eq!((rate.delivered, rate.interval), (4_000, MS));
+}
+
+#[test]
+fn acks_in_recovery_are_told() {
+    let pair = sensing(sack(8), 8).lose(Data(0)).run_until(Time::from_us(2_000));
+    assert_eq!(sample(&pair).state, CongestionState::Recovery);
+    assert_eq!(sample(&pair).delivered, 1_000);
+}
+
+#[test]
+fn what_was_sent_again_measures_no_round_trip() {
+    let pair = sensing(sack(8), 8).lose(Data(0)).run();
+    assert_eq!((sample(&pair).rtt, sample(&pair).min_rtt), (None, MS));
+}
+
+#[test]
+fn the_delay_one_way_is_told_by_timestamps() {
+    let spec = TcpSpec { ack_every: 1, ..stamped() };
+    let mut pair = sensing(spec, 1).delay(Data(0), Time::from_ms(6));
+    pair = pair.run();
+    assert_eq!(sample(&pair).one_way, Some(Time::from_ms(6)));
+}
+
+#[test]
+fn marked_bytes_are_told() {
+    let pair = sensing(ecn(), 8).mark(Data(0)).run_until(Time::from_ms(2));
+    assert_eq!(sample(&pair).marked, 1_000);
+}
+
+#[test]
+fn the_end_of_the_data_limits_the_rate() {
+    let pair = sensing(sack(4), 5).run();
+    assert!(sample(&pair).rate.is_none_or(|rate| rate.app_limited || rate.delivered == 4_000));
+}
+
+/// 10 MB/s: a segment each 100 us, by a timer that is not that of retransmissions.
+#[test]
+fn a_rate_spaces_the_segments() {
+    let mut pair = sensing(sack(4), 4);
+    pair.sender.pace(Pacing::Rate(10_000_000));
+    let pair = pair.run();
+    let left: Vec<u64> = (0..4).flat_map(|seq| pair.times(Data(seq))).collect();
+    assert_eq!(left, [1_000, 1_100, 1_200, 1_300]);
+    assert_eq!(pair.counters().timeouts, 0);
+}
+
+#[test]
+fn the_timer_expires_in_time_and_what_it_resends_is_paced() {
+    let mut pair = sensing(sack(4), 4);
+    pair.sender.pace(Pacing::Gap(Time::from_ms(4)));
+    let pair = pair.lose(Data(0)).run();
+    assert_eq!((pair.times(Data(0)), pair.counters().timeouts), (vec![1_000, 13_000], 1));
+}
+
+#[test]
+fn pacing_ends_with_the_connection() {
+    let mut pair = sensing(sack(4), 2);
+    pair.sender.pace(Pacing::Gap(Time::from_ms(1)));
+    assert_eq!(pair.run().sender.deadline(), Time::NEVER);
+}
