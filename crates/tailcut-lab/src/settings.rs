@@ -184,6 +184,7 @@ fn whole_ms(time: Time) -> Option<u64> {
 
 fn tcp(checked: &mut Checked, spec: &TcpSpec) {
     let TcpSpec {
+        hosts: _,
         mss,
         initial_window,
         initial_ssthresh,
@@ -202,6 +203,7 @@ fn tcp(checked: &mut Checked, spec: &TcpSpec) {
         syn_retries,
         ack_every,
         delayed_ack_timeout: _,
+        quick_acks,
         timestamps,
         mss_option,
         close,
@@ -221,11 +223,15 @@ fn tcp(checked: &mut Checked, spec: &TcpSpec) {
     checked.sysctl("ipv4/tcp_ecn", u8::from(*ecn));
     checked.done("transport.ecn", "sysctl tcp_ecn at both ends");
     timers(checked, *min_rto, *max_rto, *initial_rto, *syn_retries);
-    match ack_every {
-        1 => {
+    match (ack_every, quick_acks) {
+        (1, _) => {
             checked.route("quickack", 1);
             checked.done("transport.ack_every", "route attribute quickack: every segment is acknowledged at once");
         }
+        (2, 16) => checked.near(
+            "transport.ack_every",
+            "the kernel's own: every second segment after 16 quick ones, by a delay that adapts",
+        ),
         _ => checked.fatal(
             "transport.ack_every",
             "the kernel acknowledges the first segments of a connection at once and then delays by a time of its own \
@@ -252,11 +258,15 @@ fn tcp(checked: &mut Checked, spec: &TcpSpec) {
         "the kernel's TCP",
         "a kernel imitates no simulator",
     );
+    let (probes, doubts) = match reordering {
+        ReorderingSpec::Rack(rack) => (rack.tail_loss_probe, rack.f_rto),
+        _ => (false, false),
+    };
     for (name, value) in [
         ("ipv4/tcp_no_metrics_save", "1"),
         ("ipv4/tcp_autocorking", "0"),
-        ("ipv4/tcp_early_retrans", "0"),
-        ("ipv4/tcp_frto", "0"),
+        ("ipv4/tcp_early_retrans", if probes { "3" } else { "0" }),
+        ("ipv4/tcp_frto", if doubts { "2" } else { "0" }),
         ("ipv4/tcp_comp_sack_nr", "0"),
         ("ipv4/tcp_moderate_rcvbuf", "0"),
         ("ipv4/tcp_syncookies", "0"),
@@ -329,11 +339,15 @@ fn losses(
         "the kernel always does",
     );
     checked.sysctl("ipv4/tcp_dsack", 1);
-    match reordering.is_none() {
-        true => {
+    match reordering {
+        ReorderingSpec::None {} => {
             checked.near("transport.reordering", "the kernel undoes needless recoveries by DSACK")
         }
-        false => checked
+        ReorderingSpec::Rack(_) => checked.near(
+            "transport.reordering",
+            "RACK, with sysctl tcp_early_retrans for its probes and tcp_frto; the kernel also undoes by timestamps",
+        ),
+        _ => checked
             .near("transport.reordering", "the kernel has its own way: RACK, and undoing by DSACK"),
     }
 }
@@ -355,6 +369,9 @@ fn congestion_control(checked: &mut Checked, congestion: &CongestionSpec) {
             "transport.congestion",
             "the kernel's cubic has parameters of the whole machine: only the defaults can be had",
         ),
+        CongestionSpec::Swift(_) => {
+            checked.fatal("transport.congestion", "Swift is no part of the kernel");
+        }
         CongestionSpec::Dctcp(_) => {
             checked.fatal(
                 "transport.congestion",
