@@ -2,8 +2,8 @@
 
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::measure::fair_shares::fair_shares;
+use tailcut_net::measure::records::{FlowRecord, JobRecord, TierRecord};
 use tailcut_net::measure::segments::{Histogram, Segments, Worst};
-use tailcut_net::scenario::{FlowRecord, JobRecord, TierRecord};
 use tailcut_net::topology::Graph;
 
 use crate::config::Labels;

@@ -8,11 +8,11 @@ use tailcut_net::component::SpecError;
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::files::ReadFiles;
 use tailcut_net::host::HostSpec;
-use tailcut_net::measure::series::{check_differential, find_link};
 use tailcut_net::network::full_packet;
 use tailcut_net::queue::Around;
 use tailcut_net::scenario::{Horizon, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
+use tailcut_net::topology::find::{find_hosts, find_link};
 use tailcut_net::topology::{Graph, TopologySpec};
 use tailcut_net::traffic::demand::Demand;
 use tailcut_net::traffic::TrafficSpec;
@@ -175,7 +175,7 @@ impl Config {
         }
         self.faults.check_on(&graph).map_err(|error| ("faults", error))?;
         for (index, pair) in self.series.differentials.iter().enumerate() {
-            check_differential(&graph, pair).map_err(|error| {
+            find_hosts(&graph, pair).map_err(|error| {
                 let field = format!("differentials[{index}]");
                 ("series", SpecError::new("series-differential", field, error.to_string()))
             })?;

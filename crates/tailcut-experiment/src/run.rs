@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 
 use tailcut_net::capture::{Capture, CaptureError, CaptureSpec, CaptureSummary};
+use tailcut_net::measure::records::{Counters, Outcome, Series};
 use tailcut_net::measure::segments::Segments;
-use tailcut_net::scenario::{Counters, Outcome, Progress, Scenario, Series};
+use tailcut_net::scenario::{Progress, Scenario};
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::demand::Demand;
 use tailcut_net::{simulate, simulate_observed, SimError};

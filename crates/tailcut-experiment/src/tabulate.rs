@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 use tailcut_net::foretell;
-use tailcut_net::scenario::{Counters, FlowRecord, Outcome, TierRecord};
+use tailcut_net::measure::records::{Counters, FlowRecord, Outcome, TierRecord};
 
 use crate::column::{Column, Values};
 use crate::load::ReadTable;

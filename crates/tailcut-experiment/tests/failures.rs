@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use tailcut_experiment::{load, no_tables, to_scenario, RunPlan};
-use tailcut_net::scenario::Outcome;
+use tailcut_net::measure::records::Outcome;
 
 fn plan(file: &str, overrides: &[(&str, &str)]) -> Vec<RunPlan> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/papers").join(file);

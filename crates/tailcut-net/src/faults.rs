@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Rate, Time};
 
 use crate::component::SpecError;
-use crate::measure::series::{find_link, find_node};
+use crate::topology::find::{find_link, find_node};
 use crate::topology::{Graph, PortId};
 
 /// What fails when.

@@ -9,6 +9,7 @@ pub mod component;
 pub mod fabric;
 pub mod faults;
 pub mod files;
+pub mod horizon;
 pub mod host;
 pub mod measure;
 pub mod network;

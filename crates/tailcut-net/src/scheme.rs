@@ -29,7 +29,7 @@ impl Scheme {
     /// # Errors
     /// When every packet would have the same priority.
     pub fn check_priorities(&self) -> Result<(), SpecError> {
-        let priorities = matches!(self.transport, TransportSpec::Pfabric(_));
+        let priorities = self.transport.stamps_priorities();
         self.queue.check_packets(Stamps { priorities })
     }
 
@@ -38,20 +38,10 @@ impl Scheme {
     /// # Errors
     /// When DCTCP or ECN meets a queue that only drops: no mark would ever come.
     pub fn check_marks(&self) -> Result<(), SpecError> {
-        let waits = |transport: &TransportSpec| match transport {
-            TransportSpec::Tcp(tcp) => tcp.uses_ecn(),
-            _ => false,
-        };
-        let (field, who) = match &self.transport {
-            _ if self.queue.marks() => return Ok(()),
-            TransportSpec::Tcp(tcp) if tcp.uses_ecn() => {
-                (if tcp.ecn { "ecn" } else { "congestion" }, "the transport")
-            }
-            TransportSpec::Mixed(mixed) if mixed.parts.iter().any(|p| waits(&p.transport)) => {
-                ("parts", "a transport of the mixture")
-            }
-            _ => return Ok(()),
-        };
+        let Some((field, who)) = self.transport.waits_for_marks() else { return Ok(()) };
+        if self.queue.marks() {
+            return Ok(());
+        }
         let message = format!("{who} reacts to marks, and the queue never sets any");
         Err(SpecError::new("ecn-needs-marks", field, message)
             .hint("write queue = { kind = \"ecn\" } as well, or { kind = \"red\", mark = true }"))
@@ -62,32 +52,13 @@ impl Scheme {
     /// # Errors
     /// When a transport spreads a flow over connections of its own, or shares by priorities that copies would distort.
     pub fn check_replication(&self) -> Result<(), SpecError> {
-        let reason = match (&self.replicate, &self.transport) {
-            (ReplicateSpec::None, _) => return Ok(()),
-            (_, TransportSpec::Mixed(mixed)) => {
-                let mut parts = mixed.parts.iter().map(|part| &part.transport);
-                parts.find_map(no_copies).map(|reason| format!("in this mixture, {reason}"))
-            }
-            (_, transport) => no_copies(transport).map(str::to_owned),
-        };
-        let Some(reason) = reason else { return Ok(()) };
+        if self.replicate == ReplicateSpec::None {
+            return Ok(());
+        }
+        let Some(reason) = self.transport.refuses_copies() else { return Ok(()) };
         let message = format!("replication goes with tcp: {reason}");
         Err(SpecError::new("replicate-transport", "kind", message)
             .hint("write replicate = { kind = \"none\" }, or transport = { kind = \"tcp\" } for every flow"))
-    }
-}
-
-/// Why flows of a transport are not copied, if they are not.
-fn no_copies(transport: &TransportSpec) -> Option<&'static str> {
-    match transport {
-        TransportSpec::Tcp(_) => None,
-        TransportSpec::Pfabric(_) => Some(
-            "pfabric serves the flow with the least remaining first: a copy would only compete with its original",
-        ),
-        TransportSpec::Mptcp(_) | TransportSpec::Mmptcp(_) => Some(
-            "a multipath flow already uses several paths, and its subflows carry parts of it",
-        ),
-        TransportSpec::Mixed(_) => Some("a mixture within a mixture is none"),
     }
 }
 

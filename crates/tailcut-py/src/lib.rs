@@ -12,7 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use tailcut_experiment::{CaptureRequest, Column, Failure, Plan, ReadTable, RunResult, Values};
-use tailcut_net::scenario::{Counters, Series};
+use tailcut_net::measure::records::{Counters, Series};
 
 use crate::arrays::array;
 use crate::tables::Tables;

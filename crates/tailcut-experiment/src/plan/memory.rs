@@ -3,7 +3,6 @@
 use tailcut_engine::Time;
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
-use tailcut_net::transport::TransportSpec;
 
 use crate::config::Config;
 
@@ -42,10 +41,9 @@ fn carried(config: &Config, flow: &Flow) -> Carried {
     const CONTROL: u64 = 3;
     let tcp = config.scheme.transport.segments();
     let headers = 40 + config.host.framing_overhead.0;
-    let (connections, window) = match &config.scheme.transport {
-        TransportSpec::Mptcp(spec) => (u64::from(spec.subflows), spec.receive_window.0),
-        TransportSpec::Mmptcp(spec) => (u64::from(spec.subflows), spec.receive_window.0),
-        _ => (1, tcp.receive_window.0),
+    let (connections, window) = match config.scheme.transport.spread() {
+        Some(spread) => (u64::from(spread.subflows()), spread.receive_window().0),
+        None => (1, tcp.receive_window.0),
     };
     let copies = u64::from(config.scheme.replicate.policy().carriage(flow.bytes).copies);
     let segments = flow.bytes.div_ceil(tcp.mss.0);

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 use tailcut_experiment::{load_text, no_tables, to_scenario, Plan, RunPlan};
+use tailcut_net::measure::records::Outcome;
 use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::packet::Flags;
-use tailcut_net::scenario::Outcome;
 use tailcut_net::simulate_observed;
 
 /// The plan of an experiment, or the codes of what is wrong with it. A refusal says what to do.

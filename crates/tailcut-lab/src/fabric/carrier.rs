@@ -6,8 +6,9 @@ use std::os::unix::net::UnixStream;
 
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
+use tailcut_net::measure::records::TierRecord;
 use tailcut_net::packet::{Flags, FlowKey};
-use tailcut_net::scenario::{Scenario, TierRecord};
+use tailcut_net::scenario::Scenario;
 
 use super::engine::{Engine, Fate, Left};
 use super::frame::{mark, packet, parse, Parsed};

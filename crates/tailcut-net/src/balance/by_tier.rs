@@ -10,8 +10,8 @@ use super::ecmp::Ecmp;
 use super::spray::Spray;
 use super::{BalanceSpec, Balancer, Fork, Layout, Pick, Strategy};
 use crate::component::{did_you_mean, SpecError};
-use crate::measure::series::find_node;
 use crate::packet::Packet;
+use crate::topology::find::find_node;
 use crate::topology::Graph;
 
 /// A strategy for each tier of switches, and for switches by name.

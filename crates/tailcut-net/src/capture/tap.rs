@@ -9,9 +9,9 @@ use tailcut_engine::{Bytes, Time};
 
 use super::frame::{encode, Ecn, Endpoint, Frame, FrameError, TcpFlags, TcpOptions};
 use super::pcapng::{Bounds, Direction, Interface, Writer};
-use crate::measure::series::{find_link, UnknownLink};
 use crate::measure::{Observer, PacketView};
 use crate::packet::{Flags, FIRST_SOURCE_PORT, SERVICE_PORT};
+use crate::topology::find::{find_link, UnknownLink};
 use crate::topology::{Graph, PortId};
 
 /// The largest window that the header's 16 bits hold without a scale.

@@ -2,6 +2,7 @@
 
 pub mod fair_shares;
 pub mod ideal;
+pub mod records;
 pub mod segments;
 pub mod series;
 

@@ -2,51 +2,76 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
+use crate::component::SpecError;
+use crate::horizon::LONGEST;
+
 use crate::fabric::Fabric;
-use crate::scenario::{Series, SeriesSpec};
+use crate::measure::records::Series;
+use crate::topology::find::{find_hosts, find_link, UnknownHosts, UnknownLink};
 use crate::topology::{Graph, PortId, Routes};
 
-/// A requested link that the graph does not have.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the topology has no link {0:?}; write \"from>to\" with node names or numbers, such as \"h0>s0\"")]
-pub struct UnknownLink(pub String);
-
-/// The directed link that `text` (`"from>to"`) names. Nodes go by their names in the graph,
-/// or `h<n>` for host n and `s<n>` for switch n.
-///
-/// # Errors
-/// When there is no such link.
-pub fn find_link(graph: &Graph, text: &str) -> Result<PortId, UnknownLink> {
-    let unknown = || UnknownLink(text.to_owned());
-    let (from, to) = text.split_once('>').ok_or_else(unknown)?;
-    let node = |name| find_node(graph, name).ok_or_else(unknown);
-    let (from, to) = (node(from)?, node(to)?);
-    graph
-        .links
-        .iter()
-        .enumerate()
-        .find_map(|(index, link)| {
-            let index = 2 * index as u32;
-            (link.a == from && link.b == to)
-                .then_some(index)
-                .or((link.b == from && link.a == to).then_some(index + 1))
-        })
-        .ok_or_else(unknown)
+/// Time series of chosen flows and directed links, sampled and bounded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SeriesSpec {
+    /// Flows (by id) whose congestion window and rate are sampled.
+    pub flows: Vec<u64>,
+    /// Links whose queue and utilisation are sampled, as `"from>to"` in node names or numbers (`"h0>s0"`).
+    pub links: Vec<String>,
+    /// Pairs of hosts between whose shortest paths the queues are compared, as `"from>to"` (`"h0>h15"`): the longest sum of queues
+    /// along a path less the shortest (RPS, figure 4a).
+    pub differentials: Vec<String>,
+    /// Time between samples.
+    pub interval: Time,
+    /// At most this many samples per series; later ones are not taken, and the result says so.
+    pub max_samples: u32,
 }
 
-/// The node that `name` names: by its name in the graph, or `h<n>` for host n and `s<n>` for switch n.
-pub fn find_node(graph: &Graph, name: &str) -> Option<u32> {
-    let name = name.trim();
-    if let Some(index) = graph.names.iter().position(|n| n == name) {
-        return Some(index as u32);
+impl Default for SeriesSpec {
+    fn default() -> Self {
+        SeriesSpec {
+            flows: vec![],
+            links: vec![],
+            differentials: vec![],
+            interval: Time::from_us(100),
+            max_samples: 10_000,
+        }
     }
-    let number = name.get(1..)?.parse::<u32>().ok()?;
-    match name.as_bytes()[0] {
-        b'h' if number < graph.hosts => Some(number),
-        b's' if number < graph.switches => Some(graph.hosts + number),
-        _ => None,
+}
+
+impl SeriesSpec {
+    /// Whether nothing is sampled.
+    pub fn is_off(&self) -> bool {
+        self.flows.is_empty() && self.links.is_empty() && self.differentials.is_empty()
+    }
+
+    /// Checks the sampling.
+    ///
+    /// # Errors
+    /// When no sample would be taken, or all at once.
+    pub fn check(&self) -> Result<(), SpecError> {
+        if self.interval == Time::ZERO {
+            return Err(SpecError::new(
+                "series-interval",
+                "interval",
+                "interval = \"0s\": samples need time between",
+            ));
+        }
+        if self.interval > LONGEST {
+            let message =
+                format!("interval = \"{}\": no run lasts longer than a day", self.interval);
+            return Err(SpecError::new("series-interval", "interval", message));
+        }
+        if self.max_samples == 0 {
+            let message = "max_samples = 0: no sample would be taken";
+            return Err(SpecError::new("series-max-samples", "max_samples", message)
+                .hint("leave flows and links empty to record no series"));
+        }
+        Ok(())
     }
 }
 
@@ -122,27 +147,6 @@ impl PathSeries {
     }
 }
 
-/// The hosts that `text` (`"h0>h15"`) names.
-fn find_hosts(graph: &Graph, text: &str) -> Option<(u32, u32)> {
-    let (from, to) = text.split_once('>')?;
-    let host = |name: &str| find_node(graph, name).filter(|&node| node < graph.hosts);
-    let (from, to) = (host(from)?, host(to)?);
-    (from != to).then_some((from, to))
-}
-
-/// Checks that a pair of hosts exists.
-///
-/// # Errors
-/// When it does not.
-pub fn check_differential(graph: &Graph, text: &str) -> Result<(), UnknownHosts> {
-    find_hosts(graph, text).map(|_| ()).ok_or_else(|| UnknownHosts(text.to_owned()))
-}
-
-/// A requested pair of hosts that the graph does not have.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the topology has no two hosts {0:?}; write \"from>to\" with host names or numbers, such as \"h0>h5\"")]
-pub struct UnknownHosts(pub String);
-
 /// Collects samples.
 pub struct Sampler {
     interval: Time,
@@ -182,7 +186,7 @@ impl Sampler {
         }
         let mut differentials = Vec::with_capacity(spec.differentials.len());
         for name in &spec.differentials {
-            let (from, to) = find_hosts(graph, name).ok_or_else(|| UnknownHosts(name.clone()))?;
+            let (from, to) = find_hosts(graph, name)?;
             let differential = series(format!("paths {name} queue_differential_packets"));
             differentials.push(PathSeries::new(graph, routes, from, to, differential));
         }

@@ -1,8 +1,8 @@
 //! What TinyFlow's switches took for elephants, against what is known of the flows.
 
 use super::Network;
+use crate::measure::records::Elephants;
 use crate::measure::Observer;
-use crate::scenario::Elephants;
 
 impl<O: Observer> Network<'_, O> {
     /// Looks up whose packets were taken for an elephant's, while their connections are still there.

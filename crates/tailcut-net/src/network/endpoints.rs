@@ -9,7 +9,7 @@ use super::sender::Sender;
 use super::Network;
 use crate::measure::{Observer, PacketView};
 use crate::packet::{Flags, FlowKey, Packet};
-use crate::transport::mptcp::machine::Event;
+use crate::transport::spread::Event;
 use crate::transport::tcp::{Close, Recovery};
 use crate::transport::{Phase, Segment, Transmit};
 

@@ -15,7 +15,7 @@ use crate::packet::{FlowKey, FIRST_SOURCE_PORT, SERVICE_PORT, SOURCE_PORTS};
 use crate::replicate::machine::{Action, Carried, Event, Open, View};
 use crate::traffic::demand::Signal;
 use crate::traffic::Flow;
-use crate::transport::mptcp::machine::{self as subflow, Manage};
+use crate::transport::spread::{self as subflow, Manage};
 use crate::transport::TransportSpec;
 use tailcut_engine::Time;
 

@@ -4,9 +4,10 @@ use super::flows::key_of;
 use super::profile::profiles;
 use super::{Network, SimError};
 use crate::balance::ecmp;
+use crate::measure::records::FlowRecord;
 use crate::measure::Unobserved;
 use crate::packet::FlowKey;
-use crate::scenario::{FlowRecord, Scenario};
+use crate::scenario::Scenario;
 use crate::topology::PortId;
 
 /// A flow before it starts.

@@ -21,13 +21,14 @@ use std::ops::ControlFlow;
 use tailcut_engine::Time;
 
 use crate::fabric::{Fabric, FabricError};
+use crate::measure::records::{Counters, Outcome};
 use crate::measure::series::{Sampler, UnknownPlace};
 use crate::measure::{Observer, Unobserved};
 use crate::packet::OptionStore;
 use crate::replicate::machine::{Action, Replicate};
-use crate::scenario::{Counters, Outcome, Progress, Scenario};
+use crate::scenario::{Progress, Scenario};
 use crate::traffic::driver::Driver;
-use crate::transport::mptcp::machine as subflow;
+use crate::transport::spread as subflow;
 
 use alone::Alone;
 use clock::{Clock, Due};

@@ -8,7 +8,7 @@ use super::Network;
 use crate::measure::Observer;
 use crate::packet::{FlowKey, FIRST_SOURCE_PORT, SERVICE_PORT};
 use crate::traffic::demand::Signal;
-use crate::transport::mptcp::machine::{Action, Event, Open, Seen, Spread, View};
+use crate::transport::spread::{Action, Event, Open, Seen, Spread, View};
 use crate::transport::tcp::{self, Close, Congestion, Coupled};
 use crate::transport::{DataAck, Mapping};
 

@@ -1,10 +1,11 @@
 //! From the state at the end of a run to its tables.
 
 use super::{FlowState, Network};
+use crate::measure::records::{FlowRecord, Outcome, TierRecord};
 use crate::measure::Observer;
 use crate::packet::OptionStore;
 use crate::port::PortCounters;
-use crate::scenario::{FlowRecord, Outcome, Scenario, TierRecord};
+use crate::scenario::Scenario;
 use crate::topology::{Graph, PortId};
 use tailcut_engine::Time;
 

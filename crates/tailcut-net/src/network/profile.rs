@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::amount::Limit;
 use crate::measure::ideal::{Shape, Subflows};
 use crate::scenario::Scenario;
-use crate::transport::mptcp::machine::Spread;
 use crate::transport::pfabric::PfabricSpec;
+use crate::transport::spread::Spread;
 use crate::transport::tcp::{TcpSpec, WireSizes};
 use crate::transport::TransportSpec;
 
@@ -65,7 +65,7 @@ impl Profile {
         };
         let Kind::Spread(spread) = kind else { return shape };
         let others = u64::from(spread.subflows()) - 1;
-        let shared = u64::from(spread.shared_window()) * mss;
+        let shared = u64::from(spread.shared_window(mss)) * mss;
         shape.ssthresh = u64::MAX;
         shape.subflows = (others > 0).then(|| Subflows {
             after: spread.alone(),
@@ -80,11 +80,10 @@ impl Profile {
 /// One profile per transport that the scenario names, a mixture's in the order of its parts.
 pub(super) fn profiles(scenario: &Scenario) -> Vec<Profile> {
     let one = |transport: &TransportSpec| {
-        let kind = match transport {
-            TransportSpec::Tcp(_) | TransportSpec::Mixed(_) => Kind::Tcp,
-            TransportSpec::Pfabric(spec) => Kind::Pfabric(spec.clone()),
-            TransportSpec::Mptcp(spec) => Kind::Spread(Arc::new(spec.clone())),
-            TransportSpec::Mmptcp(spec) => Kind::Spread(Arc::new(spec.clone())),
+        let kind = match (transport.spread(), transport) {
+            (Some(spread), _) => Kind::Spread(spread),
+            (None, TransportSpec::Pfabric(spec)) => Kind::Pfabric(spec.clone()),
+            (None, _) => Kind::Tcp,
         };
         let tcp = transport.segments();
         let sizes = WireSizes::new(&tcp, scenario.host.framing_overhead);

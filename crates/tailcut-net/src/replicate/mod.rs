@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
 use crate::component::SpecError;
-use crate::scenario::LONGEST;
+use crate::horizon::LONGEST;
 
 use machine::{Carriage, Replicate};
 

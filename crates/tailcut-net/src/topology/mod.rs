@@ -7,6 +7,7 @@ pub mod chain;
 pub mod cuts;
 pub mod dumbbell;
 pub mod fat_tree;
+pub mod find;
 pub mod graph;
 pub mod leaf_spine;
 pub mod node_link;

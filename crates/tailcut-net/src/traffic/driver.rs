@@ -5,9 +5,25 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use tailcut_engine::Time;
 
-use super::demand::{Jobs, Signal, Waiting, NONE};
+use super::demand::{JobKind, Jobs, Signal, Waiting, NONE};
 use super::Flow;
-use crate::scenario::JobRecord;
+
+/// What happened to one job: one row of the job table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobRecord {
+    /// Its number among the jobs of the run.
+    pub id: u64,
+    /// What kind of job it is: `"query"`, `"transfer"`.
+    pub kind: JobKind,
+    /// When its first flow started.
+    pub start: Time,
+    /// From `start` until the last byte of its last flow reached its receiver; none if that did not happen.
+    pub completion: Option<Time>,
+    /// Its flows.
+    pub flows: u32,
+    /// Their application bytes.
+    pub bytes: u64,
+}
 
 /// The state of closed-loop traffic during a run.
 #[derive(Debug, Clone)]

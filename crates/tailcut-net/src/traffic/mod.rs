@@ -29,7 +29,7 @@ use tailcut_engine::{Bytes, Rate, Stream, Time};
 
 use crate::component::SpecError;
 use crate::files::ReadFiles;
-use crate::scenario::Horizon;
+use crate::horizon::Horizon;
 use crate::topology::Graph;
 use demand::Demand;
 

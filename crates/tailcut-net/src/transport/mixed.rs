@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Stream};
 
-use super::TransportSpec;
+use super::tcp::TcpSpec;
+use super::{Transport, TransportSpec};
 use crate::component::SpecError;
 use crate::traffic::Flow;
 
@@ -71,14 +72,8 @@ impl MixedTransport {
             );
         }
         for (at, part) in self.parts.iter().enumerate() {
-            if matches!(part.transport, TransportSpec::Mixed(_)) {
-                return bad("a mixture within a mixture", "list its parts in this one");
-            }
-            if matches!(part.transport, TransportSpec::Pfabric(_)) {
-                return bad(
-                    "pfabric needs queues that serve by priority, which the packets of other transports do not carry",
-                    "run pfabric as a scheme of its own",
-                );
+            if let Some((message, hint)) = part.transport.refuses_mixtures() {
+                return bad(message, hint);
             }
             part.transport.check().map_err(|error| SpecError {
                 field: format!("parts[{at}].transport.{}", error.field),
@@ -118,6 +113,40 @@ impl MixedTransport {
             lot -= u64::from(part.weight);
         }
         0
+    }
+}
+
+impl Transport for MixedTransport {
+    fn check(&self) -> Result<(), SpecError> {
+        MixedTransport::check(self)
+    }
+
+    fn segments(&self) -> TcpSpec {
+        let parts = self.parts.iter().map(|part| part.transport.segments());
+        parts.max_by_key(|tcp| tcp.mss).unwrap_or_default()
+    }
+
+    fn check_flow(&self, bytes: u64) -> Result<(), SpecError> {
+        self.parts.iter().enumerate().try_for_each(|(at, part)| {
+            part.transport.check_flow(bytes).map_err(|error| SpecError {
+                field: format!("parts[{at}].transport.{}", error.field),
+                ..error
+            })
+        })
+    }
+
+    fn waits_for_marks(&self) -> Option<(&'static str, &'static str)> {
+        let waits = self.parts.iter().any(|part| part.transport.waits_for_marks().is_some());
+        waits.then_some(("parts", "a transport of the mixture"))
+    }
+
+    fn refuses_copies(&self) -> Option<String> {
+        let reason = self.parts.iter().find_map(|part| part.transport.refuses_copies());
+        reason.map(|reason| format!("in this mixture, {reason}"))
+    }
+
+    fn refuses_mixtures(&self) -> Option<(&'static str, &'static str)> {
+        Some(("a mixture within a mixture", "list its parts in this one"))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Transports: sans-I/O state machines that take (now, packet or timer) and
 //! yield packets and deadlines. None sees the event queue.
 //!
-//! A new transport is one file (or folder) here and one line in [`TransportSpec`].
+//! A new transport is one file (or folder) here and one line in the list below.
 
 mod life;
 pub mod mixed;
@@ -9,11 +9,14 @@ pub mod mmptcp;
 pub mod mptcp;
 pub mod pfabric;
 pub mod segment;
+pub mod spread;
 pub mod tcp;
 
 pub(crate) use life::segments_of;
 pub use life::{Phase, Transmit};
 pub use segment::{DataAck, Mapping, Segment};
+
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,11 +24,89 @@ use tailcut_engine::Bytes;
 
 use crate::component::SpecError;
 use crate::packet::MAX_NUMBER;
+use spread::Spread;
 
-/// The transport that carries every flow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum TransportSpec {
+/// What a transport's parameters can say before a run.
+pub trait Transport {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// When a connection with them could not work.
+    fn check(&self) -> Result<(), SpecError>;
+
+    /// The parameters that decide the size and number of its packets: of the transport whose segments are the largest,
+    /// where there are several.
+    fn segments(&self) -> tcp::TcpSpec;
+
+    /// Where the size of a segment is among its parameters.
+    fn mss_field(&self) -> &'static str {
+        "mss"
+    }
+
+    /// Checks that the segments of a flow of so many bytes can be counted.
+    ///
+    /// # Errors
+    /// When there are more than packets can number.
+    fn check_flow(&self, bytes: u64) -> Result<(), SpecError> {
+        let mss = self.segments().mss;
+        let segments = bytes.div_ceil(mss.0);
+        if segments <= u64::from(MAX_NUMBER) {
+            return Ok(());
+        }
+        let message = format!(
+            "a flow of {} has {segments} segments of {mss}: at most {MAX_NUMBER} can be told apart",
+            Bytes(bytes)
+        );
+        Err(SpecError::new("transport-segments", self.mss_field(), message)
+            .hint("raise the size of a segment, or make flows smaller"))
+    }
+
+    /// The parameter by which it waits for marks, and who does, if it does.
+    fn waits_for_marks(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    /// It stamps packets with a priority, for queues that go by it.
+    fn stamps_priorities(&self) -> bool {
+        false
+    }
+
+    /// Why its flows are not copied, if they are not.
+    fn refuses_copies(&self) -> Option<String> {
+        None
+    }
+
+    /// Why it is no part of a mixture, and what to do, if it is none.
+    fn refuses_mixtures(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    /// How it spreads a flow over subflows, if it does.
+    fn spread(&self) -> Option<Arc<dyn Spread>> {
+        None
+    }
+}
+
+/// Writes the section `transport` of the experiment file: one kind per transport.
+macro_rules! transports {
+    ($($(#[$about:meta])* $name:ident($parameters:ty),)*) => {
+        /// The transport that carries every flow.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+        pub enum TransportSpec {
+            $($(#[$about])* $name($parameters),)*
+        }
+
+        impl std::ops::Deref for TransportSpec {
+            type Target = dyn Transport;
+            fn deref(&self) -> &(dyn Transport + 'static) {
+                match self { $(TransportSpec::$name(parameters) => parameters,)* }
+            }
+        }
+    };
+}
+
+transports! {
     /// TCP: SACK with PRR (RFC 6675, 9937), or NewReno without SACK (RFC 5681, 6582).
     Tcp(tcp::TcpSpec),
     /// pFabric's minimal transport, for queues that schedule by priority: `queue = { kind = "pfabric" }`.
@@ -44,64 +125,15 @@ impl Default for TransportSpec {
     }
 }
 
-impl TransportSpec {
-    /// Checks the parameters.
-    ///
-    /// # Errors
-    /// When a connection with them could not work.
-    pub fn check(&self) -> Result<(), SpecError> {
-        match self {
-            TransportSpec::Tcp(spec) => spec.check(),
-            TransportSpec::Pfabric(spec) => spec.check(),
-            TransportSpec::Mptcp(spec) => spec.check(),
-            TransportSpec::Mmptcp(spec) => spec.check(),
-            TransportSpec::Mixed(spec) => spec.check(),
-        }
+impl Transport for tcp::TcpSpec {
+    fn check(&self) -> Result<(), SpecError> {
+        tcp::TcpSpec::check(self)
     }
-
-    /// Checks that the segments of a flow of so many bytes can be counted.
-    ///
-    /// # Errors
-    /// When there are more than packets can number.
-    pub fn check_flow(&self, bytes: u64) -> Result<(), SpecError> {
-        let (field, mss) = match self {
-            TransportSpec::Tcp(spec) => ("mss", spec.mss),
-            TransportSpec::Pfabric(spec) => ("mss", spec.mss),
-            TransportSpec::Mptcp(spec) => ("tcp.mss", spec.tcp.mss),
-            TransportSpec::Mmptcp(spec) => ("tcp.mss", spec.tcp.mss),
-            TransportSpec::Mixed(spec) => {
-                return spec.parts.iter().enumerate().try_for_each(|(at, part)| {
-                    part.transport.check_flow(bytes).map_err(|error| SpecError {
-                        field: format!("parts[{at}].transport.{}", error.field),
-                        ..error
-                    })
-                });
-            }
-        };
-        let segments = bytes.div_ceil(mss.0);
-        if segments <= u64::from(MAX_NUMBER) {
-            return Ok(());
-        }
-        let message = format!(
-            "a flow of {} has {segments} segments of {mss}: at most {MAX_NUMBER} can be told apart",
-            Bytes(bytes)
-        );
-        Err(SpecError::new("transport-segments", field, message)
-            .hint("raise the size of a segment, or make flows smaller"))
+    fn segments(&self) -> tcp::TcpSpec {
+        self.clone()
     }
-
-    /// The parameters that decide the size and number of its packets: of the transport whose segments are the largest,
-    /// where there are several.
-    pub fn segments(&self) -> tcp::TcpSpec {
-        match self {
-            TransportSpec::Tcp(spec) => spec.clone(),
-            TransportSpec::Pfabric(spec) => spec.segments(),
-            TransportSpec::Mptcp(spec) => spec.tcp.clone(),
-            TransportSpec::Mmptcp(spec) => spec.tcp.clone(),
-            TransportSpec::Mixed(spec) => {
-                let parts = spec.parts.iter().map(|part| part.transport.segments());
-                parts.max_by_key(|tcp| tcp.mss).unwrap_or_default()
-            }
-        }
+    fn waits_for_marks(&self) -> Option<(&'static str, &'static str)> {
+        let field = if self.ecn { "ecn" } else { "congestion" };
+        self.uses_ecn().then_some((field, "the transport"))
     }
 }

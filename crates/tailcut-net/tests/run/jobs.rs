@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{json, Value};
 use tailcut_engine::Time;
+use tailcut_net::measure::records::{FlowRecord, Outcome};
 use tailcut_net::replicate::repflow::RepFlow;
 use tailcut_net::replicate::ReplicateSpec;
-use tailcut_net::scenario::{FlowRecord, Horizon, Outcome, Scenario};
+use tailcut_net::scenario::{Horizon, Scenario};
 use tailcut_net::topology::star::Star;
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::TrafficSpec;

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::measure::records::Outcome;
 use tailcut_net::measure::{Loss, Observer, PacketView};
 use tailcut_net::packet::Flags;
 use tailcut_net::queue::selective_red::Form;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::replicate::ReplicateSpec;
-use tailcut_net::scenario::{Outcome, Scenario};
+use tailcut_net::scenario::Scenario;
 
 /// What stays the same of a packet on its way.
 type Identity = (u32, u32, u16, u16, u16, u16, u16);

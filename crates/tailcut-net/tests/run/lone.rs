@@ -4,7 +4,8 @@
 use proptest::prelude::*;
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::scenario::{FlowRecord, Scenario};
+use tailcut_net::measure::records::FlowRecord;
+use tailcut_net::scenario::Scenario;
 use tailcut_net::transport::tcp::congestion::{cubic::CubicSpec, dctcp::DctcpSpec};
 use tailcut_net::transport::tcp::CongestionSpec;
 

@@ -1,6 +1,7 @@
 //! RepFlow and RepSYN: which copy wins, what becomes of the others, and what the table says of it.
 
 use tailcut_engine::{Bytes, Rate, Time};
+use tailcut_net::measure::records::FlowRecord;
 use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::packet::Flags;
 use tailcut_net::queue::{ecn::Ecn, QueueSpec};
@@ -9,7 +10,7 @@ use tailcut_net::replicate::repflow::{Loser, RepFlow};
 use tailcut_net::replicate::repsyn::RepSyn;
 use tailcut_net::replicate::split::Split;
 use tailcut_net::replicate::ReplicateSpec;
-use tailcut_net::scenario::{FlowRecord, Scenario};
+use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::parallel_paths::ParallelPaths;
 use tailcut_net::transport::tcp::CongestionSpec;

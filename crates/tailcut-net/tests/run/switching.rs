@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::faults::Incident;
+use tailcut_net::measure::records::Outcome;
 use tailcut_net::measure::{Loss, Observer, PacketView};
 use tailcut_net::packet::Flags;
-use tailcut_net::scenario::{Outcome, Scenario};
+use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::PortId;
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::mmptcp::{MmptcpSpec, Switch};

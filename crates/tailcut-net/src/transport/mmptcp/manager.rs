@@ -1,13 +1,13 @@
 //! MMPTCP's manager: the first subflow scatters its packets; when the flow turns out to be long the others are
 //! opened, and it only delivers what it has.
 
-use tailcut_engine::Stream;
+use tailcut_engine::{Bytes, Stream};
 
 use super::{MmptcpSpec, ScatterThreshold, Switch};
 use crate::packet::SOURCE_PORTS;
 use crate::traffic::Flow;
-use crate::transport::mptcp::machine::{Action, Carries, Event, Manage, Open, Spread, View};
 use crate::transport::mptcp::{Data, Phase};
+use crate::transport::spread::{Action, Carries, Event, Manage, Open, Spread, View};
 
 /// MMPTCP on one flow.
 #[derive(Debug)]
@@ -23,8 +23,8 @@ impl Spread for MmptcpSpec {
     fn subflows(&self) -> u32 {
         self.subflows
     }
-    fn shared_window(&self) -> u32 {
-        Data::window(self.receive_window.0, self.tcp.mss.0)
+    fn receive_window(&self) -> Bytes {
+        self.receive_window
     }
     fn scatters(&self) -> bool {
         true
@@ -143,8 +143,7 @@ impl Manage for Manager {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::mptcp::machine::Script;
-    use tailcut_engine::Bytes;
+    use crate::transport::spread::Script;
     use Action::{Close, PumpOthers};
     use Event::{Acknowledged, Established, TimedOut};
 

@@ -4,12 +4,16 @@
 
 mod manager;
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;
 
 use super::mptcp;
+use super::spread::Spread;
 use super::tcp::TcpSpec;
+use super::Transport;
 use crate::component::SpecError;
 
 /// Parameters of MMPTCP.
@@ -69,12 +73,8 @@ impl Default for MmptcpSpec {
     }
 }
 
-impl MmptcpSpec {
-    /// Checks the parameters.
-    ///
-    /// # Errors
-    /// When a subflow with them could not work, or there is no second phase.
-    pub fn check(&self) -> Result<(), SpecError> {
+impl Transport for MmptcpSpec {
+    fn check(&self) -> Result<(), SpecError> {
         if self.subflows < 2 {
             let message =
                 format!("subflows = {}: the scattering one and at least one more", self.subflows);
@@ -87,5 +87,24 @@ impl MmptcpSpec {
                 .hint("write dupack_threshold = \"tcp\", or leave tcp.reordering out"));
         }
         mptcp::check("mmptcp-subflows", self.subflows, self.receive_window, &self.tcp)
+    }
+
+    fn segments(&self) -> TcpSpec {
+        self.tcp.clone()
+    }
+
+    fn mss_field(&self) -> &'static str {
+        "tcp.mss"
+    }
+
+    fn refuses_copies(&self) -> Option<String> {
+        Some(
+            "a multipath flow already uses several paths, and its subflows carry parts of it"
+                .into(),
+        )
+    }
+
+    fn spread(&self) -> Option<Arc<dyn Spread>> {
+        Some(Arc::new(self.clone()))
     }
 }

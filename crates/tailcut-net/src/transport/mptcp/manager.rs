@@ -1,11 +1,14 @@
 //! Multipath TCP's manager: the other subflows join when the first is established, windows are coupled, and what a
 //! subflow has in flight when its timer expires the others carry again.
 
+use tailcut_engine::Bytes;
+
 use super::data::{Multipath, Phase};
-use super::machine::{Action, Carries, Event, Manage, Open, Spread, View};
+use super::lia::SubflowWindow;
 use super::MptcpSpec;
 use crate::traffic::Flow;
 use crate::transport::segments_of;
+use crate::transport::spread::{Action, Carries, Event, Manage, Open, Spread, View};
 
 /// What the managers have in common: data of a flow that subflows carry in segments of one size.
 #[derive(Debug, Clone)]
@@ -17,14 +20,9 @@ pub(in crate::transport) struct Data {
 
 impl Data {
     pub fn new(spec: &impl Spread, mss: u64, flow: &Flow) -> Data {
-        let segments = segments_of(flow.bytes, tailcut_engine::Bytes(mss));
-        let of = Multipath::new(segments, spec.shared_window(), spec.subflows());
+        let segments = segments_of(flow.bytes, Bytes(mss));
+        let of = Multipath::new(segments, spec.shared_window(mss), spec.subflows());
         Data { of, mss, bytes: flow.bytes }
-    }
-
-    /// The segments of this size that so many bytes of shared receive window hold.
-    pub fn window(bytes: u64, mss: u64) -> u32 {
-        (bytes / mss).clamp(1, u64::from(u32::MAX)) as u32
     }
 
     fn payload(&self, number: u32) -> u64 {
@@ -66,7 +64,8 @@ impl Data {
     /// The subflow's window may have changed; a scattering one does not count.
     pub fn note_window(&mut self, view: View<'_>) {
         if self.of.counts(view.copy) {
-            self.of.set_window(view.copy, view.seen.window());
+            let window = SubflowWindow { cwnd: view.seen.cwnd, rtt: view.seen.rtt };
+            self.of.set_window(view.copy, window);
         }
     }
 
@@ -87,8 +86,8 @@ impl Spread for MptcpSpec {
     fn subflows(&self) -> u32 {
         self.subflows
     }
-    fn shared_window(&self) -> u32 {
-        Data::window(self.receive_window.0, self.tcp.mss.0)
+    fn receive_window(&self) -> Bytes {
+        self.receive_window
     }
     fn scatters(&self) -> bool {
         false
@@ -152,9 +151,8 @@ impl Manage for Manager {
 
 #[cfg(test)]
 mod tests {
-    use super::super::machine::{Script, Seen};
     use super::*;
-    use tailcut_engine::Bytes;
+    use crate::transport::spread::{Script, Seen};
     use Action::{Close, PumpOthers};
     use Event::{Acknowledged, Established, TimedOut};
 

@@ -4,8 +4,9 @@
 
 mod data;
 mod lia;
-pub mod machine;
 mod manager;
+
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,9 @@ pub use data::{Multipath, Phase};
 pub use lia::{increase, SubflowWindow};
 pub(super) use manager::Data;
 
+use super::spread::Spread;
 use super::tcp::{check_window, CongestionSpec, TcpSpec};
+use super::Transport;
 use crate::component::SpecError;
 
 /// Parameters of Multipath TCP.
@@ -41,13 +44,28 @@ impl Default for MptcpSpec {
 /// More subflows than this are a slip.
 const MAX_SUBFLOWS: u32 = 64;
 
-impl MptcpSpec {
-    /// Checks the parameters.
-    ///
-    /// # Errors
-    /// When a subflow with them could not work.
-    pub fn check(&self) -> Result<(), SpecError> {
+impl Transport for MptcpSpec {
+    fn check(&self) -> Result<(), SpecError> {
         check("mptcp-subflows", self.subflows, self.receive_window, &self.tcp)
+    }
+
+    fn segments(&self) -> TcpSpec {
+        self.tcp.clone()
+    }
+
+    fn mss_field(&self) -> &'static str {
+        "tcp.mss"
+    }
+
+    fn refuses_copies(&self) -> Option<String> {
+        Some(
+            "a multipath flow already uses several paths, and its subflows carry parts of it"
+                .into(),
+        )
+    }
+
+    fn spread(&self) -> Option<Arc<dyn Spread>> {
+        Some(Arc::new(self.clone()))
     }
 }
 

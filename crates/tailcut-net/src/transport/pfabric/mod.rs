@@ -15,6 +15,7 @@ pub use receiver::PfabricReceiver;
 pub use sender::PfabricSender;
 
 use super::tcp::{Close, Recovery, TcpSpec};
+use super::Transport;
 use crate::amount::Amount;
 use crate::component::SpecError;
 
@@ -53,12 +54,8 @@ impl Default for PfabricSpec {
 /// Larger windows are slips: they only fill the sender's own interface.
 const MAX_WINDOW: u32 = 1 << 20;
 
-impl PfabricSpec {
-    /// Checks the parameters.
-    ///
-    /// # Errors
-    /// When a connection with them could not send or recover.
-    pub fn check(&self) -> Result<(), SpecError> {
+impl Transport for PfabricSpec {
+    fn check(&self) -> Result<(), SpecError> {
         if self.initial_window == 0 || self.max_window < self.initial_window {
             let message = format!(
                 "initial_window = {} and max_window = {}: the first is at least 1 packet and at most the second",
@@ -84,8 +81,8 @@ impl PfabricSpec {
         self.segments().check()
     }
 
-    /// What its packets look like: selective acknowledgements of every segment, no FIN.
-    pub fn segments(&self) -> TcpSpec {
+    /// Selective acknowledgements of every segment, no FIN.
+    fn segments(&self) -> TcpSpec {
         TcpSpec {
             mss: self.mss,
             initial_window: Amount::Packets(self.initial_window),
@@ -97,5 +94,20 @@ impl PfabricSpec {
             close: Close::None,
             ..TcpSpec::default()
         }
+    }
+
+    fn stamps_priorities(&self) -> bool {
+        true
+    }
+
+    fn refuses_copies(&self) -> Option<String> {
+        Some("pfabric serves the flow with the least remaining first: a copy would only compete with its original".into())
+    }
+
+    fn refuses_mixtures(&self) -> Option<(&'static str, &'static str)> {
+        Some((
+            "pfabric needs queues that serve by priority, which the packets of other transports do not carry",
+            "run pfabric as a scheme of its own",
+        ))
     }
 }

@@ -4,7 +4,8 @@
 
 use std::fmt::Debug;
 
-use super::lia::SubflowWindow;
+use tailcut_engine::Bytes;
+
 use crate::traffic::Flow;
 use crate::transport::tcp::{self, CongestionState};
 
@@ -79,14 +80,9 @@ impl Seen {
         }
     }
 
-    /// What the coupling looks at.
-    pub(in crate::transport) fn window(&self) -> SubflowWindow {
-        SubflowWindow { cwnd: self.cwnd, rtt: self.rtt }
-    }
-
     /// A subflow that gets no new data cannot draw enough duplicate acknowledgements for its last hole. True when all that is
     /// beyond it must have arrived, or enough to call it lost (compare early retransmit, RFC 5827).
-    pub(in crate::transport) fn has_hole(&self) -> bool {
+    pub(super) fn has_hole(&self) -> bool {
         let beyond = self.outstanding.saturating_sub(1);
         self.duplicates > 0 && self.duplicates >= beyond.min(self.dupack_threshold)
     }
@@ -141,8 +137,12 @@ pub trait Manage: Debug + Send {
 pub trait Spread: Debug + Send + Sync {
     /// Subflows of every flow, at most.
     fn subflows(&self) -> u32;
-    /// Segments that the receive window holds that all subflows share.
-    fn shared_window(&self) -> u32;
+    /// The receive window that all subflows share.
+    fn receive_window(&self) -> Bytes;
+    /// Segments of this size that it holds.
+    fn shared_window(&self, mss: u64) -> u32 {
+        (self.receive_window().0 / mss).clamp(1, u64::from(u32::MAX)) as u32
+    }
     /// Packets of the first subflow may take any of the shortest paths.
     fn scatters(&self) -> bool;
     /// How many segments are sent at least before the other subflows are opened.
@@ -153,7 +153,7 @@ pub trait Spread: Debug + Send + Sync {
 
 /// A manager, event by event: what tests write.
 #[cfg(test)]
-pub(in crate::transport) struct Script {
+pub(super) struct Script {
     pub manager: Box<dyn Manage>,
     /// What is seen of each subflow.
     pub seen: Vec<Seen>,

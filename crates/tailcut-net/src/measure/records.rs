@@ -1,0 +1,143 @@
+//! What a run yields: a row per flow, job and tier, totals and series. Whoever carries flows out fills these, and tables are
+//! made of nothing else.
+
+use serde::{Deserialize, Serialize};
+use tailcut_engine::Time;
+
+pub use crate::traffic::driver::JobRecord;
+use crate::traffic::Flow;
+
+/// What happened to one flow: one row of the flow table. Times are relative to `start`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowRecord {
+    /// The flow as asked for.
+    pub flow: Flow,
+    /// SYN handed to the NIC until the SYN-ACK of the first connection to be established; none if never.
+    pub connect: Option<Time>,
+    /// SYN handed to the NIC until the last in-order byte reaches the receiving application.
+    pub fct: Option<Time>,
+    /// SYN handed to the NIC until the sender has the ACK of the last byte (on the connection that won).
+    pub fct_ack: Option<Time>,
+    /// The best possible `fct` of this flow, by its transport and ways: with the network to itself, by closed form.
+    pub ideal_fct: Time,
+    /// The same for `fct_ack`, with the last byte acknowledged at once.
+    pub ideal_fct_ack: Time,
+    /// Data packets sent on all connections of the flow, retransmissions included.
+    pub data_packets: u64,
+    /// Data packets retransmitted on all its connections.
+    pub retransmissions: u64,
+    /// Retransmission timeouts on all its connections, SYN timeouts included.
+    pub timeouts: u32,
+    /// Fast recoveries entered on all its connections.
+    pub fast_recoveries: u32,
+    /// Of these, the recoveries that senders took back because nothing had been lost (`reordering.undo`).
+    pub recoveries_undone: u32,
+    /// Data segments that reached a receiver which had them already, on all its connections: sent again for nothing.
+    pub needless_retransmissions: u64,
+    /// Connections opened for it.
+    pub copies: u8,
+    /// The connection that finished first, counted from 0; none while unfinished.
+    pub winner: Option<u8>,
+    /// Links that the first two copies share between the two edge switches; none with a single copy,
+    /// and none where packets of one connection take several paths.
+    pub shared_hops: Option<u8>,
+    /// Links between source and destination.
+    pub hops: u8,
+    /// Its bytes that were at the receiving application, in order, when the arrivals ended.
+    pub delivered_in_arrivals: u64,
+}
+
+/// Totals of all directed links of one tier and direction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TierRecord {
+    /// Tier name from the graph.
+    pub tier: String,
+    /// True from the hosts upwards.
+    pub up: bool,
+    /// Directed links in the tier.
+    pub links: u32,
+    /// Packets that crossed them.
+    pub packets: u64,
+    /// Bytes that crossed them, framing included.
+    pub wire_bytes: u64,
+    /// Packets that found a queue full.
+    pub drops: u64,
+    /// Mean over links of the fraction of the arrivals window during which the link transmitted.
+    pub mean_utilisation: f64,
+    /// The same fraction on the busiest link.
+    pub max_utilisation: f64,
+    /// Most packets ever waiting at one port.
+    pub max_queue: u32,
+}
+
+/// What TinyFlow's edge switches took for elephants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Elephants {
+    /// Elephants detected.
+    pub found: u64,
+    /// Elephants that several paths were open to, and that no switch had detected by the end of the run.
+    pub missed: u64,
+    /// Smaller flows taken for elephants.
+    pub mistaken: u64,
+    /// Streams of acknowledgements taken for elephants, most of them those of true elephants.
+    pub ack_streams: u64,
+    /// From the start of each elephant found to its detection, added up.
+    pub detection_time: Time,
+    /// Draws of a new path.
+    pub reroutes: u64,
+}
+
+/// Totals of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Events handled.
+    pub events: u64,
+    /// Packets times links crossed.
+    pub packet_hops: u64,
+    /// Packets handed to a host's NIC.
+    pub sent: u64,
+    /// Packets that reached their host.
+    pub delivered: u64,
+    /// Packets dropped at a full queue.
+    pub dropped: u64,
+    /// Packets lost to failures: queued or under way on a link that went down, sent to one that was down, or corrupted.
+    pub lost_on_links: u64,
+    /// Packets still queued or on a wire at the end.
+    pub in_flight: u64,
+    /// Data segments that reached a receiver which had them already: retransmissions that were needless.
+    pub needless_retransmissions: u64,
+    /// Recoveries that senders took back because they were needless.
+    pub recoveries_undone: u64,
+    /// When the run ended.
+    pub end: Time,
+    /// Elephants, where switches look for them.
+    pub elephants: Option<Elephants>,
+}
+
+/// One sampled time series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What was sampled: `"flow 12 cwnd_bytes"`, `"link h0>s0 queue_packets"`.
+    pub name: String,
+    /// Sample times.
+    pub times: Vec<Time>,
+    /// Sampled values.
+    pub values: Vec<f64>,
+    /// True when `max_samples` cut it short.
+    pub truncated: bool,
+}
+
+/// Everything that a run yields.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Outcome {
+    /// One record per flow that has started, in the scenario's order.
+    pub flows: Vec<FlowRecord>,
+    /// One record per job that has begun.
+    pub jobs: Vec<JobRecord>,
+    /// One record per tier and direction.
+    pub tiers: Vec<TierRecord>,
+    /// Totals.
+    pub counters: Counters,
+    /// Requested time series.
+    pub series: Vec<Series>,
+}

@@ -1,0 +1,98 @@
+//! Places of a graph by their names: nodes, links, pairs of hosts.
+
+use super::{Graph, NodeId, PortId};
+
+/// A requested link that the graph does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the topology has no link {0:?}; write \"from>to\" with node names or numbers, such as \"h0>s0\"")]
+pub struct UnknownLink(pub String);
+
+/// The directed link that `text` (`"from>to"`) names. Nodes go by their names in the graph,
+/// or `h<n>` for host n and `s<n>` for switch n.
+///
+/// # Errors
+/// When there is no such link.
+pub fn find_link(graph: &Graph, text: &str) -> Result<PortId, UnknownLink> {
+    let unknown = || UnknownLink(text.to_owned());
+    let (from, to) = text.split_once('>').ok_or_else(unknown)?;
+    let node = |name| find_node(graph, name).ok_or_else(unknown);
+    let (from, to) = (node(from)?, node(to)?);
+    graph
+        .links
+        .iter()
+        .enumerate()
+        .find_map(|(index, link)| {
+            let index = 2 * index as u32;
+            (link.a == from && link.b == to)
+                .then_some(index)
+                .or((link.b == from && link.a == to).then_some(index + 1))
+        })
+        .ok_or_else(unknown)
+}
+
+/// The node that `name` names: by its name in the graph, or `h<n>` for host n and `s<n>` for switch n.
+pub fn find_node(graph: &Graph, name: &str) -> Option<NodeId> {
+    let name = name.trim();
+    if let Some(index) = graph.names.iter().position(|n| n == name) {
+        return Some(index as u32);
+    }
+    let number = name.get(1..)?.parse::<u32>().ok()?;
+    match name.as_bytes()[0] {
+        b'h' if number < graph.hosts => Some(number),
+        b's' if number < graph.switches => Some(graph.hosts + number),
+        _ => None,
+    }
+}
+
+/// A requested pair of hosts that the graph does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the topology has no two hosts {0:?}; write \"from>to\" with host names or numbers, such as \"h0>h5\"")]
+pub struct UnknownHosts(pub String);
+
+/// The two hosts that `text` (`"h0>h15"`) names.
+///
+/// # Errors
+/// When they do not exist.
+pub fn find_hosts(graph: &Graph, text: &str) -> Result<(NodeId, NodeId), UnknownHosts> {
+    let host = |name: &str| find_node(graph, name).filter(|&node| node < graph.hosts);
+    let both = text.split_once('>').and_then(|(from, to)| host(from).zip(host(to)));
+    both.filter(|(from, to)| from != to).ok_or_else(|| UnknownHosts(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::star::Star;
+
+    fn star() -> Graph {
+        Star { hosts: 3, ..Star::default() }.build().expect("hosts are enough")
+    }
+
+    #[test]
+    fn a_link_goes_by_its_two_ends_and_has_two_directions() {
+        let graph = star();
+        let (up, down) = (find_link(&graph, "h1>s0"), find_link(&graph, "s0>h1"));
+        let (up, down) = (up.expect("it is there"), down.expect("it is there"));
+        assert_eq!((up, graph.far_end(up), graph.far_end(down)), (down ^ 1, 3, 1));
+        for unknown in ["h1", "h1>h2", "h7>s0", "s0>s0", ""] {
+            assert_eq!(find_link(&graph, unknown), Err(UnknownLink(unknown.into())));
+        }
+    }
+
+    #[test]
+    fn names_of_the_graph_come_before_numbers() {
+        let mut graph = star();
+        graph.names = ["h1", "client", "server", "tor"].map(String::from).into();
+        let found = ["h1", "h2", "tor", "s0", "s1"].map(|name| find_node(&graph, name));
+        assert_eq!(found, [Some(0), Some(2), Some(3), Some(3), None]);
+    }
+
+    #[test]
+    fn a_pair_is_two_hosts_that_differ() {
+        let graph = star();
+        assert_eq!(find_hosts(&graph, "h2>h0"), Ok((2, 0)));
+        for wrong in ["h0>h0", "h0>s0", "h0", "h0>h3"] {
+            assert_eq!(find_hosts(&graph, wrong), Err(UnknownHosts(wrong.into())));
+        }
+    }
+}

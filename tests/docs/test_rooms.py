@@ -1,0 +1,88 @@
+"""The architecture page says which source files know of each resident of the simulator; so does the source."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+# Another backend says by itself what it can carry out: the kernel lab is not looked at.
+SOURCES = sorted(path for path in ROOT.glob("crates/*/src/**/*.rs") if "tailcut-lab" not in path.parts)
+PAGE = ROOT / "docs/concepts/architecture.md"
+
+
+class Resident(NamedTuple):
+    """What is told apart: where it lives, the list that it is in, and the words of code that mean it."""
+
+    own: str
+    registry: str
+    words: str
+
+
+REPLICATE, BALANCE, QUEUE, TRANSPORT = "replicate/mod.rs", "balance/mod.rs", "queue/mod.rs", "transport/mod.rs"
+CONGESTION, REORDERING = "transport/tcp/congestion/mod.rs", "transport/tcp/reordering/mod.rs"
+
+RESIDENTS = {
+    "RepFlow": Resident("replicate/repflow.rs", REPLICATE, "rep_?flow"),
+    "RepSYN": Resident("replicate/repsyn.rs", REPLICATE, "rep_?syn"),
+    "split": Resident("replicate/split.rs", REPLICATE, r"split::\w+|ReplicateSpec::Split"),
+    "hedge": Resident("replicate/hedge.rs", REPLICATE, r"hedg\w+"),
+    "ECMP": Resident("balance/ecmp.rs", BALANCE, r"ecmp\w*"),
+    "spray": Resident("balance/spray.rs", BALANCE, "spray"),
+    "round robin": Resident("balance/round_robin.rs", BALANCE, "round_?robin"),
+    "flowlet": Resident("balance/flowlet.rs", BALANCE, r"flowlets?"),
+    "DRILL": Resident("balance/drill.rs", BALANCE, "drill"),
+    "TinyFlow": Resident("balance/tinyflow/", BALANCE, r"tiny_?flows?|elephants?|\w+_elephants"),
+    "by tier": Resident("balance/by_tier.rs", BALANCE, "by_?tier"),
+    "RED": Resident("queue/red.rs", QUEUE, r"red::\w+|RedState|QueueSpec::Red"),
+    "ECN marking": Resident("queue/ecn.rs", QUEUE, r"ecn::\w+|QueueSpec::Ecn|Discipline::Ecn"),
+    "Selective RED": Resident("queue/selective_red.rs", QUEUE, "selective_?(red|state)"),
+    "DRR": Resident("queue/drr.rs", QUEUE, "drr"),
+    "pFabric's queue": Resident("queue/pfabric.rs", QUEUE, r"PriorityQueue|PfabricQueue|QueueSpec::Pfabric"),
+    "pFabric's transport": Resident("transport/pfabric/", TRANSPORT, r"Pfabric(?!Queue)\w+|(?<!Queue)Spec::Pfabric"),
+    "MPTCP": Resident("transport/mptcp/", TRANSPORT, r"mptcp\w*"),
+    "MMPTCP": Resident("transport/mmptcp/", TRANSPORT, r"mmptcp\w*"),
+    "CUBIC": Resident("transport/tcp/congestion/cubic.rs", CONGESTION, "cubic"),
+    "DCTCP": Resident("transport/tcp/congestion/dctcp.rs", CONGESTION, "dctcp(?!.?web)"),
+    "RFC 4653 (NCR)": Resident("transport/tcp/reordering/ncr.rs", REORDERING, "ncr"),
+    "RR-TCP": Resident("transport/tcp/reordering/rr_tcp.rs", REORDERING, "rr_?tcp"),
+    "adaptive": Resident("transport/tcp/reordering/adaptive.rs", REORDERING, r"adaptive\w*"),
+}
+
+
+def code(path: Path) -> str:
+    """A source file without its tests, comments and texts."""
+    text = path.read_text("utf-8").split("#[cfg(test)]\nmod tests {")[0]
+    return re.sub(r'//[^\n]*|"(?:[^"\\]|\\.)*"', "", text)
+
+
+CODE = {path.relative_to(ROOT / "crates").as_posix(): code(path) for path in SOURCES if path.name != "tests.rs"}
+
+
+def who_knows(resident: Resident) -> list[str]:
+    """The source files that name a resident, besides its own and its list."""
+    # A name written in lower case is one of modules and of kinds, in whatever case.
+    flags = 0 if re.search("[A-Z]", resident.words.replace(r"\w", "")) else re.IGNORECASE
+    word = re.compile(rf"(?<![a-zA-Z0-9_])(?:{resident.words})(?![a-zA-Z0-9_])", flags)
+    own = (f"tailcut-net/src/{resident.own}", f"tailcut-net/src/{resident.registry}")
+    return [name for name, text in CODE.items() if not name.startswith(own) and word.search(text)]
+
+
+def table() -> dict[str, list[str]]:
+    """The rows of the page: resident and files, short of what most paths begin with."""
+    known = {name: who_knows(resident) for name, resident in RESIDENTS.items()}
+    return {name: [file.removeprefix("tailcut-net/src/") for file in files] for name, files in known.items()}
+
+
+def test_every_resident_lives_where_it_is_said_to() -> None:
+    """No row is empty because a file has moved."""
+    for resident in RESIDENTS.values():
+        assert (ROOT / "crates/tailcut-net/src" / resident.own).exists(), resident
+        assert (ROOT / "crates/tailcut-net/src" / resident.registry).exists(), resident
+
+
+def test_the_page_names_the_files_that_know_of_each_resident() -> None:
+    """The table is what the source says."""
+    section = PAGE.read_text("utf-8").split("## Who knows of whom")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| ([^|]+) \| (none|`[^|]+`) \|", section, re.MULTILINE)
+    told = {name: [] if files == "none" else re.findall("`([^`]+)`", files) for name, files in rows}
+    assert told == table()
