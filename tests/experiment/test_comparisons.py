@@ -88,7 +88,7 @@ def test_every_component_has_an_experiment() -> None:
     groups = ("topology", "queue", "balance", "transport", "transport.congestion", "transport.reordering",
               "replicate", "traffic")  # fmt: skip
     configurations = everywhere()
-    assert known(*groups) - kinds(configurations) == {"chain", "star", "node-link"}
+    assert known(*groups) - kinds(configurations) == {"chain", "node-link"}
     tinyflows = [c["scheme"]["balance"] for c in configurations if c["scheme"]["balance"]["kind"] == "tinyflow"]
     words = json.loads(_core.schema())
     for parameter, choice in (("detect", "Detect"), ("reroute", "Reroute")):

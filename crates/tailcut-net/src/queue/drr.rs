@@ -40,7 +40,7 @@ const LEAST_QUANTUM: u64 = 64;
 
 impl Queueing for Drr {
     type Admission = Never;
-    type Schedule = Lines;
+    type Schedule = Box<Lines>;
 
     fn check(&self) -> Result<(), SpecError> {
         if self.quantum.0 < LEAST_QUANTUM {
@@ -68,8 +68,8 @@ impl Queueing for Drr {
         None
     }
 
-    fn schedule(&self, at: &At) -> Option<Lines> {
-        (self.hosts || !at.host).then(|| Lines::new(at.limit, self.quantum.0))
+    fn schedule(&self, at: &At) -> Option<Box<Lines>> {
+        (self.hosts || !at.host).then(|| Box::new(Lines::new(at.limit, self.quantum.0)))
     }
 }
 

@@ -119,6 +119,31 @@ pub(crate) trait Schedule {
     fn longest(&self) -> u32;
 }
 
+/// What is large lies elsewhere: the queues of all ports are in one table, and each is to fill one line of the cache.
+impl<S: Schedule> Schedule for Box<S> {
+    fn offer(&mut self, now: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
+        S::offer(self, now, packet, displaced)
+    }
+    fn pop(&mut self, now: Time) -> Option<Packet> {
+        S::pop(self, now)
+    }
+    fn len(&self) -> u32 {
+        S::len(self)
+    }
+    fn first(&self) -> Option<&Packet> {
+        S::first(self)
+    }
+    fn visit(&self, see: &mut dyn FnMut(&Packet)) {
+        S::visit(self, see);
+    }
+    fn drops(&self) -> u64 {
+        S::drops(self)
+    }
+    fn longest(&self) -> u32 {
+        S::longest(self)
+    }
+}
+
 /// Of kinds that have no such state.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Never {}
@@ -395,5 +420,15 @@ pub(crate) fn check_limit(code: &'static str, field: &str, limit: Limit) -> Resu
                 .hint("write for example \"100packets\", or \"unlimited\""))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_keeps_the_packets_of_a_port_fills_one_cache_line() {
+        assert!(std::mem::size_of::<Option<Scheduler>>() <= 64);
     }
 }
