@@ -119,6 +119,21 @@ pub(crate) trait Schedule {
     fn longest(&self) -> u32;
 }
 
+impl<A: Admit> Admit for Box<A> {
+    fn acts_from(&self) -> Option<u32> {
+        A::acts_from(self)
+    }
+    fn counts_bytes(&self) -> bool {
+        A::counts_bytes(self)
+    }
+    fn counts_marked(&self, marked: bool) -> bool {
+        A::counts_marked(self, marked)
+    }
+    fn admit(&mut self, arrival: &Arrival) -> Verdict {
+        A::admit(self, arrival)
+    }
+}
+
 /// What is large lies elsewhere: the queues of all ports are in one table, and each is to fill one line of the cache.
 impl<S: Schedule> Schedule for Box<S> {
     fn offer(&mut self, now: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
@@ -203,13 +218,17 @@ macro_rules! queues {
         }
 
         impl QueueSpec {
-            fn check_kind(&self, around: Option<&Around>) -> Result<(), SpecError> {
-                match self {
-                    $(QueueSpec::$name(spec) => match around {
-                        None => Queueing::check(spec),
-                        Some(around) => Queueing::check_room(spec, around),
-                    },)*
-                }
+            /// Checks the parameters.
+            ///
+            /// # Errors
+            /// When a queue with them could hold nothing.
+            pub fn check(&self) -> Result<(), SpecError> {
+                match self { $(QueueSpec::$name(spec) => Queueing::check(spec),)* }
+            }
+
+            /// Checks what the kind has to say of what surrounds the queue.
+            fn check_thresholds(&self, around: &Around) -> Result<(), SpecError> {
+                match self { $(QueueSpec::$name(spec) => Queueing::check_room(spec, around),)* }
             }
 
             /// Checks it against what the transport stamps.
@@ -341,15 +360,7 @@ impl Default for QueueSpec {
 }
 
 impl QueueSpec {
-    /// Checks the parameters.
-    ///
-    /// # Errors
-    /// When a queue with them could hold nothing.
-    pub fn check(&self) -> Result<(), SpecError> {
-        self.check_kind(None)
-    }
-
-    /// Checks them against what surrounds the queue.
+    /// Checks the parameters against what surrounds the queue.
     ///
     /// # Errors
     /// When not even one full packet fits, or a queue is full before its thresholds act.
@@ -362,7 +373,7 @@ impl QueueSpec {
             return Err(SpecError::new("queue-frame", "limit", message)
                 .hint("write at least a few packets, such as \"36KB\" or \"25packets\""));
         }
-        self.check_kind(Some(around))
+        self.check_thresholds(around)
     }
 }
 

@@ -105,12 +105,6 @@ impl Queueing for Red {
     }
 }
 
-impl Admit for Box<RedState> {
-    fn admit(&mut self, arrival: &Arrival) -> Verdict {
-        RedState::admit(self, arrival)
-    }
-}
-
 /// RED at one port.
 #[derive(Debug, Clone)]
 pub(crate) struct RedState {
@@ -124,22 +118,6 @@ pub(crate) struct RedState {
 impl RedState {
     pub fn new(spec: &Red, stream: Stream) -> RedState {
         RedState { spec: spec.clone(), average: 0.0, since_drop: None, stream }
-    }
-
-    pub fn admit(&mut self, arrival: &Arrival) -> Verdict {
-        self.update_average(arrival);
-        let probability = self.probability();
-        let early = probability > 0.0 && self.stream.unit() < probability;
-        if early {
-            self.since_drop = None;
-        }
-        match early {
-            true if self.spec.mark && arrival.ecn_capable && self.average < self.spec.max => {
-                Verdict::Mark
-            }
-            true => Verdict::Drop,
-            false => Verdict::Accept,
-        }
     }
 
     /// An idle queue ages as if small packets had kept arriving (section 4 of the paper).
@@ -179,6 +157,24 @@ impl RedState {
             1.0
         } else {
             base / spacing
+        }
+    }
+}
+
+impl Admit for RedState {
+    fn admit(&mut self, arrival: &Arrival) -> Verdict {
+        self.update_average(arrival);
+        let probability = self.probability();
+        let early = probability > 0.0 && self.stream.unit() < probability;
+        if early {
+            self.since_drop = None;
+        }
+        match early {
+            true if self.spec.mark && arrival.ecn_capable && self.average < self.spec.max => {
+                Verdict::Mark
+            }
+            true => Verdict::Drop,
+            false => Verdict::Accept,
         }
     }
 }

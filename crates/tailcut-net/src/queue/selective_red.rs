@@ -94,15 +94,6 @@ impl Queueing for SelectiveRed {
     }
 }
 
-impl Admit for Box<SelectiveState> {
-    fn counts_marked(&self, marked: bool) -> bool {
-        marked || self.separates()
-    }
-    fn admit(&mut self, arrival: &Arrival) -> Verdict {
-        SelectiveState::admit(self, arrival)
-    }
-}
-
 /// Selective RED at one port.
 #[derive(Debug, Clone)]
 pub(crate) struct SelectiveState {
@@ -123,8 +114,14 @@ impl SelectiveState {
     pub fn separates(&self) -> bool {
         self.each.is_some()
     }
+}
 
-    pub fn admit(&mut self, arrival: &Arrival) -> Verdict {
+impl Admit for SelectiveState {
+    fn counts_marked(&self, marked: bool) -> bool {
+        marked || self.separates()
+    }
+
+    fn admit(&mut self, arrival: &Arrival) -> Verdict {
         let (packets, bytes) = match arrival.marked {
             true => (arrival.marked_waiting, arrival.marked_bytes),
             false => (
