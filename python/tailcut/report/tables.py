@@ -196,10 +196,13 @@ def _pooled(
             pool += (times + place * CLASS).to_numpy().tobytes()
     numbers = np.frombuffer(pool, np.int64)
     numbers.sort()
-    for place, name in enumerate(classes):
-        first, unfinished, end = np.searchsorted(numbers, np.array([0, UNFINISHED, CLASS]) + place * CLASS)
+    bounds = [
+        np.searchsorted(numbers, np.array([0, UNFINISHED, CLASS]) + place * CLASS) for place in range(len(classes))
+    ]
+    numbers &= CLASS - 1
+    for name, (first, unfinished, end) in zip(classes, bounds, strict=True):
         if unfinished > first:
-            yield name, numbers[first:unfinished] - place * CLASS, int(end - first)
+            yield name, numbers[first:unfinished], int(end - first)
 
 
 def kept_ranks(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -109,16 +109,11 @@ impl SelectiveState {
         let each = (spec.form == Form::TwoQueues).then_some(limit);
         SelectiveState { red: RedState::new(&spec.red(), stream), each, last_leaves: 0 }
     }
-
-    /// True when it must know what waits although the arriving packet is not marked.
-    pub fn separates(&self) -> bool {
-        self.each.is_some()
-    }
 }
 
 impl Admit for SelectiveState {
     fn counts_marked(&self, marked: bool) -> bool {
-        marked || self.separates()
+        marked || self.each.is_some()
     }
 
     fn admit(&mut self, arrival: &Arrival) -> Verdict {

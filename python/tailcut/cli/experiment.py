@@ -1,0 +1,263 @@
+"""Commands that take an experiment file, or help to write one."""
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import tailcut
+from tailcut import backends
+from tailcut.cli.results import show
+from tailcut.cli.shell import File, Jobs, Override, Seeds, err, out
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from tailcut.plan import Plan
+
+
+def check(
+    file: File,
+    set_: Override = None,
+    seeds: Seeds = None,
+    jobs: Jobs = None,
+    as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print the whole plan as JSON.")] = False,
+    on: Annotated[
+        str, typer.Option(metavar="|".join(backends.NAMES), help="The backend; lab tells what becomes of every field.")
+    ] = "sim",
+) -> None:
+    """Show an experiment's runs, their size, and every default."""
+    from tailcut.results import machine
+    from tailcut.terminal.plan import plan_view
+
+    plan = tailcut.load(file, _overrides(set_), seeds).plan
+    if as_json:
+        sys.stdout.write(json.dumps(plan, indent=2) + "\n")
+    elif on == "lab":
+        from tailcut.terminal import lab as view
+
+        view.check(plan, out)
+    else:
+        for gap in [] if on == "sim" else backends.backend(on).check(plan, backends.Options()):
+            err.print(f"{gap.where}: {gap.reason}", highlight=False, soft_wrap=True)
+        out.print(plan_view(plan, jobs or machine.cores()))
+
+
+def run(
+    file: File,
+    on: Annotated[str, typer.Option(metavar="|".join(backends.NAMES), help="The backend.")] = "sim",
+    out_: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Where results go; by default results/ and the path of FILE, without a leading experiments/ and"
+            " without suffix.",
+            show_default=False,
+        ),
+    ] = None,
+    jobs: Jobs = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHERE",
+            help="Make the runs on a Dask cluster: tcp://HOST:PORT of its scheduler, its scheduler file (.json), or"
+            " local[:N] to try it.",
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=0, help="Longest that a run may take; by default any time.")
+    ] = None,
+    set_: Override = None,
+    seeds: Seeds = None,
+    capture: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST|LINK",
+            help="Write packets of a host (host:0) or link (link:h0>s0) as pcapng. May be repeated.",
+        ),
+    ] = None,
+    capture_packets: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Most packets in a capture; by default all.")
+    ] = None,
+    capture_bytes: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Most bytes in a capture, such as 100MB; by default 1GB.")
+    ] = None,
+    capture_snapshot: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Most bytes kept of a packet, such as 96B; by default whole packets."),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", metavar="", help="Print nothing but what goes wrong.")
+    ] = False,
+    repeat: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Make each run N times; with --on lab only.", show_default=False)
+    ] = 1,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", "-x", metavar="", help="End at the first run that fails.")
+    ] = False,
+    tracebacks: Annotated[
+        bool, typer.Option("--traceback", metavar="", help="Print where in the code runs failed.")
+    ] = False,
+) -> None:
+    """Make the runs that are not there yet, and print the summary."""
+    from tailcut.errors import RunError
+    from tailcut.terminal.progress import display
+
+    packets = backends.Capture(tuple(capture or ()), capture_packets, capture_bytes, capture_snapshot)
+    if packets.bounds and not packets.points:
+        raise typer.BadParameter(
+            "a capture is bounded and none is asked for; say what to capture with --capture host:0"
+        )
+    experiment = tailcut.load(file, _overrides(set_), seeds)
+    directory = out_ or experiment.directory
+    try:
+        with _executor(cluster) as executor, nullcontext(None) if quiet else display(err) as progress:
+            result = tailcut.run(
+                experiment,
+                on=on,
+                out=directory,
+                jobs=jobs,
+                capture=packets,
+                executor=executor,
+                limit_seconds=time_limit,
+                progress=progress,
+                fail_fast=fail_fast,
+                repeat=repeat,
+            )
+    except RunError as error:
+        for label, where in error.tracebacks.items() if tracebacks else ():
+            err.print(f"{label}:\n{where}", highlight=False, soft_wrap=True)
+        raise
+    except KeyboardInterrupt:
+        _interrupted(directory, experiment.plan)
+        raise
+    if quiet:
+        return
+    show(result)
+    err.print(
+        f"\nResults are in {directory}; tailcut report {directory} writes the page.", highlight=False, soft_wrap=True
+    )
+
+
+def lab() -> None:
+    """Show what this machine offers the kernel lab, what each thing is for, and how to get it."""
+    from tailcut.errors import BackendError
+    from tailcut.lab import doctor
+    from tailcut.terminal import lab as view
+
+    found = doctor.findings()
+    out.print(view.offers(found))
+    obstacle = doctor.obstacle(found)
+    if obstacle is not None:
+        raise BackendError("TC-L001", f"no run of the lab can begin here: {obstacle}")
+
+
+def list_(
+    component: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SECTION|COMPONENT", help="A section or component, to see its parameters.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """List what an experiment can name: topologies, transports and so on."""
+    from tailcut import _core
+    from tailcut.terminal import components
+
+    known = json.loads(_core.describe())
+    if component is None:
+        out.print(components.overview(known))
+        return
+    chosen = [one for one in known if component in (one["name"], one["group"], one["group"].rpartition(".")[2])]
+    if not chosen:
+        raise typer.BadParameter(components.unknown(component, known))
+    out.print(components.details(chosen))
+
+
+def schema() -> None:
+    """Print the JSON Schema of experiment files."""
+    from tailcut import _core
+
+    sys.stdout.write(_core.schema().rstrip("\n") + "\n")
+
+
+def new(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            help="The file to write; by default experiment.toml, or called as what it is from.",
+            show_default=False,
+        ),
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="NAME", help="Start from an experiment or workload that comes with Tailcut."),
+    ] = None,
+    list_all: Annotated[
+        bool, typer.Option("--list", metavar="", help="Name what there is to start from, and write nothing.")
+    ] = False,
+) -> None:
+    """Write a small experiment with comments to start from, or a copy of one that comes with Tailcut."""
+    from tailcut import shipped
+
+    known = shipped.texts()
+    if list_all:
+        for name, text in known.items():
+            out.print(f"{name:32} {shipped.summary(name, text)}", highlight=False, soft_wrap=True)
+        return
+    if from_ is not None and from_ not in known:
+        raise typer.BadParameter(shipped.unknown(from_, known))
+    text = known[from_ or shipped.STARTER]
+    file = file or Path(shipped.file_name(from_) if from_ else "experiment.toml")
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    except FileExistsError:
+        raise typer.BadParameter(f"{file} is there already; name another file") from None
+    workload = from_ is not None and from_.endswith(shipped.WORKLOAD)
+    use = f'name it in an experiment: sizes = {{ file = "{file}" }}' if workload else f"try tailcut run {file}"
+    out.print(f"{file}: {use}", highlight=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def _executor(cluster: str | None) -> "Iterator[Client | None]":
+    """The cluster that is asked for, if one is."""
+    if cluster is None:
+        yield None
+        return
+    from tailcut.cluster import connect
+
+    with connect(cluster) as client:
+        yield client
+
+
+def _overrides(given: list[str] | None) -> dict[str, str]:
+    overrides = {}
+    for text in given or []:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise typer.BadParameter(f"--set {text}: write KEY=VALUE, such as --set traffic.load=0.3")
+        overrides[key.strip()] = value.strip()
+    return overrides
+
+
+def _interrupted(directory: Path, plan: "Plan") -> None:
+    """Say what is kept and how to go on."""
+    from tailcut.results import Result, Store
+
+    result = Result(Store(directory), plan)
+    again = " ".join(["tailcut", *sys.argv[1:]])
+    err.print(
+        f"Interrupted. {len(result.finished_runs)} of {len(result.plan['runs'])} runs are kept in {directory}.\n"
+        f"To go on from there: {again}",
+        highlight=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,151 @@
+"""Commands that take a directory of results."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import tailcut
+from tailcut.cli.shell import Directory, err, out
+
+if TYPE_CHECKING:
+    from tailcut.results import Result
+
+
+def summary(
+    directory: Directory,
+    full: Annotated[
+        bool, typer.Option("--full", metavar="", help="Every class and statistic, with intervals.")
+    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", metavar="", help="The summary table as CSV.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", metavar="", help="The summary table as JSON, a list of rows.")
+    ] = False,
+) -> None:
+    """Print the summary of what is there."""
+    from tailcut.terminal.table import full_table
+
+    result = tailcut.open_results(directory)
+    if as_json:
+        sys.stdout.write(result.summary().write_json() + "\n")
+    elif csv:
+        sys.stdout.write(result.summary().write_csv())
+    elif full:
+        out.print(full_table(result.plan, result.summary()))
+    else:
+        show(result)
+
+
+def report(
+    directory: Directory,
+    page: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="PAGE", help="The page; by default DIR/report.html.", show_default=False),
+    ] = None,
+) -> None:
+    """Write the page: HTML that works offline, and its figures."""
+    result = tailcut.open_results(directory)
+    missing(result)
+    written = result.report(page)
+    out.print(f"{written[0]}", highlight=False, soft_wrap=True)
+
+
+def open_(directory: Directory) -> None:
+    """Open the page in the browser; it is written first if it is not there, or older than the results."""
+    import webbrowser
+
+    from tailcut.errors import TailcutError
+
+    result = tailcut.open_results(directory)
+    page = directory / "report.html"
+    if not (page.is_file() and page.stat().st_mtime_ns > result.changed_ns()):
+        missing(result)
+        result.report(page)
+    out.print(f"{page}", highlight=False, soft_wrap=True)
+    if not webbrowser.open(page.resolve().as_uri()):
+        raise TailcutError("TC-P002", "there is no browser here that could be started", f"open {page.resolve()} in one")
+
+
+def verify(directory: Directory) -> None:
+    """Read every byte of all runs and say which are damaged."""
+    from tailcut.errors import TailcutError
+    from tailcut.results import State, Store
+
+    store = Store.open(directory)
+    runs = store.runs()
+    damaged = [run_id for run_id in runs if store.verify(run_id) is State.DAMAGED]
+    if damaged:
+        raise TailcutError(
+            "TC-S006",
+            "\n".join(
+                [f"{len(damaged)} of {len(runs)} runs are damaged:", *(f"  {store.path(one)}" for one in damaged)]
+            ),
+            "run the experiment again, with the same options, to make them anew",
+        )
+    out.print(f"{len(runs)} runs, all as they were written", highlight=False)
+
+
+def prune(
+    directory: Directory,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", metavar="", help="Name the runs that would be removed, and remove none.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", metavar="", help="Do not ask.")] = False,
+) -> None:
+    """Remove the runs that the plan asked for last does not refer to."""
+    from tailcut.results import Store, upkeep
+    from tailcut.units import size
+
+    store = Store.open(directory)
+    unasked = upkeep.unasked(store)
+    kept = len(store.runs()) - len(unasked)
+    for run_id in unasked if dry_run else ():
+        out.print(f"{store.path(run_id)}", highlight=False, soft_wrap=True)
+    what = (
+        f"{len(unasked)} runs ({size(upkeep.bytes_of(store, unasked))}) that the plan asked for last does not refer to"
+    )
+    if not unasked or dry_run:
+        err.print(f"{directory} has {what}, and {kept} that it does.", highlight=False, soft_wrap=True)
+        return
+    if not yes and not typer.confirm(f"Remove {what} from {directory}, and keep {kept}?", err=True):
+        raise typer.Exit(1)
+    err.print(f"{upkeep.prune(store, unasked)} runs removed.", highlight=False)
+
+
+def merge(
+    into: Annotated[Path, typer.Argument(metavar="DIR", help="The directory of results that takes.")],
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The one that gives; it stays as it is.")],
+) -> None:
+    """Put the runs of another directory into this one."""
+    from tailcut.results import Store, upkeep
+
+    store = Store.open(into)
+    done = upkeep.merge(store, Store.open(other))
+    for run_id in done.damaged:
+        err.print(f"{other}: run {run_id} is damaged and was left out", style="yellow", highlight=False, soft_wrap=True)
+    unasked = len(set(upkeep.unasked(store)) & {*done.taken, *done.there})
+    more = (
+        f"; {unasked} are not in the plan of {into}: run the experiment with their seeds and values" if unasked else ""
+    )
+    err.print(f"{len(done.taken)} runs taken, {len(done.there)} were there{more}.", highlight=False, soft_wrap=True)
+
+
+def show(result: "Result") -> None:
+    """Print the summary, and what is missing."""
+    from tailcut.terminal.table import summary_table
+
+    out.print(summary_table(result.plan, result.summary(), result.totals()))
+    missing(result)
+
+
+def missing(result: "Result") -> None:
+    """Say which runs are not there, if any, and how to get them."""
+    absent, damaged, runs = len(result.missing_runs), len(result.damaged_runs), len(result.plan["runs"])
+    answered_without_runs = absent == runs and not {"model", "lab"}.isdisjoint(result.summary()["backend"])
+    if not absent or answered_without_runs:
+        return
+    which = f"{absent} of {runs} runs {'is' if absent == 1 else 'are'} not there"
+    which += f", {damaged} of them damaged" if damaged else ""
+    again = f"run {result.plan['source_file']} again, with the same options, to fill in what is missing"
+    err.print(f"{which}: {again}.", style="yellow", highlight=False, soft_wrap=True)

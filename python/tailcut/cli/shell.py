@@ -1,0 +1,84 @@
+"""What all commands share: the two consoles, options, and how an error becomes a message and an exit code."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from tailcut.errors import TailcutError
+
+FILE_WIDTH = 150  # of tables that go to a file or a pipe
+
+# Names, titles and values are the user's: brackets in them are no markup.
+out = Console(markup=False, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_WIDTH)
+err = Console(markup=False, stderr=True)
+
+
+class Commands(TyperGroup):
+    """Turns what went wrong into a message and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+        except BrokenPipeError:
+            # Whoever read the output has seen enough; nothing is left to flush when the interpreter ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except OSError as error:
+            raise typer.Exit(_tell(_unusable(error)) or 1) from None
+        except Exception as error:
+            code = _tell(error)
+            if code is None:
+                raise
+            raise typer.Exit(code) from None
+
+
+def _tell(error: Exception) -> int | None:
+    """Print what went wrong as a message; the exit code, or None for what is no such error."""
+    if "tailcut.errors" not in sys.modules:  # so it is none of those, and `--help` (an exit) need not wait for them
+        return None
+    from tailcut.errors import ExperimentError, TailcutError
+    from tailcut.terminal import diagnostics
+
+    if isinstance(error, ExperimentError):
+        text, code = error.rendered, 2
+    elif isinstance(error, TailcutError):
+        text, code = diagnostics.rendered(error), error.exit_code
+    else:
+        return None
+    err.print(diagnostics.coloured(text), soft_wrap=True)
+    return code
+
+
+def _unusable(error: OSError) -> "TailcutError":
+    """A file or directory that the system refuses, as a message."""
+    from tailcut.errors import TailcutError
+
+    place = f"{error.filename}: " if error.filename else ""
+    return TailcutError(
+        "TC-F001",
+        f"{place}{error.strerror or error}",
+        "check that the directory exists, that you may write there and that there is room",
+    )
+
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The experiment, a TOML file.", show_default=False)]
+Directory = Annotated[
+    Path, typer.Argument(metavar="DIR", help="A directory of results, such as results/quickstart.", show_default=False)
+]
+Override = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Use this value, written as in TOML. May be repeated."),
+]
+Seeds = Annotated[int | None, typer.Option(metavar="N", min=1, help="Use the seeds 1 to N.")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Runs at a time; by default one per core.")
+]
