@@ -33,7 +33,7 @@ pub use file::{Clock, MeasureSpec, Unfinished};
 pub use load::{load, load_text, no_tables, ReadTable};
 pub use model::{ModelSpec, ShortByteShare};
 pub use plan::{Plan, RunPlan, RESULTS};
-pub use run::{check_capture, run, to_scenario, RunError, RunResult};
+pub use run::{check_capture, run, run_watched, to_scenario, RunError, RunResult};
 pub use schema::schema;
 pub use tabulate::{tabulate, Measured, MeasuredFlow};
 pub use workload::workload;

@@ -5,10 +5,12 @@ use std::ops::ControlFlow;
 use tailcut_net::capture::{Capture, CaptureError, CaptureSpec, CaptureSummary};
 use tailcut_net::measure::records::{Counters, Outcome, Series};
 use tailcut_net::measure::segments::Segments;
+use tailcut_net::measure::Unobserved;
 use tailcut_net::scenario::{Progress, Scenario};
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::demand::Demand;
-use tailcut_net::{simulate, simulate_observed, SimError};
+use tailcut_net::watch::Watch;
+use tailcut_net::{simulate_watched, SimError};
 
 use crate::capture::CaptureRequest;
 use crate::column::{
@@ -94,13 +96,26 @@ pub fn run(
     read_table: &ReadTable,
     on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<RunResult, RunError> {
+    run_watched(run_json, capture, read_table, &mut |progress: &Progress| on_progress(progress))
+}
+
+/// As [`run`], shown to somebody on the way.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn run_watched(
+    run_json: &str,
+    capture: Option<&CaptureRequest>,
+    read_table: &ReadTable,
+    watch: &mut dyn Watch,
+) -> Result<RunResult, RunError> {
     let plan: RunPlan = serde_json::from_str(run_json)?;
     let scenario = to_scenario(&plan, read_table)?;
     let tap = capture.map(|request| request.open(&scenario.graph)).transpose()?;
     let segments = plan.config.labels.segments.then(Segments::default);
     let (outcome, (tap, segments)) = match (&tap, &segments) {
-        (None, None) => (simulate(&scenario, on_progress)?, (None, None)),
-        _ => simulate_observed(&scenario, (tap, segments), on_progress)?,
+        (None, None) => (simulate_watched(&scenario, Unobserved, watch)?.0, (None, None)),
+        _ => simulate_watched(&scenario, (tap, segments), watch)?,
     };
     let captured = tap.map(|tap| tap.finish(outcome.counters.end)).transpose()?;
     let tables = tables(&outcome, &plan.config, &scenario, segments.as_ref());

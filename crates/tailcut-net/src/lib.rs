@@ -23,6 +23,7 @@ pub mod switch;
 pub mod topology;
 pub mod traffic;
 pub mod transport;
+pub mod watch;
 pub mod workload;
 
-pub use network::{foretell, simulate, simulate_observed, Foretold, SimError};
+pub use network::{foretell, simulate, simulate_observed, simulate_watched, Foretold, SimError};

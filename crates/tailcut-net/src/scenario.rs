@@ -53,7 +53,7 @@ impl Scenario {
     }
 }
 
-/// How far a run is; the simulator calls back with it every 2^20 events.
+/// How far a run is; the simulator calls back with it every 2^20 events, or as often as its [`Watch`](crate::watch::Watch) likes.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
     /// Simulated time.

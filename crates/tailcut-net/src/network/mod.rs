@@ -29,6 +29,7 @@ use crate::replicate::machine::{Action, Replicate};
 use crate::scenario::{Progress, Scenario};
 use crate::traffic::driver::Driver;
 use crate::transport::spread as subflow;
+use crate::watch::Watch;
 
 use alone::Alone;
 use clock::{Clock, Due};
@@ -72,9 +73,6 @@ pub enum SimError {
     #[error("the run was interrupted")]
     Interrupted,
 }
-
-/// How often the caller hears of progress, in events: timers alone must be stoppable, too.
-const PROGRESS_INTERVAL: u64 = 1 << 20;
 
 /// A run in progress.
 pub struct Network<'a, O: Observer> {
@@ -133,9 +131,21 @@ pub fn simulate_observed<O: Observer>(
     observer: O,
     on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<(Outcome, O), SimError> {
+    simulate_watched(scenario, observer, &mut |progress: &Progress| on_progress(progress))
+}
+
+/// As [`simulate_observed`], shown to somebody on the way, as often as they like.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_watched<O: Observer>(
+    scenario: &Scenario,
+    observer: O,
+    watch: &mut dyn Watch,
+) -> Result<(Outcome, O), SimError> {
     let profiles = profile::profiles(scenario);
     let mut network = Network::new(scenario, &profiles, observer)?;
-    network.run(on_progress)?;
+    network.run(watch)?;
     Ok(network.finish())
 }
 
@@ -199,12 +209,10 @@ impl<'a, O: Observer> Network<'a, O> {
         &self.profiles[usize::from(connection.profile)]
     }
 
-    fn run(
-        &mut self,
-        on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
-    ) -> Result<(), SimError> {
+    fn run(&mut self, watch: &mut dyn Watch) -> Result<(), SimError> {
         let end = self.scenario.horizon.arrivals + self.scenario.horizon.drain;
-        let mut report_at = PROGRESS_INTERVAL;
+        let every = watch.every().max(1);
+        let mut look_at = every;
         while let Some((time, due)) = self.clock.next() {
             if time > end {
                 self.now = end;
@@ -212,15 +220,15 @@ impl<'a, O: Observer> Network<'a, O> {
             }
             self.now = time;
             self.counters.events += 1;
-            if self.counters.events >= report_at {
-                report_at += PROGRESS_INTERVAL;
+            if self.counters.events >= look_at {
+                look_at += every;
                 let progress = Progress {
                     now: time,
                     events: self.counters.events,
                     packet_hops: self.counters.packet_hops,
                     finished_flows: self.finished_flows,
                 };
-                if on_progress(&progress).is_break() {
+                if watch.look(&progress, self).is_break() {
                     return Err(SimError::Interrupted);
                 }
             }

@@ -7,6 +7,7 @@ use crate::packet::OptionStore;
 use crate::port::PortCounters;
 use crate::scenario::Scenario;
 use crate::topology::{Graph, PortId};
+use crate::watch::Sight;
 use tailcut_engine::Time;
 
 impl<O: Observer> Network<'_, O> {
@@ -58,6 +59,20 @@ impl<O: Observer> Network<'_, O> {
                 self.flows.iter().enumerate().filter(started).map(|(_, s)| s.record()).collect()
             }
         }
+    }
+}
+
+impl<O: Observer> Sight for Network<'_, O> {
+    fn queue(&mut self, port: PortId) -> u32 {
+        self.fabric.queue(self.now, port)
+    }
+
+    fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    fn flow(&self, index: usize) -> FlowRecord {
+        self.flows[index].record()
     }
 }
 

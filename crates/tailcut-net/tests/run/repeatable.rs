@@ -1,18 +1,23 @@
 //! The same scenario gives the same results: in every build, under every scheme's flows.
 
+use std::ops::ControlFlow;
+
 use serde_json::{json, Value};
 use tailcut_engine::Time;
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::faults::Incident;
 use tailcut_net::measure::records::Outcome;
+use tailcut_net::measure::Unobserved;
 use tailcut_net::replicate::repflow::RepFlow;
 use tailcut_net::replicate::repsyn::RepSyn;
 use tailcut_net::replicate::ReplicateSpec;
-use tailcut_net::scenario::{Horizon, Scenario};
+use tailcut_net::scenario::{Horizon, Progress, Scenario};
+use tailcut_net::simulate_watched;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::traffic::poisson::Poisson;
 use tailcut_net::traffic::TrafficSpec;
 use tailcut_net::transport::tcp::Recovery;
+use tailcut_net::watch::{Sight, Watch};
 
 use crate::support::{limit_queues, run, scenario, tcp};
 
@@ -158,6 +163,45 @@ fn outcomes_are_the_same_in_every_build() {
         );
     }
     insta::assert_snapshot!("outcomes", lines);
+}
+
+/// Looks at everything every 50 events.
+#[derive(Default)]
+struct Close {
+    looks: u64,
+    longest: u32,
+    finished: u64,
+}
+
+impl Watch for Close {
+    fn every(&self) -> u64 {
+        50
+    }
+
+    fn look(&mut self, progress: &Progress, run: &mut dyn Sight) -> ControlFlow<()> {
+        self.looks += 1;
+        assert_eq!(progress.events, 50 * self.looks);
+        self.longest = (0..PORTS).map(|port| run.queue(port)).fold(self.longest, u32::max);
+        let over = (0..run.flows()).filter(|&index| run.flow(index).fct.is_some()).count() as u64;
+        assert_eq!(over, progress.finished_flows);
+        assert!(over >= self.finished, "a flow stays finished");
+        self.finished = over;
+        ControlFlow::Continue(())
+    }
+}
+
+/// Directed links of a fat-tree of 4-port switches.
+const PORTS: u32 = 96;
+
+#[test]
+fn a_run_that_is_watched_closely_yields_the_same() {
+    for (name, scenario) in schemes() {
+        let mut close = Close::default();
+        let watched = simulate_watched(&scenario, Unobserved, &mut close).expect("it is valid").0;
+        assert_eq!(watched, run(&scenario), "{name}");
+        assert_eq!(close.looks, watched.counters.events / 50);
+        assert!(close.longest > 10 && close.finished > 20, "{name}: there was something to see");
+    }
 }
 
 #[test]

@@ -1,0 +1,37 @@
+//! Looking at a run while it goes on: how far it is, which queues are long, which flows are over.
+
+use std::ops::ControlFlow;
+
+use crate::measure::records::FlowRecord;
+use crate::scenario::Progress;
+use crate::topology::PortId;
+
+/// Is shown a run every so many events.
+pub trait Watch {
+    /// Events between two looks, at least one. Timers alone must be stoppable, so that packets are not what counts.
+    fn every(&self) -> u64 {
+        1 << 20
+    }
+
+    /// A look at the run; to break off ends it.
+    fn look(&mut self, progress: &Progress, run: &mut dyn Sight) -> ControlFlow<()>;
+}
+
+/// What there is to see. Who looks changes nothing: the run yields the same tables.
+pub trait Sight {
+    /// Packets that wait at a directed link, without the one that is being sent.
+    fn queue(&mut self, port: PortId) -> u32;
+
+    /// How many flows the scenario has.
+    fn flows(&self) -> usize;
+
+    /// What is known of a flow, by its place in the scenario.
+    fn flow(&self, index: usize) -> FlowRecord;
+}
+
+/// Whoever only wants to know how far a run is.
+impl<F: FnMut(&Progress) -> ControlFlow<()>> Watch for F {
+    fn look(&mut self, progress: &Progress, _run: &mut dyn Sight) -> ControlFlow<()> {
+        self(progress)
+    }
+}
