@@ -3,6 +3,7 @@
  * published on diagnostics channels for those who want each flow rather than sums.
  */
 import { channel } from 'node:diagnostics_channel';
+import { VERSION } from './wire.js';
 
 export interface Stats {
   /** Flows started with mode 'flow', 'syn', and plain, client side. */
@@ -55,6 +56,8 @@ export interface Stats {
   portRetries: number;
   /** Copies not made because the budget was spent. */
   overBudget: number;
+  /** Flows joined with a peer that goes by an earlier version of the wire format, at either end. */
+  earlierPeers: number;
   /** Replica connections refused by the server: bad hello, address mismatch, limits. */
   refused: number;
 }
@@ -85,6 +88,7 @@ const zero: Omit<Stats, 'bytesWasted'> = {
   foreignPeers: 0,
   portRetries: 0,
   overBudget: 0,
+  earlierPeers: 0,
   refused: 0,
 };
 
@@ -98,6 +102,11 @@ export function stats(): Stats {
 
 export function resetStats(): void {
   Object.assign(counters, zero);
+}
+
+/** A flow is joined with a peer that goes by this version of the wire format. */
+export function notePeerVersion(version = VERSION): void {
+  if (version < VERSION) counters.earlierPeers++;
 }
 
 /**

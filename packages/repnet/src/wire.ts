@@ -6,8 +6,13 @@ import { isIPv4 } from 'node:net';
 import { RepnetError } from './errors.js';
 
 const MAGIC = Buffer.from([0x9e, 0x52, 0x65, 0x70, 0x4e, 0x65, 0x74]); // 0x9e "RepNet"
-const VERSION_HELLO = 0x01;
-const VERSION_ANSWER = 0x81;
+/** The forms of hello and answer, which stay as they are: versions are told in them. */
+const FORM_HELLO = 0x01;
+const FORM_ANSWER = 0x81;
+/** The version of the format that this is. 2: record types from `Record.skipped` on are passed over. */
+export const VERSION = 2;
+/** What a peer says that tells no version. */
+const FIRST_VERSION = 1;
 
 export const HELLO_BYTES = 76;
 export const ANSWER_BYTES = 24;
@@ -51,6 +56,8 @@ export const Refusal = {
   mismatch: 3,
   limit: 4,
   disabled: 5,
+  /** A hello of a form, or of a kind, that this version does not know. */
+  version: 6,
 } as const;
 
 export type RefusalReason = keyof typeof Refusal;
@@ -69,6 +76,8 @@ export interface Hello {
   targetPort: number;
   /** Milliseconds after its first connection within which the client may still send a hello of the same flow. */
   patience: number;
+  /** The latest version that the client knows; this one's unless said otherwise. */
+  version?: number;
 }
 
 export interface Answer {
@@ -77,6 +86,8 @@ export interface Answer {
   threshold: number;
   /** First port of the server, as clients dial it. */
   port: number;
+  /** The version that both go by: the earlier of the two. */
+  version: number;
 }
 
 /** 'a.b.c.d' for IPv4 and IPv4-mapped IPv6; otherwise the canonical text without zone. */
@@ -133,9 +144,10 @@ export function comparableAddress(address: string | undefined): string {
 export function encodeHello(hello: Hello): Buffer {
   const out = Buffer.allocUnsafe(HELLO_BYTES).fill(0);
   MAGIC.copy(out);
-  out[7] = VERSION_HELLO;
+  out[7] = FORM_HELLO;
   out[8] = hello.kind;
   out[9] = hello.flags;
+  out[10] = hello.version ?? VERSION;
   out.writeUInt32BE(Math.min(hello.threshold, 0xffffffff), 12);
   hello.token.copy(out, 16);
   writeAddress(out, 32, hello.sourceAddress);
@@ -148,19 +160,25 @@ export function encodeHello(hello: Hello): Buffer {
   return out;
 }
 
-/** How many leading bytes of `chunk` agree with the magic of a hello: 8 or all there are means "maybe a hello". */
+/** As far as `chunk` goes it may be a hello, of this form or of a later one. */
 export function looksLikeHello(chunk: Uint8Array): boolean {
-  const n = Math.min(chunk.length, 8);
-  for (let i = 0; i < n; i++) if (chunk[i] !== (i === 7 ? VERSION_HELLO : MAGIC[i])) return false;
-  return true;
+  const n = Math.min(chunk.length, MAGIC.length);
+  for (let i = 0; i < n; i++) if (chunk[i] !== MAGIC[i]) return false;
+  const form = chunk[MAGIC.length] ?? FORM_HELLO;
+  return form >= FORM_HELLO && form < 0x80;
 }
 
-/** Undefined if the bytes are no hello of this version. `bytes` holds at least HELLO_BYTES. */
+/** It is a hello of a later form, which is no shorter than this one. */
+export function isLaterHello(chunk: Uint8Array): boolean {
+  return chunk.length >= HELLO_BYTES && looksLikeHello(chunk) && chunk[MAGIC.length] !== FORM_HELLO;
+}
+
+/** Undefined if the bytes are no hello of this form. `bytes` holds at least HELLO_BYTES. */
 export function decodeHello(bytes: Buffer): Hello | undefined {
-  if (!looksLikeHello(bytes) || bytes.toString('latin1', HELLO_BYTES - 4, HELLO_BYTES) !== '\r\n\r\n')
-    return undefined;
+  if (!looksLikeHello(bytes) || isLaterHello(bytes)) return undefined;
+  if (bytes.toString('latin1', HELLO_BYTES - 4, HELLO_BYTES) !== '\r\n\r\n') return undefined;
   const kind = bytes[8] as number;
-  if (kind < Kind.replica || kind > Kind.primary) return undefined;
+  if (kind < Kind.replica) return undefined;
   return {
     kind,
     flags: bytes[9] as number,
@@ -171,27 +189,30 @@ export function decodeHello(bytes: Buffer): Hello | undefined {
     sourcePort: bytes.readUInt16BE(64),
     targetPort: bytes.readUInt16BE(66),
     patience: bytes.readUInt32BE(68),
+    version: bytes[10] || FIRST_VERSION,
   };
 }
 
 export function encodeAnswer(answer: Answer): Buffer {
   const out = Buffer.allocUnsafe(ANSWER_BYTES).fill(0);
   MAGIC.copy(out);
-  out[7] = VERSION_ANSWER;
+  out[7] = FORM_ANSWER;
   out[8] = answer.refusal;
   out[9] = answer.flags;
+  out[10] = answer.version;
   out.writeUInt32BE(Math.min(answer.threshold, 0xffffffff), 12);
   out.writeUInt16BE(answer.port, 16);
   return out;
 }
 
 export function decodeAnswer(bytes: Buffer): Answer | undefined {
-  if (bytes.compare(MAGIC, 0, 7, 0, 7) !== 0 || bytes[7] !== VERSION_ANSWER) return undefined;
+  if (bytes.compare(MAGIC, 0, 7, 0, 7) !== 0 || bytes[7] !== FORM_ANSWER) return undefined;
   return {
     refusal: bytes[8] as number,
     flags: bytes[9] as number,
     threshold: bytes.readUInt32BE(12),
     port: bytes.readUInt16BE(16),
+    version: bytes[10] || FIRST_VERSION,
   };
 }
 
@@ -211,6 +232,8 @@ export const Record = {
   report: 6,
   /** The sender gave the first copy up; everything below `offset` was sent on either copy. */
   alone: 7,
+  /** This type and those beyond are passed over by whoever does not know them, from version 2 on. */
+  skipped: 192,
 } as const;
 
 export function dataHeader(
@@ -245,6 +268,8 @@ export class RecordParser {
   #partial: Buffer | undefined;
   #offset = 0;
   #left = 0;
+  /** What is still to be passed over. */
+  #skip = 0;
 
   /** Hands the records in `chunk` to `sink`. @throws RepnetError ERR_REPNET_PROTOCOL on a malformed record. */
   feed(chunk: Buffer, sink: RecordSink): void {
@@ -264,6 +289,12 @@ export class RecordParser {
         at += n;
         continue;
       }
+      if (this.#skip > 0) {
+        const n = Math.min(this.#skip, size - at);
+        this.#skip -= n;
+        at += n;
+        continue;
+      }
       if (size - at < RECORD_HEADER_BYTES) break;
       const word = chunk.readUInt32BE(at);
       const type = word >>> 24;
@@ -273,6 +304,11 @@ export class RecordParser {
         if (length === 0) throw malformed('an empty data record');
         this.#offset = offset;
         this.#left = length;
+        at += RECORD_HEADER_BYTES;
+        continue;
+      }
+      if (type >= Record.skipped) {
+        this.#skip = length;
         at += RECORD_HEADER_BYTES;
         continue;
       }

@@ -61,7 +61,7 @@ for (const [what, fields, most] of [
   ['a replica that is refused', { sourcePort: 1 }, ANSWER_BYTES],
   ['a replica that starts a flow', {}, ANSWER_BYTES],
   ['the winner of a RepSYN race', { kind: Kind.raw }, 0],
-  ['an unknown kind', { kind: 9 }, 0],
+  ['an unknown kind', { kind: 9 }, ANSWER_BYTES],
 ])
   test(`hello upon hello on one connection, ${what}: ${most} bytes`, async (t) => {
     const { port } = await server(t);

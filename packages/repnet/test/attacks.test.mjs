@@ -191,7 +191,7 @@ test('malformed records cost the replica and nothing else', async (t) => {
   const { sockets, port } = await echoServer(t);
   for (const garbage of [
     Buffer.from('GET / HTTP/1.1\r\n\r\n'),
-    Buffer.alloc(64, 0xff),
+    Buffer.alloc(64, 0x7f),
     dataHeader(0, 0),
     Buffer.concat([controlRecord(Record.end, 5), controlRecord(Record.end, 6)]),
     Buffer.concat([data(0, 'abc'), controlRecord(Record.end, 1)]),

@@ -35,7 +35,7 @@ const address = (bytes, at) => {
 /** The fields of a hello, by the page's table. */
 function hello(bytes) {
   assert.equal(bytes.toString('hex', 0, 8), `${MAGIC}01`);
-  assert.equal(bytes.readUInt16BE(10), 0);
+  assert.deepEqual([bytes[10], bytes[11]], [2, 0]);
   assert.equal(bytes.toString('latin1', 72, HELLO), '\r\n\r\n');
   return {
     kind: bytes[8],
@@ -50,11 +50,12 @@ function hello(bytes) {
 
 function answer(bytes) {
   assert.equal(bytes.toString('hex', 0, 8), `${MAGIC}81`);
-  assert.equal(bytes.readUInt16BE(10), 0);
+  assert.equal(bytes[11], 0);
   assert.equal(bytes.readUIntBE(18, 6), 0);
   return {
     refusal: bytes[8],
     flags: bytes[9],
+    version: bytes[10],
     threshold: bytes.readUInt32BE(12),
     port: bytes.readUInt16BE(16),
   };
@@ -177,6 +178,7 @@ test('the replica carries the same in records, and the total at the end', async 
   assert.deepEqual(answer(bytes(1, 'down')), {
     refusal: 0,
     flags: 0,
+    version: 2,
     threshold: 100_000,
     port: relay.port,
   });

@@ -128,6 +128,11 @@ const DEFINITIONS: readonly Definition[] = [
     help: 'Copies not made because the replication budget was spent.',
     from: plain('overBudget'),
   },
+  {
+    name: 'repnet_earlier_peers_total',
+    help: 'Flows joined with a peer that goes by an earlier version of the wire format.',
+    from: plain('earlierPeers'),
+  },
   { name: 'repnet_refused_total', help: 'Replica connections that servers refused.', from: plain('refused') },
 ];
 

@@ -20,7 +20,7 @@ import {
   isUnref,
   setConnecting,
 } from '../socket-internals.js';
-import { channels, counters } from '../stats.js';
+import { channels, counters, notePeerVersion } from '../stats.js';
 import { AnswerFlag, decodeAnswer, encodeHello, HelloFlag, Kind } from '../wire.js';
 import { type Address, asAddress } from './address.js';
 import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
@@ -332,7 +332,10 @@ export class FlowDial implements Attachment, AttemptSink {
       return false;
     }
     flow.joined = true;
-    if (leg.copy === REPLICA) flow.sender.taken();
+    if (leg.copy === REPLICA) {
+      notePeerVersion(answer.version);
+      flow.sender.taken();
+    }
     if (this.#tokenPairing) {
       this.#settle();
       if (this.#overdue) this.#missAnswer();

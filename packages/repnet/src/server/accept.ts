@@ -13,7 +13,7 @@ import type { Blank, Entry } from '../memory/waiting.js';
 import { applySettings, type Handle, takeHandle } from '../net-internals.js';
 import type { Replication } from '../options.js';
 import { type Attachment, becomeNative, type Connection, detach, type Inner } from '../socket-internals.js';
-import { channels, counters } from '../stats.js';
+import { channels, counters, notePeerVersion } from '../stats.js';
 import { type Hello, HelloFlag } from '../wire.js';
 import { notePairing, noteUnpaired, pairsUsually } from './hosts.js';
 import { Remains } from './remains.js';
@@ -22,6 +22,7 @@ const END_GRACE = 100;
 
 /** A client that sends nothing before it has the answer gets that at once, others with the first bytes for them. */
 function openAnswered(flow: Flow, leg: Leg, hello: Hello, answer: Buffer): boolean {
+  if (leg.copy === REPLICA) notePeerVersion(hello.version);
   const replayed = flow.open(leg, answer);
   if ((hello.flags & HelloFlag.early) === 0) leg.flush();
   return replayed;

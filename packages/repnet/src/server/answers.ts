@@ -3,7 +3,7 @@ import type { Leg } from '../flow/leg.js';
 import type { Replication } from '../options.js';
 import type { Inner } from '../socket-internals.js';
 import { channels, counters } from '../stats.js';
-import { AnswerFlag, encodeAnswer, type Hello, Refusal, type RefusalReason } from '../wire.js';
+import { AnswerFlag, encodeAnswer, type Hello, Refusal, type RefusalReason, VERSION } from '../wire.js';
 import { type Internals, kShared } from './server-internals.js';
 
 export class Answers {
@@ -31,7 +31,9 @@ export class Answers {
     return this.#ports.has(port);
   }
 
-  answer(reason: RefusalReason, { targetPort }: Hello): Buffer {
+  /** `hello`: undefined if it is of a form that is not known here. */
+  answer(reason: RefusalReason, hello: Hello | undefined): Buffer {
+    const { targetPort = this.#port, version = VERSION } = hello ?? {};
     return encodeAnswer({
       refusal: Refusal[reason],
       flags:
@@ -39,16 +41,17 @@ export class Answers {
         (this.#owner[kShared] ? AnswerFlag.shared : 0),
       threshold: this.#replication.threshold,
       port: this.#ports.has(targetPort) ? targetPort : this.#port,
+      version: Math.min(version, VERSION),
     });
   }
 
   /** Says the answer, which is all that there is to say. */
-  only(leg: Leg, reason: RefusalReason, hello: Hello): void {
+  only(leg: Leg, reason: RefusalReason, hello: Hello | undefined): void {
     leg.send([this.answer(reason, hello)], () => {});
     leg.close();
   }
 
-  refuse(leg: Leg, reason: RefusalReason, hello: Hello): void {
+  refuse(leg: Leg, reason: RefusalReason, hello: Hello | undefined): void {
     this.count(leg, reason);
     if (!leg.lost) this.only(leg, reason, hello);
   }

@@ -12,7 +12,7 @@ import type { Leg } from '../flow/leg.js';
 import { PRIMARY } from '../flow/machine.js';
 import type { Handle } from '../net-internals.js';
 import { defaults } from '../options.js';
-import { HELLO_BYTES, type Hello, looksLikeHello } from '../wire.js';
+import { HELLO_BYTES, type Hello, isLaterHello, looksLikeHello } from '../wire.js';
 import { Greeter } from './greeter.js';
 import { saysHello } from './hosts.js';
 
@@ -32,16 +32,22 @@ export class Preambles {
     plain(leg: Leg, bytes: Buffer | undefined): void;
     /** It has begun a hello, which is broken or never came to an end. */
     broken(leg: Leg): void;
+    /** It has begun a hello of a later form. */
+    later(leg: Leg): void;
   }) {
     const options = { copy: PRIMARY, most: MOST_SILENT } as const;
+    const told = (leg: Leg, bytes: Buffer | undefined) => {
+      if (!begun(bytes)) on.plain(leg, bytes);
+      else if (isLaterHello(bytes)) on.later(leg);
+      else on.broken(leg);
+    };
     this.#expected = new Greeter({ ...options, timeout: defaults.waitTimeout }, on.greeted, (leg, bytes) =>
-      begun(bytes) ? on.broken(leg) : on.plain(leg, bytes),
+      told(leg, bytes),
     );
     this.#new = new Greeter({ ...options, timeout: SILENCE }, on.greeted, (leg, bytes) => {
       if (begun(bytes) ? bytes.length < HELLO_BYTES : bytes === undefined && saysHello(leg.remoteAddress))
         this.#expected.expect(leg, bytes);
-      else if (begun(bytes)) on.broken(leg);
-      else on.plain(leg, bytes);
+      else told(leg, bytes);
     });
   }
 

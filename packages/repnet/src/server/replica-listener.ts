@@ -10,7 +10,7 @@ import { applySettings, giveHandle, type Handle, takeHandle } from '../net-inter
 import { defaults, isEnabled, type Replication, replicationOptions, samePort } from '../options.js';
 import { attach, attachment, type Inner, setOwnPort, setRace, setSkew } from '../socket-internals.js';
 import { counters } from '../stats.js';
-import { comparableAddress, HELLO_BYTES, type Hello, HelloFlag, Kind } from '../wire.js';
+import { comparableAddress, HELLO_BYTES, type Hello, HelloFlag, isLaterHello, Kind } from '../wire.js';
 import { Accepted } from './accept.js';
 import { Answers } from './answers.js';
 import { Greeter } from './greeter.js';
@@ -83,13 +83,14 @@ export class ReplicaListener {
     this.#greeter = new Greeter(
       { copy: REPLICA, most: MOST_SILENT, timeout: defaults.waitTimeout },
       (leg, hello, rest) => this.#greeted(leg, hello, rest),
-      (leg) => this.#answers.drop(leg),
+      (leg, bytes) => this.#ungreeted(leg, bytes),
     );
     if (this.byToken)
       this.#preambles = new Preambles({
         greeted: (leg, hello, rest) => this.#greeted(leg, hello, rest),
         plain: (leg, bytes) => this.#acceptPlain(leg, bytes, 0),
         broken: (leg) => this.#answers.drop(leg),
+        later: (leg) => this.#answers.refuse(leg, 'version', undefined),
       });
     this.server = new SecondServer(() => this.#greet()) as unknown as Internals;
   }
@@ -268,8 +269,14 @@ export class ReplicaListener {
         return this.#place(leg, hello, rest, keyOf(leg.remoteAddress, leg.remotePort));
       }
       default:
-        return this.#answers.refuse(leg, 'unknown', hello);
+        return this.#answers.refuse(leg, 'version', hello);
     }
+  }
+
+  /** A client that speaks a later form only is told, so that it goes on without a copy, or asks as this version does. */
+  #ungreeted(leg: Leg, bytes: Buffer | undefined): void {
+    if (bytes !== undefined && isLaterHello(bytes)) this.#answers.refuse(leg, 'version', undefined);
+    else this.#answers.drop(leg);
   }
 
   #place(leg: Leg, hello: Hello, rest: Buffer | undefined, key: string): void {
