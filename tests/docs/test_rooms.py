@@ -54,7 +54,8 @@ RESIDENTS = {
 def code(path: Path) -> str:
     """A source file without its tests, comments and texts."""
     text = path.read_text("utf-8").split("#[cfg(test)]\nmod tests {")[0]
-    return re.sub(r'//[^\n]*|"(?:[^"\\]|\\.)*"', "", text)
+    # A text may go over several lines, and hold quotation marks.
+    return re.sub(r'//[^\n]*|"(?:[^"\\]|\\.)*"', "", text, flags=re.DOTALL)
 
 
 CODE = {path.relative_to(ROOT / "crates").as_posix(): code(path) for path in SOURCES if path.name != "tests.rs"}

@@ -77,8 +77,8 @@ impl Flags {
     /// Carries one byte that the receiver has or could not use, to draw an acknowledgement.
     pub const PROBE: Flags = Flags(2048);
 
-    /// Belongs to a large flow (TinyFlow, marked by its host).
-    pub const ELEPHANT: Flags = Flags(1 << 12);
+    /// Belongs to a large flow, as its host knows.
+    pub const LARGE_FLOW: Flags = Flags(1 << 12);
     /// Travels under another source port than its connection's (TinyFlow's five-tuple rewriting).
     pub const REWRITTEN: Flags = Flags(1 << 13);
     /// Belongs to a flow that has lost paths to a failure (Selective RED).

@@ -146,13 +146,8 @@ fn counters(py: Python<'_>, totals: Counters) -> PyResult<Bound<'_, PyDict>> {
     entry.set_item("needless_retransmissions", totals.needless_retransmissions)?;
     entry.set_item("recoveries_undone", totals.recoveries_undone)?;
     entry.set_item("end_ns", totals.end.as_ns())?;
-    if let Some(elephants) = totals.elephants {
-        entry.set_item("elephants_found", elephants.found)?;
-        entry.set_item("elephants_missed", elephants.missed)?;
-        entry.set_item("elephants_mistaken", elephants.mistaken)?;
-        entry.set_item("elephant_ack_streams", elephants.ack_streams)?;
-        entry.set_item("elephant_detection_ns", elephants.detection_time.as_ns())?;
-        entry.set_item("elephant_reroutes", elephants.reroutes)?;
+    for (name, number) in totals.further {
+        entry.set_item(name, number)?;
     }
     Ok(entry)
 }

@@ -168,7 +168,7 @@ fn every_two_components_run_together_or_are_refused() {
         let (outcome, seen) = carry_out(&plan.runs[0], &experiment);
         let mut note = |what: String, times: u64| *met.entry(what).or_default() += times;
         let kind = |at: usize| parts[at].1["kind"].as_str().unwrap_or_default().to_owned();
-        let elephants = outcome.counters.elephants.map_or(0, |elephants| elephants.found);
+        let elephants = outcome.counters.further("elephants_found").unwrap_or(0);
         if kind(5) == "tinyflow" {
             note(format!("elephants by {}", parts[5].1["detect"]), elephants);
         }

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tailcut_engine::Bytes;
 
+use super::audit::Audit;
 use super::ecmp::Ecmp;
 use super::spray::Spray;
-use super::{BalanceSpec, Balancer, Fork, Layout, Pick, Strategy};
+use super::{BalanceSpec, Balancer, EdgeOnly, Fork, Layout, Pick, Strategy};
 use crate::component::{did_you_mean, SpecError};
 use crate::packet::Packet;
 use crate::topology::find::find_node;
@@ -91,12 +93,11 @@ impl Strategy for ByTier {
                     return Err(SpecError::new("by-tier-nested", tier, message)
                         .hint("name the strategy of the tier directly"));
                 }
-                BalanceSpec::TinyFlow(_) if tier != "edge" => {
-                    let message = format!("{tier}: TinyFlow runs at edge switches only");
-                    return Err(SpecError::new("by-tier-tinyflow", tier, message)
-                        .hint("TinyFlow's section III-B: the rest of the network uses ECMP"));
-                }
                 _ => spec.check().map_err(|error| below(tier, error))?,
+            }
+            if let Some(edge) = spec.edge_only().filter(|_| tier != "edge") {
+                let message = format!("{tier}: {} runs at edge switches only", edge.name);
+                return Err(SpecError::new(edge.code, tier, message).hint(edge.why));
             }
         }
         for (name, spec) in &self.switches {
@@ -107,13 +108,13 @@ impl Strategy for ByTier {
                     return Err(SpecError::new("by-tier-nested", place, message)
                         .hint("name the strategy of the switch directly"));
                 }
-                BalanceSpec::TinyFlow(_) => {
-                    let message = format!("{name}: TinyFlow is a strategy of the edge as a whole");
-                    return Err(SpecError::new("by-tier-tinyflow", place, message).hint(
-                        "write edge = { kind = \"tinyflow\" }, and name the edge switches that do something else",
-                    ));
-                }
                 _ => spec.check().map_err(|error| below(&place, error))?,
+            }
+            if let Some(EdgeOnly { code, kind, name: strategy, .. }) = spec.edge_only() {
+                let message = format!("{name}: {strategy} is a strategy of the edge as a whole");
+                return Err(SpecError::new(code, place, message).hint(format!(
+                    "write edge = {{ kind = \"{kind}\" }}, and name the edge switches that do something else"
+                )));
             }
         }
         Ok(())
@@ -146,6 +147,12 @@ impl Pick for Mixture {
     #[inline]
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
         self.balancers[self.of_switch[fork.switch as usize] as usize].pick(fork, packet)
+    }
+    fn large(&self) -> Option<Bytes> {
+        self.balancers.iter().find_map(Pick::large)
+    }
+    fn audit(&mut self) -> Option<&mut dyn Audit> {
+        self.balancers.iter_mut().find_map(Pick::audit)
     }
 }
 
@@ -183,10 +190,6 @@ impl Mixture {
         }
         let new = |strategy: &BalanceSpec| Balancer::new(strategy, layout);
         Mixture { of_switch, balancers: strategies.into_iter().map(new).collect() }
-    }
-
-    pub fn edge(&mut self) -> &mut Balancer {
-        &mut self.balancers[0]
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! A new balancer is one file here and one line in the list below.
 
+pub(crate) mod audit;
 pub mod by_tier;
 pub mod drill;
 pub mod ecmp;
@@ -12,8 +13,9 @@ pub mod tinyflow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::Time;
+use tailcut_engine::{Bytes, Time};
 
+use self::audit::Audit;
 use crate::component::SpecError;
 use crate::packet::Packet;
 use crate::topology::{Graph, PortId, Routes};
@@ -65,6 +67,10 @@ pub(crate) trait Strategy {
     fn keeps_paths(&self) -> bool {
         false
     }
+    /// Why it is not for any switch alone, if it is a strategy of the edge as a whole.
+    fn edge_only(&self) -> Option<EdgeOnly> {
+        None
+    }
     /// Bytes of memory that grow with the parameters.
     fn state_bytes(&self, _: &Graph) -> u64 {
         0
@@ -73,16 +79,42 @@ pub(crate) trait Strategy {
     fn state(&self, layout: Layout<'_>) -> Self::State;
 }
 
+/// What is said of a strategy of the edge where another place is meant for it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EdgeOnly {
+    /// Of the error.
+    pub code: &'static str,
+    /// As experiments write it.
+    pub kind: &'static str,
+    /// As people do.
+    pub name: &'static str,
+    pub why: &'static str,
+}
+
 /// The switches at work.
 pub(crate) trait Pick {
     /// Which of the ports at `fork` the packet takes, counted from 0. It may be marked or rewritten.
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32;
+    /// Hosts are to mark the packets of flows of at least so many bytes ([`Flags::LARGE_FLOW`](crate::packet::Flags)).
+    fn large(&self) -> Option<Bytes> {
+        None
+    }
+    /// What it guesses of flows, if that is to be counted.
+    fn audit(&mut self) -> Option<&mut dyn Audit> {
+        None
+    }
 }
 
 impl<P: Pick> Pick for Box<P> {
     #[inline]
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
         P::pick(self, fork, packet)
+    }
+    fn large(&self) -> Option<Bytes> {
+        P::large(self)
+    }
+    fn audit(&mut self) -> Option<&mut dyn Audit> {
+        P::audit(self)
     }
 }
 
@@ -124,6 +156,11 @@ macro_rules! strategies {
                 match self { $(BalanceSpec::$name(spec) => Strategy::keeps_paths(spec),)* }
             }
 
+            /// Why it is not for any switch alone, if it is a strategy of the edge as a whole.
+            pub(crate) fn edge_only(&self) -> Option<EdgeOnly> {
+                match self { $(BalanceSpec::$name(spec) => Strategy::edge_only(spec),)* }
+            }
+
             /// Bytes of memory that grow with the parameters.
             pub fn state_bytes(&self, graph: &Graph) -> u64 {
                 match self { $(BalanceSpec::$name(spec) => Strategy::state_bytes(spec, graph),)* }
@@ -140,6 +177,12 @@ macro_rules! strategies {
             #[inline]
             fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
                 match self { $(Balancer::$name(state) => state.pick(fork, packet),)* }
+            }
+            fn large(&self) -> Option<Bytes> {
+                match self { $(Balancer::$name(state) => state.large(),)* }
+            }
+            fn audit(&mut self) -> Option<&mut dyn Audit> {
+                match self { $(Balancer::$name(state) => state.audit(),)* }
             }
         }
     };
@@ -166,17 +209,6 @@ strategies! {
 impl Default for BalanceSpec {
     fn default() -> Self {
         BalanceSpec::Ecmp(ecmp::Ecmp {})
-    }
-}
-
-impl Balancer {
-    /// TinyFlow's state, where edge switches run it.
-    pub fn tinyflow(&mut self) -> Option<&mut tinyflow::TinyFlows> {
-        match self {
-            Balancer::TinyFlow(flows) => Some(flows),
-            Balancer::ByTier(mixture) => mixture.edge().tinyflow(),
-            _ => None,
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::topology::{Graph, Routes};
 #[derive(Debug, Clone)]
 pub(super) struct Marks {
     /// The packets of flows of at least so many bytes.
-    elephants: Option<Bytes>,
+    large: Option<Bytes>,
     /// Which flows have lost paths; none unless the queues want to know.
     manager: Option<FaultManager>,
     /// Anything at all, at present.
@@ -41,21 +41,21 @@ impl FaultManager {
 }
 
 impl Marks {
-    pub fn new(queue: &QueueSpec, elephants: Option<Bytes>) -> Marks {
+    pub fn new(queue: &QueueSpec, large: Option<Bytes>) -> Marks {
         let manager = match queue {
             QueueSpec::SelectiveRed(spec) => {
                 Some(FaultManager { acks: spec.mark_acks, lost: vec![] })
             }
             _ => None,
         };
-        Marks { elephants, manager, any: elephants.is_some() }
+        Marks { large, manager, any: large.is_some() }
     }
 
     /// Routing has settled on `now`, of the routes of the whole network.
     pub fn reroute(&mut self, graph: &Graph, whole: &Routes, now: &Routes) {
         if let Some(manager) = &mut self.manager {
             manager.lost = whole.lost_paths(graph, now);
-            self.any = manager.lost.contains(&true) || self.elephants.is_some();
+            self.any = manager.lost.contains(&true) || self.large.is_some();
         }
     }
 }
@@ -70,10 +70,10 @@ impl Fabric {
     /// What a host marks on a packet of a flow of so many bytes before it leaves.
     #[cold]
     pub fn mark(&self, packet: &mut Packet, flow_bytes: u64) {
-        if self.marks.elephants.is_some_and(|least| flow_bytes >= least.0)
+        if self.marks.large.is_some_and(|least| flow_bytes >= least.0)
             && packet.flags.has(Flags::DATA)
         {
-            packet.flags = packet.flags | Flags::ELEPHANT;
+            packet.flags = packet.flags | Flags::LARGE_FLOW;
         }
         if self.marks.manager.as_ref().is_some_and(|manager| manager.marks(&self.routes, packet)) {
             packet.flags = packet.flags | Flags::LOST_PATHS;

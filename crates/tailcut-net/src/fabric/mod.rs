@@ -68,7 +68,7 @@ mod tests;
 use tailcut_engine::Time;
 
 use crate::amount::Limit;
-use crate::balance::tinyflow::TinyFlows;
+use crate::balance::audit::Audit;
 use crate::balance::{ecmp, BalanceSpec, Balancer, Fork, Layout, Pick, Queues};
 use crate::component::SpecError;
 use crate::faults::FaultsSpec;
@@ -238,9 +238,8 @@ impl Fabric {
             ports[port as usize].expect_faults(stream);
         }
         let layout = Layout { graph, routes: &routes, seed: *seed };
-        let mut balancer = Balancer::new(balance, layout);
+        let balancer = Balancer::new(balance, layout);
         let pools = Pools::new(&parts.switch, graph);
-        let hosts_mark = balancer.tinyflow().and_then(|flows| flows.hosts_mark());
         Ok(Fabric {
             ports,
             routes,
@@ -250,8 +249,8 @@ impl Fabric {
             ends,
             hosts: graph.hosts,
             salts: (0..graph.switches).map(ecmp::salt).collect(),
+            marks: Marks::new(queue, balancer.large()),
             balancer,
-            marks: Marks::new(queue, hosts_mark),
             pools,
             incidents,
         })
@@ -433,9 +432,9 @@ impl Fabric {
         self.path_counts.between(graph, &self.routes, src, dst)
     }
 
-    /// TinyFlow's state, where edge switches run it.
-    pub(crate) fn tinyflow(&mut self) -> Option<&mut TinyFlows> {
-        self.balancer.tinyflow()
+    /// What switches guess of flows, where that is counted.
+    pub(crate) fn audit(&mut self) -> Option<&mut dyn Audit> {
+        self.balancer.audit()
     }
 
     /// Asks for a port whose turn comes soon: a large fabric does not fit into the nearest cache.

@@ -70,25 +70,8 @@ pub struct TierRecord {
     pub max_queue: u32,
 }
 
-/// What TinyFlow's edge switches took for elephants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Elephants {
-    /// Elephants detected.
-    pub found: u64,
-    /// Elephants that several paths were open to, and that no switch had detected by the end of the run.
-    pub missed: u64,
-    /// Smaller flows taken for elephants.
-    pub mistaken: u64,
-    /// Streams of acknowledgements taken for elephants, most of them those of true elephants.
-    pub ack_streams: u64,
-    /// From the start of each elephant found to its detection, added up.
-    pub detection_time: Time,
-    /// Draws of a new path.
-    pub reroutes: u64,
-}
-
 /// Totals of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Events handled.
     pub events: u64,
@@ -110,8 +93,15 @@ pub struct Counters {
     pub recoveries_undone: u64,
     /// When the run ended.
     pub end: Time,
-    /// Elephants, where switches look for them.
-    pub elephants: Option<Elephants>,
+    /// What else a scheme counts of itself, by name; none for most.
+    pub further: Vec<(&'static str, u64)>,
+}
+
+impl Counters {
+    /// A number that only some schemes have.
+    pub fn further(&self, name: &str) -> Option<u64> {
+        self.further.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
+    }
 }
 
 /// One sampled time series.

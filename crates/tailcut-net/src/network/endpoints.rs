@@ -260,7 +260,7 @@ impl<'a, O: Observer> Network<'a, O> {
 
     fn retire(&mut self, id: u32) {
         self.clock.cancel(Due::Connection(id));
-        self.note_elephants();
+        self.settle();
         self.leave_flow(id);
         let connection = &mut self.connections[id as usize];
         connection.live = false;

@@ -54,8 +54,6 @@ pub(super) struct FlowState {
     pub fast_recoveries: u32,
     pub needless_retransmissions: u64,
     pub recoveries_undone: u32,
-    /// An edge switch has taken it for an elephant.
-    pub detected: bool,
     pub delivered_in_arrivals: u64,
 }
 
@@ -80,7 +78,6 @@ impl FlowState {
             fast_recoveries: 0,
             needless_retransmissions: 0,
             recoveries_undone: 0,
-            detected: false,
             delivered_in_arrivals: 0,
         }
     }

@@ -1,8 +1,8 @@
 //! The machinery: ports joined by switches, hosts with connections, one agenda.
 
 mod alone;
+mod audit;
 mod clock;
-mod elephants;
 mod endpoints;
 mod flows;
 mod foretold;

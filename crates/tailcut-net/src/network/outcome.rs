@@ -28,7 +28,7 @@ impl<O: Observer> Network<'_, O> {
             flows.iter().map(|f| f.needless_retransmissions).sum();
         self.counters.recoveries_undone =
             flows.iter().map(|f| u64::from(f.recoveries_undone)).sum();
-        self.counters.elephants = self.count_elephants();
+        self.counters.further = self.audit();
         self.counters.in_flight = self.fabric.packets().count() as u64;
         self.counters.end = self.now;
         let with_options = self.fabric.packets().filter(|p| OptionStore::holds(p.options));

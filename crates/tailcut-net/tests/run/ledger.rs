@@ -159,7 +159,7 @@ impl Ledger {
 
     /// The books balance, and agree with what the simulator counted.
     pub fn check(&self, outcome: &Outcome) {
-        let counters = outcome.counters;
+        let counters = &outcome.counters;
         let [sent, delivered, dropped, lost] = self.counts;
         assert_eq!(
             (sent, delivered, dropped, lost),

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use tailcut_engine::{Stream, Time};
 
-use super::{Detect, Detection, TinyFlow};
+use super::audit::Detection;
+use super::{Detect, TinyFlow};
 use crate::packet::{Flags, FlowKey, Packet};
 
 /// A flow's counter for polling.
@@ -131,7 +132,7 @@ impl Detector {
         others: impl FnMut(Detection),
     ) -> bool {
         match self.spec.detect {
-            Detect::HostMarked => packet.flags.has(Flags::ELEPHANT),
+            Detect::HostMarked => packet.flags.has(Flags::LARGE_FLOW),
             Detect::PolledCounters => {
                 self.sights[switch as usize].poll(&self.spec, now, packet, others)
             }

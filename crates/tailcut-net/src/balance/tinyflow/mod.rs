@@ -6,6 +6,7 @@
 //! that alternate are missed. Random skips with that mean, as sFlow draws them, detect a lone elephant within a few
 //! milliseconds: the default.
 
+mod audit;
 mod detector;
 
 use std::collections::BTreeMap;
@@ -14,8 +15,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Stream, Time};
 
+use self::audit::{Detection, Ledger};
 use self::detector::Detector;
-use super::{ecmp, Fork, Layout, Pick, Strategy};
+use super::audit::Audit;
+use super::{ecmp, EdgeOnly, Fork, Layout, Pick, Strategy};
 use crate::component::SpecError;
 use crate::packet::{Flags, FlowKey, Packet};
 use crate::topology::Routes;
@@ -123,19 +126,18 @@ impl Strategy for TinyFlow {
         Ok(())
     }
 
+    fn edge_only(&self) -> Option<EdgeOnly> {
+        Some(EdgeOnly {
+            code: "by-tier-tinyflow",
+            kind: "tinyflow",
+            name: "TinyFlow",
+            why: "TinyFlow's section III-B: the rest of the network uses ECMP",
+        })
+    }
+
     fn state(&self, Layout { graph, routes, seed }: Layout<'_>) -> Box<TinyFlows> {
         Box::new(TinyFlows::new(self, graph.switches, graph.hosts, routes, seed))
     }
-}
-
-/// A flow that a switch takes for an elephant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Detection {
-    pub key: FlowKey,
-    pub connection: u32,
-    pub at: Time,
-    /// What was detected is the acknowledgements of the flow.
-    pub acks: bool,
 }
 
 /// An elephant on its way.
@@ -177,9 +179,7 @@ pub(crate) struct TinyFlows {
     edge_of: Vec<u32>,
     edges: Vec<Edge>,
     detector: Detector,
-    /// Detections that nobody has looked at yet.
-    pub news: Vec<Detection>,
-    pub reroutes: u64,
+    ledger: Ledger,
 }
 
 impl Pick for TinyFlows {
@@ -193,7 +193,7 @@ impl Pick for TinyFlows {
         let elephant = edge.elephants.get_mut(&key.0).expect("it is one");
         if elephant.bytes >= self.spec.reroute_every.0 {
             (elephant.draw, elephant.bytes) = (edge.stream.bits() as u32, 0);
-            self.reroutes += 1;
+            self.ledger.reroutes += 1;
         }
         elephant.bytes += u64::from(packet.wire_bytes);
         elephant.last = now;
@@ -207,6 +207,14 @@ impl Pick for TinyFlows {
                 ecmp::pick(packet.key.0, salt, choices)
             }
         }
+    }
+
+    fn large(&self) -> Option<Bytes> {
+        (self.spec.detect == Detect::HostMarked).then_some(self.spec.elephant)
+    }
+
+    fn audit(&mut self) -> Option<&mut dyn Audit> {
+        Some(&mut self.ledger)
     }
 }
 
@@ -228,19 +236,8 @@ impl TinyFlows {
             edge_of: (0..hosts).map(|host| routes.edge(host)).collect(),
             edges: (0..switches).map(edge).collect(),
             detector: Detector::new(spec, switches, hosts, seed),
-            news: vec![],
-            reroutes: 0,
+            ledger: Ledger::new(spec.elephant),
         }
-    }
-
-    /// Hosts mark large flows of at least so many bytes.
-    pub fn hosts_mark(&self) -> Option<Bytes> {
-        (self.spec.detect == Detect::HostMarked).then_some(self.spec.elephant)
-    }
-
-    /// A flow of at least so many bytes is an elephant in truth.
-    pub fn elephant(&self) -> Bytes {
-        self.spec.elephant
     }
 
     /// Counts a packet that a host of this switch sends, and says whether its flow is taken for an elephant.
@@ -249,7 +246,7 @@ impl TinyFlows {
         let seen = self.detector.observe(now, switch, packet, |other| {
             if !edge.elephants.contains_key(&other.key.0) {
                 edge.add(other.key, now);
-                self.news.push(other);
+                self.ledger.news.push(other);
             }
         });
         if !seen && edge.elephants.is_empty() {
@@ -262,7 +259,7 @@ impl TinyFlows {
         }
         if seen {
             let (connection, acks) = (packet.connection, packet.flags.has(Flags::TO_SENDER));
-            self.news.push(Detection { key, connection, at: now, acks });
+            self.ledger.news.push(Detection { key, connection, at: now, acks });
             edge.add(key, now);
             edge.purge(now, self.spec.forget);
         } else if forgotten {
@@ -308,7 +305,7 @@ mod tests {
             let (src, sport) = flows[index % flows.len()];
             tinyflows.pick(at_edge(us, 2), &mut packet(src, sport));
         }
-        let news = tinyflows.news.iter();
+        let news = tinyflows.ledger.news.iter();
         news.map(|d| (d.key.sport(), d.at.as_ns() / 1_000)).collect()
     }
 
@@ -345,11 +342,11 @@ mod tests {
         let mut tinyflows =
             tinyflows(&TinyFlow { detect: Detect::HostMarked, ..TinyFlow::default() });
         let mut marked = packet(0, 7);
-        marked.flags = marked.flags | Flags::ELEPHANT;
+        marked.flags = marked.flags | Flags::LARGE_FLOW;
         tinyflows.pick(at_edge(0, 2), &mut packet(0, 8));
-        assert!(tinyflows.news.is_empty());
+        assert!(tinyflows.ledger.news.is_empty());
         tinyflows.pick(at_edge(0, 2), &mut marked);
-        assert_eq!(tinyflows.news.len(), 1);
+        assert_eq!(tinyflows.ledger.news.len(), 1);
     }
 
     fn elephant_path(reroute: Reroute) -> (Vec<u32>, Vec<Packet>, u64) {
@@ -357,11 +354,11 @@ mod tests {
         let mut tinyflows = tinyflows(&spec);
         let picks = (0..2_800).map(|_| {
             let mut marked = packet(0, 7);
-            marked.flags = marked.flags | Flags::ELEPHANT;
+            marked.flags = marked.flags | Flags::LARGE_FLOW;
             (tinyflows.pick(at_edge(0, 8), &mut marked), marked)
         });
         let (ports, packets) = picks.unzip();
-        (ports, packets, tinyflows.reroutes)
+        (ports, packets, tinyflows.ledger.reroutes)
     }
 
     #[test]
@@ -391,8 +388,8 @@ mod tests {
         let mut tinyflows =
             tinyflows(&TinyFlow { detect: Detect::HostMarked, ..TinyFlow::default() });
         let mut marked = packet(0, 7);
-        marked.flags = marked.flags | Flags::ELEPHANT;
+        marked.flags = marked.flags | Flags::LARGE_FLOW;
         let pick = tinyflows.pick(Fork { switch: 1, salt: 9, ..at_edge(0, 8) }, &mut marked);
-        assert_eq!((pick, tinyflows.news.len()), (ecmp::pick(marked.key.0, 9, 8), 0));
+        assert_eq!((pick, tinyflows.ledger.news.len()), (ecmp::pick(marked.key.0, 9, 8), 0));
     }
 }
