@@ -11,6 +11,7 @@
 #   make lint    formatters, linters and type checkers; work that a commit lost
 #   make format  let the formatters have their way
 #   make docs    the documentation as HTML
+#   make playground   the simulator in one page of the browser: docs/playground/index.html (needs a compiler for WebAssembly)
 #   make lock    resolve the Python packages again
 
 SHELL := bash
@@ -185,3 +186,11 @@ docs: build setup setup-repnet
 	cd packages && npm run --silent docs
 	$(BIN)/sphinx-build --fail-on-warning --quiet docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+# --- the playground -------------------------------------------------------------------------------------------------
+
+# A build of its own, that nothing else waits for; tests of what it makes are skipped until it is made.
+.PHONY: playground
+playground: setup-repnet
+	.ci/playground-module
+	cd packages && npm run --silent build --workspace tailcut-playground

@@ -86,7 +86,7 @@ impl Problem {
 pub type Checked<T> = Result<T, Box<Problem>>;
 
 /// One thing wrong with an experiment, with its place worked out and its text rendered.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Diagnostic {
     /// Stable code, `TC-E…`; listed in `docs/reference/errors.md`.
     pub code: String,

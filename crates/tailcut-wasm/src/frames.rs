@@ -1,0 +1,120 @@
+//! Pictures of a run while it goes on.
+
+use std::ops::ControlFlow;
+
+use serde_json::json;
+use tailcut_net::scenario::Progress;
+use tailcut_net::topology::PortId;
+use tailcut_net::watch::{Sight, Watch};
+
+/// Tells about the run at the first look after each step of simulated time: the time, how much has happened, the queue of every
+/// directed link in packets, and the flows that have finished since, as `[place, bytes, fct_ns, ideal_fct_ns]`.
+pub(crate) struct Frames<F: FnMut(&str)> {
+    ports: PortId,
+    step: u64,
+    next: u64,
+    /// The flows that have been told of.
+    told: Vec<bool>,
+    show: F,
+}
+
+impl<F: FnMut(&str)> Frames<F> {
+    /// `step` is in picoseconds.
+    pub fn new(ports: PortId, step: u64, show: F) -> Frames<F> {
+        let step = step.max(1);
+        Frames { ports, step, next: step, told: vec![], show }
+    }
+
+    fn newly_finished(&mut self, run: &dyn Sight) -> Vec<[u64; 4]> {
+        self.told.resize(run.flows(), false);
+        let mut finished = vec![];
+        for (index, told) in self.told.iter_mut().enumerate().filter(|(_, told)| !**told) {
+            let record = run.flow(index);
+            if let Some(fct) = record.fct {
+                *told = true;
+                let ideal = record.ideal_fct.as_ns();
+                finished.push([index as u64, record.flow.bytes, fct.as_ns(), ideal]);
+            }
+        }
+        finished
+    }
+}
+
+impl<F: FnMut(&str)> Watch for Frames<F> {
+    /// So often that a step is hardly overrun, and so seldom that it costs nothing.
+    fn every(&self) -> u64 {
+        64
+    }
+
+    fn look(&mut self, progress: &Progress, run: &mut dyn Sight) -> ControlFlow<()> {
+        if progress.now.0 < self.next {
+            return ControlFlow::Continue(());
+        }
+        self.next = (progress.now.0 / self.step + 1) * self.step;
+        let queues: Vec<u32> = (0..self.ports).map(|port| run.queue(port)).collect();
+        let frame = json!({
+            "now_ns": progress.now.as_ns(),
+            "packet_hops": progress.packet_hops,
+            "queues": queues,
+            "finished": self.newly_finished(run),
+        });
+        (self.show)(&frame.to_string());
+        ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+    use std::path::Path;
+    use tailcut_experiment::{load_text, no_tables, run, run_watched, Values};
+
+    const TEXT: &str = r#"
+        title = "two hosts ask a third"
+        [topology]
+        kind = "star"
+        hosts = 3
+        [traffic]
+        kind = "incast"
+        fan_in = 2
+        sizes = "50KB"
+        period = "2ms"
+        [horizon]
+        arrivals = "20ms"
+        drain = "10ms"
+        [schemes.TCP]
+    "#;
+
+    #[test]
+    fn frames_come_once_per_step_and_tell_of_every_flow_once() {
+        let plan = load_text("x.toml", TEXT, Path::new(""), &[], &no_tables).expect("it is valid");
+        let text = serde_json::to_string(&plan.runs[0]).expect("plans are JSON");
+        let mut frames: Vec<Value> = vec![];
+        let show = |frame: &str| frames.push(serde_json::from_str(frame).expect("it is JSON"));
+        let mut watch = Frames::new(6, 1_000_000_000, show);
+        let watched = run_watched(&text, None, &no_tables, &mut watch).expect("it runs");
+        let plainly =
+            run(&text, None, &no_tables, &mut |_| ControlFlow::Continue(())).expect("it runs");
+        assert_eq!(watched, plainly);
+
+        let steps: Vec<u64> =
+            frames.iter().filter_map(|f| f["now_ns"].as_u64()).map(|ns| ns / 1_000_000).collect();
+        assert!(steps.windows(2).all(|pair| pair[0] < pair[1]), "{steps:?}");
+        assert!(steps.len() >= 9, "{steps:?}");
+        assert!(frames.iter().all(|f| f["queues"].as_array().is_some_and(|q| q.len() == 6)));
+        let waits = |f: &Value| f["queues"].as_array().is_some_and(|q| q.iter().any(|n| *n != 0));
+        assert!(frames.iter().any(waits), "both answers meet at one link");
+
+        let mut told: Vec<(u64, i64)> = vec![];
+        for flow in frames.iter().filter_map(|f| f["finished"].as_array()).flatten() {
+            let number = |at: usize| flow[at].as_u64().expect("it is a number");
+            told.push((number(0), number(2) as i64));
+        }
+        told.sort_unstable();
+        let fct = watched.flows.iter().find(|column| column.name == "fct_ns").expect("it is there");
+        let Values::I64(fct) = &fct.values else { panic!("times are integers") };
+        let all: Vec<(u64, i64)> = fct.iter().enumerate().map(|(i, t)| (i as u64, *t)).collect();
+        assert!(all.starts_with(&told[..told.len()]) && told.len() >= 16, "{told:?} of {all:?}");
+    }
+}

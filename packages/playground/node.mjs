@@ -1,0 +1,34 @@
+/**
+ * The WebAssembly module in Node, for tests and measurements:
+ *
+ *     node node.mjs run MODULE EXPERIMENT OUT    writes OUT/plan.json and OUT/ID.bin, the answer to each run
+ *     node node.mjs time MODULE EXPERIMENT       prints seconds of processor time of each run, as JSON
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Engine } from './dist/engine.js';
+
+const [task, module, experiment, out] = process.argv.slice(2);
+const engine = await Engine.start(readFileSync(module));
+const text = engine.plan(experiment, readFileSync(experiment, 'utf8'));
+const runs = JSON.parse(text).runs.map((run) => [run.id, JSON.stringify(run)]);
+
+if (task === 'run') {
+  writeFileSync(join(out, 'plan.json'), text);
+  for (const [id, run] of runs) {
+    writeFileSync(
+      join(out, `${id}.bin`),
+      engine.run(run, 100, () => {}),
+    );
+  }
+} else {
+  // The first run is compiled as it goes; what is measured is the second.
+  const seconds = runs.map(([, run]) => {
+    engine.run(run, 100, () => {});
+    const before = process.cpuUsage();
+    engine.run(run, 100, () => {});
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1e6;
+  });
+  console.log(JSON.stringify(seconds));
+}

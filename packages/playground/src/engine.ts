@@ -1,0 +1,146 @@
+/** The WebAssembly module: texts in, answers out. The same in a browser's worker and in Node. */
+
+/** What the module exports (see crates/tailcut-wasm). */
+interface Exports {
+  memory: WebAssembly.Memory;
+  input(length: number): number;
+  answer_at(): number;
+  answer_length(): number;
+  report_panics(): void;
+  describe(): number;
+  plan(): number;
+  network(): number;
+  run(frames: number): number;
+}
+
+/** One thing wrong with an experiment; `rendered` is the text to show. */
+export interface Wrong {
+  message: string;
+  rendered: string;
+  line?: number;
+}
+
+/** What was asked for cannot be had. */
+export class Refused extends Error {
+  readonly errors: readonly Wrong[];
+
+  constructor(errors: readonly Wrong[]) {
+    super(errors.map((error) => error.rendered).join('\n\n'));
+    this.errors = errors;
+  }
+}
+
+/** A cell of a table: a number, a word, or nothing. */
+export type Column = {
+  kind: string;
+  /** The cells as they are; numbers of 64 bits as `bigint`. */
+  cells: BigUint64Array | BigInt64Array | Uint32Array | Uint8Array | Float64Array;
+  /** 1 where there is a value; none where every row has one. */
+  valid: Uint8Array | null;
+  /** The words that the cells of a `label` number. */
+  categories: string[] | null;
+};
+
+/** What a run has yielded. */
+export interface Result {
+  tables: Record<string, Record<string, Column>>;
+  counters: Record<string, number>;
+  facts: Record<string, number>;
+  series: { name: string; time_ns: number[]; value: number[]; truncated: boolean }[];
+}
+
+/** One instance of the module. */
+export class Engine {
+  private readonly exports: Exports;
+  private panic = '';
+  private onFrame: (text: string) => void = () => {};
+
+  /** Takes the bytes of the module, or the module. */
+  static async start(module: WebAssembly.Module | Uint8Array<ArrayBuffer>): Promise<Engine> {
+    const compiled = module instanceof WebAssembly.Module ? module : await WebAssembly.compile(module);
+    return new Engine(compiled);
+  }
+
+  private constructor(module: WebAssembly.Module) {
+    const page = {
+      frame: (at: number, length: number) => this.onFrame(this.text(at, length)),
+      panicked: (at: number, length: number) => {
+        this.panic = this.text(at, length);
+      },
+    };
+    const instance = new WebAssembly.Instance(module, { page });
+    this.exports = instance.exports as unknown as Exports;
+    this.exports.report_panics();
+  }
+
+  /** Every component, and which version this is. */
+  describe(): string {
+    return new TextDecoder().decode(this.call(this.exports.describe, ''));
+  }
+
+  /** The plan of an experiment file, as JSON. */
+  plan(name: string, text: string): string {
+    return new TextDecoder().decode(this.call(this.exports.plan, JSON.stringify({ name, text })));
+  }
+
+  /** The network of a run of a plan, as JSON. */
+  network(run: string): string {
+    return new TextDecoder().decode(this.call(this.exports.network, run));
+  }
+
+  /** Carries out a run of a plan, and shows frames of it on the way. */
+  run(run: string, frames: number, onFrame: (text: string) => void): Uint8Array<ArrayBuffer> {
+    this.onFrame = onFrame;
+    return this.call(() => this.exports.run(frames), run);
+  }
+
+  private call(call: () => number, text: string): Uint8Array<ArrayBuffer> {
+    const bytes = new TextEncoder().encode(text);
+    const at = this.exports.input(bytes.length);
+    new Uint8Array(this.exports.memory.buffer, at, bytes.length).set(bytes);
+    let code: number;
+    try {
+      code = call();
+    } catch (error) {
+      const message = this.panic || String(error);
+      throw new Refused([{ message, rendered: `The simulator broke off: ${message}` }]);
+    }
+    const length = this.exports.answer_length();
+    const answer = new Uint8Array(this.exports.memory.buffer, this.exports.answer_at(), length).slice();
+    if (code !== 0) {
+      throw new Refused(JSON.parse(new TextDecoder().decode(answer)).errors);
+    }
+    return answer;
+  }
+
+  private text(at: number, length: number): string {
+    return new TextDecoder().decode(new Uint8Array(this.exports.memory.buffer, at, length));
+  }
+}
+
+const ARRAYS = {
+  u64: BigUint64Array,
+  i64: BigInt64Array,
+  u32: Uint32Array,
+  u8: Uint8Array,
+  f64: Float64Array,
+  bool: Uint8Array,
+  label: Uint8Array,
+} as const;
+
+/** Takes the answer to a run apart. */
+export function unpack(answer: Uint8Array<ArrayBuffer>): Result {
+  const length = new DataView(answer.buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(answer.subarray(4, 4 + length)));
+  const from = 4 + length;
+  for (const table of Object.keys(header.tables)) {
+    const columns: Record<string, Column> = {};
+    for (const { name, kind, rows, at, valid, categories } of header.tables[table]) {
+      const cells = new ARRAYS[kind as keyof typeof ARRAYS](answer.buffer, from + at, rows);
+      const known = valid === null ? null : new Uint8Array(answer.buffer, from + valid, rows);
+      columns[name] = { kind, cells, valid: known, categories };
+    }
+    header.tables[table] = columns;
+  }
+  return header;
+}
