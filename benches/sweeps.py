@@ -109,7 +109,7 @@ def step(name: str, directory: Path, runs: int) -> None:
     elif name == "report":
         Result(Store(directory / "results")).report(directory / "report.html")
     seconds, used = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
-    print(f"{seconds:.1f} s, {used.ru_utime + used.ru_stime - before:.1f} s busy, {used.ru_maxrss / 1024:.0f} MB")
+    print(f"{seconds:.1f} s, {used.ru_utime + used.ru_stime - before:.1f} s busy, {used.ru_maxrss / 1024:.0f} MiB")
 
 
 # --- the engine -----------------------------------------------------------------------------------------------------

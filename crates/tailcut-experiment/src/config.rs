@@ -1,47 +1,19 @@
-//! The configuration of one run with every default explicit, and the network and flows that it means.
+//! What the configuration of a run means: its network and flows, and what in it does not go together.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::Limit;
 use tailcut_net::component::SpecError;
-use tailcut_net::faults::FaultsSpec;
 use tailcut_net::files::ReadFiles;
-use tailcut_net::host::HostSpec;
 use tailcut_net::network::full_packet;
 use tailcut_net::queue::Around;
-use tailcut_net::scenario::{Horizon, Scheme, SeriesSpec};
-use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::find::{find_hosts, find_link};
-use tailcut_net::topology::{Graph, TopologySpec};
+use tailcut_net::topology::Graph;
 use tailcut_net::traffic::demand::Demand;
-use tailcut_net::traffic::TrafficSpec;
 
 use crate::file::{Clock, MeasureSpec};
-
-/// Everything that decides the tables of a run, but for its seed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Config {
-    /// The network.
-    pub topology: TopologySpec,
-    /// The hosts.
-    pub host: HostSpec,
-    /// The switches.
-    pub switch: SwitchSpec,
-    /// What fails when.
-    pub faults: FaultsSpec,
-    /// What the schemes vary.
-    pub scheme: Scheme,
-    /// The flows.
-    pub traffic: TrafficSpec,
-    /// When the run ends.
-    pub horizon: Horizon,
-    /// Time series to record.
-    pub series: SeriesSpec,
-    /// How flows are labelled in the flow table.
-    pub labels: Labels,
-}
+use crate::sections::Config;
 
 /// What of `[measure]` shows in the flow table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -97,6 +69,9 @@ const MOST_SAMPLES: u64 = 10_000_000;
 /// A parameter that cannot be realised, and the section it belongs to.
 pub type SectionError = (&'static str, SpecError);
 
+/// What a check of a section has found.
+pub type SectionOutcome = (&'static str, Result<(), SpecError>);
+
 impl Config {
     /// Checks what concerns the parameters alone.
     ///
@@ -104,16 +79,7 @@ impl Config {
     /// Every section's first error.
     pub fn check(&self) -> Vec<SectionError> {
         let scheme = &self.scheme;
-        [
-            ("transport", scheme.transport.check()),
-            ("queue", scheme.queue.check()),
-            ("balance", scheme.balance.check()),
-            ("replicate", scheme.replicate.policy().check()),
-            ("host", self.host.check()),
-            ("switch", self.switch.check()),
-            ("faults", self.faults.check()),
-            ("horizon", self.horizon.check()),
-            ("series", self.series.check()),
+        let together = [
             ("measure", self.labels.check()),
             ("series", self.check_samples()),
             ("queue", self.check_room()),
@@ -121,10 +87,12 @@ impl Config {
             ("queue", scheme.check_priorities()),
             ("transport", scheme.check_marks()),
             ("replicate", scheme.check_replication()),
-        ]
-        .into_iter()
-        .filter_map(|(section, outcome)| Some((section, outcome.err()?)))
-        .collect()
+        ];
+        self.check_each()
+            .into_iter()
+            .chain(together)
+            .filter_map(|(section, outcome)| Some((section, outcome.err()?)))
+            .collect()
     }
 
     /// More samples than can be meant keep a run busy with nothing else.

@@ -8,6 +8,7 @@ use tailcut_net::workload;
 
 use crate::check::expectation;
 use crate::schema::{schema, union};
+use crate::sections::ALL;
 
 /// A component that an experiment can name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -42,29 +43,14 @@ pub struct Parameter {
 
 /// Every component, by section, in the order of their registries.
 pub fn describe() -> Vec<Component> {
-    const GROUPS: [&str; 13] = [
-        "topology",
-        "host",
-        "switch",
-        "faults",
-        "queue",
-        "balance",
-        "transport",
-        "replicate",
-        "traffic",
-        "horizon",
-        "measure",
-        "model",
-        "series",
-    ];
     let schema = schema();
     let definitions = schema["$defs"].as_object().expect("the schema has definitions");
     let named = |group: &str| {
         reference(&schema["properties"][group]).expect("a section is a reference").to_owned()
     };
-    let mut told: BTreeSet<String> = GROUPS.into_iter().map(named).collect();
+    let mut told: BTreeSet<String> = ALL.iter().map(|group| named(group)).collect();
     let mut components = Vec::new();
-    for group in GROUPS {
+    for &group in ALL {
         let property = &schema["properties"][group];
         let section = &definitions[&named(group)];
         match union::kinds(section) {

@@ -1,114 +1,10 @@
-//! The experiment file as a whole: what its sections are and what they default to.
+//! What an experiment file says of itself: seeds, sweep, what is measured and shown.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;
-use tailcut_net::balance::BalanceSpec;
-use tailcut_net::faults::FaultsSpec;
-use tailcut_net::host::HostSpec;
-use tailcut_net::queue::QueueSpec;
-use tailcut_net::replicate::ReplicateSpec;
-use tailcut_net::scenario::{Horizon, SeriesSpec};
-use tailcut_net::switch::SwitchSpec;
-use tailcut_net::topology::TopologySpec;
-use tailcut_net::traffic::TrafficSpec;
-use tailcut_net::transport::TransportSpec;
-
-use crate::model::ModelSpec;
-use crate::schema::Partial;
-
-/// An experiment: one question, asked of one network and workload under several schemes.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[allow(dead_code, reason = "the fields are read by schemars; files are read span by span")]
-pub struct ExperimentFile {
-    /// What the experiment shows, in a line. Heads the report.
-    title: String,
-    /// The question it answers, in a paragraph. Shown in the report.
-    #[schemars(default)]
-    question: String,
-    /// Repetitions: a number n for seeds 1 to n, or a list of seeds.
-    #[schemars(default)]
-    seeds: Seeds,
-    /// The network.
-    topology: TopologySpec,
-    /// The hosts' interfaces, and what frames cost on the wire.
-    #[schemars(default)]
-    host: HostSpec,
-    /// The switches' memory.
-    #[schemars(default)]
-    switch: SwitchSpec,
-    /// What fails when, and how soon routing knows.
-    #[schemars(default)]
-    faults: FaultsSpec,
-    /// The queue of every switch port.
-    #[schemars(default)]
-    queue: QueueSpec,
-    /// How switches choose among equal-cost paths.
-    #[schemars(default)]
-    balance: BalanceSpec,
-    /// The transport that carries every flow.
-    #[schemars(default)]
-    transport: TransportSpec,
-    /// How flows are replicated.
-    #[schemars(default)]
-    replicate: ReplicateSpec,
-    /// Which flows start when.
-    traffic: TrafficSpec,
-    /// When the run ends.
-    #[schemars(default)]
-    horizon: Horizon,
-    /// What is measured, and how it is counted.
-    #[schemars(default)]
-    measure: MeasureSpec,
-    /// What the queueing analysis is told.
-    #[schemars(default)]
-    model: ModelSpec,
-    /// Time series to record. Off unless flows or links are named.
-    #[schemars(default)]
-    series: SeriesSpec,
-    /// The schemes to compare, by name, in the order of the report. Each changes the sections above by key.
-    #[schemars(default)]
-    schemes: BTreeMap<String, SchemeOverride>,
-    /// Values to run through: dotted key of any value, and the list of its values. Several keys make a cross product.
-    #[schemars(default)]
-    sweep: Sweep,
-    /// What the report shows.
-    #[schemars(default)]
-    report: ReportSpec,
-}
-
-/// What a scheme changes.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[allow(dead_code, reason = "the fields are read by schemars; files are read span by span")]
-pub struct SchemeOverride {
-    /// The scheme whose changes this one starts from.
-    #[schemars(default)]
-    like: String,
-    /// Changes to `[transport]`. Another `kind` starts from that kind's defaults.
-    #[schemars(default)]
-    transport: Partial<TransportSpec>,
-    /// Changes to `[queue]`. Another `kind` starts from that kind's defaults.
-    #[schemars(default)]
-    queue: Partial<QueueSpec>,
-    /// Changes to `[balance]`. Another `kind` starts from that kind's defaults.
-    #[schemars(default)]
-    balance: Partial<BalanceSpec>,
-    /// Changes to `[replicate]`. Another `kind` starts from that kind's defaults.
-    #[schemars(default)]
-    replicate: Partial<ReplicateSpec>,
-}
-
-/// The schema states the default of every key; that of `[schemes]` is that there are none.
-impl Serialize for SchemeOverride {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serde::ser::SerializeMap::end(serializer.serialize_map(Some(0))?)
-    }
-}
 
 /// What is measured, and how it is counted. Percentiles are nearest rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -175,7 +71,8 @@ pub struct ReportSpec {
 /// The largest number of seeds, and of runs, that is taken for meant.
 pub const MAX_RUNS: usize = 100_000;
 
-struct Seeds;
+/// Repetitions of a run.
+pub struct Seeds;
 
 impl Default for Seeds {
     fn default() -> Self {
@@ -203,8 +100,9 @@ impl JsonSchema for Seeds {
     }
 }
 
+/// Values to run through.
 #[derive(Default, Serialize)]
-struct Sweep {}
+pub struct Sweep {}
 
 impl JsonSchema for Sweep {
     fn schema_name() -> Cow<'static, str> {

@@ -16,9 +16,10 @@ use crate::capture::CaptureRequest;
 use crate::column::{
     flow_columns, job_columns, segment_columns, throughput_columns, tier_columns, Column,
 };
-use crate::config::{Config, SectionError};
+use crate::config::SectionError;
 use crate::load::{no_tables, PlannedFiles, ReadTable};
 use crate::plan::{run_id, RunPlan};
+use crate::sections::Config;
 
 /// What a run yields.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -4,12 +4,13 @@ use serde_json::{json, Value as Json};
 use tailcut_net::component::SpecError;
 
 use super::Loader;
-use crate::config::{Config, Labels};
+use crate::config::Labels;
 use crate::diagnostic::{Checked, Code, Problem};
 use crate::document::{Node, Place, Table, Value};
 use crate::file::MeasureSpec;
 use crate::plan::canonical;
-use crate::resolve::{configuration, points, Axis, Schemes, SCHEME_SECTIONS, SECTIONS};
+use crate::resolve::{configuration, points, Axis, Schemes};
+use crate::sections::{is_of_scheme, Config, OF_RUN};
 
 /// One scheme at one point of the sweep.
 pub(super) struct Combination {
@@ -78,13 +79,13 @@ impl Loader<'_> {
 
     fn typed(&self, tree: &Table, schemes: &Schemes, labels: &Labels) -> Checked<Config> {
         let mut sections = json!({ "scheme": {}, "labels": labels });
-        for name in SECTIONS {
+        for &name in OF_RUN {
             let mut value = tree.get(name).map_or_else(|| json!({}), Node::to_json);
             let default = schemes.default_kind(name);
             if let (Some(kind), Some(map)) = (default, value.as_object_mut()) {
                 map.entry("kind").or_insert_with(|| kind.into());
             }
-            match SCHEME_SECTIONS.contains(&name) {
+            match is_of_scheme(name) {
                 true => sections["scheme"][name] = value,
                 false => sections[name] = value,
             }

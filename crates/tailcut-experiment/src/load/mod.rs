@@ -13,8 +13,9 @@ use crate::check::Checker;
 use crate::diagnostic::{Code, Failure, Problem};
 use crate::document::{parse_document, Override, Place, Sources, Table, Value};
 use crate::plan::{Plan, SweepAxis, FORMAT};
-use crate::resolve::{axes, Axis, Schemes, SECTIONS};
+use crate::resolve::{axes, Axis, Schemes};
 use crate::schema::schema;
+use crate::sections::{GIVEN, OF_RUN};
 
 pub use files::{no_tables, Files, PlannedFiles, ReadTable};
 
@@ -157,7 +158,7 @@ impl Loader<'_> {
         self.problems.extend(sweep_problems);
         let header = self.header(&schemes);
         let size_fits = self.check_size(&schemes, &axes, header.seeds.len());
-        let given = ["topology", "traffic"].iter().all(|name| self.root.get(name).is_some());
+        let given = GIVEN.iter().all(|name| self.root.get(name).is_some());
         if !inherits_well || !size_fits || !given {
             return None;
         }
@@ -208,7 +209,7 @@ impl Loader<'_> {
         let empty = Map::new();
         let properties = self.schema["properties"].as_object().unwrap_or(&empty);
         let mut checker = Checker::new(definitions);
-        for name in SECTIONS {
+        for &name in OF_RUN {
             if let (Some(entry), Some(schema)) = (configuration.entry(name), properties.get(name)) {
                 checker.check(schema, name, entry.place, &entry.node);
             }

@@ -10,9 +10,10 @@ use tailcut_net::topology::Graph;
 use super::configs::{point_json, unrealisable, Combination};
 use super::header::Header;
 use super::Loader;
-use crate::config::{Config, SectionError};
+use crate::config::SectionError;
 use crate::plan::{run_id, Network, RunPlan, Workload};
 use crate::resolve::{Axis, Schemes};
+use crate::sections::Config;
 
 impl Loader<'_> {
     /// The runs in the order of the plan: points, then schemes, then seeds.

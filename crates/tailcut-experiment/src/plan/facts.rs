@@ -9,7 +9,7 @@ use tailcut_net::traffic::demand::Demand;
 use tailcut_net::traffic::offered::offered;
 use tailcut_net::traffic::Flow;
 
-use crate::config::Config;
+use crate::sections::Config;
 
 /// The speed that time estimates assume, in packet-hops per second on one core.
 pub const PACKET_HOPS_PER_SECOND: u64 = 10_000_000;

@@ -4,7 +4,7 @@ use serde_json::{json, Value as Json};
 use sha2::{Digest, Sha256};
 
 use super::{FileUse, RESULTS};
-use crate::config::Config;
+use crate::sections::Config;
 
 /// The identifier of a run: SHA-256 of the canonical JSON of all that decides its result.
 pub fn run_id(config: &Config, seed: u64, files: &[FileUse]) -> String {

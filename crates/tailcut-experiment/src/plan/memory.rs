@@ -4,7 +4,7 @@ use tailcut_engine::Time;
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
 
-use crate::config::Config;
+use crate::sections::Config;
 
 /// A link in both directions: its ports, routes and names.
 const PER_LINK: u64 = 1_200;

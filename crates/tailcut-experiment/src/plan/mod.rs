@@ -7,9 +7,9 @@ mod memory;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use crate::config::Config;
 use crate::file::{MeasureSpec, ReportSpec};
 use crate::model::ModelSpec;
+use crate::sections::Config;
 
 pub use facts::{Facts, Network, Workload, PACKET_HOPS_PER_SECOND};
 pub use id::{canonical, hex, run_id};

@@ -5,29 +5,12 @@ mod schemes;
 mod sweep;
 
 use crate::document::{Entry, Node, Table, Value};
+use crate::sections::OF_RUN;
 
 pub use schemes::Schemes;
 pub use sweep::{axes, Axis};
 
-/// The sections that a scheme may change.
-pub const SCHEME_SECTIONS: [&str; 4] = ["transport", "queue", "balance", "replicate"];
-
-/// The sections that make up the configuration of a run.
-pub const SECTIONS: [&str; 11] = [
-    "topology",
-    "host",
-    "switch",
-    "faults",
-    "transport",
-    "queue",
-    "balance",
-    "replicate",
-    "traffic",
-    "horizon",
-    "series",
-];
-
-/// The configuration of one scheme at one point of the sweep: the sections of [`SECTIONS`] that are written.
+/// The configuration of one scheme at one point of the sweep: the sections of [`OF_RUN`] that are written.
 ///
 /// A swept value takes the place of the one in the file; only then do the schemes make their changes, so that a scheme
 /// that sets a swept key itself keeps its own value.
@@ -44,7 +27,7 @@ pub fn configuration(
     }
     let changes = schemes.changes(&swept, scheme);
     let mut configuration = Table::default();
-    for name in SECTIONS {
+    for &name in OF_RUN {
         if let Some(entry) = swept.entry(name) {
             configuration.put(entry.clone());
         }

@@ -1,8 +1,8 @@
 //! Sweep axes.
 
-use super::{SCHEME_SECTIONS, SECTIONS};
 use crate::diagnostic::{Code, Problem};
 use crate::document::{parse_key, write_key, Node, Place, Table, Value};
+use crate::sections::{is_of_run, is_of_scheme, OF_RUN, OF_SCHEME};
 
 /// One key and the values that it runs through.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,18 +113,19 @@ fn check_path(path: &[String], key: &str, place: Place, root: &Table) -> Option<
             );
         }
         let section = path.get(2).map_or("", String::as_str);
-        return (!SCHEME_SECTIONS.contains(&section)).then(|| {
+        return (!is_of_scheme(section)).then(|| {
             problem(format!("`{key}` cannot be swept"))
                 .expected(format!(
-                    "a key below transport, queue, balance or replicate of the scheme {scheme:?}"
+                    "a key below one of {} of the scheme {scheme:?}",
+                    OF_SCHEME.join(", ")
                 ))
-                .did_you_mean(section, SCHEME_SECTIONS)
+                .did_you_mean(section, OF_SCHEME.iter().copied())
         });
     }
-    (!SECTIONS.contains(&first.as_str())).then(|| {
+    (!is_of_run(first)).then(|| {
         problem(format!("`{key}` cannot be swept"))
-            .expected(format!("a key below {} or schemes", SECTIONS.join(", ")))
-            .did_you_mean(first, SECTIONS.into_iter().chain(["schemes"]))
+            .expected(format!("a key below {} or schemes", OF_RUN.join(", ")))
+            .did_you_mean(first, OF_RUN.iter().copied().chain(["schemes"]))
     })
 }
 

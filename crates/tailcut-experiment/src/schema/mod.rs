@@ -9,14 +9,8 @@ use std::sync::LazyLock;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value as Json};
-use tailcut_net::balance::BalanceSpec;
-use tailcut_net::queue::QueueSpec;
-use tailcut_net::replicate::ReplicateSpec;
-use tailcut_net::topology::TopologySpec;
-use tailcut_net::traffic::TrafficSpec;
-use tailcut_net::transport::TransportSpec;
 
-use crate::file::ExperimentFile;
+use crate::sections::{default_kinds, ExperimentFile};
 
 /// The JSON Schema of experiment files. It is composed once: that takes longer than to check a file against it.
 pub fn schema() -> Json {
@@ -29,21 +23,18 @@ fn compose() -> Json {
     let mut schema: Json = generator.into_root_schema_for::<ExperimentFile>().into();
     let definitions =
         schema["$defs"].as_object_mut().expect("a schema of this size has definitions");
-    default_kind::<TopologySpec>(definitions);
-    default_kind::<QueueSpec>(definitions);
-    default_kind::<BalanceSpec>(definitions);
-    default_kind::<TransportSpec>(definitions);
-    default_kind::<ReplicateSpec>(definitions);
-    default_kind::<TrafficSpec>(definitions);
+    default_kinds(definitions);
     schema["title"] = "Tailcut experiment".into();
     schema
 }
 
-/// Lets `kind` be left out where the component has a default kind.
-fn default_kind<T: JsonSchema + Default + serde::Serialize>(definitions: &mut Map<String, Json>) {
+/// Lets `kind` be left out where `T` is a choice of kinds and one is the default.
+pub(crate) fn default_kind<T: JsonSchema + Default + serde::Serialize>(
+    definitions: &mut Map<String, Json>,
+) {
     let default = serde_json::to_value(T::default()).expect("parameters are plain data");
     let definition = &mut definitions[T::schema_name().as_ref()];
-    let branches = definition["oneOf"].as_array_mut().expect("a component is a choice of kinds");
+    let Some(branches) = definition.get_mut("oneOf").and_then(Json::as_array_mut) else { return };
     for branch in branches {
         if branch.pointer("/properties/kind/const") == default.get("kind") {
             branch["properties"]["kind"]["default"] = default["kind"].clone();

@@ -53,6 +53,14 @@ macro_rules! policies {
                     $(ReplicateSpec::$name(parameters) => parameters,)*
                 }
             }
+
+            /// Checks the parameters.
+            ///
+            /// # Errors
+            /// When the policy could do nothing with them.
+            pub fn check(&self) -> Result<(), SpecError> {
+                self.policy().check()
+            }
         }
     };
 }

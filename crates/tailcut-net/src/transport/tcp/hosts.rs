@@ -1,7 +1,8 @@
 //! Whose defaults a connection has: those of this project, or those of an operating system.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 use tailcut_engine::{Bytes, Time};
 
 use super::congestion::cubic::CubicSpec;
@@ -25,11 +26,6 @@ pub enum Hosts {
 }
 
 impl Hosts {
-    /// For serde: plans say it only where it is not the default.
-    pub(super) fn is_plain(&self) -> bool {
-        *self == Hosts::Plain
-    }
-
     /// Every parameter.
     pub fn defaults(self) -> TcpSpec {
         match self {
@@ -69,6 +65,9 @@ fn linux() -> TcpSpec {
     }
 }
 
+/// Parameters that came after there were plans: what says nothing of them is the same run as before.
+const LATER: [&str; 1] = ["quick_acks"];
+
 /// The parameters as they are written, and what stands for those that are not.
 macro_rules! written {
     ($($field:ident: $kind:ty,)*) => {
@@ -85,6 +84,25 @@ macro_rules! written {
                 let mut spec = written.hosts.defaults();
                 $(if let Some(value) = written.$field { spec.$field = value; })*
                 spec
+            }
+        }
+
+        /// Plans say every parameter but those of [`LATER`] that plain hosts have by default.
+        impl Serialize for TcpSpec {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let default = TcpSpec::default();
+                let plain = self.hosts == default.hosts;
+                let mut said = serializer.serialize_map(None)?;
+                if !plain {
+                    said.serialize_entry("hosts", &self.hosts)?;
+                }
+                $(
+                    let name = stringify!($field);
+                    if !(plain && LATER.contains(&name) && self.$field == default.$field) {
+                        said.serialize_entry(name, &self.$field)?;
+                    }
+                )*
+                said.end()
             }
         }
     };
@@ -152,6 +170,12 @@ mod tests {
             assert_eq!(said.get("hosts").is_some(), hosts == Hosts::Linux);
             assert_eq!(spec(said), defaults);
         }
+    }
+
+    #[test]
+    fn what_differs_from_the_hosts_defaults_is_said_though_it_is_the_default_of_others() {
+        let hasty = TcpSpec { quick_acks: 0, ..Hosts::Linux.defaults() };
+        assert_eq!(spec(to_value(&hasty).unwrap()), hasty);
     }
 
     /// Every parameter can be written: a list that is kept by hand.

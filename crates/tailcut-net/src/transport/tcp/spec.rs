@@ -12,12 +12,11 @@ use super::reordering::ReorderingSpec;
 use crate::amount::{Amount, Limit};
 
 /// Parameters of TCP.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, from = "Written")]
 #[schemars(!from)]
 pub struct TcpSpec {
     /// Whose defaults the other parameters have.
-    #[serde(skip_serializing_if = "Hosts::is_plain")]
     pub hosts: Hosts,
     /// Payload bytes of a full segment.
     pub mss: Bytes,
@@ -57,7 +56,6 @@ pub struct TcpSpec {
     pub delayed_ack_timeout: Time,
     /// Segments that are acknowledged at once before ACKs are delayed, at first and after one that had arrived before (Linux:
     /// 16).
-    #[serde(skip_serializing_if = "is_zero")]
     pub quick_acks: u32,
     /// Carry the timestamp option (RFC 7323): 12 bytes in every segment.
     pub timestamps: bool,
@@ -67,11 +65,6 @@ pub struct TcpSpec {
     pub close: Close,
     /// Where to depart from the RFCs, to compare with another simulator.
     pub imitate: Imitation,
-}
-
-/// Plans say it only where it is not the default.
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// Loss recovery.
