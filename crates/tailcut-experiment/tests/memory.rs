@@ -69,7 +69,7 @@ fn estimated_and_allocated(scheme: &str, overrides: &[(&str, &str)]) -> (f64, f6
     (plan.runs[0].facts.estimated_memory_bytes as f64, peak as f64)
 }
 
-const SCHEMES: [(&str, &str); 7] = [
+const SCHEMES: [(&str, &str); 8] = [
     ("tcp", ""),
     ("repflow", "replicate = { kind = \"repflow\" }"),
     ("spray", "balance = { kind = \"spray\" }"),
@@ -78,6 +78,10 @@ const SCHEMES: [(&str, &str); 7] = [
         "transport = { congestion = { kind = \"dctcp\" } }\nqueue = { kind = \"ecn\", threshold = \"5packets\" }",
     ),
     ("pfabric", "transport = { kind = \"pfabric\" }\nqueue = { kind = \"pfabric\" }"),
+    (
+        "ndp",
+        "transport = { kind = \"ndp\" }\nqueue = { kind = \"trimming\" }\nbalance = { kind = \"spray\" }",
+    ),
     ("flowlet", "balance = { kind = \"flowlet\" }"),
     ("mptcp", "transport = { kind = \"mptcp\" }"),
 ];

@@ -128,6 +128,7 @@ pub fn check(scenario: &Scenario) -> Checked {
     match transport {
         TransportSpec::Tcp(spec) => tcp(&mut checked, spec),
         TransportSpec::Pfabric(_) => checked.fatal("transport.kind", "no kernel has pFabric's transport"),
+        TransportSpec::Ndp(_) => checked.fatal("transport.kind", "no kernel has NDP"),
         TransportSpec::Mptcp(_) => checked.fatal(
             "transport.kind",
             "the kernel's Multipath TCP does not couple its subflows, and the lab does not drive it yet",
@@ -142,6 +143,8 @@ pub fn check(scenario: &Scenario) -> Checked {
         QueueSpec::Pfabric(_) => {
             checked.fatal("queue.kind", "no kernel stamps priorities on packets")
         }
+        QueueSpec::Trimming(_) => checked
+            .fatal("queue.kind", "no kernel's TCP makes sense of a header without its payload"),
         _ => checked.done("queue", by_engine),
     }
     checked.done("balance", by_engine);

@@ -76,6 +76,10 @@ impl Flags {
     pub const WINDOW_REDUCED: Flags = Flags(1024);
     /// Carries one byte that the receiver has or could not use, to draw an acknowledgement.
     pub const PROBE: Flags = Flags(2048);
+    /// Towards the sender: the receiver asks for more (NDP).
+    pub const PULL: Flags = Flags::PROBE;
+    /// Towards the sender: the payload of a segment was cut on its way (NDP).
+    pub const CUT: Flags = Flags::ECN_ECHO;
 
     /// Belongs to a large flow, as its host knows.
     pub const LARGE_FLOW: Flags = Flags(1 << 12);
@@ -86,6 +90,12 @@ impl Flags {
     /// Will fail its checksum at the far end of the link that it is on.
     pub const CORRUPTED: Flags = Flags(1 << 15);
 
+    /// Those of a packet towards the receiver that has lost its payload on the way: no queue marks what never had one.
+    #[inline]
+    pub const fn is_trimmed(self) -> bool {
+        let of_these = Flags::DATA.0 | Flags::TO_SENDER.0 | Flags::CONGESTION_EXPERIENCED.0;
+        self.0 & of_these == Flags::CONGESTION_EXPERIENCED.0
+    }
     /// True when every bit of `other` is set.
     #[inline]
     pub const fn has(self, other: Flags) -> bool {
@@ -134,6 +144,19 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// It without its payload, `wire_bytes` long, as a queue that trims sends it on: it has met congestion.
+    #[inline]
+    pub fn trimmed(self, wire_bytes: u16) -> Packet {
+        let flags = Flags(self.flags.0 & !Flags::DATA.0) | Flags::CONGESTION_EXPERIENCED;
+        Packet { flags, wire_bytes: wire_bytes.min(self.wire_bytes), ..self }
+    }
+
+    /// Whether it has lost its payload on the way: no queue marks what never had one.
+    #[inline]
+    pub const fn is_trimmed(&self) -> bool {
+        self.flags.is_trimmed()
+    }
+
     /// The number that it carries by itself, if it carries one.
     #[inline]
     pub const fn number(&self) -> Option<u32> {

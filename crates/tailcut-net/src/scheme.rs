@@ -24,13 +24,14 @@ pub struct Scheme {
 }
 
 impl Scheme {
-    /// A queue that schedules by priority needs a transport that stamps one.
+    /// A queue that schedules by priority needs a transport that stamps one, and one that trims another that hears of it.
     ///
     /// # Errors
-    /// When every packet would have the same priority.
+    /// When every packet would have the same priority, or a trimmed packet would be taken for another.
     pub fn check_priorities(&self) -> Result<(), SpecError> {
         let priorities = self.transport.stamps_priorities();
-        self.queue.check_packets(Stamps { priorities })
+        let hears_headers = self.transport.hears_headers();
+        self.queue.check_packets(Stamps { priorities, hears_headers })
     }
 
     /// Transports that wait for marks need a queue that marks.

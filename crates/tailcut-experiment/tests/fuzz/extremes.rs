@@ -178,6 +178,8 @@ fn companions(section: &str, place: &str, value: &Json) -> Json {
     match (section, kind) {
         ("queue", "pfabric") => json!({"transport": {"kind": "pfabric"}}),
         ("transport", "pfabric") => json!({"queue": {"kind": "pfabric"}}),
+        ("queue", "trimming") => json!({"transport": {"kind": "ndp"}}),
+        ("transport", "ndp") => json!({"queue": {"kind": "trimming"}}),
         ("queue", "ecn") => json!({"transport": {"congestion": {"kind": "dctcp"}}}),
         ("transport", _) if place.contains("dctcp") => json!({"queue": {"kind": "ecn"}}),
         _ => json!({}),

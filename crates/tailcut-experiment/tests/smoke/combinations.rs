@@ -54,13 +54,21 @@ fn reasons(
             "pfabric-needs-priorities",
             is(queue, "pfabric") && transport.is_some() && !is(transport, "pfabric"),
         ),
+        (
+            "trimming-needs-ndp",
+            is(queue, "trimming") && transport.is_some() && !is(transport, "ndp"),
+        ),
         ("ecn-needs-marks", transport.is_some_and(reacts_to_marks) && queue.is_some() && !marks),
         (
             "replicate-transport",
-            copied && transport.is_some_and(|t| has_subflows(t) || t["kind"] == "pfabric"),
+            copied
+                && transport.is_some_and(|t| {
+                    has_subflows(t) || t["kind"] == "pfabric" || t["kind"] == "ndp"
+                }),
         ),
         ("shared-buffer-pfabric", shares && is(queue, "pfabric")),
         ("shared-buffer-drr", shares && is(queue, "drr")),
+        ("shared-buffer-trimming", shares && is(queue, "trimming")),
     ];
     let refusals = refusals.into_iter().filter(|(_, refused)| *refused);
     refusals.map(|(code, _)| code.to_owned()).collect()
@@ -91,7 +99,7 @@ fn combinations_that_make_no_sense_are_refused_each_with_its_code_and_all_others
             }
         }
     }
-    assert_eq!(refused.len(), 5, "every reason is met: {refused:?}");
+    assert_eq!(refused.len(), 7, "every reason is met: {refused:?}");
     assert!(accepted > 500, "{accepted} are accepted");
 }
 

@@ -12,7 +12,6 @@ fn every_kind_of_traffic_runs() {
         if transport["kind"] == "mixed" {
             transport["parts"] = mixed.to_vec().into();
         }
-        let pfabric = transport["kind"] == "pfabric";
         for mut traffic in kinds("traffic") {
             let small = match traffic["kind"].as_str() {
                 Some("permutation") => json!({"sizes": "50KB"}),
@@ -31,7 +30,11 @@ fn every_kind_of_traffic_runs() {
             };
             let small = small.as_object().expect("a table").clone();
             traffic.as_object_mut().expect("a table").extend(small);
-            let queue = if pfabric { "pfabric" } else { "drop-tail" };
+            let queue = match transport["kind"].as_str() {
+                Some("pfabric") => "pfabric",
+                Some("ndp") => "trimming",
+                _ => "drop-tail",
+            };
             let experiment = json!({
                 "title": "smoke", "seeds": 1, "topology": {"kind": "fat-tree", "k": 4},
                 "queue": { "kind": queue }, "transport": transport,

@@ -1,7 +1,7 @@
 //! What happens when: the agenda of a run, and the numbers that its entities have there.
 //!
 //! Events of one instant come in the order of these numbers: packets that arrive before what the run does itself, that
-//! before transmitters that fall idle, and those before timers of connections.
+//! before transmitters that fall idle, those before hosts that ask for more, and those before timers of connections.
 
 use tailcut_engine::{Agenda, Time};
 
@@ -23,6 +23,8 @@ pub(super) enum Due {
     Incident,
     /// The transmitter of a port with a scheduled queue falls idle.
     Idle(PortId),
+    /// A host may ask one of its senders for more.
+    Pull(u32),
     /// The earliest deadline of a connection.
     Connection(u32),
 }
@@ -34,14 +36,16 @@ pub(super) struct Clock {
     ports: u32,
     /// Ports that may fall idle: all or none.
     idle: u32,
+    /// Hosts that ask for more: all or none.
+    pulls: u32,
 }
 
 /// Entities between the arrivals and the idle transmitters.
 const OWN: u32 = 4;
 
 impl Clock {
-    /// The clock of a network whose packets have at most `bytes`; in some, ports have scheduled queues.
-    pub fn new(graph: &Graph, bytes: u16, scheduled: bool) -> Clock {
+    /// The clock of a network whose packets have at most `bytes`; in some, ports have scheduled queues, or hosts pull.
+    pub fn new(graph: &Graph, bytes: u16, scheduled: bool, pulls: bool) -> Clock {
         let ports = 2 * graph.links.len() as u32;
         // How far ahead most events lie: the slowest link's time for a full packet.
         let longest = graph
@@ -52,6 +56,7 @@ impl Clock {
             agenda: Agenda::new(Time(longest.max().unwrap_or(1))),
             ports,
             idle: if scheduled { ports } else { 0 },
+            pulls: if pulls { graph.hosts } else { 0 },
         };
         clock.make_room(0);
         clock
@@ -65,7 +70,7 @@ impl Clock {
     /// The first of the connections.
     #[inline]
     fn connections(&self) -> u32 {
-        self.ports + OWN + self.idle
+        self.ports + OWN + self.idle + self.pulls
     }
 
     /// The entity that an event is of.
@@ -78,6 +83,7 @@ impl Clock {
             Due::Sample => self.ports + 2,
             Due::Incident => self.ports + 3,
             Due::Idle(port) => self.ports + OWN + port,
+            Due::Pull(host) => self.ports + OWN + self.idle + host,
             Due::Connection(id) => self.connections() + id,
         }
     }
@@ -95,7 +101,8 @@ impl Clock {
                 1 => Due::Window,
                 2 => Due::Sample,
                 3 => Due::Incident,
-                port => Due::Idle(port - OWN),
+                other if other - OWN < self.idle => Due::Idle(other - OWN),
+                other => Due::Pull(other - OWN - self.idle),
             }
         }
     }
@@ -139,8 +146,8 @@ impl Clock {
     /// The same for a transmitter that falls idle.
     #[inline]
     pub fn upcoming_idle(&self, ahead: usize) -> Option<PortId> {
-        let entity = self.agenda.upcoming(ahead).filter(|&entity| entity < self.connections())?;
-        entity.checked_sub(self.ports + OWN)
+        let entity = self.agenda.upcoming(ahead)?;
+        entity.checked_sub(self.ports + OWN).filter(|&port| port < self.idle)
     }
 }
 
@@ -150,17 +157,20 @@ mod tests {
     use crate::topology::star::Star;
 
     /// Five hosts around a switch: ten ports.
-    fn clock(scheduled: bool) -> Clock {
+    fn clock(scheduled: bool, pulls: bool) -> Clock {
         let graph = Star { hosts: 5, ..Star::default() }.build().expect("hosts are enough");
-        Clock::new(&graph, 1_500, scheduled)
+        Clock::new(&graph, 1_500, scheduled, pulls)
     }
 
     /// In the order of one instant.
-    fn all(scheduled: bool) -> Vec<Due> {
+    fn all(scheduled: bool, pulls: bool) -> Vec<Due> {
         let mut all = vec![Due::Arrival(0), Due::Arrival(9)];
         all.extend([Due::Flows, Due::Window, Due::Sample, Due::Incident]);
         if scheduled {
             all.extend([Due::Idle(0), Due::Idle(9)]);
+        }
+        if pulls {
+            all.extend([Due::Pull(0), Due::Pull(4)]);
         }
         all.extend([Due::Connection(0), Due::Connection(7)]);
         all
@@ -168,10 +178,10 @@ mod tests {
 
     #[test]
     fn events_of_one_instant_have_their_order_whatever_the_order_of_asking() {
-        for scheduled in [false, true] {
-            let mut clock = clock(scheduled);
+        for (scheduled, pulls) in [(false, false), (true, false), (false, true), (true, true)] {
+            let mut clock = clock(scheduled, pulls);
             clock.make_room(8);
-            let all = all(scheduled);
+            let all = all(scheduled, pulls);
             all.iter().rev().for_each(|&due| clock.expect(due, Time(7)));
             let came: Vec<_> = std::iter::from_fn(|| clock.next()).collect();
             assert_eq!(came, all.iter().map(|&due| (Time(7), due)).collect::<Vec<_>>());
@@ -180,7 +190,7 @@ mod tests {
 
     #[test]
     fn an_event_moves_and_is_taken_back() {
-        let mut clock = clock(false);
+        let mut clock = clock(false, false);
         clock.expect(Due::Arrival(3), Time(5));
         clock.move_to(Due::Arrival(3), Time(9));
         clock.move_to(Due::Flows, Time(8));
@@ -191,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_comes_soon_is_known_by_its_kind() {
-        let mut clock = clock(true);
+        let mut clock = clock(true, true);
         clock.expect(Due::Idle(4), Time(6));
         clock.expect(Due::Arrival(2), Time(5));
         clock.expect(Due::Window, Time(4));

@@ -133,6 +133,7 @@ impl<'a, O: Observer> Network<'a, O> {
             }
         }
         self.answer(id);
+        self.ask_for_pulls(id);
         if completed {
             self.on_received(id);
         }
@@ -164,7 +165,7 @@ impl<'a, O: Observer> Network<'a, O> {
 
     /// A host hands a packet to its interface.
     #[inline]
-    fn send(&mut self, key: FlowKey, id: u32, segment: Segment) {
+    pub(super) fn send(&mut self, key: FlowKey, id: u32, segment: Segment) {
         let Segment { seq, options, wire_bytes, flags } = segment;
         let mut packet = Packet { key, connection: id, seq, options, wire_bytes, flags };
         if self.fabric.marks() {
@@ -260,6 +261,7 @@ impl<'a, O: Observer> Network<'a, O> {
 
     fn retire(&mut self, id: u32) {
         self.clock.cancel(Due::Connection(id));
+        self.leave_pulls(id);
         self.settle();
         self.leave_flow(id);
         let connection = &mut self.connections[id as usize];
@@ -284,7 +286,7 @@ impl<'a, O: Observer> Network<'a, O> {
             let all = !syn && packet.seq == sender.segments();
             let ack = if syn { 1 } else { offset(packet.seq) + if all { fin } else { 0 } };
             (u64::from(!syn), ack)
-        } else if data {
+        } else if data || packet.is_trimmed() {
             (offset(packet.seq), 1)
         } else if syn {
             (0, 0)

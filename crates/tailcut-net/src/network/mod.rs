@@ -10,6 +10,7 @@ mod links;
 mod multipath;
 mod outcome;
 mod profile;
+mod pulls;
 mod receiver;
 mod sender;
 mod wire;
@@ -38,6 +39,7 @@ use flows::FlowState;
 pub use foretold::{foretell, Foretold};
 pub use outcome::tier_records;
 use profile::Profile;
+use pulls::Pulls;
 pub use wire::full_packet;
 
 /// Why a scenario cannot run.
@@ -100,6 +102,7 @@ pub struct Network<'a, O: Observer> {
     /// Busy time of every port within the arrivals window.
     busy: Vec<Time>,
     alone: Alone,
+    pulls: Pulls,
     /// Which connections carry a flow.
     policy: Box<dyn Replicate>,
     /// What it asked for, room that is used again.
@@ -163,7 +166,8 @@ impl<'a, O: Observer> Network<'a, O> {
         }
         let fabric = Fabric::new(&scenario.parts())?;
         let full = profiles.iter().map(|p| p.sizes.data(p.tcp.mss.0)).max().unwrap_or(1);
-        let clock = Clock::new(&scenario.graph, full, fabric.schedules_any());
+        let pulls = Pulls::new(profiles, &scenario.graph, &fabric);
+        let clock = Clock::new(&scenario.graph, full, fabric.schedules_any(), pulls.any());
         let mut network = Network {
             scenario,
             profiles,
@@ -185,6 +189,7 @@ impl<'a, O: Observer> Network<'a, O> {
             sampler: Sampler::new(&scenario.series, &scenario.graph, fabric.routes())?,
             busy: vec![],
             alone: Alone::new(scenario)?,
+            pulls,
             policy: scenario.scheme.replicate.policy().machine(hosts),
             actions: vec![],
             subflow_actions: vec![],
@@ -237,6 +242,7 @@ impl<'a, O: Observer> Network<'a, O> {
                 Due::Arrival(port) => self.arrive(port),
                 Due::Connection(id) => self.wake(id),
                 Due::Idle(port) => self.idle(port),
+                Due::Pull(host) => self.pull(host),
                 Due::Flows => self.start_flows(),
                 Due::Window => self.close_window(),
                 Due::Sample => self.sample(),

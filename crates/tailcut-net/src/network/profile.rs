@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::amount::Limit;
 use crate::measure::ideal::{Shape, Subflows};
 use crate::scenario::Scenario;
+use crate::transport::ndp::NdpSpec;
 use crate::transport::pfabric::PfabricSpec;
 use crate::transport::spread::Spread;
 use crate::transport::tcp::{TcpSpec, WireSizes};
@@ -27,6 +28,7 @@ pub(super) struct Profile {
 pub(super) enum Kind {
     Tcp,
     Pfabric(PfabricSpec),
+    Ndp(NdpSpec),
     Spread(Arc<dyn Spread>),
 }
 
@@ -47,6 +49,7 @@ impl Profile {
             header: sizes.bare(),
             ack: sizes.bare(),
             syn: sizes.syn(),
+            handshake: !matches!(kind, Kind::Ndp(_)),
             // A probe of the tail leaves whatever the window says, one at a time.
             initial_window: tcp.initial_window.in_bytes(mss) + if probes { mss } else { 0 },
             ssthresh: match tcp.initial_ssthresh {
@@ -83,6 +86,7 @@ pub(super) fn profiles(scenario: &Scenario) -> Vec<Profile> {
         let kind = match (transport.spread(), transport) {
             (Some(spread), _) => Kind::Spread(spread),
             (None, TransportSpec::Pfabric(spec)) => Kind::Pfabric(spec.clone()),
+            (None, TransportSpec::Ndp(spec)) => Kind::Ndp(spec.clone()),
             (None, _) => Kind::Tcp,
         };
         let tcp = transport.segments();

@@ -4,6 +4,7 @@ use tailcut_engine::Time;
 
 use super::profile::{Kind, Profile};
 use crate::packet::{Flags, OptionStore};
+use crate::transport::ndp::NdpSender;
 use crate::transport::pfabric::PfabricSender;
 use crate::transport::tcp::{self, SenderCounters};
 use crate::transport::{Mapping, Phase, Segment, Transmit};
@@ -12,6 +13,7 @@ use crate::transport::{Mapping, Phase, Segment, Transmit};
 pub(super) enum Sender {
     Tcp(tcp::Sender),
     Pfabric(PfabricSender),
+    Ndp(NdpSender),
 }
 
 /// Calls the method of the same name on either.
@@ -20,6 +22,7 @@ macro_rules! either {
         match $self {
             Sender::Tcp($sender) => $call,
             Sender::Pfabric($sender) => $call,
+            Sender::Ndp($sender) => $call,
         }
     };
 }
@@ -28,6 +31,7 @@ impl Sender {
     pub fn new(profile: &Profile, size: u64, open_at: Time) -> Sender {
         match &profile.kind {
             Kind::Pfabric(spec) => Sender::Pfabric(PfabricSender::new(spec, size, open_at)),
+            Kind::Ndp(spec) => Sender::Ndp(NdpSender::new(spec, size, open_at)),
             _ => Sender::Tcp(tcp::Sender::new(&profile.tcp, size, open_at)),
         }
     }
@@ -71,6 +75,7 @@ impl Sender {
         match self {
             Sender::Tcp(sender) => sender.cwnd(),
             Sender::Pfabric(sender) => u64::from(sender.cwnd()) * profile.tcp.mss.0,
+            Sender::Ndp(sender) => u64::from(sender.window()) * profile.tcp.mss.0,
         }
     }
 
@@ -78,7 +83,7 @@ impl Sender {
     pub fn tcp(&self) -> Option<&tcp::Sender> {
         match self {
             Sender::Tcp(sender) => Some(sender),
-            Sender::Pfabric(_) => None,
+            Sender::Pfabric(_) | Sender::Ndp(_) => None,
         }
     }
 
@@ -95,7 +100,8 @@ impl Sender {
             (Sender::Pfabric(sender), Kind::Pfabric(spec)) => {
                 sender.on_packet(spec, now, packet, options);
             }
-            (Sender::Pfabric(_), _) => {}
+            (Sender::Ndp(sender), Kind::Ndp(spec)) => sender.on_packet(spec, now, packet, options),
+            (Sender::Pfabric(_) | Sender::Ndp(_), _) => {}
         }
     }
 
@@ -104,7 +110,8 @@ impl Sender {
         match (self, &profile.kind) {
             (Sender::Tcp(sender), _) => return sender.on_timer(&profile.tcp, now),
             (Sender::Pfabric(sender), Kind::Pfabric(spec)) => sender.on_timer(spec, now),
-            (Sender::Pfabric(_), _) => {}
+            (Sender::Ndp(sender), Kind::Ndp(spec)) => sender.on_timer(spec, now),
+            (Sender::Pfabric(_) | Sender::Ndp(_), _) => {}
         }
         true
     }
@@ -114,7 +121,8 @@ impl Sender {
         match (self, &profile.kind) {
             (Sender::Tcp(sender), _) => sender.poll_transmit(&profile.tcp, now),
             (Sender::Pfabric(sender), Kind::Pfabric(spec)) => sender.poll_transmit(spec, now),
-            (Sender::Pfabric(_), _) => None,
+            (Sender::Ndp(sender), Kind::Ndp(spec)) => sender.poll_transmit(spec, now),
+            (Sender::Pfabric(_) | Sender::Ndp(_), _) => None,
         }
     }
 
@@ -123,7 +131,8 @@ impl Sender {
         match (self, &profile.kind) {
             (Sender::Tcp(sender), _) => sender.payload(&profile.tcp, seq),
             (Sender::Pfabric(sender), Kind::Pfabric(spec)) => sender.payload(spec, seq),
-            (Sender::Pfabric(_), _) => 0,
+            (Sender::Ndp(sender), Kind::Ndp(spec)) => sender.payload(spec, seq),
+            (Sender::Pfabric(_) | Sender::Ndp(_), _) => 0,
         }
     }
 
@@ -141,7 +150,8 @@ impl Sender {
         match (self, kind) {
             (Sender::Tcp(sender), _) => sender.packet(tcp, sizes, now, transmit, mapping, options),
             (Sender::Pfabric(sender), Kind::Pfabric(spec)) => sender.packet(spec, sizes, transmit),
-            (Sender::Pfabric(_), _) => Segment::bare(Flags::RST, 0, sizes.bare()),
+            (Sender::Ndp(sender), Kind::Ndp(spec)) => sender.packet(spec, sizes, transmit),
+            (Sender::Pfabric(_) | Sender::Ndp(_), _) => Segment::bare(Flags::RST, 0, sizes.bare()),
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod pfabric;
 pub mod red;
 mod room;
 pub mod selective_red;
+pub mod trimming;
 
 pub use self::room::Around;
 
@@ -76,11 +77,13 @@ pub(crate) trait Queueing {
     fn schedule(&self, at: &At) -> Option<Self::Schedule>;
 }
 
-/// What the transport writes into its packets.
+/// What the transport writes into its packets, and reads from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamps {
     /// A priority.
     pub priorities: bool,
+    /// Its receivers make sense of a header without its payload.
+    pub hears_headers: bool,
 }
 
 /// Decides on packets that there is room for, at a port whose order is fixed on arrival.
@@ -351,6 +354,8 @@ queues! {
     SelectiveRed(selective_red::SelectiveRed),
     /// Every flow waits in a line of its own, and the lines send in turn, so many bytes each (deficit round robin).
     Drr(drr::Drr),
+    /// A packet without room loses its payload and goes on as a header, before those with data (NDP's trimming).
+    Trimming(trimming::Trimming),
 }
 
 impl Default for QueueSpec {

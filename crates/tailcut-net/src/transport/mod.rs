@@ -7,6 +7,7 @@ mod life;
 pub mod mixed;
 pub mod mmptcp;
 pub mod mptcp;
+pub mod ndp;
 pub mod pfabric;
 pub mod segment;
 pub mod spread;
@@ -71,6 +72,11 @@ pub trait Transport {
         false
     }
 
+    /// Its receivers make sense of packets that a queue has trimmed to their headers.
+    fn hears_headers(&self) -> bool {
+        false
+    }
+
     /// Why its flows are not copied, if they are not.
     fn refuses_copies(&self) -> Option<String> {
         None
@@ -111,6 +117,8 @@ transports! {
     Tcp(tcp::TcpSpec),
     /// pFabric's minimal transport, for queues that schedule by priority: `queue = { kind = "pfabric" }`.
     Pfabric(pfabric::PfabricSpec),
+    /// NDP: whole packets at line rate at first, then as receivers pull them, for queues that trim: `queue = { kind = "trimming" }`.
+    Ndp(ndp::NdpSpec),
     /// Multipath TCP (RFC 8684): subflows on paths of their own, coupled by LIA (RFC 6356).
     Mptcp(mptcp::MptcpSpec),
     /// MMPTCP: packets scattered under one window first, then Multipath TCP.

@@ -16,7 +16,7 @@ use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::measure::segments::Segments;
 use tailcut_net::queue::selective_red::{Form, SelectiveRed};
 use tailcut_net::queue::{
-    drop_tail::DropTail, ecn::Ecn, pfabric::PfabricQueue, red::Red, QueueSpec,
+    drop_tail::DropTail, ecn::Ecn, pfabric::PfabricQueue, red::Red, trimming::Trimming, QueueSpec,
 };
 use tailcut_net::replicate::repflow::{Loser, RepFlow};
 use tailcut_net::replicate::repsyn::RepSyn;
@@ -34,6 +34,7 @@ use tailcut_net::traffic::Flow;
 use tailcut_net::transport::mixed::{Lot, MixedTransport, TransportPart};
 use tailcut_net::transport::mmptcp::{MmptcpSpec, ScatterThreshold, Switch};
 use tailcut_net::transport::mptcp::MptcpSpec;
+use tailcut_net::transport::ndp::NdpSpec;
 use tailcut_net::transport::pfabric::PfabricSpec;
 use tailcut_net::transport::tcp::congestion::{cubic::CubicSpec, dctcp::DctcpSpec};
 use tailcut_net::transport::tcp::{Close, CongestionSpec, Recovery, ReorderingSpec, TcpSpec};
@@ -134,9 +135,14 @@ fn transports() -> impl Strategy<Value = TransportSpec> {
             PfabricSpec { initial_window, max_window, rto, probe_after, ..Default::default() };
         TransportSpec::Pfabric(spec)
     });
+    let ndp = (1..40u32, 20..9_000u64).prop_map(|(initial_window, rto)| {
+        let rto = Time::from_us(rto);
+        TransportSpec::Ndp(NdpSpec { initial_window, rto, ..NdpSpec::default() })
+    });
     prop_oneof![
         3 => tcps().prop_map(TransportSpec::Tcp),
         1 => pfabric,
+        1 => ndp,
         1 => mptcps(),
         1 => mmptcps(),
         1 => (tcps(), mptcps(), mmptcps()).prop_map(|(tcp, mptcp, mmptcp)| {
@@ -342,13 +348,19 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
                 TransportSpec::Pfabric(_) if drain % 3 > 0 => {
                     QueueSpec::Pfabric(PfabricQueue { limit: queue.limit(), hosts: drain % 2 == 0 })
                 }
+                TransportSpec::Ndp(_) if drain % 3 > 0 => {
+                    let header_limit = Limit::AtMost(Amount::Bytes(84 * drain));
+                    let (limit, hosts) = (queue.limit(), drain % 2 == 0);
+                    let plain = Trimming::default();
+                    QueueSpec::Trimming(Trimming { limit, header_limit, hosts, ..plain })
+                }
                 _ => queue,
             };
             scenario.scheme.queue = queue;
             scenario.scheme.balance = balance;
             scenario.host.nic_queue = nic;
             (scenario.faults, scenario.switch) = around;
-            if matches!(scenario.scheme.queue, QueueSpec::Pfabric(_)) {
+            if scenario.scheme.queue.check_shared().is_err() {
                 scenario.switch = SwitchSpec::default();
             }
             scenario.scheme.replicate = replicate;

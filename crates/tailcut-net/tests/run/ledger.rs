@@ -13,17 +13,26 @@ use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::Scenario;
 
 /// What stays the same of a packet on its way.
-type Identity = (u32, u32, u16, u16, u16, u16, u16);
+type Identity = (u32, u32, u16, u16, u16, u16, u16, u64);
 
 /// What no queue on the way changes.
 fn identity(packet: &PacketView) -> Identity {
-    let &PacketView { src, dst, sport, dport, flags, payload, wire_bytes, .. } = packet;
+    let &PacketView { src, dst, sport, dport, flags, payload, wire_bytes, seq, .. } = packet;
     // The link that corrupts a packet, or the switch that rewrites one, says so on the packet.
     let on_the_way = Flags::CONGESTION_EXPERIENCED | Flags::CORRUPTED | Flags::REWRITTEN;
     let sent = flags.0 & !on_the_way.0;
     // Of a scattered packet that was rewritten only the flow and subflow are known.
     let sport = if packet.data.is_some() { u16::from(packet.copy) } else { sport };
-    (src, dst, sport, dport, sent, payload, wire_bytes)
+    // What others carry is what their sender knows as they are looked at.
+    let seq = if flags.has(Flags::DATA) || flags.is_trimmed() { seq } else { 0 };
+    (src, dst, sport, dport, sent, payload, wire_bytes, seq)
+}
+
+/// What a trimmed packet was.
+fn untrimmed(packet: &PacketView) -> Identity {
+    let (src, dst, sport, dport, flags, _, _, seq) = identity(packet);
+    let payload = (packet.flow_bytes - (seq - 1)).min(u64::from(packet.mss)) as u16;
+    (src, dst, sport, dport, flags | Flags::DATA.0, payload, 78 + payload, seq)
 }
 
 struct Entry {
@@ -55,6 +64,8 @@ pub struct Ledger {
     links_into: Vec<Vec<usize>>,
     /// What a host has just handed to its interface.
     drops_early: bool,
+    /// What waits may have been trimmed: only what leaves shows it.
+    trims: bool,
     handed: Option<Identity>,
     counts: [u64; 4],
     /// Bytes of each connection that have arrived: start to end of each segment.
@@ -71,6 +82,7 @@ impl Ledger {
         let limit_of_queues = scenario.scheme.queue.limit();
         let schedules = |from: u32| match &scenario.scheme.queue {
             QueueSpec::Pfabric(queue) => queue.hosts || from >= graph.hosts,
+            QueueSpec::Trimming(queue) => queue.hosts || from >= graph.hosts,
             _ => false,
         };
         let mut links = vec![];
@@ -111,6 +123,7 @@ impl Ledger {
                 scenario.scheme.queue,
                 QueueSpec::Red(_) | QueueSpec::SelectiveRed(_)
             ) || scenario.switch.shared_buffer != Limit::Unlimited,
+            trims: matches!(scenario.scheme.queue, QueueSpec::Trimming(_)),
             handed: None,
             counts: [0; 4],
             arrived: BTreeMap::new(),
@@ -152,7 +165,10 @@ impl Ledger {
     /// A packet leaves a scheduled queue, in which it must wait; false where the link has none.
     fn unqueue(&mut self, link: u32, packet: &PacketView) -> bool {
         let Some(waiting) = &mut self.links[link as usize].scheduled else { return false };
-        let at = waiting.iter().position(|(waits, _)| *waits == identity(packet));
+        let mut at = waiting.iter().position(|(waits, _)| *waits == identity(packet));
+        if at.is_none() && packet.flags.is_trimmed() {
+            at = waiting.iter().position(|(waits, _)| *waits == untrimmed(packet));
+        }
         waiting.remove(at.unwrap_or_else(|| panic!("{packet:?} does not wait at link {link}")));
         true
     }
@@ -256,7 +272,7 @@ impl Observer for Ledger {
             self.offered(now, link, packet);
         }
         let book = &mut self.links[link as usize];
-        if let Some(waiting) = &book.scheduled {
+        if let Some(waiting) = book.scheduled.as_ref().filter(|_| !self.trims) {
             let (packets, bytes) = (waiting.len(), waiting.iter().map(|w| w.1).sum::<u64>());
             match book.limit {
                 Limit::Unlimited => {}
@@ -296,7 +312,7 @@ impl Observer for Ledger {
                 Limit::AtMost(Amount::Packets(limit)) => packets >= limit,
                 Limit::AtMost(Amount::Bytes(limit)) => bytes > limit,
             };
-            assert!(full, "link {link} dropped a packet with room in its queue");
+            assert!(full || self.trims, "link {link} dropped a packet with room in its queue");
             return;
         }
         self.offered(now, link, packet);

@@ -11,6 +11,7 @@ mod ledger;
 mod lone;
 mod measure;
 mod multipath;
+mod ndp;
 mod pfabric;
 mod reordering;
 mod repeatable;

@@ -92,6 +92,10 @@ fn schemes() -> Vec<(String, Scenario)> {
         ("RR-TCP, sprayed", json!({ "transport": robust("rr-tcp"), "balance": kind("spray") })),
         ("NCR, round robin", json!({ "transport": robust("ncr"), "balance": kind("round-robin") })),
         ("pFabric", json!({ "transport": kind("pfabric"), "queue": kind("pfabric") })),
+        (
+            "NDP, sprayed",
+            json!({ "transport": kind("ndp"), "queue": kind("trimming"), "balance": kind("spray") }),
+        ),
         ("MPTCP", json!({ "transport": kind("mptcp") })),
         ("MMPTCP by volume", json!({ "transport": kind("mmptcp") })),
         ("MMPTCP by congestion", json!({ "transport": by_congestion })),

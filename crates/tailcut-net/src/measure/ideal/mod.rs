@@ -72,13 +72,16 @@ impl LonePath {
             stages.iter().map(|s| s.clocking.transmission(bytes) + s.propagation).sum()
         };
         let syn_round_trip = trip(&way.forward, shape.syn) + trip(&way.backward, shape.syn);
-        let established = syn_round_trip;
-        // The handshake's own ACK leaves before the first segment, which comes up to it where no other way leads.
+        // The SYN, or the handshake's own ACK, leaves before the first segment, which comes up to it where no other way leads.
+        let (established, before) = match shape.handshake {
+            true => (syn_round_trip, shape.ack),
+            false => (0, shape.syn),
+        };
         let mut sent = vec![0; way.forward.len()];
         let mut at = established;
         let in_order = if way.lossy { 1 } else { in_order(&way.forward) };
         for (stage, departure) in way.forward.iter().zip(&mut sent).take(in_order) {
-            *departure = at + stage.clocking.transmission(shape.ack);
+            *departure = at + stage.clocking.transmission(before);
             at = *departure + stage.propagation;
         }
         LonePath {

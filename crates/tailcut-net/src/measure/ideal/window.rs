@@ -11,6 +11,8 @@ pub struct Shape {
     pub ack: u16,
     /// Wire size of a SYN and of a SYN-ACK.
     pub syn: u16,
+    /// Data wait for the answer to the SYN; otherwise they follow it.
+    pub handshake: bool,
     /// Initial congestion window in bytes.
     pub initial_window: u64,
     /// Bytes of window from which on it grows by a segment per round trip only, at the most; none where it may always

@@ -95,6 +95,11 @@ impl Receiver {
         self.next == self.segments
     }
 
+    /// True when segment `seq` has arrived beyond a gap.
+    pub fn holds(&self, seq: u32) -> bool {
+        self.ranges.iter().any(|&(start, end)| start <= seq && seq < end)
+    }
+
     /// When the delayed ACK is due, or the SYN-ACK is to be repeated.
     #[inline]
     pub fn deadline(&self) -> Time {
@@ -164,7 +169,7 @@ impl Receiver {
     #[inline]
     pub fn on_segment(&mut self, spec: &TcpSpec, now: Time, seq: u32) -> Acknowledge {
         if seq != self.next {
-            if seq < self.next || self.ranges.iter().any(|&(s, e)| s <= seq && seq < e) {
+            if seq < self.next || self.holds(seq) {
                 self.duplicates += 1;
                 self.quick = 0;
                 self.duplicate = spec.reports_duplicates().then_some(seq);

@@ -1,0 +1,399 @@
+//! Trimmed packets (Handley et al., SIGCOMM 2017, section 3.1, after "cut payload" of Cheng et al., NSDI 2014): a packet that
+//! finds the queue full loses its payload instead of being dropped, so that its header tells the receiver what is missing.
+//!
+//! Packets with data wait in one queue, of few packets, headers and whatever else has no data in another, and they are served by
+//! weighted round robin: so many headers for a packet. A full queue trims the arriving packet or the last one that waits,
+//! by the toss of a coin, which keeps flows from falling into step. A header is dropped where even their queue is full; the paper may return it
+//! to its sender instead, which is left out.
+
+use std::collections::VecDeque;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Bytes, Stream, Time};
+
+use super::{check_limit, fits, At, Never, Queueing, Schedule, Stamps};
+use crate::amount::{Amount, Limit};
+use crate::component::SpecError;
+use crate::packet::{Flags, Packet};
+
+/// Parameters of a queue that trims.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Trimming {
+    /// Packets with data that may wait behind the one being transmitted, which is not counted (NDP: 8).
+    pub limit: Limit,
+    /// Headers that may wait, and other packets without data: as much memory as NDP's eight packets of 9 KB.
+    pub header_limit: Limit,
+    /// What is left of a trimmed packet on the wire: NDP's 64 bytes, preamble and gap.
+    pub header: Bytes,
+    /// While both wait, so many headers are sent for each packet with data.
+    pub ratio: u32,
+    /// The hosts' interfaces send what has no data first in the same way, within `host.nic_queue`.
+    pub hosts: bool,
+}
+
+impl Default for Trimming {
+    fn default() -> Self {
+        Trimming {
+            limit: Limit::AtMost(Amount::Packets(8)),
+            header_limit: Limit::AtMost(Amount::Bytes(72_000)),
+            header: Bytes(84),
+            ratio: 10,
+            hosts: true,
+        }
+    }
+}
+
+/// What a header on the wire may be: at least the headers of a datagram, and less than what is worth trimming.
+const HEADERS: std::ops::RangeInclusive<u64> = 40..=512;
+/// More headers for a packet are a slip: packets would starve.
+const MOST: u32 = 1_000;
+
+impl Queueing for Trimming {
+    type Admission = Never;
+    type Schedule = Box<Trimmed>;
+
+    fn check(&self) -> Result<(), SpecError> {
+        if !HEADERS.contains(&self.header.0) {
+            let message = format!(
+                "header = \"{}\": what is left of a packet has {} to {} bytes",
+                self.header,
+                HEADERS.start(),
+                HEADERS.end()
+            );
+            return Err(SpecError::new("trimming-header", "header", message)
+                .hint("a smallest Ethernet frame, preamble and gap are \"84B\""));
+        }
+        if self.ratio == 0 || self.ratio > MOST {
+            let message = format!(
+                "ratio = {}: between 1 and {MOST} headers are sent for each packet",
+                self.ratio
+            );
+            return Err(SpecError::new("trimming-ratio", "ratio", message).hint("NDP sends 10"));
+        }
+        check_limit("trimming-limit", "limit", self.limit)?;
+        check_limit("trimming-limit", "header_limit", self.header_limit)?;
+        if matches!(self.header_limit, Limit::AtMost(Amount::Bytes(bytes)) if bytes < self.header.0)
+        {
+            let message = format!(
+                "header_limit = \"{}\" holds not even one header of {}",
+                self.header_limit, self.header
+            );
+            return Err(SpecError::new("trimming-limit", "header_limit", message)
+                .hint("write for example \"72KB\""));
+        }
+        Ok(())
+    }
+
+    fn check_packets(&self, stamps: Stamps) -> Result<(), SpecError> {
+        if stamps.hears_headers {
+            return Ok(());
+        }
+        let message = "a trimming queue sends on the headers of packets that it has no room for, which only ndp understands";
+        Err(SpecError::new("trimming-needs-ndp", "kind", message)
+            .hint("write transport = { kind = \"ndp\" } as well, or another queue"))
+    }
+
+    fn check_shared(&self) -> Result<(), SpecError> {
+        let message = "a trimming queue cuts what waits already: each port has a buffer of its own";
+        Err(SpecError::new("shared-buffer-trimming", "shared_buffer", message)
+            .hint("leave shared_buffer \"unlimited\""))
+    }
+
+    fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    fn admission(&self, _: &At) -> Option<Never> {
+        None
+    }
+
+    fn schedule(&self, at: &At) -> Option<Box<Trimmed>> {
+        let stream = Stream::new(at.seed, u64::from(at.number), "trim");
+        (self.hosts || !at.host).then(|| Box::new(Trimmed::new(self, at.limit, stream)))
+    }
+}
+
+/// Packets that wait for each other, in the order of their arrival.
+#[derive(Debug, Clone)]
+struct Line {
+    limit: Limit,
+    packets: VecDeque<Packet>,
+    bytes: u64,
+}
+
+impl Line {
+    fn new(limit: Limit) -> Line {
+        Line { limit, packets: VecDeque::new(), bytes: 0 }
+    }
+
+    fn fits(&self, more: u16) -> bool {
+        fits(self.limit, self.packets.len(), self.bytes, more)
+    }
+
+    fn push(&mut self, packet: Packet) {
+        self.bytes += u64::from(packet.wire_bytes);
+        self.packets.push_back(packet);
+    }
+
+    fn first(&mut self) -> Option<Packet> {
+        let packet = self.packets.pop_front()?;
+        self.bytes -= u64::from(packet.wire_bytes);
+        Some(packet)
+    }
+
+    fn last(&mut self) -> Option<Packet> {
+        let packet = self.packets.pop_back()?;
+        self.bytes -= u64::from(packet.wire_bytes);
+        Some(packet)
+    }
+}
+
+/// What waits at one port.
+#[derive(Debug, Clone)]
+pub(crate) struct Trimmed {
+    data: Line,
+    headers: Line,
+    header: u16,
+    ratio: u32,
+    /// Headers sent since a packet with data last was, while one waited.
+    turn: u32,
+    stream: Stream,
+    drops: u64,
+    longest: u32,
+}
+
+impl Trimmed {
+    fn new(spec: &Trimming, limit: Limit, stream: Stream) -> Trimmed {
+        Trimmed {
+            data: Line::new(limit),
+            headers: Line::new(spec.header_limit),
+            header: spec.header.0 as u16,
+            ratio: spec.ratio,
+            turn: 0,
+            stream,
+            drops: 0,
+            longest: 0,
+        }
+    }
+
+    /// Lets something without data wait, or gives it back.
+    fn push_header(&mut self, packet: Packet) -> Option<Packet> {
+        if !self.headers.fits(packet.wire_bytes) {
+            self.drops += 1;
+            return Some(packet);
+        }
+        self.headers.push(packet);
+        None
+    }
+
+    /// One of the packets with data makes way for another of so many bytes: the last that waits, or the arriving one.
+    fn chosen(&mut self, arriving: Packet) -> Packet {
+        if self.stream.below(2) == 0 {
+            return arriving;
+        }
+        let Some(last) = self.data.last() else { return arriving };
+        match self.data.fits(arriving.wire_bytes) {
+            true => {
+                self.data.push(arriving);
+                last
+            }
+            false => {
+                // It is larger than the last one was.
+                self.data.push(last);
+                arriving
+            }
+        }
+    }
+}
+
+impl Schedule for Trimmed {
+    fn offer(&mut self, _: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
+        let mut waits = true;
+        if !packet.flags.has(Flags::DATA) {
+            waits = self.push_header(packet).is_none();
+        } else if self.data.fits(packet.wire_bytes) {
+            self.data.push(packet);
+        } else {
+            let chosen = self.chosen(packet);
+            if self.push_header(chosen.trimmed(self.header)).is_some() {
+                waits = chosen != packet;
+                displaced.extend(waits.then_some(chosen));
+            }
+        }
+        self.longest = self.longest.max(self.len());
+        waits
+    }
+
+    fn pop(&mut self, _: Time) -> Option<Packet> {
+        if self.data.packets.is_empty() {
+            return self.headers.first();
+        }
+        if self.turn < self.ratio {
+            if let Some(header) = self.headers.first() {
+                self.turn += 1;
+                return Some(header);
+            }
+        }
+        self.turn = 0;
+        self.data.first()
+    }
+
+    #[inline]
+    fn len(&self) -> u32 {
+        (self.data.packets.len() + self.headers.packets.len()) as u32
+    }
+
+    fn first(&self) -> Option<&Packet> {
+        self.headers.packets.front().or_else(|| self.data.packets.front())
+    }
+
+    fn visit(&self, see: &mut dyn FnMut(&Packet)) {
+        self.headers.packets.iter().chain(&self.data.packets).for_each(see);
+    }
+
+    fn drops(&self) -> u64 {
+        self.drops
+    }
+
+    fn longest(&self) -> u32 {
+        self.longest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{FlowKey, NO_OPTIONS};
+    use proptest::prelude::*;
+
+    fn packet(seq: u32, wire_bytes: u16, flags: Flags) -> Packet {
+        let key = FlowKey::new(1, 2, 3, 4);
+        Packet { key, connection: seq, seq, options: NO_OPTIONS, wire_bytes, flags }
+    }
+
+    fn data(seq: u32) -> Packet {
+        packet(seq, 1_538, Flags::DATA | Flags::ACK)
+    }
+
+    fn control(seq: u32) -> Packet {
+        packet(seq, 78, Flags::ACK | Flags::TO_SENDER)
+    }
+
+    fn queue(limit: &str, spec: Trimming) -> Trimmed {
+        Trimmed::new(&spec, limit.parse().expect("it is a limit"), Stream::new(1, 2, "trim"))
+    }
+
+    /// Offers a packet; what is dropped, if anything.
+    fn offer(queue: &mut Trimmed, packet: Packet) -> Vec<Packet> {
+        let mut dropped = vec![];
+        if !queue.offer(Time::ZERO, packet, &mut dropped) {
+            dropped.push(packet);
+        }
+        dropped
+    }
+
+    fn sent(queue: &mut Trimmed) -> Vec<Packet> {
+        std::iter::from_fn(|| queue.pop(Time::ZERO)).collect()
+    }
+
+    #[test]
+    fn a_full_queue_sends_the_header_of_what_it_has_no_room_for() {
+        let mut queue = queue("2packets", Trimming::default());
+        assert!((0..3).all(|seq| offer(&mut queue, data(seq)).is_empty()));
+        let sent = sent(&mut queue);
+        let [header, first, second] = sent[..] else { panic!("{sent:?}") };
+        assert!(header.is_trimmed() && header.wire_bytes == 84 && !header.flags.has(Flags::DATA));
+        assert!(header.seq > 0, "one of the last two");
+        assert_eq!((first.seq, second.seq + header.seq), (0, 3));
+        assert!(!first.is_trimmed() && !second.is_trimmed());
+    }
+
+    #[test]
+    fn the_arriving_packet_is_trimmed_as_often_as_the_last_that_waits() {
+        let mut queue =
+            queue("1packets", Trimming { header_limit: Limit::Unlimited, ..Trimming::default() });
+        offer(&mut queue, data(0));
+        let mut arriving = 0;
+        for seq in 1..=10_000 {
+            offer(&mut queue, data(seq));
+            let header = queue.headers.first().expect("one is trimmed");
+            arriving += u32::from(header.seq == seq);
+        }
+        // Four standard deviations.
+        assert!((4_800..=5_200).contains(&arriving), "{arriving}");
+    }
+
+    #[test]
+    fn so_many_headers_are_sent_for_each_packet() {
+        let mut queue = queue("8packets", Trimming { ratio: 3, ..Trimming::default() });
+        (0..2).for_each(|seq| drop(offer(&mut queue, data(seq))));
+        (10..18).for_each(|seq| drop(offer(&mut queue, control(seq))));
+        let order: Vec<u32> = sent(&mut queue).iter().map(|packet| packet.seq).collect();
+        assert_eq!(order, [10, 11, 12, 0, 13, 14, 15, 1, 16, 17]);
+    }
+
+    #[test]
+    fn a_header_without_room_is_dropped() {
+        let header_limit = Limit::AtMost(Amount::Packets(1));
+        let mut queue = queue("1packets", Trimming { header_limit, ..Trimming::default() });
+        offer(&mut queue, data(0));
+        assert_eq!(offer(&mut queue, control(1)), []);
+        assert_eq!(offer(&mut queue, control(2)), [control(2)]);
+        let dropped = offer(&mut queue, data(3));
+        assert!(dropped == [data(0)] || dropped == [data(3)], "{dropped:?}");
+        assert_eq!((queue.len(), queue.drops(), queue.longest()), (2, 2, 2));
+    }
+
+    #[test]
+    fn what_could_not_work_is_refused() {
+        let check = |spec: Trimming| spec.check().map_err(|error| error.code);
+        let plain = Trimming::default;
+        assert_eq!(check(plain()), Ok(()));
+        assert_eq!(check(Trimming { header: Bytes(1_500), ..plain() }), Err("trimming-header"));
+        assert_eq!(check(Trimming { ratio: 0, ..plain() }), Err("trimming-ratio"));
+        let header_limit = Limit::AtMost(Amount::Bytes(83));
+        assert_eq!(check(Trimming { header_limit, ..plain() }), Err("trimming-limit"));
+    }
+
+    proptest! {
+        /// Every packet is sent, as it was or as a header, or dropped, once; the lines keep their order and limits.
+        #[test]
+        fn nothing_is_lost_or_doubled(
+            limit in prop_oneof![(1..6u32).prop_map(Amount::Packets), (1_600..6_000u64).prop_map(Amount::Bytes)],
+            header_limit in prop_oneof![(1..4u32).prop_map(Amount::Packets), (84..300u64).prop_map(Amount::Bytes)],
+            steps in prop::collection::vec((0..3u8, 85..1_538u16), 1..200),
+        ) {
+            let limit = Limit::AtMost(limit);
+            let header_limit = Limit::AtMost(header_limit);
+            let spec = Trimming { header_limit, ..Trimming::default() };
+            let mut queue = Trimmed::new(&spec, limit, Stream::new(1, 2, "trim"));
+            let (mut offered, mut ended, mut untouched) = (vec![], vec![], vec![]);
+            for (number, (step, size)) in steps.into_iter().enumerate() {
+                match step {
+                    0 => {
+                        let popped = queue.pop(Time::ZERO);
+                        ended.extend(popped.map(|packet| packet.seq));
+                        untouched.extend(popped.filter(|p| p.flags.has(Flags::DATA)).map(|p| p.seq));
+                    }
+                    kind => {
+                        let flags = if kind == 1 { Flags::DATA } else { Flags::ACK };
+                        let arriving = packet(number as u32, size.min(if kind == 1 { 1_538 } else { 84 }), flags);
+                        offered.push(arriving.seq);
+                        ended.extend(offer(&mut queue, arriving).iter().map(|packet| packet.seq));
+                    }
+                }
+                prop_assert!(fits(limit, queue.data.packets.len().saturating_sub(1), queue.data.bytes, 0));
+                prop_assert!(fits(header_limit, queue.headers.packets.len().saturating_sub(1), queue.headers.bytes, 0));
+            }
+            for packet in sent(&mut queue) {
+                ended.push(packet.seq);
+                untouched.extend(packet.flags.has(Flags::DATA).then_some(packet.seq));
+            }
+            prop_assert!(untouched.is_sorted());
+            ended.sort_unstable();
+            prop_assert_eq!(ended, offered);
+        }
+    }
+}

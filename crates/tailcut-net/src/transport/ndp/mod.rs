@@ -1,0 +1,94 @@
+//! NDP (Handley et al., SIGCOMM 2017, section 3), for queues that trim: a sender starts with a whole window at line rate and does not
+//! wait for a handshake; every packet or header that arrives is answered at once, and from then on the
+//! receiver pulls packets from all its senders in turn, at the rate of its own link.
+//!
+//! Which path a packet takes is the switches' matter here (`balance`), not the sender's.
+
+mod receiver;
+mod sender;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::{Bytes, Time};
+
+pub use receiver::NdpReceiver;
+pub use sender::NdpSender;
+
+use super::tcp::{Close, Recovery, TcpSpec};
+use super::Transport;
+use crate::amount::Amount;
+use crate::component::SpecError;
+
+/// Parameters of NDP. Windows count packets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NdpSpec {
+    /// Payload bytes of a full segment.
+    pub mss: Bytes,
+    /// What a sender sends unasked, and what is under way from then on: a bandwidth-delay product and what queues on the way.
+    /// The paper says 30 packets.
+    pub initial_window: u32,
+    /// A packet that nothing was heard of for so long is sent again. Only headers, answers and pulls that are lost need it;
+    /// it is to be longer than headers and packets can queue (the paper: 1 ms at 10 Gbps).
+    pub rto: Time,
+}
+
+impl Default for NdpSpec {
+    fn default() -> Self {
+        NdpSpec { mss: Bytes(1460), initial_window: 30, rto: Time::from_ms(5) }
+    }
+}
+
+/// Larger windows are slips: they only fill the sender's own interface.
+const MAX_WINDOW: u32 = 1 << 20;
+
+impl Transport for NdpSpec {
+    fn check(&self) -> Result<(), SpecError> {
+        if self.initial_window == 0 || self.initial_window > MAX_WINDOW {
+            let message = format!(
+                "initial_window = {}: at least 1 packet and at most {MAX_WINDOW}",
+                self.initial_window
+            );
+            return Err(SpecError::new("ndp-window", "initial_window", message));
+        }
+        if self.rto < Time::from_us(10) || self.rto > TcpSpec::default().max_rto {
+            let message = format!("rto = \"{}\": at least 10us and at most a minute", self.rto);
+            return Err(SpecError::new("ndp-rto", "rto", message)
+                .hint("longer than queues of headers and packets, such as \"5ms\""));
+        }
+        self.segments().check()
+    }
+
+    /// Every segment is acknowledged by itself, no FIN.
+    fn segments(&self) -> TcpSpec {
+        TcpSpec {
+            mss: self.mss,
+            initial_window: Amount::Packets(self.initial_window),
+            receive_window: Bytes(u64::from(self.initial_window) * self.mss.0),
+            recovery: Recovery::SackPrr,
+            min_rto: self.rto,
+            initial_rto: self.rto,
+            ack_every: 1,
+            close: Close::None,
+            ..TcpSpec::default()
+        }
+    }
+
+    fn hears_headers(&self) -> bool {
+        true
+    }
+
+    fn refuses_copies(&self) -> Option<String> {
+        Some(
+            "an ndp receiver asks for what its link can take: a copy would only compete with its original"
+                .into(),
+        )
+    }
+
+    fn refuses_mixtures(&self) -> Option<(&'static str, &'static str)> {
+        Some((
+            "ndp needs queues that trim, whose headers other transports do not understand",
+            "run ndp as a scheme of its own",
+        ))
+    }
+}

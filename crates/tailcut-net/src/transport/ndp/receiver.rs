@@ -1,0 +1,293 @@
+//! The receiving half of an NDP connection: it answers every packet and every header at once, and asks for more in its turn.
+
+use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
+
+use tailcut_engine::Time;
+
+use crate::packet::{inline_number, Flags};
+use crate::transport::segment::Segment;
+use crate::transport::tcp::{Receiver, TcpSpec, WireSizes};
+
+/// What a packet is answered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    SynAck,
+    /// The segment has arrived.
+    Arrived(u32),
+    /// Its header has.
+    Cut(u32),
+    Reset,
+}
+
+/// The receiving half of a connection. Reassembly is TCP's.
+#[derive(Debug, Clone)]
+pub struct NdpReceiver {
+    reassembly: Receiver,
+    segments: u32,
+    /// Of them, those that have arrived.
+    arrived: u32,
+    /// What may have been sent by the window or by pulls, and what has come of it, as a packet or as a header.
+    granted: u32,
+    came: u32,
+    /// Pulls that wait for their turn, and those that have left.
+    wanted: u32,
+    pulls: u32,
+    /// It has a turn among those of its host that want pulls.
+    queued: bool,
+    answers: VecDeque<Answer>,
+}
+
+impl NdpReceiver {
+    /// A receiver of `segments` segments, the first `window` of which are sent unasked.
+    pub fn new(segments: u32, window: u32) -> NdpReceiver {
+        NdpReceiver {
+            reassembly: Receiver::new(segments),
+            segments,
+            arrived: 0,
+            granted: window.min(segments),
+            came: 0,
+            wanted: 0,
+            pulls: 0,
+            queued: false,
+            answers: VecDeque::new(),
+        }
+    }
+
+    /// A packet has arrived. True when it completes the data. `spec` is [`segments`](super::NdpSpec::segments).
+    pub fn on_packet(&mut self, spec: &TcpSpec, now: Time, packet: &Segment) -> bool {
+        let &Segment { seq, flags, .. } = packet;
+        if flags.has(Flags::RST) {
+            self.close();
+            return false;
+        }
+        if self.reassembly.closed {
+            self.answers.push_back(Answer::Reset);
+            return false;
+        }
+        self.reassembly.established = true;
+        if flags.has(Flags::SYN) {
+            self.answers.push_back(Answer::SynAck);
+        } else if flags.is_trimmed() {
+            match self.has(seq) {
+                true => self.answers.push_back(Answer::Arrived(seq)),
+                false => {
+                    self.answers.push_back(Answer::Cut(seq));
+                    self.want();
+                }
+            }
+        } else if flags.has(Flags::DATA) {
+            return self.take(spec, now, seq);
+        }
+        false
+    }
+
+    fn take(&mut self, spec: &TcpSpec, now: Time, seq: u32) -> bool {
+        let new = !self.has(seq);
+        self.reassembly.on_segment(spec, now, seq);
+        self.reassembly.acknowledged();
+        self.answers.push_back(Answer::Arrived(seq));
+        if new {
+            self.arrived += 1;
+            self.want();
+        }
+        new && self.reassembly.complete()
+    }
+
+    fn has(&self, seq: u32) -> bool {
+        seq < self.reassembly.next() || self.reassembly.holds(seq)
+    }
+
+    /// Something has come of a packet that was sent: another is asked for if more is missing than is under way.
+    fn want(&mut self) {
+        self.came += 1;
+        let coming = self.granted.saturating_sub(self.came) + self.wanted;
+        if self.segments - self.arrived > coming {
+            self.wanted += 1;
+        }
+    }
+
+    /// True when it wants a pull and has no turn yet: from now on it has one.
+    pub fn joins(&mut self) -> bool {
+        let joins = self.wanted > 0 && !self.queued;
+        self.queued |= joins;
+        joins
+    }
+
+    /// True when it has a turn: it gives it up.
+    pub fn leaves(&mut self) -> bool {
+        std::mem::take(&mut self.queued)
+    }
+
+    /// Its turn has come: the pull that leaves, if it still wants one. It says how many there have been, so that a later one
+    /// makes up for it.
+    pub fn pull(&mut self, sizes: &WireSizes) -> Option<Segment> {
+        self.queued = false;
+        self.wanted = self.wanted.checked_sub(1)?;
+        self.pulls += 1;
+        self.granted += 1;
+        let flags = Flags::PULL | Flags::TO_SENDER;
+        Some(Segment { options: inline_number(self.pulls), ..self.bare(flags, sizes) })
+    }
+
+    /// Whether [`NdpReceiver::poll_transmit`] has anything.
+    #[inline]
+    pub fn owes_anything(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
+    /// What to send now, if anything; to be called until it has nothing.
+    pub fn poll_transmit(&mut self, sizes: &WireSizes) -> Option<Segment> {
+        let answer = self.answers.pop_front()?;
+        let flags = Flags::ACK | Flags::TO_SENDER;
+        Some(match answer {
+            Answer::SynAck => Segment::bare(flags | Flags::SYN, 0, sizes.syn()),
+            Answer::Reset => self.bare(Flags::RST | Flags::TO_SENDER, sizes),
+            Answer::Arrived(seq) => {
+                Segment { options: inline_number(seq), ..self.bare(flags, sizes) }
+            }
+            Answer::Cut(seq) => {
+                Segment { options: inline_number(seq), ..self.bare(flags | Flags::CUT, sizes) }
+            }
+        })
+    }
+
+    fn bare(&self, flags: Flags, sizes: &WireSizes) -> Segment {
+        Segment::bare(flags, self.reassembly.next(), sizes.bare())
+    }
+
+    /// The receiving application resets the connection.
+    pub fn reset(&mut self) {
+        self.close();
+        if self.reassembly.established {
+            self.answers.push_back(Answer::Reset);
+        }
+    }
+
+    fn close(&mut self) {
+        self.reassembly.closed = true;
+        self.wanted = 0;
+    }
+}
+
+impl Deref for NdpReceiver {
+    type Target = Receiver;
+    fn deref(&self) -> &Receiver {
+        &self.reassembly
+    }
+}
+
+impl DerefMut for NdpReceiver {
+    fn deref_mut(&mut self) -> &mut Receiver {
+        &mut self.reassembly
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::HostSpec;
+    use crate::packet::{FlowKey, Packet, NO_OPTIONS};
+    use crate::transport::ndp::NdpSpec;
+    use crate::transport::Transport;
+
+    struct Script {
+        spec: TcpSpec,
+        sizes: WireSizes,
+        receiver: NdpReceiver,
+    }
+
+    impl Script {
+        fn of(segments: u32, window: u32) -> Script {
+            let spec = NdpSpec::default().segments();
+            let sizes = WireSizes::new(&spec, HostSpec::default().framing_overhead);
+            Script { sizes, spec, receiver: NdpReceiver::new(segments, window) }
+        }
+
+        /// A packet arrives: whether it completes the data, and the flags, place and segment of every answer.
+        fn arrives(&mut self, flags: Flags, seq: u32) -> (bool, Vec<(Flags, u32, u32)>) {
+            let packet = Segment::bare(flags, seq, 1_538);
+            let complete = self.receiver.on_packet(&self.spec, Time::ZERO, &packet);
+            let answers = std::iter::from_fn(|| self.receiver.poll_transmit(&self.sizes));
+            let answers =
+                answers.map(|s| (s.flags, s.seq, s.options.wrapping_sub(inline_number(0))));
+            (complete, answers.collect())
+        }
+
+        fn data(&mut self, seq: u32) -> bool {
+            let (complete, answers) = self.arrives(Flags::DATA, seq);
+            let flags = Flags::ACK | Flags::TO_SENDER;
+            assert_eq!(answers, [(flags, self.receiver.next(), seq)]);
+            complete
+        }
+
+        fn header(&mut self, seq: u32) {
+            let key = FlowKey::new(1, 2, 3, 4);
+            let options = NO_OPTIONS;
+            let flags = Flags::DATA;
+            let packet = Packet { key, connection: 0, seq, options, wire_bytes: 1_538, flags };
+            let (complete, answers) = self.arrives(packet.trimmed(84).flags, seq);
+            let flags = Flags::ACK | Flags::TO_SENDER | Flags::CUT;
+            assert_eq!((complete, answers), (false, vec![(flags, self.receiver.next(), seq)]));
+        }
+
+        fn pulls(&mut self) -> u32 {
+            let mut pulls = 0;
+            while self.receiver.joins() {
+                pulls += u32::from(self.receiver.pull(&self.sizes).is_some());
+            }
+            pulls
+        }
+    }
+
+    #[test]
+    fn every_packet_and_every_header_is_answered_at_once() {
+        let mut script = Script::of(3, 3);
+        assert!(!script.data(1));
+        script.header(0);
+        assert!(!script.data(2));
+        assert!(script.data(0), "that was the last");
+        assert!(!script.data(0), "complete once");
+    }
+
+    #[test]
+    fn a_syn_may_come_late() {
+        let mut script = Script::of(3, 3);
+        script.data(0);
+        let flags = Flags::SYN | Flags::ACK | Flags::TO_SENDER;
+        assert_eq!(script.arrives(Flags::SYN, 0).1[0].0, flags);
+        assert_eq!(script.receiver.deadline(), Time::NEVER);
+    }
+
+    #[test]
+    fn no_more_is_asked_for_than_is_missing() {
+        let mut script = Script::of(6, 4);
+        script.data(0);
+        assert_eq!(script.pulls(), 1);
+        script.data(1);
+        assert_eq!(script.pulls(), 1);
+        // The other four are under way.
+        script.data(2);
+        assert_eq!(script.pulls(), 0);
+        script.header(3);
+        assert_eq!(script.pulls(), 1);
+    }
+
+    #[test]
+    fn a_copy_of_what_has_arrived_asks_for_nothing() {
+        let mut script = Script::of(9, 1);
+        script.data(0);
+        script.data(0);
+        assert_eq!(script.pulls(), 1);
+    }
+
+    #[test]
+    fn whoever_has_gone_answers_by_resets() {
+        let mut script = Script::of(9, 4);
+        script.data(0);
+        script.receiver.reset();
+        assert_eq!(script.pulls(), 0);
+        let (_, answers) = script.arrives(Flags::DATA, 1);
+        assert!(answers.iter().all(|answer| answer.0.has(Flags::RST)) && answers.len() == 2);
+    }
+}

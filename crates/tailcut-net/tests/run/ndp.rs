@@ -1,0 +1,132 @@
+//! NDP over queues that trim: nothing but headers is ever dropped, and whoever receives is kept busy by its pulls.
+
+use tailcut_engine::{Rate, Time};
+use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::balance::spray::Spray;
+use tailcut_net::balance::BalanceSpec;
+use tailcut_net::faults::Incident;
+use tailcut_net::measure::records::{FlowRecord, Outcome};
+use tailcut_net::queue::trimming::Trimming;
+use tailcut_net::queue::QueueSpec;
+use tailcut_net::scenario::Scenario;
+use tailcut_net::topology::fat_tree::FatTree;
+use tailcut_net::topology::star::Star;
+use tailcut_net::topology::Graph;
+use tailcut_net::traffic::Flow;
+use tailcut_net::transport::ndp::NdpSpec;
+use tailcut_net::transport::TransportSpec;
+
+use crate::support::{flow, limit_queues, row, run, scenario};
+
+fn ndp(graph: Graph, flows: Vec<Flow>) -> Scenario {
+    let mut scenario = scenario(graph, flows);
+    scenario.scheme.transport = TransportSpec::Ndp(NdpSpec::default());
+    scenario.scheme.queue = QueueSpec::Trimming(Trimming::default());
+    scenario.scheme.balance = BalanceSpec::Spray(Spray {});
+    scenario
+}
+
+fn star(hosts: u32) -> Graph {
+    Star { hosts, ..Star::default() }.build().expect("hosts are enough")
+}
+
+/// So many hosts send as many bytes to host 0 at once.
+fn incast(fan_in: u32, bytes: u64) -> Outcome {
+    let flows = (1..=fan_in).map(|src| flow(u64::from(src), src, 0, bytes, Time::ZERO)).collect();
+    run(&ndp(star(fan_in + 1), flows))
+}
+
+fn last(outcome: &Outcome) -> Time {
+    outcome.flows.iter().map(|flow| flow.fct.expect("it finishes")).max().expect("there are flows")
+}
+
+fn timeouts(outcome: &Outcome) -> u32 {
+    outcome.flows.iter().map(|flow| flow.timeouts).sum()
+}
+
+#[test]
+fn a_flow_alone_takes_its_ideal_time_and_waits_for_no_handshake() {
+    let wire = [(Rate(1_000_000_000), Time::from_us(5)); 3];
+    for bytes in [1, 1_460, 17_520, 100_000, 2_000_000] {
+        let outcome = run(&ndp(row(&wire), vec![flow(0, 0, 1, bytes, Time::ZERO)]));
+        let record = &outcome.flows[0];
+        assert_eq!(record.fct, Some(record.ideal_fct), "{bytes} B");
+        // The answer to the SYN is before that of a small segment.
+        let exact = record.fct_ack == Some(record.ideal_fct_ack);
+        assert!(exact || bytes == 1, "{bytes} B");
+        assert!(bytes > 1 || record.fct < record.connect);
+    }
+}
+
+#[test]
+fn what_an_incast_has_no_room_for_is_trimmed_and_the_receivers_link_stays_busy() {
+    for fan_in in [4, 20] {
+        let outcome = incast(fan_in, 90_000);
+        assert_eq!((outcome.counters.dropped, timeouts(&outcome)), (0, 0));
+        let again: u64 = outcome.flows.iter().map(|flow| flow.retransmissions).sum();
+        assert!(again > 10, "something is trimmed: {again}");
+        // 62 segments each, back to back, and the headers of those that were trimmed.
+        let bytes = u64::from(fan_in) * (61 * 1_538 + 940 + 78) + 84 * again;
+        let (took, busy) = (last(&outcome), Time(bytes * 8_000));
+        assert!(took > busy && took < busy + Time::from_us(60), "{took:?} {busy:?}");
+    }
+}
+
+/// More headers than their queue holds: packets of which nothing is known are sent again after the timeout.
+#[test]
+fn headers_without_room_cost_a_timeout_and_no_throughput() {
+    let outcome = incast(100, 90_000);
+    assert!(outcome.counters.dropped > 100 && timeouts(&outcome) > 0);
+    let full = Time(100 * 62 * 1_538 * 8_000);
+    assert!(last(&outcome).0 < full.0 * 105 / 100, "{:?}", last(&outcome));
+}
+
+/// The pulls of a host go to its senders in turn.
+#[test]
+fn flows_that_end_at_one_host_share_its_link() {
+    let outcome = incast(8, 1_000_000);
+    let first = outcome.flows.iter().filter_map(|flow| flow.fct).min().expect("all finish");
+    assert!(first.0 * 100 > last(&outcome).0 * 97, "{first:?} {:?}", last(&outcome));
+}
+
+/// Every host sends to another over paths that packets are sprayed on.
+#[test]
+fn sprayed_flows_fill_a_fat_tree() {
+    let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
+    let flows = (0..16).map(|src| flow(src.into(), src, (src + 5) % 16, 3_000_000, Time::ZERO));
+    let outcome = run(&ndp(graph, flows.collect()));
+    assert_eq!((outcome.counters.dropped, timeouts(&outcome)), (0, 0));
+    let slowdown =
+        |flow: &FlowRecord| flow.fct.expect("it finishes").0 as f64 / flow.ideal_fct.0 as f64;
+    let slowest = outcome.flows.iter().map(slowdown).fold(0.0, f64::max);
+    println!("slowest {slowest}");
+    assert!(slowest < 1.25, "{slowest}");
+}
+
+/// Packets, answers and pulls are lost alike.
+#[test]
+fn losses_of_any_kind_are_made_up_for() {
+    let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
+    let flows = (0..16).map(|src| flow(src.into(), src, (src + 5) % 16, 200_000, Time::ZERO));
+    let mut scenario = ndp(graph, flows.collect());
+    for (at, host) in (0..16).enumerate() {
+        let link = format!("h{host}>s{}", at / 2);
+        let at = Time::ZERO;
+        let loss = Incident::Loss { link, one_way: false, probability: 0.05, at, until: None };
+        scenario.faults.incidents.push(loss);
+    }
+    let outcome = run(&scenario);
+    assert!(outcome.counters.lost_on_links > 100 && timeouts(&outcome) > 0);
+    assert!(outcome.flows.iter().all(|flow| flow.fct_ack.is_some()));
+}
+
+/// A queue that drops instead: the timeout repairs it.
+#[test]
+fn without_trimming_it_is_slow_but_not_stuck() {
+    let mut scenario =
+        ndp(star(9), (1..9).map(|src| flow(src.into(), src, 0, 90_000, Time::ZERO)).collect());
+    limit_queues(&mut scenario, Limit::AtMost(Amount::Packets(8)));
+    let outcome = run(&scenario);
+    assert!(outcome.counters.dropped > 50 && timeouts(&outcome) > 0);
+    assert!(outcome.flows.iter().all(|flow| flow.fct_ack.is_some()));
+}
