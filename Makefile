@@ -194,3 +194,4 @@ docs: build setup setup-repnet
 playground: setup-repnet
 	.ci/playground-module
 	cd packages && npm run --silent build --workspace tailcut-playground
+	node packages/playground/build.mjs target/playground/tailcut.wasm docs/playground/index.html

@@ -1,0 +1,83 @@
+/** What the page says of completion times. */
+
+/** The value that a share of all has not exceeded, by nearest rank; of nothing, none. `sorted` ascends. */
+export function percentile(sorted: ArrayLike<number>, share: number): number | undefined {
+  const rank = Math.max(1, Math.ceil(share * sorted.length - 1e-9));
+  return sorted[rank - 1];
+}
+
+/** Bins of equal width on a logarithmic axis. */
+export interface Bins {
+  from: number;
+  to: number;
+  counts: number[];
+}
+
+/** How many values lie in each of `count` bins between `from` and `to`; those outside are in the outermost. */
+export function histogram(values: ArrayLike<number>, from: number, to: number, count: number): Bins {
+  const counts = new Array<number>(count).fill(0);
+  const width = Math.log(to / from) / count;
+  for (let at = 0; at < values.length; at++) {
+    const bin = Math.floor(Math.log((values[at] as number) / from) / width);
+    const inside = Math.min(count - 1, Math.max(0, bin));
+    counts[inside] = (counts[inside] as number) + 1;
+  }
+  return { from, to, counts };
+}
+
+/** A time as people say it: three digits at most. */
+export function duration(ns: number): string {
+  if (Number.isNaN(ns)) {
+    return '–';
+  }
+  if (!Number.isFinite(ns)) {
+    return 'not finished';
+  }
+  const [unit, size] = ns >= 1e9 ? ['s', 1e9] : ns >= 1e5 ? ['ms', 1e6] : ['µs', 1e3];
+  const value = ns / size;
+  const digits = value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  return `${value.toFixed(digits)}\u00a0${unit}`;
+}
+
+/** What a scheme is called, and its completion times. */
+export interface Told {
+  name: string;
+  /** In nanoseconds, ascending; infinite where a flow has not finished. */
+  sorted: ArrayLike<number>;
+}
+
+/** How many times as long, as people say it. */
+function times(factor: number): string {
+  return `${factor.toFixed(factor < 10 ? 1 : 0)} times`;
+}
+
+/** Sentences on two schemes: the typical flow, the tail, and what the second scheme does to it. */
+export function verdict(first: Told, second: Told | undefined): string {
+  const [half, tail] = [percentile(first.sorted, 0.5), percentile(first.sorted, 0.99)];
+  if (half === undefined || tail === undefined) {
+    return 'No flow of this size has finished.';
+  }
+  const typical = `Under ${first.name}, half of the flows take less than ${duration(half)}.`;
+  const slow = Number.isFinite(tail)
+    ? tail / half < 1.5
+      ? `One in a hundred takes ${duration(tail)} or more: there is hardly a tail.`
+      : `But one in a hundred takes ${duration(tail)} or more, ${times(tail / half)} as long: that is the tail.`
+    : 'But one in a hundred does not finish at all: that is the tail.';
+  const other = second && percentile(second.sorted, 0.99);
+  if (second === undefined || other === undefined) {
+    return `${typical} ${slow}`;
+  }
+  if (!Number.isFinite(other)) {
+    return `${typical} ${slow} Under ${second.name}, one in a hundred does not finish.`;
+  }
+  const ratio = other / tail;
+  const difference =
+    ratio > 2
+      ? `, ${times(ratio)} as long`
+      : ratio > 1.02
+        ? `, ${(100 * (ratio - 1)).toFixed(0)}\u00a0% more`
+        : ratio < 0.98
+          ? `, ${(100 * (1 - ratio)).toFixed(0)}\u00a0% less`
+          : ', about the same';
+  return `${typical} ${slow} Under ${second.name}, one in a hundred takes ${duration(other)} or more${difference}.`;
+}
