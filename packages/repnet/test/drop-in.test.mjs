@@ -9,7 +9,7 @@ import net from 'node:net';
 import { test } from 'node:test';
 import repnet from '../dist/index.js';
 import { dial, echo, echoing, failure, HOST, path, record, serve, thrown } from './lib/observe.mjs';
-import { settle, until } from './lib/support.mjs';
+import { settle } from './lib/support.mjs';
 
 /** name: what is observed. */
 const BEHAVIOURS = {

@@ -7,31 +7,27 @@ import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
-import { startFaultBench } from './lib/fault-bench.mjs';
+import { grownUp, startFaultBench } from './lib/fault-bench.mjs';
+import {
+  acceptBoth,
+  acceptTokens,
+  KINDS,
+  PAIR_TIMEOUT,
+  POSITIONS,
+  scenario,
+  whole,
+} from './lib/fault-judge.mjs';
 
-const KINDS = ['cut', 'rst', 'fin', 'stall', 'pause'];
 const SMALL = { requestLength: 1_000, replyLength: 2_000 };
 const HALF = { ...SMALL, half: true };
 const LARGE = { requestLength: 30_000, replyLength: 90_000 };
-/** Around the borders of hello (76), answer (24), record headers (10) and messages (1,016; 2,000). */
-const POSITIONS = [
-  0, 1, 23, 24, 25, 33, 34, 75, 76, 77, 86, 87, 100, 500, 1_015, 1_016, 1_090, 1_102, 1_500, 2_034,
-];
-
-const PAIR_TIMEOUT = 500;
 
 let bench;
 let tokens;
 before(async () => {
   bench = await startFaultBench({ pairTimeout: PAIR_TIMEOUT });
   tokens = await startFaultBench({ pairing: 'token', pairTimeout: PAIR_TIMEOUT, waitTimeout: 1_200 });
-  // A server that has just begun refuses what it cannot place rather than begin a flow twice.
-  // Whichever connection of a flow is the only one has to be let begin it, several times in a row.
-  for (const each of [bench, tokens])
-    for (let begun = 0; begun < 5; ) {
-      const alone = [0, 1].map((copy) => each.flow([{ copy, kind: 'nosyn' }], SMALL, { timeout: 2_000 }));
-      begun = (await Promise.all(alone)).every(({ complete }) => complete) ? begun + 1 : 0;
-    }
+  for (const each of [bench, tokens]) await grownUp(each, SMALL);
 });
 after(async () => {
   await tokens.close();
@@ -76,32 +72,6 @@ for (const shape of [SMALL, HALF, LARGE])
 test('one fault on one copy, anywhere: the flow completes', async () => {
   await judge(single, (outcome) => outcome.wrong ?? (outcome.complete ? undefined : 'not complete'));
 });
-
-/** A copy fails; or its hello, if it has one, or the answer is late by more than T, and it may have been given up. */
-const struck = (faults, copy, framed) =>
-  faults.some(
-    (f) =>
-      f.copy === copy &&
-      (f.kind !== 'pause' || (framed && f.ms > PAIR_TIMEOUT && f.at < (f.direction === 'up' ? 76 : 24))),
-  );
-
-/** Both copies struck: what plain TCP would show for the first copy alone is the most that may be asked of address mode. */
-function acceptBoth(outcome, faults) {
-  const first = faults.filter((f) => f.copy === 0 && f.kind !== 'pause');
-  // libuv reports a reset that follows data as an end of file, so that a reset, too, may look like a bare FIN.
-  const bareEnd = first.some((f) => f.kind !== 'stall') && faults.some((f) => f.copy === 1);
-  if (outcome.wrong !== undefined) {
-    // Residual case of address mode, which plain net has too: a FIN that is all there is.
-    if (bareEnd && /silent end/.test(outcome.wrong)) return undefined;
-    return outcome.wrong;
-  }
-  if (outcome.hung && !acceptBoth.mayHang(faults)) return 'hung';
-  return undefined;
-}
-acceptBoth.mayHang = (faults) =>
-  faults.some((f) => f.kind === 'stall') &&
-  faults.some((f) => f.copy === 0 && f.kind !== 'pause') &&
-  struck(faults, 1, true);
 
 test('a fault on each copy, all kinds and directions: complete or one error, never lost, doubled or mixed', async () => {
   const cases = [];
@@ -170,35 +140,6 @@ test('the first copy stalls under the reply, and the second comes when the serve
   await judge(cases, (outcome) => outcome.wrong ?? (outcome.complete ? undefined : 'not complete'));
 });
 
-const fault = fc.record({
-  copy: fc.constantFrom(0, 1),
-  direction: fc.constantFrom('up', 'down'),
-  kind: fc.constantFrom(...KINDS),
-  at: fc.oneof(fc.constantFrom(...POSITIONS), fc.nat(4_000), fc.nat(100_000)),
-  // T is 500, a hello is waited for 200 at least, and the wait for the second connection is 800.
-  ms: fc.constantFrom(1, 10, 40, 120, 250, 600, 1_100),
-});
-const scenario = fc.record({
-  faults: fc.uniqueArray(fault, { maxLength: 3, selector: (f) => `${f.copy}${f.direction}` }),
-  shape: fc.record({
-    requestLength: fc.oneof(fc.nat(3_000), fc.nat(60_000)),
-    replyLength: fc.oneof(fc.nat(5_000), fc.nat(95_000)),
-    half: fc.boolean(),
-  }),
-});
-
-/** Framing tells an end from a break in any case: what is wrong is wrong. */
-function acceptTokens(outcome, faults) {
-  // Residual: not one byte of the hello comes while the wait lasts. The connection is then shown to the application, in which
-  // a server may have to speak first, beside the flow that came by the other connection, and failed.
-  const mute = faults.some((f) => f.copy === 0 && f.direction === 'up' && f.at === 0 && f.kind === 'stall');
-  if (mute && struck(faults, 1, true) && /^server: 2 connections for one flow, [12] of/.test(outcome.wrong))
-    return undefined;
-  return outcome.wrong ?? (outcome.hung && !acceptTokens.mayHang(faults) ? 'hung' : undefined);
-}
-acceptTokens.mayHang = (faults) =>
-  faults.some((f) => f.kind === 'stall') && struck(faults, 0, true) && struck(faults, 1, true);
-
 const RUNS = Number(process.env.REPNET_FAULT_RUNS ?? 4_000);
 const { REPNET_FAULT_SEED = '20261122' } = process.env;
 const SEED = REPNET_FAULT_SEED === 'new' ? randomInt(2 ** 31) : Number(REPNET_FAULT_SEED);
@@ -207,15 +148,7 @@ async function random(on, runs, acceptStruck) {
   console.log(`# REPNET_FAULT_SEED=${SEED}`);
   await judge(
     fc.sample(scenario, { seed: SEED, numRuns: runs }),
-    Object.assign(
-      (outcome, faults) => {
-        const copies = new Set(faults.map((f) => f.copy));
-        if (copies.size < 2 && !outcome.complete)
-          return outcome.wrong ?? 'one copy was untouched, and yet not complete';
-        return acceptStruck(outcome, faults);
-      },
-      { mayHang: acceptStruck.mayHang },
-    ),
+    whole(acceptStruck),
     { stalled: 4_000 },
     on,
     `REPNET_FAULT_SEED=${SEED} REPNET_FAULT_RUNS=${RUNS}`,

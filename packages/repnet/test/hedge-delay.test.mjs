@@ -49,6 +49,21 @@ function took(t, of, times) {
   t.mock.restoreAll();
 }
 
+test('1,024 destinations are remembered: the ones that were used last', (t) => {
+  const at = (port) => () => target({ copyDelay: 'p95', coldDelay: 25 }, { port });
+  const remembered = (port) => delayOf(at(port)()) !== 25;
+  for (let port = 1; port <= 1_024; port++) took(t, at(port), port <= 2 ? Array(30).fill(8) : [8]);
+  assert.deepEqual([remembered(1), remembered(2)], [true, true]);
+  took(t, at(1), [8]);
+  took(t, at(2_000), [8]);
+  assert.deepEqual([remembered(1), remembered(2)], [true, false]);
+  for (let port = 3_000; port < 5_000; port++) {
+    took(t, at(port), [8]);
+    took(t, at(1), [8]);
+  }
+  assert.ok(remembered(1));
+});
+
 test('a number until enough flows were seen, then the quantile of what they took', (t) => {
   const p95 = () => target({ copyDelay: 'p95', coldDelay: 25 });
   took(t, p95, Array(29).fill(8));

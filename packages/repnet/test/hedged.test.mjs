@@ -67,7 +67,7 @@ for (const [api, offset, peer] of [
   test(`RepSYN, hedged, to a server of ${api}: the second starts at the delay, wins, and the first is given up`, {
     skip,
   }, async (t) => {
-    const { server, socket, before } = await slowFirst(t, api, offset, { replicate: 'syn', peer });
+    const { server, before } = await slowFirst(t, api, offset, { replicate: 'syn', peer });
     assert.deepEqual(before, { attempts: 1, connecting: true }, 'no second connection before the delay');
     assert.equal(repnet.stats().synWonBySecond, 1);
     assert.equal(attempts(), 0, 'the first is given up');
@@ -77,7 +77,7 @@ for (const [api, offset, peer] of [
 test('RepFlow, hedged: the second starts at the delay and carries the flow alone', {
   skip,
 }, async (t) => {
-  const { server, socket, before } = await slowFirst(t, 'repnet', 0, { replicate: 'flow', peer: 'repnet' });
+  const { server, before } = await slowFirst(t, 'repnet', 0, { replicate: 'flow', peer: 'repnet' });
   assert.deepEqual(before, { attempts: 1, connecting: true });
   assert.ok(repnet.stats().replyBytesWonByReplica >= 4);
   assert.deepEqual(await server.connections(), [4], 'one connection, each byte once');

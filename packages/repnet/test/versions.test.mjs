@@ -121,7 +121,7 @@ for (const [name, options] of Object.entries(MODES))
   test(`${name}: flows between this build and one of version 1, at either end`, async (t) => {
     const hedged = options.copyDelay !== undefined;
     const relay = await startRelay({
-      onBytes: firstVersion(),
+      alters: firstVersion,
       // A port that the system has chosen for a plain connection is not the relay's to use, too.
       translates: options.replicate === 'syn',
       // The first connection brings nothing until the second has been begun.

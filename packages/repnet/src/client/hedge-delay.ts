@@ -12,7 +12,7 @@ import { peerKey } from './peers.js';
 /** Flows to a destination before there is a quantile, and so many beyond it. */
 const FEW = 30;
 const BEYOND = 1;
-/** Destinations remembered, about 1 KiB each; beyond that those that were met first are forgotten. */
+/** Destinations remembered, about 1 KiB each; beyond that the one whose last flow is the longest ago is forgotten. */
 const MOST_DESTINATIONS = 1024;
 
 const times = new Map<string, Quantiles>();
@@ -40,6 +40,10 @@ export function noteTime(target: DialTarget, begun: number): void {
   if (seen === undefined) {
     if (times.size >= MOST_DESTINATIONS) times.delete(times.keys().next().value as string);
     seen = new Quantiles();
+    times.set(key, seen);
+  } else if (times.size >= MOST_DESTINATIONS) {
+    // In order of use, which nobody asks for as long as there is room.
+    times.delete(key);
     times.set(key, seen);
   }
   seen.add(performance.now() - begun);

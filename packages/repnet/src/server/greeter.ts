@@ -24,6 +24,8 @@ export class Greeter implements LegSink {
   readonly #copy: Copy;
   #timer: NodeJS.Timeout | undefined;
   #tick = 0;
+  /** No more come: to be told when there are none left. */
+  #drained: (() => void) | undefined;
 
   constructor(
     options: { copy: Copy; most: number; timeout: number },
@@ -87,6 +89,21 @@ export class Greeter implements LegSink {
     const state = this.#silent.get(leg.serial);
     this.#silent.delete(leg.serial);
     this.#refused(leg, bytes ?? state?.bytes);
+    this.#left();
+  }
+
+  /** What has been accepted keeps its time, and the process; `drained` when the last has spoken or is gone. False: there is none. */
+  drain(drained: () => void): boolean {
+    for (const { leg } of this.#silent.values()) leg.ref();
+    if (this.#silent.size > 0) this.#drained = drained;
+    return this.#silent.size > 0;
+  }
+
+  #left(): void {
+    if (this.#silent.size > 0) return;
+    const drained = this.#drained;
+    this.#drained = undefined;
+    drained?.();
   }
 
   legData(leg: Leg, chunk: Buffer): boolean {
@@ -110,21 +127,16 @@ export class Greeter implements LegSink {
     // The application's own stream follows, with its own setting.
     if (hello.kind !== Kind.raw) leg.setNoDelay(true);
     this.#greeted(leg, hello, bytes.length > HELLO_BYTES ? bytes.subarray(HELLO_BYTES) : undefined);
+    this.#left();
     return !leg.stopped;
   }
 
   legGone(leg: Leg): void {
-    this.#silent.delete(leg.serial);
+    this.legLost(leg);
   }
   legFin(): void {}
   legLost(leg: Leg): void {
     this.#silent.delete(leg.serial);
-  }
-
-  clear(): void {
-    for (const { leg } of this.#silent.values()) leg.abort();
-    this.#silent.clear();
-    clearInterval(this.#timer);
-    this.#timer = undefined;
+    this.#left();
   }
 }

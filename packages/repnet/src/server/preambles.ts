@@ -55,9 +55,11 @@ export class Preambles {
     this.#new.accept(connection);
   }
 
-  clear(): void {
-    this.#new.clear();
-    this.#expected.clear();
+  /** `drained` when all that has been accepted is known for what it is, or is gone. False: there is nothing. */
+  drain(drained: () => void): boolean {
+    // Those that are new may come to be expected.
+    const then = () => this.#expected.drain(drained) || drained();
+    return this.#new.drain(then) || this.#expected.drain(drained);
   }
 }
 

@@ -61,6 +61,8 @@ export class ReplicaListener {
   readonly #limits: Limits;
   readonly #addresses: Set<string>;
   #port = 0;
+  /** Which flows there are is not known any more. */
+  #closing = false;
   readonly #sockets: Sockets;
   readonly #answers: Answers;
 
@@ -142,12 +144,19 @@ export class ReplicaListener {
     };
   }
 
-  close(): void {
+  /**
+   * What has been accepted is kept, as by net: the winner of a race that has not said its hello yet is its flow's only connection. True:
+   * there is such, and `drained` will be called.
+   */
+  close(drained: () => void): boolean {
+    this.#closing = true;
     this.server.close();
-    this.#greeter.clear();
-    this.#preambles?.clear();
     this.#held.clear();
     this.#waiting.clear();
+    let open = 0;
+    const one = () => --open === 0 && drained();
+    for (const each of [this.#greeter, this.#preambles]) if (each?.drain(one)) open++;
+    return open > 0;
   }
 
   // ------------------------------------------------------------------ arrivals
@@ -261,6 +270,7 @@ export class ReplicaListener {
       case Kind.replica: {
         const byToken = (hello.flags & HelloFlag.token) !== 0;
         if (byToken !== this.byToken) return this.#answers.refuse(leg, 'mismatch', hello);
+        if (this.#closing && hello.kind === Kind.replica) return this.#answers.refuse(leg, 'unknown', hello);
         if ((hello.kind === Kind.primary) !== (leg.copy === PRIMARY))
           return this.#answers.refuse(leg, 'mismatch', hello);
         if (byToken) return this.#placeByToken(leg, hello, rest);

@@ -194,8 +194,15 @@ function replicates(server: Internals): boolean {
 
 define('close', function close(this: Internals, done?: (error?: Error) => void) {
   forgetHandle(this);
-  this[kReplication]?.close();
+  const replication = this[kReplication];
   this[kReplication] = undefined;
+  const waits = replication?.close(() => {
+    this._connections--;
+    // Once more: if that was the last, the server is closed now.
+    base.close.call(this);
+  });
+  // A connection that nobody has been told of yet.
+  if (waits) this._connections++;
   return base.close.call(this, done);
 });
 

@@ -7,15 +7,24 @@ import { ownAddress } from './support.mjs';
 const [FIRST_PORT, LAST_PORT] = [10_000, 31_999];
 /** Longest time for which the event loop may stand still without its being told with the flows of that time. */
 const STILL = 50;
+const MOST_STILL = 1_000;
 let addresses = 0;
 
-export async function startFaultBench({ pairing = 'address', pairTimeout = 500, waitTimeout = 800 } = {}) {
+/** `connect`: further options of each flow; `alters`: the relay's. */
+export async function startFaultBench({
+  pairing = 'address',
+  pairTimeout = 500,
+  waitTimeout = 800,
+  connect: further = {},
+  alters,
+} = {}) {
   Object.assign(repnet.defaults, { pairTimeout, waitTimeout });
   const flows = new Map();
   const connections = new Map();
   const plans = new Map();
   const collided = new Set();
   const relay = await startRelay({
+    alters,
     faultsFor: (port, copy, from) =>
       (plans.get(`${from}:${port}`) ?? []).filter((fault) => fault.copy === copy),
     onCollision: (port, from) => collided.add(`${from}:${port}`),
@@ -34,6 +43,7 @@ export async function startFaultBench({ pairing = 'address', pairTimeout = 500, 
   const watch = setInterval(() => {
     const now = performance.now();
     if (now - seenAt > STILL) still.push({ at: Math.round(seenAt), ms: Math.round(now - seenAt) });
+    if (still.length > MOST_STILL) still.shift();
     seenAt = now;
   }, 10).unref();
 
@@ -70,6 +80,7 @@ export async function startFaultBench({ pairing = 'address', pairTimeout = 500, 
         replicate: 'flow',
         peer: 'repnet',
         pairing,
+        ...further,
       });
     const began = performance.now();
     const result = await request(connect, { ...shape, timeout });
@@ -138,4 +149,15 @@ export async function startFaultBench({ pairing = 'address', pairTimeout = 500, 
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+/**
+ * A server that has just begun refuses what it cannot place rather than begin a flow twice: whichever connection of a flow is the only
+ * one has to be let begin it, several times in a row.
+ */
+export async function grownUp(bench, shape) {
+  for (let begun = 0; begun < 5; ) {
+    const alone = [0, 1].map((copy) => bench.flow([{ copy, kind: 'nosyn' }], shape, { timeout: 2_000 }));
+    begun = (await Promise.all(alone)).every(({ complete }) => complete) ? begun + 1 : 0;
+  }
 }

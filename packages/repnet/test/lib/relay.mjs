@@ -18,7 +18,8 @@ import net from 'node:net';
 
 /**
  * Starts a relay on `host`; `faultsFor(sourcePort, copy, sourceAddress)` gives the faults of a connection, `onBytes(sourcePort, copy,
- * direction, bytes)` sees what passes, in the order in which it does, and `onCollision(sourcePort, sourceAddress)` that the relay could
+ * direction, bytes)` sees what passes, in the order in which it does, `alters()` gives each connection what may alter it on the way
+ * (`(direction, bytes)`), and `onCollision(sourcePort, sourceAddress)` that the relay could
  * not have the client's port. `secondPort`: where the second connection goes, if not
  * to the successor of `targetPort`; `translates`: as NAT does, neither address nor port of the client stays; `refuses`: nobody
  * listens for the second.
@@ -30,6 +31,7 @@ export async function startRelay({
   host = '127.0.0.2',
   faultsFor = () => [],
   onBytes = () => {},
+  alters,
   onCollision = () => {},
   translates = false,
   refuses = false,
@@ -40,6 +42,7 @@ export async function startRelay({
   const accept = (copy) => (client) => {
     const faults = faultsFor(client.remotePort, copy, client.remoteAddress);
     const source = `${client.remoteAddress}:${client.remotePort}`;
+    const alter = alters?.();
     const keep = (socket) => {
       open.set(socket, source);
       socket.on('close', () => open.delete(socket));
@@ -73,7 +76,10 @@ export async function startRelay({
           from,
           to,
           faults.find((fault) => fault.direction === direction),
-          (bytes) => onBytes(client.remotePort, copy, direction, bytes),
+          (bytes) => {
+            alter?.(direction, bytes);
+            onBytes(client.remotePort, copy, direction, bytes);
+          },
         );
     });
   };
@@ -98,6 +104,10 @@ export async function startRelay({
     close() {
       for (const server of servers) server.close();
       for (const socket of open.keys()) socket.destroy();
+    },
+    /** The same for all that comes from an address. */
+    dropFrom(address) {
+      for (const [socket, from] of open) if (from.startsWith(`${address}:`)) socket.destroy();
     },
     /** What comes from 'address:port' is over: nobody else closes a connection that has stalled. */
     drop(source) {

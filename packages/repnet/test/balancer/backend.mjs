@@ -1,0 +1,33 @@
+/** backend.mjs HOST PORT LIBRARY PAIRING: a server behind the balancer. Told 'drain' it takes no more, and is gone with its last flow. */
+import net from 'node:net';
+import repnet from '../../dist/index.js';
+import { complete, misdeed, serve } from '../lib/exchange.mjs';
+
+const [, , host, port, library, pairing] = process.argv;
+Object.assign(repnet.defaults, JSON.parse(process.env.REPNET_DEFAULTS));
+
+const flows = new Map();
+const server = library === 'net' ? net.createServer() : repnet.createServer({ pairing });
+serve(server, flows);
+server.listen(Number(port), host, () => process.send('ready'));
+
+process.once('message', () => {
+  // Sockets say 'close' after the server has counted them.
+  server.close(() => report(PATIENCE / TICK));
+});
+
+const PATIENCE = 5_000;
+const TICK = 10;
+
+function report(ticks) {
+  if (ticks > 0 && [...flows.values()].some(({ closes }) => closes === 0)) {
+    setTimeout(report, TICK, ticks - 1);
+    return;
+  }
+  const sides = [...flows].map(([seed, side]) => {
+    const what = misdeed(side, 'server') ?? (complete(side) ? undefined : 'the server has not all of it');
+    return { seed, what, side: what && { ...side, errors: side.errors.map(String) } };
+  });
+  const { flowsPaired, refused, earlierPeers } = repnet.stats();
+  process.send({ sides, flowsPaired, refused, earlierPeers }, () => process.disconnect());
+}

@@ -1,0 +1,85 @@
+/**
+ * relay.mjs FLOWS SECONDS SEED: so many flows, for so long at most, through the relay that breaks connections by plan; each mode in
+ * turn, with an end of the same version and with one of version 1. Prints one JSON line. Wants `--expose-gc`.
+ */
+import fc from 'fast-check';
+import { grownUp, startFaultBench } from '../lib/fault-bench.mjs';
+import { acceptBoth, acceptHedged, acceptTokens, scenario, whole } from '../lib/fault-judge.mjs';
+import { firstVersion } from '../lib/first-version.mjs';
+import { acceptRace, startRaceBench } from './race-bench.mjs';
+
+const [, , count, seconds, seed] = process.argv.map(Number);
+const WIDTH = 256;
+/** For what may hang; of others a hang is a fault, and told late. */
+const STALLED = 4_000;
+const BATCH = 1_000;
+const SAMPLE = 1_000;
+const TIMES = { pairTimeout: 500, waitTimeout: 1_200 };
+
+const MODES = {
+  'RepFlow by address': { accept: whole(acceptBoth) },
+  'RepFlow by token': { pairing: 'token', accept: whole(acceptTokens) },
+  'RepFlow hedged': { connect: { copyDelay: 1 }, accept: acceptHedged },
+  'RepFlow hedged, p95': { connect: { copyDelay: 'p95', coldDelay: 1 }, accept: acceptHedged },
+  RepSYN: { races: true, accept: acceptRace },
+};
+const rooms = [];
+for (const [mode, { accept, races, ...options }] of Object.entries(MODES))
+  for (const [version, alters] of [
+    ['the same', undefined],
+    ['version 1', firstVersion],
+  ]) {
+    const bench = await (races ? startRaceBench : startFaultBench)({ ...TIMES, ...options, alters });
+    const tally = { mode, peer: version, flows: 0, complete: 0, failed: 0, hung: 0, wrong: 0 };
+    rooms.push({ accept, bench, tally, races });
+  }
+const shape = { requestLength: 1_000, replyLength: 2_000 };
+await Promise.all(rooms.map(({ bench, races }) => races || grownUp(bench, shape)));
+
+const began = performance.now();
+const wrong = [];
+const memory = [];
+let begun = 0;
+let ended = 0;
+let batch = [];
+function next() {
+  if (batch.length === 0)
+    batch = fc.sample(scenario, { seed: (seed + Math.floor(begun / BATCH)) | 0, numRuns: BATCH }).reverse();
+  return batch.pop();
+}
+
+function remember() {
+  globalThis.gc();
+  const { heapUsed, external } = process.memoryUsage();
+  memory.push(Math.round((heapUsed + external) / 1024));
+}
+
+async function worker() {
+  while (begun < count && performance.now() - began < 1_000 * seconds) {
+    const { faults, shape } = next();
+    const { accept, bench, tally } = rooms[begun++ % rooms.length];
+    const timeout = accept.mayHang(faults) ? STALLED : undefined;
+    const outcome = await bench.flow(faults, shape, { timeout });
+    const complaint = accept(outcome, faults);
+    tally.flows++;
+    tally[outcome.complete ? 'complete' : outcome.hung ? 'hung' : 'failed']++;
+    if (complaint !== undefined) {
+      tally.wrong++;
+      if (wrong.length < 5) wrong.push(`${tally.mode}, ${tally.peer}: ${complaint}: ${outcome.describe()}`);
+    }
+    if (++ended % SAMPLE === 0) remember();
+  }
+}
+await Promise.all(Array.from({ length: WIDTH }, worker));
+remember();
+
+const outcome = {
+  node: process.versions.node,
+  seed,
+  flows: ended,
+  seconds: Math.round((performance.now() - began) / 1_000),
+  rooms: rooms.map(({ tally }) => tally),
+  wrong,
+  memory,
+};
+process.stdout.write(`${JSON.stringify(outcome)}\n`, () => process.exit());
