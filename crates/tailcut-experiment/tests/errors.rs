@@ -37,6 +37,7 @@ refused! {
     no_topology: "[topology]\nkind = \"fat-tree\"\nk = 4" => "",
     no_file_of_a_node_link_graph: "kind = \"fat-tree\"\nk = 4" => "kind = \"node-link\"",
     rate_of_a_tier_missing: "k = 4" => "k = 4\nrate = { host = \"1Gbps\", core = \"1Gbps\" }",
+    neither_a_word_nor_a_list: "mss = \"1460B\"" => "imitate = \"ns-2\"",
     text_for_a_number: "k = 4" => "k = \"4\"",
     fraction_for_an_integer: "k = 4" => "k = 4.5",
     number_for_a_text: "title = \"a test\"" => "title = 3",

@@ -30,6 +30,18 @@ fn every_default_is_explicit() {
 }
 
 #[test]
+fn a_parameter_that_takes_words_or_a_list_takes_each_word_and_the_list() {
+    for (written, said) in [
+        (r#""none""#, json!("none")),
+        (r#""ns-3""#, json!("ns-3")),
+        (r#"["no-rescue"]"#, json!(["no-rescue"])),
+    ] {
+        let plan = plan_with(GOOD, &[("transport.imitate", written)]);
+        assert_eq!(config(&plan, "TCP")["scheme"]["transport"]["imitate"], said);
+    }
+}
+
+#[test]
 fn runs_are_every_scheme_at_every_point_under_every_seed() {
     let plan = plan(GOOD);
     let runs: Vec<_> = plan

@@ -47,10 +47,10 @@ pub fn expectation(definitions: &Map<String, Json>, schema: &Json) -> String {
         return format!("a table whose `kind` is one of {}", kinds.join(", "));
     }
     if let Some(branches) = union::branches(schema) {
-        let mut parts: Vec<String> = Vec::new();
-        for part in
-            branches.iter().filter(|b| !allows(b, "null")).map(|b| expectation(definitions, b))
-        {
+        let mut parts: Vec<String> =
+            union::constants(branches).iter().map(|word| format!("{word:?}")).collect();
+        let open = |branch: &&Json| branch.get("const").is_none() && !allows(branch, "null");
+        for part in branches.iter().filter(open).map(|branch| expectation(definitions, branch)) {
             if !parts.contains(&part) {
                 parts.push(part);
             }

@@ -136,8 +136,16 @@ impl<'a> Checker<'a> {
             self.check_kind(schema, &kinds, key, place, table);
             return;
         }
-        let fitting = branches.iter().find(|branch| self.takes(branch, node));
+        let words = union::constants(branches);
+        if node.text().is_some_and(|text| words.contains(&text)) {
+            return;
+        }
+        let open = |branch: &&Json| branch.get("const").is_none();
+        let fitting = branches.iter().filter(open).find(|branch| self.takes(branch, node));
         match fitting {
+            None if node.text().is_some() && !words.is_empty() => {
+                self.problems.extend(scalar::word(&words, key, node));
+            }
             Some(branch) => self.check(branch, key, place, node),
             None => self.problems.push(scalar::wrong_type(
                 expectation(self.definitions, schema),

@@ -40,3 +40,8 @@ pub fn kinds(schema: &Json) -> Option<Vec<(&str, &Json)>> {
 pub fn default_kind(schema: &Json) -> Option<&str> {
     schema.pointer("/default/kind")?.as_str()
 }
+
+/// The texts that stand as they are among several branches.
+pub fn constants(branches: &[Json]) -> Vec<&str> {
+    branches.iter().filter_map(|branch| branch.get("const")?.as_str()).collect()
+}
