@@ -1,6 +1,6 @@
 # Everything below sets itself up: Python 3.11, Rust, Node 20, gcc and make are all a machine needs.
 #   make demo    build, run the quickstart experiment, end in its table and the path of its page
-#   make lab     a small experiment in the simulator and over real kernels, half a minute of real time, and its page
+#   make lab     TCP, RepFlow and RepSYN in the simulator and over real kernels, two minutes of real time, and their pages
 #   make first-minutes   how long that takes from a fresh clone, part by part
 #   make check   what one runs before a commit: formatters, linters, types and the quick tests
 #   make test    build and run every test
@@ -36,11 +36,13 @@ demo: build
 	$(BIN)/tailcut report results/quickstart
 
 .PHONY: lab
-lab: build
+lab: build setup-lab
 	$(BIN)/tailcut lab
-	$(BIN)/tailcut run experiments/lab/spraying.toml
-	$(BIN)/tailcut run experiments/lab/spraying.toml --on lab
-	$(BIN)/tailcut report results/lab/spraying
+	for name in one-congested-path repnet; do \
+	    $(BIN)/tailcut run experiments/lab/$$name.toml; \
+	    $(BIN)/tailcut run experiments/lab/$$name.toml --on lab; \
+	    $(BIN)/tailcut report results/lab/$$name; \
+	done
 
 # --- set-up ---------------------------------------------------------------------------------------------------------
 
@@ -119,7 +121,7 @@ fuzz: $(BIN)/python
 	    $(CARGO_TEST) -p tailcut-experiment --test fuzz
 
 .PHONY: test-python
-test-python: build setup
+test-python: build setup setup-lab
 	$(BIN)/pytest -n 2
 
 packages/node_modules/.locked: packages/package-lock.json
@@ -128,6 +130,15 @@ packages/node_modules/.locked: packages/package-lock.json
 
 .PHONY: setup-repnet
 setup-repnet: packages/node_modules/.locked
+
+# What carries replicated flows in the lab.
+REPNET_SOURCES := $(wildcard packages/repnet/src/*.ts packages/repnet/src/*/*.ts packages/repnet-cli/src/*.ts packages/repnet-bench/src/*.ts)
+
+packages/repnet-bench/dist/main.js: $(REPNET_SOURCES) | packages/node_modules/.locked
+	cd packages && npm run build --silent --workspace repnet --workspace repnet-cli --workspace repnet-bench
+
+.PHONY: setup-lab
+setup-lab: packages/repnet-bench/dist/main.js
 
 .PHONY: test-repnet
 test-repnet: setup-repnet
@@ -142,7 +153,7 @@ bench: build setup
 # What one runs before a commit. Left out: what takes long (tests/conftest.py has the list for Python), the browser, and repnet's
 # tests, which wait most of their time.
 .PHONY: check
-check: build setup setup-repnet lint-code
+check: build setup setup-repnet setup-lab lint-code
 	$(CARGO_TEST) --workspace --lib --test errors --test fabric --test plan --test properties --test schema --test smoke --test tcp
 	$(BIN)/pytest -n 2 -q -m "not slow and not soak"
 

@@ -1,5 +1,6 @@
 """What of a plan the lab realises, nearly realises and refuses; no kernel is asked."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tailcut import cli
 from tailcut.backends import Capture, Options, backend
 from tailcut.backends.lab import fields
 from tailcut.errors import BackendError
+from tailcut.lab import repnet
 
 REFUSED = [
     ("transport.initial_rto", '"10ms"', "initial_rto"),
@@ -22,7 +24,9 @@ REFUSED = [
     ("transport.receive_window", '"32MB"', "receive_window"),
     ("transport.congestion", '{ kind = "cubic", beta = 0.5 }', "congestion"),
     ("transport.kind", '"mptcp"', "kind"),
-    ("replicate.kind", '"repflow"', "kind"),
+    ("replicate", '{ kind = "repflow", copies = 3 }', "copies"),
+    ("replicate", '{ kind = "repflow", loser = "finish" }', "loser"),
+    ("replicate", '{ kind = "hedge" }', "kind"),
     ("traffic", '{ kind = "transfers", bytes = "20KB" }', "kind"),
 ]
 
@@ -86,6 +90,37 @@ def test_the_command_shows_the_table_and_ends_by_whether_it_can_be_had(experimen
     assert refused.exit_code == 2
     assert "TC-B002" in refused.stderr
     assert "--set transport.initial_rto=1s" in " ".join(refused.stderr.split())
+
+
+@pytest.mark.parametrize(("kind", "mode"), [("repflow", "mode flow"), ("repsyn", "mode syn")])
+def test_replication_can_be_had_by_repnet(experiment: Path, kind: str, mode: str) -> None:
+    told = answers(experiment, **{"replicate.kind": f'"{kind}"'})
+    assert "fatal" not in {answer for answer, _ in told.values()}
+    assert told["replicate.kind"][0] == "near"
+    assert mode in told["replicate.kind"][1]
+    open_ended = answers(experiment, **{"replicate.kind": f'"{kind}"', "transport.close": '"none"'})
+    assert open_ended["transport.close"][0] == "fatal"
+
+
+def test_what_replication_is_compared_with_is_told_that_the_same_program_carries_it(experiment: Path) -> None:
+    assert "node:net" not in answers(experiment)["replicate.kind"][1]
+    experiment.write_text(experiment.read_text() + '[schemes.RepFlow]\nreplicate = { kind = "repflow" }\n')
+    told = [one["text"] for one in fields(tailcut.load(experiment).plan) if one["field"] == "replicate.kind"]
+    assert len(told) == 2
+    assert any("node:net" in text for text in told)
+
+
+@pytest.mark.parametrize("missing", ["node", "repnet-bench"])
+def test_without_repnet_bench_replication_is_refused_and_all_else_is_not(
+    experiment: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    monkeypatch.setattr(repnet, "BUILT", Path("/nowhere/main.js"))
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == missing else f"/usr/bin/{name}")
+    plan = tailcut.load(experiment, set={"replicate.kind": '"repflow"'}).plan
+    fatal = [gap for gap in backend("lab").check(plan, Options()) if gap.fatal]
+    assert [gap.where for gap in fatal] == ["replicate"]
+    assert missing in fatal[0].reason
+    assert not any(gap.fatal for gap in backend("lab").check(tailcut.load(experiment).plan, Options()))
 
 
 def test_nothing_is_run_of_what_is_refused(experiment: Path, tmp_path: Path) -> None:

@@ -6,16 +6,28 @@ import pytest
 from typer.testing import CliRunner
 
 from tailcut import cli
-from tailcut.lab import doctor, process
+from tailcut.lab import doctor, process, repnet
 
-EVERYTHING = {name: True for name in doctor.NEEDS if name != "supervisor"}
+EVERYTHING = [name for name in doctor.NEEDS if name != "supervisor"]
+
+
+def _name(word: str) -> str:
+    return "repnet-bench" if word == "repnet_bench" else word.replace("_", " ")
 
 
 def probe(monkeypatch: pytest.MonkeyPatch, **missing: str) -> None:
     """A kernel that offers everything but what is named, with the reason."""
-    names = {name.replace("_", " "): why for name, why in missing.items()}
-    offers = [{"name": one, "offered": one not in names, "found": names.get(one, "there")} for one in EVERYTHING]
+    names = {_name(name): why for name, why in missing.items()}
+    of_kernel = [one for one in EVERYTHING if one != "repnet-bench"]
+    offers = [{"name": one, "offered": one not in names, "found": names.get(one, "there")} for one in of_kernel]
     monkeypatch.setattr(process, "probe", lambda: offers)
+
+    def program() -> list[str]:
+        if "repnet-bench" in names:
+            raise repnet.MissingError(names["repnet-bench"])
+        return ["node", "main.js"]
+
+    monkeypatch.setattr(repnet, "program", program)
 
 
 @pytest.fixture(autouse=True)
@@ -42,12 +54,12 @@ def test_what_no_run_can_do_without_is_an_obstacle_with_its_remedy(monkeypatch: 
     assert "TC-L001" in refused.stderr
 
 
-@pytest.mark.parametrize("name", ["hosts_with_cubic", "cpu_pressure"])
+@pytest.mark.parametrize("name", ["hosts_with_cubic", "cpu_pressure", "repnet_bench"])
 def test_what_some_runs_need_is_told_and_no_obstacle(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     probe(monkeypatch, **{name: "it is not there"})
     found = doctor.findings()
     assert doctor.obstacle(found) is None
-    assert [one.name for one in found if not one.offered] == [name.replace("_", " ")]
+    assert [one.name for one in found if not one.offered] == [_name(name)]
 
 
 def test_a_process_that_cannot_even_begin_is_an_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from support.lab import measured
 from tailcut import _core
 from tailcut.backends import Options
 from tailcut.backends.lab import LabBackend
-from tailcut.lab import process
+from tailcut.lab import process, repnet
 from tailcut.results import Store, upkeep
 
 
@@ -21,9 +21,13 @@ class Kernels:
 
     def __init__(self) -> None:
         self.runs = 0
+        self.programs: list[list[str] | None] = []
 
-    def __call__(self, planned: str, _on_progress: Any, _limit: float | None) -> dict[str, Any]:
+    def __call__(
+        self, planned: str, _on_progress: Any, _limit: float | None, program: list[str] | None = None
+    ) -> dict[str, Any]:
         self.runs += 1
+        self.programs.append(program)
         unfaithful = ["something waited for a processor for 90 % of the time"] if self.runs == 2 else []
         return {
             "measured": measured(json.loads(_core.demand(planned)), 1.0 + self.runs),
@@ -31,9 +35,11 @@ class Kernels:
             "facts": {},
             "entered": {},
             "frames": 1,
+            "copied": 0,
             "hosts": {"sysctls": [], "route": {}},
             "mtu": 1500,
             "set_up_ns": 1,
+            "repnet": None if program is None else {"node": "v20.0.0", "bench": "0.1.0"},
         }
 
 
@@ -92,7 +98,7 @@ def test_without_a_faithful_run_the_cells_say_so(experiment: Path, tmp_path: Pat
 def test_a_run_that_fails_is_told_and_the_others_are_made(
     experiment: Path, tmp_path: Path, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(planned: str, on_progress: Any, limit: float | None) -> dict[str, Any]:
+    def run(planned: str, on_progress: Any, limit: float | None, _program: list[str] | None) -> dict[str, Any]:
         if json.loads(planned)["seed"] == 1:
             raise process.LabError("flow 3, host 1: its receiver: byte 4096 is not the one that was sent")
         return kernels(planned, on_progress, limit)
@@ -102,6 +108,24 @@ def test_a_run_that_fails_is_told_and_the_others_are_made(
         tailcut.run(tailcut.load(experiment, seeds=2), on="lab", out=tmp_path / "results")
     assert failed.value.code == "TC-R001"
     assert tailcut.open_results(tmp_path / "results").lab_runs["seed"].to_list() == [2]
+
+
+def test_what_is_compared_with_replication_is_carried_by_the_same_program(
+    experiment: Path, tmp_path: Path, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repnet, "program", lambda: ["node", "main.js"])
+    sockets = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results")
+    assert sockets.lab_runs["id"].to_list() == [f"{sockets.plan['runs'][0]['id']}-lab-1"]
+    experiment.write_text(experiment.read_text() + '[schemes.RepFlow]\nreplicate = { kind = "repflow" }\n')
+    compared = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results")
+    # What sockets have carried is no baseline for what repnet carries, and stays what it was.
+    assert kernels.programs == [None, ["node", "main.js"], ["node", "main.js"]]
+    names = compared.lab_runs["id"].to_list()
+    assert len(names) == 2
+    assert all(name.endswith("-lab-repnet-1") for name in names)
+    store = Store.open(tmp_path / "results")
+    assert len(store.runs()) == 3
+    assert upkeep.unasked(store) == []
 
 
 def test_upkeep_knows_whose_runs_they_are(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:

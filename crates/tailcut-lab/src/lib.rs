@@ -8,7 +8,10 @@ pub mod fabric;
 #[cfg(target_os = "linux")]
 pub mod hosts;
 #[cfg(target_os = "linux")]
+pub mod measured;
+#[cfg(target_os = "linux")]
 pub mod probe;
+pub mod replication;
 pub mod settings;
 #[cfg(target_os = "linux")]
 pub mod supervisor;

@@ -95,6 +95,7 @@ fn tried() -> Vec<Offer> {
             .map(|(name, value)| (name, value.to_owned()))
             .to_vec(),
             closes: true,
+            repnet: None,
         };
         if number > 0 {
             let again = format!("address flush dev {INTERFACE}\nroute flush dev {INTERFACE}\n");

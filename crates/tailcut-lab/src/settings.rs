@@ -8,13 +8,14 @@ use tailcut_engine::{Bytes, Time};
 use tailcut_experiment::{no_tables, to_scenario, RunPlan};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::queue::QueueSpec;
-use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::{Scenario, Scheme, SeriesSpec};
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
 use tailcut_net::transport::tcp::reordering::ReorderingSpec;
 use tailcut_net::transport::tcp::{Close, Imitation, Recovery, TcpSpec};
 use tailcut_net::transport::TransportSpec;
+
+use crate::replication::{self, Replication, MOST_NODES};
 
 /// What becomes of a field of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -52,6 +53,8 @@ pub struct HostSettings {
     pub route: Vec<(&'static str, String)>,
     /// Whether senders close a connection after its last byte.
     pub closes: bool,
+    /// How `repnet-bench` carries flows, where it does.
+    pub repnet: Option<Replication>,
 }
 
 /// The answers for a run, and the hosts' settings.
@@ -72,17 +75,17 @@ impl Checked {
     fn say(&mut self, field: &str, answer: Answer, text: impl Into<String>) {
         self.told.push(Told { field: field.to_owned(), answer, text: text.into() });
     }
-    fn done(&mut self, field: &str, text: impl Into<String>) {
+    pub(crate) fn done(&mut self, field: &str, text: impl Into<String>) {
         self.say(field, Answer::Done, text);
     }
-    fn near(&mut self, field: &str, text: impl Into<String>) {
+    pub(crate) fn near(&mut self, field: &str, text: impl Into<String>) {
         self.say(field, Answer::Near, text);
     }
-    fn fatal(&mut self, field: &str, text: impl Into<String>) {
+    pub(crate) fn fatal(&mut self, field: &str, text: impl Into<String>) {
         self.say(field, Answer::Fatal, text);
     }
     /// `done` if it holds, otherwise `fatal`.
-    fn only(&mut self, holds: bool, field: &str, how: &str, why_not: impl Into<String>) {
+    pub(crate) fn only(&mut self, holds: bool, field: &str, how: &str, why_not: impl Into<String>) {
         match holds {
             true => self.done(field, how),
             false => self.fatal(field, why_not),
@@ -101,28 +104,29 @@ impl Checked {
     }
 }
 
-/// What becomes of every field of a run of a plan (an element of `runs`, as JSON).
+/// What becomes of every field of a run of a plan (an element of `runs`, as JSON). `by_repnet`: `repnet-bench` carries its flows.
 ///
 /// # Errors
 /// When the text is no run of a plan.
-pub fn check_run(run_json: &str) -> Result<Checked, String> {
-    Ok(check(&scenario(run_json)?))
+pub fn check_run(run_json: &str, by_repnet: bool) -> Result<Checked, String> {
+    let plan: RunPlan = serde_json::from_str(run_json).map_err(|error| error.to_string())?;
+    Ok(check(&scenario(&plan)?, by_repnet))
 }
 
-pub(crate) fn scenario(run_json: &str) -> Result<Scenario, String> {
-    let plan: RunPlan = serde_json::from_str(run_json).map_err(|error| error.to_string())?;
-    to_scenario(&plan, &no_tables).map_err(|error| error.to_string())
+pub(crate) fn scenario(plan: &RunPlan) -> Result<Scenario, String> {
+    to_scenario(plan, &no_tables).map_err(|error| error.to_string())
 }
 
 /// What becomes of every field of a run.
-pub fn check(scenario: &Scenario) -> Checked {
+pub fn check(scenario: &Scenario, by_repnet: bool) -> Checked {
     let mut checked = Checked::default();
     let hosts = scenario.graph.hosts;
+    let most = if by_repnet { MOST_NODES } else { MOST_HOSTS };
     checked.only(
-        hosts <= MOST_HOSTS,
+        hosts <= most,
         "topology",
         "a network namespace for each host, and the simulator's switches and links in real time",
-        format!("{hosts} hosts: the lab carries {MOST_HOSTS} at most"),
+        format!("{hosts} hosts: the lab carries {most} at most"),
     );
     let Scheme { transport, queue, balance: _, replicate } = &scenario.scheme;
     match transport {
@@ -152,10 +156,7 @@ pub fn check(scenario: &Scenario) -> Checked {
     checked.done("faults", by_engine);
     checked
         .done("host", "the fabric's first port is the host's interface: its limit and its framing");
-    match replicate {
-        ReplicateSpec::None => checked.done("replicate.kind", "one connection for each flow"),
-        _ => checked.fatal("replicate.kind", "the lab opens one connection for each flow"),
-    }
+    replication::check(&mut checked, replicate, by_repnet, scenario.flows.len());
     traffic(&mut checked, scenario);
     checked
 }

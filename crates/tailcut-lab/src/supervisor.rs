@@ -13,15 +13,17 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tailcut_experiment::{Measured, MeasuredFlow};
-use tailcut_net::packet::FlowKey;
+use tailcut_experiment::{Measured, RunPlan};
 use tailcut_net::scenario::Scenario;
 use tailcut_net::{foretell, Foretold};
 
-use crate::fabric::carrier::{Carrier, FabricReport};
+use crate::fabric::carrier::{Carrier, FabricReport, Flows};
 use crate::fabric::lateness::Lateness;
 use crate::hosts::driver::{Driver, HostFlow, HostReport, Times, ACKNOWLEDGED, RECEIVED, WRONG};
+use crate::hosts::payload::Payload;
+use crate::hosts::repnet::{self, Ready, RepnetDriver};
 use crate::hosts::setup::{self, ReadBack, HARDWARE, INTERFACE};
+use crate::measured::measure;
 use crate::settings::{self, HostSettings};
 use crate::sys::epoll::{Epoll, READABLE, TIMER};
 use crate::sys::{monotonic_ns, process};
@@ -59,12 +61,25 @@ pub struct Outcome {
     pub entered: Lateness,
     /// Frames that hosts sent.
     pub frames: u64,
+    /// Of these, frames of second connections.
+    pub copied: u64,
     /// What the hosts are set to, as the kernel says it: the sysctls of all, the route of the first.
     pub hosts: ReadBack,
     /// The largest datagram, in bytes.
     pub mtu: u64,
     /// Nanoseconds from the beginning of the set-up until everything was ready.
     pub set_up_ns: u64,
+    /// What carried the flows, if not the lab's own sockets.
+    pub repnet: Option<Ready>,
+}
+
+/// What is to be carried out.
+#[derive(Debug, Deserialize)]
+struct Asked {
+    /// A run of a plan.
+    run: RunPlan,
+    /// How `repnet-bench` is started, if it is to carry the flows.
+    program: Option<Vec<String>>,
 }
 
 /// What a run needs: the scenario, what is known of its flows, and what hosts are set to.
@@ -72,25 +87,28 @@ struct Prepared {
     scenario: Scenario,
     foretold: Vec<Foretold>,
     hosts: HostSettings,
+    program: Option<Vec<String>>,
 }
 
-fn prepare(run_json: &str) -> Result<Prepared, String> {
-    let scenario = settings::scenario(run_json)?;
-    let checked = settings::check(&scenario);
+fn prepare(asked: &str) -> Result<Prepared, String> {
+    let Asked { run, program } = serde_json::from_str(asked).map_err(|error| error.to_string())?;
+    let scenario = settings::scenario(&run)?;
+    let checked = settings::check(&scenario, program.is_some());
     if !checked.is_possible() {
         return Err("the lab cannot realise this run; ask `tailcut check --on lab`".to_owned());
     }
     let foretold = foretell(&scenario).map_err(|error| error.to_string())?;
-    Ok(Prepared { scenario, foretold, hosts: checked.hosts })
+    Ok(Prepared { scenario, foretold, hosts: checked.hosts, program })
 }
 
-/// Carries out one run of a plan (an element of `runs`, as JSON), telling standard output about it. This process must
-/// have one thread, and is good for nothing else afterwards.
+/// Carries out one run of a plan, telling standard output about it. It is asked for in JSON: `run` is an element of the plan's `runs`,
+/// and `program`, where `repnet-bench` is to carry the flows, is how that is started. This process must have one thread, and is good for
+/// nothing else afterwards.
 ///
 /// # Errors
 /// What kept the run from beginning.
-pub fn run(run_json: &str) -> Result<(), String> {
-    let prepared = prepare(run_json)?;
+pub fn run(asked: &str) -> Result<(), String> {
+    let prepared = prepare(asked)?;
     let said = |error: io::Error| error.to_string();
     process::many_descriptors();
     process::enter_namespaces().map_err(|error| {
@@ -201,6 +219,7 @@ struct Lab<'a> {
     hosts: Vec<Worker>,
     fabric: Worker,
     read_back: ReadBack,
+    repnet: Option<Ready>,
 }
 
 impl<'a> Lab<'a> {
@@ -208,7 +227,7 @@ impl<'a> Lab<'a> {
         let flows = host_flows(&prepared.foretold);
         let count = prepared.scenario.graph.hosts;
         let hosts: Vec<Worker> = (0..count)
-            .map(|host| start(|channel| be_host(host, &prepared.hosts, &flows, &channel)))
+            .map(|host| start(|channel| be_host(host, prepared, &flows, &channel)))
             .collect::<io::Result<_>>()?;
         for host in &hosts {
             hear::<()>(&host.channel)?;
@@ -222,12 +241,12 @@ impl<'a> Lab<'a> {
         for host in &hosts {
             say(&host.channel, &())?;
         }
-        let mut read_back = vec![];
+        let mut found = vec![];
         for host in &hosts {
-            read_back.push(hear::<ReadBack>(&host.channel)?);
+            found.push(hear::<Found>(&host.channel)?);
         }
-        let read_back = read_back.into_iter().next().unwrap_or_default();
-        Ok(Lab { prepared, hosts, fabric, read_back })
+        let (read_back, repnet) = found.into_iter().next().unwrap_or_default();
+        Ok(Lab { prepared, hosts, fabric, read_back, repnet })
     }
 
     fn carry_out(self, times: Times, began: u64) -> io::Result<Outcome> {
@@ -248,12 +267,18 @@ impl<'a> Lab<'a> {
         }
         (&self.fabric.channel).write_all(b"s")?;
         let fabric: FabricReport = hear(&self.fabric.channel)?;
+        if self.repnet.is_some() {
+            let flows = host_flows(&self.prepared.foretold);
+            repnet::recognise(&mut reports, &flows, &Payload::default());
+        }
         let wrong: Vec<&str> =
             reports.iter().flat_map(|r| &r.wrong).map(String::as_str).take(5).collect();
         if !wrong.is_empty() {
             return Err(io::Error::other(wrong.join("; ")));
         }
-        let (measured, starts) = measure(self.prepared, times, end_ns, &reports, &fabric);
+        let by_repnet = self.repnet.is_some();
+        let (measured, starts) =
+            measure(&self.prepared.foretold, by_repnet, times, end_ns, &reports, &fabric);
         let ran_us = (monotonic_ns() - times.begin_ns) / 1_000;
         let facts = Facts {
             starts,
@@ -269,9 +294,11 @@ impl<'a> Lab<'a> {
             facts,
             entered: fabric.entered,
             frames: fabric.frames,
+            copied: fabric.copied,
             hosts: self.read_back,
             mtu: self.prepared.hosts.mtu,
             set_up_ns,
+            repnet: self.repnet,
         })
     }
 
@@ -367,35 +394,73 @@ fn host_flows(foretold: &[Foretold]) -> Vec<HostFlow> {
     flows.collect()
 }
 
+/// What a host says once it is ready: what it is set to, and what carries its flows if it is not the lab's own sockets.
+type Found = (ReadBack, Option<Ready>);
+
+/// Who carries a host's flows.
+enum Carrying<'a> {
+    Sockets(Driver<'a>),
+    Repnet(RepnetDriver),
+}
+
+impl<'a> Carrying<'a> {
+    fn new(
+        host: u32,
+        prepared: &'a Prepared,
+        flows: &[HostFlow],
+        channel: UnixStream,
+    ) -> io::Result<(Carrying<'a>, Option<Ready>)> {
+        let Prepared { hosts, program, .. } = prepared;
+        match (program, &hosts.repnet) {
+            (Some(program), Some(how)) => {
+                let (driver, ready) = RepnetDriver::new(host, program, how, flows, channel)?;
+                Ok((Carrying::Repnet(driver), Some(ready)))
+            }
+            _ => Ok((Carrying::Sockets(Driver::new(host, hosts, flows, channel)?), None)),
+        }
+    }
+}
+
 /// A host, from its namespace to its report.
 fn be_host(
     host: u32,
-    settings: &HostSettings,
+    prepared: &Prepared,
     flows: &[HostFlow],
     channel: &UnixStream,
 ) -> io::Result<()> {
     answer(channel, process::enter_network())?;
     plain::<()>(channel)?;
-    let ready = setup::set_up(host, settings)
-        .and_then(|found| Ok((found, Driver::new(host, settings, flows, channel.try_clone()?)?)));
-    let driver = match ready {
-        Ok((found, driver)) => {
-            say(channel, &Ok::<_, String>(found))?;
-            driver
+    let ready = setup::set_up(host, &prepared.hosts).and_then(|found| {
+        let (carrying, ready) = Carrying::new(host, prepared, flows, channel.try_clone()?)?;
+        Ok(((found, ready), carrying))
+    });
+    let mut carrying = match ready {
+        Ok((found, carrying)) => {
+            say(channel, &Ok::<Found, String>(found))?;
+            carrying
         }
-        Err(error) => return answer::<ReadBack>(channel, Err(error)),
+        Err(error) => return answer::<Found>(channel, Err(error)),
     };
     let times: Times = plain(channel)?;
-    let report = driver.run(times);
+    let report = match &mut carrying {
+        Carrying::Sockets(driver) => driver.run(times),
+        Carrying::Repnet(driver) => driver.run(times),
+    };
     channel.set_nonblocking(false)?;
-    answer(channel, report)
+    channel.set_read_timeout(None)?;
+    answer(channel, report)?;
+    // Until the supervisor has heard all hosts and ends, which ends this one: what is still open would break at its other end.
+    let _ = (&*channel).read(&mut [0]);
+    Ok(())
 }
 
 /// The fabric, from its ring to its report.
 fn be_fabric(prepared: &Prepared, interfaces: Vec<u32>, channel: &UnixStream) -> io::Result<()> {
     let keys = prepared.foretold.iter().map(|f| (f.key, f.record.flow.bytes));
-    let keys: Vec<(FlowKey, u64)> = keys.collect();
-    let made = Carrier::new(&prepared.scenario, prepared.hosts.mtu, interfaces, keys.into_iter());
+    let races = prepared.hosts.repnet.as_ref().is_some_and(|how| how.mode == "syn");
+    let racing = races.then_some(prepared.scenario.graph.hosts);
+    let flows = Flows::new(keys, racing);
+    let made = Carrier::new(&prepared.scenario, prepared.hosts.mtu, interfaces, flows);
     let carrier = match made {
         Ok(carrier) => {
             say(channel, &Ok::<_, String>(()))?;
@@ -414,49 +479,4 @@ fn plain<T: for<'de> Deserialize<'de>>(channel: &UnixStream) -> io::Result<T> {
     let mut line = String::new();
     BufReader::new(channel).read_line(&mut line)?;
     serde_json::from_str(&line).map_err(io::Error::other)
-}
-
-/// Everything that was measured, and by how much flows started late.
-fn measure(
-    prepared: &Prepared,
-    times: Times,
-    end_ns: u64,
-    reports: &[HostReport],
-    fabric: &FabricReport,
-) -> (Measured, Lateness) {
-    let mut got = vec![None; prepared.foretold.len()];
-    for one in reports.iter().flat_map(|report| &report.got) {
-        got[one.index as usize] = Some(*one);
-    }
-    let mut starts = Lateness::default();
-    let mut measured = Measured {
-        tiers: fabric.tiers.clone(),
-        end_ns,
-        packet_hops: fabric.packet_hops,
-        dropped: fabric.dropped,
-        lost_on_links: fabric.lost,
-        unknown: ["fast_recoveries", "recoveries_undone"].map(str::to_owned).to_vec(),
-        ..Measured::default()
-    };
-    for sent in reports.iter().flat_map(|report| &report.sent) {
-        let planned = prepared.foretold[sent.index as usize].record.flow.start.as_ns();
-        starts.add(sent.opened_ns.saturating_sub(times.begin_ns + planned));
-        let got = got[sent.index as usize];
-        let since = |ns: u64| ns.saturating_sub(sent.opened_ns);
-        measured.flows.push(MeasuredFlow {
-            index: sent.index,
-            connect_ns: sent.established_ns.map(since),
-            fct_ns: got.and_then(|got| got.complete_ns).map(since),
-            fct_ack_ns: sent.acknowledged_ns.map(since),
-            data_packets: sent.data_packets,
-            retransmissions: sent.retransmissions,
-            timeouts: sent.timeouts,
-            needless_retransmissions: sent.duplicates,
-            delivered_in_arrivals: got.map_or(0, |got| got.in_arrivals),
-        });
-        if !sent.counts_timeouts && !measured.unknown.iter().any(|name| name == "timeouts") {
-            measured.unknown.push("timeouts".to_owned());
-        }
-    }
-    (measured, starts)
 }

@@ -6,7 +6,7 @@
 
 /// Port on which every receiving application listens; copy n of a flow goes to the n-th port after it.
 /// These and the source ports enter the ECMP hash; they are those of the ns-3 scenarios that runs are held against.
-pub(crate) const SERVICE_PORT: u16 = 5000;
+pub const SERVICE_PORT: u16 = 5000;
 /// Source ports of flow n: the (n modulo `SOURCE_PORTS`)-th from here.
 pub(crate) const FIRST_SOURCE_PORT: u16 = 1024;
 pub(crate) const SOURCE_PORTS: u64 = 60_000;

@@ -286,20 +286,21 @@ fn check_capture(py: Python<'_>, plan_run_json: &str, spec: &str) -> PyResult<()
 }
 
 /// What becomes of every field of a run of a plan (an element of its `runs`, as JSON) in the kernel lab, as JSON:
-/// {told: [{field, answer: "done" | "near" | "fatal", text}], hosts}. Raises ValueError when the text is no such run.
+/// {told: [{field, answer: "done" | "near" | "fatal", text}], hosts}. `by_repnet`: repnet-bench carries its flows. Raises ValueError when
+/// the text is no such run.
 #[pyfunction]
-fn lab_check(py: Python<'_>, plan_run_json: &str) -> PyResult<String> {
-    let checked = py.detach(|| tailcut_lab::settings::check_run(plan_run_json));
+fn lab_check(py: Python<'_>, plan_run_json: &str, by_repnet: bool) -> PyResult<String> {
+    let checked = py.detach(|| tailcut_lab::settings::check_run(plan_run_json, by_repnet));
     to_json(&checked.map_err(PyValueError::new_err)?)
 }
 
-/// Carries out one run of a plan (an element of its `runs`, as JSON) over real kernels, telling standard output about it
-/// line by line, as JSON. The process must have one thread, its standard input is watched for its end, and it is good for
+/// Carries out one run of a plan over real kernels, telling standard output about it line by line, as JSON. It is asked for as JSON:
+/// {run: an element of the plan's `runs`, program: how repnet-bench is started where it is to carry the flows, else null}. The process must have one thread, its standard input is watched for its end, and it is good for
 /// nothing else afterwards. Raises ValueError when the run cannot begin.
 #[cfg(target_os = "linux")]
 #[pyfunction]
-fn lab_run(plan_run_json: &str) -> PyResult<()> {
-    tailcut_lab::supervisor::run(plan_run_json).map_err(PyValueError::new_err)
+fn lab_run(asked: &str) -> PyResult<()> {
+    tailcut_lab::supervisor::run(asked).map_err(PyValueError::new_err)
 }
 
 /// What this kernel offers the lab, as JSON: a list of {name, offered, found}. Needs a process as `lab_run` does.

@@ -27,8 +27,8 @@ export interface Dialer {
   readonly mode: BenchMode;
   /** Whether a flow of so many bytes is replicated. */
   replicates(bytes: number): boolean;
-  /** Open a connection to server `to`. */
-  dial(to: number, replicated: boolean): Socket;
+  /** Open a connection to server `to`, from a port of the caller's choice if it has one. */
+  dial(to: number, replicated: boolean, localPort?: number): Socket;
 }
 
 export interface ClientOptions {

@@ -27,8 +27,8 @@ export function createDialer(options: DialOptions): BenchDialer {
   return {
     mode,
     replicates: (bytes) => (mode === 'syn' || mode === 'flow') && bytes <= threshold,
-    dial: (to, replicated) => {
-      const target = { ...servers[to]!, noDelay: true };
+    dial: (to, replicated, localPort) => {
+      const target = { ...servers[to]!, noDelay: true, localPort };
       if (mode === 'net') return net.connect(target);
       if (!replicated || mode === 'off') return connect({ ...target, replicate: false });
       // The library's threshold counts every byte of a message, so the longest flow needs its header on top.

@@ -4,13 +4,14 @@ import json
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import tailcut
 from tailcut import _core
 from tailcut.backends import Gap, Options, Progress, tell_started
 from tailcut.backends.failures import Failures
-from tailcut.lab import process
+from tailcut.lab import process, repnet
 from tailcut.plan import Plan, PlannedRun, canonical, label, unique_runs
 from tailcut.results import lab_runs, machine, tables
 from tailcut.results.store import State, Store
@@ -19,6 +20,8 @@ from tailcut.traces import read_table
 NO_CLUSTER = "the lab needs this machine's own kernel and processors: leave out --cluster"
 NO_CAPTURE = "the lab does not write captures"
 NO_LINUX = "the lab needs Linux"
+ABOUT = ("facts", "entered", "frames", "copied", "hosts", "mtu", "set_up_ns", "repnet")
+"""What of the outcome goes into run.json."""
 NO_PARQUET = "the lab does not read flows from Parquet files: write the trace as CSV"
 
 
@@ -36,13 +39,20 @@ class LabBackend:
             gaps.append(Gap("--capture", NO_CAPTURE, fatal=True))
         if sys.platform != "linux":
             gaps.append(Gap("--on", NO_LINUX, fatal=True))
+        if lab_runs.by_repnet(plan["runs"]):
+            try:
+                repnet.program()
+            except repnet.MissingError as error:
+                gaps.append(Gap("replicate", str(error), fatal=True))
         return gaps
 
     def run(self, plan: Plan, store: Store, progress: Progress, options: Options) -> None:
         """Make the runs that the store does not hold, one at a time: each needs the machine to itself."""
         store.clear_leftovers()
+        by_repnet = lab_runs.by_repnet(plan["runs"])
+        program = repnet.program() if by_repnet else None
         wanted = [
-            (run, lab_runs.identifier(run["id"], repeat))
+            (run, lab_runs.identifier(run["id"], repeat, repnet=by_repnet))
             for repeat in range(1, options.repeat + 1)
             for run in unique_runs(plan).values()
         ]
@@ -55,7 +65,7 @@ class LabBackend:
                 break
             with store.claim(run_id, wait=True):
                 if store.state(run_id) is not State.COMPLETE:
-                    _make(run, run_id, store, progress, options, failures)
+                    _make(run, run_id, program, Into(store, progress, options, failures))
             if failures.any and options.fail_fast:
                 break
         failures.raise_if_any(len(missing))
@@ -64,12 +74,13 @@ class LabBackend:
 def fields(plan: Plan) -> list[dict[str, str]]:
     """Every field of the plan, whether it is ``done``, ``near`` or ``fatal``, and how or why; each answer once."""
     told: dict[tuple[str, str], dict[str, str]] = {}
+    by_repnet = lab_runs.by_repnet(plan["runs"])
     configurations = {canonical(run["config"]): run for run in reversed(plan["runs"])}
     for run in configurations.values():
         if any(file["path"].endswith(".parquet") for file in run["files"]):
             answers = [{"field": "traffic.file", "answer": "fatal", "text": NO_PARQUET}]
         else:
-            answers = json.loads(_core.lab_check(json.dumps(run)))["told"]
+            answers = json.loads(_core.lab_check(json.dumps(run), by_repnet))["told"]
         for one in answers:
             told.setdefault((one["field"], one["text"]), one)
     return list(told.values())
@@ -79,24 +90,34 @@ def _is_gap(one: Mapping[str, str]) -> bool:
     return one["answer"] != "done"
 
 
-def _make(run: PlannedRun, run_id: str, store: Store, progress: Progress, options: Options, failures: Failures) -> None:
-    tell_started(progress, run)
+@dataclass(frozen=True, slots=True)
+class Into:
+    """Where a run goes, who is told of it, and how it is to be made."""
+
+    store: Store
+    progress: Progress
+    options: Options
+    failures: Failures
+
+
+def _make(run: PlannedRun, run_id: str, program: list[str] | None, into: Into) -> None:
+    tell_started(into.progress, run)
     hops = run["facts"]["expected_packet_hops"]
     flows = max(1, run["facts"]["flows"])
 
     def on_progress(now_ns: int, over: int) -> None:
-        progress.advanced(run["id"], 1000 * now_ns, hops * over // flows)
+        into.progress.advanced(run["id"], 1000 * now_ns, hops * over // flows)
 
     began = time.perf_counter()
     try:
-        done = process.run(json.dumps(run), on_progress, options.limit_seconds)
+        done = process.run(json.dumps(run), on_progress, into.options.limit_seconds, program)
     except process.LabError as error:
-        failures.fail(run, str(error))
+        into.failures.fail(run, str(error))
         return
-    _put(run, run_id, store, done, time.perf_counter() - began)
+    _put(run, run_id, into.store, done, time.perf_counter() - began)
     if done["unfaithful"]:
-        progress.note(f"{label(run)}: not faithful: {'; '.join(done['unfaithful'])}")
-    progress.finished(run["id"])
+        into.progress.note(f"{label(run)}: not faithful: {'; '.join(done['unfaithful'])}")
+    into.progress.finished(run["id"])
 
 
 def _put(run: PlannedRun, run_id: str, store: Store, done: Mapping[str, Any], wall_seconds: float) -> None:
@@ -120,8 +141,8 @@ def _put(run: PlannedRun, run_id: str, store: Store, done: Mapping[str, Any], wa
         "flows": frames["flows"].height,
         "faithful": not done["unfaithful"],
         "unfaithful": done["unfaithful"],
-        "lab": {name: done[name] for name in ("facts", "entered", "frames", "hosts", "mtu", "set_up_ns")},
-        "fields": json.loads(_core.lab_check(json.dumps(run)))["told"],
+        "lab": {name: done[name] for name in ABOUT},
+        "fields": json.loads(_core.lab_check(json.dumps(run), done["repnet"] is not None))["told"],
         "units": {
             name: {column: tables.UNITS[name].get(column, "") for column in data.columns}
             for name, data in frames.items()

@@ -3,7 +3,7 @@
 import sys
 from dataclasses import dataclass
 
-from tailcut.lab import process
+from tailcut.lab import process, repnet
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,11 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
         "a kernel of 6.15 or later with CONFIG_TCP_CONG_CUBIC, or modprobe tcp_cubic",
         False,
     ),
+    "repnet-bench": (
+        "carries the flows of experiments with RepFlow or RepSYN, and of what they are compared with",
+        repnet.NO_BENCH,
+        False,
+    ),
     "cpu pressure": ("a reason of the verdict", "a kernel with CONFIG_PSI, booted with psi=1", False),
 }
 """What the lab needs: what for, how to get it, and whether nothing goes without."""
@@ -63,7 +68,14 @@ def findings() -> list[Finding]:
         offers = process.probe()
     except process.LabError as error:
         offers = [{"name": "supervisor", "offered": False, "found": str(error)}]
-    return [Finding(one["name"], *_need(one)) for one in offers]
+    return [Finding(one["name"], *_need(one)) for one in [*offers, _repnet()]]
+
+
+def _repnet() -> dict[str, object]:
+    try:
+        return {"name": "repnet-bench", "offered": True, "found": " ".join(repnet.program())}
+    except repnet.MissingError as error:
+        return {"name": "repnet-bench", "offered": False, "found": str(error)}
 
 
 def _need(offer: dict[str, object]) -> tuple[str, bool, str, str, bool]:

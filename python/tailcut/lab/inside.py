@@ -1,6 +1,6 @@
 """The process that a run of the lab lives in: it has one thread, so that it may enter namespaces of its own.
 
-``python -m tailcut.lab.inside`` reads one line: a run of a plan as JSON, or nothing, which asks what this kernel
+``python -m tailcut.lab.inside`` reads one line: what is to be run, as JSON, or nothing, which asks what this kernel
 offers. It answers in lines of JSON. When its standard input is closed at the other end, everything that it has started
 ends with it.
 """

@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Timer
 from typing import IO, Any, cast
@@ -51,20 +51,27 @@ def _inside(line: str, seconds: float | None) -> Iterator[IO[str]]:
             child.kill()
 
 
-def run(planned: str, on_progress: Callable[[int, int], None], limit_seconds: float | None) -> dict[str, Any]:
+def run(
+    planned: str,
+    on_progress: Callable[[int, int], None],
+    limit_seconds: float | None,
+    program: Sequence[str] | None = None,
+) -> dict[str, Any]:
     """Carry out a run.
 
     Args:
         planned: a run of a plan, as JSON on one line.
         on_progress: told now and then how far it is: nanoseconds from its beginning, and flows that are over.
         limit_seconds: how long it may take; none for any time.
+        program: how `repnet-bench` is started, if it is to carry the flows.
 
     Raises:
         LabError: it failed; says why.
     """
+    asked = f'{{"run": {planned}, "program": {json.dumps(program)}}}'
     began = time.monotonic()
     try:
-        with _inside(planned, limit_seconds) as answers:
+        with _inside(asked, limit_seconds) as answers:
             for answer in answers:
                 told = json.loads(answer)
                 if "now" in told:

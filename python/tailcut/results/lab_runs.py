@@ -8,12 +8,17 @@ from typing import Any
 from tailcut.plan import PlannedRun
 from tailcut.results.store import State, Store
 
-IDENTIFIER = re.compile(r"(?P<run>[0-9a-f]+)-lab-(?P<repeat>[1-9][0-9]*)")
+IDENTIFIER = re.compile(r"(?P<run>[0-9a-f]+)-lab-(?P<by>repnet-)?(?P<repeat>[1-9][0-9]*)")
 
 
-def identifier(run_id: str, repeat: int) -> str:
-    """The identifier of the lab's run of a planned run, the ``repeat``-th from 1."""
-    return f"{run_id}-lab-{repeat}"
+def by_repnet(runs: Iterable[PlannedRun]) -> bool:
+    """Whether `repnet-bench` carries the flows of a plan: all if any scheme replicates, so that only schemes differ."""
+    return any(run["config"]["scheme"]["replicate"]["kind"] != "none" for run in runs)
+
+
+def identifier(run_id: str, repeat: int, *, repnet: bool) -> str:
+    """The identifier of the lab's run of a planned run, the ``repeat``-th from 1, by `repnet-bench` or by sockets."""
+    return f"{run_id}-lab-{'repnet-' if repnet else ''}{repeat}"
 
 
 def planned(run_id: str) -> str:
@@ -50,16 +55,18 @@ class LabRun:
 
 
 def of_plan(store: Store, runs: Iterable[PlannedRun]) -> list[LabRun]:
-    """The lab's finished runs of these planned ones, in their order and by repeat."""
+    """The lab's finished runs of a plan's, in their order and by repeat, if they were carried as the plan asks."""
+    planned_runs = list(runs)
+    repnet = by_repnet(planned_runs)
     repeats: dict[str, list[int]] = {}
     for name in store.runs():
         found = IDENTIFIER.fullmatch(name)
-        if found is not None:
+        if found is not None and (found["by"] is not None) == repnet:
             repeats.setdefault(found["run"], []).append(int(found["repeat"]))
     there = []
-    for run in runs if repeats else ():
+    for run in planned_runs if repeats else ():
         for repeat in sorted(repeats.get(run["id"], ())):
-            run_id = identifier(run["id"], repeat)
+            run_id = identifier(run["id"], repeat, repnet=repnet)
             state, about = store.look(run_id)
             if state is State.COMPLETE and about is not None:
                 there.append(LabRun(run_id, run, repeat, about))

@@ -7,13 +7,13 @@ use std::os::unix::net::UnixStream;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 use tailcut_net::measure::records::TierRecord;
-use tailcut_net::packet::{Flags, FlowKey};
+use tailcut_net::packet::{Flags, FlowKey, SERVICE_PORT};
 use tailcut_net::scenario::Scenario;
 
 use super::engine::{Engine, Fate, Left};
 use super::frame::{mark, packet, parse, Parsed};
 use super::lateness::Lateness;
-use crate::hosts::driver::{Times, LISTEN};
+use crate::hosts::driver::{Times, COPIES, LISTEN};
 use crate::hosts::setup::host_of;
 use crate::sys::packets::{Frames, Received};
 use crate::sys::{monotonic_ns, process, real_ahead_ns};
@@ -34,6 +34,8 @@ pub struct FabricReport {
     pub lost: u64,
     /// Frames that came in.
     pub frames: u64,
+    /// Of these, frames of second connections.
+    pub copied: u64,
     /// Frames that found no room on their way to the fabric, which no plan has.
     pub ring_drops: u64,
     /// Frames that could not be handed to a host, which no plan has.
@@ -44,6 +46,36 @@ pub struct FabricReport {
     pub released: Lateness,
     /// By how much frames came in after what had already happened in the fabric.
     pub entered: Lateness,
+}
+
+/// Which connections there are.
+#[derive(Debug, Clone, Default)]
+pub struct Flows {
+    /// By who sends and the source port: key of the first connection, and size.
+    planned: BTreeMap<(u32, u16), (FlowKey, u64)>,
+    /// Hosts, if there are also connections from ports that kernels choose.
+    racing: Option<u32>,
+}
+
+impl Flows {
+    /// Those with these keys and sizes, from the ports that the simulator hashes; where `racing`, these hosts' kernels choose others,
+    /// too.
+    pub fn new(flows: impl Iterator<Item = (FlowKey, u64)>, racing: Option<u32>) -> Flows {
+        let planned = flows.map(|(key, bytes)| ((key.src(), key.sport()), (key, bytes)));
+        Flows { planned: planned.collect(), racing }
+    }
+
+    /// What the packets of a connection go by, from sender to receiver, and the size of its flow. The copies' keys are the
+    /// simulator's: that of the first connection, to a port of their own.
+    fn find(&self, sender: (u32, u16), receiver: u32, copy: u16) -> Option<(FlowKey, u64)> {
+        if let Some(&(key, bytes)) = self.planned.get(&sender) {
+            let copied = FlowKey::new(key.src(), key.dst(), key.sport(), key.dport() + copy);
+            return (key.dst() == receiver).then_some((copied, bytes));
+        }
+        // Of a flow that races it is not known which it is, only that it is short: no switch takes it for an elephant.
+        let known = self.racing.is_some_and(|hosts| receiver < hosts);
+        known.then(|| (FlowKey::new(sender.0, receiver, sender.1, SERVICE_PORT + copy), 1))
+    }
 }
 
 /// A frame on its way.
@@ -60,8 +92,7 @@ pub struct Carrier<'a> {
     /// The interface of each host, and the host of each interface.
     interfaces: Vec<u32>,
     hosts: BTreeMap<u32, u32>,
-    /// Flows by who sends and the source port: key and size.
-    flows: BTreeMap<(u32, u16), (FlowKey, u64)>,
+    flows: Flows,
     held: Vec<Held>,
     vacant: Vec<u32>,
     left: Vec<Left>,
@@ -78,7 +109,7 @@ impl<'a> Carrier<'a> {
         scenario: &'a Scenario,
         mtu: u64,
         interfaces: Vec<u32>,
-        flows: impl Iterator<Item = (FlowKey, u64)>,
+        flows: Flows,
     ) -> io::Result<Carrier<'a>> {
         let hosts = interfaces.iter().enumerate().map(|(host, &index)| (index, host as u32));
         Ok(Carrier {
@@ -86,7 +117,7 @@ impl<'a> Carrier<'a> {
             engine: Engine::new(scenario).map_err(io::Error::other)?,
             frames: Frames::new(mtu as usize, RING)?,
             hosts: hosts.collect(),
-            flows: flows.map(|(key, bytes)| ((key.src(), key.sport()), (key, bytes))).collect(),
+            flows,
             interfaces,
             held: vec![],
             vacant: vec![],
@@ -151,6 +182,8 @@ impl<'a> Carrier<'a> {
                 self.report.strange += 1;
                 continue;
             };
+            let service = if to_sender { key.sport() } else { key.dport() };
+            self.report.copied += u64::from(service != SERVICE_PORT);
             let came_ns = real_ns.saturating_sub(ahead).min(monotonic_ns());
             let came_ns = came_ns.saturating_sub(times.begin_ns);
             let now_ns = self.engine.now().as_ns();
@@ -220,21 +253,39 @@ impl<'a> Carrier<'a> {
 /// Who sends a frame, what it says, and the flow that it belongs to.
 type Known = (u32, Parsed, FlowKey, bool, u64);
 
-fn identify(
-    received: &Received<'_>,
-    flows: &BTreeMap<(u32, u16), (FlowKey, u64)>,
-    hosts: &BTreeMap<u32, u32>,
-) -> Option<Known> {
+fn identify(received: &Received<'_>, flows: &Flows, hosts: &BTreeMap<u32, u32>) -> Option<Known> {
     let parsed = parse(received.bytes)?;
     let host = *hosts.get(&received.interface)?;
     let (source, destination) = (host_of(parsed.source.0)?, host_of(parsed.destination.0)?);
-    let to_sender = parsed.source.1 == LISTEN;
-    let (sender, port) = match to_sender {
-        true => (destination, parsed.destination.1),
-        false => (source, parsed.source.1),
+    let copy = |port: u16| port.checked_sub(LISTEN).filter(|copy| *copy < COPIES);
+    let (from, to) = ((source, parsed.source.1), (destination, parsed.destination.1));
+    let (to_sender, copy, sender, receiver) = match (copy(from.1), copy(to.1)) {
+        (Some(copy), None) => (true, copy, to, source),
+        (None, Some(copy)) => (false, copy, from, destination),
+        _ => return None,
     };
-    let &(key, bytes) = flows.get(&(sender, port))?;
+    let (key, bytes) = flows.find(sender, receiver, copy).filter(|_| source == host)?;
     let key = if to_sender { key.reversed() } else { key };
-    let fits = source == host && (key.src(), key.dst()) == (source, destination);
-    fits.then_some((host, parsed, key, to_sender, bytes))
+    Some((host, parsed, key, to_sender, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_have_the_simulators_keys_and_races_those_of_their_own_ports() {
+        let key = FlowKey::new(3, 7, 1_030, SERVICE_PORT);
+        let flows = |racing| Flows::new([(key, 900)].into_iter(), racing);
+        let planned = flows(None);
+        assert_eq!(planned.find((3, 1_030), 7, 0), Some((key, 900)));
+        let copy = FlowKey::new(3, 7, 1_030, SERVICE_PORT + 1);
+        assert_eq!(planned.find((3, 1_030), 7, 1), Some((copy, 900)));
+        assert_eq!(planned.find((3, 1_030), 8, 0), None, "it goes elsewhere");
+        assert_eq!(planned.find((3, 40_000), 7, 1), None);
+        let raced = FlowKey::new(3, 7, 40_000, SERVICE_PORT + 1);
+        assert_eq!(flows(Some(9)).find((3, 40_000), 7, 1), Some((raced, 1)));
+        assert_eq!(flows(Some(7)).find((3, 40_000), 7, 1), None, "there is no such host");
+        assert_eq!(flows(Some(9)).find((3, 1_030), 7, 1), Some((copy, 900)));
+    }
 }

@@ -7,19 +7,24 @@ use std::os::unix::net::UnixStream;
 
 use serde::{Deserialize, Serialize};
 
+use super::agenda::{Agenda, Due};
 use super::payload::Payload;
 use super::receiving::{Incoming, Step};
+use super::repnet::Arrived;
 use super::sending::Outgoing;
 use super::setup::{address, host_of};
 use crate::settings::HostSettings;
 use crate::sys::epoll::{Epoll, READABLE, TIMER, WRITABLE};
 use crate::sys::monotonic_ns;
 
-/// Where hosts listen: beyond the source ports of flows.
+/// Where hosts listen: beyond the source ports of flows, and those that the kernel chooses. The second copy of a flow goes to
+/// the port after it.
 pub const LISTEN: u16 = 62_000;
+/// Connections of a flow, at most.
+pub const COPIES: u16 = 2;
 
 /// A flow, as a host sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HostFlow {
     /// Its place among the flows of the run.
     pub index: u64,
@@ -65,6 +70,8 @@ pub struct Sent {
     pub timeouts: u32,
     /// Whether the kernel counts them.
     pub counts_timeouts: bool,
+    /// Where the kernel chose the port that it was sent from: which.
+    pub port: u16,
 }
 
 /// What a receiver tells of a flow.
@@ -85,6 +92,8 @@ pub struct HostReport {
     pub sent: Vec<Sent>,
     /// Of the flows that it received.
     pub got: Vec<Got>,
+    /// Of connections that it received without knowing which flows they are.
+    pub arrived: Vec<Arrived>,
     /// What went wrong, if anything: bytes that differ, connections that broke.
     pub wrong: Vec<String>,
 }
@@ -109,16 +118,12 @@ pub struct Driver<'a> {
     epoll: Epoll,
     listener: TcpListener,
     supervisor: UnixStream,
-    times: Times,
-    /// Its flows, in order of start, and how many have begun.
-    flows: Vec<HostFlow>,
-    begun: usize,
+    agenda: Agenda,
     /// What others send it, by source and port.
     expected: BTreeMap<(u32, u16), HostFlow>,
     /// None once nothing more comes of one, so that its descriptor is free.
     outgoing: Vec<Option<Outgoing>>,
     incoming: Vec<Option<Incoming>>,
-    noted: bool,
     report: HostReport,
 }
 
@@ -145,23 +150,21 @@ impl<'a> Driver<'a> {
             epoll,
             listener,
             supervisor,
-            times: Times { begin_ns: 0, arrivals_ns: 0 },
-            flows: flows.iter().filter(|flow| flow.src == host).copied().collect(),
-            begun: 0,
+            agenda: Agenda::new(flows.iter().filter(|flow| flow.src == host).copied().collect()),
             expected: towards.map(|flow| ((flow.src, flow.source_port), *flow)).collect(),
             outgoing: vec![],
             incoming: vec![],
-            noted: false,
             report: HostReport::default(),
         })
     }
 
-    /// Works until the supervisor says that it is enough, and tells what there is to tell.
+    /// Works until the supervisor says that it is enough, and tells what there is to tell. Connections stay until this is dropped: a
+    /// host that has told everything must not break those of one that has not.
     ///
     /// # Errors
     /// The kernel's; what goes wrong with a flow is in the report.
-    pub fn run(mut self, times: Times) -> io::Result<HostReport> {
-        self.times = times;
+    pub fn run(&mut self, times: Times) -> io::Result<HostReport> {
+        self.agenda.set(times);
         self.supervisor.set_nonblocking(true)?;
         self.epoll.add(&self.supervisor, READABLE, SUPERVISOR)?;
         self.wake_for_next()?;
@@ -192,30 +195,16 @@ impl<'a> Driver<'a> {
     }
 
     fn wake_for_next(&mut self) -> io::Result<()> {
-        let start = self.flows.get(self.begun).map(|flow| flow.start_ns);
-        let note = (!self.noted).then_some(self.times.arrivals_ns);
-        match start.into_iter().chain(note).min() {
-            Some(next) => self.epoll.wake_at(self.times.begin_ns + next),
-            None => Ok(()),
-        }
+        self.agenda.next_ns().map_or(Ok(()), |next| self.epoll.wake_at(next))
     }
 
     fn begin_what_is_due(&mut self) -> io::Result<()> {
         let mut any = false;
-        while let Some(flow) = self.flows.get(self.begun).copied() {
-            let now = monotonic_ns();
-            if self.times.begin_ns + flow.start_ns > now {
-                break;
-            }
+        while let Some(due) = self.agenda.due(monotonic_ns()) {
             any = true;
-            self.begun += 1;
-            self.open(flow);
-        }
-        if !self.noted && monotonic_ns() >= self.times.begin_ns + self.times.arrivals_ns {
-            self.noted = true;
-            any = true;
-            for incoming in self.incoming.iter_mut().flatten() {
-                incoming.note();
+            match due {
+                Due::Begin(at) => self.open(self.agenda.flow(at)),
+                Due::Note => self.incoming.iter_mut().flatten().for_each(Incoming::note),
             }
         }
         if any {
@@ -289,7 +278,7 @@ impl<'a> Driver<'a> {
         };
         let token = INCOMING + self.incoming.len() as u64;
         self.epoll.add(&stream, READABLE, token)?;
-        self.incoming.push(Some(Incoming::new(flow, stream, self.noted)));
+        self.incoming.push(Some(Incoming::new(flow, stream, self.agenda.noted())));
         self.take_in(self.incoming.len() - 1);
         Ok(())
     }
@@ -310,18 +299,18 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn finish(mut self) -> io::Result<HostReport> {
+    fn finish(&mut self) -> io::Result<HostReport> {
         // What is said besides is of no concern.
         let mut ignored = [0; 16];
         let _ = self.supervisor.read(&mut ignored);
-        for mut outgoing in self.outgoing.into_iter().flatten() {
+        for outgoing in self.outgoing.iter_mut().flatten() {
             outgoing.look();
             self.report.sent.push(outgoing.told);
         }
-        for mut incoming in self.incoming.into_iter().flatten() {
+        for incoming in self.incoming.iter_mut().flatten() {
             incoming.note();
             self.report.got.push(incoming.told);
         }
-        Ok(self.report)
+        Ok(std::mem::take(&mut self.report))
     }
 }

@@ -1,5 +1,7 @@
 //! What flows carry: bytes that tell what is lost, doubled, or another flow's.
 
+use std::fmt::Write as _;
+
 /// A prime, so that no multiple of a segment's size falls on the same bytes again.
 const PERIOD: usize = 65_521;
 
@@ -26,9 +28,36 @@ impl Default for Payload {
 }
 
 impl Payload {
+    /// One period, in hexadecimal.
+    pub fn hex(&self) -> String {
+        let mut text = String::with_capacity(2 * PERIOD);
+        for byte in &self.bytes[..PERIOD] {
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
+    }
+
+    /// Where in the period the bytes of a flow begin.
+    pub fn place(&self, flow: u64) -> u64 {
+        flow * 7_919 % PERIOD as u64
+    }
+
+    /// The 32-bit FNV-1a hash of the first so many bytes of a flow (Fowler, Noll and Vo; RFC 9923).
+    pub fn digest(&self, flow: u64, bytes: u64) -> u32 {
+        let (mut hash, mut at) = (0x811c_9dc5_u32, 0);
+        while at < bytes {
+            let part = self.of(flow, at, bytes - at);
+            for byte in part {
+                hash = (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+            }
+            at += part.len() as u64;
+        }
+        hash
+    }
+
     /// As many of the bytes of a flow from `offset` on as are in one piece, at most `most` and a period.
     pub fn of(&self, flow: u64, offset: u64, most: u64) -> &[u8] {
-        let at = ((flow * 7_919 + offset) % PERIOD as u64) as usize;
+        let at = ((self.place(flow) + offset) % PERIOD as u64) as usize;
         &self.bytes[at..at + most.min(PERIOD as u64) as usize]
     }
 
@@ -64,6 +93,25 @@ mod tests {
         let mut wrong = sent.clone();
         wrong[20_000] ^= 1;
         assert_eq!(payload.mismatch(3, 1_000, &wrong), Some(21_000));
+    }
+
+    #[test]
+    fn the_hash_is_fnv_1a_of_what_is_sent() {
+        let payload = Payload::default();
+        let hash = |bytes: &[u8]| {
+            let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619);
+            bytes.iter().fold(2_166_136_261, step)
+        };
+        assert_eq!(hash(b"foobar"), 0xbf9c_f968); // a published test vector
+        assert_eq!(payload.digest(3, 20_000), hash(payload.of(3, 0, 20_000)));
+        let period = payload.of(9, 0, u64::MAX);
+        let beyond = [period, &period[..100]].concat();
+        assert_eq!(payload.digest(9, beyond.len() as u64), hash(&beyond));
+        assert_eq!(payload.digest(0, 0), 2_166_136_261);
+        let hex = payload.hex();
+        let start = 2 * payload.place(5) as usize;
+        let first: String = payload.of(5, 0, 4).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex[start..start + 8], first);
     }
 
     #[test]

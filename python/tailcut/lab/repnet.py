@@ -1,0 +1,29 @@
+"""Where `repnet-bench` is, which carries the flows of plans that replicate them: in this repository, or installed."""
+
+import shutil
+from pathlib import Path
+
+BUILT = Path(__file__).parents[3] / "packages" / "repnet-bench" / "dist" / "main.js"
+NO_NODE = "there is no program `node`: install Node 20 or later"
+NO_BENCH = "repnet-bench is not there: run `make setup-lab` in the repository, or npm install --global repnet-bench"
+
+
+class MissingError(Exception):
+    """`repnet-bench` cannot be started here; says why, and what to do."""
+
+
+def program() -> list[str]:
+    """How `repnet-bench` is started.
+
+    Raises:
+        MissingError: it is not there.
+    """
+    node = shutil.which("node")
+    if node is None:
+        raise MissingError(NO_NODE)
+    if BUILT.exists():
+        return [node, str(BUILT)]
+    installed = shutil.which("repnet-bench")
+    if installed is None:
+        raise MissingError(NO_BENCH)
+    return [node, str(Path(installed).resolve())]

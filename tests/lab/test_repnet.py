@@ -1,0 +1,153 @@
+"""Flows that `repnet-bench` carries over real kernels: plain, RepFlow's and RepSYN's. Skipped without a lab or Node."""
+
+import json
+import math
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import tailcut
+from support.kernels import AS_NOBODY, carried, network, offered, processes, running, wait_until_none
+from tailcut import _core
+from tailcut.lab import process, repnet
+from tailcut.results import tables
+
+pytestmark = pytest.mark.usefixtures("kernel")
+
+MOMENTS = 6
+SCHEMES = '[schemes.RepFlow]\nreplicate = { kind = "repflow" }\n[schemes.RepSYN]\nreplicate = { kind = "repsyn" }\n'
+CONGESTED = Path(__file__).parents[2] / "experiments/lab/one-congested-path.toml"
+
+
+@pytest.fixture
+def program() -> list[str]:
+    """How `repnet-bench` is started."""
+    try:
+        return repnet.program()
+    except repnet.MissingError as error:
+        pytest.skip(f"the kernel lab: {error}")
+
+
+def runs(experiment: Path) -> dict[str, dict[str, Any]]:
+    """The run of each scheme: plain, RepFlow and RepSYN."""
+    experiment.write_text(experiment.read_text() + SCHEMES)
+    plan = tailcut.load(experiment).plan
+    return {run["config"]["scheme"]["replicate"]["kind"]: dict(run) for run in plan["runs"]}
+
+
+def ideal_ns(run: dict[str, Any]) -> list[float]:
+    return [flow["ideal_ps"] / 1000 for flow in json.loads(_core.demand(json.dumps(run)))["flows"]]
+
+
+@pytest.mark.parametrize("kind", ["none", "repflow", "repsyn"])
+def test_every_flow_is_carried_and_every_byte_arrives(experiment: Path, program: list[str], kind: str) -> None:
+    before = network()
+    run = runs(experiment)[kind]
+    done = carried(run, program)
+    flows = done["measured"]["flows"]
+    assert len(flows) == run["facts"]["flows"]
+    ideal = ideal_ns(run)
+    # Real hosts are never faster than the best possible through this fabric.
+    assert all(flow["fct_ns"] >= ideal[flow["index"]] for flow in flows)
+    assert all(flow["fct_ns"] > flow["connect_ns"] for flow in flows)
+    facts = done["facts"]
+    assert facts["strange"] == facts["refused"] == 0
+    assert set(done["repnet"]) == {"node", "bench"}
+    # Second connections are repnet's alone; of RepFlow they carry about as much as the first.
+    assert (done["copied"] == 0) == (kind == "none")
+    if kind == "repflow":
+        assert done["frames"] > 1.2 * done["copied"] > 0.3 * done["frames"]
+    assert network() == before
+
+
+def test_what_node_does_not_tell_stays_empty(experiment: Path, program: list[str]) -> None:
+    run = runs(experiment)["repflow"]
+    made = _core.tabulate(json.dumps(run), json.dumps(carried(run, program)["measured"]))
+    flows = tables.frame(made["flows"])
+    for name in ("fct_ack_ns", "data_packets", "retransmissions", "timeouts", "copies", "winner"):
+        assert flows[name].null_count() == flows.height, name
+    assert flows["fct_ns"].null_count() == flows["connect_ns"].null_count() == 0
+
+
+def test_the_flows_that_meet_a_congested_path_are_a_third_and_with_two_copies_a_ninth(program: list[str]) -> None:
+    """RepNet, Figure 2: flows of 10 KB that wait where two windows stand take twice 50 ms, all others much less."""
+    plan = tailcut.load(CONGESTED, set={"horizon.arrivals": '"4s"'}).plan
+    met, unfaithful = {}, []
+    for run in plan["runs"]:
+        kind = run["config"]["scheme"]["replicate"]["kind"]
+        simulated = tables.frame(_core.run(json.dumps(run))["flows"])
+        mice = simulated.filter((pl.col("src") == 2) & (pl.col("start_ns") > 500_000_000))["id"].to_list()
+        done = carried(dict(run), program)
+        made = _core.tabulate(json.dumps(run), json.dumps(done["measured"]))
+        waits = [
+            dict(zip(flows["id"], flows["fct_ns"].fill_null(10**10) > 50_000_000, strict=True))
+            for flows in (simulated, tables.frame(made["flows"]))
+        ]
+        met[kind] = [[of[mouse] for mouse in mice] for of in waits]
+        unfaithful += done["unfaithful"]
+    if unfaithful:
+        pytest.skip(f"the kernel lab: unfaithful: {'; '.join(unfaithful)}")
+    # The very flows of the simulator, since both hash the same ports; one in fifty may be held up by chance.
+    for kind in ("none", "repflow"):
+        expected, real = met[kind]
+        assert sum(a != b for a, b in zip(expected, real, strict=True)) <= len(real) / 50, kind
+    # RepSYN's ports are the kernel's choice: four standard deviations about a ninth.
+    share = sum(met["repsyn"][1]) / len(met["repsyn"][1])
+    assert abs(share - 1 / 9) < 4 * math.sqrt(8 / 81 / len(met["repsyn"][1]))
+    assert sum(met["repflow"][1]) < sum(met["none"][1]) / 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="this user is not root already")
+def test_it_works_without_root(experiment: Path, program: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", AS_NOBODY))
+    if not offered("namespaces") or not offered("hosts with reno"):
+        pytest.skip("the kernel lab: it needs root here")
+    run = runs(experiment)["repflow"]
+    assert len(carried(run, program)["measured"]["flows"]) == run["facts"]["flows"]
+
+
+def test_settings_of_the_user_do_not_reach_repnet(
+    experiment: Path, program: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NODE_OPTIONS", "--no-such-option")
+    monkeypatch.setenv("REPNET_MODE", "off")
+    assert carried(runs(experiment)["repflow"], program)["copied"] > 0
+
+
+def test_a_program_that_cannot_begin_is_told_of(experiment: Path, program: list[str]) -> None:
+    run = runs(experiment)["none"]
+    with pytest.raises(process.LabError, match="/nowhere/node"):
+        carried(run, ["/nowhere/node", "main.js"])
+    with pytest.raises(process.LabError, match="the Node process of host 0 has ended"):
+        carried(run, [program[0], "--eval", "0"])
+
+
+@pytest.mark.parametrize("moment", range(MOMENTS))
+def test_whatever_is_killed_at_whatever_moment_leaves_nothing_behind(
+    experiment: Path, program: list[str], moment: int
+) -> None:
+    drawn = random.Random(1000 * int(os.environ["TAILCUT_TEST_SEED"]) + moment)  # noqa: S311 - moments
+    token = f"{os.getpid()}-repnet-{moment}"
+    before = network()
+    text = experiment.read_text().replace('"400ms"', '"20s"')
+    experiment.write_text(text)
+    with running(runs(experiment)["repflow"], token, program) as caller:
+        # From the start of the interpreter over that of Node into the run; how far it is by then, the machine decides.
+        time.sleep(drawn.uniform(0, 4))
+        there = sorted(processes(token))
+        victim = caller.pid if moment % 3 == 0 or not there else drawn.choice(there)
+        try:
+            os.kill(victim, signal.SIGKILL)
+        except ProcessLookupError:
+            caller.kill()
+        # When a host, its Node or a tool is killed, the supervisor notices, and the caller ends with its error.
+        caller.wait(60)
+    assert wait_until_none(token) == set()
+    assert network() == before

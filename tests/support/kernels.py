@@ -1,0 +1,89 @@
+"""Runs over real kernels, and what of them is left on the machine."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import tailcut
+from tailcut.lab import process
+
+MARK = "TAILCUT_LAB_TEST"  # in the environment of what a test starts
+AS_NOBODY = """
+import ctypes, os
+from tailcut.lab import inside
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+ctypes.CDLL(None).prctl(4, 1)  # PR_SET_DUMPABLE: as a process that was started by this user is
+inside.main()
+"""
+
+
+def planned(experiment: Path, **overrides: str) -> dict[str, Any]:
+    return dict(tailcut.load(experiment, set=overrides).plan["runs"][0])
+
+
+def offered(name: str) -> bool:
+    """Whether this kernel offers something, by its name in ``tailcut lab``."""
+    return any(one["name"] == name and one["offered"] for one in process.probe())
+
+
+def carried(run: dict[str, Any], program: list[str] | None = None) -> dict[str, Any]:
+    return process.run(json.dumps(run), lambda _now, _over: None, 120, program)
+
+
+def network() -> list[str]:
+    """The machine's own interfaces, addresses and routes; the time that an address has left is none of it."""
+    asked = [["ip", *what, "show"] for what in (["link"], ["address"], ["route"])]
+    said = [subprocess.run(one, capture_output=True, check=True, encoding="utf-8").stdout for one in asked]
+    return [re.sub(r"(valid|preferred)_lft \S+", "", one) for one in said]
+
+
+def processes(token: str) -> set[int]:
+    """Those that have the token in their environment: what was started with it, and what these started."""
+    found = set()
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{MARK}={token}".encode() in (place / "environ").read_bytes().split(b"\0"):
+                found.add(int(place.name))
+        except OSError:
+            continue
+    return found
+
+
+def wait_until_none(token: str) -> set[int]:
+    """Give the kernel time to take processes down; what is left after a minute stays."""
+    deadline = time.monotonic() + 60
+    while (left := processes(token)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return left
+
+
+@contextmanager
+def running(run: dict[str, Any], token: str, program: list[str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """A caller of the lab in a process of its own."""
+    code = (
+        "import json, sys; from tailcut.lab import process\n"
+        f"process.run(sys.stdin.readline(), lambda a, b: None, 60, json.loads({json.dumps(program)!r}))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, MARK: token},
+        cwd="/",
+    ) as caller:
+        assert caller.stdin is not None
+        caller.stdin.write(json.dumps(run).encode() + b"\n")
+        caller.stdin.flush()
+        try:
+            yield caller
+        finally:
+            caller.kill()
