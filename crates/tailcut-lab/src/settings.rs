@@ -423,3 +423,55 @@ fn timers(checked: &mut Checked, min: Time, max: Time, initial: Time, syn_retrie
         "the kernel takes 1 to 127",
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// What hosts with these parameters of TCP are set to, and what is told of a field.
+    fn set(parameters: serde_json::Value, field: &str) -> (HostSettings, Vec<Answer>) {
+        let spec: TcpSpec = serde_json::from_value(parameters).expect("they are TCP's");
+        let mut checked = Checked::default();
+        tcp(&mut checked, &spec);
+        let told = checked.told.iter().filter(|told| told.field == field);
+        let answers = told.map(|told| told.answer).collect();
+        (checked.hosts, answers)
+    }
+
+    fn sysctl<'a>(hosts: &'a HostSettings, name: &str) -> &'a str {
+        let mut found = hosts.sysctls.iter().filter(|(known, _)| *known == name);
+        &found.next().expect("it is set").1
+    }
+
+    #[test]
+    fn probes_and_doubts_of_timeouts_are_the_kernels_where_the_plan_has_rack_with_them() {
+        let switches = |reordering: serde_json::Value| {
+            let parameters = json!({ "reordering": reordering, "initial_rto": "1s" });
+            let (hosts, told) = set(parameters, "transport.reordering");
+            assert_eq!(told, [Answer::Near]);
+            ["ipv4/tcp_early_retrans", "ipv4/tcp_frto"]
+                .map(|name| sysctl(&hosts, name).parse::<u8>().expect("it is a number"))
+        };
+        assert_eq!(switches(json!({ "kind": "none" })), [0, 0]);
+        assert_eq!(switches(json!({ "kind": "rack" })), [3, 2]);
+        assert_eq!(switches(json!({ "kind": "rack", "tail_loss_probe": false })), [0, 2]);
+        assert_eq!(switches(json!({ "kind": "rack", "f_rto": false })), [3, 0]);
+        assert_eq!(switches(json!({ "kind": "adaptive" })), [0, 0]);
+    }
+
+    #[test]
+    fn acknowledgements_wait_where_the_plan_lets_them_as_the_kernel_does() {
+        let acks = |parameters: serde_json::Value| {
+            let (hosts, told) = set(parameters, "transport.ack_every");
+            let at_once =
+                hosts.route.iter().any(|(name, value)| *name == "quickack" && value == "1");
+            (at_once, told)
+        };
+        assert_eq!(acks(json!({ "ack_every": 1 })), (true, vec![Answer::Done]));
+        assert_eq!(acks(json!({ "ack_every": 2, "quick_acks": 16 })), (false, vec![Answer::Near]));
+        for other in [json!({ "ack_every": 2, "quick_acks": 0 }), json!({ "ack_every": 3 })] {
+            assert_eq!(acks(other), (false, vec![Answer::Fatal]));
+        }
+    }
+}
