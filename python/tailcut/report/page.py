@@ -55,6 +55,7 @@ def render(study: Study, data: Data, theme: Theme) -> str:
         study=study,
         headline=words.headline(study, data.curves, data.throughput),
         verdicts=words.verdicts(study, data.curves),
+        agreement=words.agreement(data.against),
         cautions=words.cautions(study, data.curves),
         legend=[(s, theme.colour(s), SYMBOLS[theme.shape(s)], s == study.baseline) for s in study.schemes],
         backends=[(name, *BACKENDS.get(name, (name, (4, 2)))) for name in study.backends],

@@ -81,12 +81,16 @@ class Study:
         runs: the planned runs that have finished, in plan order; schemes with the same configuration share a directory.
         summary: statistics per scheme, point and class, of every backend (see ``tailcut.results.summary_schema``).
         totals: what each scheme carried and lost at each point.
+        over_kernels: finished runs of the kernel lab.
+        unfaithful: how many of them are not faithful.
     """
 
     plan: Plan
     runs: tuple[Run, ...]
     summary: pl.DataFrame
     totals: pl.DataFrame
+    over_kernels: int = 0
+    unfaithful: int = 0
 
     @classmethod
     def of(cls, result: "Result") -> "Study":
@@ -104,7 +108,8 @@ class Study:
                 f"{result.directory} holds a plan of {len(plan['runs'])} runs and none of them has finished",
                 f"tailcut run {plan['source_file']}",
             )
-        return cls(plan, runs, summary, result.totals())
+        faithful = result.lab_runs["faithful"]
+        return cls(plan, runs, summary, result.totals(), len(faithful), len(faithful) - int(faithful.sum()))
 
     @property
     def schemes(self) -> tuple[str, ...]:

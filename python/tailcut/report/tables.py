@@ -103,6 +103,30 @@ def changes(study: Study, table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def against(table: pl.DataFrame) -> pl.DataFrame:
+    """How real kernels differ from the simulator, by scheme, point, class and statistic.
+
+    Args:
+        table: ``curves`` of a study.
+
+    Columns: scheme, backend, cell, point, class, statistic, simulated_us, real_us, change (percent, above zero where
+    kernels took longer), said. Times of which only a lower bound is known are left out.
+    """
+    keys = ["scheme", "cell", "point", "class", "statistic"]
+    known = table.filter(
+        pl.col("grouping") == "class", pl.col("class").is_in(["short", "long"]),
+        pl.col("statistic").is_in(["mean", "p99"]), pl.col("value_us").is_not_null(), ~pl.col("lower_bound"),
+    )  # fmt: skip
+    real = known.filter(pl.col("backend") == "lab").select("backend", *keys, real_us="value_us")
+    simulated = known.filter(pl.col("backend") == "sim").select(*keys, simulated_us="value_us")
+    both = simulated.join(real, on=keys, how="inner", maintain_order="left")
+    if both.height == 0:
+        return pl.DataFrame()
+    change = ((pl.col("real_us") / pl.col("simulated_us") - 1) * 100).round_sig_figs(4)
+    said = pl.struct("change", sure=pl.lit(value=False)).map_elements(_said, return_dtype=pl.String)
+    return both.with_columns(change=change).with_columns(said=said)
+
+
 def _packets_sent(study: Study) -> pl.DataFrame:
     """Data packets sent per scheme and point, over all seeds."""
     rows = []

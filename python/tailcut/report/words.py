@@ -247,6 +247,27 @@ def _where(study: Study, row: dict[str, Any]) -> str:
     return f" at {', '.join(place)}" if place else ""
 
 
+def agreement(table: pl.DataFrame) -> str:
+    """How far real kernels and the simulator agree; empty where there are not both.
+
+    Args:
+        table: ``tables.against`` of a study.
+    """
+    if table.height == 0:
+        return ""
+    parts = []
+    for name, statistic, what in (
+        ("short", "mean", "in the mean of short flows"),
+        ("short", "p99", "in their 99th percentile"),
+        ("long", "mean", "in the mean of long flows"),
+    ):
+        found = table.filter(pl.col("class") == name, pl.col("statistic") == statistic)["change"].to_list()
+        if found:
+            low, high = (change(-ends) for ends in (min(found), max(found)))
+            parts.append(f"{low if low == high else f'{low} to {high}'} {what}")
+    return f"Real kernels differ from the simulator by {', '.join(parts)}." if parts else ""
+
+
 def cautions(study: Study, table: pl.DataFrame) -> list[str]:
     """What a reader must know before believing a figure: missing runs, unfinished flows, a single seed."""
     said = []
@@ -256,6 +277,12 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
         said.append(
             f"{study.missing} of {len(study.plan['runs'])} runs {'is' if study.missing == 1 else 'are'} not in the"
             " directory: run the experiment again to fill in what is missing. Points without runs are not drawn."
+        )
+    if study.unfaithful:
+        most = f"{study.unfaithful} of {study.over_kernels} runs over real kernels"
+        said.append(
+            f"{most} {'is' if study.unfaithful == 1 else 'are'} not faithful, since the machine could not carry them in"
+            " time, and left out of all figures: Result.lab_runs has the reasons."
         )
     of_class = table.filter(
         pl.col("grouping") == "class", pl.col("statistic") == "mean", pl.col("n_unfinished") > 0, pl.col("n_flows") > 0

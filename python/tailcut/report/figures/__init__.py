@@ -10,7 +10,7 @@ from operator import attrgetter
 import polars as pl
 
 from tailcut.report import tables
-from tailcut.report.figures import distribution, fct, jobs, network, segments, series, throughput, tradeoff
+from tailcut.report.figures import against, distribution, fct, jobs, network, segments, series, throughput, tradeoff
 from tailcut.report.figures.base import Figure, Panel
 from tailcut.report.study import Study
 from tailcut.report.theme import Theme
@@ -30,6 +30,7 @@ class Data:
     series: pl.DataFrame
     segments: pl.DataFrame
     throughput: pl.DataFrame
+    against: pl.DataFrame
 
     @classmethod
     def of(cls, study: Study) -> "Data":
@@ -44,6 +45,7 @@ class Data:
             tables.series(study),
             tables.segments(study),
             tables.throughput(study),
+            tables.against(curves),
         )
 
     @classmethod
@@ -82,6 +84,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(jobs.completion, attrgetter("curves"), shown_empty=False, leads=jobs.are_the_question),
     Kind(fct.completion, attrgetter("curves")),
     Kind(fct.gain, attrgetter("curves")),
+    Kind(against.kernels, attrgetter("against"), per_point=True, shown_empty=False),
     Kind(distribution.cdf, attrgetter("distributions"), per_point=True),
     Kind(distribution.round_trips, attrgetter("round_trips"), per_point=True, shown_empty=False),
     Kind(fct.slowdown, attrgetter("curves")),
