@@ -125,13 +125,31 @@ pub fn inline_number(number: u32) -> u32 {
     INLINE + number.min(MAX_NUMBER)
 }
 
+/// A connection, by its place in the table of whoever sends its packets. The fabric hands it on and asks nothing of it.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ConnectionId(pub u32);
+
+impl ConnectionId {
+    /// The connection at this place.
+    #[inline]
+    pub const fn at(place: usize) -> ConnectionId {
+        ConnectionId(place as u32)
+    }
+    /// Its place.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A packet on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
     /// Addresses and ports.
     pub key: FlowKey,
     /// The connection it belongs to.
-    pub connection: u32,
+    pub connection: ConnectionId,
     /// Towards the receiver: index of the segment (the SYN and bare ACKs carry 0).
     /// Towards the sender: index of the next segment expected.
     pub seq: u32,

@@ -13,7 +13,7 @@ use tailcut_engine::{Rate, Time};
 
 use self::faults::Faults;
 use crate::amount::{Amount, Limit};
-use crate::packet::{Flags, FlowKey, Packet, NO_OPTIONS};
+use crate::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
 use crate::queue::{Admit, Arrival, Discipline, Verdict};
 
 /// Serialisation at a fixed rate, exact to the nearest picosecond.
@@ -130,7 +130,7 @@ const BLANK: Entry = Entry {
     arrival: 0,
     packet: Packet {
         key: FlowKey(0),
-        connection: 0,
+        connection: ConnectionId(0),
         seq: 0,
         options: NO_OPTIONS,
         wire_bytes: 0,

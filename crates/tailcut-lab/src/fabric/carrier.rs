@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 use tailcut_net::measure::records::TierRecord;
-use tailcut_net::packet::{Flags, FlowKey, SERVICE_PORT};
+use tailcut_net::packet::{ConnectionId, Flags, FlowKey, SERVICE_PORT};
 use tailcut_net::scenario::Scenario;
 
 use super::engine::{Engine, Fate, Left};
@@ -191,7 +191,7 @@ impl<'a> Carrier<'a> {
             self.advance(came_ns.max(now_ns))?;
             let slot = self.hold(Held { bytes, ecn: parsed.ecn });
             let framing = self.scenario.host.framing_overhead.0 as u16;
-            let packet = packet(&parsed, key, to_sender, framing, slot);
+            let packet = packet(&parsed, key, to_sender, framing, ConnectionId(slot));
             let now = self.engine.now().max(Time(came_ns * 1_000));
             self.engine.send(now, host, packet, flow_bytes, &mut self.left);
             self.release(times);
@@ -214,7 +214,7 @@ impl<'a> Carrier<'a> {
     /// Hands over what has reached its host, and forgets what has not.
     fn release(&mut self, times: Times) {
         for left in self.left.drain(..) {
-            let slot = left.packet.connection;
+            let ConnectionId(slot) = left.packet.connection;
             let held = &mut self.held[slot as usize];
             if let Fate::Delivered(host) = left.fate {
                 if left.packet.flags.has(Flags::CONGESTION_EXPERIENCED) && held.ecn != 3 {

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use tailcut_net::packet::{Flags, FlowKey, Packet, NO_OPTIONS};
+use tailcut_net::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
 
 const ETHERNET: usize = 14;
 const TCP: u8 = 6;
@@ -55,7 +55,13 @@ pub fn parse(frame: &[u8]) -> Option<Parsed> {
 }
 
 /// The packet of the fabric that stands for a frame.
-pub fn packet(parsed: &Parsed, key: FlowKey, to_sender: bool, framing: u16, slot: u32) -> Packet {
+pub fn packet(
+    parsed: &Parsed,
+    key: FlowKey,
+    to_sender: bool,
+    framing: u16,
+    slot: ConnectionId,
+) -> Packet {
     let mut flags = Flags(0);
     let says = [
         (parsed.tcp & 0x02 != 0, Flags::SYN),
@@ -138,8 +144,8 @@ mod tests {
         assert_eq!(parsed.destination, (Ipv4Addr::new(10, 77, 0, 2), 62_000));
         assert_eq!((parsed.datagram, parsed.has_data, parsed.ecn), (144, true, 2));
         assert_eq!((parsed.tcp, parsed.sequence), (0x12, 256));
-        let packet = packet(&parsed, FlowKey::new(0, 1, 1_024, 5_000), false, 38, 9);
-        assert_eq!((packet.wire_bytes, packet.connection), (182, 9));
+        let packet = packet(&parsed, FlowKey::new(0, 1, 1_024, 5_000), false, 38, ConnectionId(9));
+        assert_eq!((packet.wire_bytes, packet.connection), (182, ConnectionId(9)));
         assert!(packet.flags.has(Flags::ECN_CAPABLE) && packet.flags.has(Flags::DATA));
         assert!(packet.flags.has(Flags::SYN) && !packet.flags.has(Flags::FIN));
         assert!(!parse(&frame(0, 20, 0)).expect("it is whole").has_data);

@@ -2,13 +2,14 @@
 
 use tailcut_engine::Time;
 
-use crate::packet::FlowKey;
+use crate::packet::{ConnectionId, FlowKey};
+use crate::traffic::FlowIndex;
 
 /// A flow, as its hosts know it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known {
     /// Its number in the run.
-    pub flow: u32,
+    pub flow: FlowIndex,
     pub bytes: u64,
     pub start: Time,
     /// Links between its hosts.
@@ -19,7 +20,7 @@ pub(crate) struct Known {
 pub(crate) trait Audit {
     /// Judges what was guessed since the last call. `known` tells of a packet's connection and key whose they are; none
     /// when that connection is over.
-    fn settle(&mut self, known: &dyn Fn(u32, FlowKey) -> Option<Known>);
+    fn settle(&mut self, known: &dyn Fn(ConnectionId, FlowKey) -> Option<Known>);
 
     /// What the guesses of a whole run were worth, as numbers with the names that they have in the results. `flows` are
     /// those of the run.

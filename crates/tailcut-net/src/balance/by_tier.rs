@@ -12,7 +12,7 @@ use super::ecmp::Ecmp;
 use super::spray::Spray;
 use super::{BalanceSpec, Balancer, EdgeOnly, Fork, Layout, Pick, Strategy};
 use crate::component::{did_you_mean, SpecError};
-use crate::packet::Packet;
+use crate::packet::{FlowKey, Packet};
 use crate::topology::find::find_node;
 use crate::topology::Graph;
 
@@ -147,6 +147,9 @@ impl Pick for Mixture {
     #[inline]
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
         self.balancers[self.of_switch[fork.switch as usize] as usize].pick(fork, packet)
+    }
+    fn foretell(&self, switch: u32, choices: u32, key: FlowKey) -> Option<u32> {
+        self.balancers[self.of_switch[switch as usize] as usize].foretell(switch, choices, key)
     }
     fn large(&self) -> Option<Bytes> {
         self.balancers.iter().find_map(Pick::large)

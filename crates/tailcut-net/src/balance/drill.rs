@@ -108,7 +108,7 @@ impl Pick for Drilling {
 mod tests {
     use super::*;
     use crate::balance::Queues;
-    use crate::packet::{Flags, FlowKey, NO_OPTIONS};
+    use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
     use crate::topology::fat_tree::FatTree;
     use crate::topology::Routes;
 
@@ -139,7 +139,7 @@ mod tests {
         };
         let mut packet = Packet {
             key: FlowKey::new(0, 1, 2, 3),
-            connection: 0,
+            connection: ConnectionId(0),
             seq: 0,
             options: NO_OPTIONS,
             wire_bytes: 1_500,

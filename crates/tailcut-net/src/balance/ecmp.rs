@@ -4,11 +4,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::random::mix;
 
-use super::{Fork, Layout, Pick, Strategy};
+use super::{hash, Fork, Layout, Pick, Strategy};
 use crate::packet::{FlowKey, Packet};
-use crate::topology::{Graph, PortId, Routes};
 
 /// ECMP has no parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,36 +26,10 @@ impl Strategy for Ecmp {
 impl Pick for Ecmp {
     #[inline]
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
-        pick(packet.key.0, fork.salt, fork.choices)
+        hash::pick(packet.key.0, fork.salt, fork.choices)
     }
-}
 
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// The salt of switch number `switch` (numbered over switches alone).
-pub const fn salt(switch: u32) -> u64 {
-    GOLDEN.wrapping_mul(switch as u64 + 1)
-}
-
-/// Which of `choices` equal-cost ports the flow `key` takes at a switch with this `salt`.
-#[inline]
-pub const fn pick(key: u64, salt: u64, choices: u32) -> u32 {
-    let hash = (mix(key.wrapping_add(salt)) >> 32) as u32;
-    // The same as the remainder, without a division.
-    if choices.is_power_of_two() {
-        hash & (choices - 1)
-    } else {
-        hash % choices
+    fn foretell(&self, switch: u32, choices: u32, key: FlowKey) -> Option<u32> {
+        Some(hash::pick(key.0, hash::salt(switch), choices))
     }
-}
-
-/// The ports that packets with this key cross under ECMP: one of the shortest paths.
-pub fn path(graph: &Graph, routes: &Routes, key: FlowKey) -> Vec<PortId> {
-    let mut path = vec![routes.host_port(key.src())];
-    while let Some(switch) = graph.far_end(path[path.len() - 1]).checked_sub(graph.hosts) {
-        let candidates = routes.candidates(switch, key.dst());
-        let pick = pick(key.0, salt(switch), candidates.len() as u32);
-        path.push(candidates[pick as usize]);
-    }
-    path
 }

@@ -7,6 +7,7 @@ pub mod by_tier;
 pub mod drill;
 pub mod ecmp;
 pub mod flowlet;
+pub mod hash;
 pub mod round_robin;
 pub mod spray;
 pub mod tinyflow;
@@ -17,7 +18,7 @@ use tailcut_engine::{Bytes, Time};
 
 use self::audit::Audit;
 use crate::component::SpecError;
-use crate::packet::Packet;
+use crate::packet::{FlowKey, Packet};
 use crate::topology::{Graph, PortId, Routes};
 
 /// A switch that has several equal-cost ports for a packet.
@@ -25,7 +26,7 @@ use crate::topology::{Graph, PortId, Routes};
 pub(crate) struct Fork<'a> {
     pub now: Time,
     pub switch: u32,
-    /// The switch's ECMP salt.
+    /// The switch's salt, for whoever hashes keys ([`hash`]).
     pub salt: u64,
     /// How many ports there are.
     pub choices: u32,
@@ -95,6 +96,11 @@ pub(crate) struct EdgeOnly {
 pub(crate) trait Pick {
     /// Which of the ports at `fork` the packet takes, counted from 0. It may be marked or rewritten.
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32;
+    /// Which of so many ports every packet with this key takes at a switch, where it goes by nothing else: that is when
+    /// its strategy keeps paths.
+    fn foretell(&self, _switch: u32, _choices: u32, _key: FlowKey) -> Option<u32> {
+        None
+    }
     /// Hosts are to mark the packets of flows of at least so many bytes ([`Flags::LARGE_FLOW`](crate::packet::Flags)).
     fn large(&self) -> Option<Bytes> {
         None
@@ -109,6 +115,9 @@ impl<P: Pick> Pick for Box<P> {
     #[inline]
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
         P::pick(self, fork, packet)
+    }
+    fn foretell(&self, switch: u32, choices: u32, key: FlowKey) -> Option<u32> {
+        P::foretell(self, switch, choices, key)
     }
     fn large(&self) -> Option<Bytes> {
         P::large(self)
@@ -177,6 +186,9 @@ macro_rules! strategies {
             #[inline]
             fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
                 match self { $(Balancer::$name(state) => state.pick(fork, packet),)* }
+            }
+            fn foretell(&self, switch: u32, choices: u32, key: FlowKey) -> Option<u32> {
+                match self { $(Balancer::$name(state) => state.foretell(switch, choices, key),)* }
             }
             fn large(&self) -> Option<Bytes> {
                 match self { $(Balancer::$name(state) => state.large(),)* }

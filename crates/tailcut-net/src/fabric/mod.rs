@@ -23,7 +23,7 @@
 //! use std::collections::BTreeMap;
 //! use tailcut_engine::Time;
 //! use tailcut_net::fabric::{Fabric, Offered, Parts, Place};
-//! use tailcut_net::packet::{Flags, FlowKey, Packet, NO_OPTIONS};
+//! use tailcut_net::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
 //! use tailcut_net::topology::star::Star;
 //!
 //! let graph = Star { hosts: 3, ..Star::default() }.build()?;
@@ -33,7 +33,7 @@
 //! let mut arrived = vec![];
 //!
 //! let key = FlowKey::new(0, 2, 1024, 5000);
-//! let packet = Packet { key, connection: 7, seq: 0, options: NO_OPTIONS, wire_bytes: 1538, flags: Flags(0) };
+//! let packet = Packet { key, connection: ConnectionId(7), seq: 0, options: NO_OPTIONS, wire_bytes: 1538, flags: Flags(0) };
 //! let mut todo = vec![(Time::ZERO, fabric.host_port(0), packet)];
 //! loop {
 //!     for (now, port, packet) in todo.drain(..) {
@@ -55,7 +55,7 @@
 //!     }
 //! }
 //! assert_eq!(arrived.len(), 1);
-//! assert_eq!((arrived[0].1, arrived[0].2), (2, 7));
+//! assert_eq!((arrived[0].1, arrived[0].2), (2, ConnectionId(7)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -64,12 +64,13 @@ mod marks;
 mod scheduled;
 #[cfg(test)]
 mod tests;
+mod ways;
 
 use tailcut_engine::Time;
 
 use crate::amount::Limit;
 use crate::balance::audit::Audit;
-use crate::balance::{ecmp, BalanceSpec, Balancer, Fork, Layout, Pick, Queues};
+use crate::balance::{hash, BalanceSpec, Balancer, Fork, Layout, Pick, Queues};
 use crate::component::SpecError;
 use crate::faults::FaultsSpec;
 use crate::host::HostSpec;
@@ -84,6 +85,7 @@ use incidents::Incidents;
 use marks::Marks;
 pub use scheduled::Dequeued;
 use scheduled::Scheduled;
+pub(crate) use ways::Ways;
 
 /// What a fabric is made of.
 #[derive(Debug, Clone)]
@@ -248,7 +250,7 @@ impl Fabric {
             scheduled,
             ends,
             hosts: graph.hosts,
-            salts: (0..graph.switches).map(ecmp::salt).collect(),
+            salts: (0..graph.switches).map(hash::salt).collect(),
             marks: Marks::new(queue, balancer.large()),
             balancer,
             pools,

@@ -7,7 +7,7 @@ use tailcut_engine::Rate;
 use super::*;
 use crate::amount::Amount;
 use crate::faults::Incident;
-use crate::packet::{inline_number, FlowKey, NO_OPTIONS};
+use crate::packet::{inline_number, ConnectionId, FlowKey, NO_OPTIONS};
 use crate::queue::drop_tail::DropTail;
 use crate::queue::pfabric::PfabricQueue;
 use crate::topology::fat_tree::FatTree;
@@ -61,14 +61,14 @@ impl Driver {
             Offered::Behind => {}
             Offered::Waits(at) => {
                 while let Some(packet) = self.fabric.displaced() {
-                    self.fates.push((packet.connection, Fate::Dropped));
+                    self.fates.push((packet.connection.0, Fate::Dropped));
                 }
                 if let Some(at) = at {
                     self.expect(at, Kind::Idle, port);
                 }
             }
-            Offered::Dropped => self.fates.push((packet.connection, Fate::Dropped)),
-            Offered::Lost => self.fates.push((packet.connection, Fate::Lost)),
+            Offered::Dropped => self.fates.push((packet.connection.0, Fate::Dropped)),
+            Offered::Lost => self.fates.push((packet.connection.0, Fate::Lost)),
         }
     }
 
@@ -110,8 +110,8 @@ impl Driver {
             self.expect(at, Kind::Arrival, port);
         }
         match self.fabric.forward(now, port, &mut packet) {
-            Place::Host(host) => self.fates.push((packet.connection, Fate::At(host, now))),
-            Place::Lost => self.fates.push((packet.connection, Fate::Lost)),
+            Place::Host(host) => self.fates.push((packet.connection.0, Fate::At(host, now))),
+            Place::Lost => self.fates.push((packet.connection.0, Fate::Lost)),
             Place::Switch { egress, .. } => {
                 let offered = self.fabric.offer(now, egress, packet);
                 self.follow(egress, packet, offered);
@@ -123,7 +123,7 @@ impl Driver {
         for consequence in self.fabric.incident(now, &self.graph).expect("routes stay small") {
             match consequence {
                 Consequence::Lost { packet, .. } => {
-                    self.fates.push((packet.connection, Fate::Lost))
+                    self.fates.push((packet.connection.0, Fate::Lost))
                 }
                 Consequence::Arrives { port, at } => self.put_off(at, Kind::Arrival, port),
                 Consequence::Idle { port, at } => self.put_off(at, Kind::Idle, port),
@@ -146,7 +146,7 @@ impl Driver {
 fn packet(tag: u32, src: u32, dst: u32) -> Packet {
     let key = FlowKey::new(src, dst, 1_024 + tag as u16, 5_000);
     let (options, flags) = (NO_OPTIONS, Flags(0));
-    Packet { key, connection: tag, seq: 0, options, wire_bytes: 1_250, flags }
+    Packet { key, connection: ConnectionId(tag), seq: 0, options, wire_bytes: 1_250, flags }
 }
 
 fn with_priority(tag: u32, src: u32, priority: u32) -> Packet {

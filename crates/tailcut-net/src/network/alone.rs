@@ -4,18 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tailcut_engine::{Rate, Time};
 
-use super::flows::source_port;
+use super::foresight::source_port;
 use super::profile::{Kind, Profile};
 use crate::amount::Limit;
-use crate::balance::ecmp;
-use crate::fabric::FabricError;
+use crate::fabric::{FabricError, Ways};
 use crate::faults::What;
 use crate::measure::ideal::{LonePath, Stage, Way};
 use crate::packet::{FlowKey, SERVICE_PORT};
 use crate::port::Clocking;
 use crate::replicate::machine::Carriage;
 use crate::scenario::Scenario;
-use crate::topology::{Graph, PortId, Routes};
+use crate::topology::PortId;
 use crate::traffic::Flow;
 
 /// The connections that carry a flow.
@@ -25,13 +24,6 @@ pub(super) struct Carriers {
     pub profile: u8,
     /// How replication uses it.
     pub carriage: Carriage,
-}
-
-/// The network as it was built.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Ways<'a> {
-    pub graph: &'a Graph,
-    pub routes: &'a Routes,
 }
 
 /// The ideal times of a run's flows.
@@ -84,7 +76,7 @@ impl Alone {
         })
     }
 
-    /// The ideal completion times of a flow in the network as it was built: until its last byte arrives,
+    /// The ideal completion times of a flow by the routes of the whole network: until its last byte arrives,
     /// and until that is acknowledged.
     pub fn completion(
         &mut self,
@@ -137,7 +129,7 @@ impl Alone {
     fn way_of(&self, on: Ways<'_>, keys: &[FlowKey]) -> Way {
         let stages = |reversed: bool| {
             let keys = keys.iter().map(|key| if reversed { key.reversed() } else { *key });
-            let paths: Vec<_> = keys.map(|key| ecmp::path(on.graph, on.routes, key)).collect();
+            let paths: Vec<_> = keys.map(|key| on.path(key)).collect();
             let abreast = |at: usize| {
                 let mut ports: Vec<PortId> = paths.iter().map(|path| path[at]).collect();
                 ports.sort_unstable();

@@ -5,6 +5,7 @@
 
 use tailcut_engine::{Agenda, Time};
 
+use crate::packet::ConnectionId;
 use crate::port::Clocking;
 use crate::topology::{Graph, PortId};
 
@@ -26,11 +27,12 @@ pub(super) enum Due {
     /// A host may ask one of its senders for more.
     Pull(u32),
     /// The earliest deadline of a connection.
-    Connection(u32),
+    Connection(ConnectionId),
 }
 
-/// The agenda: one pending event per entity.
+/// The time, and the agenda: one pending event per entity.
 pub(super) struct Clock {
+    now: Time,
     agenda: Agenda,
     /// Ports come first; as many arrivals as there are.
     ports: u32,
@@ -53,6 +55,7 @@ impl Clock {
             .iter()
             .map(|link| Clocking::new(link.rate).transmission(bytes) + link.propagation.0);
         let mut clock = Clock {
+            now: Time::ZERO,
             agenda: Agenda::new(Time(longest.max().unwrap_or(1))),
             ports,
             idle: if scheduled { ports } else { 0 },
@@ -84,7 +87,7 @@ impl Clock {
             Due::Incident => self.ports + 3,
             Due::Idle(port) => self.ports + OWN + port,
             Due::Pull(host) => self.ports + OWN + self.idle + host,
-            Due::Connection(id) => self.connections() + id,
+            Due::Connection(id) => self.connections() + id.0,
         }
     }
 
@@ -94,7 +97,7 @@ impl Clock {
         if entity < self.ports {
             Due::Arrival(entity)
         } else if entity >= self.connections() {
-            Due::Connection(entity - self.connections())
+            Due::Connection(ConnectionId(entity - self.connections()))
         } else {
             match entity - self.ports {
                 0 => Due::Flows,
@@ -107,11 +110,18 @@ impl Clock {
         }
     }
 
-    /// Takes the first event.
+    /// The time of the event that was taken last.
     #[inline]
-    pub fn next(&mut self) -> Option<(Time, Due)> {
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Takes the first event, if it is due by `end`; if it is due later, the time is `end`.
+    #[inline]
+    pub fn next(&mut self, end: Time) -> Option<Due> {
         let (time, entity) = self.agenda.pop()?;
-        Some((time, self.due(entity)))
+        self.now = time.min(end);
+        (time <= end).then(|| self.due(entity))
     }
 
     /// Expects an event of which none is pending.
@@ -172,7 +182,7 @@ mod tests {
         if pulls {
             all.extend([Due::Pull(0), Due::Pull(4)]);
         }
-        all.extend([Due::Connection(0), Due::Connection(7)]);
+        all.extend([0, 7].map(|id| Due::Connection(ConnectionId(id))));
         all
     }
 
@@ -183,8 +193,8 @@ mod tests {
             clock.make_room(8);
             let all = all(scheduled, pulls);
             all.iter().rev().for_each(|&due| clock.expect(due, Time(7)));
-            let came: Vec<_> = std::iter::from_fn(|| clock.next()).collect();
-            assert_eq!(came, all.iter().map(|&due| (Time(7), due)).collect::<Vec<_>>());
+            let came: Vec<_> = std::iter::from_fn(|| clock.next(Time(8))).collect();
+            assert_eq!((came, clock.now()), (all, Time(7)));
         }
     }
 
@@ -195,8 +205,17 @@ mod tests {
         clock.move_to(Due::Arrival(3), Time(9));
         clock.move_to(Due::Flows, Time(8));
         clock.cancel(Due::Flows);
-        assert_eq!(clock.next(), Some((Time(9), Due::Arrival(3))));
-        assert_eq!(clock.next(), None);
+        assert_eq!((clock.next(Time::NEVER), clock.now()), (Some(Due::Arrival(3)), Time(9)));
+        assert_eq!((clock.next(Time::NEVER), clock.now()), (None, Time(9)));
+    }
+
+    #[test]
+    fn the_time_does_not_pass_the_end() {
+        let mut clock = clock(false, false);
+        clock.expect(Due::Flows, Time(5));
+        clock.expect(Due::Window, Time(9));
+        assert_eq!((clock.next(Time(5)), clock.now()), (Some(Due::Flows), Time(5)));
+        assert_eq!((clock.next(Time(8)), clock.now()), (None, Time(8)));
     }
 
     #[test]
@@ -205,7 +224,7 @@ mod tests {
         clock.expect(Due::Idle(4), Time(6));
         clock.expect(Due::Arrival(2), Time(5));
         clock.expect(Due::Window, Time(4));
-        assert_eq!(clock.next(), Some((Time(4), Due::Window)));
+        assert_eq!(clock.next(Time::NEVER), Some(Due::Window));
         let arrivals = [0, 1].map(|ahead| clock.upcoming_arrival(ahead));
         let idle = [0, 1].map(|ahead| clock.upcoming_idle(ahead));
         assert_eq!((arrivals, idle), ([Some(2), None], [None, Some(4)]));

@@ -1,135 +1,59 @@
-//! Connections at the hosts: between the transport's state machines and the wire.
-
-use tailcut_engine::Time;
+//! Packets at the hosts: what the loop does when one arrives, when a timer fires, and when anything is to be sent.
 
 use super::clock::Due;
-use super::profile::Profile;
-use super::receiver::Receiver;
-use super::sender::Sender;
-use super::Network;
-use crate::measure::{Observer, PacketView};
-use crate::packet::{Flags, FlowKey, Packet};
+use super::{view, Network};
+use crate::measure::Observer;
+use crate::packet::{ConnectionId, Flags, FlowKey, Packet};
 use crate::transport::spread::Event;
-use crate::transport::tcp::{Close, Recovery};
 use crate::transport::{Phase, Segment, Transmit};
 
-pub(super) const NO_CONNECTION: u32 = u32::MAX;
-
-/// Both halves of a connection.
-pub(super) struct Connection {
-    pub key: FlowKey,
-    pub flow: u32,
-    /// The first byte of the flow that it carries.
-    pub from: u64,
-    /// Packets of this connection queued or on a wire.
-    pub in_network: u32,
-    pub receiver: Receiver,
-    /// When the agenda will wake this connection.
-    timer: Time,
-    /// The next connection of the same flow.
-    pub sibling: u32,
-    pub copy: u8,
-    /// Number of its transport.
-    pub profile: u8,
-    pub live: bool,
-    pub sender: Sender,
-}
-
-impl Connection {
-    /// Of transport number `number`.
-    pub fn new(
-        key: FlowKey,
-        flow: u32,
-        copy: u8,
-        (number, profile): (u8, &Profile),
-        sender: Sender,
-    ) -> Connection {
-        // A sender without segments will be given some, nobody knows how many.
-        let segments = match sender.segments() {
-            0 => u32::MAX,
-            segments => segments,
-        };
-        Connection {
-            key,
-            flow,
-            from: 0,
-            in_network: 0,
-            receiver: Receiver::new(profile, segments),
-            timer: Time::NEVER,
-            sibling: NO_CONNECTION,
-            copy,
-            profile: number,
-            live: true,
-            sender,
-        }
-    }
-}
-
-/// What the ends of its connection see of a packet.
-#[inline]
-fn as_segment(packet: &Packet) -> Segment {
-    let &Packet { seq, options, wire_bytes, flags, .. } = packet;
-    Segment { seq, options, wire_bytes, flags }
-}
-
-impl<'a, O: Observer> Network<'a, O> {
-    #[inline]
-    fn profile_of(&self, id: u32) -> &'a Profile {
-        self.profile(&self.connections[id as usize])
-    }
-
+impl<O: Observer> Network<'_, O> {
     /// A packet has reached its host.
     #[inline]
     pub(super) fn deliver(&mut self, host: u32, packet: Packet) {
         let id = packet.connection;
-        self.counters.delivered += 1;
-        if O::ACTIVE {
-            let view = self.view(&packet);
-            self.observer.host_receives(self.now, host, &view);
-        }
-        self.connections[id as usize].in_network -= 1;
+        let seen = || view(&self.hosts, &self.flows, &packet);
+        self.tally.note_delivered(self.clock.now(), host, seen);
+        self.hosts.note_gone(id);
         if packet.flags.has(Flags::TO_SENDER) {
             self.deliver_to_sender(id, packet);
         } else {
             self.deliver_to_receiver(id, packet);
         }
-        self.options.release(packet.options);
+        self.hosts.release(&packet);
         self.retire_if_over(id);
     }
 
     #[inline]
-    fn deliver_to_sender(&mut self, id: u32, packet: Packet) {
-        let (now, profile) = (self.now, self.profile_of(id));
-        if profile.spreads {
+    fn deliver_to_sender(&mut self, id: ConnectionId, packet: Packet) {
+        let spreads = self.hosts.profile(id).spreads;
+        if spreads {
             self.couple(id);
         }
-        let sender = &mut self.connections[id as usize].sender;
-        let done_before = sender.phase() == Phase::Done;
-        sender.on_packet(profile, now, &as_segment(&packet), &self.options);
+        let done_before = self.hosts.sender(id).phase() == Phase::Done;
+        self.hosts.tell_sender(self.clock.now(), &packet);
         if packet.flags.has(Flags::SYN) {
-            if sender.phase() == Phase::Established {
+            if self.hosts.sender(id).phase() == Phase::Established {
                 self.on_established(id);
             }
-        } else if profile.spreads && !packet.flags.has(Flags::RST) {
-            let data_ack = self.options.number(packet.options);
+        } else if spreads && !packet.flags.has(Flags::RST) {
+            let data_ack = self.hosts.options().number(packet.options);
             self.manage(id, Event::Acknowledged { data_ack });
         }
         self.pump(id);
-        if !done_before && self.connections[id as usize].sender.phase() == Phase::Done {
+        if !done_before && self.hosts.sender(id).phase() == Phase::Done {
             self.on_acknowledged(id);
         }
     }
 
     #[inline]
-    fn deliver_to_receiver(&mut self, id: u32, packet: Packet) {
-        let (now, profile) = (self.now, self.profile_of(id));
-        let receiver = &mut self.connections[id as usize].receiver;
-        let heard = packet.flags.has(Flags::DATA) && !receiver.closed;
-        let mut completed = receiver.on_packet(profile, now, &as_segment(&packet), &self.options);
-        if profile.spreads && heard {
+    fn deliver_to_receiver(&mut self, id: ConnectionId, packet: Packet) {
+        let heard = self.hosts.tell_receiver(self.clock.now(), &packet);
+        let mut completed = heard.completed;
+        if heard.data && self.hosts.profile(id).spreads {
             completed = self.note_data(id, packet.options);
             if completed {
-                self.connections[id as usize].receiver.acknowledge_now();
+                self.hosts.receiver_mut(id).acknowledge_now();
             }
         }
         self.answer(id);
@@ -141,110 +65,83 @@ impl<'a, O: Observer> Network<'a, O> {
 
     /// Sends whatever the receiver has to send, and sets its timer.
     #[inline]
-    pub(super) fn answer(&mut self, id: u32) {
-        let profile = self.profile_of(id);
-        while self.connections[id as usize].receiver.owes_anything() {
-            let data = if profile.spreads { self.data_ack(id) } else { None };
-            let Connection { receiver, key, .. } = &mut self.connections[id as usize];
-            let key = key.reversed();
-            let segment = receiver.poll_transmit(profile, self.now, data, &mut self.options);
+    pub(super) fn answer(&mut self, id: ConnectionId) {
+        let spreads = self.hosts.profile(id).spreads;
+        while self.hosts.owes_answer(id) {
+            let data = if spreads { self.data_ack(id) } else { None };
+            let segment = self.hosts.poll_receiver(id, self.clock.now(), data);
             let Some(segment) = segment else { break };
-            self.send(key, id, segment);
+            self.send(self.hosts.key(id).reversed(), id, segment);
         }
-        let connection = &self.connections[id as usize];
-        if connection.receiver.deadline() < connection.timer {
+        if self.hosts.receiver_is_earlier(id) {
             self.set_timer(id);
         }
     }
 
     /// The receiving host resets a connection.
-    pub(super) fn reset_by_receiver(&mut self, id: u32) {
-        self.connections[id as usize].receiver.reset();
+    pub(super) fn reset_by_receiver(&mut self, id: ConnectionId) {
+        self.hosts.receiver_mut(id).reset();
         self.answer(id);
     }
 
     /// A host hands a packet to its interface.
     #[inline]
-    pub(super) fn send(&mut self, key: FlowKey, id: u32, segment: Segment) {
+    pub(super) fn send(&mut self, key: FlowKey, id: ConnectionId, segment: Segment) {
         let Segment { seq, options, wire_bytes, flags } = segment;
         let mut packet = Packet { key, connection: id, seq, options, wire_bytes, flags };
         if self.fabric.marks() {
-            let flow = self.connections[id as usize].flow;
-            self.fabric.mark(&mut packet, self.flows[flow as usize].flow.bytes);
+            let flow = self.flows.flow(self.hosts.flow(id));
+            self.fabric.mark(&mut packet, flow.bytes);
         }
-        self.counters.sent += 1;
-        self.connections[id as usize].in_network += 1;
+        self.hosts.note_sent(id);
         let host = packet.key.src();
-        if O::ACTIVE {
-            let view = self.view(&packet);
-            self.observer.host_sends(self.now, host, &view);
-        }
+        let seen = || view(&self.hosts, &self.flows, &packet);
+        self.tally.note_sent(self.clock.now(), host, seen);
         self.transmit(self.fabric.host_port(host), packet);
     }
 
     /// Sends whatever the sender has to send, and sets its timer.
     #[inline]
-    pub(super) fn pump(&mut self, id: u32) {
-        let profile = self.profile_of(id);
-        if O::ACTIVE {
-            let connection = &self.connections[id as usize];
-            let flow = self.flows[connection.flow as usize].flow.id;
-            if let Some(sender) = connection.sender.tcp() {
-                self.observer.sender_acted(self.now, flow, connection.copy, sender);
-            }
-        }
+    pub(super) fn pump(&mut self, id: ConnectionId) {
+        let (now, spreads) = (self.clock.now(), self.hosts.profile(id).spreads);
+        self.tally.note_acted(now, || {
+            let flow = self.flows.flow(self.hosts.flow(id)).id;
+            Some((flow, self.hosts.copy(id), self.hosts.sender(id).tcp()?))
+        });
         loop {
-            if profile.spreads {
-                self.hand_out(id, profile);
+            if spreads {
+                self.hand_out(id);
             }
-            let connection = &mut self.connections[id as usize];
-            let Some(transmit) = connection.sender.poll_transmit(profile, self.now) else { break };
-            let (mut mapping, mut key) = (None, connection.key);
+            let Some(transmit) = self.hosts.poll_sender(id, now) else { break };
+            let (mut mapping, mut key) = (None, self.hosts.key(id));
             match transmit {
-                Transmit::Segment { seq, .. } if profile.spreads => {
+                Transmit::Segment { seq, .. } if spreads => {
                     (mapping, key) = self.subflow_segment(id, seq);
                 }
-                Transmit::Syn { retry: false } => {
-                    let copies = &mut self.flows[connection.flow as usize].copies;
-                    *copies = copies.saturating_add(1);
-                }
+                Transmit::Syn { retry: false } => self.flows.note_copy(self.hosts.flow(id)),
                 _ => {}
             }
-            let sender = &mut self.connections[id as usize].sender;
-            let options = &mut self.options;
-            let segment = sender.packet(profile, self.now, transmit, mapping, options);
+            let segment = self.hosts.segment(id, now, transmit, mapping);
             self.send(key, id, segment);
         }
         self.set_timer(id);
     }
 
     /// Makes sure that the connection is woken no later than its earliest deadline.
-    /// A deadline that moves later costs nothing: the timer finds out when it fires.
     #[inline]
-    fn set_timer(&mut self, id: u32) {
-        let connection = &mut self.connections[id as usize];
-        let due = connection.sender.deadline().min(connection.receiver.deadline());
-        if due < connection.timer {
-            connection.timer = due;
-            self.clock.move_to(Due::Connection(id), due.max(self.now));
+    fn set_timer(&mut self, id: ConnectionId) {
+        if let Some(due) = self.hosts.earlier(id) {
+            self.clock.move_to(Due::Connection(id), due.max(self.clock.now()));
         }
     }
 
     /// A connection's timer has fired.
-    pub(super) fn wake(&mut self, id: u32) {
-        let (now, profile) = (self.now, self.profile_of(id));
-        let connection = &mut self.connections[id as usize];
-        connection.timer = Time::NEVER;
-        if connection.receiver.deadline() <= now {
-            connection.receiver.on_timer(&profile.tcp, now);
+    pub(super) fn wake(&mut self, id: ConnectionId) {
+        if self.hosts.wake_receiver(id, self.clock.now()) {
             self.answer(id);
         }
-        let sender = &mut self.connections[id as usize].sender;
-        if sender.deadline() <= now {
-            let expired = sender.on_timer(profile, now);
-            if expired && profile.spreads && sender.phase() == Phase::Established {
-                self.manage(id, Event::TimedOut);
-            }
+        if self.hosts.wake_sender(id, self.clock.now()) && self.hosts.profile(id).spreads {
+            self.manage(id, Event::TimedOut);
         }
         self.pump(id);
         self.retire_if_over(id);
@@ -252,82 +149,20 @@ impl<'a, O: Observer> Network<'a, O> {
 
     /// Frees a connection of which nothing can be heard any more.
     #[inline]
-    pub(super) fn retire_if_over(&mut self, id: u32) {
-        let connection = &self.connections[id as usize];
-        if connection.in_network == 0 && connection.live && connection.sender.finished() {
+    pub(super) fn retire_if_over(&mut self, id: ConnectionId) {
+        if self.hosts.is_over(id) {
             self.retire(id);
         }
     }
 
-    fn retire(&mut self, id: u32) {
+    fn retire(&mut self, id: ConnectionId) {
         self.clock.cancel(Due::Connection(id));
         self.leave_pulls(id);
         self.settle();
-        self.leave_flow(id);
-        let connection = &mut self.connections[id as usize];
-        connection.live = false;
-        self.live_connections -= 1;
-        self.vacant.push(id);
-    }
-
-    /// What an observer sees of a packet.
-    pub(super) fn view(&self, packet: &Packet) -> PacketView {
-        let connection = &self.connections[packet.connection as usize];
-        let Profile { tcp, sizes, spreads, .. } = self.profile(connection);
-        let sender = &connection.sender;
-        let flow_bytes = self.carries(connection);
-        // The segments of a subflow may carry data of any place, some of it again.
-        let size = if *spreads { u64::MAX } else { flow_bytes };
-        let offset = |segments: u32| 1 + (u64::from(segments) * tcp.mss.0).min(size);
-        let data = packet.flags.has(Flags::DATA);
-        let syn = packet.flags.has(Flags::SYN);
-        let fin = u64::from(tcp.close == Close::Fin);
-        let (seq, ack) = if packet.flags.has(Flags::TO_SENDER) {
-            let all = !syn && packet.seq == sender.segments();
-            let ack = if syn { 1 } else { offset(packet.seq) + if all { fin } else { 0 } };
-            (u64::from(!syn), ack)
-        } else if data || packet.is_trimmed() {
-            (offset(packet.seq), 1)
-        } else if syn {
-            (0, 0)
-        } else {
-            let done = sender.phase() == Phase::Done;
-            (offset(sender.una()) + if done { fin } else { 0 }, 1 + if done { fin } else { 0 })
-        };
-        let options = self.options.get(packet.options);
-        // Whoever rewrites a packet on its way puts it back before its host sees it.
-        let key = match packet.flags.has(Flags::REWRITTEN) {
-            true if packet.flags.has(Flags::TO_SENDER) => connection.key.reversed(),
-            true => connection.key,
-            false => packet.key,
-        };
-        PacketView {
-            flow: self.flows[connection.flow as usize].flow.id,
-            copy: connection.copy,
-            src: key.src(),
-            dst: key.dst(),
-            sport: key.sport(),
-            dport: key.dport(),
-            seq,
-            ack,
-            flags: packet.flags,
-            payload: if data || packet.flags.has(Flags::PROBE) {
-                sizes.payload(packet.wire_bytes)
-            } else {
-                0
-            },
-            window: tcp.receive_window.0,
-            mss: tcp.mss.0 as u16,
-            mss_option: tcp.mss_option,
-            flow_bytes,
-            data: (*spreads && data)
-                .then(|| self.options.number(packet.options))
-                .flatten()
-                .map(|segment| u64::from(segment) * tcp.mss.0),
-            sack: tcp.recovery == Recovery::SackPrr,
-            timestamps: tcp.timestamps.then_some(options.timestamps),
-            blocks: options.blocks,
-            wire_bytes: packet.wire_bytes,
-        }
+        let flow = self.hosts.flow(id);
+        self.flows.absorb(flow, self.hosts.sender(id), self.hosts.receiver(id));
+        let head = self.hosts.unlink(self.flows.head(flow), id);
+        self.flows.set_head(flow, head);
+        self.hosts.retire(id);
     }
 }

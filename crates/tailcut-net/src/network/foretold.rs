@@ -1,11 +1,11 @@
 //! What is known of a run's flows before any packet is sent: for whoever carries them out by other means.
 
-use super::flows::key_of;
+use super::flows::Flows;
+use super::foresight::{key_of, Foresight};
 use super::profile::profiles;
-use super::{Network, SimError};
-use crate::balance::ecmp;
+use super::{check, SimError};
+use crate::fabric::Fabric;
 use crate::measure::records::FlowRecord;
-use crate::measure::Unobserved;
 use crate::packet::FlowKey;
 use crate::scenario::Scenario;
 use crate::topology::PortId;
@@ -28,17 +28,20 @@ pub struct Foretold {
 /// # Errors
 /// [`SimError`] when the scenario is inconsistent.
 pub fn foretell(scenario: &Scenario) -> Result<Vec<Foretold>, SimError> {
+    check(scenario)?;
+    let fabric = Fabric::new(&scenario.parts())?;
     let profiles = profiles(scenario);
-    let mut network = Network::new(scenario, &profiles, Unobserved)?;
-    let keeps_paths = scenario.scheme.balance.keeps_paths();
-    let foretold = (0..scenario.flows.len() as u32).map(|index| {
-        network.foresee(index);
-        let record = network.flows[index as usize].record();
+    let mut foresight = Foresight::new(scenario, &profiles)?;
+    let mut flows = Flows::new(scenario);
+    let path = |key| match scenario.scheme.balance.keeps_paths() {
+        true => fabric.ways(&scenario.graph).path(key),
+        false => vec![],
+    };
+    let foretold = flows.all().map(|index| {
+        let foreseen = foresight.foresee(flows.flow(index), &fabric);
+        flows.foresee(index, &foreseen);
+        let record = flows.record(index);
         let key = key_of(&record.flow, 0, 0);
-        let path = |key| match keeps_paths {
-            true => ecmp::path(&scenario.graph, network.fabric.routes(), key),
-            false => vec![],
-        };
         Foretold { key, forward: path(key), backward: path(key.reversed()), record }
     });
     Ok(foretold.collect())

@@ -1,7 +1,7 @@
 //! Packets on the fabric: what the loop does when it takes them, hands them out or loses them.
 
 use super::clock::Due;
-use super::Network;
+use super::{view, Network};
 use crate::fabric::{Consequence, Offered, Place};
 use crate::measure::{Loss, Observer};
 use crate::packet::Packet;
@@ -15,8 +15,8 @@ impl<O: Observer> Network<'_, O> {
         if let Some(at) = next {
             self.clock.expect(Due::Arrival(port), at);
         }
-        self.counters.packet_hops += 1;
-        match self.fabric.forward(self.now, port, &mut packet) {
+        self.tally.note_hop();
+        match self.fabric.forward(self.clock.now(), port, &mut packet) {
             Place::Switch { egress, .. } => self.transmit(egress, packet),
             Place::Host(host) => self.deliver(host, packet),
             Place::Lost => self.lose_packet(port, packet, Loss::Corrupted),
@@ -28,7 +28,7 @@ impl<O: Observer> Network<'_, O> {
     pub(super) fn transmit(&mut self, port: PortId, packet: Packet) {
         // Asked first, so that what few fabrics need stays out of the way of all others.
         if self.fabric.is_plain() {
-            let offered = self.fabric.offer(self.now, port, packet);
+            let offered = self.fabric.offer(self.clock.now(), port, packet);
             self.offered(port, packet, offered);
         } else {
             self.transmit_closely(port, packet);
@@ -37,11 +37,12 @@ impl<O: Observer> Network<'_, O> {
 
     #[inline(never)]
     fn transmit_closely(&mut self, port: PortId, packet: Packet) {
-        if O::ACTIVE && self.fabric.schedules(port) {
-            let view = self.view(&packet);
-            self.observer.link_queues(self.now, port, &view);
-        }
-        let offered = self.fabric.offer(self.now, port, packet);
+        let now = self.clock.now();
+        self.tally.note_queues(now, port, || {
+            let waits = self.fabric.schedules(port);
+            waits.then(|| view(&self.hosts, &self.flows, &packet))
+        });
+        let offered = self.fabric.offer(now, port, packet);
         self.offered(port, packet, offered);
     }
 
@@ -63,18 +64,17 @@ impl<O: Observer> Network<'_, O> {
             Offered::Dropped => return self.drop_packet(port, packet),
             Offered::Lost => return self.lose_packet(port, packet, Loss::DeadLink),
         }
-        if O::ACTIVE {
+        self.tally.note_accepted(self.clock.now(), port, || {
             // As it will leave: the queue may have marked it.
             let (accepted, departs) = self.fabric.last(port);
-            let view = self.view(accepted);
-            self.observer.link_sends(self.now, port, departs, &view);
-        }
+            (departs, view(&self.hosts, &self.flows, accepted))
+        });
     }
 
     /// The transmitter of a port with a scheduled queue falls idle.
     #[inline]
     pub(super) fn idle(&mut self, port: PortId) {
-        let Some(taken) = self.fabric.idle(self.now, port) else { return };
+        let Some(taken) = self.fabric.idle(self.clock.now(), port) else { return };
         self.offered(port, taken.packet, taken.offered);
         if let Some(at) = taken.idle {
             self.clock.expect(Due::Idle(port), at);
@@ -83,7 +83,8 @@ impl<O: Observer> Network<'_, O> {
 
     /// Something fails or comes back.
     pub(super) fn incident(&mut self) -> Result<(), RouteError> {
-        for consequence in self.fabric.incident(self.now, &self.scenario.graph)? {
+        let now = self.clock.now();
+        for consequence in self.fabric.incident(now, &self.scenario.graph)? {
             match consequence {
                 Consequence::Lost { port, packet } => {
                     self.lose_packet(port, packet, Loss::UnderWay);
@@ -91,13 +92,11 @@ impl<O: Observer> Network<'_, O> {
                 Consequence::Arrives { port, at } => self.put_off(Due::Arrival(port), at),
                 Consequence::Idle { port, at } => self.put_off(Due::Idle(port), at),
                 Consequence::Changed { port, rate, propagation } => {
-                    if O::ACTIVE {
-                        self.observer.link_changes(self.now, port, rate, propagation);
-                    }
+                    self.tally.note_change(now, port, rate, propagation);
                 }
             }
         }
-        let more = self.live_connections > 0 || self.next_flow < self.flows.len();
+        let more = self.hosts.any() || self.starts.more();
         if let Some(at) = self.fabric.next_incident().filter(|_| more) {
             self.clock.expect(Due::Incident, at);
         }
@@ -113,29 +112,23 @@ impl<O: Observer> Network<'_, O> {
 
     #[cold]
     fn drop_packet(&mut self, port: PortId, packet: Packet) {
-        self.counters.dropped += 1;
-        if O::ACTIVE {
-            let view = self.view(&packet);
-            self.observer.dropped(self.now, port, &view);
-        }
+        let seen = || view(&self.hosts, &self.flows, &packet);
+        self.tally.note_dropped(self.clock.now(), port, seen);
         self.forget(packet);
     }
 
     /// A packet is lost to a failure.
     #[cold]
     fn lose_packet(&mut self, port: PortId, packet: Packet, loss: Loss) {
-        self.counters.lost_on_links += 1;
-        if O::ACTIVE {
-            let view = self.view(&packet);
-            self.observer.lost(self.now, port, loss, &view);
-        }
+        let seen = || view(&self.hosts, &self.flows, &packet);
+        self.tally.note_lost(self.clock.now(), port, loss, seen);
         self.forget(packet);
     }
 
     /// A packet is no more.
     fn forget(&mut self, packet: Packet) {
-        self.options.release(packet.options);
-        self.connections[packet.connection as usize].in_network -= 1;
+        self.hosts.release(&packet);
+        self.hosts.note_gone(packet.connection);
         self.retire_if_over(packet.connection);
     }
 }

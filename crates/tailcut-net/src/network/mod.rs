@@ -1,11 +1,13 @@
 //! The machinery: ports joined by switches, hosts with connections, one agenda.
 
 mod alone;
-mod audit;
+mod carry;
 mod clock;
 mod endpoints;
 mod flows;
+mod foresight;
 mod foretold;
+mod hosts;
 mod links;
 mod multipath;
 mod outcome;
@@ -13,33 +15,30 @@ mod profile;
 mod pulls;
 mod receiver;
 mod sender;
+mod starts;
+mod tally;
 mod wire;
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
-use tailcut_engine::Time;
-
 use crate::fabric::{Fabric, FabricError};
-use crate::measure::records::{Counters, Outcome};
-use crate::measure::series::{Sampler, UnknownPlace};
-use crate::measure::{Observer, Unobserved};
-use crate::packet::OptionStore;
-use crate::replicate::machine::{Action, Replicate};
+use crate::measure::records::Outcome;
+use crate::measure::series::UnknownPlace;
+use crate::measure::{Observer, PacketView, Unobserved};
+use crate::packet::Packet;
 use crate::scenario::{Progress, Scenario};
-use crate::traffic::driver::Driver;
-use crate::transport::spread as subflow;
 use crate::watch::Watch;
 
-use alone::Alone;
 use clock::{Clock, Due};
-use endpoints::Connection;
-use flows::FlowState;
+use flows::Flows;
+use foresight::Foresight;
 pub use foretold::{foretell, Foretold};
+use hosts::Hosts;
 pub use outcome::tier_records;
 use profile::Profile;
 use pulls::Pulls;
+use starts::Starts;
+use tally::Tally;
 pub use wire::full_packet;
 
 /// Why a scenario cannot run.
@@ -76,42 +75,18 @@ pub enum SimError {
     Interrupted,
 }
 
-/// A run in progress.
+/// A run in progress. Each part keeps its own state; what one thing that happens means to several of them is told here,
+/// and in the files of this folder that say so in their first line.
 pub struct Network<'a, O: Observer> {
     scenario: &'a Scenario,
-    /// The transports of the run; a connection knows the number of its own.
-    profiles: &'a [Profile],
-    now: Time,
     clock: Clock,
     fabric: Fabric,
-    /// What few packets carry.
-    options: OptionStore,
-    connections: Vec<Connection>,
-    /// Slots of retired connections, to be used again.
-    vacant: Vec<u32>,
-    flows: Vec<FlowState>,
-    next_flow: usize,
-    /// Flows before this one start at times of their own.
-    listed_flows: usize,
-    /// Starts the others; none for open-loop traffic.
-    driver: Option<Box<Driver>>,
-    finished_flows: u64,
-    live_connections: usize,
-    counters: Counters,
-    sampler: Sampler,
-    /// Busy time of every port within the arrivals window.
-    busy: Vec<Time>,
-    alone: Alone,
+    hosts: Hosts<'a>,
+    flows: Flows,
+    starts: Starts<'a>,
+    foresight: Foresight<'a>,
     pulls: Pulls,
-    /// Which connections carry a flow.
-    policy: Box<dyn Replicate>,
-    /// What it asked for, room that is used again.
-    actions: Vec<Action>,
-    /// What the managers of subflows asked for, the same.
-    subflow_actions: Vec<subflow::Action>,
-    /// When flows want to be asked again.
-    flow_timers: BinaryHeap<Reverse<(Time, u32)>>,
-    observer: O,
+    tally: Tally<O>,
 }
 
 /// Runs a scenario.
@@ -152,86 +127,67 @@ pub fn simulate_watched<O: Observer>(
     Ok(network.finish())
 }
 
+/// Refuses what hosts cannot send, or packets not address.
+fn check(scenario: &Scenario) -> Result<(), SimError> {
+    let hosts = scenario.graph.hosts;
+    if hosts > 1 << 16 {
+        return Err(SimError::TooManyHosts { hosts });
+    }
+    for flow in &scenario.flows {
+        if flow.src >= hosts || flow.dst >= hosts || flow.src == flow.dst || flow.bytes == 0 {
+            let &crate::traffic::Flow { src, dst, bytes, id, .. } = flow;
+            return Err(SimError::BadFlow { id, src, dst, bytes, hosts });
+        }
+    }
+    Ok(())
+}
+
+/// What an observer sees of a packet.
+fn view(hosts: &Hosts<'_>, flows: &Flows, packet: &Packet) -> PacketView {
+    hosts.view(packet, flows.flow(hosts.flow(packet.connection)))
+}
+
 impl<'a, O: Observer> Network<'a, O> {
     fn new(scenario: &'a Scenario, profiles: &'a [Profile], observer: O) -> Result<Self, SimError> {
-        let hosts = scenario.graph.hosts;
-        if hosts > 1 << 16 {
-            return Err(SimError::TooManyHosts { hosts });
-        }
-        for flow in &scenario.flows {
-            if flow.src >= hosts || flow.dst >= hosts || flow.src == flow.dst || flow.bytes == 0 {
-                let &crate::traffic::Flow { src, dst, bytes, id, .. } = flow;
-                return Err(SimError::BadFlow { id, src, dst, bytes, hosts });
-            }
-        }
+        check(scenario)?;
         let fabric = Fabric::new(&scenario.parts())?;
         let full = profiles.iter().map(|p| p.sizes.data(p.tcp.mss.0)).max().unwrap_or(1);
         let pulls = Pulls::new(profiles, &scenario.graph, &fabric);
-        let clock = Clock::new(&scenario.graph, full, fabric.schedules_any(), pulls.any());
         let mut network = Network {
             scenario,
-            profiles,
-            now: Time::ZERO,
-            clock,
-            options: OptionStore::default(),
-            connections: vec![],
-            vacant: vec![],
-            flows: scenario.flows.iter().map(FlowState::new).collect(),
-            next_flow: 0,
-            listed_flows: match scenario.jobs.is_empty() {
-                true => scenario.flows.len(),
-                false => scenario.jobs.listed,
-            },
-            driver: Driver::new(&scenario.flows, &scenario.jobs).map(Box::new),
-            finished_flows: 0,
-            live_connections: 0,
-            counters: Counters::default(),
-            sampler: Sampler::new(&scenario.series, &scenario.graph, fabric.routes())?,
-            busy: vec![],
-            alone: Alone::new(scenario)?,
+            clock: Clock::new(&scenario.graph, full, fabric.schedules_any(), pulls.any()),
+            hosts: Hosts::new(profiles),
+            flows: Flows::new(scenario),
+            starts: Starts::new(&scenario.flows, &scenario.jobs),
+            tally: Tally::new(scenario, &fabric, observer)?,
+            foresight: Foresight::new(scenario, profiles)?,
             pulls,
-            policy: scenario.scheme.replicate.policy().machine(hosts),
-            actions: vec![],
-            subflow_actions: vec![],
-            flow_timers: BinaryHeap::new(),
             fabric,
-            observer,
         };
         network.schedule_start();
         network.clock.expect(Due::Window, scenario.horizon.arrivals);
         if let Some(at) = network.fabric.next_incident() {
             network.clock.expect(Due::Incident, at);
         }
-        if let Some(interval) = network.sampler.interval() {
+        if let Some(interval) = network.tally.interval() {
             network.clock.expect(Due::Sample, interval);
         }
         Ok(network)
-    }
-
-    /// What a connection goes by.
-    #[inline]
-    fn profile(&self, connection: &Connection) -> &'a Profile {
-        &self.profiles[usize::from(connection.profile)]
     }
 
     fn run(&mut self, watch: &mut dyn Watch) -> Result<(), SimError> {
         let end = self.scenario.horizon.arrivals + self.scenario.horizon.drain;
         let every = watch.every().max(1);
         let mut look_at = every;
-        while let Some((time, due)) = self.clock.next() {
-            if time > end {
-                self.now = end;
-                break;
-            }
-            self.now = time;
-            self.counters.events += 1;
-            if self.counters.events >= look_at {
+        while let Some(due) = self.clock.next(end) {
+            let events = self.tally.note_event();
+            if events >= look_at {
                 look_at += every;
                 let progress = Progress {
-                    now: time,
-                    events: self.counters.events,
-                    packet_hops: self.counters.packet_hops,
-                    finished_flows: self.finished_flows,
+                    now: self.clock.now(),
+                    events,
+                    packet_hops: self.tally.packet_hops(),
+                    finished_flows: self.flows.finished(),
                 };
                 if watch.look(&progress, self).is_break() {
                     return Err(SimError::Interrupted);
@@ -273,22 +229,69 @@ impl<'a, O: Observer> Network<'a, O> {
 
     /// The arrivals have ended.
     fn close_window(&mut self) {
-        self.busy = (0..self.fabric.ports()).map(|port| self.fabric.busy(self.now, port)).collect();
+        self.tally.close_window(self.clock.now(), &self.fabric);
         self.note_deliveries();
     }
 
+    /// Series are sampled: links, and flows by their first connection or its latest piece.
     fn sample(&mut self) {
-        self.sampler.sample_links(self.now, &mut self.fabric);
-        for id in 0..self.connections.len() as u32 {
-            let Some(acked) = self.acknowledged(id) else { continue };
-            let connection = &self.connections[id as usize];
-            let (profile, sender) = (self.profile(connection), &connection.sender);
-            let flow = self.flows[connection.flow as usize].flow.id;
-            self.sampler.sample_flow(self.now, flow, sender.cwnd(profile), acked);
+        let (hosts, flows) = (&self.hosts, &self.flows);
+        let latest =
+            hosts.live().filter(|id| hosts.find(flows.head(hosts.flow(*id)), 0) == Some(*id));
+        let seen = latest.map(|id| {
+            let (flow, cwnd) =
+                (flows.flow(hosts.flow(id)), hosts.sender(id).cwnd(hosts.profile(id)));
+            (flow.id, cwnd, hosts.acknowledged(id))
+        });
+        self.tally.sample(self.clock.now(), &mut self.fabric, seen);
+        let more = self.hosts.any() || self.starts.next_start().is_some();
+        if let (true, Some(interval)) = (more, self.tally.interval()) {
+            self.clock.expect(Due::Sample, self.clock.now() + interval);
         }
-        let more = self.live_connections > 0 || self.next_start().is_some();
-        if let (true, Some(interval)) = (more, self.sampler.interval()) {
-            self.clock.expect(Due::Sample, self.now + interval);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tailcut_engine::Time;
+
+    use super::*;
+    use crate::topology::star::Star;
+    use crate::traffic::Flow;
+
+    /// Two flows of 10 KB between three hosts, 10 us apart.
+    pub(super) fn scenario() -> Scenario {
+        let graph = Star { hosts: 3, ..Star::default() }.build().expect("hosts are enough");
+        let flow = |id: u64| Flow {
+            src: id as u32,
+            dst: 2,
+            bytes: 10_000,
+            start: Time::from_us(10 * id),
+            id,
+        };
+        Scenario {
+            graph,
+            host: Default::default(),
+            switch: Default::default(),
+            faults: Default::default(),
+            scheme: Default::default(),
+            flows: vec![flow(0), flow(1)],
+            jobs: Default::default(),
+            horizon: Default::default(),
+            seed: 1,
+            series: Default::default(),
         }
+    }
+
+    #[test]
+    fn what_hosts_cannot_send_is_refused() {
+        let refused = |change: fn(&mut Flow)| {
+            let mut scenario = scenario();
+            change(&mut scenario.flows[1]);
+            matches!(check(&scenario), Err(SimError::BadFlow { id: 1, hosts: 3, .. }))
+        };
+        assert!(check(&scenario()).is_ok());
+        assert!(refused(|flow| flow.src = 3) && refused(|flow| flow.dst = 3));
+        assert!(refused(|flow| flow.src = flow.dst) && refused(|flow| flow.bytes = 0));
     }
 }

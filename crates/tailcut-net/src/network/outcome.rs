@@ -1,103 +1,67 @@
 //! From the state at the end of a run to its tables.
 
-use super::{FlowState, Network};
+use super::Network;
 use crate::measure::records::{FlowRecord, Outcome, TierRecord};
 use crate::measure::Observer;
 use crate::packet::OptionStore;
 use crate::port::PortCounters;
 use crate::scenario::Scenario;
 use crate::topology::{Graph, PortId};
+use crate::traffic::FlowIndex;
 use crate::watch::Sight;
 use tailcut_engine::Time;
 
 impl<O: Observer> Network<'_, O> {
     pub(super) fn finish(mut self) -> (Outcome, O) {
-        if self.busy.is_empty() {
+        if !self.tally.window_is_closed() {
             // The run ended with the arrivals.
             self.close_window();
         }
-        for id in 0..self.connections.len() {
-            let connection = &self.connections[id];
-            if connection.live {
-                let state = &mut self.flows[connection.flow as usize];
-                state.absorb(&connection.sender, &connection.receiver);
-            }
+        for id in self.hosts.live() {
+            let (sender, receiver) = (self.hosts.sender(id), self.hosts.receiver(id));
+            self.flows.absorb(self.hosts.flow(id), sender, receiver);
         }
-        let flows = &self.flows;
-        self.counters.needless_retransmissions =
-            flows.iter().map(|f| f.needless_retransmissions).sum();
-        self.counters.recoveries_undone =
-            flows.iter().map(|f| u64::from(f.recoveries_undone)).sum();
-        self.counters.further = self.audit();
-        self.counters.in_flight = self.fabric.packets().count() as u64;
-        self.counters.end = self.now;
+        let further = self.audit();
         let with_options = self.fabric.packets().filter(|p| OptionStore::holds(p.options));
         debug_assert_eq!(
             with_options.count(),
-            self.options.live(),
+            self.hosts.options().live(),
             "options belong to packets in flight"
         );
-        let graph = &self.scenario.graph;
+        let (mut counters, busy, series, observer) = self.tally.finish();
+        let all = || self.flows.all().map(|flow| self.flows.record(flow));
+        counters.needless_retransmissions = all().map(|flow| flow.needless_retransmissions).sum();
+        counters.recoveries_undone = all().map(|flow| u64::from(flow.recoveries_undone)).sum();
+        counters.further = further;
+        counters.in_flight = self.fabric.packets().count() as u64;
+        counters.end = self.clock.now();
+        let (graph, arrivals) = (&self.scenario.graph, self.scenario.horizon.arrivals);
         let outcome = Outcome {
-            flows: self.flow_records(),
-            jobs: self.driver.as_ref().map_or_else(Vec::new, |driver| driver.records()),
-            tiers: tier_records(graph, self.scenario.horizon.arrivals, &self.busy, |port| {
-                self.fabric.counters(port)
-            }),
-            counters: self.counters,
-            series: self.sampler.into_series(),
+            flows: {
+                let counted = self.flows.all().filter(|flow| self.starts.counts(*flow));
+                counted.map(|flow| self.flows.record(flow)).collect()
+            },
+            jobs: self.starts.jobs(),
+            tiers: tier_records(graph, arrivals, &busy, |port| self.fabric.counters(port)),
+            counters,
+            series,
         };
         assert_possible(&outcome.flows, self.scenario);
-        (outcome, self.observer)
-    }
-
-    fn flow_records(&self) -> Vec<FlowRecord> {
-        match &self.driver {
-            None => self.flows.iter().map(FlowState::record).collect(),
-            Some(driver) => {
-                let started = |(index, _): &(usize, _)| driver.has_started(*index);
-                self.flows.iter().enumerate().filter(started).map(|(_, s)| s.record()).collect()
-            }
-        }
+        (outcome, observer)
     }
 }
 
 impl<O: Observer> Sight for Network<'_, O> {
     fn queue(&mut self, port: PortId) -> u32 {
-        self.fabric.queue(self.now, port)
+        self.fabric.queue(self.clock.now(), port)
     }
 
     fn flows(&self) -> usize {
-        self.flows.len()
+        self.flows.count()
     }
 
     fn flow(&self, index: usize) -> FlowRecord {
-        self.flows[index].record()
-    }
-}
-
-impl FlowState {
-    /// What is known of the flow, as a row of the flow table.
-    pub(super) fn record(&self) -> FlowRecord {
-        FlowRecord {
-            flow: self.flow,
-            connect: self.connect,
-            fct: self.fct,
-            fct_ack: self.fct_ack,
-            ideal_fct: self.ideal_fct,
-            ideal_fct_ack: self.ideal_fct_ack,
-            data_packets: self.data_packets,
-            retransmissions: self.retransmissions,
-            timeouts: self.timeouts,
-            fast_recoveries: self.fast_recoveries,
-            recoveries_undone: self.recoveries_undone,
-            needless_retransmissions: self.needless_retransmissions,
-            copies: self.copies,
-            winner: self.carried.winner,
-            shared_hops: self.shared_hops,
-            hops: self.hops,
-            delivered_in_arrivals: self.delivered_in_arrivals,
-        }
+        self.flows.record(FlowIndex::at(index))
     }
 }
 

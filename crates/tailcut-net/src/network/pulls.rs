@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 use tailcut_engine::Time;
 
 use super::clock::Due;
-use super::endpoints::Connection;
 use super::profile::{Kind, Profile};
 use super::Network;
 use crate::fabric::Fabric;
 use crate::measure::Observer;
+use crate::packet::ConnectionId;
 use crate::port::Clocking;
 use crate::topology::Graph;
 use crate::transport::ndp::NdpReceiver;
@@ -19,7 +19,7 @@ use crate::transport::ndp::NdpReceiver;
 #[derive(Debug, Clone)]
 struct Pulling {
     /// The connections that want one, in the order of their turns.
-    turns: VecDeque<u32>,
+    turns: VecDeque<ConnectionId>,
     /// How long the host's link takes for what a pull asks for.
     interval: Time,
     /// No pull leaves before.
@@ -50,14 +50,14 @@ impl Pulls {
     }
 
     /// A connection joins those that want pulls: when the host is to be asked, unless it is to be already.
-    fn join(&mut self, now: Time, host: u32, id: u32) -> Option<Time> {
+    fn join(&mut self, now: Time, host: u32, id: ConnectionId) -> Option<Time> {
         let Pulling { turns, next, .. } = &mut self.0[host as usize];
         turns.push_back(id);
         (turns.len() == 1).then(|| now.max(*next))
     }
 
     /// Whose turn it is.
-    fn turn(&mut self, host: u32) -> Option<u32> {
+    fn turn(&mut self, host: u32) -> Option<ConnectionId> {
         self.0[host as usize].turns.pop_front()
     }
 
@@ -67,16 +67,20 @@ impl Pulls {
         pulling.next = now + pulling.interval;
         (!pulling.turns.is_empty()).then_some(pulling.next)
     }
+
+    /// A connection waits no more.
+    fn leave(&mut self, host: u32, id: ConnectionId) {
+        self.0[host as usize].turns.retain(|&other| other != id);
+    }
 }
 
 impl<O: Observer> Network<'_, O> {
     /// A packet has reached a receiver, which may want more.
     #[inline]
-    pub(super) fn ask_for_pulls(&mut self, id: u32) {
-        let Connection { receiver, key, .. } = &mut self.connections[id as usize];
-        if receiver.pulls().is_some_and(NdpReceiver::joins) {
-            let host = key.dst();
-            if let Some(at) = self.pulls.join(self.now, host, id) {
+    pub(super) fn ask_for_pulls(&mut self, id: ConnectionId) {
+        if self.hosts.receiver_mut(id).pulls().is_some_and(NdpReceiver::joins) {
+            let host = self.hosts.key(id).dst();
+            if let Some(at) = self.pulls.join(self.clock.now(), host, id) {
                 self.clock.move_to(Due::Pull(host), at);
             }
         }
@@ -84,17 +88,16 @@ impl<O: Observer> Network<'_, O> {
 
     /// A host asks for one more packet: the connection whose turn it is does, and waits for its next turn.
     pub(super) fn pull(&mut self, host: u32) {
+        let now = self.clock.now();
         while let Some(id) = self.pulls.turn(host) {
-            let sizes = self.profile(&self.connections[id as usize]).sizes;
-            let Connection { receiver, key, .. } = &mut self.connections[id as usize];
-            let key = key.reversed();
-            let Some(receiver) = receiver.pulls() else { continue };
+            let (key, sizes) = (self.hosts.key(id).reversed(), self.hosts.profile(id).sizes);
+            let Some(receiver) = self.hosts.receiver_mut(id).pulls() else { continue };
             let Some(pull) = receiver.pull(&sizes) else { continue };
             if receiver.joins() {
-                self.pulls.join(self.now, host, id);
+                self.pulls.join(now, host, id);
             }
             self.send(key, id, pull);
-            if let Some(next) = self.pulls.left(self.now, host) {
+            if let Some(next) = self.pulls.left(now, host) {
                 self.clock.move_to(Due::Pull(host), next);
             }
             return;
@@ -102,11 +105,9 @@ impl<O: Observer> Network<'_, O> {
     }
 
     /// A connection is over, and its place will be another's.
-    pub(super) fn leave_pulls(&mut self, id: u32) {
-        let Connection { receiver, key, .. } = &mut self.connections[id as usize];
-        if receiver.pulls().is_some_and(|receiver| receiver.leaves()) {
-            let host = key.dst();
-            self.pulls.0[host as usize].turns.retain(|&other| other != id);
+    pub(super) fn leave_pulls(&mut self, id: ConnectionId) {
+        if self.hosts.receiver_mut(id).pulls().is_some_and(|receiver| receiver.leaves()) {
+            self.pulls.leave(self.hosts.key(id).dst(), id);
         }
     }
 }

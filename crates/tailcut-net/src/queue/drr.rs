@@ -219,12 +219,19 @@ impl Schedule for Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Flags, FlowKey, NO_OPTIONS};
+    use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
     use proptest::prelude::*;
 
     fn packet(flow: u32, seq: u32, wire_bytes: u16) -> Packet {
         let key = FlowKey::new(flow, 99, 1, 1);
-        Packet { key, connection: flow, seq, options: NO_OPTIONS, wire_bytes, flags: Flags::DATA }
+        Packet {
+            key,
+            connection: ConnectionId(flow),
+            seq,
+            options: NO_OPTIONS,
+            wire_bytes,
+            flags: Flags::DATA,
+        }
     }
 
     fn lines(limit: &str) -> Lines {
@@ -242,7 +249,7 @@ mod tests {
 
     /// Who sends, in order, with the number of the packet.
     fn order(lines: &mut Lines) -> Vec<(u32, u32)> {
-        std::iter::from_fn(|| lines.pop(Time::ZERO)).map(|p| (p.connection, p.seq)).collect()
+        std::iter::from_fn(|| lines.pop(Time::ZERO)).map(|p| (p.connection.0, p.seq)).collect()
     }
 
     #[test]
@@ -323,7 +330,7 @@ mod tests {
             let mut sent = vec![0u64; sizes.len()];
             while queue.lines.len() == sizes.len() {
                 let packet = queue.pop(Time::ZERO).expect("all wait");
-                sent[packet.connection as usize] += u64::from(packet.wire_bytes);
+                sent[packet.connection.index()] += u64::from(packet.wire_bytes);
                 let apart = sent.iter().max().unwrap() - sent.iter().min().unwrap();
                 prop_assert!(apart <= quantum + 2 * 1_538, "{sent:?}");
             }
@@ -353,7 +360,7 @@ mod tests {
             sent.extend(std::iter::from_fn(|| queue.pop(Time::ZERO)));
             prop_assert_eq!(queue.drops(), dropped.len() as u64);
             for flow in 0..4 {
-                let of = |packets: &[Packet]| packets.iter().filter(|p| p.connection == flow).map(|p| p.seq).collect::<Vec<_>>();
+                let of = |packets: &[Packet]| packets.iter().filter(|p| p.connection == ConnectionId(flow)).map(|p| p.seq).collect::<Vec<_>>();
                 prop_assert!(of(&sent).is_sorted());
                 let mut all = [of(&sent), of(&dropped)].concat();
                 all.sort_unstable();

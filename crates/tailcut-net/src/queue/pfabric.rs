@@ -164,12 +164,19 @@ impl Schedule for PriorityQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{inline_number, Flags, FlowKey, NO_OPTIONS};
+    use crate::packet::{inline_number, ConnectionId, Flags, FlowKey, NO_OPTIONS};
     use proptest::prelude::*;
 
     fn packet(flow: u32, seq: u32, wire_bytes: u16) -> Packet {
         let key = FlowKey::new(flow, 99, 1, 1);
-        Packet { key, connection: flow, seq, options: NO_OPTIONS, wire_bytes, flags: Flags::DATA }
+        Packet {
+            key,
+            connection: ConnectionId(flow),
+            seq,
+            options: NO_OPTIONS,
+            wire_bytes,
+            flags: Flags::DATA,
+        }
     }
 
     fn limited(limit: u32) -> PriorityQueue {
@@ -203,7 +210,7 @@ mod tests {
         offer(&mut queue, 300, packet(2, 0, 100));
         offer(&mut queue, 100, packet(1, 1, 100));
         let order: Vec<_> =
-            std::iter::from_fn(|| pop(&mut queue)).map(|p| (p.connection, p.seq)).collect();
+            std::iter::from_fn(|| pop(&mut queue)).map(|p| (p.connection.0, p.seq)).collect();
         assert_eq!(order, [(1, 0), (1, 1), (2, 0)]);
     }
 

@@ -265,12 +265,12 @@ impl Schedule for Trimmed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{FlowKey, NO_OPTIONS};
+    use crate::packet::{ConnectionId, FlowKey, NO_OPTIONS};
     use proptest::prelude::*;
 
     fn packet(seq: u32, wire_bytes: u16, flags: Flags) -> Packet {
         let key = FlowKey::new(1, 2, 3, 4);
-        Packet { key, connection: seq, seq, options: NO_OPTIONS, wire_bytes, flags }
+        Packet { key, connection: ConnectionId(seq), seq, options: NO_OPTIONS, wire_bytes, flags }
     }
 
     fn data(seq: u32) -> Packet {

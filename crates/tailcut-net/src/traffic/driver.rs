@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use tailcut_engine::Time;
 
 use super::demand::{JobKind, Jobs, Signal, Waiting, NONE};
-use super::Flow;
+use super::{Flow, FlowIndex};
 
 /// What happened to one job: one row of the job table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,23 +118,23 @@ impl Driver {
     }
 
     /// A flow whose time has come.
-    pub fn take(&mut self, now: Time) -> Option<u32> {
+    pub fn take(&mut self, now: Time) -> Option<FlowIndex> {
         self.due.peek().filter(|Reverse((time, _))| *time <= now)?;
-        self.due.pop().map(|Reverse((_, flow))| flow)
+        self.due.pop().map(|Reverse((_, flow))| FlowIndex(flow))
     }
 
     /// A flow starts.
-    pub fn on_start(&mut self, flow: u32, now: Time) {
-        self.started[flow as usize] = true;
-        let job = self.jobs.rules[flow as usize].job;
+    pub fn on_start(&mut self, flow: FlowIndex, now: Time) {
+        self.started[flow.index()] = true;
+        let job = self.jobs.rules[flow.index()].job;
         if job != NONE {
             self.progress[job as usize].start.get_or_insert(now);
         }
     }
 
     /// A flow is over, as far as `signal` says.
-    pub fn on_finished(&mut self, flow: u32, signal: Signal, now: Time) {
-        let rule = self.jobs.rules[flow as usize];
+    pub fn on_finished(&mut self, flow: FlowIndex, signal: Signal, now: Time) {
+        let rule = self.jobs.rules[flow.index()];
         if signal == Signal::Received && rule.job != NONE {
             let job = &mut self.progress[rule.job as usize];
             job.left -= 1;
@@ -146,7 +146,7 @@ impl Driver {
             self.pools[rule.pool as usize].running -= 1;
             self.refill(rule.pool as usize, now);
         }
-        let at = flow as usize;
+        let at = flow.index();
         for edge in self.first_edge[at] as usize..self.first_edge[at + 1] as usize {
             let edge = self.jobs.edges[edge];
             if edge.on == signal {
@@ -202,8 +202,8 @@ impl Driver {
     }
 
     /// True once a flow has started; listed ones count as such.
-    pub fn has_started(&self, flow: usize) -> bool {
-        flow < self.jobs.listed || self.started[flow]
+    pub fn has_started(&self, flow: FlowIndex) -> bool {
+        flow.index() < self.jobs.listed || self.started[flow.index()]
     }
 
     /// What became of the jobs that have begun.
@@ -243,13 +243,13 @@ mod tests {
         demand.wait(Waiting::Flow(c), a, Signal::Received);
         demand.wait(Waiting::Flow(c), b, Signal::Acknowledged);
         let mut driver = drive(demand);
-        driver.on_finished(a, Signal::Received, Time::from_us(10));
-        driver.on_finished(b, Signal::Received, Time::from_us(20));
+        driver.on_finished(FlowIndex(a), Signal::Received, Time::from_us(10));
+        driver.on_finished(FlowIndex(b), Signal::Received, Time::from_us(20));
         assert_eq!(driver.next(), None, "the acknowledgement of b is missing");
-        driver.on_finished(b, Signal::Acknowledged, Time::from_us(30));
+        driver.on_finished(FlowIndex(b), Signal::Acknowledged, Time::from_us(30));
         assert_eq!(driver.next(), Some(Time::from_us(35)));
         assert_eq!(driver.take(Time::from_us(34)), None);
-        assert_eq!(driver.take(Time::from_us(35)), Some(c));
+        assert_eq!(driver.take(Time::from_us(35)), Some(FlowIndex(c)));
     }
 
     #[test]
@@ -263,14 +263,14 @@ mod tests {
         let mut driver = drive(demand);
         assert_eq!(
             (driver.take(opens), driver.take(opens), driver.take(opens)),
-            (Some(0), Some(1), None)
+            (Some(FlowIndex(0)), Some(FlowIndex(1)), None)
         );
-        driver.on_finished(1, Signal::Acknowledged, Time::from_us(8));
+        driver.on_finished(FlowIndex(1), Signal::Acknowledged, Time::from_us(8));
         assert_eq!(driver.next(), None, "this pool goes by what is received");
-        driver.on_finished(1, Signal::Received, Time::from_us(9));
-        assert_eq!(driver.take(Time::from_us(9)), Some(2));
-        driver.on_finished(0, Signal::Received, Time::from_us(11));
-        assert_eq!(driver.take(Time::from_us(11)), Some(3));
+        driver.on_finished(FlowIndex(1), Signal::Received, Time::from_us(9));
+        assert_eq!(driver.take(Time::from_us(9)), Some(FlowIndex(2)));
+        driver.on_finished(FlowIndex(0), Signal::Received, Time::from_us(11));
+        assert_eq!(driver.take(Time::from_us(11)), Some(FlowIndex(3)));
     }
 
     #[test]
@@ -281,11 +281,11 @@ mod tests {
             (demand.flow(Rule { job, ..RULE }, flow()), demand.flow(Rule { job, ..RULE }, flow()));
         let mut driver = drive(demand);
         assert!(driver.records().is_empty(), "it has not begun");
-        driver.on_start(a, Time::from_us(1));
-        driver.on_start(b, Time::from_us(2));
-        driver.on_finished(b, Signal::Received, Time::from_us(5));
+        driver.on_start(FlowIndex(a), Time::from_us(1));
+        driver.on_start(FlowIndex(b), Time::from_us(2));
+        driver.on_finished(FlowIndex(b), Signal::Received, Time::from_us(5));
         assert_eq!(driver.records()[0].completion, None);
-        driver.on_finished(a, Signal::Received, Time::from_us(7));
+        driver.on_finished(FlowIndex(a), Signal::Received, Time::from_us(7));
         let record = &driver.records()[0];
         assert_eq!((record.start, record.completion), (Time::from_us(1), Some(Time::from_us(6))));
         assert_eq!((record.kind, record.flows, record.bytes), ("query", 2, 20));
@@ -300,10 +300,10 @@ mod tests {
         demand.wait(Waiting::Pool(pool), first, Signal::Received);
         let mut driver = drive(demand);
         assert_eq!(driver.next(), None);
-        driver.on_finished(first, Signal::Received, Time::from_us(4));
+        driver.on_finished(FlowIndex(first), Signal::Received, Time::from_us(4));
         assert_eq!(
             (driver.next(), driver.take(Time::from_us(4))),
-            (Some(Time::from_us(4)), Some(second))
+            (Some(Time::from_us(4)), Some(FlowIndex(second)))
         );
     }
 }

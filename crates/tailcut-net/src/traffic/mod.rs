@@ -51,6 +51,24 @@ pub struct Flow {
     pub id: u64,
 }
 
+/// A flow of a run, by its place in the run's list.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowIndex(pub u32);
+
+impl FlowIndex {
+    /// The flow at this place.
+    #[inline]
+    pub const fn at(place: usize) -> FlowIndex {
+        FlowIndex(place as u32)
+    }
+    /// Its place.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The flows of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]

@@ -6,14 +6,14 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 use tailcut_engine::{Rate, Stream, Time};
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::packet::{Flags, FlowKey, Packet, NO_OPTIONS};
+use tailcut_net::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
 use tailcut_net::port::{Offer, Port};
 
 /// A packet that can be told from others by `seq`.
 pub fn packet(seq: u32, wire_bytes: u16) -> Packet {
     Packet {
         key: FlowKey::new(0, 1, 2, 3),
-        connection: 0,
+        connection: ConnectionId(0),
         seq,
         options: NO_OPTIONS,
         wire_bytes,

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use serde_json::json;
 use tailcut_engine::{Stream, Time};
-use tailcut_net::balance::ecmp;
+use tailcut_net::balance::hash;
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
 use tailcut_net::measure::records::Outcome;
@@ -39,8 +39,8 @@ fn choices(graph: &Graph, routes: &Routes, key: FlowKey, salted: bool) -> Vec<(u
         let switch = node - graph.hosts;
         let candidates = routes.candidates(switch, key.dst());
         let count = candidates.len() as u32;
-        let salt = if salted { ecmp::salt(switch) } else { 0 };
-        let choice = ecmp::pick(key.0, salt, count);
+        let salt = if salted { hash::salt(switch) } else { 0 };
+        let choice = hash::pick(key.0, salt, count);
         if count > 1 {
             taken.push((switch, choice));
         }

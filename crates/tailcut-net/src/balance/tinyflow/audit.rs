@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use tailcut_engine::{Bytes, Time};
 
 use crate::balance::audit::{Audit, Known};
-use crate::packet::FlowKey;
+use crate::packet::{ConnectionId, FlowKey};
+use crate::traffic::FlowIndex;
 
 /// A flow that a switch takes for an elephant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Detection {
     pub key: FlowKey,
-    pub connection: u32,
+    pub connection: ConnectionId,
     pub at: Time,
     /// What was detected is the acknowledgements of the flow.
     pub acks: bool,
@@ -25,7 +26,7 @@ pub(super) struct Ledger {
     /// Detections that nobody has judged yet.
     pub news: Vec<Detection>,
     /// The elephants detected.
-    found: BTreeSet<u32>,
+    found: BTreeSet<FlowIndex>,
     /// Smaller flows taken for elephants.
     mistaken: u64,
     /// Streams of acknowledgements taken for elephants, most of them those of true elephants.
@@ -51,7 +52,7 @@ impl Ledger {
 }
 
 impl Audit for Ledger {
-    fn settle(&mut self, known: &dyn Fn(u32, FlowKey) -> Option<Known>) {
+    fn settle(&mut self, known: &dyn Fn(ConnectionId, FlowKey) -> Option<Known>) {
         for detection in self.news.drain(..) {
             let Some(flow) = known(detection.connection, detection.key) else { continue };
             if detection.acks {
@@ -87,7 +88,7 @@ mod tests {
     const ELEPHANT: u64 = 1_000;
 
     fn flow(flow: u32, bytes: u64) -> Known {
-        Known { flow, bytes, start: Time::from_us(10), links: 4 }
+        Known { flow: FlowIndex(flow), bytes, start: Time::from_us(10), links: 4 }
     }
 
     /// Connection n carries flow n, whose size is a hundred times that.
@@ -95,10 +96,12 @@ mod tests {
         let mut ledger = Ledger::new(Bytes(ELEPHANT));
         for &(connection, acks) in detections {
             let key = FlowKey::new(0, 1, 1_024, 5_000);
+            let connection = ConnectionId(connection);
             ledger.news.push(Detection { key, connection, at: Time::from_us(15), acks });
         }
         ledger.settle(&|connection, _| {
-            (connection < 90).then(|| flow(connection, 100 * u64::from(connection)))
+            let ConnectionId(number) = connection;
+            (number < 90).then(|| flow(number, 100 * u64::from(number)))
         });
         ledger
     }

@@ -6,13 +6,13 @@ use tailcut_engine::{Stream, Time};
 
 use super::audit::Detection;
 use super::{Detect, TinyFlow};
-use crate::packet::{Flags, FlowKey, Packet};
+use crate::packet::{ConnectionId, Flags, FlowKey, Packet};
 
 /// A flow's counter for polling.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counter {
     bytes: u64,
-    connection: u32,
+    connection: ConnectionId,
     acks: bool,
     idle: bool,
 }

@@ -18,7 +18,7 @@ use tailcut_engine::{Bytes, Stream, Time};
 use self::audit::{Detection, Ledger};
 use self::detector::Detector;
 use super::audit::Audit;
-use super::{ecmp, EdgeOnly, Fork, Layout, Pick, Strategy};
+use super::{hash, EdgeOnly, Fork, Layout, Pick, Strategy};
 use crate::component::SpecError;
 use crate::packet::{Flags, FlowKey, Packet};
 use crate::topology::Routes;
@@ -187,7 +187,7 @@ impl Pick for TinyFlows {
         let Fork { now, switch, salt, choices, .. } = fork;
         let key = packet.key;
         if self.edge_of[key.src() as usize] != switch || !self.is_elephant(now, switch, packet) {
-            return ecmp::pick(key.0, salt, choices);
+            return hash::pick(key.0, salt, choices);
         }
         let edge = &mut self.edges[switch as usize];
         let elephant = edge.elephants.get_mut(&key.0).expect("it is one");
@@ -204,7 +204,7 @@ impl Pick for TinyFlows {
                 let port = (elephant.draw >> 16) as u16;
                 packet.key = FlowKey((key.0 & !(0xffff << 16)) | (u64::from(port) << 16));
                 packet.flags = packet.flags | Flags::REWRITTEN;
-                ecmp::pick(packet.key.0, salt, choices)
+                hash::pick(packet.key.0, salt, choices)
             }
         }
     }
@@ -273,7 +273,7 @@ impl TinyFlows {
 mod tests {
     use super::*;
     use crate::balance::blind;
-    use crate::packet::NO_OPTIONS;
+    use crate::packet::{ConnectionId, NO_OPTIONS};
     use crate::topology::parallel_paths::ParallelPaths;
 
     fn at_edge(us: u64, choices: u32) -> Fork<'static> {
@@ -289,7 +289,7 @@ mod tests {
     fn packet(src: u32, sport: u16) -> Packet {
         Packet {
             key: FlowKey::new(src, 2, sport, 5_000),
-            connection: u32::from(sport),
+            connection: ConnectionId(u32::from(sport)),
             seq: 0,
             options: NO_OPTIONS,
             wire_bytes: 1_500,
@@ -390,6 +390,6 @@ mod tests {
         let mut marked = packet(0, 7);
         marked.flags = marked.flags | Flags::LARGE_FLOW;
         let pick = tinyflows.pick(Fork { switch: 1, salt: 9, ..at_edge(0, 8) }, &mut marked);
-        assert_eq!((pick, tinyflows.ledger.news.len()), (ecmp::pick(marked.key.0, 9, 8), 0));
+        assert_eq!((pick, tinyflows.ledger.news.len()), (hash::pick(marked.key.0, 9, 8), 0));
     }
 }

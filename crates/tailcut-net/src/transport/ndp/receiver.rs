@@ -187,7 +187,7 @@ impl DerefMut for NdpReceiver {
 mod tests {
     use super::*;
     use crate::host::HostSpec;
-    use crate::packet::{FlowKey, Packet, NO_OPTIONS};
+    use crate::packet::{ConnectionId, FlowKey, Packet, NO_OPTIONS};
     use crate::transport::ndp::NdpSpec;
     use crate::transport::Transport;
 
@@ -225,7 +225,8 @@ mod tests {
             let key = FlowKey::new(1, 2, 3, 4);
             let options = NO_OPTIONS;
             let flags = Flags::DATA;
-            let packet = Packet { key, connection: 0, seq, options, wire_bytes: 1_538, flags };
+            let packet =
+                Packet { key, connection: ConnectionId(0), seq, options, wire_bytes: 1_538, flags };
             let (complete, answers) = self.arrives(packet.trimmed(84).flags, seq);
             let flags = Flags::ACK | Flags::TO_SENDER | Flags::CUT;
             assert_eq!((complete, answers), (false, vec![(flags, self.receiver.next(), seq)]));

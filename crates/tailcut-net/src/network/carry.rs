@@ -1,0 +1,203 @@
+//! Flows at their hosts: what the loop does when one starts, and what its replication policy asks for, done.
+
+use super::clock::Due;
+use super::foresight::key_of;
+use super::hosts::Opening;
+use super::profile::Kind;
+use super::sender::Sender;
+use super::Network;
+use crate::measure::Observer;
+use crate::packet::ConnectionId;
+use crate::replicate::machine::{Action, Event, Open};
+use crate::traffic::demand::Signal;
+use crate::traffic::FlowIndex;
+use crate::transport::spread as subflow;
+
+impl<O: Observer> Network<'_, O> {
+    /// Starts every flow that is due, and comes back for the next.
+    pub(super) fn start_flows(&mut self) {
+        let now = self.clock.now();
+        while let Some(flow) = self.starts.take_listed(now) {
+            self.start(flow);
+        }
+        while let Some(flow) = self.starts.take_driven(now) {
+            self.flows.start_at(flow, now);
+            self.start(flow);
+        }
+        while let Some(flow) = self.starts.take_timer(now) {
+            self.react(flow, Event::Timer);
+        }
+        self.schedule_start();
+    }
+
+    /// Makes sure that the next flow starts when it should, and the next timer of a flow fires.
+    pub(super) fn schedule_start(&mut self) {
+        if let Some(time) = self.starts.next() {
+            self.clock.move_to(Due::Flows, time);
+        }
+    }
+
+    /// A flow is over, as far as `signal` says: others may have waited for it.
+    pub(super) fn drive(&mut self, flow: FlowIndex, signal: Signal) {
+        if self.starts.note_over(flow, signal, self.clock.now()) {
+            self.schedule_start();
+        }
+    }
+
+    fn start(&mut self, flow: FlowIndex) {
+        self.starts.note_start(flow, self.clock.now());
+        let foreseen = self.foresight.foresee(self.flows.flow(flow), &self.fabric);
+        self.flows.foresee(flow, &foreseen);
+        match &self.hosts.transport(foreseen.profile).kind {
+            Kind::Spread(spread) => self.open_first_subflow(flow, foreseen.profile, &**spread),
+            _ => self.react(flow, Event::Started),
+        }
+    }
+
+    /// Lets the replication policy answer an event of a flow.
+    fn react(&mut self, flow: FlowIndex, event: Event) {
+        let actions = self.flows.react(flow, event, self.clock.now());
+        // A flow's chain is built from its end, and opened from its start.
+        for action in actions.iter().rev() {
+            if let Action::Open(open) = action {
+                self.admit_copy(flow, open);
+            }
+        }
+        for &action in &actions {
+            self.carry_out(flow, action);
+        }
+        self.flows.give_back(actions);
+    }
+
+    fn carry_out(&mut self, flow: FlowIndex, action: Action) {
+        let now = self.clock.now();
+        match action {
+            Action::Open(Open { copy, .. }) => {
+                if let Some(id) = self.hosts.find(self.flows.head(flow), copy) {
+                    self.wake(id);
+                }
+            }
+            Action::Finish { .. } => {
+                self.flows.note_received(flow, now);
+                self.drive(flow, Signal::Received);
+            }
+            Action::Confirm => {
+                if self.flows.note_acknowledged(flow, now) {
+                    self.drive(flow, Signal::Acknowledged);
+                }
+            }
+            Action::ResetOthers { but } => self.reset_others(flow, but),
+            Action::AbandonOthers { but } => self.abandon_others(flow, but),
+            Action::WakeAt(time) => {
+                self.starts.ask_at(time, flow);
+                self.schedule_start();
+            }
+        }
+    }
+
+    /// Gives a copy a connection, in the place of its number among its flow's; a later piece comes before an earlier.
+    fn admit_copy(&mut self, flow: FlowIndex, open: &Open) {
+        let asked = *self.flows.flow(flow);
+        let number = self.foresight.profile_number(&asked);
+        let mut sender = Sender::new(self.hosts.transport(number), open.bytes, open.at);
+        sender.set_links(self.flows.hops(flow));
+        let id = self.admit(Opening {
+            key: key_of(&asked, open.copy, open.piece),
+            flow,
+            copy: open.copy,
+            from: open.from,
+            profile: number,
+            sender,
+            // The application of a flow that has ended has gone.
+            closed: self.flows.winner(flow).is_some(),
+        });
+        let head = self.hosts.insert(self.flows.head(flow), id);
+        self.flows.set_head(flow, Some(head));
+    }
+
+    /// Gives a connection a place among those of the hosts and a timer.
+    pub(super) fn admit(&mut self, opening: Opening) -> ConnectionId {
+        let id = self.hosts.admit(opening);
+        self.clock.make_room(self.hosts.places());
+        id
+    }
+
+    /// The handshake of a connection is complete at its sender.
+    pub(super) fn on_established(&mut self, id: ConnectionId) {
+        if self.hosts.profile(id).spreads {
+            self.manage(id, subflow::Event::Established);
+        }
+        let (flow, copy) = (self.hosts.flow(id), self.hosts.copy(id));
+        self.flows.note_established(flow, self.clock.now());
+        self.react(flow, Event::Established { copy });
+    }
+
+    /// The last byte that a connection carries has arrived in order.
+    pub(super) fn on_received(&mut self, id: ConnectionId) {
+        let copy = self.hosts.copy(id);
+        self.react(self.hosts.flow(id), Event::Received { copy });
+    }
+
+    /// The sender of a connection knows that every byte has arrived.
+    pub(super) fn on_acknowledged(&mut self, id: ConnectionId) {
+        let copy = self.hosts.copy(id);
+        self.react(self.hosts.flow(id), Event::Acknowledged { copy });
+    }
+
+    /// The receiving host resets the flow's connections but one.
+    fn reset_others(&mut self, flow: FlowIndex, but: u8) {
+        let mut at = self.flows.head(flow);
+        while let Some(other) = at {
+            at = self.hosts.after(other);
+            if self.hosts.copy(other) != but {
+                self.reset_by_receiver(other);
+            }
+        }
+    }
+
+    /// The sending application gives up the flow's connections but one.
+    fn abandon_others(&mut self, flow: FlowIndex, but: u8) {
+        let mut at = self.flows.head(flow);
+        while let Some(other) = at {
+            at = self.hosts.after(other);
+            if self.hosts.copy(other) != but && !self.hosts.sender(other).finished() {
+                self.hosts.sender_mut(other).abort();
+                self.pump(other);
+                self.retire_if_over(other);
+            }
+        }
+    }
+
+    /// The arrivals have ended: notes what each flow has delivered, in order, on the connection that has got furthest.
+    pub(super) fn note_deliveries(&mut self) {
+        for flow in self.flows.all() {
+            let asked = *self.flows.flow(flow);
+            let mut delivered = if self.flows.has_finished(flow) { asked.bytes } else { 0 };
+            let mut at = self.flows.head(flow);
+            while let Some(id) = at.filter(|_| delivered < asked.bytes) {
+                let next = match self.flows.manager(flow) {
+                    Some(manager) => manager.received().0,
+                    None => self.hosts.receiver(id).next(),
+                };
+                delivered = delivered.max(self.hosts.brought(id, next, &asked));
+                at = self.hosts.after(id);
+            }
+            self.flows.note_delivered(flow, delivered);
+        }
+    }
+
+    /// Looks up whose packets the guesses of switches were about, while their connections are still there.
+    pub(super) fn settle(&mut self) {
+        let Some(audit) = self.fabric.audit() else { return };
+        let (hosts, flows) = (&self.hosts, &self.flows);
+        audit.settle(&|id, key| hosts.owner(id, key).map(|flow| flows.known(flow)));
+    }
+
+    /// What the guesses of the whole run were worth.
+    pub(super) fn audit(&mut self) -> Vec<(&'static str, u64)> {
+        self.settle();
+        let Some(audit) = self.fabric.audit() else { return vec![] };
+        let started = self.flows.all().take(self.starts.listed_started());
+        audit.totals(&mut started.map(|flow| self.flows.known(flow)))
+    }
+}

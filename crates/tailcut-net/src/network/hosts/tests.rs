@@ -1,0 +1,130 @@
+//! Connections in their places, their chains, timers and packets: without a network.
+
+use super::*;
+use crate::network::profile;
+use crate::packet::NO_OPTIONS;
+use crate::transport::tcp::{TcpSpec, WireSizes};
+
+const NOW: Time = Time::ZERO;
+
+fn tcp() -> Vec<Profile> {
+    let tcp = TcpSpec::default();
+    let sizes = WireSizes::new(&tcp, Default::default());
+    vec![Profile { tcp, sizes, spreads: false, kind: profile::Kind::Tcp }]
+}
+
+/// A connection of ten full segments that opens at once.
+fn opening(hosts: &Hosts<'_>, flow: u32, copy: u8) -> Opening {
+    Opening {
+        key: FlowKey::new(0, 1, 1_024, 5_000 + u16::from(copy)),
+        flow: FlowIndex(flow),
+        copy,
+        from: 0,
+        profile: 0,
+        sender: Sender::new(hosts.transport(0), 14_600, NOW),
+        closed: false,
+    }
+}
+
+/// Connections of one flow, put into a chain in this order of copies; the chain as copies.
+fn chain(copies: &[u8]) -> Vec<u8> {
+    let profiles = tcp();
+    let mut hosts = Hosts::new(&profiles);
+    let mut head = None;
+    for &copy in copies {
+        let id = hosts.admit(opening(&hosts, 0, copy));
+        head = Some(hosts.insert(head, id));
+    }
+    let next = |id: &ConnectionId| hosts.after(*id);
+    std::iter::successors(head, next).map(|id| hosts.copy(id)).collect()
+}
+
+#[test]
+fn the_connections_of_a_flow_are_in_the_order_of_copies() {
+    assert_eq!(chain(&[2, 0, 3, 1]), [0, 1, 2, 3]);
+}
+
+#[test]
+fn a_later_connection_of_a_copy_is_found_first() {
+    let profiles = tcp();
+    let mut hosts = Hosts::new(&profiles);
+    let ids: Vec<_> = (0..3).map(|_| hosts.admit(opening(&hosts, 0, 1))).collect();
+    let head = ids.iter().fold(None, |head, id| Some(hosts.insert(head, *id)));
+    assert_eq!((hosts.find(head, 1), hosts.find(head, 0)), (Some(ids[2]), None));
+    let head = hosts.unlink(head, ids[1]);
+    assert_eq!((hosts.find(head, 1), hosts.after(ids[2])), (Some(ids[2]), Some(ids[0])));
+    let head = hosts.unlink(head, ids[2]);
+    assert_eq!(hosts.unlink(head, ids[0]), None);
+}
+
+#[test]
+fn places_are_used_again_and_what_was_there_has_no_owner() {
+    let profiles = tcp();
+    let mut hosts = Hosts::new(&profiles);
+    let [a, b] = [0, 1].map(|flow| hosts.admit(opening(&hosts, flow, 0)));
+    let key = hosts.key(a);
+    assert_eq!(hosts.owner(a, key.reversed()), Some(FlowIndex(0)));
+    assert_eq!(hosts.owner(a, FlowKey::new(5, 6, 1, 2)), None);
+    hosts.retire(a);
+    assert_eq!((hosts.owner(a, key), hosts.live().collect::<Vec<_>>()), (None, vec![b]));
+    let again = hosts.admit(opening(&hosts, 7, 0));
+    assert_eq!((again, hosts.places(), hosts.flow(a)), (a, 2, FlowIndex(7)));
+    hosts.retire(a);
+    hosts.retire(b);
+    assert!(!hosts.any());
+}
+
+#[test]
+fn a_connection_is_over_when_nothing_of_it_is_under_way() {
+    let profiles = tcp();
+    let mut hosts = Hosts::new(&profiles);
+    let id = hosts.admit(opening(&hosts, 0, 0));
+    hosts.wake_sender(id, NOW);
+    let transmit = hosts.poll_sender(id, NOW).expect("the SYN is due");
+    assert_eq!(hosts.segment(id, NOW, transmit, None).flags, Flags::SYN);
+    hosts.note_sent(id);
+    hosts.sender_mut(id).abort();
+    while hosts.poll_sender(id, NOW).is_some() {}
+    assert!(!hosts.is_over(id), "the SYN is under way");
+    hosts.note_gone(id);
+    assert!(hosts.is_over(id));
+    hosts.retire(id);
+    assert!(!hosts.is_over(id), "it is not there any more");
+}
+
+#[test]
+fn a_timer_moves_earlier_only_and_is_forgotten_when_it_fires() {
+    let profiles = tcp();
+    let mut hosts = Hosts::new(&profiles);
+    let id = hosts.admit(opening(&hosts, 0, 0));
+    assert_eq!((hosts.earlier(id), hosts.earlier(id)), (Some(NOW), None));
+    assert!(!hosts.wake_receiver(id, NOW), "nothing waits there");
+    assert!(!hosts.wake_sender(id, NOW), "it has not been heard yet");
+    while hosts.poll_sender(id, NOW).is_some() {}
+    let first_rto = profiles[0].tcp.initial_rto;
+    assert_eq!(hosts.earlier(id), Some(NOW + first_rto));
+}
+
+#[test]
+fn both_ends_hear_of_a_packet_and_say_what_it_did() {
+    let profiles = tcp();
+    let mut hosts = Hosts::new(&profiles);
+    let id = hosts.admit(opening(&hosts, 0, 0));
+    hosts.wake_sender(id, NOW);
+    while hosts.poll_sender(id, NOW).is_some() {}
+    let (key, options) = (hosts.key(id), NO_OPTIONS);
+    let packet =
+        |seq, flags| Packet { key, connection: id, seq, options, wire_bytes: 1_538, flags };
+    let heard = hosts.tell_receiver(NOW, &packet(0, Flags::SYN));
+    assert_eq!(heard, Heard { data: false, completed: false });
+    assert!(hosts.owes_answer(id));
+    let answer = hosts.poll_receiver(id, NOW, None).expect("a SYN is answered");
+    assert!(answer.flags.has(Flags::SYN | Flags::TO_SENDER));
+    hosts.tell_sender(NOW, &packet(0, answer.flags));
+    assert_eq!(hosts.sender(id).phase(), Phase::Established);
+    let last = (0..10).map(|seq| hosts.tell_receiver(NOW, &packet(seq, Flags::DATA))).last();
+    assert_eq!(last, Some(Heard { data: true, completed: true }));
+    let flow = Flow { src: 0, dst: 1, bytes: 14_600, start: NOW, id: 0 };
+    assert_eq!(hosts.brought(id, hosts.receiver(id).next(), &flow), 14_600);
+    assert_eq!(hosts.acknowledged(id), 0);
+}

@@ -1,0 +1,164 @@
+//! When flows start, and when their replication policies want to be asked again.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use tailcut_engine::Time;
+
+use crate::measure::records::JobRecord;
+use crate::traffic::demand::{Jobs, Signal};
+use crate::traffic::driver::Driver;
+use crate::traffic::{Flow, FlowIndex};
+
+/// What is to start, and to be asked.
+pub(super) struct Starts<'a> {
+    /// All flows of the run: first those that start at times of their own, in that order.
+    flows: &'a [Flow],
+    /// How many those are.
+    listed: usize,
+    /// The next of them.
+    next: usize,
+    /// Starts the others; none for open-loop traffic.
+    driver: Option<Box<Driver>>,
+    timers: BinaryHeap<Reverse<(Time, FlowIndex)>>,
+}
+
+impl<'a> Starts<'a> {
+    pub fn new(flows: &'a [Flow], jobs: &Jobs) -> Starts<'a> {
+        Starts {
+            flows,
+            listed: match jobs.is_empty() {
+                true => flows.len(),
+                false => jobs.listed,
+            },
+            next: 0,
+            driver: Driver::new(flows, jobs).map(Box::new),
+            timers: BinaryHeap::new(),
+        }
+    }
+
+    /// A flow whose own time has come.
+    pub fn take_listed(&mut self, now: Time) -> Option<FlowIndex> {
+        self.flows[..self.listed].get(self.next).filter(|flow| flow.start <= now)?;
+        self.next += 1;
+        Some(FlowIndex::at(self.next - 1))
+    }
+
+    /// A flow whose time has come because of others.
+    pub fn take_driven(&mut self, now: Time) -> Option<FlowIndex> {
+        self.driver.as_mut()?.take(now)
+    }
+
+    /// A flow that wants to be asked.
+    pub fn take_timer(&mut self, now: Time) -> Option<FlowIndex> {
+        self.timers.peek().filter(|Reverse((time, _))| *time <= now)?;
+        self.timers.pop().map(|Reverse((_, flow))| flow)
+    }
+
+    /// A flow wants to be asked at this time.
+    pub fn ask_at(&mut self, time: Time, flow: FlowIndex) {
+        self.timers.push(Reverse((time, flow)));
+    }
+
+    /// A flow starts.
+    pub fn note_start(&mut self, flow: FlowIndex, now: Time) {
+        if let Some(driver) = &mut self.driver {
+            driver.on_start(flow, now);
+        }
+    }
+
+    /// A flow is over, as far as `signal` says. True when others may have waited for that.
+    pub fn note_over(&mut self, flow: FlowIndex, signal: Signal, now: Time) -> bool {
+        let Some(driver) = &mut self.driver else { return false };
+        driver.on_finished(flow, signal, now);
+        true
+    }
+
+    /// When the next flow starts, as far as that is known.
+    pub fn next_start(&self) -> Option<Time> {
+        let listed = self.flows[..self.listed].get(self.next).map(|flow| flow.start);
+        let driven = self.driver.as_ref().and_then(|driver| driver.next());
+        listed.into_iter().chain(driven).min()
+    }
+
+    /// When something is to be taken from here.
+    pub fn next(&self) -> Option<Time> {
+        let timer = self.timers.peek().map(|Reverse((time, _))| *time);
+        self.next_start().into_iter().chain(timer).min()
+    }
+
+    /// Whether a flow may still start; those that wait for others always may.
+    pub fn more(&self) -> bool {
+        self.next < self.flows.len()
+    }
+
+    /// How many of the flows that wait for nothing have started.
+    pub fn listed_started(&self) -> usize {
+        self.next
+    }
+
+    /// Whether a flow belongs into the results: unless it waits for others, and has not started.
+    pub fn counts(&self, flow: FlowIndex) -> bool {
+        self.driver.as_ref().is_none_or(|driver| driver.has_started(flow))
+    }
+
+    /// What became of the jobs that have begun.
+    pub fn jobs(&self) -> Vec<JobRecord> {
+        self.driver.as_ref().map_or_else(Vec::new, |driver| driver.records())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flows(starts: &[u64]) -> Vec<Flow> {
+        let flow = |(id, us): (usize, &u64)| Flow {
+            src: 0,
+            dst: 1,
+            bytes: 10,
+            start: Time::from_us(*us),
+            id: id as u64,
+        };
+        starts.iter().enumerate().map(flow).collect()
+    }
+
+    #[test]
+    fn flows_start_in_order_when_their_times_come() {
+        let flows = flows(&[5, 5, 8]);
+        let mut starts = Starts::new(&flows, &Jobs::default());
+        assert_eq!(
+            (starts.next(), starts.take_listed(Time::from_us(4))),
+            (Some(flows[0].start), None)
+        );
+        let due: Vec<_> = std::iter::from_fn(|| starts.take_listed(Time::from_us(5))).collect();
+        assert_eq!(due, [FlowIndex(0), FlowIndex(1)]);
+        assert_eq!((starts.next(), starts.more()), (Some(flows[2].start), true));
+        assert_eq!(starts.take_listed(Time::from_us(9)), Some(FlowIndex(2)));
+        assert_eq!((starts.next(), starts.more(), starts.listed_started()), (None, false, 3));
+    }
+
+    #[test]
+    fn who_wants_to_be_asked_is_at_that_time_in_order_of_flows() {
+        let flows = flows(&[1]);
+        let mut starts = Starts::new(&flows, &Jobs::default());
+        starts.take_listed(Time::from_us(1));
+        starts.ask_at(Time::from_us(7), FlowIndex(2));
+        starts.ask_at(Time::from_us(7), FlowIndex(1));
+        starts.ask_at(Time::from_us(3), FlowIndex(4));
+        assert_eq!(starts.next(), Some(Time::from_us(3)));
+        let due: Vec<_> = std::iter::from_fn(|| starts.take_timer(Time::from_us(7))).collect();
+        assert_eq!(due, [FlowIndex(4), FlowIndex(1), FlowIndex(2)]);
+        // Nothing starts by that.
+        assert_eq!((starts.next(), starts.next_start()), (None, None));
+    }
+
+    #[test]
+    fn nobody_waits_for_flows_of_open_loop_traffic() {
+        let flows = flows(&[1, 2]);
+        let mut starts = Starts::new(&flows, &Jobs::default());
+        starts.note_start(FlowIndex(0), Time::from_us(1));
+        assert!(!starts.note_over(FlowIndex(0), Signal::Received, Time::from_us(2)));
+        assert!(starts.counts(FlowIndex(1)) && starts.jobs().is_empty());
+    }
+}

@@ -1,0 +1,250 @@
+//! What is told of a run: totals, samples, how busy ports were, and an observer who looks on.
+
+use tailcut_engine::{Rate, Time};
+
+use crate::fabric::Fabric;
+use crate::measure::records::{Counters, Series};
+use crate::measure::series::{Sampler, UnknownPlace};
+use crate::measure::{Loss, Observer, PacketView};
+use crate::scenario::Scenario;
+use crate::topology::PortId;
+use crate::transport::tcp::Sender;
+
+/// Counts, samples and shows. What an observer sees is only prepared when there is one.
+pub(super) struct Tally<O: Observer> {
+    counters: Counters,
+    sampler: Sampler,
+    /// Busy time of every port within the arrivals window, once that has ended.
+    busy: Option<Vec<Time>>,
+    observer: O,
+}
+
+impl<O: Observer> Tally<O> {
+    /// Nothing has happened.
+    ///
+    /// # Errors
+    /// When a requested series names no link or host.
+    pub fn new(scenario: &Scenario, fabric: &Fabric, observer: O) -> Result<Self, UnknownPlace> {
+        let sampler = Sampler::new(&scenario.series, &scenario.graph, fabric.routes())?;
+        Ok(Tally { counters: Counters::default(), sampler, busy: None, observer })
+    }
+
+    /// An event is handled; so many are by now.
+    #[inline]
+    pub fn note_event(&mut self) -> u64 {
+        self.counters.events += 1;
+        self.counters.events
+    }
+
+    /// Packets times links crossed.
+    pub fn packet_hops(&self) -> u64 {
+        self.counters.packet_hops
+    }
+
+    /// A packet has crossed a link.
+    #[inline]
+    pub fn note_hop(&mut self) {
+        self.counters.packet_hops += 1;
+    }
+
+    /// A host hands a packet to its interface.
+    #[inline]
+    pub fn note_sent(&mut self, now: Time, host: u32, view: impl FnOnce() -> PacketView) {
+        self.counters.sent += 1;
+        if O::ACTIVE {
+            self.observer.host_sends(now, host, &view());
+        }
+    }
+
+    /// A packet has reached its host.
+    #[inline]
+    pub fn note_delivered(&mut self, now: Time, host: u32, view: impl FnOnce() -> PacketView) {
+        self.counters.delivered += 1;
+        if O::ACTIVE {
+            self.observer.host_receives(now, host, &view());
+        }
+    }
+
+    /// A packet found no room at a port, or made way in it.
+    pub fn note_dropped(&mut self, now: Time, port: PortId, view: impl FnOnce() -> PacketView) {
+        self.counters.dropped += 1;
+        if O::ACTIVE {
+            self.observer.dropped(now, port, &view());
+        }
+    }
+
+    /// A packet is lost to a failure.
+    pub fn note_lost(
+        &mut self,
+        now: Time,
+        port: PortId,
+        loss: Loss,
+        view: impl FnOnce() -> PacketView,
+    ) {
+        self.counters.lost_on_links += 1;
+        if O::ACTIVE {
+            self.observer.lost(now, port, loss, &view());
+        }
+    }
+
+    /// A packet has reached a port; `view` has none unless the queue there decides the order at departure.
+    #[inline]
+    pub fn note_queues(
+        &mut self,
+        now: Time,
+        port: PortId,
+        view: impl FnOnce() -> Option<PacketView>,
+    ) {
+        if O::ACTIVE {
+            if let Some(view) = view() {
+                self.observer.link_queues(now, port, &view);
+            }
+        }
+    }
+
+    /// A port has accepted a packet; `seen` tells when its last bit leaves, and what the packet looks like.
+    #[inline]
+    pub fn note_accepted(
+        &mut self,
+        now: Time,
+        port: PortId,
+        seen: impl FnOnce() -> (Time, PacketView),
+    ) {
+        if O::ACTIVE {
+            let (departs, view) = seen();
+            self.observer.link_sends(now, port, departs, &view);
+        }
+    }
+
+    /// A link is another one from now on.
+    pub fn note_change(&mut self, now: Time, port: PortId, rate: Rate, propagation: Time) {
+        if O::ACTIVE {
+            self.observer.link_changes(now, port, rate, propagation);
+        }
+    }
+
+    /// A sender of TCP has handled an event; `seen` tells which, of what flow and copy.
+    #[inline]
+    pub fn note_acted<'s>(
+        &mut self,
+        now: Time,
+        seen: impl FnOnce() -> Option<(u64, u8, &'s Sender)>,
+    ) {
+        if O::ACTIVE {
+            if let Some((flow, copy, sender)) = seen() {
+                self.observer.sender_acted(now, flow, copy, sender);
+            }
+        }
+    }
+
+    /// The arrivals have ended.
+    pub fn close_window(&mut self, now: Time, fabric: &Fabric) {
+        self.busy = Some((0..fabric.ports()).map(|port| fabric.busy(now, port)).collect());
+    }
+
+    /// Whether they have.
+    pub fn window_is_closed(&self) -> bool {
+        self.busy.is_some()
+    }
+
+    /// Time between samples, or none when nothing is asked for.
+    pub fn interval(&self) -> Option<Time> {
+        self.sampler.interval()
+    }
+
+    /// Takes samples: of links, and of the flows that these tell of: identifier, window and acknowledged bytes.
+    pub fn sample(
+        &mut self,
+        now: Time,
+        fabric: &mut Fabric,
+        flows: impl Iterator<Item = (u64, u64, u64)>,
+    ) {
+        self.sampler.sample_links(now, fabric);
+        for (id, cwnd, acked) in flows {
+            self.sampler.sample_flow(now, id, cwnd, acked);
+        }
+    }
+
+    /// All that was told, the busy times of ports among it.
+    pub fn finish(self) -> (Counters, Vec<Time>, Vec<Series>, O) {
+        (self.counters, self.busy.unwrap_or_default(), self.sampler.into_series(), self.observer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::Parts;
+    use crate::measure::series::SeriesSpec;
+    use crate::measure::Unobserved;
+    use crate::network::tests::scenario;
+
+    /// Notes what it is shown.
+    #[derive(Default)]
+    struct Witness(Vec<&'static str>);
+
+    impl Observer for Witness {
+        fn link_changes(&mut self, _: Time, _: PortId, _: Rate, _: Time) {
+            self.0.push("changed");
+        }
+    }
+
+    fn tally<O: Observer>(scenario: &Scenario, observer: O) -> Tally<O> {
+        let fabric = Fabric::new(&Parts::of(&scenario.graph)).expect("it is connected");
+        Tally::new(scenario, &fabric, observer).expect("the places are there")
+    }
+
+    #[test]
+    fn nothing_is_prepared_for_nobody() {
+        let scenario = scenario();
+        let mut tally = tally(&scenario, Unobserved);
+        let never = || -> PacketView { panic!("nobody looks") };
+        tally.note_sent(Time(1), 0, never);
+        tally.note_delivered(Time(2), 1, never);
+        tally.note_dropped(Time(3), 0, never);
+        tally.note_lost(Time(4), 0, Loss::DeadLink, never);
+        tally.note_queues(Time(5), 0, || panic!("nobody looks"));
+        tally.note_accepted(Time(6), 0, || panic!("nobody looks"));
+        tally.note_acted(Time(7), || panic!("nobody looks"));
+        tally.note_hop();
+        assert_eq!((tally.note_event(), tally.note_event(), tally.packet_hops()), (1, 2, 1));
+        let (counters, ..) = tally.finish();
+        let counted = [counters.sent, counters.delivered, counters.dropped, counters.lost_on_links];
+        assert_eq!(counted, [1; 4]);
+    }
+
+    #[test]
+    fn an_observer_looks_on() {
+        let scenario = scenario();
+        let mut tally = tally(&scenario, Witness::default());
+        tally.note_change(Time(1), 0, Rate(1_000_000_000), Time(1));
+        tally.note_queues(Time(1), 0, || None);
+        assert_eq!(tally.finish().3 .0, ["changed"]);
+    }
+
+    #[test]
+    fn samples_are_taken_of_what_is_asked_for() {
+        let mut scenario = scenario();
+        let mut fabric = Fabric::new(&Parts::of(&scenario.graph)).expect("it is connected");
+        assert_eq!(tally(&scenario, Unobserved).interval(), None);
+        scenario.series = SeriesSpec { flows: vec![7], ..SeriesSpec::default() };
+        let mut tally = tally(&scenario, Unobserved);
+        assert_eq!(tally.interval(), Some(scenario.series.interval));
+        tally.sample(Time(9), &mut fabric, [(7, 100, 5), (8, 200, 6)].into_iter());
+        let (_, _, series, _) = tally.finish();
+        let names: Vec<_> = series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(names, ["flow 7 cwnd_bytes", "flow 7 rate_bps"]);
+        assert_eq!(series[0].values, [100.0]);
+    }
+
+    #[test]
+    fn the_window_is_closed_once() {
+        let scenario = scenario();
+        let fabric = Fabric::new(&Parts::of(&scenario.graph)).expect("it is connected");
+        let mut tally = tally(&scenario, Unobserved);
+        assert!(!tally.window_is_closed());
+        tally.close_window(Time(5), &fabric);
+        assert!(tally.window_is_closed());
+        assert_eq!(tally.finish().1, vec![Time::ZERO; fabric.ports() as usize]);
+    }
+}
