@@ -39,7 +39,8 @@ const SERVICES = {
 
 if (process.send !== undefined) {
   const ports = {};
-  for (const [name, module] of Object.entries({ net, repnet })) {
+  // `plain`: this library at a server whose clients do not replicate.
+  for (const [name, module] of Object.entries({ net, repnet, plain: repnet })) {
     ports[name] = {};
     for (const [service, create] of Object.entries(SERVICES)) {
       const server = create(module);

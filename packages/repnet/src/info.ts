@@ -10,7 +10,7 @@ export type CopyName = 'primary' | 'replica';
 export interface SocketInfo {
   /**
    * 'flow': both connections of a flow are in use, or the second is still expected (as a server does of every connection for
-   * `defaults.waitTimeout`). 'syn': two connections race to be established, or raced. false: the connection is a plain one.
+   * `defaults.waitTimeout`, unless none of its clients replicates). 'syn': two connections race to be established, or raced. false: the connection is a plain one.
    */
   readonly mode: Mode;
   /** RepFlow: both ends know the two connections for one flow. */

@@ -18,6 +18,7 @@ import { noteHello } from './hosts.js';
 import { LateHello } from './late-hello.js';
 import { Limits } from './limits.js';
 import { comparableTarget, keyOf, sameSource } from './pair-keys.js';
+import { PlainClients } from './plain-clients.js';
 import { Preambles } from './preambles.js';
 import { Remains } from './remains.js';
 import { SecondServer } from './second-server.js';
@@ -59,6 +60,7 @@ export class ReplicaListener {
   readonly #secondComes = ({ remoteAddress, remotePort }: Inner): boolean =>
     this.#greeter.awaits(remoteAddress, remotePort);
   readonly #limits: Limits;
+  readonly #plain = new PlainClients();
   readonly #addresses: Set<string>;
   #port = 0;
   /** Which flows there are is not known any more. */
@@ -138,6 +140,8 @@ export class ReplicaListener {
     handle.onconnection = (error, connection) => {
       // Out of descriptors: the first port says so; here a flow only goes without its copy.
       if (error || this.#limits.blocks(connection)) return;
+      // Which flows there are is not known of those whose first connection was passed by.
+      if (this.#plain.second()) this.#waiting.miss();
       const leg = this.#greeter.accept(connection);
       if (this.#owner.keepAlive) leg.setKeepAlive(true, this.#owner.keepAliveInitialDelay);
       this.#sockets.make();
@@ -168,6 +172,13 @@ export class ReplicaListener {
   /** Pairing by token: what the connection to the first port is depends on what it says, and what is done with it on that. */
   arriveByToken(connection: Handle): void {
     if (!this.#limits.blocks(connection)) this.#preambles?.accept(connection);
+  }
+
+  /** A connection to the first port, of which nothing more need be known than net knows. */
+  passesBy(): boolean {
+    if (this.byToken || !this.#plain.pass() || this.#waiting.awaits) return false;
+    counters.flowsAccepted++;
+    return true;
   }
 
   /** Where the connection comes from; undefined: it is not a new flow of its own. */
@@ -304,7 +315,11 @@ export class ReplicaListener {
       waiting.pair(leg, hello, this.#answers.answer('none', hello), rest);
       return;
     }
-    if (!this.#mayBegin(leg, hello)) return this.#hold(key, 'replica', { leg, hello, rest });
+    if (!this.#mayBegin(leg, hello)) {
+      if (known === undefined && this.#plain.mayHavePassed(hello.patience))
+        return this.#answers.refuse(leg, 'unknown', hello);
+      return this.#hold(key, 'replica', { leg, hello, rest });
+    }
     this.#begin(leg, hello, rest, key);
   }
 

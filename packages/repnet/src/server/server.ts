@@ -135,8 +135,9 @@ function acceptOurs(
       return byNet.call(viaNet, error, connection);
     // First, as net does: once the client's bytes arrive, a call for the connection takes several times as long.
     if (server.noDelay) connection.setNoDelay(true);
-    const peer = listener?.arrive(connection);
-    if (listener !== undefined && peer === undefined) return;
+    const passes = listener?.passesBy() === true;
+    const peer = passes ? undefined : listener?.arrive(connection);
+    if (listener !== undefined && peer === undefined && !passes) return;
     const socket = new Socket({
       handle: connection,
       allowHalfOpen: server.allowHalfOpen,
@@ -156,7 +157,7 @@ function acceptOurs(
     server._connections++;
     socket.server = server;
     socket._server = server;
-    listener?.acceptPrimary(socket, peer?.address, peer?.port);
+    if (!passes) listener?.acceptPrimary(socket, peer?.address, peer?.port);
     // By the server's own method, which programs replace to see what it accepts.
     server.emit('connection', socket);
     if (accepted.hasSubscribers) accepted.publish({ socket });
