@@ -149,6 +149,7 @@ bench: build setup
 	cargo bench --locked -p tailcut-net --bench fabric -- --check
 	cargo bench --locked -p tailcut-engine --bench parallel
 	$(BIN)/python benches/sweeps.py
+	$(BIN)/python benches/playground.py
 
 # What one runs before a commit. Left out: what takes long (tests/conftest.py has the list for Python), the browser, and repnet's
 # tests, which wait most of their time.

@@ -1,6 +1,7 @@
 """The simulator as WebAssembly plans and runs as the native one does, to the last byte."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -51,9 +52,19 @@ SCHEMES = {
     "DRILL": 'balance = { kind = "drill" }\ntransport = { reordering = { kind = "adaptive" } }',
     "TinyFlow": 'balance = { kind = "tinyflow", sample_every = "20KB" }',
     "pFabric": 'transport = { kind = "pfabric" }\nqueue = { kind = "pfabric" }',
+    "NDP": 'transport = { kind = "ndp" }\nqueue = { kind = "trimming" }\nbalance = { kind = "spray" }',
+    "mixed": 'transport = { kind = "mixed", parts = [{ transport.kind = "tcp" }, { transport.kind = "mptcp" }] }',
     "MPTCP": 'transport = { kind = "mptcp" }',
     "MMPTCP": 'transport = { kind = "mmptcp" }',
 }
+
+
+def test_the_schemes_leave_no_component_out() -> None:
+    named = set(re.findall(r'kind = "([a-z-]+)"', " ".join(SCHEMES.values())))
+    defaults = {"tcp", "drop-tail", "ecmp", "none"}
+    groups = ("transport", "queue", "balance", "replicate")
+    known = {each["name"] for each in json.loads(_core.describe()) if each["group"] in groups}
+    assert known <= named | defaults
 
 
 @pytest.fixture(scope="module")

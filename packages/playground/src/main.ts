@@ -125,12 +125,15 @@ class Page {
   private async read(text: string, isStory: boolean): Promise<void> {
     const asked = ++this.asked;
     find<HTMLTextAreaElement>('file').value = text;
+    this.stop();
+    this.plan = undefined;
+    find<HTMLButtonElement>('run').disabled = true;
+    say('status', 'Planning…');
     try {
       const plan = await this.planner.plan(text);
       if (asked !== this.asked) {
         return;
       }
-      this.stop();
       complain(undefined);
       this.plan = plan;
       this.model = fromPlan(plan);
@@ -142,8 +145,6 @@ class Page {
       await this.stage(plan);
     } catch (error) {
       if (asked === this.asked) {
-        this.plan = undefined;
-        find<HTMLButtonElement>('run').disabled = true;
         find('status').textContent = 'The experiment file has a mistake.';
         complain(error);
       }
