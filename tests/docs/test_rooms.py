@@ -46,7 +46,7 @@ RESIDENTS = {
     "CUBIC": Resident("transport/tcp/congestion/cubic.rs", CONGESTION, "cubic"),
     "DCTCP": Resident("transport/tcp/congestion/dctcp.rs", CONGESTION, "dctcp(?!.?web)"),
     "Swift": Resident("transport/tcp/congestion/swift.rs", CONGESTION, r"swift\w*"),
-    "RACK-TLP": Resident("transport/tcp/sender/rack.rs", REORDERING, r"RackSpec|\w+::Rack|rack::\w+|(on_)?rack_\w+"),
+    "RACK-TLP": Resident("transport/tcp/sender/rack", REORDERING, r"RackSpec|\w+::Rack|rack::\w+|(on_)?rack_\w+"),
     "RFC 4653 (NCR)": Resident("transport/tcp/reordering/ncr.rs", REORDERING, "ncr"),
     "RR-TCP": Resident("transport/tcp/reordering/rr_tcp.rs", REORDERING, "rr_?tcp"),
     "adaptive": Resident("transport/tcp/reordering/adaptive.rs", REORDERING, r"adaptive\w*"),

@@ -173,6 +173,24 @@ mod f_rto {
         assert_eq!(pair.counters().retransmissions, 1);
     }
 
+    /// The first segment arrives after its copy and the next three, whose ACKs are lost: the ACK that F-RTO has waited for
+    /// reports a duplicate, which proves the timeout needless at once. What leaves is the window's room (nine segments by then,
+    /// four of which are under way), and not step 3's two.
+    #[test]
+    fn a_timeout_that_a_duplicate_proves_needless_is_no_longer_doubted() {
+        let mut pair = Pair::new(without_probes(8), 40).delay(Data(0), Time::from_us(10_100));
+        for seq in 1..8 {
+            let late = if seq < 4 { 10_050 } else { 15_000 };
+            pair = pair.delay(Data(seq), Time::from_us(late));
+        }
+        let pair = (1..5).fold(pair, |pair, ack| pair.lose(Ack(ack))).run();
+        assert_eq!((pair.counters().timeouts, pair.counters().timeouts_undone), (1, 1));
+        let left_at = |us: u64| -> Vec<u32> {
+            (0..40).filter(|seq| pair.times(Data(*seq)).contains(&us)).collect()
+        };
+        assert_eq!((left_at(11_000), left_at(12_100)), (vec![0], vec![8, 9, 10, 11, 12]));
+    }
+
     #[test]
     fn without_it_the_window_is_sent_again() {
         let spec = with(8, |spec| {

@@ -1,15 +1,18 @@
 //! RACK-TLP (RFC 8985) and F-RTO (RFC 5682 section 3): losses are told by time and not by counts, the tail of a flight is
 //! probed before the retransmission timer expires, and a timeout that proves needless is taken back.
 
+mod f_rto;
+mod tail_probe;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
+use self::f_rto::Doubt;
 use super::reordering::Verdict;
 use super::{CongestionState, Sender};
 use crate::component::SpecError;
 use crate::packet::SackBlocks;
-use crate::transport::life::owed;
 use crate::transport::tcp::congestion::{Congestion, Window};
 use crate::transport::tcp::options::clock;
 use crate::transport::tcp::reordering::{split, Method};
@@ -50,20 +53,6 @@ impl RackSpec {
 
 /// Recoveries without a duplicate report after which the reordering window is small again (section 6.2, step 4).
 const PERSISTENCE: u32 = 16;
-/// The probe timeout before any measurement (section 7.2).
-const BLIND_PROBE: Time = Time::from_ms(1_000);
-
-/// Where F-RTO is after a timeout (RFC 5682 section 3.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Doubt {
-    /// The timeout is believed.
-    None,
-    /// Step 2: the first segment was sent again; its ACK is awaited.
-    Waiting,
-    /// Step 3: so many new segments may leave, and the next ACK decides. What was sent ends here (`RecoveryPoint`).
-    Trying { left: u32, recovery_point: u32 },
-}
-
 /// What a reduction changed, should it prove needless.
 #[derive(Debug, Clone)]
 struct Before {
@@ -276,32 +265,6 @@ impl Sender {
         lost
     }
 
-    /// After an ACK, and after new data has left: when the tail is probed (section 7.2), not later than the retransmission
-    /// timer would expire.
-    #[cold]
-    pub(super) fn schedule_probe(&mut self, now: Time) {
-        let calm = matches!(self.state, CongestionState::Open | CongestionState::Disorder);
-        let outstanding = self.board.end() - self.una;
-        let wanted = calm
-            && outstanding > 0
-            && self.board.sacked() == 0
-            && self.life.established()
-            && self.life.deadline < Time::NEVER;
-        let (smoothed, expires) = (self.rtt.smoothed(), self.life.deadline);
-        let Some(rack) = self.rack() else { return };
-        rack.probe_at = Time::NEVER;
-        if wanted && rack.spec.tail_loss_probe && rack.probe.is_none() {
-            let mut timeout = Time(2 * smoothed.0);
-            if smoothed == Time::ZERO {
-                timeout = BLIND_PROBE;
-            } else if outstanding == 1 {
-                timeout += rack.spec.max_ack_delay;
-            }
-            rack.probe_at = (now + timeout).min(expires);
-        }
-        self.set_wake();
-    }
-
     /// Time tells of a loss, or the tail is to be probed.
     #[cold]
     pub(super) fn on_rack_timer(&mut self, spec: &TcpSpec, now: Time) {
@@ -331,53 +294,6 @@ impl Sender {
         }
     }
 
-    /// Section 7.3: a probe leaves if a round trip was measured since the last.
-    fn probe_tail(&mut self) {
-        let measured = self.rack().is_some_and(|rack| std::mem::take(&mut rack.measured));
-        if measured {
-            self.life.owe(owed::PROBE);
-        }
-    }
-
-    /// The probe: new data if there is any, else the last segment once more, whatever the window says.
-    #[cold]
-    pub(super) fn tail_probe(&mut self, spec: &TcpSpec) -> Option<u32> {
-        let end = self.board.end();
-        let more = self.next < self.segments
-            && self.flight(spec) + self.payload(spec, self.next) <= spec.receive_window.0;
-        let (seq, again) = if more { (self.next, false) } else { (end.checked_sub(1)?, true) };
-        if again && end == self.una {
-            return None;
-        }
-        let probe = Some((end.max(seq + 1), again));
-        self.rack()?.probe = probe;
-        Some(seq)
-    }
-
-    /// Section 7.4: whether the probe has repaired a loss that nobody else has noticed.
-    fn answer_probe(&mut self, spec: &TcpSpec, advanced: bool) {
-        let una = self.una;
-        let Some(rack) = self.rack() else { return };
-        let Some((end, again)) = rack.probe.filter(|(end, _)| una >= *end) else { return };
-        let duplicate = rack.reported.is_some_and(|(_, reported)| reported == end);
-        let bare = !advanced && !rack.blocks && rack.reported.is_none();
-        if !again || duplicate || bare {
-            rack.probe = None;
-        } else if una > end {
-            rack.probe = None;
-            self.answer_repaired_loss(spec);
-        }
-    }
-
-    /// A single loss was repaired: the window pays for it.
-    fn answer_repaired_loss(&mut self, spec: &TcpSpec) {
-        if matches!(self.state, CongestionState::Open | CongestionState::Disorder) {
-            self.window.ssthresh = self.threshold_after_loss(spec, self.flight(spec));
-            self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
-            self.reduced();
-        }
-    }
-
     /// The retransmission timer expires: before anything changes. F-RTO begins unless a timeout is being repaired.
     #[cold]
     pub(super) fn rack_expect_less(&mut self) {
@@ -402,59 +318,6 @@ impl Sender {
         let patience = rack.rtt + rack.window(smoothed, true, sacked, threshold);
         self.board.mark_expired(now, patience);
         self.window.cwnd = self.pipe(spec) + spec.mss.0;
-    }
-
-    /// F-RTO's steps 2 and 3, for an ACK after a timeout.
-    fn doubt_timeout(&mut self, spec: &TcpSpec, advanced: bool) {
-        let (una, recover, mss) = (self.una, self.recover, spec.mss.0);
-        let (end, sacked_end) = (self.board.end(), self.board.sacked_end());
-        let more = self.next < self.segments
-            && self.flight(spec) + self.payload(spec, self.next) <= spec.receive_window.0;
-        let Some(rack) = self.rack() else { return };
-        let delivered = rack.delivered > 0;
-        let most = match rack.doubt {
-            Doubt::Waiting if advanced && una >= recover => {
-                rack.doubt = Doubt::None;
-                2
-            }
-            Doubt::Waiting if advanced && more => {
-                rack.doubt = Doubt::Trying { left: 2, recovery_point: end };
-                return;
-            }
-            Doubt::Waiting if advanced => {
-                rack.doubt = Doubt::None;
-                return;
-            }
-            Doubt::None | Doubt::Waiting => return,
-            Doubt::Trying { recovery_point, .. } => {
-                rack.doubt = Doubt::None;
-                let beyond = una > recovery_point || sacked_end > recovery_point;
-                if !beyond && delivered {
-                    return self.rack_restore();
-                }
-                3
-            }
-        };
-        self.window.cwnd = self.window.cwnd.min(most * mss);
-    }
-
-    /// What may leave while a timeout is doubted; none where it is not.
-    #[cold]
-    pub(super) fn next_in_doubt(&mut self, spec: &TcpSpec) -> Option<Option<u32>> {
-        let una = self.una;
-        let first = self.board.first_is_lost() && !self.board.first_is_resent();
-        let more = self.next < self.segments
-            && self.flight(spec) + self.payload(spec, self.next) <= spec.receive_window.0;
-        let next = self.next;
-        match &mut self.rack()?.doubt {
-            Doubt::None => None,
-            Doubt::Waiting => Some(first.then_some(una)),
-            Doubt::Trying { left, .. } if *left > 0 && more => {
-                *left -= 1;
-                Some(Some(next))
-            }
-            Doubt::Trying { .. } => Some(None),
-        }
     }
 
     fn rack_before(&self) -> Before {
