@@ -59,14 +59,6 @@ SCHEMES = {
 }
 
 
-def test_the_schemes_leave_no_component_out() -> None:
-    named = set(re.findall(r'kind = "([a-z-]+)"', " ".join(SCHEMES.values())))
-    defaults = {"tcp", "drop-tail", "ecmp", "none"}
-    groups = ("transport", "queue", "balance", "replicate")
-    known = {each["name"] for each in json.loads(_core.describe()) if each["group"] in groups}
-    assert known <= named | defaults
-
-
 @pytest.fixture(scope="module")
 def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("same") / "same.toml"
@@ -88,6 +80,15 @@ def out(experiment: Path) -> Path:
 def unpacked(answer: bytes) -> tuple[dict[str, Any], bytes]:
     length = int.from_bytes(answer[:4], "little")
     return json.loads(answer[4 : 4 + length]), answer[4 + length :]
+
+
+def test_the_schemes_leave_no_component_out(out: Path) -> None:
+    assert out.is_dir()
+    named = set(re.findall(r'kind = "([a-z-]+)"', " ".join(SCHEMES.values())))
+    defaults = {"tcp", "drop-tail", "ecmp", "none"}
+    groups = ("transport", "queue", "balance", "replicate")
+    known = {each["name"] for each in json.loads(_core.describe()) if each["group"] in groups}
+    assert known <= named | defaults
 
 
 def test_plans_are_the_same_text(experiment: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,11 @@ def no_scripts() -> str | None:
     """Why the page's scripts cannot be run, or none."""
     if shutil.which("node") is None:
         return "no node"
-    if not (NODE.parent / "dist/engine.js").exists():
+    made = NODE.parent / "dist/engine.js"
+    if not made.exists():
         return "the playground's scripts have not been built: make playground"
+    if any(source.stat().st_mtime > made.stat().st_mtime for source in (NODE.parent / "src").iterdir()):
+        return "the playground's scripts were built from other sources: make playground"
     return None
 
 

@@ -49,7 +49,7 @@ export class Fabric {
 
   /** Draws the links by the packets that wait for them, the longest queues on top. */
   draw(queues: readonly number[]): void {
-    const [context, width, height] = prepared(this.canvas, 0.5);
+    const [context, width, height] = prepared(this.canvas, 0.4);
     const colour = colours();
     const edge = 14;
     const at = (node: number): [number, number] => {
