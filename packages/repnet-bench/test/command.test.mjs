@@ -253,23 +253,18 @@ const meddlings = {
   'a doubled byte': (chunk, at) => Buffer.concat([chunk.subarray(0, at), chunk.subarray(at - 1)]),
 };
 
+/** One flow of 5 KB to that port. */
+const oneFlow = (port, timeout) =>
+  bench(
+    ...['client', '--to', `127.0.0.1:${port}`, '--bytes', '5KB'],
+    ...['--closed', '1', '--flows', '1', '--timeout', timeout],
+  );
+
 for (const [what, change] of Object.entries(meddlings)) {
   test(`${what} on the way is reported and fails the run`, async (t) => {
     const server = await startServer(t);
     const port = await listen(t, meddler(server.ready.port, change));
-    const { code, stdout } = await bench(
-      'client',
-      '--to',
-      `127.0.0.1:${port}`,
-      '--bytes',
-      '5KB',
-      '--closed',
-      '1',
-      '--flows',
-      '1',
-      '--timeout',
-      '5s',
-    );
+    const { code, stdout } = await oneFlow(port, '5s');
     assert.equal(code, 1);
     assert.notEqual(parseRows(stdout)[0].status, 'ok');
     server.kill('SIGTERM');
@@ -289,19 +284,7 @@ test('a lost byte ends in a timeout, not in silence', async (t) => {
     t,
     meddler(server.ready.port, (chunk, at) => Buffer.concat([chunk.subarray(0, at), chunk.subarray(at + 1)])),
   );
-  const { code, stdout } = await bench(
-    'client',
-    '--to',
-    `127.0.0.1:${port}`,
-    '--bytes',
-    '5KB',
-    '--closed',
-    '1',
-    '--flows',
-    '1',
-    '--timeout',
-    '200ms',
-  );
+  const { code, stdout } = await oneFlow(port, '200ms');
   assert.equal(code, 1);
   assert.equal(parseRows(stdout)[0].status, 'ERR_BENCH_TIMEOUT');
 });

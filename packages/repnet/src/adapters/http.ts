@@ -51,12 +51,16 @@ function poolName(name: string, options: ReplicationOptions | undefined): string
  */
 export type AgentOptions = http.AgentOptions & ReplicationOptions;
 
+function wellSpelt<T extends object>(options: T | undefined): T | undefined {
+  if (options !== undefined) checkOptionNames(options);
+  return options;
+}
+
 /** http.Agent whose connections are replicated. */
 export class Agent extends http.Agent {
   /** @throws RepnetError ERR_REPNET_OPTION if an option is misspelt. */
   constructor(options?: AgentOptions) {
-    if (options !== undefined) checkOptionNames(options);
-    super(options);
+    super(wellSpelt(options));
   }
 
   override createConnection(
@@ -77,8 +81,7 @@ export type HttpsAgentOptions = https.AgentOptions & ReplicationOptions;
 export class HttpsAgent extends https.Agent {
   /** @throws RepnetError ERR_REPNET_OPTION if an option is misspelt. */
   constructor(options?: HttpsAgentOptions) {
-    if (options !== undefined) checkOptionNames(options);
-    super(options);
+    super(wellSpelt(options));
   }
 
   override createConnection(

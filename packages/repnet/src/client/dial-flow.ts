@@ -1,6 +1,5 @@
 /** The client side of RepFlow: connections to the first and the second port from one source port. */
 import type net from 'node:net';
-import { RepnetError } from '../errors.js';
 import { Flow } from '../flow/flow.js';
 import { Leg } from '../flow/leg.js';
 import { type Copy, PRIMARY, REPLICA } from '../flow/machine.js';
@@ -8,7 +7,6 @@ import { patientTimeout } from '../flow/patience.js';
 import { begun } from '../flow-events.js';
 import * as budget from '../memory/budget.js';
 import { applySettings, type Handle } from '../net-internals.js';
-import { defaults } from '../options.js';
 import {
   type Attachment,
   attach,
@@ -23,6 +21,7 @@ import {
 import { channels, counters, notePeerVersion } from '../stats.js';
 import { AnswerFlag, decodeAnswer, encodeHello, HelloFlag, Kind } from '../wire.js';
 import { type Address, asAddress } from './address.js';
+import { AnswerWait } from './answer-wait.js';
 import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
 import {
   type ConnectionError,
@@ -40,8 +39,6 @@ import { nextPort } from './ports.js';
 import { Resolution } from './resolution.js';
 
 const PORT_ATTEMPTS = 5;
-/** For so many of its waits a server remembers a flow. */
-const REMEMBERED = 4;
 
 export class FlowDial implements Attachment, AttemptSink {
   readonly native = false;
@@ -64,13 +61,7 @@ export class FlowDial implements Attachment, AttemptSink {
   /** Hedged: it is time for the second connection. */
   #hedgeDue = false;
   #quiet = false;
-  /** The server has answered this flow's hello. */
-  #understood = false;
-  /** Pairing by token: the hello of the first connection is not answered yet; and not within T. */
-  #unanswered: boolean;
-  #overdue = false;
-  /** The second connection shows that the server does not pair by token, or not any more. */
-  #unlikely = false;
+  readonly #answer: AnswerWait;
   readonly #resolution: Resolution;
   #key: string;
 
@@ -81,7 +72,7 @@ export class FlowDial implements Attachment, AttemptSink {
     const { host, port } = target.net;
     this.#key = peerKey(host, port, target.replication.replicaPort);
     this.#tokenPairing = target.replication.pairing === 'token';
-    this.#unanswered = this.#tokenPairing;
+    this.#answer = new AnswerWait(this.#tokenPairing);
     this.#resolution = new Resolution(target.net.lookup);
     this.flow = this.#newFlow();
   }
@@ -178,47 +169,18 @@ export class FlowDial implements Attachment, AttemptSink {
     } else if (flow.tx.copies[PRIMARY] === 'pending' && flow.tx.copies[REPLICA] === 'open')
       // By itself it is a plain connection, which has as long as the system gives it.
       this.#giveUp(PRIMARY);
-    if (!this.#unanswered) return;
-    this.#overdue = true;
-    if (flow.tx.copies[PRIMARY] === 'open') this.#missAnswer();
+    this.#answer.expire(flow, this.#key);
   }
 
-  /**
-   * Pairing by token: the first connection has no answer after T. The server may be busy, and is then waited for as any is;
-   * or it reads no hellos any more, so that the next flow asks before it says one.
-   */
-  #missAnswer(): void {
-    if (!this.#unanswered || this.flow.closed) return;
-    if (!this.#understood) forgetPeer(this.#key);
-    const { flow } = this;
+  #stopTimers(): void {
     clearTimeout(this.#timer);
-    this.#timer = patientTimeout(() => {
-      if (this.#unanswered && !flow.closed && flow.tx.copies[PRIMARY] === 'open') this.#giveUpAnswer();
-    }, REMEMBERED * defaults.waitTimeout);
-  }
-
-  /**
-   * Nor is there one when the server may have forgotten the flow, whose wait is taken to be ours: a hello that came now could begin it
-   * again. If nobody listens on the second port, or somebody else, the flow fails, since what was sent cannot be taken back.
-   */
-  #giveUpAnswer(): void {
-    const { flow } = this;
-    if (flow.joined) {
-      if (flow.tx.copies[REPLICA] === 'open') flow.abandon(PRIMARY);
-      return;
-    }
-    if (!this.#unlikely) return;
-    counters.foreignPeers++;
-    flow.fail(
-      new RepnetError(
-        'ERR_REPNET_PROTOCOL',
-        'The server does not pair connections by token, or not any more',
-      ),
-    );
+    clearTimeout(this.#delay);
+    this.#answer.stop();
   }
 
   #giveUp(copy: Copy): void {
     clearTimeout(this.#timer);
+    this.#answer.stop();
     this.flow.abandon(copy);
     this.#noneLeft();
   }
@@ -306,21 +268,23 @@ export class FlowDial implements Attachment, AttemptSink {
   #settle(): void {
     const { copies } = this.flow.tx;
     if (copies[PRIMARY] === 'pending' || copies[REPLICA] === 'pending') return;
-    if (!this.#unanswered || copies[PRIMARY] === 'gone') clearTimeout(this.#timer);
+    if (this.#answer.awaited && copies[PRIMARY] !== 'gone') return;
+    clearTimeout(this.#timer);
+    this.#answer.stop();
   }
 
   #answered(leg: Leg, bytes: Buffer): boolean {
     const { flow } = this;
     const answer = bytes.length >= 24 ? decodeAnswer(bytes) : undefined;
     if (answer === undefined) {
-      if (leg.copy === REPLICA) this.#unlikely = true;
+      if (leg.copy === REPLICA) this.#answer.unlikely = true;
       this.#foreign('plain');
       leg.destroy();
       return false;
     }
-    this.#understood = true;
-    if (leg.copy === PRIMARY) this.#unanswered = false;
-    else if ((answer.flags & AnswerFlag.token) === 0) this.#unlikely = true;
+    this.#answer.understood = true;
+    if (leg.copy === PRIMARY) this.#answer.awaited = false;
+    else if ((answer.flags & AnswerFlag.token) === 0) this.#answer.unlikely = true;
     const ours = answer.port === this.#target.net.port;
     // Another first port: only that it has joined the flow shows that it is the same server's.
     if (!ours && answer.refusal !== 0) rememberPeer(this.#key, 'other');
@@ -338,7 +302,7 @@ export class FlowDial implements Attachment, AttemptSink {
     }
     if (this.#tokenPairing) {
       this.#settle();
-      if (this.#overdue) this.#missAnswer();
+      this.#answer.look(flow, this.#key);
     }
     if (leg.copy === REPLICA && flow.tx.copies[REPLICA] === 'pending') {
       flow.open(leg);
@@ -366,9 +330,9 @@ export class FlowDial implements Attachment, AttemptSink {
     const { flow } = this;
     const socket = this.#socket;
     if (flow.tx.copies[copy] !== 'pending') {
-      if (!this.#understood) {
+      if (!this.#answer.understood) {
         if (copy === REPLICA) strikePeer(this.#key);
-        else if (this.#unanswered) forgetPeer(this.#key);
+        else if (this.#answer.awaited) forgetPeer(this.#key);
       }
       return false;
     }
@@ -386,8 +350,8 @@ export class FlowDial implements Attachment, AttemptSink {
         return true;
       }
     }
-    if (copy === REPLICA && !isCollision(error) && !this.#understood) {
-      if (error?.code === 'ECONNREFUSED') this.#unlikely = true;
+    if (copy === REPLICA && !isCollision(error) && !this.#answer.understood) {
+      if (error?.code === 'ECONNREFUSED') this.#answer.unlikely = true;
       if (error?.code === 'ECONNREFUSED' && this.#known === undefined) this.#foreign('plain');
       // Nothing may be sent to a first port that perhaps reads no hellos any more.
       else if (error?.code === 'ECONNREFUSED' && this.#tokenPairing) forgetPeer(this.#key);
@@ -414,7 +378,7 @@ export class FlowDial implements Attachment, AttemptSink {
     this.#settle();
     if (!this.#noneLeft() && !socket.connecting) {
       flow.poke();
-      if (this.#overdue) this.#missAnswer();
+      this.#answer.look(flow, this.#key);
     }
     return true;
   }
@@ -427,8 +391,7 @@ export class FlowDial implements Attachment, AttemptSink {
 
   /** Nothing of the flow has been sent yet. */
   #discard(): void {
-    clearTimeout(this.#timer);
-    clearTimeout(this.#delay);
+    this.#stopTimers();
     this.#timer = undefined;
     this.flow.onLost = undefined;
     this.flow.close(false);
@@ -464,15 +427,13 @@ export class FlowDial implements Attachment, AttemptSink {
   handOver(): boolean {
     const handle = this.flow.release();
     if (handle === undefined) return false;
-    clearTimeout(this.#timer);
-    clearTimeout(this.#delay);
+    this.#stopTimers();
     becomeNative(this.#socket, handle);
     return true;
   }
 
   closed(reset: boolean): void {
-    clearTimeout(this.#timer);
-    clearTimeout(this.#delay);
+    this.#stopTimers();
     this.flow.close(reset);
   }
 

@@ -7,7 +7,7 @@ import { Leg, type LegSink } from '../flow/leg.js';
 import { PRIMARY, REPLICA } from '../flow/machine.js';
 import { type Entry, WaitingList } from '../memory/waiting.js';
 import { applySettings, giveHandle, type Handle, takeHandle } from '../net-internals.js';
-import { defaults, isEnabled, type Replication, replicationOptions, samePort } from '../options.js';
+import { defaults, isEnabled, type Replication, replicationOptions } from '../options.js';
 import { attach, attachment, type Inner, setOwnPort, setRace, setSkew } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import { comparableAddress, HELLO_BYTES, type Hello, HelloFlag, isLaterHello, Kind } from '../wire.js';
@@ -21,8 +21,8 @@ import { comparableTarget, keyOf, sameSource } from './pair-keys.js';
 import { PlainClients } from './plain-clients.js';
 import { Preambles } from './preambles.js';
 import { Remains } from './remains.js';
-import { SecondServer } from './second-server.js';
-import { type Internals, kOptions, kShared } from './server-internals.js';
+import { type Bound, type ListenBeside, SecondServer } from './second-server.js';
+import { type Internals, kOptions, kShared, type TcpHandle } from './server-internals.js';
 import { Sockets } from './sockets.js';
 import { Unread } from './unread.js';
 
@@ -48,7 +48,7 @@ interface HeldReplica {
 const MOST_SILENT = 1024;
 
 export class ReplicaListener {
-  readonly server: Internals;
+  readonly server: SecondServer;
   readonly #owner: Internals;
   readonly #replication: Replication;
   readonly #waiting: WaitingList<Accepted | Remains>;
@@ -96,47 +96,18 @@ export class ReplicaListener {
         broken: (leg) => this.#answers.drop(leg),
         later: (leg) => this.#answers.refuse(leg, 'version', undefined),
       });
-    this.server = new SecondServer(() => this.#greet()) as unknown as Internals;
+    this.server = new SecondServer((handle) => this.#greet(handle));
   }
 
-  /** `viaPrimary`: a cluster's primary listens for its workers. False: it is known to have failed; `failed` will be called. */
-  listen(
-    bound: { address: string; family: string; port: number },
-    backlog: number,
-    flags: number | undefined,
-    random: boolean,
-    viaPrimary: boolean,
-    failed: (error: Error) => void,
-  ): boolean {
+  /** The first port is there. False: the second is known to have failed; `failed` will be called. */
+  listen(bound: Bound, how: ListenBeside, failed: (error: Error) => void): boolean {
     this.#port = bound.port;
     this.#answers.listensOn(bound.port);
-    const port = this.#owner[kOptions].replicaPort ?? bound.port + 1;
-    this.server.once('error', (error) => {
-      // A worker's random port comes from the cluster's primary, which knows nothing of pairs: flows are plain then.
-      if (!(viaPrimary && random)) failed(error);
-    });
-    if (port === bound.port) {
-      process.nextTick(failed, samePort(port));
-      return false;
-    }
-    if (port > 65535) {
-      // There is no successor: replicas cannot be offered, flows are plain.
-      return true;
-    }
-    if (viaPrimary) {
-      this.server.listen({ port, host: bound.address, backlog });
-      return true;
-    }
-    const family = bound.family === 'IPv6' ? 6 : 4;
-    this.server._listen2(bound.address, port, family, backlog, undefined, flags);
-    this.#greet();
-    return this.server._handle !== null;
+    return this.server.listenBeside(bound, this.#owner[kOptions].replicaPort, how, failed);
   }
 
   /** Connections to the second port are legs from the start; the application never sees them. */
-  #greet(): void {
-    const handle = this.server._handle;
-    if (handle === null) return;
+  #greet(handle: TcpHandle): void {
     handle.onconnection = (error, connection) => {
       // Out of descriptors: the first port says so; here a flow only goes without its copy.
       if (error || this.#limits.blocks(connection)) return;

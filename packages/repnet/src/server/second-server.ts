@@ -1,14 +1,33 @@
 /** The server of a second port. */
 import net from 'node:net';
+import { samePort } from '../options.js';
+import type { Internals, TcpHandle } from './server-internals.js';
+
+/** Where the first port is bound. */
+export interface Bound {
+  address: string;
+  family: string;
+  port: number;
+}
+
+export interface ListenBeside {
+  backlog: number;
+  flags: number | undefined;
+  /** The first port was the system's choice. */
+  random: boolean;
+  /** A cluster's primary listens for its workers. */
+  viaPrimary: boolean;
+}
 
 /**
  * It tells nobody but `listens` that it listens: in a worker of a cluster the primary would be told, too, and take the port for
  * one of the application's.
  */
 export class SecondServer extends net.Server {
-  readonly #listens: () => void;
+  declare _handle: TcpHandle | null;
+  readonly #listens: (handle: TcpHandle) => void;
 
-  constructor(listens: () => void) {
+  constructor(listens: (handle: TcpHandle) => void) {
     super();
     this.#listens = listens;
   }
@@ -16,7 +35,41 @@ export class SecondServer extends net.Server {
   // biome-ignore lint/suspicious/noExplicitAny: the signature of EventEmitter
   override emit(event: string | symbol, ...args: any[]): boolean {
     if (event !== 'listening') return (super.emit as (...a: unknown[]) => boolean)(event, ...args);
-    this.#listens();
+    this.#tell();
     return true;
+  }
+
+  #tell(): void {
+    if (this._handle !== null) this.#listens(this._handle);
+  }
+
+  /** On `replicaPort`, or the successor of the first. False: it is known to have failed; `failed` will be called. */
+  listenBeside(
+    bound: Bound,
+    replicaPort: number | undefined,
+    { backlog, flags, random, viaPrimary }: ListenBeside,
+    failed: (error: Error) => void,
+  ): boolean {
+    const port = replicaPort ?? bound.port + 1;
+    this.once('error', (error) => {
+      // A worker's random port comes from the cluster's primary, which knows nothing of pairs: flows are plain then.
+      if (!(viaPrimary && random)) failed(error);
+    });
+    if (port === bound.port) {
+      process.nextTick(failed, samePort(port));
+      return false;
+    }
+    if (port > 65535) {
+      // There is no successor: replicas cannot be offered, flows are plain.
+      return true;
+    }
+    if (viaPrimary) {
+      this.listen({ port, host: bound.address, backlog });
+      return true;
+    }
+    const family = bound.family === 'IPv6' ? 6 : 4;
+    (this as unknown as Internals)._listen2(bound.address, port, family, backlog, undefined, flags);
+    this.#tell();
+    return this._handle !== null;
   }
 }

@@ -105,7 +105,8 @@ const _listen2: Internals['_listen2'] = function _listen2(
     this._handle?.close();
     this._handle = null;
   };
-  const possible = listener.listen(bound, backlog, flags, port === 0, viaPrimary, (error) => {
+  const how = { backlog, flags, random: port === 0, viaPrimary };
+  const possible = listener.listen(bound, how, (error) => {
     withdraw();
     this.emit('error', error);
   });

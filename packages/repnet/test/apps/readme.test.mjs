@@ -1,5 +1,6 @@
 /** The first program of the README, as a reader pastes it, with the package that `npm pack` makes. */
 import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
@@ -12,14 +13,26 @@ const require = createRequire(import.meta.url);
 const [, asPasted] = readFileSync(join(root, 'README.md'), 'utf8').match(/```js\n(.*?)```/s);
 const [, imported, required] = asPasted.match(/^(import .*?;) \/\/ CommonJS: (.*)$/m);
 
+const listens = (server, port) =>
+  new Promise((resolve) => server.once('error', () => resolve(false)).listen(port, () => resolve(true)));
+
+/** A port that is free, and the next one too: below those that the system gives to connections, of which others have many. */
+async function freePair() {
+  for (;;) {
+    const port = 10_000 + randomInt(22_000);
+    const servers = [createServer(), createServer()];
+    const free = [await listens(servers[0], port), await listens(servers[1], port + 1)];
+    for (const server of servers) await new Promise((resolve) => server.close(resolve));
+    if (free.every(Boolean)) return port;
+  }
+}
+
 let folder;
 let pasted;
 before(async () => {
   folder = await installPackage();
-  // Its port may be taken on this machine.
-  const free = createServer().listen(0);
-  pasted = asPasted.replaceAll('7000', String(free.address().port));
-  await new Promise((resolve) => free.close(resolve));
+  // Its ports may be taken on this machine.
+  pasted = asPasted.replaceAll('7000', String(await freePair()));
 });
 after(() => rmSync(folder, { recursive: true, force: true }));
 
