@@ -207,6 +207,14 @@ def test_one_watches_a_run_pauses_it_and_goes_back(opened: Opened) -> None:
     assert opened.messages == []
 
 
+@pytest.mark.context(reduced_motion="no-preference")
+def test_a_run_that_is_paused_before_it_has_begun_goes_on(opened: Opened) -> None:
+    opened.page.evaluate("() => ['run', 'pause'].forEach((id) => document.getElementById(id).click())")
+    expect(opened.page.locator("#pause")).to_have_text("Play")
+    opened.page.locator("#pause").click()
+    opened.status("^Finished")
+
+
 def test_the_keyboard_is_enough(opened: Opened) -> None:
     page = opened.page
 

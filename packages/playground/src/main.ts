@@ -74,6 +74,8 @@ class Page {
   private asked = 0;
   private acts: Act[] = [];
   private workers: Simulator[] = [];
+  /** The number of the latest run; what belongs to an older one is late. */
+  private ran = 0;
   private now = 0;
   private playing = false;
   private before: number | undefined;
@@ -211,7 +213,7 @@ class Page {
     for (const act of this.acts) {
       act.recording = new Recording(bytesOf(plan.measure.short));
     }
-    const acts = this.acts;
+    const [acts, ran] = [this.acts, this.ran];
     find('numbers').hidden = true;
     find('status').textContent = 'Simulating…';
     find<HTMLButtonElement>('pause').hidden = false;
@@ -220,7 +222,7 @@ class Page {
     this.play(true);
     const finished = acts.map(async (act) => {
       const worker = await this.newWorker();
-      if (this.acts !== acts || !this.playing) {
+      if (this.ran !== ran) {
         worker.stop();
         return;
       }
@@ -230,12 +232,12 @@ class Page {
     });
     try {
       await Promise.all(finished);
-      if (still && this.acts === acts) {
+      if (still && this.ran === ran) {
         this.now = this.end();
         this.draw();
       }
     } catch (error) {
-      if (this.acts === acts) {
+      if (this.ran === ran) {
         this.stop();
         complain(error);
         find('status').textContent = 'The run ended early.';
@@ -249,6 +251,7 @@ class Page {
       worker.stop();
     }
     this.workers = [];
+    this.ran += 1;
     this.playing = false;
     find<HTMLButtonElement>('pause').hidden = true;
   }
