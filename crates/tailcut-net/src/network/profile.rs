@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::amount::Limit;
 use crate::measure::ideal::{Shape, Subflows};
 use crate::scenario::Scenario;
-use crate::transport::ndp::NdpSpec;
-use crate::transport::pfabric::PfabricSpec;
+use crate::transport::ends::Ends;
+use crate::transport::other_ends;
 use crate::transport::spread::Spread;
 use crate::transport::tcp::{TcpSpec, WireSizes};
 use crate::transport::TransportSpec;
@@ -23,14 +23,45 @@ pub(super) struct Profile {
     pub kind: Kind,
 }
 
-/// The transport beyond what its packets look like.
-#[derive(Debug, Clone)]
-pub(super) enum Kind {
-    Tcp,
-    Pfabric(PfabricSpec),
-    Ndp(NdpSpec),
-    Spread(Arc<dyn Spread>),
+/// One kind per transport whose ends are its own, besides those whose ends are TCP's.
+macro_rules! kinds {
+    ($($name:ident($spec:ty),)*) => {
+        /// The transport beyond what its packets look like.
+        #[derive(Debug, Clone)]
+        pub(super) enum Kind {
+            Tcp,
+            Spread(Arc<dyn Spread>),
+            $($name($spec),)*
+        }
+
+        impl Kind {
+            fn of(transport: &TransportSpec) -> Kind {
+                match (transport.spread(), transport) {
+                    (Some(spread), _) => Kind::Spread(spread),
+                    $((None, TransportSpec::$name(spec)) => Kind::$name(spec.clone()),)*
+                    (None, _) => Kind::Tcp,
+                }
+            }
+
+            /// Senders wait for the answer to their SYNs before they send data.
+            fn shakes_hands(&self) -> bool {
+                match self {
+                    Kind::Tcp | Kind::Spread(_) => true,
+                    $(Kind::$name(_) => <$spec as Ends>::HANDSHAKE,)*
+                }
+            }
+
+            /// Receivers ask for packets.
+            pub fn pulls(&self) -> bool {
+                match self {
+                    Kind::Tcp | Kind::Spread(_) => false,
+                    $(Kind::$name(_) => <$spec as Ends>::PULLS,)*
+                }
+            }
+        }
+    };
 }
+other_ends!(kinds);
 
 impl Profile {
     /// Whether packets of one connection may take several paths.
@@ -49,7 +80,7 @@ impl Profile {
             header: sizes.bare(),
             ack: sizes.bare(),
             syn: sizes.syn(),
-            handshake: !matches!(kind, Kind::Ndp(_)),
+            handshake: kind.shakes_hands(),
             // A probe of the tail leaves whatever the window says, one at a time.
             initial_window: tcp.initial_window.in_bytes(mss) + if probes { mss } else { 0 },
             ssthresh: match tcp.initial_ssthresh {
@@ -83,12 +114,7 @@ impl Profile {
 /// One profile per transport that the scenario names, a mixture's in the order of its parts.
 pub(super) fn profiles(scenario: &Scenario) -> Vec<Profile> {
     let one = |transport: &TransportSpec| {
-        let kind = match (transport.spread(), transport) {
-            (Some(spread), _) => Kind::Spread(spread),
-            (None, TransportSpec::Pfabric(spec)) => Kind::Pfabric(spec.clone()),
-            (None, TransportSpec::Ndp(spec)) => Kind::Ndp(spec.clone()),
-            (None, _) => Kind::Tcp,
-        };
+        let kind = Kind::of(transport);
         let tcp = transport.segments();
         let sizes = WireSizes::new(&tcp, scenario.host.framing_overhead);
         let spreads = matches!(kind, Kind::Spread(_));

@@ -6,14 +6,13 @@ use std::collections::VecDeque;
 use tailcut_engine::Time;
 
 use super::clock::Due;
-use super::profile::{Kind, Profile};
+use super::profile::Profile;
 use super::Network;
 use crate::fabric::Fabric;
 use crate::measure::Observer;
 use crate::packet::ConnectionId;
 use crate::port::Clocking;
 use crate::topology::Graph;
-use crate::transport::ndp::NdpReceiver;
 
 /// The pulls of one host.
 #[derive(Debug, Clone)]
@@ -32,7 +31,7 @@ pub(super) struct Pulls(Vec<Pulling>);
 
 impl Pulls {
     pub fn new(profiles: &[Profile], graph: &Graph, fabric: &Fabric) -> Pulls {
-        let pulls = |profile: &&Profile| matches!(profile.kind, Kind::Ndp(_));
+        let pulls = |profile: &&Profile| profile.kind.pulls();
         let Some(Profile { tcp, sizes, .. }) = profiles.iter().find(pulls) else {
             return Pulls::default();
         };
@@ -78,7 +77,7 @@ impl<O: Observer> Network<'_, O> {
     /// A packet has reached a receiver, which may want more.
     #[inline]
     pub(super) fn ask_for_pulls(&mut self, id: ConnectionId) {
-        if self.hosts.receiver_mut(id).pulls().is_some_and(NdpReceiver::joins) {
+        if self.hosts.receiver_mut(id).pulls().is_some_and(|receiver| receiver.joins()) {
             let host = self.hosts.key(id).dst();
             if let Some(at) = self.pulls.join(self.clock.now(), host, id) {
                 self.clock.move_to(Due::Pull(host), at);

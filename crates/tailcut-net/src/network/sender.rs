@@ -4,38 +4,161 @@ use tailcut_engine::Time;
 
 use super::profile::{Kind, Profile};
 use crate::packet::{Flags, OptionStore};
-use crate::transport::ndp::NdpSender;
-use crate::transport::pfabric::PfabricSender;
+use crate::transport::ends::Ends;
 use crate::transport::tcp::{self, SenderCounters};
-use crate::transport::{Mapping, Phase, Segment, Transmit};
+use crate::transport::{other_ends, Mapping, Phase, Segment, Transmit};
 
-#[derive(Debug, Clone)]
-pub(super) enum Sender {
-    Tcp(tcp::Sender),
-    Pfabric(PfabricSender),
-    Ndp(NdpSender),
-}
+macro_rules! senders {
+    ($($name:ident($spec:ty),)*) => {
+        #[derive(Debug, Clone)]
+        pub(super) enum Sender {
+            Tcp(tcp::Sender),
+            $($name(<$spec as Ends>::Sender),)*
+        }
 
-/// Calls the method of the same name on either.
-macro_rules! either {
-    ($self:ident, $sender:ident => $call:expr) => {
-        match $self {
-            Sender::Tcp($sender) => $call,
-            Sender::Pfabric($sender) => $call,
-            Sender::Ndp($sender) => $call,
+        impl Sender {
+            pub fn new(profile: &Profile, size: u64, open_at: Time) -> Sender {
+                match &profile.kind {
+                    Kind::Tcp | Kind::Spread(_) => {
+                        Sender::Tcp(tcp::Sender::new(&profile.tcp, size, open_at))
+                    }
+                    $(Kind::$name(spec) => Sender::$name(spec.sender(size, open_at)),)*
+                }
+            }
+
+            #[inline]
+            pub fn segments(&self) -> u32 {
+                match self {
+                    Sender::Tcp(sender) => sender.segments(),
+                    $(Sender::$name(sender) => sender.segments(),)*
+                }
+            }
+            #[inline]
+            pub fn phase(&self) -> Phase {
+                match self {
+                    Sender::Tcp(sender) => sender.phase(),
+                    $(Sender::$name(sender) => sender.phase(),)*
+                }
+            }
+            #[inline]
+            pub fn una(&self) -> u32 {
+                match self {
+                    Sender::Tcp(sender) => sender.una(),
+                    $(Sender::$name(sender) => sender.una(),)*
+                }
+            }
+            pub fn counters(&self) -> SenderCounters {
+                match self {
+                    Sender::Tcp(sender) => sender.counters(),
+                    $(Sender::$name(sender) => sender.counters(),)*
+                }
+            }
+            #[inline]
+            pub fn deadline(&self) -> Time {
+                match self {
+                    Sender::Tcp(sender) => sender.deadline(),
+                    $(Sender::$name(sender) => sender.deadline(),)*
+                }
+            }
+            #[inline]
+            pub fn finished(&self) -> bool {
+                match self {
+                    Sender::Tcp(sender) => sender.finished(),
+                    $(Sender::$name(sender) => sender.finished(),)*
+                }
+            }
+            pub fn abort(&mut self) {
+                match self {
+                    Sender::Tcp(sender) => sender.abort(),
+                    $(Sender::$name(sender) => sender.abort(),)*
+                }
+            }
+
+            /// Congestion window in bytes.
+            pub fn cwnd(&self, profile: &Profile) -> u64 {
+                let packets = match self {
+                    Sender::Tcp(sender) => return sender.cwnd(),
+                    $(Sender::$name(sender) => <$spec as Ends>::window(sender),)*
+                };
+                u64::from(packets) * profile.tcp.mss.0
+            }
+
+            #[inline]
+            pub fn on_packet(
+                &mut self,
+                profile: &Profile,
+                now: Time,
+                packet: &Segment,
+                options: &OptionStore,
+            ) {
+                match (self, &profile.kind) {
+                    (Sender::Tcp(sender), _) => {
+                        sender.on_packet(&profile.tcp, now, packet, options);
+                    }
+                    $((Sender::$name(sender), Kind::$name(spec)) => {
+                        sender.on_packet(spec, now, packet, options);
+                    })*
+                    $((Sender::$name(_), _) => {})*
+                }
+            }
+
+            /// True where the timer is the one that repeats what is not answered.
+            pub fn on_timer(&mut self, profile: &Profile, now: Time) -> bool {
+                match (self, &profile.kind) {
+                    (Sender::Tcp(sender), _) => return sender.on_timer(&profile.tcp, now),
+                    $((Sender::$name(sender), Kind::$name(spec)) => sender.on_timer(spec, now),)*
+                    $((Sender::$name(_), _) => {})*
+                }
+                true
+            }
+
+            #[inline]
+            pub fn poll_transmit(&mut self, profile: &Profile, now: Time) -> Option<Transmit> {
+                match (self, &profile.kind) {
+                    (Sender::Tcp(sender), _) => sender.poll_transmit(&profile.tcp, now),
+                    $((Sender::$name(sender), Kind::$name(spec)) => {
+                        sender.poll_transmit(spec, now)
+                    })*
+                    $((Sender::$name(_), _) => None,)*
+                }
+            }
+
+            #[inline]
+            pub fn payload(&self, profile: &Profile, seq: u32) -> u64 {
+                match (self, &profile.kind) {
+                    (Sender::Tcp(sender), _) => sender.payload(&profile.tcp, seq),
+                    $((Sender::$name(sender), Kind::$name(spec)) => sender.payload(spec, seq),)*
+                    $((Sender::$name(_), _) => 0,)*
+                }
+            }
+
+            /// The packet for what [`Sender::poll_transmit`] yields.
+            #[inline]
+            pub fn packet(
+                &mut self,
+                profile: &Profile,
+                now: Time,
+                transmit: Transmit,
+                mapping: Option<Mapping>,
+                options: &mut OptionStore,
+            ) -> Segment {
+                let Profile { tcp, sizes, kind, .. } = profile;
+                match (self, kind) {
+                    (Sender::Tcp(sender), _) => {
+                        sender.packet(tcp, sizes, now, transmit, mapping, options)
+                    }
+                    $((Sender::$name(sender), Kind::$name(spec)) => {
+                        sender.packet(spec, sizes, transmit)
+                    })*
+                    $((Sender::$name(_), _) => Segment::bare(Flags::RST, 0, sizes.bare()),)*
+                }
+            }
         }
     };
 }
+other_ends!(senders);
 
 impl Sender {
-    pub fn new(profile: &Profile, size: u64, open_at: Time) -> Sender {
-        match &profile.kind {
-            Kind::Pfabric(spec) => Sender::Pfabric(PfabricSender::new(spec, size, open_at)),
-            Kind::Ndp(spec) => Sender::Ndp(NdpSender::new(spec, size, open_at)),
-            _ => Sender::Tcp(tcp::Sender::new(&profile.tcp, size, open_at)),
-        }
-    }
-
     /// The path has so many links.
     pub fn set_links(&mut self, links: u8) {
         if let Sender::Tcp(sender) = self {
@@ -43,115 +166,11 @@ impl Sender {
         }
     }
 
-    #[inline]
-    pub fn segments(&self) -> u32 {
-        either!(self, s => s.segments())
-    }
-    #[inline]
-    pub fn phase(&self) -> Phase {
-        either!(self, s => s.phase())
-    }
-    #[inline]
-    pub fn una(&self) -> u32 {
-        either!(self, s => s.una())
-    }
-    pub fn counters(&self) -> SenderCounters {
-        either!(self, s => s.counters())
-    }
-    #[inline]
-    pub fn deadline(&self) -> Time {
-        either!(self, s => s.deadline())
-    }
-    #[inline]
-    pub fn finished(&self) -> bool {
-        either!(self, s => s.finished())
-    }
-    pub fn abort(&mut self) {
-        either!(self, s => s.abort());
-    }
-
-    /// Congestion window in bytes.
-    pub fn cwnd(&self, profile: &Profile) -> u64 {
-        match self {
-            Sender::Tcp(sender) => sender.cwnd(),
-            Sender::Pfabric(sender) => u64::from(sender.cwnd()) * profile.tcp.mss.0,
-            Sender::Ndp(sender) => u64::from(sender.window()) * profile.tcp.mss.0,
-        }
-    }
-
     /// TCP's sender, if it is one.
     pub fn tcp(&self) -> Option<&tcp::Sender> {
         match self {
             Sender::Tcp(sender) => Some(sender),
-            Sender::Pfabric(_) | Sender::Ndp(_) => None,
-        }
-    }
-
-    #[inline]
-    pub fn on_packet(
-        &mut self,
-        profile: &Profile,
-        now: Time,
-        packet: &Segment,
-        options: &OptionStore,
-    ) {
-        match (self, &profile.kind) {
-            (Sender::Tcp(sender), _) => sender.on_packet(&profile.tcp, now, packet, options),
-            (Sender::Pfabric(sender), Kind::Pfabric(spec)) => {
-                sender.on_packet(spec, now, packet, options);
-            }
-            (Sender::Ndp(sender), Kind::Ndp(spec)) => sender.on_packet(spec, now, packet, options),
-            (Sender::Pfabric(_) | Sender::Ndp(_), _) => {}
-        }
-    }
-
-    /// True where the timer is the one that repeats what is not answered.
-    pub fn on_timer(&mut self, profile: &Profile, now: Time) -> bool {
-        match (self, &profile.kind) {
-            (Sender::Tcp(sender), _) => return sender.on_timer(&profile.tcp, now),
-            (Sender::Pfabric(sender), Kind::Pfabric(spec)) => sender.on_timer(spec, now),
-            (Sender::Ndp(sender), Kind::Ndp(spec)) => sender.on_timer(spec, now),
-            (Sender::Pfabric(_) | Sender::Ndp(_), _) => {}
-        }
-        true
-    }
-
-    #[inline]
-    pub fn poll_transmit(&mut self, profile: &Profile, now: Time) -> Option<Transmit> {
-        match (self, &profile.kind) {
-            (Sender::Tcp(sender), _) => sender.poll_transmit(&profile.tcp, now),
-            (Sender::Pfabric(sender), Kind::Pfabric(spec)) => sender.poll_transmit(spec, now),
-            (Sender::Ndp(sender), Kind::Ndp(spec)) => sender.poll_transmit(spec, now),
-            (Sender::Pfabric(_) | Sender::Ndp(_), _) => None,
-        }
-    }
-
-    #[inline]
-    pub fn payload(&self, profile: &Profile, seq: u32) -> u64 {
-        match (self, &profile.kind) {
-            (Sender::Tcp(sender), _) => sender.payload(&profile.tcp, seq),
-            (Sender::Pfabric(sender), Kind::Pfabric(spec)) => sender.payload(spec, seq),
-            (Sender::Ndp(sender), Kind::Ndp(spec)) => sender.payload(spec, seq),
-            (Sender::Pfabric(_) | Sender::Ndp(_), _) => 0,
-        }
-    }
-
-    /// The packet for what [`Sender::poll_transmit`] yields.
-    #[inline]
-    pub fn packet(
-        &mut self,
-        profile: &Profile,
-        now: Time,
-        transmit: Transmit,
-        mapping: Option<Mapping>,
-        options: &mut OptionStore,
-    ) -> Segment {
-        let Profile { tcp, sizes, kind, .. } = profile;
-        match (self, kind) {
-            (Sender::Tcp(sender), _) => sender.packet(tcp, sizes, now, transmit, mapping, options),
-            (Sender::Pfabric(sender), Kind::Pfabric(spec)) => sender.packet(spec, sizes, transmit),
-            (Sender::Ndp(sender), Kind::Ndp(spec)) => sender.packet(spec, sizes, transmit),
-            (Sender::Pfabric(_) | Sender::Ndp(_), _) => Segment::bare(Flags::RST, 0, sizes.bare()),
+            _ => None,
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Transports: sans-I/O state machines that take (now, packet or timer) and
 //! yield packets and deadlines. None sees the event queue.
 //!
-//! A new transport is one file (or folder) here and one line in the list below.
+//! A new transport is one file (or folder) here and one line in the list below; where its ends are not TCP's, one in the
+//! list after it as well.
 
+pub(crate) mod ends;
 mod life;
 pub mod mixed;
 pub mod mmptcp;
@@ -126,6 +128,17 @@ transports! {
     /// Several transports side by side, chosen by the size of a flow and by lot.
     Mixed(mixed::MixedTransport),
 }
+
+/// Writes what `$write` makes of the transports whose ends are not TCP's: a name and the parameters of each.
+macro_rules! other_ends {
+    ($write:ident) => {
+        $write! {
+            Pfabric($crate::transport::pfabric::PfabricSpec),
+            Ndp($crate::transport::ndp::NdpSpec),
+        }
+    };
+}
+pub(crate) use other_ends;
 
 impl Default for TransportSpec {
     fn default() -> Self {

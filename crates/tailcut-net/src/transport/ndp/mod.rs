@@ -14,6 +14,7 @@ use tailcut_engine::{Bytes, Time};
 pub use receiver::NdpReceiver;
 pub use sender::NdpSender;
 
+use super::ends::Ends;
 use super::tcp::{Close, Recovery, TcpSpec};
 use super::Transport;
 use crate::amount::Amount;
@@ -90,5 +91,23 @@ impl Transport for NdpSpec {
             "ndp needs queues that trim, whose headers other transports do not understand",
             "run ndp as a scheme of its own",
         ))
+    }
+}
+
+impl Ends for NdpSpec {
+    type Sender = NdpSender;
+    type Receiver = Box<NdpReceiver>;
+
+    const HANDSHAKE: bool = false;
+    const PULLS: bool = true;
+
+    fn sender(&self, size: u64, open_at: Time) -> NdpSender {
+        NdpSender::new(self, size, open_at)
+    }
+    fn receiver(&self, segments: u32) -> Box<NdpReceiver> {
+        Box::new(NdpReceiver::new(segments, self.initial_window))
+    }
+    fn window(sender: &NdpSender) -> u32 {
+        sender.window()
     }
 }

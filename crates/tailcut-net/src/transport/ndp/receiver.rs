@@ -1,12 +1,12 @@
 //! The receiving half of an NDP connection: it answers every packet and every header at once, and asks for more in its turn.
 
 use std::collections::VecDeque;
-use std::ops::{Deref, DerefMut};
 
 use tailcut_engine::Time;
 
-use crate::packet::{inline_number, Flags};
-use crate::transport::segment::Segment;
+use crate::packet::{inline_number, Flags, OptionStore};
+use crate::transport::ends::{Pull, ReceivingEnd};
+use crate::transport::segment::{DataAck, Segment};
 use crate::transport::tcp::{Receiver, TcpSpec, WireSizes};
 
 /// What a packet is answered by.
@@ -170,16 +170,53 @@ impl NdpReceiver {
     }
 }
 
-impl Deref for NdpReceiver {
-    type Target = Receiver;
-    fn deref(&self) -> &Receiver {
-        &self.reassembly
+impl Pull for NdpReceiver {
+    fn joins(&mut self) -> bool {
+        NdpReceiver::joins(self)
+    }
+    fn leaves(&mut self) -> bool {
+        NdpReceiver::leaves(self)
+    }
+    fn pull(&mut self, sizes: &WireSizes) -> Option<Segment> {
+        NdpReceiver::pull(self, sizes)
     }
 }
 
-impl DerefMut for NdpReceiver {
-    fn deref_mut(&mut self) -> &mut Receiver {
+impl ReceivingEnd for Box<NdpReceiver> {
+    #[inline]
+    fn tcp(&self) -> &Receiver {
+        &self.reassembly
+    }
+    #[inline]
+    fn tcp_mut(&mut self) -> &mut Receiver {
         &mut self.reassembly
+    }
+
+    #[inline]
+    fn on_packet(&mut self, spec: &TcpSpec, now: Time, packet: &Segment, _: &OptionStore) -> bool {
+        NdpReceiver::on_packet(self, spec, now, packet)
+    }
+    #[inline]
+    fn poll_transmit(
+        &mut self,
+        _: &TcpSpec,
+        sizes: &WireSizes,
+        _: Time,
+        _: Option<DataAck>,
+        _: &mut OptionStore,
+    ) -> Option<Segment> {
+        NdpReceiver::poll_transmit(self, sizes)
+    }
+    #[inline]
+    fn owes_anything(&self) -> bool {
+        NdpReceiver::owes_anything(self)
+    }
+    fn reset(&mut self) {
+        NdpReceiver::reset(self);
+    }
+    #[inline]
+    fn pulls(&mut self) -> Option<&mut dyn Pull> {
+        Some(&mut **self)
     }
 }
 
@@ -217,7 +254,7 @@ mod tests {
         fn data(&mut self, seq: u32) -> bool {
             let (complete, answers) = self.arrives(Flags::DATA, seq);
             let flags = Flags::ACK | Flags::TO_SENDER;
-            assert_eq!(answers, [(flags, self.receiver.next(), seq)]);
+            assert_eq!(answers, [(flags, self.receiver.reassembly.next(), seq)]);
             complete
         }
 
@@ -229,7 +266,10 @@ mod tests {
                 Packet { key, connection: ConnectionId(0), seq, options, wire_bytes: 1_538, flags };
             let (complete, answers) = self.arrives(packet.trimmed(84).flags, seq);
             let flags = Flags::ACK | Flags::TO_SENDER | Flags::CUT;
-            assert_eq!((complete, answers), (false, vec![(flags, self.receiver.next(), seq)]));
+            assert_eq!(
+                (complete, answers),
+                (false, vec![(flags, self.receiver.reassembly.next(), seq)])
+            );
         }
 
         fn pulls(&mut self) -> u32 {
@@ -257,7 +297,7 @@ mod tests {
         script.data(0);
         let flags = Flags::SYN | Flags::ACK | Flags::TO_SENDER;
         assert_eq!(script.arrives(Flags::SYN, 0).1[0].0, flags);
-        assert_eq!(script.receiver.deadline(), Time::NEVER);
+        assert_eq!(script.receiver.reassembly.deadline(), Time::NEVER);
     }
 
     #[test]

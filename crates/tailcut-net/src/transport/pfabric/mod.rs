@@ -14,6 +14,7 @@ use tailcut_engine::{Bytes, Time};
 pub use receiver::PfabricReceiver;
 pub use sender::PfabricSender;
 
+use super::ends::Ends;
 use super::tcp::{Close, Recovery, TcpSpec};
 use super::Transport;
 use crate::amount::Amount;
@@ -109,5 +110,20 @@ impl Transport for PfabricSpec {
             "pfabric needs queues that serve by priority, which the packets of other transports do not carry",
             "run pfabric as a scheme of its own",
         ))
+    }
+}
+
+impl Ends for PfabricSpec {
+    type Sender = PfabricSender;
+    type Receiver = PfabricReceiver;
+
+    fn sender(&self, size: u64, open_at: Time) -> PfabricSender {
+        PfabricSender::new(self, size, open_at)
+    }
+    fn receiver(&self, segments: u32) -> PfabricReceiver {
+        PfabricReceiver::new(segments)
+    }
+    fn window(sender: &PfabricSender) -> u32 {
+        sender.cwnd()
     }
 }

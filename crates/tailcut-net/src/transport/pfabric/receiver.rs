@@ -1,11 +1,10 @@
 //! The receiving half of a pFabric connection: every segment is acknowledged at once, with all that has arrived, and so
-//! is a probe. Reassembly and handshake are TCP's.
-
-use std::ops::{Deref, DerefMut};
+//! is a probe. Reassembly, handshake and answers are TCP's.
 
 use tailcut_engine::Time;
 
 use crate::packet::{Flags, OptionStore};
+use crate::transport::ends::ReceivingEnd;
 use crate::transport::segment::Segment;
 use crate::transport::tcp::{Receiver, TcpSpec};
 
@@ -18,10 +17,20 @@ impl PfabricReceiver {
     pub fn new(segments: u32) -> PfabricReceiver {
         PfabricReceiver(Receiver::new(segments))
     }
+}
 
-    /// A packet has arrived. True when it completes the data. `spec` is [`segments`](super::PfabricSpec::segments).
+impl ReceivingEnd for PfabricReceiver {
     #[inline]
-    pub fn on_packet(
+    fn tcp(&self) -> &Receiver {
+        &self.0
+    }
+    #[inline]
+    fn tcp_mut(&mut self) -> &mut Receiver {
+        &mut self.0
+    }
+
+    #[inline]
+    fn on_packet(
         &mut self,
         spec: &TcpSpec,
         now: Time,
@@ -34,18 +43,5 @@ impl PfabricReceiver {
             return false;
         }
         self.0.on_packet(spec, now, packet, options)
-    }
-}
-
-impl Deref for PfabricReceiver {
-    type Target = Receiver;
-    fn deref(&self) -> &Receiver {
-        &self.0
-    }
-}
-
-impl DerefMut for PfabricReceiver {
-    fn deref_mut(&mut self) -> &mut Receiver {
-        &mut self.0
     }
 }

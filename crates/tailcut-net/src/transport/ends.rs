@@ -1,0 +1,85 @@
+//! Transports whose ends are not TCP's. Their senders have the calls of TCP's, with parameters of their own; the list of this
+//! folder has a line for each, from which whoever holds connections makes one kind of end without a call through a table
+//! per packet.
+
+use std::fmt::Debug;
+
+use tailcut_engine::Time;
+
+use super::tcp::{self, TcpSpec, WireSizes};
+use super::{DataAck, Segment};
+use crate::packet::OptionStore;
+
+/// The parameters of such a transport.
+pub(crate) trait Ends: Clone + Debug {
+    type Sender: Clone + Debug;
+    type Receiver: ReceivingEnd;
+
+    /// A sender waits for the answer to its SYN before it sends data.
+    const HANDSHAKE: bool = true;
+    /// Its receivers ask for packets, one after the other of each host.
+    const PULLS: bool = false;
+
+    /// The sending half of a connection of `size` bytes that opens at `open_at`.
+    fn sender(&self, size: u64, open_at: Time) -> Self::Sender;
+    /// The receiving half of a connection of so many segments.
+    fn receiver(&self, segments: u32) -> Self::Receiver;
+    /// What a sender has or may have under way, in packets.
+    fn window(sender: &Self::Sender) -> u32;
+}
+
+/// A receiver. What it does not say otherwise is done by TCP's, which reassembles.
+pub(crate) trait ReceivingEnd: Clone + Debug {
+    /// What reassembles.
+    fn tcp(&self) -> &tcp::Receiver;
+    fn tcp_mut(&mut self) -> &mut tcp::Receiver;
+
+    /// A packet has arrived. True when it completes the data. `spec` is what decides its transport's segments.
+    fn on_packet(
+        &mut self,
+        spec: &TcpSpec,
+        now: Time,
+        packet: &Segment,
+        options: &OptionStore,
+    ) -> bool;
+
+    /// What to send now, if anything; to be called until it has nothing.
+    #[inline]
+    fn poll_transmit(
+        &mut self,
+        spec: &TcpSpec,
+        sizes: &WireSizes,
+        now: Time,
+        data: Option<DataAck>,
+        options: &mut OptionStore,
+    ) -> Option<Segment> {
+        self.tcp_mut().poll_transmit(spec, sizes, now, data, options)
+    }
+
+    /// Whether [`ReceivingEnd::poll_transmit`] has anything.
+    #[inline]
+    fn owes_anything(&self) -> bool {
+        self.tcp().owes_anything()
+    }
+
+    /// The receiving application resets the connection.
+    fn reset(&mut self) {
+        self.tcp_mut().reset();
+    }
+
+    /// What asks for packets, if its transport does.
+    #[inline]
+    fn pulls(&mut self) -> Option<&mut dyn Pull> {
+        None
+    }
+}
+
+/// A receiver that asks for packets.
+pub(crate) trait Pull {
+    /// True when it wants to ask and has no turn yet: from now on it has one.
+    fn joins(&mut self) -> bool;
+    /// True when it has a turn: it gives it up.
+    fn leaves(&mut self) -> bool;
+    /// Its turn has come: what asks, if it still wants to.
+    fn pull(&mut self, sizes: &WireSizes) -> Option<Segment>;
+}
