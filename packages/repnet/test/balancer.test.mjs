@@ -17,15 +17,14 @@ for (const mode of Object.keys(MODES))
       const args = ['--net', process.execPath, 'test/balancer/child.mjs', mode, balances, String(FLOWS)];
       const { code, stdout, stderr } = await run('unshare', args);
       assert.equal(code, 0, stderr);
-      const { flows, lost, wrong, flowsFlow, flowsSyn, paired, refused, earlierPeers } = JSON.parse(stdout);
+      const { flows, lost, wrong, flowsFlow, flowsSyn, paired, earlierPeers } = JSON.parse(stdout);
       assert.deepEqual([lost, wrong], [0, []]);
       assert.ok(flows >= FLOWS);
       if (mode === 'net') return;
       // The test meets what it is about.
-      assert.ok(flowsFlow + flowsSyn > FLOWS / 2, `${flowsFlow} by RepFlow, ${flowsSyn} by RepSYN`);
-      // Hedged, there may be no copies: that depends on how fast the machine is.
-      if (flowsFlow === 0 || MODES[mode].copyDelay !== undefined) return;
-      assert.ok(paired > 0, 'the copies of some flows meet');
-      if (balances === 'random') assert.ok(refused > 0, 'those of others do not');
+      assert.equal(flowsFlow + flowsSyn, flows);
+      // Hedged, there may be no copies, and at random few of them meet: that depends on how fast the machine is.
+      if (flowsFlow === 0 || MODES[mode].copyDelay !== undefined || balances === 'random') return;
+      assert.ok(paired > 0, 'the copies of flows meet');
       if (mode.includes('server first')) assert.ok(earlierPeers > 0);
     });

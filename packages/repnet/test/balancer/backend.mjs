@@ -11,6 +11,7 @@ const server = library === 'net' ? net.createServer() : repnet.createServer({ pa
 serve(server, flows);
 server.listen(Number(port), host, () => process.send('ready'));
 
+process.on('disconnect', () => process.exit());
 process.once('message', () => {
   // Sockets say 'close' after the server has counted them.
   server.close(() => report(PATIENCE / TICK));

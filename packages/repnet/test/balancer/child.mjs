@@ -11,7 +11,9 @@ import { complete, misdeed, request } from '../lib/exchange.mjs';
 import { MODES } from './modes.mjs';
 
 const [, , name, balances, count] = process.argv;
-const { library = 'repnet', olderServers = false, ...options } = MODES[name];
+const { library = 'repnet', olderServers = false, ...further } = MODES[name];
+// What is asked here is not whether a busy machine finds out in time what the servers are.
+const options = { peer: 'repnet', ...further };
 const VIP = '10.99.0.1';
 const PORT = 7_000;
 const BACKENDS = ['127.0.1.1', '127.0.1.2', '127.0.1.3'];
@@ -65,7 +67,10 @@ async function worker() {
     underWay.add(seed);
     const shape = { seed, requestLength: 100 + (seed % 7) * 300, replyLength: 1_000 + (seed % 5) * 9_000 };
     const began = performance.now();
-    const { client, hung } = await request(() => api.connect({ host: VIP, port: PORT, ...options }), shape);
+    const { client, hung } = await request(
+      () => api.connect({ host: VIP, port: PORT, ...(library === 'net' ? {} : options) }),
+      shape,
+    );
     times.push(performance.now() - began);
     underWay.delete(seed);
     const what = hung

@@ -34,7 +34,7 @@ in the part where it grew most: ${number(most)} KiB (at most ${number(MOST_GROWT
 
 Faults are drawn at random, up to three for a flow: cut, reset, FIN, silence or a pause, of either connection, in either direction, at any byte.
 *Complete*: every byte once, one end, one close, at both ends. *Failed*: one error, or an end where net would show one. *Hung*: silence where net is silent,
-too. A peer of version 1 of the [wire format](wire-format.md) is one whose hellos and answers have lost their version on the way. Requests are up to 60 KB,
+too, by the plan of the flow: what carried it, or all that did, falls silent. A peer of version 1 of the [wire format](wire-format.md) is one whose hellos and answers have lost their version on the way. Requests are up to 60 KB,
 replies up to 95 KB.
 
 | mode | peer | flows | complete | failed | hung | wrong |
