@@ -84,6 +84,7 @@ impl Config {
             ("series", self.check_samples()),
             ("queue", self.check_room()),
             ("switch", self.check_memory()),
+            ("switch", self.check_pauses()),
             ("queue", scheme.check_priorities()),
             ("transport", scheme.check_marks()),
             ("replicate", scheme.check_replication()),
@@ -125,6 +126,14 @@ impl Config {
         match self.switch.shared_buffer {
             Limit::Unlimited => Ok(()),
             Limit::AtMost(_) => self.scheme.queue.check_shared(),
+        }
+    }
+
+    /// What links are paused for waits in the order of its arrival.
+    fn check_pauses(&self) -> Result<(), SpecError> {
+        match self.switch.pfc {
+            None => Ok(()),
+            Some(_) => self.scheme.queue.check_pauses(),
         }
     }
 

@@ -152,7 +152,13 @@ pub fn check(scenario: &Scenario, by_repnet: bool) -> Checked {
         _ => checked.done("queue", by_engine),
     }
     checked.done("balance", by_engine);
-    checked.done("switch", by_engine);
+    match scenario.switch.pfc {
+        None => checked.done("switch", by_engine),
+        Some(_) => checked.fatal(
+            "switch.pfc",
+            "the interface of a namespace does not heed pause frames: its host would not stop",
+        ),
+    }
     checked.done("faults", by_engine);
     checked
         .done("host", "the fabric's first port is the host's interface: its limit and its framing");

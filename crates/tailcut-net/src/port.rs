@@ -401,6 +401,11 @@ impl Port {
         self.cold.drops += 1;
     }
 
+    /// How long the wire is.
+    pub fn propagation(&self) -> Time {
+        Time(self.propagation)
+    }
+
     /// How long `bytes` take to transmit.
     pub fn transmission_time(&self, bytes: u16) -> u64 {
         self.transmission(bytes)

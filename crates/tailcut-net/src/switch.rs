@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
+use crate::fabric::pfc::Pfc;
 use crate::topology::{Graph, PortId};
 
 /// Parameters of every switch.
@@ -23,11 +24,14 @@ pub struct SwitchSpec {
     pub shared_buffer: Limit,
     /// How much of what is free one port may take: its dynamic threshold is `alpha` times the free part.
     pub alpha: f64,
+    /// Priority flow control: links are paused instead of packets dropped; none unless written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pfc: Option<Pfc>,
 }
 
 impl Default for SwitchSpec {
     fn default() -> Self {
-        SwitchSpec { shared_buffer: Limit::Unlimited, alpha: 1.0 }
+        SwitchSpec { shared_buffer: Limit::Unlimited, alpha: 1.0, pfc: None }
     }
 }
 
@@ -49,6 +53,15 @@ impl SwitchSpec {
                     .hint("write for example \"4MB\""));
             }
             _ => {}
+        }
+        if let Some(pfc) = &self.pfc {
+            pfc.check()?;
+            if self.shared_buffer != Limit::Unlimited {
+                let message =
+                    "memory that ports share goes by when packets will leave, which pauses change";
+                return Err(SpecError::new("pfc-shared-buffer", "pfc", message)
+                    .hint("leave shared_buffer \"unlimited\", or pfc out"));
+            }
         }
         if !(self.alpha > 0.0 && self.alpha <= 1_024.0) {
             let message = format!("alpha = {}: above 0 and at most 1024", self.alpha);
@@ -144,7 +157,7 @@ mod tests {
     fn fill(alpha: f64, ports: &[PortId]) -> Vec<u64> {
         let graph = Star { hosts: 5, ..Star::default() }.build().expect("hosts are enough");
         let shared_buffer = Limit::AtMost(Amount::Bytes(100_000));
-        let spec = SwitchSpec { shared_buffer, alpha };
+        let spec = SwitchSpec { shared_buffer, alpha, pfc: None };
         let mut pools = Pools::new(&spec, &graph).expect("there is a buffer");
         let mut offer = |port: PortId| {
             let room = pools.admits(0, port, 100);
@@ -170,7 +183,8 @@ mod tests {
     fn what_has_begun_to_be_transmitted_takes_no_space() {
         let graph = Star { hosts: 5, ..Star::default() }.build().expect("hosts are enough");
         let shared_buffer = Limit::AtMost(Amount::Bytes(4_000));
-        let mut pools = Pools::new(&SwitchSpec { shared_buffer, alpha: 1.0 }, &graph).expect("one");
+        let spec = SwitchSpec { shared_buffer, ..SwitchSpec::default() };
+        let mut pools = Pools::new(&spec, &graph).expect("one");
         pools.add(1, 2_000, 50);
         assert!(!pools.admits(49, 1, 100));
         assert!(pools.admits(50, 1, 2_000));
@@ -182,7 +196,7 @@ mod tests {
     #[test]
     fn a_buffer_is_counted_in_bytes() {
         let shared_buffer = Limit::AtMost(Amount::Packets(100));
-        let spec = SwitchSpec { shared_buffer, alpha: 1.0 };
+        let spec = SwitchSpec { shared_buffer, ..SwitchSpec::default() };
         assert_eq!(spec.check().expect_err("packets").code, "shared-buffer-unit");
     }
 }

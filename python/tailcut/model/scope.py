@@ -87,6 +87,8 @@ def simplifications(config: Config) -> list[Gap]:
     ]
     if config["scheme"]["queue"].get("limit") != "unlimited":
         gaps.append(Gap("queue.limit", "the analysis has infinite queues: no loss, no timeout"))
+    if config["switch"].get("pfc") is not None:
+        gaps.append(Gap("switch.pfc", "the analysis has queues that nothing holds back"))
     if config["switch"]["shared_buffer"] != "unlimited":
         gaps.append(Gap("switch.shared_buffer", "the analysis has infinite queues that share nothing"))
     if config["host"]["nic_queue"] != "unlimited":

@@ -143,6 +143,8 @@ RARE = {
     "elephants_mistaken": "mistaken for elephants",
     "elephant_ack_streams": "streams of ACKs taken for elephants",
     "elephant_reroutes": "elephants rerouted (times)",
+    "pauses": "links paused (times)",
+    "deadlocked_links": "links in a deadlock",
 }
 """Totals that are shown where they are not zero."""
 HEADINGS = {

@@ -28,6 +28,8 @@ SUMS = (
     "elephant_ack_streams",
     "elephant_detection_ns",
     "elephant_reroutes",
+    "pauses",
+    "deadlocked_links",
 )
 # What of run.json goes into Result.runs.
 ABOUT: dict[str, pl.DataType] = {

@@ -66,6 +66,13 @@ fn reasons(
                     has_subflows(t) || t["kind"] == "pfabric" || t["kind"] == "ndp"
                 }),
         ),
+        (
+            "pfc-queue",
+            switch.is_some_and(|switch| switch.get("pfc").is_some())
+                && queue.is_some()
+                && !is(queue, "drop-tail")
+                && !is(queue, "ecn"),
+        ),
         ("shared-buffer-pfabric", shares && is(queue, "pfabric")),
         ("shared-buffer-drr", shares && is(queue, "drr")),
         ("shared-buffer-trimming", shares && is(queue, "trimming")),
@@ -99,7 +106,7 @@ fn combinations_that_make_no_sense_are_refused_each_with_its_code_and_all_others
             }
         }
     }
-    assert_eq!(refused.len(), 7, "every reason is met: {refused:?}");
+    assert_eq!(refused.len(), 8, "every reason is met: {refused:?}");
     assert!(accepted > 500, "{accepted} are accepted");
 }
 

@@ -149,9 +149,9 @@ pub fn replications() -> Vec<Json> {
     kinds("replicate")
 }
 
-/// Of memory that ports share, or of their own.
+/// Of memory that ports share, or of their own; and of links that are paused.
 pub fn memories() -> Vec<Json> {
-    vec![json!({}), json!({ "shared_buffer": "200KB" })]
+    vec![json!({}), json!({ "shared_buffer": "200KB" }), json!({ "pfc": {} })]
 }
 
 /// No failure, and each kind of it on `link`, or at its `switch`.

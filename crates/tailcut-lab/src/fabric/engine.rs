@@ -44,7 +44,8 @@ pub struct Engine<'a> {
     due: BTreeSet<(Time, u8, PortId)>,
     /// When each port's arrival and idle transmitter are due.
     times: [Vec<Option<Time>>; 2],
-    offers: VecDeque<(PortId, Packet)>,
+    /// At which port, by which link it came, and what.
+    offers: VecDeque<(PortId, Option<PortId>, Packet)>,
     packet_hops: u64,
     dropped: u64,
     lost: u64,
@@ -115,7 +116,7 @@ impl<'a> Engine<'a> {
         if self.fabric.marks() {
             self.fabric.mark(&mut packet, flow_bytes);
         }
-        self.offers.push_back((self.fabric.host_port(host), packet));
+        self.offers.push_back((self.fabric.host_port(host), None, packet));
         self.settle(left);
     }
 
@@ -164,7 +165,7 @@ impl<'a> Engine<'a> {
                 let fate = Fate::Delivered(host);
                 left.push(Left { at: self.now, packet, fate });
             }
-            Place::Switch { egress, .. } => self.offers.push_back((egress, packet)),
+            Place::Switch { egress, .. } => self.offers.push_back((egress, Some(port), packet)),
             Place::Lost => self.lose(packet, left),
         }
     }
@@ -192,8 +193,8 @@ impl<'a> Engine<'a> {
 
     /// Offers whatever is to be offered.
     fn settle(&mut self, left: &mut Vec<Left>) {
-        while let Some((port, packet)) = self.offers.pop_front() {
-            let offered = self.fabric.offer(self.now, port, packet);
+        while let Some((port, ingress, packet)) = self.offers.pop_front() {
+            let offered = self.fabric.offer(self.now, port, ingress, packet);
             self.take(port, packet, offered, left);
             while let Some(packet) = self.fabric.displaced() {
                 self.drop(packet, left);

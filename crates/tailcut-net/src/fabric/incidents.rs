@@ -161,37 +161,42 @@ impl Fabric {
 
     fn change_wire(&mut self, now: Time, number: PortId, consequences: &mut Vec<Consequence>) {
         let (before, after) = self.incidents.turn(number);
-        let port = &mut self.ports[number as usize];
         let lost = |packet| Consequence::Lost { port: number, packet };
         if before.up && !after.up {
             consequences.push(Consequence::Arrives { port: number, at: None });
-            consequences.extend(port.go_down(now).into_iter().map(lost));
+            let under_way = self.ports[number as usize].go_down(now);
+            consequences.extend(under_way.into_iter().map(lost));
             if !self.scheduled.is_empty() {
                 consequences.push(Consequence::Idle { port: number, at: None });
             }
             // What waits in a queue that decides the order at departure is lost with the link.
             while let Some(packet) = self.scheduled.pop(now, number) {
-                port.note_lost();
+                self.ports[number as usize].note_lost();
                 consequences.push(lost(packet));
+                self.leaves_pausable(now, number, false);
             }
+            self.forget_pauses(number);
         }
         if (before.rate, before.propagation) != (after.rate, after.propagation) {
+            let port = &mut self.ports[number as usize];
             let first = port.retime(now, after.rate, after.propagation);
             if first.is_some() {
                 consequences.push(Consequence::Arrives { port: number, at: first });
             }
-            if self.scheduled.waiting(number).is_some_and(|waiting| waiting > 0) {
-                let at = Some(port.busy_until().max(now));
+            let waits = self.scheduled.waiting(number).is_some_and(|waiting| waiting > 0);
+            if waits && self.is_armed(number) {
+                let at = Some(self.ports[number as usize].busy_until().max(now));
                 consequences.push(Consequence::Idle { port: number, at });
             }
             let Wire { rate, propagation, .. } = after;
             consequences.push(Consequence::Changed { port: number, rate, propagation });
         }
         if before.loss != after.loss {
-            port.set_loss(after.loss);
+            self.ports[number as usize].set_loss(after.loss);
         }
         if !before.up && after.up {
-            port.come_up();
+            self.ports[number as usize].come_up();
+            self.forget_pauses(number);
         }
         self.recount_memory(now, number);
     }

@@ -12,6 +12,8 @@
 //! - [`Fabric::offer`] says what becomes of a packet ([`Offered`]). It may have to be asked for again: when the first
 //!   packet of the link arrives ([`Fabric::take`], which says when the next one does), or when its transmitter falls idle ([`Fabric::idle`], only
 //!   with scheduled queues). Per link and kind at most one such call is ever due.
+//! - With flow control ([`pfc`]), [`Fabric::frame`] tells after each call what pause frames are on their way, and [`Fabric::heed`] is
+//!   due when one arrives, after idle transmitters of the same instant.
 //! - Then [`Fabric::forward`] says where the packet is: at a host, or in a switch that has chosen the port that it shall be
 //!   offered to next.
 //! - At [`Fabric::next_incident`], [`Fabric::incident`] carries out what fails; it may move what is due, or lose packets.
@@ -34,10 +36,10 @@
 //!
 //! let key = FlowKey::new(0, 2, 1024, 5000);
 //! let packet = Packet { key, connection: ConnectionId(7), seq: 0, options: NO_OPTIONS, wire_bytes: 1538, flags: Flags(0) };
-//! let mut todo = vec![(Time::ZERO, fabric.host_port(0), packet)];
+//! let mut todo = vec![(Time::ZERO, fabric.host_port(0), None, packet)];
 //! loop {
-//!     for (now, port, packet) in todo.drain(..) {
-//!         match fabric.offer(now, port, packet) {
+//!     for (now, port, ingress, packet) in todo.drain(..) {
+//!         match fabric.offer(now, port, ingress, packet) {
 //!             Offered::First(at) => drop(due.insert((at, port), ())),
 //!             Offered::Behind => {}
 //!             other => panic!("nothing is in its way: {other:?}"),
@@ -49,7 +51,7 @@
 //!         due.insert((at, port), ());
 //!     }
 //!     match fabric.forward(now, port, &mut packet) {
-//!         Place::Switch { egress, .. } => todo.push((now, egress, packet)),
+//!         Place::Switch { egress, .. } => todo.push((now, egress, Some(port), packet)),
 //!         Place::Host(host) => arrived.push((now, host, packet.connection)),
 //!         Place::Lost => {}
 //!     }
@@ -61,6 +63,7 @@
 
 mod incidents;
 mod marks;
+pub mod pfc;
 mod scheduled;
 #[cfg(test)]
 mod tests;
@@ -76,13 +79,15 @@ use crate::faults::FaultsSpec;
 use crate::host::HostSpec;
 use crate::packet::{Flags, Packet};
 use crate::port::{self, Port, PortCounters};
-use crate::queue::{At, QueueSpec, Schedule};
+use crate::queue::{At, Discipline, QueueSpec, Schedule};
 use crate::switch::{Pools, SwitchSpec};
 use crate::topology::{Graph, PathCounts, PortId, RouteError, Routes};
 
 pub use incidents::Consequence;
 use incidents::Incidents;
 use marks::Marks;
+pub use pfc::Heeded;
+use pfc::Pauses;
 pub use scheduled::Dequeued;
 use scheduled::Scheduled;
 pub(crate) use ways::Ways;
@@ -185,6 +190,8 @@ pub struct Fabric {
     marks: Marks,
     /// Buffers that the ports of a switch share.
     pools: Option<Pools>,
+    /// What links are paused.
+    pauses: Option<Pauses>,
     incidents: Incidents,
 }
 
@@ -227,8 +234,11 @@ impl Fabric {
                     false => link.queue_limit.unwrap_or(queue.limit()),
                 };
                 let at = At { number, host, limit, seed: *seed };
-                let (limit, discipline) = (queue.limit_in_all(&at), queue.discipline(&at));
-                if let Some(scheduler) = queue.scheduler(&at) {
+                let (mut limit, mut discipline) = (queue.limit_in_all(&at), queue.discipline(&at));
+                if parts.switch.pfc.is_some() {
+                    scheduled.place(number, queue.pausable(&at));
+                    (limit, discipline) = (Limit::Unlimited, Discipline::Plain);
+                } else if let Some(scheduler) = queue.scheduler(&at) {
                     scheduled.place(number, scheduler);
                 }
                 ports.push(Port::with_discipline(link.rate, link.propagation, limit, discipline));
@@ -254,6 +264,7 @@ impl Fabric {
             marks: Marks::new(queue, balancer.large()),
             balancer,
             pools,
+            pauses: parts.switch.pfc.as_ref().map(|spec| Pauses::new(spec, 2 * graph.links.len())),
             incidents,
         })
     }
@@ -270,18 +281,33 @@ impl Fabric {
         self.plain
     }
 
-    /// Offers a packet to a port.
+    /// Offers a packet to a port: one that came to its switch by the link `ingress`, or its host's own.
     // The loop's hot spot: a call and a result in memory would cost it several per cent.
     #[inline(always)]
-    pub fn offer(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
+    pub fn offer(
+        &mut self,
+        now: Time,
+        port: PortId,
+        ingress: Option<PortId>,
+        packet: Packet,
+    ) -> Offered {
         match self.plain {
             true => self.put(now, port, packet),
-            false => self.offer_closely(now, port, packet),
+            false => self.offer_closely(now, port, ingress, packet),
         }
     }
 
     #[inline]
-    fn offer_closely(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
+    fn offer_closely(
+        &mut self,
+        now: Time,
+        port: PortId,
+        ingress: Option<PortId>,
+        packet: Packet,
+    ) -> Offered {
+        if self.pauses.is_some() {
+            return self.offer_pausable(now, port, ingress, packet);
+        }
         match self.scheduled.waiting(port) {
             Some(waiting) if waiting > 0 || self.ports[port as usize].busy_until() > now => {
                 self.enqueue(now, port, packet)

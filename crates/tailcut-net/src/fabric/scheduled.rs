@@ -127,9 +127,13 @@ impl Fabric {
     /// The transmitter of a port with a scheduled queue falls idle: the next packet is sent, if one waits.
     #[inline]
     pub fn idle(&mut self, now: Time, port: PortId) -> Option<Dequeued> {
+        if !self.goes_on(port) {
+            return None;
+        }
         let packet = self.scheduled.pop(now, port)?;
         let offered = self.put_closely(now, port, packet);
         let more = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
+        self.leaves_pausable(now, port, more);
         let idle = more.then(|| self.ports[port as usize].busy_until());
         Some(Dequeued { packet, offered, idle })
     }

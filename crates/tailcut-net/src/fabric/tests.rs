@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tailcut_engine::Rate;
+use tailcut_engine::{Bytes, Rate};
 
 use super::*;
 use crate::amount::Amount;
@@ -36,6 +36,7 @@ enum Kind {
     Arrival,
     Incident,
     Idle,
+    Pause,
 }
 
 impl Driver {
@@ -51,8 +52,15 @@ impl Driver {
     fn send(&mut self, now: Time, packet: Packet) {
         self.run(now);
         let port = self.fabric.host_port(packet.key.src());
-        let offered = self.fabric.offer(now, port, packet);
+        let offered = self.fabric.offer(now, port, None, packet);
         self.follow(port, packet, offered);
+        self.expect_frames();
+    }
+
+    fn expect_frames(&mut self) {
+        while let Some((port, at)) = self.fabric.frame() {
+            self.put_off(Some(at), Kind::Pause, port);
+        }
     }
 
     fn follow(&mut self, port: PortId, packet: Packet, offered: Offered) {
@@ -93,14 +101,26 @@ impl Driver {
             match kind {
                 Kind::Arrival => self.arrive(now, port),
                 Kind::Idle => {
-                    let taken = self.fabric.idle(now, port).expect("something waits");
+                    let Some(taken) = self.fabric.idle(now, port) else {
+                        assert!(self.fabric.pauses_any(), "something waits");
+                        continue;
+                    };
                     self.follow(port, taken.packet, taken.offered);
                     if let Some(at) = taken.idle {
                         self.expect(at, Kind::Idle, port);
                     }
                 }
                 Kind::Incident => self.incident(now),
+                Kind::Pause => {
+                    let Heeded { idle, next } = self.fabric.heed(now, port);
+                    for (at, kind) in [(idle, Kind::Idle), (next, Kind::Pause)] {
+                        if let Some(at) = at {
+                            self.expect(at, kind, port);
+                        }
+                    }
+                }
             }
+            self.expect_frames();
         }
     }
 
@@ -113,7 +133,7 @@ impl Driver {
             Place::Host(host) => self.fates.push((packet.connection.0, Fate::At(host, now))),
             Place::Lost => self.fates.push((packet.connection.0, Fate::Lost)),
             Place::Switch { egress, .. } => {
-                let offered = self.fabric.offer(now, egress, packet);
+                let offered = self.fabric.offer(now, egress, Some(port), packet);
                 self.follow(egress, packet, offered);
             }
         }
@@ -194,7 +214,7 @@ fn a_packet_that_finds_its_port_full_is_given_back() {
 fn memory_that_ports_share_is_a_limit_of_its_own() {
     let mut driver = Driver::new(&star(), |parts| {
         let shared_buffer = Limit::AtMost(Amount::Bytes(2_600));
-        parts.switch = SwitchSpec { shared_buffer, alpha: 1.0 };
+        parts.switch = SwitchSpec { shared_buffer, ..SwitchSpec::default() };
     });
     for host in 0..4 {
         driver.send(Time::ZERO, packet(host, host, 4));
@@ -221,6 +241,45 @@ fn a_scheduled_queue_sends_the_best_first_and_gives_back_the_worst() {
         (2, Fate::At(4, Time::from_us(32))),
     ];
     assert_eq!(driver.fates(), expected);
+}
+
+/// Two hosts send to a third: whoever has a packet waiting is paused until none does.
+fn pausing(parts: &mut Parts<'_>) {
+    parts.switch.pfc = Some(pfc::Pfc { xoff: Bytes(1_000), xon: Bytes(0) });
+}
+
+#[test]
+fn a_paused_host_ends_its_packet_and_goes_on_when_it_is_told_to() {
+    let mut driver = Driver::new(&star(), pausing);
+    for (tag, host) in [(0, 0), (1, 1), (2, 0), (3, 1), (4, 1)] {
+        driver.send(Time::ZERO, packet(tag, host, 4));
+    }
+    // At 11 us the first packet of host 1 has to wait. The frame is back at 12.672 us, 84 bytes and a wire later, while the
+    // second is being sent. At 41 us none waits any more, and the third leaves 1.672 us after.
+    let times = [22_000, 32_000, 42_000, 52_000, 64_672].map(Time::from_ns);
+    let fates: Vec<_> = [0, 1, 2, 3, 4].into_iter().zip(times.map(|at| Fate::At(4, at))).collect();
+    assert_eq!(driver.fates(), fates);
+}
+
+#[test]
+fn a_link_that_fails_forgets_that_it_is_paused() {
+    let mut driver = Driver::new(&star(), |parts| {
+        pausing(parts);
+        parts.faults.incidents = vec![Incident::LinkDown {
+            link: "h1>s0".into(),
+            at: Time::from_us(15),
+            until: Some(Time::from_us(16)),
+        }];
+    });
+    for (tag, host) in [(0, 0), (1, 1), (2, 1), (3, 1)] {
+        driver.send(Time::ZERO, packet(tag, host, 4));
+    }
+    driver.send(Time::from_us(17), packet(4, 1, 4));
+    let fates = driver.fates();
+    let lost = fates.iter().filter(|(_, fate)| *fate == Fate::Lost).map(|(tag, _)| *tag);
+    assert_eq!(lost.collect::<Vec<_>>(), [2, 3]);
+    // It leaves at once, at 17 us, though the switch has asked for a pause before.
+    assert!(fates.contains(&(4, Fate::At(4, Time::from_us(42)))), "{fates:?}");
 }
 
 #[test]

@@ -68,7 +68,7 @@ mod tests {
         let (mut port, mut now) = (fabric.host_port(key.src()), Time::ZERO);
         let mut ports = vec![port];
         loop {
-            let Offered::First(at) = fabric.offer(now, port, packet) else {
+            let Offered::First(at) = fabric.offer(now, port, None, packet) else {
                 panic!("nothing is in its way")
             };
             (now, packet) = (at, fabric.take(port).0);

@@ -1,7 +1,7 @@
 //! What happens when: the agenda of a run, and the numbers that its entities have there.
 //!
 //! Events of one instant come in the order of these numbers: packets that arrive before what the run does itself, that
-//! before transmitters that fall idle, those before hosts that ask for more, and those before timers of connections.
+//! before transmitters that fall idle, those before pause frames, those before hosts that ask for more, and those before timers of connections.
 
 use tailcut_engine::{Agenda, Time};
 
@@ -24,6 +24,8 @@ pub(super) enum Due {
     Incident,
     /// The transmitter of a port with a scheduled queue falls idle.
     Idle(PortId),
+    /// A pause frame reaches the near end of a link.
+    Pause(PortId),
     /// A host may ask one of its senders for more.
     Pull(u32),
     /// The earliest deadline of a connection.
@@ -38,16 +40,29 @@ pub(super) struct Clock {
     ports: u32,
     /// Ports that may fall idle: all or none.
     idle: u32,
+    /// Links that may be paused: all or none.
+    pauses: u32,
     /// Hosts that ask for more: all or none.
     pulls: u32,
+}
+
+/// What happens in some networks only.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seldom {
+    /// Transmitters with scheduled queues fall idle.
+    pub idle: bool,
+    /// Links are paused.
+    pub pauses: bool,
+    /// Hosts ask for more.
+    pub pulls: bool,
 }
 
 /// Entities between the arrivals and the idle transmitters.
 const OWN: u32 = 4;
 
 impl Clock {
-    /// The clock of a network whose packets have at most `bytes`; in some, ports have scheduled queues, or hosts pull.
-    pub fn new(graph: &Graph, bytes: u16, scheduled: bool, pulls: bool) -> Clock {
+    /// The clock of a network whose packets have at most `bytes`.
+    pub fn new(graph: &Graph, bytes: u16, seldom: Seldom) -> Clock {
         let ports = 2 * graph.links.len() as u32;
         // How far ahead most events lie: the slowest link's time for a full packet.
         let longest = graph
@@ -58,8 +73,9 @@ impl Clock {
             now: Time::ZERO,
             agenda: Agenda::new(Time(longest.max().unwrap_or(1))),
             ports,
-            idle: if scheduled { ports } else { 0 },
-            pulls: if pulls { graph.hosts } else { 0 },
+            idle: if seldom.idle { ports } else { 0 },
+            pauses: if seldom.pauses { ports } else { 0 },
+            pulls: if seldom.pulls { graph.hosts } else { 0 },
         };
         clock.make_room(0);
         clock
@@ -73,7 +89,7 @@ impl Clock {
     /// The first of the connections.
     #[inline]
     fn connections(&self) -> u32 {
-        self.ports + OWN + self.idle + self.pulls
+        self.ports + OWN + self.idle + self.pauses + self.pulls
     }
 
     /// The entity that an event is of.
@@ -86,7 +102,8 @@ impl Clock {
             Due::Sample => self.ports + 2,
             Due::Incident => self.ports + 3,
             Due::Idle(port) => self.ports + OWN + port,
-            Due::Pull(host) => self.ports + OWN + self.idle + host,
+            Due::Pause(port) => self.ports + OWN + self.idle + port,
+            Due::Pull(host) => self.ports + OWN + self.idle + self.pauses + host,
             Due::Connection(id) => self.connections() + id.0,
         }
     }
@@ -105,7 +122,10 @@ impl Clock {
                 2 => Due::Sample,
                 3 => Due::Incident,
                 other if other - OWN < self.idle => Due::Idle(other - OWN),
-                other => Due::Pull(other - OWN - self.idle),
+                other if other - OWN - self.idle < self.pauses => {
+                    Due::Pause(other - OWN - self.idle)
+                }
+                other => Due::Pull(other - OWN - self.idle - self.pauses),
             }
         }
     }
@@ -167,19 +187,22 @@ mod tests {
     use crate::topology::star::Star;
 
     /// Five hosts around a switch: ten ports.
-    fn clock(scheduled: bool, pulls: bool) -> Clock {
+    fn clock(seldom: Seldom) -> Clock {
         let graph = Star { hosts: 5, ..Star::default() }.build().expect("hosts are enough");
-        Clock::new(&graph, 1_500, scheduled, pulls)
+        Clock::new(&graph, 1_500, seldom)
     }
 
     /// In the order of one instant.
-    fn all(scheduled: bool, pulls: bool) -> Vec<Due> {
+    fn all(seldom: Seldom) -> Vec<Due> {
         let mut all = vec![Due::Arrival(0), Due::Arrival(9)];
         all.extend([Due::Flows, Due::Window, Due::Sample, Due::Incident]);
-        if scheduled {
+        if seldom.idle {
             all.extend([Due::Idle(0), Due::Idle(9)]);
         }
-        if pulls {
+        if seldom.pauses {
+            all.extend([Due::Pause(0), Due::Pause(9)]);
+        }
+        if seldom.pulls {
             all.extend([Due::Pull(0), Due::Pull(4)]);
         }
         all.extend([0, 7].map(|id| Due::Connection(ConnectionId(id))));
@@ -188,10 +211,12 @@ mod tests {
 
     #[test]
     fn events_of_one_instant_have_their_order_whatever_the_order_of_asking() {
-        for (scheduled, pulls) in [(false, false), (true, false), (false, true), (true, true)] {
-            let mut clock = clock(scheduled, pulls);
+        for bits in 0..8 {
+            let [idle, pauses, pulls] = [1, 2, 4].map(|bit| bits & bit != 0);
+            let seldom = Seldom { idle, pauses, pulls };
+            let mut clock = clock(seldom);
             clock.make_room(8);
-            let all = all(scheduled, pulls);
+            let all = all(seldom);
             all.iter().rev().for_each(|&due| clock.expect(due, Time(7)));
             let came: Vec<_> = std::iter::from_fn(|| clock.next(Time(8))).collect();
             assert_eq!((came, clock.now()), (all, Time(7)));
@@ -200,7 +225,7 @@ mod tests {
 
     #[test]
     fn an_event_moves_and_is_taken_back() {
-        let mut clock = clock(false, false);
+        let mut clock = clock(Seldom::default());
         clock.expect(Due::Arrival(3), Time(5));
         clock.move_to(Due::Arrival(3), Time(9));
         clock.move_to(Due::Flows, Time(8));
@@ -211,7 +236,7 @@ mod tests {
 
     #[test]
     fn the_time_does_not_pass_the_end() {
-        let mut clock = clock(false, false);
+        let mut clock = clock(Seldom::default());
         clock.expect(Due::Flows, Time(5));
         clock.expect(Due::Window, Time(9));
         assert_eq!((clock.next(Time(5)), clock.now()), (Some(Due::Flows), Time(5)));
@@ -220,7 +245,7 @@ mod tests {
 
     #[test]
     fn what_comes_soon_is_known_by_its_kind() {
-        let mut clock = clock(true, true);
+        let mut clock = clock(Seldom { idle: true, pauses: true, pulls: true });
         clock.expect(Due::Idle(4), Time(6));
         clock.expect(Due::Arrival(2), Time(5));
         clock.expect(Due::Window, Time(4));

@@ -97,7 +97,7 @@ impl<O: Observer> Network<'_, O> {
         let host = packet.key.src();
         let seen = || view(&self.hosts, &self.flows, &packet);
         self.tally.note_sent(self.clock.now(), host, seen);
-        self.transmit(self.fabric.host_port(host), packet);
+        self.transmit(self.fabric.host_port(host), None, packet);
     }
 
     /// Sends whatever the sender has to send, and sets its timer.

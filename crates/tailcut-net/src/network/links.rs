@@ -17,33 +17,53 @@ impl<O: Observer> Network<'_, O> {
         }
         self.tally.note_hop();
         match self.fabric.forward(self.clock.now(), port, &mut packet) {
-            Place::Switch { egress, .. } => self.transmit(egress, packet),
+            Place::Switch { egress, .. } => self.transmit(egress, Some(port), packet),
             Place::Host(host) => self.deliver(host, packet),
             Place::Lost => self.lose_packet(port, packet, Loss::Corrupted),
         }
     }
 
-    /// A packet is at the near end of a link.
+    /// A packet is at the near end of a link: it came by the link `ingress`, or is its host's own.
     #[inline]
-    pub(super) fn transmit(&mut self, port: PortId, packet: Packet) {
+    pub(super) fn transmit(&mut self, port: PortId, ingress: Option<PortId>, packet: Packet) {
         // Asked first, so that what few fabrics need stays out of the way of all others.
         if self.fabric.is_plain() {
-            let offered = self.fabric.offer(self.clock.now(), port, packet);
+            let offered = self.fabric.offer(self.clock.now(), port, ingress, packet);
             self.offered(port, packet, offered);
         } else {
-            self.transmit_closely(port, packet);
+            self.transmit_closely(port, ingress, packet);
         }
     }
 
     #[inline(never)]
-    fn transmit_closely(&mut self, port: PortId, packet: Packet) {
+    fn transmit_closely(&mut self, port: PortId, ingress: Option<PortId>, packet: Packet) {
         let now = self.clock.now();
         self.tally.note_queues(now, port, || {
             let waits = self.fabric.schedules(port);
             waits.then(|| view(&self.hosts, &self.flows, &packet))
         });
-        let offered = self.fabric.offer(now, port, packet);
+        let offered = self.fabric.offer(now, port, ingress, packet);
         self.offered(port, packet, offered);
+        self.expect_frames();
+    }
+
+    /// Pause frames have set out.
+    #[inline]
+    fn expect_frames(&mut self) {
+        while let Some((port, at)) = self.fabric.frame() {
+            self.clock.move_to(Due::Pause(port), at);
+        }
+    }
+
+    /// A pause frame has reached the near end of a link.
+    pub(super) fn heed(&mut self, port: PortId) {
+        let heeded = self.fabric.heed(self.clock.now(), port);
+        if let Some(at) = heeded.idle {
+            self.clock.move_to(Due::Idle(port), at);
+        }
+        if let Some(at) = heeded.next {
+            self.clock.move_to(Due::Pause(port), at);
+        }
     }
 
     /// What has become of a packet that was offered to a link.
@@ -79,6 +99,7 @@ impl<O: Observer> Network<'_, O> {
         if let Some(at) = taken.idle {
             self.clock.expect(Due::Idle(port), at);
         }
+        self.expect_frames();
     }
 
     /// Something fails or comes back.
@@ -96,6 +117,7 @@ impl<O: Observer> Network<'_, O> {
                 }
             }
         }
+        self.expect_frames();
         let more = self.hosts.any() || self.starts.more();
         if let Some(at) = self.fabric.next_incident().filter(|_| more) {
             self.clock.expect(Due::Incident, at);

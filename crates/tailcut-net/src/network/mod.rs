@@ -29,7 +29,7 @@ use crate::packet::Packet;
 use crate::scenario::{Progress, Scenario};
 use crate::watch::Watch;
 
-use clock::{Clock, Due};
+use clock::{Clock, Due, Seldom};
 use flows::Flows;
 use foresight::Foresight;
 pub use foretold::{foretell, Foretold};
@@ -153,9 +153,14 @@ impl<'a, O: Observer> Network<'a, O> {
         let fabric = Fabric::new(&scenario.parts())?;
         let full = profiles.iter().map(|p| p.sizes.data(p.tcp.mss.0)).max().unwrap_or(1);
         let pulls = Pulls::new(profiles, &scenario.graph, &fabric);
+        let seldom = Seldom {
+            idle: fabric.schedules_any(),
+            pauses: fabric.pauses_any(),
+            pulls: pulls.any(),
+        };
         let mut network = Network {
             scenario,
-            clock: Clock::new(&scenario.graph, full, fabric.schedules_any(), pulls.any()),
+            clock: Clock::new(&scenario.graph, full, seldom),
             hosts: Hosts::new(profiles),
             flows: Flows::new(scenario),
             starts: Starts::new(&scenario.flows, &scenario.jobs),
@@ -198,6 +203,7 @@ impl<'a, O: Observer> Network<'a, O> {
                 Due::Arrival(port) => self.arrive(port),
                 Due::Connection(id) => self.wake(id),
                 Due::Idle(port) => self.idle(port),
+                Due::Pause(port) => self.heed(port),
                 Due::Pull(host) => self.pull(host),
                 Due::Flows => self.start_flows(),
                 Due::Window => self.close_window(),

@@ -21,7 +21,8 @@ impl<O: Observer> Network<'_, O> {
             let (sender, receiver) = (self.hosts.sender(id), self.hosts.receiver(id));
             self.flows.absorb(self.hosts.flow(id), sender, receiver);
         }
-        let further = self.audit();
+        let mut further = self.audit();
+        further.extend(self.fabric.pauses());
         let with_options = self.fabric.packets().filter(|p| OptionStore::holds(p.options));
         debug_assert_eq!(
             with_options.count(),

@@ -67,6 +67,10 @@ impl Queueing for Ecn {
         Ok(())
     }
 
+    fn can_pause(&self) -> bool {
+        true
+    }
+
     fn limit(&self) -> Limit {
         self.limit
     }
@@ -176,7 +180,7 @@ mod tests {
     fn so_is_one_that_no_share_of_the_switch_s_memory_can_pass() {
         let with = |threshold: &str, alpha| {
             let shared_buffer = Limit::AtMost(Amount::Bytes(100_000));
-            let switch = SwitchSpec { shared_buffer, alpha };
+            let switch = SwitchSpec { shared_buffer, alpha, pfc: None };
             let threshold = threshold.parse().expect("it is an amount");
             let spec = Ecn { threshold, limit: Limit::Unlimited, hosts: false };
             spec.check_room(&Around { switch, ..around() }).map_err(|e| e.code)

@@ -7,6 +7,7 @@
 pub mod drop_tail;
 pub mod drr;
 pub mod ecn;
+mod fifo;
 pub mod pfabric;
 pub mod red;
 mod room;
@@ -56,6 +57,10 @@ pub(crate) trait Queueing {
     /// Refuses buffers that the ports of a switch share, which decide on arrival what may wait.
     fn check_shared(&self) -> Result<(), SpecError> {
         Ok(())
+    }
+    /// Whether pause frames may hold its ports back: it goes by what waits, and by nothing that is known of departures.
+    fn can_pause(&self) -> bool {
+        false
     }
     /// What may wait at a switch port.
     fn limit(&self) -> Limit;
@@ -217,6 +222,8 @@ macro_rules! queues {
         /// What keeps the packets that wait at a port whose order is decided at departure.
         #[derive(Debug, Clone)]
         pub(crate) enum Scheduler {
+            /// In the order of arrival, where pauses decide when.
+            Fifo(Box<fifo::Fifo>),
             $($name(<$parameters as Queueing>::Schedule),)*
         }
 
@@ -255,6 +262,11 @@ macro_rules! queues {
             /// Whether chance may drop a packet for which there is room.
             pub(crate) fn drops_early(&self) -> bool {
                 match self { $(QueueSpec::$name(spec) => Queueing::drops_early(spec),)* }
+            }
+
+            /// Whether pause frames may hold its ports back.
+            fn can_pause(&self) -> bool {
+                match self { $(QueueSpec::$name(spec) => Queueing::can_pause(spec),)* }
             }
 
             /// What may wait at a switch port.
@@ -314,28 +326,49 @@ macro_rules! queues {
         impl Schedule for Scheduler {
             #[inline]
             fn offer(&mut self, now: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
-                match self { $(Scheduler::$name(state) => state.offer(now, packet, displaced),)* }
+                match self {
+                    Scheduler::Fifo(state) => state.offer(now, packet, displaced),
+                    $(Scheduler::$name(state) => state.offer(now, packet, displaced),)*
+                }
             }
             #[inline]
             fn pop(&mut self, now: Time) -> Option<Packet> {
-                match self { $(Scheduler::$name(state) => state.pop(now),)* }
+                match self {
+                    Scheduler::Fifo(state) => state.pop(now),
+                    $(Scheduler::$name(state) => state.pop(now),)*
+                }
             }
             #[inline]
             fn len(&self) -> u32 {
-                match self { $(Scheduler::$name(state) => state.len(),)* }
+                match self {
+                    Scheduler::Fifo(state) => state.len(),
+                    $(Scheduler::$name(state) => state.len(),)*
+                }
             }
             #[inline]
             fn first(&self) -> Option<&Packet> {
-                match self { $(Scheduler::$name(state) => state.first(),)* }
+                match self {
+                    Scheduler::Fifo(state) => state.first(),
+                    $(Scheduler::$name(state) => state.first(),)*
+                }
             }
             fn visit(&self, see: &mut dyn FnMut(&Packet)) {
-                match self { $(Scheduler::$name(state) => state.visit(see),)* }
+                match self {
+                    Scheduler::Fifo(state) => state.visit(see),
+                    $(Scheduler::$name(state) => state.visit(see),)*
+                }
             }
             fn drops(&self) -> u64 {
-                match self { $(Scheduler::$name(state) => state.drops(),)* }
+                match self {
+                    Scheduler::Fifo(state) => state.drops(),
+                    $(Scheduler::$name(state) => state.drops(),)*
+                }
             }
             fn longest(&self) -> u32 {
-                match self { $(Scheduler::$name(state) => state.longest(),)* }
+                match self {
+                    Scheduler::Fifo(state) => state.longest(),
+                    $(Scheduler::$name(state) => state.longest(),)*
+                }
             }
         }
     };
@@ -365,6 +398,25 @@ impl Default for QueueSpec {
 }
 
 impl QueueSpec {
+    /// What keeps the packets of a port that pause frames may hold back.
+    pub(crate) fn pausable(&self, at: &At) -> Scheduler {
+        Scheduler::Fifo(Box::new(fifo::Fifo::new(at.limit, self.discipline(at))))
+    }
+
+    /// Checks it against pause frames.
+    ///
+    /// # Errors
+    /// When it is not first in, first out, or goes by departures.
+    pub fn check_pauses(&self) -> Result<(), SpecError> {
+        if self.can_pause() {
+            return Ok(());
+        }
+        let message =
+            "pause frames hold ports back that are first in, first out, and admit by what waits";
+        Err(SpecError::new("pfc-queue", "pfc", message)
+            .hint("write queue = { kind = \"drop-tail\" } or { kind = \"ecn\" }, or leave pfc out"))
+    }
+
     /// Checks the parameters against what surrounds the queue.
     ///
     /// # Errors

@@ -224,7 +224,7 @@ mod tests {
     fn refusal(min: f64, limit: &str, shared_buffer: &str) -> Option<&'static str> {
         let limit = limit.parse().expect("it is a limit");
         let shared_buffer = shared_buffer.parse().expect("it is a limit");
-        let switch = SwitchSpec { shared_buffer, alpha: 1.0 };
+        let switch = SwitchSpec { shared_buffer, ..SwitchSpec::default() };
         let around = Around { full_packet: 1_538, nic_queue: Limit::Unlimited, switch };
         let spec = Red { min, max: 2.0 * min, limit, ..Red::default() };
         spec.check_room(&around).err().map(|error| error.code)

@@ -49,7 +49,7 @@ impl Around {
 
     /// The plan fields that decide it.
     pub(super) fn shared_in_words(&self) -> String {
-        let SwitchSpec { shared_buffer, alpha } = &self.switch;
+        let SwitchSpec { shared_buffer, alpha, .. } = &self.switch;
         format!("switch.shared_buffer = \"{shared_buffer}\", switch.alpha = {alpha}")
     }
 

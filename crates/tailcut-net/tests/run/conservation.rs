@@ -12,6 +12,7 @@ use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::tinyflow::{Detect, Reroute, TinyFlow};
 use tailcut_net::balance::{flowlet::Flowlet, BalanceSpec};
 use tailcut_net::component::OneOrEach;
+use tailcut_net::fabric::pfc::Pfc;
 use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::measure::segments::Segments;
 use tailcut_net::queue::selective_red::{Form, SelectiveRed};
@@ -276,7 +277,11 @@ fn shared_buffers() -> impl Strategy<Value = SwitchSpec> {
         2 => Just(Limit::Unlimited),
         1 => (3_000..60_000u64).prop_map(|n| Limit::AtMost(Amount::Bytes(n))),
     ];
-    (size, 0.1..4.0f64).prop_map(|(shared_buffer, alpha)| SwitchSpec { shared_buffer, alpha })
+    (size, 0.1..4.0f64).prop_map(|(shared_buffer, alpha)| SwitchSpec {
+        shared_buffer,
+        alpha,
+        pfc: None,
+    })
 }
 
 /// Failures of random links at random times. Each link has one of each kind at most: they do not overlap.
@@ -360,6 +365,11 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
             scenario.scheme.balance = balance;
             scenario.host.nic_queue = nic;
             (scenario.faults, scenario.switch) = around;
+            if drain % 4 == 0 && scenario.scheme.queue.check_pauses().is_ok() {
+                let (xoff, xon) = (Bytes(100 * drain), Bytes(40 * drain));
+                scenario.switch.pfc = Some(Pfc { xoff, xon });
+                scenario.switch.shared_buffer = Limit::Unlimited;
+            }
             if scenario.scheme.queue.check_shared().is_err() {
                 scenario.switch = SwitchSpec::default();
             }

@@ -263,7 +263,7 @@ fn an_overloaded_port_takes_half_of_a_shared_buffer() {
     let flows = (0..4).map(|id| flow(id, id as u32, 4, 1_000_000, Time::ZERO)).collect();
     let mut scenario = scenario(graph, flows);
     let shared_buffer = Limit::AtMost(Amount::Bytes(80_000));
-    scenario.switch = SwitchSpec { shared_buffer, alpha: 1.0 };
+    scenario.switch = SwitchSpec { shared_buffer, ..SwitchSpec::default() };
     let outcome = run(&scenario);
     assert!(outcome.flows.iter().all(|flow| flow.fct.is_some()));
     assert!(outcome.counters.dropped > 0);

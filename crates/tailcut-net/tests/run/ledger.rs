@@ -83,7 +83,7 @@ impl Ledger {
         let schedules = |from: u32| match &scenario.scheme.queue {
             QueueSpec::Pfabric(queue) => queue.hosts || from >= graph.hosts,
             QueueSpec::Trimming(queue) => queue.hosts || from >= graph.hosts,
-            _ => false,
+            _ => scenario.switch.pfc.is_some(),
         };
         let mut links = vec![];
         let mut links_into = vec![vec![]; (graph.hosts + graph.switches) as usize];

@@ -13,6 +13,7 @@ mod measure;
 mod multipath;
 mod ndp;
 mod pfabric;
+mod pfc;
 mod reordering;
 mod repeatable;
 mod replication;
