@@ -167,7 +167,8 @@ impl Fabric {
         let free = self.ports[port as usize].busy_until().max(now);
         let Some(pauses) = &mut self.pauses else { return Heeded { idle: None, next: None } };
         let link = &mut pauses.links[port as usize];
-        while let Some((_, pause)) = link.frames.pop_front_if(|(at, _)| *at <= now) {
+        while let Some(&(_, pause)) = link.frames.front().filter(|(at, _)| *at <= now) {
+            link.frames.pop_front();
             link.paused = pause;
         }
         let goes_on = !link.paused && !link.armed && waits;
