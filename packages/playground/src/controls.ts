@@ -140,7 +140,7 @@ export class Controls {
     box.append(...front.map((parameter) => this.parameter(id, group, value, parameter)));
     if (back.length > 0) {
       const fields = back.map((parameter) => this.parameter(id, group, value, parameter));
-      const folded = !(nested === false && back.length <= 2 && front.length === 0);
+      const folded = nested || back.length > 2 || front.length > 0;
       box.append(
         ...(folded
           ? [
@@ -164,7 +164,7 @@ export class Controls {
     if (isTable(now) && now.kind !== undefined && deeper !== undefined) {
       return this.section(`${id}-${name}`, deeper, now);
     }
-    const field = this.field(parameter, group, now, (typedValue) => {
+    const field = this.field(parameter, now, (typedValue) => {
       if (typedValue === '') {
         delete value[name];
       } else {
@@ -191,7 +191,6 @@ export class Controls {
   /** A field that takes the value of a parameter. */
   private field(
     parameter: Parameter,
-    group: string,
     now: Value | undefined,
     onTyped: (text: string) => void,
   ): HTMLInputElement | HTMLSelectElement {
@@ -232,7 +231,6 @@ export class Controls {
     field.addEventListener('change', () =>
       onTyped(Array.isArray(now) || isTable(now) ? field.value || write(now) : field.value),
     );
-    field.setAttribute('data-group', group);
     return field;
   }
 
