@@ -77,7 +77,7 @@ def test_what_node_does_not_tell_stays_empty(experiment: Path, program: list[str
 
 
 def test_the_flows_that_meet_a_congested_path_are_a_third_and_with_two_copies_a_ninth(program: list[str]) -> None:
-    """RepNet, Figure 2: flows of 10 KB that wait where two windows stand take twice 50 ms, all others much less."""
+    """RepNet, Figure 2: flows of 10 KB that wait where two windows stand take 110 ms or more, all others 30 at most."""
     plan = tailcut.load(CONGESTED, set={"horizon.arrivals": '"4s"'}).plan
     met, unfaithful = {}, []
     for run in plan["runs"]:
@@ -87,17 +87,17 @@ def test_the_flows_that_meet_a_congested_path_are_a_third_and_with_two_copies_a_
         done = carried(dict(run), program)
         made = _core.tabulate(json.dumps(run), json.dumps(done["measured"]))
         waits = [
-            dict(zip(flows["id"], flows["fct_ns"].fill_null(10**10) > 50_000_000, strict=True))
+            dict(zip(flows["id"], flows["fct_ns"].fill_null(10**10) > 70_000_000, strict=True))
             for flows in (simulated, tables.frame(made["flows"]))
         ]
         met[kind] = [[of[mouse] for mouse in mice] for of in waits]
         unfaithful += done["unfaithful"]
     if unfaithful:
         pytest.skip(f"the kernel lab: unfaithful: {'; '.join(unfaithful)}")
-    # The very flows of the simulator, since both hash the same ports; one in fifty may be held up by chance.
+    # The very flows of the simulator, since both hash the same ports; one in twenty may be held up by chance.
     for kind in ("none", "repflow"):
         expected, real = met[kind]
-        assert sum(a != b for a, b in zip(expected, real, strict=True)) <= len(real) / 50, kind
+        assert sum(a != b for a, b in zip(expected, real, strict=True)) <= len(real) / 20, kind
     # RepSYN's ports are the kernel's choice: four standard deviations about a ninth.
     share = sum(met["repsyn"][1]) / len(met["repsyn"][1])
     assert abs(share - 1 / 9) < 4 * math.sqrt(8 / 81 / len(met["repsyn"][1]))
