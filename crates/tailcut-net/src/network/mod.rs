@@ -4,6 +4,7 @@ mod alone;
 mod carry;
 mod clock;
 mod endpoints;
+mod error;
 mod flows;
 mod foresight;
 mod foretold;
@@ -23,13 +24,13 @@ use std::ops::ControlFlow;
 
 use crate::fabric::{Fabric, FabricError};
 use crate::measure::records::Outcome;
-use crate::measure::series::UnknownPlace;
 use crate::measure::{Observer, PacketView, Unobserved};
 use crate::packet::Packet;
 use crate::scenario::{Progress, Scenario};
 use crate::watch::Watch;
 
 use clock::{Clock, Due, Seldom};
+pub use error::SimError;
 use flows::Flows;
 use foresight::Foresight;
 pub use foretold::{foretell, Foretold};
@@ -40,40 +41,6 @@ use pulls::Pulls;
 use starts::Starts;
 use tally::Tally;
 pub use wire::full_packet;
-
-/// Why a scenario cannot run.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum SimError {
-    /// The network cannot be built.
-    #[error(transparent)]
-    Fabric(#[from] FabricError),
-    /// A requested series names no link or host.
-    #[error(transparent)]
-    Place(#[from] UnknownPlace),
-    /// Addresses have 16 bits.
-    #[error("{hosts} hosts are more than the 65,536 that packets can address")]
-    TooManyHosts {
-        /// Hosts in the graph.
-        hosts: u32,
-    },
-    /// A flow that no host can send.
-    #[error("flow {id} goes from host {src} to host {dst} with {bytes} bytes; hosts are 0..{hosts}, distinct, and bytes at least 1")]
-    BadFlow {
-        /// Its identifier.
-        id: u64,
-        /// Its source.
-        src: u32,
-        /// Its destination.
-        dst: u32,
-        /// Its size.
-        bytes: u64,
-        /// Hosts in the graph.
-        hosts: u32,
-    },
-    /// The caller asked to stop.
-    #[error("the run was interrupted")]
-    Interrupted,
-}
 
 /// A run in progress. Each part keeps its own state; what one thing that happens means to several of them is told here,
 /// and in the files of this folder that say so in their first line.

@@ -1,0 +1,38 @@
+//! What may stand in the way of a run.
+
+use crate::fabric::FabricError;
+use crate::measure::series::UnknownPlace;
+
+/// Why a scenario cannot run.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SimError {
+    /// The network cannot be built.
+    #[error(transparent)]
+    Fabric(#[from] FabricError),
+    /// A requested series names no link or host.
+    #[error(transparent)]
+    Place(#[from] UnknownPlace),
+    /// Addresses have 16 bits.
+    #[error("{hosts} hosts are more than the 65,536 that packets can address")]
+    TooManyHosts {
+        /// Hosts in the graph.
+        hosts: u32,
+    },
+    /// A flow that no host can send.
+    #[error("flow {id} goes from host {src} to host {dst} with {bytes} bytes; hosts are 0..{hosts}, distinct, and bytes at least 1")]
+    BadFlow {
+        /// Its identifier.
+        id: u64,
+        /// Its source.
+        src: u32,
+        /// Its destination.
+        dst: u32,
+        /// Its size.
+        bytes: u64,
+        /// Hosts in the graph.
+        hosts: u32,
+    },
+    /// The caller asked to stop.
+    #[error("the run was interrupted")]
+    Interrupted,
+}
