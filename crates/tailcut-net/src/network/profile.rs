@@ -97,6 +97,10 @@ impl Profile {
             },
             subflows: None,
         };
+        if kind.pulls() {
+            // A copy that is sent in doubt is one more packet to be pulled for: the window bounds nothing.
+            (shape.initial_window, shape.receive_window) = (u64::MAX, u64::MAX);
+        }
         let Kind::Spread(spread) = kind else { return shape };
         let others = u64::from(spread.subflows()) - 1;
         let shared = u64::from(spread.shared_window(mss)) * mss;

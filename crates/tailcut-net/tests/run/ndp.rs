@@ -30,6 +30,20 @@ fn star(hosts: u32) -> Graph {
     Star { hosts, ..Star::default() }.build().expect("hosts are enough")
 }
 
+/// What is lost is sent again without a pull, and may be pulled for besides: more may be under way than the first window,
+/// so that a lower bound knows none.
+#[test]
+fn the_ideal_time_does_not_depend_on_the_first_window() {
+    let far = [(Rate(1_000_000_000), Time::from_us(100)); 3];
+    let ideal = |initial_window| {
+        let mut scenario = ndp(row(&far), vec![flow(0, 0, 1, 100_000, Time::ZERO)]);
+        let spec = NdpSpec { initial_window, ..NdpSpec::default() };
+        scenario.scheme.transport = TransportSpec::Ndp(spec);
+        run(&scenario).flows[0].ideal_fct
+    };
+    assert_eq!(ideal(1), ideal(1_000));
+}
+
 /// So many hosts send as many bytes to host 0 at once.
 fn incast(fan_in: u32, bytes: u64) -> Outcome {
     let flows = (1..=fan_in).map(|src| flow(u64::from(src), src, 0, bytes, Time::ZERO)).collect();
