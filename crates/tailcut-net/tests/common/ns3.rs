@@ -118,6 +118,19 @@ pub fn dumbbell() -> Graph {
     }
 }
 
+/// h0 to h5 - s0 - s1 - h6 to h11, each host at a distance of its own: nothing ever happens at the same instant.
+pub fn six_pairs() -> Graph {
+    let at = |a: u32, b: u32, ns: u64| Link { propagation: Time::from_ns(ns), ..link(a, b) };
+    let host = |h: u32| at(h, 12 + h / 6, 2000 + 377 * u64::from(h * h) + 131 * u64::from(h));
+    Graph {
+        hosts: 12,
+        switches: 2,
+        tiers: vec!["all".into()],
+        links: (0..12).map(host).chain([at(12, 13, 2011)]).collect(),
+        names: vec![],
+    }
+}
+
 pub fn run(scenario: &Scenario) -> Outcome {
     tailcut_net::simulate(scenario, &mut |_| ControlFlow::Continue(()))
         .expect("the scenario is valid")

@@ -241,6 +241,19 @@ fn careful_ncr_sends_a_segment_for_every_two_that_arrive_aggressive_for_each() {
     assert_eq!(sent, news(18..24));
 }
 
+/// A gap that is still there when a timeout's recovery ends is reordering that begins: its end goes back to the flight of then.
+#[test]
+fn ncr_knows_the_flight_before_reordering_that_a_timeout_leaves_behind() {
+    let mut script = ncr(ncr::NcrVariant::Careful, 8);
+    script.expire();
+    script.ack(1);
+    script.ack(7);
+    script.sack(8, &[(9, 10)]);
+    assert_eq!(script.sender.state(), CongestionState::Disorder);
+    script.ack(10);
+    assert!(script.window() >= 1, "a window of {}", script.window());
+}
+
 /// Section 3.2 steps T.2 and T.3: back to at most the former flight, without a burst.
 #[test]
 fn when_the_hole_fills_ncr_goes_on_as_before() {

@@ -64,6 +64,9 @@ departures! {
     repeated_syn_ack_resets, "repeated-syn-ack-resets",
         "A repeated SYN-ACK sets window and threshold back to those of a new connection.",
         "ns-3, TcpSocketBase::DoForwardUp";
+    repeated_syn_ack_is_ignored, "repeated-syn-ack-is-ignored",
+        "A repeated SYN-ACK is not acknowledged (against RFC 9293 section 3.10.7.4).",
+        "ns-3, TcpSocketBase::ProcessEstablished";
     repeated_syn_measures, "repeated-syn-measures",
         "A repeated SYN gives a round-trip sample, from the first sending on (against Karn's algorithm).",
         "ns-3, TcpSocketBase::EstimateRtt";
@@ -76,6 +79,10 @@ departures! {
     timeout_forgets_send_times, "timeout-forgets-send-times",
         "After a timeout the first segment sent since gives the next round-trip sample.",
         "ns-3, TcpSocketBase::ReTxTimeout";
+    timeout_ends_in_open, "timeout-ends-in-open",
+        "Under SACK, the ACK that ends what a timeout began opens the window only by what it tells beyond that, and its news of \
+         further gaps waits for the next ACK.",
+        "ns-3, TcpSocketBase::ProcessAck";
     one_partial_ack_rearms, "one-partial-ack-rearms",
         "Under SACK, too, only the first partial ACK of a recovery restarts the timer (RFC 6582 step 3 is for NewReno).",
         "ns-3, TcpSocketBase::ProcessAck";
@@ -85,9 +92,17 @@ departures! {
     pipe_is_halved, "pipe-is-halved",
         "Under SACK, recovery halves what is thought to be in the network (RFC 6675 step 4.2: what is outstanding).",
         "ns-3, TcpSocketBase::EnterRecovery";
+    recovery_repeats_first, "recovery-repeats-first",
+        "Under SACK, a recovery begins with the first segment even where that was sent again just before and may be under way \
+         (RFC 6675 step 4.3 by the letter).",
+        "ns-3, TcpSocketBase::EnterRecovery";
     partial_ack_sends, "partial-ack-sends",
         "Under SACK, a partial ACK sends one segment whatever the window says: lost, else new, else the first.",
         "ns-3, TcpSocketBase::ProcessAck";
+    lost_waits_for_sack, "lost-waits-for-sack",
+        "Under SACK, what a timeout has declared lost above the highest selective acknowledgement is not sent again before that \
+         is acknowledged; new data is sent instead (NextSeg rule 1.b of RFC 6675, against its section 5.1).",
+        "ns-3, TcpTxBuffer::NextSeg";
     no_rescue, "no-rescue",
         "Under SACK, there is no rescue retransmission (NextSeg rule 4 of RFC 6675).",
         "ns-3, TcpTxBuffer::NextSeg";

@@ -43,6 +43,8 @@ pub struct Scoreboard {
     sacked_end: u32,
     /// No segment from here on has been sent again in this recovery (HighRxt + 1).
     fresh_from: u32,
+    /// End of the highest segment ever sent again, but for rescues.
+    resent_end: u32,
     /// A rescue retransmission is allowed once the cumulative ACK passes this (RescueRxt).
     rescue_after: Option<u32>,
     /// The segment that is to be sent to the rescue.
@@ -82,6 +84,7 @@ impl Scoreboard {
         *entry = now.0 << FLAGS | (*entry & (SACKED | LOST)) | RESENT | EVER_RESENT;
         if self.rescuing.take() != Some(seq) {
             self.fresh_from = self.fresh_from.max(seq + 1);
+            self.resent_end = self.resent_end.max(seq + 1);
         }
     }
 
@@ -263,13 +266,12 @@ impl Scoreboard {
         }
         let before = self.resent;
         let mut oldest = u64::MAX;
-        let end = self.fresh_from.min(self.sacked_end).min(self.end());
-        for seq in self.base..end {
+        for seq in self.base..self.resent_end.min(self.end()) {
             let entry = &mut self.entries[(seq - self.base) as usize];
             if *entry & RESENT == 0 {
                 continue;
             }
-            if *entry >> FLAGS < self.newest_sacked {
+            if seq < self.sacked_end && *entry >> FLAGS < self.newest_sacked {
                 self.lost += u32::from(*entry & LOST == 0);
                 *entry = (*entry & !RESENT) | LOST;
                 self.resent -= 1;
@@ -453,6 +455,32 @@ mod tests {
         board.on_send(0, Time(100));
         board.on_send(1, Time(200));
         board.on_blocks(&blocks(&[(1, 6)]));
+        assert_eq!(board.mark_overtaken(), 1);
+    }
+
+    #[test]
+    fn what_was_sent_again_before_this_recovery_is_overtaken_as_well() {
+        let mut board = board(10);
+        board.on_blocks(&blocks(&[(2, 6)]));
+        board.mark_lost(3);
+        board.on_send(0, Time(100));
+        board.on_send(1, Time(200));
+        board.begin_recovery();
+        board.on_blocks(&blocks(&[(1, 6)]));
+        assert_eq!(board.mark_overtaken(), 1);
+    }
+
+    /// Segment 5 is beyond all that is sacked when 1 arrives, and below it when 6 does.
+    #[test]
+    fn what_was_overtaken_is_lost_again_once_something_beyond_it_has_arrived() {
+        let mut board = board(10);
+        board.mark_all_lost();
+        for (seq, at) in [(5, 100), (6, 150), (1, 200), (0, 300)] {
+            board.on_send(seq, Time(at));
+        }
+        board.on_blocks(&blocks(&[(1, 2)]));
+        assert_eq!(board.mark_overtaken(), 0);
+        board.on_blocks(&blocks(&[(6, 7), (1, 2)]));
         assert_eq!(board.mark_overtaken(), 1);
     }
 

@@ -290,10 +290,15 @@ impl Sender {
                     self.window.cwnd = spec.mss.0;
                 }
             }
-            SynAck::Repeated if spec.imitate.repeated_syn_ack_resets => {
-                self.window = Window::initial(spec);
+            SynAck::Repeated => {
+                if spec.imitate.repeated_syn_ack_resets {
+                    self.window = Window::initial(spec);
+                }
+                if spec.imitate.repeated_syn_ack_is_ignored {
+                    self.life.forgive(owed::ACK);
+                }
             }
-            SynAck::Repeated | SynAck::Unwanted => {}
+            SynAck::Unwanted => {}
         }
     }
 
@@ -442,13 +447,7 @@ impl Sender {
         if due.is_some() || !self.life.settle(owed::RESEND) || !self.life.established() {
             return due;
         }
-        if self.senses.is_some() {
-            self.sense_departure(spec, self.una, now);
-        }
-        self.board.on_send(self.una, now);
-        self.counters.data_packets += 1;
-        self.counters.retransmissions += 1;
-        Some(Transmit::Segment { seq: self.una, retransmission: true })
+        Some(self.send(spec, now, self.una))
     }
 
     #[inline]

@@ -70,13 +70,19 @@ impl Sender {
                     self.grow(spec, now, acked, rtt);
                 }
             }
+            CongestionState::Loss if spec.imitate.timeout_ends_in_open => {
+                self.state = CongestionState::Open;
+                if self.una > self.recover {
+                    self.grow(spec, now, acked, rtt);
+                }
+            }
             _ if verdict.recovers => self.begin_sack_recovery(spec, delivered, advanced),
             _ => {
                 let gap = self.board.sacked() > 0;
                 if advanced && !self.reordering_ends(spec) {
                     self.grow(spec, now, acked, rtt);
                 }
-                if gap && self.state == CongestionState::Open {
+                if gap && self.state != CongestionState::Disorder {
                     self.begin_disorder(spec);
                 }
                 self.state = if gap { CongestionState::Disorder } else { CongestionState::Open };
@@ -106,8 +112,12 @@ impl Sender {
         // What was delivered before the recovery is no part of what it has to recover (RFC 9937 6.1).
         let (news, sacked) = (u64::from(delivered) * mss, u64::from(self.board.sacked()) * mss);
         self.prr = Prr::begin((self.flight(spec) + news).saturating_sub(sacked).max(mss));
+        let again = self.board.first_is_resent();
         self.enter_recovery();
         self.reduce(spec, delivered, false);
+        if again && spec.imitate.recovery_repeats_first {
+            self.life.owe(owed::RESEND);
+        }
     }
 
     /// What recovery halves (step 4.2).
@@ -170,7 +180,7 @@ impl Sender {
         let (size, mss) = (self.size, spec.mss.0);
         let payload = |seq: u32| (size - u64::from(seq) * mss).min(mss);
         let fits = |seq: u32| (payload(seq) <= room).then_some(seq);
-        if let Some(seq) = self.board.next_lost() {
+        if let Some(seq) = self.next_lost(spec) {
             return fits(seq);
         }
         let held_back = self.state == CongestionState::Disorder && !spec.limited_transmit;
@@ -193,10 +203,20 @@ impl Sender {
         Some(last)
     }
 
+    /// The next segment that is lost and may be sent again.
+    #[inline]
+    fn next_lost(&mut self, spec: &TcpSpec) -> Option<u32> {
+        let lost = self.board.next_lost()?;
+        let last_sacked = self.board.sacked_end().saturating_sub(1);
+        let waits =
+            spec.imitate.lost_waits_for_sack && self.una < last_sacked && last_sacked <= lost;
+        (!waits).then_some(lost)
+    }
+
     /// What ns-3 sends on a partial ACK.
     #[cold]
     fn next_whatever_the_window(&mut self, spec: &TcpSpec) -> u32 {
-        if let Some(seq) = self.board.next_lost() {
+        if let Some(seq) = self.next_lost(spec) {
             return seq;
         }
         let more = self.next < self.segments;
