@@ -211,7 +211,9 @@ impl LonePath {
             (self.bottleneck..here.len()).all(|l| here[l] == before[l] + spacing)
         };
         self.saturated = if back_to_back { self.saturated + 1 } else { 0 };
-        let in_flight = last + 1 - acks;
+        // A window that bounds nothing has no part in what repeats.
+        let bounded = self.shape.initial_window.min(self.shape.receive_window) < u64::MAX;
+        let in_flight = if bounded { last + 1 - acks } else { 0 };
         if self.saturated >= in_flight + abreast {
             self.cycle = Some((abreast, spacing));
             return;
