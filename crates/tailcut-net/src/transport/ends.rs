@@ -4,11 +4,28 @@
 
 use std::fmt::Debug;
 
-use tailcut_engine::Time;
+use tailcut_engine::{Bytes, Time};
 
-use super::tcp::{self, TcpSpec, WireSizes};
+use super::tcp::{self, Close, Recovery, TcpSpec, WireSizes};
 use super::{DataAck, Segment};
+use crate::amount::Amount;
 use crate::packet::OptionStore;
+
+/// The segments of transports that acknowledge every one selectively and end without a FIN: at first, and at most, so many packets
+/// under way, repeated after `rto`.
+pub(crate) fn one_by_one(mss: Bytes, initial_window: u32, max_window: u32, rto: Time) -> TcpSpec {
+    TcpSpec {
+        mss,
+        initial_window: Amount::Packets(initial_window),
+        receive_window: Bytes(u64::from(max_window) * mss.0),
+        recovery: Recovery::SackPrr,
+        min_rto: rto,
+        initial_rto: rto,
+        ack_every: 1,
+        close: Close::None,
+        ..TcpSpec::default()
+    }
+}
 
 /// The parameters of such a transport.
 pub(crate) trait Ends: Clone + Debug {

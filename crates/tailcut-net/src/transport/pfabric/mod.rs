@@ -14,10 +14,9 @@ use tailcut_engine::{Bytes, Time};
 pub use receiver::PfabricReceiver;
 pub use sender::PfabricSender;
 
-use super::ends::Ends;
-use super::tcp::{Close, Recovery, TcpSpec};
+use super::ends::{one_by_one, Ends};
+use super::tcp::TcpSpec;
 use super::Transport;
-use crate::amount::Amount;
 use crate::component::SpecError;
 
 /// Parameters of pFabric's transport. Windows count packets.
@@ -84,17 +83,7 @@ impl Transport for PfabricSpec {
 
     /// Selective acknowledgements of every segment, no FIN.
     fn segments(&self) -> TcpSpec {
-        TcpSpec {
-            mss: self.mss,
-            initial_window: Amount::Packets(self.initial_window),
-            receive_window: Bytes(u64::from(self.max_window) * self.mss.0),
-            recovery: Recovery::SackPrr,
-            min_rto: self.rto,
-            initial_rto: self.rto,
-            ack_every: 1,
-            close: Close::None,
-            ..TcpSpec::default()
-        }
+        one_by_one(self.mss, self.initial_window, self.max_window, self.rto)
     }
 
     fn stamps_priorities(&self) -> bool {
