@@ -25,6 +25,22 @@ MOMENTS = 6
 SCHEMES = '[schemes.RepFlow]\nreplicate = { kind = "repflow" }\n[schemes.RepSYN]\nreplicate = { kind = "repsyn" }\n'
 CONGESTED = Path(__file__).parents[2] / "experiments/lab/one-congested-path.toml"
 
+# Each Node notes every collection of garbage that begins once it is ready.
+COLLECTIONS = """
+const { appendFileSync } = require('node:fs');
+const { performance, PerformanceObserver } = require('node:perf_hooks');
+let ready = Infinity;
+const write = process.stdout.write;
+process.stdout.write = function (text, ...rest) {
+  if (String(text).startsWith('{"node"')) ready = performance.now();
+  return write.call(this, text, ...rest);
+};
+new PerformanceObserver((list) => {
+  for (const { startTime, duration } of list.getEntries())
+    if (startTime > ready) appendFileSync(process.env.COLLECTIONS, `${duration} ms at ${startTime - ready}, `);
+}).observe({ entryTypes: ['gc'] });
+"""
+
 
 @pytest.fixture
 def program() -> list[str]:
@@ -65,6 +81,21 @@ def test_every_flow_is_carried_and_every_byte_arrives(experiment: Path, program:
     if kind == "repflow":
         assert done["frames"] > 1.2 * done["copied"] > 0.3 * done["frames"]
     assert network() == before
+
+
+def test_node_collects_no_garbage_while_flows_are_due(
+    experiment: Path, program: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A collection takes one to two milliseconds, for which whatever is due waits."""
+    (tmp_path / "hook.cjs").write_text(COLLECTIONS)
+    noted = tmp_path / "collections"
+    noted.touch()
+    monkeypatch.setenv("COLLECTIONS", str(noted))
+    experiment.write_text(experiment.read_text().replace('"20KB"', '"1KB"'))
+    run = runs(experiment)["repflow"]
+    carried(run, [program[0], "--require", str(tmp_path / "hook.cjs"), *program[1:]])
+    assert run["facts"]["flows"] > 100
+    assert noted.read_text() == ""
 
 
 def test_what_node_does_not_tell_stays_empty(experiment: Path, program: list[str]) -> None:

@@ -134,6 +134,7 @@ impl<'a> Carrier<'a> {
     pub fn run(mut self, times: Times, mut supervisor: UnixStream) -> io::Result<FabricReport> {
         supervisor.set_nonblocking(true)?;
         process::exact_timers();
+        process::run_briefly(process::id());
         let mut control = [0; 1];
         loop {
             self.take_in(times)?;
