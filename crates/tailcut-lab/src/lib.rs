@@ -7,8 +7,11 @@
 pub mod fabric;
 #[cfg(target_os = "linux")]
 pub mod hosts;
+pub mod lone;
 #[cfg(target_os = "linux")]
 pub mod measured;
+#[cfg(target_os = "linux")]
+pub mod prepared;
 #[cfg(target_os = "linux")]
 pub mod probe;
 pub mod replication;
@@ -18,3 +21,5 @@ pub mod supervisor;
 #[cfg(target_os = "linux")]
 pub mod sys;
 pub mod verdict;
+#[cfg(target_os = "linux")]
+pub mod workers;

@@ -8,33 +8,31 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tailcut_experiment::{Measured, RunPlan};
-use tailcut_net::scenario::Scenario;
-use tailcut_net::{foretell, Foretold};
+use tailcut_experiment::Measured;
 
-use crate::fabric::carrier::{Carrier, FabricReport, Flows};
+use crate::fabric::carrier::FabricReport;
 use crate::fabric::lateness::Lateness;
-use crate::hosts::driver::{Driver, HostFlow, HostReport, Times, ACKNOWLEDGED, RECEIVED, WRONG};
+use crate::hosts::driver::{HostReport, Times, ACKNOWLEDGED, RECEIVED, WRONG};
+use crate::hosts::drops::Counters;
 use crate::hosts::payload::Payload;
-use crate::hosts::repnet::{self, Ready, RepnetDriver};
+use crate::hosts::repnet::{self, Ready};
 use crate::hosts::setup::{self, ReadBack, HARDWARE, INTERFACE};
+use crate::lone::Alone;
 use crate::measured::measure;
-use crate::settings::{self, HostSettings};
+use crate::prepared::{host_flows, prepare, Prepared};
 use crate::sys::epoll::{Epoll, READABLE, TIMER};
 use crate::sys::{monotonic_ns, process};
 use crate::verdict::{self, Facts};
+use crate::workers::{be_fabric, be_host, hear, say, start, Crossing, Found, Order, Worker};
 
 /// Between the moment when everything is ready and the beginning of the run.
 const PAUSE_NS: u64 = 50_000_000;
 /// How often the run tells how far it is.
 const TELL_NS: u64 = 250_000_000;
-/// How long a process of ours may take to get ready, or to tell what it knows.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the asking process is told, a line each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,34 +69,6 @@ pub struct Outcome {
     pub set_up_ns: u64,
     /// What carried the flows, if not the lab's own sockets.
     pub repnet: Option<Ready>,
-}
-
-/// What is to be carried out.
-#[derive(Debug, Deserialize)]
-struct Asked {
-    /// A run of a plan.
-    run: RunPlan,
-    /// How `repnet-bench` is started, if it is to carry the flows.
-    program: Option<Vec<String>>,
-}
-
-/// What a run needs: the scenario, what is known of its flows, and what hosts are set to.
-struct Prepared {
-    scenario: Scenario,
-    foretold: Vec<Foretold>,
-    hosts: HostSettings,
-    program: Option<Vec<String>>,
-}
-
-fn prepare(asked: &str) -> Result<Prepared, String> {
-    let Asked { run, program } = serde_json::from_str(asked).map_err(|error| error.to_string())?;
-    let scenario = settings::scenario(&run)?;
-    let checked = settings::check(&scenario, program.is_some());
-    if !checked.is_possible() {
-        return Err("the lab cannot realise this run; ask `tailcut check --on lab`".to_owned());
-    }
-    let foretold = foretell(&scenario).map_err(|error| error.to_string())?;
-    Ok(Prepared { scenario, foretold, hosts: checked.hosts, program })
 }
 
 /// Carries out one run of a plan, telling standard output about it. It is asked for in JSON: `run` is an element of the plan's `runs`,
@@ -150,53 +120,6 @@ fn tell(told: &Told) {
         .and_then(|()| out.flush());
 }
 
-/// A process of the lab, and the way to talk to it.
-struct Worker {
-    pid: i32,
-    channel: UnixStream,
-}
-
-fn start(work: impl FnOnce(UnixStream) -> io::Result<()>) -> io::Result<Worker> {
-    let supervisor = process::id();
-    let (ours, theirs) = process::channel()?;
-    match process::fork()? {
-        process::Forked::Child => {
-            drop(ours);
-            let worked = process::die_with_parent(supervisor).and_then(|()| work(theirs));
-            process::exit(i32::from(worked.is_err()));
-        }
-        process::Forked::Parent(pid) => {
-            drop(theirs);
-            ours.set_read_timeout(Some(PATIENCE))?;
-            Ok(Worker { pid, channel: ours })
-        }
-    }
-}
-
-/// A line each way, as JSON.
-fn say<T: Serialize>(mut channel: &UnixStream, what: &T) -> io::Result<()> {
-    let mut line = serde_json::to_vec(what)?;
-    line.push(b'\n');
-    channel.write_all(&line)
-}
-
-fn hear<T: for<'de> Deserialize<'de>>(channel: &UnixStream) -> io::Result<T> {
-    let mut line = String::new();
-    // Each side waits for the other's answer, so that nothing follows a line that is already there.
-    BufReader::with_capacity(1 << 16, channel).read_line(&mut line)?;
-    // Events that nobody counts any more come before the report.
-    let from = line.find(['{', '[', '"']).unwrap_or(0);
-    let answer: Result<T, String> = serde_json::from_str(&line[from..])
-        .map_err(|_| io::Error::other("a process of the lab has ended"))?;
-    answer.map_err(io::Error::other)
-}
-
-fn answer<T: Serialize>(channel: &UnixStream, result: io::Result<T>) -> io::Result<()> {
-    let told = result.as_ref().map_err(ToString::to_string);
-    say(channel, &told)?;
-    result.map(drop)
-}
-
 fn supervise(prepared: &Prepared, parent: UnixStream) -> io::Result<Outcome> {
     process::die_with_parent(0)?;
     parent.set_nonblocking(true)?;
@@ -206,11 +129,9 @@ fn supervise(prepared: &Prepared, parent: UnixStream) -> io::Result<Outcome> {
     let began = monotonic_ns();
     process::own_mounts();
     let lab = Lab::build(prepared)?;
-    let times = Times {
-        begin_ns: monotonic_ns() + PAUSE_NS,
-        arrivals_ns: prepared.scenario.horizon.arrivals.as_ns(),
-    };
-    lab.carry_out(times, began)
+    let set_up_ns = monotonic_ns() - began;
+    let before = lab.alone()?;
+    lab.carry_out(before, set_up_ns)
 }
 
 /// Hosts and fabric, ready.
@@ -237,7 +158,6 @@ impl<'a> Lab<'a> {
             .map(|host| process::interface_number(&format!("e{host}")))
             .collect::<io::Result<Vec<u32>>>()?;
         let fabric = start(|channel| be_fabric(prepared, interfaces, &channel))?;
-        hear::<()>(&fabric.channel)?;
         for host in &hosts {
             say(&host.channel, &())?;
         }
@@ -249,15 +169,49 @@ impl<'a> Lab<'a> {
         Ok(Lab { prepared, hosts, fabric, read_back, repnet })
     }
 
-    fn carry_out(self, times: Times, began: u64) -> io::Result<Outcome> {
-        let set_up_ns = monotonic_ns() - began;
+    /// The fabric is ready, and empty; gives when it begins.
+    fn empty_fabric(&self, crossing: Crossing) -> io::Result<Times> {
+        say(&self.fabric.channel, &crossing)?;
+        hear::<()>(&self.fabric.channel)?;
+        let times = Times {
+            begin_ns: monotonic_ns() + PAUSE_NS,
+            arrivals_ns: self.prepared.scenario.horizon.arrivals.as_ns(),
+        };
         say(&self.fabric.channel, &times)?;
+        Ok(times)
+    }
+
+    /// What the fabric has to tell, now that nothing crosses it any more.
+    fn fabric_report(&self) -> io::Result<FabricReport> {
+        (&self.fabric.channel).write_all(b"s")?;
+        hear(&self.fabric.channel)
+    }
+
+    /// Sends flows through the fabric, one after the other, while nothing else is in it.
+    fn alone(&self) -> io::Result<Alone> {
+        let plan = &self.prepared.alone;
+        let times = self.empty_fabric(Crossing::Alone)?;
+        let [(from, sends), (to, receives)] = plan.tasks(times.begin_ns);
+        let (sender, receiver) = (&self.hosts[from as usize], &self.hosts[to as usize]);
+        say(&receiver.channel, &Order::Alone(receives))?;
+        hear::<()>(&receiver.channel)?;
+        say(&sender.channel, &Order::Alone(sends))?;
+        let opened = hear::<Vec<Option<u64>>>(&sender.channel)?;
+        let read = hear::<Vec<Option<u64>>>(&receiver.channel)?;
+        self.fabric_report()?;
+        Ok(plan.late(&opened, &read))
+    }
+
+    fn carry_out(self, before: Alone, set_up_ns: u64) -> io::Result<Outcome> {
+        let times = self.empty_fabric(Crossing::Run)?;
         for host in &self.hosts {
-            say(&host.channel, &times)?;
+            say(&host.channel, &Order::Run(times))?;
         }
-        let pressure = pressure_us();
+        let pressure = pressure_us().map(|us| (us, monotonic_ns()));
         let end_ns = self.wait_for_end(times)?;
-        let waited = pressure.zip(pressure_us()).map(|(before, after)| after - before);
+        let waited = pressure.zip(pressure_us()).map(|((before, from_ns), after)| {
+            (after - before) as f64 / (monotonic_ns() - from_ns).div_ceil(1_000) as f64
+        });
         let mut reports = vec![];
         for host in &self.hosts {
             (&host.channel).write_all(b"s")?;
@@ -265,8 +219,8 @@ impl<'a> Lab<'a> {
         for host in &self.hosts {
             reports.push(hear::<HostReport>(&host.channel)?);
         }
-        (&self.fabric.channel).write_all(b"s")?;
-        let fabric: FabricReport = hear(&self.fabric.channel)?;
+        let fabric = self.fabric_report()?;
+        let after = self.alone()?;
         if self.repnet.is_some() {
             let flows = host_flows(&self.prepared.foretold);
             repnet::recognise(&mut reports, &flows, &Payload::default());
@@ -279,14 +233,17 @@ impl<'a> Lab<'a> {
         let by_repnet = self.repnet.is_some();
         let (measured, starts) =
             measure(&self.prepared.foretold, by_repnet, times, end_ns, &reports, &fabric);
-        let ran_us = (monotonic_ns() - times.begin_ns) / 1_000;
         let facts = Facts {
             starts,
+            paces: fabric.paces,
+            thrown_away: thrown_away(&reports, &fabric),
+            before,
+            after,
             released: fabric.released,
             ring_drops: fabric.ring_drops,
             refused: fabric.refused,
             strange: fabric.strange,
-            pressure: waited.map(|us| us as f64 / ran_us.max(1) as f64),
+            pressure: waited,
         };
         Ok(Outcome {
             measured,
@@ -355,6 +312,15 @@ impl<'a> Lab<'a> {
     }
 }
 
+/// What the kernels of all namespaces have thrown away.
+fn thrown_away(reports: &[HostReport], fabric: &FabricReport) -> Counters {
+    let mut all = fabric.thrown_away.clone();
+    for (name, count) in reports.iter().flat_map(|report| &report.thrown_away) {
+        *all.entry(name.clone()).or_default() += count;
+    }
+    all
+}
+
 /// How long something has waited for a processor since the machine started, in microseconds.
 fn pressure_us() -> Option<u64> {
     let text = fs::read_to_string("/proc/pressure/cpu").ok()?;
@@ -377,107 +343,4 @@ fn links(hosts: &[Worker], mtu: u64) -> String {
         );
     }
     lines
-}
-
-fn host_flows(foretold: &[Foretold]) -> Vec<HostFlow> {
-    let flows = foretold.iter().enumerate().map(|(index, foretold)| {
-        let flow = &foretold.record.flow;
-        HostFlow {
-            index: index as u64,
-            src: flow.src,
-            dst: flow.dst,
-            bytes: flow.bytes,
-            start_ns: flow.start.as_ns(),
-            source_port: foretold.key.sport(),
-        }
-    });
-    flows.collect()
-}
-
-/// What a host says once it is ready: what it is set to, and what carries its flows if it is not the lab's own sockets.
-type Found = (ReadBack, Option<Ready>);
-
-/// Who carries a host's flows.
-enum Carrying<'a> {
-    Sockets(Driver<'a>),
-    Repnet(RepnetDriver),
-}
-
-impl<'a> Carrying<'a> {
-    fn new(
-        host: u32,
-        prepared: &'a Prepared,
-        flows: &[HostFlow],
-        channel: UnixStream,
-    ) -> io::Result<(Carrying<'a>, Option<Ready>)> {
-        let Prepared { hosts, program, .. } = prepared;
-        match (program, &hosts.repnet) {
-            (Some(program), Some(how)) => {
-                let (driver, ready) = RepnetDriver::new(host, program, how, flows, channel)?;
-                Ok((Carrying::Repnet(driver), Some(ready)))
-            }
-            _ => Ok((Carrying::Sockets(Driver::new(host, hosts, flows, channel)?), None)),
-        }
-    }
-}
-
-/// A host, from its namespace to its report.
-fn be_host(
-    host: u32,
-    prepared: &Prepared,
-    flows: &[HostFlow],
-    channel: &UnixStream,
-) -> io::Result<()> {
-    answer(channel, process::enter_network())?;
-    plain::<()>(channel)?;
-    let ready = setup::set_up(host, &prepared.hosts).and_then(|found| {
-        let (carrying, ready) = Carrying::new(host, prepared, flows, channel.try_clone()?)?;
-        Ok(((found, ready), carrying))
-    });
-    let mut carrying = match ready {
-        Ok((found, carrying)) => {
-            say(channel, &Ok::<Found, String>(found))?;
-            carrying
-        }
-        Err(error) => return answer::<Found>(channel, Err(error)),
-    };
-    let times: Times = plain(channel)?;
-    process::run_briefly(process::id());
-    let report = match &mut carrying {
-        Carrying::Sockets(driver) => driver.run(times),
-        Carrying::Repnet(driver) => driver.run(times),
-    };
-    channel.set_nonblocking(false)?;
-    channel.set_read_timeout(None)?;
-    answer(channel, report)?;
-    // Until the supervisor has heard all hosts and ends, which ends this one: what is still open would break at its other end.
-    let _ = (&*channel).read(&mut [0]);
-    Ok(())
-}
-
-/// The fabric, from its ring to its report.
-fn be_fabric(prepared: &Prepared, interfaces: Vec<u32>, channel: &UnixStream) -> io::Result<()> {
-    let keys = prepared.foretold.iter().map(|f| (f.key, f.record.flow.bytes));
-    let races = prepared.hosts.repnet.as_ref().is_some_and(|how| how.mode == "syn");
-    let racing = races.then_some(prepared.scenario.graph.hosts);
-    let flows = Flows::new(keys, racing);
-    let made = Carrier::new(&prepared.scenario, prepared.hosts.mtu, interfaces, flows);
-    let carrier = match made {
-        Ok(carrier) => {
-            say(channel, &Ok::<_, String>(()))?;
-            carrier
-        }
-        Err(error) => return answer::<()>(channel, Err(error)),
-    };
-    let times: Times = plain(channel)?;
-    let report = carrier.run(times, channel.try_clone()?);
-    channel.set_nonblocking(false)?;
-    answer(channel, report)
-}
-
-/// What the supervisor says, a line.
-fn plain<T: for<'de> Deserialize<'de>>(channel: &UnixStream) -> io::Result<T> {
-    let mut line = String::new();
-    BufReader::new(channel).read_line(&mut line)?;
-    serde_json::from_str(&line).map_err(io::Error::other)
 }

@@ -1,8 +1,12 @@
 //! Whether the machine could carry a run: only then do its numbers say something about the plan.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::fabric::lateness::Lateness;
+use crate::fabric::pace::Paces;
+use crate::lone::Alone;
 
 /// What the verdict goes by.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -20,6 +24,14 @@ pub struct Facts {
     /// The share of the run's time in which something waited for a processor (`/proc/pressure/cpu`); none where the kernel
     /// does not say.
     pub pressure: Option<f64>,
+    /// What hosts were handed while the links to them were busy.
+    pub paces: Paces,
+    /// What kernels have thrown away, by the names of their counters.
+    pub thrown_away: BTreeMap<String, u64>,
+    /// Flows alone before the run.
+    pub before: Alone,
+    /// And after it.
+    pub after: Alone,
 }
 
 /// Flows start within this of their time, but for one in a hundred.
@@ -53,6 +65,19 @@ pub fn reasons(facts: &Facts) -> Vec<String> {
             "something waited for a processor for {:.0} % of the time",
             100.0 * share
         ));
+    }
+    if facts.paces.off as f64 > (1.0 - MOST) * facts.paces.busy as f64 {
+        reasons.push(format!(
+            "in {} of {} windows of 50 ms a busy link handed over more or less than its rate",
+            facts.paces.off, facts.paces.busy
+        ));
+    }
+    reasons.extend(facts.before.reason("before"));
+    reasons.extend(facts.after.reason("after"));
+    if !facts.thrown_away.is_empty() {
+        let count: u64 = facts.thrown_away.values().sum();
+        let names: Vec<&str> = facts.thrown_away.keys().map(String::as_str).collect();
+        reasons.push(format!("{count} packets were dropped by kernels ({})", names.join(", ")));
     }
     for (count, what) in [
         (facts.ring_drops, "frames found no room on their way into the fabric"),
@@ -93,6 +118,9 @@ mod tests {
             starts: late(1_000_000, 100),
             released: late(300_000, 100),
             pressure: Some(0.3),
+            paces: Paces { busy: 100, off: 1 },
+            before: Alone { late_ns: vec![Some(300_000)], allowed_ns: 300_000 },
+            after: Alone { late_ns: vec![Some(0)], allowed_ns: 300_000 },
             ..Facts::default()
         };
         assert_eq!(reasons(&calm), [""; 0]);
@@ -112,6 +140,16 @@ mod tests {
     #[test]
     fn every_other_reason_speaks_for_itself() {
         assert!(only(Facts { pressure: Some(0.75), ..Facts::default() }).contains("75 %"));
+        let paces = Paces { busy: 100, off: 2 };
+        assert!(only(Facts { paces, ..Facts::default() }).starts_with("in 2 of 100 windows"));
+        let late = Alone { late_ns: vec![Some(300_001)], allowed_ns: 300_000 };
+        let before = Facts { before: late.clone(), ..Facts::default() };
+        assert!(only(before).starts_with("before the run a flow alone"));
+        let after = Facts { after: late, ..Facts::default() };
+        assert!(only(after).starts_with("after the run a flow alone"));
+        let thrown_away = [("Tcp InErrs".to_owned(), 2)].into();
+        let dropped = only(Facts { thrown_away, ..Facts::default() });
+        assert_eq!(dropped, "2 packets were dropped by kernels (Tcp InErrs)");
         assert!(only(Facts { ring_drops: 3, ..Facts::default() }).starts_with("3 frames found"));
         assert!(only(Facts { refused: 1, ..Facts::default() }).contains("handed to a host"));
         assert!(only(Facts { strange: 2, ..Facts::default() }).contains("no flow"));

@@ -13,13 +13,16 @@ use tailcut_net::scenario::Scenario;
 use super::engine::{Engine, Fate, Left};
 use super::frame::{mark, packet, parse, Parsed};
 use super::lateness::Lateness;
+use super::pace::{Pace, Paces};
+use crate::hosts::alone::ALONE;
 use crate::hosts::driver::{Times, COPIES, LISTEN};
+use crate::hosts::drops::{self, Counters};
 use crate::hosts::setup::host_of;
 use crate::sys::packets::{Frames, Received};
 use crate::sys::{monotonic_ns, process, real_ahead_ns};
 
 /// Frames that the ring holds at least.
-const RING: usize = 8_192;
+pub const RING: usize = 8_192;
 
 /// What the fabric tells at the end.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -46,11 +49,17 @@ pub struct FabricReport {
     pub released: Lateness,
     /// By how much frames came in after what had already happened in the fabric.
     pub entered: Lateness,
+    /// What hosts were handed while the links to them were busy.
+    pub paces: Paces,
+    /// What the kernel has thrown away on its way in or out.
+    pub thrown_away: Counters,
 }
 
 /// Which connections there are.
 #[derive(Debug, Clone, Default)]
 pub struct Flows {
+    /// Where their receivers listen: the second copies' at the port after it.
+    listen: u16,
     /// By who sends and the source port: key of the first connection, and size.
     planned: BTreeMap<(u32, u16), (FlowKey, u64)>,
     /// Hosts, if there are also connections from ports that kernels choose.
@@ -62,7 +71,18 @@ impl Flows {
     /// too.
     pub fn new(flows: impl Iterator<Item = (FlowKey, u64)>, racing: Option<u32>) -> Flows {
         let planned = flows.map(|(key, bytes)| ((key.src(), key.sport()), (key, bytes)));
-        Flows { planned: planned.collect(), racing }
+        Flows { listen: LISTEN, planned: planned.collect(), racing }
+    }
+
+    /// Those that are alone, before a run or after it.
+    pub fn alone(flows: impl Iterator<Item = (FlowKey, u64)>) -> Flows {
+        Flows { listen: ALONE, ..Flows::new(flows, None) }
+    }
+
+    /// Which copy goes to a port.
+    fn copy(&self, port: u16) -> Option<u16> {
+        let copies = if self.listen == ALONE { 1 } else { COPIES };
+        port.checked_sub(self.listen).filter(|copy| *copy < copies)
     }
 
     /// What the packets of a connection go by, from sender to receiver, and the size of its flow. The copies' keys are the
@@ -88,15 +108,18 @@ struct Held {
 pub struct Carrier<'a> {
     scenario: &'a Scenario,
     engine: Engine<'a>,
-    frames: Frames,
+    frames: &'a mut Frames,
     /// The interface of each host, and the host of each interface.
-    interfaces: Vec<u32>,
+    interfaces: &'a [u32],
     hosts: BTreeMap<u32, u32>,
     flows: Flows,
     held: Vec<Held>,
     vacant: Vec<u32>,
     left: Vec<Left>,
     busy: Vec<Time>,
+    pace: Pace,
+    /// What the kernel had thrown away before.
+    before: (u64, Counters),
     report: FabricReport,
 }
 
@@ -104,18 +127,20 @@ impl<'a> Carrier<'a> {
     /// The fabric of a run behind these interfaces, one for each host.
     ///
     /// # Errors
-    /// When the fabric cannot be built, or the kernel gives no ring.
+    /// When the fabric cannot be built.
     pub fn new(
         scenario: &'a Scenario,
-        mtu: u64,
-        interfaces: Vec<u32>,
+        frames: &'a mut Frames,
+        interfaces: &'a [u32],
         flows: Flows,
     ) -> io::Result<Carrier<'a>> {
         let hosts = interfaces.iter().enumerate().map(|(host, &index)| (index, host as u32));
         Ok(Carrier {
             scenario,
             engine: Engine::new(scenario).map_err(io::Error::other)?,
-            frames: Frames::new(mtu as usize, RING)?,
+            before: (frames.dropped()?, drops::counted()),
+            pace: Pace::new(&scenario.graph),
+            frames,
             hosts: hosts.collect(),
             flows,
             interfaces,
@@ -141,7 +166,7 @@ impl<'a> Carrier<'a> {
             self.advance(monotonic_ns().saturating_sub(times.begin_ns))?;
             self.release(times);
             let next = self.engine.next().map(|time| times.begin_ns + time.as_ns());
-            let told = process::wait_until(&self.frames, &supervisor, next)?;
+            let told = process::wait_until(self.frames, &supervisor, next)?;
             if told && supervisor.read(&mut control).is_ok() {
                 break;
             }
@@ -169,14 +194,19 @@ impl<'a> Carrier<'a> {
     fn take_in(&mut self, times: Times) -> io::Result<()> {
         let ahead = real_ahead_ns();
         loop {
-            let mut taken = None;
+            let (mut taken, mut lone) = (None, false);
             let (flows, hosts) = (&self.flows, &self.hosts);
             let any = self.frames.receive(|received| {
                 let known = identify(&received, flows, hosts);
+                lone = known.is_none() && is_alone(received.bytes);
                 taken = known.map(|known| (received.real_ns, known, received.bytes.to_vec()));
             });
             if !any {
                 return Ok(());
+            }
+            // What lone flows have left behind is not the run's.
+            if lone {
+                continue;
             }
             self.report.frames += 1;
             let Some((real_ns, (host, parsed, key, to_sender, flow_bytes), bytes)) = taken else {
@@ -225,8 +255,10 @@ impl<'a> Carrier<'a> {
                 if self.frames.send(interface, &held.bytes).is_err() {
                     self.report.refused += 1;
                 }
-                let due = times.begin_ns + left.at.as_ns();
-                self.report.released.add(monotonic_ns().saturating_sub(due));
+                let handed_ns = monotonic_ns().saturating_sub(times.begin_ns);
+                let due_ns = left.at.as_ns();
+                self.report.released.add(handed_ns.saturating_sub(due_ns));
+                self.pace.add(host, u64::from(left.packet.wire_bytes), due_ns, handed_ns);
             }
             held.bytes = vec![];
             self.vacant.push(slot);
@@ -238,7 +270,9 @@ impl<'a> Carrier<'a> {
             let now = Time(monotonic_ns().saturating_sub(times.begin_ns) * 1_000);
             self.note_busy(now);
         }
-        self.report.ring_drops = self.frames.dropped()?;
+        self.report.ring_drops = self.frames.dropped()? - self.before.0;
+        self.report.thrown_away = drops::since(&self.before.1, &drops::counted());
+        self.report.paces = self.pace.judge();
         (self.report.packet_hops, self.report.dropped, self.report.lost) = self.engine.counts();
         let fabric = self.engine.fabric();
         self.report.tiers = tailcut_net::network::tier_records(
@@ -258,9 +292,8 @@ fn identify(received: &Received<'_>, flows: &Flows, hosts: &BTreeMap<u32, u32>) 
     let parsed = parse(received.bytes)?;
     let host = *hosts.get(&received.interface)?;
     let (source, destination) = (host_of(parsed.source.0)?, host_of(parsed.destination.0)?);
-    let copy = |port: u16| port.checked_sub(LISTEN).filter(|copy| *copy < COPIES);
     let (from, to) = ((source, parsed.source.1), (destination, parsed.destination.1));
-    let (to_sender, copy, sender, receiver) = match (copy(from.1), copy(to.1)) {
+    let (to_sender, copy, sender, receiver) = match (flows.copy(from.1), flows.copy(to.1)) {
         (Some(copy), None) => (true, copy, to, source),
         (None, Some(copy)) => (false, copy, from, destination),
         _ => return None,
@@ -268,6 +301,11 @@ fn identify(received: &Received<'_>, flows: &Flows, hosts: &BTreeMap<u32, u32>) 
     let (key, bytes) = flows.find(sender, receiver, copy).filter(|_| source == host)?;
     let key = if to_sender { key.reversed() } else { key };
     Some((host, parsed, key, to_sender, bytes))
+}
+
+/// Whether a frame is of a flow alone.
+fn is_alone(frame: &[u8]) -> bool {
+    parse(frame).is_some_and(|parsed| [parsed.source.1, parsed.destination.1].contains(&ALONE))
 }
 
 #[cfg(test)]

@@ -5,3 +5,4 @@ pub mod carrier;
 pub mod engine;
 pub mod frame;
 pub mod lateness;
+pub mod pace;

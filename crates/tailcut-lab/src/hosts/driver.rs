@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use serde::{Deserialize, Serialize};
 
 use super::agenda::{Agenda, Due};
+use super::drops::Counters;
 use super::payload::Payload;
 use super::receiving::{Incoming, Step};
 use super::repnet::Arrived;
@@ -96,6 +97,8 @@ pub struct HostReport {
     pub arrived: Vec<Arrived>,
     /// What went wrong, if anything: bytes that differ, connections that broke.
     pub wrong: Vec<String>,
+    /// What its kernel has thrown away.
+    pub thrown_away: Counters,
 }
 
 /// One event, told to the supervisor as it happens.

@@ -1,7 +1,9 @@
 //! Hosts: a process in a network namespace of its own for each.
 
 pub mod agenda;
+pub mod alone;
 pub mod driver;
+pub mod drops;
 pub mod payload;
 pub mod receiving;
 pub mod repnet;

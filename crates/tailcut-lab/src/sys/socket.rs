@@ -70,6 +70,21 @@ pub fn connect(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -> io::Result<TcpStre
     }
 }
 
+/// When it is dropped, the connection is reset, so that neither end has anything left to say.
+///
+/// # Errors
+/// The kernel's.
+pub fn reset_when_dropped(stream: &TcpStream) -> io::Result<()> {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    let length = size_of::<libc::linger>() as libc::socklen_t;
+    // SAFETY: the value outlives the call and has the length that is said.
+    checked(unsafe {
+        let value = (&raw const linger).cast();
+        libc::setsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, value, length)
+    })
+    .map(drop)
+}
+
 const STAMP_ACKS: u32 = libc::SOF_TIMESTAMPING_TX_ACK;
 
 /// From now on the bytes of a connection are counted from 0, so that acknowledgements can be asked for.

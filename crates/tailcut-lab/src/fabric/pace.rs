@@ -1,0 +1,109 @@
+//! What the last link to each host handed over while it was busy, against its rate: in windows of 50 ms.
+
+use serde::{Deserialize, Serialize};
+use tailcut_engine::Rate;
+use tailcut_net::topology::Graph;
+
+const WINDOW_NS: u64 = 50_000_000;
+/// How late frames may be without a word.
+const LATE_NS: u64 = 300_000;
+const LEAST: f64 = 0.98;
+
+/// How many windows there were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Paces {
+    /// In which a link was busy all the time.
+    pub busy: u64,
+    /// Of these, in which its host was handed more or less than its rate.
+    pub off: u64,
+}
+
+/// Bytes in one window: those whose last bit was due in it, and those handed over in it.
+type Window = (u64, u64);
+
+/// What every host is handed.
+pub struct Pace {
+    rates: Vec<Rate>,
+    windows: Vec<Vec<Window>>,
+    longest: u64,
+}
+
+impl Pace {
+    /// Of the hosts of a graph.
+    pub fn new(graph: &Graph) -> Pace {
+        let rate = |host| {
+            let link = graph.links.iter().find(|link| link.a == host || link.b == host);
+            link.map_or(Rate(1), |link| link.rate)
+        };
+        let rates: Vec<Rate> = (0..graph.hosts).map(rate).collect();
+        Pace { windows: vec![vec![]; rates.len()], rates, longest: 0 }
+    }
+
+    /// A packet of so many bytes was due at its host, and handed over, so many nanoseconds after the beginning.
+    pub fn add(&mut self, host: u32, bytes: u64, due_ns: u64, handed_ns: u64) {
+        let windows = &mut self.windows[host as usize];
+        let [due, handed] = [due_ns, handed_ns].map(|ns| (ns / WINDOW_NS) as usize);
+        if windows.len() <= due.max(handed) {
+            windows.resize(due.max(handed) + 1, (0, 0));
+        }
+        windows[due].0 += bytes;
+        windows[handed].1 += bytes;
+        self.longest = self.longest.max(bytes);
+    }
+
+    /// How many windows were busy, and how many of these off their rate: by more than two per cent, a packet, and what 300 us carry.
+    pub fn judge(&self) -> Paces {
+        let mut paces = Paces::default();
+        for (rate, windows) in self.rates.iter().zip(&self.windows) {
+            let in_ns = |ns: u64| rate.0 as f64 * ns as f64 / 8e9;
+            let (whole, late) = (in_ns(WINDOW_NS), in_ns(LATE_NS));
+            let slack = self.longest as f64 + late;
+            for &(due, handed) in windows {
+                if due as f64 + (self.longest as f64) < whole {
+                    continue;
+                }
+                let handed = handed as f64;
+                paces.busy += 1;
+                paces.off += u64::from(handed + slack < LEAST * whole || handed > whole + slack);
+            }
+        }
+        paces
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tailcut_net::topology::chain::Chain;
+
+    /// Two hosts; 100 Mbps carry 625 packets of 1,000 bytes in a window.
+    fn judged(late_ns: impl Fn(u64) -> u64, every: u64) -> Paces {
+        let chain: Chain = serde_json::from_value(serde_json::json!({ "rate": "100Mbps" }))
+            .expect("it is a chain");
+        let mut pace = Pace::new(&chain.build().expect("it can be built"));
+        for packet in (0..6_250).step_by(every as usize) {
+            let due_ns = packet * 80_000;
+            pace.add(1, 1_000, due_ns, due_ns + late_ns(due_ns));
+        }
+        pace.judge()
+    }
+
+    #[test]
+    fn a_busy_link_that_keeps_its_rate_is_silent() {
+        assert_eq!(judged(|_| 0, 1), Paces { busy: 10, off: 0 });
+        assert_eq!(judged(|_| 300_000, 1), Paces { busy: 10, off: 0 });
+    }
+
+    #[test]
+    fn a_link_that_was_held_up_is_off_then_and_when_it_makes_up_for_it() {
+        // Whatever is due from 190 ms to 210 ms comes at 210 ms.
+        let held = |due: u64| 210_000_000_u64.saturating_sub(due).min(20_000_000);
+        let held = |due: u64| if due >= 190_000_000 { held(due) } else { 0 };
+        assert_eq!(judged(held, 1), Paces { busy: 10, off: 2 });
+    }
+
+    #[test]
+    fn a_link_that_is_not_busy_has_no_rate_to_keep() {
+        assert_eq!(judged(|_| 20_000_000, 2), Paces { busy: 0, off: 0 });
+    }
+}

@@ -1,0 +1,113 @@
+//! What the kernel of a network namespace has thrown away: packets are dropped in the fabric's queues, where the plan has them, and
+//! nowhere else.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Counters by their names.
+pub type Counters = BTreeMap<String, u64>;
+
+/// In `/proc/net/snmp` and `/proc/net/netstat`: those that say that a packet was thrown away for want of room or for its contents.
+const COUNTERS: [(&str, &[&str]); 3] = [
+    ("Ip", &["InHdrErrors", "InDiscards", "OutDiscards"]),
+    ("Tcp", &["InErrs"]),
+    (
+        "TcpExt",
+        &[
+            "ListenOverflows",
+            "TCPReqQFullDrop",
+            "TCPBacklogDrop",
+            "TCPRcvQDrop",
+            "RcvPruned",
+            "OfoPruned",
+            "PFMemallocDrop",
+        ],
+    ),
+];
+
+/// What this process's namespace has counted so far; nothing where it cannot be read.
+pub fn counted() -> Counters {
+    let read = |name: &str| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
+    let mut counters = of_protocols(&(read("snmp") + &read("netstat")));
+    counters.extend(of_interfaces(&read("dev")));
+    counters
+}
+
+/// Pairs of lines: names, then values.
+fn of_protocols(text: &str) -> Counters {
+    let lines: Vec<(&str, Vec<&str>)> = text
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .map(|(protocol, rest)| (protocol, rest.split_whitespace().collect()))
+        .collect();
+    let mut found = Counters::new();
+    for pair in lines.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+        let wanted = COUNTERS.iter().find(|(protocol, _)| *protocol == pair[0].0);
+        for (name, value) in pair[0].1.iter().zip(&pair[1].1) {
+            let named = wanted.is_some_and(|(_, names)| names.contains(name));
+            if let (true, Ok(value)) = (named, value.parse()) {
+                found.insert(format!("{} {name}", pair[0].0), value);
+            }
+        }
+    }
+    found
+}
+
+/// Errors and drops of all interfaces, received and sent.
+fn of_interfaces(text: &str) -> Counters {
+    const PLACES: [(usize, &str); 4] =
+        [(2, "receive errors"), (3, "receive drops"), (10, "send errors"), (11, "send drops")];
+    let mut found = Counters::new();
+    for (_, values) in text.lines().filter_map(|line| line.split_once(':')) {
+        let values: Vec<u64> = values.split_whitespace().filter_map(|v| v.parse().ok()).collect();
+        for (at, name) in PLACES {
+            *found.entry(format!("interface {name}")).or_default() +=
+                values.get(at).copied().unwrap_or(0);
+        }
+    }
+    found
+}
+
+/// What has come since, of what was counted: nothing that stands still.
+pub fn since(before: &Counters, now: &Counters) -> Counters {
+    let more = |(name, now): (&String, &u64)| {
+        let more = now.saturating_sub(before.get(name).copied().unwrap_or(0));
+        (more > 0).then(|| (name.clone(), more))
+    };
+    now.iter().filter_map(more).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_known_by_their_names_wherever_they_stand() {
+        let text = "Ip: Forwarding InDiscards OutRequests\nIp: 1 7 55\n\
+                    TcpExt: SyncookiesSent TCPBacklogDrop PAWSActive\nTcpExt: 4 3 2\n";
+        let found = of_protocols(text);
+        let expected = [("Ip InDiscards", 7), ("TcpExt TCPBacklogDrop", 3)];
+        assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)).into());
+        assert_eq!(of_protocols("Ip: InDiscards\n"), Counters::new());
+        assert_eq!(of_protocols(""), Counters::new());
+    }
+
+    #[test]
+    fn interfaces_are_taken_together() {
+        let text = "Inter-|   Receive |  Transmit\n face |bytes packets errs drop\n\
+                    eth0: 90 9 1 2 0 0 0 0 80 8 3 4 0 0 0 0\n  lo: 1 1 0 10 0 0 0 0 1 1 0 0 0 0 0 0\n";
+        let found = of_interfaces(text);
+        assert_eq!(found["interface receive errors"], 1);
+        assert_eq!(found["interface receive drops"], 12);
+        assert_eq!((found["interface send errors"], found["interface send drops"]), (3, 4));
+    }
+
+    #[test]
+    fn only_what_has_grown_is_told() {
+        let of = |values: [u64; 2]| -> Counters {
+            ["a", "b"].into_iter().map(str::to_owned).zip(values).collect()
+        };
+        assert_eq!(since(&of([1, 2]), &of([1, 2])), Counters::new());
+        assert_eq!(since(&of([1, 2]), &of([1, 5])), [("b".to_owned(), 3)].into());
+    }
+}

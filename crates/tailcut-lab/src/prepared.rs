@@ -1,0 +1,69 @@
+//! What a run needs before anything is started.
+
+use serde::Deserialize;
+use tailcut_experiment::RunPlan;
+use tailcut_net::scenario::Scenario;
+use tailcut_net::{foretell, Foretold};
+
+use crate::hosts::alone::Plan;
+use crate::hosts::driver::HostFlow;
+use crate::settings::{self, HostSettings};
+
+/// Headers of a segment at most: one never has fewer bytes of payload than an MTU without them.
+const HEADERS: u64 = 52;
+
+/// What is to be carried out.
+#[derive(Debug, Deserialize)]
+struct Asked {
+    /// A run of a plan.
+    run: RunPlan,
+    /// How `repnet-bench` is started, if it is to carry the flows.
+    program: Option<Vec<String>>,
+}
+
+/// What a run needs: the scenario, what is known of its flows, and what hosts are set to.
+pub struct Prepared {
+    /// The run.
+    pub scenario: Scenario,
+    /// Its flows.
+    pub foretold: Vec<Foretold>,
+    /// The flows alone before the run and after it.
+    pub alone: Plan,
+    /// What hosts are set to.
+    pub hosts: HostSettings,
+    /// How `repnet-bench` is started, if it carries the flows.
+    pub program: Option<Vec<String>>,
+}
+
+/// Takes apart what was asked for.
+///
+/// # Errors
+/// When it is no run, or none that the lab can carry.
+pub fn prepare(asked: &str) -> Result<Prepared, String> {
+    let Asked { run, program } = serde_json::from_str(asked).map_err(|error| error.to_string())?;
+    let scenario = settings::scenario(&run)?;
+    let checked = settings::check(&scenario, program.is_some());
+    if !checked.is_possible() {
+        return Err("the lab cannot realise this run; ask `tailcut check --on lab`".to_owned());
+    }
+    let foretold = foretell(&scenario).map_err(|error| error.to_string())?;
+    let hosts = checked.hosts;
+    let alone = Plan::new(&scenario, hosts.mtu - HEADERS).map_err(|error| error.to_string())?;
+    Ok(Prepared { scenario, foretold, alone, hosts, program })
+}
+
+/// The flows, as hosts see them.
+pub fn host_flows(foretold: &[Foretold]) -> Vec<HostFlow> {
+    let flows = foretold.iter().enumerate().map(|(index, foretold)| {
+        let flow = &foretold.record.flow;
+        HostFlow {
+            index: index as u64,
+            src: flow.src,
+            dst: flow.dst,
+            bytes: flow.bytes,
+            start_ns: flow.start.as_ns(),
+            source_port: foretold.key.sport(),
+        }
+    });
+    flows.collect()
+}

@@ -1,0 +1,228 @@
+//! The processes of a run: what they are told, and what they do.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tailcut_net::packet::FlowKey;
+use tailcut_net::Foretold;
+
+use crate::fabric::carrier::{Carrier, Flows, RING};
+use crate::hosts::alone::{Plan, Task};
+use crate::hosts::driver::{Driver, HostFlow, Times};
+use crate::hosts::drops;
+use crate::hosts::repnet::{Ready, RepnetDriver};
+use crate::hosts::setup::{self, ReadBack};
+use crate::prepared::Prepared;
+use crate::sys::packets::Frames;
+use crate::sys::process;
+
+/// How long a process of ours may take to get ready, or to tell what it knows.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a host is told to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Its part in the flows alone.
+    Alone(Task),
+    /// The run.
+    Run(Times),
+}
+
+/// What the fabric is told to do, before it is told when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Crossing {
+    /// Let flows alone cross.
+    Alone,
+    /// Let those of the run cross.
+    Run,
+}
+
+/// A process of the lab, and the way to talk to it.
+pub struct Worker {
+    /// Its number.
+    pub pid: i32,
+    /// By which it is told what to do.
+    pub channel: UnixStream,
+}
+
+/// A child of this process that does its work and ends; it is killed when this process ends.
+///
+/// # Errors
+/// The kernel's.
+pub fn start(work: impl FnOnce(UnixStream) -> io::Result<()>) -> io::Result<Worker> {
+    let supervisor = process::id();
+    let (ours, theirs) = process::channel()?;
+    match process::fork()? {
+        process::Forked::Child => {
+            drop(ours);
+            let worked = process::die_with_parent(supervisor).and_then(|()| work(theirs));
+            process::exit(i32::from(worked.is_err()));
+        }
+        process::Forked::Parent(pid) => {
+            drop(theirs);
+            ours.set_read_timeout(Some(PATIENCE))?;
+            Ok(Worker { pid, channel: ours })
+        }
+    }
+}
+
+/// A line to the other side, as JSON.
+///
+/// # Errors
+/// The kernel's.
+pub fn say<T: Serialize>(mut channel: &UnixStream, what: &T) -> io::Result<()> {
+    let mut line = serde_json::to_vec(what)?;
+    line.push(b'\n');
+    channel.write_all(&line)
+}
+
+/// What the other side says, a line, or why it cannot.
+///
+/// # Errors
+/// That, and its end.
+pub fn hear<T: for<'de> Deserialize<'de>>(channel: &UnixStream) -> io::Result<T> {
+    let mut line = String::new();
+    // Each side waits for the other's answer, so that nothing follows a line that is already there.
+    BufReader::with_capacity(1 << 16, channel).read_line(&mut line)?;
+    // Events that nobody counts any more come before the report.
+    let from = line.find(['{', '[', '"']).unwrap_or(0);
+    let answer: Result<T, String> = serde_json::from_str(&line[from..])
+        .map_err(|_| io::Error::other("a process of the lab has ended"))?;
+    answer.map_err(io::Error::other)
+}
+
+fn answer<T: Serialize>(channel: &UnixStream, result: io::Result<T>) -> io::Result<()> {
+    let told = result.as_ref().map_err(ToString::to_string);
+    say(channel, &told)?;
+    result.map(drop)
+}
+
+/// What a host says once it is ready: what it is set to, and what carries its flows if it is not the lab's own sockets.
+pub type Found = (ReadBack, Option<Ready>);
+
+/// Who carries a host's flows.
+enum Carrying<'a> {
+    Sockets(Driver<'a>),
+    Repnet(RepnetDriver),
+}
+
+impl<'a> Carrying<'a> {
+    fn new(
+        host: u32,
+        prepared: &'a Prepared,
+        flows: &[HostFlow],
+        channel: UnixStream,
+    ) -> io::Result<(Carrying<'a>, Option<Ready>)> {
+        let Prepared { hosts, program, .. } = prepared;
+        match (program, &hosts.repnet) {
+            (Some(program), Some(how)) => {
+                let (driver, ready) = RepnetDriver::new(host, program, how, flows, channel)?;
+                Ok((Carrying::Repnet(driver), Some(ready)))
+            }
+            _ => Ok((Carrying::Sockets(Driver::new(host, hosts, flows, channel)?), None)),
+        }
+    }
+}
+
+/// A host, from its namespace to its report.
+///
+/// # Errors
+/// The end of the supervisor, and what it was told, too.
+pub fn be_host(
+    host: u32,
+    prepared: &Prepared,
+    flows: &[HostFlow],
+    channel: &UnixStream,
+) -> io::Result<()> {
+    answer(channel, process::enter_network())?;
+    plain::<()>(channel)?;
+    let ready = setup::set_up(host, &prepared.hosts).and_then(|found| {
+        let (carrying, ready) = Carrying::new(host, prepared, flows, channel.try_clone()?)?;
+        Ok(((found, ready), carrying))
+    });
+    let mut carrying = match ready {
+        Ok((found, carrying)) => {
+            say(channel, &Ok::<Found, String>(found))?;
+            carrying
+        }
+        Err(error) => return answer::<Found>(channel, Err(error)),
+    };
+    process::run_briefly(process::id());
+    loop {
+        // In the end the supervisor ends, and this process with it; until then connections stay: what is still open would break
+        // at its other end.
+        match plain(channel)? {
+            Order::Alone(task) => {
+                let listens = || answer(channel, Ok(()));
+                answer(channel, task.carry_out(listens))?;
+            }
+            Order::Run(times) => {
+                let before = drops::counted();
+                let mut report = match &mut carrying {
+                    Carrying::Sockets(driver) => driver.run(times),
+                    Carrying::Repnet(driver) => driver.run(times),
+                };
+                if let Ok(report) = &mut report {
+                    report.thrown_away = drops::since(&before, &drops::counted());
+                }
+                channel.set_nonblocking(false)?;
+                channel.set_read_timeout(None)?;
+                answer(channel, report)?;
+            }
+        }
+    }
+}
+
+/// The fabric, from its ring to its report.
+///
+/// # Errors
+/// The end of the supervisor, and what it was told, too.
+pub fn be_fabric(
+    prepared: &Prepared,
+    interfaces: Vec<u32>,
+    channel: &UnixStream,
+) -> io::Result<()> {
+    let keys = |foretold: &'_ [Foretold]| -> Vec<(FlowKey, u64)> {
+        foretold.iter().map(|one| (one.key, one.record.flow.bytes)).collect()
+    };
+    let races = prepared.hosts.repnet.as_ref().is_some_and(|how| how.mode == "syn");
+    let racing = races.then_some(prepared.scenario.graph.hosts);
+    let mut frames = Frames::new(prepared.hosts.mtu as usize, RING);
+    loop {
+        let (scenario, flows) = match plain(channel)? {
+            Crossing::Alone => {
+                let Plan { scenario, foretold } = &prepared.alone;
+                (scenario, Flows::alone(keys(foretold).into_iter()))
+            }
+            Crossing::Run => {
+                let flows = Flows::new(keys(&prepared.foretold).into_iter(), racing);
+                (&prepared.scenario, flows)
+            }
+        };
+        let made = match &mut frames {
+            Ok(frames) => Carrier::new(scenario, frames, &interfaces, flows),
+            Err(error) => Err(io::Error::other(error.to_string())),
+        };
+        let carrier = match made {
+            Ok(carrier) => {
+                answer(channel, Ok(()))?;
+                carrier
+            }
+            Err(error) => return answer::<()>(channel, Err(error)),
+        };
+        let report = carrier.run(plain(channel)?, channel.try_clone()?);
+        channel.set_nonblocking(false)?;
+        answer(channel, report)?;
+    }
+}
+
+/// What the supervisor says, a line.
+fn plain<T: for<'de> Deserialize<'de>>(channel: &UnixStream) -> io::Result<T> {
+    let mut line = String::new();
+    BufReader::new(channel).read_line(&mut line)?;
+    serde_json::from_str(&line).map_err(io::Error::other)
+}

@@ -1,0 +1,187 @@
+"""The verdict's reasons, each provoked over real kernels. What is forgiven, unit tests of the lab's crate say."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.kernels import MARK, carried, planned, processes
+from tailcut.lab import process
+
+pytestmark = pytest.mark.usefixtures("kernel")
+
+SOME = "\n".join(f"0,1,1000,{10_000 * number}" for number in range(200))
+"""Two hundred flows of 1 KB, ten milliseconds apart."""
+LONG = "0,1,8000000,1000"
+"""One flow of 8 MB: 3.2 s at 20 Mbps."""
+
+
+@pytest.fixture
+def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the processes of this test's runs have in their environment."""
+    monkeypatch.setenv(MARK, str(tmp_path))
+    return str(tmp_path)
+
+
+def star(directory: Path, flows: str, drain: str = "30s") -> dict[str, Any]:
+    """Four hosts and a switch that never drops; of 1 MB under way, 400 ms wait in its queue."""
+    (directory / "flows.csv").write_text(f"src,dst,bytes,start_us\n{flows}\n")
+    (directory / "star.toml").write_text(
+        'title = "a gate"\n[topology]\nkind = "star"\nhosts = 4\nrate = "20Mbps"\n[queue]\nlimit = "unlimited"\n'
+        '[transport]\ninitial_rto = "1s"\nreceive_window = "1MB"\n[traffic]\nkind = "trace"\nfile = "flows.csv"\n'
+        f'[horizon]\narrivals = "2s"\ndrain = "{drain}"\n[schemes.TCP]\n'
+    )
+    return planned(directory / "star.toml")
+
+
+@dataclass
+class Lab:
+    """The processes of a run: the fabric's, in the caller's namespace, and each host's in one of its own."""
+
+    fabric: int = 0
+    hosts: list[int] = field(default_factory=list)
+
+
+def found(token: str) -> Lab:
+    network = {pid: Path(f"/proc/{pid}/ns/net").readlink() for pid in processes(token)}
+    parent = {pid: int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) for pid in network}
+    caller = next(pid for pid in network if parent[pid] == os.getpid())
+    lab = Lab()
+    for pid in sorted(network):
+        supervisor = parent[pid]
+        if parent.get(supervisor) != caller:
+            continue
+        if network[pid] == network[caller]:
+            lab.fabric = pid
+        else:
+            lab.hosts.append(pid)
+    return lab
+
+
+def disturbed(run: dict[str, Any], token: str, after_ns: int, disturb: Callable[[Lab], None]) -> dict[str, Any]:
+    """Carry out a run, and disturb it once it is that far."""
+    done = False
+
+    def look(now_ns: int, _over: int) -> None:
+        nonlocal done
+        if now_ns >= after_ns and not done:
+            done = True
+            disturb(found(token))
+
+    outcome = process.run(json.dumps(run), look, 120)
+    assert done, "it was over too soon"
+    return outcome
+
+
+def stop(pids: list[int], seconds: float) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(seconds)
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+
+
+def within(pid: int, *command: str) -> None:
+    """Run a command in the network of a process of the lab."""
+    enter = shutil.which("nsenter")
+    if enter is None:
+        pytest.skip("the kernel lab: nsenter is not there (package util-linux)")
+    where = [enter, f"--target={pid}", "--user", "--net", "--preserve-credentials"]
+    subprocess.run([*where, *command], check=True, capture_output=True)
+
+
+def reasons(outcome: dict[str, Any]) -> str:
+    return "; ".join(outcome["unfaithful"])
+
+
+def test_nothing_is_thrown_away_in_a_run_that_nothing_disturbs(experiment: Path) -> None:
+    facts = carried(planned(experiment))["facts"]
+    assert facts["ring_drops"] == facts["refused"] == facts["strange"] == 0
+    assert facts["thrown_away"] == {}
+    for when in ("before", "after"):
+        late = facts[when]["late_ns"]
+        assert len(late) == 5
+        assert all(one is not None and one >= 0 for one in late)
+
+
+def test_a_fabric_that_is_held_up_hands_over_late_and_keeps_no_rate(tmp_path: Path, token: str) -> None:
+    outcome = disturbed(star(tmp_path, LONG), token, 1_500_000_000, lambda lab: stop([lab.fabric], 0.3))
+    assert "the fabric handed over one frame in a hundred more than" in reasons(outcome)
+    assert "windows of 50 ms a busy link handed over more or less than its rate" in reasons(outcome)
+    assert outcome["facts"]["paces"]["off"] >= 2
+
+
+def test_hosts_that_are_held_up_start_flows_late(tmp_path: Path, token: str) -> None:
+    outcome = disturbed(star(tmp_path, SOME), token, 250_000_000, lambda lab: stop(lab.hosts, 0.3))
+    assert "one flow in a hundred started more than" in reasons(outcome)
+
+
+def test_flows_alone_tell_of_a_machine_that_keeps_no_time(tmp_path: Path, token: str) -> None:
+    over = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def stutter(fabric: int) -> None:
+        try:
+            while not over.is_set():
+                stop([fabric], 0.05)
+                time.sleep(0.002)
+        except ProcessLookupError:
+            pass
+
+    def begin(lab: Lab) -> None:
+        threads.append(threading.Thread(target=stutter, args=[lab.fabric]))
+        threads[0].start()
+
+    try:
+        outcome = disturbed(star(tmp_path, "0,1,1000,1000\n0,1,1000,300000"), token, 250_000_000, begin)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert "after the run a flow alone took" in reasons(outcome)
+
+
+def test_packets_that_kernels_throw_away_are_told_of(tmp_path: Path, token: str) -> None:
+    # A segment whose checksum is wrong, from the host to itself.
+    raw = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)\n"
+    raw += "s.sendto(bytes([4, 0, 4, 1, *[0] * 8, 0x50, 2, 1, 0, 9, 9, 0, 0]), ('127.0.0.1', 0))"
+    run = star(tmp_path, SOME)
+    outcome = disturbed(run, token, 250_000_000, lambda lab: within(lab.hosts[2], sys.executable, "-c", raw))
+    assert "dropped by kernels" in reasons(outcome)
+    assert outcome["facts"]["thrown_away"]["Tcp InErrs"] == 1
+
+
+def test_frames_that_no_flow_is_known_for_are_told_of(tmp_path: Path, token: str) -> None:
+    call = "import socket; s = socket.socket(); s.setblocking(False); s.connect_ex(('10.77.0.2', 9))"
+    run = star(tmp_path, SOME)
+    outcome = disturbed(run, token, 250_000_000, lambda lab: within(lab.hosts[3], sys.executable, "-c", call))
+    assert "frames belong to no flow of the plan" in reasons(outcome)
+
+
+def test_frames_that_cannot_be_handed_over_are_told_of(tmp_path: Path, token: str) -> None:
+    run = star(tmp_path, SOME, drain="100ms")
+    outcome = disturbed(run, token, 250_000_000, lambda lab: within(lab.fabric, "ip", "link", "set", "e1", "down"))
+    assert "frames could not be handed to a host" in reasons(outcome)
+
+
+def test_frames_that_find_no_room_on_their_way_in_are_told_of(tmp_path: Path, token: str) -> None:
+    flood = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+    flood += "for _ in range(20_000): s.sendto(b'', ('10.77.0.2', 9))"
+
+    def disturb(lab: Lab) -> None:
+        os.kill(lab.fabric, signal.SIGSTOP)
+        within(lab.hosts[0], sys.executable, "-c", flood)
+        os.kill(lab.fabric, signal.SIGCONT)
+
+    outcome = disturbed(star(tmp_path, SOME), token, 250_000_000, disturb)
+    assert "frames found no room on their way into the fabric" in reasons(outcome)
