@@ -377,6 +377,12 @@ impl Port {
         (0..self.held).map(|index| &self.entry(index).packet)
     }
 
+    /// When the last bit of each of them leaves, or left, by the delay that the wire has now.
+    pub fn departures(&self) -> Vec<Time> {
+        let departs = |index| Time(self.entry(index).arrival.saturating_sub(self.propagation));
+        (0..self.held).map(departs).collect()
+    }
+
     /// How long the transmitter has been busy in `[0, now)`.
     pub fn busy(&self, now: Time) -> Time {
         let (spent, before) =

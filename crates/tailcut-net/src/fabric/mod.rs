@@ -419,6 +419,17 @@ impl Fabric {
         (port.last(), port.busy_until())
     }
 
+    /// How long a packet of so many bytes takes at a port.
+    #[inline]
+    pub(crate) fn transmission(&self, port: PortId, bytes: u16) -> Time {
+        Time(self.ports[port as usize].transmission_time(bytes))
+    }
+
+    /// When the last bit of each packet in a port and on its link leaves, or left, the first to arrive first.
+    pub(crate) fn departures(&self, port: PortId) -> Vec<Time> {
+        self.ports[port as usize].departures()
+    }
+
     /// Packets waiting at a port.
     pub fn queue(&mut self, now: Time, port: PortId) -> u32 {
         match self.scheduled.waiting(port) {

@@ -1,5 +1,6 @@
 //! Observers: they look on and never take part. A run with and without them gives the same flows.
 
+pub mod attribution;
 pub mod fair_shares;
 pub mod ideal;
 pub mod records;
@@ -8,8 +9,9 @@ pub mod series;
 
 use tailcut_engine::{Rate, Time};
 
-use crate::packet::{Flags, SackBlocks, Timestamps};
+use crate::packet::{ConnectionId, Flags, Packet, SackBlocks, Timestamps};
 use crate::topology::PortId;
+use crate::traffic::FlowIndex;
 use crate::transport::tcp::Sender;
 
 /// A packet as its headers describe it: positions in bytes, initial sequence numbers 0.
@@ -66,6 +68,34 @@ pub enum Loss {
     Corrupted,
 }
 
+/// An end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It sends the data.
+    Sender,
+    /// It receives them.
+    Receiver,
+}
+
+/// What an end of a connection waits for by its clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timer {
+    /// Opening the connection.
+    Open,
+    /// Repeating its SYN, or its SYN-ACK.
+    Syn,
+    /// Repeating what is not answered.
+    Retransmission,
+    /// Probing the tail of a flight.
+    Probe,
+    /// Taking what is late for lost.
+    Reordering,
+    /// Sending what pacing holds back.
+    Pacing,
+    /// Acknowledging what might have been acknowledged together with more.
+    DelayedAck,
+}
+
 /// The hooks, written once: the trait, and the observers that pass on what they see.
 macro_rules! hooks {
     ($($(#[$doc:meta])* $hook:ident($($argument:ident: $kind:ty),*);)*) => {
@@ -73,12 +103,16 @@ macro_rules! hooks {
         pub trait Observer {
             /// False lets the simulator skip preparing what nobody looks at.
             const ACTIVE: bool = true;
+            /// True lets the simulator tell of every packet on its way, and of what makes hosts send (the hooks that take none or a
+            /// [`Packet`]); where that is all that is looked at, `ACTIVE` may be false.
+            const FOLLOWS: bool = false;
             $($(#[$doc])* fn $hook(&mut self, $($argument: $kind),*) { $(let _ = $argument;)* })*
         }
 
         /// Looks on if it is there.
         impl<A: Observer> Observer for Option<A> {
             const ACTIVE: bool = A::ACTIVE;
+            const FOLLOWS: bool = A::FOLLOWS;
             $(fn $hook(&mut self, $($argument: $kind),*) {
                 if let Some(observer) = self {
                     observer.$hook($($argument),*);
@@ -89,6 +123,7 @@ macro_rules! hooks {
         /// Two look on.
         impl<A: Observer, B: Observer> Observer for (A, B) {
             const ACTIVE: bool = A::ACTIVE || B::ACTIVE;
+            const FOLLOWS: bool = A::FOLLOWS || B::FOLLOWS;
             $(fn $hook(&mut self, $($argument: $kind),*) {
                 self.0.$hook($($argument),*);
                 self.1.$hook($($argument),*);
@@ -114,6 +149,53 @@ hooks! {
     lost(now: Time, link: PortId, loss: Loss, packet: &PacketView);
     /// A sender has handled an event.
     sender_acted(now: Time, flow: u64, copy: u8, sender: &Sender);
+
+    // Where every packet is. One is in hand from when it has crossed a link, left a queue or its host until it is somewhere else.
+
+    /// A host of `flow` hands a packet to its interface: it is in hand.
+    packet_sent(now: Time, flow: FlowIndex, packet: &Packet);
+    /// The packet in hand goes on the link `link`, behind what is there; its first bit leaves at `begins` and its last at `departs`.
+    packet_rides(now: Time, link: PortId, begins: Time, departs: Time, packet: &Packet);
+    /// The packet in hand waits before `link`, in a queue that decides the order at departure.
+    packet_waits(now: Time, link: PortId, packet: &Packet);
+    /// A packet leaves that queue, and is in hand.
+    packet_leaves(now: Time, link: PortId, packet: &Packet);
+    /// The packet that has been on `link` for longest has crossed it: it is in hand.
+    packet_crosses(now: Time, link: PortId);
+    /// The packet in hand has reached its host, where it may cause what follows.
+    packet_delivered(now: Time, packet: &Packet);
+    /// The packet in hand is no more.
+    packet_ends(now: Time);
+    /// A packet that waits before `link` is no more: another was better.
+    packet_displaced(now: Time, link: PortId, packet: &Packet);
+    /// The packet that is the first on `link`, or, where none is, waits before it, is no more: the link has gone down.
+    packet_stranded(now: Time, link: PortId, packet: &Packet);
+    /// What is on `link` departs at these times, the first to arrive first.
+    link_retimed(now: Time, link: PortId, departures: &[Time]);
+
+    // What makes hosts send: what a packet that is delivered causes, or one of these.
+
+    /// A flow starts.
+    flow_starts(now: Time, flow: FlowIndex, id: u64);
+    /// A flow is to be asked again later.
+    flow_waits(now: Time, flow: FlowIndex);
+    /// It is.
+    flow_wakes(now: Time, flow: FlowIndex);
+    /// The last byte of a flow has arrived.
+    flow_finishes(now: Time, flow: FlowIndex);
+    /// A connection of a flow is there, in the place of another one perhaps.
+    connection_opens(now: Time, connection: ConnectionId, flow: FlowIndex);
+    /// An end of a connection has handled an event, and waits for this until `deadline`.
+    timer_set(now: Time, connection: ConnectionId, end: End, deadline: Time, timer: Timer);
+    /// It has waited long enough.
+    timer_fires(now: Time, connection: ConnectionId, end: End);
+    /// A connection is woken at a time at which one of its ends once wanted to be: `timer_fires` follows if it still does, and if
+    /// not its sender looks again whether it may send.
+    connection_wakes(now: Time, connection: ConnectionId);
+    /// The receiver of a connection wants to ask for more, in its turn.
+    pull_wanted(now: Time, connection: ConnectionId);
+    /// Its turn has come.
+    pull_turn(now: Time, connection: ConnectionId);
 }
 
 /// Nobody looks.

@@ -25,6 +25,7 @@ impl<O: Observer> Network<'_, O> {
             self.start(flow);
         }
         while let Some(flow) = self.starts.take_timer(now) {
+            self.tally.follow(|observer| observer.flow_wakes(now, flow));
             self.react(flow, Event::Timer);
         }
         self.schedule_start();
@@ -45,7 +46,9 @@ impl<O: Observer> Network<'_, O> {
     }
 
     fn start(&mut self, flow: FlowIndex) {
-        self.starts.note_start(flow, self.clock.now());
+        let now = self.clock.now();
+        self.starts.note_start(flow, now);
+        self.tally.follow(|observer| observer.flow_starts(now, flow, self.flows.flow(flow).id));
         let foreseen = self.foresight.foresee(self.flows.flow(flow), &self.fabric);
         self.flows.foresee(flow, &foreseen);
         match &self.hosts.transport(foreseen.profile).kind {
@@ -79,6 +82,7 @@ impl<O: Observer> Network<'_, O> {
             }
             Action::Finish { .. } => {
                 self.flows.note_received(flow, now);
+                self.tally.follow(|observer| observer.flow_finishes(now, flow));
                 self.drive(flow, Signal::Received);
             }
             Action::Confirm => {
@@ -90,6 +94,7 @@ impl<O: Observer> Network<'_, O> {
             Action::AbandonOthers { but } => self.abandon_others(flow, but),
             Action::WakeAt(time) => {
                 self.starts.ask_at(time, flow);
+                self.tally.follow(|observer| observer.flow_waits(now, flow));
                 self.schedule_start();
             }
         }
@@ -117,8 +122,11 @@ impl<O: Observer> Network<'_, O> {
 
     /// Gives a connection a place among those of the hosts and a timer.
     pub(super) fn admit(&mut self, opening: Opening) -> ConnectionId {
+        let flow = opening.flow;
         let id = self.hosts.admit(opening);
         self.clock.make_room(self.hosts.places());
+        self.tally.follow(|observer| observer.connection_opens(self.clock.now(), id, flow));
+        self.tell_timer(id);
         id
     }
 

@@ -2,7 +2,7 @@
 
 use super::clock::Due;
 use super::{view, Network};
-use crate::measure::Observer;
+use crate::measure::{End, Observer};
 use crate::packet::{ConnectionId, Flags, FlowKey, Packet};
 use crate::transport::spread::Event;
 use crate::transport::{Phase, Segment, Transmit};
@@ -14,6 +14,7 @@ impl<O: Observer> Network<'_, O> {
         let id = packet.connection;
         let seen = || view(&self.hosts, &self.flows, &packet);
         self.tally.note_delivered(self.clock.now(), host, seen);
+        self.tally.follow(|observer| observer.packet_delivered(self.clock.now(), &packet));
         self.hosts.note_gone(id);
         if packet.flags.has(Flags::TO_SENDER) {
             self.deliver_to_sender(id, packet);
@@ -76,6 +77,10 @@ impl<O: Observer> Network<'_, O> {
         if self.hosts.receiver_is_earlier(id) {
             self.set_timer(id);
         }
+        self.tally.follow(|observer| {
+            let (deadline, timer) = self.hosts.receiver(id).timer();
+            observer.timer_set(self.clock.now(), id, End::Receiver, deadline, timer);
+        });
     }
 
     /// The receiving host resets a connection.
@@ -97,6 +102,9 @@ impl<O: Observer> Network<'_, O> {
         let host = packet.key.src();
         let seen = || view(&self.hosts, &self.flows, &packet);
         self.tally.note_sent(self.clock.now(), host, seen);
+        self.tally.follow(|observer| {
+            observer.packet_sent(self.clock.now(), self.hosts.flow(id), &packet);
+        });
         self.transmit(self.fabric.host_port(host), None, packet);
     }
 
@@ -125,6 +133,16 @@ impl<O: Observer> Network<'_, O> {
             self.send(key, id, segment);
         }
         self.set_timer(id);
+        self.tell_timer(id);
+    }
+
+    /// What the sender waits for, to whoever wants to know.
+    #[inline(always)]
+    pub(super) fn tell_timer(&mut self, id: ConnectionId) {
+        self.tally.follow(|observer| {
+            let (deadline, timer) = self.hosts.sender(id).timer();
+            observer.timer_set(self.clock.now(), id, End::Sender, deadline, timer);
+        });
     }
 
     /// Makes sure that the connection is woken no later than its earliest deadline.
@@ -137,10 +155,15 @@ impl<O: Observer> Network<'_, O> {
 
     /// A connection's timer has fired.
     pub(super) fn wake(&mut self, id: ConnectionId) {
-        if self.hosts.wake_receiver(id, self.clock.now()) {
+        let now = self.clock.now();
+        if self.hosts.wake_receiver(id, now) {
+            self.tally.follow(|observer| observer.timer_fires(now, id, End::Receiver));
             self.answer(id);
         }
-        if self.hosts.wake_sender(id, self.clock.now()) && self.hosts.profile(id).spreads {
+        if self.hosts.sender(id).deadline() <= now {
+            self.tally.follow(|observer| observer.timer_fires(now, id, End::Sender));
+        }
+        if self.hosts.wake_sender(id, now) && self.hosts.profile(id).spreads {
             self.manage(id, Event::TimedOut);
         }
         self.pump(id);

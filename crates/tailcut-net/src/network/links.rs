@@ -16,10 +16,14 @@ impl<O: Observer> Network<'_, O> {
             self.clock.expect(Due::Arrival(port), at);
         }
         self.tally.note_hop();
+        self.tally.follow(|observer| observer.packet_crosses(self.clock.now(), port));
         match self.fabric.forward(self.clock.now(), port, &mut packet) {
             Place::Switch { egress, .. } => self.transmit(egress, Some(port), packet),
             Place::Host(host) => self.deliver(host, packet),
-            Place::Lost => self.lose_packet(port, packet, Loss::Corrupted),
+            Place::Lost => {
+                self.tally.follow(|observer| observer.packet_ends(self.clock.now()));
+                self.lose_packet(port, packet, Loss::Corrupted);
+            }
         }
     }
 
@@ -73,7 +77,10 @@ impl<O: Observer> Network<'_, O> {
             Offered::First(at) => self.clock.expect(Due::Arrival(port), at),
             Offered::Behind => {}
             Offered::Waits(idle) => {
+                let now = self.clock.now();
+                self.tally.follow(|observer| observer.packet_waits(now, port, &packet));
                 while let Some(packet) = self.fabric.displaced() {
+                    self.tally.follow(|observer| observer.packet_displaced(now, port, &packet));
                     self.drop_packet(port, packet);
                 }
                 if let Some(at) = idle {
@@ -81,13 +88,24 @@ impl<O: Observer> Network<'_, O> {
                 }
                 return;
             }
-            Offered::Dropped => return self.drop_packet(port, packet),
-            Offered::Lost => return self.lose_packet(port, packet, Loss::DeadLink),
+            Offered::Dropped => {
+                self.tally.follow(|observer| observer.packet_ends(self.clock.now()));
+                return self.drop_packet(port, packet);
+            }
+            Offered::Lost => {
+                self.tally.follow(|observer| observer.packet_ends(self.clock.now()));
+                return self.lose_packet(port, packet, Loss::DeadLink);
+            }
         }
         self.tally.note_accepted(self.clock.now(), port, || {
             // As it will leave: the queue may have marked it.
             let (accepted, departs) = self.fabric.last(port);
             (departs, view(&self.hosts, &self.flows, accepted))
+        });
+        self.tally.follow(|observer| {
+            let (accepted, departs) = self.fabric.last(port);
+            let begins = departs - self.fabric.transmission(port, accepted.wire_bytes);
+            observer.packet_rides(self.clock.now(), port, begins, departs, accepted);
         });
     }
 
@@ -95,6 +113,8 @@ impl<O: Observer> Network<'_, O> {
     #[inline]
     pub(super) fn idle(&mut self, port: PortId) {
         let Some(taken) = self.fabric.idle(self.clock.now(), port) else { return };
+        let now = self.clock.now();
+        self.tally.follow(|observer| observer.packet_leaves(now, port, &taken.packet));
         self.offered(port, taken.packet, taken.offered);
         if let Some(at) = taken.idle {
             self.clock.expect(Due::Idle(port), at);
@@ -108,12 +128,16 @@ impl<O: Observer> Network<'_, O> {
         for consequence in self.fabric.incident(now, &self.scenario.graph)? {
             match consequence {
                 Consequence::Lost { port, packet } => {
+                    self.tally.follow(|observer| observer.packet_stranded(now, port, &packet));
                     self.lose_packet(port, packet, Loss::UnderWay);
                 }
                 Consequence::Arrives { port, at } => self.put_off(Due::Arrival(port), at),
                 Consequence::Idle { port, at } => self.put_off(Due::Idle(port), at),
                 Consequence::Changed { port, rate, propagation } => {
                     self.tally.note_change(now, port, rate, propagation);
+                    self.tally.follow(|observer| {
+                        observer.link_retimed(now, port, &self.fabric.departures(port));
+                    });
                 }
             }
         }

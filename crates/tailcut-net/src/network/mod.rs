@@ -168,7 +168,10 @@ impl<'a, O: Observer> Network<'a, O> {
             self.fetch_ahead();
             match due {
                 Due::Arrival(port) => self.arrive(port),
-                Due::Connection(id) => self.wake(id),
+                Due::Connection(id) => {
+                    self.tally.follow(|observer| observer.connection_wakes(self.clock.now(), id));
+                    self.wake(id);
+                }
                 Due::Idle(port) => self.idle(port),
                 Due::Pause(port) => self.heed(port),
                 Due::Pull(host) => self.pull(host),

@@ -79,6 +79,7 @@ impl<O: Observer> Network<'_, O> {
     pub(super) fn ask_for_pulls(&mut self, id: ConnectionId) {
         if self.hosts.receiver_mut(id).pulls().is_some_and(|receiver| receiver.joins()) {
             let host = self.hosts.key(id).dst();
+            self.tally.follow(|observer| observer.pull_wanted(self.clock.now(), id));
             if let Some(at) = self.pulls.join(self.clock.now(), host, id) {
                 self.clock.move_to(Due::Pull(host), at);
             }
@@ -92,7 +93,9 @@ impl<O: Observer> Network<'_, O> {
             let (key, sizes) = (self.hosts.key(id).reversed(), self.hosts.profile(id).sizes);
             let Some(receiver) = self.hosts.receiver_mut(id).pulls() else { continue };
             let Some(pull) = receiver.pull(&sizes) else { continue };
+            self.tally.follow(|observer| observer.pull_turn(now, id));
             if receiver.joins() {
+                self.tally.follow(|observer| observer.pull_wanted(now, id));
                 self.pulls.join(now, host, id);
             }
             self.send(key, id, pull);

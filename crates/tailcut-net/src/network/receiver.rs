@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use tailcut_engine::Time;
 
 use super::profile::{Kind, Profile};
+use crate::measure::Timer;
 use crate::packet::OptionStore;
 use crate::transport::ends::{Ends, Pull, ReceivingEnd};
 use crate::transport::{other_ends, tcp, DataAck, Segment};
@@ -83,6 +84,14 @@ macro_rules! receivers {
                     Receiver::Tcp(_) => None,
                     $(Receiver::$name(receiver) => receiver.pulls(),)*
                 }
+            }
+        }
+
+        impl Receiver {
+            /// When it wants to be woken, and what for.
+            pub fn timer(&self) -> (Time, Timer) {
+                let timer = if self.in_handshake() { Timer::Syn } else { Timer::DelayedAck };
+                (self.deadline(), timer)
             }
         }
 

@@ -3,6 +3,7 @@
 use tailcut_engine::Time;
 
 use super::profile::{Kind, Profile};
+use crate::measure::Timer;
 use crate::packet::{Flags, OptionStore};
 use crate::transport::ends::Ends;
 use crate::transport::tcp::{self, SenderCounters};
@@ -59,6 +60,17 @@ macro_rules! senders {
                     Sender::Tcp(sender) => sender.deadline(),
                     $(Sender::$name(sender) => sender.deadline(),)*
                 }
+            }
+            /// When it wants to be woken, and what for.
+            pub fn timer(&self) -> (Time, Timer) {
+                let timer = match (self.phase(), self) {
+                    (Phase::Closed, _) => Timer::Open,
+                    (Phase::SynSent, Sender::Tcp(_)) => Timer::Syn,
+                    (_, Sender::Tcp(sender)) => sender.timer(),
+                    $((Phase::SynSent, Sender::$name(_)) if <$spec as Ends>::HANDSHAKE => Timer::Syn,)*
+                    _ => Timer::Retransmission,
+                };
+                (self.deadline(), timer)
             }
             #[inline]
             pub fn finished(&self) -> bool {

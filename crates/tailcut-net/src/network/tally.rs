@@ -116,6 +116,14 @@ impl<O: Observer> Tally<O> {
         }
     }
 
+    /// Tells an observer who follows packets and causes.
+    #[inline(always)]
+    pub fn follow(&mut self, tell: impl FnOnce(&mut O)) {
+        if O::FOLLOWS {
+            tell(&mut self.observer);
+        }
+    }
+
     /// A link is another one from now on.
     pub fn note_change(&mut self, now: Time, port: PortId, rate: Rate, propagation: Time) {
         if O::ACTIVE {
@@ -206,6 +214,7 @@ mod tests {
         tally.note_queues(Time(5), 0, || panic!("nobody looks"));
         tally.note_accepted(Time(6), 0, || panic!("nobody looks"));
         tally.note_acted(Time(7), || panic!("nobody looks"));
+        tally.follow(|_| panic!("nobody looks"));
         tally.note_hop();
         assert_eq!((tally.note_event(), tally.note_event(), tally.packet_hops()), (1, 2, 1));
         let (counters, ..) = tally.finish();

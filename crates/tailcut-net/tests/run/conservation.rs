@@ -14,6 +14,7 @@ use tailcut_net::balance::{flowlet::Flowlet, BalanceSpec};
 use tailcut_net::component::OneOrEach;
 use tailcut_net::fabric::pfc::Pfc;
 use tailcut_net::faults::{FaultsSpec, Incident};
+use tailcut_net::measure::attribution::Attribution;
 use tailcut_net::measure::segments::Segments;
 use tailcut_net::queue::selective_red::{Form, SelectiveRed};
 use tailcut_net::queue::{
@@ -401,12 +402,21 @@ proptest! {
         let link = &watched.graph.links[0];
         watched.series.links = vec![format!("h{}>s{}", link.a, link.b - watched.graph.hosts)];
         watched.series.differentials = vec!["h0>h1".into()];
-        let observers = (Ledger::new(&watched), Segments::default());
-        let (observed, _) = run_observed(&watched, observers);
+        let attribution = Attribution::new(&watched.graph);
+        let observers = (Ledger::new(&watched), (Segments::default(), attribution));
+        let (observed, (_, (_, attribution))) = run_observed(&watched, observers);
         let plain = run(&scenario);
-        prop_assert_eq!(plain.flows, observed.flows);
-        prop_assert_eq!(plain.jobs, observed.jobs);
-        prop_assert_eq!(plain.tiers, observed.tiers);
+        prop_assert_eq!(&plain.flows, &observed.flows);
+        prop_assert_eq!(&plain.jobs, &observed.jobs);
+        prop_assert_eq!(&plain.tiers, &observed.tiers);
+        crate::attribution::check(&observed, &attribution);
+    }
+
+    #[test]
+    fn the_parts_of_completion_times_add_up(scenario in scenarios()) {
+        let (outcome, attribution) = run_observed(&scenario, Attribution::new(&scenario.graph));
+        crate::attribution::check(&outcome, &attribution);
+        prop_assert_eq!(run(&scenario), outcome);
     }
 
     #[test]

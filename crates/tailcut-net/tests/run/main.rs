@@ -1,5 +1,6 @@
 //! Whole runs: lone flows by the closed form, packets conserved, results repeatable, replication.
 
+mod attribution;
 mod conservation;
 mod coupling;
 mod dctcp;

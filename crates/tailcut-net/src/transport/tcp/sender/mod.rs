@@ -26,6 +26,7 @@ use super::reordering::Reordering;
 use super::rtt::Rtt;
 use super::scoreboard::{Progress, Scoreboard};
 use super::{Recovery, TcpSpec};
+use crate::measure::Timer;
 use crate::packet::SackBlocks;
 use crate::transport::life::{owed, segments_of, Life, Phase, SynAck, Transmit};
 use senses::{News, Senses};
@@ -181,6 +182,16 @@ impl Sender {
     #[inline]
     pub fn deadline(&self) -> Time {
         self.life.deadline.min(self.wake)
+    }
+    /// What an established connection waits for until then.
+    pub fn timer(&self) -> Timer {
+        if self.life.deadline <= self.wake {
+            Timer::Retransmission
+        } else if self.paced_until() <= self.wake {
+            Timer::Pacing
+        } else {
+            self.rack_timer()
+        }
     }
     /// True once nothing more can happen on this half.
     #[inline]

@@ -12,6 +12,7 @@ use self::f_rto::Doubt;
 use super::reordering::Verdict;
 use super::{CongestionState, Sender};
 use crate::component::SpecError;
+use crate::measure::Timer;
 use crate::packet::SackBlocks;
 use crate::transport::tcp::congestion::{Congestion, Window};
 use crate::transport::tcp::options::clock;
@@ -199,6 +200,14 @@ impl Sender {
     pub(super) fn tells_by_time(&self) -> bool {
         let method = self.reordering.as_ref().map(|reordering| &reordering.method);
         matches!(method, Some(Method::Rack(_)))
+    }
+
+    /// What time tells first: that a segment is lost, or that the tail is to be probed.
+    pub(super) fn rack_timer(&self) -> Timer {
+        match self.reordering.as_ref().map(|reordering| &reordering.method) {
+            Some(Method::Rack(rack)) if rack.probe_at < rack.lost_at => Timer::Probe,
+            _ => Timer::Reordering,
+        }
     }
 
     /// When time tells something.
