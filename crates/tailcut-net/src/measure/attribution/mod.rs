@@ -281,9 +281,10 @@ impl Observer for Attribution {
                 Some(_) => flow.find(link, carried.connection).expect("it waited there"),
             };
             flow.places[place].last = line.next();
-            flow.places[place].sent += departs - begins;
-            if let Some(all) = flow.find(link, NONE) {
-                flow.places[all].sent += departs - begins;
+            for place in [Some(place), flow.find(link, NONE)].into_iter().flatten() {
+                // What a link that has become faster took back may be more than what was counted here.
+                let sent = &mut flow.places[place].sent;
+                *sent = sent.wrapping_add(departs - begins);
             }
             debug_assert_eq!(self.chains.get(carried.chain).at + waited.total(), begins);
         }
