@@ -7,6 +7,7 @@ use tailcut_net::{foretell, Foretold};
 
 use crate::hosts::alone::Plan;
 use crate::hosts::driver::HostFlow;
+use crate::hosts::guests::Guest;
 use crate::settings::{self, HostSettings};
 
 /// Headers of a segment at most: one never has fewer bytes of payload than an MTU without them.
@@ -19,6 +20,9 @@ struct Asked {
     run: RunPlan,
     /// How `repnet-bench` is started, if it is to carry the flows.
     program: Option<Vec<String>>,
+    /// What else runs on hosts.
+    #[serde(default)]
+    guests: Vec<Guest>,
 }
 
 /// What a run needs: the scenario, what is known of its flows, and what hosts are set to.
@@ -33,6 +37,8 @@ pub struct Prepared {
     pub hosts: HostSettings,
     /// How `repnet-bench` is started, if it carries the flows.
     pub program: Option<Vec<String>>,
+    /// What else runs on hosts.
+    pub guests: Vec<Guest>,
 }
 
 /// Takes apart what was asked for.
@@ -40,7 +46,8 @@ pub struct Prepared {
 /// # Errors
 /// When it is no run, or none that the lab can carry.
 pub fn prepare(asked: &str) -> Result<Prepared, String> {
-    let Asked { run, program } = serde_json::from_str(asked).map_err(|error| error.to_string())?;
+    let Asked { run, program, guests } =
+        serde_json::from_str(asked).map_err(|error| error.to_string())?;
     let scenario = settings::scenario(&run)?;
     let checked = settings::check(&scenario, program.is_some());
     if !checked.is_possible() {
@@ -49,7 +56,10 @@ pub fn prepare(asked: &str) -> Result<Prepared, String> {
     let foretold = foretell(&scenario).map_err(|error| error.to_string())?;
     let hosts = checked.hosts;
     let alone = Plan::new(&scenario, hosts.mtu - HEADERS).map_err(|error| error.to_string())?;
-    Ok(Prepared { scenario, foretold, alone, hosts, program })
+    if let Some(guest) = guests.iter().find(|guest| guest.host >= scenario.graph.hosts) {
+        return Err(format!("there is no host {} for a guest", guest.host));
+    }
+    Ok(Prepared { scenario, foretold, alone, hosts, program, guests })
 }
 
 /// The flows, as hosts see them.

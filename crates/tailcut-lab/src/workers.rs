@@ -12,6 +12,7 @@ use crate::fabric::carrier::{Carrier, Flows, RING};
 use crate::hosts::alone::{Plan, Task};
 use crate::hosts::driver::{Driver, HostFlow, Times};
 use crate::hosts::drops;
+use crate::hosts::guests::Guests;
 use crate::hosts::repnet::{Ready, RepnetDriver};
 use crate::hosts::setup::{self, ReadBack};
 use crate::prepared::Prepared;
@@ -142,12 +143,13 @@ pub fn be_host(
     plain::<()>(channel)?;
     let ready = setup::set_up(host, &prepared.hosts).and_then(|found| {
         let (carrying, ready) = Carrying::new(host, prepared, flows, channel.try_clone()?)?;
-        Ok(((found, ready), carrying))
+        let guests = Guests::start(host, &prepared.guests)?;
+        Ok(((found, ready), (carrying, guests)))
     });
-    let mut carrying = match ready {
-        Ok((found, carrying)) => {
+    let (mut carrying, mut guests) = match ready {
+        Ok((found, at_work)) => {
             say(channel, &Ok::<Found, String>(found))?;
-            carrying
+            at_work
         }
         Err(error) => return answer::<Found>(channel, Err(error)),
     };
@@ -168,6 +170,7 @@ pub fn be_host(
                 };
                 if let Ok(report) = &mut report {
                     report.thrown_away = drops::since(&before, &drops::counted());
+                    report.wrong.extend(guests.failed());
                 }
                 channel.set_nonblocking(false)?;
                 channel.set_read_timeout(None)?;
@@ -200,7 +203,7 @@ pub fn be_fabric(
             }
             Crossing::Run => {
                 let flows = Flows::new(keys(&prepared.foretold).into_iter(), racing);
-                (&prepared.scenario, flows)
+                (&prepared.scenario, flows.with_guests(!prepared.guests.is_empty()))
             }
         };
         let made = match &mut frames {

@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Timer
 from typing import IO, Any, cast
@@ -56,6 +56,7 @@ def run(
     on_progress: Callable[[int, int], None],
     limit_seconds: float | None,
     program: Sequence[str] | None = None,
+    guests: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Carry out a run.
 
@@ -64,11 +65,12 @@ def run(
         on_progress: told now and then how far it is: nanoseconds from its beginning, and flows that are over.
         limit_seconds: how long it may take; none for any time.
         program: how `repnet-bench` is started, if it is to carry the flows.
+        guests: programs that run on hosts beside the flows: ``host``, and ``command`` with its arguments.
 
     Raises:
         LabError: it failed; says why.
     """
-    asked = f'{{"run": {planned}, "program": {json.dumps(program)}}}'
+    asked = f'{{"run": {planned}, "program": {json.dumps(program)}, "guests": {json.dumps(guests)}}}'
     began = time.monotonic()
     try:
         with _inside(asked, limit_seconds) as answers:

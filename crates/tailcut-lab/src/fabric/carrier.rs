@@ -24,6 +24,9 @@ use crate::sys::{monotonic_ns, process, real_ahead_ns};
 /// Frames that the ring holds at least.
 pub const RING: usize = 8_192;
 
+/// Ports that kernels choose for those who open connections begin here (`ip_local_port_range`).
+const CHOSEN: u16 = 32_768;
+
 /// What the fabric tells at the end.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FabricReport {
@@ -64,6 +67,8 @@ pub struct Flows {
     planned: BTreeMap<(u32, u16), (FlowKey, u64)>,
     /// Hosts, if there are also connections from ports that kernels choose.
     racing: Option<u32>,
+    /// Whether there are also connections that no plan knows.
+    guests: bool,
 }
 
 impl Flows {
@@ -71,7 +76,12 @@ impl Flows {
     /// too.
     pub fn new(flows: impl Iterator<Item = (FlowKey, u64)>, racing: Option<u32>) -> Flows {
         let planned = flows.map(|(key, bytes)| ((key.src(), key.sport()), (key, bytes)));
-        Flows { listen: LISTEN, planned: planned.collect(), racing }
+        Flows { listen: LISTEN, planned: planned.collect(), racing, guests: false }
+    }
+
+    /// With connections that no plan knows, from any port to any, if `any`.
+    pub fn with_guests(self, any: bool) -> Flows {
+        Flows { guests: any, ..self }
     }
 
     /// Those that are alone, before a run or after it.
@@ -83,6 +93,12 @@ impl Flows {
     fn copy(&self, port: u16) -> Option<u16> {
         let copies = if self.listen == ALONE { 1 } else { COPIES };
         port.checked_sub(self.listen).filter(|copy| *copy < copies)
+    }
+
+    /// What the packets of a guest's connection go by, in their own direction, and whether that is back to who opened it. They are
+    /// hashed by what they are, as those that race; whoever opened a connection has the port that its kernel chose.
+    fn guest(&self, from: (u32, u16), to: (u32, u16)) -> Option<(FlowKey, bool)> {
+        self.guests.then(|| (FlowKey::new(from.0, to.0, from.1, to.1), from.1 < CHOSEN))
     }
 
     /// What the packets of a connection go by, from sender to receiver, and the size of its flow. The copies' keys are the
@@ -293,12 +309,15 @@ fn identify(received: &Received<'_>, flows: &Flows, hosts: &BTreeMap<u32, u32>) 
     let host = *hosts.get(&received.interface)?;
     let (source, destination) = (host_of(parsed.source.0)?, host_of(parsed.destination.0)?);
     let (from, to) = ((source, parsed.source.1), (destination, parsed.destination.1));
+    if source != host {
+        return None;
+    }
     let (to_sender, copy, sender, receiver) = match (flows.copy(from.1), flows.copy(to.1)) {
         (Some(copy), None) => (true, copy, to, source),
         (None, Some(copy)) => (false, copy, from, destination),
-        _ => return None,
+        _ => return flows.guest(from, to).map(|(key, back)| (host, parsed, key, back, 1)),
     };
-    let (key, bytes) = flows.find(sender, receiver, copy).filter(|_| source == host)?;
+    let (key, bytes) = flows.find(sender, receiver, copy)?;
     let key = if to_sender { key.reversed() } else { key };
     Some((host, parsed, key, to_sender, bytes))
 }
@@ -326,5 +345,11 @@ mod tests {
         assert_eq!(flows(Some(9)).find((3, 40_000), 7, 1), Some((raced, 1)));
         assert_eq!(flows(Some(7)).find((3, 40_000), 7, 1), None, "there is no such host");
         assert_eq!(flows(Some(9)).find((3, 1_030), 7, 1), Some((copy, 900)));
+        let (client, server) = ((3, 40_000), (7, 5_432));
+        assert_eq!(planned.guest(client, server), None);
+        let there = FlowKey::new(3, 7, 40_000, 5_432);
+        let open = planned.with_guests(true);
+        assert_eq!(open.guest(client, server), Some((there, false)));
+        assert_eq!(open.guest(server, client), Some((there.reversed(), true)));
     }
 }

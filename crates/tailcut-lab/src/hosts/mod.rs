@@ -4,6 +4,7 @@ pub mod agenda;
 pub mod alone;
 pub mod driver;
 pub mod drops;
+pub mod guests;
 pub mod payload;
 pub mod receiving;
 pub mod repnet;

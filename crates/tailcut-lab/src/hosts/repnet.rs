@@ -6,13 +6,14 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::agenda::{Agenda, Due};
 use super::driver::{Got, HostFlow, HostReport, Sent, Times, LISTEN};
+use super::guests::command;
 use super::payload::Payload;
 use super::setup::{address, host_of};
 use crate::replication::Replication;
@@ -269,15 +270,8 @@ impl Drop for RepnetDriver {
 fn start(program: &[String], channel: UnixStream) -> io::Result<Child> {
     let (node, arguments) =
         program.split_first().ok_or_else(|| io::Error::other("there is no Node to start"))?;
-    let mut command = Command::new(node);
-    for (name, _) in std::env::vars_os() {
-        let name = name.to_string_lossy();
-        if name.starts_with("NODE_") || name.starts_with("REPNET_") {
-            command.env_remove(name.as_ref());
-        }
-    }
     let input = OwnedFd::from(channel.try_clone()?);
-    command
+    command(node)
         .args(NODE_ARGUMENTS)
         .args(arguments)
         .arg("lab")
