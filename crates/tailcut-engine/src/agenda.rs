@@ -7,7 +7,10 @@
 //! (a link with a thousand packets queued is one entity), so it stays in cache.
 //!
 //! Events leave in the order (time, entity number), whatever the order in
-//! which they were scheduled.
+//! which they were scheduled. Entities whose numbers are places that are used
+//! again have ranks: among themselves they leave in the order (time, rank).
+
+use std::cmp::Ordering;
 
 use crate::units::Time;
 
@@ -79,6 +82,35 @@ impl Level {
     }
 }
 
+/// When an event is due, and whose it is.
+type Entry = (u64, u32);
+
+/// The ranks of the entities from `first` on.
+#[derive(Debug, Clone)]
+struct Ranks {
+    first: u32,
+    ranks: Vec<u64>,
+}
+
+impl Ranks {
+    #[inline]
+    fn has(&self, entity: u32) -> bool {
+        entity >= self.first
+    }
+
+    /// Which of two events leaves first. Where one of them has no rank the order of entries says the same.
+    fn order(&self, a: Entry, b: Entry) -> Ordering {
+        a.0.cmp(&b.0).then_with(|| match self.has(a.1.min(b.1)) {
+            true => self.rank(a.1).cmp(&self.rank(b.1)),
+            false => a.1.cmp(&b.1),
+        })
+    }
+
+    fn rank(&self, entity: u32) -> u64 {
+        self.ranks[(entity - self.first) as usize]
+    }
+}
+
 /// Pending events, at most one per entity.
 #[derive(Debug, Clone)]
 pub struct Agenda {
@@ -87,16 +119,18 @@ pub struct Agenda {
     /// The level-0 bucket under the cursor; everything in it is in `current`.
     tick: u64,
     /// Events of the bucket under the cursor, latest first.
-    current: Vec<(u64, u32)>,
+    current: Vec<Entry>,
     levels: [Level; LEVELS],
     slots: Vec<Slot>,
+    ranks: Ranks,
     pending: usize,
 }
 
 impl Agenda {
     /// An empty agenda. `typical_delay` is how far ahead most events are
-    /// scheduled; it tunes speed, never order.
-    pub fn new(typical_delay: Time) -> Agenda {
+    /// scheduled; it tunes speed, never order. Entities from `ranked` on
+    /// have ranks.
+    pub fn new(typical_delay: Time, ranked: u32) -> Agenda {
         // A few events to a bucket: few enough to sort quickly, enough to see what comes.
         let wanted = (typical_delay.0 / (BUCKETS as u64 / 4)).max(1);
         Agenda {
@@ -105,6 +139,7 @@ impl Agenda {
             current: Vec::with_capacity(64),
             levels: std::array::from_fn(|_| Level::new()),
             slots: Vec::new(),
+            ranks: Ranks { first: ranked, ranks: Vec::new() },
             pending: 0,
         }
     }
@@ -123,7 +158,15 @@ impl Agenda {
     pub fn grow_to(&mut self, count: usize) {
         if count > self.slots.len() {
             self.slots.resize(count, Slot { time: 0, next: NONE, prev: IDLE });
+            self.ranks.ranks.resize(count.saturating_sub(self.ranks.first as usize), 0);
         }
+    }
+
+    /// Gives an entity that has ranks, and no pending event, its rank. No two
+    /// with pending events may have the same.
+    pub fn rank(&mut self, entity: u32, rank: u64) {
+        debug_assert_eq!(self.slots[entity as usize].prev, IDLE, "entity {entity} is already due");
+        self.ranks.ranks[(entity - self.ranks.first) as usize] = rank;
     }
 
     /// When `entity` is due, if it is.
@@ -181,7 +224,7 @@ impl Agenda {
         self.pending -= 1;
     }
 
-    /// Takes the first event in (time, entity) order.
+    /// Takes the first event in the order of times, then of entities or their ranks.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, u32)> {
         loop {
@@ -220,9 +263,12 @@ impl Agenda {
     }
 
     fn place_current(&mut self, entity: u32, time: u64) {
-        let key = (time, entity);
-        let at = self.current.iter().rposition(|&other| other > key).map_or(0, |i| i + 1);
-        self.current.insert(at, key);
+        let (entry, ranks, mut current) = ((time, entity), &self.ranks, self.current.iter());
+        let after = match ranks.has(entity) {
+            true => current.rposition(|&other| ranks.order(other, entry).is_gt()),
+            false => current.rposition(|&other| other > entry),
+        };
+        self.current.insert(after.map_or(0, |i| i + 1), entry);
         self.slots[entity as usize] = Slot { time, next: NONE, prev: CURRENT };
     }
 
@@ -315,13 +361,18 @@ impl Agenda {
         let bucket = (tick & MASK) as usize;
         let mut entity = std::mem::replace(&mut self.levels[0].heads[bucket], NONE);
         self.levels[0].unmark(bucket);
+        let mut ranked = 0;
         while entity != NONE {
             let slot = &mut self.slots[entity as usize];
             slot.prev = CURRENT;
             self.current.push((slot.time, entity));
+            ranked += u32::from(self.ranks.has(entity));
             entity = slot.next;
         }
-        if self.current.len() > 1 {
+        if ranked > 1 {
+            let ranks = &self.ranks;
+            self.current.sort_unstable_by(|&a, &b| ranks.order(b, a));
+        } else if self.current.len() > 1 {
             self.current.sort_unstable_by(|a, b| b.cmp(a));
         }
     }
@@ -333,13 +384,15 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
+    const UNRANKED: u32 = u32::MAX;
+
     fn drain(agenda: &mut Agenda) -> Vec<(u64, u32)> {
         std::iter::from_fn(|| agenda.pop()).map(|(t, e)| (t.0, e)).collect()
     }
 
     #[test]
     fn equal_times_leave_by_entity_number_not_by_insertion() {
-        let mut agenda = Agenda::new(Time::from_us(16));
+        let mut agenda = Agenda::new(Time::from_us(16), UNRANKED);
         agenda.grow_to(4);
         for entity in [2, 0, 3, 1] {
             agenda.schedule(entity, Time(5_000_000));
@@ -348,8 +401,21 @@ mod tests {
     }
 
     #[test]
+    fn a_place_that_is_used_again_has_another_rank() {
+        let mut agenda = Agenda::new(Time::from_us(16), 2);
+        agenda.grow_to(5);
+        let mut order = |ranks: [u64; 3], time: u64| {
+            (2..).zip(ranks).for_each(|(entity, rank)| agenda.rank(entity, rank));
+            (0..5).for_each(|entity| agenda.schedule(entity, Time(time)));
+            drain(&mut agenda).iter().map(|e| e.1).collect::<Vec<_>>()
+        };
+        assert_eq!(order([8, 5, 9], 77), [0, 1, 3, 2, 4]);
+        assert_eq!(order([8, 10, 9], 78), [0, 1, 2, 4, 3]);
+    }
+
+    #[test]
     fn a_cancelled_event_never_happens() {
-        let mut agenda = Agenda::new(Time::from_us(16));
+        let mut agenda = Agenda::new(Time::from_us(16), UNRANKED);
         agenda.grow_to(3);
         for entity in 0..3 {
             agenda.schedule(entity, Time(77));
@@ -361,7 +427,7 @@ mod tests {
 
     #[test]
     fn events_as_far_ahead_as_a_time_can_be_wait_for_their_turn() {
-        let mut agenda = Agenda::new(Time(1));
+        let mut agenda = Agenda::new(Time(1), UNRANKED);
         agenda.grow_to(3);
         agenda.schedule(0, Time::NEVER);
         agenda.schedule(1, Time(1 << 61));
@@ -397,31 +463,42 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
         #[test]
-        fn it_behaves_as_an_ordered_set(steps in prop::collection::vec(step(), 1..400), typical in 1..10_000_000_000u64) {
-            let mut agenda = Agenda::new(Time(typical));
+        fn it_behaves_as_an_ordered_set(
+            steps in prop::collection::vec(step(), 1..400),
+            typical in 1..10_000_000_000u64,
+            ranked in 0..=50u32,
+            turn in 0..50u32,
+        ) {
+            // Which come first at one instant: those without ranks, then those with, by ranks in another order than theirs.
+            let rank = |entity: u32| (entity * 7 + turn) % 50;
+            let key = |entity: u32| (entity >= ranked, if entity < ranked { entity } else { rank(entity) }, entity);
+            let mut agenda = Agenda::new(Time(typical), ranked);
             agenda.grow_to(50);
+            (ranked..50).for_each(|entity| agenda.rank(entity, u64::from(rank(entity))));
             let mut reference = BTreeSet::new();
             let mut now = 0;
             for step in steps {
                 match step {
                     Step::Schedule(entity, delay) => {
-                        reference.retain(|&(_, e)| e != entity);
-                        reference.insert((now + delay, entity));
+                        reference.retain(|&(_, (_, _, e))| e != entity);
+                        reference.insert((now + delay, key(entity)));
                         agenda.reschedule(entity, Time(now + delay));
                     }
                     Step::Cancel(entity) => {
-                        reference.retain(|&(_, e)| e != entity);
+                        reference.retain(|&(_, (_, _, e))| e != entity);
                         agenda.cancel(entity);
                     }
                     Step::Pop => {
                         let popped = agenda.pop().map(|(t, e)| (t.0, e));
-                        prop_assert_eq!(popped, reference.pop_first());
+                        let first = reference.pop_first().map(|(time, (_, _, entity))| (time, entity));
+                        prop_assert_eq!(popped, first);
                         now = popped.map_or(now, |p| p.0);
                     }
                 }
                 prop_assert_eq!(agenda.len(), reference.len());
             }
-            prop_assert_eq!(drain(&mut agenda), reference.into_iter().collect::<Vec<_>>());
+            let rest = reference.into_iter().map(|(time, (_, _, entity))| (time, entity));
+            prop_assert_eq!(drain(&mut agenda), rest.collect::<Vec<_>>());
         }
     }
 }

@@ -60,8 +60,8 @@ impl<O: Observer> Network<'_, O> {
     /// Lets the replication policy answer an event of a flow.
     fn react(&mut self, flow: FlowIndex, event: Event) {
         let actions = self.flows.react(flow, event, self.clock.now());
-        // A flow's chain is built from its end, and opened from its start.
-        for action in actions.iter().rev() {
+        // All of a flow's connections are there before the first one sends.
+        for action in &actions {
             if let Action::Open(open) = action {
                 self.admit_copy(flow, open);
             }
@@ -122,9 +122,9 @@ impl<O: Observer> Network<'_, O> {
 
     /// Gives a connection a place among those of the hosts and a timer.
     pub(super) fn admit(&mut self, opening: Opening) -> ConnectionId {
-        let flow = opening.flow;
+        let (host, flow) = (opening.key.src(), opening.flow);
         let id = self.hosts.admit(opening);
-        self.clock.make_room(self.hosts.places());
+        self.clock.admit(id, host);
         self.tally.follow(|observer| observer.connection_opens(self.clock.now(), id, flow));
         self.tell_timer(id);
         id

@@ -2,6 +2,8 @@
 //!
 //! Events of one instant come in the order of these numbers: packets that arrive before what the run does itself, that
 //! before transmitters that fall idle, those before pause frames, those before hosts that ask for more, and those before timers of connections.
+//! These come by hosts, and those of one host in the order in which it has opened them: a connection's place in the
+//! table of the run, which may have been another's, decides nothing.
 
 use tailcut_engine::{Agenda, Time};
 
@@ -44,6 +46,8 @@ pub(super) struct Clock {
     pauses: u32,
     /// Hosts that ask for more: all or none.
     pulls: u32,
+    /// How many connections each host has opened.
+    opened: Vec<u32>,
 }
 
 /// What happens in some networks only.
@@ -69,21 +73,23 @@ impl Clock {
             .links
             .iter()
             .map(|link| Clocking::new(link.rate).transmission(bytes) + link.propagation.0);
-        let mut clock = Clock {
-            now: Time::ZERO,
-            agenda: Agenda::new(Time(longest.max().unwrap_or(1))),
-            ports,
-            idle: if seldom.idle { ports } else { 0 },
-            pauses: if seldom.pauses { ports } else { 0 },
-            pulls: if seldom.pulls { graph.hosts } else { 0 },
-        };
-        clock.make_room(0);
-        clock
+        let idle = if seldom.idle { ports } else { 0 };
+        let pauses = if seldom.pauses { ports } else { 0 };
+        let pulls = if seldom.pulls { graph.hosts } else { 0 };
+        let connections = ports + OWN + idle + pauses + pulls;
+        let mut agenda = Agenda::new(Time(longest.max().unwrap_or(1)), connections);
+        agenda.grow_to(connections as usize);
+        let opened = vec![0; graph.hosts as usize];
+        Clock { now: Time::ZERO, agenda, ports, idle, pauses, pulls, opened }
     }
 
-    /// Makes room for so many connections.
-    pub fn make_room(&mut self, connections: u32) {
-        self.agenda.grow_to((self.connections() + connections) as usize);
+    /// Makes room for a connection that a host opens.
+    pub fn admit(&mut self, id: ConnectionId, host: u32) {
+        let entity = self.entity(Due::Connection(id));
+        self.agenda.grow_to(entity as usize + 1);
+        let number = &mut self.opened[host as usize];
+        self.agenda.rank(entity, u64::from(host) << 32 | u64::from(*number));
+        *number += 1;
     }
 
     /// The first of the connections.
@@ -215,12 +221,24 @@ mod tests {
             let [idle, pauses, pulls] = [1, 2, 4].map(|bit| bits & bit != 0);
             let seldom = Seldom { idle, pauses, pulls };
             let mut clock = clock(seldom);
-            clock.make_room(8);
+            (0..8).for_each(|id| clock.admit(ConnectionId(id), id % 5));
             let all = all(seldom);
             all.iter().rev().for_each(|&due| clock.expect(due, Time(7)));
             let came: Vec<_> = std::iter::from_fn(|| clock.next(Time(8))).collect();
             assert_eq!((came, clock.now()), (all, Time(7)));
         }
+    }
+
+    #[test]
+    fn timers_of_one_instant_come_by_hosts_and_in_the_order_of_opening() {
+        let mut clock = clock(Seldom::default());
+        // Places as they are taken, and taken again.
+        for (place, host) in [(0, 3), (1, 3), (2, 1), (0, 3), (3, 0), (2, 3)] {
+            clock.admit(ConnectionId(place), host);
+        }
+        (0..4).for_each(|place| clock.expect(Due::Connection(ConnectionId(place)), Time(7)));
+        let came: Vec<_> = std::iter::from_fn(|| clock.next(Time(8))).collect();
+        assert_eq!(came, [3, 1, 0, 2].map(|place| Due::Connection(ConnectionId(place))));
     }
 
     #[test]

@@ -18,6 +18,8 @@ mod receiver;
 mod sender;
 mod starts;
 mod tally;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 use std::ops::ControlFlow;
@@ -224,50 +226,5 @@ impl<'a, O: Observer> Network<'a, O> {
         if let (true, Some(interval)) = (more, self.tally.interval()) {
             self.clock.expect(Due::Sample, self.clock.now() + interval);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tailcut_engine::Time;
-
-    use super::*;
-    use crate::topology::star::Star;
-    use crate::traffic::Flow;
-
-    /// Two flows of 10 KB between three hosts, 10 us apart.
-    pub(super) fn scenario() -> Scenario {
-        let graph = Star { hosts: 3, ..Star::default() }.build().expect("hosts are enough");
-        let flow = |id: u64| Flow {
-            src: id as u32,
-            dst: 2,
-            bytes: 10_000,
-            start: Time::from_us(10 * id),
-            id,
-        };
-        Scenario {
-            graph,
-            host: Default::default(),
-            switch: Default::default(),
-            faults: Default::default(),
-            scheme: Default::default(),
-            flows: vec![flow(0), flow(1)],
-            jobs: Default::default(),
-            horizon: Default::default(),
-            seed: 1,
-            series: Default::default(),
-        }
-    }
-
-    #[test]
-    fn what_hosts_cannot_send_is_refused() {
-        let refused = |change: fn(&mut Flow)| {
-            let mut scenario = scenario();
-            change(&mut scenario.flows[1]);
-            matches!(check(&scenario), Err(SimError::BadFlow { id: 1, hosts: 3, .. }))
-        };
-        assert!(check(&scenario()).is_ok());
-        assert!(refused(|flow| flow.src = 3) && refused(|flow| flow.dst = 3));
-        assert!(refused(|flow| flow.src = flow.dst) && refused(|flow| flow.bytes = 0));
     }
 }

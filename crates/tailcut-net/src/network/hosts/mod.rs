@@ -1,7 +1,7 @@
 //! The connections of all hosts: both ends of each, their places in the table of the run, and what of them is under way.
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod view;
 
 use tailcut_engine::Time;
@@ -114,11 +114,6 @@ impl<'a> Hosts<'a> {
         }
         self.connections.push(connection);
         ConnectionId::at(self.connections.len() - 1)
-    }
-
-    /// How many places there are.
-    pub fn places(&self) -> u32 {
-        self.connections.len() as u32
     }
 
     /// A connection is over: its place is free.

@@ -14,7 +14,7 @@ fn tcp() -> Vec<Profile> {
 }
 
 /// A connection of ten full segments that opens at once.
-fn opening(hosts: &Hosts<'_>, flow: u32, copy: u8) -> Opening {
+pub(in crate::network) fn opening(hosts: &Hosts<'_>, flow: u32, copy: u8) -> Opening {
     Opening {
         key: FlowKey::new(0, 1, 1_024, 5_000 + u16::from(copy)),
         flow: FlowIndex(flow),
@@ -68,7 +68,7 @@ fn places_are_used_again_and_what_was_there_has_no_owner() {
     hosts.retire(a);
     assert_eq!((hosts.owner(a, key), hosts.live().collect::<Vec<_>>()), (None, vec![b]));
     let again = hosts.admit(opening(&hosts, 7, 0));
-    assert_eq!((again, hosts.places(), hosts.flow(a)), (a, 2, FlowIndex(7)));
+    assert_eq!((again, hosts.connections.len(), hosts.flow(a)), (a, 2, FlowIndex(7)));
     hosts.retire(a);
     hosts.retire(b);
     assert!(!hosts.any());

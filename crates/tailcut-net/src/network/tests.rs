@@ -1,0 +1,105 @@
+//! What the loop refuses, and what its order does not depend on.
+
+use tailcut_engine::Time;
+
+use super::*;
+use crate::faults::{FaultsSpec, Incident};
+use crate::measure::records::FlowRecord;
+use crate::measure::Unobserved;
+use crate::replicate::ReplicateSpec;
+use crate::topology::star::Star;
+use crate::traffic::Flow;
+use crate::transport::TransportSpec;
+
+/// Two flows of 10 KB between three hosts, 10 us apart.
+pub(in crate::network) fn scenario() -> Scenario {
+    let graph = Star { hosts: 3, ..Star::default() }.build().expect("hosts are enough");
+    let flow =
+        |id: u64| Flow { src: id as u32, dst: 2, bytes: 10_000, start: Time::from_us(10 * id), id };
+    Scenario {
+        graph,
+        host: Default::default(),
+        switch: Default::default(),
+        faults: Default::default(),
+        scheme: Default::default(),
+        flows: vec![flow(0), flow(1)],
+        jobs: Default::default(),
+        horizon: Default::default(),
+        seed: 1,
+        series: Default::default(),
+    }
+}
+
+#[test]
+fn what_hosts_cannot_send_is_refused() {
+    let refused = |change: fn(&mut Flow)| {
+        let mut scenario = scenario();
+        change(&mut scenario.flows[1]);
+        matches!(check(&scenario), Err(SimError::BadFlow { id: 1, hosts: 3, .. }))
+    };
+    assert!(check(&scenario()).is_ok());
+    assert!(refused(|flow| flow.src = 3) && refused(|flow| flow.dst = 3));
+    assert!(refused(|flow| flow.src = flow.dst) && refused(|flow| flow.bytes = 0));
+}
+
+/// Four hosts send a flow to each other one, all at once, over links of which the first is down at first: many timers
+/// expire at one instant.
+fn ties() -> Scenario {
+    let incident =
+        Incident::LinkDown { link: "h0>s0".into(), at: Time::ZERO, until: Some(Time::from_ms(50)) };
+    let pairs = (0..4).flat_map(|src| (0..4).map(move |dst| (src, dst)));
+    let flow = |(id, (src, dst))| Flow {
+        src,
+        dst,
+        bytes: 20_000 + 10_000 * u64::from(dst),
+        start: Time::from_us(10),
+        id: id as u64,
+    };
+    let flows = pairs.filter(|(src, dst)| src != dst).enumerate().map(flow).collect();
+    Scenario {
+        graph: Star { hosts: 4, ..Star::default() }.build().expect("hosts are enough"),
+        faults: FaultsSpec { incidents: vec![incident], ..FaultsSpec::default() },
+        flows,
+        horizon: crate::horizon::Horizon {
+            arrivals: Time::from_ms(1),
+            drain: Time::from_ms(9_000),
+        },
+        ..scenario()
+    }
+}
+
+/// What becomes of the flows of a run whose connections take their places in this order.
+fn records(scenario: &Scenario, places: &[usize]) -> (Vec<FlowRecord>, u64) {
+    let profiles = profile::profiles(scenario);
+    let mut network = Network::new(scenario, &profiles, Unobserved).expect("it is consistent");
+    let hosts = &mut network.hosts;
+    let taken: Vec<_> =
+        places.iter().map(|_| hosts.admit(hosts::tests::opening(hosts, 0, 0))).collect();
+    places.iter().rev().for_each(|&place| hosts.retire(taken[place]));
+    let go_on = &mut |_: &Progress| ControlFlow::Continue(());
+    network.run(&mut &mut *go_on).expect("nobody breaks it off");
+    let (outcome, _) = network.finish();
+    (outcome.flows, outcome.counters.events)
+}
+
+#[test]
+fn places_of_connections_decide_nothing() {
+    let backwards: Vec<_> = (0..40).rev().collect();
+    let strewn: Vec<_> = (0..40).map(|n| 17 * n % 40).collect();
+    for change in [
+        |_: &mut Scenario| {},
+        |it: &mut Scenario| it.scheme.replicate = ReplicateSpec::Repflow(Default::default()),
+        |it: &mut Scenario| it.scheme.replicate = ReplicateSpec::Hedge(Default::default()),
+        |it: &mut Scenario| it.scheme.transport = TransportSpec::Pfabric(Default::default()),
+        |it: &mut Scenario| it.scheme.transport = TransportSpec::Mptcp(Default::default()),
+        |it: &mut Scenario| it.scheme.transport = TransportSpec::Ndp(Default::default()),
+    ] {
+        let mut scenario = ties();
+        change(&mut scenario);
+        let expected = records(&scenario, &[]);
+        assert!(expected.0.iter().all(|flow| flow.fct.is_some()), "{:?}", scenario.scheme);
+        assert!(expected.0.iter().any(|flow| flow.timeouts > 0), "{:?}", scenario.scheme);
+        assert_eq!(records(&scenario, &backwards), expected);
+        assert_eq!(records(&scenario, &strewn), expected);
+    }
+}
