@@ -15,6 +15,7 @@ use tailcut_net::balance::BalanceSpec;
 use tailcut_net::component::OneOrEach;
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
+use tailcut_net::measure::attribution::Attribution;
 use tailcut_net::measure::records::{FlowRecord, Outcome};
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::replicate::ReplicateSpec;
@@ -41,6 +42,9 @@ fn most_times_tcp(case: &Case) -> f64 {
         _ => 1.5,
     }
 }
+
+/// The end of the names of cases in which completion times are attributed.
+const ATTRIBUTED: &str = "-attribution";
 
 /// A row of the table: its name, the fabric's k, for how many simulated milliseconds flows arrive, and the scheme.
 struct Case {
@@ -137,6 +141,7 @@ const CASES: &[Case] = &[
     Case { name: "k8-tcp", k: 8, milliseconds: 100, scheme: tcp },
     Case { name: "k64-tcp", k: 64, milliseconds: 1, scheme: tcp },
     Case { name: "k16-tcp", k: 16, milliseconds: 100, scheme: tcp },
+    Case { name: "k16-tcp-attribution", k: 16, milliseconds: 100, scheme: tcp },
     Case { name: "k16-repflow", k: 16, milliseconds: 100, scheme: repflow },
     Case { name: "k16-repsyn", k: 16, milliseconds: 100, scheme: repsyn },
     Case { name: "k16-sack", k: 16, milliseconds: 100, scheme: sack },
@@ -145,6 +150,7 @@ const CASES: &[Case] = &[
     Case { name: "k16-repflow-dctcp", k: 16, milliseconds: 100, scheme: repflow_dctcp },
     Case { name: "k16-spray", k: 16, milliseconds: 100, scheme: spray },
     Case { name: "k16-spray-adaptive", k: 16, milliseconds: 100, scheme: spray_adaptive },
+    Case { name: "k16-spray-attribution", k: 16, milliseconds: 100, scheme: spray },
     Case { name: "k16-flowlet", k: 16, milliseconds: 100, scheme: flowlet },
     Case { name: "k16-tinyflow", k: 16, milliseconds: 100, scheme: tinyflow },
     Case { name: "k16-pfabric", k: 16, milliseconds: 100, scheme: pfabric },
@@ -209,7 +215,7 @@ fn processor_seconds() -> f64 {
 fn run(case: &Case) {
     let scenario = scenario(case);
     let start = processor_seconds();
-    let outcome = simulated(&scenario);
+    let outcome = simulated(case, &scenario);
     let seconds = processor_seconds() - start;
     let finished = || outcome.flows.iter().filter(|f| f.fct.is_some());
     let delivered: u64 = finished().map(|f| f.flow.bytes).sum();
@@ -223,13 +229,20 @@ fn run(case: &Case) {
 fn run_idle(case: &Case) {
     let mut scenario = scenario(case);
     let flows = std::mem::take(&mut scenario.flows);
-    simulated(&scenario);
+    simulated(case, &scenario);
     println!("{} {}", peak_megabytes(), flows.len());
 }
 
-fn simulated(scenario: &Scenario) -> Outcome {
+fn simulated(case: &Case, scenario: &Scenario) -> Outcome {
     let go_on = &mut |_: &_| ControlFlow::Continue(());
-    tailcut_net::simulate(scenario, go_on).expect("the scenario is valid")
+    let outcome = match case.name.ends_with(ATTRIBUTED) {
+        false => tailcut_net::simulate(scenario, go_on),
+        true => {
+            let observer = Attribution::new(&scenario.graph);
+            tailcut_net::simulate_observed(scenario, observer, go_on).map(|run| run.0)
+        }
+    };
+    outcome.expect("the scenario is valid")
 }
 
 /// What this program prints for a case in a process of its own.

@@ -1,49 +1,40 @@
-//! Chains of causes: what a flow has spent its time on up to some event of its, by the causes that led there.
+//! Chains of causes: what a flow has spent its time on up to some moment of its, by the causes that led there.
 
 use super::parts::{Part, Parts};
 
 /// No chain.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What led to an event of a flow: the parts add up to the time since its start.
+/// A moment of a flow. The parts of its chain, and what is noted here, add up to the time since the flow's start.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Chain {
-    /// When the event is.
+pub(super) struct Moment {
+    /// Nobody wants to know where there is none.
+    pub chain: u32,
     pub at: u64,
-    pub parts: Parts,
     /// Transmission and propagation since a sender sent last: what they are counted as is known when one sends again.
     pub transmission: u64,
     pub propagation: u64,
-    pub flow: u32,
-    /// Who refers to it.
+}
+
+impl Moment {
+    pub const NONE: Moment = Moment { chain: NONE, at: 0, transmission: 0, propagation: 0 };
+
+    #[inline]
+    pub fn is_told(&self) -> bool {
+        self.chain != NONE
+    }
+}
+
+/// What a moment's chain is made of.
+#[derive(Debug, Clone, Copy)]
+struct Chain {
+    parts: Parts,
+    flow: u32,
+    /// Moments that refer to it.
     users: u32,
 }
 
-impl Chain {
-    /// Transmission and propagation since a sender sent last are counted as this.
-    #[inline]
-    pub fn settle(&mut self, part: Part) {
-        self.parts.add(part, self.transmission + self.propagation);
-        (self.transmission, self.propagation) = (0, 0);
-    }
-
-    /// They are counted as what they are.
-    #[inline]
-    pub fn keep(&mut self) {
-        self.parts.add(Part::Transmission, self.transmission);
-        self.parts.add(Part::Propagation, self.propagation);
-        (self.transmission, self.propagation) = (0, 0);
-    }
-
-    /// The event is followed by another one so much later, at `now`.
-    #[inline]
-    pub fn wait(&mut self, part: Part, now: u64) {
-        self.parts.add(part, now - self.at);
-        self.at = now;
-    }
-}
-
-/// All chains in use; places are used again.
+/// All chains in use; places are used again. Several moments may have one chain until it goes on.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Chains {
     all: Vec<Chain>,
@@ -51,11 +42,10 @@ pub(super) struct Chains {
 }
 
 impl Chains {
-    /// The chain of a flow that starts now.
-    pub fn begin(&mut self, now: u64, flow: u32) -> u32 {
-        let chain =
-            Chain { at: now, parts: Parts::NONE, transmission: 0, propagation: 0, flow, users: 1 };
-        self.store(chain)
+    /// The start of a flow.
+    pub fn begin(&mut self, now: u64, flow: u32) -> Moment {
+        let chain = self.store(Chain { parts: Parts::NONE, flow, users: 1 });
+        Moment { chain, at: now, ..Moment::NONE }
     }
 
     #[inline]
@@ -68,47 +58,65 @@ impl Chains {
         self.all.len() as u32 - 1
     }
 
-    /// Another chain that goes on from the same event.
     #[inline]
-    pub fn branch(&mut self, from: u32) -> u32 {
-        self.store(Chain { users: 1, ..self.all[from as usize] })
-    }
-
-    /// Puts a chain in the place of another one, which has one user.
-    #[inline]
-    pub fn replace(&mut self, chain: u32, by: u32) {
-        self.all[chain as usize] = Chain { users: 1, ..self.all[by as usize] };
+    pub fn parts(&self, moment: &Moment) -> &Parts {
+        &self.all[moment.chain as usize].parts
     }
 
     #[inline]
-    pub fn get(&self, chain: u32) -> &Chain {
-        &self.all[chain as usize]
+    pub fn flow(&self, moment: &Moment) -> u32 {
+        self.all[moment.chain as usize].flow
     }
 
+    /// The parts of a moment, to be added to: its chain is its own from now on.
     #[inline]
-    pub fn get_mut(&mut self, chain: u32) -> &mut Chain {
-        &mut self.all[chain as usize]
-    }
-
-    /// One more refers to it.
-    #[inline]
-    pub fn keep(&mut self, chain: u32) -> u32 {
-        if chain != NONE {
-            self.all[chain as usize].users += 1;
+    pub fn parts_mut(&mut self, moment: &mut Moment) -> &mut Parts {
+        let users = self.all[moment.chain as usize].users;
+        if users > 1 {
+            self.all[moment.chain as usize].users -= 1;
+            moment.chain = self.store(Chain { users: 1, ..self.all[moment.chain as usize] });
         }
-        chain
+        &mut self.all[moment.chain as usize].parts
     }
 
-    /// One fewer does.
+    /// Transmission and propagation since a sender sent last are counted as this.
     #[inline]
-    pub fn release(&mut self, chain: u32) {
-        if chain == NONE {
+    pub fn settle(&mut self, moment: &mut Moment, part: Part) {
+        let time = moment.transmission + moment.propagation;
+        if time > 0 {
+            self.parts_mut(moment).add(part, time);
+            (moment.transmission, moment.propagation) = (0, 0);
+        }
+    }
+
+    /// They are counted as what they are.
+    pub fn settle_as_they_are(&mut self, moment: &mut Moment) {
+        let Moment { transmission, propagation, .. } = *moment;
+        let parts = self.parts_mut(moment);
+        parts.add(Part::Transmission, transmission);
+        parts.add(Part::Propagation, propagation);
+        (moment.transmission, moment.propagation) = (0, 0);
+    }
+
+    /// Another moment is the same.
+    #[inline]
+    pub fn keep(&mut self, moment: &Moment) -> Moment {
+        if moment.is_told() {
+            self.all[moment.chain as usize].users += 1;
+        }
+        *moment
+    }
+
+    /// A moment is of no interest any more.
+    #[inline]
+    pub fn release(&mut self, moment: Moment) {
+        if !moment.is_told() {
             return;
         }
-        let users = &mut self.all[chain as usize].users;
+        let users = &mut self.all[moment.chain as usize].users;
         *users -= 1;
         if *users == 0 {
-            self.free.push(chain);
+            self.free.push(moment.chain);
         }
     }
 }

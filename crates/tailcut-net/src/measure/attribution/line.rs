@@ -1,11 +1,11 @@
-//! The packets before and on one link, and what its transmitter has done: who waited for whom.
+//! The packets on one link and before it, and what its transmitter has done: who waited for whom.
 
 use std::collections::VecDeque;
 
-use super::chains::NONE;
-use crate::packet::{Flags, Packet};
+use super::chains::Moment;
+use super::queue::Queue;
 
-/// What a packet has waited for at one port: the time from its chain's event until its first bit leaves.
+/// What a packet has waited for at one port: from the moment that it came with until its first bit leaves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Waited {
     /// Transmissions of its connection.
@@ -22,11 +22,10 @@ impl Waited {
     }
 }
 
-/// A packet, and the chain that has led to where it is.
+/// A packet, and the moment at which it came to where it is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Carried {
-    /// Nobody wants to know where there is none.
-    pub chain: u32,
+    pub moment: Moment,
     pub flow: u32,
     pub connection: u32,
     /// It was sent before: what its connection has sent since does not explain why it leaves late.
@@ -34,7 +33,18 @@ pub(super) struct Carried {
 }
 
 impl Carried {
-    pub const NOTHING: Carried = Carried { chain: NONE, flow: NONE, connection: NONE, again: true };
+    pub const NOTHING: Carried =
+        Carried { moment: Moment::NONE, flow: u32::MAX, connection: u32::MAX, again: true };
+
+    /// Which waiting for `other` is.
+    #[inline]
+    pub fn waits<'w>(&self, other: &Carried, waited: &'w mut Waited) -> &'w mut u64 {
+        match other {
+            other if other.flow != self.flow => &mut waited.others,
+            other if other.connection != self.connection => &mut waited.own,
+            _ => &mut waited.same,
+        }
+    }
 }
 
 /// A packet that a transmitter has taken.
@@ -44,88 +54,72 @@ pub(super) struct Riding {
     pub begins: u64,
     pub departs: u64,
     pub waited: Waited,
+    /// The one before it in its lane.
+    before: u32,
 }
 
 impl Riding {
+    pub fn new(carried: Carried, begins: u64, departs: u64, waited: Waited) -> Riding {
+        Riding { carried, begins, departs, waited, before: 0 }
+    }
+
+    #[inline]
     pub fn transmission(&self) -> u64 {
         self.departs - self.begins
     }
-}
 
-/// A count of time that goes on: what it was once, and what of it was still to come then.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Mark {
-    was: u64,
-    ahead: u64,
-}
-
-impl Mark {
-    pub fn new(was: u64, ahead: u64) -> Mark {
-        Mark { was, ahead }
-    }
-
-    /// What has been counted since.
-    pub fn since(self, now: u64) -> u64 {
-        // A link that has become faster takes back what was counted before.
-        self.ahead.wrapping_add(now).wrapping_sub(self.was)
+    /// What a packet has waited for that follows it directly, by the moment with which this one came.
+    #[inline]
+    pub fn and_itself(&self) -> Waited {
+        Waited { same: self.waited.same + self.transmission(), ..self.waited }
     }
 }
 
-/// A packet in a queue that decides the order at departure.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Waiting {
-    pub carried: Carried,
-    identity: (u32, u32, u32, u16),
-    /// What the transmitter had sent by its arrival: in all, of its flow, of its connection.
-    pub all: Mark,
-    pub flow: Mark,
-    pub connection: Mark,
-    /// How long it had been idle.
-    pub idle: u64,
-}
+/// Packets of one flow are in one lane: they are found without a look at most of the others.
+const LANES: usize = 16;
 
-/// What stays the same of a packet in a queue, which may mark or trim it. Of two packets for which it is the same, either may
-/// stand for the other.
-fn identity(packet: &Packet) -> (u32, u32, u32, u16) {
-    let &Packet { connection, seq, options, flags, .. } = packet;
-    (connection.0, seq, options, flags.0 & !(Flags::DATA | Flags::CONGESTION_EXPERIENCED).0)
+#[inline]
+fn lane(flow: u32) -> usize {
+    flow as usize % LANES
 }
 
 /// One direction of a link, and the queue before it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Line {
     /// Taken by the transmitter and not yet at the far end, in order; the first has the number `first`.
     riding: VecDeque<Riding>,
     first: u32,
-    waiting: VecDeque<Waiting>,
-    /// When the transmitter falls idle, how long what it has taken takes, and how long it was idle until it took the last.
-    busy_until: u64,
-    sent: u64,
-    idle: u64,
+    /// The number of the last packet in each lane.
+    lanes: [u32; LANES],
+    /// What waits, where the order is decided at departure and anything ever waited.
+    queue: Option<Box<Queue>>,
 }
 
 impl Line {
-    /// The number that the next packet on the link will have.
-    pub fn next(&self) -> u32 {
-        self.first.wrapping_add(self.riding.len() as u32)
-    }
-
-    /// The number of a packet that has crossed the link.
-    pub fn gone(&self) -> u32 {
-        self.first.wrapping_sub(1)
+    pub fn new() -> Line {
+        Line { riding: VecDeque::new(), first: 1, lanes: [0; LANES], queue: None }
     }
 
     /// A packet by its number, if it is still on the link.
-    pub fn get(&self, number: u32) -> Option<&Riding> {
+    #[inline]
+    fn get(&self, number: u32) -> Option<&Riding> {
         self.riding.get(number.wrapping_sub(self.first) as usize)
+    }
+
+    /// The last that the transmitter took, if it is still on the link.
+    pub fn last(&self) -> Option<&Riding> {
+        self.riding.back()
     }
 
     /// The transmitter takes a packet.
     #[inline]
-    pub fn push(&mut self, riding: Riding) {
-        self.idle += riding.begins.saturating_sub(self.busy_until);
-        self.busy_until = riding.departs;
-        self.sent += riding.transmission();
+    pub fn push(&mut self, mut riding: Riding) {
+        if let Some(queue) = &mut self.queue {
+            queue.take(&riding);
+        }
+        let number = self.first.wrapping_add(self.riding.len() as u32);
+        let lane = &mut self.lanes[lane(riding.carried.flow)];
+        riding.before = std::mem::replace(lane, number);
         self.riding.push_back(riding);
     }
 
@@ -139,100 +133,81 @@ impl Line {
 
     /// The link has gone down.
     pub fn stop(&mut self, now: u64) {
-        self.busy_until = self.busy_until.min(now);
+        if let Some(queue) = &mut self.queue {
+            queue.stop(now);
+        }
     }
 
-    /// What is sent from `since` until whatever is taken next begins.
-    pub fn ahead(&self, since: u64, of: &Carried) -> Waited {
+    /// The queue before the link, of which nobody knew if nothing ever waited there.
+    pub fn queue(&mut self, now: u64) -> &mut Queue {
+        let busy_until = self.last().map_or(now, |last| last.departs.max(now));
+        self.queue.get_or_insert_with(|| Box::new(Queue::new(busy_until)))
+    }
+
+    /// What a packet that comes now waits for on a link whose order is that of arrival, until it begins; and the packet with whose
+    /// moment the waiting is counted from, if that is not its own: the last of its connection, if that leaves later than it comes.
+    #[inline]
+    pub fn ahead(&self, begins: u64, of: &Carried) -> (Waited, Option<&Riding>) {
+        let (mut waited, mut since) = (Waited::default(), of.moment.at);
+        let (mut found, mut number) = (None, self.lanes[lane(of.flow)]);
+        while let Some(riding) = self.get(number).filter(|riding| riding.departs > since) {
+            if riding.carried.flow == of.flow {
+                let same = riding.carried.connection == of.connection;
+                if same && !of.again && riding.carried.moment.is_told() {
+                    since = riding.departs;
+                    found = Some(riding);
+                    break;
+                }
+                let time = riding.departs - riding.begins.max(since);
+                *of.waits(&riding.carried, &mut waited) += time;
+            }
+            number = riding.before;
+        }
+        waited.others = begins - since - waited.same - waited.own;
+        debug_assert_eq!(waited, self.looked_at(since, of), "what waits is transmitted");
+        if let Some(before) = found {
+            let until = before.and_itself();
+            waited = Waited {
+                same: until.same + waited.same,
+                own: until.own + waited.own,
+                others: until.others + waited.others,
+            };
+        }
+        (waited, found)
+    }
+
+    /// What is sent from `since` until whatever is taken next begins, packet by packet.
+    fn looked_at(&self, since: u64, of: &Carried) -> Waited {
         let mut waited = Waited::default();
         for riding in self.riding.iter().rev().take_while(|riding| riding.departs > since) {
-            let time = riding.departs - riding.begins.max(since);
-            match &riding.carried {
-                other if other.flow != of.flow => waited.others += time,
-                other if other.connection != of.connection => waited.own += time,
-                _ => waited.same += time,
-            }
+            *of.waits(&riding.carried, &mut waited) += riding.departs - riding.begins.max(since);
         }
         waited
     }
 
-    /// How long the transmitter has been idle.
-    pub fn idle(&self, now: u64) -> u64 {
-        self.idle + now.saturating_sub(self.busy_until)
-    }
-
-    /// What it has taken.
-    pub fn sent(&self) -> u64 {
-        self.sent
-    }
-
-    /// A packet begins to wait: `flow` and `connection` have sent so much.
-    pub fn wait(
-        &mut self,
-        now: u64,
-        carried: Carried,
-        packet: &Packet,
-        flow: u64,
-        connection: u64,
-    ) {
-        let ahead = self.busy_until.saturating_sub(now);
-        let last = self.riding.back().map(|riding| riding.carried).filter(|_| ahead > 0);
-        let ours = last.filter(|last| last.flow == carried.flow).map_or(0, |_| ahead);
-        let same =
-            last.filter(|last| last.flow == carried.flow && last.connection == carried.connection);
-        self.waiting.push_back(Waiting {
-            carried,
-            identity: identity(packet),
-            all: Mark::new(self.sent, ahead),
-            flow: Mark::new(flow, ours),
-            connection: Mark::new(connection, same.map_or(0, |_| ahead)),
-            idle: self.idle(now),
-        });
-    }
-
-    /// A packet waits no more.
-    pub fn leave(&mut self, packet: &Packet) -> Option<Waiting> {
-        let identity = identity(packet);
-        let place = self.waiting.iter().position(|waiting| waiting.identity == identity)?;
-        self.waiting.remove(place)
-    }
-
-    /// What is on the link departs at these times: says by how much later each one's own transmission ends than was thought, beyond
-    /// the delay of those before it.
-    pub fn retime(
-        &mut self,
-        now: u64,
-        departures: impl Iterator<Item = u64>,
-    ) -> Vec<(Carried, u64)> {
+    /// What is on the link departs at these times: whatever waited for another packet waits as long as that takes now.
+    pub fn retime(&mut self, now: u64, departures: impl Iterator<Item = u64>) {
         let mut shares: Vec<(Carried, u64, u64)> = vec![];
-        let mut longer = vec![];
         let mut free = None;
         for (riding, departs) in self.riding.iter_mut().zip(departures) {
             if riding.departs <= now {
                 continue;
             }
-            let before = riding.departs - riding.begins.max(now);
-            let transmission = riding.transmission();
-            let told = riding.carried.chain != NONE;
+            let (before, transmission) =
+                (riding.departs - riding.begins.max(now), riding.transmission());
+            let told = riding.carried.moment.is_told();
             for (other, old, new) in shares.iter().filter(|_| told) {
-                let kind = match &riding.carried {
-                    this if this.flow != other.flow => &mut riding.waited.others,
-                    this if this.connection != other.connection => &mut riding.waited.own,
-                    _ => &mut riding.waited.same,
-                };
-                *kind = *kind - old + new;
+                let waits = riding.carried.waits(other, &mut riding.waited);
+                *waits = *waits - old + new;
             }
             riding.begins = free.unwrap_or(riding.begins);
             riding.departs = departs;
             free = Some(departs);
-            let after = departs - riding.begins.max(now);
-            merge(&mut shares, riding.carried, before, after);
-            let more = riding.transmission().wrapping_sub(transmission);
-            self.sent = self.sent.wrapping_add(more);
-            longer.push((riding.carried, more));
+            merge(&mut shares, riding.carried, before, departs - riding.begins.max(now));
+            if let Some(queue) = &mut self.queue {
+                queue.takes_longer(riding, transmission);
+            }
         }
-        self.busy_until = free.unwrap_or(self.busy_until);
-        longer
     }
 }
 

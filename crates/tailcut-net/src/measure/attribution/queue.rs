@@ -1,0 +1,155 @@
+//! A queue that decides the order at departure: what the transmitter has done while a packet waited there.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::line::{Carried, Riding, Waited};
+use crate::packet::{Flags, Packet};
+
+/// A count of time that goes on: what it was once, and what of it was still to come then.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mark {
+    was: u64,
+    ahead: u64,
+}
+
+impl Mark {
+    /// What has been counted since.
+    fn since(self, now: u64) -> u64 {
+        // A link that has become faster takes back what was counted before.
+        self.ahead.wrapping_add(now).wrapping_sub(self.was)
+    }
+}
+
+/// A packet that waits.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    carried: Carried,
+    identity: (u32, u32, u32, u16),
+    /// What the transmitter had taken by its arrival: in all, of its flow, of its connection.
+    all: Mark,
+    flow: Mark,
+    connection: Mark,
+    /// How long it had been idle.
+    idle: u64,
+}
+
+/// What stays the same of a packet in a queue, which may mark or trim it. Of two packets for which it is the same, either may
+/// stand for the other.
+fn identity(packet: &Packet) -> (u32, u32, u32, u16) {
+    let &Packet { connection, seq, options, flags, .. } = packet;
+    (connection.0, seq, options, flags.0 & !(Flags::DATA | Flags::CONGESTION_EXPERIENCED).0)
+}
+
+/// Packets of one flow, or of one connection of it, that wait; and what the transmitter has taken of them meanwhile.
+#[derive(Debug, Clone, Copy, Default)]
+struct Share {
+    waiting: u32,
+    taken: u64,
+}
+
+/// Of a flow, all of its connections.
+const ALL: u32 = u32::MAX;
+
+/// A packet that waits no more.
+pub(super) struct Left {
+    pub carried: Carried,
+    /// What it waited for since its arrival.
+    pub waited: Waited,
+    /// How long the transmitter was idle meanwhile.
+    pub idle: u64,
+}
+
+/// What waits before one link.
+#[derive(Debug, Clone)]
+pub(super) struct Queue {
+    waiting: VecDeque<Waiting>,
+    shares: BTreeMap<(u32, u32), Share>,
+    /// When the transmitter falls idle; how long what it has taken takes, and how long it was idle until it took the last.
+    busy_until: u64,
+    taken: u64,
+    idle: u64,
+}
+
+impl Queue {
+    /// Nothing has ever waited; the transmitter is at work until then.
+    pub fn new(busy_until: u64) -> Queue {
+        let (waiting, shares) = (VecDeque::new(), BTreeMap::new());
+        Queue { waiting, shares, busy_until, taken: 0, idle: 0 }
+    }
+
+    fn shares_of(&mut self, carried: &Carried, mut change: impl FnMut(&mut Share)) {
+        for connection in [carried.connection, ALL] {
+            if let Some(share) = self.shares.get_mut(&(carried.flow, connection)) {
+                change(share);
+            }
+        }
+    }
+
+    /// The transmitter takes a packet.
+    pub fn take(&mut self, riding: &Riding) {
+        self.idle += riding.begins.saturating_sub(self.busy_until);
+        self.busy_until = riding.departs;
+        self.count(riding, riding.transmission());
+    }
+
+    fn count(&mut self, riding: &Riding, time: u64) {
+        self.taken = self.taken.wrapping_add(time);
+        self.shares_of(&riding.carried, |share| share.taken = share.taken.wrapping_add(time));
+    }
+
+    /// What it has taken is transmitted in another time.
+    pub fn takes_longer(&mut self, riding: &Riding, before: u64) {
+        self.busy_until = riding.departs;
+        self.count(riding, riding.transmission().wrapping_sub(before));
+    }
+
+    /// The link has gone down.
+    pub fn stop(&mut self, now: u64) {
+        self.busy_until = self.busy_until.min(now);
+    }
+
+    fn idle(&self, now: u64) -> u64 {
+        self.idle + now.saturating_sub(self.busy_until)
+    }
+
+    /// A packet begins to wait; `last` is what the transmitter took last.
+    pub fn enter(&mut self, now: u64, carried: Carried, packet: &Packet, last: Option<Riding>) {
+        let ahead = self.busy_until.saturating_sub(now);
+        let ours = |connection| {
+            last.filter(|last| last.carried.flow == carried.flow)
+                .filter(|last| connection == ALL || last.carried.connection == connection)
+                .map_or(0, |_| ahead)
+        };
+        let [connection, flow] = [carried.connection, ALL].map(|connection| {
+            let share = self.shares.entry((carried.flow, connection)).or_default();
+            share.waiting += 1;
+            Mark { was: share.taken, ahead: ours(connection) }
+        });
+        let (identity, idle) = (identity(packet), self.idle(now));
+        let all = Mark { was: self.taken, ahead };
+        self.waiting.push_back(Waiting { carried, identity, all, flow, connection, idle });
+    }
+
+    /// A packet waits no more.
+    pub fn leave(&mut self, now: u64, packet: &Packet) -> Left {
+        let identity = identity(packet);
+        let place = self.waiting.iter().position(|waiting| waiting.identity == identity);
+        let waiting = place.and_then(|place| self.waiting.remove(place)).expect("it waited there");
+        let carried = waiting.carried;
+        let [same, flow] = [(carried.connection, waiting.connection), (ALL, waiting.flow)].map(
+            |(connection, mark)| {
+                let of = (carried.flow, connection);
+                let share = self.shares.get_mut(&of).expect("it is counted");
+                let taken = mark.since(share.taken);
+                share.waiting -= 1;
+                if share.waiting == 0 {
+                    self.shares.remove(&of);
+                }
+                taken
+            },
+        );
+        let all = waiting.all.since(self.taken);
+        let waited = Waited { same, own: flow.wrapping_sub(same), others: all.wrapping_sub(flow) };
+        Left { carried, waited, idle: self.idle(now).wrapping_sub(waiting.idle) }
+    }
+}
