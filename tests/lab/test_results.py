@@ -12,6 +12,7 @@ from support.lab import measured
 from tailcut import _core
 from tailcut.backends import Options
 from tailcut.backends.lab import LabBackend
+from tailcut.explain import ExplainError, find_place
 from tailcut.lab import process, repnet
 from tailcut.results import Store, upkeep
 
@@ -69,6 +70,14 @@ def test_simulated_runs_and_those_of_kernels_lie_beside_each_other(
     assert kernels.runs == 1, "what is there is not made again"
     assert again.summary().equals(rows)
     assert Path(*again.report()[:1]).exists()
+
+
+def test_runs_of_kernels_cannot_be_explained(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
+    of_kernels = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results")
+    assert kernels.runs == 1
+    with pytest.raises(ExplainError, match="the kernel lab's runs have no captures") as refused:
+        find_place(of_kernels)
+    assert refused.value.code == "TC-X001"
 
 
 def test_repeats_are_averaged_and_unfaithful_runs_are_kept_and_left_out(

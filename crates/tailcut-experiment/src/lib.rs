@@ -11,6 +11,7 @@ pub mod diagnostic;
 pub mod document;
 pub mod plan;
 pub mod run;
+pub mod story;
 pub mod tabulate;
 
 mod check;
@@ -36,5 +37,6 @@ pub use plan::{Plan, RunPlan, RESULTS};
 pub use run::{check_capture, run, run_watched, to_scenario, RunError, RunResult};
 pub use schema::schema;
 pub use sections::Config;
+pub use story::{explain, Told, ToldFlow};
 pub use tabulate::{tabulate, Measured, MeasuredFlow};
 pub use workload::workload;

@@ -63,6 +63,9 @@ pub enum RunError {
     /// Something was measured of a flow that the run does not have, or twice.
     #[error("flow {0} was measured, and the run has no such flow, or it was measured twice")]
     NoSuchFlow(u64),
+    /// A story was asked for of a flow that the run does not have, or that has not started in it.
+    #[error("the run has no flow {0}, or ended before that started")]
+    UnknownFlow(u64),
     /// The simulator refused.
     #[error(transparent)]
     Simulation(SimError),

@@ -11,6 +11,7 @@ mod faults;
 
 use tailcut_engine::{Rate, Time};
 
+pub(crate) use self::faults::remaining;
 use self::faults::Faults;
 use crate::amount::{Amount, Limit};
 use crate::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};

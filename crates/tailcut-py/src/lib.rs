@@ -238,6 +238,38 @@ fn outcome_dict(py: Python<'_>, outcome: RunResult) -> PyResult<Bound<'_, PyDict
     Ok(result)
 }
 
+/// What happened to these flows of a run of a plan (an element of its `runs`, as JSON), as JSON (see
+/// `tailcut_experiment::Told`), each with at most `most_packets` packets. The run is made as far as they go; `read_table` is as in
+/// `load`. Raises ValueError as `run` does, and when the run has no such flow.
+#[pyfunction]
+#[pyo3(signature = (plan_run_json, flows, most_packets, read_table=None))]
+fn explain(
+    py: Python<'_>,
+    plan_run_json: &str,
+    flows: Vec<u64>,
+    most_packets: usize,
+    read_table: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let mut raised = None;
+    let tables = Tables::new(read_table);
+    let told = py.detach(|| {
+        let read_table = |content: &[u8], wanted: &[&str]| tables.columns(content, wanted);
+        let on_progress = &mut |_: &_| match Python::attach(|py| py.check_signals()) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                raised = Some(error);
+                ControlFlow::Break(())
+            }
+        };
+        tailcut_experiment::explain(plan_run_json, &flows, most_packets, &read_table, on_progress)
+    });
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    tables.check()?;
+    to_json(&told.map_err(|error| PyValueError::new_err(error.to_string()))?)
+}
+
 /// What a run of a plan (an element of its `runs`, as JSON) has to carry, as JSON: the network, its flows with their
 /// ports, paths and best possible completion times, and what waits for what. `read_table` is as in `load`. Raises
 /// ValueError as `run` does.
@@ -362,6 +394,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(load, m)?)?;
     m.add_function(wrap_pyfunction!(loads, m)?)?;
     m.add_function(wrap_pyfunction!(run, m)?)?;
+    m.add_function(wrap_pyfunction!(explain, m)?)?;
     m.add_function(wrap_pyfunction!(demand, m)?)?;
     m.add_function(wrap_pyfunction!(tabulate, m)?)?;
     m.add_function(wrap_pyfunction!(check_capture, m)?)?;

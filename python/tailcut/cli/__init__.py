@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import tailcut
-from tailcut.cli import experiment, results
+from tailcut.cli import experiment, explain, results
 from tailcut.cli.shell import Commands, err, out
 
 __all__ = ["app", "err", "main", "out"]
@@ -44,6 +44,7 @@ def _main(
 app.command()(experiment.check)
 app.command()(experiment.run)
 app.command()(results.summary)
+app.command()(explain.explain)
 app.command()(results.report)
 app.command(name="open")(results.open_)
 app.command()(results.verify)

@@ -137,6 +137,10 @@ class Result:
             )
         return self._table("flows")
 
+    def flows_of(self, run: PlannedRun) -> pl.DataFrame:
+        """The flows of one finished run: the columns of flows.parquet."""
+        return pl.read_parquet(self._store.path(run["id"]) / "flows.parquet")
+
     def scan_flows(self) -> pl.LazyFrame:
         """The rows of ``flows``, read when they are collected and as far as they are needed.
 

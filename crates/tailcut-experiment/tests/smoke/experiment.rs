@@ -6,7 +6,8 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 use tailcut_experiment::{load_text, no_tables, to_scenario, Plan, RunPlan};
-use tailcut_net::measure::records::Outcome;
+use tailcut_net::measure::records::{FlowRecord, Outcome};
+use tailcut_net::measure::story::{How, Kind, Stories, Story, What};
 use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::packet::Flags;
 use tailcut_net::simulate_observed;
@@ -39,11 +40,14 @@ impl Observer for Seen {
     }
 }
 
-/// Runs it: no packet is unaccounted for, every flow finishes.
+/// Runs it: no packet is unaccounted for, every flow finishes, and its story is whole.
 pub fn carry_out(run: &RunPlan, experiment: &Json) -> (Outcome, Seen) {
     let scenario = to_scenario(run, &no_tables).expect("the plan is fresh");
-    let (outcome, seen) =
-        simulate_observed(&scenario, Seen::default(), &mut |_| ControlFlow::Continue(()))
+    let flows: Vec<u64> = scenario.flows.iter().map(|flow| flow.id).collect();
+    let stories = Stories::new(&scenario.graph, &flows, usize::MAX);
+    let observers = (Seen::default(), stories);
+    let (outcome, (seen, stories)) =
+        simulate_observed(&scenario, observers, &mut |_| ControlFlow::Continue(()))
             .unwrap_or_else(|error| panic!("{error}\n{experiment}"));
     let counters = &outcome.counters;
     let accounted =
@@ -51,5 +55,47 @@ pub fn carry_out(run: &RunPlan, experiment: &Json) -> (Outcome, Seen) {
     assert_eq!(counters.sent, accounted, "packets are lost: {experiment}");
     let unfinished = outcome.flows.iter().filter(|flow| flow.fct.is_none()).count();
     assert_eq!(unfinished, 0, "flows do not finish: {experiment}");
+    check_stories(&outcome, &stories.told(), experiment);
     (outcome, seen)
+}
+
+/// Every packet is in one story, which ends when the flow does and tells of each timer and recovery.
+fn check_stories(outcome: &Outcome, stories: &[Story], experiment: &Json) {
+    let ended = |hows: &[How]| {
+        let packets = stories.iter().flat_map(|story| &story.packets);
+        packets.filter(|packet| packet.end.is_some_and(|end| hows.contains(&end.how))).count()
+            as u64
+    };
+    let counters = &outcome.counters;
+    let sent: usize = stories.iter().map(|story| story.packets.len()).sum();
+    assert_eq!(sent as u64, counters.sent, "{experiment}");
+    assert_eq!(ended(&[How::Received]), counters.delivered, "{experiment}");
+    assert_eq!(ended(&[How::Dropped]), counters.dropped, "{experiment}");
+    let lost = ended(&[How::DeadLink, How::UnderWay, How::Corrupted]);
+    assert_eq!(lost, counters.lost_on_links, "{experiment}");
+    for record in &outcome.flows {
+        let story = stories.iter().find(|story| story.flow == record.flow.id);
+        check_story(record, story.expect("every flow has a story"), experiment);
+    }
+}
+
+fn check_story(record: &FlowRecord, story: &Story, experiment: &Json) {
+    let end = record.flow.start + record.fct.expect("it finishes");
+    let at_end = story.packets.iter().any(|packet| {
+        let data = matches!(packet.kind, Kind::Data | Kind::Probe);
+        data && packet.end.is_some_and(|it| it.how == How::Received && it.at_ps == end.0)
+    });
+    assert!(at_end, "no data arrives when flow {} ends: {experiment}", story.flow);
+    let count = |what| story.acts.iter().filter(|act| act.what == what).count();
+    assert_eq!(count(What::TimedOut), record.timeouts as usize, "{experiment}");
+    assert_eq!(count(What::Recovers), record.fast_recoveries as usize, "{experiment}");
+    for packet in &story.packets {
+        for pair in packet.hops.windows(2) {
+            assert!(pair[1].at_ps >= pair[0].departs_ps, "{packet:?} {experiment}");
+        }
+        for hop in &packet.hops {
+            assert!(hop.at_ps <= hop.begins_ps && hop.begins_ps < hop.departs_ps, "{packet:?}");
+            assert!(hop.own <= hop.ahead, "{packet:?} {experiment}");
+        }
+    }
 }

@@ -6,13 +6,14 @@ pub mod ideal;
 pub mod records;
 pub mod segments;
 pub mod series;
+pub mod story;
 
 use tailcut_engine::{Rate, Time};
 
 use crate::packet::{ConnectionId, Flags, Packet, SackBlocks, Timestamps};
 use crate::topology::PortId;
 use crate::traffic::FlowIndex;
-use crate::transport::tcp::Sender;
+use crate::transport::tcp::{CongestionState, Sender, SenderCounters};
 
 /// A packet as its headers describe it: positions in bytes, initial sequence numbers 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -96,6 +97,28 @@ pub enum Timer {
     DelayedAck,
 }
 
+/// A sender of any transport, after it has handled an event and before it sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SenderView {
+    /// What it has done so far.
+    pub counters: SenderCounters,
+    /// Congestion window in bytes.
+    pub window: u64,
+    /// What only TCP has.
+    pub tcp: Option<TcpView>,
+}
+
+/// What only a sender of TCP has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpView {
+    /// Slow-start threshold in bytes.
+    pub threshold: u64,
+    /// How it regards the network.
+    pub state: CongestionState,
+    /// Its retransmission timeout.
+    pub timeout: Time,
+}
+
 /// The hooks, written once: the trait, and the observers that pass on what they see.
 macro_rules! hooks {
     ($($(#[$doc:meta])* $hook:ident($($argument:ident: $kind:ty),*);)*) => {
@@ -117,6 +140,15 @@ macro_rules! hooks {
                 if let Some(observer) = self {
                     observer.$hook($($argument),*);
                 }
+            })*
+        }
+
+        /// Looks on for somebody else, who has it back even when the run is broken off.
+        impl<A: Observer> Observer for &mut A {
+            const ACTIVE: bool = A::ACTIVE;
+            const FOLLOWS: bool = A::FOLLOWS;
+            $(fn $hook(&mut self, $($argument: $kind),*) {
+                (**self).$hook($($argument),*);
             })*
         }
 
@@ -147,8 +179,10 @@ hooks! {
     link_changes(now: Time, link: PortId, rate: Rate, propagation: Time);
     /// A packet is lost on `link` to a failure.
     lost(now: Time, link: PortId, loss: Loss, packet: &PacketView);
-    /// A sender has handled an event.
+    /// A sender of TCP has handled an event.
     sender_acted(now: Time, flow: u64, copy: u8, sender: &Sender);
+    /// A sender of any transport has handled an event. Its source port tells it from others of the copy.
+    end_acted(now: Time, flow: u64, copy: u8, port: u16, sender: &SenderView);
 
     // Where every packet is. One is in hand from when it has crossed a link, left a queue or its host until it is somewhere else.
 

@@ -113,8 +113,9 @@ impl<O: Observer> Network<'_, O> {
     pub(super) fn pump(&mut self, id: ConnectionId) {
         let (now, spreads) = (self.clock.now(), self.hosts.profile(id).spreads);
         self.tally.note_acted(now, || {
-            let flow = self.flows.flow(self.hosts.flow(id)).id;
-            Some((flow, self.hosts.copy(id), self.hosts.sender(id).tcp()?))
+            let (flow, sender) = (self.flows.flow(self.hosts.flow(id)).id, self.hosts.sender(id));
+            let view = sender.view(self.hosts.profile(id));
+            (flow, self.hosts.copy(id), self.hosts.key(id).sport(), view, sender.tcp())
         });
         loop {
             if spreads {

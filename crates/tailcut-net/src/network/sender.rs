@@ -3,7 +3,7 @@
 use tailcut_engine::Time;
 
 use super::profile::{Kind, Profile};
-use crate::measure::Timer;
+use crate::measure::{SenderView, TcpView, Timer};
 use crate::packet::{Flags, OptionStore};
 use crate::transport::ends::Ends;
 use crate::transport::tcp::{self, SenderCounters};
@@ -176,6 +176,16 @@ impl Sender {
         if let Sender::Tcp(sender) = self {
             sender.set_switches(u32::from(links).saturating_sub(1));
         }
+    }
+
+    /// What an observer sees of it.
+    pub fn view(&self, profile: &Profile) -> SenderView {
+        let tcp = self.tcp().map(|sender| TcpView {
+            threshold: sender.ssthresh(),
+            state: sender.state(),
+            timeout: sender.rtt().rto(),
+        });
+        SenderView { counters: self.counters(), window: self.cwnd(profile), tcp }
     }
 
     /// TCP's sender, if it is one.

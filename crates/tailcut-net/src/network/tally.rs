@@ -5,7 +5,7 @@ use tailcut_engine::{Rate, Time};
 use crate::fabric::Fabric;
 use crate::measure::records::{Counters, Series};
 use crate::measure::series::{Sampler, UnknownPlace};
-use crate::measure::{Loss, Observer, PacketView};
+use crate::measure::{Loss, Observer, PacketView, SenderView};
 use crate::scenario::Scenario;
 use crate::topology::PortId;
 use crate::transport::tcp::Sender;
@@ -131,17 +131,19 @@ impl<O: Observer> Tally<O> {
         }
     }
 
-    /// A sender of TCP has handled an event; `seen` tells which, of what flow and copy.
+    /// A sender has handled an event; `seen` tells of what flow, copy and source port, what it looks like, and who it is if it is TCP's.
     #[inline]
     pub fn note_acted<'s>(
         &mut self,
         now: Time,
-        seen: impl FnOnce() -> Option<(u64, u8, &'s Sender)>,
+        seen: impl FnOnce() -> (u64, u8, u16, SenderView, Option<&'s Sender>),
     ) {
         if O::ACTIVE {
-            if let Some((flow, copy, sender)) = seen() {
+            let (flow, copy, port, view, tcp) = seen();
+            if let Some(sender) = tcp {
                 self.observer.sender_acted(now, flow, copy, sender);
             }
+            self.observer.end_acted(now, flow, copy, port, &view);
         }
     }
 

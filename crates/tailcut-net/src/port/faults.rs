@@ -145,7 +145,7 @@ impl Port {
 }
 
 /// How long the bits that take `time` at the old rate take at the new one, to the nearest picosecond.
-fn remaining(time: u64, old: Rate, new: Rate) -> u64 {
+pub(crate) fn remaining(time: u64, old: Rate, new: Rate) -> u64 {
     let (old, new) = (u128::from(old.0), u128::from(new.0));
     ((u128::from(time) * old + new / 2) / new) as u64
 }

@@ -30,6 +30,24 @@ pub fn find_link(graph: &Graph, text: &str) -> Result<PortId, UnknownLink> {
         .ok_or_else(unknown)
 }
 
+/// What a directed link is called: as [`find_link`] finds it.
+pub fn link_name(graph: &Graph, link: PortId) -> String {
+    format!(
+        "{}>{}",
+        node_name(graph, graph.far_end(link ^ 1)),
+        node_name(graph, graph.far_end(link))
+    )
+}
+
+/// What a node is called: as the graph says, or `h<n>` for host n and `s<n>` for switch n.
+pub fn node_name(graph: &Graph, node: NodeId) -> String {
+    match (graph.names.get(node as usize), node.checked_sub(graph.hosts)) {
+        (Some(name), _) => name.clone(),
+        (None, Some(switch)) => format!("s{switch}"),
+        (None, None) => format!("h{node}"),
+    }
+}
+
 /// The node that `name` names: by its name in the graph, or `h<n>` for host n and `s<n>` for switch n.
 pub fn find_node(graph: &Graph, name: &str) -> Option<NodeId> {
     let name = name.trim();
@@ -77,6 +95,17 @@ mod tests {
         for unknown in ["h1", "h1>h2", "h7>s0", "s0>s0", ""] {
             assert_eq!(find_link(&graph, unknown), Err(UnknownLink(unknown.into())));
         }
+    }
+
+    #[test]
+    fn links_are_called_what_they_are_found_by() {
+        let mut graph = star();
+        let named = |graph: &Graph| (0..6).map(|link| link_name(graph, link)).collect::<Vec<_>>();
+        assert_eq!(named(&graph), ["h0>s0", "s0>h0", "h1>s0", "s0>h1", "h2>s0", "s0>h2"]);
+        graph.names = ["a", "b", "c", "tor"].map(String::from).into();
+        assert_eq!(named(&graph)[..2], ["a>tor", "tor>a"]);
+        let found = named(&graph).iter().map(|name| find_link(&graph, name)).collect::<Vec<_>>();
+        assert_eq!(found, (0..6).map(Ok).collect::<Vec<_>>());
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod pfc;
 mod reordering;
 mod repeatable;
 mod replication;
+mod stories;
 mod support;
 mod swift;
 mod switching;

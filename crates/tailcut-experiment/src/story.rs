@@ -1,0 +1,178 @@
+//! Flows of a run with all that happened to them: the run is made again, as far as they are concerned, with somebody looking.
+
+use std::ops::ControlFlow;
+
+use serde::Serialize;
+use tailcut_net::measure::records::FlowRecord;
+use tailcut_net::measure::story::{Stories, Story};
+use tailcut_net::scenario::Progress;
+use tailcut_net::simulate_watched;
+use tailcut_net::topology::find::{link_name, node_name};
+use tailcut_net::topology::Graph;
+use tailcut_net::watch::{Sight, Watch};
+use tailcut_net::SimError;
+
+use crate::load::ReadTable;
+use crate::plan::RunPlan;
+use crate::run::{to_scenario, RunError};
+
+/// Events between two looks at whether the flows are over.
+const EVERY: u64 = 1 << 12;
+
+/// The stories of flows, and what the numbers in them are called.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Told {
+    /// The directed links, by number.
+    pub links: Vec<LinkName>,
+    /// The flows, in the order of their numbers.
+    pub flows: Vec<ToldFlow>,
+}
+
+/// A directed link.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LinkName {
+    /// Its name, such as `h0>s0`.
+    pub name: String,
+    /// Its tier.
+    pub tier: String,
+    /// Bits per second, when the run began.
+    pub rate_bps: u64,
+    /// Propagation delay, when the run began.
+    pub propagation_ps: u64,
+}
+
+/// A flow with its story. Times are in picoseconds: of the start from the beginning of the run, of the others from the start.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ToldFlow {
+    /// Host that sends, by name.
+    pub from: String,
+    /// Host that receives, by name.
+    pub to: String,
+    /// Application bytes.
+    pub bytes: u64,
+    /// Segment size; payload bytes of a full packet.
+    pub segment: u64,
+    /// When it started.
+    pub start_ps: u64,
+    /// Until its first connection was established.
+    pub connect_ps: Option<u64>,
+    /// Until its last byte was received.
+    pub fct_ps: Option<u64>,
+    /// Until its sender had the acknowledgement of that.
+    pub fct_ack_ps: Option<u64>,
+    /// The best possible `fct_ps`.
+    pub ideal_fct_ps: u64,
+    /// The connection that finished first, from 0.
+    pub winner: Option<u8>,
+    /// When the run was left, or ended.
+    pub until_ps: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub story: Story,
+}
+
+/// Looks until every flow is over: received, and known to be.
+struct Until<'a> {
+    places: Vec<usize>,
+    records: Vec<FlowRecord>,
+    left_at: u64,
+    on_progress: &'a mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    interrupted: bool,
+    events: u64,
+}
+
+impl Watch for Until<'_> {
+    fn every(&self) -> u64 {
+        EVERY
+    }
+
+    fn look(&mut self, progress: &Progress, run: &mut dyn Sight) -> ControlFlow<()> {
+        self.events += EVERY;
+        if self.events % (1 << 20) == 0 && (self.on_progress)(progress).is_break() {
+            self.interrupted = true;
+            return ControlFlow::Break(());
+        }
+        self.records = self.places.iter().map(|&place| run.flow(place)).collect();
+        self.left_at = progress.now.0;
+        match self.records.iter().all(|record| record.fct_ack.is_some()) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// What happened to these flows of a run of a plan (an element of `runs`, as JSON), each with at most so many packets.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn explain(
+    run_json: &str,
+    flows: &[u64],
+    most_packets: usize,
+    read_table: &ReadTable,
+    on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Told, RunError> {
+    let plan: RunPlan = serde_json::from_str(run_json)?;
+    let scenario = to_scenario(&plan, read_table)?;
+    let place = |id: &u64| {
+        let found = scenario.flows.iter().position(|flow| flow.id == *id);
+        found.ok_or(RunError::UnknownFlow(*id))
+    };
+    let places = flows.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+    let mut stories = Stories::new(&scenario.graph, flows, most_packets);
+    let mut until =
+        Until { places, records: vec![], left_at: 0, on_progress, interrupted: false, events: 0 };
+    match simulate_watched(&scenario, &mut stories, &mut until) {
+        Ok((outcome, _)) => {
+            until.records =
+                outcome.flows.into_iter().filter(|r| flows.contains(&r.flow.id)).collect();
+            until.left_at = outcome.counters.end.0;
+        }
+        Err(SimError::Interrupted) if !until.interrupted => {}
+        Err(error) => return Err(error.into()),
+    }
+    let segment = scenario.scheme.transport.segments().mss.0;
+    let mut told = vec![];
+    for story in stories.told() {
+        let record = until.records.iter().find(|record| record.flow.id == story.flow);
+        let record = record.ok_or(RunError::UnknownFlow(story.flow))?;
+        told.push(told_flow(&scenario.graph, segment, record, until.left_at, story));
+    }
+    Ok(Told { links: links(&scenario.graph), flows: told })
+}
+
+fn told_flow(
+    graph: &Graph,
+    segment: u64,
+    record: &FlowRecord,
+    until_ps: u64,
+    story: Story,
+) -> ToldFlow {
+    let flow = &record.flow;
+    ToldFlow {
+        from: node_name(graph, flow.src),
+        to: node_name(graph, flow.dst),
+        bytes: flow.bytes,
+        segment,
+        start_ps: flow.start.0,
+        connect_ps: record.connect.map(|time| time.0),
+        fct_ps: record.fct.map(|time| time.0),
+        fct_ack_ps: record.fct_ack.map(|time| time.0),
+        ideal_fct_ps: record.ideal_fct.0,
+        winner: record.winner,
+        until_ps,
+        story,
+    }
+}
+
+fn links(graph: &Graph) -> Vec<LinkName> {
+    let both = graph.links.iter().enumerate().flat_map(|(number, link)| {
+        [2 * number, 2 * number + 1].map(|port| LinkName {
+            name: link_name(graph, port as u32),
+            tier: graph.tiers.get(usize::from(link.tier)).cloned().unwrap_or_default(),
+            rate_bps: link.rate.0,
+            propagation_ps: link.propagation.0,
+        })
+    });
+    both.collect()
+}

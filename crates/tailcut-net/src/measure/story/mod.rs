@@ -1,0 +1,380 @@
+//! Stories: what happened to chosen flows, packet by packet, from the first SYN to the last acknowledgement.
+
+mod records;
+mod waiting;
+
+use std::collections::BTreeMap;
+
+use tailcut_engine::{Rate, Time};
+
+use super::{Loss, Observer, PacketView, SenderView};
+use crate::packet::Flags;
+use crate::port::Clocking;
+use crate::topology::{Graph, PortId};
+use crate::transport::tcp::CongestionState;
+pub use records::{Act, End, Hop, How, Journey, Kind, Story, What};
+use waiting::{Accepted, Port, Served};
+
+/// Where a packet of a story is.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// At its own host.
+    Host,
+    /// In the queue of a link that decides the order at departure, which had then accepted so many; and how many of them had
+    /// not left.
+    Queue { link: PortId, since: Time, before: Served, ahead: (u32, u32) },
+    /// On a link, due at its end then.
+    Link { link: PortId, due: Time },
+}
+
+/// A packet that is under way, by its number in its story.
+#[derive(Debug, Clone, Copy)]
+struct Walker {
+    number: usize,
+    place: Place,
+}
+
+/// What packets of a flow that look the same share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Looks {
+    copy: u8,
+    sport: u16,
+    towards_sender: bool,
+    kind: Kind,
+    seq: u64,
+}
+
+impl Looks {
+    fn of(packet: &PacketView) -> Looks {
+        let towards_sender = packet.flags.has(Flags::TO_SENDER);
+        // Of the others it may be counted from where the sender is by now.
+        let counts = packet.flags.has(Flags::DATA) || packet.flags.is_trimmed();
+        let kind = match Kind::of(packet.flags, true) {
+            Kind::Cut | Kind::Pull => Kind::Ack,
+            kind => kind,
+        };
+        let sport = if towards_sender { packet.dport } else { packet.sport };
+        let seq = if counts { packet.seq } else { 0 };
+        Looks { copy: packet.copy, sport, towards_sender, kind, seq }
+    }
+}
+
+/// One story in the making.
+#[derive(Debug, Clone, Default)]
+struct Draft {
+    story: Story,
+    under_way: BTreeMap<Looks, Vec<Walker>>,
+    /// As they were after their latest act, by copy and source port.
+    senders: BTreeMap<(u8, u16), SenderView>,
+}
+
+/// A directed link as it is now.
+#[derive(Debug, Clone)]
+struct Link {
+    near: u32,
+    far: u32,
+    rate: Rate,
+    propagation: Time,
+}
+
+/// Tells the stories of chosen flows.
+#[derive(Debug, Clone)]
+pub struct Stories {
+    drafts: BTreeMap<u64, Draft>,
+    links: Vec<Link>,
+    ports: Vec<Port>,
+    most_packets: usize,
+}
+
+impl Stories {
+    /// Of these flows in this network, each with at most so many packets.
+    pub fn new(graph: &Graph, flows: &[u64], most_packets: usize) -> Stories {
+        let links = (0..2 * graph.links.len() as PortId).map(|port| {
+            let link = &graph.links[port as usize / 2];
+            let (near, far) = (graph.far_end(port ^ 1), graph.far_end(port));
+            Link { near, far, rate: link.rate, propagation: link.propagation }
+        });
+        let links: Vec<Link> = links.collect();
+        let draft =
+            |flow: u64| Draft { story: Story { flow, ..Story::default() }, ..Draft::default() };
+        Stories {
+            drafts: flows.iter().map(|&flow| (flow, draft(flow))).collect(),
+            ports: vec![Port::default(); links.len()],
+            links,
+            most_packets,
+        }
+    }
+
+    /// The stories, by flow.
+    pub fn told(self) -> Vec<Story> {
+        self.drafts.into_values().map(|draft| draft.story).collect()
+    }
+
+    fn transmission(&self, link: PortId, bytes: u16) -> Time {
+        Time(Clocking::new(self.links[link as usize].rate).transmission(bytes))
+    }
+}
+
+impl Draft {
+    fn send(&mut self, now: Time, packet: &PacketView, most: usize) {
+        if self.story.packets.len() >= most {
+            self.story.left_out += 1;
+            return;
+        }
+        let looks = Looks::of(packet);
+        let walker = Walker { number: self.story.packets.len(), place: Place::Host };
+        self.under_way.entry(looks).or_default().push(walker);
+        let tcp =
+            self.senders.get(&(packet.copy, looks.sport)).is_none_or(|sender| sender.tcp.is_some());
+        let repeated_syn = looks.kind == Kind::Syn
+            && self
+                .story
+                .packets
+                .iter()
+                .any(|p| p.kind == Kind::Syn && p.port == looks.sport && p.copy == looks.copy);
+        self.story.packets.push(Journey {
+            copy: packet.copy,
+            port: looks.sport,
+            kind: Kind::of(packet.flags, !tcp),
+            seq: packet.seq,
+            bytes: packet.payload,
+            ack: if looks.towards_sender { packet.ack } else { 0 },
+            again: packet.flags.has(Flags::RETRANSMISSION) || repeated_syn,
+            marked: false,
+            sent_ps: now.0,
+            hops: vec![],
+            end: None,
+        });
+    }
+
+    /// The packet that is meant, and has got to where `here` says; of several the one whose time it is.
+    fn find(
+        &mut self,
+        packet: &PacketView,
+        here: impl Fn(&Place) -> Option<Time>,
+        now: Time,
+    ) -> Option<(Looks, usize)> {
+        let looks = Looks::of(packet);
+        let walkers = self.under_way.get(&looks)?;
+        let there =
+            walkers.iter().enumerate().filter_map(|(at, walker)| Some((at, here(&walker.place)?)));
+        let best = there.min_by_key(|(at, due)| {
+            let other_ack =
+                looks.towards_sender && self.story.packets[walkers[*at].number].ack != packet.ack;
+            (*due != now, other_ack, *at)
+        });
+        best.map(|(at, _)| (looks, at))
+    }
+
+    fn end(&mut self, found: (Looks, usize), end: End, marked: bool) {
+        let (looks, at) = found;
+        let Some(walkers) = self.under_way.get_mut(&looks) else { return };
+        let walker = walkers.remove(at);
+        if walkers.is_empty() {
+            self.under_way.remove(&looks);
+        }
+        let journey = &mut self.story.packets[walker.number];
+        journey.end = Some(end);
+        journey.marked |= marked;
+    }
+
+    fn act(&mut self, now: Time, (copy, port): (u8, u16), sender: &SenderView, most: usize) {
+        let last = self.senders.insert((copy, port), *sender);
+        let (before, after) = (last.map(|l| l.counters).unwrap_or_default(), sender.counters);
+        let state = |view: &SenderView| view.tcp.map(|tcp| tcp.state);
+        let was = last.as_ref().and_then(state);
+        let troubled =
+            |state| matches!(state, Some(CongestionState::Recovery | CongestionState::Loss));
+        let timer = last.and_then(|l| l.tcp).map(|tcp| tcp.timeout.0);
+        let undone =
+            |c: &crate::transport::tcp::SenderCounters| c.recoveries_undone + c.timeouts_undone;
+        let (what, timer_ps) = if after.timeouts > before.timeouts {
+            (What::TimedOut, timer)
+        } else if after.fast_recoveries > before.fast_recoveries {
+            (What::Recovers, None)
+        } else if undone(&after) > undone(&before) {
+            (What::Undid, None)
+        } else if after.echo_reductions > before.echo_reductions {
+            (What::Heeded, None)
+        } else if troubled(was) && !troubled(state(sender)) {
+            (What::Recovered, None)
+        } else if last.is_none_or(|last| last.window != sender.window) {
+            (What::Window, None)
+        } else {
+            return;
+        };
+        if what == What::Window && self.story.acts.len() >= most {
+            return;
+        }
+        let (window, threshold) = (
+            sender.window,
+            sender.tcp.map(|tcp| tcp.threshold).filter(|threshold| *threshold < u64::MAX),
+        );
+        self.story.acts.push(Act { at_ps: now.0, copy, port, what, window, threshold, timer_ps });
+    }
+}
+
+/// What has become of a packet that is lost.
+fn how(loss: Loss) -> How {
+    match loss {
+        Loss::DeadLink => How::DeadLink,
+        Loss::UnderWay => How::UnderWay,
+        Loss::Corrupted => How::Corrupted,
+    }
+}
+
+impl Stories {
+    /// Whether a packet has come to the near end of a link, and when it was due there.
+    fn comes_to(links: &[Link], node: u32, now: Time) -> impl Fn(&Place) -> Option<Time> + '_ {
+        move |place| match *place {
+            Place::Host => Some(now),
+            Place::Link { link, due } if links[link as usize].far == node => Some(due),
+            _ => None,
+        }
+    }
+
+    /// A packet of a story is accepted by a link; its number in the story.
+    fn depart(
+        &mut self,
+        now: Time,
+        link: PortId,
+        departs: Time,
+        packet: &PacketView,
+    ) -> Option<usize> {
+        let begins = departs.since(self.transmission(link, packet.wire_bytes));
+        let Stories { drafts, links, ports, .. } = self;
+        let draft = drafts.get_mut(&packet.flow)?;
+        let Link { near, propagation, .. } = links[link as usize];
+        let waits = |place: &Place| match place {
+            Place::Queue { link: at, .. } if *at == link => Some(now),
+            _ => None,
+        };
+        let found = draft
+            .find(packet, waits, now)
+            .or_else(|| draft.find(packet, Self::comes_to(links, near, now), now));
+        let (looks, at) = found?;
+        let walker = &mut draft.under_way.get_mut(&looks)?[at];
+        let port = &mut ports[link as usize];
+        let (since, (ahead, own)) = match walker.place {
+            Place::Queue { since, before, ahead, .. } => {
+                let served = port.served(packet.flow);
+                let all = ahead.0 + (served.all - before.all) as u32;
+                (since, (all, ahead.1 + (served.own - before.own) as u32))
+            }
+            _ => (now, port.ahead(now, packet.flow)),
+        };
+        walker.place = Place::Link { link, due: departs + propagation };
+        let journey = &mut draft.story.packets[walker.number];
+        journey.marked |= packet.flags.has(Flags::CONGESTION_EXPERIENCED);
+        let hop = Hop {
+            link,
+            at_ps: since.0,
+            begins_ps: begins.0.max(since.0),
+            departs_ps: departs.0,
+            ahead,
+            own,
+        };
+        journey.hops.push(hop);
+        Some(walker.number)
+    }
+
+    fn gone(&mut self, now: Time, link: PortId, how: How, packet: &PacketView) {
+        let Stories { drafts, links, .. } = self;
+        let Some(draft) = drafts.get_mut(&packet.flow) else { return };
+        let near = links[link as usize].near;
+        let on = |place: &Place| match *place {
+            Place::Queue { link: at, .. } if at == link => Some(now),
+            // What is corrupted has reached the far end; what was under way is lost whenever it was due.
+            Place::Link { link: at, due }
+                if at == link && matches!(how, How::Corrupted | How::UnderWay) =>
+            {
+                Some(due)
+            }
+            _ => None,
+        };
+        let found = draft
+            .find(packet, on, now)
+            .or_else(|| draft.find(packet, Self::comes_to(links, near, now), now));
+        if let Some(found) = found {
+            let marked = packet.flags.has(Flags::CONGESTION_EXPERIENCED);
+            draft.end(found, End { at_ps: now.0, how, link: Some(link) }, marked);
+        }
+    }
+}
+
+impl Observer for Stories {
+    fn host_sends(&mut self, now: Time, _host: u32, packet: &PacketView) {
+        let most = self.most_packets;
+        if let Some(draft) = self.drafts.get_mut(&packet.flow) {
+            draft.send(now, packet, most);
+        }
+    }
+
+    fn host_receives(&mut self, now: Time, host: u32, packet: &PacketView) {
+        let links = &self.links;
+        let Some(draft) = self.drafts.get_mut(&packet.flow) else { return };
+        let here = |place: &Place| match *place {
+            Place::Link { link, due } if links[link as usize].far == host => Some(due),
+            _ => None,
+        };
+        if let Some(found) = draft.find(packet, here, now) {
+            let marked = packet.flags.has(Flags::CONGESTION_EXPERIENCED);
+            draft.end(found, End { at_ps: now.0, how: How::Received, link: None }, marked);
+        }
+    }
+
+    fn link_queues(&mut self, now: Time, link: PortId, packet: &PacketView) {
+        let Stories { drafts, links, ports, .. } = self;
+        let Some(draft) = drafts.get_mut(&packet.flow) else { return };
+        let port = &mut ports[link as usize];
+        let near = links[link as usize].near;
+        let Some((looks, at)) = draft.find(packet, Self::comes_to(links, near, now), now) else {
+            return;
+        };
+        let (before, ahead) = (port.served(packet.flow), port.ahead(now, packet.flow));
+        if let Some(walkers) = draft.under_way.get_mut(&looks) {
+            walkers[at].place = Place::Queue { link, since: now, before, ahead };
+        }
+    }
+
+    fn link_sends(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
+        let &PacketView { flow, wire_bytes, .. } = packet;
+        let told = self.drafts.contains_key(&flow);
+        let number = if told { self.depart(now, link, departs, packet) } else { None };
+        let accepted = Accepted { departs, wire_bytes, flow, number };
+        self.ports[link as usize].accept(now, accepted, told);
+    }
+
+    fn dropped(&mut self, now: Time, link: PortId, packet: &PacketView) {
+        self.gone(now, link, How::Dropped, packet);
+    }
+
+    fn link_changes(&mut self, now: Time, link: PortId, rate: Rate, propagation: Time) {
+        let Stories { drafts, links, ports, .. } = self;
+        let known = &mut links[link as usize];
+        let rates = (known.rate, rate);
+        (known.rate, known.propagation) = (rate, propagation);
+        ports[link as usize].retime(now, rates, &mut |packet, begins| {
+            let draft = drafts.get_mut(&packet.flow).zip(packet.number);
+            let hop = draft.and_then(|(draft, n)| draft.story.packets[n].hops.last_mut());
+            if let Some(hop) = hop.filter(|hop| hop.link == link) {
+                hop.begins_ps = begins.map_or(hop.begins_ps, |begins| begins.0);
+                hop.departs_ps = packet.departs.0;
+            }
+        });
+    }
+
+    fn lost(&mut self, now: Time, link: PortId, loss: Loss, packet: &PacketView) {
+        if loss == Loss::UnderWay {
+            self.ports[link as usize].clear();
+        }
+        self.gone(now, link, how(loss), packet);
+    }
+
+    fn end_acted(&mut self, now: Time, flow: u64, copy: u8, port: u16, sender: &SenderView) {
+        let most = self.most_packets;
+        if let Some(draft) = self.drafts.get_mut(&flow) {
+            draft.act(now, (copy, port), sender, most);
+        }
+    }
+}

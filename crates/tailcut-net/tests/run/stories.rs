@@ -1,0 +1,188 @@
+//! Stories of flows whose every instant is known beforehand.
+
+use std::ops::ControlFlow;
+
+use tailcut_engine::{Rate, Time};
+use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::faults::Incident;
+use tailcut_net::measure::records::FlowRecord;
+use tailcut_net::measure::story::{How, Kind, Stories, Story, What};
+use tailcut_net::queue::drr::Drr;
+use tailcut_net::queue::QueueSpec;
+use tailcut_net::scenario::Scenario;
+use tailcut_net::simulate_observed;
+use tailcut_net::topology::find::find_link;
+use tailcut_net::topology::star::Star;
+use tailcut_net::topology::Graph;
+
+use crate::support::{flow, limit_queues, row, run, run_observed, scenario, tcp};
+
+const NANOSECOND: u64 = 1_000;
+
+/// The stories of all flows of a scenario.
+fn told(scenario: &Scenario) -> Vec<(FlowRecord, Story)> {
+    let flows: Vec<u64> = scenario.flows.iter().map(|flow| flow.id).collect();
+    let stories = Stories::new(&scenario.graph, &flows, usize::MAX);
+    let (outcome, stories) = run_observed(scenario, stories);
+    assert_eq!(outcome.flows, run(scenario).flows, "who looks changes nothing");
+    outcome.flows.into_iter().zip(stories.told()).collect()
+}
+
+/// A gigabit per second takes 8 ns a byte; wires take a microsecond.
+fn gigabit(hosts: u32) -> Graph {
+    let rate = Rate(1_000_000_000);
+    Star { hosts, rate, propagation: Time::from_us(1) }.build().expect("hosts are enough")
+}
+
+/// The one packet of a flow that carries data.
+fn data(story: &Story) -> &tailcut_net::measure::story::Journey {
+    story.packets.iter().find(|packet| packet.kind == Kind::Data).expect("it sends data")
+}
+
+#[test]
+fn a_lone_flow_is_on_its_way_or_at_its_hosts() {
+    let scenario = scenario(
+        row(&[(Rate(1_000_000_000), Time::from_us(1)); 2]),
+        vec![flow(7, 0, 1, 1_000, Time::from_us(5))],
+    );
+    let (record, story) = told(&scenario).remove(0);
+    assert_eq!((story.flow, story.left_out), (7, 0));
+    let kinds: Vec<_> = story.packets.iter().map(|packet| packet.kind).collect();
+    assert_eq!(kinds[..4], [Kind::Syn, Kind::SynAck, Kind::Ack, Kind::Data]);
+    // Handshakes have 90 bytes on the wire, data 1,078, acknowledgements 78: in ns, with two wires.
+    let one_way = |bytes: u64| 2 * (8 * bytes + 1_000);
+    let sent: Vec<u64> = story.packets.iter().map(|packet| packet.sent_ps / NANOSECOND).collect();
+    let back = 5_000 + 2 * one_way(90);
+    assert_eq!(sent[..4], [5_000, 5_000 + one_way(90), back, back]);
+    // The data waits in its own interface for the acknowledgement of the handshake.
+    let first = data(&story).hops[0];
+    assert_eq!(
+        (first.ahead, first.own, first.begins_ps - first.at_ps),
+        (1, 1, 8 * 78 * NANOSECOND)
+    );
+    let second = data(&story).hops[1];
+    assert_eq!((second.ahead, second.begins_ps), (0, second.at_ps));
+    let end = data(&story).end.expect("it arrives");
+    assert_eq!((end.how, Some(Time(end.at_ps - 5_000 * NANOSECOND))), (How::Received, record.fct));
+    assert_eq!(end.at_ps, second.departs_ps + 1_000 * NANOSECOND);
+}
+
+#[test]
+fn of_two_flows_at_one_port_the_later_one_waits_for_the_earlier() {
+    let flows = vec![flow(0, 0, 2, 1_000, Time::ZERO), flow(1, 1, 2, 1_000, Time::from_ns(100))];
+    let told = told(&scenario(gigabit(3), flows));
+    let port = find_link(&gigabit(3), "s0>h2").expect("it is there");
+    let at_port = |(_, story): &(FlowRecord, Story)| {
+        data(story).hops.iter().copied().find(|hop| hop.link == port).expect("it passes")
+    };
+    let (first, second) = (at_port(&told[0]), at_port(&told[1]));
+    assert_eq!((first.ahead, second.ahead, second.own), (0, 1, 0));
+    assert_eq!(second.begins_ps, first.departs_ps);
+    // Its SYN came 100 ns later and waited, so that everything is the 720 ns of a SYN later.
+    assert_eq!(second.at_ps - first.at_ps, 8 * 90 * NANOSECOND);
+}
+
+#[test]
+fn a_queue_that_schedules_says_how_many_went_before() {
+    let flows = (0..3).map(|n| flow(n, n as u32, 3, 3_000 - 1_000 * n, Time::from_ns(n))).collect();
+    let mut scenario = scenario(gigabit(4), flows);
+    scenario.scheme.queue = QueueSpec::Drr(Drr::default());
+    for (_, story) in told(&scenario) {
+        for hop in story.packets.iter().flat_map(|packet| &packet.hops) {
+            // Of a link of one rate: who waits is behind somebody, and who is not begins at once.
+            assert_eq!(hop.ahead > 0, hop.begins_ps > hop.at_ps, "{hop:?}");
+            assert!(hop.own <= hop.ahead && hop.departs_ps > hop.begins_ps, "{hop:?}");
+        }
+    }
+}
+
+#[test]
+fn a_lost_syn_costs_the_timer_that_it_was_sent_with() {
+    let mut scenario = scenario(gigabit(3), vec![flow(0, 0, 2, 1_000, Time::from_us(2))]);
+    tcp(&mut scenario).initial_rto = Time::from_ms(3);
+    let link = "s0>h2".to_owned();
+    let (at, until) = (Time::ZERO, Some(Time::from_ms(1)));
+    scenario.faults.incidents = vec![Incident::LinkDown { link, at, until }];
+    let (record, story) = told(&scenario).remove(0);
+    let port = find_link(&scenario.graph, "s0>h2").ok();
+    let [first, again] = [0, 1].map(|n| &story.packets[n]);
+    assert_eq!(
+        (first.kind, first.again, again.kind, again.again),
+        (Kind::Syn, false, Kind::Syn, true)
+    );
+    let end = first.end.expect("it is lost");
+    assert_eq!(
+        (end.how, end.link, end.at_ps / NANOSECOND),
+        (How::DeadLink, port, 2_000 + 8 * 90 + 1_000)
+    );
+    let acts: Vec<_> = story.acts.iter().filter(|act| act.what == What::TimedOut).collect();
+    let timer = Time::from_ms(3).0;
+    assert_eq!(acts.len(), 1);
+    assert_eq!((acts[0].at_ps, acts[0].timer_ps), (first.sent_ps + timer, Some(timer)));
+    assert_eq!(again.sent_ps, first.sent_ps + timer);
+    assert_eq!(record.timeouts, 1);
+}
+
+#[test]
+fn a_full_queue_drops_and_the_loss_is_recovered() {
+    let flows = (0..4).map(|n| flow(n, n as u32, 4, 60_000, Time::ZERO)).collect();
+    let mut scenario = scenario(gigabit(5), flows);
+    limit_queues(&mut scenario, Limit::AtMost(Amount::Packets(12)));
+    let told = told(&scenario);
+    let port = find_link(&scenario.graph, "s0>h4").ok();
+    for (record, story) in &told {
+        let lost: Vec<_> = story
+            .packets
+            .iter()
+            .filter_map(|p| p.end)
+            .filter(|end| end.how == How::Dropped)
+            .collect();
+        assert!(lost.iter().all(|end| end.link == port), "{lost:?}");
+        let acts = |what| story.acts.iter().filter(|act| act.what == what).count();
+        assert_eq!(acts(What::TimedOut), record.timeouts as usize);
+        assert_eq!(acts(What::Recovers), record.fast_recoveries as usize);
+        let again = story.packets.iter().filter(|p| p.again && p.kind == Kind::Data).count();
+        assert_eq!(again as u64, record.retransmissions);
+        assert!(lost.is_empty() || again > 0);
+    }
+    assert!(told.iter().any(|(_, story)| story.acts.iter().any(|act| act.what == What::Recovers)));
+}
+
+#[test]
+fn a_link_that_changes_its_rate_changes_when_what_waits_departs() {
+    let mut scenario = scenario(gigabit(3), vec![flow(0, 0, 2, 14_000, Time::ZERO)]);
+    let link = "h0>s0".to_owned();
+    let at = Time::from_us(20);
+    scenario.faults.incidents =
+        vec![Incident::Rate { link, one_way: true, rate: Rate(100_000_000), at, until: None }];
+    let (record, story) = told(&scenario).remove(0);
+    let data: Vec<_> = story.packets.iter().filter(|p| p.kind == Kind::Data).collect();
+    let ends: Vec<u64> = data.iter().map(|p| p.end.expect("it arrives").at_ps).collect();
+    for pair in data.windows(2) {
+        assert_eq!(pair[1].hops[0].begins_ps, pair[0].hops[0].departs_ps);
+    }
+    for (packet, end) in data.iter().zip(&ends) {
+        let [first, second] = packet.hops[..] else { panic!("two links") };
+        assert_eq!(second.at_ps, first.departs_ps + 1_000 * NANOSECOND);
+        assert_eq!(*end, second.departs_ps + 1_000 * NANOSECOND);
+    }
+    assert_eq!(ends.iter().max().copied().map(Time), record.fct);
+}
+
+#[test]
+fn a_story_has_no_more_packets_than_it_may() {
+    let scenario = scenario(gigabit(3), vec![flow(0, 0, 2, 100_000, Time::ZERO)]);
+    let whole = told(&scenario).remove(0).1;
+    let (_, cut) = run_observed(&scenario, Stories::new(&scenario.graph, &[0], 10));
+    let cut = cut.told().remove(0);
+    assert_eq!(cut.packets[..], whole.packets[..10]);
+    assert_eq!(cut.left_out as usize, whole.packets.len() - 10);
+}
+
+#[test]
+fn a_run_that_is_broken_off_leaves_what_was_seen() {
+    let scenario = scenario(gigabit(3), vec![flow(0, 0, 2, 100_000, Time::ZERO)]);
+    let mut stories = Stories::new(&scenario.graph, &[0], usize::MAX);
+    let _ = simulate_observed(&scenario, &mut stories, &mut |_| ControlFlow::Break(()));
+    assert!(!stories.told()[0].packets.is_empty());
+}

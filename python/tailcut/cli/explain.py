@@ -1,0 +1,63 @@
+"""The command that tells why a flow took as long as it did."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+import tailcut
+from tailcut.cli.shell import Directory, out
+
+
+def explain(
+    directory: Directory,
+    flow: Annotated[
+        list[int] | None, typer.Option(metavar="ID", min=0, help="The flow with this number. May be repeated.")
+    ] = None,
+    slowest: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="The N slowest short flows; 1 if no flow is named.", show_default=False),
+    ] = None,
+    scheme: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The scheme whose flows are meant; by default the baseline.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="SEED", help="The seed of the run; by default the first that is there.")
+    ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="The point of the sweep, such as load=0.8; by default the last."),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", metavar="", help="A line for every packet, and nothing folded.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", metavar="", help="The stories as JSON, every packet with its queues.")
+    ] = False,
+) -> None:
+    """Tell what happened to a flow, packet by packet, under every scheme: its runs are made again with it traced."""
+    from tailcut.explain import explain as explained
+    from tailcut.explain import find_place
+    from tailcut.explain import slowest as slowest_of
+    from tailcut.explain.data import as_data
+    from tailcut.terminal.story import story
+
+    if flow and slowest:
+        raise typer.BadParameter("--flow and --slowest: one of them says which flows")
+    wanted = {}
+    for text in at or ():
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"--at {text}: write KEY=VALUE, such as --at load=0.8")
+        wanted[key.strip()] = value.strip()
+    result = tailcut.open_results(directory)
+    place = find_place(result, scheme, seed, wanted)
+    stories = explained(result, place, flow or slowest_of(result, place, slowest or 1))
+    if as_json:
+        sys.stdout.write(json.dumps(as_data(stories), ensure_ascii=False) + "\n")
+        return
+    for number, one in enumerate(stories):
+        if number:
+            out.print()
+        out.print(story(one, everything=everything))

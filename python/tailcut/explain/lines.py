@@ -1,0 +1,264 @@
+"""A flow's story in lines: when, which connection, where, what.
+
+What is the same for many packets is one line: packets that are sent together, acknowledgements that come back together.
+Those that nothing happened to are folded further when there are many of them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tailcut.explain import Told
+from tailcut.units import size, time_text
+
+Packet: TypeAlias = Mapping[str, Any]
+
+WORDS = {
+    "syn": "SYN",
+    "syn-ack": "SYN-ACK",
+    "data": "data",
+    "probe": "probe",
+    "ack": "ACK",
+    "pull": "PULL",
+    "cut": "NACK",
+    "fin": "FIN",
+    "rst": "RST",
+}
+LOSSES = {
+    "dropped": "dropped at {}: the queue is full",
+    "dead-link": "lost: {} is down",
+    "under-way": "lost: {} went down",
+    "corrupted": "corrupted on {}",
+}
+TO_SENDER = frozenset({"syn-ack", "ack", "pull", "cut"})
+SEVERAL = frozenset({"data", "ack", "pull"})
+FEW = 24
+"""Stretches without incident that are all told; of more, neighbours are one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing that happened.
+
+    Attributes:
+        at_ps: picoseconds from the start of the flow.
+        copy: the connection, from 0; none for the flow as a whole.
+        what: in words.
+        kind: ``quiet``, ``step`` (opens or ends a connection), ``incident`` (losses, timers,
+            retransmissions), or ``end``.
+        packets: of how many packets it tells.
+        wait: the longest that one of them spent in one queue.
+    """
+
+    at_ps: int
+    copy: int | None
+    what: str
+    kind: str = "quiet"
+    packets: int = 0
+    wait: "Wait | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Time in one queue."""
+
+    link: str
+    waited_ps: int
+    ahead: int
+    own: int
+
+    def __str__(self) -> str:
+        own = "all" if self.own == self.ahead else f"{self.own} of them"
+        of_own = f", {own} its own" if self.own else ""
+        return f"{time_text(self.waited_ps)} at {self.link} behind {packets_text(self.ahead)}{of_own}"
+
+
+def waits(packet: Packet) -> list[Wait]:
+    """The queues that a packet waited in."""
+    return [
+        Wait(hop["link"], hop["begins_ps"] - hop["at_ps"], hop["ahead"], hop["own"])
+        for hop in packet["hops"]
+        if hop["begins_ps"] > hop["at_ps"]
+    ]
+
+
+def longest_wait(packets: Sequence[Packet]) -> Wait | None:
+    """The longest time that any of these packets spent in one queue."""
+    return max((wait for packet in packets for wait in waits(packet)), key=lambda wait: wait.waited_ps, default=None)
+
+
+def packets_text(number: int, word: str = "packet") -> str:
+    """A number of packets."""
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def lost(packet: Packet) -> bool:
+    """Whether a packet did not arrive."""
+    return packet["end"] is not None and packet["end"]["how"] != "received"
+
+
+def lines(told: Told, *, everything: bool = False) -> list[Line]:
+    """The story of a flow, in order.
+
+    Args:
+        told: the flow under one scheme.
+        everything: a line for every packet.
+    """
+    story = told.story
+    found = [*_of_flow(story), *_of_senders(story), *_of_packets(story, everything)]
+    found.sort(key=lambda line: line.at_ps)  # what is of one instant stays in this order: packets are what comes of it
+    return found if everything else _folded(found)
+
+
+def _of_packets(story: Mapping[str, Any], everything: bool) -> Iterator[Line]:
+    """A line for each packet that something happened to, and for each stretch of others."""
+    pause = _pause(story)
+    stretches: dict[tuple[int, bool], list[Packet]] = {}
+    for packet in story["packets"]:
+        several = packet["kind"] in SEVERAL and not lost(packet) and not packet["again"]
+        if everything or not several:
+            yield _of_one(story, packet)
+            continue
+        key = packet["copy"], packet["kind"] in TO_SENDER
+        stretch = stretches.setdefault(key, [])
+        if stretch and packet["sent_ps"] - stretch[-1]["sent_ps"] > pause:
+            yield _of_stretch(story, stretch)
+            stretch.clear()
+        stretch.append(packet)
+    for stretch in stretches.values():
+        yield _of_stretch(story, stretch)
+
+
+def _pause(story: Mapping[str, Any]) -> int:
+    """Packets further apart than this are told of apart: half of the way there and back without any queue."""
+    ways: dict[bool, int] = {}
+    for packet in story["packets"]:
+        if packet["end"] is not None and packet["end"]["how"] == "received":
+            way = packet["end"]["at_ps"] - packet["sent_ps"] - sum(wait.waited_ps for wait in waits(packet))
+            ways.setdefault(packet["kind"] in TO_SENDER, way)
+        if len(ways) == 2:
+            break
+    return sum(ways.values()) // 2
+
+
+def _of_one(story: Mapping[str, Any], packet: Packet) -> Line:
+    """A packet's own line."""
+    what = WORDS[packet["kind"]]
+    if packet["bytes"] and packet["kind"] == "data":
+        what = f"bytes {packet['seq']:,} to {packet['seq'] + packet['bytes'] - 1:,}"
+    elif packet["kind"] == "ack" and packet["ack"]:
+        what = f"ACK of everything before byte {packet['ack']:,}"
+    said = [f"{what} sent{' again' if packet['again'] else ''}"]
+    total = sum(wait.waited_ps for wait in waits(packet))
+    longest = longest_wait([packet])
+    if longest is not None and (longest.ahead > 1 or lost(packet)):
+        said.append(f"waits {longest}" + (f" ({time_text(total)} in all)" if total > 1.2 * longest.waited_ps else ""))
+    if packet["marked"]:
+        said.append("marked on the way")
+    end = packet["end"]
+    if end is None:
+        said.append("still on its way when the flow is over")
+    elif lost(packet):
+        said.append(LOSSES[end["how"]].format(end["link"]))
+    else:
+        said.append(f"there after {time_text(end['at_ps'] - packet['sent_ps'])}")
+    several = packet["kind"] in SEVERAL
+    kind = "incident" if lost(packet) or packet["again"] else "quiet" if several else "step"
+    return Line(packet["sent_ps"] - story["start_ps"], packet["copy"], "; ".join(said), kind, 1, longest)
+
+
+def _of_stretch(story: Mapping[str, Any], stretch: Sequence[Packet]) -> Line:
+    """Packets that were sent together, to which nothing happened."""
+    if len(stretch) == 1:
+        return _of_one(story, stretch[0])
+    first = stretch[0]
+    payload = sum(packet["bytes"] for packet in stretch)
+    if first["kind"] in TO_SENDER:
+        what = packets_text(len(stretch), "PULL" if all(packet["kind"] == "pull" for packet in stretch) else "ACK")
+    else:
+        what = f"{packets_text(len(stretch))} ({size(payload)})"
+    span = stretch[-1]["sent_ps"] - first["sent_ps"]
+    said = [f"{what} sent {f'within {time_text(span)}' if span else 'at once'}"]
+    wait = longest_wait(stretch)
+    if wait is not None:
+        said.append(f"longest wait {wait}")
+    marked = sum(packet["marked"] for packet in stretch)
+    if marked:
+        said.append(f"{marked:,} marked")
+    return Line(first["sent_ps"] - story["start_ps"], first["copy"], "; ".join(said), packets=len(stretch), wait=wait)
+
+
+def _of_senders(story: Mapping[str, Any]) -> Iterator[Line]:
+    """What senders did besides sending: timers and recoveries."""
+    told: dict[str, Callable[[Mapping[str, Any]], str]] = {
+        "timed-out": lambda act: (
+            f"the timer{_of(act['timer_ps'])} expires: nothing has come back; window {size(act['window'])}"
+        ),
+        "recovers": lambda act: f"acknowledgements tell of a loss: fast retransmit; window {size(act['window'])}",
+        "recovered": lambda act: f"what was lost has arrived; window {size(act['window'])}",
+        "undid": lambda act: f"nothing had been lost: taken back; window {size(act['window'])}",
+        "heeded": lambda act: f"marks were echoed; window reduced to {size(act['window'])}",
+    }
+    for act in story["acts"]:
+        if act["what"] in told:
+            yield Line(act["at_ps"] - story["start_ps"], act["copy"], told[act["what"]](act), "incident")
+
+
+def _of(picoseconds: int | None) -> str:
+    return "" if picoseconds is None else f" of {time_text(picoseconds)}"
+
+
+def _of_flow(story: Mapping[str, Any]) -> Iterator[Line]:
+    """What happened to the flow as a whole."""
+    if story["connect_ps"] is not None:
+        yield Line(story["connect_ps"], None, "connected", "step")
+    if story["fct_ps"] is None:
+        yield Line(story["until_ps"] - story["start_ps"], None, "not finished when the run ended", "end")
+    else:
+        several = len({packet["copy"] for packet in story["packets"]}) > 1
+        by = f" on connection {story['winner'] + 1}" if several and story["winner"] is not None else ""
+        best = (
+            f"{story['fct_ps'] / story['ideal_fct_ps']:.1f} times the best possible {time_text(story['ideal_fct_ps'])}"
+        )
+        yield Line(story["fct_ps"], None, f"the last byte is there{by}: {best}", "end")
+        if story["fct_ack_ps"] is not None:
+            yield Line(story["fct_ack_ps"], None, "the sender knows", "end")
+    if story["left_out"]:
+        yield Line(
+            story["until_ps"] - story["start_ps"],
+            None,
+            f"{packets_text(story['left_out'])} more are not told of",
+            "end",
+        )
+
+
+def _folded(found: Sequence[Line]) -> list[Line]:
+    """Neighbours without incident as one line, where there are many."""
+    if sum(line.kind == "quiet" for line in found) <= FEW:
+        return list(found)
+    folded: list[Line] = []
+    run: list[Line] = []
+    for line in [*found, None]:
+        if line is not None and line.kind == "quiet":
+            run.append(line)
+            continue
+        if len(run) > 2:
+            folded.append(_together(run))
+        else:
+            folded.extend(run)
+        run = []
+        if line is not None:
+            folded.append(line)
+    return folded
+
+
+def _together(run: Sequence[Line]) -> Line:
+    """Several stretches without incident as one."""
+    packets = sum(line.packets for line in run)
+    said = [f"{packets_text(packets)} in {time_text(run[-1].at_ps - run[0].at_ps)} without incident"]
+    wait = max((line.wait for line in run if line.wait is not None), key=lambda wait: wait.waited_ps, default=None)
+    if wait is not None:
+        said.append(f"longest wait {wait}")
+    copies = {line.copy for line in run}
+    copy = run[0].copy if len(copies) == 1 else None
+    return Line(run[0].at_ps, copy, "; ".join(said), packets=packets, wait=wait)
