@@ -1,6 +1,7 @@
 # Everything below sets itself up: Python 3.11, Rust, Node 20, gcc and make are all a machine needs.
 #   make demo    build, run the quickstart experiment, end in its table and the path of its page
 #   make lab     TCP, RepFlow and RepSYN in the simulator and over real kernels, two minutes of real time, and their pages
+#   make lab-accept   on an idle machine: whether it carries the lab's runs, two minutes of real time, into docs/validation/kernels.md
 #   make first-minutes   how long that takes from a fresh clone, part by part
 #   make check   what one runs before a commit: formatters, linters, types and the quick tests
 #   make test    build and run every test
@@ -43,6 +44,11 @@ lab: build setup-lab
 	    $(BIN)/tailcut run experiments/lab/$$name.toml --on lab; \
 	    $(BIN)/tailcut report results/lab/$$name; \
 	done
+
+# Nothing else may run meanwhile.
+.PHONY: lab-accept
+lab-accept: build setup-lab
+	$(BIN)/python benches/lab_accept.py
 
 # --- set-up ---------------------------------------------------------------------------------------------------------
 
@@ -150,6 +156,7 @@ bench: build setup
 	cargo bench --locked -p tailcut-engine --bench parallel
 	$(BIN)/python benches/sweeps.py
 	$(BIN)/python benches/playground.py
+	$(BIN)/python benches/lab.py
 
 # What one runs before a commit. Left out: what takes long (tests/conftest.py has the list for Python), the browser, and repnet's
 # tests, which wait most of their time.

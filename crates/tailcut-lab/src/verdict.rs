@@ -147,9 +147,9 @@ mod tests {
         assert!(only(before).starts_with("before the run a flow alone"));
         let after = Facts { after: late, ..Facts::default() };
         assert!(only(after).starts_with("after the run a flow alone"));
-        let thrown_away = [("Tcp InErrs".to_owned(), 2)].into();
+        let thrown_away = [("Tcp InCsumErrors".to_owned(), 2)].into();
         let dropped = only(Facts { thrown_away, ..Facts::default() });
-        assert_eq!(dropped, "2 packets were dropped by kernels (Tcp InErrs)");
+        assert_eq!(dropped, "2 packets were dropped by kernels (Tcp InCsumErrors)");
         assert!(only(Facts { ring_drops: 3, ..Facts::default() }).starts_with("3 frames found"));
         assert!(only(Facts { refused: 1, ..Facts::default() }).contains("handed to a host"));
         assert!(only(Facts { strange: 2, ..Facts::default() }).contains("no flow"));

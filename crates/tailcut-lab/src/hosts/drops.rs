@@ -10,7 +10,8 @@ pub type Counters = BTreeMap<String, u64>;
 /// In `/proc/net/snmp` and `/proc/net/netstat`: those that say that a packet was thrown away for want of room or for its contents.
 const COUNTERS: [(&str, &[&str]); 3] = [
     ("Ip", &["InHdrErrors", "InDiscards", "OutDiscards"]),
-    ("Tcp", &["InErrs"]),
+    // Not InErrs, which also counts a SYN that was sent again needlessly.
+    ("Tcp", &["InCsumErrors"]),
     (
         "TcpExt",
         &[

@@ -1,0 +1,80 @@
+"""How much the kernel lab's fabric carries, by topology: rates double until a run is not faithful.
+
+Prints; asserts nothing. Says something of an idle machine only. Where there is no lab, it says why and is done.
+"""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import tailcut
+from tailcut.lab import doctor, process
+
+RATES_MBPS = (10, 20, 50, 100, 200, 500)
+SECONDS = 2
+TOPOLOGIES = {
+    "star, 2 hosts": 'kind = "star"\nhosts = 2',
+    "leaf-spine, 12 hosts": 'kind = "leaf-spine"\nracks = 2\nhosts_per_rack = 6\nspines = 3',
+    "fat-tree, 16 hosts": 'kind = "fat-tree"\nk = 4',
+}
+EXPERIMENT = """
+title = "as much as goes"
+[topology]
+{topology}
+rate = "{rate}Mbps"
+[queue]
+limit = "100packets"
+[transport]
+initial_rto = "1s"
+[traffic]
+kind = "permutation"
+sizes = "100MB"
+[horizon]
+arrivals = "{seconds}s"
+drain = "0s"
+[schemes.TCP]
+"""
+
+
+def carried(directory: Path, topology: str, rate: int) -> dict[str, Any]:
+    """A run in which every host sends one long flow and receives one."""
+    path = directory / "much.toml"
+    path.write_text(EXPERIMENT.format(topology=topology, rate=rate, seconds=SECONDS))
+    (run,) = tailcut.load(path, seeds=1).plan["runs"]
+    return process.run(json.dumps(run), lambda _now, _over: None, 60)
+
+
+def late(histogram: dict[str, Any], share: float) -> str:
+    """In microseconds, of a histogram in steps of ten."""
+    wanted, below = sum(histogram["counts"]) * share, 0
+    for step, count in enumerate(histogram["counts"]):
+        below += count
+        if below >= wanted > 0:
+            return str(10 * (step + 1))
+    return "–"
+
+
+def main() -> None:
+    obstacle = doctor.obstacle(doctor.findings())
+    if obstacle is not None:
+        print(f"the kernel lab: not measured: {obstacle}")
+        return
+    print("| topology | rate | frames/s | handed over late, p50, p99, us | waiting | verdict |")
+    print("|---|---:|---:|---:|---:|---|")
+    with tempfile.TemporaryDirectory() as directory:
+        for name, topology in TOPOLOGIES.items():
+            for rate in RATES_MBPS:
+                done = carried(Path(directory), topology, rate)
+                facts = done["facts"]
+                released = ", ".join(late(facts["released"], share) for share in (0.5, 0.99))
+                frames = f"{done['frames'] / (done['measured']['end_ns'] / 1e9):,.0f}"
+                waiting = "–" if facts["pressure"] is None else f"{100 * facts['pressure']:.0f} %"
+                verdict = "; ".join(done["unfaithful"]) or "faithful"
+                print(f"| {name} | {rate} Mbps | {frames} | {released} | {waiting} | {verdict} |", flush=True)
+                if done["unfaithful"]:
+                    break
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""`make lab-accept`: whether this machine, idle, carries the kernel lab's runs in time, and what it then finds.
+
+Fails if more than one run in ten is not faithful, or if a faithful one is not what it should be. What it prints goes
+into docs/validation/kernels.md if it does not fail: that is the evidence. About two minutes; nothing else should run.
+"""
+
+import json
+import math
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import tailcut
+from tailcut import _core
+from tailcut.lab import process, repnet
+from tailcut.results import tables
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/validation/kernels.md"
+BEGIN, END = "<!-- made by make lab-accept: begin -->", "<!-- made by make lab-accept: end -->"
+MOST_UNFAITHFUL = 0.1
+MEDIAN_US, P99_US = 100, 300
+"""By how much lone flows across six idle hops may be late."""
+SIZES = (1, 1460, 14_600)
+LONE = """
+title = "lone flows"
+[topology]
+kind = "fat-tree"
+k = 4
+rate = "20Mbps"
+[transport]
+initial_rto = "1s"
+[traffic]
+kind = "trace"
+file = "lone.csv"
+[horizon]
+arrivals = "1s"
+drain = "30s"
+[schemes.TCP]
+"""
+LONE_RUNS = 8
+SHORTER = {"seeds": "1", "horizon.arrivals": '"6s"'}
+
+
+@dataclass
+class Carried:
+    """A run, and what kernels made of it."""
+
+    name: str
+    run: dict[str, Any]
+    done: dict[str, Any]
+
+    @property
+    def unfaithful(self) -> list[str]:
+        reasons: list[str] = self.done["unfaithful"]
+        return reasons
+
+
+@dataclass
+class Acceptance:
+    """What was found: a line each, and what of it is not as it should be."""
+
+    lines: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    def check(self, what: str, *, holds: bool) -> None:
+        self.lines.append(f"- {what}" if holds else f"- **Not so**: {what}")
+        if not holds:
+            self.wrong.append(what)
+
+
+def carry(name: str, run: Mapping[str, Any], program: Sequence[str] | None = None) -> Carried:
+    """Carry one out, and say how it was."""
+    print(f"{name} …", end=" ", flush=True)
+    done = process.run(json.dumps(run), lambda _now, _over: None, 300, program)
+    print("; ".join(done["unfaithful"]) or "faithful", flush=True)
+    return Carried(name, dict(run), done)
+
+
+def planned(path: Path, **values: str) -> list[dict[str, Any]]:
+    return [dict(run) for run in tailcut.load(path, set=values).plan["runs"]]
+
+
+def quantile_us(lateness: Mapping[str, Any], share: float) -> int:
+    """Of a histogram in steps of ten microseconds, rounded up to the next."""
+    wanted, below = math.ceil(sum(lateness["counts"]) * share), 0
+    for step, count in enumerate(lateness["counts"]):
+        below += count
+        if below >= wanted > 0:
+            return 10 * (step + 1)
+    return 0
+
+
+def row(carried: Carried) -> str:
+    """A run in the table."""
+    facts = carried.done["facts"]
+    alone = ", ".join(median_us(facts[when]["late_ns"]) for when in ("before", "after"))
+    starts, released = (quantile_us(facts[name], 0.99) for name in ("starts", "released"))
+    pressure = "–" if facts["pressure"] is None else f"{100 * facts['pressure']:.0f} %"
+    frames = f"{carried.done['frames']:,}"
+    verdict = "; ".join(carried.unfaithful) or "faithful"
+    return f"| {carried.name} | {frames} | {starts} | {released} | {alone} | {pressure} | {verdict} |"
+
+
+def median_us(late_ns: Sequence[int | None]) -> str:
+    arrived = sorted(one for one in late_ns if one is not None)
+    return f"{arrived[len(arrived) // 2] / 1000:.0f}" if len(arrived) == len(late_ns) > 0 else "lost"
+
+
+def judge(runs: Sequence[Carried]) -> Acceptance:
+    """What all of them say."""
+    found = Acceptance()
+    unfaithful = sum(1 for one in runs if one.unfaithful)
+    found.check(
+        f"{unfaithful} of {len(runs)} runs are not faithful; one in ten may be",
+        holds=unfaithful <= MOST_UNFAITHFUL * len(runs),
+    )
+    faithful = [one for one in runs if not one.unfaithful]
+    lone = [late for one in faithful if one.name == "lone flows" for late in late_us(one)]
+    if lone:
+        lone.sort()
+        median, p99 = lone[len(lone) // 2], lone[math.ceil(0.99 * len(lone)) - 1]
+        found.check(
+            f"{len(lone)} flows alone across six idle hops at 20 Mbps, of 1 B to 14.6 KB, take the closed form and"
+            f" {median:.0f} us at the median ({MEDIAN_US} may be) and {p99:.0f} us at the 99th percentile ({P99_US})",
+            holds=median <= MEDIAN_US and p99 <= P99_US,
+        )
+        found.check("none of them is early", holds=lone[0] >= 0)
+    for one in faithful:
+        if one.name.startswith("one congested path"):
+            kind = one.run["config"]["scheme"]["replicate"]["kind"]
+            expected = 1 / 3 if kind == "none" else 1 / 9
+            met, mice = congested(one)
+            spread = 4 * math.sqrt(expected * (1 - expected) / mice)
+            found.check(
+                f"{one.name}: {met} of {mice} mice meet the long flows, {met / mice:.3f}; {expected:.3f} is expected,"
+                f" give or take {spread:.3f}",
+                holds=abs(met / mice - expected) < spread,
+            )
+    return found
+
+
+def late_us(carried: Carried) -> list[float]:
+    """By how much flows were later than the closed form."""
+    ideal = json.loads(_core.demand(json.dumps(carried.run)))["flows"]
+    flows = carried.done["measured"]["flows"]
+    return [flow["fct_ns"] / 1000 - ideal[flow["index"]]["ideal_ps"] / 1e6 for flow in flows]
+
+
+def congested(carried: Carried) -> tuple[int, int]:
+    """How many mice of the congested rack waited where two windows stand, 50 ms each time; and how many there are."""
+    made = _core.tabulate(json.dumps(carried.run), json.dumps(carried.done["measured"]))
+    flows = tables.frame(made["flows"]).filter((pl.col("src") == 2) & (pl.col("start_ns") > 500_000_000))
+    return flows.filter(pl.col("fct_ns").fill_null(10**10) > 70_000_000).height, flows.height
+
+
+def report(runs: Sequence[Carried], found: Acceptance) -> str:
+    """In Markdown."""
+    machine = f"Linux {platform.release()}, {os.cpu_count()} processors, Python {platform.python_version()}"
+    versions = [one.done["repnet"]["node"] for one in runs if one.done["repnet"]]
+    node = f", Node {versions[0]}" if versions else ""
+    return "\n".join(
+        [
+            "| run | frames | starts late, p99, us | handed over late, p99, us"
+            " | alone before, after, us | waiting | verdict |",
+            "|---|---:|---:|---:|---:|---:|---|",
+            *map(row, runs),
+            "",
+            *found.lines,
+            "",
+            f"Measured on {datetime.now(UTC):%Y-%m-%d} by `make lab-accept`: {machine}{node}.",
+        ]
+    )
+
+
+def into_page(page: str, text: str) -> str:
+    """The page with this between its marks."""
+    before, rest = page.split(BEGIN)
+    return f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}"
+
+
+def carry_all() -> list[Carried]:
+    runs = []
+    with tempfile.TemporaryDirectory() as directory:
+        rows = [f"0,15,{size},{20_000 * number}" for number, size in enumerate(SIZES * 10)]
+        (Path(directory) / "lone.csv").write_text("\n".join(["src,dst,bytes,start_us", *rows]))
+        (Path(directory) / "lone.toml").write_text(LONE)
+        (lone,) = planned(Path(directory) / "lone.toml")
+        runs += [carry("lone flows", lone) for _ in range(LONE_RUNS)]
+    experiments = ROOT / "experiments/lab"
+    for run in planned(experiments / "spraying.toml", **SHORTER):
+        runs.append(carry(f"spraying: {run['scheme']}", run))
+    for name, path in (("one congested path", "one-congested-path.toml"), ("by repnet", "repnet.toml")):
+        for run in planned(experiments / path, **SHORTER):
+            runs.append(carry(f"{name}: {run['scheme']}", run, repnet.program()))
+    return runs
+
+
+def main() -> int:
+    runs = carry_all()
+    found = judge(runs)
+    text = report(runs, found)
+    print(f"\n{text}")
+    if found.wrong:
+        print(f"\nnot accepted: {'; '.join(found.wrong)}")
+        return 1
+    PAGE.write_text(into_page(PAGE.read_text(), text))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

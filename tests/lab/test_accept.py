@@ -1,0 +1,86 @@
+"""What `make lab-accept` makes of runs; they are made up, and no kernel is asked."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from support.kernels import planned
+from support.lab import measured
+from tailcut import _core
+
+BENCHES = Path(__file__).parents[2] / "benches"
+CONGESTED = Path(__file__).parents[2] / "experiments/lab/one-congested-path.toml"
+
+
+@pytest.fixture(scope="module")
+def accept() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("lab_accept", BENCHES / "lab_accept.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def made(accept: ModuleType, name: str, run: dict[str, Any], unfaithful: list[str], late_ns: int) -> Any:
+    """A run in which each flow is late by so much."""
+    flows = measured(json.loads(_core.demand(json.dumps(run))), 1.0)
+    for flow in flows["flows"]:
+        flow["fct_ns"] += late_ns + 1
+    lateness = {"counts": [90, 9, 1], "longest_ns": 25_000}
+    alone = {"late_ns": [5_000, 7_000, 6_000], "allowed_ns": 300_000}
+    facts = {"starts": lateness, "released": lateness, "pressure": 0.25, "before": alone, "after": alone}
+    done = {"measured": flows, "unfaithful": unfaithful, "facts": facts, "frames": 1234, "repnet": None}
+    return accept.Carried(name, run, done)
+
+
+def test_one_run_in_ten_may_be_unfaithful(experiment: Path, accept: ModuleType) -> None:
+    run = planned(experiment)
+    good, bad = (made(accept, "any", run, unfaithful, 0) for unfaithful in ([], ["it was late"]))
+    assert accept.judge([good] * 9 + [bad]).wrong == []
+    assert accept.judge([good] * 8 + [bad] * 2).wrong == ["2 of 10 runs are not faithful; one in ten may be"]
+
+
+def test_lone_flows_are_held_to_the_closed_form_where_runs_are_faithful(experiment: Path, accept: ModuleType) -> None:
+    run = planned(experiment)
+
+    def wrong(late_us: int) -> str:
+        return "; ".join(accept.judge([made(accept, "lone flows", run, [], 1_000 * late_us)]).wrong)
+
+    assert wrong(90) == ""
+    assert "take the closed form" in wrong(110)
+    assert "none of them is early" in wrong(-10)
+    unfaithful = made(accept, "lone flows", run, ["it was late"], 10**9)
+    assert len(accept.judge([unfaithful]).wrong) == 1
+
+
+def test_mice_meet_a_congested_path_as_often_as_they_should(accept: ModuleType) -> None:
+    name = "one congested path: TCP"
+    run = planned(CONGESTED, **{"horizon.arrivals": '"3s"'})
+    assert run["scheme"] == "TCP"
+    some = made(accept, name, run, [], 0)
+    mice = [flow for flow in some.done["measured"]["flows"] if flow["index"] > 1]
+    for flow in mice[::3]:
+        flow["fct_ns"] = 10**8
+    assert accept.judge([some]).wrong == []
+    for flow in mice:
+        flow["fct_ns"] = 10**8
+    assert "meet the long flows" in accept.judge([some]).wrong[0]
+
+
+def test_a_run_is_a_row_and_the_table_stands_between_its_marks(experiment: Path, accept: ModuleType) -> None:
+    run = made(accept, "any", planned(experiment), [], 0)
+    assert accept.row(run) == "| any | 1,234 | 20 | 20 | 6, 6 | 25 % | faithful |"
+    found = accept.judge([run])
+    text = accept.report([run], found)
+    assert text.splitlines()[2] == accept.row(run)
+    page = accept.PAGE.read_text()
+    once = accept.into_page(page, text)
+    assert text in once
+    assert accept.into_page(once, text) == once
