@@ -12,7 +12,7 @@ import vl_convert
 from markupsafe import Markup
 
 from tailcut.plan import flatten
-from tailcut.report import words
+from tailcut.report import attribution, words
 from tailcut.report.export import VEGA_LITE, Pool, specification
 from tailcut.report.figures import Data, Figure, draw
 from tailcut.report.figures.base import significant, unit_for
@@ -56,6 +56,7 @@ def render(study: Study, data: Data, theme: Theme) -> str:
         headline=words.headline(study, data.curves, data.throughput),
         verdicts=words.verdicts(study, data.curves),
         agreement=words.agreement(data.against),
+        made_of=attribution.sentence(study, data.attribution),
         cautions=words.cautions(study, data.curves),
         legend=[(s, theme.colour(s), SYMBOLS[theme.shape(s)], s == study.baseline) for s in study.schemes],
         backends=[(name, *BACKENDS.get(name, (name, (4, 2)))) for name in study.backends],

@@ -9,8 +9,20 @@ from operator import attrgetter
 
 import polars as pl
 
+from tailcut.report import attribution as parts
 from tailcut.report import tables
-from tailcut.report.figures import against, distribution, fct, jobs, network, segments, series, throughput, tradeoff
+from tailcut.report.figures import (
+    against,
+    attribution,
+    distribution,
+    fct,
+    jobs,
+    network,
+    segments,
+    series,
+    throughput,
+    tradeoff,
+)
 from tailcut.report.figures.base import Figure, Panel
 from tailcut.report.study import Study
 from tailcut.report.theme import Theme
@@ -31,6 +43,7 @@ class Data:
     segments: pl.DataFrame
     throughput: pl.DataFrame
     against: pl.DataFrame
+    attribution: pl.DataFrame
 
     @classmethod
     def of(cls, study: Study) -> "Data":
@@ -46,6 +59,7 @@ class Data:
             tables.segments(study),
             tables.throughput(study),
             tables.against(curves),
+            parts.table(study),
         )
 
     @classmethod
@@ -85,6 +99,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(fct.completion, attrgetter("curves")),
     Kind(fct.gain, attrgetter("curves")),
     Kind(against.kernels, attrgetter("against"), per_point=True, shown_empty=False),
+    Kind(attribution.tail, attrgetter("attribution"), per_point=True, shown_empty=False),
     Kind(distribution.cdf, attrgetter("distributions"), per_point=True),
     Kind(distribution.round_trips, attrgetter("round_trips"), per_point=True, shown_empty=False),
     Kind(fct.slowdown, attrgetter("curves")),
