@@ -113,3 +113,76 @@ impl<O: Observer> Network<'_, O> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: ConnectionId = ConnectionId(5);
+    const B: ConnectionId = ConnectionId(2);
+
+    fn us(us: u64) -> Time {
+        Time::from_us(us)
+    }
+
+    /// Two hosts whose links take 12 us for a full packet.
+    fn pulls() -> Pulls {
+        Pulls(vec![Pulling { turns: VecDeque::new(), interval: us(12), next: Time::ZERO }; 2])
+    }
+
+    #[test]
+    fn no_host_asks_where_no_transport_pulls() {
+        let scenario = crate::network::tests::scenario();
+        let profiles = crate::network::profile::profiles(&scenario);
+        let fabric = Fabric::new(&scenario.parts()).expect("it is connected");
+        assert!(!Pulls::new(&profiles, &scenario.graph, &fabric).any());
+    }
+
+    #[test]
+    fn a_host_asks_as_fast_as_its_own_link_brings_full_packets() {
+        let mut scenario = crate::network::tests::scenario();
+        scenario.scheme.transport = crate::transport::TransportSpec::Ndp(Default::default());
+        let profiles = crate::network::profile::profiles(&scenario);
+        let fabric = Fabric::new(&scenario.parts()).expect("it is connected");
+        let pulls = Pulls::new(&profiles, &scenario.graph, &fabric);
+        let Profile { tcp, sizes, .. } = &profiles[0];
+        let rate = scenario.graph.links[0].rate;
+        let packet = Clocking::new(rate).transmission(sizes.data(tcp.mss.0));
+        let intervals: Vec<_> = pulls.0.iter().map(|host| host.interval.0).collect();
+        assert_eq!((intervals, pulls.any()), (vec![packet; 3], true));
+    }
+
+    #[test]
+    fn the_first_that_waits_wakes_its_host_and_others_wait_behind() {
+        let mut pulls = pulls();
+        assert_eq!(pulls.join(us(5), 0, A), Some(us(5)));
+        assert_eq!(pulls.join(us(6), 0, B), None);
+        assert_eq!(pulls.join(us(7), 1, B), Some(us(7)), "another host");
+        assert_eq!([pulls.turn(0), pulls.turn(0), pulls.turn(0)], [Some(A), Some(B), None]);
+    }
+
+    #[test]
+    fn one_pull_leaves_after_the_other() {
+        let mut pulls = pulls();
+        pulls.join(us(5), 0, A);
+        pulls.join(us(5), 0, B);
+        pulls.turn(0);
+        assert_eq!(pulls.left(us(5), 0), Some(us(17)), "the other waits");
+        pulls.turn(0);
+        assert_eq!(pulls.left(us(17), 0), None, "nobody waits");
+        assert_eq!(pulls.join(us(20), 0, A), Some(us(29)), "the link is still busy");
+        assert_eq!(pulls.join(us(20), 1, A), Some(us(20)), "the other host's is not");
+    }
+
+    #[test]
+    fn whoever_has_waited_longest_is_next_and_who_has_left_is_not() {
+        let mut pulls = pulls();
+        for id in [A, B, A] {
+            pulls.join(us(1), 0, id);
+        }
+        pulls.leave(0, A);
+        assert_eq!([pulls.turn(0), pulls.turn(0)], [Some(B), None]);
+        // A host that was to be asked for nobody is asked again.
+        assert_eq!(pulls.join(us(2), 0, A), Some(us(2)));
+    }
+}

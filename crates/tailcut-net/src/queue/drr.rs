@@ -54,10 +54,8 @@ impl Queueing for Drr {
         check_limit("drr-limit", "limit", self.limit)
     }
 
-    fn check_shared(&self) -> Result<(), SpecError> {
-        let message = "deficit round robin drops what waits already for others: each port has a buffer of its own";
-        Err(SpecError::new("shared-buffer-drr", "shared_buffer", message)
-            .hint("leave shared_buffer \"unlimited\""))
+    fn changes_what_waits(&self) -> Option<(&'static str, &'static str)> {
+        Some(("shared-buffer-drr", "deficit round robin drops what waits already for others"))
     }
 
     fn limit(&self) -> Limit {
@@ -219,32 +217,12 @@ impl Schedule for Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
+    use crate::packet::ConnectionId;
+    use crate::queue::kind::script::{offer, packet};
     use proptest::prelude::*;
-
-    fn packet(flow: u32, seq: u32, wire_bytes: u16) -> Packet {
-        let key = FlowKey::new(flow, 99, 1, 1);
-        Packet {
-            key,
-            connection: ConnectionId(flow),
-            seq,
-            options: NO_OPTIONS,
-            wire_bytes,
-            flags: Flags::DATA,
-        }
-    }
 
     fn lines(limit: &str) -> Lines {
         Lines::new(limit.parse().expect("it is a limit"), 1_538)
-    }
-
-    /// Offers a packet; what is dropped, if anything.
-    fn offer(lines: &mut Lines, packet: Packet) -> Vec<Packet> {
-        let mut dropped = vec![];
-        if !lines.offer(Time::ZERO, packet, &mut dropped) {
-            dropped.push(packet);
-        }
-        dropped
     }
 
     /// Who sends, in order, with the number of the packet.

@@ -8,12 +8,14 @@ pub mod drop_tail;
 pub mod drr;
 pub mod ecn;
 mod fifo;
+mod kind;
 pub mod pfabric;
 pub mod red;
 mod room;
 pub mod selective_red;
 pub mod trimming;
 
+pub(crate) use self::kind::{Admit, Arrival, At, Never, Queueing, Schedule, Stamps, Verdict};
 pub use self::room::Around;
 
 use schemars::JsonSchema;
@@ -23,183 +25,6 @@ use tailcut_engine::Time;
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::Packet;
-
-/// A port that gets a queue.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct At {
-    /// Its number.
-    pub number: u32,
-    /// It is the interface of a host.
-    pub host: bool,
-    /// What may wait there.
-    pub limit: Limit,
-    /// Seed of the run.
-    pub seed: u64,
-}
-
-/// The parameters of a kind of queue.
-pub(crate) trait Queueing {
-    /// What decides at each port which packets are admitted, besides the limit.
-    type Admission: Admit;
-    /// What keeps the packets that wait at a port, where their order is decided at departure.
-    type Schedule: Schedule;
-
-    /// Refuses parameters with which a queue could hold nothing, or would do nothing.
-    fn check(&self) -> Result<(), SpecError>;
-    /// Refuses those that do not suit what surrounds the queue.
-    fn check_room(&self, _: &Around) -> Result<(), SpecError> {
-        Ok(())
-    }
-    /// Refuses a transport whose packets it can do nothing with.
-    fn check_packets(&self, _: Stamps) -> Result<(), SpecError> {
-        Ok(())
-    }
-    /// Refuses buffers that the ports of a switch share, which decide on arrival what may wait.
-    fn check_shared(&self) -> Result<(), SpecError> {
-        Ok(())
-    }
-    /// Whether pause frames may hold its ports back: it goes by what waits, and by nothing that is known of departures.
-    fn can_pause(&self) -> bool {
-        false
-    }
-    /// What may wait at a switch port.
-    fn limit(&self) -> Limit;
-    /// What may wait at a port in all, where `at.limit` is that of a queue.
-    fn limit_in_all(&self, at: &At) -> Limit {
-        at.limit
-    }
-    /// Whether it ever marks a packet.
-    fn marks(&self) -> bool {
-        false
-    }
-    /// Whether chance may drop a packet for which there is room.
-    fn drops_early(&self) -> bool {
-        false
-    }
-    /// The state of a port that may refuse or mark what there is room for; none for drop-tail.
-    fn admission(&self, at: &At) -> Option<Self::Admission>;
-    /// The state of a port whose order is decided at departure; none where it is first in, first out.
-    fn schedule(&self, at: &At) -> Option<Self::Schedule>;
-}
-
-/// What the transport writes into its packets, and reads from them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamps {
-    /// A priority.
-    pub priorities: bool,
-    /// Its receivers make sense of a header without its payload.
-    pub hears_headers: bool,
-}
-
-/// Decides on packets that there is room for, at a port whose order is fixed on arrival.
-pub(crate) trait Admit {
-    /// Fewest waiting packets at which it may do anything but accept; none when it must see every packet.
-    fn acts_from(&self) -> Option<u32> {
-        None
-    }
-    /// True when it must know the bytes that wait.
-    fn counts_bytes(&self) -> bool {
-        false
-    }
-    /// True when it must know what marked packets wait, for an arrival that is marked itself or not.
-    fn counts_marked(&self, _marked: bool) -> bool {
-        false
-    }
-    /// Decides on one packet.
-    fn admit(&mut self, arrival: &Arrival) -> Verdict;
-}
-
-/// Keeps the packets that wait at a port, and says which is sent next.
-pub(crate) trait Schedule {
-    /// Lets a packet wait, as it is or changed; false if it is dropped. What is dropped for it goes to `displaced`.
-    fn offer(&mut self, now: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool;
-    /// Takes the packet to be sent next.
-    fn pop(&mut self, now: Time) -> Option<Packet>;
-    /// Packets waiting.
-    fn len(&self) -> u32;
-    /// One that is sent soon, if any waits: its memory is asked for early.
-    fn first(&self) -> Option<&Packet>;
-    /// Shows every packet that waits.
-    fn visit(&self, see: &mut dyn FnMut(&Packet));
-    /// Packets dropped so far.
-    fn drops(&self) -> u64;
-    /// Most packets ever waiting.
-    fn longest(&self) -> u32;
-}
-
-impl<A: Admit> Admit for Box<A> {
-    fn acts_from(&self) -> Option<u32> {
-        A::acts_from(self)
-    }
-    fn counts_bytes(&self) -> bool {
-        A::counts_bytes(self)
-    }
-    fn counts_marked(&self, marked: bool) -> bool {
-        A::counts_marked(self, marked)
-    }
-    fn admit(&mut self, arrival: &Arrival) -> Verdict {
-        A::admit(self, arrival)
-    }
-}
-
-/// What is large lies elsewhere: the queues of all ports are in one table, and each is to fill one line of the cache.
-impl<S: Schedule> Schedule for Box<S> {
-    fn offer(&mut self, now: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
-        S::offer(self, now, packet, displaced)
-    }
-    fn pop(&mut self, now: Time) -> Option<Packet> {
-        S::pop(self, now)
-    }
-    fn len(&self) -> u32 {
-        S::len(self)
-    }
-    fn first(&self) -> Option<&Packet> {
-        S::first(self)
-    }
-    fn visit(&self, see: &mut dyn FnMut(&Packet)) {
-        S::visit(self, see);
-    }
-    fn drops(&self) -> u64 {
-        S::drops(self)
-    }
-    fn longest(&self) -> u32 {
-        S::longest(self)
-    }
-}
-
-/// Of kinds that have no such state.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Never {}
-
-impl Admit for Never {
-    fn admit(&mut self, _: &Arrival) -> Verdict {
-        match *self {}
-    }
-}
-
-impl Schedule for Never {
-    fn offer(&mut self, _: Time, _: Packet, _: &mut Vec<Packet>) -> bool {
-        match *self {}
-    }
-    fn pop(&mut self, _: Time) -> Option<Packet> {
-        match *self {}
-    }
-    fn len(&self) -> u32 {
-        match *self {}
-    }
-    fn first(&self) -> Option<&Packet> {
-        match *self {}
-    }
-    fn visit(&self, _: &mut dyn FnMut(&Packet)) {
-        match *self {}
-    }
-    fn drops(&self) -> u64 {
-        match *self {}
-    }
-    fn longest(&self) -> u32 {
-        match *self {}
-    }
-}
 
 /// Writes the section `queue` of the experiment file, and the state of every port.
 macro_rules! queues {
@@ -251,7 +76,13 @@ macro_rules! queues {
             /// # Errors
             /// When what waits is not decided on arrival.
             pub fn check_shared(&self) -> Result<(), SpecError> {
-                match self { $(QueueSpec::$name(spec) => Queueing::check_shared(spec),)* }
+                let changes = match self {
+                    $(QueueSpec::$name(spec) => Queueing::changes_what_waits(spec),)*
+                };
+                let Some((code, does)) = changes else { return Ok(()) };
+                let message = format!("{does}: each port has a buffer of its own");
+                Err(SpecError::new(code, "shared_buffer", message)
+                    .hint("leave shared_buffer \"unlimited\""))
             }
 
             /// Whether it ever marks a packet.
@@ -432,42 +263,6 @@ impl QueueSpec {
         }
         self.check_thresholds(around)
     }
-}
-
-/// What a queue sees of an arriving packet that it has room for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Arrival {
-    /// When it arrives, and when its last bit leaves if it is accepted, in picoseconds.
-    pub now: u64,
-    pub leaves: u64,
-    /// The transmitter is at work.
-    pub busy: bool,
-    /// Its size.
-    pub wire_bytes: u16,
-    /// It belongs to a flow that has lost paths.
-    pub marked: bool,
-    /// How many of the packets waiting do, and their bytes; counted where the discipline asks for it.
-    pub marked_waiting: u32,
-    pub marked_bytes: u64,
-    /// Transmission time of a full packet.
-    pub full_packet: u64,
-    /// Packets waiting behind the one in service.
-    pub waiting: u32,
-    /// Their bytes.
-    pub waiting_bytes: u64,
-    /// The packet may be marked instead of dropped (RFC 3168).
-    pub ecn_capable: bool,
-    /// Full packets that could have been sent since the transmitter fell idle.
-    pub idle_packets: u64,
-}
-
-/// What a queue does with a packet that it has room for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Accept,
-    /// Accept it with the congestion-experienced mark.
-    Mark,
-    Drop,
 }
 
 /// Whether a packet of so many bytes may wait behind others.

@@ -52,10 +52,8 @@ impl Queueing for PfabricQueue {
             .hint("write transport = { kind = \"pfabric\" } as well, or another queue"))
     }
 
-    fn check_shared(&self) -> Result<(), SpecError> {
-        let message = "pFabric's queues drop by priority what waits already: each port has a buffer of its own";
-        Err(SpecError::new("shared-buffer-pfabric", "shared_buffer", message)
-            .hint("leave shared_buffer \"unlimited\""))
+    fn changes_what_waits(&self) -> Option<(&'static str, &'static str)> {
+        Some(("shared-buffer-pfabric", "pFabric's queues drop by priority what waits already"))
     }
 
     fn limit(&self) -> Limit {
@@ -164,20 +162,9 @@ impl Schedule for PriorityQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{inline_number, ConnectionId, Flags, FlowKey, NO_OPTIONS};
+    use crate::packet::{inline_number, NO_OPTIONS};
+    use crate::queue::kind::script::{self, packet};
     use proptest::prelude::*;
-
-    fn packet(flow: u32, seq: u32, wire_bytes: u16) -> Packet {
-        let key = FlowKey::new(flow, 99, 1, 1);
-        Packet {
-            key,
-            connection: ConnectionId(flow),
-            seq,
-            options: NO_OPTIONS,
-            wire_bytes,
-            flags: Flags::DATA,
-        }
-    }
 
     fn limited(limit: u32) -> PriorityQueue {
         PriorityQueue::new(Limit::AtMost(Amount::Packets(limit)))
@@ -185,11 +172,8 @@ mod tests {
 
     /// Offers a packet of this priority; the packets dropped, if any.
     fn offer(queue: &mut PriorityQueue, priority: u32, packet: Packet) -> Vec<Packet> {
-        let mut dropped = vec![];
         let packet = Packet { options: inline_number(priority), ..packet };
-        if !queue.offer(Time::ZERO, packet, &mut dropped) {
-            dropped.push(packet);
-        }
+        let dropped = script::offer(queue, packet);
         dropped.iter().map(|packet| Packet { options: NO_OPTIONS, ..*packet }).collect()
     }
 

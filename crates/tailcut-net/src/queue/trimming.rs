@@ -95,10 +95,8 @@ impl Queueing for Trimming {
             .hint("write transport = { kind = \"ndp\" } as well, or another queue"))
     }
 
-    fn check_shared(&self) -> Result<(), SpecError> {
-        let message = "a trimming queue cuts what waits already: each port has a buffer of its own";
-        Err(SpecError::new("shared-buffer-trimming", "shared_buffer", message)
-            .hint("leave shared_buffer \"unlimited\""))
+    fn changes_what_waits(&self) -> Option<(&'static str, &'static str)> {
+        Some(("shared-buffer-trimming", "a trimming queue cuts what waits already"))
     }
 
     fn limit(&self) -> Limit {
@@ -265,12 +263,11 @@ impl Schedule for Trimmed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{ConnectionId, FlowKey, NO_OPTIONS};
+    use crate::queue::kind::script::{self, offer};
     use proptest::prelude::*;
 
     fn packet(seq: u32, wire_bytes: u16, flags: Flags) -> Packet {
-        let key = FlowKey::new(1, 2, 3, 4);
-        Packet { key, connection: ConnectionId(seq), seq, options: NO_OPTIONS, wire_bytes, flags }
+        Packet { flags, ..script::packet(seq, seq, wire_bytes) }
     }
 
     fn data(seq: u32) -> Packet {
@@ -283,15 +280,6 @@ mod tests {
 
     fn queue(limit: &str, spec: Trimming) -> Trimmed {
         Trimmed::new(&spec, limit.parse().expect("it is a limit"), Stream::new(1, 2, "trim"))
-    }
-
-    /// Offers a packet; what is dropped, if anything.
-    fn offer(queue: &mut Trimmed, packet: Packet) -> Vec<Packet> {
-        let mut dropped = vec![];
-        if !queue.offer(Time::ZERO, packet, &mut dropped) {
-            dropped.push(packet);
-        }
-        dropped
     }
 
     fn sent(queue: &mut Trimmed) -> Vec<Packet> {

@@ -81,7 +81,8 @@ pub trait Transport {
 
     /// Why its flows are not copied, if they are not.
     fn refuses_copies(&self) -> Option<String> {
-        None
+        let why = "a multipath flow already uses several paths, and its subflows carry parts of it";
+        self.spread().map(|_| why.into())
     }
 
     /// Why it is no part of a mixture, and what to do, if it is none.

@@ -97,13 +97,6 @@ impl Transport for MmptcpSpec {
         "tcp.mss"
     }
 
-    fn refuses_copies(&self) -> Option<String> {
-        Some(
-            "a multipath flow already uses several paths, and its subflows carry parts of it"
-                .into(),
-        )
-    }
-
     fn spread(&self) -> Option<Arc<dyn Spread>> {
         Some(Arc::new(self.clone()))
     }

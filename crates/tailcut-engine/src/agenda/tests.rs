@@ -1,0 +1,123 @@
+//! The order in which events leave, against an ordered set.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const UNRANKED: u32 = u32::MAX;
+
+fn drain(agenda: &mut Agenda) -> Vec<(u64, u32)> {
+    std::iter::from_fn(|| agenda.pop()).map(|(t, e)| (t.0, e)).collect()
+}
+
+#[test]
+fn equal_times_leave_by_entity_number_not_by_insertion() {
+    let mut agenda = Agenda::new(Time::from_us(16), UNRANKED);
+    agenda.grow_to(4);
+    for entity in [2, 0, 3, 1] {
+        agenda.schedule(entity, Time(5_000_000));
+    }
+    assert_eq!(drain(&mut agenda).iter().map(|e| e.1).collect::<Vec<_>>(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn a_place_that_is_used_again_has_another_rank() {
+    let mut agenda = Agenda::new(Time::from_us(16), 2);
+    agenda.grow_to(5);
+    let mut order = |ranks: [u64; 3], time: u64| {
+        (2..).zip(ranks).for_each(|(entity, rank)| agenda.rank(entity, rank));
+        (0..5).for_each(|entity| agenda.schedule(entity, Time(time)));
+        drain(&mut agenda).iter().map(|e| e.1).collect::<Vec<_>>()
+    };
+    assert_eq!(order([8, 5, 9], 77), [0, 1, 3, 2, 4]);
+    assert_eq!(order([8, 10, 9], 78), [0, 1, 2, 4, 3]);
+}
+
+#[test]
+fn a_cancelled_event_never_happens() {
+    let mut agenda = Agenda::new(Time::from_us(16), UNRANKED);
+    agenda.grow_to(3);
+    for entity in 0..3 {
+        agenda.schedule(entity, Time(77));
+    }
+    agenda.cancel(1);
+    assert_eq!(agenda.due(1), None);
+    assert_eq!(drain(&mut agenda), [(77, 0), (77, 2)]);
+}
+
+#[test]
+fn events_as_far_ahead_as_a_time_can_be_wait_for_their_turn() {
+    let mut agenda = Agenda::new(Time(1), UNRANKED);
+    agenda.grow_to(3);
+    agenda.schedule(0, Time::NEVER);
+    agenda.schedule(1, Time(1 << 61));
+    agenda.schedule(2, Time(7));
+    assert_eq!(drain(&mut agenda), [(7, 2), (1 << 61, 1), (u64::MAX, 0)]);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Schedule(u32, u64),
+    Cancel(u32),
+    Pop,
+}
+
+fn delay() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        0..10u64,
+        0..100_000u64,
+        0..100_000_000u64,
+        0..1_000_000_000_000u64,
+        Just(60_000_000_000_000u64)
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (0..50u32, delay()).prop_map(|(e, d)| Step::Schedule(e, d)),
+        1 => (0..50u32).prop_map(Step::Cancel),
+        3 => Just(Step::Pop),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+    #[test]
+    fn it_behaves_as_an_ordered_set(
+        steps in prop::collection::vec(step(), 1..400),
+        typical in 1..10_000_000_000u64,
+        ranked in 0..=50u32,
+        turn in 0..50u32,
+    ) {
+        // Which come first at one instant: those without ranks, then those with, by ranks in another order than theirs.
+        let rank = |entity: u32| (entity * 7 + turn) % 50;
+        let key = |entity: u32| (entity >= ranked, if entity < ranked { entity } else { rank(entity) }, entity);
+        let mut agenda = Agenda::new(Time(typical), ranked);
+        agenda.grow_to(50);
+        (ranked..50).for_each(|entity| agenda.rank(entity, u64::from(rank(entity))));
+        let mut reference = BTreeSet::new();
+        let mut now = 0;
+        for step in steps {
+            match step {
+                Step::Schedule(entity, delay) => {
+                    reference.retain(|&(_, (_, _, e))| e != entity);
+                    reference.insert((now + delay, key(entity)));
+                    agenda.reschedule(entity, Time(now + delay));
+                }
+                Step::Cancel(entity) => {
+                    reference.retain(|&(_, (_, _, e))| e != entity);
+                    agenda.cancel(entity);
+                }
+                Step::Pop => {
+                    let popped = agenda.pop().map(|(t, e)| (t.0, e));
+                    let first = reference.pop_first().map(|(time, (_, _, entity))| (time, entity));
+                    prop_assert_eq!(popped, first);
+                    now = popped.map_or(now, |p| p.0);
+                }
+            }
+            prop_assert_eq!(agenda.len(), reference.len());
+        }
+        let rest = reference.into_iter().map(|(time, (_, _, entity))| (time, entity));
+        prop_assert_eq!(drain(&mut agenda), rest.collect::<Vec<_>>());
+    }
+}
