@@ -131,14 +131,14 @@ def test_nothing_is_run_of_what_is_refused(experiment: Path, tmp_path: Path) -> 
     assert not (tmp_path / "results").exists()
 
 
-def test_a_cluster_or_a_capture_is_refused(experiment: Path) -> None:
+def test_a_cluster_or_a_capture_of_links_is_refused(experiment: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     from tailcut.backends.farm import ExecutorFarm
 
     plan = tailcut.load(experiment).plan
     with ThreadPoolExecutor(1) as executor:
-        gaps = backend("lab").check(plan, Options(farm=ExecutorFarm(executor), capture=Capture(("host:0",))))
+        gaps = backend("lab").check(plan, Options(farm=ExecutorFarm(executor), capture=Capture(("h0>s0",))))
     assert {gap.where for gap in gaps if gap.fatal} == {"--cluster", "--capture"}
 
 

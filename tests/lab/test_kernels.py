@@ -20,7 +20,7 @@ from tailcut.lab import process
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
-MOMENTS = 12
+MOMENTS = [*range(12), *(pytest.param(moment, marks=pytest.mark.soak) for moment in range(12, 60))]
 
 
 def test_exactly_the_flows_of_the_plan_are_carried_and_every_byte_arrives(experiment: Path, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_kernel_that_refuses_is_told_of(experiment: Path) -> None:
         carried(run)
 
 
-@pytest.mark.parametrize("moment", range(MOMENTS))
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_whatever_is_killed_at_whatever_moment_leaves_nothing_behind(experiment: Path, moment: int) -> None:
     drawn = random.Random(1000 * int(os.environ["TAILCUT_TEST_SEED"]) + moment)  # noqa: S311 - moments
     token = f"{os.getpid()}-{moment}"

@@ -10,6 +10,7 @@ import pytest
 import tailcut
 from support.lab import measured
 from tailcut import _core
+from tailcut.api import Silent
 from tailcut.backends import Options
 from tailcut.backends.lab import LabBackend
 from tailcut.explain import ExplainError, find_place
@@ -25,9 +26,16 @@ class Kernels:
         self.programs: list[list[str] | None] = []
 
     def __call__(
-        self, planned: str, _on_progress: Any, _limit: float | None, program: list[str] | None = None
+        self,
+        planned: str,
+        _on_progress: Any,
+        _limit: float | None,
+        program: list[str] | None = None,
+        capture: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         self.runs += 1
+        if capture is not None:
+            Path(capture["file"]).write_bytes(b"frames")
         self.programs.append(program)
         unfaithful = ["something waited for a processor for 90 % of the time"] if self.runs == 2 else []
         return {
@@ -41,6 +49,7 @@ class Kernels:
             "mtu": 1500,
             "set_up_ns": 1,
             "repnet": None if program is None else {"node": "v20.0.0", "bench": "0.1.0"},
+            "captured": None if capture is None else {"packets": 7, "left_out": 0},
         }
 
 
@@ -75,9 +84,28 @@ def test_simulated_runs_and_those_of_kernels_lie_beside_each_other(
 def test_runs_of_kernels_cannot_be_explained(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     of_kernels = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results")
     assert kernels.runs == 1
-    with pytest.raises(ExplainError, match="the kernel lab's runs have no captures") as refused:
+    with pytest.raises(ExplainError, match="not known where each packet was") as refused:
         find_place(of_kernels)
     assert refused.value.code == "TC-X001"
+
+
+def test_a_capture_lies_beside_the_tables_of_runs_that_are_made_with_it(
+    experiment: Path, tmp_path: Path, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(Silent, "note", lambda _self, message: said.append(message))
+    wanted, out = tailcut.load(experiment), tmp_path / "results"
+    tailcut.run(wanted, on="lab", out=out)
+    # Another run's frames would not be those of the tables that are there.
+    for _ in range(2):
+        tailcut.run(wanted, on="lab", out=out, capture=["host:0"], repeat=2)
+        assert kernels.runs == 2
+        assert [path.read_bytes() for path in out.glob("runs/*-lab-2/capture.pcapng")] == [b"frames"]
+    assert not list(out.glob("runs/*-lab-1/capture.pcapng"))
+    assert sum("made without this capture" in message for message in said) == 2
+    assert sum("7 packets in " in message for message in said) == 1
+    about = json.loads(next(out.glob("runs/*-lab-2/run.json")).read_text())
+    assert (about["capture"], about["captured"]) == (["host:0"], {"packets": 7, "left_out": 0})
 
 
 def test_repeats_are_averaged_and_unfaithful_runs_are_kept_and_left_out(

@@ -1,7 +1,7 @@
 //! What a run needs before anything is started.
 
 use serde::Deserialize;
-use tailcut_experiment::RunPlan;
+use tailcut_experiment::{CaptureRequest, RunPlan};
 use tailcut_net::scenario::Scenario;
 use tailcut_net::{foretell, Foretold};
 
@@ -23,6 +23,9 @@ struct Asked {
     /// What else runs on hosts.
     #[serde(default)]
     guests: Vec<Guest>,
+    /// What to write of what hosts send and receive.
+    #[serde(default)]
+    capture: Option<CaptureRequest>,
 }
 
 /// What a run needs: the scenario, what is known of its flows, and what hosts are set to.
@@ -39,6 +42,8 @@ pub struct Prepared {
     pub program: Option<Vec<String>>,
     /// What else runs on hosts.
     pub guests: Vec<Guest>,
+    /// What to write of what hosts send and receive.
+    pub capture: Option<CaptureRequest>,
 }
 
 /// Takes apart what was asked for.
@@ -46,7 +51,7 @@ pub struct Prepared {
 /// # Errors
 /// When it is no run, or none that the lab can carry.
 pub fn prepare(asked: &str) -> Result<Prepared, String> {
-    let Asked { run, program, guests } =
+    let Asked { run, program, guests, capture } =
         serde_json::from_str(asked).map_err(|error| error.to_string())?;
     let scenario = settings::scenario(&run)?;
     let checked = settings::check(&scenario, program.is_some());
@@ -59,7 +64,7 @@ pub fn prepare(asked: &str) -> Result<Prepared, String> {
     if let Some(guest) = guests.iter().find(|guest| guest.host >= scenario.graph.hosts) {
         return Err(format!("there is no host {} for a guest", guest.host));
     }
-    Ok(Prepared { scenario, foretold, alone, hosts, program, guests })
+    Ok(Prepared { scenario, foretold, alone, hosts, program, guests, capture })
 }
 
 /// The flows, as hosts see them.

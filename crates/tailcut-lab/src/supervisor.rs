@@ -4,7 +4,7 @@
 //! supervisor starts a process for each host, in a network namespace of its own, and one for the fabric. When the asking
 //! process ends, or the far end of its standard input is closed, the kernel kills the supervisor, and with PID 1 whatever is
 //! in its namespace; with the processes go their namespaces, and with these interfaces, routes and sysctls. Nothing
-//! is ever written to a file.
+//! is ever written to a file, but for a capture where one is asked for.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use serde::{Deserialize, Serialize};
 use tailcut_experiment::Measured;
 
-use crate::fabric::carrier::FabricReport;
+use crate::fabric::carrier::{Captured, FabricReport};
 use crate::fabric::lateness::Lateness;
 use crate::hosts::driver::{HostReport, Times, ACKNOWLEDGED, RECEIVED, WRONG};
 use crate::hosts::drops::Counters;
@@ -69,11 +69,13 @@ pub struct Outcome {
     pub set_up_ns: u64,
     /// What carried the flows, if not the lab's own sockets.
     pub repnet: Option<Ready>,
+    /// What is in the capture, if one was asked for.
+    pub captured: Option<Captured>,
 }
 
 /// Carries out one run of a plan, telling standard output about it. It is asked for in JSON: `run` is an element of the plan's `runs`,
-/// and `program`, where `repnet-bench` is to carry the flows, is how that is started. This process must have one thread, and is good for
-/// nothing else afterwards.
+/// and `program`, where `repnet-bench` is to carry the flows, is how that is started; `guests` are what else runs on hosts, and `capture` is
+/// what to write of what these send and receive. This process must have one thread, and is good for nothing else afterwards.
 ///
 /// # Errors
 /// What kept the run from beginning.
@@ -256,6 +258,7 @@ impl<'a> Lab<'a> {
             mtu: self.prepared.hosts.mtu,
             set_up_ns,
             repnet: self.repnet,
+            captured: fabric.captured,
         })
     }
 

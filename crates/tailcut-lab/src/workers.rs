@@ -196,7 +196,8 @@ pub fn be_fabric(
     let racing = races.then_some(prepared.scenario.graph.hosts);
     let mut frames = Frames::new(prepared.hosts.mtu as usize, RING);
     loop {
-        let (scenario, flows) = match plain(channel)? {
+        let crossing = plain(channel)?;
+        let (scenario, flows) = match crossing {
             Crossing::Alone => {
                 let Plan { scenario, foretold } = &prepared.alone;
                 (scenario, Flows::alone(keys(foretold).into_iter()))
@@ -206,8 +207,14 @@ pub fn be_fabric(
                 (&prepared.scenario, flows.with_guests(!prepared.guests.is_empty()))
             }
         };
+        let captured = match (crossing, &prepared.capture) {
+            (Crossing::Run, Some(asked)) => asked.open(&scenario.graph).map(Some),
+            _ => Ok(None),
+        };
         let made = match &mut frames {
-            Ok(frames) => Carrier::new(scenario, frames, &interfaces, flows),
+            Ok(frames) => captured
+                .map_err(io::Error::other)
+                .and_then(|tap| Carrier::new(scenario, frames, &interfaces, flows, tap)),
             Err(error) => Err(io::Error::other(error.to_string())),
         };
         let carrier = match made {

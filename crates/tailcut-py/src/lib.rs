@@ -327,7 +327,8 @@ fn lab_check(py: Python<'_>, plan_run_json: &str, by_repnet: bool) -> PyResult<S
 }
 
 /// Carries out one run of a plan over real kernels, telling standard output about it line by line, as JSON. It is asked for as JSON:
-/// {run: an element of the plan's `runs`, program: how repnet-bench is started where it is to carry the flows, else null}. The process must have one thread, its standard input is watched for its end, and it is good for
+/// {run: an element of the plan's `runs`, program: how repnet-bench is started where it is to carry the flows, else null, guests: a list of
+/// {host, command}, capture: {file, spec} or null}. The process must have one thread, its standard input is watched for its end, and it is good for
 /// nothing else afterwards. Raises ValueError when the run cannot begin.
 #[cfg(target_os = "linux")]
 #[pyfunction]

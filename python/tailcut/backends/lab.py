@@ -4,13 +4,16 @@ import json
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import tailcut
 from tailcut import _core
 from tailcut.backends import Gap, Options, Progress, tell_started
 from tailcut.backends.failures import Failures
+from tailcut.backends.sim import CAPTURE_FILE, SimBackend, tell_of_capture
 from tailcut.lab import process, repnet
 from tailcut.plan import Plan, PlannedRun, canonical, label, unique_runs
 from tailcut.results import lab_runs, machine, tables
@@ -18,7 +21,8 @@ from tailcut.results.store import State, Store
 from tailcut.traces import read_table
 
 NO_CLUSTER = "the lab needs this machine's own kernel and processors: leave out --cluster"
-NO_CAPTURE = "the lab does not write captures"
+NO_LINKS = "the lab captures what hosts send and receive, and no links: frames do not cross these one by one"
+NOT_CAPTURED = "it was made without this capture, and no run is the same again: --repeat makes further ones"
 NO_LINUX = "the lab needs Linux"
 ABOUT = ("facts", "entered", "frames", "copied", "hosts", "mtu", "set_up_ns", "repnet")
 """What of the outcome goes into run.json."""
@@ -36,7 +40,9 @@ class LabBackend:
         if options.farm is not None:
             gaps.append(Gap("--cluster", NO_CLUSTER, fatal=True))
         if options.capture is not None:
-            gaps.append(Gap("--capture", NO_CAPTURE, fatal=True))
+            gaps += SimBackend().check(plan, options)
+            if any(">" in point for point in options.capture.points):
+                gaps.append(Gap("--capture", NO_LINKS, fatal=True))
         if sys.platform != "linux":
             gaps.append(Gap("--on", NO_LINUX, fatal=True))
         if lab_runs.by_repnet(plan["runs"]):
@@ -57,6 +63,10 @@ class LabBackend:
             for run in unique_runs(plan).values()
         ]
         missing = [(run, run_id) for run, run_id in wanted if store.state(run_id) is not State.COMPLETE]
+        for run, run_id in wanted:
+            capture = options.capture if (run, run_id) not in missing else None
+            if capture is not None and not capture.is_in(store.about(run_id)):
+                progress.note(f"{label(run)}: {NOT_CAPTURED}")
         hops = sum(run["facts"]["expected_packet_hops"] for run, _ in missing)
         progress.begin(len(wanted), len(wanted) - len(missing), hops)
         failures = Failures(store, progress, None)
@@ -108,19 +118,35 @@ def _make(run: PlannedRun, run_id: str, program: list[str] | None, into: Into) -
     def on_progress(now_ns: int, over: int) -> None:
         into.progress.advanced(run["id"], 1000 * now_ns, hops * over // flows)
 
-    began = time.perf_counter()
-    try:
-        done = process.run(json.dumps(run), on_progress, into.options.limit_seconds, program)
-    except process.LabError as error:
-        into.failures.fail(run, str(error))
-        return
-    _put(run, run_id, into.store, done, time.perf_counter() - began)
+    capture = into.options.capture
+    with nullcontext() if capture is None else into.store.scratch(run_id) as scratch:
+        captured: dict[str, Any] = {}
+        if capture is not None and scratch is not None:
+            captured["capture"] = {"file": str(scratch / CAPTURE_FILE), "spec": capture.spec}
+        began = time.perf_counter()
+        try:
+            done = process.run(json.dumps(run), on_progress, into.options.limit_seconds, program, **captured)
+        except process.LabError as error:
+            into.failures.fail(run, str(error))
+            return
+        more = {path.name: path for path in sorted(scratch.iterdir())} if scratch is not None else {}
+        _put(run, run_id, into, done, time.perf_counter() - began, more)
+    if capture is not None:
+        tell_of_capture(label(run), run_id, into.store, into.progress)
     if done["unfaithful"]:
         into.progress.note(f"{label(run)}: not faithful: {'; '.join(done['unfaithful'])}")
     into.progress.finished(run["id"])
 
 
-def _put(run: PlannedRun, run_id: str, store: Store, done: Mapping[str, Any], wall_seconds: float) -> None:
+def _put(
+    run: PlannedRun,
+    run_id: str,
+    into: Into,
+    done: Mapping[str, Any],
+    wall_seconds: float,
+    more: Mapping[str, Path],
+) -> None:
+    capture = into.options.capture
     made = _core.tabulate(json.dumps(run), json.dumps(done["measured"]), read_table)
     frames = {"flows": tables.frame(made["flows"]), "tiers": tables.frame(made["tiers"])}
     frames |= {name: tables.frame(columns) for name, columns in made["further"].items()}
@@ -142,6 +168,9 @@ def _put(run: PlannedRun, run_id: str, store: Store, done: Mapping[str, Any], wa
         "faithful": not done["unfaithful"],
         "unfaithful": done["unfaithful"],
         "lab": {name: done[name] for name in ABOUT},
+        "capture": list(capture.points) if capture else [],
+        "capture_bounds": capture.bounds if capture else {},
+        "captured": done["captured"],
         "fields": json.loads(_core.lab_check(json.dumps(run), done["repnet"] is not None))["told"],
         "units": {
             name: {column: tables.UNITS[name].get(column, "") for column in data.columns}
@@ -149,4 +178,4 @@ def _put(run: PlannedRun, run_id: str, store: Store, done: Mapping[str, Any], wa
         },
     }
     files = {f"{name}.parquet": tables.encode(name, data, run) for name, data in frames.items()}
-    store.put(run_id, {**files}, about)
+    into.store.put(run_id, {**files, **more}, about)

@@ -65,7 +65,7 @@ class SimBackend:
         if missing:
             maker(store, progress, options).make(missing)
         for run in runs.values() if options.capture else ():
-            _tell_of_capture(run, store, progress)
+            tell_of_capture(label(run), run["id"], store, progress)
 
 
 def _tell_of_room(runs: Sequence[PlannedRun], store: Store, progress: Progress, capture: Capture | None) -> None:
@@ -79,11 +79,12 @@ def _tell_of_room(runs: Sequence[PlannedRun], store: Store, progress: Progress, 
         )
 
 
-def _tell_of_capture(run: PlannedRun, store: Store, progress: Progress) -> None:
-    captured = store.about(run["id"])["captured"]
+def tell_of_capture(name: str, run_id: str, store: Store, progress: Progress) -> None:
+    """Say what is in the capture of a run, and where."""
+    captured = store.about(run_id)["captured"]
     left_out = f"; {captured['left_out']:,} more did not fit" if captured["left_out"] else ""
-    file = store.path(run["id"]) / CAPTURE_FILE
-    progress.note(f"{label(run)}: {captured['packets']:,} packets in {file}{left_out}")
+    file = store.path(run_id) / CAPTURE_FILE
+    progress.note(f"{name}: {captured['packets']:,} packets in {file}{left_out}")
 
 
 def make(

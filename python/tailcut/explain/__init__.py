@@ -108,7 +108,7 @@ def find_place(
         backends = set(result.summary()["backend"]) - {"sim"}
         why = ""
         if "lab" in backends:
-            why = ": the kernel lab's runs have no captures, so that nothing is known of their packets"
+            why = ": of the kernel lab's runs it is not known where each packet was when"
         elif "model" in backends:
             why = ": the queueing model has no packets"
         raise ExplainError(

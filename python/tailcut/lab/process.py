@@ -57,6 +57,7 @@ def run(
     limit_seconds: float | None,
     program: Sequence[str] | None = None,
     guests: Sequence[Mapping[str, Any]] = (),
+    capture: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Carry out a run.
 
@@ -66,11 +67,13 @@ def run(
         limit_seconds: how long it may take; none for any time.
         program: how `repnet-bench` is started, if it is to carry the flows.
         guests: programs that run on hosts beside the flows: ``host``, and ``command`` with its arguments.
+        capture: what of the frames of hosts to write: ``file``, and ``spec`` as `tailcut.backends.Capture` has it.
 
     Raises:
         LabError: it failed; says why.
     """
-    asked = f'{{"run": {planned}, "program": {json.dumps(program)}, "guests": {json.dumps(guests)}}}'
+    besides = {"program": program, "guests": guests, "capture": capture}
+    asked = f'{{"run": {planned}, {json.dumps(besides)[1:]}'
     began = time.monotonic()
     try:
         with _inside(asked, limit_seconds) as answers:

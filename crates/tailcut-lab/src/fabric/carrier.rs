@@ -1,11 +1,14 @@
 //! The fabric in real time: frames of hosts come in, cross the engine, and go out when their last hop says so.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, BufWriter, Read};
 use std::os::unix::net::UnixStream;
 
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
+use tailcut_net::capture::pcapng::Direction;
+use tailcut_net::capture::Capture;
 use tailcut_net::measure::records::TierRecord;
 use tailcut_net::packet::{ConnectionId, Flags, FlowKey, SERVICE_PORT};
 use tailcut_net::scenario::Scenario;
@@ -56,7 +59,21 @@ pub struct FabricReport {
     pub paces: Paces,
     /// What the kernel has thrown away on its way in or out.
     pub thrown_away: Counters,
+    /// What is in the capture, if one was asked for.
+    pub captured: Option<Captured>,
 }
+
+/// What became of a capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Captured {
+    /// Frames in the file.
+    pub packets: u64,
+    /// Frames after the file was full.
+    pub left_out: u64,
+}
+
+/// A capture under way.
+pub type Tap = Capture<BufWriter<File>>;
 
 /// Which connections there are.
 #[derive(Debug, Clone, Default)]
@@ -134,6 +151,7 @@ pub struct Carrier<'a> {
     left: Vec<Left>,
     busy: Vec<Time>,
     pace: Pace,
+    capture: Option<Tap>,
     /// What the kernel had thrown away before.
     before: (u64, Counters),
     report: FabricReport,
@@ -149,6 +167,7 @@ impl<'a> Carrier<'a> {
         frames: &'a mut Frames,
         interfaces: &'a [u32],
         flows: Flows,
+        capture: Option<Tap>,
     ) -> io::Result<Carrier<'a>> {
         let hosts = interfaces.iter().enumerate().map(|(host, &index)| (index, host as u32));
         Ok(Carrier {
@@ -156,6 +175,7 @@ impl<'a> Carrier<'a> {
             engine: Engine::new(scenario).map_err(io::Error::other)?,
             before: (frames.dropped()?, drops::counted()),
             pace: Pace::new(&scenario.graph),
+            capture,
             frames,
             hosts: hosts.collect(),
             flows,
@@ -236,6 +256,12 @@ impl<'a> Carrier<'a> {
             let now_ns = self.engine.now().as_ns();
             self.report.entered.add(now_ns.saturating_sub(came_ns));
             self.advance(came_ns.max(now_ns))?;
+            // What has left the fabric by then comes before it in a capture.
+            self.release(times);
+            if let Some(capture) = &mut self.capture {
+                let now = self.engine.now().max(Time(came_ns * 1_000));
+                capture.frame(now, host, Direction::Outbound, &bytes);
+            }
             let slot = self.hold(Held { bytes, ecn: parsed.ecn });
             let framing = self.scenario.host.framing_overhead.0 as u16;
             let packet = packet(&parsed, key, to_sender, framing, ConnectionId(slot));
@@ -267,6 +293,9 @@ impl<'a> Carrier<'a> {
                 if left.packet.flags.has(Flags::CONGESTION_EXPERIENCED) && held.ecn != 3 {
                     mark(&mut held.bytes);
                 }
+                if let Some(capture) = &mut self.capture {
+                    capture.frame(left.at, host, Direction::Inbound, &held.bytes);
+                }
                 let interface = self.interfaces[host as usize];
                 if self.frames.send(interface, &held.bytes).is_err() {
                     self.report.refused += 1;
@@ -289,6 +318,11 @@ impl<'a> Carrier<'a> {
         self.report.ring_drops = self.frames.dropped()? - self.before.0;
         self.report.thrown_away = drops::since(&self.before.1, &drops::counted());
         self.report.paces = self.pace.judge();
+        if let Some(capture) = self.capture.take() {
+            let made = capture.finish(self.engine.now()).map_err(io::Error::other)?;
+            let (packets, left_out) = (made.packets, made.left_out);
+            self.report.captured = Some(Captured { packets, left_out });
+        }
         (self.report.packet_hops, self.report.dropped, self.report.lost) = self.engine.counts();
         let fabric = self.engine.fabric();
         self.report.tiers = tailcut_net::network::tier_records(

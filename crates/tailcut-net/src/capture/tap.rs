@@ -161,6 +161,13 @@ impl<W: Write> Capture<W> {
         Ok(summary)
     }
 
+    /// A frame that a real host has sent or is handed, whole as it is: no earlier than any before it.
+    pub fn frame(&mut self, now: Time, host: u32, direction: Direction, bytes: &[u8]) {
+        if let Some(&interface) = self.hosts.get(&host) {
+            self.write(interface, now, Some(direction), bytes);
+        }
+    }
+
     /// Writes every pending frame up to `now`.
     fn flush(&mut self, now: Time) {
         while self.pending.peek().is_some_and(|Reverse(first)| first.time <= now) {

@@ -1,0 +1,46 @@
+"""What hosts with real kernels send and receive, as tshark reads it."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import tailcut
+
+pytestmark = pytest.mark.usefixtures("kernel")
+
+
+def tshark(file: Path, shown: str, *fields: str) -> list[list[str]]:
+    checks = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
+    what = [part for field in fields for part in ("-e", field)]
+    done = subprocess.run(
+        ["tshark", "-n", "-r", file, *checks, "-Y", shown, "-T", "fields", *what],
+        check=True,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed (Debian package tshark)")
+def test_frames_of_a_host_are_whole_and_in_order_and_those_of_its_flows(experiment: Path, tmp_path: Path) -> None:
+    result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results", capture=["host:0"])
+    (file,) = (tmp_path / "results").glob("runs/*/capture.pcapng")
+    about = json.loads((file.parent / "run.json").read_text())
+    frames = tshark(file, "frame", "frame.time_epoch")
+    assert len(frames) == about["captured"]["packets"] > 0
+    times = [float(time) for (time,) in frames]
+    assert times == sorted(times)
+    wrong = "_ws.malformed or ip.checksum.status == Bad or tcp.checksum.status == Bad"
+    assert tshark(file, wrong, "frame.number") == []
+    assert all("10.77.0.1" in pair for pair in tshark(file, "ip", "ip.src", "ip.dst"))
+    # Every flow of the host begins with a SYN, and every flow to it with an answer.
+    flows = result.lab_flows
+    opened = {port for (port,) in tshark(file, "ip.src == 10.77.0.1 and tcp.flags == 0x002", "tcp.srcport")}
+    answered = {
+        tuple(pair) for pair in tshark(file, "ip.src == 10.77.0.1 and tcp.flags == 0x012", "ip.dst", "tcp.dstport")
+    }
+    assert len(opened) == flows.filter(src=0).height
+    assert len(answered) == flows.filter(dst=0).height
