@@ -6,6 +6,7 @@
 //! in its namespace; with the processes go their namespaces, and with these interfaces, routes and sysctls. Nothing
 //! is ever written to a file, but for a capture where one is asked for.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -205,6 +206,12 @@ impl<'a> Lab<'a> {
     }
 
     fn carry_out(self, before: Alone, set_up_ns: u64) -> io::Result<Outcome> {
+        let hosting: BTreeSet<u32> = self.prepared.guests.iter().map(|guest| guest.host).collect();
+        for host in hosting {
+            let host = &self.hosts[host as usize];
+            say(&host.channel, &Order::Guests)?;
+            hear::<()>(&host.channel)?;
+        }
         let times = self.empty_fabric(Crossing::Run)?;
         for host in &self.hosts {
             say(&host.channel, &Order::Run(times))?;

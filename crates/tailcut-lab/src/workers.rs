@@ -28,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub enum Order {
     /// Its part in the flows alone.
     Alone(Task),
+    /// Its guests begin.
+    Guests,
     /// The run.
     Run(Times),
 }
@@ -143,17 +145,17 @@ pub fn be_host(
     plain::<()>(channel)?;
     let ready = setup::set_up(host, &prepared.hosts).and_then(|found| {
         let (carrying, ready) = Carrying::new(host, prepared, flows, channel.try_clone()?)?;
-        let guests = Guests::start(host, &prepared.guests)?;
-        Ok(((found, ready), (carrying, guests)))
+        Ok(((found, ready), carrying))
     });
-    let (mut carrying, mut guests) = match ready {
-        Ok((found, at_work)) => {
+    let mut carrying = match ready {
+        Ok((found, carrying)) => {
             say(channel, &Ok::<Found, String>(found))?;
-            at_work
+            carrying
         }
         Err(error) => return answer::<Found>(channel, Err(error)),
     };
     process::run_briefly(process::id());
+    let mut guests = Guests::default();
     loop {
         // In the end the supervisor ends, and this process with it; until then connections stay: what is still open would break
         // at its other end.
@@ -162,6 +164,7 @@ pub fn be_host(
                 let listens = || answer(channel, Ok(()));
                 answer(channel, task.carry_out(listens))?;
             }
+            Order::Guests => answer(channel, guests.start(host, &prepared.guests))?,
             Order::Run(times) => {
                 let before = drops::counted();
                 let mut report = match &mut carrying {

@@ -1,8 +1,8 @@
 """Programs of one's own over the lab's fabric, beside the flows of an experiment.
 
 ``python -m tailcut.lab.guests`` reads one line of JSON: ``experiment``, the path of a file with one run; ``set``,
-values of it that are replaced; ``guests``, a list of ``host`` and ``command``. They start when their hosts are set up,
-and end with the run, which lasts for the whole of the experiment's horizon unless its flows are over before. One line
+values of it that are replaced; ``guests``, a list of ``host`` and ``command``. They start when the run does,
+and end with it, which lasts for the whole of the experiment's horizon unless its flows are over before. One line
 of JSON is the answer: ``unfaithful`` and ``facts``, or ``failed``.
 """
 

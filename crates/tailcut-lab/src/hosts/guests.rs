@@ -15,6 +15,7 @@ pub struct Guest {
 }
 
 /// The guests of one host. They end with the lab, as everything in its PID namespace does.
+#[derive(Default)]
 pub struct Guests(Vec<(String, Child)>);
 
 impl Guests {
@@ -22,9 +23,8 @@ impl Guests {
     ///
     /// # Errors
     /// When one cannot be started.
-    pub fn start(host: u32, guests: &[Guest]) -> io::Result<Guests> {
-        let own = guests.iter().filter(|guest| guest.host == host);
-        let started = own.map(|guest| {
+    pub fn start(&mut self, host: u32, guests: &[Guest]) -> io::Result<()> {
+        for guest in guests.iter().filter(|guest| guest.host == host) {
             let (name, arguments) = guest
                 .command
                 .split_first()
@@ -36,9 +36,9 @@ impl Guests {
                 .stdout(Stdio::null())
                 .spawn()
                 .map_err(|error| io::Error::other(format!("{name}: {error}")))?;
-            Ok((name.clone(), child))
-        });
-        Ok(Guests(started.collect::<io::Result<_>>()?))
+            self.0.push((name.clone(), child));
+        }
+        Ok(())
     }
 
     /// Those that have failed so far.

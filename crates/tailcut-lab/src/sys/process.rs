@@ -150,14 +150,17 @@ struct Scheduling {
     period: u64,
 }
 
+/// `SCHED_FLAG_RESET_ON_FORK`.
+const RESET_ON_FORK: u64 = 1;
+
 /// A thread asks for processors a tenth of a millisecond at a time. Since Linux 6.12 it then need not wait, when it wakes, for
 /// one that has asked for more at a time: neither for other programs nor for the helpers of Node (EEVDF, `PREEMPT_SHORT`).
-/// Older kernels do not know this, and nothing changes there.
+/// Older kernels do not know this, and nothing changes there. What it starts asks for no less than others.
 pub fn run_briefly(thread: i32) {
     let asked = Scheduling {
         size: std::mem::size_of::<Scheduling>() as u32,
         policy: libc::SCHED_OTHER as u32,
-        flags: 0,
+        flags: RESET_ON_FORK,
         // SAFETY: takes numbers.
         nice: unsafe { libc::getpriority(libc::PRIO_PROCESS, thread as libc::id_t) },
         priority: 0,
