@@ -216,7 +216,9 @@ getter('bufferSize', function () {
 
 define('_read', function _read(this: Inner, n: number) {
   const attached = this[kAttachment];
-  if (attached === undefined || this.connecting) return base._read.call(this, n);
+  if (attached === undefined) return base._read.call(this, n);
+  // net's asks for `_handle` even of a socket that is connecting, and a bridge would be made for that.
+  if (this.connecting) return native(() => base._read.call(this, n));
   if (attached.flow !== undefined) return attached.flow.resume();
   native(() => base._read.call(this, n));
 });
@@ -336,8 +338,10 @@ define('resetAndDestroy', function resetAndDestroy(this: Inner) {
  * 'close' comes after the callbacks of writes that were under way, as with net: they are called when the event loop closes the
  * connections' handles, which it does after the immediates of the same turn.
  */
-function afterClosing(closed: (() => void) | undefined): void {
-  if (closed !== undefined) setImmediate(() => setImmediate(closed));
+function afterClosing(closed: (() => void) | undefined, writes: boolean): void {
+  if (closed === undefined) return;
+  if (writes) setImmediate(() => setImmediate(closed));
+  else setImmediate(closed);
 }
 
 define('_destroy', function _destroy(this: Inner, error: Error | null, done: Callback) {
@@ -354,12 +358,13 @@ define('_destroy', function _destroy(this: Inner, error: Error | null, done: Cal
   if ((attached.unread ?? 0) > 0 && !this.writableEnded) this.resetAndClosing = true;
   const reset = this.resetAndClosing === true;
   if (!attached.native || attached.flow !== undefined) {
+    const underWay = attached.flow?.underWay ?? false;
     setNativeHandle(this, {
       bytesRead: attached.flow?.bytesRead ?? 0,
       bytesWritten: attached.flow?.tx.offset ?? 0,
-      close: (closed?: () => void) => afterClosing(closed),
+      close: (closed?: () => void) => afterClosing(closed, underWay),
       reset: (closed?: () => void) => {
-        afterClosing(closed);
+        afterClosing(closed, underWay);
         return 0;
       },
     } as unknown as Handle);

@@ -141,6 +141,9 @@ export function comparableAddress(address: string | undefined): string {
   return readAddress(bytes, 0);
 }
 
+/** CR LF CR LF. */
+const LINE_ENDS = 0x0d0a0d0a;
+
 export function encodeHello(hello: Hello): Buffer {
   const out = Buffer.allocUnsafe(HELLO_BYTES).fill(0);
   MAGIC.copy(out);
@@ -156,7 +159,7 @@ export function encodeHello(hello: Hello): Buffer {
   out.writeUInt16BE(hello.targetPort, 66);
   out.writeUInt32BE(Math.min(hello.patience, 0xffffffff), 68);
   // Two line ends: a line-based service answers or hangs up at once instead of waiting for more.
-  out.write('\r\n\r\n', HELLO_BYTES - 4, 'latin1');
+  out.writeUInt32BE(LINE_ENDS, HELLO_BYTES - 4);
   return out;
 }
 
@@ -176,7 +179,7 @@ export function isLaterHello(chunk: Uint8Array): boolean {
 /** Undefined if the bytes are no hello of this form. `bytes` holds at least HELLO_BYTES. */
 export function decodeHello(bytes: Buffer): Hello | undefined {
   if (!looksLikeHello(bytes) || isLaterHello(bytes)) return undefined;
-  if (bytes.toString('latin1', HELLO_BYTES - 4, HELLO_BYTES) !== '\r\n\r\n') return undefined;
+  if (bytes.readUInt32BE(HELLO_BYTES - 4) !== LINE_ENDS) return undefined;
   const kind = bytes[8] as number;
   if (kind < Kind.replica) return undefined;
   return {

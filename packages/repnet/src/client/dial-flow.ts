@@ -1,8 +1,8 @@
 /** The client side of RepFlow: connections to the first and the second port from one source port. */
 import type net from 'node:net';
-import { Flow } from '../flow/flow.js';
+import { Flow, type FlowClient, framing } from '../flow/flow.js';
 import { Leg } from '../flow/leg.js';
-import { type Copy, PRIMARY, REPLICA } from '../flow/machine.js';
+import { COPIES, type Copy, PRIMARY, REPLICA } from '../flow/machine.js';
 import { patientTimeout } from '../flow/patience.js';
 import { begun } from '../flow-events.js';
 import * as budget from '../memory/budget.js';
@@ -40,12 +40,13 @@ import { Resolution } from './resolution.js';
 
 const PORT_ATTEMPTS = 5;
 
-export class FlowDial implements Attachment, AttemptSink {
+export class FlowDial implements Attachment, AttemptSink, FlowClient {
   readonly native = false;
   readonly #socket: Inner;
   readonly #target: DialTarget;
   readonly #known: Peer | undefined;
-  #token = newToken();
+  /** By token both connections tell it. */
+  #token: Buffer | undefined;
   readonly #tokenPairing: boolean;
   flow: Flow;
   /** Connections that are not established yet. */
@@ -60,21 +61,25 @@ export class FlowDial implements Attachment, AttemptSink {
   #delay: NodeJS.Timeout | undefined;
   /** Hedged: it is time for the second connection. */
   #hedgeDue = false;
+  /** And when the wait for that began. */
+  #begun = 0;
   #quiet = false;
   readonly #answer: AnswerWait;
-  readonly #resolution: Resolution;
-  #key: string;
+  /** Of a name. */
+  #resolution: Resolution | undefined;
 
   constructor(socket: Inner, target: DialTarget, known: Peer | undefined) {
     this.#socket = socket;
     this.#target = target;
     this.#known = known;
-    const { host, port } = target.net;
-    this.#key = peerKey(host, port, target.replication.replicaPort);
     this.#tokenPairing = target.replication.pairing === 'token';
     this.#answer = new AnswerWait(this.#tokenPairing);
-    this.#resolution = new Resolution(target.net.lookup);
     this.flow = this.#newFlow();
+  }
+
+  get #key(): string {
+    const { host, port } = this.#target.net;
+    return peerKey(host, port, this.#target.replication.replicaPort);
   }
 
   get paired(): boolean {
@@ -82,20 +87,30 @@ export class FlowDial implements Attachment, AttemptSink {
   }
 
   #newFlow(): Flow {
-    const flow = new Flow(this.#socket, this.#target.replication, { framed: [this.#tokenPairing, true] });
+    const flow = new Flow(this.#socket, this.#target.replication, {
+      framed: this.#tokenPairing ? framing.token : framing.address,
+    });
     flow.peerKnown = this.#known !== undefined;
     flow.joined = false;
     flow.tx.taken = false;
     flow.early = this.#known !== undefined;
     if (this.#known !== undefined && this.#known.threshold > 0) flow.peerThreshold = this.#known.threshold;
-    flow.onLost = (leg, error) => this.#lost(leg.copy, error as ConnectionError | undefined);
-    flow.onAbandon = (copy) => {
-      this.#attempts[copy]?.abandon(false);
-      this.#attempts[copy] = undefined;
-      if (copy === PRIMARY) this.#late?.close();
-    };
-    flow.onAnswer = (leg, bytes) => this.#answered(leg, bytes);
+    flow.client = this;
     return flow;
+  }
+
+  copyLost(leg: Leg, error: NodeJS.ErrnoException | undefined): boolean {
+    return this.#lost(leg.copy, error as ConnectionError | undefined);
+  }
+
+  copyAbandoned(copy: Copy): void {
+    this.#attempts[copy]?.abandon(false);
+    this.#attempts[copy] = undefined;
+    if (copy === PRIMARY) this.#late?.close();
+  }
+
+  firstBytes(): void {
+    if (this.#target.replication.copyDelay > 0) noteTime(this.#target, this.#begun);
   }
 
   start(): void {
@@ -116,19 +131,19 @@ export class FlowDial implements Attachment, AttemptSink {
     const { host, port, localPort } = this.#target.net;
     this.#localPort = localPort ?? nextPort([port, this.#target.replication.replicaPort]);
     this.#address ??= asAddress(host);
+    if (this.#address === undefined) this.#resolution ??= new Resolution(this.#target.net.lookup);
     const primary = this.#attempt(PRIMARY, { host, port, ...this.#lookup() });
     // The second first: if its port is taken, nothing has been sent on the first yet, and another port will do.
     if (this.#address !== undefined && this.#target.replication.copyDelay === 0)
       this.#connectReplica(this.#address);
     primary.start();
     if (this.#target.replication.copyDelay > 0) {
-      const begun = performance.now();
-      this.flow.onFirstBytes = () => noteTime(this.#target, begun);
+      this.#begun = performance.now();
       this.#hedgeDue = false;
       this.#delay = setTimeout(() => {
         this.#hedgeDue = true;
         // Of several addresses the first connection has not chosen one yet: the second goes where it goes.
-        if (this.#address !== undefined || !this.#resolution.mayChoose) this.#hedge();
+        if (this.#address !== undefined || !this.#resolution?.mayChoose) this.#hedge();
       }, this.#target.replication.copyDelay);
       this.#delay.unref();
     }
@@ -149,7 +164,10 @@ export class FlowDial implements Attachment, AttemptSink {
   }
 
   #lookup(): { lookup?: net.LookupFunction } {
-    return this.#address !== undefined && !this.#resolution.known ? {} : this.#resolution.options;
+    const resolution = this.#resolution;
+    return resolution === undefined || (this.#address !== undefined && !resolution.known)
+      ? {}
+      : resolution.options;
   }
 
   #connectReplica(host: Address): void {
@@ -175,6 +193,7 @@ export class FlowDial implements Attachment, AttemptSink {
   #stopTimers(): void {
     clearTimeout(this.#timer);
     clearTimeout(this.#delay);
+    this.#timer = this.#delay = undefined;
     this.#answer.stop();
   }
 
@@ -251,13 +270,20 @@ export class FlowDial implements Attachment, AttemptSink {
         (early ? HelloFlag.early : 0) |
         (this.#isOrigin(leg.copy) ? HelloFlag.origin : 0),
       threshold: this.#target.replication.threshold,
-      token: this.#token,
+      token: this.#tokenOf(),
       sourceAddress: leg.localAddress ?? '',
       sourcePort: leg.localPort ?? 0,
       targetAddress: leg.remoteAddress ?? '',
       targetPort: this.#target.net.port,
       patience: this.#target.replication.copyDelay + this.#target.replication.pairTimeout,
     });
+  }
+
+  /** By address one hello tells it, and it need not be kept. */
+  #tokenOf(): Buffer {
+    if (!this.#tokenPairing) return newToken();
+    this.#token ??= newToken();
+    return this.#token;
   }
 
   /** The other connection cannot have begun the flow, nor will: a second one is the origin only where the first has failed. */
@@ -270,10 +296,11 @@ export class FlowDial implements Attachment, AttemptSink {
     if (copies[PRIMARY] === 'pending' || copies[REPLICA] === 'pending') return;
     if (this.#answer.awaited && copies[PRIMARY] !== 'gone') return;
     clearTimeout(this.#timer);
+    this.#timer = undefined;
     this.#answer.stop();
   }
 
-  #answered(leg: Leg, bytes: Buffer): boolean {
+  answered(leg: Leg, bytes: Buffer): boolean {
     const { flow } = this;
     const answer = bytes.length >= 24 ? decodeAnswer(bytes) : undefined;
     if (answer === undefined) {
@@ -392,14 +419,14 @@ export class FlowDial implements Attachment, AttemptSink {
   /** Nothing of the flow has been sent yet. */
   #discard(): void {
     this.#stopTimers();
-    this.#timer = undefined;
-    this.flow.onLost = undefined;
+    for (const copy of COPIES) this.copyAbandoned(copy);
+    this.flow.client = undefined;
     this.flow.close(false);
   }
 
   #restart(): void {
     this.#discard();
-    this.#token = newToken();
+    this.#token = undefined;
     this.flow = this.#newFlow();
     this.#connectBoth();
   }
@@ -419,7 +446,7 @@ export class FlowDial implements Attachment, AttemptSink {
     if (event !== 'lookup' || this.#address !== undefined || this.#socket.destroyed) return;
     const [error, resolved] = args;
     const address = error ? undefined : asAddress(resolved);
-    if (address === undefined || this.#resolution.mayChoose) return;
+    if (address === undefined || this.#resolution?.mayChoose) return;
     this.#address = address;
     if (this.#target.replication.copyDelay === 0) this.#connectReplica(address);
   }
@@ -438,7 +465,7 @@ export class FlowDial implements Attachment, AttemptSink {
   }
 
   *connections(): Iterable<Connection> {
-    for (const copy of [PRIMARY, REPLICA] as const) {
+    for (const copy of COPIES) {
       const connection = this.#attempts[copy] ?? this.flow.legs[copy];
       if (connection !== undefined) yield connection;
     }

@@ -81,15 +81,16 @@ export function dialPlain(socket: Inner, target: DialTarget): void {
   else connect();
 }
 
-const tokens = Buffer.alloc(16 * 256);
-let nextToken = tokens.length;
+let tokens = Buffer.alloc(0);
+let nextToken = 0;
+/** A part of a block of many, which nobody writes to again. */
 export function newToken(): Buffer {
   if (nextToken === tokens.length) {
-    randomFillSync(tokens);
+    tokens = randomFillSync(Buffer.allocUnsafeSlow(16 * 256));
     nextToken = 0;
   }
   nextToken += 16;
-  return Buffer.from(tokens.subarray(nextToken - 16, nextToken));
+  return tokens.subarray(nextToken - 16, nextToken);
 }
 
 export function isCollision(error: NodeJS.ErrnoException | undefined): boolean {

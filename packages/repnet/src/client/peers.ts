@@ -52,6 +52,15 @@ export function recallPeer(key: string): Peer | undefined {
 }
 
 export function rememberPeer(key: string, kind: Peer['kind'], flags = 0, threshold = 0): void {
+  const known = peers.get(key);
+  // With every answer: what is known already is known for longer. In which order counts when there is no room.
+  if (kind === 'repnet' && known?.kind === kind && peers.size < MOST) {
+    known.flags = flags;
+    known.threshold = threshold;
+    known.until = Date.now() + LIFETIME[kind];
+    known.strikes = 0;
+    return;
+  }
   remember(key, peerOf(kind, flags, threshold, Date.now() + LIFETIME[kind]));
 }
 

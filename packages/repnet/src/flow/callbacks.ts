@@ -2,42 +2,38 @@
 
 export type Callback = (error?: Error | null) => void;
 
-export interface FirstOf {
-  callback: Callback;
-  /** So many writes there are; another number later, if there is one more. */
-  begun: (writes: number) => void;
-  /** It has not called back. */
-  readonly pending: boolean;
-}
-
 /**
  * Calls back at the first success, or when all that were begun have failed, but not before `begun`: a write may succeed at
  * once and the application's next one must not reach a copy before this one has.
  */
-export function firstOf(done: Callback): FirstOf {
-  let writes = Number.POSITIVE_INFINITY;
-  let outcome: { error: Error | null | undefined } | undefined;
-  let failures = 0;
-  let last: Error | undefined;
-  return {
-    get pending() {
-      return outcome === undefined;
-    },
-    callback: (error) => {
-      if (outcome !== undefined) return;
-      if (error && ++failures < writes) {
-        last = error;
-        return;
-      }
-      outcome = { error };
-      if (writes !== Number.POSITIVE_INFINITY) done(error);
-    },
-    begun: (count) => {
-      writes = count;
-      if (outcome === undefined && failures >= count) outcome = { error: last };
-      if (outcome !== undefined) done(outcome.error);
-    },
+export class FirstOf {
+  /** It has not called back, nor will with what is known. */
+  pending = true;
+  readonly #done: Callback;
+  /** How many there are; 0: not all are begun. */
+  #writes = 0;
+  #failures = 0;
+  #error: Error | null | undefined;
+
+  constructor(done: Callback) {
+    this.#done = done;
+  }
+
+  /** The outcome of one of the writes. */
+  readonly callback: Callback = (error) => {
+    if (!this.pending) return;
+    this.#error = error;
+    if (error && (++this.#failures < this.#writes || this.#writes === 0)) return;
+    this.pending = false;
+    if (this.#writes > 0) this.#done(error);
   };
+
+  /** So many writes there are; another number later, if there is one more. */
+  begun(count: number): void {
+    this.#writes = count;
+    if (this.pending && this.#failures >= count) this.pending = false;
+    if (!this.pending) this.#done(this.#error);
+  }
 }
 
 /** For the two parts of one write: calls back when both have succeeded, or once when one fails. */

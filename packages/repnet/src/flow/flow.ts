@@ -11,7 +11,7 @@ import { Record as Control, controlRecord } from '../wire.js';
 import type { Callback } from './callbacks.js';
 import type { Leg, LegSink } from './leg.js';
 import { endLinger, type Linger, startLinger } from './linger.js';
-import { type Copy, PRIMARY, REPLICA, type ReceiveMachine, type SendMachine } from './machine.js';
+import { COPIES, type Copy, PRIMARY, REPLICA, type ReceiveMachine, type SendMachine } from './machine.js';
 import { Receiver } from './receiver.js';
 import { Sender } from './sender.js';
 
@@ -36,6 +36,24 @@ export interface FlowOptions {
   loser: 'rst' | 'fin';
 }
 
+/** Client side: who dials the connections of a flow. */
+export interface FlowClient {
+  /** A copy was lost; true: that is dealt with. */
+  copyLost(leg: Leg, error: NodeJS.ErrnoException | undefined): boolean;
+  /** A copy that may still be connecting is not wanted any more. */
+  copyAbandoned(copy: Copy): void;
+  /** `bytes` that should be an answer have come. False: no more is wanted of the copy. */
+  answered(leg: Leg, bytes: Buffer): boolean;
+  /** The first bytes of the peer are there. */
+  firstBytes(): void;
+}
+
+/** Which of the two connections carry records, the first and the second. */
+export const framing = {
+  address: [false, true],
+  token: [true, true],
+} as const satisfies { [pairing: string]: readonly [boolean, boolean] };
+
 export interface FlowStart {
   framed: readonly [boolean, boolean];
   /** What the peer sends: a client's requests, or a server's replies (default). */
@@ -50,8 +68,11 @@ export interface FlowStart {
   fin?: boolean;
 }
 
-/** The flows of this process of whose end the peers are still to be told. */
-const open = new Set<Flow>();
+/**
+ * The flows of this process of whose end the peers are still to be told. In a Set each would cost a new table every few flows; this
+ * grows to the most there were.
+ */
+const open: Flow[] = [];
 
 /**
  * A process that exits leaves the peer of a plain connection an orderly end of what it had written. On a connection of records that
@@ -71,16 +92,12 @@ export class Flow implements LegSink {
   readonly receives: 'request' | 'reply';
   readonly sender: Sender;
   readonly receiver: Receiver;
-  /** Client side: a copy was lost; true: that is dealt with. */
-  onLost: ((leg: Leg, error: NodeJS.ErrnoException | undefined) => boolean) | undefined;
-  /** Client side: a copy that may still be connecting is not wanted any more. */
-  onAbandon: ((copy: Copy) => void) | undefined;
-  onAnswer: ((leg: Leg, bytes: Buffer) => boolean) | undefined;
-  /** Client side: the first bytes of the peer are there. */
-  onFirstBytes: (() => void) | undefined;
+  client: FlowClient | undefined;
   peerThreshold: number;
   peerKnown = true;
   closed = false;
+  /** Where it is among those that are open; -1: it is not. */
+  #place: number;
   /** Closed, and the peer is not told how: what it has sent is still being looked for. */
   #looking = false;
   #parted: ((reset: boolean) => void) | undefined;
@@ -103,7 +120,18 @@ export class Flow implements LegSink {
     const { received = 0, sent, archive, ended = false, fin = false } = start;
     this.sender = new Sender(this, sent === undefined ? undefined : { offset: sent, archive });
     this.receiver = new Receiver(this, { received, ended, fin });
-    open.add(this);
+    this.#place = open.push(this) - 1;
+  }
+
+  /** There is nothing more to tell the peer. */
+  #told(): void {
+    const at = this.#place;
+    if (at < 0) return;
+    this.#place = -1;
+    const last = open.pop() as Flow;
+    if (last === this) return;
+    open[at] = last;
+    last.#place = at;
   }
 
   get tx(): SendMachine {
@@ -137,7 +165,7 @@ export class Flow implements LegSink {
 
   /** The connection that was expected will not come. */
   abandon(copy: Copy): void {
-    this.onAbandon?.(copy);
+    this.client?.copyAbandoned(copy);
     const leg = this.legs[copy];
     this.legs[copy] = undefined;
     leg?.abort();
@@ -163,7 +191,7 @@ export class Flow implements LegSink {
   legLost(leg: Leg, error: NodeJS.ErrnoException | undefined): void {
     if (this.legs[leg.copy] !== leg) return;
     this.legs[leg.copy] = undefined;
-    if (this.onLost?.(leg, error)) return;
+    if (this.client?.copyLost(leg, error)) return;
     if (error !== undefined) this.lastError = error;
     if (this.closed) return this.#settled();
     counters.copiesFailed++;
@@ -213,7 +241,7 @@ export class Flow implements LegSink {
       // Framed copies are never half-closed: the peer has closed it.
       this.legs[copy] = undefined;
       leg.close();
-      if (this.onLost?.(leg, undefined)) return;
+      if (this.client?.copyLost(leg, undefined)) return;
       if (this.closed) return this.#settled();
       // Both streams are declared on it: it has done its part, whatever the first copy still brings.
       if (this.rx.done[copy] && this.tx.total >= 0) return this.receiver.checkEnd();
@@ -237,6 +265,11 @@ export class Flow implements LegSink {
     return this.rx.delivered;
   }
 
+  /** Something was given to the system, or is about to be, and is not taken yet. */
+  get underWay(): boolean {
+    return this.sender.underWay;
+  }
+
   /** Bytes given to the system and not yet taken. */
   get backlog(): number {
     return (this.legs[PRIMARY]?.backlog ?? 0) + (this.legs[REPLICA]?.backlog ?? 0);
@@ -248,8 +281,7 @@ export class Flow implements LegSink {
     this.closed = true;
     this.#parted = parted;
     this.receiver.close();
-    for (const copy of [PRIMARY, REPLICA] as const)
-      if (reset || !this.#misleads(copy)) this.onAbandon?.(copy);
+    for (const copy of COPIES) if (reset || !this.#misleads(copy)) this.client?.copyAbandoned(copy);
     const looks = !reset && this.outer.destroyed && this.#mayLeaveUnread;
     this.sender.close();
     if (looks) this.#look();
@@ -288,11 +320,11 @@ export class Flow implements LegSink {
    */
   #part(reset: boolean): void {
     this.#looking = false;
-    open.delete(this);
+    this.#told();
     this.#parted?.(reset);
     this.#parted = undefined;
     const orderly = this.receiver.ended && this.tx.total >= 0;
-    for (const copy of [PRIMARY, REPLICA] as const) {
+    for (const copy of COPIES) {
       const leg = this.legs[copy];
       if (leg === undefined) continue;
       if (!reset && this.#isEmpty(copy)) {
@@ -326,11 +358,9 @@ export class Flow implements LegSink {
     }
     if (this.legs[PRIMARY] === undefined && this.legs[REPLICA] === undefined) return this.#settled();
     // As the kernel does for a plain connection, what the peer has not taken yet is kept for it; it may be slow to read.
-    const carrying = ([PRIMARY, REPLICA] as const).some(
-      (copy) => this.legs[copy] && this.tx.copies[copy] === 'open',
-    );
+    const carrying = COPIES.some((copy) => this.legs[copy] && this.tx.copies[copy] === 'open');
     const over = () => {
-      for (const copy of [PRIMARY, REPLICA] as const) {
+      for (const copy of COPIES) {
         const leg = this.legs[copy];
         this.legs[copy] = undefined;
         // One that carries our end is not reset: what the peer has not read yet would be lost.
@@ -387,7 +417,7 @@ export class Flow implements LegSink {
       return undefined;
     if (rx.plain !== rx.delivered || this.receiver.ended) return undefined;
     this.closed = true;
-    open.delete(this);
+    this.#told();
     this.receiver.close();
     this.sender.close();
     legs[PRIMARY] = undefined;
@@ -407,7 +437,7 @@ export class Flow implements LegSink {
 
   #settled(): void {
     if (this.legs[PRIMARY] !== undefined || this.legs[REPLICA] !== undefined) return;
-    this.onAbandon?.(PRIMARY);
+    this.client?.copyAbandoned(PRIMARY);
     if (this.joined) this.#empty?.close();
     else this.#empty?.abort();
     this.#empty = undefined;

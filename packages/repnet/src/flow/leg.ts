@@ -26,6 +26,9 @@ export interface LegSink {
   legLost(leg: Leg, error: NodeJS.ErrnoException | undefined): void;
 }
 
+/** Of a connection that is read by nobody yet. */
+export const nobody: LegSink = { legData: () => false, legFin: () => {}, legLost: () => {} };
+
 type Done = (error?: Error | null) => void;
 
 const UV_ENOTCONN = -107;
@@ -38,8 +41,8 @@ interface Pending extends Request {
 }
 
 interface Queue {
-  parts: Buffer[];
-  done: Done[];
+  readonly parts: Buffer[];
+  done: Done | undefined;
 }
 
 /** Connections that have something to send at the end of this turn of the event loop. */
@@ -80,6 +83,15 @@ function onread(this: Handle, chunk?: ArrayBuffer): void {
 
 function ignore(): void {}
 
+/** Both are told of the outcome of one write. */
+function inTurn(first: Done | undefined, second: Done | undefined): Done | undefined {
+  if (first === undefined || second === undefined) return first ?? second;
+  return (error) => {
+    first(error);
+    second(error);
+  };
+}
+
 function failure(status: number, syscall: string): NodeJS.ErrnoException {
   const code = getSystemErrorName(status);
   return Object.assign(new Error(`${syscall} ${code}`), { code, errno: status, syscall });
@@ -105,12 +117,8 @@ function unfinished(request: Pending, status: number, syscall: string): Error {
   return leg?.reason ?? systemError('ECONNRESET', syscall);
 }
 
-let legs = 0;
-
 export class Leg {
   readonly copy: Copy;
-  /** Which of this process it is. */
-  readonly serial = ++legs;
   sink: LegSink | undefined;
   /** No further news of this connection is wanted or possible. */
   lost = false;
@@ -189,28 +197,21 @@ export class Leg {
    * what the copy that carries the same bytes at once makes cheap to wait for.
    */
   post(parts: readonly Buffer[], done: Done | undefined): void {
-    let queue = this.#queue;
+    const queue = this.#queue;
     if (queue === undefined) {
-      queue = this.#queue = { parts: [], done: [] };
+      this.#queue = { parts: parts.slice(), done };
       sendLater(this);
+      return;
     }
     for (const part of parts) queue.parts.push(part);
-    if (done !== undefined) queue.done.push(done);
+    queue.done = inTurn(queue.done, done);
   }
 
   flush(): void {
     const queue = this.#queue;
     if (queue === undefined) return;
     this.#queue = undefined;
-    const { parts, done } = queue;
-    this.#write(
-      parts,
-      done.length === 1
-        ? (done[0] as Done)
-        : (error) => {
-            for (const callback of done) callback(error);
-          },
-    );
+    this.#write(queue.parts, queue.done ?? ignore);
   }
 
   /** Sends `parts` now, after what is posted. `done` is called when the kernel has it, or with the error. */
@@ -218,7 +219,7 @@ export class Leg {
     const queue = this.#queue;
     if (queue === undefined) return this.#write(parts, done);
     queue.parts.push(...parts);
-    queue.done.push(done);
+    queue.done = inTurn(queue.done, done);
     this.flush();
   }
 

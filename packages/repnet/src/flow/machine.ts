@@ -15,6 +15,7 @@
 export const PRIMARY = 0;
 export const REPLICA = 1;
 export type Copy = typeof PRIMARY | typeof REPLICA;
+export const COPIES: readonly Copy[] = [PRIMARY, REPLICA];
 
 export type State = 'ONE_CONN' | 'DUP_CONN' | 'CHOSEN' | 'ENDED';
 export type CopyState = 'pending' | 'open' | 'gone';
@@ -234,6 +235,8 @@ export type End = 'open' | 'end' | 'wait' | 'truncated';
 /** Bytes that a piece which came early takes beside its own: what bounds them bounds pieces of one byte, too. */
 const EARLY_COST = 256;
 
+const NONE: readonly Early[] = [];
+
 export interface Early {
   copy: Copy;
   offset: number;
@@ -259,7 +262,10 @@ export class ReceiveMachine {
   readonly won: [number, number] = [0, 0];
   duplicate = 0;
   /** Records beyond `delivered`, by offset; the other copy is expected to fill the hole. */
-  readonly early: Early[] = [];
+  get early(): readonly Early[] {
+    return this.#early ?? NONE;
+  }
+  #early: Early[] | undefined;
   /** What they take, counting `EARLY_COST` for each. */
   earlyBytes = 0;
   readonly #framedFirst: boolean;
@@ -299,7 +305,8 @@ export class ReceiveMachine {
   }
 
   keepEarly(copy: Copy, offset: number, bytes: Buffer): void {
-    const list = this.early;
+    this.#early ??= [];
+    const list = this.#early;
     let i = list.length;
     while (i > 0 && (list[i - 1] as Early).offset > offset) i--;
     // A small piece must not keep all that was read with it.
@@ -313,7 +320,7 @@ export class ReceiveMachine {
     for (;;) {
       const next = this.early[0];
       if (next === undefined || next.offset > this.delivered) return undefined;
-      this.early.shift();
+      this.#early?.shift();
       this.earlyBytes -= EARLY_COST + next.bytes.length;
       const skip = Math.min(next.bytes.length, this.delivered - next.offset);
       this.#count(next.copy, next.bytes.length - skip, skip);

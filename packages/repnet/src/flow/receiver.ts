@@ -12,7 +12,7 @@ import {
   RecordParser,
   type RecordSink,
 } from '../wire.js';
-import type { FlowOptions, Outer } from './flow.js';
+import type { FlowClient, FlowOptions, Outer } from './flow.js';
 import { Gain } from './gain.js';
 import type { Leg } from './leg.js';
 import { type Copy, other, PRIMARY, REPLICA, ReceiveMachine } from './machine.js';
@@ -33,10 +33,7 @@ export interface ReceiverHost {
   readonly peerThreshold: number;
   /** The peer has answered a hello before: a replica that is pending is worth waiting for. */
   readonly peerKnown: boolean;
-  /** Client side: `bytes` that should be an answer. False: no more is wanted of the copy. */
-  readonly onAnswer: ((leg: Leg, bytes: Buffer) => boolean) | undefined;
-  /** Client side: the first bytes of the peer are there. */
-  onFirstBytes: (() => void) | undefined;
+  readonly client: FlowClient | undefined;
   fail(error: Error | undefined): void;
   abandon(copy: Copy): void;
   peerDone(leg: Leg | undefined): void;
@@ -48,6 +45,8 @@ const QUERY_DELAY = 5;
 const REPORT_INTERVAL = 64;
 /** Bytes by which a copy trails before it is told to stop. */
 const STOP_LAG = 32 * 1024;
+
+const NOTHING = Buffer.alloc(0);
 
 export interface ReceiverStart {
   /** Bytes that the application has read of the first copy. */
@@ -69,10 +68,10 @@ export class Receiver implements RecordSink {
   readonly #host: ReceiverHost;
   readonly #parsers: readonly [RecordParser | undefined, RecordParser | undefined];
   /** Bytes of an answer still expected on a copy (client side). */
-  readonly #answer: [Buffer | undefined, Buffer | undefined] = [undefined, undefined];
+  #answer: [Buffer | undefined, Buffer | undefined] | undefined;
   #reading: Copy = PRIMARY;
   /** What came with a hello before the application has begun to read, or while it is behind. */
-  #unread: { leg: Leg; chunk: Buffer }[] = [];
+  #unread: { leg: Leg; chunk: Buffer }[] | undefined;
   #endTimer: NodeJS.Timeout | undefined;
   #queryTimer: NodeJS.Timeout | undefined;
   /** Bytes delivered when the last verdict was given, and whether the replica has brought any since. */
@@ -80,12 +79,11 @@ export class Receiver implements RecordSink {
   #doubled = true;
   #toldToStop = false;
   /** Client side: what the second copy is worth, and where the reply began that it may bring sooner. */
-  readonly #gain: Gain | undefined;
+  #gain: Gain | undefined;
   #replyAt = 0;
 
   constructor(host: ReceiverHost, start: ReceiverStart) {
     this.#host = host;
-    this.#gain = host.receives === 'reply' ? new Gain() : undefined;
     this.rx = new ReceiveMachine({ framedFirst: host.framed[PRIMARY], delivered: start.received });
     this.#parsers = [
       host.framed[PRIMARY] ? new RecordParser() : undefined,
@@ -99,22 +97,24 @@ export class Receiver implements RecordSink {
 
   /** Client: an answer precedes the records of this copy. */
   expectAnswer(leg: Leg): void {
-    this.#answer[leg.copy] = Buffer.alloc(0);
+    this.#answer ??= [undefined, undefined];
+    this.#answer[leg.copy] = NOTHING;
     leg.resumeReading();
   }
 
   data(leg: Leg, chunk: Buffer): boolean {
     const { copy } = leg;
-    if (this.#answer[copy] !== undefined) {
-      chunk = Buffer.concat([this.#answer[copy], chunk]);
+    const begun = this.#answer?.[copy];
+    if (begun !== undefined) {
+      if (begun.length > 0) chunk = Buffer.concat([begun, chunk]);
       if (chunk.length < ANSWER_BYTES) {
         const known = decodeAnswerPrefix(chunk);
-        this.#answer[copy] = chunk;
-        if (!known) this.#host.onAnswer?.(leg, chunk);
+        this.#expected(copy, chunk);
+        if (!known) this.#host.client?.answered(leg, chunk);
         return true;
       }
-      this.#answer[copy] = undefined;
-      if (this.#host.onAnswer?.(leg, chunk) === false) return true;
+      this.#expected(copy, undefined);
+      if (this.#host.client?.answered(leg, chunk) === false) return true;
       if (chunk.length === ANSWER_BYTES) return !this.paused;
       chunk = chunk.subarray(ANSWER_BYTES);
     }
@@ -140,6 +140,13 @@ export class Receiver implements RecordSink {
       if (parser.midRecord) this.rx.announce(parser.announced);
     }
     return this.#host.closed || !(this.paused || (this.rx.reach[copy] > this.rx.delivered && this.#crowded));
+  }
+
+  /** `bytes` of the answer on this copy have come; undefined: all. */
+  #expected(copy: Copy, bytes: Buffer | undefined): void {
+    if (this.#answer === undefined) return;
+    this.#answer[copy] = bytes;
+    if (this.#answer[other(copy)] === undefined && bytes === undefined) this.#answer = undefined;
   }
 
   /**
@@ -231,18 +238,15 @@ export class Receiver implements RecordSink {
       else counters.requestBytesWonByReplica += bytes;
       return;
     }
-    const { onFirstBytes } = this.#host;
-    if (onFirstBytes !== undefined) {
-      this.#host.onFirstBytes = undefined;
-      onFirstBytes();
-    }
     const { rx } = this;
+    if (rx.delivered === bytes) this.#host.client?.firstBytes();
     if (!this.#host.sender.turned) this.#replyAt = rx.delivered - bytes;
     if (copy === PRIMARY) counters.replyBytesWonByPrimary += bytes;
     else {
       counters.replyBytesWonByReplica += bytes;
       const doubled = rx.delivered - this.#replyAt <= this.#host.peerThreshold;
-      this.#gain?.ahead(rx.delivered, doubled && rx.copies[PRIMARY] === 'open');
+      this.#gain ??= new Gain();
+      this.#gain.ahead(rx.delivered, doubled && rx.copies[PRIMARY] === 'open');
     }
   }
 
@@ -285,16 +289,19 @@ export class Receiver implements RecordSink {
   /** The application is not reading: what came with the hello is kept until it does. */
   pause(leg: Leg, chunk: Buffer | undefined): void {
     this.paused = true;
-    if (chunk !== undefined) this.#unread.push({ leg, chunk });
+    if (chunk !== undefined) {
+      this.#unread ??= [];
+      this.#unread.push({ leg, chunk });
+    }
     leg.stopped = true;
   }
 
   /** The application has read: go on reading both copies. */
   resume(): void {
     this.paused = false;
-    if (this.#unread.length > 0) {
-      const unread = this.#unread;
-      this.#unread = [];
+    const unread = this.#unread;
+    if (unread !== undefined) {
+      this.#unread = undefined;
       for (const { leg, chunk } of unread) if (this.#host.legs[leg.copy] === leg) this.data(leg, chunk);
     }
     for (const leg of this.#host.legs)
@@ -315,9 +322,11 @@ export class Receiver implements RecordSink {
    */
   #query(): void {
     this.#queryTimer = setTimeout(() => {
+      this.#queryTimer = undefined;
       const replica = this.#host.legs[REPLICA];
-      if (this.rx.total >= 0 || replica === undefined || this.rx.copies[REPLICA] !== 'open') return;
-      this.#host.sender.post(replica, [controlRecord(Control.query, this.rx.plain)], undefined);
+      if (this.rx.total < 0 && replica !== undefined && this.rx.copies[REPLICA] === 'open')
+        this.#host.sender.post(replica, [controlRecord(Control.query, this.rx.plain)], undefined);
+      this.checkEnd();
     }, QUERY_DELAY);
     this.#queryTimer.unref();
   }
@@ -338,7 +347,8 @@ export class Receiver implements RecordSink {
           this.#host.abandon(REPLICA);
           return;
         }
-        if (this.#endTimer === undefined) {
+        // Most often word of the end comes before it would be asked for; the wait for it begins then.
+        if (this.#endTimer === undefined && this.#queryTimer === undefined) {
           this.#endTimer = patientTimeout(() => {
             this.#endTimer = undefined;
             if (this.ended || this.#host.closed || this.rx.verdict() !== 'wait') return;
@@ -359,7 +369,7 @@ export class Receiver implements RecordSink {
   /** The flow is over. */
   close(): void {
     this.#gain?.over();
-    this.leftUnread = this.#unread.length > 0 || this.rx.early.length > 0;
+    this.leftUnread = this.#unread !== undefined || this.rx.early.length > 0;
     clearTimeout(this.#endTimer);
     clearTimeout(this.#queryTimer);
   }

@@ -7,10 +7,10 @@ import { Archive } from '../memory/archive.js';
 import * as budget from '../memory/budget.js';
 import { counters } from '../stats.js';
 import { Record as Control, controlRecord } from '../wire.js';
-import { type Callback, type FirstOf, firstOf, onceBoth } from './callbacks.js';
+import { type Callback, FirstOf, onceBoth } from './callbacks.js';
 import type { FlowOptions, Outer } from './flow.js';
 import type { Leg } from './leg.js';
-import { type Copy, other, PRIMARY, REPLICA, SendMachine } from './machine.js';
+import { COPIES, type Copy, other, PRIMARY, REPLICA, SendMachine } from './machine.js';
 import { copyRecords, payloads, pushRecords } from './records.js';
 
 /** What the sending side needs of the flow. */
@@ -40,6 +40,8 @@ export class Sender {
   turned = true;
   #lastWrite = 0;
   #unfinished = 0;
+  /** The end of the stream is under way. */
+  #ending = false;
   #held: Held | undefined;
   #verdictTimer: NodeJS.Timeout | undefined;
   /** The wait for a verdict is over: it has not come. */
@@ -47,7 +49,7 @@ export class Sender {
   /** The last copy was lost, and not because the peer wanted no more of the flow. */
   #brokenOff = false;
   /** What the system has taken for a second copy that the peer has not taken: that does not count yet. */
-  #unconfirmed: Callback[] = [];
+  #unconfirmed: Callback[] | undefined;
   /** The write under way that is archived: a copy that is sent the archive carries it, too. */
   #archivedWrite: FirstOf | undefined;
 
@@ -109,8 +111,8 @@ export class Sender {
   taken(): void {
     this.tx.taken = true;
     const unconfirmed = this.#unconfirmed;
-    this.#unconfirmed = [];
-    for (const done of unconfirmed) done();
+    this.#unconfirmed = undefined;
+    if (unconfirmed !== undefined) for (const done of unconfirmed) done();
   }
 
   /** Calls back when what is sent on `copy` counts. */
@@ -118,14 +120,17 @@ export class Sender {
     if (copy === PRIMARY || this.tx.taken) return done;
     return (error) => {
       if (error || this.tx.taken) done(error);
-      else this.#unconfirmed.push(done);
+      else {
+        this.#unconfirmed ??= [];
+        this.#unconfirmed.push(done);
+      }
     };
   }
 
   #unconfirmable(): void {
     const unconfirmed = this.#unconfirmed;
-    this.#unconfirmed = [];
-    for (const done of unconfirmed) done(this.#broken());
+    this.#unconfirmed = undefined;
+    if (unconfirmed !== undefined) for (const done of unconfirmed) done(this.#broken());
   }
 
   /** The peer knows that the first copy will not come. */
@@ -250,7 +255,7 @@ export class Sender {
     const copy = route.copies === 1 ? PRIMARY : REPLICA;
     if (!tx.archived) return this.#sendOn(copy, offset, bytes, this.#confirmed(copy, done));
     // What is archived is not lost with the copy that failed under it.
-    const first = firstOf(done);
+    const first = new FirstOf(done);
     this.#archivedWrite = first;
     this.#sendOn(copy, offset, bytes, (error) => first.callback(error && this.tx.archived ? null : error));
     first.begun(1);
@@ -272,7 +277,8 @@ export class Sender {
   #room(wanted: number): number {
     const room = this.tx.room;
     if (room === 0) return 0;
-    const [primary = 0, replica = 0] = this.#host.legs.map((leg) => leg?.backlog ?? 0);
+    const primary = this.#host.legs[PRIMARY]?.backlog ?? 0;
+    const replica = this.#host.legs[REPLICA]?.backlog ?? 0;
     if (replica > 2 * this.#host.options.threshold) {
       this.tx.verdict = PRIMARY;
       return 0;
@@ -329,8 +335,9 @@ export class Sender {
     const { tx } = this;
     const offset = tx.offset;
     tx.route(bytes.length);
-    const first = firstOf(done);
-    const [primary, replica] = this.#host.legs;
+    const first = new FirstOf(done);
+    const primary = this.#host.legs[PRIMARY];
+    const replica = this.#host.legs[REPLICA];
     // One copy of the bytes for both connections: the application may use its own buffer again once either has taken
     // them, and the other may take long.
     const records = copyRecords(offset, bytes);
@@ -388,13 +395,21 @@ export class Sender {
     return Math.max(1024 * 1024, 4 * this.#host.options.threshold);
   }
 
+  get underWay(): boolean {
+    return this.#unfinished > 0 || this.#held !== undefined || this.#ending;
+  }
+
   /** The application has ended its stream: FIN on a plain copy, the total on a framed one. */
   end(done: Callback): void {
     this.tx.end();
     // A copy that is open now, or comes later, carries the end if the one that was open failed under it.
-    const first = firstOf((error) => done(this.tx.state === 'ENDED' ? error : null));
+    this.#ending = true;
+    const first = new FirstOf((error) => {
+      this.#ending = false;
+      done(this.tx.state === 'ENDED' ? error : null);
+    });
     let sent = 0;
-    for (const copy of [PRIMARY, REPLICA] as const) {
+    for (const copy of COPIES) {
       const leg = this.#host.legs[copy];
       if (leg === undefined || this.tx.copies[copy] === 'pending') continue;
       const open = this.tx.copies[copy] === 'open';
@@ -408,7 +423,10 @@ export class Sender {
       if (open) sent++;
     }
     if (sent > 0) first.begun(sent);
-    else done(this.#brokenOff ? this.#broken() : null);
+    else {
+      this.#ending = false;
+      done(this.#brokenOff ? this.#broken() : null);
+    }
   }
 
   /** Why there is nothing to send on. */

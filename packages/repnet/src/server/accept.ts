@@ -3,9 +3,9 @@
  * arrives, and a flow that began with its second connection.
  */
 import { systemError } from '../errors.js';
-import { Flow } from '../flow/flow.js';
+import { Flow, framing } from '../flow/flow.js';
 import { Leg } from '../flow/leg.js';
-import { PRIMARY, REPLICA } from '../flow/machine.js';
+import { COPIES, PRIMARY, REPLICA } from '../flow/machine.js';
 import { patientTimeout } from '../flow/patience.js';
 import { Archive } from '../memory/archive.js';
 import * as budget from '../memory/budget.js';
@@ -135,7 +135,7 @@ export class Accepted implements Attachment {
     const handle = takeHandle(socket);
     const state = (socket as unknown as { _readableState: { ended: boolean } })._readableState;
     const flow = new Flow(socket, this.#replication, {
-      framed: [false, true],
+      framed: framing.address,
       receives: 'request',
       received: handle.bytesRead,
       ended: state.ended,
@@ -157,16 +157,14 @@ export class Accepted implements Attachment {
     if (this.#ended) flow.tx.end();
     this.#replayed = openAnswered(flow, replica, hello, answer);
     if (this.#held === null) flow.legFin(primary);
-    this.paired = true;
-    counters.flowsPaired++;
-    if (channels.paired.hasSubscribers) channels.paired.publish({ socket });
+    this.#bothThere();
     if (!reading && !state.ended) flow.receiver.pause(replica, rest);
     else if (rest !== undefined && !replica.lost) replica.receive(rest);
   }
 
   /** The second connection came first; or either, of two that are paired by token. */
   begin(first: Leg, hello: Hello, answer: Buffer): Flow {
-    const framed = [this.#replication.pairing === 'token', true] as const;
+    const framed = framing[this.#replication.pairing];
     const flow = new Flow(this.socket, this.#replication, { framed, receives: 'request' });
     this.flow = flow;
     flow.peerThreshold = hello.threshold;
@@ -180,9 +178,7 @@ export class Accepted implements Attachment {
     const flow = this.flow as Flow;
     other.sink = flow;
     openAnswered(flow, other, hello, answer);
-    this.paired = true;
-    counters.flowsPaired++;
-    if (channels.paired.hasSubscribers) channels.paired.publish({ socket: this.socket });
+    this.#bothThere();
     if (other.lost) return;
     if (flow.receiver.paused) flow.receiver.pause(other, rest);
     else if (rest !== undefined) other.receive(rest);
@@ -195,7 +191,14 @@ export class Accepted implements Attachment {
     const primary = new Leg(PRIMARY, flow, handle);
     notePairing(primary.remoteAddress);
     flow.open(primary);
+    this.#bothThere();
+  }
+
+  /** The wait is over (the list knows), and what it took need not be kept. */
+  #bothThere(): void {
     this.paired = true;
+    this.entry = undefined;
+    this.onClosed = undefined;
     counters.flowsPaired++;
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket: this.socket });
   }
@@ -206,9 +209,7 @@ export class Accepted implements Attachment {
     this.#letGo();
     if (this.flow === undefined) {
       if (!this.#over) detach(this.socket);
-    } else
-      for (const copy of [PRIMARY, REPLICA] as const)
-        if (this.flow.tx.copies[copy] === 'pending') this.flow.abandon(copy);
+    } else for (const copy of COPIES) if (this.flow.tx.copies[copy] === 'pending') this.flow.abandon(copy);
   }
 
   /** A connection that comes for the flow from now on is refused: the first carries it, elsewhere. */

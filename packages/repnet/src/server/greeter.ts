@@ -1,22 +1,45 @@
 /** Reads the hello of a connection. Connections that say none are bounded in number and time. */
 
-import { Leg, type LegSink } from '../flow/leg.js';
+import { Leg, type LegSink, nobody } from '../flow/leg.js';
 import type { Copy } from '../flow/machine.js';
-import { TidyMap } from '../memory/tidy-map.js';
 import type { Handle } from '../net-internals.js';
 import { comparableAddress, decodeHello, HELLO_BYTES, type Hello, Kind, looksLikeHello } from '../wire.js';
 
 const TICKS = 4;
 
-interface Silent {
+/** A connection whose hello is awaited: one of a list, which it leaves without a trace (memory/tidy-map.ts). */
+class Silent implements LegSink {
+  readonly greeter: Greeter;
+  readonly until: number;
   leg: Leg;
   /** What it has said of its hello. */
   bytes: Buffer | undefined;
-  until: number;
+  older: Silent | undefined;
+  younger: Silent | undefined;
+
+  constructor(greeter: Greeter, leg: Leg, bytes: Buffer | undefined, until: number) {
+    this.greeter = greeter;
+    this.leg = leg;
+    this.bytes = bytes;
+    this.until = until;
+  }
+
+  legData(_leg: Leg, chunk: Buffer): boolean {
+    return this.greeter.heard(this, chunk);
+  }
+  legGone(): void {
+    this.greeter.lost(this);
+  }
+  legFin(): void {}
+  legLost(): void {
+    this.greeter.lost(this);
+  }
 }
 
-export class Greeter implements LegSink {
-  readonly #silent = new TidyMap<number, Silent>();
+export class Greeter {
+  #oldest: Silent | undefined;
+  #youngest: Silent | undefined;
+  #size = 0;
   readonly #most: number;
   readonly #timeout: number;
   readonly #greeted: (leg: Leg, hello: Hello, rest: Buffer | undefined) => void;
@@ -41,32 +64,31 @@ export class Greeter implements LegSink {
   }
 
   get size(): number {
-    return this.#silent.size;
+    return this.#size;
   }
 
   /** A connection from there has not said its hello yet. */
   awaits(address: string | undefined, port: number | undefined): boolean {
-    for (const { leg } of this.#silent.values())
-      if (leg.remotePort === port && comparableAddress(leg.remoteAddress) === comparableAddress(address))
+    for (let each = this.#oldest; each !== undefined; each = each.younger)
+      if (
+        each.leg.remotePort === port &&
+        comparableAddress(each.leg.remoteAddress) === comparableAddress(address)
+      )
         return true;
     return false;
   }
 
   accept(handle: Handle): Leg {
-    const leg = new Leg(this.#copy, this, handle).unref();
+    const leg = new Leg(this.#copy, nobody, handle).unref();
     this.expect(leg);
     return leg;
   }
 
   /** Waits for the hello of a connection that has said `bytes` of it. */
   expect(leg: Leg, bytes?: Buffer): void {
-    leg.sink = this;
-    if (this.#silent.size >= this.#most) {
-      // The oldest has had its chance; a flood of silent connections must not keep the others out.
-      const oldest = this.#silent.values().next().value as Silent;
-      this.#drop(oldest.leg);
-    }
-    this.#silent.set(leg.serial, { leg, bytes, until: this.#tick + TICKS + 1 });
+    // The oldest has had its chance; a flood of silent connections must not keep the others out.
+    if (this.#size >= this.#most && this.#oldest !== undefined) this.#drop(this.#oldest);
+    leg.sink = this.#add(new Silent(this, leg, bytes, this.#tick + TICKS + 1));
     if (this.#timer === undefined) {
       this.#timer = setInterval(() => this.#advance(), Math.max(1, this.#timeout / TICKS));
       this.#timer.unref();
@@ -75,55 +97,73 @@ export class Greeter implements LegSink {
 
   #advance(): void {
     this.#tick++;
-    for (const { leg, until } of this.#silent.values()) {
-      if (until > this.#tick) break;
-      this.#drop(leg);
-    }
-    if (this.#silent.size === 0) {
+    while (this.#oldest !== undefined && this.#oldest.until <= this.#tick) this.#drop(this.#oldest);
+    if (this.#size === 0) {
       clearInterval(this.#timer);
       this.#timer = undefined;
     }
   }
 
-  #drop(leg: Leg, bytes?: Buffer): void {
-    const state = this.#silent.get(leg.serial);
-    this.#silent.delete(leg.serial);
-    this.#refused(leg, bytes ?? state?.bytes);
+  #add(silent: Silent): Silent {
+    silent.older = this.#youngest;
+    if (silent.older === undefined) this.#oldest = silent;
+    else silent.older.younger = silent;
+    this.#youngest = silent;
+    this.#size++;
+    return silent;
+  }
+
+  #remove(silent: Silent): void {
+    const { older, younger } = silent;
+    if (older === undefined) this.#oldest = younger;
+    else older.younger = younger;
+    if (younger === undefined) this.#youngest = older;
+    else younger.older = older;
+    silent.older = silent.younger = undefined;
+    this.#size--;
+  }
+
+  #drop(silent: Silent, bytes = silent.bytes): void {
+    const { leg } = silent;
+    this.#remove(silent);
+    leg.sink = nobody;
+    this.#refused(leg, bytes);
     this.#left();
   }
 
   /** What has been accepted keeps its time, and the process; `drained` when the last has spoken or is gone. False: there is none. */
   drain(drained: () => void): boolean {
-    for (const { leg } of this.#silent.values()) leg.ref();
-    if (this.#silent.size > 0) this.#drained = drained;
-    return this.#silent.size > 0;
+    for (let each = this.#oldest; each !== undefined; each = each.younger) each.leg.ref();
+    if (this.#size > 0) this.#drained = drained;
+    return this.#size > 0;
   }
 
   #left(): void {
-    if (this.#silent.size > 0) return;
+    if (this.#size > 0) return;
     const drained = this.#drained;
     this.#drained = undefined;
     drained?.();
   }
 
-  legData(leg: Leg, chunk: Buffer): boolean {
-    const state = this.#silent.get(leg.serial);
-    if (state === undefined) return true;
-    const bytes = state.bytes === undefined ? chunk : Buffer.concat([state.bytes, chunk]);
+  /** Its connection has brought `chunk`; what is told to a leg's sink is told here. */
+  heard(silent: Silent, chunk: Buffer): boolean {
+    const { leg } = silent;
+    const bytes = silent.bytes === undefined ? chunk : Buffer.concat([silent.bytes, chunk]);
     if (!looksLikeHello(bytes)) {
-      this.#drop(leg, bytes);
+      this.#drop(silent, bytes);
       return true;
     }
     if (bytes.length < HELLO_BYTES) {
-      state.bytes = bytes;
+      silent.bytes = bytes;
       return true;
     }
     const hello = decodeHello(bytes);
     if (hello === undefined) {
-      this.#drop(leg, bytes);
+      this.#drop(silent, bytes);
       return true;
     }
-    this.#silent.delete(leg.serial);
+    this.#remove(silent);
+    leg.sink = nobody;
     // The application's own stream follows, with its own setting.
     if (hello.kind !== Kind.raw) leg.setNoDelay(true);
     this.#greeted(leg, hello, bytes.length > HELLO_BYTES ? bytes.subarray(HELLO_BYTES) : undefined);
@@ -131,12 +171,9 @@ export class Greeter implements LegSink {
     return !leg.stopped;
   }
 
-  legGone(leg: Leg): void {
-    this.legLost(leg);
-  }
-  legFin(): void {}
-  legLost(leg: Leg): void {
-    this.#silent.delete(leg.serial);
+  /** Its connection is gone. */
+  lost(silent: Silent): void {
+    this.#remove(silent);
     this.#left();
   }
 }

@@ -3,7 +3,7 @@
  */
 import type net from 'node:net';
 import type { Flow } from '../flow/flow.js';
-import { Leg, type LegSink } from '../flow/leg.js';
+import { Leg, nobody } from '../flow/leg.js';
 import { PRIMARY, REPLICA } from '../flow/machine.js';
 import { type Entry, WaitingList } from '../memory/waiting.js';
 import { applySettings, giveHandle, type Handle, takeHandle } from '../net-internals.js';
@@ -433,6 +433,3 @@ export class ReplicaListener {
     return this.#limits.tellsDrop(keyOf(remoteAddress, remotePort), PRIMARY);
   }
 }
-
-/** A connection that is read by nobody yet. */
-const nobody: LegSink = { legData: () => false, legFin: () => {}, legLost: () => {} };

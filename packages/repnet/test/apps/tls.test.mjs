@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { test } from 'node:test';
+import { beforeEach, test } from 'node:test';
 import nodeTls from 'node:tls';
 import * as tls from 'repnet/tls';
+import { forgetPeers } from '../../dist/client/peers.js';
 import { certificate } from './support/certificate.mjs';
 import { collect, listen, MODES } from './support/servers.mjs';
 
 const echo = (socket) => socket.pipe(socket);
+
+// A port that came again may have been another server's.
+beforeEach(forgetPeers);
 
 for (const replicate of MODES) {
   test(`replicate ${replicate}: TLS carries bytes both ways and ends cleanly`, async (t) => {
