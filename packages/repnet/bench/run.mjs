@@ -9,7 +9,7 @@ import net from 'node:net';
 import { cpus, release } from 'node:os';
 import { parseArgs } from 'node:util';
 import repnet from 'repnet';
-import { nextPort } from '../dist/client/ports.js';
+import { race, requestBoth, twins } from './bare.mjs';
 import { compare, median, quartiles, table } from './measure.mjs';
 import { MESSAGE_BYTES } from './server.mjs';
 
@@ -39,11 +39,13 @@ const ENDS = {
   'off, server': [net, 'plain'],
 };
 const ONE_END = ['off, client', 'off, server'];
-/** What two connections cost without any logic: a race of two handshakes, and the request over both from one source port. */
+/** What two connections cost without any logic (bare.mjs), and which mode stands above it. */
 const BARE = ['race', 'both'];
+const FLOOR = { syn: 'race', flow: 'both' };
 const REQUEST = Buffer.alloc(MESSAGE_BYTES, 'q');
 const CONCURRENT = 32;
 const HOST = '127.0.0.1';
+const BARELY = { host: HOST, noDelay: true };
 
 const server = fork(new URL('server.mjs', import.meta.url), { execArgv: ['--expose-gc'] });
 server.once('exit', (code) => {
@@ -64,31 +66,11 @@ function connect(mode, service, options = {}) {
 
 /** One request on a connection of its own, to the end of the connection. */
 async function requestOnce(mode) {
-  if (mode === 'race') return exchange(mode, await race());
+  if (mode === 'race') return exchange(mode, await race({ ...BARELY, port: ports.net.once }));
   if (mode !== 'both') return exchange(mode, connect(mode, 'once'));
-  for (;;) {
-    const localPort = nextPort();
-    const twins = ['twin', 'once'].map((service) => exchange(mode, connect('net', service, { localPort })));
-    const outcomes = await Promise.allSettled(twins);
-    const failed = outcomes.find(({ status }) => status === 'rejected');
-    if (failed === undefined) return;
-    if (failed.reason.code !== 'EADDRINUSE') throw failed.reason;
-  }
-}
-
-function race() {
-  return new Promise((resolve, reject) => {
-    const sockets = [connect('net', 'once'), connect('net', 'once')];
-    for (const [i, socket] of sockets.entries()) {
-      socket.once('connect', () => {
-        const loser = sockets[1 - i].removeAllListeners('connect');
-        if (loser.connecting) loser.destroy();
-        else loser.resetAndDestroy();
-        resolve(socket);
-      });
-      socket.once('error', reject);
-    }
-  });
+  return twins(BARELY, [ports.net.once, ports.net.twin], (sockets) =>
+    Promise.all(sockets.map((socket) => exchange(mode, socket))),
+  );
 }
 
 function exchange(mode, socket) {
@@ -122,10 +104,26 @@ async function concurrent(mode, connections = 3 * requests) {
   return (performance.now() - began) / (CONCURRENT * each);
 }
 
+/** Requests on a kept-alive connection that are not measured. */
+const UNMEASURED = 20;
+
+async function keptAliveBoth() {
+  let began = 0;
+  let time = 0;
+  const answered = (count) => {
+    if (count === UNMEASURED) began = performance.now();
+    if (count === UNMEASURED + requests) time = performance.now() - began;
+  };
+  await twins(BARELY, [ports.net.kept, ports.net.keptTwin], (sockets) =>
+    requestBoth(sockets, REQUEST, UNMEASURED + requests, answered),
+  );
+  return time / requests;
+}
+
 function keptAlive(mode) {
+  if (mode === 'both') return keptAliveBoth();
   return new Promise((resolve, reject) => {
     const socket = connect(mode, 'kept');
-    const warmUp = 20;
     let began = 0;
     let answered = 0;
     let received = 0;
@@ -134,8 +132,8 @@ function keptAlive(mode) {
       if (received < MESSAGE_BYTES) return;
       received -= MESSAGE_BYTES;
       answered++;
-      if (answered === warmUp) began = performance.now();
-      if (answered < warmUp + requests) socket.write(REQUEST);
+      if (answered === UNMEASURED) began = performance.now();
+      if (answered < UNMEASURED + requests) socket.write(REQUEST);
       else {
         resolve((performance.now() - began) / requests);
         socket.end();
@@ -191,11 +189,19 @@ async function memory() {
 async function idle(mode) {
   const before = await memory();
   const sockets = [];
-  for (let i = 0; i < idleConnections; i++) {
-    const socket = connect(mode, 'kept');
-    sockets.push(socket);
+  const carry = (socket) => {
     socket.write(REQUEST);
-    await new Promise((resolve, reject) => socket.once('data', resolve).once('error', reject));
+    return new Promise((resolve, reject) => socket.once('data', resolve).once('error', reject));
+  };
+  for (let i = 0; i < idleConnections; i++) {
+    const one = mode !== 'both' && connect(mode, 'kept');
+    if (one) await carry(one);
+    if (one) sockets.push(one);
+    else
+      await twins(BARELY, [ports.net.kept, ports.net.keptTwin], async (both) => {
+        await Promise.all(both.map(carry));
+        sockets.push(...both);
+      });
   }
   await new Promise((resolve) => setTimeout(resolve, 500)); // late twins have arrived or been given up
   const after = await memory();
@@ -219,6 +225,13 @@ async function measured(run, units) {
 }
 
 const rows = [];
+/** What stands below a mode in the same rounds: time, and processor time. */
+function floorOf(mode, results) {
+  const bare = results[FLOOR[mode]];
+  if (bare === undefined) return '';
+  return [bare.time, bare.cpu].map(({ ratios }) => `${median(ratios).toFixed(2)}x`).join(' ');
+}
+
 function report(name, unit, results, targets) {
   for (const [mode, { time, cpu }] of Object.entries(results)) {
     const ratio = median(time.ratios);
@@ -236,6 +249,7 @@ function report(name, unit, results, targets) {
       target === undefined ? '' : `<= ${target}x`,
       target === undefined ? '' : ratio <= target ? 'met' : 'MISSED',
       plain ? '1' : `${median(cpu.ratios).toFixed(2)}x`,
+      floorOf(mode, results),
     ]);
   }
 }
@@ -261,7 +275,7 @@ try {
     syn: overBare(atATime, 'race', 1.03),
     flow: overBare(atATime, 'both', 1.05),
   });
-  report('1 KB, kept alive', 'ms', await compareOf(rounds, keptAlive, requests, MODES), {
+  report('1 KB, kept alive', 'ms', await compareOf(rounds, keptAlive, requests, [...MODES, 'both']), {
     off: 1.03,
     flow: 1.1,
   });
@@ -274,7 +288,7 @@ try {
   // Once the server has stopped waiting for second connections, and has made as many as it will have to hold.
   await new Promise((resolve) => setTimeout(resolve, repnet.defaults.waitTimeout + 1_000));
   await idle('net');
-  for (const mode of MODES) {
+  for (const mode of [...MODES, 'both']) {
     const { client, server: there } = await idle(mode);
     idleRows.push([mode, `${client.toFixed(1)} KiB`, `${there.toFixed(1)} KiB`]);
   }
@@ -282,9 +296,9 @@ try {
     `repnet on Node ${process.version}, Linux ${release()}, ${cpus().length} x ${cpus()[0]?.model.trim()}`,
   );
   console.log(
-    `${rounds} rounds of ${requests} requests after ${warmUpConnections} connections of each mode; medians over rounds, the range is the middle half; cpu: ratio of both processes' processor time\n`,
+    `${rounds} rounds of ${requests} requests after ${warmUpConnections} connections of each mode; medians over rounds, the range is the middle half; cpu: ratio of both processes' processor time; floor: both ratios of two bare connections (bench/bare.mjs)\n`,
   );
-  console.log(table(['measured', 'cost', 'ratio', 'range', 'target', '', 'cpu'], rows));
+  console.log(table(['measured', 'cost', 'ratio', 'range', 'target', '', 'cpu', 'floor'], rows));
   console.log(
     `\nHeap and external memory per idle connection (${idleConnections} of them, each after one request)\n`,
   );

@@ -34,6 +34,8 @@ const SERVICES = {
   /** The second port of two bare connections. */
   twin: (module) => module.createServer({ noDelay: true }, echo(false)),
   kept: (module) => module.createServer({ noDelay: true }, echo(true)),
+  /** The second port of two bare connections. */
+  keptTwin: (module) => module.createServer({ noDelay: true }, echo(true)),
   sink: (module) => module.createServer({ noDelay: true, allowHalfOpen: true }, sink),
 };
 
