@@ -43,11 +43,21 @@ def report(
         Path | None,
         typer.Option("--out", "-o", metavar="PAGE", help="The page; by default DIR/report.html.", show_default=False),
     ] = None,
+    slow_flows: Annotated[
+        int,
+        typer.Option(
+            "--explain",
+            metavar="N",
+            min=0,
+            max=20,
+            help="Tell the N slowest flows of each scheme packet by packet; their runs are made again for it.",
+        ),
+    ] = 0,
 ) -> None:
     """Write the page: HTML that works offline, and its figures."""
     result = tailcut.open_results(directory)
     missing(result)
-    written = result.report(page)
+    written = result.report(page, slow_flows)
     out.print(f"{written[0]}", highlight=False, soft_wrap=True)
 
 

@@ -7,13 +7,14 @@ from tailcut.report import export, page
 from tailcut.report.figures import Data
 from tailcut.report.study import ReportError, Study
 from tailcut.report.theme import theme_for
+from tailcut.report.timelines import timelines
 from tailcut.results import Result
 from tailcut.results.store import write_atomically
 
 __all__ = ["ReportError", "write"]
 
 
-def write(result: Result | Path, path: Path) -> list[Path]:
+def write(result: Result | Path, path: Path, slow_flows: int = 0) -> list[Path]:
     """Writes the page and, in ``figures`` beside it, every figure as SVG and PNG.
 
     The files follow from the results alone: the same results give the same bytes.
@@ -21,6 +22,8 @@ def write(result: Result | Path, path: Path) -> list[Path]:
     Args:
         result: the results, or the directory that holds them.
         path: the page, a file ending in ``.html``.
+        slow_flows: how many of the slowest flows of each scheme the page tells packet by packet; their runs are made
+            again for it.
 
     Returns:
         The page, then the figures.
@@ -28,10 +31,14 @@ def write(result: Result | Path, path: Path) -> list[Path]:
     Raises:
         StoreError: the directory holds no results.
         ReportError: it holds a plan but nothing has finished.
+        ExplainError: a slow flow cannot be told.
     """
-    study = Study.of(results.open(result) if isinstance(result, Path) else result)
+    opened = results.open(result) if isinstance(result, Path) else result
+    study = Study.of(opened)
     data = Data.of(study)
-    html = page.render(study, data, theme_for(study.schemes, study.baseline, interactive=True))
+    interactive = theme_for(study.schemes, study.baseline, interactive=True)
+    slow = timelines(opened, slow_flows, interactive) if slow_flows else []
+    html = page.render(study, data, interactive, slow)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, html.encode())
     theme = theme_for(study.schemes, study.baseline, interactive=False)

@@ -20,6 +20,7 @@ from tailcut.report.figures.jobs import TITLES as JOB_TITLES
 from tailcut.report.study import Study, spell
 from tailcut.report.tables import STATISTICS
 from tailcut.report.theme import BACKENDS, Theme, variables
+from tailcut.report.timelines import Timeline
 from tailcut.results.summary import point_columns
 
 SYMBOLS = {
@@ -34,13 +35,14 @@ SYMBOLS = {
 """The mark shapes of Vega as SVG paths of about 10 units, for the page's own legend."""
 
 
-def render(study: Study, data: Data, theme: Theme) -> str:
+def render(study: Study, data: Data, theme: Theme, slow: Sequence[Timeline] = ()) -> str:
     """The page as HTML.
 
     Args:
         study: the experiment.
         data: its tables.
         theme: an interactive one.
+        slow: flows that are told packet by packet.
     """
     assets = files("tailcut.report") / "assets"
     environment = jinja2.Environment(
@@ -63,6 +65,8 @@ def render(study: Study, data: Data, theme: Theme) -> str:
         point=study.points[len(study.points) // 2],
         figures=figures,
         absent=absent,
+        slow=slow,
+        instant=lambda picoseconds: f"{picoseconds / 1e9:,.3f} ms",
         one_point=any(kind.per_point and figure.panels for kind, figure in figures),
         spell=spell,
         columns=columns,
@@ -73,7 +77,7 @@ def render(study: Study, data: Data, theme: Theme) -> str:
         runs=runs(study),
         machines=machines(study),
         charts=Markup(script_json(charts((f for _, f in figures), theme))),  # noqa: S704 - escaped there
-        state=Markup(script_json(_state(study))),  # noqa: S704
+        state=Markup(script_json(_state(study, slow))),  # noqa: S704
         light=variables(dark=False),
         dark=variables(dark=True),
         style=Markup((assets / "page.css").read_text("utf-8")),  # noqa: S704
@@ -125,8 +129,9 @@ def packed(table: pl.DataFrame) -> dict[str, Any]:
     return columns
 
 
-def _state(study: Study) -> dict[str, Any]:
+def _state(study: Study, slow: Sequence[Timeline]) -> dict[str, Any]:
     return {
+        "slow": [{"flow": one.flow, "point": study.point(dict(one.point)), "times": dict(one.times)} for one in slow],
         "cell": study.cells[0],
         "point": study.points[len(study.points) // 2],
         "light": dict(variables(dark=False)),

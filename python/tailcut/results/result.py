@@ -317,11 +317,14 @@ class Result:
         places = (self.directory / name for name in ("plan.json", "runs", "summaries"))
         return max(place.stat().st_mtime_ns for place in places if place.exists())
 
-    def report(self, path: str | Path | None = None) -> list[Path]:
-        """Write the page, by default ``report.html`` beside the results, and its figures; the page comes first."""
+    def report(self, path: str | Path | None = None, slow_flows: int = 0) -> list[Path]:
+        """Write the page, by default ``report.html`` beside the results, and its figures; the page comes first.
+
+        With ``slow_flows`` it tells so many of the slowest flows of each scheme, as ``tailcut explain`` does.
+        """
         from tailcut.report import write
 
-        return write(self, Path(path) if path is not None else self.directory / "report.html")
+        return write(self, Path(path) if path is not None else self.directory / "report.html", slow_flows)
 
     def _table(self, name: str) -> pl.DataFrame:
         parts = []

@@ -28,6 +28,7 @@
     const options = { actions: false, renderer: "svg", tooltip: { theme: "custom", disableDefaultStyle: false } };
     const { view } = await vegaEmbed(document.getElementById(id), spec, options);
     views.set(id, view);
+    if (state.slow.length > 0) view.addEventListener("click", (_, item) => tellOf(item));
   };
   const apply = async (name) => {
     const changed = [...views.values()].map((view) => view.signal(name, signals[name]).runAsync());
@@ -38,7 +39,7 @@
   const hideAll = (names) => {
     signals.hidden = names;
     for (const key of all("[data-hide]")) key.setAttribute("aria-pressed", String(!signals.hidden.includes(key.dataset.hide)));
-    for (const row of all("tr[data-scheme]"))
+    for (const row of all("tr[data-scheme], .slow [data-scheme]"))
       row.hidden = signals.hidden.includes(row.dataset.scheme) || signals.hidden.includes(row.dataset.backend);
     return apply("hidden");
   };
@@ -92,6 +93,10 @@
   for (const chart of all(".chart")) {
     let at = -1;
     chart.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && at >= 0) {
+        tellOf(marks(views.get(chart.id))[at].item);
+        return;
+      }
       const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
       const view = views.get(chart.id);
       if (!view || (!step && event.key !== "Escape")) return;
@@ -114,6 +119,29 @@
       views.get(chart.id)?.tooltip().call(null, null, {}, null, null);
     });
   }
+
+  // --- flows that are told packet by packet ---------------------------------------------------------------------------
+  const flowChoice = document.getElementById("slow-flow");
+  const tell = (flow) => {
+    flowChoice.value = flow;
+    for (const figure of all("figure.slow")) figure.hidden = figure.dataset.flow !== flowChoice.value;
+  };
+  flowChoice?.addEventListener("change", () => tell(flowChoice.value));
+  // A mark of the distribution has its time in some unit, to five digits.
+  const told = (datum) =>
+    state.slow.find(
+      ({ point, times }) =>
+        point === datum.point &&
+        [1, 1e3, 1e6].some((size) => Math.abs((datum.fct * size) / times[datum.scheme] - 1) < 1e-4),
+    );
+  const tellOf = (item) => {
+    const datum = item?.datum?.datum ?? item?.datum;
+    const found = datum?.fct === undefined ? undefined : told(datum);
+    if (!found) return;
+    tell(String(found.flow));
+    document.getElementById("slow-flows").scrollIntoView();
+    flowChoice.focus({ preventScroll: true });
+  };
 
   // --- saving ------------------------------------------------------------------------------------------------------
   const save = (name, type, text) => {

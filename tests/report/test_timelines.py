@@ -1,0 +1,73 @@
+"""Slow flows on the page, packet by packet."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import tailcut
+from support import experiments
+from tailcut.explain import explain, find_place, slowest
+from tailcut.explain.lines import lost
+from tailcut.report import page
+from tailcut.report.figures import Data
+from tailcut.report.study import Study
+from tailcut.report.theme import theme_for
+from tailcut.report.timelines import MOST_DRAWN, timelines
+from tailcut.results import Result
+
+LOSSES = {"queue.limit": '"8packets"', "traffic.load": "0.6", "traffic.sizes": '"90KB"'}
+THEME = theme_for(("TCP", "RepFlow"), "TCP", interactive=True)
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """Short queues, so that the slow have lost packets."""
+    directory = tmp_path_factory.mktemp("slow")
+    return tailcut.run(tailcut.load(experiments.tiny(directory), set=LOSSES, seeds=1), out=directory / "results")
+
+
+def test_the_slowest_of_each_scheme_are_drawn_under_every_scheme(result: Result) -> None:
+    told = timelines(result, 2, THEME)
+    wanted = [flow for scheme in ("TCP", "RepFlow") for flow in slowest(result, find_place(result, scheme), 2)]
+    assert [one.flow for one in told] == list(dict.fromkeys(wanted))
+    assert all([diagram.scheme for diagram in one.diagrams] == ["TCP", "RepFlow"] for one in told)
+
+
+def test_a_diagram_has_every_loss_and_every_timer(result: Result) -> None:
+    place = find_place(result)
+    told = timelines(result, 2, THEME)
+    stories = explain(result, place, [one.flow for one in told])
+    losses = 0
+    for one, story in zip(told, stories, strict=True):
+        for diagram, under in zip(one.diagrams, story.told, strict=True):
+            drawn = ElementTree.fromstring(str(diagram.drawing))  # noqa: S314 - our own
+            classes = [path.get("class") for path in drawn.iter("path")]
+            span = max(other.story["fct_ps"] for other in story.told)
+            packets = [p for p in under.story["packets"] if p["sent_ps"] <= under.story["start_ps"] + span]
+            assert classes.count("lost") == sum(lost(packet) for packet in packets)
+            assert classes.count("there") + classes.count("again") + classes.count("back") == len(packets) < MOST_DRAWN
+            timers = sum(act["what"] == "timed-out" for act in under.story["acts"])
+            assert classes.count("timer") == timers
+            losses += classes.count("lost")
+    assert losses > 0
+
+
+def test_the_page_has_them_only_when_asked_and_the_same_twice(result: Result) -> None:
+    study = Study.of(result)
+    data = Data.of(study)
+    assert 'id="slow-flows"' not in page.render(study, data, THEME)
+    pages = [page.render(study, data, THEME, timelines(result, 2, THEME)) for _ in range(2)]
+    assert pages[0] == pages[1]
+    figures = re.findall(r'<figure class="slow" data-flow="(\d+)"( hidden)?>', pages[0])
+    assert len(figures) > 1
+    assert [hidden for _, hidden in figures] == ["", *[" hidden"] * (len(figures) - 1)]
+    section = pages[0].split('<section id="slow-flows">')[1].split("</section>")[0]
+    assert len(section) < 100_000 * 2 * len(figures)
+
+
+def test_the_command_draws_as_many_as_it_is_asked_for(result: Result, tmp_path: Path) -> None:
+    written = result.report(tmp_path / "page.html", 1)
+    html = written[0].read_text("utf-8")
+    assert 1 <= html.count('<figure class="slow"') <= 2
