@@ -125,9 +125,9 @@ fn of_scenario(scenario: &Scenario) -> Result<RunDemand, tailcut_net::SimError> 
         }
     });
     let waits = jobs.edges.iter().map(|edge| Wait {
-        after: edge.from,
+        after: edge.from.0,
         on: signal(edge.on),
-        flow: if let Waiting::Flow(flow) = edge.to { Some(flow) } else { None },
+        flow: if let Waiting::Flow(flow) = edge.to { Some(flow.0) } else { None },
         pool: if let Waiting::Pool(pool) = edge.to { Some(pool) } else { None },
     });
     let pools = jobs.pools.iter().map(|pool| PoolDemand {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
 use super::demand::{Demand, Pool, Rule, Signal, Waiting, NONE};
-use super::{bounded, check_hosts, jitter, Flow, Setting, TrafficError};
+use super::{bounded, check_hosts, jitter, Flow, FlowIndex, Setting, TrafficError};
 
 /// Parameters of bucket sort. Every host is the master of its own jobs, and a slave in those of all others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -64,7 +64,7 @@ impl BucketSort {
             let opens = jitter(&mut starts, self.jitter);
             let slaves: Vec<u32> = hosts.iter().copied().filter(|&host| host != master).collect();
             let mut buckets = setting.stream_of("buckets", at as u64);
-            let mut answers: Vec<u32> = vec![];
+            let mut answers: Vec<FlowIndex> = vec![];
             for _ in 0..self.rounds {
                 let job = demand.job("sort");
                 let on = Signal::Acknowledged;
@@ -72,7 +72,7 @@ impl BucketSort {
                 for answer in answers.drain(..) {
                     demand.wait(Waiting::Pool(pool), answer, Signal::Received);
                 }
-                let mut dealt: Vec<(u32, Vec<u32>)> = vec![(0, vec![]); slaves.len()];
+                let mut dealt: Vec<(u32, Vec<FlowIndex>)> = vec![(0, vec![]); slaves.len()];
                 let mut left = self.numbers;
                 while left > 0 {
                     let count = left.min(self.batch);

@@ -6,7 +6,7 @@
 
 use tailcut_engine::Time;
 
-use super::Flow;
+use super::{Flow, FlowIndex};
 
 /// No job, or no pool.
 pub const NONE: u32 = u32::MAX;
@@ -51,7 +51,7 @@ pub struct Pool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
     /// The start of another flow.
-    Flow(u32),
+    Flow(FlowIndex),
     /// The opening of a pool.
     Pool(u32),
 }
@@ -60,7 +60,7 @@ pub enum Waiting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
     /// The flow that is waited for.
-    pub from: u32,
+    pub from: FlowIndex,
     /// When it counts as over.
     pub on: Signal,
     /// What waits.
@@ -117,14 +117,14 @@ impl Demand {
     }
 
     /// Adds a flow of a job and returns its index.
-    pub(super) fn flow(&mut self, rule: Rule, flow: Flow) -> u32 {
+    pub(super) fn flow(&mut self, rule: Rule, flow: Flow) -> FlowIndex {
         self.jobs.rules.resize(self.flows.len(), FREE);
         self.jobs.rules.push(rule);
         self.flows.push(flow);
-        self.flows.len() as u32 - 1
+        FlowIndex::at(self.flows.len() - 1)
     }
 
-    pub(super) fn wait(&mut self, to: Waiting, from: u32, on: Signal) {
+    pub(super) fn wait(&mut self, to: Waiting, from: FlowIndex, on: Signal) {
         self.jobs.edges.push(Edge { from, on, to });
     }
 
@@ -147,9 +147,9 @@ impl Demand {
         self.jobs.kinds.extend(other.jobs.kinds);
         self.jobs.pools.extend(other.jobs.pools);
         self.jobs.edges.extend(other.jobs.edges.into_iter().map(|edge| Edge {
-            from: edge.from + flows,
+            from: FlowIndex(edge.from.0 + flows),
             to: match edge.to {
-                Waiting::Flow(to) => Waiting::Flow(to + flows),
+                Waiting::Flow(to) => Waiting::Flow(FlowIndex(to.0 + flows)),
                 Waiting::Pool(to) => Waiting::Pool(to + pools),
             },
             ..edge
@@ -165,24 +165,24 @@ impl Demand {
             let mut waits: Vec<bool> = self.jobs.rules.iter().map(|r| r.pool != NONE).collect();
             for edge in &self.jobs.edges {
                 if let Waiting::Flow(to) = edge.to {
-                    waits[to as usize] = true;
+                    waits[to.index()] = true;
                 }
             }
-            let mut order: Vec<u32> = (0..self.flows.len() as u32).collect();
+            let mut order: Vec<usize> = (0..self.flows.len()).collect();
             order.sort_by_key(|&at| {
-                let waits = waits[at as usize];
-                (waits, if waits { Time::ZERO } else { self.flows[at as usize].start })
+                let waits = waits[at];
+                (waits, if waits { Time::ZERO } else { self.flows[at].start })
             });
-            let mut place = vec![0; order.len()];
+            let mut place = vec![FlowIndex::at(0); order.len()];
             for (new, &old) in order.iter().enumerate() {
-                place[old as usize] = new as u32;
+                place[old] = FlowIndex::at(new);
             }
-            self.flows = order.iter().map(|&at| self.flows[at as usize]).collect();
-            self.jobs.rules = order.iter().map(|&at| self.jobs.rules[at as usize]).collect();
+            self.flows = order.iter().map(|&at| self.flows[at]).collect();
+            self.jobs.rules = order.iter().map(|&at| self.jobs.rules[at]).collect();
             for edge in &mut self.jobs.edges {
-                edge.from = place[edge.from as usize];
+                edge.from = place[edge.from.index()];
                 if let Waiting::Flow(to) = &mut edge.to {
-                    *to = place[*to as usize];
+                    *to = place[to.index()];
                 }
             }
             self.jobs.listed = waits.iter().filter(|waits| !**waits).count();

@@ -36,7 +36,7 @@ pub(crate) struct Driver {
     pool_needs: Vec<u32>,
     pools: Vec<PoolState>,
     /// Flows whose start is known and not yet reached.
-    due: BinaryHeap<Reverse<(Time, u32)>>,
+    due: BinaryHeap<Reverse<(Time, FlowIndex)>>,
     started: Vec<bool>,
     progress: Vec<Progress>,
 }
@@ -46,7 +46,7 @@ struct PoolState {
     open: bool,
     running: u32,
     /// Flows that wait for their turn alone.
-    ready: VecDeque<u32>,
+    ready: VecDeque<FlowIndex>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -70,9 +70,9 @@ impl Driver {
         let mut flow_needs = vec![0u32; flows.len()];
         let mut pool_needs = vec![0u32; jobs.pools.len()];
         for edge in &jobs.edges {
-            first_edge[edge.from as usize + 1] += 1;
+            first_edge[edge.from.index() + 1] += 1;
             match edge.to {
-                Waiting::Flow(to) => flow_needs[to as usize] += 1,
+                Waiting::Flow(to) => flow_needs[to.index()] += 1,
                 Waiting::Pool(to) => pool_needs[to as usize] += 1,
             }
         }
@@ -101,7 +101,7 @@ impl Driver {
             let pool = driver.jobs.rules[at].pool;
             if driver.flow_needs[at] == 0 {
                 debug_assert_ne!(pool, NONE, "a flow that waits for nothing is listed");
-                driver.pools[pool as usize].ready.push_back(at as u32);
+                driver.pools[pool as usize].ready.push_back(FlowIndex::at(at));
             }
         }
         for pool in 0..driver.pools.len() {
@@ -120,7 +120,7 @@ impl Driver {
     /// A flow whose time has come.
     pub fn take(&mut self, now: Time) -> Option<FlowIndex> {
         self.due.peek().filter(|Reverse((time, _))| *time <= now)?;
-        self.due.pop().map(|Reverse((_, flow))| FlowIndex(flow))
+        self.due.pop().map(|Reverse((_, flow))| flow)
     }
 
     /// A flow starts.
@@ -158,12 +158,12 @@ impl Driver {
     fn satisfy(&mut self, waiting: Waiting, now: Time) {
         match waiting {
             Waiting::Flow(flow) => {
-                let needs = &mut self.flow_needs[flow as usize];
+                let needs = &mut self.flow_needs[flow.index()];
                 *needs -= 1;
                 if *needs > 0 {
                     return;
                 }
-                match self.jobs.rules[flow as usize].pool {
+                match self.jobs.rules[flow.index()].pool {
                     NONE => self.release(flow, now),
                     pool => {
                         self.pools[pool as usize].ready.push_back(flow);
@@ -194,8 +194,8 @@ impl Driver {
         }
     }
 
-    fn release(&mut self, flow: u32, now: Time) {
-        let at = now + self.jobs.rules[flow as usize].delay;
+    fn release(&mut self, flow: FlowIndex, now: Time) {
+        let at = now + self.jobs.rules[flow.index()].delay;
         // Starts are whole nanoseconds, so that the flow table states them exactly.
         let at = Time::from_ns(at.0.div_ceil(1_000));
         self.due.push(Reverse((at, flow)));
@@ -243,13 +243,13 @@ mod tests {
         demand.wait(Waiting::Flow(c), a, Signal::Received);
         demand.wait(Waiting::Flow(c), b, Signal::Acknowledged);
         let mut driver = drive(demand);
-        driver.on_finished(FlowIndex(a), Signal::Received, Time::from_us(10));
-        driver.on_finished(FlowIndex(b), Signal::Received, Time::from_us(20));
+        driver.on_finished(a, Signal::Received, Time::from_us(10));
+        driver.on_finished(b, Signal::Received, Time::from_us(20));
         assert_eq!(driver.next(), None, "the acknowledgement of b is missing");
-        driver.on_finished(FlowIndex(b), Signal::Acknowledged, Time::from_us(30));
+        driver.on_finished(b, Signal::Acknowledged, Time::from_us(30));
         assert_eq!(driver.next(), Some(Time::from_us(35)));
         assert_eq!(driver.take(Time::from_us(34)), None);
-        assert_eq!(driver.take(Time::from_us(35)), Some(FlowIndex(c)));
+        assert_eq!(driver.take(Time::from_us(35)), Some(c));
     }
 
     #[test]
@@ -281,11 +281,11 @@ mod tests {
             (demand.flow(Rule { job, ..RULE }, flow()), demand.flow(Rule { job, ..RULE }, flow()));
         let mut driver = drive(demand);
         assert!(driver.records().is_empty(), "it has not begun");
-        driver.on_start(FlowIndex(a), Time::from_us(1));
-        driver.on_start(FlowIndex(b), Time::from_us(2));
-        driver.on_finished(FlowIndex(b), Signal::Received, Time::from_us(5));
+        driver.on_start(a, Time::from_us(1));
+        driver.on_start(b, Time::from_us(2));
+        driver.on_finished(b, Signal::Received, Time::from_us(5));
         assert_eq!(driver.records()[0].completion, None);
-        driver.on_finished(FlowIndex(a), Signal::Received, Time::from_us(7));
+        driver.on_finished(a, Signal::Received, Time::from_us(7));
         let record = &driver.records()[0];
         assert_eq!((record.start, record.completion), (Time::from_us(1), Some(Time::from_us(6))));
         assert_eq!((record.kind, record.flows, record.bytes), ("query", 2, 20));
@@ -300,10 +300,10 @@ mod tests {
         demand.wait(Waiting::Pool(pool), first, Signal::Received);
         let mut driver = drive(demand);
         assert_eq!(driver.next(), None);
-        driver.on_finished(FlowIndex(first), Signal::Received, Time::from_us(4));
+        driver.on_finished(first, Signal::Received, Time::from_us(4));
         assert_eq!(
             (driver.next(), driver.take(Time::from_us(4))),
-            (Some(Time::from_us(4)), Some(FlowIndex(second)))
+            (Some(Time::from_us(4)), Some(second))
         );
     }
 }
