@@ -1,6 +1,7 @@
 //! Result tables as typed columns, ready to be handed to any data frame.
 
 use tailcut_engine::{Bytes, Time};
+use tailcut_net::measure::attribution::{Attribution, Part, PARTS};
 use tailcut_net::measure::fair_shares::fair_shares;
 use tailcut_net::measure::records::{FlowRecord, JobRecord, TierRecord};
 use tailcut_net::measure::segments::{Histogram, Segments, Worst};
@@ -72,6 +73,7 @@ pub(crate) fn flow_columns(
     flows: &[FlowRecord],
     labels: &Labels,
     segments: Option<&Segments>,
+    attribution: Option<&Attribution>,
 ) -> Vec<Column> {
     let u64s = |get: fn(&FlowRecord) -> u64| Values::U64(flows.iter().map(get).collect());
     let u32s = |get: fn(&FlowRecord) -> u32| Values::U32(flows.iter().map(get).collect());
@@ -87,7 +89,7 @@ pub(crate) fn flow_columns(
     let normalised = flows.iter().map(clock);
     let normalised =
         normalised.map(|(fct, ideal)| fct.map(|t| t.as_secs_f64() / ideal.as_secs_f64()));
-    vec![
+    let columns = vec![
         Column::all("id", u64s(|f| f.flow.id)),
         Column::all("src", u32s(|f| f.flow.src)),
         Column::all("dst", u32s(|f| f.flow.dst)),
@@ -117,7 +119,25 @@ pub(crate) fn flow_columns(
         Column::some("shared_hops", flows.iter().map(|f| f.shared_hops), |x| x, Values::U8),
         Column::all("hops", u8s(|f| f.hops)),
         Column::all("finished", Values::Bool(flows.iter().map(|f| f.fct.is_some()).collect())),
-    ]
+    ];
+    let parts = attribution.map_or_else(Vec::new, |attribution| part_columns(flows, attribution));
+    columns.into_iter().chain(parts).collect()
+}
+
+/// What completion times are made of: a column for each part, empty where a flow has not finished.
+fn part_columns(flows: &[FlowRecord], attribution: &Attribution) -> Vec<Column> {
+    let split = |flow: &FlowRecord| {
+        let parts = attribution.of(flow.flow.id).map(|parts| parts.in_ns());
+        let total = parts.map(|parts| parts.iter().sum());
+        assert_eq!(total, flow.fct.map(|fct| fct.as_ns()), "flow {}: parts add up", flow.flow.id);
+        parts
+    };
+    let rows: Vec<Option<[u64; PARTS]>> = flows.iter().map(split).collect();
+    let column = |(index, name): (usize, &&'static str)| {
+        let part = rows.iter().map(|row| row.map(|parts| parts[index] as i64));
+        Column::some(name, part, |ns| ns, Values::I64)
+    };
+    Part::COLUMNS.iter().enumerate().map(column).collect()
 }
 
 fn size_class(flows: &[FlowRecord], short: Bytes) -> Values {
@@ -287,11 +307,18 @@ mod tests {
 
     fn labels(clock: Clock) -> Labels {
         let size_groups = vec![Bytes(10_000), Bytes(100_000)];
-        Labels { clock, short: Bytes(100_000), size_groups, segments: false, throughput: false }
+        Labels {
+            clock,
+            short: Bytes(100_000),
+            size_groups,
+            segments: false,
+            throughput: false,
+            attribution: false,
+        }
     }
 
     fn column(flows: &[FlowRecord], clock: Clock, name: &str) -> Column {
-        let columns = flow_columns(flows, &labels(clock), None);
+        let columns = flow_columns(flows, &labels(clock), None, None);
         columns.into_iter().find(|c| c.name == name).expect("the column exists")
     }
 

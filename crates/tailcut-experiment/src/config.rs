@@ -29,6 +29,9 @@ pub struct Labels {
     pub segments: bool,
     /// The throughput of long flows is recorded.
     pub throughput: bool,
+    /// What completion times are made of is recorded. A run without is the one that it was before there was a choice.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub attribution: bool,
 }
 
 impl From<&MeasureSpec> for Labels {
@@ -39,6 +42,7 @@ impl From<&MeasureSpec> for Labels {
             size_groups: measure.size_groups.clone(),
             segments: measure.segments,
             throughput: measure.throughput,
+            attribution: measure.attribution,
         }
     }
 }

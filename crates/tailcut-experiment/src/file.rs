@@ -22,6 +22,8 @@ pub struct MeasureSpec {
     pub segments: bool,
     /// Record the throughput of each long flow while flows arrive, and the best it could have with perfect balancing.
     pub throughput: bool,
+    /// Record what each flow's completion time is made of: parts that add up to it. Slows runs down.
+    pub attribution: bool,
 }
 
 /// Where a flow's completion time ends.
@@ -56,6 +58,7 @@ impl Default for MeasureSpec {
             size_groups,
             segments: false,
             throughput: false,
+            attribution: false,
         }
     }
 }

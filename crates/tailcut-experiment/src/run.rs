@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use tailcut_net::capture::{Capture, CaptureError, CaptureSpec, CaptureSummary};
+use tailcut_net::measure::attribution::Attribution;
 use tailcut_net::measure::records::{Counters, Outcome, Series};
 use tailcut_net::measure::segments::Segments;
 use tailcut_net::measure::Unobserved;
@@ -117,13 +118,33 @@ pub fn run_watched(
     let scenario = to_scenario(&plan, read_table)?;
     let tap = capture.map(|request| request.open(&scenario.graph)).transpose()?;
     let segments = plan.config.labels.segments.then(Segments::default);
-    let (outcome, (tap, segments)) = match (&tap, &segments) {
-        (None, None) => (simulate_watched(&scenario, Unobserved, watch)?.0, (None, None)),
-        _ => simulate_watched(&scenario, (tap, segments), watch)?,
-    };
+    let attribution = plan.config.labels.attribution.then(|| Attribution::new(&scenario.graph));
+    // What nobody asks for costs nothing; what many may ask for, no more than it has to.
+    let (outcome, tap, segments, attribution) =
+        match (attribution, tap.is_some() || segments.is_some()) {
+            (None, false) => (simulate_watched(&scenario, Unobserved, watch)?.0, None, None, None),
+            (Some(alone), false) => {
+                let (outcome, alone) = simulate_watched(&scenario, alone, watch)?;
+                (outcome, None, None, Some(alone))
+            }
+            (attribution, true) => {
+                let observers = (attribution, (tap, segments));
+                let (outcome, (attribution, (tap, segments))) =
+                    simulate_watched(&scenario, observers, watch)?;
+                (outcome, tap, segments, attribution)
+            }
+        };
     let captured = tap.map(|tap| tap.finish(outcome.counters.end)).transpose()?;
-    let tables = tables(&outcome, &plan.config, &scenario, segments.as_ref());
+    let observed = Observed { segments: segments.as_ref(), attribution: attribution.as_ref() };
+    let tables = tables(&outcome, &plan.config, &scenario, observed);
     Ok(RunResult { counters: outcome.counters, captured, series: outcome.series, ..tables })
+}
+
+/// What has been observed of a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Observed<'a> {
+    segments: Option<&'a Segments>,
+    attribution: Option<&'a Attribution>,
 }
 
 /// The tables of what a run has yielded, whoever made it.
@@ -131,8 +152,9 @@ pub(crate) fn tables(
     outcome: &Outcome,
     config: &Config,
     scenario: &Scenario,
-    segments: Option<&Segments>,
+    observed: Observed<'_>,
 ) -> RunResult {
+    let Observed { segments, attribution } = observed;
     let labels = &config.labels;
     let further = [
         ("jobs", job_columns(&outcome.jobs)),
@@ -153,7 +175,7 @@ pub(crate) fn tables(
         ),
     ];
     RunResult {
-        flows: flow_columns(&outcome.flows, labels, segments),
+        flows: flow_columns(&outcome.flows, labels, segments, attribution),
         further: further.into_iter().filter(|(_, columns)| !columns.is_empty()).collect(),
         tiers: tier_columns(&outcome.tiers),
         facts: facts(config, &scenario.graph, outcome),

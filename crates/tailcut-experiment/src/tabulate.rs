@@ -8,7 +8,7 @@ use tailcut_net::measure::records::{Counters, FlowRecord, Outcome, TierRecord};
 use crate::column::{Column, Values};
 use crate::load::ReadTable;
 use crate::plan::RunPlan;
-use crate::run::{tables, to_scenario, RunError, RunResult};
+use crate::run::{tables, to_scenario, Observed, RunError, RunResult};
 
 /// What was measured of a run. Times are in nanoseconds from its beginning.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -86,7 +86,7 @@ pub fn tabulate(
         },
         ..Outcome::default()
     };
-    let mut result = tables(&outcome, &plan.config, &scenario, None);
+    let mut result = tables(&outcome, &plan.config, &scenario, Observed::default());
     for column in &mut result.flows {
         if measured.unknown.iter().any(|name| name == column.name) {
             forget(column);

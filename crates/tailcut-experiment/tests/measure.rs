@@ -6,11 +6,13 @@ use std::ops::ControlFlow;
 
 use common::{plan, GOOD};
 use tailcut_experiment::{no_tables, run, Column, RunResult, Values};
+use tailcut_net::measure::attribution::{Part, PARTS};
 
 const WATCHED: &str = "
 [measure]
 segments = true
 throughput = true
+attribution = true
 [series]
 flows = [0]
 links = [\"h0>s0\"]
@@ -37,7 +39,7 @@ fn all_measurements_together_leave_flows_jobs_and_links_as_they_were() {
     for (before, after) in plain.flows.iter().zip(&watched.flows) {
         assert!(before == after || COUNTED.contains(&before.name), "{}", before.name);
     }
-    assert_eq!(plain.flows.len(), watched.flows.len());
+    assert_eq!(plain.flows.len() + PARTS, watched.flows.len());
     let Values::U64(flows) = &column(&plain, "id").values else { panic!("flows are numbered") };
     assert!(flows.len() > 5, "there is something to compare: {} flows", flows.len());
     assert_eq!(plain.tiers, watched.tiers);
@@ -46,6 +48,38 @@ fn all_measurements_together_leave_flows_jobs_and_links_as_they_were() {
     let tables: Vec<_> = watched.further.iter().map(|(name, _)| *name).collect();
     assert_eq!(tables, ["segments", "throughput"]);
     assert!(watched.series.len() >= 4, "window and rate, queue and utilisation, differential");
+}
+
+fn integers(column: &Column) -> &[i64] {
+    match &column.values {
+        Values::I64(values) => values,
+        other => panic!("{other:?} are no integers"),
+    }
+}
+
+#[test]
+fn completion_times_are_split_where_that_is_asked_for_and_nothing_else_changes() {
+    let (plain, split) = (result(""), result("[measure]\nattribution = true\n"));
+    assert_eq!(plain.flows, split.flows[..plain.flows.len()]);
+    assert_eq!((&plain.tiers, &plain.counters), (&split.tiers, &split.counters));
+    let parts = &split.flows[plain.flows.len()..];
+    let names: Vec<&str> = parts.iter().map(|column| column.name).collect();
+    assert_eq!(names, Part::COLUMNS);
+    let fct = column(&split, "fct_ns");
+    assert!(parts.iter().all(|part| part.valid == fct.valid), "all of a flow or nothing");
+    for (row, fct) in integers(fct).iter().enumerate() {
+        let total: i64 = parts.iter().map(|part| integers(part)[row]).sum();
+        assert_eq!(total, *fct, "row {row}");
+    }
+    let waited = |column: &&Column| column.name.ends_with("_others_ns");
+    assert!(parts.iter().filter(waited).any(|part| integers(part).iter().any(|ns| *ns > 0)));
+}
+
+#[test]
+fn a_run_is_the_one_that_it_was_unless_completion_times_are_split() {
+    let id = |further: &str| plan(&format!("{GOOD}[measure]\n{further}")).runs[0].id.clone();
+    assert_eq!(id(""), id("attribution = false"));
+    assert_ne!(id(""), id("attribution = true"));
 }
 
 #[test]

@@ -91,7 +91,36 @@ COLUMNS: dict[str, dict[str, tuple[pl.DataType, str]]] = {
     },
 }
 """The columns of every table that a run can have: type and unit."""
+PARTS: dict[str, str] = {
+    "part_transmission_ns": "ns on the wire in the handshake and on the last path, and behind the own connection",
+    "part_propagation_ns": "ns along the wires of the handshake and of the last path",
+    "part_window_ns": "ns of transmission and propagation in the round trips before: no room in the window",
+    "part_pacing_ns": "ns that the sender's pacing held a segment back",
+    "part_pull_ns": "ns until the receiver's turn to ask for more (NDP)",
+    "part_delayed_ack_ns": "ns that an acknowledgement waited for company",
+    "part_interface_own_ns": "ns in a host's interface behind the flow's other connections",
+    "part_interface_others_ns": "ns in a host's interface behind other flows",
+    "part_queue_up2_own_ns": "ns before a link of the second tier, upwards, behind the flow's other connections",
+    "part_queue_up2_others_ns": "ns before a link of the second tier, upwards, behind other flows",
+    "part_queue_up3_own_ns": "ns before a link of a higher tier, upwards, behind the flow's other connections",
+    "part_queue_up3_others_ns": "ns before a link of a higher tier, upwards, behind other flows",
+    "part_queue_down3_own_ns": "ns before a link of a higher tier, downwards, behind the flow's other connections",
+    "part_queue_down3_others_ns": "ns before a link of a higher tier, downwards, behind other flows",
+    "part_queue_down2_own_ns": "ns before a link of the second tier, downwards, behind the flow's other connections",
+    "part_queue_down2_others_ns": "ns before a link of the second tier, downwards, behind other flows",
+    "part_queue_down1_own_ns": "ns before the link to a host, behind the flow's other connections",
+    "part_queue_down1_others_ns": "ns before the link to a host, behind other flows",
+    "part_pause_ns": "ns before a link that was paused",
+    "part_recovery_ns": "ns of transmission and propagation in round trips after which something was sent again",
+    "part_reordering_ns": "ns until the sender took what was late for lost",
+    "part_probe_ns": "ns until the sender probed the tail of a flight",
+    "part_timeout_ns": "ns of a retransmission timer",
+    "part_syn_timeout_ns": "ns of the timer of a SYN or SYN-ACK",
+    "part_copy_delay_ns": "ns until the copy that won was opened",
+}
+"""Columns that the flow table has besides with ``measure.attribution``; they add up to ``fct_ns``."""
 UNITS = {table: {name: unit for name, (_, unit) in columns.items()} for table, columns in COLUMNS.items()}
+UNITS["flows"] |= PARTS
 
 
 def schema(table: str) -> dict[str, pl.DataType]:

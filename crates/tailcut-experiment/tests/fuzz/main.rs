@@ -206,6 +206,8 @@ fn experiments() -> Values {
             });
             let table = experiment.as_object_mut().expect("an experiment is a table");
             table.extend(sections);
+            // The run itself asserts that the parts of completion times add up.
+            experiment["measure"]["attribution"] = true.into();
             small(&mut experiment["topology"]);
             small(&mut experiment["traffic"]);
             experiment

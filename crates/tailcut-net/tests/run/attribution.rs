@@ -1,7 +1,19 @@
 //! What completion times are made of: cases by hand, and that the parts add up.
 
-use tailcut_net::measure::attribution::Attribution;
+use std::collections::BTreeMap;
+
+use tailcut_engine::{Rate, Time};
+use tailcut_net::amount::Amount;
+use tailcut_net::faults::{FaultsSpec, Incident};
+use tailcut_net::measure::attribution::{Attribution, Part};
 use tailcut_net::measure::records::Outcome;
+use tailcut_net::replicate::repflow::RepFlow;
+use tailcut_net::replicate::ReplicateSpec;
+use tailcut_net::scenario::Scenario;
+use tailcut_net::topology::star::Star;
+use tailcut_net::traffic::Flow;
+
+use crate::support::{flow, row, run, run_observed, scenario, tcp};
 
 /// Every flow that has finished is split into parts that add up to its completion time, and no other is split.
 pub fn check(outcome: &Outcome, attribution: &Attribution) {
@@ -12,4 +24,155 @@ pub fn check(outcome: &Outcome, attribution: &Attribution) {
             assert_eq!(parts.in_ns().iter().sum::<u64>(), fct.as_ns());
         }
     }
+}
+
+const RATE: Rate = Rate(1_000_000_000);
+const WIRE: Time = Time::from_us(3);
+/// How long a full packet takes on these links.
+const FULL: Time = Time(1_538 * 8_000);
+
+fn star(flows: Vec<Flow>) -> Scenario {
+    let star = Star { hosts: 4, rate: RATE, propagation: WIRE };
+    let mut scenario = scenario(star.build().expect("it is valid"), flows);
+    tcp(&mut scenario).initial_window = Amount::Packets(2);
+    tcp(&mut scenario).min_rto = Time::from_ms(10);
+    scenario
+}
+
+/// The parts of a flow that took any time.
+fn split(scenario: &Scenario, flow: u64) -> BTreeMap<Part, Time> {
+    let (outcome, attribution) = run_observed(scenario, Attribution::new(&scenario.graph));
+    check(&outcome, &attribution);
+    let parts = attribution.of(flow).expect("it finishes");
+    Part::ALL.iter().map(|&part| (part, parts.of(part))).filter(|p| p.1 > Time::ZERO).collect()
+}
+
+#[test]
+fn a_flow_of_one_packet_is_transmitted_and_travels() {
+    let scenario = star(vec![flow(0, 0, 1, 1_460, Time::ZERO)]);
+    let parts = split(&scenario, 0);
+    assert_eq!(parts.keys().copied().collect::<Vec<_>>(), [Part::Transmission, Part::Propagation]);
+    // There and back, and there again, over two links each.
+    assert_eq!(parts[&Part::Propagation], Time(6 * WIRE.0));
+}
+
+#[test]
+fn a_flow_that_is_alone_has_transmission_propagation_and_window_whatever_its_size() {
+    for bytes in [1, 1_460, 3_000, 40_001, 1_000_000] {
+        for slow in [RATE, Rate(100_000_000)] {
+            let links = [(RATE, WIRE), (slow, WIRE), (RATE, WIRE)];
+            let mut scenario = scenario(row(&links), vec![flow(0, 0, 1, bytes, Time::ZERO)]);
+            tcp(&mut scenario).initial_window = Amount::Packets(2);
+            let parts = split(&scenario, 0);
+            let alone = [Part::Transmission, Part::Propagation, Part::Window];
+            assert!(parts.keys().all(|part| alone.contains(part)), "{bytes} at {slow}: {parts:?}");
+            // A slow link is full with two packets.
+            let waits = slow == RATE && bytes > 2 * 1_460;
+            assert!(parts.contains_key(&Part::Window) || !waits, "{bytes} at {slow}: {parts:?}");
+        }
+    }
+}
+
+#[test]
+fn windows_are_waited_for_until_the_wire_is_full() {
+    // Two packets, four, eight: the wire of 12 us and an RTT of less than four packets is full from then on.
+    let [short, long] =
+        [100_000, 1_000_000].map(|bytes| split(&star(vec![flow(0, 0, 1, bytes, Time::ZERO)]), 0));
+    assert_eq!(short[&Part::Window], long[&Part::Window]);
+    let more = (1_000_000u64.div_ceil(1_460) - 100_000u64.div_ceil(1_460)) * FULL.0;
+    let longer = long[&Part::Transmission].0 - short[&Part::Transmission].0;
+    assert!(longer.abs_diff(more) < 2 * FULL.0, "the rest is transmitted back to back");
+}
+
+#[test]
+fn who_waits_for_whom_at_a_port_is_exact() {
+    // Both hosts send a packet to host 2 at the same time: the handshakes collide, and so does the data.
+    let flows = vec![flow(0, 0, 2, 1_460, Time::ZERO), flow(1, 1, 2, 1_460, Time::ZERO)];
+    let scenario = star(flows);
+    let [first, second] = [0, 1].map(|id| split(&scenario, id));
+    let sum = |parts: &BTreeMap<Part, Time>| parts.values().map(|time| time.0).sum::<u64>();
+    let alone = split(&star(vec![flow(0, 0, 2, 1_460, Time::ZERO)]), 0);
+    for parts in [&first, &second] {
+        let waited: u64 = [Part::Down1Others, Part::InterfaceOthers]
+            .iter()
+            .filter_map(|part| parts.get(part))
+            .map(|time| time.0)
+            .sum();
+        assert_eq!(sum(parts) - sum(&alone), waited, "what it takes longer it has waited for");
+        assert_eq!(parts[&Part::Transmission], alone[&Part::Transmission]);
+        assert_eq!(parts[&Part::Propagation], alone[&Part::Propagation]);
+    }
+    assert!(second.contains_key(&Part::Down1Others), "{second:?}");
+}
+
+/// The link of host 0 is down from one time to another.
+fn cut(scenario: &mut Scenario, from: Time, until: Time) {
+    let link = "h0>s0".to_owned();
+    let down = Incident::LinkDown { link, at: from, until: Some(until) };
+    scenario.faults = FaultsSpec { incidents: vec![down], ..FaultsSpec::default() };
+}
+
+#[test]
+fn one_lost_packet_costs_its_timer_exactly() {
+    let mut scenario = star(vec![flow(0, 0, 1, 1_460, Time::ZERO)]);
+    let alone = split(&scenario, 0);
+    // The SYN-ACK is back before, and the data under way.
+    cut(&mut scenario, Time::from_us(20), Time::from_us(100));
+    let cut = split(&scenario, 0);
+    assert_eq!(cut[&Part::Timeout], Time::from_ms(10));
+    assert_eq!((cut.len(), cut[&Part::Propagation]), (3, alone[&Part::Propagation]));
+    // It leaves again alone, and the first time behind the ACK of the handshake.
+    assert_eq!(cut[&Part::Transmission] + Time(78 * 8_000), alone[&Part::Transmission]);
+}
+
+#[test]
+fn a_lost_syn_costs_its_own_timer() {
+    let mut scenario = star(vec![flow(0, 0, 1, 1_460, Time::ZERO)]);
+    let (alone, timer) = (split(&scenario, 0), tcp(&mut scenario).initial_rto);
+    cut(&mut scenario, Time(1), Time::from_us(100));
+    let cut = split(&scenario, 0);
+    assert_eq!(cut[&Part::SynTimeout], timer);
+    assert_eq!((cut.len(), cut[&Part::Propagation]), (3, alone[&Part::Propagation]));
+}
+
+#[test]
+fn a_copy_that_wins_though_it_started_later_has_its_delay() {
+    let mut scenario = star(vec![flow(0, 0, 1, 1_460, Time::ZERO)]);
+    let alone = split(&scenario, 0);
+    let copy_delay = Time::from_us(200);
+    scenario.scheme.replicate =
+        ReplicateSpec::Repflow(RepFlow { copy_delay, ..RepFlow::default() });
+    // The first copy's data is lost, and its timer runs for longer.
+    cut(&mut scenario, Time::from_us(20), Time::from_us(100));
+    let copied = split(&scenario, 0);
+    assert_eq!(copied[&Part::CopyDelay], copy_delay);
+    assert_eq!((copied.len(), copied[&Part::Transmission]), (3, alone[&Part::Transmission]));
+}
+
+#[test]
+fn waiting_is_as_long_as_the_queue_that_the_series_shows() {
+    // Host 1 fills the queue before host 2 by a long flow's window; host 0's packet comes behind it.
+    let mut flows = vec![flow(0, 1, 2, 200_000, Time::ZERO), flow(1, 3, 2, 200_000, Time::ZERO)];
+    flows.push(flow(2, 0, 2, 1_460, Time::from_us(600)));
+    let mut scenario = star(flows);
+    tcp(&mut scenario).initial_window = Amount::Packets(60);
+    let sampled = |scenario: &Scenario, at: Time| {
+        let mut scenario = scenario.clone();
+        scenario.series.links = vec!["s0>h2".into()];
+        scenario.series.interval = at;
+        let series = run(&scenario).series;
+        let queue = series.iter().find(|series| series.name.ends_with("queue_packets"));
+        queue.expect("the link is sampled").values[0]
+    };
+    let parts = split(&scenario, 2);
+    let connect = run(&scenario).flows[2].connect.expect("it is established");
+    // When the SYN is at the switch; and the data, which leave behind the ACK of the handshake.
+    let (start, control) = (Time::from_us(600), Time(78 * 8_000));
+    let arrivals = [start + control, start + connect + control + FULL];
+    let met: f64 = arrivals.iter().map(|&at| sampled(&scenario, at + WIRE)).sum();
+    let waited = parts[&Part::Down1Others].0 as f64 / FULL.0 as f64;
+    assert!(
+        met > 20.0 && (waited - met).abs() < 2.0,
+        "{waited} full packets, of {met} that it met"
+    );
 }
