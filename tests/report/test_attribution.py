@@ -11,6 +11,7 @@ from tailcut.report.attribution import PARTS, SLICES
 from tailcut.report.figures import Data, draw
 from tailcut.report.study import Study
 from tailcut.report.theme import theme_for
+from tailcut.results.tables import PARTS as parts_of_flows  # noqa: N811 - beside the groups of the same name
 
 COLUMNS = [column for _, columns in PARTS.values() for column in columns]
 SHAPE = synthetic.Shape(schemes=("TCP", "RepFlow"), sweep=(("traffic.load", (0.2, 0.6)),), seeds=(1, 2), flows=3000)
@@ -35,6 +36,10 @@ def attributed(study: Study) -> Study:
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return attributed(Study.of(synthetic.build(tmp_path_factory.mktemp("store"), SHAPE)))
+
+
+def test_every_part_of_the_flow_table_is_in_one_group() -> None:
+    assert sorted(f"part_{column}_ns" for column in COLUMNS) == sorted(parts_of_flows)
 
 
 def test_every_slice_adds_up_to_its_mean_completion_time(study: Study) -> None:
