@@ -217,7 +217,9 @@ impl Observer for Attribution {
                 None => {}
             }
         }
-        self.hand = Hand { carried, queued: Some(waited) };
+        // Packets that nobody asks after are counted as if they were of one connection.
+        let queued = if carried.moment.is_told() { waited } else { Waited::default() };
+        self.hand = Hand { carried, queued: Some(queued) };
     }
 
     #[inline]
