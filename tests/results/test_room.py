@@ -147,6 +147,8 @@ def test_the_core_tells_that_a_disk_is_full_in_words_that_are_understood() -> No
         ({"horizon.arrivals": '"200ms"'}, ()),
         ({"horizon.arrivals": '"50ms"', "traffic.sizes": '"web-search"', "measure.segments": "true"}, ()),
         ({"series.flows": "[0, 1, 2]", "series.links": '["h0>s0"]', "measure.throughput": "true"}, ()),
+        ({"measure.fabric": "true", "topology.k": "8"}, ()),
+        ({"measure.fabric": "true", "measure.fabric_instants": "10000", "traffic.load": "0.9"}, ()),
         ({}, ("host:0",)),
         ({}, ("host:0", "link:h0>s0")),
     ],

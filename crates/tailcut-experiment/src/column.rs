@@ -25,6 +25,8 @@ pub enum Values {
     F64(Vec<f64>),
     /// Truth values.
     Bool(Vec<bool>),
+    /// Texts, each its own.
+    Text(Vec<String>),
     /// Labels: `codes[i]` indexes `categories`.
     Label {
         /// One code per row.
@@ -46,7 +48,7 @@ pub struct Column {
 }
 
 impl Column {
-    fn all(name: &'static str, values: Values) -> Column {
+    pub(crate) fn all(name: &'static str, values: Values) -> Column {
         Column { name, values, valid: None }
     }
 
@@ -64,8 +66,16 @@ impl Column {
     }
 }
 
-fn ns(time: Time) -> i64 {
+pub(crate) fn ns(time: Time) -> i64 {
     time.as_ns() as i64
+}
+
+/// The completion time of a flow by a clock, and the best possible.
+pub(crate) fn clock_of(clock: Clock) -> fn(&FlowRecord) -> (Option<Time>, Time) {
+    match clock {
+        Clock::Receiver => |f| (f.fct, f.ideal_fct),
+        Clock::Sender => |f| (f.fct_ack, f.ideal_fct_ack),
+    }
 }
 
 /// The flow table: one row per flow, in the order of the flows. What its segments saw is known where `segments` were counted.
@@ -79,14 +89,10 @@ pub(crate) fn flow_columns(
     let u32s = |get: fn(&FlowRecord) -> u32| Values::U32(flows.iter().map(get).collect());
     let u8s = |get: fn(&FlowRecord) -> u8| Values::U8(flows.iter().map(get).collect());
     let times = |get: fn(&FlowRecord) -> Option<Time>| flows.iter().map(get);
-    let clock: fn(&FlowRecord) -> (Option<Time>, Time) = match labels.clock {
-        Clock::Receiver => |f| (f.fct, f.ideal_fct),
-        Clock::Sender => |f| (f.fct_ack, f.ideal_fct_ack),
-    };
     let worst: Vec<Option<Worst>> =
         flows.iter().map(|f| segments.map(|s| s.worst_of(f.flow.id))).collect();
     let seen = |get: fn(Worst) -> u64| worst.iter().map(move |worst| worst.map(get));
-    let normalised = flows.iter().map(clock);
+    let normalised = flows.iter().map(clock_of(labels.clock));
     let normalised =
         normalised.map(|(fct, ideal)| fct.map(|t| t.as_secs_f64() / ideal.as_secs_f64()));
     let columns = vec![
@@ -161,7 +167,7 @@ fn size_group(flows: &[FlowRecord], bounds: &[Bytes]) -> Values {
 }
 
 /// Texts as labels, in order of appearance.
-fn labels<'a>(texts: impl Iterator<Item = &'a str>) -> Values {
+pub(crate) fn labels<'a>(texts: impl Iterator<Item = &'a str>) -> Values {
     let mut categories: Vec<String> = Vec::new();
     let code = |text: &str| {
         let known = categories.iter().position(|known| known == text);
@@ -314,6 +320,7 @@ mod tests {
             segments: false,
             throughput: false,
             attribution: false,
+            instants: None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! What the configuration of a run means: its network and flows, and what in it does not go together.
 
+use std::ops::RangeInclusive;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Rate, Time};
@@ -32,7 +34,13 @@ pub struct Labels {
     /// What completion times are made of is recorded. A run without is the one that it was before there was a choice.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attribution: bool,
+    /// At how many instants all ports are sampled, at the most, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instants: Option<u32>,
 }
+
+/// Instants at which all ports can be sampled.
+const INSTANTS: RangeInclusive<u32> = 2..=10_000;
 
 impl From<&MeasureSpec> for Labels {
     fn from(measure: &MeasureSpec) -> Self {
@@ -43,6 +51,7 @@ impl From<&MeasureSpec> for Labels {
             segments: measure.segments,
             throughput: measure.throughput,
             attribution: measure.attribution,
+            instants: measure.fabric.then_some(measure.fabric_instants),
         }
     }
 }
@@ -62,6 +71,12 @@ impl Labels {
             let message = "size_groups are not ascending upper bounds above 0B, at most 64 of them";
             return Err(SpecError::new("measure-size-groups", "size_groups", message)
                 .hint("write for example [\"10KB\", \"100KB\", \"1MB\"]"));
+        }
+        if let Some(instants) = self.instants.filter(|instants| !INSTANTS.contains(instants)) {
+            let (least, most) = (INSTANTS.start(), INSTANTS.end());
+            let message = format!("fabric_instants = {instants}: between {least} and {most}");
+            return Err(SpecError::new("measure-fabric", "fabric_instants", message)
+                .hint("leave fabric out to sample no port"));
         }
         Ok(())
     }

@@ -24,6 +24,10 @@ pub struct MeasureSpec {
     pub throughput: bool,
     /// Record what each flow's completion time is made of: parts that add up to it. Slows runs down.
     pub attribution: bool,
+    /// Sample the queue, the use and the drops of every port over the run, and record which links carried each flow.
+    pub fabric: bool,
+    /// At how many instants ports are sampled for `fabric`, at the most; at least half as many are kept.
+    pub fabric_instants: u32,
 }
 
 /// Where a flow's completion time ends.
@@ -59,6 +63,8 @@ impl Default for MeasureSpec {
             segments: false,
             throughput: false,
             attribution: false,
+            fabric: false,
+            fabric_instants: 400,
         }
     }
 }

@@ -17,6 +17,7 @@ pub mod tabulate;
 mod check;
 mod config;
 mod describe;
+mod fabric_tables;
 mod file;
 mod load;
 mod model;

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use tailcut_net::capture::{Capture, CaptureError, CaptureSpec, CaptureSummary};
 use tailcut_net::measure::attribution::Attribution;
+use tailcut_net::measure::paths::Paths;
 use tailcut_net::measure::records::{Counters, Outcome, Series};
 use tailcut_net::measure::segments::Segments;
 use tailcut_net::measure::Unobserved;
@@ -18,6 +19,7 @@ use crate::column::{
     flow_columns, job_columns, segment_columns, throughput_columns, tier_columns, Column,
 };
 use crate::config::SectionError;
+use crate::fabric_tables::fabric_tables;
 use crate::load::{no_tables, PlannedFiles, ReadTable};
 use crate::plan::{run_id, RunPlan};
 use crate::sections::Config;
@@ -27,7 +29,7 @@ use crate::sections::Config;
 pub struct RunResult {
     /// The flow table.
     pub flows: Vec<Column>,
-    /// Tables that only some runs have, by name: jobs, segments, throughput.
+    /// Tables that only some runs have, by name: jobs, segments, throughput, fabric.
     pub further: Vec<(&'static str, Vec<Column>)>,
     /// The link table, one row per tier and direction.
     pub tiers: Vec<Column>,
@@ -117,26 +119,34 @@ pub fn run_watched(
     let plan: RunPlan = serde_json::from_str(run_json)?;
     let scenario = to_scenario(&plan, read_table)?;
     let tap = capture.map(|request| request.open(&scenario.graph)).transpose()?;
-    let segments = plan.config.labels.segments.then(Segments::default);
-    let attribution = plan.config.labels.attribution.then(|| Attribution::new(&scenario.graph));
+    let labels = &plan.config.labels;
+    let segments = labels.segments.then(Segments::default);
+    let attribution = labels.attribution.then(|| Attribution::new(&scenario.graph));
+    let paths = labels.instants.map(|_| Paths::default());
     // What nobody asks for costs nothing; what many may ask for, no more than it has to.
-    let (outcome, tap, segments, attribution) =
-        match (attribution, tap.is_some() || segments.is_some()) {
-            (None, false) => (simulate_watched(&scenario, Unobserved, watch)?.0, None, None, None),
-            (Some(alone), false) => {
-                let (outcome, alone) = simulate_watched(&scenario, alone, watch)?;
-                (outcome, None, None, Some(alone))
-            }
-            (attribution, true) => {
-                let observers = (attribution, (tap, segments));
-                let (outcome, (attribution, (tap, segments))) =
-                    simulate_watched(&scenario, observers, watch)?;
-                (outcome, tap, segments, attribution)
-            }
-        };
+    let more = tap.is_some() || segments.is_some() || paths.is_some();
+    let (outcome, (attribution, ((tap, segments), paths))) = match (attribution, more) {
+        (None, false) => {
+            (simulate_watched(&scenario, Unobserved, watch)?.0, (None, ((None, None), None)))
+        }
+        (Some(alone), false) => {
+            let (outcome, alone) = simulate_watched(&scenario, alone, watch)?;
+            (outcome, (Some(alone), ((None, None), None)))
+        }
+        (attribution, true) => {
+            simulate_watched(&scenario, (attribution, ((tap, segments), paths)), watch)?
+        }
+    };
     let captured = tap.map(|tap| tap.finish(outcome.counters.end)).transpose()?;
     let observed = Observed { segments: segments.as_ref(), attribution: attribution.as_ref() };
-    let tables = tables(&outcome, &plan.config, &scenario, observed);
+    let mut tables = tables(&outcome, &plan.config, &scenario, observed);
+    tables.further.extend(fabric_tables(
+        &scenario.graph,
+        outcome.instants.as_ref(),
+        &paths.unwrap_or_default(),
+        &outcome.flows,
+        labels.clock,
+    ));
     Ok(RunResult { counters: outcome.counters, captured, series: outcome.series, ..tables })
 }
 
@@ -188,7 +198,7 @@ pub(crate) fn tables(
 /// # Errors
 /// When the run was planned by another version, or a file that it names is gone or has changed.
 pub fn to_scenario(plan: &RunPlan, read_table: &ReadTable) -> Result<Scenario, RunError> {
-    let Config { host, switch, faults, scheme, horizon, series, .. } = plan.config.clone();
+    let Config { host, switch, faults, scheme, horizon, series, labels, .. } = plan.config.clone();
     let expected = run_id(&plan.config, plan.seed, &plan.files);
     if expected != plan.id {
         return Err(RunError::OtherPlan { found: plan.id.clone(), expected });
@@ -196,8 +206,20 @@ pub fn to_scenario(plan: &RunPlan, read_table: &ReadTable) -> Result<Scenario, R
     let files = PlannedFiles { plan, read_table };
     let graph = plan.config.graph(&files)?;
     let Demand { flows, jobs } = plan.config.demand(&graph, plan.seed, &files)?;
-    let seed = plan.seed;
-    Ok(Scenario { graph, host, switch, faults, scheme, flows, jobs, horizon, seed, series })
+    let (seed, instants) = (plan.seed, labels.instants.unwrap_or(0));
+    Ok(Scenario {
+        graph,
+        host,
+        switch,
+        faults,
+        scheme,
+        flows,
+        jobs,
+        horizon,
+        seed,
+        series,
+        instants,
+    })
 }
 
 /// Whether a capture can be taken of a run of a plan (an element of `runs`, as JSON), without running it.

@@ -125,6 +125,7 @@ fn forget(column: &mut Column) {
         Values::U8(values) => values.len(),
         Values::F64(values) => values.len(),
         Values::Bool(values) => values.len(),
+        Values::Text(values) => values.len(),
         Values::Label { codes, .. } => codes.len(),
     };
     column.valid = Some(vec![false; rows]);

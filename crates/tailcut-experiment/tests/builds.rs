@@ -42,6 +42,7 @@ fn feed(digest: &mut Sha256, column: &Column) {
         Values::F64(values) => values.iter().for_each(|v| digest.update(v.to_le_bytes())),
         Values::U8(values) | Values::Label { codes: values, .. } => digest.update(values),
         Values::Bool(values) => values.iter().for_each(|v| digest.update([u8::from(*v)])),
+        Values::Text(values) => values.iter().for_each(|v| digest.update(v)),
     }
     if let Some(valid) = &column.valid {
         valid.iter().for_each(|v| digest.update([u8::from(*v)]));

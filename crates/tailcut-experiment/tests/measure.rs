@@ -13,6 +13,7 @@ const WATCHED: &str = "
 segments = true
 throughput = true
 attribution = true
+fabric = true
 [series]
 flows = [0]
 links = [\"h0>s0\"]
@@ -46,7 +47,7 @@ fn all_measurements_together_leave_flows_jobs_and_links_as_they_were() {
     assert_eq!(plain.facts, watched.facts);
     assert!(plain.further.is_empty() && plain.series.is_empty());
     let tables: Vec<_> = watched.further.iter().map(|(name, _)| *name).collect();
-    assert_eq!(tables, ["segments", "throughput"]);
+    assert_eq!(tables, ["segments", "throughput", "fabric", "ports", "paths"]);
     assert!(watched.series.len() >= 4, "window and rate, queue and utilisation, differential");
 }
 

@@ -180,6 +180,7 @@ fn scenario(case: &Case) -> Scenario {
         seed: 1,
         jobs: Jobs::default(),
         series: SeriesSpec::default(),
+        instants: 0,
     }
 }
 

@@ -318,6 +318,12 @@ impl Port {
         self.waiting(now.0)
     }
 
+    /// The same, and their bytes.
+    pub fn backlog(&mut self, now: Time) -> (u32, u64) {
+        let waiting = self.waiting(now.0);
+        (waiting, self.waiting_bytes(waiting))
+    }
+
     /// Packets whose transmission begins after `now`.
     fn waiting(&mut self, now: u64) -> u32 {
         let taken = self.packets.wrapping_sub(self.held);

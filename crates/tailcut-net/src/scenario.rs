@@ -36,9 +36,16 @@ pub struct Scenario {
     pub seed: u64,
     /// Requested time series.
     pub series: SeriesSpec,
+    /// At how many instants all ports are sampled, at the most; 0 where they are not.
+    pub instants: u32,
 }
 
 impl Scenario {
+    /// When it ends at the latest.
+    pub fn end(&self) -> Time {
+        self.horizon.arrivals + self.horizon.drain
+    }
+
     /// What its fabric is made of.
     pub fn parts(&self) -> Parts<'_> {
         Parts {

@@ -50,3 +50,8 @@ pub(crate) fn array<T: Element>(py: Python<'_>, values: Vec<T>) -> PyResult<Boun
     })?;
     py.import("numpy")?.call_method1("frombuffer", (bytes, T::NAME))
 }
+
+/// A NumPy array of these texts.
+pub(crate) fn texts(py: Python<'_>, values: Vec<String>) -> PyResult<Bound<'_, PyAny>> {
+    py.import("numpy")?.call_method1("array", (values, "str"))
+}

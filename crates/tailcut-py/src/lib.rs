@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyList};
 use tailcut_experiment::{CaptureRequest, Column, Failure, Plan, ReadTable, RunResult, Values};
 use tailcut_net::measure::records::{Counters, Series};
 
-use crate::arrays::array;
+use crate::arrays::{array, texts};
 use crate::tables::Tables;
 
 create_exception!(
@@ -118,6 +118,7 @@ fn column(py: Python<'_>, column: Column) -> PyResult<Bound<'_, PyDict>> {
         Values::U8(v) => (array(py, v)?, None),
         Values::F64(v) => (array(py, v)?, None),
         Values::Bool(v) => (array(py, v)?, None),
+        Values::Text(v) => (texts(py, v)?, None),
         Values::Label { codes, categories } => (array(py, codes)?, Some(categories)),
     };
     entry.set_item("values", values)?;

@@ -27,6 +27,10 @@ impl Cells {
             Values::U8(v) => ("u8", v.len(), self.add(v.iter().map(|x| [*x]))),
             Values::F64(v) => ("f64", v.len(), self.add(v.iter().map(|x| x.to_le_bytes()))),
             Values::Bool(v) => ("bool", v.len(), self.add(v.iter().map(|x| [u8::from(*x)]))),
+            Values::Text(texts) => {
+                categories = json!(texts);
+                ("u32", texts.len(), self.add((0..texts.len() as u32).map(u32::to_le_bytes)))
+            }
             Values::Label { codes, categories: names } => {
                 categories = json!(names);
                 ("label", codes.len(), self.add(codes.iter().map(|x| [*x])))

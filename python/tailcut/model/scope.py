@@ -104,6 +104,7 @@ def _not_measured(config: Config) -> list[Gap]:
     labels, series = config["labels"], config["series"]
     wanted = {f"measure.{name}": labels[name] for name in ("segments", "throughput")}
     wanted["measure.attribution"] = labels.get("attribution", False)
+    wanted["measure.fabric"] = labels.get("instants")
     wanted |= {f"series.{name}": series[name] for name in ("flows", "links", "differentials")}
     return [Gap(key, "the analysis has no packets to measure") for key, asked in wanted.items() if asked]
 

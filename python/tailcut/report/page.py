@@ -12,7 +12,7 @@ import vl_convert
 from markupsafe import Markup
 
 from tailcut.plan import flatten
-from tailcut.report import attribution, words
+from tailcut.report import attribution, watched, words
 from tailcut.report.export import VEGA_LITE, Pool, specification
 from tailcut.report.figures import Data, Figure, draw
 from tailcut.report.figures.base import significant, unit_for
@@ -82,6 +82,7 @@ def render(study: Study, data: Data, theme: Theme, slow: Sequence[Timeline] = ()
         dark=variables(dark=True),
         style=Markup((assets / "page.css").read_text("utf-8")),  # noqa: S704
         script=Markup((assets / "page.js").read_text("utf-8")),  # noqa: S704
+        **watched.on_page(study, theme),
         vega=Markup(vega()),  # noqa: S704
     )
 

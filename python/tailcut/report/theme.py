@@ -30,6 +30,14 @@ INK: Mapping[str, tuple[str, str]] = {
     "muted": ("#56606b", "#a3adb8"),
     "rule": ("#8d97a2", "#6c7784"),
     "grid": ("#e4e8ec", "#2b323a"),
+    "load-0": ("#c6ced6", "#3a444f"),
+    "load-1": ("#d9b13b", "#8d7430"),
+    "load-2": ("#ec8f1c", "#c98f2b"),
+    "load-3": ("#e05a1c", "#f2853a"),
+    "load-4": ("#c22a1f", "#ff5f4a"),
+    "load-5": ("#7d0a1a", "#ffc4b8"),
+    "way-0": ("#0a6ed1", "#58aeff"),
+    "way-1": ("#8246c9", "#b795f2"),
 }
 BACKENDS: Mapping[str, tuple[str, tuple[int, int]]] = {
     "sim": ("simulated", (1, 0)),

@@ -182,6 +182,21 @@ class Result:
         return self._table("throughput")
 
     @cached_property
+    def fabric(self) -> pl.DataFrame:
+        """Every port at a number of instants, as the tables ``ports`` number them; empty unless ``measure.fabric``."""
+        return self._table("fabric")
+
+    @cached_property
+    def ports(self) -> pl.DataFrame:
+        """What ports there are; empty unless ``measure.fabric``."""
+        return self._table("ports")
+
+    @cached_property
+    def paths(self) -> pl.DataFrame:
+        """Which ports sent packets of which flow, the slowest flows first kept; empty unless ``measure.fabric``."""
+        return self._table("paths")
+
+    @cached_property
     def tiers(self) -> pl.DataFrame:
         """One row per tier and direction of every finished run: utilisation and drops."""
         return self._table("tiers")

@@ -13,6 +13,10 @@ from tailcut.units import amount_bytes, time_ps
 BYTES_PER_RUN = 64_000
 BYTES_PER_FLOW = 100
 BYTES_PER_SAMPLE = 8
+# With measure.fabric: of a port at an instant, of a port, and of the links of a flow.
+BYTES_PER_PORT_SAMPLE = 8
+BYTES_PER_PORT = 20
+BYTES_PER_PATH = 200
 SERIES_PER_FLOW = 4
 # A data packet and its acknowledgement with all headers and what pcapng adds.
 DATA_BYTES = 1_600
@@ -35,6 +39,9 @@ def expected_bytes(run: PlannedRun, capture: Mapping[str, Any] | None = None) ->
     tables = BYTES_PER_RUN + facts["flows"] * BYTES_PER_FLOW
     if sampled:
         tables += sampled * _samples(run, series) * BYTES_PER_SAMPLE
+    if instants := run["config"].get("labels", {}).get("instants"):
+        ports = 2 * facts["links"]
+        tables += ports * (instants * BYTES_PER_PORT_SAMPLE + BYTES_PER_PORT) + facts["flows"] * BYTES_PER_PATH
     return tables + (_captured(run, capture) if capture else 0)
 
 

@@ -14,6 +14,10 @@ const PER_FLOW: u64 = 500;
 const PER_CONNECTION: u64 = 700;
 /// A segment of its window: in the sender's scoreboard, and in a queue or on a wire.
 const PER_SEGMENT: u64 = 32;
+/// A port at an instant of `measure.fabric`: what is sampled, and its row of the table.
+const PER_SAMPLE: u64 = 52;
+/// The links that carried a flow, as `measure.fabric` notes them, and their rows.
+const PER_PATH: u64 = 300;
 /// Beyond this load flows queue up until the arrivals end.
 const SATURATED: f64 = 0.95;
 /// At so many instants between the first start and the last the open flows are counted.
@@ -24,6 +28,9 @@ pub(super) fn estimate(config: &Config, graph: &Graph, flows: &[Flow]) -> u64 {
     let links = graph.links.len() as u64;
     let tables = config.scheme.balance.state_bytes(graph);
     let fixed = PER_LINK * links + PER_FLOW * flows.len() as u64;
+    let samples = u64::from(config.labels.instants.unwrap_or(0)) * 2 * links * PER_SAMPLE;
+    let paths = if samples > 0 { PER_PATH * flows.len() as u64 } else { 0 };
+    let fixed = fixed.saturating_add(samples).saturating_add(paths);
     fixed.saturating_add(tables).saturating_add(most_open(config, graph, flows))
 }
 

@@ -255,6 +255,7 @@ mod tests {
             horizon: Horizon::default(),
             seed: 1,
             series: SeriesSpec::default(),
+            instants: 0,
         }
     }
 

@@ -89,6 +89,18 @@ pub struct Dequeued {
 }
 
 impl Fabric {
+    /// Packets waiting at a port, and their bytes.
+    pub fn backlog(&mut self, now: Time, port: PortId) -> (u32, u64) {
+        match self.scheduled.queue(port) {
+            Some(queue) => {
+                let mut bytes = 0;
+                queue.visit(&mut |packet| bytes += u64::from(packet.wire_bytes));
+                (queue.len(), bytes)
+            }
+            None => self.ports[port as usize].backlog(now),
+        }
+    }
+
     /// Whether packets may wait in a queue before this port.
     #[inline]
     pub fn schedules(&self, port: PortId) -> bool {

@@ -3,6 +3,8 @@
 pub mod attribution;
 pub mod fair_shares;
 pub mod ideal;
+pub mod instants;
+pub mod paths;
 pub mod records;
 pub mod segments;
 pub mod series;

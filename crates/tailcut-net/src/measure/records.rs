@@ -117,6 +117,21 @@ pub struct Series {
     pub truncated: bool,
 }
 
+/// Every port at a number of instants: one cell per instant and port, instant by instant.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PortSamples {
+    /// The instants.
+    pub times: Vec<Time>,
+    /// Packets that wait, without the one that is being sent.
+    pub packets: Vec<u32>,
+    /// Their bytes.
+    pub bytes: Vec<u32>,
+    /// How long the transmitter was busy since the instant before, in nanoseconds.
+    pub busy_ns: Vec<u64>,
+    /// Packets dropped since the instant before.
+    pub drops: Vec<u32>,
+}
+
 /// Everything that a run yields.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
@@ -130,4 +145,6 @@ pub struct Outcome {
     pub counters: Counters,
     /// Requested time series.
     pub series: Vec<Series>,
+    /// Every port at a number of instants, where that is asked for.
+    pub instants: Option<PortSamples>,
 }

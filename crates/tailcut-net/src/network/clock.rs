@@ -24,6 +24,8 @@ pub(super) enum Due {
     Sample,
     /// Something fails or comes back.
     Incident,
+    /// All ports are sampled.
+    Instant,
     /// The transmitter of a port with a scheduled queue falls idle.
     Idle(PortId),
     /// A pause frame reaches the near end of a link.
@@ -37,6 +39,8 @@ pub(super) enum Due {
 /// The time, and the agenda: one pending event per entity.
 pub(super) struct Clock {
     now: Time,
+    /// The time of the event before.
+    before: Time,
     agenda: Agenda,
     /// Ports come first; as many arrivals as there are.
     ports: u32,
@@ -62,7 +66,7 @@ pub(super) struct Seldom {
 }
 
 /// Entities between the arrivals and the idle transmitters.
-const OWN: u32 = 4;
+const OWN: u32 = 5;
 
 impl Clock {
     /// The clock of a network whose packets have at most `bytes`.
@@ -80,7 +84,8 @@ impl Clock {
         let mut agenda = Agenda::new(Time(longest.max().unwrap_or(1)), connections);
         agenda.grow_to(connections as usize);
         let opened = vec![0; graph.hosts as usize];
-        Clock { now: Time::ZERO, agenda, ports, idle, pauses, pulls, opened }
+        let now = Time::ZERO;
+        Clock { now, before: now, agenda, ports, idle, pauses, pulls, opened }
     }
 
     /// Makes room for a connection that a host opens.
@@ -107,6 +112,7 @@ impl Clock {
             Due::Window => self.ports + 1,
             Due::Sample => self.ports + 2,
             Due::Incident => self.ports + 3,
+            Due::Instant => self.ports + 4,
             Due::Idle(port) => self.ports + OWN + port,
             Due::Pause(port) => self.ports + OWN + self.idle + port,
             Due::Pull(host) => self.ports + OWN + self.idle + self.pauses + host,
@@ -127,6 +133,7 @@ impl Clock {
                 1 => Due::Window,
                 2 => Due::Sample,
                 3 => Due::Incident,
+                4 => Due::Instant,
                 other if other - OWN < self.idle => Due::Idle(other - OWN),
                 other if other - OWN - self.idle < self.pauses => {
                     Due::Pause(other - OWN - self.idle)
@@ -146,8 +153,19 @@ impl Clock {
     #[inline]
     pub fn next(&mut self, end: Time) -> Option<Due> {
         let (time, entity) = self.agenda.pop()?;
+        self.before = self.now;
         self.now = time.min(end);
         (time <= end).then(|| self.due(entity))
+    }
+
+    /// Whether nothing is expected.
+    pub fn is_over(&self) -> bool {
+        self.agenda.is_empty()
+    }
+
+    /// The event that was taken last has not happened: the run ended with the one before.
+    pub fn take_back(&mut self) {
+        self.now = self.before;
     }
 
     /// Expects an event of which none is pending.

@@ -24,6 +24,8 @@ mod wire;
 
 use std::ops::ControlFlow;
 
+use tailcut_engine::Time;
+
 use crate::fabric::{Fabric, FabricError};
 use crate::measure::records::Outcome;
 use crate::measure::{Observer, PacketView, Unobserved};
@@ -146,11 +148,15 @@ impl<'a, O: Observer> Network<'a, O> {
         if let Some(interval) = network.tally.interval() {
             network.clock.expect(Due::Sample, interval);
         }
+        if let Some(first) = network.tally.first_instant().filter(|first| *first <= scenario.end())
+        {
+            network.clock.expect(Due::Instant, first);
+        }
         Ok(network)
     }
 
     fn run(&mut self, watch: &mut dyn Watch) -> Result<(), SimError> {
-        let end = self.scenario.horizon.arrivals + self.scenario.horizon.drain;
+        let end = self.scenario.end();
         let every = watch.every().max(1);
         let mut look_at = every;
         while let Some(due) = self.clock.next(end) {
@@ -180,6 +186,9 @@ impl<'a, O: Observer> Network<'a, O> {
                 Due::Flows => self.start_flows(),
                 Due::Window => self.close_window(),
                 Due::Sample => self.sample(),
+                // A sample does not keep a run going.
+                Due::Instant if self.clock.is_over() => self.clock.take_back(),
+                Due::Instant => self.sample_ports(end),
                 Due::Incident => self.incident().map_err(FabricError::from)?,
             }
         }
@@ -209,6 +218,14 @@ impl<'a, O: Observer> Network<'a, O> {
     fn close_window(&mut self) {
         self.tally.close_window(self.clock.now(), &self.fabric);
         self.note_deliveries();
+    }
+
+    /// All ports are sampled.
+    fn sample_ports(&mut self, end: Time) {
+        let next = self.tally.sample_ports(self.clock.now(), &mut self.fabric);
+        if let Some(at) = next.filter(|at| *at <= end) {
+            self.clock.expect(Due::Instant, at);
+        }
     }
 
     /// Series are sampled: links, and flows by their first connection or its latest piece.

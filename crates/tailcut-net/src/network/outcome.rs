@@ -29,6 +29,7 @@ impl<O: Observer> Network<'_, O> {
             self.hosts.options().live(),
             "options belong to packets in flight"
         );
+        let instants = self.tally.take_instants();
         let (mut counters, busy, series, observer) = self.tally.finish();
         let all = || self.flows.all().map(|flow| self.flows.record(flow));
         counters.needless_retransmissions = all().map(|flow| flow.needless_retransmissions).sum();
@@ -46,6 +47,7 @@ impl<O: Observer> Network<'_, O> {
             tiers: tier_records(graph, arrivals, &busy, |port| self.fabric.counters(port)),
             counters,
             series,
+            instants,
         };
         assert_possible(&outcome.flows, self.scenario);
         (outcome, observer)

@@ -3,7 +3,8 @@
 use tailcut_engine::{Rate, Time};
 
 use crate::fabric::Fabric;
-use crate::measure::records::{Counters, Series};
+use crate::measure::instants::Instants;
+use crate::measure::records::{Counters, PortSamples, Series};
 use crate::measure::series::{Sampler, UnknownPlace};
 use crate::measure::{Loss, Observer, PacketView, SenderView};
 use crate::scenario::Scenario;
@@ -14,6 +15,7 @@ use crate::transport::tcp::Sender;
 pub(super) struct Tally<O: Observer> {
     counters: Counters,
     sampler: Sampler,
+    instants: Option<Instants>,
     /// Busy time of every port within the arrivals window, once that has ended.
     busy: Option<Vec<Time>>,
     observer: O,
@@ -26,7 +28,9 @@ impl<O: Observer> Tally<O> {
     /// When a requested series names no link or host.
     pub fn new(scenario: &Scenario, fabric: &Fabric, observer: O) -> Result<Self, UnknownPlace> {
         let sampler = Sampler::new(&scenario.series, &scenario.graph, fabric.routes())?;
-        Ok(Tally { counters: Counters::default(), sampler, busy: None, observer })
+        let instants = (scenario.instants > 0)
+            .then(|| Instants::new(scenario.instants, scenario.horizon.arrivals, fabric.ports()));
+        Ok(Tally { counters: Counters::default(), sampler, instants, busy: None, observer })
     }
 
     /// An event is handled; so many are by now.
@@ -173,6 +177,21 @@ impl<O: Observer> Tally<O> {
         for (id, cwnd, acked) in flows {
             self.sampler.sample_flow(now, id, cwnd, acked);
         }
+    }
+
+    /// When all ports are sampled first, if they are at all.
+    pub fn first_instant(&self) -> Option<Time> {
+        self.instants.as_ref().map(Instants::first)
+    }
+
+    /// Samples all ports, and says when that is due again.
+    pub fn sample_ports(&mut self, now: Time, fabric: &mut Fabric) -> Option<Time> {
+        self.instants.as_mut().map(|instants| instants.take(now, fabric))
+    }
+
+    /// What was sampled of all ports.
+    pub fn take_instants(&mut self) -> Option<PortSamples> {
+        self.instants.take().map(Instants::into_samples)
     }
 
     /// All that was told, the busy times of ports among it.

@@ -27,6 +27,7 @@ pub(in crate::network) fn scenario() -> Scenario {
         horizon: Default::default(),
         seed: 1,
         series: Default::default(),
+        instants: 0,
     }
 }
 

@@ -81,6 +81,7 @@ impl Setting {
             seed: 1,
             jobs: Jobs::default(),
             series: SeriesSpec::default(),
+            instants: 0,
         }
     }
 }

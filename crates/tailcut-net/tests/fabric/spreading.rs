@@ -169,6 +169,7 @@ fn run(graph: &Graph, traffic: serde_json::Value, scheme: serde_json::Value) -> 
         seed: 1,
         jobs: Jobs::default(),
         series: SeriesSpec::default(),
+        instants: 0,
     };
     simulate_observed(&scenario, Paths::default(), &mut |_| ControlFlow::Continue(())).unwrap()
 }

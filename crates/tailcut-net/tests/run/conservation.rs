@@ -15,6 +15,7 @@ use tailcut_net::component::OneOrEach;
 use tailcut_net::fabric::pfc::Pfc;
 use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::measure::attribution::Attribution;
+use tailcut_net::measure::paths::Paths;
 use tailcut_net::measure::segments::Segments;
 use tailcut_net::queue::selective_red::{Form, SelectiveRed};
 use tailcut_net::queue::{
@@ -402,8 +403,10 @@ proptest! {
         let link = &watched.graph.links[0];
         watched.series.links = vec![format!("h{}>s{}", link.a, link.b - watched.graph.hosts)];
         watched.series.differentials = vec!["h0>h1".into()];
+        watched.instants = 40;
         let attribution = Attribution::new(&watched.graph);
-        let observers = (Ledger::new(&watched), (Segments::default(), attribution));
+        let ledger = (Ledger::new(&watched), Paths::default());
+        let observers = (ledger, (Segments::default(), attribution));
         let (observed, (_, (_, attribution))) = run_observed(&watched, observers);
         let plain = run(&scenario);
         prop_assert_eq!(&plain.flows, &observed.flows);
@@ -417,6 +420,16 @@ proptest! {
         let (outcome, attribution) = run_observed(&scenario, Attribution::new(&scenario.graph));
         crate::attribution::check(&outcome, &attribution);
         prop_assert_eq!(run(&scenario), outcome);
+    }
+
+    #[test]
+    fn sampling_all_ports_changes_nothing(scenario in scenarios(), instants in 2..60u32) {
+        let mut watched = run(&Scenario { instants, ..scenario.clone() });
+        let samples = watched.instants.take().expect("they are asked for");
+        prop_assert!(samples.times.len() <= instants as usize);
+        let plain = run(&scenario);
+        watched.counters.events = plain.counters.events;
+        prop_assert_eq!(plain, watched);
     }
 
     #[test]

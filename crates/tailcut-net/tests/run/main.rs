@@ -7,6 +7,7 @@ mod dctcp;
 mod drr;
 mod faults;
 mod ideal;
+mod instants;
 mod jobs;
 mod ledger;
 mod lone;

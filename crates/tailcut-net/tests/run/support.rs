@@ -39,6 +39,7 @@ pub fn scenario(graph: Graph, flows: Vec<Flow>) -> Scenario {
         seed: 1,
         jobs: Jobs::default(),
         series: SeriesSpec::default(),
+        instants: 0,
     }
 }
 

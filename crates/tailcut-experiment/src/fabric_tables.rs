@@ -1,0 +1,88 @@
+//! The tables of `measure.fabric`: all ports at a number of instants, what ports there are, and which of them carried what flow.
+
+use tailcut_net::measure::paths::Paths;
+use tailcut_net::measure::records::{FlowRecord, PortSamples};
+use tailcut_net::topology::Graph;
+
+use crate::column::{clock_of, labels, ns, Column, Values};
+use crate::file::Clock;
+
+/// Rows of the table of paths: the links of faster flows are left out beyond them.
+pub(crate) const MOST_PATH_ROWS: usize = 1_000_000;
+
+/// All tables of `measure.fabric`, by name; none without samples.
+pub(crate) fn fabric_tables(
+    graph: &Graph,
+    samples: Option<&PortSamples>,
+    paths: &Paths,
+    flows: &[FlowRecord],
+    clock: Clock,
+) -> Vec<(&'static str, Vec<Column>)> {
+    let Some(samples) = samples else { return vec![] };
+    vec![
+        ("fabric", sample_columns(samples, 2 * graph.links.len())),
+        ("ports", port_columns(graph)),
+        ("paths", path_columns(paths, flows, clock, MOST_PATH_ROWS)),
+    ]
+}
+
+/// One row per instant and port, instant by instant.
+fn sample_columns(samples: &PortSamples, ports: usize) -> Vec<Column> {
+    let times = samples.times.iter().flat_map(|time| std::iter::repeat_n(ns(*time), ports));
+    let numbers = samples.times.iter().flat_map(|_| 0..ports as u32);
+    vec![
+        Column::all("time_ns", Values::I64(times.collect())),
+        Column::all("port", Values::U32(numbers.collect())),
+        Column::all("queue_packets", Values::U32(samples.packets.clone())),
+        Column::all("queue_bytes", Values::U32(samples.bytes.clone())),
+        Column::all("busy_ns", Values::U64(samples.busy_ns.clone())),
+        Column::all("drops", Values::U32(samples.drops.clone())),
+    ]
+}
+
+/// One row per port, in the order of their numbers.
+fn port_columns(graph: &Graph) -> Vec<Column> {
+    let name = |node: u32| match (graph.names.get(node as usize), node.checked_sub(graph.hosts)) {
+        (Some(name), _) => name.clone(),
+        (None, Some(switch)) => format!("s{switch}"),
+        (None, None) => format!("h{node}"),
+    };
+    let ends: Vec<(u32, u32)> =
+        graph.links.iter().flat_map(|link| [(link.a, link.b), (link.b, link.a)]).collect();
+    let both = || graph.links.iter().flat_map(|link| [link, link]);
+    let tier = |tier: u8| graph.tiers.get(usize::from(tier)).map_or("", String::as_str);
+    vec![
+        Column::all("port", Values::U32((0..ends.len() as u32).collect())),
+        Column::all("from", Values::U32(ends.iter().map(|end| end.0).collect())),
+        Column::all("to", Values::U32(ends.iter().map(|end| end.1).collect())),
+        Column::all("from_name", Values::Text(ends.iter().map(|end| name(end.0)).collect())),
+        Column::all("to_name", Values::Text(ends.iter().map(|end| name(end.1)).collect())),
+        Column::all("tier", labels(both().map(|link| tier(link.tier)))),
+        Column::all("rate_bps", Values::U64(both().map(|link| link.rate.0).collect())),
+    ]
+}
+
+/// One row per flow, connection and link, in the order of the flows, and at most `most`. The slowest flows have theirs first: those
+/// that have not finished, then by completion time over the ideal.
+fn path_columns(paths: &Paths, flows: &[FlowRecord], clock: Clock, most: usize) -> Vec<Column> {
+    let slowness = |flow: &FlowRecord| {
+        let (took, ideal) = clock_of(clock)(flow);
+        took.map_or(f64::INFINITY, |took| took.as_secs_f64() / ideal.as_secs_f64())
+    };
+    let mut order: Vec<(f64, u64)> = flows.iter().map(|f| (slowness(f), f.flow.id)).collect();
+    order.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+    let mut rows = 0;
+    let fit = order.into_iter().map(|(_, id)| id).take_while(|id| {
+        rows += paths.of(*id).len();
+        rows <= most
+    });
+    let mut kept: Vec<u64> = fit.collect();
+    kept.sort_unstable();
+    let crossings = || kept.iter().flat_map(|&id| paths.of(id).iter().map(move |at| (id, at)));
+    vec![
+        Column::all("id", Values::U64(crossings().map(|(id, _)| id).collect())),
+        Column::all("copy", Values::U8(crossings().map(|(_, at)| at.copy).collect())),
+        Column::all("port", Values::U32(crossings().map(|(_, at)| at.port).collect())),
+        Column::all("packets", Values::U32(crossings().map(|(_, at)| at.packets).collect())),
+    ]
+}

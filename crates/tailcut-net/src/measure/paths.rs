@@ -1,0 +1,56 @@
+//! Which links carried a flow's data.
+
+use tailcut_engine::Time;
+
+use super::{Observer, PacketView};
+use crate::packet::Flags;
+use crate::topology::PortId;
+
+/// Links of one flow beyond which no further one is noted: more than all between two pods of a 1,024-host fat-tree.
+pub const MOST_LINKS: usize = 256;
+
+/// One link that carried packets of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crossing {
+    /// The link, with its direction.
+    pub port: PortId,
+    /// Packets that it accepted.
+    pub packets: u32,
+    /// Which of the flow's connections.
+    pub copy: u8,
+}
+
+/// An observer that notes for every flow the links that accepted packets from its sender, connection by connection, in the order in
+/// which they first did. Acknowledgements are left out.
+#[derive(Debug, Clone, Default)]
+pub struct Paths {
+    of_flow: Vec<Vec<Crossing>>,
+}
+
+impl Paths {
+    /// The links of a flow.
+    pub fn of(&self, flow: u64) -> &[Crossing] {
+        self.of_flow.get(flow as usize).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Observer for Paths {
+    fn link_sends(&mut self, _now: Time, link: PortId, _departs: Time, packet: &PacketView) {
+        if packet.flags.has(Flags::TO_SENDER) {
+            return;
+        }
+        let flow = packet.flow as usize;
+        if self.of_flow.len() <= flow {
+            self.of_flow.resize_with(flow + 1, Vec::new);
+        }
+        let links = &mut self.of_flow[flow];
+        let known = links.iter().position(|at| (at.port, at.copy) == (link, packet.copy));
+        match known {
+            Some(at) => links[at].packets = links[at].packets.saturating_add(1),
+            None if links.len() < MOST_LINKS => {
+                links.push(Crossing { port: link, packets: 1, copy: packet.copy });
+            }
+            None => {}
+        }
+    }
+}
