@@ -46,8 +46,11 @@ fn samples_are_those_of_the_series_and_add_up_to_the_totals() {
         let (down, instants) = (2 * 4 + 1, samples.times.len());
         assert!((299..=400).contains(&instants), "{instants}");
         let [queue, utilisation] = &outcome.series[..] else { panic!("queue and utilisation") };
-        assert_eq!(samples.times, queue.times[..instants]);
-        for at in 0..instants {
+        // Series end with the last flow, samples with the run.
+        let common = queue.times.len().min(instants);
+        assert!(common > 90, "{common}");
+        assert_eq!(samples.times[..common], queue.times[..common]);
+        for at in 0..common {
             let cell = at * ports + down;
             assert_eq!(f64::from(samples.packets[cell]), queue.values[at]);
             let busy = samples.busy_ns[cell] as f64 / interval.as_ns() as f64;
