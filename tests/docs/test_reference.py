@@ -21,7 +21,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(path for path in [*DOCS.rglob("*.md"), *ROOT.glob("*.md")] if "_build" not in path.parts)
 COMPONENTS = sorted((DOCS / "components").glob("*.md"))
 
-# Every table that a run can have: short and long flows, jobs, segments, throughput, series.
+# Every table that a run can have: short and long flows, jobs, segments, throughput, series, the fabric.
 EVERYTHING = """
 title = "everything"
 [topology]
@@ -39,6 +39,7 @@ drain = "20ms"
 [measure]
 segments = true
 throughput = true
+fabric = true
 [series]
 flows = [0]
 [balance]
