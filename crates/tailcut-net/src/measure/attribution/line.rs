@@ -164,7 +164,9 @@ impl Line {
             number = riding.before;
         }
         waited.others = begins - since - waited.same - waited.own;
-        debug_assert_eq!(waited, self.looked_at(since, of), "what waits is transmitted");
+        // Looking at every packet of an endless queue would take the tests minutes.
+        let few = self.riding.len() <= 1_000;
+        debug_assert!(!few || waited == self.looked_at(since, of), "what waits is transmitted");
         if let Some(before) = found {
             let until = before.and_itself();
             waited = Waited {
