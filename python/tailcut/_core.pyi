@@ -12,6 +12,7 @@ __all__ = [
     "check_capture",
     "demand",
     "describe",
+    "explain",
     "lab_check",
     "lab_probe",
     "lab_run",
