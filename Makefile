@@ -80,6 +80,13 @@ setup: $(VENV)/.locked
 build: packages
 	$(BIN)/maturin develop --uv --release --locked --quiet
 
+# The README's first picture: a flow that goes round a hot link, from the page of a real run. Needs chromium.
+.PHONY: picture
+picture: build setup
+	$(BIN)/tailcut run docs/images/fabric.toml --quiet --out target/picture
+	$(BIN)/tailcut report target/picture
+	$(BIN)/python docs/images/draw.py target/picture/report.html docs/images/fabric.png
+
 # How long a newcomer waits for the demo, part by part.
 .PHONY: first-minutes
 first-minutes:
