@@ -57,6 +57,8 @@ class Carried:
     name: str
     run: dict[str, Any]
     done: dict[str, Any]
+    ideal_ps: Sequence[int]
+    """Of each flow of the plan, by its index: how long it takes alone."""
 
     @property
     def unfaithful(self) -> list[str]:
@@ -82,7 +84,8 @@ def carry(name: str, run: Mapping[str, Any], program: Sequence[str] | None = Non
     print(f"{name} …", end=" ", flush=True)
     done = process.run(json.dumps(run), lambda _now, _over: None, 300, program)
     print("; ".join(done["unfaithful"]) or "faithful", flush=True)
-    return Carried(name, dict(run), done)
+    ideal_ps = [flow["ideal_ps"] for flow in json.loads(_core.demand(json.dumps(run)))["flows"]]
+    return Carried(name, dict(run), done, ideal_ps)
 
 
 def planned(path: Path, **values: str) -> list[dict[str, Any]]:
@@ -150,9 +153,8 @@ def judge(runs: Sequence[Carried]) -> Acceptance:
 
 def late_us(carried: Carried) -> list[float]:
     """By how much flows were later than the closed form."""
-    ideal = json.loads(_core.demand(json.dumps(carried.run)))["flows"]
     flows = carried.done["measured"]["flows"]
-    return [flow["fct_ns"] / 1000 - ideal[flow["index"]]["ideal_ps"] / 1e6 for flow in flows]
+    return [flow["fct_ns"] / 1000 - carried.ideal_ps[flow["index"]] / 1e6 for flow in flows]
 
 
 def congested(carried: Carried) -> tuple[int, int]:

@@ -5,6 +5,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde::Deserialize;
 
+use crate::sys::process;
+
 /// A program, and where it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Guest {
@@ -51,7 +53,8 @@ impl Guests {
     }
 }
 
-/// A program without the settings that the user has for Node and repnet.
+/// A program without the settings that the user has for Node and repnet. It gives way to the fabric and to the lab's own part
+/// of the host.
 pub fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
@@ -60,5 +63,6 @@ pub fn command(program: &str) -> Command {
             command.env_remove(name.as_ref());
         }
     }
+    process::give_way(&mut command);
     command
 }
