@@ -1,7 +1,7 @@
 /**
  * npm run bench:fabric: requests of 1 KB to 100 KB to Express, Redis and PostgreSQL over the kernel lab's fabric, where one of
  * three paths is congested: plain, by RepSYN, by RepFlow and through repnet-proxy. Needs `make build` in the repository. Options:
- * --seconds N (100) of each service, --workers N (2) requests at a time, --only SERVICE, --readme: into repnet's README, with
+ * --seconds N (200) of each service, --workers N (1) requests at a time, --only SERVICE, --readme: into repnet's README, with
  * results.json beside this, if every run was faithful. Prints the table; the last line is JSON.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -23,8 +23,8 @@ import { inReadme, README, render, rows } from './fabric/table.mjs';
 
 const { values } = parseArgs({
   options: {
-    seconds: { type: 'string', default: '100' },
-    workers: { type: 'string', default: '2' },
+    seconds: { type: 'string', default: '200' },
+    workers: { type: 'string', default: '1' },
     only: { type: 'string' },
     readme: { type: 'boolean', default: false },
   },

@@ -49,7 +49,7 @@ export function render({ date, node, kernel, seconds, workers, services }) {
   );
   lines.push(
     '',
-    `Measured on ${date} with Node ${node} on Linux ${kernel}, for ${seconds} s each, ${workers} requests at a time; ${failed} sessions failed.`,
+    `Measured on ${date} with Node ${node} on Linux ${kernel}, for ${seconds} s each, ${workers === 1 ? 'one request' : `${workers} requests`} at a time; ${failed} sessions failed.`,
   );
   if (unfaithful.length > 0) lines.push('', `**Not faithful**: ${unfaithful.join('; ')}.`);
   return lines.join('\n');
