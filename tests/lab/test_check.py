@@ -13,6 +13,7 @@ from tailcut.backends.lab import fields
 from tailcut.errors import BackendError
 from tailcut.lab import repnet
 
+SHIPPED = sorted((Path(__file__).parents[2] / "experiments/lab").glob("*.toml"))
 REFUSED = [
     ("transport.initial_rto", '"10ms"', "initial_rto"),
     ("transport.ack_every", "2", "ack_every"),
@@ -146,3 +147,10 @@ def test_only_the_lab_repeats(experiment: Path, tmp_path: Path) -> None:
     with pytest.raises(BackendError, match="another result each time") as refused:
         tailcut.run(tailcut.load(experiment), out=tmp_path / "results", repeat=2)
     assert refused.value.code == "TC-B003"
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_the_labs_experiments_can_be_had_by_the_simulator_and_by_the_lab(path: Path) -> None:
+    plan = tailcut.load(path).plan
+    assert [gap for gap in backend("sim").check(plan, Options()) if gap.fatal] == []
+    assert [one for one in fields(plan) if one["answer"] == "fatal"] == []
