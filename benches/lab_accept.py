@@ -166,7 +166,8 @@ def congested(carried: Carried) -> tuple[int, int]:
 
 def report(runs: Sequence[Carried], found: Acceptance) -> str:
     """In Markdown."""
-    machine = f"Linux {platform.release().split('-')[0]}, {os.cpu_count()} processors, Python {platform.python_version()}"
+    kernel = platform.release().split("-")[0]
+    machine = f"Linux {kernel}, {os.cpu_count()} processors, Python {platform.python_version()}"
     versions = [one.done["repnet"]["node"] for one in runs if one.done["repnet"]]
     node = f", Node {versions[0]}" if versions else ""
     return "\n".join(
