@@ -30,14 +30,15 @@ def accept() -> ModuleType:
 
 def made(accept: ModuleType, name: str, run: dict[str, Any], unfaithful: list[str], late_ns: int) -> Any:
     """A run in which each flow is late by so much."""
-    flows = measured(json.loads(_core.demand(json.dumps(run))), 1.0)
+    demand = json.loads(_core.demand(json.dumps(run)))
+    flows = measured(demand, 1.0)
     for flow in flows["flows"]:
         flow["fct_ns"] += late_ns + 1
     lateness = {"counts": [90, 9, 1], "longest_ns": 25_000}
     alone = {"late_ns": [5_000, 7_000, 6_000], "allowed_ns": 300_000}
     facts = {"starts": lateness, "released": lateness, "pressure": 0.25, "before": alone, "after": alone}
     done = {"measured": flows, "unfaithful": unfaithful, "facts": facts, "frames": 1234, "repnet": None}
-    return accept.Carried(name, run, done)
+    return accept.Carried(name, run, done, [flow["ideal_ps"] for flow in demand["flows"]])
 
 
 def test_one_run_in_ten_may_be_unfaithful(experiment: Path, accept: ModuleType) -> None:
