@@ -184,10 +184,10 @@ def report(runs: Sequence[Carried], found: Acceptance) -> str:
     )
 
 
-def into_page(page: str, text: str) -> str:
+def into_page(page: str, text: str, begin: str = BEGIN, end: str = END) -> str:
     """The page with this between its marks."""
-    before, rest = page.split(BEGIN)
-    return f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}"
+    before, rest = page.split(begin)
+    return f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}"
 
 
 def carry_all() -> list[Carried]:

@@ -1,0 +1,109 @@
+"""What `make lab-table` makes of runs; what kernels measured is made up, and no kernel is asked."""
+
+import importlib.util
+import json
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from support.lab import measured
+from tailcut import _core
+from tailcut.lab import process
+
+BENCHES = Path(__file__).parents[2] / "benches"
+TWO = '[schemes.Spraying]\nbalance = { kind = "spray" }\n'
+
+
+class Kernels:
+    """Stands for real ones: flows take longer than they do alone, and the runs at ``bad`` are not faithful."""
+
+    def __init__(self, bad: set[int]) -> None:
+        self.runs = 0
+        self.bad = bad
+
+    def __call__(self, planned: str, *_: Any, **__: Any) -> dict[str, Any]:
+        self.runs += 1
+        return {
+            "measured": measured(json.loads(_core.demand(planned)), 1.5),
+            "unfaithful": ["it was late"] if self.runs in self.bad else [],
+            "facts": {},
+            "entered": {},
+            **dict.fromkeys(("frames", "copied", "mtu", "set_up_ns"), 1),
+            "hosts": {"sysctls": [], "route": {}},
+            **dict.fromkeys(("repnet", "captured")),
+        }
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, experiment: Path) -> ModuleType:
+    monkeypatch.syspath_prepend(BENCHES)
+    spec = importlib.util.spec_from_file_location("lab_table", BENCHES / "lab_table.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    place = tmp_path / "experiments/lab/tiny.toml"
+    place.parent.mkdir(parents=True)
+    place.write_text(experiment.read_text() + TWO)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    return module
+
+
+def work(table: ModuleType, directory: Path, verdicts: list[dict[str, Any]]) -> Any:
+    directory.mkdir(exist_ok=True)
+    return table.Work(directory, time.monotonic() + 600, verdicts)
+
+
+def test_runs_that_were_not_faithful_are_made_once_more_and_counted(
+    table: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels = Kernels({2})
+    monkeypatch.setattr(process, "run", kernels)
+    at_work = work(table, tmp_path / "made", [])
+    at_work.carry("tiny", 1)
+    assert [bool(one["unfaithful"]) for one in at_work.verdicts] == [False, True, False]
+    at_work.carry("tiny", 1)
+    assert kernels.runs == 3, "what is there is not made again"
+    noted = (tmp_path / "made" / table.VERDICTS).read_text().splitlines()
+    assert [json.loads(line) for line in noted] == at_work.verdicts
+    text = "\n".join(table.counts(at_work.verdicts))
+    assert text.startswith("2 of 3 runs over kernels were faithful.")
+    assert "tiny, Spraying, 1: it was late" in text
+
+
+def test_rows_have_the_seeds_of_which_all_runs_are_faithful(
+    table: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "run", Kernels({2, 3}))
+    at_work = work(table, tmp_path / "made", [])
+    at_work.carry("tiny", 1)
+    result = table.tailcut.open_results(tmp_path / "made/tiny")
+    assert table.rows("tiny", result) == []
+    at_work.carry("tiny", 2)
+    first, second = table.rows("tiny", table.tailcut.open_results(tmp_path / "made/tiny"))
+    assert (first.seeds, first.scheme, second.scheme) == (2, "T; 'C' P", "Spraying")
+    real = table.tailcut.open_results(tmp_path / "made/tiny").lab_flows.filter(scheme="Spraying")["fct_ns"]
+    assert second.real.mean_ms == pytest.approx(real.mean() / 1e6)
+    assert second.real.flows == second.simulated.flows == len(real)
+    assert second.real.p99_ms == pytest.approx(real.max() / 1e6)
+
+
+def test_what_is_further_apart_than_it_should_be_is_said(table: ModuleType) -> None:
+    def side(mean: float, p99: float) -> Any:
+        return table.Side([mean, mean * 1.1], mean, p99, 0, 100)
+
+    first = table.Row("one", "TCP", 2, side(10, 100), side(10.9, 119))
+    assert table.beyond(first, first) == []
+    second = table.Row("one", "RepFlow", 2, side(8, 50), side(9, 50))
+    assert table.beyond(second, first) == ["mean +12 %", "gain of the 99th percentile +8 points"]
+    text = table.report([[first, second]], [])
+    assert "| one | TCP | 2 | 100 | 10.0 | 10.9 | +9 % ± 0 | 100 | 119 | +19 % | 0 | 0 |" in text
+    assert "| one | RepFlow | 20 % | 17 % | -3 | 50 % | 58 % | +8 |" in text
+    assert "1 of 2 schemes" in text
+    page = f"before\n{table.BEGIN}\nold\n{table.END}\nafter"
+    assert table.into_page(page, text, table.BEGIN, table.END).startswith(f"before\n{table.BEGIN}\n| experiment")
