@@ -13,7 +13,6 @@ from tailcut import _core
 from tailcut.api import Silent
 from tailcut.backends import Options
 from tailcut.backends.lab import LabBackend
-from tailcut.explain import ExplainError, find_place
 from tailcut.lab import process, repnet
 from tailcut.results import Store, upkeep
 
@@ -79,14 +78,6 @@ def test_simulated_runs_and_those_of_kernels_lie_beside_each_other(
     assert kernels.runs == 1, "what is there is not made again"
     assert again.summary().equals(rows)
     assert Path(*again.report()[:1]).exists()
-
-
-def test_runs_of_kernels_cannot_be_explained(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
-    of_kernels = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results")
-    assert kernels.runs == 1
-    with pytest.raises(ExplainError, match="not known where each packet was") as refused:
-        find_place(of_kernels)
-    assert refused.value.code == "TC-X001"
 
 
 def test_a_capture_lies_beside_the_tables_of_runs_that_are_made_with_it(

@@ -29,6 +29,18 @@ def explain(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="The point of the sweep, such as load=0.8; by default the last."),
     ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BACKEND",
+            help="Whose runs: sim, or lab from their captures; by default the simulator's, if there are any.",
+            show_default=False,
+        ),
+    ] = None,
+    repeat: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Which run of the lab; by default the first that was captured."),
+    ] = None,
     everything: Annotated[
         bool, typer.Option("--all", metavar="", help="A line for every packet, and nothing folded.")
     ] = False,
@@ -36,7 +48,10 @@ def explain(
         bool, typer.Option("--json", metavar="", help="The stories as JSON, every packet with its queues.")
     ] = False,
 ) -> None:
-    """Tell what happened to a flow, packet by packet, under every scheme: its runs are made again with it traced."""
+    """Tell what happened to a flow, packet by packet, under every scheme.
+
+    Simulated runs are made again with it traced; runs of the lab are told from their captures.
+    """
     from tailcut.explain import explain as explained
     from tailcut.explain import find_place
     from tailcut.explain import slowest as slowest_of
@@ -45,6 +60,8 @@ def explain(
 
     if flow and slowest:
         raise typer.BadParameter("--flow and --slowest: one of them says which flows")
+    if on not in (None, "sim", "lab"):
+        raise typer.BadParameter(f"--on {on}: sim or lab")
     wanted = {}
     for text in at or ():
         key, equals, value = text.partition("=")
@@ -52,7 +69,7 @@ def explain(
             raise typer.BadParameter(f"--at {text}: write KEY=VALUE, such as --at load=0.8")
         wanted[key.strip()] = value.strip()
     result = tailcut.open_results(directory)
-    place = find_place(result, scheme, seed, wanted)
+    place = find_place(result, scheme, seed, wanted, on=on, repeat=repeat)
     stories = explained(result, place, flow or slowest_of(result, place, slowest or 1))
     if as_json:
         sys.stdout.write(json.dumps(as_data(stories), ensure_ascii=False) + "\n")

@@ -29,6 +29,7 @@ LOSSES = {
     "dead-link": "lost: {} is down",
     "under-way": "lost: {} went down",
     "corrupted": "corrupted on {}",
+    "missing": "lost: it does not arrive",
 }
 TO_SENDER = frozenset({"syn-ack", "ack", "pull", "cut"})
 SEVERAL = frozenset({"data", "ack", "pull"})
@@ -94,7 +95,19 @@ def packets_text(number: int, word: str = "packet") -> str:
 
 def lost(packet: Packet) -> bool:
     """Whether a packet did not arrive."""
-    return packet["end"] is not None and packet["end"]["how"] != "received"
+    return packet["end"] is not None and packet["end"]["how"] not in ("received", "unseen")
+
+
+def towards_sender(packet: Packet) -> bool:
+    """Whether a packet goes from the flow's receiver to its sender."""
+    return bool(packet.get("back", packet["kind"] in TO_SENDER))
+
+
+def _sent(packet: Packet) -> str:
+    """The verb: a capture of one end has frames of the other when they arrive."""
+    if not packet.get("arrives"):
+        return "sent"
+    return "arrive" if packet["kind"] == "data" and packet["bytes"] else "arrives"
 
 
 def lines(told: Told, *, everything: bool = False) -> list[Line]:
@@ -105,7 +118,7 @@ def lines(told: Told, *, everything: bool = False) -> list[Line]:
         everything: a line for every packet.
     """
     story = told.story
-    found = [*_of_flow(story), *_of_senders(story), *_of_packets(story, everything)]
+    found = [*_of_flow(story), *_of_senders(story), *_of_packets(story, everything), *_silences(story)]
     found.sort(key=lambda line: line.at_ps)  # what is of one instant stays in this order: packets are what comes of it
     return found if everything else _folded(found)
 
@@ -115,11 +128,11 @@ def _of_packets(story: Mapping[str, Any], everything: bool) -> Iterator[Line]:
     pause = _pause(story)
     stretches: dict[tuple[int, bool], list[Packet]] = {}
     for packet in story["packets"]:
-        several = packet["kind"] in SEVERAL and not lost(packet) and not packet["again"]
+        several = packet["kind"] in SEVERAL and not (lost(packet) or packet["again"] or packet.get("note"))
         if everything or not several:
             yield _of_one(story, packet)
             continue
-        key = packet["copy"], packet["kind"] in TO_SENDER
+        key = packet["copy"], towards_sender(packet)
         stretch = stretches.setdefault(key, [])
         if stretch and packet["sent_ps"] - stretch[-1]["sent_ps"] > pause:
             yield _of_stretch(story, stretch)
@@ -135,9 +148,11 @@ def _pause(story: Mapping[str, Any]) -> int:
     for packet in story["packets"]:
         if packet["end"] is not None and packet["end"]["how"] == "received":
             way = packet["end"]["at_ps"] - packet["sent_ps"] - sum(wait.waited_ps for wait in waits(packet))
-            ways.setdefault(packet["kind"] in TO_SENDER, way)
+            ways.setdefault(towards_sender(packet), way)
         if len(ways) == 2:
             break
+    if "capture" in story and len(ways) < 2:
+        return int(story["round_trip_ps"]) // 2
     return sum(ways.values()) // 2
 
 
@@ -148,7 +163,11 @@ def _of_one(story: Mapping[str, Any], packet: Packet) -> Line:
         what = f"bytes {packet['seq']:,} to {packet['seq'] + packet['bytes'] - 1:,}"
     elif packet["kind"] == "ack" and packet["ack"]:
         what = f"ACK of everything before byte {packet['ack']:,}"
-    said = [f"{what} sent{' again' if packet['again'] else ''}"]
+    if packet["kind"] in ("fin", "rst") and towards_sender(packet):
+        what += " of the receiver"
+    said = [f"{what} {_sent(packet)}{' again' if packet['again'] else ''}"]
+    if packet.get("note"):
+        said.append(packet["note"])
     total = sum(wait.waited_ps for wait in waits(packet))
     longest = longest_wait([packet])
     if longest is not None and (longest.ahead > 1 or lost(packet)):
@@ -160,7 +179,7 @@ def _of_one(story: Mapping[str, Any], packet: Packet) -> Line:
         said.append("still on its way when the flow is over")
     elif lost(packet):
         said.append(LOSSES[end["how"]].format(end["link"]))
-    else:
+    elif end["how"] == "received" and not packet.get("arrives"):
         said.append(f"there after {time_text(end['at_ps'] - packet['sent_ps'])}")
     several = packet["kind"] in SEVERAL
     kind = "incident" if lost(packet) or packet["again"] else "quiet" if several else "step"
@@ -173,12 +192,13 @@ def _of_stretch(story: Mapping[str, Any], stretch: Sequence[Packet]) -> Line:
         return _of_one(story, stretch[0])
     first = stretch[0]
     payload = sum(packet["bytes"] for packet in stretch)
-    if first["kind"] in TO_SENDER:
+    if towards_sender(first):
         what = packets_text(len(stretch), "PULL" if all(packet["kind"] == "pull" for packet in stretch) else "ACK")
     else:
         what = f"{packets_text(len(stretch))} ({size(payload)})"
     span = stretch[-1]["sent_ps"] - first["sent_ps"]
-    said = [f"{what} sent {f'within {time_text(span)}' if span else 'at once'}"]
+    verb = "arrive" if first.get("arrives") else "sent"
+    said = [f"{what} {verb} {f'within {time_text(span)}' if span else 'at once'}"]
     wait = longest_wait(stretch)
     if wait is not None:
         said.append(f"longest wait {wait}")
@@ -204,6 +224,14 @@ def _of_senders(story: Mapping[str, Any]) -> Iterator[Line]:
             yield Line(act["at_ps"] - story["start_ps"], act["copy"], told[act["what"]](act), "incident")
 
 
+def _silences(story: Mapping[str, Any]) -> Iterator[Line]:
+    """Times in which an end of a connection neither sends nor receives, as its capture shows them."""
+    for act in story["acts"]:
+        if act["what"] == "silent":
+            what = f"then nothing is sent and nothing comes for {time_text(act['lasts_ps'])}"
+            yield Line(act["at_ps"] - story["start_ps"], act["copy"], what, "incident")
+
+
 def _of(picoseconds: int | None) -> str:
     return "" if picoseconds is None else f" of {time_text(picoseconds)}"
 
@@ -220,9 +248,14 @@ def _of_flow(story: Mapping[str, Any]) -> Iterator[Line]:
         best = (
             f"{story['fct_ps'] / story['ideal_fct_ps']:.1f} times the best possible {time_text(story['ideal_fct_ps'])}"
         )
-        yield Line(story["fct_ps"], None, f"the last byte is there{by}: {best}", "end")
+        whose = ", as the application has it" if "capture" in story else ""
+        yield Line(story["fct_ps"], None, f"the last byte is there{by}{whose}: {best}", "end")
         if story["fct_ack_ps"] is not None:
             yield Line(story["fct_ack_ps"], None, "the sender knows", "end")
+    if not story.get("capture", {"whole": True})["whole"]:
+        yield Line(
+            story["until_ps"] - story["start_ps"], None, "the capture was full; what comes after is not in it", "end"
+        )
     if story["left_out"]:
         yield Line(
             story["until_ps"] - story["start_ps"],

@@ -137,9 +137,10 @@ class Result:
             )
         return self._table("flows")
 
-    def flows_of(self, run: PlannedRun) -> pl.DataFrame:
-        """The flows of one finished run: the columns of flows.parquet."""
-        return pl.read_parquet(self._store.path(run["id"]) / "flows.parquet")
+    def flows_of(self, run: PlannedRun | lab_runs.LabRun) -> pl.DataFrame:
+        """The flows of one finished run, of the simulator or the lab: the columns of flows.parquet."""
+        run_id = run.id if isinstance(run, lab_runs.LabRun) else run["id"]
+        return pl.read_parquet(self._store.path(run_id) / "flows.parquet")
 
     def scan_flows(self) -> pl.LazyFrame:
         """The rows of ``flows``, read when they are collected and as far as they are needed.
@@ -223,6 +224,22 @@ class Result:
     @cached_property
     def _of_lab(self) -> list[lab_runs.LabRun]:
         return lab_runs.of_plan(self._store, self.plan["runs"])
+
+    @property
+    def finished_lab_runs(self) -> list[lab_runs.LabRun]:
+        """The runs of the lab that are there, in plan order and by repeat."""
+        return list(self._of_lab)
+
+    def end_ns(self, run: PlannedRun | lab_runs.LabRun) -> int:
+        """When one finished run, of the simulator or the lab, ended."""
+        if isinstance(run, lab_runs.LabRun):
+            return int(run.about["end_ns"])
+        return self._tables[run["id"]][1]
+
+    def capture_of(self, run: lab_runs.LabRun) -> Path | None:
+        """The capture of one finished run of the lab; None if it was made without."""
+        path = self._store.path(run.id) / "capture.pcapng"
+        return path if path.exists() else None
 
     @cached_property
     def lab_runs(self) -> pl.DataFrame:

@@ -1,6 +1,6 @@
 """A flow's story in the terminal: under every scheme, the one that is asked about first."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -21,10 +21,15 @@ def story(explained: Explained, *, everything: bool = False) -> RenderableType:
         f"Flow {explained.flow}, {first['from']} to {first['to']}, {size(first['bytes'])}; {explained.place.label}",
         "bold",
     )
-    parts: list[RenderableType] = [head, _beside(explained)]
+    parts: list[RenderableType] = [head]
+    if explained.place.lab:
+        parts.extend(Text(text, style) for text, style in _captured(explained))
+        parts.append(_frames_beside(explained))
+    else:
+        parts.append(_beside(explained))
     for told in explained.told:
         parts.extend([Text(f"\n{told.scheme}: {took(told.story)}", "bold"), _lines(told, everything)])
-    parts.extend(Text(f"\n{scheme}: this flow did not start in its run", "dim") for scheme in explained.without)
+    parts.extend(Text(f"\n{scheme}: {why}", "dim") for scheme, why in explained.without.items())
     return Group(*parts)
 
 
@@ -47,6 +52,39 @@ def _beside(explained: Explained) -> Table:
         timers = sum(act["what"] == "timed-out" for act in of["acts"])
         losses = sum(lost(packet) for packet in of["packets"])
         table.add_row(told.scheme, took(of), best, f"{losses:,}", f"{timers:,}", "none" if wait is None else str(wait))
+    return table
+
+
+def _captured(explained: Explained) -> Iterator[tuple[str, str]]:
+    """Where the frames were captured, and what that leaves unknown."""
+    seen = explained.told[0].story["capture"]
+    yield f"From the frames of {' and '.join(seen['hosts'])}: where they waited between hosts is not known.", "dim"
+    first = explained.told[0].story
+    if not seen["receiver"]:
+        yield f"{first['to']} was not captured: whether a frame reached it is not known.", "dim"
+    if not seen["sender"]:
+        yield (
+            f"{first['from']} was not captured: times are those of arrival, and what did not arrive is not seen.",
+            "dim",
+        )
+    for told in explained.told:
+        if not told.story["capture"]["faithful"]:
+            yield f"{told.scheme}: the machine could not carry this run faithfully; some waits are its own.", "yellow"
+
+
+def _frames_beside(explained: Explained) -> Table:
+    """The schemes beside each other, as far as frames tell."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("", "took", "times the best", "frames lost", "sent again", "longest silence"):
+        table.add_column(name, justify="left" if not name else "right")
+    for told in explained.told:
+        of = told.story
+        both = of["capture"]["sender"] and of["capture"]["receiver"]
+        best = "" if of["fct_ps"] is None else f"{of['fct_ps'] / of['ideal_fct_ps']:.1f}"
+        losses = f"{sum(lost(packet) for packet in of['packets']):,}" if both else "not known"
+        again = f"{sum(packet['again'] for packet in of['packets']):,}" if of["capture"]["sender"] else "not known"
+        silence = max((act["lasts_ps"] for act in of["acts"]), default=0)
+        table.add_row(told.scheme, took(of), best, losses, again, time_text(silence) if silence else "none")
     return table
 
 

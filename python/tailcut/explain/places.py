@@ -1,0 +1,172 @@
+"""Where flows are looked for: the runs of all schemes at one point with one seed, simulated or of the kernel lab."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tailcut.explain import captured
+from tailcut.explain.errors import ExplainError
+from tailcut.plan import PlannedRun, Value, short_keys
+from tailcut.results.lab_runs import LabRun
+from tailcut.results.summary import CLOCKS
+
+if TYPE_CHECKING:
+    from tailcut.results import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where flows are looked for: the runs of all schemes at one point of the sweep with one seed.
+
+    Attributes:
+        seed: of the runs.
+        point: the swept keys and their values.
+        runs: by scheme, those that are there; the one that is asked about comes first.
+        lab: by scheme, which run of the kernel lab it is; empty for the simulator's.
+    """
+
+    seed: int
+    point: Mapping[str, Value]
+    runs: Mapping[str, PlannedRun]
+    lab: Mapping[str, LabRun] = field(default_factory=dict)
+
+    @property
+    def scheme(self) -> str:
+        """The scheme that is asked about."""
+        return next(iter(self.runs))
+
+    @property
+    def label(self) -> str:
+        """It as a person refers to it: ``load 0.8, seed 1``."""
+        parts = [f"{name} {self.point[key]}" for key, name in short_keys(self.point).items()]
+        parts.append(f"seed {self.seed}")
+        if self.lab:
+            parts.append(f"repeat {self.lab[self.scheme].repeat} of the lab")
+        return ", ".join(parts)
+
+    def finished(self, scheme: str) -> PlannedRun | LabRun:
+        """The run of a scheme, as `Result.flows_of` takes it."""
+        return self.lab[scheme] if self.lab else self.runs[scheme]
+
+
+def find_place(
+    result: "Result",
+    scheme: str | None = None,
+    seed: int | None = None,
+    at: Mapping[str, str] | None = None,
+    *,
+    on: str | None = None,
+    repeat: int | None = None,
+) -> Place:
+    """The runs to look at: by default those of the baseline, of the first seed that is there, at the last point.
+
+    Args:
+        result: the results.
+        scheme: whose flows are asked about.
+        seed: of the runs.
+        at: values of swept keys as they are written; a key may be its last part (``load``).
+        on: ``sim`` or ``lab``: whose runs; by default the simulator's, if there are any.
+        repeat: which of the lab's; by default the first that was captured.
+
+    Raises:
+        ExplainError: TC-X001: no such run is there; TC-X002: what is named is not among the results; TC-X005: the lab's
+            runs were made without a capture.
+    """
+    plan = result.plan
+    in_lab = result.finished_lab_runs if on == "lab" or (on is None and not result.finished_runs) else []
+    if repeat is not None and in_lab:
+        _one_of("repeat", repeat, [one.repeat for one in in_lab])
+    lab = [one for one in in_lab if repeat in (None, one.repeat) and result.capture_of(one) is not None]
+    if in_lab and not lab:
+        raise _not_captured(result, in_lab)
+    there = [one.run for one in lab] if in_lab or on == "lab" else result.finished_runs
+    if not there:
+        raise _nothing(result, on)
+    scheme = _one_of("scheme", scheme or _baseline(plan["baseline"], there), [run["scheme"] for run in there])
+    of_scheme = [run for run in there if run["scheme"] == scheme]
+    seed = _one_of("seed", seed if seed is not None else of_scheme[0]["seed"], [run["seed"] for run in of_scheme])
+    points = [run["point"] for run in of_scheme if run["seed"] == seed]
+    wanted = _wanted(at or {}, points)
+    points = [point for point in points if all(str(point[key]) == value for key, value in wanted.items())]
+    if not points:
+        raise ExplainError(
+            "TC-X002", f"no run of {scheme} with seed {seed} is at that point together", "name one key only"
+        )
+    point = points[-1]
+    runs = {run["scheme"]: run for run in there if run["seed"] == seed and run["point"] == point}
+    runs = {scheme: runs[scheme], **runs}
+    of_runs = {one.run["id"]: one for one in reversed(lab)}
+    return Place(seed, point, runs, {name: of_runs[run["id"]] for name, run in runs.items()} if lab else {})
+
+
+def _nothing(result: "Result", on: str | None) -> ExplainError:
+    why = ""
+    if "model" in set(result.summary()["backend"]):
+        why = ": the queueing model has no packets"
+    what, more = ("the kernel lab", " --on lab --capture host:N") if on == "lab" else ("the simulator", "")
+    return ExplainError(
+        "TC-X001",
+        f"{result.directory} holds no run of {what}{why}",
+        f"tailcut run {result.plan['source_file']}{more} makes them",
+    )
+
+
+def _not_captured(result: "Result", lab: Sequence[LabRun]) -> ExplainError:
+    """Kernels are not deterministic: what is not in a capture cannot be had by making the run again."""
+    flow = _ranked(result, lab[0]).row(0, named=True) if not result.flows_of(lab[0]).is_empty() else None
+    return ExplainError(
+        "TC-X005",
+        f"the runs of the kernel lab in {result.directory} were made without a capture, and no run is the same again",
+        f"capture a further one: {captured.command(result.plan, lab, flow)}",
+    )
+
+
+def _baseline(baseline: str, there: Sequence[PlannedRun]) -> str:
+    return baseline if any(run["scheme"] == baseline for run in there) else there[0]["scheme"]
+
+
+def _one_of(what: str, asked: Any, known: Sequence[Any]) -> Any:
+    if asked not in known:
+        names = ", ".join(dict.fromkeys(str(one) for one in known))
+        raise ExplainError("TC-X002", f"there is no finished run of {what} {asked!r}", f"there are those of: {names}")
+    return asked
+
+
+def _wanted(at: Mapping[str, str], points: Sequence[Mapping[str, Value]]) -> dict[str, str]:
+    """The swept keys that are meant, whole, with a value that each has somewhere."""
+    names = short_keys(points[0])
+    wanted = {}
+    for asked, value in at.items():
+        key = next((key for key, name in names.items() if asked in (key, name)), None)
+        if key is None:
+            swept = ", ".join(names.values()) or "nothing is swept"
+            raise ExplainError("TC-X002", f"{asked!r} is not swept here", f"swept: {swept}")
+        _one_of(names[key], value, [str(point[key]) for point in points])
+        wanted[key] = value
+    return wanted
+
+
+def slowest(result: "Result", place: Place, number: int) -> list[int]:
+    """The slowest flows of the scheme that is asked about, the slowest first: short ones, if there are any.
+
+    A flow that has not finished has taken at least until the end of its run. Of a run of the lab they are those that
+    one end of was captured.
+    """
+    run = place.finished(place.scheme)
+    ranked = _ranked(result, run)
+    if isinstance(run, LabRun):
+        hosts = captured.hosts_seen(run.run, run.about)
+        ranked = ranked.filter(pl.col("src").is_in(hosts) | pl.col("dst").is_in(hosts))
+    return ranked["id"].head(number).to_list()
+
+
+def _ranked(result: "Result", run: PlannedRun | LabRun) -> pl.DataFrame:
+    """The short flows of a run, or all if none is, the slowest first."""
+    clock, _ = CLOCKS[result.plan["measure"]["clock"]]
+    flows = result.flows_of(run)
+    end = result.end_ns(run)
+    short = flows.filter(pl.col("class") == "short")
+    took = pl.col(clock).fill_null(pl.lit(end) - pl.col("start_ns"))
+    return (flows if short.is_empty() else short).sort(took, descending=True, maintain_order=True)
