@@ -419,6 +419,12 @@ impl Fabric {
         (port.last(), port.busy_until())
     }
 
+    /// When the last bit of all that a port has accepted leaves.
+    #[inline]
+    pub(crate) fn busy_until(&self, port: PortId) -> Time {
+        self.ports[port as usize].busy_until()
+    }
+
     /// How long a packet of so many bytes takes at a port.
     #[inline]
     pub(crate) fn transmission(&self, port: PortId, bytes: u16) -> Time {

@@ -188,10 +188,14 @@ hooks! {
 
     // Where every packet is. One is in hand from when it has crossed a link, left a queue or its host until it is somewhere else.
 
+    /// A packet will soon be handed to `link`, or have crossed it: what is known of the link may be asked for from memory.
+    link_nears(link: PortId);
+    /// The first packet on `link` will soon have crossed it.
+    packet_nears(link: PortId);
     /// A host of `flow` hands a packet to its interface: it is in hand.
     packet_sent(now: Time, flow: FlowIndex, packet: &Packet);
     /// The packet in hand goes on the link `link`, behind what is there; its first bit leaves at `begins` and its last at `departs`.
-    packet_rides(now: Time, link: PortId, begins: Time, departs: Time, packet: &Packet);
+    packet_rides(now: Time, link: PortId, begins: Time, departs: Time);
     /// The packet in hand waits before `link`, in a queue that decides the order at departure.
     packet_waits(now: Time, link: PortId, packet: &Packet);
     /// A packet leaves that queue, and is in hand.

@@ -30,6 +30,7 @@ impl<O: Observer> Network<'_, O> {
     /// A packet is at the near end of a link: it came by the link `ingress`, or is its host's own.
     #[inline]
     pub(super) fn transmit(&mut self, port: PortId, ingress: Option<PortId>, packet: Packet) {
+        self.tally.follow(|observer| observer.link_nears(port));
         // Asked first, so that what few fabrics need stays out of the way of all others.
         if self.fabric.is_plain() {
             let offered = self.fabric.offer(self.clock.now(), port, ingress, packet);
@@ -103,9 +104,9 @@ impl<O: Observer> Network<'_, O> {
             (departs, view(&self.hosts, &self.flows, accepted))
         });
         self.tally.follow(|observer| {
-            let (accepted, departs) = self.fabric.last(port);
-            let begins = departs - self.fabric.transmission(port, accepted.wire_bytes);
-            observer.packet_rides(self.clock.now(), port, begins, departs, accepted);
+            let departs = self.fabric.busy_until(port);
+            let begins = departs - self.fabric.transmission(port, packet.wire_bytes);
+            observer.packet_rides(self.clock.now(), port, begins, departs);
         });
     }
 

@@ -197,12 +197,14 @@ impl<'a, O: Observer> Network<'a, O> {
 
     /// Asks for what the next events will touch: a large fabric does not fit into the nearest cache.
     #[inline]
-    fn fetch_ahead(&self) {
+    fn fetch_ahead(&mut self) {
         if let Some(port) = self.clock.upcoming_arrival(4) {
             self.fabric.fetch(port);
+            self.tally.follow(|observer| observer.link_nears(port));
         }
         if let Some(port) = self.clock.upcoming_arrival(2) {
             self.fabric.fetch_first(port);
+            self.tally.follow(|observer| observer.packet_nears(port));
         }
         if self.clock.has_idle() {
             if let Some(port) = self.clock.upcoming_idle(4) {

@@ -64,19 +64,27 @@ impl Chains {
     }
 
     #[inline]
-    pub fn flow(&self, moment: &Moment) -> u32 {
-        self.all[moment.chain as usize].flow
+    pub fn flow(&self, chain: u32) -> u32 {
+        self.all[chain as usize].flow
     }
 
-    /// The parts of a moment, to be added to: its chain is its own from now on.
+    /// The parts of a chain, to be added to: it is its only user's from now on.
     #[inline]
-    pub fn parts_mut(&mut self, moment: &mut Moment) -> &mut Parts {
-        let users = self.all[moment.chain as usize].users;
-        if users > 1 {
-            self.all[moment.chain as usize].users -= 1;
-            moment.chain = self.store(Chain { users: 1, ..self.all[moment.chain as usize] });
+    pub fn parts_mut(&mut self, chain: &mut u32) -> &mut Parts {
+        let shared = &mut self.all[*chain as usize];
+        if shared.users > 1 {
+            shared.users -= 1;
+            *chain = self.store(Chain { users: 1, ..self.all[*chain as usize] });
         }
-        &mut self.all[moment.chain as usize].parts
+        &mut self.all[*chain as usize].parts
+    }
+
+    /// One more refers to a chain, if it is one.
+    #[inline]
+    pub fn share(&mut self, chain: u32) {
+        if let Some(chain) = self.all.get_mut(chain as usize) {
+            chain.users += 1;
+        }
     }
 
     /// Transmission and propagation since a sender sent last are counted as this.
@@ -84,7 +92,7 @@ impl Chains {
     pub fn settle(&mut self, moment: &mut Moment, part: Part) {
         let time = moment.transmission + moment.propagation;
         if time > 0 {
-            self.parts_mut(moment).add(part, time);
+            self.parts_mut(&mut moment.chain).add(part, time);
             (moment.transmission, moment.propagation) = (0, 0);
         }
     }
@@ -92,7 +100,7 @@ impl Chains {
     /// They are counted as what they are.
     pub fn settle_as_they_are(&mut self, moment: &mut Moment) {
         let Moment { transmission, propagation, .. } = *moment;
-        let parts = self.parts_mut(moment);
+        let parts = self.parts_mut(&mut moment.chain);
         parts.add(Part::Transmission, transmission);
         parts.add(Part::Propagation, propagation);
         (moment.transmission, moment.propagation) = (0, 0);
@@ -101,22 +109,17 @@ impl Chains {
     /// Another moment is the same.
     #[inline]
     pub fn keep(&mut self, moment: &Moment) -> Moment {
-        if moment.is_told() {
-            self.all[moment.chain as usize].users += 1;
-        }
+        self.share(moment.chain);
         *moment
     }
 
-    /// A moment is of no interest any more.
+    /// One refers to a chain no more, if it is one.
     #[inline]
-    pub fn release(&mut self, moment: Moment) {
-        if !moment.is_told() {
-            return;
-        }
-        let users = &mut self.all[moment.chain as usize].users;
-        *users -= 1;
-        if *users == 0 {
-            self.free.push(moment.chain);
+    pub fn release(&mut self, chain: u32) {
+        let Some(released) = self.all.get_mut(chain as usize) else { return };
+        released.users -= 1;
+        if released.users == 0 {
+            self.free.push(chain);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The packets on one link and before it, and what its transmitter has done: who waited for whom.
 
-use std::collections::VecDeque;
+use tailcut_engine::Time;
 
-use super::chains::Moment;
+use super::packets::{Packets, Record, NOWHERE};
 use super::queue::Queue;
 
-/// What a packet has waited for at one port: from the moment that it came with until its first bit leaves.
+/// What a packet has waited for at one port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Waited {
     /// Transmissions of its connection.
@@ -17,118 +17,92 @@ pub(super) struct Waited {
 }
 
 impl Waited {
-    pub fn total(self) -> u64 {
-        self.same + self.own + self.others
-    }
-}
-
-/// A packet, and the moment at which it came to where it is.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Carried {
-    pub moment: Moment,
-    pub flow: u32,
-    pub connection: u32,
-    /// It was sent before: what its connection has sent since does not explain why it leaves late.
-    pub again: bool,
-}
-
-impl Carried {
-    pub const NOTHING: Carried =
-        Carried { moment: Moment::NONE, flow: u32::MAX, connection: u32::MAX, again: true };
-
-    /// Which waiting for `other` is.
+    /// Which waiting of `packet` for `other` is.
     #[inline]
-    pub fn waits<'w>(&self, other: &Carried, waited: &'w mut Waited) -> &'w mut u64 {
+    fn of(&mut self, packet: &Record, other: &Record) -> &mut u64 {
         match other {
-            other if other.flow != self.flow => &mut waited.others,
-            other if other.connection != self.connection => &mut waited.own,
-            _ => &mut waited.same,
+            other if other.flow != packet.flow => &mut self.others,
+            other if other.connection != packet.connection => &mut self.own,
+            _ => &mut self.same,
         }
-    }
-}
-
-/// A packet that a transmitter has taken.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Riding {
-    pub carried: Carried,
-    pub begins: u64,
-    pub departs: u64,
-    pub waited: Waited,
-    /// The one before it in its lane.
-    before: u32,
-}
-
-impl Riding {
-    pub fn new(carried: Carried, begins: u64, departs: u64, waited: Waited) -> Riding {
-        Riding { carried, begins, departs, waited, before: 0 }
-    }
-
-    #[inline]
-    pub fn transmission(&self) -> u64 {
-        self.departs - self.begins
-    }
-
-    /// What a packet has waited for that follows it directly, by the moment with which this one came.
-    #[inline]
-    pub fn and_itself(&self) -> Waited {
-        Waited { same: self.waited.same + self.transmission(), ..self.waited }
     }
 }
 
 /// Packets of one flow are in one lane: they are found without a look at most of the others.
-const LANES: usize = 16;
+const LANES: u32 = 12;
 
-#[inline]
-fn lane(flow: u32) -> usize {
-    flow as usize % LANES
-}
-
-/// One direction of a link, and the queue before it.
+/// One direction of a link, and the queue before it. What the transmitter has taken and what is not yet at the far end is a list in order,
+/// in the records of the packets.
 #[derive(Debug, Clone)]
+#[repr(align(64))]
 pub(super) struct Line {
-    /// Taken by the transmitter and not yet at the far end, in order; the first has the number `first`.
-    riding: VecDeque<Riding>,
+    number: u32,
     first: u32,
-    /// The number of the last packet in each lane.
-    lanes: [u32; LANES],
+    last: u32,
+    /// The last packet in each lane; it may have left.
+    lanes: [u32; LANES as usize - 1],
     /// What waits, where the order is decided at departure and anything ever waited.
     queue: Option<Box<Queue>>,
 }
 
+#[inline]
+fn lane(flow: u32) -> usize {
+    (flow % (LANES - 1)) as usize
+}
+
 impl Line {
-    pub fn new() -> Line {
-        Line { riding: VecDeque::new(), first: 1, lanes: [0; LANES], queue: None }
+    /// The line of the port of this number.
+    pub fn new(number: u32) -> Line {
+        let lanes = [NOWHERE; LANES as usize - 1];
+        Line { number, first: NOWHERE, last: NOWHERE, lanes, queue: None }
     }
 
-    /// A packet by its number, if it is still on the link.
+    /// The first packet on the link.
     #[inline]
-    fn get(&self, number: u32) -> Option<&Riding> {
-        self.riding.get(number.wrapping_sub(self.first) as usize)
+    pub fn first(&self) -> u32 {
+        self.first
     }
 
     /// The last that the transmitter took, if it is still on the link.
-    pub fn last(&self) -> Option<&Riding> {
-        self.riding.back()
+    pub fn last<'p>(&self, packets: &'p Packets) -> Option<&'p Record> {
+        self.last_place().map(|last| &packets[last])
     }
 
-    /// The transmitter takes a packet.
+    /// Its place.
+    pub fn last_place(&self) -> Option<u32> {
+        (self.last != NOWHERE).then_some(self.last)
+    }
+
+    /// The transmitter takes a packet, whose record says when it begins and departs.
     #[inline]
-    pub fn push(&mut self, mut riding: Riding) {
+    pub fn push(&mut self, packets: &mut Packets, packet: u32) {
         if let Some(queue) = &mut self.queue {
-            queue.take(&riding);
+            queue.take(&packets[packet]);
         }
-        let number = self.first.wrapping_add(self.riding.len() as u32);
-        let lane = &mut self.lanes[lane(riding.carried.flow)];
-        riding.before = std::mem::replace(lane, number);
-        self.riding.push_back(riding);
+        let record = &mut packets[packet];
+        (record.link, record.next) = (self.number, NOWHERE);
+        if record.is_told() {
+            record.before = std::mem::replace(&mut self.lanes[lane(record.flow)], packet);
+        }
+        match std::mem::replace(&mut self.last, packet) {
+            NOWHERE => self.first = packet,
+            last => packets[last].next = packet,
+        }
     }
 
     /// The first packet has crossed the link, or is lost on it.
     #[inline]
-    pub fn pop(&mut self) -> Option<Riding> {
-        let riding = self.riding.pop_front()?;
-        self.first = self.first.wrapping_add(1);
-        Some(riding)
+    pub fn pop(&mut self, packets: &mut Packets) -> Option<u32> {
+        let packet = self.first;
+        if packet == NOWHERE {
+            return None;
+        }
+        let record = &mut packets[packet];
+        (record.link, self.first) = (NOWHERE, record.next);
+        if self.first == NOWHERE {
+            self.last = NOWHERE;
+        }
+        Some(packet)
     }
 
     /// The link has gone down.
@@ -139,87 +113,105 @@ impl Line {
     }
 
     /// The queue before the link, of which nobody knew if nothing ever waited there.
-    pub fn queue(&mut self, now: u64) -> &mut Queue {
-        let busy_until = self.last().map_or(now, |last| last.departs.max(now));
+    pub fn queue(&mut self, packets: &Packets, now: u64) -> &mut Queue {
+        let busy_until = self.last(packets).map_or(now, |last| last.departs.max(now));
         self.queue.get_or_insert_with(|| Box::new(Queue::new(busy_until)))
     }
 
-    /// What a packet that comes now waits for on a link whose order is that of arrival, until it begins; and the packet with whose
-    /// moment the waiting is counted from, if that is not its own: the last of its connection, if that leaves later than it comes.
+    /// What a packet that comes now waits for on a link whose order is that of arrival, until it begins; and the last packet of its
+    /// connection, if that leaves later than it comes: from then on the waiting is counted.
     #[inline]
-    pub fn ahead(&self, begins: u64, of: &Carried) -> (Waited, Option<&Riding>) {
-        let (mut waited, mut since) = (Waited::default(), of.moment.at);
-        let (mut found, mut number) = (None, self.lanes[lane(of.flow)]);
-        while let Some(riding) = self.get(number).filter(|riding| riding.departs > since) {
-            if riding.carried.flow == of.flow {
-                let same = riding.carried.connection == of.connection;
-                if same && !of.again && riding.carried.moment.is_told() {
-                    since = riding.departs;
-                    found = Some(riding);
+    pub fn ahead(
+        &self,
+        packets: &Packets,
+        now: u64,
+        begins: u64,
+        of: &Record,
+    ) -> (Waited, Option<u32>) {
+        let (mut waited, mut since, mut found) = (Waited::default(), now, None);
+        let (mut at, mut until) = (self.lanes[lane(of.flow)], u64::MAX);
+        // Places are used again. In the list of a lane departures are ever earlier, and none is once a packet has left.
+        while let Some(other) = packets.get(at) {
+            let here = other.link == self.number && lane(other.flow) == lane(of.flow);
+            if !here || other.departs >= until || other.departs <= now {
+                break;
+            }
+            if other.flow == of.flow {
+                if other.connection == of.connection && !of.again {
+                    (since, found) = (other.departs, Some(at));
                     break;
                 }
-                let time = riding.departs - riding.begins.max(since);
-                *of.waits(&riding.carried, &mut waited) += time;
+                *waited.of(of, other) += other.departs - other.begins.max(now);
             }
-            number = riding.before;
+            (at, until) = (other.before, other.departs);
         }
         waited.others = begins - since - waited.same - waited.own;
-        // Looking at every packet of an endless queue would take the tests minutes.
-        let few = self.riding.len() <= 1_000;
-        debug_assert!(!few || waited == self.looked_at(since, of), "what waits is transmitted");
-        if let Some(before) = found {
-            let until = before.and_itself();
-            waited = Waited {
-                same: until.same + waited.same,
-                own: until.own + waited.own,
-                others: until.others + waited.others,
-            };
-        }
+        debug_assert!(self.agrees(packets, since, of, waited), "what waits is transmitted");
         (waited, found)
     }
 
-    /// What is sent from `since` until whatever is taken next begins, packet by packet.
-    fn looked_at(&self, since: u64, of: &Carried) -> Waited {
-        let mut waited = Waited::default();
-        for riding in self.riding.iter().rev().take_while(|riding| riding.departs > since) {
-            *of.waits(&riding.carried, &mut waited) += riding.departs - riding.begins.max(since);
+    /// Whether the same is waited for packet by packet, where a queue is not too long to look at all of it.
+    fn agrees(&self, packets: &Packets, since: u64, of: &Record, waited: Waited) -> bool {
+        let (mut looked, mut at) = (Waited::default(), self.first);
+        for _ in 0..200 {
+            let Some(other) = packets.get(at) else { return looked == waited };
+            *looked.of(of, other) += other.departs.saturating_sub(other.begins.max(since));
+            at = other.next;
         }
-        waited
+        true
     }
 
-    /// What is on the link departs at these times: whatever waited for another packet waits as long as that takes now.
-    pub fn retime(&mut self, now: u64, departures: impl Iterator<Item = u64>) {
-        let mut shares: Vec<(Carried, u64, u64)> = vec![];
-        let mut free = None;
-        for (riding, departs) in self.riding.iter_mut().zip(departures) {
-            if riding.departs <= now {
+    /// What is on the link departs at these times. Tells of every packet that waits for another how long that took from now on, and takes
+    /// now: what it waits for as `Waited`.
+    pub fn retime(
+        &mut self,
+        packets: &mut Packets,
+        now: u64,
+        departures: &[Time],
+        mut tell: impl FnMut(&mut Record, Waited, Waited),
+    ) {
+        let mut shares: Vec<(Record, u64, u64)> = vec![];
+        let (mut free, mut at) = (None, self.first);
+        for &Time(departs) in departures {
+            let record = &mut packets[at];
+            at = record.next;
+            if record.departs <= now {
                 continue;
             }
-            let (before, transmission) =
-                (riding.departs - riding.begins.max(now), riding.transmission());
-            let told = riding.carried.moment.is_told();
-            for (other, old, new) in shares.iter().filter(|_| told) {
-                let waits = riding.carried.waits(other, &mut riding.waited);
-                *waits = *waits - old + new;
+            let (before, takes) = (record.departs - record.begins.max(now), record.takes());
+            if record.is_told() {
+                let (mut old, mut new) = (Waited::default(), Waited::default());
+                for (other, was, is) in &shares {
+                    *old.of(record, other) += was;
+                    *new.of(record, other) += is;
+                }
+                tell(record, old, new);
             }
-            riding.begins = free.unwrap_or(riding.begins);
-            riding.departs = departs;
+            record.begins = free.unwrap_or(record.begins);
+            record.departs = departs;
             free = Some(departs);
-            merge(&mut shares, riding.carried, before, departs - riding.begins.max(now));
+            merge(&mut shares, record, before, departs - record.begins.max(now));
             if let Some(queue) = &mut self.queue {
-                queue.takes_longer(riding, transmission);
+                queue.takes_longer(record, takes);
             }
         }
     }
 }
 
 /// Adds what a packet had still to send, and has now, to that of its connection.
-fn merge(shares: &mut Vec<(Carried, u64, u64)>, carried: Carried, old: u64, new: u64) {
-    let same = |other: &&mut (Carried, u64, u64)| {
-        (other.0.flow, other.0.connection) == (carried.flow, carried.connection)
-    };
-    match shares.iter_mut().find(same) {
+fn merge(shares: &mut Vec<(Record, u64, u64)>, record: &Record, old: u64, new: u64) {
+    match shares.iter_mut().find(|share| share.0.is_of_connection_of(record)) {
         Some(share) => (share.1, share.2) = (share.1 + old, share.2 + new),
-        None => shares.push((carried, old, new)),
+        None => shares.push((*record, old, new)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_fills_one_cache_line() {
+        assert_eq!(std::mem::size_of::<Line>(), 64);
     }
 }

@@ -7,6 +7,7 @@
 
 mod chains;
 mod line;
+mod packets;
 mod parts;
 mod queue;
 
@@ -20,27 +21,26 @@ use crate::topology::{Graph, PortId};
 use crate::traffic::FlowIndex;
 
 use chains::{Chains, Moment};
-use line::{Carried, Line, Riding, Waited};
+use line::{Line, Waited};
+use packets::{Packets, NOWHERE, WAITING};
 pub use parts::{Part, Parts, PARTS};
-use queue::Left;
 
 /// What is known of a flow.
 #[derive(Debug, Clone, Copy)]
 struct FlowBook {
     id: u64,
     start: u64,
-    /// Its last byte has arrived: the rest is of no interest.
-    over: bool,
     /// The moment since which it waits to be asked again.
     asked: Moment,
 }
 
 impl FlowBook {
-    const NEW: FlowBook = FlowBook { id: 0, start: 0, over: true, asked: Moment::NONE };
+    const NEW: FlowBook = FlowBook { id: 0, start: 0, asked: Moment::NONE };
 }
 
-/// What an end of a connection waits for.
+/// What an end of a connection waits for: a cache line of its own.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 struct Armed {
     deadline: Time,
     timer: Timer,
@@ -63,44 +63,36 @@ impl ConnectionBook {
     };
 }
 
-/// The packet between two places.
-#[derive(Debug, Clone, Copy)]
-struct Hand {
-    carried: Carried,
-    /// It comes from a queue before the link that it goes on, where it waited for this.
-    queued: Option<Waited>,
-}
-
-impl Hand {
-    const EMPTY: Hand = Hand { carried: Carried::NOTHING, queued: None };
-}
-
 /// The observer that splits completion times.
 #[derive(Debug, Clone)]
 pub struct Attribution {
     chains: Chains,
+    packets: Packets,
     lines: Vec<Line>,
-    /// What waiting at each port counts as: behind the flow's other connections, and behind other flows.
-    kinds: Vec<[Part; 2]>,
+    /// The kind of place that each port is.
+    kinds: Vec<u8>,
     flows: Vec<FlowBook>,
+    /// Whether the last byte of a flow has arrived: the rest is of no interest.
+    over: Vec<bool>,
     connections: Vec<ConnectionBook>,
-    hand: Hand,
+    /// The packet between two places.
+    hand: u32,
     /// The event that is being handled.
     cause: Moment,
     finished: BTreeMap<u64, Parts>,
 }
 
-/// What waiting before a link counts as.
-fn kinds(graph: &Graph, port: usize) -> [Part; 2] {
+/// The kind of the place before a link, as a place in [`WAITING`].
+fn kind(graph: &Graph, port: usize) -> u8 {
     let (link, up) = (&graph.links[port / 2], port % 2 == 0);
     let from = if up { link.a } else { link.b };
     match (up, link.tier) {
-        _ if from < graph.hosts => [Part::InterfaceOwn, Part::InterfaceOthers],
-        (true, 0 | 1) => [Part::Up2Own, Part::Up2Others],
-        (true, _) => [Part::Up3Own, Part::Up3Others],
-        (false, 0) => [Part::Down1Own, Part::Down1Others],
-        (false, 1) => [Part::Down2Own, Part::Down2Others],
-        (false, _) => [Part::Down3Own, Part::Down3Others],
+        _ if from < graph.hosts => 0,
+        (true, 0 | 1) => 1,
+        (true, _) => 2,
+        (false, 0) => 5,
+        (false, 1) => 4,
+        (false, _) => 3,
     }
 }
 
@@ -110,11 +102,13 @@ impl Attribution {
         let ports = 2 * graph.links.len();
         Attribution {
             chains: Chains::default(),
-            lines: vec![Line::new(); ports],
-            kinds: (0..ports).map(|port| kinds(graph, port)).collect(),
+            packets: Packets::default(),
+            lines: (0..ports as u32).map(Line::new).collect(),
+            kinds: (0..ports).map(|port| kind(graph, port)).collect(),
             flows: vec![],
+            over: vec![],
             connections: vec![],
-            hand: Hand::EMPTY,
+            hand: NOWHERE,
             cause: Moment::NONE,
             finished: BTreeMap::new(),
         }
@@ -129,23 +123,49 @@ impl Attribution {
     #[inline]
     fn cause(&mut self, moment: Moment) {
         let before = std::mem::replace(&mut self.cause, moment);
-        self.chains.release(before);
+        self.chains.release(before.chain);
     }
 
     /// The event is that somebody has waited since some moment.
     fn cause_since(&mut self, now: Time, since: Moment, part: Part) {
         let mut moment = self.chains.keep(&since);
         if moment.is_told() {
-            self.chains.parts_mut(&mut moment).add(part, now.0 - since.at);
+            self.chains.parts_mut(&mut moment.chain).add(part, now.0 - since.at);
             moment.at = now.0;
         }
         self.cause(moment);
     }
 
     /// The chain of a packet goes on from the packet before it, which leaves later than this one came: of its two causes the later counts.
-    fn go_on_from(&mut self, carried: &mut Carried, before: Carried) {
-        let moment = self.chains.keep(&before.moment);
-        self.chains.release(std::mem::replace(&mut carried.moment, moment));
+    fn go_on_from(&mut self, packet: u32, before: u32) {
+        let before = self.packets[before];
+        self.chains.share(before.chain);
+        let record = &mut self.packets[packet];
+        let chain = std::mem::replace(&mut record.chain, before.chain);
+        record.transmission = before.transmission + before.takes();
+        record.propagation = before.propagation;
+        (record.settles, record.settled) = (before.settles, before.settled);
+        record.others = before.others;
+        self.chains.release(chain);
+    }
+
+    /// A packet has waited before `link`, or will have when its first bit leaves.
+    #[inline]
+    fn waits(&mut self, packet: u32, link: PortId, waited: Waited) {
+        let Waited { same, own, others } = waited;
+        let kind = usize::from(self.kinds[link as usize]);
+        let record = &mut self.packets[packet];
+        record.transmission += same;
+        record.others[kind] += others;
+        if own > 0 {
+            self.chains.parts_mut(&mut record.chain).add(WAITING[kind][0], own);
+        }
+    }
+
+    /// A packet is no more, and nothing follows from it.
+    fn forget(&mut self, packet: u32) {
+        let chain = self.packets.forget(packet);
+        self.chains.release(chain);
     }
 }
 
@@ -154,95 +174,104 @@ impl Observer for Attribution {
     const FOLLOWS: bool = true;
 
     #[inline]
-    fn packet_sent(&mut self, now: Time, flow: FlowIndex, packet: &Packet) {
-        self.hand = Hand::EMPTY;
-        if !self.cause.is_told() || self.flows[flow.index()].over {
-            return;
-        }
-        let again = packet.flags.has(Flags::RETRANSMISSION);
-        let mut moment = self.chains.keep(&self.cause);
-        let told = (self.chains.flow(&moment), moment.at);
-        debug_assert_eq!(told, (flow.0, now.0), "what makes a host send is told");
-        if !packet.flags.has(Flags::TO_SENDER) {
-            self.chains.settle(&mut moment, if again { Part::Recovery } else { Part::Window });
-        }
-        let connection = packet.connection.0;
-        self.hand.carried = Carried { moment, flow: flow.0, connection, again };
+    fn link_nears(&mut self, link: PortId) {
+        tailcut_engine::fetch_early(&self.lines[link as usize]);
     }
 
     #[inline]
-    fn packet_rides(&mut self, now: Time, link: PortId, begins: Time, departs: Time, _: &Packet) {
-        let Hand { mut carried, queued } = std::mem::replace(&mut self.hand, Hand::EMPTY);
-        let (begins, departs) = (begins.0, departs.0);
-        let mut waited = queued.unwrap_or_default();
-        if begins > now.0 && queued.is_none() && carried.moment.is_told() {
-            let (ahead, before) = self.lines[link as usize].ahead(begins, &carried);
-            waited = ahead;
-            if let Some(before) = before.map(|before| before.carried) {
-                self.go_on_from(&mut carried, before);
-            }
+    fn packet_nears(&mut self, link: PortId) {
+        if let Some(first) = self.packets.get(self.lines[link as usize].first()) {
+            tailcut_engine::fetch_early(first);
         }
-        debug_assert!(
-            !carried.moment.is_told() || carried.moment.at + waited.total() == begins,
-            "a transmitter works while packets wait"
-        );
-        self.lines[link as usize].push(Riding::new(carried, begins, departs, waited));
+    }
+
+    #[inline]
+    fn packet_sent(&mut self, now: Time, flow: FlowIndex, packet: &Packet) {
+        self.hand = self.packets.admit();
+        if !self.cause.is_told() || self.over[flow.index()] {
+            return;
+        }
+        let Moment { chain, at, transmission, propagation } = self.chains.keep(&self.cause);
+        let told = (self.chains.flow(chain), at);
+        debug_assert_eq!(told, (flow.0, now.0), "what makes a host send is told");
+        let again = packet.flags.has(Flags::RETRANSMISSION);
+        let record = &mut self.packets[self.hand];
+        (record.flow, record.connection, record.again) = (flow.0, packet.connection.0, again);
+        record.chain = chain;
+        if packet.flags.has(Flags::TO_SENDER) {
+            (record.transmission, record.propagation) = (transmission, propagation);
+        } else {
+            record.settles = if again { Part::Recovery } else { Part::Window };
+            record.settled = transmission + propagation;
+        }
+    }
+
+    #[inline]
+    fn packet_rides(&mut self, now: Time, link: PortId, begins: Time, departs: Time) {
+        let packet = std::mem::replace(&mut self.hand, NOWHERE);
+        if begins > now && self.packets[packet].is_told() {
+            let record = &self.packets[packet];
+            let line = &self.lines[link as usize];
+            let (waited, before) = line.ahead(&self.packets, now.0, begins.0, record);
+            if let Some(before) = before {
+                self.go_on_from(packet, before);
+            }
+            self.waits(packet, link, waited);
+        }
+        let record = &mut self.packets[packet];
+        (record.begins, record.departs) = (begins.0, departs.0);
+        self.lines[link as usize].push(&mut self.packets, packet);
     }
 
     fn packet_waits(&mut self, now: Time, link: PortId, packet: &Packet) {
-        let Hand { carried, .. } = std::mem::replace(&mut self.hand, Hand::EMPTY);
+        let place = std::mem::replace(&mut self.hand, NOWHERE);
         let line = &mut self.lines[link as usize];
-        let last = line.last().copied();
-        line.queue(now.0).enter(now.0, carried, packet, last);
+        let last = line.last(&self.packets).copied();
+        let record = &self.packets[place];
+        line.queue(&self.packets, now.0).enter(now.0, place, record, packet, last.as_ref());
     }
 
     fn packet_leaves(&mut self, now: Time, link: PortId, packet: &Packet) {
         let line = &mut self.lines[link as usize];
-        let Left { mut carried, mut waited, idle } = line.queue(now.0).leave(now.0, packet);
-        if carried.moment.is_told() {
-            let same = |other: &Carried| {
-                (other.flow, other.connection) == (carried.flow, carried.connection)
-            };
-            let held_up = !carried.again && carried.moment.at < now.0;
-            let before = line.last().filter(|q| q.departs == now.0 && same(&q.carried));
-            match before.filter(|q| held_up && q.carried.moment.is_told()).copied() {
-                Some(before) => {
-                    waited = before.and_itself();
-                    self.go_on_from(&mut carried, before.carried);
+        let left = line.queue(&self.packets, now.0).leave(now.0, &self.packets, packet);
+        self.hand = left.packet;
+        let record = self.packets[left.packet];
+        if !record.is_told() {
+            return;
+        }
+        let before = (!record.again && left.since < now.0).then(|| line.last_place()).flatten();
+        let before = before.filter(|&before| {
+            let before = &self.packets[before];
+            before.departs == now.0 && before.is_of_connection_of(&record)
+        });
+        match before {
+            Some(before) => self.go_on_from(left.packet, before),
+            None => {
+                self.waits(left.packet, link, left.waited);
+                if left.idle > 0 {
+                    let chain = &mut self.packets[left.packet].chain;
+                    self.chains.parts_mut(chain).add(Part::Pause, left.idle);
                 }
-                None if idle > 0 => {
-                    self.chains.parts_mut(&mut carried.moment).add(Part::Pause, idle);
-                    carried.moment.at += idle;
-                }
-                None => {}
             }
         }
-        // Packets that nobody asks after are counted as if they were of one connection.
-        let queued = if carried.moment.is_told() { waited } else { Waited::default() };
-        self.hand = Hand { carried, queued: Some(queued) };
     }
 
     #[inline]
     fn packet_crosses(&mut self, now: Time, link: PortId) {
-        let riding = self.lines[link as usize].pop().expect("a packet was on the link");
-        let mut carried = riding.carried;
-        let Waited { same, own, others } = riding.waited;
-        if own + others > 0 && carried.moment.is_told() {
-            let [behind_own, behind_others] = self.kinds[link as usize];
-            let parts = self.chains.parts_mut(&mut carried.moment);
-            parts.add(behind_own, own);
-            parts.add(behind_others, others);
-        }
-        carried.moment.transmission += same + riding.transmission();
-        carried.moment.propagation += now.0 - riding.departs;
-        carried.moment.at = now.0;
-        self.hand = Hand { carried, queued: None };
+        let packet = self.lines[link as usize].pop(&mut self.packets);
+        self.hand = packet.expect("a packet was on the link");
+        let record = &mut self.packets[self.hand];
+        record.transmission += record.takes();
+        record.propagation += now.0 - record.departs;
     }
 
     #[inline]
-    fn packet_delivered(&mut self, _: Time, packet: &Packet) {
-        let Hand { carried, .. } = std::mem::replace(&mut self.hand, Hand::EMPTY);
-        let mut moment = carried.moment;
+    fn packet_delivered(&mut self, now: Time, packet: &Packet) {
+        let end = if packet.flags.has(Flags::TO_SENDER) { End::Sender } else { End::Receiver };
+        let timers = &self.connections[packet.connection.index()].timers;
+        tailcut_engine::fetch_early(&timers[end as usize]);
+        let place = std::mem::replace(&mut self.hand, NOWHERE);
+        let mut moment = self.packets.arrive(place, now.0, &mut self.chains);
         if moment.is_told() && packet.flags.has(Flags::SYN | Flags::TO_SENDER) {
             // The handshake is no round trip that waits for a window.
             self.chains.settle_as_they_are(&mut moment);
@@ -251,33 +280,44 @@ impl Observer for Attribution {
     }
 
     fn packet_ends(&mut self, _: Time) {
-        let Hand { carried, .. } = std::mem::replace(&mut self.hand, Hand::EMPTY);
-        self.chains.release(carried.moment);
+        let packet = std::mem::replace(&mut self.hand, NOWHERE);
+        self.forget(packet);
     }
 
     fn packet_displaced(&mut self, now: Time, link: PortId, packet: &Packet) {
-        let left = self.lines[link as usize].queue(now.0).leave(now.0, packet);
-        self.chains.release(left.carried.moment);
+        let queue = self.lines[link as usize].queue(&self.packets, now.0);
+        let left = queue.leave(now.0, &self.packets, packet);
+        self.forget(left.packet);
     }
 
     fn packet_stranded(&mut self, now: Time, link: PortId, packet: &Packet) {
         let line = &mut self.lines[link as usize];
         line.stop(now.0);
-        match line.pop() {
-            Some(riding) => self.chains.release(riding.carried.moment),
+        match line.pop(&mut self.packets) {
+            Some(packet) => self.forget(packet),
             None => self.packet_displaced(now, link, packet),
         }
     }
 
     fn link_retimed(&mut self, now: Time, link: PortId, departures: &[Time]) {
-        self.lines[link as usize].retime(now.0, departures.iter().map(|time| time.0));
+        let kind = usize::from(self.kinds[link as usize]);
+        let (line, chains) = (&mut self.lines[link as usize], &mut self.chains);
+        line.retime(&mut self.packets, now.0, departures, |record, old, new| {
+            record.transmission = record.transmission - old.same + new.same;
+            record.others[kind] = record.others[kind] - old.others + new.others;
+            if old.own > 0 {
+                chains.parts_mut(&mut record.chain).change(WAITING[kind][0], old.own, new.own);
+            }
+        });
     }
 
     fn flow_starts(&mut self, now: Time, flow: FlowIndex, id: u64) {
         if self.flows.len() <= flow.index() {
             self.flows.resize(flow.index() + 1, FlowBook::NEW);
+            self.over.resize(flow.index() + 1, true);
         }
-        self.flows[flow.index()] = FlowBook { id, start: now.0, over: false, ..FlowBook::NEW };
+        self.flows[flow.index()] = FlowBook { id, start: now.0, ..FlowBook::NEW };
+        self.over[flow.index()] = false;
         let start = self.chains.begin(now.0, flow.0);
         self.cause(start);
     }
@@ -285,7 +325,7 @@ impl Observer for Attribution {
     fn flow_waits(&mut self, _: Time, flow: FlowIndex) {
         let since = self.chains.keep(&self.cause);
         let before = std::mem::replace(&mut self.flows[flow.index()].asked, since);
-        self.chains.release(before);
+        self.chains.release(before.chain);
     }
 
     fn flow_wakes(&mut self, now: Time, flow: FlowIndex) {
@@ -295,14 +335,18 @@ impl Observer for Attribution {
     fn flow_finishes(&mut self, now: Time, flow: FlowIndex) {
         let book = &mut self.flows[flow.index()];
         let FlowBook { id, start, asked, .. } = *book;
-        (book.over, book.asked) = (true, Moment::NONE);
-        self.chains.release(asked);
+        (book.asked, self.over[flow.index()]) = (Moment::NONE, true);
+        self.chains.release(asked.chain);
         let mut moment = self.chains.keep(&self.cause);
         assert!(moment.is_told(), "flow {id} has finished, and nothing has led there");
-        assert_eq!(self.chains.flow(&moment), flow.0, "flow {id} has finished by what another did");
+        assert_eq!(
+            self.chains.flow(moment.chain),
+            flow.0,
+            "flow {id} has finished by what another did"
+        );
         self.chains.settle_as_they_are(&mut moment);
         let parts = *self.chains.parts(&moment);
-        self.chains.release(moment);
+        self.chains.release(moment.chain);
         assert_eq!(parts.total(), Time(now.0 - start), "the parts of flow {id} add up: {parts:?}");
         self.finished.insert(id, parts);
     }
@@ -315,7 +359,7 @@ impl Observer for Attribution {
             std::mem::replace(&mut self.connections[connection.index()], ConnectionBook::NEW);
         let ConnectionBook { timers: [sender, receiver], pull } = before;
         for moment in [sender.since, receiver.since, pull] {
-            self.chains.release(moment);
+            self.chains.release(moment.chain);
         }
     }
 
@@ -327,7 +371,7 @@ impl Observer for Attribution {
         }
         let since = self.chains.keep(&self.cause);
         let before = std::mem::replace(armed, Armed { deadline, timer, since });
-        self.chains.release(before.since);
+        self.chains.release(before.since.chain);
     }
 
     fn timer_fires(&mut self, now: Time, connection: ConnectionId, end: End) {
@@ -356,7 +400,7 @@ impl Observer for Attribution {
     fn pull_wanted(&mut self, _: Time, connection: ConnectionId) {
         let since = self.chains.keep(&self.cause);
         let before = std::mem::replace(&mut self.connections[connection.index()].pull, since);
-        self.chains.release(before);
+        self.chains.release(before.chain);
     }
 
     fn pull_turn(&mut self, now: Time, connection: ConnectionId) {

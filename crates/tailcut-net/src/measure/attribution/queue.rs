@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::line::{Carried, Riding, Waited};
+use super::line::Waited;
+use super::packets::{Packets, Record};
 use crate::packet::{Flags, Packet};
 
 /// A count of time that goes on: what it was once, and what of it was still to come then.
@@ -23,7 +24,8 @@ impl Mark {
 /// A packet that waits.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
-    carried: Carried,
+    packet: u32,
+    since: u64,
     identity: (u32, u32, u32, u16),
     /// What the transmitter had taken by its arrival: in all, of its flow, of its connection.
     all: Mark,
@@ -52,7 +54,9 @@ const ALL: u32 = u32::MAX;
 
 /// A packet that waits no more.
 pub(super) struct Left {
-    pub carried: Carried,
+    pub packet: u32,
+    /// Since when it waited.
+    pub since: u64,
     /// What it waited for since its arrival.
     pub waited: Waited,
     /// How long the transmitter was idle meanwhile.
@@ -77,30 +81,30 @@ impl Queue {
         Queue { waiting, shares, busy_until, taken: 0, idle: 0 }
     }
 
-    fn shares_of(&mut self, carried: &Carried, mut change: impl FnMut(&mut Share)) {
-        for connection in [carried.connection, ALL] {
-            if let Some(share) = self.shares.get_mut(&(carried.flow, connection)) {
+    fn shares_of(&mut self, record: &Record, mut change: impl FnMut(&mut Share)) {
+        for connection in [record.connection, ALL] {
+            if let Some(share) = self.shares.get_mut(&(record.flow, connection)) {
                 change(share);
             }
         }
     }
 
     /// The transmitter takes a packet.
-    pub fn take(&mut self, riding: &Riding) {
-        self.idle += riding.begins.saturating_sub(self.busy_until);
-        self.busy_until = riding.departs;
-        self.count(riding, riding.transmission());
+    pub fn take(&mut self, taken: &Record) {
+        self.idle += taken.begins.saturating_sub(self.busy_until);
+        self.busy_until = taken.departs;
+        self.count(taken, taken.takes());
     }
 
-    fn count(&mut self, riding: &Riding, time: u64) {
+    fn count(&mut self, taken: &Record, time: u64) {
         self.taken = self.taken.wrapping_add(time);
-        self.shares_of(&riding.carried, |share| share.taken = share.taken.wrapping_add(time));
+        self.shares_of(taken, |share| share.taken = share.taken.wrapping_add(time));
     }
 
     /// What it has taken is transmitted in another time.
-    pub fn takes_longer(&mut self, riding: &Riding, before: u64) {
-        self.busy_until = riding.departs;
-        self.count(riding, riding.transmission().wrapping_sub(before));
+    pub fn takes_longer(&mut self, taken: &Record, before: u64) {
+        self.busy_until = taken.departs;
+        self.count(taken, taken.takes().wrapping_sub(before));
     }
 
     /// The link has gone down.
@@ -113,32 +117,40 @@ impl Queue {
     }
 
     /// A packet begins to wait; `last` is what the transmitter took last.
-    pub fn enter(&mut self, now: u64, carried: Carried, packet: &Packet, last: Option<Riding>) {
+    pub fn enter(
+        &mut self,
+        now: u64,
+        place: u32,
+        record: &Record,
+        packet: &Packet,
+        last: Option<&Record>,
+    ) {
         let ahead = self.busy_until.saturating_sub(now);
         let ours = |connection| {
-            last.filter(|last| last.carried.flow == carried.flow)
-                .filter(|last| connection == ALL || last.carried.connection == connection)
+            last.filter(|last| last.flow == record.flow)
+                .filter(|last| connection == ALL || last.connection == connection)
                 .map_or(0, |_| ahead)
         };
-        let [connection, flow] = [carried.connection, ALL].map(|connection| {
-            let share = self.shares.entry((carried.flow, connection)).or_default();
+        let [connection, flow] = [record.connection, ALL].map(|connection| {
+            let share = self.shares.entry((record.flow, connection)).or_default();
             share.waiting += 1;
             Mark { was: share.taken, ahead: ours(connection) }
         });
         let (identity, idle) = (identity(packet), self.idle(now));
         let all = Mark { was: self.taken, ahead };
-        self.waiting.push_back(Waiting { carried, identity, all, flow, connection, idle });
+        let waiting = Waiting { packet: place, since: now, identity, all, flow, connection, idle };
+        self.waiting.push_back(waiting);
     }
 
     /// A packet waits no more.
-    pub fn leave(&mut self, now: u64, packet: &Packet) -> Left {
+    pub fn leave(&mut self, now: u64, packets: &Packets, packet: &Packet) -> Left {
         let identity = identity(packet);
         let place = self.waiting.iter().position(|waiting| waiting.identity == identity);
         let waiting = place.and_then(|place| self.waiting.remove(place)).expect("it waited there");
-        let carried = waiting.carried;
-        let [same, flow] = [(carried.connection, waiting.connection), (ALL, waiting.flow)].map(
+        let record = &packets[waiting.packet];
+        let [same, flow] = [(record.connection, waiting.connection), (ALL, waiting.flow)].map(
             |(connection, mark)| {
-                let of = (carried.flow, connection);
+                let of = (record.flow, connection);
                 let share = self.shares.get_mut(&of).expect("it is counted");
                 let taken = mark.since(share.taken);
                 share.waiting -= 1;
@@ -150,6 +162,7 @@ impl Queue {
         );
         let all = waiting.all.since(self.taken);
         let waited = Waited { same, own: flow.wrapping_sub(same), others: all.wrapping_sub(flow) };
-        Left { carried, waited, idle: self.idle(now).wrapping_sub(waiting.idle) }
+        let idle = self.idle(now).wrapping_sub(waiting.idle);
+        Left { packet: waiting.packet, since: waiting.since, waited, idle }
     }
 }
