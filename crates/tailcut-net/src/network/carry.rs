@@ -2,7 +2,7 @@
 
 use super::clock::Due;
 use super::foresight::key_of;
-use super::hosts::Opening;
+use super::hosts::{Known, Opening};
 use super::profile::Kind;
 use super::sender::Sender;
 use super::Network;
@@ -132,24 +132,24 @@ impl<O: Observer> Network<'_, O> {
 
     /// The handshake of a connection is complete at its sender.
     pub(super) fn on_established(&mut self, id: ConnectionId) {
-        if self.hosts.profile(id).spreads {
+        if self.hosts.sends_by(id).spreads {
             self.manage(id, subflow::Event::Established);
         }
-        let (flow, copy) = (self.hosts.flow(id), self.hosts.copy(id));
+        let &Known { flow, copy, .. } = self.hosts.at_sender(id);
         self.flows.note_established(flow, self.clock.now());
         self.react(flow, Event::Established { copy });
     }
 
     /// The last byte that a connection carries has arrived in order.
     pub(super) fn on_received(&mut self, id: ConnectionId) {
-        let copy = self.hosts.copy(id);
-        self.react(self.hosts.flow(id), Event::Received { copy });
+        let &Known { flow, copy, .. } = self.hosts.at_receiver(id);
+        self.react(flow, Event::Received { copy });
     }
 
     /// The sender of a connection knows that every byte has arrived.
     pub(super) fn on_acknowledged(&mut self, id: ConnectionId) {
-        let copy = self.hosts.copy(id);
-        self.react(self.hosts.flow(id), Event::Acknowledged { copy });
+        let &Known { flow, copy, .. } = self.hosts.at_sender(id);
+        self.react(flow, Event::Acknowledged { copy });
     }
 
     /// The receiving host resets the flow's connections but one.
@@ -157,7 +157,7 @@ impl<O: Observer> Network<'_, O> {
         let mut at = self.flows.head(flow);
         while let Some(other) = at {
             at = self.hosts.after(other);
-            if self.hosts.copy(other) != but {
+            if self.hosts.at_receiver(other).copy != but {
                 self.reset_by_receiver(other);
             }
         }
@@ -168,7 +168,7 @@ impl<O: Observer> Network<'_, O> {
         let mut at = self.flows.head(flow);
         while let Some(other) = at {
             at = self.hosts.after(other);
-            if self.hosts.copy(other) != but && !self.hosts.sender(other).finished() {
+            if self.hosts.at_sender(other).copy != but && !self.hosts.sender(other).finished() {
                 self.hosts.sender_mut(other).abort();
                 self.pump(other);
                 self.retire_if_over(other);

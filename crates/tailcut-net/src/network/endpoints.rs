@@ -1,6 +1,9 @@
 //! Packets at the hosts: what the loop does when one arrives, when a timer fires, and when anything is to be sent.
 
+use tailcut_engine::Time;
+
 use super::clock::Due;
+use super::hosts::Known;
 use super::{view, Network};
 use crate::measure::{End, Observer};
 use crate::packet::{ConnectionId, Flags, FlowKey, Packet};
@@ -27,7 +30,7 @@ impl<O: Observer> Network<'_, O> {
 
     #[inline]
     fn deliver_to_sender(&mut self, id: ConnectionId, packet: Packet) {
-        let spreads = self.hosts.profile(id).spreads;
+        let spreads = self.hosts.sends_by(id).spreads;
         if spreads {
             self.couple(id);
         }
@@ -51,7 +54,7 @@ impl<O: Observer> Network<'_, O> {
     fn deliver_to_receiver(&mut self, id: ConnectionId, packet: Packet) {
         let heard = self.hosts.tell_receiver(self.clock.now(), &packet);
         let mut completed = heard.completed;
-        if heard.data && self.hosts.profile(id).spreads {
+        if heard.data && self.hosts.receives_by(id).spreads {
             completed = self.note_data(id, packet.options);
             if completed {
                 self.hosts.receiver_mut(id).acknowledge_now();
@@ -67,16 +70,14 @@ impl<O: Observer> Network<'_, O> {
     /// Sends whatever the receiver has to send, and sets its timer.
     #[inline]
     pub(super) fn answer(&mut self, id: ConnectionId) {
-        let spreads = self.hosts.profile(id).spreads;
+        let spreads = self.hosts.receives_by(id).spreads;
         while self.hosts.owes_answer(id) {
             let data = if spreads { self.data_ack(id) } else { None };
             let segment = self.hosts.poll_receiver(id, self.clock.now(), data);
             let Some(segment) = segment else { break };
-            self.send(self.hosts.key(id).reversed(), id, segment);
+            self.send(self.hosts.at_receiver(id).key, id, segment);
         }
-        if self.hosts.receiver_is_earlier(id) {
-            self.set_timer(id);
-        }
+        self.expect_receiver(id);
         self.tally.follow(|observer| {
             let (deadline, timer) = self.hosts.receiver(id).timer();
             observer.timer_set(self.clock.now(), id, End::Receiver, deadline, timer);
@@ -95,7 +96,7 @@ impl<O: Observer> Network<'_, O> {
         let Segment { seq, options, wire_bytes, flags } = segment;
         let mut packet = Packet { key, connection: id, seq, options, wire_bytes, flags };
         if self.fabric.marks() {
-            let flow = self.flows.flow(self.hosts.flow(id));
+            let flow = self.flows.flow(self.hosts.whose(&packet));
             self.fabric.mark(&mut packet, flow.bytes);
         }
         self.hosts.note_sent(id);
@@ -103,7 +104,7 @@ impl<O: Observer> Network<'_, O> {
         let seen = || view(&self.hosts, &self.flows, &packet);
         self.tally.note_sent(self.clock.now(), host, seen);
         self.tally.follow(|observer| {
-            observer.packet_sent(self.clock.now(), self.hosts.flow(id), &packet);
+            observer.packet_sent(self.clock.now(), self.hosts.whose(&packet), &packet);
         });
         self.transmit(self.fabric.host_port(host), None, packet);
     }
@@ -111,29 +112,34 @@ impl<O: Observer> Network<'_, O> {
     /// Sends whatever the sender has to send, and sets its timer.
     #[inline]
     pub(super) fn pump(&mut self, id: ConnectionId) {
-        let (now, spreads) = (self.clock.now(), self.hosts.profile(id).spreads);
+        let (now, spreads) = (self.clock.now(), self.hosts.sends_by(id).spreads);
         self.tally.note_acted(now, || {
-            let (flow, sender) = (self.flows.flow(self.hosts.flow(id)).id, self.hosts.sender(id));
-            let view = sender.view(self.hosts.profile(id));
-            (flow, self.hosts.copy(id), self.hosts.key(id).sport(), view, sender.tcp())
+            let (&Known { key, flow, copy, .. }, sender) =
+                (self.hosts.at_sender(id), self.hosts.sender(id));
+            let view = sender.view(self.hosts.sends_by(id));
+            (self.flows.flow(flow).id, copy, key.sport(), view, sender.tcp())
         });
         loop {
             if spreads {
                 self.hand_out(id);
             }
             let Some(transmit) = self.hosts.poll_sender(id, now) else { break };
-            let (mut mapping, mut key) = (None, self.hosts.key(id));
+            let (mut mapping, mut key) = (None, self.hosts.at_sender(id).key);
             match transmit {
                 Transmit::Segment { seq, .. } if spreads => {
                     (mapping, key) = self.subflow_segment(id, seq);
                 }
-                Transmit::Syn { retry: false } => self.flows.note_copy(self.hosts.flow(id)),
+                Transmit::Syn { retry: false } => {
+                    self.flows.note_copy(self.hosts.at_sender(id).flow)
+                }
                 _ => {}
             }
             let segment = self.hosts.segment(id, now, transmit, mapping);
             self.send(key, id, segment);
         }
-        self.set_timer(id);
+        if let Some(due) = self.hosts.wake_for_sender(id) {
+            self.wake_at(id, due);
+        }
         self.tell_timer(id);
     }
 
@@ -146,25 +152,31 @@ impl<O: Observer> Network<'_, O> {
         });
     }
 
-    /// Makes sure that the connection is woken no later than its earliest deadline.
+    /// Makes sure that the connection is woken no later than its receiver wants to be.
     #[inline]
-    fn set_timer(&mut self, id: ConnectionId) {
-        if let Some(due) = self.hosts.earlier(id) {
-            self.clock.move_to(Due::Connection(id), due.max(self.clock.now()));
+    fn expect_receiver(&mut self, id: ConnectionId) {
+        if let Some(due) = self.hosts.wake_for_receiver(id) {
+            self.wake_at(id, due);
         }
+    }
+
+    fn wake_at(&mut self, id: ConnectionId, due: Time) {
+        self.clock.move_to(Due::Connection(id), due.max(self.clock.now()));
     }
 
     /// A connection's timer has fired.
     pub(super) fn wake(&mut self, id: ConnectionId) {
         let now = self.clock.now();
+        self.hosts.note_wake(id);
         if self.hosts.wake_receiver(id, now) {
             self.tally.follow(|observer| observer.timer_fires(now, id, End::Receiver));
             self.answer(id);
         }
+        self.expect_receiver(id);
         if self.hosts.sender(id).deadline() <= now {
             self.tally.follow(|observer| observer.timer_fires(now, id, End::Sender));
         }
-        if self.hosts.wake_sender(id, now) && self.hosts.profile(id).spreads {
+        if self.hosts.wake_sender(id, now) && self.hosts.sends_by(id).spreads {
             self.manage(id, Event::TimedOut);
         }
         self.pump(id);
@@ -183,7 +195,7 @@ impl<O: Observer> Network<'_, O> {
         self.clock.cancel(Due::Connection(id));
         self.leave_pulls(id);
         self.settle();
-        let flow = self.hosts.flow(id);
+        let flow = self.hosts.at_sender(id).flow;
         self.flows.absorb(flow, self.hosts.sender(id), self.hosts.receiver(id));
         let head = self.hosts.unlink(self.flows.head(flow), id);
         self.flows.set_head(flow, head);

@@ -115,7 +115,7 @@ fn check(scenario: &Scenario) -> Result<(), SimError> {
 
 /// What an observer sees of a packet.
 fn view(hosts: &Hosts<'_>, flows: &Flows, packet: &Packet) -> PacketView {
-    hosts.view(packet, flows.flow(hosts.flow(packet.connection)))
+    hosts.view(packet, flows.flow(hosts.whose(packet)))
 }
 
 impl<'a, O: Observer> Network<'a, O> {
@@ -233,11 +233,12 @@ impl<'a, O: Observer> Network<'a, O> {
     /// Series are sampled: links, and flows by their first connection or its latest piece.
     fn sample(&mut self) {
         let (hosts, flows) = (&self.hosts, &self.flows);
-        let latest =
-            hosts.live().filter(|id| hosts.find(flows.head(hosts.flow(*id)), 0) == Some(*id));
+        let latest = hosts
+            .live()
+            .filter(|id| hosts.find(flows.head(hosts.at_sender(*id).flow), 0) == Some(*id));
         let seen = latest.map(|id| {
             let (flow, cwnd) =
-                (flows.flow(hosts.flow(id)), hosts.sender(id).cwnd(hosts.profile(id)));
+                (flows.flow(hosts.at_sender(id).flow), hosts.sender(id).cwnd(hosts.sends_by(id)));
             (flow.id, cwnd, hosts.acknowledged(id))
         });
         self.tally.sample(self.clock.now(), &mut self.fabric, seen);

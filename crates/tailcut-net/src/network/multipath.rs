@@ -1,7 +1,7 @@
 //! Flows over several subflows: what their managers ask for, done.
 
 use super::foresight::source_port;
-use super::hosts::Opening;
+use super::hosts::{Known, Opening};
 use super::sender::Sender;
 use super::Network;
 use crate::measure::Observer;
@@ -45,11 +45,11 @@ impl<O: Observer> Network<'_, O> {
 
     /// Lets the manager of a flow answer an event of one of its subflows.
     pub(super) fn manage(&mut self, id: ConnectionId, event: Event) {
-        let (hosts, flow) = (&self.hosts, self.hosts.flow(id));
+        let (hosts, &Known { flow, copy, .. }) = (&self.hosts, self.hosts.at_sender(id));
         let Some(sender) = hosts.sender(id).tcp() else { return };
         let head = self.flows.head(flow);
         let look = |copy: u8| hosts.sender(hosts.find(head, copy)?).tcp().map(Seen::of);
-        let view = View { copy: hosts.copy(id), seen: Seen::of(sender), look: &look };
+        let view = View { copy, seen: Seen::of(sender), look: &look };
         let mut actions = self.flows.manage(flow, event, view);
         if !actions.is_empty() {
             self.carry_out_all(id, &mut actions);
@@ -59,7 +59,7 @@ impl<O: Observer> Network<'_, O> {
 
     #[cold]
     fn carry_out_all(&mut self, id: ConnectionId, actions: &mut Vec<Action>) {
-        let (flow, profile) = (self.hosts.flow(id), self.hosts.number(id));
+        let &Known { flow, profile, .. } = self.hosts.at_sender(id);
         for action in actions.drain(..) {
             match action {
                 Action::Open(open) => self.open_subflow(flow, profile, open),
@@ -71,7 +71,7 @@ impl<O: Observer> Network<'_, O> {
 
     /// Before an acknowledgement: how much the coupling lets this subflow's window grow by it.
     pub(super) fn couple(&mut self, id: ConnectionId) {
-        let flow = self.hosts.flow(id);
+        let flow = self.hosts.at_sender(id).flow;
         let Sender::Tcp(sender) = self.hosts.sender_mut(id) else { return };
         if sender.cwnd() < sender.ssthresh() {
             return;
@@ -84,16 +84,16 @@ impl<O: Observer> Network<'_, O> {
     /// Receiving end: a packet with data has arrived. True when it was the last of the flow.
     pub(super) fn note_data(&mut self, id: ConnectionId, options: u32) -> bool {
         let number = self.hosts.options().number(options);
-        let manager = self.flows.manager_mut(self.hosts.flow(id));
+        let manager = self.flows.manager_mut(self.hosts.at_receiver(id).flow);
         let Some((manager, number)) = manager.zip(number) else { return false };
         manager.on_data(number)
     }
 
     /// Receiving end: what an acknowledgement says of the data, and whether it ends the connection.
     pub(super) fn data_ack(&self, id: ConnectionId) -> Option<DataAck> {
-        let flow = self.hosts.flow(id);
+        let &Known { flow, copy, .. } = self.hosts.at_receiver(id);
         let (number, all) = self.flows.manager(flow)?.received();
-        let here = self.flows.winner(flow).is_none_or(|winner| winner == self.hosts.copy(id));
+        let here = self.flows.winner(flow).is_none_or(|winner| winner == copy);
         Some(DataAck { number, complete: all && here })
     }
 
@@ -103,8 +103,8 @@ impl<O: Observer> Network<'_, O> {
         id: ConnectionId,
         seq: u32,
     ) -> (Option<Mapping>, FlowKey) {
-        let (copy, key) = (self.hosts.copy(id), self.hosts.key(id));
-        let Some(manager) = self.flows.manager_mut(self.hosts.flow(id)) else { return (None, key) };
+        let &Known { flow, copy, key, .. } = self.hosts.at_sender(id);
+        let Some(manager) = self.flows.manager_mut(flow) else { return (None, key) };
         let carries = manager.carries(copy, seq);
         let mapping =
             Mapping { number: carries.number, payload: carries.payload, last: carries.last };
@@ -114,7 +114,7 @@ impl<O: Observer> Network<'_, O> {
     }
 
     fn pump_others(&mut self, id: ConnectionId) {
-        let mut at = self.flows.head(self.hosts.flow(id));
+        let mut at = self.flows.head(self.hosts.at_sender(id).flow);
         while let Some(other) = at {
             at = self.hosts.after(other);
             if other != id {
@@ -125,8 +125,9 @@ impl<O: Observer> Network<'_, O> {
 
     /// Hands a subflow the data that its window has room for, one segment at a time.
     pub(super) fn hand_out(&mut self, id: ConnectionId) {
-        let (profile, copy) = (self.hosts.profile(id), self.hosts.copy(id));
-        let Some(manager) = self.flows.manager_mut(self.hosts.flow(id)) else { return };
+        let (profile, &Known { flow, copy, .. }) =
+            (self.hosts.sends_by(id), self.hosts.at_sender(id));
+        let Some(manager) = self.flows.manager_mut(flow) else { return };
         let Sender::Tcp(sender) = self.hosts.sender_mut(id) else { return };
         if !sender.has_room(&profile.tcp, manager.likely()) {
             return;
@@ -148,7 +149,7 @@ impl<O: Observer> Network<'_, O> {
         }
         while let Some(other) = at {
             at = self.hosts.after(other);
-            let silent = self.hosts.profile(other).tcp.close == Close::None;
+            let silent = self.hosts.sends_by(other).tcp.close == Close::None;
             if let Sender::Tcp(sender) = self.hosts.sender_mut(other) {
                 if sender.outstanding() == 0 && (other == id || silent) {
                     sender.finish();

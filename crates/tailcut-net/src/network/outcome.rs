@@ -19,7 +19,7 @@ impl<O: Observer> Network<'_, O> {
         }
         for id in self.hosts.live() {
             let (sender, receiver) = (self.hosts.sender(id), self.hosts.receiver(id));
-            self.flows.absorb(self.hosts.flow(id), sender, receiver);
+            self.flows.absorb(self.hosts.at_sender(id).flow, sender, receiver);
         }
         let mut further = self.audit();
         further.extend(self.fabric.pauses());

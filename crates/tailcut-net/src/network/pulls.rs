@@ -78,7 +78,7 @@ impl<O: Observer> Network<'_, O> {
     #[inline]
     pub(super) fn ask_for_pulls(&mut self, id: ConnectionId) {
         if self.hosts.receiver_mut(id).pulls().is_some_and(|receiver| receiver.joins()) {
-            let host = self.hosts.key(id).dst();
+            let host = self.hosts.at_receiver(id).key.src();
             self.tally.follow(|observer| observer.pull_wanted(self.clock.now(), id));
             if let Some(at) = self.pulls.join(self.clock.now(), host, id) {
                 self.clock.move_to(Due::Pull(host), at);
@@ -90,7 +90,7 @@ impl<O: Observer> Network<'_, O> {
     pub(super) fn pull(&mut self, host: u32) {
         let now = self.clock.now();
         while let Some(id) = self.pulls.turn(host) {
-            let (key, sizes) = (self.hosts.key(id).reversed(), self.hosts.profile(id).sizes);
+            let (key, sizes) = (self.hosts.at_receiver(id).key, self.hosts.receives_by(id).sizes);
             let Some(receiver) = self.hosts.receiver_mut(id).pulls() else { continue };
             let Some(pull) = receiver.pull(&sizes) else { continue };
             self.tally.follow(|observer| observer.pull_turn(now, id));
@@ -109,7 +109,7 @@ impl<O: Observer> Network<'_, O> {
     /// A connection is over, and its place will be another's.
     pub(super) fn leave_pulls(&mut self, id: ConnectionId) {
         if self.hosts.receiver_mut(id).pulls().is_some_and(|receiver| receiver.leaves()) {
-            self.pulls.leave(self.hosts.key(id).dst(), id);
+            self.pulls.leave(self.hosts.at_receiver(id).key.src(), id);
         }
     }
 }

@@ -1,4 +1,7 @@
-//! The connections of all hosts: both ends of each, their places in the table of the run, and what of them is under way.
+//! The connections of all hosts: their places in the table of the run, the two ends of each, and what of them is under way.
+//!
+//! A connection's two ends are two structs, and what happens at a host touches those that are there. A run on one core keeps
+//! two things of both once: when the agenda wakes the connection, and how many of its packets are in the network.
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -30,22 +33,49 @@ pub(super) struct Opening {
     pub closed: bool,
 }
 
-/// Both halves of a connection.
-struct Connection {
-    key: FlowKey,
-    flow: FlowIndex,
-    from: u64,
-    /// Packets of this connection queued or on a wire.
-    in_network: u32,
-    receiver: Receiver,
-    /// When the agenda will wake this connection.
-    timer: Time,
+/// What an end knows of its connection from the start.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    /// What the packets that it sends go by.
+    pub key: FlowKey,
+    /// Whose bytes the connection carries.
+    pub flow: FlowIndex,
+    /// The first byte of the flow that it carries.
+    pub from: u64,
+    /// Its number among those of its flow.
+    pub copy: u8,
+    /// The number of its transport.
+    pub profile: u8,
+}
+
+/// A connection at the host that sends.
+struct SendingEnd {
+    known: Known,
     /// The next connection of the same flow.
     sibling: Option<ConnectionId>,
-    copy: u8,
-    profile: u8,
-    live: bool,
     sender: Sender,
+}
+
+/// A connection at the host that receives.
+struct ReceivingEnd {
+    known: Known,
+    receiver: Receiver,
+}
+
+/// What a run on one core keeps of a connection once.
+struct Shared {
+    live: bool,
+    /// Its packets that are queued or on a wire.
+    in_network: u32,
+    /// When the agenda will wake it: no later than either end wants to be woken.
+    timer: Time,
+}
+
+/// Both ends in their place of the table. Neither looks at the other.
+struct Connection {
+    receiving: ReceivingEnd,
+    shared: Shared,
+    sending: SendingEnd,
 }
 
 /// What the ends of its connection see of a packet.
@@ -78,8 +108,13 @@ pub(super) struct Hosts<'a> {
 
 impl<'a> Hosts<'a> {
     pub fn new(profiles: &'a [Profile]) -> Hosts<'a> {
-        let options = OptionStore::default();
-        Hosts { profiles, connections: vec![], vacant: vec![], live: 0, options }
+        Hosts {
+            profiles,
+            connections: vec![],
+            vacant: vec![],
+            live: 0,
+            options: OptionStore::default(),
+        }
     }
 
     // --- who is there -----------------------------------------------------------------------------------------------
@@ -94,19 +129,12 @@ impl<'a> Hosts<'a> {
         };
         let mut receiver = Receiver::new(self.transport(profile), segments);
         receiver.closed = closed;
-        let connection = Connection {
-            key,
-            flow,
-            from,
-            in_network: 0,
-            receiver,
-            timer: Time::NEVER,
-            sibling: None,
-            copy,
-            profile,
-            live: true,
-            sender,
-        };
+        let known = Known { key, flow, from, copy, profile };
+        let sending = SendingEnd { known, sibling: None, sender };
+        let known = Known { key: key.reversed(), ..known };
+        let receiving = ReceivingEnd { known, receiver };
+        let shared = Shared { live: true, in_network: 0, timer: Time::NEVER };
+        let connection = Connection { receiving, shared, sending };
         self.live += 1;
         if let Some(id) = self.vacant.pop() {
             self.connections[id.index()] = connection;
@@ -118,7 +146,7 @@ impl<'a> Hosts<'a> {
 
     /// A connection is over: its place is free.
     pub fn retire(&mut self, id: ConnectionId) {
-        self.connections[id.index()].live = false;
+        self.connections[id.index()].shared.live = false;
         self.live -= 1;
         self.vacant.push(id);
     }
@@ -131,83 +159,84 @@ impl<'a> Hosts<'a> {
     /// The connections that are there, by their places.
     pub fn live(&self) -> impl Iterator<Item = ConnectionId> + '_ {
         let all = self.connections.iter().enumerate();
-        all.filter(|(_, connection)| connection.live).map(|(place, _)| ConnectionId::at(place))
+        all.filter(|(_, connection)| connection.shared.live)
+            .map(|(place, _)| ConnectionId::at(place))
     }
 
     /// Whose a packet with this key is, if its connection is still there.
     pub fn owner(&self, id: ConnectionId, key: FlowKey) -> Option<FlowIndex> {
-        let connection = &self.connections[id.index()];
-        let ours = [connection.key, connection.key.reversed()].contains(&key);
-        (ours && connection.live).then_some(connection.flow)
+        let ours =
+            [self.at_sender(id), self.at_receiver(id)].into_iter().find(|end| end.key == key);
+        ours.filter(|_| self.connections[id.index()].shared.live).map(|end| end.flow)
     }
 
+    /// What its sending end knows of a connection.
     #[inline]
-    fn get(&self, id: ConnectionId) -> &Connection {
-        &self.connections[id.index()]
+    pub fn at_sender(&self, id: ConnectionId) -> &Known {
+        &self.connections[id.index()].sending.known
     }
 
-    /// What the packets of a connection go by, from sender to receiver.
+    /// What its receiving end knows.
     #[inline]
-    pub fn key(&self, id: ConnectionId) -> FlowKey {
-        self.get(id).key
+    pub fn at_receiver(&self, id: ConnectionId) -> &Known {
+        &self.connections[id.index()].receiving.known
     }
 
-    /// Whose bytes it carries.
+    /// Whose bytes a packet is about, as the end that sends it knows.
     #[inline]
-    pub fn flow(&self, id: ConnectionId) -> FlowIndex {
-        self.get(id).flow
+    pub fn whose(&self, packet: &Packet) -> FlowIndex {
+        match packet.flags.has(Flags::TO_SENDER) {
+            true => self.at_receiver(packet.connection).flow,
+            false => self.at_sender(packet.connection).flow,
+        }
     }
 
-    /// Its number among those of its flow.
+    /// What a connection goes by, as its sending end knows.
     #[inline]
-    pub fn copy(&self, id: ConnectionId) -> u8 {
-        self.get(id).copy
+    pub fn sends_by(&self, id: ConnectionId) -> &'a Profile {
+        self.transport(self.at_sender(id).profile)
     }
 
-    /// The number of its transport.
-    pub fn number(&self, id: ConnectionId) -> u8 {
-        self.get(id).profile
-    }
-
-    /// What a connection goes by.
+    /// The same, as its receiving end does.
     #[inline]
-    pub fn profile(&self, id: ConnectionId) -> &'a Profile {
-        &self.profiles[usize::from(self.connections[id.index()].profile)]
+    pub fn receives_by(&self, id: ConnectionId) -> &'a Profile {
+        self.transport(self.at_receiver(id).profile)
     }
 
     /// A transport by its number.
+    #[inline]
     pub fn transport(&self, number: u8) -> &'a Profile {
         &self.profiles[usize::from(number)]
     }
 
     #[inline]
     pub fn sender(&self, id: ConnectionId) -> &Sender {
-        &self.get(id).sender
+        &self.connections[id.index()].sending.sender
     }
 
     #[inline]
     pub fn sender_mut(&mut self, id: ConnectionId) -> &mut Sender {
-        &mut self.connections[id.index()].sender
+        &mut self.connections[id.index()].sending.sender
     }
 
     pub fn receiver(&self, id: ConnectionId) -> &Receiver {
-        &self.get(id).receiver
+        &self.connections[id.index()].receiving.receiver
     }
 
     pub fn receiver_mut(&mut self, id: ConnectionId) -> &mut Receiver {
-        &mut self.connections[id.index()].receiver
+        &mut self.connections[id.index()].receiving.receiver
     }
 
     /// Nothing can be heard any more of a connection that is still there.
     #[inline]
     pub fn is_over(&self, id: ConnectionId) -> bool {
-        let connection = self.get(id);
-        connection.in_network == 0 && connection.live && connection.sender.finished()
+        let Connection { shared, sending, .. } = &self.connections[id.index()];
+        shared.in_network == 0 && shared.live && sending.sender.finished()
     }
 
     /// Bytes that a connection carries: all of its flow's, or a piece of them.
     pub fn carries(&self, id: ConnectionId, flow: &Flow) -> u64 {
-        let (profile, sender) = (self.profile(id), self.sender(id));
+        let (profile, sender) = (self.sends_by(id), self.sender(id));
         if profile.spreads {
             return flow.bytes;
         }
@@ -217,27 +246,27 @@ impl<'a> Hosts<'a> {
 
     /// Up to where a connection has brought its flow, when its receiver lacks this segment.
     pub fn brought(&self, id: ConnectionId, next: u32, flow: &Flow) -> u64 {
-        let here = u64::from(next) * self.profile(id).tcp.mss.0;
-        self.get(id).from + here.min(self.carries(id, flow))
+        let here = u64::from(next) * self.sends_by(id).tcp.mss.0;
+        self.at_sender(id).from + here.min(self.carries(id, flow))
     }
 
     /// Up to where its sender knows that it has.
     pub fn acknowledged(&self, id: ConnectionId) -> u64 {
-        let here = u64::from(self.sender(id).una()) * self.profile(id).tcp.mss.0;
-        self.get(id).from + here
+        let here = u64::from(self.sender(id).una()) * self.sends_by(id).tcp.mss.0;
+        self.at_sender(id).from + here
     }
 
     // --- the connections of one flow, a chain of which the flow knows the head ----------------------------------------
 
     /// The connection after another one of its flow.
     pub fn after(&self, id: ConnectionId) -> Option<ConnectionId> {
-        self.connections[id.index()].sibling
+        self.connections[id.index()].sending.sibling
     }
 
     /// The first connection of a chain that carries a copy.
     pub fn find(&self, head: Option<ConnectionId>, copy: u8) -> Option<ConnectionId> {
         let mut at = head;
-        while let Some(id) = at.filter(|id| self.get(*id).copy != copy) {
+        while let Some(id) = at.filter(|id| self.at_sender(*id).copy != copy) {
             at = self.after(id);
         }
         at
@@ -245,20 +274,20 @@ impl<'a> Hosts<'a> {
 
     /// Puts a connection in a chain before those of its copy and later ones; the chain's head from now on.
     pub fn insert(&mut self, head: Option<ConnectionId>, id: ConnectionId) -> ConnectionId {
-        let copy = self.get(id).copy;
+        let copy = self.at_sender(id).copy;
         let (mut before, mut after) = (None, head);
-        while let Some(earlier) = after.filter(|after| self.get(*after).copy < copy) {
+        while let Some(earlier) = after.filter(|after| self.at_sender(*after).copy < copy) {
             (before, after) = (Some(earlier), self.after(earlier));
         }
-        self.connections[id.index()].sibling = after;
+        self.connections[id.index()].sending.sibling = after;
         let Some(before) = before else { return id };
-        self.connections[before.index()].sibling = Some(id);
+        self.connections[before.index()].sending.sibling = Some(id);
         head.unwrap_or(id)
     }
 
     /// Puts a connection at the head of a chain.
     pub fn prepend(&mut self, head: Option<ConnectionId>, id: ConnectionId) -> ConnectionId {
-        self.connections[id.index()].sibling = head;
+        self.connections[id.index()].sending.sibling = head;
         id
     }
 
@@ -272,7 +301,7 @@ impl<'a> Hosts<'a> {
         while let Some(before) = at {
             let next = self.after(before);
             if next == Some(id) {
-                self.connections[before.index()].sibling = after;
+                self.connections[before.index()].sending.sibling = after;
                 break;
             }
             at = next;
@@ -285,13 +314,13 @@ impl<'a> Hosts<'a> {
     /// A packet of a connection is in the network from now on.
     #[inline]
     pub fn note_sent(&mut self, id: ConnectionId) {
-        self.connections[id.index()].in_network += 1;
+        self.connections[id.index()].shared.in_network += 1;
     }
 
     /// It is there no more.
     #[inline]
     pub fn note_gone(&mut self, id: ConnectionId) {
-        self.connections[id.index()].in_network -= 1;
+        self.connections[id.index()].shared.in_network -= 1;
     }
 
     /// The options of a packet that is no more may be used again.
@@ -309,16 +338,18 @@ impl<'a> Hosts<'a> {
     /// A packet has reached its connection's sender.
     #[inline]
     pub fn tell_sender(&mut self, now: Time, packet: &Packet) {
-        let profile = self.profile(packet.connection);
-        let sender = &mut self.connections[packet.connection.index()].sender;
+        let SendingEnd { known, sender, .. } =
+            &mut self.connections[packet.connection.index()].sending;
+        let profile = &self.profiles[usize::from(known.profile)];
         sender.on_packet(profile, now, &as_segment(packet), &self.options);
     }
 
     /// A packet has reached its connection's receiver.
     #[inline]
     pub fn tell_receiver(&mut self, now: Time, packet: &Packet) -> Heard {
-        let profile = self.profile(packet.connection);
-        let receiver = &mut self.connections[packet.connection.index()].receiver;
+        let ReceivingEnd { known, receiver } =
+            &mut self.connections[packet.connection.index()].receiving;
+        let profile = &self.profiles[usize::from(known.profile)];
         let data = packet.flags.has(Flags::DATA) && !receiver.closed;
         let completed = receiver.on_packet(profile, now, &as_segment(packet), &self.options);
         Heard { data, completed }
@@ -327,8 +358,8 @@ impl<'a> Hosts<'a> {
     /// What a connection's sender has to send, if anything.
     #[inline]
     pub fn poll_sender(&mut self, id: ConnectionId, now: Time) -> Option<Transmit> {
-        let profile = self.profile(id);
-        self.connections[id.index()].sender.poll_transmit(profile, now)
+        let SendingEnd { known, sender, .. } = &mut self.connections[id.index()].sending;
+        sender.poll_transmit(&self.profiles[usize::from(known.profile)], now)
     }
 
     /// The packet for it.
@@ -340,15 +371,15 @@ impl<'a> Hosts<'a> {
         transmit: Transmit,
         mapping: Option<Mapping>,
     ) -> Segment {
-        let profile = self.profile(id);
-        let sender = &mut self.connections[id.index()].sender;
+        let SendingEnd { known, sender, .. } = &mut self.connections[id.index()].sending;
+        let profile = &self.profiles[usize::from(known.profile)];
         sender.packet(profile, now, transmit, mapping, &mut self.options)
     }
 
     /// Whether a connection's receiver has anything to send.
     #[inline]
     pub fn owes_answer(&self, id: ConnectionId) -> bool {
-        self.connections[id.index()].receiver.owes_anything()
+        self.receiver(id).owes_anything()
     }
 
     /// The next packet of a connection's receiver, if there is one.
@@ -359,37 +390,44 @@ impl<'a> Hosts<'a> {
         now: Time,
         data: Option<DataAck>,
     ) -> Option<Segment> {
-        let profile = self.profile(id);
-        let receiver = &mut self.connections[id.index()].receiver;
+        let ReceivingEnd { known, receiver } = &mut self.connections[id.index()].receiving;
+        let profile = &self.profiles[usize::from(known.profile)];
         receiver.poll_transmit(profile, now, data, &mut self.options)
     }
 
     // --- timers -----------------------------------------------------------------------------------------------------
 
-    /// The earliest deadline of a connection, where it is to be woken earlier than it will be: it is from now on. A deadline
+    /// The deadline of a connection's sender, where it is to be woken earlier than it will be: it is from now on. A deadline
     /// that moves later costs nothing: the timer finds out when it fires.
     #[inline]
-    pub fn earlier(&mut self, id: ConnectionId) -> Option<Time> {
-        let connection = &mut self.connections[id.index()];
-        let due = connection.sender.deadline().min(connection.receiver.deadline());
-        (due < connection.timer).then(|| {
-            connection.timer = due;
+    pub fn wake_for_sender(&mut self, id: ConnectionId) -> Option<Time> {
+        self.earlier(id, self.sender(id).deadline())
+    }
+
+    /// The same for its receiver.
+    #[inline]
+    pub fn wake_for_receiver(&mut self, id: ConnectionId) -> Option<Time> {
+        self.earlier(id, self.receiver(id).deadline())
+    }
+
+    #[inline]
+    fn earlier(&mut self, id: ConnectionId, due: Time) -> Option<Time> {
+        let timer = &mut self.connections[id.index()].shared.timer;
+        (due < *timer).then(|| {
+            *timer = due;
             due
         })
     }
 
-    /// Whether a connection's receiver wants to be woken before the connection will be.
-    #[inline]
-    pub fn receiver_is_earlier(&self, id: ConnectionId) -> bool {
-        let connection = &self.connections[id.index()];
-        connection.receiver.deadline() < connection.timer
+    /// A connection's timer has fired.
+    pub fn note_wake(&mut self, id: ConnectionId) {
+        self.connections[id.index()].shared.timer = Time::NEVER;
     }
 
-    /// A connection's timer has fired. True when its receiver was waiting for that.
+    /// It wakes the receiver. True when that was waiting for it.
     pub fn wake_receiver(&mut self, id: ConnectionId, now: Time) -> bool {
-        let profile = self.profile(id);
-        let Connection { timer, receiver, .. } = &mut self.connections[id.index()];
-        *timer = Time::NEVER;
+        let profile = self.receives_by(id);
+        let receiver = self.receiver_mut(id);
         let due = receiver.deadline() <= now;
         if due {
             receiver.on_timer(&profile.tcp, now);
@@ -397,10 +435,10 @@ impl<'a> Hosts<'a> {
         due
     }
 
-    /// The same for its sender. True when a sender repeats what is not answered, and has been heard before.
+    /// It wakes the sender. True when that repeats what is not answered, and has been heard before.
     pub fn wake_sender(&mut self, id: ConnectionId, now: Time) -> bool {
-        let profile = self.profile(id);
-        let sender = &mut self.connections[id.index()].sender;
+        let profile = self.sends_by(id);
+        let sender = self.sender_mut(id);
         sender.deadline() <= now
             && sender.on_timer(profile, now)
             && sender.phase() == Phase::Established

@@ -36,7 +36,7 @@ fn chain(copies: &[u8]) -> Vec<u8> {
         head = Some(hosts.insert(head, id));
     }
     let next = |id: &ConnectionId| hosts.after(*id);
-    std::iter::successors(head, next).map(|id| hosts.copy(id)).collect()
+    std::iter::successors(head, next).map(|id| hosts.at_sender(id).copy).collect()
 }
 
 #[test]
@@ -62,13 +62,13 @@ fn places_are_used_again_and_what_was_there_has_no_owner() {
     let profiles = tcp();
     let mut hosts = Hosts::new(&profiles);
     let [a, b] = [0, 1].map(|flow| hosts.admit(opening(&hosts, flow, 0)));
-    let key = hosts.key(a);
+    let key = hosts.at_sender(a).key;
     assert_eq!(hosts.owner(a, key.reversed()), Some(FlowIndex(0)));
     assert_eq!(hosts.owner(a, FlowKey::new(5, 6, 1, 2)), None);
     hosts.retire(a);
     assert_eq!((hosts.owner(a, key), hosts.live().collect::<Vec<_>>()), (None, vec![b]));
     let again = hosts.admit(opening(&hosts, 7, 0));
-    assert_eq!((again, hosts.connections.len(), hosts.flow(a)), (a, 2, FlowIndex(7)));
+    assert_eq!((again, hosts.connections.len(), hosts.at_receiver(a).flow), (a, 2, FlowIndex(7)));
     hosts.retire(a);
     hosts.retire(b);
     assert!(!hosts.any());
@@ -97,12 +97,15 @@ fn a_timer_moves_earlier_only_and_is_forgotten_when_it_fires() {
     let profiles = tcp();
     let mut hosts = Hosts::new(&profiles);
     let id = hosts.admit(opening(&hosts, 0, 0));
-    assert_eq!((hosts.earlier(id), hosts.earlier(id)), (Some(NOW), None));
+    let both = [hosts.wake_for_sender(id), hosts.wake_for_sender(id)];
+    assert_eq!(both, [Some(NOW), None]);
+    hosts.note_wake(id);
     assert!(!hosts.wake_receiver(id, NOW), "nothing waits there");
     assert!(!hosts.wake_sender(id, NOW), "it has not been heard yet");
     while hosts.poll_sender(id, NOW).is_some() {}
     let first_rto = profiles[0].tcp.initial_rto;
-    assert_eq!(hosts.earlier(id), Some(NOW + first_rto));
+    assert_eq!(hosts.wake_for_receiver(id), None, "the receiver still waits for nothing");
+    assert_eq!(hosts.wake_for_sender(id), Some(NOW + first_rto));
 }
 
 #[test]
@@ -112,7 +115,7 @@ fn both_ends_hear_of_a_packet_and_say_what_it_did() {
     let id = hosts.admit(opening(&hosts, 0, 0));
     hosts.wake_sender(id, NOW);
     while hosts.poll_sender(id, NOW).is_some() {}
-    let (key, options) = (hosts.key(id), NO_OPTIONS);
+    let (key, options) = (hosts.at_sender(id).key, NO_OPTIONS);
     let packet =
         |seq, flags| Packet { key, connection: id, seq, options, wire_bytes: 1_538, flags };
     let heard = hosts.tell_receiver(NOW, &packet(0, Flags::SYN));

@@ -12,7 +12,7 @@ impl Hosts<'_> {
     /// What an observer sees of a packet of a flow.
     pub fn view(&self, packet: &Packet, flow: &Flow) -> PacketView {
         let id = packet.connection;
-        let Profile { tcp, sizes, spreads, .. } = self.profile(id);
+        let Profile { tcp, sizes, spreads, .. } = self.sends_by(id);
         let sender = self.sender(id);
         let flow_bytes = self.carries(id, flow);
         // The segments of a subflow may carry data of any place, some of it again.
@@ -36,13 +36,13 @@ impl Hosts<'_> {
         let options = self.options().get(packet.options);
         // Whoever rewrites a packet on its way puts it back before its host sees it.
         let key = match packet.flags.has(Flags::REWRITTEN) {
-            true if packet.flags.has(Flags::TO_SENDER) => self.key(id).reversed(),
-            true => self.key(id),
+            true if packet.flags.has(Flags::TO_SENDER) => self.at_receiver(id).key,
+            true => self.at_sender(id).key,
             false => packet.key,
         };
         PacketView {
             flow: flow.id,
-            copy: self.copy(id),
+            copy: self.at_sender(id).copy,
             src: key.src(),
             dst: key.dst(),
             sport: key.sport(),
