@@ -106,7 +106,9 @@ test('FIN on the first connection before the second has come, from a host that n
 /** A server whose application keeps its connections open; what it sees of them. */
 async function patientServer(t) {
   const seen = { text: '', ended: false, errors: [], over: 0 };
+  const sockets = [];
   const server = repnet.createServer({ allowHalfOpen: true }, (socket) => {
+    sockets.push(socket);
     // Where the end of a connection comes by, whether it is held back or not.
     const { push, destroy } = socket;
     socket.push = (chunk, encoding) => {
@@ -128,7 +130,7 @@ async function patientServer(t) {
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.after(() => server.close());
-  return { seen, port: server.address().port };
+  return { seen, sockets, port: server.address().port };
 }
 
 test('… and an error if the second brings more while the application has not closed', async (t) => {
@@ -158,6 +160,42 @@ for (const way of ['end', 'resetAndDestroy'])
     );
     await until(() => seen.ended || seen.errors.length > 0, 'the end of the flow');
     assert.deepEqual(seen, { text: 'half of a request', ended: true, errors: [], over: 1 });
+  });
+
+/** A request by both connections, the end of which the first has told by FIN, and the second not within `pairTimeout`. */
+async function wordMissing(t) {
+  const { seen, sockets, port } = await patientServer(t);
+  const from = { localAddress: OWN_ADDRESS, localPort: ownPort() };
+  const first = await raw(t, port, { ...from, allowHalfOpen: true });
+  const second = await raw(t, port + 1, { ...from, noDelay: true });
+  second.socket.write(Buffer.concat([hello(second, port), data(0, 'request')]));
+  await until(() => repnet.info(sockets[0])?.paired, 'a flow of two connections');
+  first.socket.end('request');
+  await until(() => seen.ended, 'the end of the first connection');
+  assert.equal(seen.text, 'request');
+  return { seen, socket: sockets[0], first, second };
+}
+
+test('FIN on the first connection, and the second is silent: the end is where the FIN was, and the second carries the reply all the same', async (t) => {
+  const { seen, socket, first, second } = await wordMissing(t);
+  socket.end('reply');
+  const reply = Buffer.concat([data(0, 'reply'), controlRecord(Record.end, 5)]);
+  await until(() => second.bytes.includes(reply) || second.closed, 'the reply on the second connection');
+  assert.deepEqual([second.error, second.bytes.includes(reply)], [undefined, true]);
+  await until(() => first.ended, 'the reply on the first connection');
+  assert.deepEqual([first.bytes.toString(), seen.errors], ['reply', []]);
+});
+
+for (const [what, bytes] of [
+  ['has more', data(7, ' of more')],
+  ['has more, beyond a hole', data(9, ' of more')],
+  ['declares more', controlRecord(Record.end, 15)],
+])
+  test(`… and an error if the second ${what} while the application has not closed`, async (t) => {
+    const { seen, second } = await wordMissing(t);
+    second.socket.write(bytes);
+    await until(() => seen.errors.length > 0, 'an error');
+    assert.deepEqual([seen.text, seen.errors], ['request', ['ERR_REPNET_TRUNCATED']]);
   });
 
 test('from a host that pairs, the end of a stream beyond the threshold is not held back for a second connection', async (t) => {

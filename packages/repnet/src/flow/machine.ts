@@ -397,4 +397,11 @@ export class ReceiveMachine {
     if (this.#framedFirst) return this.lost;
     return this.#mayBring(PRIMARY) ? PRIMARY : REPLICA;
   }
+
+  /** In 'wait': a bare FIN is the end once the time is up, whatever the second copy, which has been silent about it, is worth. */
+  get endsBeside(): boolean {
+    return (
+      this.total < 0 && this.suspect === REPLICA && this.copies[REPLICA] === 'open' && !this.#framedFirst
+    );
+  }
 }

@@ -168,6 +168,7 @@ export class Receiver implements RecordSink {
         this.leftUnread = true;
         return;
       }
+      if (this.ended) return this.#notTheEnd(offset + bytes.length);
       rx.keepEarly(copy, offset, bytes);
       this.checkEnd();
       return;
@@ -178,13 +179,14 @@ export class Receiver implements RecordSink {
       return;
     }
     const fresh = bytes.length - skip;
-    if (this.ended && !this.#host.closed) {
-      // A plain FIN was taken for the end before the replica came that knows better.
-      this.#host.fail(truncated(rx.delivered - fresh, rx.total));
-      return;
-    }
+    if (this.ended && !this.#host.closed) return this.#notTheEnd(rx.total, rx.delivered - fresh);
     this.#won(copy, fresh);
     this.#deliver(skip === 0 ? bytes : bytes.subarray(skip));
+  }
+
+  /** A plain FIN was taken for the end before the second copy had said what it knows better. */
+  #notTheEnd(total: number, delivered = this.rx.delivered): void {
+    this.#host.fail(truncated(delivered, total));
   }
 
   /** Bytes ahead of the stream that are kept: what the peer may double, but not whatever it says it may. */
@@ -216,6 +218,7 @@ export class Receiver implements RecordSink {
           throw new RepnetError('ERR_REPNET_PROTOCOL', 'The peer declared two different totals');
         rx.end(copy, offset);
         if (this.#host.closed) this.#host.peerDone(this.#host.legs[copy]);
+        else if (this.ended && offset > rx.delivered) this.#notTheEnd(offset);
         else this.checkEnd();
         return;
       case Control.alone:
@@ -353,7 +356,10 @@ export class Receiver implements RecordSink {
             this.#endTimer = undefined;
             if (this.ended || this.#host.closed || this.rx.verdict() !== 'wait') return;
             counters.copiesFailed++;
-            this.#host.abandon(this.rx.suspect);
+            if (!this.rx.endsBeside) return this.#host.abandon(this.rx.suspect);
+            // The second copy may be slow in this direction alone: it goes on carrying the other.
+            this.rx.lose(REPLICA);
+            this.checkEnd();
           }, this.#host.options.pairTimeout);
         }
         return;
