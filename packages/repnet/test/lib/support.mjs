@@ -158,7 +158,7 @@ export async function echo(socket, text) {
 }
 
 /**
- * Loopback addresses that no other test process uses, 0 to 127: what is bound to one is in nobody's way, and the ports that are
+ * Loopback addresses that no other test process uses, 0 to 191: what is bound to one is in nobody's way, and the ports that are
  * counted up there in nobody's use.
  */
 export const ownAddress = (n) => `127.${64 + n}.${(process.pid >> 8) & 255}.${process.pid & 255}`;

@@ -1,13 +1,13 @@
-/** RepSYN through the relay: each flow from an address of its own, by which its connections are told from those of others. */
+/** RepSYN, or net, through the relay: each flow from an address of its own, by which its connections are told from those of others. */
 import repnet from '../../dist/index.js';
 import { complete, misdeed, request, serve } from '../lib/exchange.mjs';
 import { startRelay } from '../lib/relay.mjs';
 import { ownAddress } from '../lib/support.mjs';
 
 /** Addresses of this process that the fault benches do not come to. */
-const [FIRST, LAST] = [64, 127];
+const [FIRST, LAST] = [64, 191];
 
-export async function startRaceBench({ alters } = {}) {
+export async function startRaceBench({ api = repnet, alters } = {}) {
   const plans = new Map();
   const flows = new Map();
   const free = Array.from({ length: LAST - FIRST + 1 }, (_, n) => ownAddress(FIRST + n));
@@ -22,7 +22,9 @@ export async function startRaceBench({ alters } = {}) {
       return plan?.faults.filter(({ copy }) => copy === nth) ?? [];
     },
   });
-  const server = repnet.createServer({ addresses: [`${relay.host}:${relay.port}`] });
+  const raced = api === repnet ? { replicate: 'syn', peer: 'repnet' } : {};
+  const options = { addresses: [`${relay.host}:${relay.port}`] };
+  const server = api.createServer(api === repnet ? options : {});
   serve(server, flows);
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   relay.targetPort = server.address().port;
@@ -32,7 +34,7 @@ export async function startRaceBench({ alters } = {}) {
       const localAddress = free.pop() ?? (await new Promise((resolve) => waiting.push(resolve)));
       plans.set(localAddress, { faults, connections: 0 });
       const { host, port } = relay;
-      const connect = () => repnet.connect({ host, port, localAddress, replicate: 'syn', peer: 'repnet' });
+      const connect = () => api.connect({ host, port, localAddress, ...raced });
       const { client, seed, hung } = await request(connect, { ...shape, timeout });
       let side = flows.get(seed);
       for (let tries = 0; !hung && tries < 1_000 && side?.closes === 0; tries++) {

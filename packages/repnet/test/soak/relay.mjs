@@ -1,19 +1,24 @@
 /**
- * relay.mjs FLOWS SECONDS SEED: so many flows, for so long at most, through the relay that breaks connections by plan; each mode in
- * turn, with an end of the same version and with one of version 1. Prints one JSON line. Wants `--expose-gc`.
+ * relay.mjs LIBRARY FLOWS SECONDS SEED: so many flows, for so long at most, through the relay that breaks connections by plan; of
+ * `repnet` each mode in turn, with an end of the same version and with one of version 1; of `net` single connections, which say what
+ * the relay, the requests and the judging cost by themselves. Prints one JSON line. Wants `--expose-gc`.
  */
+import net from 'node:net';
 import fc from 'fast-check';
 import { grownUp, startFaultBench } from '../lib/fault-bench.mjs';
 import { acceptBoth, acceptHedged, acceptTokens, scenario, whole } from '../lib/fault-judge.mjs';
 import { firstVersion } from '../lib/first-version.mjs';
 import { acceptRace, startRaceBench } from './race-bench.mjs';
 
-const [, , count, seconds, seed] = process.argv.map(Number);
+const [library, ...limits] = process.argv.slice(2);
+const [count, seconds, seed] = limits.map(Number);
+/** Flows at a time that are bound to end, and beside them those that may hang by their plan, which wait and cost nothing. */
 const WIDTH = 256;
+const MOST_SILENT = 1_024;
 /** For what may hang; of others a hang is a fault, and told late. */
 const STALLED = 4_000;
 const BATCH = 1_000;
-const SAMPLE = 1_000;
+const SAMPLE = 2_000;
 const TIMES = { pairTimeout: 500, waitTimeout: 1_200 };
 
 const MODES = {
@@ -23,12 +28,12 @@ const MODES = {
   'RepFlow hedged, p95': { connect: { copyDelay: 'p95', coldDelay: 1 }, accept: acceptHedged },
   RepSYN: { races: true, accept: acceptRace },
 };
+const PLAIN = { 'plain net': { api: net, races: true, accept: acceptRace } };
+const VERSIONS = { 'the same': undefined, 'version 1': firstVersion };
+const [modes, versions] = library === 'net' ? [PLAIN, { none: undefined }] : [MODES, VERSIONS];
 const rooms = [];
-for (const [mode, { accept, races, ...options }] of Object.entries(MODES))
-  for (const [version, alters] of [
-    ['the same', undefined],
-    ['version 1', firstVersion],
-  ]) {
+for (const [mode, { accept, races, ...options }] of Object.entries(modes))
+  for (const [version, alters] of Object.entries(versions)) {
     const bench = await (races ? startRaceBench : startFaultBench)({ ...TIMES, ...options, alters });
     const tally = { mode, peer: version, flows: 0, complete: 0, failed: 0, hung: 0, wrong: 0 };
     rooms.push({ accept, bench, tally, races });
@@ -54,30 +59,43 @@ function remember() {
   memory.push(Math.round((heapUsed + external) / 1024));
 }
 
+async function carry({ accept, bench, tally }, { faults, shape }, timeout) {
+  const outcome = await bench.flow(faults, shape, { timeout });
+  const complaint = accept(outcome, faults);
+  tally.flows++;
+  tally[outcome.complete ? 'complete' : outcome.hung ? 'hung' : 'failed']++;
+  if (complaint !== undefined) {
+    tally.wrong++;
+    if (wrong.length < 5) wrong.push(`${tally.mode}, ${tally.peer}: ${complaint}: ${outcome.describe()}`);
+  }
+  if (++ended % SAMPLE === 0) remember();
+}
+
+const silent = new Set();
 async function worker() {
   while (begun < count && performance.now() - began < 1_000 * seconds) {
-    const { faults, shape } = next();
-    const { accept, bench, tally } = rooms[begun++ % rooms.length];
-    const timeout = accept.mayHang(faults) ? STALLED : undefined;
-    const outcome = await bench.flow(faults, shape, { timeout });
-    const complaint = accept(outcome, faults);
-    tally.flows++;
-    tally[outcome.complete ? 'complete' : outcome.hung ? 'hung' : 'failed']++;
-    if (complaint !== undefined) {
-      tally.wrong++;
-      if (wrong.length < 5) wrong.push(`${tally.mode}, ${tally.peer}: ${complaint}: ${outcome.describe()}`);
+    const plan = next();
+    const room = rooms[begun++ % rooms.length];
+    if (!room.accept.mayHang(plan.faults)) {
+      await carry(room, plan);
+      continue;
     }
-    if (++ended % SAMPLE === 0) remember();
+    if (silent.size >= MOST_SILENT) await Promise.race(silent);
+    const flow = carry(room, plan, STALLED).finally(() => silent.delete(flow));
+    silent.add(flow);
   }
 }
 await Promise.all(Array.from({ length: WIDTH }, worker));
+await Promise.all(silent);
 remember();
 
+const { user, system } = process.cpuUsage();
 const outcome = {
   node: process.versions.node,
   seed,
   flows: ended,
   seconds: Math.round((performance.now() - began) / 1_000),
+  cpu: Math.round((user + system) / 1e6),
   rooms: rooms.map(({ tally }) => tally),
   wrong,
   memory,

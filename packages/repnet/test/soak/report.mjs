@@ -41,9 +41,9 @@ replies up to 95 KB.
 |---|---|---|---|---|---|---|
 ${[...rows].map(([name, all]) => `| ${name} | ${['flows', 'complete', 'failed', 'hung', 'wrong'].map((column) => number(sum(all, column))).join(' | ')} |`).join('\n')}
 
-| Node | beside busy loops | flows | seconds | wrong | memory grew by, KiB |
-|---|---|---|---|---|---|
-${parts.map((part) => `| ${part.node} | ${part.busy ? 'yes' : 'no'} | ${number(part.flows)} | ${number(part.seconds)} | ${number(sum(part.rooms, 'wrong'))} | ${growth(part.memory) ?? 'too short to tell'} |`).join('\n')}
+| Node | beside busy loops | flows | seconds | of processor time | wrong | memory grew by, KiB |
+|---|---|---|---|---|---|---|
+${parts.map((part) => `| ${part.node} | ${part.busy ? 'yes' : 'no'} | ${number(part.flows)} | ${number(part.seconds)} | ${number(part.cpu)} | ${number(sum(part.rooms, 'wrong'))} | ${growth(part.memory) ?? 'too short to tell'} |`).join('\n')}
 
 ## Through network namespaces
 

@@ -56,7 +56,7 @@ for (const [n, { busy, binaries }] of waves.entries()) {
   try {
     const outcomes = await Promise.all(
       binaries.map((binary, m) =>
-        throughRelay(binary, share, seconds, Number(seed) + 1_000_000 * (2 * n + m)),
+        throughRelay(binary, share, seconds, Number(seed) + 1_000_000 * (2 * n + m), values.library),
       ),
     );
     for (const outcome of outcomes) {

@@ -14,10 +14,11 @@ export function soak(fabric, flows, library = 'repnet') {
 }
 
 /** So many flows, for so many seconds at most, through the relay that breaks connections, on one version of Node. */
-export function throughRelay(binary, flows, seconds, seed) {
+export function throughRelay(binary, flows, seconds, seed, library = 'repnet') {
   return outcomeOf(binary, binary, [
     '--expose-gc',
     'test/soak/relay.mjs',
+    library,
     ...[flows, seconds, seed].map(String),
   ]);
 }
