@@ -16,6 +16,7 @@ from tailcut.explain.places import Place, find_place, slowest
 from tailcut.plan import PlannedRun, label
 from tailcut.results.lab_runs import LabRun
 from tailcut.traces import read_table
+from tailcut.units import amount_bytes
 
 if TYPE_CHECKING:
     from tailcut.results import Result
@@ -33,8 +34,8 @@ class Told:
     Attributes:
         scheme: the scheme.
         row: its row of the flow table.
-        story: what `tailcut._core.explain` tells of it, with ``links`` in place of their numbers; of a run of the lab
-            what its frames tell, and ``capture``: where they were captured.
+        story: what `tailcut._core.explain` tells of it, with names of links in place of their numbers, ``transport``
+            and ``receive_window``; of a run of the lab what its frames tell, and ``capture``: where they were captured.
     """
 
     scheme: str
@@ -149,6 +150,12 @@ def _again(scheme: str, run: PlannedRun, rows: Mapping[int, Mapping[str, Any]]) 
                     f" {found} ps, and {stored} ns are stored",
                     "tailcut verify says whether the results are as they were written; if they are, this is a defect",
                 )
+        transport = run["config"]["scheme"]["transport"]
+        window = transport.get("receive_window")
+        story |= {
+            "transport": transport["kind"],
+            "receive_window": None if window is None else amount_bytes(window),
+        }
         told[story["flow"]] = Told(scheme, row, _with_links(story, links))
     return told
 

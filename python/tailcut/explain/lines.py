@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tailcut.explain import Told
+from tailcut.explain.waiting import Held, held
 from tailcut.units import size, time_text
 
 Packet: TypeAlias = Mapping[str, Any]
@@ -49,6 +50,7 @@ class Line:
             retransmissions), or ``end``.
         packets: of how many packets it tells.
         wait: the longest that one of them spent in one queue.
+        held_ps: how long their sender then waited with a full window.
     """
 
     at_ps: int
@@ -57,6 +59,7 @@ class Line:
     kind: str = "quiet"
     packets: int = 0
     wait: "Wait | None" = None
+    held_ps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,20 +129,41 @@ def lines(told: Told, *, everything: bool = False) -> list[Line]:
 def _of_packets(story: Mapping[str, Any], everything: bool) -> Iterator[Line]:
     """A line for each packet that something happened to, and for each stretch of others."""
     pause = _pause(story)
-    stretches: dict[tuple[int, bool], list[Packet]] = {}
-    for packet in story["packets"]:
+    waits_after = held(story, pause)
+    stretches: dict[tuple[int, bool], list[tuple[Packet, Held | None]]] = {}
+    resets: dict[tuple[int, bool], list[Packet]] = {}
+    for place, packet in enumerate(story["packets"]):
+        full = waits_after.get(place)
         several = packet["kind"] in SEVERAL and not (lost(packet) or packet["again"] or packet.get("note"))
+        if packet["kind"] == "rst" and not (everything or lost(packet)):
+            resets.setdefault((packet["copy"], towards_sender(packet)), []).append(packet)
+            continue
         if everything or not several:
-            yield _of_one(story, packet)
+            yield _of_one(story, packet, full)
             continue
         key = packet["copy"], towards_sender(packet)
         stretch = stretches.setdefault(key, [])
-        if stretch and packet["sent_ps"] - stretch[-1]["sent_ps"] > pause:
-            yield _of_stretch(story, stretch)
+        if stretch and packet["sent_ps"] - stretch[-1][0]["sent_ps"] > pause:
+            yield _of_stretch(story, [one for one, _ in stretch], stretch[-1][1])
             stretch.clear()
-        stretch.append(packet)
+        stretch.append((packet, full))
     for stretch in stretches.values():
-        yield _of_stretch(story, stretch)
+        yield _of_stretch(story, [one for one, _ in stretch], stretch[-1][1])
+    for same in resets.values():
+        yield _of_resets(story, same)
+
+
+def _of_resets(story: Mapping[str, Any], resets: Sequence[Packet]) -> Line:
+    """RSTs of one end of a connection: one for every packet that comes to it after its end."""
+    if len(resets) == 1:
+        return _of_one(story, resets[0], None)
+    first, span = resets[0], resets[-1]["sent_ps"] - resets[0]["sent_ps"]
+    whose = " of the receiver" if towards_sender(first) else ""
+    verb = "arrive" if first.get("arrives") else "sent"
+    what = f"{len(resets):,} RSTs{whose} {verb} {f'within {time_text(span)}' if span else 'at once'}"
+    wait = longest_wait(resets)
+    said = what if wait is None else f"{what}; longest wait {wait}"
+    return Line(first["sent_ps"] - story["start_ps"], first["copy"], said, "step", len(resets), wait)
 
 
 def _pause(story: Mapping[str, Any]) -> int:
@@ -156,7 +180,7 @@ def _pause(story: Mapping[str, Any]) -> int:
     return sum(ways.values()) // 2
 
 
-def _of_one(story: Mapping[str, Any], packet: Packet) -> Line:
+def _of_one(story: Mapping[str, Any], packet: Packet, full: Held | None) -> Line:
     """A packet's own line."""
     what = WORDS[packet["kind"]]
     if packet["bytes"] and packet["kind"] == "data":
@@ -181,15 +205,18 @@ def _of_one(story: Mapping[str, Any], packet: Packet) -> Line:
         said.append(LOSSES[end["how"]].format(end["link"]))
     elif end["how"] == "received" and not packet.get("arrives"):
         said.append(f"there after {time_text(end['at_ps'] - packet['sent_ps'])}")
+    if full is not None:
+        said.append(str(full))
     several = packet["kind"] in SEVERAL
     kind = "incident" if lost(packet) or packet["again"] else "quiet" if several else "step"
-    return Line(packet["sent_ps"] - story["start_ps"], packet["copy"], "; ".join(said), kind, 1, longest)
+    lasts = 0 if full is None else full.lasts_ps
+    return Line(packet["sent_ps"] - story["start_ps"], packet["copy"], "; ".join(said), kind, 1, longest, lasts)
 
 
-def _of_stretch(story: Mapping[str, Any], stretch: Sequence[Packet]) -> Line:
+def _of_stretch(story: Mapping[str, Any], stretch: Sequence[Packet], full: Held | None) -> Line:
     """Packets that were sent together, to which nothing happened."""
     if len(stretch) == 1:
-        return _of_one(story, stretch[0])
+        return _of_one(story, stretch[0], full)
     first = stretch[0]
     payload = sum(packet["bytes"] for packet in stretch)
     if towards_sender(first):
@@ -205,7 +232,10 @@ def _of_stretch(story: Mapping[str, Any], stretch: Sequence[Packet]) -> Line:
     marked = sum(packet["marked"] for packet in stretch)
     if marked:
         said.append(f"{marked:,} marked")
-    return Line(first["sent_ps"] - story["start_ps"], first["copy"], "; ".join(said), packets=len(stretch), wait=wait)
+    if full is not None:
+        said.append(str(full))
+    at, lasts = first["sent_ps"] - story["start_ps"], 0 if full is None else full.lasts_ps
+    return Line(at, first["copy"], "; ".join(said), packets=len(stretch), wait=wait, held_ps=lasts)
 
 
 def _of_senders(story: Mapping[str, Any]) -> Iterator[Line]:
@@ -292,6 +322,10 @@ def _together(run: Sequence[Line]) -> Line:
     wait = max((line.wait for line in run if line.wait is not None), key=lambda wait: wait.waited_ps, default=None)
     if wait is not None:
         said.append(f"longest wait {wait}")
+    lasts = sum(line.held_ps for line in run)
+    if lasts:
+        whose = " of all connections together" if len({line.copy for line in run}) > 1 else ""
+        said.append(f"{time_text(lasts)} of waiting with a full window{whose}")
     copies = {line.copy for line in run}
     copy = run[0].copy if len(copies) == 1 else None
-    return Line(run[0].at_ps, copy, "; ".join(said), packets=packets, wait=wait)
+    return Line(run[0].at_ps, copy, "; ".join(said), packets=packets, wait=wait, held_ps=lasts)
