@@ -44,6 +44,23 @@ def test_the_chosen_flow_is_shown_and_no_other(page: Page) -> None:
     expect(page.locator("figure.slow:visible svg.timeline:visible")).to_have_count(1)
 
 
+def test_flows_of_every_point_are_chosen_from_one_list(browser: Browser, tmp_path: Path) -> None:
+    experiment = tailcut.load(experiments.tiny(tmp_path, '[sweep]\n"traffic.load" = [0.2, 0.4]\n'), seeds=1)
+    written = tailcut.run(experiment, out=tmp_path / "results").report(tmp_path / "page.html", 1)[0]
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(written.as_uri())
+    page.wait_for_selector("html[data-drawn]")
+    groups = page.locator("#slow-flow optgroup")
+    assert groups.evaluate_all("all => all.map(one => one.label)") == ["load 0.4, seed 1", "load 0.2, seed 1"]
+    first = groups.nth(1).locator("option").first.get_attribute("value")
+    page.locator("#slow-flow").select_option(first)
+    shown = page.locator("figure.slow:visible")
+    expect(shown).to_have_count(1)
+    expect(shown.locator("figcaption")).to_contain_text("load 0.2, seed 1")
+    context.close()
+
+
 def test_the_keyboard_leads_from_the_slowest_mark_to_its_flow(page: Page) -> None:
     slowest = page.evaluate(
         """() => {

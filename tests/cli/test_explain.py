@@ -93,6 +93,8 @@ def test_what_is_not_there_is_refused(
 def test_options_that_make_no_sense_are_refused(tailcut: Tailcut, results: Path) -> None:
     assert tailcut("explain", results, "--flow", 1, "--slowest", 2).exit_code == 2
     assert tailcut("explain", results, "--at", "load").exit_code == 2
+    assert tailcut("explain", results, "--on", "model").exit_code == 2
+    assert tailcut("report", results, "--explain-seed", 1).exit_code == 2
     missing = tailcut("explain", "nowhere")
     assert (missing.exit_code, "error[TC-S002]" in missing.stderr) == (2, True)
 

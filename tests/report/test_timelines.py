@@ -8,13 +8,13 @@ import pytest
 
 import tailcut
 from support import experiments
-from tailcut.explain import explain, find_place, slowest
+from tailcut.explain import ExplainError, explain, find_place, slowest
 from tailcut.explain.lines import lost
 from tailcut.report import page
 from tailcut.report.figures import Data
 from tailcut.report.study import Study
 from tailcut.report.theme import theme_for
-from tailcut.report.timelines import MOST_DRAWN, timelines
+from tailcut.report.timelines import MOST_DRAWN, _bytes, timelines
 from tailcut.results import Result
 
 LOSSES = {"queue.limit": '"8packets"', "traffic.load": "0.6", "traffic.sizes": '"90KB"'}
@@ -29,7 +29,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 
 def test_the_slowest_of_each_scheme_are_drawn_under_every_scheme(result: Result) -> None:
-    told = timelines(result, 2, THEME)
+    told = timelines(result, 2, THEME).flows
     wanted = [flow for scheme in ("TCP", "RepFlow") for flow in slowest(result, find_place(result, scheme), 2)]
     assert [one.flow for one in told] == list(dict.fromkeys(wanted))
     assert all([diagram.scheme for diagram in one.diagrams] == ["TCP", "RepFlow"] for one in told)
@@ -37,7 +37,7 @@ def test_the_slowest_of_each_scheme_are_drawn_under_every_scheme(result: Result)
 
 def test_a_diagram_has_every_loss_and_every_timer(result: Result) -> None:
     place = find_place(result)
-    told = timelines(result, 2, THEME)
+    told = timelines(result, 2, THEME).flows
     stories = explain(result, place, [one.flow for one in told])
     losses = 0
     for one, story in zip(told, stories, strict=True):
@@ -60,7 +60,7 @@ def test_the_page_has_them_only_when_asked_and_the_same_twice(result: Result) ->
     assert 'id="slow-flows"' not in page.render(study, data, THEME)
     pages = [page.render(study, data, THEME, timelines(result, 2, THEME)) for _ in range(2)]
     assert pages[0] == pages[1]
-    figures = re.findall(r'<figure class="slow" data-flow="(\d+)"( hidden)?>', pages[0])
+    figures = re.findall(r'<figure class="slow" data-flow="([\d-]+)"( hidden)?>', pages[0])
     assert len(figures) > 1
     assert [hidden for _, hidden in figures] == ["", *[" hidden"] * (len(figures) - 1)]
     section = pages[0].split('<section id="slow-flows">')[1].split("</section>")[0]
@@ -71,3 +71,48 @@ def test_the_command_draws_as_many_as_it_is_asked_for(result: Result, tmp_path: 
     written = result.report(tmp_path / "page.html", 1)
     html = written[0].read_text("utf-8")
     assert 1 <= html.count('<figure class="slow"') <= 2
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """Two loads, two seeds."""
+    directory = tmp_path_factory.mktemp("swept")
+    path = experiments.tiny(directory, '[sweep]\n"traffic.load" = [0.2, 0.4]\n')
+    return tailcut.run(tailcut.load(path), out=directory / "results")
+
+
+def test_every_point_of_the_sweep_is_told_the_last_first(swept: Result) -> None:
+    told = timelines(swept, 1, THEME)
+    assert [where for where, _ in told.at] == ["load 0.4, seed 1", "load 0.2, seed 1"]
+    assert told.left_out == []
+    for load, (where, flows) in zip(("0.4", "0.2"), told.at, strict=True):
+        place = find_place(swept, at={"load": load})
+        assert [one.flow for one in flows][:1] == slowest(swept, place, 1)
+        assert {one.where for one in flows} == {where}
+    keys = [one.key for one in told.flows]
+    assert len(set(keys)) == len(keys)
+
+
+def test_seeds_are_those_that_are_asked_for(swept: Result, tmp_path: Path) -> None:
+    told = timelines(swept, 1, THEME, [2, 1])
+    assert [where for where, _ in told.at] == [f"load {load}, seed {seed}" for seed in (2, 1) for load in (0.4, 0.2)]
+    with pytest.raises(ExplainError, match="seed 9") as refused:
+        timelines(swept, 1, THEME, [9])
+    assert refused.value.code == "TC-X002"
+    html = swept.report(tmp_path / "page.html", 1, [2])[0].read_text("utf-8")
+    assert re.findall(r'<optgroup label="([^"]+)">', html) == ["load 0.4, seed 2", "load 0.2, seed 2"]
+
+
+def test_what_there_is_no_room_for_is_left_out_and_said(swept: Result) -> None:
+    told = timelines(swept, 1, THEME, [1, 2], most_bytes=1)
+    assert [where for where, _ in told.at] == ["load 0.4, seed 1"]
+    assert told.left_out == ["load 0.2, seed 1", "load 0.4, seed 2", "load 0.2, seed 2"]
+    study = Study.of(swept)
+    html = page.render(study, Data.of(study), THEME, told)
+    assert "Not shown for want of room:</strong> load 0.2, seed 1; load 0.4, seed 2; load 0.2, seed 2." in html
+    whole = timelines(swept, 1, THEME)
+    section = (
+        page.render(study, Data.of(study), THEME, whole).split('<section id="slow-flows">')[1].split("</section>")[0]
+    )
+    # What is reckoned with is about what they take.
+    assert len(section) == pytest.approx(sum(map(_bytes, whole.flows)), rel=0.2)

@@ -53,11 +53,23 @@ def report(
             help="Tell the N slowest flows of each scheme packet by packet; their runs are made again for it.",
         ),
     ] = 0,
+    slow_seeds: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--explain-seed",
+            metavar="SEED",
+            min=0,
+            help="The seed of those flows; may be repeated; by default the first that is there.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Write the page: HTML that works offline, and its figures."""
     result = tailcut.open_results(directory)
+    if slow_seeds and not slow_flows:
+        raise typer.BadParameter("--explain-seed: say how many flows with --explain N")
     missing(result)
-    written = result.report(page, slow_flows)
+    written = result.report(page, slow_flows, slow_seeds or ())
     out.print(f"{written[0]}", highlight=False, soft_wrap=True)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tailcut import _core
 from tailcut.explain import captured
 from tailcut.explain.errors import ExplainError
-from tailcut.explain.places import Place, find_place, slowest
+from tailcut.explain.places import Place, all_places, find_place, slowest
 from tailcut.plan import PlannedRun, label
 from tailcut.results.lab_runs import LabRun
 from tailcut.traces import read_table
@@ -21,7 +21,17 @@ from tailcut.units import amount_bytes
 if TYPE_CHECKING:
     from tailcut.results import Result
 
-__all__ = ["MOST_PACKETS", "ExplainError", "Explained", "Place", "Told", "explain", "find_place", "slowest"]
+__all__ = [
+    "MOST_PACKETS",
+    "ExplainError",
+    "Explained",
+    "Place",
+    "Told",
+    "all_places",
+    "explain",
+    "find_place",
+    "slowest",
+]
 
 MOST_PACKETS = 200_000
 """Packets of a flow in its story; what more it sends is counted."""

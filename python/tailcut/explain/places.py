@@ -101,6 +101,33 @@ def find_place(
     return Place(seed, point, runs, {name: of_runs[run["id"]] for name, run in runs.items()} if lab else {})
 
 
+def all_places(result: "Result", seeds: Sequence[int] = ()) -> list[Place]:
+    """Every point of the sweep that the simulator has runs of with these seeds, the last point first.
+
+    Args:
+        result: the results.
+        seeds: which; without any the first that is there.
+
+    Raises:
+        ExplainError: TC-X001: no run of the simulator is there; TC-X002: none has that seed.
+    """
+    there = result.finished_runs
+    if not there:
+        raise _nothing(result, "sim")
+    known = list(dict.fromkeys(run["seed"] for run in there))
+    found = []
+    for seed in dict.fromkeys(_one_of("seed", seed, known) for seed in seeds or [find_place(result).seed]):
+        points: list[Mapping[str, Value]] = []
+        for run in there:
+            if run["seed"] == seed and run["point"] not in points:
+                points.append(run["point"])
+        for point in reversed(points):
+            runs = {run["scheme"]: run for run in there if run["seed"] == seed and run["point"] == point}
+            first = _baseline(result.plan["baseline"], list(runs.values()))
+            found.append(Place(seed, point, {first: runs[first], **runs}))
+    return found
+
+
 def _nothing(result: "Result", on: str | None) -> ExplainError:
     why = ""
     if "model" in set(result.summary()["backend"]):

@@ -1,5 +1,6 @@
 """The report: one page that works offline, and the same figures as files for a paper."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tailcut import results
@@ -14,7 +15,7 @@ from tailcut.results.store import write_atomically
 __all__ = ["ReportError", "write"]
 
 
-def write(result: Result | Path, path: Path, slow_flows: int = 0) -> list[Path]:
+def write(result: Result | Path, path: Path, slow_flows: int = 0, seeds: Sequence[int] = ()) -> list[Path]:
     """Writes the page and, in ``figures`` beside it, every figure as SVG and PNG.
 
     The files follow from the results alone: the same results give the same bytes.
@@ -23,7 +24,8 @@ def write(result: Result | Path, path: Path, slow_flows: int = 0) -> list[Path]:
         result: the results, or the directory that holds them.
         path: the page, a file ending in ``.html``.
         slow_flows: how many of the slowest flows of each scheme the page tells packet by packet; their runs are made
-            again for it.
+            again for it, at every point of the sweep while there is room.
+        seeds: with which; without any the first that is there.
 
     Returns:
         The page, then the figures.
@@ -37,7 +39,7 @@ def write(result: Result | Path, path: Path, slow_flows: int = 0) -> list[Path]:
     study = Study.of(opened)
     data = Data.of(study)
     interactive = theme_for(study.schemes, study.baseline, interactive=True)
-    slow = timelines(opened, slow_flows, interactive) if slow_flows else []
+    slow = timelines(opened, slow_flows, interactive, seeds) if slow_flows else None
     html = page.render(study, data, interactive, slow)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, html.encode())

@@ -20,7 +20,7 @@ from tailcut.report.figures.jobs import TITLES as JOB_TITLES
 from tailcut.report.study import Study, spell
 from tailcut.report.tables import STATISTICS
 from tailcut.report.theme import BACKENDS, Theme, variables
-from tailcut.report.timelines import Timeline
+from tailcut.report.timelines import Timelines
 from tailcut.results.summary import point_columns
 
 SYMBOLS = {
@@ -35,7 +35,7 @@ SYMBOLS = {
 """The mark shapes of Vega as SVG paths of about 10 units, for the page's own legend."""
 
 
-def render(study: Study, data: Data, theme: Theme, slow: Sequence[Timeline] = ()) -> str:
+def render(study: Study, data: Data, theme: Theme, slow: Timelines | None = None) -> str:
     """The page as HTML.
 
     Args:
@@ -130,9 +130,17 @@ def packed(table: pl.DataFrame) -> dict[str, Any]:
     return columns
 
 
-def _state(study: Study, slow: Sequence[Timeline]) -> dict[str, Any]:
+def _state(study: Study, slow: Timelines | None) -> dict[str, Any]:
     return {
-        "slow": [{"flow": one.flow, "point": study.point(dict(one.point)), "times": dict(one.times)} for one in slow],
+        "slow": [
+            {
+                "flow": one.key,
+                "cell": study.cell(dict(one.point)),
+                "point": study.point(dict(one.point)),
+                "times": dict(one.times),
+            }
+            for one in (slow.flows if slow else ())
+        ],
         "cell": study.cells[0],
         "point": study.points[len(study.points) // 2],
         "light": dict(variables(dark=False)),

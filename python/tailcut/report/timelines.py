@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from tailcut.explain import Explained, Told, explain, find_place, slowest
+from tailcut.explain import Explained, Place, Told, all_places, explain, slowest
 from tailcut.explain.lines import Line, lines, lost
 from tailcut.report.theme import Theme
 from tailcut.units import size, time_text
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 MOST_DRAWN = 300
 """Packets of one flow in a diagram; those that were lost or sent again are drawn beyond."""
 MOST_QUEUES = 6
+MOST_BYTES = 3_000_000
+"""Of all diagrams and stories of a page; beyond, points are left out."""
+LINE_BYTES = 70
+"""What a line takes besides its words."""
 LEFT, WIDTH, TOP, WAY, ROW = 96, 560, 26, 110, 15
 """Where times begin and end, the line of the sender, how far below it the receiver's is, how high a queue's."""
 
@@ -44,14 +48,16 @@ class Timeline:
 
     Attributes:
         flow: its number.
+        key: what no other flow on the page has.
         title: what it is.
         where: the point and the seed.
-        point: the label of the point on the page.
+        point: the swept keys and their values.
         diagrams: one per scheme.
         times: how long it took in us, by scheme, as the distributions have it.
     """
 
     flow: int
+    key: str
     title: str
     where: str
     point: Mapping[str, Any]
@@ -59,21 +65,81 @@ class Timeline:
     times: Mapping[str, float]
 
 
-def timelines(result: "Result", number: int, theme: Theme) -> list[Timeline]:
-    """The slowest flows of each scheme, so many of each, at the last point with the first seed that is there."""
-    place = find_place(result)
+@dataclass(frozen=True, slots=True)
+class Timelines:
+    """The slow flows of a page.
+
+    Attributes:
+        number: how many of the slowest of each scheme.
+        at: where they are, and the flows there, the slowest of the first scheme first.
+        left_out: where more are, for which the page has no room.
+    """
+
+    number: int
+    at: Sequence[tuple[str, Sequence[Timeline]]]
+    left_out: Sequence[str]
+
+    @property
+    def flows(self) -> list[Timeline]:
+        """All of them."""
+        return [one for _, flows in self.at for one in flows]
+
+
+def timelines(
+    result: "Result", number: int, theme: Theme, seeds: Sequence[int] = (), most_bytes: int = MOST_BYTES
+) -> Timelines:
+    """The slowest flows of each scheme at every point of the sweep, the last point first, while there is room.
+
+    Args:
+        result: the results.
+        number: how many of each scheme, at each point with each seed.
+        theme: colours of the schemes.
+        seeds: of the runs; without any the first that is there.
+        most_bytes: of all diagrams and stories; the first point is there whatever it takes.
+    """
+    at: list[tuple[str, list[Timeline]]] = []
+    left_out: list[str] = []
+    taken = 0
+    for place in all_places(result, seeds):
+        if left_out:
+            left_out.append(place.label)
+            continue
+        found = [
+            _timeline(one, len(at), theme) for one in explain(result, place, _slowest_of_each(result, place, number))
+        ]
+        bytes_ = sum(map(_bytes, found))
+        if at and taken + bytes_ > most_bytes:
+            left_out.append(place.label)
+        else:
+            at.append((place.label, found))
+            taken += bytes_
+    return Timelines(number, at, left_out)
+
+
+def _slowest_of_each(result: "Result", place: Place, number: int) -> list[int]:
+    """The slowest flows of each scheme there, each once, that the first scheme has as well."""
     flows: dict[int, None] = {}
     for scheme in place.runs:
         of_scheme = replace(place, runs={scheme: place.runs[scheme]})
         flows |= dict.fromkeys(slowest(result, of_scheme, number))
-    return [_timeline(one, theme) for one in explain(result, place, list(flows))]
+    there = set(result.flows_of(place.finished(place.scheme))["id"].to_list())
+    return [flow for flow in flows if flow in there]
 
 
-def _timeline(explained: Explained, theme: Theme) -> Timeline:
+def _bytes(timeline: Timeline) -> int:
+    """About what it takes on the page."""
+    return sum(
+        len(diagram.drawing) + sum(len(line.what) + LINE_BYTES for line in diagram.lines)
+        for diagram in timeline.diagrams
+    )
+
+
+def _timeline(explained: Explained, place: int, theme: Theme) -> Timeline:
     first = explained.told[0].story
     span = max((told.story["fct_ps"] or told.story["until_ps"] - told.story["start_ps"]) for told in explained.told)
     return Timeline(
         explained.flow,
+        f"{place}-{explained.flow}",
         f"Flow {explained.flow}, {first['from']} to {first['to']}, {size(first['bytes'])}",
         explained.place.label,
         explained.place.point,

@@ -1,6 +1,6 @@
 """What is in a directory of results, as Polars frames."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -349,14 +349,15 @@ class Result:
         places = (self.directory / name for name in ("plan.json", "runs", "summaries"))
         return max(place.stat().st_mtime_ns for place in places if place.exists())
 
-    def report(self, path: str | Path | None = None, slow_flows: int = 0) -> list[Path]:
+    def report(self, path: str | Path | None = None, slow_flows: int = 0, slow_seeds: Sequence[int] = ()) -> list[Path]:
         """Write the page, by default ``report.html`` beside the results, and its figures; the page comes first.
 
-        With ``slow_flows`` it tells so many of the slowest flows of each scheme, as ``tailcut explain`` does.
+        With ``slow_flows`` it tells so many of the slowest flows of each scheme, as ``tailcut explain`` does, at every
+        point of the sweep with the first seed, or with ``slow_seeds``.
         """
         from tailcut.report import write
 
-        return write(self, Path(path) if path is not None else self.directory / "report.html", slow_flows)
+        return write(self, Path(path) if path is not None else self.directory / "report.html", slow_flows, slow_seeds)
 
     def _table(self, name: str) -> pl.DataFrame:
         parts = []

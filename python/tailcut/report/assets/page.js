@@ -130,8 +130,9 @@
   // A mark of the distribution has its time in some unit, to five digits.
   const told = (datum) =>
     state.slow.find(
-      ({ point, times }) =>
+      ({ cell, point, times }) =>
         point === datum.point &&
+        cell === (datum.cell ?? cell) &&
         [1, 1e3, 1e6].some((size) => Math.abs((datum.fct * size) / times[datum.scheme] - 1) < 1e-4),
     );
   const tellOf = (item) => {
