@@ -103,6 +103,20 @@ export function giveHandle(handle: Handle, to: net.Socket): void {
   handle.onread = onread;
 }
 
+const kToldPort = Symbol('repnet.toldPort');
+
+function getsocknameTold(this: Handle, out: { port?: number }): number {
+  const status = (parts.Handle.prototype as Handle).getsockname.call(this, out);
+  if (status === 0) out.port = this[kToldPort] as number;
+  return status;
+}
+
+/** The handle names this port for its own: to net, and to tls, which asks the handle beneath it and not its socket. */
+export function tellOwnPort(handle: Handle, port: number): void {
+  handle[kToldPort] = port;
+  handle.getsockname = getsocknameTold;
+}
+
 /** Bytes are written after the stream was ended. */
 const UV_EPIPE = -32;
 

@@ -59,7 +59,6 @@ export const kBacklog = Symbol('repnet.backlog');
 export const kSkew = Symbol('repnet.skew');
 export const kUnref = Symbol('repnet.unref');
 export const kPeerPort = Symbol('repnet.peerPort');
-export const kOwnPort = Symbol('repnet.ownPort');
 export const kRace = Symbol('repnet.race');
 export const kBegun = Symbol('repnet.begun');
 
@@ -76,8 +75,6 @@ export interface Inner extends net.Socket, Outer {
   [kUnref]: boolean;
   /** The port that the application dialled, where the connection is to another. */
   [kPeerPort]: number | undefined;
-  /** The port that the server listens on as far as its application knows, where the connection is to another. */
-  [kOwnPort]: number | undefined;
   /** RepSYN: which connection was established first; 'open' while that is open, or where it cannot be known. */
   [kRace]: Copy | 'open' | undefined;
   /** It was dialled, and has not been destroyed since. */
@@ -110,7 +107,6 @@ export function prepare(socket: Inner, options: ReplicationOptions | undefined):
   socket[kBacklog] = 0;
   socket[kUnref] = false;
   socket[kPeerPort] = undefined;
-  socket[kOwnPort] = undefined;
   socket[kRace] = undefined;
   socket[kBegun] = false;
   socket[kSkew] = noSkew;
@@ -213,11 +209,6 @@ export function setSkew(socket: net.Socket, read: number, written: number): void
 /** What the application is told of the peer's port. */
 export function setPeerPort(socket: net.Socket, port: number): void {
   (socket as Inner)[kPeerPort] = port;
-}
-
-/** What the application is told of its own port. */
-export function setOwnPort(socket: net.Socket, port: number): void {
-  (socket as Inner)[kOwnPort] = port;
 }
 
 /** The application does not want the socket to keep the process alive. */

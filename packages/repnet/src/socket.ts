@@ -21,7 +21,6 @@ import {
   kBacklog,
   kBegun,
   kOptions,
-  kOwnPort,
   kPeerPort,
   kRace,
   kSkew,
@@ -144,7 +143,6 @@ define('connect', function connect(this: Inner, ...args: unknown[]) {
   if (this.destroyed) this[kAttachment] = undefined;
   this[kSkew] = noSkew;
   this[kPeerPort] = undefined;
-  this[kOwnPort] = undefined;
   this[kRace] = undefined;
   const [options] = args;
   if (typeof options === 'object' && options !== null && !Array.isArray(options)) checkOptionNames(options);
@@ -405,12 +403,8 @@ define('_getpeername', function _getpeername(this: Inner) {
 define('_getsockname', function _getsockname(this: Inner) {
   const attached = this[kAttachment];
   const self = this as Inner & { _sockname?: object | null; _getsockname(): object };
-  if (attached === undefined || (attached.native && attached.flow === undefined)) {
-    const name = native(() => (base as typeof self)._getsockname.call(self)) as { port?: number };
-    const port = this[kOwnPort];
-    if (port !== undefined && name.port !== undefined) name.port = port;
-    return name;
-  }
+  if (attached === undefined || (attached.native && attached.flow === undefined))
+    return native(() => (base as typeof self)._getsockname.call(self));
   if (this.destroyed) return {};
   if (this.connecting) return attached.sockname();
   self._sockname ??= attached.sockname();

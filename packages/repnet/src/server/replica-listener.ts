@@ -6,9 +6,9 @@ import type { Flow } from '../flow/flow.js';
 import { Leg, nobody } from '../flow/leg.js';
 import { PRIMARY, REPLICA } from '../flow/machine.js';
 import { type Entry, WaitingList } from '../memory/waiting.js';
-import { applySettings, giveHandle, type Handle, takeHandle } from '../net-internals.js';
+import { applySettings, giveHandle, type Handle, takeHandle, tellOwnPort } from '../net-internals.js';
 import { defaults, isEnabled, type Replication, replicationOptions } from '../options.js';
-import { attach, attachment, type Inner, setOwnPort, setRace, setSkew } from '../socket-internals.js';
+import { attach, attachment, type Inner, setRace, setSkew } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import { comparableAddress, HELLO_BYTES, type Hello, HelloFlag, isLaterHello, Kind } from '../wire.js';
 import { Accepted } from './accept.js';
@@ -387,9 +387,9 @@ export class ReplicaListener {
       handle.readStop();
     }
     const socket = this.#sockets.take();
+    tellOwnPort(handle, this.#port);
     giveHandle(handle, socket);
     applySettings(socket, handle);
-    setOwnPort(socket, this.#port);
     setSkew(socket, skew, 0);
     if (skew > 0) setRace(socket, 'open');
     socket.ref();
