@@ -106,6 +106,8 @@ refused! {
     copies_one: "{ kind = \"repflow\" }" => "{ kind = \"repflow\", copies = 1 }",
     arrivals_zero: "arrivals = \"1ms\"" => "arrivals = \"0s\"",
     size_groups_not_ascending: "[report]" => "[measure]\nsize_groups = [\"1MB\", \"10KB\"]\n[report]",
+    fabric_at_no_instant: "[report]" => "[measure]\nfabric = true\nfabric_instants = 0\n[report]",
+    fabric_at_too_many_instants: "[report]" => "[measure]\nfabric = true\nfabric_instants = 10001\n[report]",
     measure_of_no_clock: "[report]" => "[measure]\nclock = \"reciever\"\n[report]",
     model_with_a_share_above_one: "[report]" => "[model]\nshort_byte_share = 5\n[report]",
     more_hosts_than_addresses: "k = 4" => "k = 64\noversubscription = 2",
