@@ -1,5 +1,6 @@
 """The figures as files for a paper: SVG and PNG, drawn by vl-convert without a browser and without the network."""
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,10 +10,12 @@ import altair as alt
 import polars as pl
 import vl_convert
 
+from tailcut.report import fabric_sheet
 from tailcut.report.figures import KINDS, Data, Figure
 from tailcut.report.figures.base import Chart
 from tailcut.report.study import Study
 from tailcut.report.theme import Theme
+from tailcut.report.watched import Watched
 
 VEGA_LITE = "6.1"
 """Vega-Lite 6.4, for which Altair writes, shows texts in the tooltip of the nearest mark as undefined; 6.1 does not."""
@@ -112,12 +115,20 @@ def write(study: Study, data: Data, theme: Theme, directory: Path) -> list[Path]
     """
     directory.mkdir(parents=True, exist_ok=True)
     written, captions = [], []
-    for figure, spec in sheets(study, data, theme):
-        drawing = svg(spec)
+    drawn = (
+        (figure.name, f"{figure.title}. {figure.caption}", svg(spec)) for figure, spec in sheets(study, data, theme)
+    )
+    watched = Watched.whole(study)
+    fabric = (
+        []
+        if watched is None
+        else [(fabric_sheet.NAME, fabric_sheet.caption(watched), fabric_sheet.svg(watched, theme))]
+    )
+    for name, caption, drawing in itertools.chain(drawn, fabric):
         png = vl_convert.svg_to_png(drawing, ppi=PIXELS_PER_INCH)
-        captions.append(f"## {figure.name}\n\n{figure.title}. {figure.caption}\n")
+        captions.append(f"## {name}\n\n{caption}\n")
         for suffix, content in ((".svg", drawing.encode()), (".png", png)):
-            path = directory / f"{figure.name}{suffix}"
+            path = directory / f"{name}{suffix}"
             path.write_bytes(content)
             written.append(path)
     (directory / "captions.md").write_text("\n".join([f"# {study.plan['title']}\n", *captions]), "utf-8")

@@ -81,6 +81,12 @@ class Watched:
 
     @classmethod
     def of(cls, study: Study) -> "Watched | None":
+        """As ``whole``, with so many instants as the page has room for."""
+        found = cls.whole(study)
+        return None if found is None else found.bounded()
+
+    @classmethod
+    def whole(cls, study: Study) -> "Watched | None":
         """The point of the sweep that the page begins with, the first seed; none if nothing was sampled there."""
         cell, point = study.cells[0], study.points[len(study.points) // 2]
         here = [
@@ -94,7 +100,7 @@ class Watched:
         sampled = [_sampled(run, ports.height) for run in of_seed]
         longest = max(s.interval_ns for s in sampled)
         runs = {s.run.planned["scheme"]: s.thinned(longest // s.interval_ns) for s in sampled}
-        return cls(study, runs, ports, of_seed[0].planned["facts"]["hosts"]).bounded()
+        return cls(study, runs, ports, of_seed[0].planned["facts"]["hosts"])
 
     def bounded(self) -> "Watched":
         """With so many instants as the page has room for."""
