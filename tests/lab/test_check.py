@@ -28,7 +28,7 @@ REFUSED = [
     ("replicate", '{ kind = "repflow", copies = 3 }', "copies"),
     ("replicate", '{ kind = "repflow", loser = "finish" }', "loser"),
     ("replicate", '{ kind = "hedge" }', "kind"),
-    ("traffic", '{ kind = "transfers", bytes = "20KB" }', "kind"),
+    ("traffic", 'kind = "shuffle"\nbytes = "20KB"', "kind"),
 ]
 
 
@@ -46,6 +46,13 @@ def test_a_plan_that_can_be_had_is_told_field_by_field(experiment: Path) -> None
     assert "RACK" in told["transport.recovery"][1]
 
 
+def test_flows_that_wait_for_others_are_carried_by_the_labs_own_sockets_alone(experiment: Path) -> None:
+    poisson = 'kind = "poisson"\nsizes = "20KB"\nload = 0.2'
+    experiment.write_text(experiment.read_text().replace(poisson, 'kind = "transfers"\nbytes = "20KB"'))
+    assert answers(experiment)["traffic.kind"][0] == "done"
+    assert answers(experiment, replicate='{ kind = "repflow" }')["traffic.kind"][0] == "fatal"
+
+
 @pytest.mark.parametrize(("key", "value", "field"), REFUSED, ids=[key for key, _, _ in REFUSED])
 def test_what_cannot_be_had_is_refused_by_name(experiment: Path, key: str, value: str, field: str) -> None:
     if key == "transport.kind":
@@ -54,7 +61,8 @@ def test_what_cannot_be_had_is_refused_by_name(experiment: Path, key: str, value
     elif key == "traffic":
         text = experiment.read_text()
         poisson = 'kind = "poisson"\nsizes = "20KB"\nload = 0.2'
-        experiment.write_text(text.replace(poisson, 'kind = "transfers"\nbytes = "20KB"'))
+        assert poisson in text
+        experiment.write_text(text.replace(poisson, value))
         told = answers(experiment)
     else:
         told = answers(experiment, **{key: value})

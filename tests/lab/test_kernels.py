@@ -17,6 +17,7 @@ import tailcut
 from support.kernels import AS_NOBODY, MARK, carried, network, offered, planned, processes, running, wait_until_none
 from tailcut import _core
 from tailcut.lab import process
+from tailcut.results import tables
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -44,6 +45,37 @@ def test_exactly_the_flows_of_the_plan_are_carried_and_every_byte_arrives(experi
     assert tiers["host", "up"]["packets"] == about["lab"]["frames"] - tiers["host", "up"]["drops"]
     assert network() == before
     assert not list(tmp_path.rglob("elsewhere"))
+
+
+CLOSED = """kind = "mix"
+parts = [
+    { kind = "transfers", bytes = "60KB", sizes = "20KB" },
+    { kind = "pings", count = 3, gap = "2ms" },
+    { kind = "partition-aggregate", workers = 3, queries_per_second = 10.0, compute = "1ms" },
+    { kind = "bucket-sort", numbers = 2000, rounds = 1 },
+]"""
+
+
+def test_flows_that_wait_for_others_start_when_these_are_over(experiment: Path, tmp_path: Path) -> None:
+    text = experiment.read_text()
+    experiment.write_text(text.replace('kind = "poisson"\nsizes = "20KB"\nload = 0.2', CLOSED))
+    run = planned(experiment)
+    demand = json.loads(_core.demand(json.dumps(run)))
+    done = carried(run)
+    flows = {flow["index"]: flow for flow in done["measured"]["flows"]}
+    assert len(flows) == len(demand["flows"])
+    starts = [flows[at].get("start_ns", one["start_ps"] // 1000) for at, one in enumerate(demand["flows"])]
+    over = {"received": "fct_ns", "acknowledged": "fct_ack_ns"}
+    waits = [wait for wait in demand["waits"] if wait["flow"] is not None]
+    assert waits
+    for wait in waits:
+        after, flow = wait["after"], wait["flow"]
+        delay_ns = demand["flows"][flow]["delay_ps"] // 1000
+        assert starts[flow] >= starts[after] + flows[after][over[wait["on"]]] + delay_ns
+    table = dict(_core.tabulate(json.dumps(run), json.dumps(done["measured"]))["further"])["jobs"]
+    jobs = tables.frame(table)
+    assert set(jobs["kind"]) == {"transfer", "pings", "query", "sort"}
+    assert jobs["completion_ns"].null_count() == 0
 
 
 def result_tiers(directory: Path) -> list[dict[str, Any]]:

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 use tailcut_net::foretell;
 use tailcut_net::measure::records::{Counters, FlowRecord, Outcome, TierRecord};
+use tailcut_net::traffic::driver::carried_out;
+use tailcut_net::traffic::{Flow, FlowIndex};
 
 use crate::column::{Column, Values};
 use crate::load::ReadTable;
@@ -36,6 +38,10 @@ pub struct Measured {
 pub struct MeasuredFlow {
     /// Its place among the flows of the run.
     pub index: u64,
+    /// When it started, in nanoseconds from the beginning of the run, if it waited for other flows; those that do not start at their
+    /// own times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_ns: Option<u64>,
     /// When its first connection was established.
     pub connect_ns: Option<u64>,
     /// When its last byte was received.
@@ -73,9 +79,15 @@ pub fn tabulate(
         let record = place.and_then(Option::take).ok_or(RunError::NoSuchFlow(of.index))?;
         flows.push(carried(record, of));
     }
+    let done = measured.flows.iter().zip(&flows).map(|(of, record)| {
+        let start = record.flow.start;
+        (FlowIndex(of.index as u32), start, record.fct.map(|fct| start + fct))
+    });
+    let jobs = carried_out(&scenario.flows, &scenario.jobs, done);
     flows.sort_by_key(|flow| flow.flow.id);
     let outcome = Outcome {
         flows,
+        jobs,
         tiers: measured.tiers.clone(),
         counters: Counters {
             packet_hops: measured.packet_hops,
@@ -101,7 +113,9 @@ fn time(ns: u64) -> Time {
 
 /// A flow that was known beforehand, and has been carried.
 fn carried(record: FlowRecord, measured: &MeasuredFlow) -> FlowRecord {
+    let start = measured.start_ns.map_or(record.flow.start, time);
     FlowRecord {
+        flow: Flow { start, ..record.flow },
         connect: measured.connect_ns.map(time),
         fct: measured.fct_ns.map(time),
         fct_ack: measured.fct_ack_ns.map(time),

@@ -79,12 +79,14 @@ fn sprayed_flows_have_no_path_of_their_own() {
     assert!(demand.flows.iter().all(|flow| flow.forward.is_empty() && flow.backward.is_empty()));
 }
 
+fn closed() -> String {
+    let text = GOOD.replace("[traffic]\nkind = \"poisson\"\nload = 0.5\n", CLOSED);
+    planned(&text.replace("[sweep]\n\"traffic.load\" = [0.2, 0.5]\n", ""))
+}
+
 #[test]
 fn closed_loop_traffic_tells_what_waits_for_what() {
-    let text = GOOD
-        .replace("[traffic]\nkind = \"poisson\"\nload = 0.5\n", CLOSED)
-        .replace("[sweep]\n\"traffic.load\" = [0.2, 0.5]\n", "");
-    let demand = demanded(&planned(&text));
+    let demand = demanded(&closed());
     assert!(!demand.jobs.is_empty());
     assert!(!demand.waits.is_empty() || !demand.pools.is_empty());
     assert!(demand.flows.iter().all(|flow| flow.job.is_some()));
@@ -116,6 +118,32 @@ fn a_run_that_was_measured_elsewhere_has_the_same_table() {
     for name in names.iter().chain(&further) {
         assert_eq!(column(&tabulated, name), column(&of_run, name), "{name}");
     }
+}
+
+#[test]
+fn jobs_that_were_carried_elsewhere_are_as_long_as_their_flows() {
+    let run_json = closed();
+    let of_run = simulated(&run_json);
+    let starts = i64s(column(&of_run, "start_ns"));
+    let mut measured = told(&of_run);
+    for ((flow, start), id) in
+        measured.flows.iter_mut().zip(&starts).zip(u64s(column(&of_run, "id")))
+    {
+        (flow.index, flow.start_ns) = (*id, Some(*start as u64));
+    }
+    let tabulated = tabulate(&run_json, &measured, &no_tables).expect("its flows are known");
+    assert_eq!(i64s(column(&tabulated, "start_ns")), starts);
+    let jobs = |of: &RunResult, name: &str| {
+        let (_, table) = of.further.iter().find(|(name, _)| *name == "jobs").expect("it has jobs");
+        table.iter().find(|column| column.name == name).expect("the column exists").clone()
+    };
+    for name in ["id", "kind", "start_ns", "flows", "bytes"] {
+        assert_eq!(jobs(&tabulated, name), jobs(&of_run, name), "{name}");
+    }
+    // Times of flows are whole nanoseconds, and so is what follows from them.
+    let [elsewhere, here] = [&tabulated, &of_run].map(|of| i64s(&jobs(of, "completion_ns")));
+    assert!(elsewhere.len() > 3);
+    assert!(elsewhere.iter().zip(&here).all(|(one, other)| one.abs_diff(*other) <= 1));
 }
 
 #[test]

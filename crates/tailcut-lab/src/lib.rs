@@ -21,5 +21,6 @@ pub mod supervisor;
 #[cfg(target_os = "linux")]
 pub mod sys;
 pub mod verdict;
+pub mod waits;
 #[cfg(target_os = "linux")]
 pub mod workers;

@@ -48,11 +48,13 @@ pub fn measure(
     };
     for sent in reports.iter().flat_map(|report| &report.sent) {
         let planned = foretold[sent.index as usize].record.flow.start.as_ns();
-        starts.add(sent.opened_ns.saturating_sub(times.begin_ns + planned));
+        let due_ns = sent.due_ns.unwrap_or(times.begin_ns + planned);
+        starts.add(sent.opened_ns.saturating_sub(due_ns));
         let got = got[sent.index as usize];
         let since = |ns: u64| ns.saturating_sub(sent.opened_ns);
         measured.flows.push(MeasuredFlow {
             index: sent.index,
+            start_ns: sent.due_ns.map(|_| sent.opened_ns.saturating_sub(times.begin_ns)),
             connect_ns: sent.established_ns.map(since),
             fct_ns: got.and_then(|got| got.complete_ns).map(since),
             fct_ack_ns: sent.acknowledged_ns.map(since),

@@ -16,6 +16,7 @@ use tailcut_net::transport::tcp::{Close, Imitation, Recovery, TcpSpec};
 use tailcut_net::transport::TransportSpec;
 
 use crate::replication::{self, Replication, MOST_NODES};
+use crate::waits::waits_elsewhere;
 
 /// What becomes of a field of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -163,11 +164,11 @@ pub fn check(scenario: &Scenario, by_repnet: bool) -> Checked {
     checked
         .done("host", "the fabric's first port is the host's interface: its limit and its framing");
     replication::check(&mut checked, replicate, by_repnet, scenario.flows.len());
-    traffic(&mut checked, scenario);
+    traffic(&mut checked, scenario, by_repnet);
     checked
 }
 
-fn traffic(checked: &mut Checked, scenario: &Scenario) {
+fn traffic(checked: &mut Checked, scenario: &Scenario, by_repnet: bool) {
     let flows = scenario.flows.len();
     checked.only(
         flows <= MOST_FLOWS,
@@ -176,10 +177,18 @@ fn traffic(checked: &mut Checked, scenario: &Scenario) {
         format!("{flows} flows: source ports tell {MOST_FLOWS} apart"),
     );
     if !scenario.jobs.is_empty() {
-        checked.fatal(
-            "traffic.kind",
-            "flows that wait for other flows: the lab starts flows at given times only",
-        );
+        let how = "flows that wait for others are started by their hosts, when these see what they wait for";
+        match waits_elsewhere(&scenario.flows, &scenario.jobs) {
+            _ if by_repnet => checked.fatal(
+                "traffic.kind",
+                "flows that wait for other flows: repnet-bench does not tell which is over",
+            ),
+            Some(_) => checked.fatal(
+                "traffic.kind",
+                "flows that wait for what another host sees, as the fetches of a shuffle: no host tells another to send",
+            ),
+            None => checked.done("traffic.kind", how),
+        }
     }
     let SeriesSpec { flows, links, differentials, interval: _, max_samples: _ } = &scenario.series;
     if !(flows.is_empty() && links.is_empty() && differentials.is_empty()) {

@@ -109,7 +109,7 @@ pub type Found = (ReadBack, Option<Ready>);
 
 /// Who carries a host's flows.
 enum Carrying<'a> {
-    Sockets(Driver<'a>),
+    Sockets(Box<Driver<'a>>),
     Repnet(RepnetDriver),
 }
 
@@ -126,7 +126,10 @@ impl<'a> Carrying<'a> {
                 let (driver, ready) = RepnetDriver::new(host, program, how, flows, channel)?;
                 Ok((Carrying::Repnet(driver), Some(ready)))
             }
-            _ => Ok((Carrying::Sockets(Driver::new(host, hosts, flows, channel)?), None)),
+            _ => {
+                let driver = Driver::new(host, hosts, flows, &prepared.scenario, channel)?;
+                Ok((Carrying::Sockets(Box::new(driver)), None))
+            }
         }
     }
 }

@@ -6,6 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 
 use serde::{Deserialize, Serialize};
+use tailcut_net::scenario::Scenario;
+use tailcut_net::traffic::demand::Signal;
 
 use super::agenda::{Agenda, Due};
 use super::drops::Counters;
@@ -17,6 +19,7 @@ use super::setup::{address, host_of};
 use crate::settings::HostSettings;
 use crate::sys::epoll::{Epoll, READABLE, TIMER, WRITABLE};
 use crate::sys::monotonic_ns;
+use crate::waits::{listed, Waits};
 
 /// Where hosts listen: beyond the source ports of flows, and those that the kernel chooses. The second copy of a flow goes to
 /// the port after it.
@@ -55,6 +58,8 @@ pub struct Times {
 pub struct Sent {
     /// Its place among the flows of the run.
     pub index: u64,
+    /// When the connection was due, if the flow waited for others.
+    pub due_ns: Option<u64>,
     /// When the connection was opened.
     pub opened_ns: u64,
     /// When it was established.
@@ -122,6 +127,10 @@ pub struct Driver<'a> {
     listener: TcpListener,
     supervisor: UnixStream,
     agenda: Agenda,
+    /// None where no flow waits for others.
+    waits: Option<Waits>,
+    /// Those of the run that do.
+    waiting: Vec<HostFlow>,
     /// What others send it, by source and port.
     expected: BTreeMap<(u32, u16), HostFlow>,
     /// None once nothing more comes of one, so that its descriptor is free.
@@ -139,12 +148,14 @@ impl<'a> Driver<'a> {
         host: u32,
         settings: &'a HostSettings,
         flows: &[HostFlow],
+        scenario: &Scenario,
         supervisor: UnixStream,
     ) -> io::Result<Driver<'a>> {
         let listener = TcpListener::bind((address(host), LISTEN))?;
         listener.set_nonblocking(true)?;
         let epoll = Epoll::new()?;
         epoll.add(&listener, READABLE, LISTENER)?;
+        let own = flows[..listed(scenario)].iter().filter(|flow| flow.src == host);
         let towards = flows.iter().filter(|flow| flow.dst == host);
         Ok(Driver {
             host,
@@ -153,7 +164,9 @@ impl<'a> Driver<'a> {
             epoll,
             listener,
             supervisor,
-            agenda: Agenda::new(flows.iter().filter(|flow| flow.src == host).copied().collect()),
+            agenda: Agenda::new(own.copied().collect()),
+            waits: Waits::new(scenario),
+            waiting: flows[listed(scenario)..].to_vec(),
             expected: towards.map(|flow| ((flow.src, flow.source_port), *flow)).collect(),
             outgoing: vec![],
             incoming: vec![],
@@ -168,6 +181,9 @@ impl<'a> Driver<'a> {
     /// The kernel's; what goes wrong with a flow is in the report.
     pub fn run(&mut self, times: Times) -> io::Result<HostReport> {
         self.agenda.set(times);
+        if let Some(waits) = &mut self.waits {
+            waits.set(times.begin_ns);
+        }
         self.supervisor.set_nonblocking(true)?;
         self.epoll.add(&self.supervisor, READABLE, SUPERVISOR)?;
         self.wake_for_next()?;
@@ -180,8 +196,8 @@ impl<'a> Driver<'a> {
                     TIMER => {}
                     SUPERVISOR => return self.finish(),
                     LISTENER => self.accept()?,
-                    token if token >= INCOMING => self.take_in((token - INCOMING) as usize),
-                    token => self.carry_on(token as usize, events),
+                    token if token >= INCOMING => self.take_in((token - INCOMING) as usize)?,
+                    token => self.carry_on(token as usize, events)?,
                 }
             }
         }
@@ -198,7 +214,20 @@ impl<'a> Driver<'a> {
     }
 
     fn wake_for_next(&mut self) -> io::Result<()> {
-        self.agenda.next_ns().map_or(Ok(()), |next| self.epoll.wake_at(next))
+        let waiting = self.waits.as_ref().and_then(Waits::next_ns);
+        let next = self.agenda.next_ns().into_iter().chain(waiting).min();
+        next.map_or(Ok(()), |next| self.epoll.wake_at(next))
+    }
+
+    /// A flow is over, as far as this host sees: others may have waited for that.
+    fn over(&mut self, flow: u64, signal: Signal, at_ns: Option<u64>) -> io::Result<()> {
+        match (&mut self.waits, at_ns) {
+            (Some(waits), Some(at_ns)) => {
+                waits.note(flow, signal, at_ns);
+                self.wake_for_next()
+            }
+            _ => Ok(()),
+        }
     }
 
     fn begin_what_is_due(&mut self) -> io::Result<()> {
@@ -206,8 +235,14 @@ impl<'a> Driver<'a> {
         while let Some(due) = self.agenda.due(monotonic_ns()) {
             any = true;
             match due {
-                Due::Begin(at) => self.open(self.agenda.flow(at)),
+                Due::Begin(at) => self.open(self.agenda.flow(at), None),
                 Due::Note => self.incoming.iter_mut().flatten().for_each(Incoming::note),
+            }
+        }
+        while let Some((flow, due_ns)) = self.next_waiting() {
+            any = true;
+            if flow.src == self.host {
+                self.open(flow, Some(due_ns));
             }
         }
         if any {
@@ -216,9 +251,16 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    fn open(&mut self, flow: HostFlow) {
+    fn next_waiting(&mut self) -> Option<(HostFlow, u64)> {
+        let (flow, due_ns) = self.waits.as_mut()?.due(monotonic_ns())?;
+        let first = self.waiting.first()?.index;
+        Some((self.waiting[(u64::from(flow.0) - first) as usize], due_ns))
+    }
+
+    /// `due_ns`: when it was due, if it waited for others.
+    fn open(&mut self, flow: HostFlow, due_ns: Option<u64>) {
         let from: (Ipv4Addr, u16) = (address(self.host), flow.source_port);
-        let opened = Outgoing::open(flow, from, (address(flow.dst), LISTEN));
+        let opened = Outgoing::open(flow, due_ns, from, (address(flow.dst), LISTEN));
         let token = self.outgoing.len() as u64;
         match opened {
             Ok(outgoing) => match self.epoll.add(&outgoing.stream, READABLE | WRITABLE, token) {
@@ -229,8 +271,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn carry_on(&mut self, at: usize, events: u32) {
-        let Some(outgoing) = &mut self.outgoing[at] else { return };
+    fn carry_on(&mut self, at: usize, events: u32) -> io::Result<()> {
+        let Some(outgoing) = &mut self.outgoing[at] else { return Ok(()) };
         let index = outgoing.flow.index;
         let was_acknowledged = outgoing.is_acknowledged();
         let outcome = outgoing.on(events, &self.payload, self.settings);
@@ -241,6 +283,7 @@ impl<'a> Driver<'a> {
         };
         outgoing.watched = wants;
         let acknowledged = outgoing.is_acknowledged() && !was_acknowledged;
+        let acknowledged_ns = outgoing.told.acknowledged_ns;
         let failed = outcome.and(watched);
         if outgoing.over || failed.is_err() {
             outgoing.look();
@@ -249,6 +292,7 @@ impl<'a> Driver<'a> {
         }
         if acknowledged {
             self.tell(ACKNOWLEDGED);
+            self.over(index, Signal::Acknowledged, acknowledged_ns)?;
         }
         match failed {
             // A SYN that was sent as often as the plan says: the flow does not finish, here as in the simulator.
@@ -257,6 +301,7 @@ impl<'a> Driver<'a> {
             }
             _ => {}
         }
+        Ok(())
     }
 
     fn accept(&mut self) -> io::Result<()> {
@@ -282,24 +327,28 @@ impl<'a> Driver<'a> {
         let token = INCOMING + self.incoming.len() as u64;
         self.epoll.add(&stream, READABLE, token)?;
         self.incoming.push(Some(Incoming::new(flow, stream, self.agenda.noted())));
-        self.take_in(self.incoming.len() - 1);
-        Ok(())
+        self.take_in(self.incoming.len() - 1)
     }
 
-    fn take_in(&mut self, at: usize) {
-        let Some(incoming) = &mut self.incoming[at] else { return };
+    fn take_in(&mut self, at: usize) -> io::Result<()> {
+        let Some(incoming) = &mut self.incoming[at] else { return Ok(()) };
         let index = incoming.flow.index;
         let outcome = incoming.read(&self.payload);
+        let complete_ns = incoming.told.complete_ns;
         if incoming.over {
             incoming.note();
             self.report.got.push(incoming.told);
             self.incoming[at] = None;
         }
         match outcome {
-            Ok(Step::Complete) => self.tell(RECEIVED),
+            Ok(Step::Complete) => {
+                self.tell(RECEIVED);
+                self.over(index, Signal::Received, complete_ns)?;
+            }
             Ok(Step::More) => {}
             Err(error) => self.wrong(index, &format!("its receiver: {error}")),
         }
+        Ok(())
     }
 
     fn finish(&mut self) -> io::Result<HostReport> {

@@ -33,6 +33,7 @@ impl Outgoing {
     /// The kernel's.
     pub fn open(
         flow: HostFlow,
+        due_ns: Option<u64>,
         from: (Ipv4Addr, u16),
         to: (Ipv4Addr, u16),
     ) -> io::Result<Outgoing> {
@@ -41,7 +42,7 @@ impl Outgoing {
         Ok(Outgoing {
             flow,
             stream,
-            told: Sent { index: flow.index, opened_ns, ..Sent::default() },
+            told: Sent { index: flow.index, due_ns, opened_ns, ..Sent::default() },
             watched: READABLE | WRITABLE,
             over: false,
             established: false,

@@ -27,7 +27,7 @@ pub struct JobRecord {
 
 /// The state of closed-loop traffic during a run.
 #[derive(Debug, Clone)]
-pub(crate) struct Driver {
+pub struct Driver {
     jobs: Jobs,
     /// What waits for flow i: `edges[first_edge[i]..first_edge[i + 1]]`, as positions in `jobs.edges`.
     first_edge: Vec<u32>,
@@ -79,14 +79,6 @@ impl Driver {
         for at in 0..flows.len() {
             first_edge[at + 1] += first_edge[at];
         }
-        let idle = Progress { start: None, end: None, left: 0, flows: 0, bytes: 0 };
-        let mut progress = vec![idle; jobs.kinds.len()];
-        for (rule, flow) in jobs.rules.iter().zip(flows).filter(|(rule, _)| rule.job != NONE) {
-            let job = &mut progress[rule.job as usize];
-            job.left += 1;
-            job.flows += 1;
-            job.bytes += flow.bytes;
-        }
         let mut driver = Driver {
             first_edge,
             flow_needs,
@@ -94,7 +86,7 @@ impl Driver {
             pools: vec![PoolState::default(); jobs.pools.len()],
             due: BinaryHeap::new(),
             started: vec![false; flows.len()],
-            progress,
+            progress: begin(flows, &jobs),
             jobs,
         };
         for at in driver.jobs.listed..flows.len() {
@@ -208,15 +200,57 @@ impl Driver {
 
     /// What became of the jobs that have begun.
     pub fn records(&self) -> Vec<JobRecord> {
-        let jobs = self.progress.iter().zip(&self.jobs.kinds).enumerate();
-        let begun = jobs.filter_map(|(id, (job, &kind))| {
-            let start = job.start?;
-            let completion = job.end.map(|end| end - start);
-            let (flows, bytes) = (job.flows, job.bytes);
-            Some(JobRecord { id: id as u64, kind, start, completion, flows, bytes })
-        });
-        begun.collect()
+        records(&self.progress, &self.jobs)
     }
+}
+
+/// No job has begun.
+fn begin(flows: &[Flow], jobs: &Jobs) -> Vec<Progress> {
+    let idle = Progress { start: None, end: None, left: 0, flows: 0, bytes: 0 };
+    let mut progress = vec![idle; jobs.kinds.len()];
+    for (rule, flow) in jobs.rules.iter().zip(flows).filter(|(rule, _)| rule.job != NONE) {
+        let job = &mut progress[rule.job as usize];
+        job.left += 1;
+        job.flows += 1;
+        job.bytes += flow.bytes;
+    }
+    progress
+}
+
+fn records(progress: &[Progress], jobs: &Jobs) -> Vec<JobRecord> {
+    let jobs = progress.iter().zip(&jobs.kinds).enumerate();
+    let begun = jobs.filter_map(|(id, (job, &kind))| {
+        let start = job.start?;
+        let completion = job.end.map(|end| end - start);
+        let (flows, bytes) = (job.flows, job.bytes);
+        Some(JobRecord { id: id as u64, kind, start, completion, flows, bytes })
+    });
+    begun.collect()
+}
+
+/// What became of jobs that something other than the simulator has carried out: of each flow that has started, when, and
+/// when its last byte was received.
+pub fn carried_out(
+    flows: &[Flow],
+    jobs: &Jobs,
+    carried: impl IntoIterator<Item = (FlowIndex, Time, Option<Time>)>,
+) -> Vec<JobRecord> {
+    let mut progress = begin(flows, jobs);
+    let mut last = vec![Time::ZERO; progress.len()];
+    for (flow, start, received) in carried {
+        let Some(rule) = jobs.rules.get(flow.index()).filter(|rule| rule.job != NONE) else {
+            continue;
+        };
+        let job = &mut progress[rule.job as usize];
+        job.start = Some(job.start.map_or(start, |first| first.min(start)));
+        if let Some(received) = received {
+            let last = &mut last[rule.job as usize];
+            *last = received.max(*last);
+            job.left -= 1;
+            job.end = (job.left == 0).then_some(*last);
+        }
+    }
+    records(&progress, jobs)
 }
 
 #[cfg(test)]
@@ -289,6 +323,26 @@ mod tests {
         let record = &driver.records()[0];
         assert_eq!((record.start, record.completion), (Time::from_us(1), Some(Time::from_us(6))));
         assert_eq!((record.kind, record.flows, record.bytes), ("query", 2, 20));
+    }
+
+    #[test]
+    fn jobs_carried_out_elsewhere_last_from_their_first_start_to_their_last_byte() {
+        let mut demand = Demand::default();
+        let (query, other) = (demand.job("query"), demand.job("pings"));
+        let a = demand.flow(Rule { job: query, ..RULE }, flow());
+        let b = demand.flow(Rule { job: query, ..RULE }, flow());
+        let c = demand.flow(Rule { job: other, ..RULE }, flow());
+        let demand = demand.numbered();
+        let us = Time::from_us;
+        let of = |carried: &[(FlowIndex, Time, Option<Time>)]| {
+            carried_out(&demand.flows, &demand.jobs, carried.iter().copied())
+        };
+        let whole = of(&[(b, us(4), Some(us(9))), (a, us(2), Some(us(7))), (c, us(5), None)]);
+        let told: Vec<_> =
+            whole.iter().map(|job| (job.id, job.start, job.completion, job.flows)).collect();
+        assert_eq!(told, [(0, us(2), Some(us(7)), 2), (1, us(5), None, 1)]);
+        assert_eq!(of(&[(b, us(4), Some(us(9)))])[0].completion, None, "a has not started");
+        assert_eq!(of(&[]), []);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 pub mod bucket_sort;
 pub mod demand;
-pub(crate) mod driver;
+pub mod driver;
 pub mod hot_spots;
 pub mod incast;
 pub mod long_and_short;
