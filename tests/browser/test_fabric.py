@@ -222,6 +222,19 @@ def test_a_dark_page_has_a_dark_fabric_and_paper_a_light_one(browser: Browser, s
         expect(shown.page.locator(".fabric-scheme").first).to_be_visible()
 
 
+def test_paper_shows_the_instant_that_was_chosen(shown: Shown) -> None:
+    move(shown.page, 12)
+    now = shown.page.locator("#fabric-now").inner_text()
+    heat = [shown.heat(0), shown.heat(1)]
+    move(shown.page, 13)
+    assert [shown.heat(0), shown.heat(1)] != heat
+    move(shown.page, 12)
+    shown.page.emulate_media(media="print")
+    expect(shown.page.locator("#fabric-now")).to_have_text(now)
+    assert [shown.heat(0), shown.heat(1)] == heat
+    expect(shown.page.locator(".fabric-map line").first).to_be_visible()
+
+
 def test_a_thousand_hosts_fold_into_pods_and_the_page_stays_small(
     browser: Browser, large: tuple[Path, Watched]
 ) -> None:

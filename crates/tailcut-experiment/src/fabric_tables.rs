@@ -86,3 +86,88 @@ fn path_columns(paths: &Paths, flows: &[FlowRecord], clock: Clock, most: usize) 
         Column::all("packets", Values::U32(crossings().map(|(_, at)| at.packets).collect())),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tailcut_engine::Time;
+    use tailcut_net::measure::{Observer, PacketView};
+    use tailcut_net::packet::{Flags, SackBlocks};
+    use tailcut_net::traffic::Flow;
+
+    /// A flow that took so many times its ideal; none: it has not finished.
+    fn flow(id: u64, slowdown: Option<u64>) -> FlowRecord {
+        let (ideal, start) = (Time::from_us(10), Time::ZERO);
+        let took = slowdown.map(|times| Time(times * ideal.0));
+        FlowRecord {
+            flow: Flow { src: 0, dst: 1, bytes: 1_000, start, id },
+            connect: None,
+            fct: took,
+            fct_ack: took,
+            ideal_fct: ideal,
+            ideal_fct_ack: ideal,
+            data_packets: 1,
+            retransmissions: 0,
+            timeouts: 0,
+            fast_recoveries: 0,
+            recoveries_undone: 0,
+            needless_retransmissions: 0,
+            copies: 1,
+            winner: None,
+            shared_hops: None,
+            hops: 3,
+            delivered_in_arrivals: 0,
+        }
+    }
+
+    /// A packet of a flow, from its sender.
+    fn packet(flow: u64) -> PacketView {
+        PacketView {
+            flow,
+            copy: 0,
+            src: 0,
+            dst: 1,
+            sport: 1_024,
+            dport: 5_000,
+            seq: 0,
+            ack: 0,
+            flags: Flags::DATA,
+            payload: 1_000,
+            window: 64_000,
+            mss: 1_460,
+            mss_option: true,
+            flow_bytes: 1_000,
+            data: None,
+            sack: true,
+            timestamps: None,
+            blocks: SackBlocks::default(),
+            wire_bytes: 1_078,
+        }
+    }
+
+    fn ids(columns: &[Column]) -> Vec<u64> {
+        match &columns[0].values {
+            Values::U64(ids) => ids.clone(),
+            other => panic!("{other:?} are no numbers of flows"),
+        }
+    }
+
+    #[test]
+    fn the_links_of_the_slowest_flows_are_kept_as_far_as_there_is_room() {
+        let mut paths = Paths::default();
+        for id in 0..4 {
+            for link in [0, 2, 5] {
+                paths.link_sends(Time::ZERO, link, Time::ZERO, &packet(id));
+            }
+        }
+        // The slowest first: the one that has not finished, then 2, 0 and 3.
+        let flows = [flow(0, Some(4)), flow(1, None), flow(2, Some(9)), flow(3, Some(2))];
+        let kept = |most| ids(&path_columns(&paths, &flows, Clock::Receiver, most));
+        assert_eq!(kept(12), [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]);
+        assert_eq!(kept(11), [0, 0, 0, 1, 1, 1, 2, 2, 2]);
+        assert_eq!(kept(8), [1, 1, 1, 2, 2, 2], "a flow has all its links, or none");
+        assert_eq!(kept(3), [1, 1, 1]);
+        assert!(kept(2).is_empty());
+        assert_eq!(MOST_PATH_ROWS, 1_000_000, "the documentation says so");
+    }
+}
