@@ -94,6 +94,9 @@ fn what_a_run_allocates_is_near_what_it_is_expected_to() {
         ("heavy", &[("traffic.load", "0.8"), ("horizon.drain", "\"0s\"")]),
         ("small flows", &[("traffic.sizes", "\"2KB\""), ("horizon.arrivals", "\"4ms\"")]),
         ("watched", &[("measure.fabric", "true")]),
+        ("attributed", &[("measure.attribution", "true")]),
+        ("attributed, heavy", &[("measure.attribution", "true"), ("traffic.load", "0.8")]),
+        ("attributed, light", &[("measure.attribution", "true"), ("traffic.load", "0.1")]),
         ("large", &[("topology.k", "12"), ("horizon.arrivals", "\"10ms\"")]),
     ];
     let mut beyond = vec![];

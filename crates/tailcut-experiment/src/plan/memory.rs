@@ -1,6 +1,7 @@
 //! What a run needs of memory at its peak, measured by what it allocates (`tests/memory.rs`).
 
 use tailcut_engine::Time;
+use tailcut_net::queue::QueueSpec;
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
 
@@ -18,6 +19,11 @@ const PER_SEGMENT: u64 = 32;
 const PER_SAMPLE: u64 = 52;
 /// The links that carried a flow, as `measure.fabric` notes them, and their rows.
 const PER_PATH: u64 = 300;
+/// With `measure.attribution`: what is known of a link, its parts and their columns of a flow, what the timers of a connection go on from,
+/// and what has led to a packet.
+const ATTRIBUTED: [u64; 4] = [140, 1_000, 700, 200];
+/// With it, a port whose order is decided at departure: who waits there.
+const PER_QUEUE: u64 = 700;
 /// Beyond this load flows queue up until the arrivals end.
 const SATURATED: f64 = 0.95;
 /// At so many instants between the first start and the last the open flows are counted.
@@ -27,11 +33,26 @@ const LOOKS: u64 = 32;
 pub(super) fn estimate(config: &Config, graph: &Graph, flows: &[Flow]) -> u64 {
     let links = graph.links.len() as u64;
     let tables = config.scheme.balance.state_bytes(graph);
-    let fixed = PER_LINK * links + PER_FLOW * flows.len() as u64;
+    let [link, flow, ..] = attributed(config);
+    let fixed = (PER_LINK + link) * links + (PER_FLOW + flow) * flows.len() as u64;
     let samples = u64::from(config.labels.instants.unwrap_or(0)) * 2 * links * PER_SAMPLE;
     let paths = if samples > 0 { PER_PATH * flows.len() as u64 } else { 0 };
     let fixed = fixed.saturating_add(samples).saturating_add(paths);
     fixed.saturating_add(tables).saturating_add(most_open(config, graph, flows))
+}
+
+/// What attribution holds beside the rest, if it is asked for.
+fn attributed(config: &Config) -> [u64; 4] {
+    if !config.labels.attribution {
+        return [0; 4];
+    }
+    let schedules = matches!(
+        config.scheme.queue,
+        QueueSpec::Pfabric(_) | QueueSpec::Drr(_) | QueueSpec::Trimming(_)
+    );
+    let queues = if schedules || config.switch.pfc.is_some() { 2 * PER_QUEUE } else { 0 };
+    let [link, flow, connection, segment] = ATTRIBUTED;
+    [link + queues, flow, connection, segment]
 }
 
 /// What carries a flow, at the most.
@@ -76,6 +97,7 @@ fn most_open(config: &Config, graph: &Graph, flows: &[Flow]) -> u64 {
         [only] => (only.start.0, only.start.0),
         [] => return 0,
     };
+    let [.., connection, segment] = attributed(config);
     let step = (last - first).div_ceil(LOOKS).max(1);
     let mut held = vec![0u64; LOOKS as usize + 2];
     for (flow, carried) in flows.iter().zip(&carried) {
@@ -83,8 +105,8 @@ fn most_open(config: &Config, graph: &Graph, flows: &[Flow]) -> u64 {
         let alone = rate.transmission_time(carried.on_wire.min(u64::from(u32::MAX)));
         let takes = if load > 1.0 { Time::NEVER.0 as f64 } else { alone.0 as f64 / free };
         let segments = (carried.window / mss).saturating_add(1);
-        let bytes = (carried.connections * PER_CONNECTION)
-            .saturating_add(segments.saturating_mul(PER_SEGMENT));
+        let bytes = (carried.connections * (PER_CONNECTION + connection))
+            .saturating_add(segments.saturating_mul(PER_SEGMENT + segment));
         let from = (flow.start.0 - first).div_ceil(step);
         let until = ((flow.start.0 - first) as f64 + takes) / step as f64;
         for look in &mut held[from as usize..=(until as usize).min(LOOKS as usize + 1)] {
