@@ -43,6 +43,34 @@ def test_statistics_are_taken_per_class_and_per_size_group() -> None:
     ]
 
 
+def attributed(fct_us: Sequence[float | None]) -> pl.DataFrame:
+    """Flows that wait for a timer half of their time, and for nothing else but the wire."""
+    half = pl.col("fct_ns") // 2
+    return made_up.flows(fct_us).with_columns(part_timeout_ns=half, part_transmission_ns=pl.col("fct_ns") - half)
+
+
+def test_parts_have_their_mean_over_all_flows_and_over_the_slowest() -> None:
+    table = attributed([*range(2, 2002, 2), 9_000, None])
+    rows = of_run(table, made_up.MEASURE, end_ns=10**9).filter(pl.col("grouping") == "part of short")
+    timers = rows.filter(pl.col("class") == "timeout").select("statistic", "value_us", "n_flows", "n_unfinished")
+    # The slowest 1 % of 1,001 flows are eleven: the longest, and ten from 1,982 us to 2,000 us.
+    slowest = (9_000 + sum(range(1_982, 2_002, 2))) / 2 / 11
+    mean = (9_000 + sum(range(2, 2002, 2))) / 2 / 1_001
+    assert timers.rows() == [("mean", pytest.approx(mean), 1_001, 1), ("slowest", pytest.approx(slowest), 11, 1)]
+    assert rows["class"].unique(maintain_order=True).to_list() == ["timeout", "transmission"]
+    assert of_run(made_up.flows([100]), made_up.MEASURE, 10**9)["grouping"].str.starts_with("part").any() is False
+
+
+def test_parts_are_in_the_summary_and_gain_nothing(tmp_path: Path) -> None:
+    plan = made_up.plan(sweep=[])
+    tables = {(scheme, seed): attributed([100.0 * seed, 300]) for scheme in ("TCP", "RepFlow") for seed in (1, 2)}
+    summary = results(tmp_path, plan, tables).summary()
+    of = {"scheme": "RepFlow", "grouping": "part of all", "class": "timeout"}
+    mean, slowest = (cell(summary, **of, statistic=statistic) for statistic in ("mean", "slowest"))
+    assert (mean["value_us"], mean["gain"], mean["n_seeds"], mean["reason"]) == (112.5, None, 2, None)
+    assert (slowest["value_us"], slowest["reason"]) == (None, "there are not 10 flows among the slowest 1 %")
+
+
 @pytest.mark.parametrize(("clock", "normalised"), [("receiver", 200 / 100), ("sender", 210 / 110)])
 def test_a_time_is_normalised_by_the_best_possible_on_its_own_clock(clock: str, normalised: float) -> None:
     rows = of_run(made_up.flows([200.0]), made_up.MEASURE | {"clock": clock}, 10**9)

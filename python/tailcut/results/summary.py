@@ -17,6 +17,13 @@ ALWAYS = (("all", "all"), ("class", "short"), ("class", "long"))
 NO_INTERVAL = "one seed gives no interval; ask for more with --seeds"
 ALL_THE_SAME = "all seeds gave the same value"
 NO_RUN = "no run of this cell has finished"
+PARTS_OF = {f"part of {name}": name for _, name in ALWAYS}
+"""The groupings of what completion times are made of, and whose they are: their classes are parts."""
+OF_PARTS = ("mean", "slowest")
+"""The statistics of a part: the mean over all flows, and over the slowest 1 %."""
+SLOWEST, FEWEST = 100, 10
+"""One flow of so many is among the slowest, and so many of them say something."""
+TOO_FEW = f"there are not {FEWEST} flows among the slowest 1 %"
 Observation = TypeVar("Observation")
 
 
@@ -110,9 +117,33 @@ def of_run(flows: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl.D
             {"grouping": grouping, "class": name, **row}
             for grouping, name, part in _parts(timed)
             for row in _statistics(part, censored=censored)
-        ],
+        ]
+        + list(_made_of(flows)),
         schema=PER_RUN,
     )
+
+
+def _made_of(flows: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    """What completion times are made of, by class and part; nothing without attribution.
+
+    Parts are those of ``fct_ns``, whatever the plan's clock; flows that have not finished have none.
+    """
+    columns = [name for name in flows.columns if name.startswith("part_")]
+    for grouping, name in PARTS_OF.items() if columns else ():
+        asked = flows if name == "all" else flows.filter(pl.col("class") == name)
+        done = asked.filter(pl.col("fct_ns").is_not_null()).sort("fct_ns", descending=True, maintain_order=True)
+        slowest = done.head(-(-done.height // SLOWEST))
+        for column in columns:
+            for statistic, of, fewest in zip(OF_PARTS, (done, slowest), (1, FEWEST), strict=True):
+                yield {
+                    "grouping": grouping,
+                    "class": column.removeprefix("part_").removesuffix("_ns"),
+                    "statistic": statistic,
+                    "value_us": of[column].sum() / of.height / 1000 if of.height >= fewest else None,
+                    "lower_bound": False,
+                    "n_flows": of.height,
+                    "n_unfinished": asked.height - done.height,
+                }
 
 
 def of_jobs(jobs: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl.DataFrame:
@@ -192,10 +223,13 @@ def summarise(plan: Plan, per_seed: pl.DataFrame, backend: str, no_run: str = NO
     for scheme, point in cells(plan["runs"]):
         at = point_columns(plan, point)
         for grouping, name in groups:
-            for statistic in statistics.STATISTICS:
+            made_of = grouping in PARTS_OF
+            for statistic in OF_PARTS if made_of else statistics.STATISTICS:
                 place = (*at.values(), grouping, name, statistic)
                 here = found.get((scheme, *place), {})
-                base = found.get((plan["baseline"], *place), {}) if scheme != plan["baseline"] else {}
+                # A part may be nothing at all: there is no share of it to be gained.
+                compared = scheme != plan["baseline"] and not made_of
+                base = found.get((plan["baseline"], *place), {}) if compared else {}
                 cell = {"scheme": scheme, **at, "grouping": grouping, "class": name, "statistic": statistic}
                 rows.append({"backend": backend, **cell, **_over_seeds(here, base, no_run)})
     return pl.DataFrame(rows, schema=summary_schema(plan))
@@ -250,6 +284,8 @@ def _columns(value: str, interval: str, values: Sequence[float]) -> dict[str, fl
 def _reason(here: Mapping[int, Mapping[str, Any]], filled: Sequence[Mapping[str, Any]]) -> str | None:
     if not filled:
         flows = sum(row["n_flows"] for row in here.values())
+        if flows and any(row["statistic"] == "slowest" for row in here.values()):
+            return TOO_FEW
         return f"none of its {flows} flows finished" if flows else "there are no such flows"
     if len(filled) == 1:
         return NO_INTERVAL

@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tailcut.plan import Plan, short_keys
-from tailcut.results.summary import axes_schema
+from tailcut.results.summary import PARTS_OF, axes_schema
 from tailcut.units import count, microseconds
 
-NAMES = {"mean": "mean", "p50": "median", "p99": "p99", "p99_9": "p99.9"}
+NAMES = {"mean": "mean", "p50": "median", "p99": "p99", "p99_9": "p99.9", "slowest": "slowest 1 %"}
 UNFINISHED = "un-\nfinished"
 Row = dict[str, Any]
 
@@ -155,7 +155,7 @@ def full_table(plan: Plan, summary: pl.DataFrame) -> RenderableType:
             *(_value(row[axis]) for axis in axes),
             row["scheme"],
             row["backend"],
-            row["class"],
+            f"{PARTS_OF[row['grouping']]}, {row['class']}" if row["grouping"] in PARTS_OF else row["class"],
             NAMES[row["statistic"]],
             "—" if row["value_us"] is None else at_least + microseconds(row["value_us"]),
             _interval(row["ci_low"], row["ci_high"], microseconds),
