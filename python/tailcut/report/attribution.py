@@ -10,7 +10,10 @@ from tailcut.report.study import Run, Study
 
 PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "on the way": ("on the way", ("transmission", "propagation")),
-    "window": ("waiting for the window", ("window", "pacing", "pull", "delayed_ack")),
+    "window": (
+        "waiting for the window",
+        ("window_slow_start", "window_congestion", "window_receiver", "pacing", "pull", "delayed_ack"),
+    ),
     "own interface": ("in their own interfaces", ("interface_own", "interface_others")),
     "queues up": (
         "in queues on the way up",

@@ -117,7 +117,9 @@ COLUMNS: dict[str, dict[str, tuple[pl.DataType, str]]] = {
 PARTS: dict[str, str] = {
     "part_transmission_ns": "ns on the wire in the handshake and on the last path, and behind the own connection",
     "part_propagation_ns": "ns along the wires of the handshake and of the last path",
-    "part_window_ns": "ns of transmission and propagation in the round trips before: no room in the window",
+    "part_window_slow_start_ns": "ns of transmission and propagation in the round trips before: slow start",
+    "part_window_congestion_ns": "the same where the congestion window had no room, and was not in slow start",
+    "part_window_receiver_ns": "the same where only the receiver's window had no room",
     "part_pacing_ns": "ns that the sender's pacing held a segment back",
     "part_pull_ns": "ns until the receiver's turn to ask for more (NDP)",
     "part_delayed_ack_ns": "ns that an acknowledgement waited for company",

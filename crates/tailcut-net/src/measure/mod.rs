@@ -99,6 +99,17 @@ pub enum Timer {
     DelayedAck,
 }
 
+/// What a sender has stopped for: why nothing more left when it had handled an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// Its congestion window has no room, and grows by what is acknowledged.
+    SlowStart,
+    /// Its congestion window has no room.
+    CongestionWindow,
+    /// The receiver's window has no room, that of the connection or, of a subflow, that of the whole flow; its congestion window has.
+    ReceiveWindow,
+}
+
 /// A sender of any transport, after it has handled an event and before it sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderView {
@@ -227,6 +238,8 @@ hooks! {
     connection_opens(now: Time, connection: ConnectionId, flow: FlowIndex);
     /// An end of a connection has handled an event, and waits for this until `deadline`.
     timer_set(now: Time, connection: ConnectionId, end: End, deadline: Time, timer: Timer);
+    /// A sender has handled an event and sent what it could: what it stopped for, if it has more.
+    sender_stops(now: Time, connection: ConnectionId, stop: Stop);
     /// It has waited long enough.
     timer_fires(now: Time, connection: ConnectionId, end: End);
     /// A connection is woken at a time at which one of its ends once wanted to be: `timer_fires` follows if it still does, and if

@@ -141,6 +141,10 @@ impl<O: Observer> Network<'_, O> {
             self.wake_at(id, due);
         }
         self.tell_timer(id);
+        self.tally.follow(|observer| {
+            let stop = self.hosts.sender(id).stop(self.hosts.sends_by(id));
+            observer.sender_stops(self.clock.now(), id, stop);
+        });
     }
 
     /// What the sender waits for, to whoever wants to know.

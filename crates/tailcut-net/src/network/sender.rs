@@ -3,7 +3,7 @@
 use tailcut_engine::Time;
 
 use super::profile::{Kind, Profile};
-use crate::measure::{SenderView, TcpView, Timer};
+use crate::measure::{SenderView, Stop, TcpView, Timer};
 use crate::packet::{Flags, OptionStore};
 use crate::transport::ends::Ends;
 use crate::transport::tcp::{self, SenderCounters};
@@ -186,6 +186,12 @@ impl Sender {
             timeout: sender.rtt().rto(),
         });
         SenderView { counters: self.counters(), window: self.cwnd(profile), tcp }
+    }
+
+    /// What it has stopped for, if it has more to send. Other transports than TCP have windows that are not probed for.
+    #[inline]
+    pub fn stop(&self, profile: &Profile) -> Stop {
+        self.tcp().map_or(Stop::CongestionWindow, |sender| sender.stop(&profile.tcp))
     }
 
     /// TCP's sender, if it is one.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tailcut_engine::{Rate, Time};
-use tailcut_net::amount::Amount;
+use tailcut_engine::{Bytes, Rate, Time};
+use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::measure::attribution::{Attribution, Part};
 use tailcut_net::measure::records::Outcome;
@@ -64,11 +64,11 @@ fn a_flow_that_is_alone_has_transmission_propagation_and_window_whatever_its_siz
             let mut scenario = scenario(row(&links), vec![flow(0, 0, 1, bytes, Time::ZERO)]);
             tcp(&mut scenario).initial_window = Amount::Packets(2);
             let parts = split(&scenario, 0);
-            let alone = [Part::Transmission, Part::Propagation, Part::Window];
+            let alone = [Part::Transmission, Part::Propagation, Part::SlowStart];
             assert!(parts.keys().all(|part| alone.contains(part)), "{bytes} at {slow}: {parts:?}");
             // A slow link is full with two packets.
             let waits = slow == RATE && bytes > 2 * 1_460;
-            assert!(parts.contains_key(&Part::Window) || !waits, "{bytes} at {slow}: {parts:?}");
+            assert!(parts.contains_key(&Part::SlowStart) || !waits, "{bytes} at {slow}: {parts:?}");
         }
     }
 }
@@ -78,10 +78,47 @@ fn windows_are_waited_for_until_the_wire_is_full() {
     // Two packets, four, eight: the wire of 12 us and an RTT of less than four packets is full from then on.
     let [short, long] =
         [100_000, 1_000_000].map(|bytes| split(&star(vec![flow(0, 0, 1, bytes, Time::ZERO)]), 0));
-    assert_eq!(short[&Part::Window], long[&Part::Window]);
+    assert_eq!(short[&Part::SlowStart], long[&Part::SlowStart]);
     let more = (1_000_000u64.div_ceil(1_460) - 100_000u64.div_ceil(1_460)) * FULL.0;
     let longer = long[&Part::Transmission].0 - short[&Part::Transmission].0;
     assert!(longer.abs_diff(more) < 2 * FULL.0, "the rest is transmitted back to back");
+}
+
+#[test]
+fn what_held_the_sender_back_has_its_name() {
+    // A wire on which forty packets fit.
+    let links = [(RATE, Time::from_us(120)), (RATE, Time::from_us(120))];
+    let windows = [Part::SlowStart, Part::CongestionWindow, Part::ReceiveWindow];
+    let held = |change: &dyn Fn(&mut Scenario)| {
+        let mut scenario = scenario(row(&links), vec![flow(0, 0, 1, 200_000, Time::ZERO)]);
+        tcp(&mut scenario).initial_window = Amount::Packets(2);
+        change(&mut scenario);
+        let parts = split(&scenario, 0);
+        windows.map(|window| parts.get(&window).map_or(0, |time| time.0))
+    };
+    // A round trip of a full packet there and an acknowledgement back.
+    let round_trip = held(&|scenario| {
+        tcp(scenario).receive_window = tcp(scenario).mss;
+        scenario.flows[0].bytes = 2 * 1_460;
+    });
+    assert_eq!(round_trip[..2], [0; 2]);
+    // Two packets a round trip, of 137.
+    let [slow_start, congestion, receiver] = held(&|scenario| {
+        tcp(scenario).receive_window = Bytes(2 * 1_460);
+        tcp(scenario).initial_window = Amount::Packets(4);
+    });
+    assert_eq!((slow_start, congestion), (0, 0));
+    assert!((60 * round_trip[2]..=69 * round_trip[2]).contains(&receiver), "{receiver}");
+    // The window doubles until forty packets are under way.
+    let [slow_start, congestion, receiver] =
+        held(&|scenario| tcp(scenario).receive_window = Bytes(10_000_000));
+    assert!(slow_start > 0 && congestion == 0 && receiver == 0);
+    // It doubles until there are four, and then grows by one a round trip.
+    let [slow_start, congestion, receiver] = held(&|scenario| {
+        tcp(scenario).receive_window = Bytes(10_000_000);
+        tcp(scenario).initial_ssthresh = Limit::AtMost(Amount::Packets(4));
+    });
+    assert!(slow_start > 0 && congestion > slow_start && receiver == 0);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use tailcut_engine::Time;
 
-use super::{End, Observer, Timer};
+use super::{End, Observer, Stop, Timer};
 use crate::packet::{ConnectionId, Flags, Packet};
 use crate::topology::{Graph, PortId};
 use crate::traffic::FlowIndex;
@@ -44,6 +44,8 @@ impl FlowBook {
 struct Armed {
     deadline: Time,
     timer: Timer,
+    /// What waiting for a window counts as, by what it stopped for last.
+    window: Part,
     /// The moment since which it does, or waits for nothing.
     since: Moment,
 }
@@ -58,7 +60,12 @@ struct ConnectionBook {
 
 impl ConnectionBook {
     const NEW: ConnectionBook = {
-        let idle = Armed { deadline: Time::NEVER, timer: Timer::Open, since: Moment::NONE };
+        let idle = Armed {
+            deadline: Time::NEVER,
+            timer: Timer::Open,
+            window: Part::SlowStart,
+            since: Moment::NONE,
+        };
         ConnectionBook { timers: [idle; 2], pull: Moment::NONE }
     };
 }
@@ -195,13 +202,15 @@ impl Observer for Attribution {
         let told = (self.chains.flow(chain), at);
         debug_assert_eq!(told, (flow.0, now.0), "what makes a host send is told");
         let again = packet.flags.has(Flags::RETRANSMISSION);
+        let window =
+            self.connections[packet.connection.index()].timers[End::Sender as usize].window;
         let record = &mut self.packets[self.hand];
         (record.flow, record.connection, record.again) = (flow.0, packet.connection.0, again);
         record.chain = chain;
         if packet.flags.has(Flags::TO_SENDER) {
             (record.transmission, record.propagation) = (transmission, propagation);
         } else {
-            record.settles = if again { Part::Recovery } else { Part::Window };
+            record.settles = if again { Part::Recovery } else { window };
             record.settled = transmission + propagation;
         }
     }
@@ -370,12 +379,23 @@ impl Observer for Attribution {
             return;
         }
         let since = self.chains.keep(&self.cause);
-        let before = std::mem::replace(armed, Armed { deadline, timer, since });
+        let before = std::mem::replace(armed, Armed { deadline, timer, since, ..*armed });
         self.chains.release(before.since.chain);
     }
 
+    #[inline]
+    fn sender_stops(&mut self, _: Time, connection: ConnectionId, stop: Stop) {
+        let sender = &mut self.connections[connection.index()].timers[End::Sender as usize];
+        sender.window = match stop {
+            Stop::SlowStart => Part::SlowStart,
+            Stop::CongestionWindow => Part::CongestionWindow,
+            Stop::ReceiveWindow => Part::ReceiveWindow,
+        };
+    }
+
     fn timer_fires(&mut self, now: Time, connection: ConnectionId, end: End) {
-        let Armed { timer, since, .. } = self.connections[connection.index()].timers[end as usize];
+        let Armed { timer, since, window, .. } =
+            self.connections[connection.index()].timers[end as usize];
         let part = match timer {
             Timer::Open => Part::CopyDelay,
             Timer::Syn => Part::SynTimeout,
@@ -387,14 +407,15 @@ impl Observer for Attribution {
         };
         self.cause_since(now, since, part);
         if end == End::Sender && self.cause.is_told() {
-            let settles = if timer == Timer::Reordering { Part::Recovery } else { Part::Window };
+            let settles = if timer == Timer::Reordering { Part::Recovery } else { window };
             self.chains.settle(&mut self.cause, settles);
         }
     }
 
     fn connection_wakes(&mut self, now: Time, connection: ConnectionId) {
-        let since = self.connections[connection.index()].timers[End::Sender as usize].since;
-        self.cause_since(now, since, Part::Window);
+        let Armed { since, window, .. } =
+            self.connections[connection.index()].timers[End::Sender as usize];
+        self.cause_since(now, since, window);
     }
 
     fn pull_wanted(&mut self, _: Time, connection: ConnectionId) {

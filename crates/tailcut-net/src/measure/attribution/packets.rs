@@ -59,7 +59,7 @@ impl Record {
         next: NOWHERE,
         before: NOWHERE,
         again: true,
-        settles: Part::Window,
+        settles: Part::SlowStart,
         transmission: 0,
         propagation: 0,
         begins: 0,

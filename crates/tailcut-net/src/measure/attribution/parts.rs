@@ -26,8 +26,12 @@ parts! {
     Transmission = "part_transmission_ns",
     /// Along the wires, in the handshake and on the last path.
     Propagation = "part_propagation_ns",
-    /// Transmission and propagation of the round trips before: the window had no room.
-    Window = "part_window_ns",
+    /// Transmission and propagation of the round trips before: the congestion window had no room, and was below its threshold.
+    SlowStart = "part_window_slow_start_ns",
+    /// The same where it was not: in congestion avoidance, in recovery, and of transports that know no slow start.
+    CongestionWindow = "part_window_congestion_ns",
+    /// The same where only the receiver's window had no room.
+    ReceiveWindow = "part_window_receiver_ns",
     /// The sender's pacing held a segment back.
     Pacing = "part_pacing_ns",
     /// The receiver's turn to ask for more had not come (NDP).

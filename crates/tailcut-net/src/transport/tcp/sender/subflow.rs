@@ -3,6 +3,7 @@
 use tailcut_engine::Time;
 
 use super::{CongestionState, Sender};
+use crate::measure::Stop;
 use crate::transport::tcp::{Recovery, TcpSpec};
 
 impl Sender {
@@ -25,6 +26,25 @@ impl Sender {
                     && self.pipe(spec) + payload <= self.window.cwnd
                     && self.flight(spec) + payload <= spec.receive_window.0
             }
+        }
+    }
+
+    /// Why nothing more leaves, of a sender that has more to send. What is assigned to a subflow is bounded by the receiver of the whole flow.
+    pub fn stop(&self, spec: &TcpSpec) -> Stop {
+        let payload = match self.next < self.segments {
+            true => self.payload(spec, self.next),
+            false => spec.mss.0,
+        };
+        let by_pipe = spec.recovery == Recovery::SackPrr || spec.guesses();
+        let under_way = if by_pipe { self.pipe(spec) } else { self.flight(spec) };
+        let room = under_way + payload <= self.window.cwnd;
+        let unassigned = self.endless && self.next == self.segments;
+        if room && (unassigned || self.flight(spec) + payload > spec.receive_window.0) {
+            Stop::ReceiveWindow
+        } else if self.window.cwnd < self.window.ssthresh {
+            Stop::SlowStart
+        } else {
+            Stop::CongestionWindow
         }
     }
 
