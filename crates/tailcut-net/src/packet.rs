@@ -81,6 +81,9 @@ impl Flags {
     /// Towards the sender: the payload of a segment was cut on its way (NDP).
     pub const CUT: Flags = Flags::ECN_ECHO;
 
+    /// Towards the sender: all has arrived, and by no other copy of the flow before. It is no part of a header: captures leave it out.
+    pub const FIRST: Flags = Flags::WINDOW_REDUCED;
+
     /// Belongs to a large flow, as its host knows.
     pub const LARGE_FLOW: Flags = Flags(1 << 12);
     /// Travels under another source port than its connection's (TinyFlow's five-tuple rewriting).
@@ -95,6 +98,14 @@ impl Flags {
     pub const fn is_trimmed(self) -> bool {
         let of_these = Flags::DATA.0 | Flags::TO_SENDER.0 | Flags::CONGESTION_EXPERIENCED.0;
         self.0 & of_these == Flags::CONGESTION_EXPERIENCED.0
+    }
+    /// Those that a header has.
+    #[inline]
+    pub const fn in_header(self) -> Flags {
+        match self.has(Flags::TO_SENDER) {
+            true => Flags(self.0 & !Flags::FIRST.0),
+            false => self,
+        }
     }
     /// True when every bit of `other` is set.
     #[inline]
@@ -316,6 +327,14 @@ mod tests {
     #[test]
     fn a_packet_stays_small() {
         assert_eq!(std::mem::size_of::<Packet>(), 24);
+    }
+
+    #[test]
+    fn a_header_has_no_word_of_the_first_copy() {
+        let ack = Flags::ACK | Flags::TO_SENDER;
+        assert_eq!((ack | Flags::FIRST).in_header(), ack);
+        let data = Flags::DATA | Flags::WINDOW_REDUCED;
+        assert_eq!(data.in_header(), data);
     }
 
     #[test]

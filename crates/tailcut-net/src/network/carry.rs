@@ -146,10 +146,10 @@ impl<O: Observer> Network<'_, O> {
         self.react(flow, Event::Received { copy });
     }
 
-    /// The sender of a connection knows that every byte has arrived.
-    pub(super) fn on_acknowledged(&mut self, id: ConnectionId) {
+    /// The sender of a connection knows that every byte has arrived, and whether on no other one before.
+    pub(super) fn on_acknowledged(&mut self, id: ConnectionId, first: bool) {
         let &Known { flow, copy, .. } = self.hosts.at_sender(id);
-        self.react(flow, Event::Acknowledged { copy });
+        self.react(flow, Event::Acknowledged { copy, first });
     }
 
     /// The receiving host resets the flow's connections but one.

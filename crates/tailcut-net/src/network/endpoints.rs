@@ -46,7 +46,7 @@ impl<O: Observer> Network<'_, O> {
         }
         self.pump(id);
         if !done_before && self.hosts.sender(id).phase() == Phase::Done {
-            self.on_acknowledged(id);
+            self.on_acknowledged(id, packet.flags.has(Flags::FIRST));
         }
     }
 
@@ -74,7 +74,10 @@ impl<O: Observer> Network<'_, O> {
         while self.hosts.owes_answer(id) {
             let data = if spreads { self.data_ack(id) } else { None };
             let segment = self.hosts.poll_receiver(id, self.clock.now(), data);
-            let Some(segment) = segment else { break };
+            let Some(mut segment) = segment else { break };
+            if data.map_or_else(|| self.came_first(id), |data| data.complete) {
+                segment.flags = segment.flags | Flags::FIRST;
+            }
             self.send(self.hosts.at_receiver(id).key, id, segment);
         }
         self.expect_receiver(id);
@@ -82,6 +85,15 @@ impl<O: Observer> Network<'_, O> {
             let (deadline, timer) = self.hosts.receiver(id).timer();
             observer.timer_set(self.clock.now(), id, End::Receiver, deadline, timer);
         });
+    }
+
+    /// Whether all that a connection carries has arrived, and on no other one before.
+    #[inline]
+    fn came_first(&self, id: ConnectionId) -> bool {
+        self.hosts.receiver(id).complete() && {
+            let &Known { flow, copy, .. } = self.hosts.at_receiver(id);
+            self.flows.winner(flow).is_none_or(|winner| winner == copy)
+        }
     }
 
     /// The receiving host resets a connection.

@@ -8,7 +8,7 @@ use super::sender::Sender;
 use crate::balance::audit::Known;
 use crate::measure::records::FlowRecord;
 use crate::packet::ConnectionId;
-use crate::replicate::machine::{Action, Carried, Event, Replicate, View};
+use crate::replicate::machine::{Action, Arrived, Event, Replicate, Sent, View};
 use crate::scenario::Scenario;
 use crate::traffic::{Flow, FlowIndex};
 use crate::transport::spread::{self as subflow, Manage};
@@ -21,8 +21,9 @@ struct FlowState {
     /// Manages its subflows, while there are any.
     manager: Option<Box<dyn Manage>>,
     copies: u8,
-    /// What replication remembers of it.
-    carried: Carried,
+    /// What replication remembers of it at either end.
+    sent: Sent,
+    arrived: Arrived,
     connect: Option<Time>,
     fct: Option<Time>,
     fct_ack: Option<Time>,
@@ -46,7 +47,8 @@ impl FlowState {
             connections: None,
             manager: None,
             copies: 0,
-            carried: Carried::default(),
+            sent: Sent::default(),
+            arrived: Arrived::default(),
             connect: None,
             fct: None,
             fct_ack: None,
@@ -79,7 +81,7 @@ impl FlowState {
             recoveries_undone: self.recoveries_undone,
             needless_retransmissions: self.needless_retransmissions,
             copies: self.copies,
-            winner: self.carried.winner,
+            winner: self.arrived.winner,
             shared_hops: self.shared_hops,
             hops: self.hops,
             delivered_in_arrivals: self.delivered_in_arrivals,
@@ -157,7 +159,7 @@ impl Flows {
 
     /// The copy that has brought its last byte, if one has.
     pub fn winner(&self, flow: FlowIndex) -> Option<u8> {
-        self.state(flow).carried.winner
+        self.state(flow).arrived.winner
     }
 
     /// Whether its last byte has arrived.
@@ -251,8 +253,8 @@ impl Flows {
     /// Lets the replication policy answer an event of a flow. What it asks for is to be given back.
     pub fn react(&mut self, flow: FlowIndex, event: Event, now: Time) -> Vec<Action> {
         let mut actions = std::mem::take(&mut self.actions);
-        let FlowState { flow, carried, .. } = &mut self.states[flow.index()];
-        self.policy.on(event, View { flow, carried, now }, &mut actions);
+        let FlowState { flow, sent, arrived, .. } = &mut self.states[flow.index()];
+        self.policy.on(event, View { flow, sent, arrived, now }, &mut actions);
         actions
     }
 

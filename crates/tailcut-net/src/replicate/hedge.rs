@@ -162,7 +162,7 @@ impl Replicate for Hedging {
             }
             Event::Timer => {
                 // The sender knows of an end only by its acknowledgement.
-                if !view.carried.confirmed && host.allowance >= 1.0 {
+                if !view.sent.confirmed && host.allowance >= 1.0 {
                     host.allowance -= 1.0;
                     view.open_whole(1, view.now, actions);
                 }
@@ -241,7 +241,7 @@ mod tests {
         script.next_flow(from, 1_000);
         script.at(from, Started);
         script.at(from + takes, Received { copy: 0 });
-        script.at(from + takes, Acknowledged { copy: 0 });
+        script.at(from + takes, Acknowledged { copy: 0, first: true });
         assert_eq!(script.at(from + 1_000_000, Timer), [], "it is over");
     }
 
@@ -254,7 +254,7 @@ mod tests {
         let won = [Finish { copy: 1 }, ResetOthers { but: 1 }];
         assert_eq!(script.at(400, Received { copy: 1 }), won);
         let known = [Confirm, AbandonOthers { but: 1 }];
-        assert_eq!(script.at(420, Acknowledged { copy: 1 }), known);
+        assert_eq!(script.at(420, Acknowledged { copy: 1, first: true }), known);
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
         let mut script = Script::new(&after(300), 5_000);
         script.at(0, Started);
         script.at(250, Received { copy: 0 });
-        script.at(290, Acknowledged { copy: 0 });
+        script.at(290, Acknowledged { copy: 0, first: true });
         assert_eq!(script.at(300, Timer), []);
     }
 

@@ -19,7 +19,7 @@ pub enum Event {
         /// The copy that the connection carries.
         copy: u8,
     },
-    /// All that a connection carries has arrived, in order.
+    /// All that a connection carries has arrived, in order, at its receiver.
     Received {
         /// The copy that the connection carries.
         copy: u8,
@@ -28,6 +28,8 @@ pub enum Event {
     Acknowledged {
         /// The copy that the connection carries.
         copy: u8,
+        /// No other copy had arrived before, as the acknowledgement says.
+        first: bool,
     },
     /// The time has come that [`Action::WakeAt`] asked for.
     Timer,
@@ -74,11 +76,9 @@ pub struct Open {
     pub at: Time,
 }
 
-/// What is remembered of a flow between events.
+/// What the sending host remembers of a flow between events.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Carried {
-    /// The copy that brought the flow's last byte first.
-    pub winner: Option<u8>,
+pub struct Sent {
     /// Some connection has been established.
     pub established: bool,
     /// The sender knows that the flow is over.
@@ -87,13 +87,24 @@ pub struct Carried {
     pub handed: u64,
 }
 
+/// What the receiving host does: [`Event::Received`] is its only event.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Arrived {
+    /// The copy that brought the flow's last byte first.
+    pub winner: Option<u8>,
+    /// Connections of which all has arrived.
+    pub connections: u64,
+}
+
 /// A flow, as a policy sees it.
 #[derive(Debug)]
 pub struct View<'a> {
     /// What there is to carry.
     pub flow: &'a Flow,
-    /// What has become of it.
-    pub carried: &'a mut Carried,
+    /// What its sending host has done; no event at its receiver looks at it.
+    pub sent: &'a mut Sent,
+    /// What has come to its receiving host; no event at its sender looks at it.
+    pub arrived: &'a mut Arrived,
     /// The time of the event.
     pub now: Time,
 }
@@ -168,20 +179,20 @@ impl View<'_> {
     /// Opens a connection for the whole flow.
     pub fn open_whole(&mut self, copy: u8, at: Time, actions: &mut Vec<Action>) {
         let bytes = self.flow.bytes;
-        self.carried.handed = bytes;
+        self.sent.handed = bytes;
         actions.push(Action::Open(Open { copy, piece: 0, from: 0, bytes, at }));
     }
 
     /// The flow is over when the first of its whole copies is: true if this event ends it, at its receiver or its sender.
     pub fn first_wins(&mut self, event: Event, actions: &mut Vec<Action>) -> bool {
         match event {
-            Event::Received { copy } if self.carried.winner.is_none() => {
-                self.carried.winner = Some(copy);
+            Event::Received { copy } if self.arrived.winner.is_none() => {
+                self.arrived.winner = Some(copy);
                 actions.push(Action::Finish { copy });
                 true
             }
-            Event::Acknowledged { copy } if self.carried.winner == Some(copy) => {
-                self.carried.confirmed = true;
+            Event::Acknowledged { first: true, .. } => {
+                self.sent.confirmed = true;
                 actions.push(Action::Confirm);
                 true
             }
@@ -194,7 +205,7 @@ impl View<'_> {
         let over = self.first_wins(event, actions);
         match event {
             Event::Received { copy } if over => actions.push(Action::ResetOthers { but: copy }),
-            Event::Acknowledged { copy } if over => {
+            Event::Acknowledged { copy, .. } if over => {
                 actions.push(Action::AbandonOthers { but: copy });
             }
             _ => {}
@@ -208,7 +219,8 @@ impl View<'_> {
 pub(super) struct Script {
     policy: Box<dyn Replicate>,
     flow: Flow,
-    carried: Carried,
+    sent: Sent,
+    arrived: Arrived,
 }
 
 #[cfg(test)]
@@ -217,14 +229,16 @@ impl Script {
         Script {
             policy: policy.machine(2),
             flow: Flow { src: 0, dst: 1, bytes, start: Time::ZERO, id: 0 },
-            carried: Carried::default(),
+            sent: Sent::default(),
+            arrived: Arrived::default(),
         }
     }
 
     /// What follows from an event at some time, in microseconds.
     pub fn at(&mut self, us: u64, event: Event) -> Vec<Action> {
         let mut actions = vec![];
-        let view = View { flow: &self.flow, carried: &mut self.carried, now: Time::from_us(us) };
+        let Script { flow, sent, arrived, .. } = self;
+        let view = View { flow, sent, arrived, now: Time::from_us(us) };
         self.policy.on(event, view, &mut actions);
         actions
     }
@@ -232,7 +246,7 @@ impl Script {
     /// The next flow of the same host, from some time on, in microseconds.
     pub fn next_flow(&mut self, us: u64, bytes: u64) {
         let flow = Flow { bytes, start: Time::from_us(us), id: self.flow.id + 1, ..self.flow };
-        (self.flow, self.carried) = (flow, Carried::default());
+        (self.flow, self.sent, self.arrived) = (flow, Sent::default(), Arrived::default());
     }
 
     /// A connection for the whole flow.
@@ -254,6 +268,6 @@ mod tests {
         assert_eq!(script.at(3, Started), [script.open(0, 3)]);
         assert_eq!(script.at(5, Established { copy: 0 }), []);
         assert_eq!(script.at(9, Received { copy: 0 }), [Finish { copy: 0 }]);
-        assert_eq!(script.at(11, Acknowledged { copy: 0 }), [Confirm]);
+        assert_eq!(script.at(11, Acknowledged { copy: 0, first: true }), [Confirm]);
     }
 }

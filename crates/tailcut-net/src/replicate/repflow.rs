@@ -102,9 +102,9 @@ mod tests {
         let won = [Finish { copy: 1 }, ResetOthers { but: 1 }];
         assert_eq!(script.at(50, Received { copy: 1 }), won);
         assert_eq!(script.at(52, Received { copy: 0 }), []);
-        assert_eq!(script.at(60, Acknowledged { copy: 0 }), []);
+        assert_eq!(script.at(60, Acknowledged { copy: 0, first: false }), []);
         let known = [Confirm, AbandonOthers { but: 1 }];
-        assert_eq!(script.at(70, Acknowledged { copy: 1 }), known);
+        assert_eq!(script.at(70, Acknowledged { copy: 1, first: true }), known);
     }
 
     #[test]
@@ -113,6 +113,6 @@ mod tests {
             Script::new(&RepFlow { loser: Loser::Finish, ..Default::default() }, 5_000);
         script.at(0, Started);
         assert_eq!(script.at(50, Received { copy: 0 }), [Finish { copy: 0 }]);
-        assert_eq!(script.at(70, Acknowledged { copy: 0 }), [Confirm]);
+        assert_eq!(script.at(70, Acknowledged { copy: 0, first: true }), [Confirm]);
     }
 }

@@ -49,7 +49,7 @@ impl Replicate for RepSyn {
         match event {
             Event::Started => self.carriage(view.flow.bytes).open_all(&mut view, actions),
             Event::Established { copy } => {
-                if !std::mem::replace(&mut view.carried.established, true) {
+                if !std::mem::replace(&mut view.sent.established, true) {
                     actions.push(Action::AbandonOthers { but: copy });
                 }
             }

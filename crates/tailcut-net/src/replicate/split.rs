@@ -55,24 +55,31 @@ impl Policy for Split {
 
 impl Split {
     fn open_piece(&self, view: &mut View<'_>, actions: &mut Vec<Action>) {
-        let from = view.carried.handed;
+        let from = view.sent.handed;
         let bytes = self.piece.0.min(view.flow.bytes - from);
         let piece = from / self.piece.0;
-        view.carried.handed += bytes;
+        view.sent.handed += bytes;
         actions.push(Action::Open(Open { copy: 0, piece, from, bytes, at: view.now }));
     }
 }
 
 impl Replicate for Split {
     fn on(&mut self, event: Event, mut view: View<'_>, actions: &mut Vec<Action>) {
-        let pieces_wait = view.carried.handed < view.flow.bytes;
         match event {
             Event::Started if view.flow.bytes > self.threshold.0 => {
                 self.open_piece(&mut view, actions);
             }
             Event::Started => view.open_whole(0, view.now, actions),
-            Event::Acknowledged { .. } if pieces_wait => self.open_piece(&mut view, actions),
-            Event::Received { .. } if pieces_wait => {}
+            Event::Acknowledged { .. } if view.sent.handed < view.flow.bytes => {
+                self.open_piece(&mut view, actions);
+            }
+            Event::Received { .. } => {
+                view.arrived.connections += 1;
+                let whole = view.flow.bytes <= self.threshold.0;
+                if whole || view.arrived.connections * self.piece.0 >= view.flow.bytes {
+                    view.first_wins(event, actions);
+                }
+            }
             event => drop(view.first_wins(event, actions)),
         }
     }
@@ -96,11 +103,17 @@ mod tests {
         let mut script = Script::new(&spec, 25_000);
         assert_eq!(script.at(0, Started), [piece(0, 0, 10_000, 0)]);
         assert_eq!(script.at(5, Received { copy: 0 }), []);
-        assert_eq!(script.at(6, Acknowledged { copy: 0 }), [piece(1, 10_000, 10_000, 6)]);
+        assert_eq!(
+            script.at(6, Acknowledged { copy: 0, first: true }),
+            [piece(1, 10_000, 10_000, 6)]
+        );
         assert_eq!(script.at(8, Received { copy: 0 }), []);
-        assert_eq!(script.at(9, Acknowledged { copy: 0 }), [piece(2, 20_000, 5_000, 9)]);
+        assert_eq!(
+            script.at(9, Acknowledged { copy: 0, first: true }),
+            [piece(2, 20_000, 5_000, 9)]
+        );
         assert_eq!(script.at(11, Received { copy: 0 }), [Finish { copy: 0 }]);
-        assert_eq!(script.at(12, Acknowledged { copy: 0 }), [Confirm]);
+        assert_eq!(script.at(12, Acknowledged { copy: 0, first: true }), [Confirm]);
     }
 
     #[test]

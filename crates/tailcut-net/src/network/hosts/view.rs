@@ -49,7 +49,7 @@ impl Hosts<'_> {
             dport: key.dport(),
             seq,
             ack,
-            flags: packet.flags,
+            flags: packet.flags.in_header(),
             payload: if data || packet.flags.has(Flags::PROBE) {
                 sizes.payload(packet.wire_bytes)
             } else {
