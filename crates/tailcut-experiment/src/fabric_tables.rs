@@ -82,7 +82,7 @@ fn path_columns(paths: &Paths, flows: &[FlowRecord], clock: Clock, most: usize) 
     vec![
         Column::all("id", Values::U64(crossings().map(|(id, _)| id).collect())),
         Column::all("copy", Values::U8(crossings().map(|(_, at)| at.copy).collect())),
-        Column::all("port", Values::U32(crossings().map(|(_, at)| at.port).collect())),
+        Column::all("port", Values::U32(crossings().map(|(_, at)| at.port.0).collect())),
         Column::all("packets", Values::U32(crossings().map(|(_, at)| at.packets).collect())),
     ]
 }
@@ -93,6 +93,7 @@ mod tests {
     use tailcut_engine::Time;
     use tailcut_net::measure::{Observer, PacketView};
     use tailcut_net::packet::{Flags, SackBlocks};
+    use tailcut_net::topology::PortId;
     use tailcut_net::traffic::Flow;
 
     /// A flow that took so many times its ideal; none: it has not finished.
@@ -156,7 +157,7 @@ mod tests {
     fn the_links_of_the_slowest_flows_are_kept_as_far_as_there_is_room() {
         let mut paths = Paths::default();
         for id in 0..4 {
-            for link in [0, 2, 5] {
+            for link in [0, 2, 5].map(PortId) {
                 paths.link_sends(Time::ZERO, link, Time::ZERO, &packet(id));
             }
         }

@@ -8,7 +8,7 @@ use tailcut_net::measure::story::{Stories, Story};
 use tailcut_net::scenario::Progress;
 use tailcut_net::simulate_watched;
 use tailcut_net::topology::find::{link_name, node_name};
-use tailcut_net::topology::Graph;
+use tailcut_net::topology::{Graph, PortId};
 use tailcut_net::watch::{Sight, Watch};
 use tailcut_net::SimError;
 
@@ -167,8 +167,8 @@ fn told_flow(
 
 fn links(graph: &Graph) -> Vec<LinkName> {
     let both = graph.links.iter().enumerate().flat_map(|(number, link)| {
-        [2 * number, 2 * number + 1].map(|port| LinkName {
-            name: link_name(graph, port as u32),
+        PortId::of(number).map(|port| LinkName {
+            name: link_name(graph, port),
             tier: graph.tiers.get(usize::from(link.tier)).cloned().unwrap_or_default(),
             rate_bps: link.rate.0,
             propagation_ps: link.propagation.0,

@@ -66,7 +66,7 @@ fn flows_ports_paths_and_ideal_times_are_those_of_the_simulator() {
         assert_eq!(flow.forward.len(), usize::from(flow.hops));
         assert_eq!(flow.source_port, 1024 + flow.id as u16);
         let ends = [&flow.forward, &flow.backward].map(|path| {
-            let from = demand.graph.far_end(path[0] ^ 1);
+            let from = demand.graph.far_end(path[0].reversed());
             (from, demand.graph.far_end(path[path.len() - 1]))
         });
         assert_eq!(ends, [(flow.src, flow.dst), (flow.dst, flow.src)]);

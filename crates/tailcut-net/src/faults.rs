@@ -221,7 +221,7 @@ impl FaultsSpec {
             let (at, until) = incident.times();
             let mut add = |at, what| changes.push(Change { at, what });
             let links: Vec<u32> = match incident {
-                Incident::LinkDown { link, .. } => vec![find(link)? / 2],
+                Incident::LinkDown { link, .. } => vec![find(link)?.link() as u32],
                 Incident::SwitchDown { switch, .. } => {
                     let node = find_node(graph, switch).filter(|node| *node >= graph.hosts);
                     let node = node.ok_or_else(|| {
@@ -249,7 +249,7 @@ impl FaultsSpec {
                 _ => continue,
             };
             let port = find(name)?;
-            let ports = if one_way { vec![port] } else { vec![port, port ^ 1] };
+            let ports = if one_way { vec![port] } else { vec![port, port.reversed()] };
             for port in ports {
                 let end = until.unwrap_or(Time::NEVER);
                 let before = taken.entry((kind, port)).or_default();

@@ -115,33 +115,33 @@ impl Pools {
 
     /// Whether there is room for a packet that has to wait at `port`.
     pub fn admits(&mut self, now: u64, port: PortId, bytes: u16) -> bool {
-        let Some(switch) = self.switch[port as usize] else { return true };
+        let Some(switch) = self.switch[port.index()] else { return true };
         let pool = &mut self.pools[switch as usize];
         while let Some(&Reverse((_, left, size))) = pool.leaving.peek().filter(|p| p.0 .0 <= now) {
             pool.leaving.pop();
             pool.used -= u64::from(size);
-            self.waiting[left as usize] -= u64::from(size);
+            self.waiting[left.index()] -= u64::from(size);
         }
-        let queue = self.waiting[port as usize] + u64::from(bytes);
+        let queue = self.waiting[port.index()] + u64::from(bytes);
         let free = self.size - pool.used;
         queue as f64 <= self.alpha * free as f64 && u64::from(bytes) <= free
     }
 
     /// A packet waits at `port`, and will begin to be transmitted at `begins`.
     pub fn add(&mut self, port: PortId, bytes: u16, begins: u64) {
-        let Some(switch) = self.switch[port as usize] else { return };
+        let Some(switch) = self.switch[port.index()] else { return };
         let pool = &mut self.pools[switch as usize];
         pool.used += u64::from(bytes);
         pool.leaving.push(Reverse((begins, port, bytes)));
-        self.waiting[port as usize] += u64::from(bytes);
+        self.waiting[port.index()] += u64::from(bytes);
     }
 
     /// What waits at `port` begins to be transmitted at other times, or is gone.
     pub fn retime(&mut self, port: PortId, waiting: &[(u64, u16)]) {
-        let Some(switch) = self.switch[port as usize] else { return };
+        let Some(switch) = self.switch[port.index()] else { return };
         let pool = &mut self.pools[switch as usize];
         pool.leaving.retain(|Reverse((_, of, _))| *of != port);
-        pool.used -= std::mem::take(&mut self.waiting[port as usize]);
+        pool.used -= std::mem::take(&mut self.waiting[port.index()]);
         for &(begins, bytes) in waiting {
             self.add(port, bytes, begins);
         }
@@ -167,16 +167,16 @@ mod tests {
             room
         };
         while ports.iter().fold(false, |any, &port| offer(port) | any) {}
-        ports.iter().map(|&port| pools.waiting[port as usize]).collect()
+        ports.iter().map(|&port| pools.waiting[port.index()]).collect()
     }
 
     #[test]
     fn an_overloaded_port_takes_its_share_of_the_buffer_and_leaves_the_rest() {
         // alpha / (1 + n alpha) of the buffer for each of n ports.
-        assert_eq!(fill(1.0, &[1]), [50_000]);
-        assert_eq!(fill(1.0, &[1, 3, 5]), [25_000; 3]);
-        assert_eq!(fill(0.5, &[1, 3]), [25_000; 2]);
-        assert_eq!(fill(3.0, &[1]), [75_000]);
+        assert_eq!(fill(1.0, &[PortId(1)]), [50_000]);
+        assert_eq!(fill(1.0, &[PortId(1), PortId(3), PortId(5)]), [25_000; 3]);
+        assert_eq!(fill(0.5, &[PortId(1), PortId(3)]), [25_000; 2]);
+        assert_eq!(fill(3.0, &[PortId(1)]), [75_000]);
     }
 
     #[test]
@@ -185,12 +185,12 @@ mod tests {
         let shared_buffer = Limit::AtMost(Amount::Bytes(4_000));
         let spec = SwitchSpec { shared_buffer, ..SwitchSpec::default() };
         let mut pools = Pools::new(&spec, &graph).expect("one");
-        pools.add(1, 2_000, 50);
-        assert!(!pools.admits(49, 1, 100));
-        assert!(pools.admits(50, 1, 2_000));
-        pools.add(1, 2_000, 90);
-        pools.retime(1, &[]);
-        assert!(pools.admits(51, 3, 2_000));
+        pools.add(PortId(1), 2_000, 50);
+        assert!(!pools.admits(49, PortId(1), 100));
+        assert!(pools.admits(50, PortId(1), 2_000));
+        pools.add(PortId(1), 2_000, 90);
+        pools.retime(PortId(1), &[]);
+        assert!(pools.admits(51, PortId(3), 2_000));
     }
 
     #[test]

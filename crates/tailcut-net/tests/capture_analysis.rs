@@ -18,6 +18,7 @@ use tailcut_net::queue::{ecn::Ecn, QueueSpec};
 use tailcut_net::replicate::repflow::RepFlow;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::Scenario;
+use tailcut_net::topology::PortId;
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::tcp::{Close, CongestionSpec, Recovery, Sender};
 use tailcut_net::transport::TransportSpec;
@@ -91,7 +92,7 @@ impl Observer for Watch<'_> {
     fn host_receives(&mut self, now: Time, host: u32, packet: &PacketView) {
         self.capture.host_receives(now, host, packet);
     }
-    fn link_sends(&mut self, now: Time, link: u32, departs: Time, packet: &PacketView) {
+    fn link_sends(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
         self.capture.link_sends(now, link, departs, packet);
     }
     fn sender_acted(&mut self, _: Time, _: u64, _: u8, sender: &Sender) {

@@ -10,7 +10,7 @@ use tailcut_net::watch::{Sight, Watch};
 /// Tells about the run at the first look after each step of simulated time: the time, how much has happened, the queue of every
 /// directed link in packets, and the flows that have finished since, as `[place, bytes, fct_ns, ideal_fct_ns]`.
 pub(crate) struct Frames<F: FnMut(&str)> {
-    ports: PortId,
+    ports: u32,
     step: u64,
     next: u64,
     /// The flows that have been told of.
@@ -20,7 +20,7 @@ pub(crate) struct Frames<F: FnMut(&str)> {
 
 impl<F: FnMut(&str)> Frames<F> {
     /// `step` is in picoseconds.
-    pub fn new(ports: PortId, step: u64, show: F) -> Frames<F> {
+    pub fn new(ports: u32, step: u64, show: F) -> Frames<F> {
         let step = step.max(1);
         Frames { ports, step, next: step, told: vec![], show }
     }
@@ -51,7 +51,7 @@ impl<F: FnMut(&str)> Watch for Frames<F> {
             return ControlFlow::Continue(());
         }
         self.next = (progress.now.0 / self.step + 1) * self.step;
-        let queues: Vec<u32> = (0..self.ports).map(|port| run.queue(port)).collect();
+        let queues: Vec<u32> = (0..self.ports).map(|port| run.queue(PortId(port))).collect();
         let frame = json!({
             "now_ns": progress.now.as_ns(),
             "packet_hops": progress.packet_hops,

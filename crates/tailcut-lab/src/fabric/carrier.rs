@@ -12,6 +12,7 @@ use tailcut_net::capture::Capture;
 use tailcut_net::measure::records::TierRecord;
 use tailcut_net::packet::{ConnectionId, Flags, FlowKey, SERVICE_PORT};
 use tailcut_net::scenario::Scenario;
+use tailcut_net::topology::PortId;
 
 use super::engine::{Engine, Fate, Left};
 use super::frame::{mark, packet, parse, Parsed};
@@ -223,7 +224,7 @@ impl<'a> Carrier<'a> {
 
     fn note_busy(&mut self, at: Time) {
         let fabric = self.engine.fabric();
-        self.busy = (0..fabric.ports()).map(|port| fabric.busy(at, port)).collect();
+        self.busy = (0..fabric.ports()).map(|port| fabric.busy(at, PortId(port))).collect();
     }
 
     /// Takes in every frame that is there, each at the time at which the kernel had it.

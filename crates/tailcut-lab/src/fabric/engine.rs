@@ -34,7 +34,7 @@ pub struct Left {
 const ARRIVES: u8 = 0;
 const FAILS: u8 = 1;
 const IDLE: u8 = 2;
-const NO_PORT: PortId = PortId::MAX;
+const NO_PORT: PortId = PortId(u32::MAX);
 
 /// A fabric and its agenda.
 pub struct Engine<'a> {
@@ -140,7 +140,7 @@ impl<'a> Engine<'a> {
     }
 
     fn expect(&mut self, kind: u8, port: PortId, at: Option<Time>) {
-        let known = &mut self.times[usize::from(kind == IDLE)][port as usize];
+        let known = &mut self.times[usize::from(kind == IDLE)][port.index()];
         if let Some(before) = std::mem::replace(known, at) {
             self.due.remove(&(before, kind, port));
         }
@@ -156,7 +156,7 @@ impl<'a> Engine<'a> {
     }
 
     fn arrive(&mut self, port: PortId, left: &mut Vec<Left>) {
-        self.times[0][port as usize] = None;
+        self.times[0][port.index()] = None;
         self.packet_hops += 1;
         let (mut packet, next) = self.fabric.take(port);
         self.expect(ARRIVES, port, next);
@@ -171,7 +171,7 @@ impl<'a> Engine<'a> {
     }
 
     fn idle(&mut self, port: PortId, left: &mut Vec<Left>) {
-        self.times[1][port as usize] = None;
+        self.times[1][port.index()] = None;
         if let Some(dequeued) = self.fabric.idle(self.now, port) {
             self.expect(IDLE, port, dequeued.idle);
             self.take(port, dequeued.packet, dequeued.offered, left);

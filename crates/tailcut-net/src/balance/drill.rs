@@ -117,7 +117,7 @@ mod tests {
 
     impl Queues for At {
         fn wait(&self, port: PortId, _: Time) -> Time {
-            Time::from_us(self.0[port as usize - 10])
+            Time::from_us(self.0[port.index() - 10])
         }
     }
 
@@ -128,7 +128,7 @@ mod tests {
     }
 
     fn pick(drilling: &mut Drilling, waits: &[u64]) -> u32 {
-        let ports: Vec<PortId> = (10..10 + waits.len() as u32).collect();
+        let ports: Vec<PortId> = (10..10 + waits.len()).map(PortId::at).collect();
         let fork = Fork {
             now: Time::ZERO,
             switch: 3,

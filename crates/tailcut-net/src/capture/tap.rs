@@ -338,6 +338,6 @@ fn link_interface(graph: &Graph, name: &str, link: PortId) -> Interface {
     Interface {
         name: name.to_owned(),
         description: format!("what the link {name} carries"),
-        speed: graph.links[link as usize / 2].rate,
+        speed: graph.links[link.link()].rate,
     }
 }

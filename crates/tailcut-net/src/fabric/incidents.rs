@@ -42,12 +42,12 @@ impl Incidents {
         for change in &changes {
             let ports = match change.what {
                 What::Down { link, .. } | What::Learned { link, .. } => {
-                    vec![2 * link, 2 * link + 1]
+                    PortId::of(link as usize).to_vec()
                 }
                 What::Rate(port, _) | What::Loss(port, _) | What::Delay(port, _) => vec![port],
             };
             for port in ports {
-                let link = &graph.links[port as usize / 2];
+                let link = &graph.links[port.link()];
                 let (rate, propagation) = (link.rate, link.propagation);
                 wires.insert(port, [Wire { up: true, rate, propagation, loss: 0.0 }; 3]);
             }
@@ -58,7 +58,7 @@ impl Incidents {
 
     /// The ports that faults befall, and what their losses draw from.
     pub fn ports(&self, seed: u64) -> impl Iterator<Item = (PortId, Stream)> + '_ {
-        self.wires.keys().map(move |&port| (port, Stream::new(seed, u64::from(port), "loss")))
+        self.wires.keys().map(move |&port| (port, Stream::new(seed, u64::from(port.0), "loss")))
     }
 
     /// Notes what is due; says which ports are touched, and whether routing has learned of something.
@@ -71,7 +71,7 @@ impl Incidents {
                 What::Down { link, down } => {
                     let reasons = &mut self.down[link as usize];
                     *reasons = count(down, *reasons);
-                    touched.extend([2 * link, 2 * link + 1]);
+                    touched.extend(PortId::of(link as usize));
                 }
                 What::Learned { link, down } => {
                     let reasons = &mut self.known[link as usize];
@@ -95,7 +95,7 @@ impl Incidents {
 
     /// How a touched port was, and is from now on.
     fn turn(&mut self, port: PortId) -> (Wire, Wire) {
-        let up = self.down[port as usize / 2] == 0;
+        let up = self.down[port.link()] == 0;
         let wires = self.wires.get_mut(&port).expect("the port is listed");
         let now = Wire { up, ..wires[2] };
         (std::mem::replace(&mut wires[1], now), now)
@@ -164,38 +164,38 @@ impl Fabric {
         let lost = |packet| Consequence::Lost { port: number, packet };
         if before.up && !after.up {
             consequences.push(Consequence::Arrives { port: number, at: None });
-            let under_way = self.ports[number as usize].go_down(now);
+            let under_way = self.ports[number.index()].go_down(now);
             consequences.extend(under_way.into_iter().map(lost));
             if !self.scheduled.is_empty() {
                 consequences.push(Consequence::Idle { port: number, at: None });
             }
             // What waits in a queue that decides the order at departure is lost with the link.
             while let Some(packet) = self.scheduled.pop(now, number) {
-                self.ports[number as usize].note_lost();
+                self.ports[number.index()].note_lost();
                 consequences.push(lost(packet));
                 self.leaves_pausable(now, number, false);
             }
             self.forget_pauses(number);
         }
         if (before.rate, before.propagation) != (after.rate, after.propagation) {
-            let port = &mut self.ports[number as usize];
+            let port = &mut self.ports[number.index()];
             let first = port.retime(now, after.rate, after.propagation);
             if first.is_some() {
                 consequences.push(Consequence::Arrives { port: number, at: first });
             }
             let waits = self.scheduled.waiting(number).is_some_and(|waiting| waiting > 0);
             if waits && self.is_armed(number) {
-                let at = Some(self.ports[number as usize].busy_until().max(now));
+                let at = Some(self.ports[number.index()].busy_until().max(now));
                 consequences.push(Consequence::Idle { port: number, at });
             }
             let Wire { rate, propagation, .. } = after;
             consequences.push(Consequence::Changed { port: number, rate, propagation });
         }
         if before.loss != after.loss {
-            self.ports[number as usize].set_loss(after.loss);
+            self.ports[number.index()].set_loss(after.loss);
         }
         if !before.up && after.up {
-            self.ports[number as usize].come_up();
+            self.ports[number.index()].come_up();
             self.forget_pauses(number);
         }
         self.recount_memory(now, number);

@@ -203,7 +203,7 @@ struct Waiting<'a> {
 
 impl Queues for Waiting<'_> {
     fn wait(&self, port: PortId, now: Time) -> Time {
-        let link = &self.ports[port as usize];
+        let link = &self.ports[port.index()];
         let committed = link.busy_until().0.saturating_sub(now.0);
         let transmission = |packet: &Packet| link.transmission_time(packet.wire_bytes);
         let mut queued = 0;
@@ -227,13 +227,13 @@ impl Fabric {
         let mut scheduled = Scheduled::default();
         for link in &graph.links {
             for (from, to) in [(link.a, link.b), (link.b, link.a)] {
-                let number = ports.len() as u32;
+                let number = PortId::at(ports.len());
                 let host = from < graph.hosts;
                 let limit = match host {
                     true => parts.nic_queue,
                     false => link.queue_limit.unwrap_or(queue.limit()),
                 };
-                let at = At { number, host, limit, seed: *seed };
+                let at = At { number: number.0, host, limit, seed: *seed };
                 let (mut limit, mut discipline) = (queue.limit_in_all(&at), queue.discipline(&at));
                 if parts.switch.pfc.is_some() {
                     scheduled.place(number, queue.pausable(&at));
@@ -247,7 +247,7 @@ impl Fabric {
         }
         let incidents = Incidents::new(parts).map_err(FabricError::Fault)?;
         for (port, stream) in incidents.ports(*seed) {
-            ports[port as usize].expect_faults(stream);
+            ports[port.index()].expect_faults(stream);
         }
         let layout = Layout { graph, routes: &routes, seed: *seed };
         let balancer = Balancer::new(balance, layout);
@@ -309,7 +309,7 @@ impl Fabric {
             return self.offer_pausable(now, port, ingress, packet);
         }
         match self.scheduled.waiting(port) {
-            Some(waiting) if waiting > 0 || self.ports[port as usize].busy_until() > now => {
+            Some(waiting) if waiting > 0 || self.ports[port.index()].busy_until() > now => {
                 self.enqueue(now, port, packet)
             }
             _ => self.put_closely(now, port, packet),
@@ -328,7 +328,7 @@ impl Fabric {
     #[cold]
     fn put_in_memory(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
         if !self.has_memory(now, port, packet.wire_bytes) {
-            self.ports[port as usize].note_drop();
+            self.ports[port.index()].note_drop();
             return Offered::Dropped;
         }
         let offered = self.put(now, port, packet);
@@ -340,7 +340,7 @@ impl Fabric {
 
     #[inline(always)]
     fn put(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
-        match self.ports[port as usize].offer(now, packet) {
+        match self.ports[port.index()].offer(now, packet) {
             port::Offer::First(arrival) => Offered::First(arrival),
             port::Offer::Behind => Offered::Behind,
             port::Offer::Dropped => Offered::Dropped,
@@ -351,18 +351,18 @@ impl Fabric {
     /// The first packet of a link has reached its far end: takes it, and says when the next one arrives there.
     #[inline]
     pub fn take(&mut self, port: PortId) -> (Packet, Option<Time>) {
-        self.ports[port as usize].take()
+        self.ports[port.index()].take()
     }
 
     /// Where a packet is that was just taken from a link.
     #[inline]
     pub fn forward(&mut self, now: Time, port: PortId, packet: &mut Packet) -> Place {
         if packet.flags.has(Flags::CORRUPTED) {
-            self.ports[port as usize].note_lost();
+            self.ports[port.index()].note_lost();
             return Place::Lost;
         }
-        match self.ends[port as usize].checked_sub(self.hosts) {
-            None => Place::Host(self.ends[port as usize]),
+        match self.ends[port.index()].checked_sub(self.hosts) {
+            None => Place::Host(self.ends[port.index()]),
             Some(switch) => Place::Switch { switch, egress: self.egress(now, switch, packet) },
         }
     }
@@ -384,15 +384,15 @@ impl Fabric {
 
     /// Whether the switch of `port` has memory for one more packet there; it needs none while the port is idle.
     fn has_memory(&mut self, now: Time, port: PortId, bytes: u16) -> bool {
-        let busy = self.ports[port as usize].busy_until() > now;
+        let busy = self.ports[port.index()].busy_until() > now;
         let pools = self.pools.as_mut().expect("switches share their buffers");
         pools.admits(now.0, port, bytes) || !busy
     }
 
     /// A packet was accepted at `port`; it may have to wait in its switch's memory.
     fn note_memory(&mut self, now: Time, port: PortId, bytes: u16) {
-        let service = self.ports[port as usize].transmission_time(bytes);
-        let begins = self.ports[port as usize].busy_until().0 - service;
+        let service = self.ports[port.index()].transmission_time(bytes);
+        let begins = self.ports[port.index()].busy_until().0 - service;
         if let Some(pools) = self.pools.as_mut().filter(|_| begins > now.0) {
             pools.add(port, bytes, begins);
         }
@@ -401,7 +401,7 @@ impl Fabric {
     /// What waits at `port` has changed under its switch's memory.
     fn recount_memory(&mut self, now: Time, port: PortId) {
         if let Some(pools) = &mut self.pools {
-            pools.retime(port, &self.ports[port as usize].waiting_begins(now));
+            pools.retime(port, &self.ports[port.index()].waiting_begins(now));
         }
     }
 
@@ -415,43 +415,43 @@ impl Fabric {
     /// # Panics
     /// When the port holds none.
     pub fn last(&self, port: PortId) -> (&Packet, Time) {
-        let port = &self.ports[port as usize];
+        let port = &self.ports[port.index()];
         (port.last(), port.busy_until())
     }
 
     /// When the last bit of all that a port has accepted leaves.
     #[inline]
     pub(crate) fn busy_until(&self, port: PortId) -> Time {
-        self.ports[port as usize].busy_until()
+        self.ports[port.index()].busy_until()
     }
 
     /// How long a packet of so many bytes takes at a port.
     #[inline]
     pub(crate) fn transmission(&self, port: PortId, bytes: u16) -> Time {
-        Time(self.ports[port as usize].transmission_time(bytes))
+        Time(self.ports[port.index()].transmission_time(bytes))
     }
 
     /// When the last bit of each packet in a port and on its link leaves, or left, the first to arrive first.
     pub(crate) fn departures(&self, port: PortId) -> Vec<Time> {
-        self.ports[port as usize].departures()
+        self.ports[port.index()].departures()
     }
 
     /// Packets waiting at a port.
     pub fn queue(&mut self, now: Time, port: PortId) -> u32 {
         match self.scheduled.waiting(port) {
             Some(waiting) => waiting,
-            None => self.ports[port as usize].queue(now),
+            None => self.ports[port.index()].queue(now),
         }
     }
 
     /// How long a transmitter has been busy in `[0, now)`.
     pub fn busy(&self, now: Time, port: PortId) -> Time {
-        self.ports[port as usize].busy(now)
+        self.ports[port.index()].busy(now)
     }
 
     /// What a port has done so far.
     pub fn counters(&self, port: PortId) -> PortCounters {
-        let mut counters = self.ports[port as usize].counters();
+        let mut counters = self.ports[port.index()].counters();
         if let Some(queue) = self.scheduled.queue(port) {
             (counters.drops, counters.max_queue) = (queue.drops(), queue.longest());
         }
@@ -485,13 +485,13 @@ impl Fabric {
     /// Asks for a port whose turn comes soon: a large fabric does not fit into the nearest cache.
     #[inline]
     pub(crate) fn fetch(&self, port: PortId) {
-        tailcut_engine::fetch_early(&self.ports[port as usize]);
+        tailcut_engine::fetch_early(&self.ports[port.index()]);
     }
 
     /// Asks for the packet that it will hand out.
     #[inline]
     pub(crate) fn fetch_first(&self, port: PortId) {
-        self.ports[port as usize].fetch_first();
+        self.ports[port.index()].fetch_first();
     }
 
     /// Asks for a port whose transmitter falls idle soon, and for its queue.

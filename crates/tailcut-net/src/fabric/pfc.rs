@@ -96,9 +96,9 @@ impl Pauses {
         bytes: u16,
         ports: &[Port],
     ) {
-        self.links[port as usize].waiting.push_back((ingress, bytes));
+        self.links[port.index()].waiting.push_back((ingress, bytes));
         let Some(ingress) = ingress else { return };
-        let link = &mut self.links[ingress as usize];
+        let link = &mut self.links[ingress.index()];
         link.held += u64::from(bytes);
         if link.held > self.xoff && !link.asked {
             link.asked = true;
@@ -109,9 +109,9 @@ impl Pauses {
 
     /// The packet that has waited longest at `port` leaves.
     fn remove(&mut self, now: Time, port: PortId, ports: &[Port]) {
-        let first = self.links[port as usize].waiting.pop_front();
+        let first = self.links[port.index()].waiting.pop_front();
         let Some((Some(ingress), bytes)) = first else { return };
-        let link = &mut self.links[ingress as usize];
+        let link = &mut self.links[ingress.index()];
         link.held -= u64::from(bytes);
         if link.held <= self.xon && link.asked {
             link.asked = false;
@@ -121,9 +121,9 @@ impl Pauses {
 
     /// Sends a frame back along a link.
     fn send(&mut self, now: Time, ingress: PortId, pause: bool, ports: &[Port]) {
-        let back = &ports[(ingress ^ 1) as usize];
+        let back = &ports[ingress.reversed().index()];
         let leaves = back.busy_until().max(now) + Time(back.transmission_time(FRAME));
-        let frames = &mut self.links[ingress as usize].frames;
+        let frames = &mut self.links[ingress.index()].frames;
         // One that is behind another does not overtake it where the wire has become shorter.
         let arrives = (leaves + back.propagation()).max(frames.back().map_or(now, |last| last.0));
         frames.push_back((arrives, pause));
@@ -134,7 +134,7 @@ impl Pauses {
 
     /// A link has failed or come back: nobody remembers what was asked along it.
     fn forget(&mut self, port: PortId) {
-        let link = &mut self.links[port as usize];
+        let link = &mut self.links[port.index()];
         link.frames.clear();
         (link.asked, link.paused) = (false, false);
     }
@@ -164,9 +164,9 @@ impl Fabric {
     /// A pause frame has arrived at the near end of a link.
     pub fn heed(&mut self, now: Time, port: PortId) -> Heeded {
         let waits = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
-        let free = self.ports[port as usize].busy_until().max(now);
+        let free = self.ports[port.index()].busy_until().max(now);
         let Some(pauses) = &mut self.pauses else { return Heeded { idle: None, next: None } };
-        let link = &mut pauses.links[port as usize];
+        let link = &mut pauses.links[port.index()];
         while let Some(&(_, pause)) = link.frames.front().filter(|(at, _)| *at <= now) {
             link.frames.pop_front();
             link.paused = pause;
@@ -185,8 +185,8 @@ impl Fabric {
         packet: Packet,
     ) -> Offered {
         let waits = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
-        let busy_until = self.ports[port as usize].busy_until();
-        let paused = self.pauses.as_ref().is_some_and(|p| p.links[port as usize].paused);
+        let busy_until = self.ports[port.index()].busy_until();
+        let paused = self.pauses.as_ref().is_some_and(|p| p.links[port.index()].paused);
         if !waits && !paused && busy_until <= now {
             return self.put(now, port, packet);
         }
@@ -195,7 +195,7 @@ impl Fabric {
             return offered;
         };
         pauses.add(now, port, ingress, packet.wire_bytes, &self.ports);
-        let link = &mut pauses.links[port as usize];
+        let link = &mut pauses.links[port.index()];
         let asks = !link.paused && !link.armed;
         link.armed |= asks;
         Offered::Waits(asks.then(|| busy_until.max(now)))
@@ -204,7 +204,7 @@ impl Fabric {
     /// Whether the transmitter of a port goes on with what waits, now that it is idle.
     pub(super) fn goes_on(&mut self, port: PortId) -> bool {
         let Some(pauses) = &mut self.pauses else { return true };
-        let link = &mut pauses.links[port as usize];
+        let link = &mut pauses.links[port.index()];
         link.armed = !link.paused;
         link.armed
     }
@@ -212,20 +212,20 @@ impl Fabric {
     /// A packet has left the queue of a port; `more` wait there.
     pub(super) fn leaves_pausable(&mut self, now: Time, port: PortId, more: bool) {
         if let Some(pauses) = &mut self.pauses {
-            pauses.links[port as usize].armed = more;
+            pauses.links[port.index()].armed = more;
             pauses.remove(now, port, &self.ports);
         }
     }
 
     /// Whether a transmitter is to be asked when it falls idle, as far as pauses go.
     pub(super) fn is_armed(&self, port: PortId) -> bool {
-        self.pauses.as_ref().is_none_or(|pauses| pauses.links[port as usize].armed)
+        self.pauses.as_ref().is_none_or(|pauses| pauses.links[port.index()].armed)
     }
 
     /// A link has failed or come back.
     pub(super) fn forget_pauses(&mut self, port: PortId) {
         if let Some(pauses) = &mut self.pauses {
-            pauses.links[port as usize].armed = false;
+            pauses.links[port.index()].armed = false;
             pauses.forget(port);
         }
     }
@@ -244,18 +244,18 @@ impl Fabric {
         let Some(Pauses { links, xon, .. }) = &self.pauses else { return vec![] };
         let stands = |link: &Link| link.paused && link.asked && link.frames.is_empty();
         let mut stuck: BTreeSet<PortId> =
-            (0..links.len() as PortId).filter(|&port| stands(&links[port as usize])).collect();
+            (0..links.len()).map(PortId::at).filter(|&port| stands(&links[port.index()])).collect();
         loop {
             let mut held = vec![0; links.len()];
             for &port in &stuck {
-                for &(ingress, bytes) in &links[port as usize].waiting {
+                for &(ingress, bytes) in &links[port.index()].waiting {
                     if let Some(ingress) = ingress {
-                        held[ingress as usize] += u64::from(bytes);
+                        held[ingress.index()] += u64::from(bytes);
                     }
                 }
             }
             let before = stuck.len();
-            stuck.retain(|&port| held[port as usize] > *xon);
+            stuck.retain(|&port| held[port.index()] > *xon);
             if stuck.len() == before {
                 return stuck.into_iter().collect();
             }

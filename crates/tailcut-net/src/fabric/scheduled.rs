@@ -26,8 +26,8 @@ pub(super) struct Scheduled {
 impl Scheduled {
     /// A port has this queue; ports come in order.
     pub fn place(&mut self, port: PortId, queue: Scheduler) {
-        self.queues.resize(port as usize, None);
-        self.backlog.resize(port as usize, NONE);
+        self.queues.resize(port.index(), None);
+        self.backlog.resize(port.index(), NONE);
         self.backlog.push(queue.len());
         self.queues.push(Some(queue));
     }
@@ -40,7 +40,7 @@ impl Scheduled {
 
     /// The queue of a port, if it has one.
     pub fn queue(&self, port: PortId) -> Option<&Scheduler> {
-        self.queues.get(port as usize)?.as_ref()
+        self.queues.get(port.index())?.as_ref()
     }
 
     /// All of them.
@@ -51,13 +51,13 @@ impl Scheduled {
     /// Asks for the queue whose turn comes soon.
     #[inline]
     pub fn fetch(&self, port: PortId) {
-        tailcut_engine::fetch_early(&self.queues[port as usize]);
+        tailcut_engine::fetch_early(&self.queues[port.index()]);
     }
 
     /// Asks for what waits in it.
     #[inline]
     pub fn fetch_first(&self, port: PortId) {
-        if let Some(first) = self.queues[port as usize].as_ref().and_then(Schedule::first) {
+        if let Some(first) = self.queues[port.index()].as_ref().and_then(Schedule::first) {
             tailcut_engine::fetch_early(first);
         }
     }
@@ -65,14 +65,14 @@ impl Scheduled {
     /// How many packets wait in the queue of a port, if it has one.
     #[inline]
     pub fn waiting(&self, port: PortId) -> Option<u32> {
-        self.backlog.get(port as usize).copied().filter(|&waiting| waiting != NONE)
+        self.backlog.get(port.index()).copied().filter(|&waiting| waiting != NONE)
     }
 
     /// Takes the packet that a port is to send next.
     pub fn pop(&mut self, now: Time, port: PortId) -> Option<Packet> {
-        let queue = self.queues.get_mut(port as usize)?.as_mut()?;
+        let queue = self.queues.get_mut(port.index())?.as_mut()?;
         let packet = queue.pop(now);
-        self.backlog[port as usize] = queue.len();
+        self.backlog[port.index()] = queue.len();
         packet
     }
 }
@@ -97,7 +97,7 @@ impl Fabric {
                 queue.visit(&mut |packet| bytes += u64::from(packet.wire_bytes));
                 (queue.len(), bytes)
             }
-            None => self.ports[port as usize].backlog(now),
+            None => self.ports[port.index()].backlog(now),
         }
     }
 
@@ -117,13 +117,13 @@ impl Fabric {
         // Whoever waits already has the port's word.
         let first = self.scheduled.waiting(port) == Some(0);
         let Scheduled { queues, backlog, displaced } = &mut self.scheduled;
-        let queue = queues[port as usize].as_mut().expect("the port has a queue");
+        let queue = queues[port.index()].as_mut().expect("the port has a queue");
         let waits = queue.offer(now, packet, displaced);
-        backlog[port as usize] = queue.len();
+        backlog[port.index()] = queue.len();
         if !waits {
             return Offered::Dropped;
         }
-        Offered::Waits(first.then(|| self.ports[port as usize].busy_until().max(now)))
+        Offered::Waits(first.then(|| self.ports[port.index()].busy_until().max(now)))
     }
 
     /// Takes one of the packets that a queue has dropped for better ones.
@@ -146,7 +146,7 @@ impl Fabric {
         let offered = self.put_closely(now, port, packet);
         let more = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
         self.leaves_pausable(now, port, more);
-        let idle = more.then(|| self.ports[port as usize].busy_until());
+        let idle = more.then(|| self.ports[port.index()].busy_until());
         Some(Dequeued { packet, offered, idle })
     }
 }

@@ -44,7 +44,7 @@ impl Driver {
         let mut parts = Parts::of(graph);
         change(&mut parts);
         let fabric = Fabric::new(&parts).expect("the parts fit");
-        let due = fabric.next_incident().map(|at| ((at, Kind::Incident, 0), ()));
+        let due = fabric.next_incident().map(|at| ((at, Kind::Incident, PortId(0)), ()));
         Driver { due: due.into_iter().collect(), fabric, graph: graph.clone(), fates: vec![] }
     }
 
@@ -82,7 +82,7 @@ impl Driver {
 
     fn expect(&mut self, at: Time, kind: Kind, port: PortId) {
         let again = self.due.keys().any(|&(_, k, p)| (k, p) == (kind, port));
-        assert!(!again, "{kind:?} of port {port} was due already");
+        assert!(!again, "{kind:?} of {port:?} was due already");
         self.due.insert((at, kind, port), ());
     }
 
@@ -151,7 +151,7 @@ impl Driver {
             }
         }
         if let Some(at) = self.fabric.next_incident() {
-            self.expect(at, Kind::Incident, 0);
+            self.expect(at, Kind::Incident, PortId(0));
         }
     }
 

@@ -10,6 +10,7 @@ use tailcut_engine::Time;
 
 use crate::fabric::Fabric;
 use crate::measure::records::PortSamples;
+use crate::topology::PortId;
 
 /// Takes samples of all ports.
 pub struct Instants {
@@ -50,7 +51,7 @@ impl Instants {
         // It may have been thinned out to the times that are not this one's.
         if now.0 % self.interval.0 == 0 {
             self.taken.times.push(now);
-            for port in 0..self.ports as u32 {
+            for port in (0..self.ports).map(PortId::at) {
                 let (packets, bytes) = fabric.backlog(now, port);
                 self.taken.packets.push(packets);
                 self.taken.bytes.push(u32::try_from(bytes).unwrap_or(u32::MAX));

@@ -47,7 +47,7 @@ impl Alone {
         let (mut faster, mut fail) = (BTreeMap::new(), BTreeSet::new());
         for change in scenario.faults.changes(graph).map_err(FabricError::Fault)? {
             match change.what {
-                What::Rate(port, Some(rate)) if rate > graph.links[port as usize / 2].rate => {
+                What::Rate(port, Some(rate)) if rate > graph.links[port.link()].rate => {
                     let highest = faster.entry(port).or_insert(rate);
                     *highest = rate.max(*highest);
                 }
@@ -156,7 +156,7 @@ impl Alone {
         let [there, back] = &self.inner[&between];
         let around = |from: u32, to: u32, inner: &[Stage]| {
             let up = self.stage(on, &[on.routes.host_port(from)]);
-            let down = self.stage(on, &[on.routes.host_port(to) ^ 1]);
+            let down = self.stage(on, &[on.routes.host_port(to).reversed()]);
             [&[up], inner, &[down]].concat()
         };
         let (forward, backward) = (around(src, dst, there), around(dst, src, back));
@@ -180,7 +180,7 @@ impl Alone {
         let fails = |from, to| {
             let layers = on.routes.layers(on.graph, from, to);
             let inner = &layers[1..layers.len() - 1];
-            inner.iter().flatten().any(|port| self.fail.contains(&(port / 2)))
+            inner.iter().flatten().any(|port| self.fail.contains(&(port.link() as u32)))
         };
         !self.fail.is_empty() && (fails(src, dst) || fails(dst, src))
     }
@@ -188,7 +188,7 @@ impl Alone {
     /// Ports of which each packet crosses one.
     fn stage(&self, on: Ways<'_>, ports: &[PortId]) -> Stage {
         let hop = |port: PortId| {
-            let link = &on.graph.links[port as usize / 2];
+            let link = &on.graph.links[port.link()];
             let rate = self.faster.get(&port).unwrap_or(&link.rate);
             (Clocking::new(*rate), link.propagation.0)
         };

@@ -107,14 +107,14 @@ impl Clock {
     #[inline]
     fn entity(&self, due: Due) -> u32 {
         match due {
-            Due::Arrival(port) => port,
+            Due::Arrival(port) => port.0,
             Due::Flows => self.ports,
             Due::Window => self.ports + 1,
             Due::Sample => self.ports + 2,
             Due::Incident => self.ports + 3,
             Due::Instant => self.ports + 4,
-            Due::Idle(port) => self.ports + OWN + port,
-            Due::Pause(port) => self.ports + OWN + self.idle + port,
+            Due::Idle(port) => self.ports + OWN + port.0,
+            Due::Pause(port) => self.ports + OWN + self.idle + port.0,
             Due::Pull(host) => self.ports + OWN + self.idle + self.pauses + host,
             Due::Connection(id) => self.connections() + id.0,
         }
@@ -124,7 +124,7 @@ impl Clock {
     #[inline]
     fn due(&self, entity: u32) -> Due {
         if entity < self.ports {
-            Due::Arrival(entity)
+            Due::Arrival(PortId(entity))
         } else if entity >= self.connections() {
             Due::Connection(ConnectionId(entity - self.connections()))
         } else {
@@ -134,9 +134,9 @@ impl Clock {
                 2 => Due::Sample,
                 3 => Due::Incident,
                 4 => Due::Instant,
-                other if other - OWN < self.idle => Due::Idle(other - OWN),
+                other if other - OWN < self.idle => Due::Idle(PortId(other - OWN)),
                 other if other - OWN - self.idle < self.pauses => {
-                    Due::Pause(other - OWN - self.idle)
+                    Due::Pause(PortId(other - OWN - self.idle))
                 }
                 other => Due::Pull(other - OWN - self.idle - self.pauses),
             }
@@ -188,7 +188,7 @@ impl Clock {
     /// The port at whose far end a packet arrives after `ahead` other events, if that is known already.
     #[inline]
     pub fn upcoming_arrival(&self, ahead: usize) -> Option<PortId> {
-        self.agenda.upcoming(ahead).filter(|&entity| entity < self.ports)
+        self.agenda.upcoming(ahead).filter(|&entity| entity < self.ports).map(PortId)
     }
 
     /// Whether transmitters may fall idle.
@@ -201,7 +201,7 @@ impl Clock {
     #[inline]
     pub fn upcoming_idle(&self, ahead: usize) -> Option<PortId> {
         let entity = self.agenda.upcoming(ahead)?;
-        entity.checked_sub(self.ports + OWN).filter(|&port| port < self.idle)
+        entity.checked_sub(self.ports + OWN).filter(|&port| port < self.idle).map(PortId)
     }
 }
 
@@ -218,13 +218,13 @@ mod tests {
 
     /// In the order of one instant.
     fn all(seldom: Seldom) -> Vec<Due> {
-        let mut all = vec![Due::Arrival(0), Due::Arrival(9)];
+        let mut all = vec![Due::Arrival(PortId(0)), Due::Arrival(PortId(9))];
         all.extend([Due::Flows, Due::Window, Due::Sample, Due::Incident]);
         if seldom.idle {
-            all.extend([Due::Idle(0), Due::Idle(9)]);
+            all.extend([Due::Idle(PortId(0)), Due::Idle(PortId(9))]);
         }
         if seldom.pauses {
-            all.extend([Due::Pause(0), Due::Pause(9)]);
+            all.extend([Due::Pause(PortId(0)), Due::Pause(PortId(9))]);
         }
         if seldom.pulls {
             all.extend([Due::Pull(0), Due::Pull(4)]);
@@ -262,11 +262,14 @@ mod tests {
     #[test]
     fn an_event_moves_and_is_taken_back() {
         let mut clock = clock(Seldom::default());
-        clock.expect(Due::Arrival(3), Time(5));
-        clock.move_to(Due::Arrival(3), Time(9));
+        clock.expect(Due::Arrival(PortId(3)), Time(5));
+        clock.move_to(Due::Arrival(PortId(3)), Time(9));
         clock.move_to(Due::Flows, Time(8));
         clock.cancel(Due::Flows);
-        assert_eq!((clock.next(Time::NEVER), clock.now()), (Some(Due::Arrival(3)), Time(9)));
+        assert_eq!(
+            (clock.next(Time::NEVER), clock.now()),
+            (Some(Due::Arrival(PortId(3))), Time(9))
+        );
         assert_eq!((clock.next(Time::NEVER), clock.now()), (None, Time(9)));
     }
 
@@ -282,12 +285,12 @@ mod tests {
     #[test]
     fn what_comes_soon_is_known_by_its_kind() {
         let mut clock = clock(Seldom { idle: true, pauses: true, pulls: true });
-        clock.expect(Due::Idle(4), Time(6));
-        clock.expect(Due::Arrival(2), Time(5));
+        clock.expect(Due::Idle(PortId(4)), Time(6));
+        clock.expect(Due::Arrival(PortId(2)), Time(5));
         clock.expect(Due::Window, Time(4));
         assert_eq!(clock.next(Time::NEVER), Some(Due::Window));
         let arrivals = [0, 1].map(|ahead| clock.upcoming_arrival(ahead));
         let idle = [0, 1].map(|ahead| clock.upcoming_idle(ahead));
-        assert_eq!((arrivals, idle), ([Some(2), None], [None, Some(4)]));
+        assert_eq!((arrivals, idle), ([Some(PortId(2)), None], [None, Some(PortId(4))]));
     }
 }

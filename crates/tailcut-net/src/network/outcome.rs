@@ -92,9 +92,9 @@ pub fn tier_records(
             };
             let links = graph.links.iter().enumerate().filter(|(_, l)| usize::from(l.tier) == tier);
             for (index, _) in links {
-                let port = 2 * index + usize::from(!up);
-                let counters = counters(port as PortId);
-                let utilisation = busy[port].0 as f64 / window;
+                let port = PortId::of(index)[usize::from(!up)];
+                let counters = counters(port);
+                let utilisation = busy[port.index()].0 as f64 / window;
                 record.links += 1;
                 record.packets += counters.packets;
                 record.wire_bytes += counters.bytes;

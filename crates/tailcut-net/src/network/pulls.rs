@@ -36,7 +36,7 @@ impl Pulls {
             return Pulls::default();
         };
         let host = |host: u32| {
-            let link = &graph.links[fabric.host_port(host) as usize / 2];
+            let link = &graph.links[fabric.host_port(host).link()];
             let interval = Clocking::new(link.rate).transmission(sizes.data(tcp.mss.0));
             Pulling { turns: VecDeque::new(), interval: Time(interval), next: Time::ZERO }
         };

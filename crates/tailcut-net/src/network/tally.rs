@@ -153,7 +153,7 @@ impl<O: Observer> Tally<O> {
 
     /// The arrivals have ended.
     pub fn close_window(&mut self, now: Time, fabric: &Fabric) {
-        self.busy = Some((0..fabric.ports()).map(|port| fabric.busy(now, port)).collect());
+        self.busy = Some((0..fabric.ports()).map(|port| fabric.busy(now, PortId(port))).collect());
     }
 
     /// Whether they have.
@@ -230,10 +230,10 @@ mod tests {
         let never = || -> PacketView { panic!("nobody looks") };
         tally.note_sent(Time(1), 0, never);
         tally.note_delivered(Time(2), 1, never);
-        tally.note_dropped(Time(3), 0, never);
-        tally.note_lost(Time(4), 0, Loss::DeadLink, never);
-        tally.note_queues(Time(5), 0, || panic!("nobody looks"));
-        tally.note_accepted(Time(6), 0, || panic!("nobody looks"));
+        tally.note_dropped(Time(3), PortId(0), never);
+        tally.note_lost(Time(4), PortId(0), Loss::DeadLink, never);
+        tally.note_queues(Time(5), PortId(0), || panic!("nobody looks"));
+        tally.note_accepted(Time(6), PortId(0), || panic!("nobody looks"));
         tally.note_acted(Time(7), || panic!("nobody looks"));
         tally.follow(|_| panic!("nobody looks"));
         tally.note_hop();
@@ -247,8 +247,8 @@ mod tests {
     fn an_observer_looks_on() {
         let scenario = scenario();
         let mut tally = tally(&scenario, Witness::default());
-        tally.note_change(Time(1), 0, Rate(1_000_000_000), Time(1));
-        tally.note_queues(Time(1), 0, || None);
+        tally.note_change(Time(1), PortId(0), Rate(1_000_000_000), Time(1));
+        tally.note_queues(Time(1), PortId(0), || None);
         assert_eq!(tally.finish().3 .0, ["changed"]);
     }
 

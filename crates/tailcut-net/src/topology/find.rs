@@ -22,10 +22,10 @@ pub fn find_link(graph: &Graph, text: &str) -> Result<PortId, UnknownLink> {
         .iter()
         .enumerate()
         .find_map(|(index, link)| {
-            let index = 2 * index as u32;
+            let [of_a, of_b] = PortId::of(index);
             (link.a == from && link.b == to)
-                .then_some(index)
-                .or((link.b == from && link.a == to).then_some(index + 1))
+                .then_some(of_a)
+                .or((link.b == from && link.a == to).then_some(of_b))
         })
         .ok_or_else(unknown)
 }
@@ -34,7 +34,7 @@ pub fn find_link(graph: &Graph, text: &str) -> Result<PortId, UnknownLink> {
 pub fn link_name(graph: &Graph, link: PortId) -> String {
     format!(
         "{}>{}",
-        node_name(graph, graph.far_end(link ^ 1)),
+        node_name(graph, graph.far_end(link.reversed())),
         node_name(graph, graph.far_end(link))
     )
 }
@@ -91,7 +91,7 @@ mod tests {
         let graph = star();
         let (up, down) = (find_link(&graph, "h1>s0"), find_link(&graph, "s0>h1"));
         let (up, down) = (up.expect("it is there"), down.expect("it is there"));
-        assert_eq!((up, graph.far_end(up), graph.far_end(down)), (down ^ 1, 3, 1));
+        assert_eq!((up, graph.far_end(up), graph.far_end(down)), (down.reversed(), 3, 1));
         for unknown in ["h1", "h1>h2", "h7>s0", "s0>s0", ""] {
             assert_eq!(find_link(&graph, unknown), Err(UnknownLink(unknown.into())));
         }
@@ -100,12 +100,13 @@ mod tests {
     #[test]
     fn links_are_called_what_they_are_found_by() {
         let mut graph = star();
-        let named = |graph: &Graph| (0..6).map(|link| link_name(graph, link)).collect::<Vec<_>>();
+        let named =
+            |graph: &Graph| (0..6).map(|link| link_name(graph, PortId(link))).collect::<Vec<_>>();
         assert_eq!(named(&graph), ["h0>s0", "s0>h0", "h1>s0", "s0>h1", "h2>s0", "s0>h2"]);
         graph.names = ["a", "b", "c", "tor"].map(String::from).into();
         assert_eq!(named(&graph)[..2], ["a>tor", "tor>a"]);
         let found = named(&graph).iter().map(|name| find_link(&graph, name)).collect::<Vec<_>>();
-        assert_eq!(found, (0..6).map(Ok).collect::<Vec<_>>());
+        assert_eq!(found, (0..6).map(|link| Ok(PortId(link))).collect::<Vec<_>>());
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub struct Graph {
 impl Graph {
     /// The node that a directed link leads to.
     pub fn far_end(&self, port: super::PortId) -> NodeId {
-        let link = &self.links[port as usize / 2];
-        [link.b, link.a][port as usize % 2]
+        let link = &self.links[port.link()];
+        [link.b, link.a][port.index() % 2]
     }
 }

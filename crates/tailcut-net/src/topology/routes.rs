@@ -2,10 +2,42 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use serde::Serialize;
+
 use super::Graph;
 
 /// The directed link that leaves a node: `2 * link` from `a`, `2 * link + 1` from `b`.
-pub type PortId = u32;
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct PortId(pub u32);
+
+impl PortId {
+    /// The port at this place of a table.
+    #[inline]
+    pub const fn at(place: usize) -> PortId {
+        PortId(place as u32)
+    }
+    /// Its place.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+    /// The ports of the link at this place, that of `a` first.
+    #[inline]
+    pub const fn of(link: usize) -> [PortId; 2] {
+        [PortId::at(2 * link), PortId::at(2 * link + 1)]
+    }
+    /// Its link's place.
+    #[inline]
+    pub const fn link(self) -> usize {
+        self.0 as usize / 2
+    }
+    /// The other direction of its link.
+    #[inline]
+    pub const fn reversed(self) -> PortId {
+        PortId(self.0 ^ 1)
+    }
+}
 
 /// Bits of a table entry that locate the candidates; the rest count them.
 const START_BITS: u32 = 22;
@@ -108,7 +140,7 @@ impl Routes {
                 return Err(RouteError::NoSwitch { host });
             }
             up.push(port);
-            down.push(port ^ 1);
+            down.push(port.reversed());
             edge.push(peer - hosts);
         }
         let mut numbering = BTreeMap::new();
@@ -358,8 +390,9 @@ impl PathCounts {
 fn ports(graph: &Graph, alive: impl Fn(usize) -> bool) -> Vec<Vec<(PortId, u32)>> {
     let mut ports = vec![vec![]; (graph.hosts + graph.switches) as usize];
     for (index, link) in graph.links.iter().enumerate().filter(|(index, _)| alive(*index)) {
-        ports[link.a as usize].push((2 * index as u32, link.b));
-        ports[link.b as usize].push((2 * index as u32 + 1, link.a));
+        let [of_a, of_b] = PortId::of(index);
+        ports[link.a as usize].push((of_a, link.b));
+        ports[link.b as usize].push((of_b, link.a));
     }
     ports
 }

@@ -31,8 +31,8 @@ fn choices(graph: &Graph, routes: &Routes, key: FlowKey, salted: bool) -> Vec<(u
     let mut taken = vec![];
     let mut port = routes.host_port(key.src());
     loop {
-        let link = &graph.links[port as usize / 2];
-        let node = if port % 2 == 0 { link.b } else { link.a };
+        let link = &graph.links[port.link()];
+        let node = if port == PortId::of(port.link())[0] { link.b } else { link.a };
         if node < graph.hosts {
             return taken;
         }
@@ -182,13 +182,13 @@ fn a_run_spreads_its_flows_evenly_at_every_tier() {
     assert!(outcome.flows.len() > 5_000 && paths.dropped == 0);
     // The uplinks of a switch appear together among the links; SYNs travel up on even ports.
     for tier in [1, 2] {
-        let uplinks: Vec<PortId> = (0..graph.links.len() as u32)
-            .filter(|&link| graph.links[link as usize].tier == tier)
-            .map(|link| 2 * link)
+        let uplinks: Vec<PortId> = (0..graph.links.len())
+            .filter(|&link| graph.links[link].tier == tier)
+            .map(|link| PortId::of(link)[0])
             .collect();
         for ports in uplinks.chunks(2) {
             let counts: Vec<u64> = ports.iter().map(|port| paths.syns[port]).collect();
-            assert_eq!(graph.links[ports[0] as usize / 2].a, graph.links[ports[1] as usize / 2].a);
+            assert_eq!(graph.links[ports[0].link()].a, graph.links[ports[1].link()].a);
             assert_even(&counts, &format!("uplinks {ports:?} of tier {tier}"));
         }
     }
@@ -205,8 +205,8 @@ fn a_run_keeps_every_connection_on_its_path_and_every_packet_accounted_for() {
         let mut tails: Vec<u32> = ports
             .keys()
             .map(|&port| {
-                let link = &graph.links[port as usize / 2];
-                if port % 2 == 0 {
+                let link = &graph.links[port.link()];
+                if port == PortId::of(port.link())[0] {
                     link.a
                 } else {
                     link.b

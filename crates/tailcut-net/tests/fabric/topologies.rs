@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use tailcut_engine::{Rate, Time};
 use tailcut_net::component::SpecError;
-use tailcut_net::topology::{Graph, Routes, TopologySpec};
+use tailcut_net::topology::{Graph, PortId, Routes, TopologySpec};
 
 pub fn build(spec: serde_json::Value) -> Result<Graph, SpecError> {
     let spec: TopologySpec = serde_json::from_value(spec).expect("a well-formed topology");
@@ -49,18 +49,11 @@ fn shortest_paths(graph: &Graph, src: u32) -> Vec<(u32, u64)> {
 
 /// The number of paths that routing offers from `src` to `dst`.
 fn routed_paths(graph: &Graph, routes: &Routes, src: u32, dst: u32) -> u64 {
-    let far_end = |port: u32| {
-        let link = &graph.links[port as usize / 2];
-        if port % 2 == 0 {
-            link.b
-        } else {
-            link.a
-        }
-    };
+    let far_end = |port: PortId| graph.far_end(port);
     fn count(
         graph: &Graph,
         routes: &Routes,
-        far_end: &dyn Fn(u32) -> u32,
+        far_end: &dyn Fn(PortId) -> u32,
         node: u32,
         dst: u32,
     ) -> u64 {

@@ -17,7 +17,7 @@ use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::find::find_link;
 use tailcut_net::topology::star::Star;
-use tailcut_net::topology::Graph;
+use tailcut_net::topology::{Graph, PortId};
 use tailcut_net::transport::tcp::Recovery;
 
 use crate::support::{flow, row, run, run_observed, scenario, tcp};
@@ -26,7 +26,7 @@ use crate::support::{flow, row, run, run_observed, scenario, tcp};
 #[derive(Default)]
 struct Seen {
     from: Time,
-    over: BTreeMap<u32, u64>,
+    over: BTreeMap<PortId, u64>,
     lost: Vec<(Time, Loss)>,
     dropped_flows: Vec<u64>,
     marked: BTreeMap<(u64, bool), u64>,
@@ -38,15 +38,15 @@ impl Observer for Seen {
             *self.marked.entry((packet.flow, packet.flags.has(Flags::TO_SENDER))).or_default() += 1;
         }
     }
-    fn link_sends(&mut self, now: Time, link: u32, _: Time, packet: &PacketView) {
+    fn link_sends(&mut self, now: Time, link: PortId, _: Time, packet: &PacketView) {
         if now >= self.from && packet.flags.has(Flags::DATA) {
             *self.over.entry(link).or_default() += 1;
         }
     }
-    fn dropped(&mut self, _: Time, _: u32, packet: &PacketView) {
+    fn dropped(&mut self, _: Time, _: PortId, packet: &PacketView) {
         self.dropped_flows.push(packet.flow);
     }
-    fn lost(&mut self, now: Time, _: u32, loss: Loss, _: &PacketView) {
+    fn lost(&mut self, now: Time, _: PortId, loss: Loss, _: &PacketView) {
         self.lost.push((now, loss));
     }
 }

@@ -109,8 +109,8 @@ fn the_links_of_a_connection_lead_from_its_source_to_its_destination() {
             assert_eq!(links.len(), 6, "there and back through the core");
             let mut node = flow.src;
             for crossing in &links {
-                let link = &scenario.graph.links[crossing.port as usize / 2];
-                let from = [link.a, link.b][crossing.port as usize % 2];
+                let link = &scenario.graph.links[crossing.port.link()];
+                let from = [link.a, link.b][crossing.port.index() % 2];
                 assert_eq!(from, node, "flow {}, copy {copy}", flow.id);
                 node = scenario.graph.far_end(crossing.port);
             }

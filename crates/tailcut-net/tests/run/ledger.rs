@@ -11,6 +11,7 @@ use tailcut_net::queue::selective_red::Form;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::Scenario;
+use tailcut_net::topology::PortId;
 
 /// What stays the same of a packet on its way.
 type Identity = (u32, u32, u16, u16, u16, u16, u16, u64);
@@ -149,8 +150,8 @@ impl Ledger {
     }
 
     /// A packet is at the near end of a link, accepted or not.
-    fn offered(&mut self, now: Time, link: u32, packet: &PacketView) {
-        let from = self.links[link as usize].from;
+    fn offered(&mut self, now: Time, link: PortId, packet: &PacketView) {
+        let from = self.links[link.index()].from;
         if from < self.hosts {
             assert_eq!(
                 self.handed.take(),
@@ -163,13 +164,13 @@ impl Ledger {
     }
 
     /// A packet leaves a scheduled queue, in which it must wait; false where the link has none.
-    fn unqueue(&mut self, link: u32, packet: &PacketView) -> bool {
-        let Some(waiting) = &mut self.links[link as usize].scheduled else { return false };
+    fn unqueue(&mut self, link: PortId, packet: &PacketView) -> bool {
+        let Some(waiting) = &mut self.links[link.index()].scheduled else { return false };
         let mut at = waiting.iter().position(|(waits, _)| *waits == identity(packet));
         if at.is_none() && packet.flags.is_trimmed() {
             at = waiting.iter().position(|(waits, _)| *waits == untrimmed(packet));
         }
-        waiting.remove(at.unwrap_or_else(|| panic!("{packet:?} does not wait at link {link}")));
+        waiting.remove(at.unwrap_or_else(|| panic!("{packet:?} does not wait at {link:?}")));
         true
     }
 
@@ -261,28 +262,28 @@ impl Observer for Ledger {
         }
     }
 
-    fn link_queues(&mut self, now: Time, link: u32, packet: &PacketView) {
+    fn link_queues(&mut self, now: Time, link: PortId, packet: &PacketView) {
         self.offered(now, link, packet);
-        let waiting = self.links[link as usize].scheduled.as_mut().expect("the queue is scheduled");
+        let waiting = self.links[link.index()].scheduled.as_mut().expect("the queue is scheduled");
         waiting.push((identity(packet), u64::from(packet.wire_bytes)));
     }
 
-    fn link_sends(&mut self, now: Time, link: u32, departs: Time, packet: &PacketView) {
+    fn link_sends(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
         if !self.unqueue(link, packet) {
             self.offered(now, link, packet);
         }
-        let book = &mut self.links[link as usize];
+        let book = &mut self.links[link.index()];
         if let Some(waiting) = book.scheduled.as_ref().filter(|_| !self.trims) {
             let (packets, bytes) = (waiting.len(), waiting.iter().map(|w| w.1).sum::<u64>());
             match book.limit {
                 Limit::Unlimited => {}
                 Limit::AtMost(Amount::Packets(limit)) => assert!(packets <= limit as usize),
-                Limit::AtMost(Amount::Bytes(limit)) => assert!(bytes <= limit, "link {link}"),
+                Limit::AtMost(Amount::Bytes(limit)) => assert!(bytes <= limit, "{link:?}"),
             }
         }
         let service = book.rate.transmission_time(u64::from(packet.wire_bytes));
         let begins = departs - service;
-        assert!(begins >= book.idle_from.max(now), "link {link} sends faster than its rate");
+        assert!(begins >= book.idle_from.max(now), "{link:?} sends faster than its rate");
         book.idle_from = departs;
         let arrives = departs + book.propagation;
         let bytes = u64::from(packet.wire_bytes);
@@ -292,18 +293,18 @@ impl Observer for Ledger {
         match book.limit {
             Limit::Unlimited => {}
             Limit::AtMost(Amount::Packets(limit)) => {
-                assert!(waiting().count() <= limit as usize, "link {link}")
+                assert!(waiting().count() <= limit as usize, "{link:?}")
             }
             Limit::AtMost(Amount::Bytes(limit)) => {
-                assert!(waiting().map(|entry| entry.bytes).sum::<u64>() <= limit, "link {link}");
+                assert!(waiting().map(|entry| entry.bytes).sum::<u64>() <= limit, "{link:?}");
             }
         }
     }
 
-    fn dropped(&mut self, now: Time, link: u32, packet: &PacketView) {
+    fn dropped(&mut self, now: Time, link: PortId, packet: &PacketView) {
         self.counts[2] += 1;
         if self.unqueue(link, packet) {
-            let book = &self.links[link as usize];
+            let book = &self.links[link.index()];
             let waiting = book.scheduled.iter().flatten();
             let (packets, bytes) = waiting.fold((0, 0), |(n, b), w| (n + 1, b + w.1));
             let bytes = bytes + u64::from(packet.wire_bytes);
@@ -312,11 +313,11 @@ impl Observer for Ledger {
                 Limit::AtMost(Amount::Packets(limit)) => packets >= limit,
                 Limit::AtMost(Amount::Bytes(limit)) => bytes > limit,
             };
-            assert!(full || self.trims, "link {link} dropped a packet with room in its queue");
+            assert!(full || self.trims, "{link:?} dropped a packet with room in its queue");
             return;
         }
         self.offered(now, link, packet);
-        let book = &self.links[link as usize];
+        let book = &self.links[link.index()];
         let waiting = || book.on_it.iter().filter(|entry| entry.begins > now);
         let full = match book.limit {
             Limit::Unlimited => false,
@@ -328,10 +329,10 @@ impl Observer for Ledger {
         };
         // Random early detection is the one discipline that drops before its queue is full, and only at switches.
         let early = self.drops_early && book.from >= self.hosts;
-        assert!(full || early, "link {link} dropped a packet with room in its queue");
+        assert!(full || early, "{link:?} dropped a packet with room in its queue");
     }
 
-    fn lost(&mut self, now: Time, link: u32, loss: Loss, packet: &PacketView) {
+    fn lost(&mut self, now: Time, link: PortId, loss: Loss, packet: &PacketView) {
         self.counts[3] += 1;
         if loss == Loss::DeadLink {
             if !self.unqueue(link, packet) {
@@ -339,7 +340,7 @@ impl Observer for Ledger {
             }
             return;
         }
-        let book = &mut self.links[link as usize];
+        let book = &mut self.links[link.index()];
         if loss == Loss::UnderWay {
             book.idle_from = book.idle_from.min(now);
         }
@@ -353,8 +354,8 @@ impl Observer for Ledger {
     }
 
     /// The definition of the port's documentation, packet by packet.
-    fn link_changes(&mut self, now: Time, link: u32, rate: Rate, propagation: Time) {
-        let book = &mut self.links[link as usize];
+    fn link_changes(&mut self, now: Time, link: PortId, rate: Rate, propagation: Time) {
+        let book = &mut self.links[link.index()];
         let (old, new) = (u128::from(book.rate.0), u128::from(rate.0));
         (book.rate, book.propagation) = (rate, propagation);
         let mut free = None;

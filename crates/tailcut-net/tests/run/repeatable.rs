@@ -14,6 +14,7 @@ use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::{Horizon, Progress, Scenario};
 use tailcut_net::simulate_watched;
 use tailcut_net::topology::fat_tree::FatTree;
+use tailcut_net::topology::PortId;
 use tailcut_net::traffic::poisson::Poisson;
 use tailcut_net::traffic::TrafficSpec;
 use tailcut_net::transport::tcp::Recovery;
@@ -185,7 +186,7 @@ impl Watch for Close {
     fn look(&mut self, progress: &Progress, run: &mut dyn Sight) -> ControlFlow<()> {
         self.looks += 1;
         assert_eq!(progress.events, 50 * self.looks);
-        self.longest = (0..PORTS).map(|port| run.queue(port)).fold(self.longest, u32::max);
+        self.longest = (0..PORTS).map(|port| run.queue(PortId(port))).fold(self.longest, u32::max);
         let over = (0..run.flows()).filter(|&index| run.flow(index).fct.is_some()).count() as u64;
         assert_eq!(over, progress.finished_flows);
         assert!(over >= self.finished, "a flow stays finished");

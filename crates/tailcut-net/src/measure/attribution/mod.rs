@@ -160,7 +160,7 @@ impl Attribution {
     #[inline]
     fn waits(&mut self, packet: u32, link: PortId, waited: Waited) {
         let Waited { same, own, others } = waited;
-        let kind = usize::from(self.kinds[link as usize]);
+        let kind = usize::from(self.kinds[link.index()]);
         let record = &mut self.packets[packet];
         record.transmission += same;
         record.others[kind] += others;
@@ -182,12 +182,12 @@ impl Observer for Attribution {
 
     #[inline]
     fn link_nears(&mut self, link: PortId) {
-        tailcut_engine::fetch_early(&self.lines[link as usize]);
+        tailcut_engine::fetch_early(&self.lines[link.index()]);
     }
 
     #[inline]
     fn packet_nears(&mut self, link: PortId) {
-        if let Some(first) = self.packets.get(self.lines[link as usize].first()) {
+        if let Some(first) = self.packets.get(self.lines[link.index()].first()) {
             tailcut_engine::fetch_early(first);
         }
     }
@@ -220,7 +220,7 @@ impl Observer for Attribution {
         let packet = std::mem::replace(&mut self.hand, NOWHERE);
         if begins > now && self.packets[packet].is_told() {
             let record = &self.packets[packet];
-            let line = &self.lines[link as usize];
+            let line = &self.lines[link.index()];
             let (waited, before) = line.ahead(&self.packets, now.0, begins.0, record);
             if let Some(before) = before {
                 self.go_on_from(packet, before);
@@ -229,19 +229,19 @@ impl Observer for Attribution {
         }
         let record = &mut self.packets[packet];
         (record.begins, record.departs) = (begins.0, departs.0);
-        self.lines[link as usize].push(&mut self.packets, packet);
+        self.lines[link.index()].push(&mut self.packets, packet);
     }
 
     fn packet_waits(&mut self, now: Time, link: PortId, packet: &Packet) {
         let place = std::mem::replace(&mut self.hand, NOWHERE);
-        let line = &mut self.lines[link as usize];
+        let line = &mut self.lines[link.index()];
         let last = line.last(&self.packets).copied();
         let record = &self.packets[place];
         line.queue(&self.packets, now.0).enter(now.0, place, record, packet, last.as_ref());
     }
 
     fn packet_leaves(&mut self, now: Time, link: PortId, packet: &Packet) {
-        let line = &mut self.lines[link as usize];
+        let line = &mut self.lines[link.index()];
         let left = line.queue(&self.packets, now.0).leave(now.0, &self.packets, packet);
         self.hand = left.packet;
         let record = self.packets[left.packet];
@@ -267,7 +267,7 @@ impl Observer for Attribution {
 
     #[inline]
     fn packet_crosses(&mut self, now: Time, link: PortId) {
-        let packet = self.lines[link as usize].pop(&mut self.packets);
+        let packet = self.lines[link.index()].pop(&mut self.packets);
         self.hand = packet.expect("a packet was on the link");
         let record = &mut self.packets[self.hand];
         record.transmission += record.takes();
@@ -294,13 +294,13 @@ impl Observer for Attribution {
     }
 
     fn packet_displaced(&mut self, now: Time, link: PortId, packet: &Packet) {
-        let queue = self.lines[link as usize].queue(&self.packets, now.0);
+        let queue = self.lines[link.index()].queue(&self.packets, now.0);
         let left = queue.leave(now.0, &self.packets, packet);
         self.forget(left.packet);
     }
 
     fn packet_stranded(&mut self, now: Time, link: PortId, packet: &Packet) {
-        let line = &mut self.lines[link as usize];
+        let line = &mut self.lines[link.index()];
         line.stop(now.0);
         match line.pop(&mut self.packets) {
             Some(packet) => self.forget(packet),
@@ -309,8 +309,8 @@ impl Observer for Attribution {
     }
 
     fn link_retimed(&mut self, now: Time, link: PortId, departures: &[Time]) {
-        let kind = usize::from(self.kinds[link as usize]);
-        let (line, chains) = (&mut self.lines[link as usize], &mut self.chains);
+        let kind = usize::from(self.kinds[link.index()]);
+        let (line, chains) = (&mut self.lines[link.index()], &mut self.chains);
         line.retime(&mut self.packets, now.0, departures, |record, old, new| {
             record.transmission = record.transmission - old.same + new.same;
             record.others[kind] = record.others[kind] - old.others + new.others;

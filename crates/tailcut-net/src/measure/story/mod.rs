@@ -89,9 +89,9 @@ pub struct Stories {
 impl Stories {
     /// Of these flows in this network, each with at most so many packets.
     pub fn new(graph: &Graph, flows: &[u64], most_packets: usize) -> Stories {
-        let links = (0..2 * graph.links.len() as PortId).map(|port| {
-            let link = &graph.links[port as usize / 2];
-            let (near, far) = (graph.far_end(port ^ 1), graph.far_end(port));
+        let links = (0..graph.links.len()).flat_map(PortId::of).map(|port| {
+            let link = &graph.links[port.link()];
+            let (near, far) = (graph.far_end(port.reversed()), graph.far_end(port));
             Link { near, far, rate: link.rate, propagation: link.propagation }
         });
         let links: Vec<Link> = links.collect();
@@ -111,7 +111,7 @@ impl Stories {
     }
 
     fn transmission(&self, link: PortId, bytes: u16) -> Time {
-        Time(Clocking::new(self.links[link as usize].rate).transmission(bytes))
+        Time(Clocking::new(self.links[link.index()].rate).transmission(bytes))
     }
 }
 
@@ -228,7 +228,7 @@ impl Stories {
     fn comes_to(links: &[Link], node: u32, now: Time) -> impl Fn(&Place) -> Option<Time> + '_ {
         move |place| match *place {
             Place::Host => Some(now),
-            Place::Link { link, due } if links[link as usize].far == node => Some(due),
+            Place::Link { link, due } if links[link.index()].far == node => Some(due),
             _ => None,
         }
     }
@@ -244,7 +244,7 @@ impl Stories {
         let begins = departs.since(self.transmission(link, packet.wire_bytes));
         let Stories { drafts, links, ports, .. } = self;
         let draft = drafts.get_mut(&packet.flow)?;
-        let Link { near, propagation, .. } = links[link as usize];
+        let Link { near, propagation, .. } = links[link.index()];
         let waits = |place: &Place| match place {
             Place::Queue { link: at, .. } if *at == link => Some(now),
             _ => None,
@@ -254,7 +254,7 @@ impl Stories {
             .or_else(|| draft.find(packet, Self::comes_to(links, near, now), now));
         let (looks, at) = found?;
         let walker = &mut draft.under_way.get_mut(&looks)?[at];
-        let port = &mut ports[link as usize];
+        let port = &mut ports[link.index()];
         let (since, (ahead, own)) = match walker.place {
             Place::Queue { since, before, ahead, .. } => {
                 let served = port.served(packet.flow);
@@ -281,7 +281,7 @@ impl Stories {
     fn gone(&mut self, now: Time, link: PortId, how: How, packet: &PacketView) {
         let Stories { drafts, links, .. } = self;
         let Some(draft) = drafts.get_mut(&packet.flow) else { return };
-        let near = links[link as usize].near;
+        let near = links[link.index()].near;
         let on = |place: &Place| match *place {
             Place::Queue { link: at, .. } if at == link => Some(now),
             // What is corrupted has reached the far end; what was under way is lost whenever it was due.
@@ -314,7 +314,7 @@ impl Observer for Stories {
         let links = &self.links;
         let Some(draft) = self.drafts.get_mut(&packet.flow) else { return };
         let here = |place: &Place| match *place {
-            Place::Link { link, due } if links[link as usize].far == host => Some(due),
+            Place::Link { link, due } if links[link.index()].far == host => Some(due),
             _ => None,
         };
         if let Some(found) = draft.find(packet, here, now) {
@@ -326,8 +326,8 @@ impl Observer for Stories {
     fn link_queues(&mut self, now: Time, link: PortId, packet: &PacketView) {
         let Stories { drafts, links, ports, .. } = self;
         let Some(draft) = drafts.get_mut(&packet.flow) else { return };
-        let port = &mut ports[link as usize];
-        let near = links[link as usize].near;
+        let port = &mut ports[link.index()];
+        let near = links[link.index()].near;
         let Some((looks, at)) = draft.find(packet, Self::comes_to(links, near, now), now) else {
             return;
         };
@@ -342,7 +342,7 @@ impl Observer for Stories {
         let told = self.drafts.contains_key(&flow);
         let number = if told { self.depart(now, link, departs, packet) } else { None };
         let accepted = Accepted { departs, wire_bytes, flow, number };
-        self.ports[link as usize].accept(now, accepted, told);
+        self.ports[link.index()].accept(now, accepted, told);
     }
 
     fn dropped(&mut self, now: Time, link: PortId, packet: &PacketView) {
@@ -351,10 +351,10 @@ impl Observer for Stories {
 
     fn link_changes(&mut self, now: Time, link: PortId, rate: Rate, propagation: Time) {
         let Stories { drafts, links, ports, .. } = self;
-        let known = &mut links[link as usize];
+        let known = &mut links[link.index()];
         let rates = (known.rate, rate);
         (known.rate, known.propagation) = (rate, propagation);
-        ports[link as usize].retime(now, rates, &mut |packet, begins| {
+        ports[link.index()].retime(now, rates, &mut |packet, begins| {
             let draft = drafts.get_mut(&packet.flow).zip(packet.number);
             let hop = draft.and_then(|(draft, n)| draft.story.packets[n].hops.last_mut());
             if let Some(hop) = hop.filter(|hop| hop.link == link) {
@@ -366,7 +366,7 @@ impl Observer for Stories {
 
     fn lost(&mut self, now: Time, link: PortId, loss: Loss, packet: &PacketView) {
         if loss == Loss::UnderWay {
-            self.ports[link as usize].clear();
+            self.ports[link.index()].clear();
         }
         self.gone(now, link, how(loss), packet);
     }
