@@ -27,11 +27,12 @@
 //! use tailcut_net::fabric::{Fabric, Offered, Parts, Place};
 //! use tailcut_net::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
 //! use tailcut_net::topology::star::Star;
+//! use tailcut_net::topology::PortId;
 //!
 //! let graph = Star { hosts: 3, ..Star::default() }.build()?;
 //! let mut fabric = Fabric::new(&Parts::of(&graph))?;
 //! // What is due, in order: time and port. Queues are drop-tail here, so that no transmitter has to be asked.
-//! let mut due: BTreeMap<(Time, u32), ()> = BTreeMap::new();
+//! let mut due: BTreeMap<(Time, PortId), ()> = BTreeMap::new();
 //! let mut arrived = vec![];
 //!
 //! let key = FlowKey::new(0, 2, 1024, 5000);
