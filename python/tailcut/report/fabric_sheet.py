@@ -34,7 +34,7 @@ def levels(watched: Watched, scheme: str, instant: int) -> list[int]:
     at = queue[instant].copy() if instant < len(queue) else np.zeros(ports.height, dtype=np.int64)
     at[(ports["from"] < watched.hosts).to_numpy()] = 0
     worst = at.reshape(-1, 2).max(axis=1)
-    return [sum(int(value) > share * watched.longest for share in SHARES) for value in worst]
+    return np.searchsorted(np.array(SHARES) * watched.longest, worst, side="left").tolist()
 
 
 def caption(watched: Watched) -> str:

@@ -125,13 +125,13 @@ class Watched:
         """The seed that is shown."""
         return next(iter(self.runs.values())).run.planned["seed"]
 
-    @property
+    @cached_property
     def longest(self) -> int:
         """The longest queue of a switch at any instant: what colours are relative to."""
         switches = (self.ports["from"] >= self.hosts).to_numpy()
         return max(1, *(int(sampled.queue[:, switches].max(initial=0)) for sampled in self.runs.values()))
 
-    @property
+    @cached_property
     def unit(self) -> int:
         """How many packets one step of a packed queue stands for."""
         most = max(int(sampled.queue.max(initial=0)) for sampled in self.runs.values())

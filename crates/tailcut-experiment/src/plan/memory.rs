@@ -1,7 +1,6 @@
 //! What a run needs of memory at its peak, measured by what it allocates (`tests/memory.rs`).
 
 use tailcut_engine::Time;
-use tailcut_net::queue::QueueSpec;
 use tailcut_net::topology::Graph;
 use tailcut_net::traffic::Flow;
 
@@ -46,11 +45,8 @@ fn attributed(config: &Config) -> [u64; 4] {
     if !config.labels.attribution {
         return [0; 4];
     }
-    let schedules = matches!(
-        config.scheme.queue,
-        QueueSpec::Pfabric(_) | QueueSpec::Drr(_) | QueueSpec::Trimming(_)
-    );
-    let queues = if schedules || config.switch.pfc.is_some() { 2 * PER_QUEUE } else { 0 };
+    let keeps = config.scheme.queue.keeps_packets() || config.switch.pfc.is_some();
+    let queues = if keeps { 2 * PER_QUEUE } else { 0 };
     let [link, flow, connection, segment] = ATTRIBUTED;
     [link + queues, flow, connection, segment]
 }

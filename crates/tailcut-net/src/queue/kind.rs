@@ -95,6 +95,8 @@ pub(crate) trait Admit {
 
 /// Keeps the packets that wait at a port, and says which is sent next.
 pub(crate) trait Schedule {
+    /// Whether there are such queues at all.
+    const KEEPS: bool = true;
     /// Lets a packet wait, as it is or changed; false if it is dropped. What is dropped for it goes to `displaced`.
     fn offer(&mut self, now: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool;
     /// Takes the packet to be sent next.
@@ -128,6 +130,8 @@ impl<A: Admit> Admit for Box<A> {
 
 /// What is large lies elsewhere: the queues of all ports are in one table, and each is to fill one line of the cache.
 impl<S: Schedule> Schedule for Box<S> {
+    const KEEPS: bool = S::KEEPS;
+
     fn offer(&mut self, now: Time, packet: Packet, displaced: &mut Vec<Packet>) -> bool {
         S::offer(self, now, packet, displaced)
     }
@@ -162,6 +166,8 @@ impl Admit for Never {
 }
 
 impl Schedule for Never {
+    const KEEPS: bool = false;
+
     fn offer(&mut self, _: Time, _: Packet, _: &mut Vec<Packet>) -> bool {
         match *self {}
     }

@@ -100,6 +100,11 @@ macro_rules! queues {
                 match self { $(QueueSpec::$name(spec) => Queueing::can_pause(spec),)* }
             }
 
+            /// Whether a port keeps its packets until their turn, because their order is decided at departure.
+            pub fn keeps_packets(&self) -> bool {
+                match self { $(QueueSpec::$name(spec) => keeps_packets(spec),)* }
+            }
+
             /// What may wait at a switch port.
             pub fn limit(&self) -> Limit {
                 match self { $(QueueSpec::$name(spec) => Queueing::limit(spec),)* }
@@ -263,6 +268,11 @@ impl QueueSpec {
         }
         self.check_thresholds(around)
     }
+}
+
+/// Whether the ports of a kind of queue keep their packets.
+fn keeps_packets<Q: Queueing>(_: &Q) -> bool {
+    Q::Schedule::KEEPS
 }
 
 /// Whether a packet of so many bytes may wait behind others.
