@@ -34,7 +34,7 @@ def levels(watched: Watched, scheme: str, instant: int) -> list[int]:
     at = queue[instant].copy() if instant < len(queue) else np.zeros(ports.height, dtype=np.int64)
     at[(ports["from"] < watched.hosts).to_numpy()] = 0
     worst = at.reshape(-1, 2).max(axis=1)
-    return np.searchsorted(np.array(SHARES) * watched.longest, worst, side="left").tolist()
+    return [int(level) for level in np.searchsorted(np.array(SHARES) * watched.longest, worst)]
 
 
 def caption(watched: Watched) -> str:
