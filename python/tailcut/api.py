@@ -11,6 +11,7 @@ from tailcut import _core, plan
 from tailcut.backends import Capture, Options, Progress, backend
 from tailcut.document import as_toml
 from tailcut.errors import BackendError
+from tailcut.lab import fabrics
 from tailcut.plan import Plan
 from tailcut.results import room
 from tailcut.results.place import default_directory
@@ -119,6 +120,7 @@ def run(
     progress: Progress | None = None,
     fail_fast: bool = False,
     repeat: int = 1,
+    lab_fabric: str = fabrics.ENGINE,
 ) -> "Result":
     """Make the runs that are not there yet.
 
@@ -139,6 +141,8 @@ def run(
         fail_fast: end at the first run that fails instead of making the others.
         repeat: how often each run is made; more than once for ``lab`` only, whose kernels give other
             results each time.
+        lab_fabric: what lies between the hosts of the ``lab``: ``engine``, the simulator's fabric in real time, or
+            ``kernel``, with a network namespace for each switch.
 
     Raises:
         BackendError: there is no such backend, or it cannot realise the experiment at all.
@@ -156,6 +160,7 @@ def run(
             f"repeat = {repeat} on the backend {on!r}: only real kernels give another result each time",
             "use --repeat with --on lab, or more seeds with --seeds",
         )
+    fabrics.confirm(lab_fabric, on)
     if not isinstance(capture, Capture):
         capture = Capture(tuple(capture))
     options = Options(
@@ -165,6 +170,7 @@ def run(
         fail_fast=fail_fast,
         farm=None if executor is None else _farm(executor),
         repeat=repeat,
+        lab_fabric=lab_fabric,
     )
     gaps = chosen.check(experiment.plan, options)
     fatal = [gap for gap in gaps if gap.fatal]

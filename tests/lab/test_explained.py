@@ -57,6 +57,7 @@ class Kernels:
         _limit: float | None,
         _program: list[str] | None = None,
         capture: dict[str, Any] | None = None,
+        fabric: str = "engine",
     ) -> dict[str, Any]:
         demand = json.loads(_core.demand(planned))
         found = measured(demand, 1.5)
@@ -79,6 +80,8 @@ class Kernels:
             "set_up_ns": 1,
             "repnet": None,
             "captured": captured,
+            "fabric": fabric,
+            "switches": None,
         }
 
 

@@ -31,6 +31,7 @@ class Kernels:
         _limit: float | None,
         program: list[str] | None = None,
         capture: dict[str, Any] | None = None,
+        fabric: str = "engine",
     ) -> dict[str, Any]:
         self.runs += 1
         if capture is not None:
@@ -49,6 +50,8 @@ class Kernels:
             "set_up_ns": 1,
             "repnet": None if program is None else {"node": "v20.0.0", "bench": "0.1.0"},
             "captured": None if capture is None else {"packets": 7, "left_out": 0},
+            "fabric": fabric,
+            "switches": None,
         }
 
 
@@ -126,7 +129,7 @@ def test_without_a_faithful_run_the_cells_say_so(experiment: Path, tmp_path: Pat
 def test_a_run_that_fails_is_told_and_the_others_are_made(
     experiment: Path, tmp_path: Path, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(planned: str, on_progress: Any, limit: float | None, _program: list[str] | None) -> dict[str, Any]:
+    def run(planned: str, on_progress: Any, limit: float | None, *_: Any, **__: Any) -> dict[str, Any]:
         if json.loads(planned)["seed"] == 1:
             raise process.LabError("flow 3, host 1: its receiver: byte 4096 is not the one that was sent")
         return kernels(planned, on_progress, limit)

@@ -34,7 +34,8 @@ class Kernels:
             "entered": {},
             **dict.fromkeys(("frames", "copied", "mtu", "set_up_ns"), 1),
             "hosts": {"sysctls": [], "route": {}},
-            **dict.fromkeys(("repnet", "captured")),
+            "fabric": "engine",
+            **dict.fromkeys(("repnet", "captured", "switches")),
         }
 
 

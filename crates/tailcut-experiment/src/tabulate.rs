@@ -28,7 +28,7 @@ pub struct Measured {
     pub dropped: u64,
     /// Packets lost to failures.
     pub lost_on_links: u64,
-    /// Columns of the flow table about which nothing is known.
+    /// Columns of the tables of flows and tiers about which nothing is known.
     pub unknown: Vec<String>,
 }
 
@@ -99,7 +99,7 @@ pub fn tabulate(
         ..Outcome::default()
     };
     let mut result = tables(&outcome, &plan.config, &scenario, Observed::default());
-    for column in &mut result.flows {
+    for column in result.flows.iter_mut().chain(&mut result.tiers) {
         if measured.unknown.iter().any(|name| name == column.name) {
             forget(column);
         }

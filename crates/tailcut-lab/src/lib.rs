@@ -5,6 +5,7 @@
 //! `AF_PACKET`, crosses the fabric as the packet that stands for it, and goes out when its last hop says so.
 
 pub mod fabric;
+pub mod fabrics;
 #[cfg(target_os = "linux")]
 pub mod hosts;
 pub mod lone;
@@ -20,6 +21,8 @@ pub mod settings;
 pub mod supervisor;
 #[cfg(target_os = "linux")]
 pub mod sys;
+#[cfg(target_os = "linux")]
+pub mod tools;
 pub mod verdict;
 pub mod waits;
 #[cfg(target_os = "linux")]

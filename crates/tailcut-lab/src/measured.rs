@@ -43,7 +43,7 @@ pub fn measure(
         packet_hops: fabric.packet_hops,
         dropped: fabric.dropped,
         lost_on_links: fabric.lost,
-        unknown: unknown(by_repnet),
+        unknown: [unknown(by_repnet), fabric.unknown.clone()].concat(),
         ..Measured::default()
     };
     for sent in reports.iter().flat_map(|report| &report.sent) {

@@ -5,6 +5,7 @@ use tailcut_experiment::{CaptureRequest, RunPlan};
 use tailcut_net::scenario::Scenario;
 use tailcut_net::{foretell, Foretold};
 
+use crate::fabrics::{self, Kind};
 use crate::hosts::alone::Plan;
 use crate::hosts::driver::HostFlow;
 use crate::hosts::guests::Guest;
@@ -26,6 +27,13 @@ struct Asked {
     /// What to write of what hosts send and receive.
     #[serde(default)]
     capture: Option<CaptureRequest>,
+    /// The name of what lies between the hosts.
+    #[serde(default = "first_kind")]
+    fabric: String,
+}
+
+fn first_kind() -> String {
+    fabrics::KINDS[0].name().to_owned()
 }
 
 /// What a run needs: the scenario, what is known of its flows, and what hosts are set to.
@@ -44,6 +52,8 @@ pub struct Prepared {
     pub guests: Vec<Guest>,
     /// What to write of what hosts send and receive.
     pub capture: Option<CaptureRequest>,
+    /// What lies between the hosts.
+    pub fabric: &'static dyn Kind,
 }
 
 /// Takes apart what was asked for.
@@ -51,10 +61,11 @@ pub struct Prepared {
 /// # Errors
 /// When it is no run, or none that the lab can carry.
 pub fn prepare(asked: &str) -> Result<Prepared, String> {
-    let Asked { run, program, guests, capture } =
+    let Asked { run, program, guests, capture, fabric } =
         serde_json::from_str(asked).map_err(|error| error.to_string())?;
     let scenario = settings::scenario(&run)?;
-    let checked = settings::check(&scenario, program.is_some());
+    let fabric = fabrics::find(&fabric)?;
+    let checked = settings::check(&scenario, program.is_some(), fabric);
     if !checked.is_possible() {
         return Err("the lab cannot realise this run; ask `tailcut check --on lab`".to_owned());
     }
@@ -64,7 +75,10 @@ pub fn prepare(asked: &str) -> Result<Prepared, String> {
     if let Some(guest) = guests.iter().find(|guest| guest.host >= scenario.graph.hosts) {
         return Err(format!("there is no host {} for a guest", guest.host));
     }
-    Ok(Prepared { scenario, foretold, alone, hosts, program, guests, capture })
+    if capture.is_some() && !fabric.sees_frames() {
+        return Err(format!("the fabric {:?} sees no frames, and captures none", fabric.name()));
+    }
+    Ok(Prepared { scenario, foretold, alone, hosts, program, guests, capture, fabric })
 }
 
 /// The flows, as hosts see them.

@@ -9,6 +9,7 @@ use crate::hosts::setup::{self, INTERFACE};
 use crate::settings::HostSettings;
 use crate::sys::packets::Frames;
 use crate::sys::process;
+use crate::tools::Tool;
 
 /// Something that the kernel or the system offers, or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +70,7 @@ fn tried() -> Vec<Offer> {
     let pair = format!("link add e0 type veth peer name {INTERFACE}\nlink set e0 up\n");
     let mut offers = vec![
         offer("iproute2", setup::version()),
-        offer("veth", setup::ip(&pair).map(|()| "made".to_owned())),
+        offer("veth", Tool::Ip.does(&pair).map(|()| "made".to_owned())),
         offer("packet ring", Frames::new(1_500, 64).map(|_| "TPACKET_V2".to_owned())),
     ];
     for (number, congestion) in ["reno", "cubic"].into_iter().enumerate() {
@@ -99,7 +100,7 @@ fn tried() -> Vec<Offer> {
         };
         if number > 0 {
             let again = format!("address flush dev {INTERFACE}\nroute flush dev {INTERFACE}\n");
-            let _ = setup::ip(&again);
+            let _ = Tool::Ip.does(&again);
         }
         let done = setup::set_up(0, &settings).map(|_| "set and read back".to_owned());
         offers.push(offer(&format!("hosts with {congestion}"), done));

@@ -7,7 +7,6 @@ use serde::Serialize;
 use tailcut_engine::{Bytes, Time};
 use tailcut_experiment::{no_tables, to_scenario, RunPlan};
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::queue::QueueSpec;
 use tailcut_net::scenario::{Scenario, Scheme, SeriesSpec};
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
@@ -15,6 +14,7 @@ use tailcut_net::transport::tcp::reordering::ReorderingSpec;
 use tailcut_net::transport::tcp::{Close, Imitation, Recovery, TcpSpec};
 use tailcut_net::transport::TransportSpec;
 
+use crate::fabrics::{self, Kind};
 use crate::replication::{self, Replication, MOST_NODES};
 use crate::waits::waits_elsewhere;
 
@@ -106,12 +106,13 @@ impl Checked {
 }
 
 /// What becomes of every field of a run of a plan (an element of `runs`, as JSON). `by_repnet`: `repnet-bench` carries its flows.
+/// `fabric`: the name of what lies between the hosts.
 ///
 /// # Errors
-/// When the text is no run of a plan.
-pub fn check_run(run_json: &str, by_repnet: bool) -> Result<Checked, String> {
+/// When the text is no run of a plan, or there is no such fabric.
+pub fn check_run(run_json: &str, by_repnet: bool, fabric: &str) -> Result<Checked, String> {
     let plan: RunPlan = serde_json::from_str(run_json).map_err(|error| error.to_string())?;
-    Ok(check(&scenario(&plan)?, by_repnet))
+    Ok(check(&scenario(&plan)?, by_repnet, fabrics::find(fabric)?))
 }
 
 pub(crate) fn scenario(plan: &RunPlan) -> Result<Scenario, String> {
@@ -119,17 +120,17 @@ pub(crate) fn scenario(plan: &RunPlan) -> Result<Scenario, String> {
 }
 
 /// What becomes of every field of a run.
-pub fn check(scenario: &Scenario, by_repnet: bool) -> Checked {
+pub fn check(scenario: &Scenario, by_repnet: bool, fabric: &dyn Kind) -> Checked {
     let mut checked = Checked::default();
     let hosts = scenario.graph.hosts;
     let most = if by_repnet { MOST_NODES } else { MOST_HOSTS };
     checked.only(
         hosts <= most,
         "topology",
-        "a network namespace for each host, and the simulator's switches and links in real time",
+        "a network namespace for each host, and the fabric's switches and links between them",
         format!("{hosts} hosts: the lab carries {most} at most"),
     );
-    let Scheme { transport, queue, balance: _, replicate } = &scenario.scheme;
+    let Scheme { transport, queue: _, balance: _, replicate } = &scenario.scheme;
     match transport {
         TransportSpec::Tcp(spec) => tcp(&mut checked, spec),
         TransportSpec::Pfabric(_) => checked.fatal("transport.kind", "no kernel has pFabric's transport"),
@@ -143,26 +144,7 @@ pub fn check(scenario: &Scenario, by_repnet: bool) -> Checked {
             checked.fatal("transport.kind", "the lab sets all hosts alike: one transport for all flows");
         }
     }
-    let by_engine = "by the simulator's own code, against the wall clock";
-    match queue {
-        QueueSpec::Pfabric(_) => {
-            checked.fatal("queue.kind", "no kernel stamps priorities on packets")
-        }
-        QueueSpec::Trimming(_) => checked
-            .fatal("queue.kind", "no kernel's TCP makes sense of a header without its payload"),
-        _ => checked.done("queue", by_engine),
-    }
-    checked.done("balance", by_engine);
-    match scenario.switch.pfc {
-        None => checked.done("switch", by_engine),
-        Some(_) => checked.fatal(
-            "switch.pfc",
-            "the interface of a namespace does not heed pause frames: its host would not stop",
-        ),
-    }
-    checked.done("faults", by_engine);
-    checked
-        .done("host", "the fabric's first port is the host's interface: its limit and its framing");
+    fabric.check(&mut checked, scenario);
     replication::check(&mut checked, replicate, by_repnet, scenario.flows.len());
     traffic(&mut checked, scenario, by_repnet);
     checked

@@ -7,7 +7,6 @@
 //! is ever written to a file, but for a capture where one is asked for.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -21,14 +20,14 @@ use crate::hosts::driver::{HostReport, Times, ACKNOWLEDGED, RECEIVED, WRONG};
 use crate::hosts::drops::Counters;
 use crate::hosts::payload::Payload;
 use crate::hosts::repnet::{self, Ready};
-use crate::hosts::setup::{self, ReadBack, HARDWARE, INTERFACE};
+use crate::hosts::setup::ReadBack;
 use crate::lone::Alone;
 use crate::measured::measure;
 use crate::prepared::{host_flows, prepare, Prepared};
 use crate::sys::epoll::{Epoll, READABLE, TIMER};
 use crate::sys::{monotonic_ns, process};
 use crate::verdict::{self, Facts};
-use crate::workers::{be_fabric, be_host, hear, say, start, Crossing, Found, Order, Worker};
+use crate::workers::{be_host, hear, say, start, Crossing, Found, Order, Worker};
 
 /// Between the moment when everything is ready and the beginning of the run.
 const PAUSE_NS: u64 = 50_000_000;
@@ -72,11 +71,15 @@ pub struct Outcome {
     pub repnet: Option<Ready>,
     /// What is in the capture, if one was asked for.
     pub captured: Option<Captured>,
+    /// Which fabric it was.
+    pub fabric: String,
+    /// What its switches are set to, as the kernel says it, where they are kernels.
+    pub switches: serde_json::Value,
 }
 
 /// Carries out one run of a plan, telling standard output about it. It is asked for in JSON: `run` is an element of the plan's `runs`,
-/// and `program`, where `repnet-bench` is to carry the flows, is how that is started; `guests` are what else runs on hosts, and `capture` is
-/// what to write of what these send and receive. This process must have one thread, and is good for nothing else afterwards.
+/// and `program`, where `repnet-bench` is to carry the flows, is how that is started; `guests` are what else runs on hosts, `capture` is
+/// what to write of what these send and receive, and `fabric` is the name of what lies between them. This process must have one thread, and is good for nothing else afterwards.
 ///
 /// # Errors
 /// What kept the run from beginning.
@@ -156,11 +159,7 @@ impl<'a> Lab<'a> {
         for host in &hosts {
             hear::<()>(&host.channel)?;
         }
-        setup::ip(&links(&hosts, prepared.hosts.mtu))?;
-        let interfaces = (0..count)
-            .map(|host| process::interface_number(&format!("e{host}")))
-            .collect::<io::Result<Vec<u32>>>()?;
-        let fabric = start(|channel| be_fabric(prepared, interfaces, &channel))?;
+        let fabric = prepared.fabric.build(prepared, &hosts)?;
         for host in &hosts {
             say(&host.channel, &())?;
         }
@@ -202,7 +201,7 @@ impl<'a> Lab<'a> {
         let opened = hear::<Vec<Option<u64>>>(&sender.channel)?;
         let read = hear::<Vec<Option<u64>>>(&receiver.channel)?;
         self.fabric_report()?;
-        Ok(plan.late(&opened, &read))
+        Ok(plan.late(&opened, &read, self.prepared.fabric.delays_when_idle()))
     }
 
     fn carry_out(self, before: Alone, set_up_ns: u64) -> io::Result<Outcome> {
@@ -266,6 +265,8 @@ impl<'a> Lab<'a> {
             set_up_ns,
             repnet: self.repnet,
             captured: fabric.captured,
+            fabric: self.prepared.fabric.name().to_owned(),
+            switches: fabric.switches,
         })
     }
 
@@ -336,21 +337,4 @@ fn pressure_us() -> Option<u64> {
     let text = fs::read_to_string("/proc/pressure/cpu").ok()?;
     let total = text.lines().find(|line| line.starts_with("some"))?.rsplit_once("total=")?.1;
     total.trim().parse().ok()
-}
-
-/// The links between hosts and fabric, as lines for `ip`.
-fn links(hosts: &[Worker], mtu: u64) -> String {
-    let hardware: Vec<String> = HARDWARE.iter().map(|byte| format!("{byte:02x}")).collect();
-    let hardware = hardware.join(":");
-    let mut lines = String::new();
-    for (number, host) in hosts.iter().enumerate() {
-        let _ = write!(
-            lines,
-            "link add e{number} mtu {mtu} type veth \
-             peer name {INTERFACE} mtu {mtu} address {hardware} netns {}\n\
-             link set e{number} up\n",
-            host.pid
-        );
-    }
-    lines
 }

@@ -98,7 +98,11 @@ pub fn hear<T: for<'de> Deserialize<'de>>(channel: &UnixStream) -> io::Result<T>
     answer.map_err(io::Error::other)
 }
 
-fn answer<T: Serialize>(channel: &UnixStream, result: io::Result<T>) -> io::Result<()> {
+/// The result to the other side; an error is an error here, too.
+///
+/// # Errors
+/// That, and the kernel's.
+pub fn answer<T: Serialize>(channel: &UnixStream, result: io::Result<T>) -> io::Result<()> {
     let told = result.as_ref().map_err(ToString::to_string);
     say(channel, &told)?;
     result.map(drop)
@@ -237,7 +241,10 @@ pub fn be_fabric(
 }
 
 /// What the supervisor says, a line.
-fn plain<T: for<'de> Deserialize<'de>>(channel: &UnixStream) -> io::Result<T> {
+///
+/// # Errors
+/// Its end.
+pub fn plain<T: for<'de> Deserialize<'de>>(channel: &UnixStream) -> io::Result<T> {
     let mut line = String::new();
     BufReader::new(channel).read_line(&mut line)?;
     serde_json::from_str(&line).map_err(io::Error::other)

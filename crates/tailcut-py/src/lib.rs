@@ -319,22 +319,41 @@ fn check_capture(py: Python<'_>, plan_run_json: &str, spec: &str) -> PyResult<()
 }
 
 /// What becomes of every field of a run of a plan (an element of its `runs`, as JSON) in the kernel lab, as JSON:
-/// {told: [{field, answer: "done" | "near" | "fatal", text}], hosts}. `by_repnet`: repnet-bench carries its flows. Raises ValueError when
-/// the text is no such run.
+/// {told: [{field, answer: "done" | "near" | "fatal", text}], hosts}. `by_repnet`: repnet-bench carries its flows; `fabric`: the name of what lies
+/// between the hosts. Raises ValueError when the text is no such run, or there is no such fabric.
 #[pyfunction]
-fn lab_check(py: Python<'_>, plan_run_json: &str, by_repnet: bool) -> PyResult<String> {
-    let checked = py.detach(|| tailcut_lab::settings::check_run(plan_run_json, by_repnet));
+fn lab_check(
+    py: Python<'_>,
+    plan_run_json: &str,
+    by_repnet: bool,
+    fabric: &str,
+) -> PyResult<String> {
+    let checked = py.detach(|| tailcut_lab::settings::check_run(plan_run_json, by_repnet, fabric));
     to_json(&checked.map_err(PyValueError::new_err)?)
 }
 
 /// Carries out one run of a plan over real kernels, telling standard output about it line by line, as JSON. It is asked for as JSON:
 /// {run: an element of the plan's `runs`, program: how repnet-bench is started where it is to carry the flows, else null, guests: a list of
-/// {host, command}, capture: {file, spec} or null}. The process must have one thread, its standard input is watched for its end, and it is good for
+/// {host, command}, capture: {file, spec} or null, fabric: a name of `lab_fabrics`}. The process must have one thread, its standard input is watched for its end, and it is good for
 /// nothing else afterwards. Raises ValueError when the run cannot begin.
 #[cfg(target_os = "linux")]
 #[pyfunction]
 fn lab_run(asked: &str) -> PyResult<()> {
     tailcut_lab::supervisor::run(asked).map_err(PyValueError::new_err)
+}
+
+/// The lab's kinds of fabric, as JSON: a list of {name, about, sees_frames, delays_when_idle}. The first is the default.
+#[pyfunction]
+fn lab_fabrics() -> PyResult<String> {
+    let kinds = tailcut_lab::fabrics::KINDS.map(|kind| {
+        serde_json::json!({
+            "name": kind.name(),
+            "about": kind.about(),
+            "sees_frames": kind.sees_frames(),
+            "delays_when_idle": kind.delays_when_idle(),
+        })
+    });
+    to_json(&kinds)
 }
 
 /// What this kernel offers the lab, as JSON: a list of {name, offered, found}. Needs a process as `lab_run` does.
@@ -401,6 +420,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tabulate, m)?)?;
     m.add_function(wrap_pyfunction!(check_capture, m)?)?;
     m.add_function(wrap_pyfunction!(lab_check, m)?)?;
+    m.add_function(wrap_pyfunction!(lab_fabrics, m)?)?;
     #[cfg(target_os = "linux")]
     m.add_function(wrap_pyfunction!(lab_run, m)?)?;
     #[cfg(target_os = "linux")]

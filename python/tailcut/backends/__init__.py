@@ -74,6 +74,7 @@ class Options:
         limit_seconds: how long a run may take; none for any time.
         farm: who makes the runs; none for worker processes of this machine.
         repeat: how often each run is made, by a backend that gives another result each time.
+        lab_fabric: what lies between the hosts of the lab; its runs are kept apart.
     """
 
     jobs: int | None = None
@@ -82,6 +83,7 @@ class Options:
     limit_seconds: float | None = None
     farm: "Farm | None" = None
     repeat: int = 1
+    lab_fabric: str = "engine"
 
 
 class Maker(Protocol):

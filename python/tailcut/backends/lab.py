@@ -15,6 +15,7 @@ from tailcut.backends import Gap, Options, Progress, tell_started
 from tailcut.backends.failures import Failures
 from tailcut.backends.sim import CAPTURE_FILE, SimBackend, tell_of_capture
 from tailcut.lab import process, repnet
+from tailcut.lab.fabrics import ENGINE, FABRICS
 from tailcut.plan import Plan, PlannedRun, canonical, label, unique_runs
 from tailcut.results import lab_runs, machine, tables
 from tailcut.results.store import State, Store
@@ -22,9 +23,10 @@ from tailcut.traces import read_table
 
 NO_CLUSTER = "the lab needs this machine's own kernel and processors: leave out --cluster"
 NO_LINKS = "the lab captures what hosts send and receive, and no links: frames do not cross these one by one"
+NO_FRAMES = "frames between kernels pass no process that could write them down: take the fabric engine"
 NOT_CAPTURED = "it was made without this capture, and no run is the same again: --repeat makes further ones"
 NO_LINUX = "the lab needs Linux"
-ABOUT = ("facts", "entered", "frames", "copied", "hosts", "mtu", "set_up_ns", "repnet")
+ABOUT = ("facts", "entered", "frames", "copied", "hosts", "mtu", "set_up_ns", "repnet", "fabric", "switches")
 """What of the outcome goes into run.json."""
 NO_PARQUET = "the lab does not read flows from Parquet files: write the trace as CSV"
 
@@ -36,13 +38,19 @@ class LabBackend:
 
     def check(self, plan: Plan, options: Options) -> list[Gap]:
         """What of the plan hosts with a real kernel do otherwise, or not at all."""
-        gaps = [Gap(one["field"], one["text"], one["answer"] == "fatal") for one in fields(plan) if _is_gap(one)]
+        gaps = [
+            Gap(one["field"], one["text"], one["answer"] == "fatal")
+            for one in fields(plan, options.lab_fabric)
+            if _is_gap(one)
+        ]
         if options.farm is not None:
             gaps.append(Gap("--cluster", NO_CLUSTER, fatal=True))
         if options.capture is not None:
             gaps += SimBackend().check(plan, options)
             if any(">" in point for point in options.capture.points):
                 gaps.append(Gap("--capture", NO_LINKS, fatal=True))
+            if not FABRICS[options.lab_fabric].sees_frames:
+                gaps.append(Gap("--capture", NO_FRAMES, fatal=True))
         if sys.platform != "linux":
             gaps.append(Gap("--on", NO_LINUX, fatal=True))
         if lab_runs.by_repnet(plan["runs"]):
@@ -58,7 +66,7 @@ class LabBackend:
         by_repnet = lab_runs.by_repnet(plan["runs"])
         program = repnet.program() if by_repnet else None
         wanted = [
-            (run, lab_runs.identifier(run["id"], repeat, repnet=by_repnet))
+            (run, lab_runs.identifier(run["id"], repeat, repnet=by_repnet, fabric=options.lab_fabric))
             for repeat in range(1, options.repeat + 1)
             for run in unique_runs(plan).values()
         ]
@@ -81,7 +89,7 @@ class LabBackend:
         failures.raise_if_any(len(missing))
 
 
-def fields(plan: Plan) -> list[dict[str, str]]:
+def fields(plan: Plan, fabric: str = ENGINE) -> list[dict[str, str]]:
     """Every field of the plan, whether it is ``done``, ``near`` or ``fatal``, and how or why; each answer once."""
     told: dict[tuple[str, str], dict[str, str]] = {}
     by_repnet = lab_runs.by_repnet(plan["runs"])
@@ -90,7 +98,7 @@ def fields(plan: Plan) -> list[dict[str, str]]:
         if any(file["path"].endswith(".parquet") for file in run["files"]):
             answers = [{"field": "traffic.file", "answer": "fatal", "text": NO_PARQUET}]
         else:
-            answers = json.loads(_core.lab_check(json.dumps(run), by_repnet))["told"]
+            answers = json.loads(_core.lab_check(json.dumps(run), by_repnet, fabric))["told"]
         for one in answers:
             told.setdefault((one["field"], one["text"]), one)
     return list(told.values())
@@ -125,7 +133,14 @@ def _make(run: PlannedRun, run_id: str, program: list[str] | None, into: Into) -
             captured["capture"] = {"file": str(scratch / CAPTURE_FILE), "spec": capture.spec}
         began = time.perf_counter()
         try:
-            done = process.run(json.dumps(run), on_progress, into.options.limit_seconds, program, **captured)
+            done = process.run(
+                json.dumps(run),
+                on_progress,
+                into.options.limit_seconds,
+                program,
+                fabric=into.options.lab_fabric,
+                **captured,
+            )
         except process.LabError as error:
             into.failures.fail(run, str(error))
             return
@@ -171,7 +186,7 @@ def _put(
         "capture": list(capture.points) if capture else [],
         "capture_bounds": capture.bounds if capture else {},
         "captured": done["captured"],
-        "fields": json.loads(_core.lab_check(json.dumps(run), done["repnet"] is not None))["told"],
+        "fields": json.loads(_core.lab_check(json.dumps(run), done["repnet"] is not None, done["fabric"]))["told"],
         "units": {
             name: {column: tables.UNITS[name].get(column, "") for column in data.columns}
             for name, data in frames.items()

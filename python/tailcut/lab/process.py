@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import IO, Any, cast
 
+from tailcut.lab import fabrics
+
 COMMAND = (sys.executable, "-m", "tailcut.lab.inside")
 PATIENCE_SECONDS = 30.0  # for what is not a run
 
@@ -58,6 +60,7 @@ def run(
     program: Sequence[str] | None = None,
     guests: Sequence[Mapping[str, Any]] = (),
     capture: Mapping[str, Any] | None = None,
+    fabric: str = fabrics.ENGINE,
 ) -> dict[str, Any]:
     """Carry out a run.
 
@@ -68,11 +71,12 @@ def run(
         program: how `repnet-bench` is started, if it is to carry the flows.
         guests: programs that run on hosts beside the flows: ``host``, and ``command`` with its arguments.
         capture: what of the frames of hosts to write: ``file``, and ``spec`` as `tailcut.backends.Capture` has it.
+        fabric: what lies between the hosts, a name of `tailcut.lab.fabrics`.
 
     Raises:
         LabError: it failed; says why.
     """
-    besides = {"program": program, "guests": guests, "capture": capture}
+    besides = {"program": program, "guests": guests, "capture": capture, "fabric": fabric}
     asked = f'{{"run": {planned}, {json.dumps(besides)[1:]}'
     began = time.monotonic()
     try:

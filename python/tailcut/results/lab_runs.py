@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
+from tailcut.lab import fabrics
 from tailcut.plan import PlannedRun
 from tailcut.results.store import State, Store
 
-IDENTIFIER = re.compile(r"(?P<run>[0-9a-f]+)-lab-(?P<by>repnet-)?(?P<repeat>[1-9][0-9]*)")
+FABRICS = "|".join(re.escape(name) for name in fabrics.FABRICS if name != fabrics.ENGINE)
+IDENTIFIER = re.compile(rf"(?P<run>[0-9a-f]+)-lab-(?:(?P<fabric>{FABRICS})-)?(?P<by>repnet-)?(?P<repeat>[1-9][0-9]*)")
 
 
 def by_repnet(runs: Iterable[PlannedRun]) -> bool:
@@ -16,9 +19,9 @@ def by_repnet(runs: Iterable[PlannedRun]) -> bool:
     return any(run["config"]["scheme"]["replicate"]["kind"] != "none" for run in runs)
 
 
-def identifier(run_id: str, repeat: int, *, repnet: bool) -> str:
+def identifier(run_id: str, repeat: int, *, repnet: bool, fabric: str = fabrics.ENGINE) -> str:
     """The identifier of the lab's run of a planned run, the ``repeat``-th from 1, by `repnet-bench` or by sockets."""
-    return f"{run_id}-lab-{'repnet-' if repnet else ''}{repeat}"
+    return f"{run_id}-{fabrics.backend(fabric)}-{'repnet-' if repnet else ''}{repeat}"
 
 
 def planned(run_id: str) -> str:
@@ -40,12 +43,14 @@ class LabRun:
         id: its identifier in the store.
         run: the planned run.
         repeat: which repeat it is, from 1.
+        fabric: what lay between the hosts.
         about: its ``run.json``.
     """
 
     id: str
     run: PlannedRun
     repeat: int
+    fabric: str
     about: Mapping[str, Any]
 
     @property
@@ -55,19 +60,19 @@ class LabRun:
 
 
 def of_plan(store: Store, runs: Iterable[PlannedRun]) -> list[LabRun]:
-    """The lab's finished runs of a plan's, in their order and by repeat, if they were carried as the plan asks."""
+    """The lab's finished runs of a plan's, by fabric, plan order and repeat, if they were carried as the plan asks."""
     planned_runs = list(runs)
     repnet = by_repnet(planned_runs)
-    repeats: dict[str, list[int]] = {}
+    repeats: dict[tuple[str, str], list[int]] = {}
     for name in store.runs():
         found = IDENTIFIER.fullmatch(name)
         if found is not None and (found["by"] is not None) == repnet:
-            repeats.setdefault(found["run"], []).append(int(found["repeat"]))
+            repeats.setdefault((found["fabric"] or fabrics.ENGINE, found["run"]), []).append(int(found["repeat"]))
     there = []
-    for run in planned_runs if repeats else ():
-        for repeat in sorted(repeats.get(run["id"], ())):
-            run_id = identifier(run["id"], repeat, repnet=repnet)
+    for fabric, run in product(fabrics.FABRICS, planned_runs) if repeats else ():
+        for repeat in sorted(repeats.get((fabric, run["id"]), ())):
+            run_id = identifier(run["id"], repeat, repnet=repnet, fabric=fabric)
             state, about = store.look(run_id)
             if state is State.COMPLETE and about is not None:
-                there.append(LabRun(run_id, run, repeat, about))
+                there.append(LabRun(run_id, run, repeat, fabric, about))
     return there

@@ -8,6 +8,8 @@ from typing import Any
 import polars as pl
 
 from tailcut.errors import StoreError
+from tailcut.lab import fabrics
+from tailcut.lab.fabrics import FABRICS
 from tailcut.plan import Plan, PlannedRun, unique_runs
 from tailcut.results import derived, lab_runs, machine
 from tailcut.results import summary as summaries
@@ -64,6 +66,8 @@ LAB_ABOUT: dict[str, pl.DataType] = {
     "lost_on_links": pl.Int64(),
 }
 """What of run.json goes into Result.lab_runs."""
+LAB_HEAD: dict[str, pl.DataType] = {"repeat": pl.UInt32(), "fabric": pl.String()}
+"""What tells runs of the lab apart that are of one planned run."""
 NO_FAITHFUL_RUN = "no faithful run of this cell is there"
 
 
@@ -249,13 +253,14 @@ class Result:
                 "id": one.id,
                 **self._labels(one.run),
                 "repeat": one.repeat,
+                "fabric": one.fabric,
                 "faithful": one.faithful,
                 "unfaithful": one.about["unfaithful"],
                 **{name: one.about[name] for name in LAB_ABOUT},
             }
             for one in self._of_lab
         ]
-        head = {"id": pl.String(), **self._label_schema, "repeat": pl.UInt32(), "faithful": pl.Boolean()}
+        head = {"id": pl.String(), **self._label_schema, **LAB_HEAD, "faithful": pl.Boolean()}
         return pl.DataFrame(rows, schema={**head, "unfaithful": pl.List(pl.String()), **LAB_ABOUT})
 
     @cached_property
@@ -265,12 +270,13 @@ class Result:
             pl.read_parquet(self._store.path(one.id) / "flows.parquet").select(
                 *self._literals(one.run),
                 pl.lit(one.repeat, dtype=pl.UInt32()).alias("repeat"),
+                pl.lit(one.fabric).alias("fabric"),
                 pl.lit(one.faithful).alias("faithful"),
                 pl.all(),
             )
             for one in self._of_lab
         ]
-        head = {**self._label_schema, "repeat": pl.UInt32(), "faithful": pl.Boolean()}
+        head = {**self._label_schema, **LAB_HEAD, "faithful": pl.Boolean()}
         return pl.concat(parts) if parts else pl.DataFrame(schema={**head, **schema("flows")})
 
     @cached_property
@@ -281,22 +287,29 @@ class Result:
         are over seeds alone.
         """
         faithful = [one for one in self._of_lab if one.faithful]
-        rows = [{"id": one.id, **self._labels(one.run), "repeat": one.repeat} for one in faithful]
-        labels = pl.DataFrame(rows, schema={"id": pl.String(), **self._label_schema, "repeat": pl.UInt32()})
+        rows = [{"id": one.id, **self._labels(one.run), "repeat": one.repeat, "fabric": one.fabric} for one in faithful]
+        labels = pl.DataFrame(rows, schema={"id": pl.String(), **self._label_schema, **LAB_HEAD})
         of_runs = self._lab_derived.statistics(
             {one.id: (tables_of(one.about), one.about["end_ns"]) for one in faithful}
         )
         return labels.join(of_runs, on="id", how="inner", maintain_order="left_right").drop("id")
 
     def _lab_summary(self) -> pl.DataFrame:
-        """The lab's rows of the summary: of each seed the mean over its faithful repeats."""
+        """The lab's rows of the summary, a fabric after the other: of each seed the mean over its faithful repeats."""
         place = [*self._label_schema, "grouping", "class", "statistic"]
-        per_seed = self.lab_per_repeat.group_by(place, maintain_order=True).agg(
-            pl.col("value_us", "normalised").mean(),
-            pl.col("lower_bound").any(),
-            pl.col("n_flows", "n_unfinished").sum(),
-        )
-        return summaries.summarise(self.plan, per_seed, "lab", NO_FAITHFUL_RUN)
+        parts = []
+        for fabric in [name for name in FABRICS if any(one.fabric == name for one in self._of_lab)]:
+            per_seed = (
+                self.lab_per_repeat.filter(fabric=fabric)
+                .group_by(place, maintain_order=True)
+                .agg(
+                    pl.col("value_us", "normalised").mean(),
+                    pl.col("lower_bound").any(),
+                    pl.col("n_flows", "n_unfinished").sum(),
+                )
+            )
+            parts.append(summaries.summarise(self.plan, per_seed, fabrics.backend(fabric), NO_FAITHFUL_RUN))
+        return pl.concat(parts)
 
     def summary(self) -> pl.DataFrame:
         """Mean, p50, p99 and p99.9 per scheme, point and class, of every backend (see ``summary_schema``)."""

@@ -40,13 +40,13 @@ def fields(told: Sequence[Mapping[str, str]]) -> Table:
     return table
 
 
-def check(plan: Plan, out: Console) -> None:
-    """Print what becomes of every field of a plan.
+def check(plan: Plan, fabric: str, out: Console) -> None:
+    """Print what becomes of every field of a plan, with a fabric.
 
     Raises:
         BackendError: the lab cannot realise it.
     """
-    told = lab.fields(plan)
+    told = lab.fields(plan, fabric)
     out.print(fields(told))
     fatal = [f"  {one['field']}: {one['text']}" for one in told if one["answer"] == "fatal"]
     if fatal:

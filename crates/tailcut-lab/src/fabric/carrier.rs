@@ -62,6 +62,10 @@ pub struct FabricReport {
     pub thrown_away: Counters,
     /// What is in the capture, if one was asked for.
     pub captured: Option<Captured>,
+    /// What switches are set to, as the kernel says it, where they are kernels.
+    pub switches: serde_json::Value,
+    /// Columns of the tables that are not known.
+    pub unknown: Vec<String>,
 }
 
 /// What became of a capture.

@@ -86,15 +86,25 @@ impl Plan {
         })
     }
 
-    /// By how much they were late: when each was opened and read whole, by the monotonic clock.
-    pub fn late(&self, opened: &[Option<u64>], read: &[Option<u64>]) -> Alone {
-        let ideals = self.foretold.iter().map(|one| one.record.ideal_fct.as_ns() as i64);
+    /// By how much they were late: when each was opened and read whole, by the monotonic clock. Where idle ports do not delay
+    /// packets, the kernels' own time alone is what they may take.
+    pub fn late(
+        &self,
+        opened: &[Option<u64>],
+        read: &[Option<u64>],
+        delays_when_idle: bool,
+    ) -> Alone {
+        let ideal = |one: &Foretold| match delays_when_idle {
+            true => one.record.ideal_fct.as_ns(),
+            false => 0,
+        };
+        let ideals = self.foretold.iter().map(|one| ideal(one) as i64);
         let times = opened.iter().zip(read);
         let late = ideals.zip(times).map(|(ideal, (opened, read))| {
             let (opened, read) = ((*opened)?, (*read)?);
             Some(read as i64 - opened as i64 - ideal)
         });
-        let ideal_ns = self.foretold.first().map_or(0, |one| one.record.ideal_fct.as_ns());
+        let ideal_ns = self.foretold.first().map_or(0, ideal);
         Alone { late_ns: late.collect(), allowed_ns: LATE_NS + ideal_ns / SHARE }
     }
 }

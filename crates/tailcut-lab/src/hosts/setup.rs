@@ -1,22 +1,27 @@
 //! A host's namespace: its interface, address, route and sysctls, each read back.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::net::Ipv4Addr;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
 use crate::settings::HostSettings;
 use crate::sys::link::no_offloads;
+use crate::tools::Tool;
 
 /// The interface of every host.
 pub const INTERFACE: &str = "eth0";
 /// The hardware address of every host: with ARP off, the kernel takes its own for that of its neighbours.
 pub const HARDWARE: [u8; 6] = [0x02, 0x54, 0x43, 0, 0, 1];
-const PREFIX: &str = "10.77.0.0/16";
-const TOOL: [&str; 4] = ["/usr/sbin/ip", "/sbin/ip", "/usr/bin/ip", "/bin/ip"];
+/// The addresses of all hosts.
+pub const PREFIX: &str = "10.77.0.0/16";
+
+/// [`HARDWARE`], as `ip` has it.
+pub fn hardware() -> String {
+    HARDWARE.map(|byte| format!("{byte:02x}")).join(":")
+}
 
 /// The address of a host.
 pub fn address(host: u32) -> Ipv4Addr {
@@ -39,42 +44,12 @@ pub struct ReadBack {
     pub route: serde_json::Value,
 }
 
-/// Hands lines to `ip`; nothing in them comes from outside the lab.
-///
-/// # Errors
-/// What it said.
-pub fn ip(lines: &str) -> io::Result<()> {
-    let mut child = tool()?
-        .args(["-batch", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    if let Some(mut input) = child.stdin.take() {
-        input.write_all(lines.as_bytes())?;
-    }
-    let done = child.wait_with_output()?;
-    match done.status.success() {
-        true => Ok(()),
-        false => {
-            Err(io::Error::other(format!("ip: {}", String::from_utf8_lossy(&done.stderr).trim())))
-        }
-    }
-}
-
-fn tool() -> io::Result<Command> {
-    let path = TOOL.iter().find(|path| Path::new(path).exists());
-    path.map(Command::new)
-        .ok_or_else(|| io::Error::other("there is no `ip`: install the package iproute2"))
-}
-
 /// The version of iproute2.
 ///
 /// # Errors
 /// When it is not there.
 pub fn version() -> io::Result<String> {
-    let output = tool()?.arg("-Version").output()?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    Ok(Tool::Ip.says(&["-Version"])?.trim().to_owned())
 }
 
 fn sysctl_file(name: &str) -> String {
@@ -85,14 +60,14 @@ fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Sets up the namespace that this process is in, whose interface is there and down.
+/// Sets sysctls below `net.` in this process's namespace, and that there is no IPv6, and reads them back.
 ///
 /// # Errors
-/// What cannot be had, or did not take.
-pub fn set_up(host: u32, settings: &HostSettings) -> io::Result<ReadBack> {
-    let mut done = ReadBack::default();
+/// One that cannot be had, or did not take.
+pub fn set(sysctls: &[(&'static str, String)]) -> io::Result<Vec<(String, String)>> {
+    let mut done = vec![];
     let no_ipv6 = ("ipv6/conf/all/disable_ipv6", "1".to_owned());
-    for (name, value) in settings.sysctls.iter().chain([&no_ipv6]) {
+    for (name, value) in sysctls.iter().chain([&no_ipv6]) {
         let file = sysctl_file(name);
         if *name == no_ipv6.0 && !Path::new(&file).exists() {
             continue; // a kernel without IPv6 sends none
@@ -104,13 +79,22 @@ pub fn set_up(host: u32, settings: &HostSettings) -> io::Result<ReadBack> {
             let message = format!("sysctl net/{name} is {found:?} and not {value:?}");
             return Err(io::Error::other(message));
         }
-        done.sysctls.push(((*name).to_owned(), found));
+        done.push(((*name).to_owned(), found));
     }
+    Ok(done)
+}
+
+/// Sets up the namespace that this process is in, whose interface is there and down.
+///
+/// # Errors
+/// What cannot be had, or did not take.
+pub fn set_up(host: u32, settings: &HostSettings) -> io::Result<ReadBack> {
+    let mut done = ReadBack { sysctls: set(&settings.sysctls)?, ..ReadBack::default() };
     no_offloads(INTERFACE)?;
     let attributes: Vec<String> =
         settings.route.iter().map(|(name, value)| format!("{name} {value}")).collect();
     let (own, attributes) = (address(host), attributes.join(" "));
-    ip(&format!(
+    Tool::Ip.does(&format!(
         "link set lo up\n\
          address add {own}/32 dev {INTERFACE}\n\
          link set {INTERFACE} arp off up\n\
@@ -123,8 +107,8 @@ pub fn set_up(host: u32, settings: &HostSettings) -> io::Result<ReadBack> {
 }
 
 fn route() -> io::Result<serde_json::Value> {
-    let output = tool()?.args(["-json", "route", "show", "dev", INTERFACE]).output()?;
-    let routes: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let said = Tool::Ip.says(&["-json", "route", "show", "dev", INTERFACE])?;
+    let routes: serde_json::Value = serde_json::from_str(&said)?;
     Ok(routes.get(0).cloned().unwrap_or_default())
 }
 

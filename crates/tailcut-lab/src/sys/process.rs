@@ -51,6 +51,27 @@ pub fn enter_network() -> io::Result<()> {
     checked(unsafe { libc::unshare(libc::CLONE_NEWNET) }).map(drop)
 }
 
+/// This process's network namespace, to come back to. Programs that are started inherit the descriptor.
+///
+/// # Errors
+/// The kernel's.
+pub fn network() -> io::Result<OwnedFd> {
+    // SAFETY: the path is a constant that ends in a zero, and the descriptor that the call gives is new.
+    unsafe {
+        let made = libc::open(c"/proc/self/ns/net".as_ptr(), libc::O_RDONLY);
+        Ok(OwnedFd::from_raw_fd(checked(made)?))
+    }
+}
+
+/// Enters a network namespace: that of [`network`], or of a process that is [watched](watch).
+///
+/// # Errors
+/// The kernel's.
+pub fn enter(network: &OwnedFd) -> io::Result<()> {
+    // SAFETY: takes numbers.
+    checked(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
+}
+
 /// A copy of this process. It must have one thread.
 ///
 /// # Errors

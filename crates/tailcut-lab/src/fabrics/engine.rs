@@ -1,0 +1,94 @@
+//! The simulator's own fabric, against the wall clock: every queue, balancer, topology and failure that the simulator has.
+
+#[cfg(target_os = "linux")]
+use std::fmt::Write as _;
+#[cfg(target_os = "linux")]
+use std::io;
+
+use tailcut_net::queue::QueueSpec;
+use tailcut_net::scenario::Scenario;
+
+use super::Kind;
+#[cfg(target_os = "linux")]
+use crate::hosts::setup::{hardware, INTERFACE};
+#[cfg(target_os = "linux")]
+use crate::prepared::Prepared;
+use crate::settings::Checked;
+#[cfg(target_os = "linux")]
+use crate::sys::process;
+#[cfg(target_os = "linux")]
+use crate::tools::Tool;
+#[cfg(target_os = "linux")]
+use crate::workers::{be_fabric, start, Worker};
+
+/// See the module.
+pub struct Engine;
+
+impl Kind for Engine {
+    fn name(&self) -> &'static str {
+        "engine"
+    }
+
+    fn about(&self) -> &'static str {
+        "the simulator's switches, queues, balancers and failures, against the wall clock"
+    }
+
+    fn delays_when_idle(&self) -> bool {
+        true
+    }
+
+    fn sees_frames(&self) -> bool {
+        true
+    }
+
+    fn check(&self, checked: &mut Checked, scenario: &Scenario) {
+        let by_engine = "by the simulator's own code, against the wall clock";
+        match scenario.scheme.queue {
+            QueueSpec::Pfabric(_) => {
+                checked.fatal("queue.kind", "no kernel stamps priorities on packets");
+            }
+            QueueSpec::Trimming(_) => checked
+                .fatal("queue.kind", "no kernel's TCP makes sense of a header without its payload"),
+            _ => checked.done("queue", by_engine),
+        }
+        checked.done("balance", by_engine);
+        match scenario.switch.pfc {
+            None => checked.done("switch", by_engine),
+            Some(_) => checked.fatal(
+                "switch.pfc",
+                "the interface of a namespace does not heed pause frames: its host would not stop",
+            ),
+        }
+        checked.done("faults", by_engine);
+        checked.done(
+            "host",
+            "the fabric's first port is the host's interface: its limit and its framing",
+        );
+    }
+
+    #[cfg(target_os = "linux")]
+    fn build(&self, prepared: &Prepared, hosts: &[Worker]) -> io::Result<Worker> {
+        Tool::Ip.does(&links(hosts, prepared.hosts.mtu))?;
+        let interfaces = (0..hosts.len())
+            .map(|host| process::interface_number(&format!("e{host}")))
+            .collect::<io::Result<Vec<u32>>>()?;
+        start(|channel| be_fabric(prepared, interfaces, &channel))
+    }
+}
+
+/// The links between hosts and fabric, as lines for `ip`.
+#[cfg(target_os = "linux")]
+fn links(hosts: &[Worker], mtu: u64) -> String {
+    let hardware = hardware();
+    let mut lines = String::new();
+    for (number, host) in hosts.iter().enumerate() {
+        let _ = write!(
+            lines,
+            "link add e{number} mtu {mtu} type veth \
+             peer name {INTERFACE} mtu {mtu} address {hardware} netns {}\n\
+             link set e{number} up\n",
+            host.pid
+        );
+    }
+    lines
+}

@@ -1,0 +1,150 @@
+//! Switches as network namespaces: the kernel's own queues, routes and choice among equal-cost paths.
+
+#[cfg(target_os = "linux")]
+mod counters;
+mod lines;
+#[cfg(target_os = "linux")]
+mod switches;
+
+#[cfg(target_os = "linux")]
+use std::io;
+
+use tailcut_engine::Time;
+use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::balance::BalanceSpec;
+use tailcut_net::queue::QueueSpec;
+use tailcut_net::scenario::Scenario;
+
+use super::Kind;
+#[cfg(target_os = "linux")]
+use crate::prepared::Prepared;
+use crate::settings::Checked;
+#[cfg(target_os = "linux")]
+use crate::workers::{start, Worker};
+
+/// See the module.
+pub struct Kernel;
+
+/// What the kernel counts of a frame: without what is around it on the wire.
+const ETHERNET: u64 = 14;
+/// Beyond this many switches a machine has no room for their namespaces.
+const MOST_SWITCHES: u32 = 256;
+
+impl Kind for Kernel {
+    fn name(&self) -> &'static str {
+        "kernel"
+    }
+
+    fn about(&self) -> &'static str {
+        "a network namespace for each switch, with the kernel's own queues, routes and multipath"
+    }
+
+    fn delays_when_idle(&self) -> bool {
+        false
+    }
+
+    fn sees_frames(&self) -> bool {
+        false
+    }
+
+    fn check(&self, checked: &mut Checked, scenario: &Scenario) {
+        let switches = scenario.graph.switches;
+        checked.only(
+            switches <= MOST_SWITCHES,
+            "topology",
+            "a network namespace for each switch, a veth pair for each link",
+            format!("{switches} switches: the lab carries {MOST_SWITCHES} at most"),
+        );
+        checked.near(
+            "topology.rate",
+            "tbf, which does not delay a packet at an idle port: short flows and handshakes are too fast by a packet per idle hop; queues and rates \
+             under load are right",
+        );
+        let longest = scenario.graph.links.iter().map(|link| link.propagation).max();
+        if let Some(longest) = longest.filter(|time| *time > Time::ZERO) {
+            let text = format!("none, in place of {longest} a link: only netem delays packets");
+            checked.near("topology.propagation", text);
+        }
+        queue(checked, scenario);
+        balance(checked, scenario);
+        let spec = &scenario.switch;
+        checked.only(
+            spec.shared_buffer == Limit::Unlimited,
+            "switch.shared_buffer",
+            "each port has a buffer of its own",
+            "the kernel's queues share no memory: write shared_buffer = \"unlimited\"",
+        );
+        checked.only(
+            spec.pfc.is_none(),
+            "switch.pfc",
+            "no port pauses another",
+            "no interface of a namespace heeds pause frames",
+        );
+        checked.only(
+            scenario.faults.is_quiet(),
+            "faults",
+            "nothing fails",
+            "the lab does not let links of kernels fail yet",
+        );
+        let framing = scenario.host.framing_overhead.0;
+        checked.only(
+            framing >= ETHERNET,
+            "host.framing_overhead",
+            "tbf counts it with every packet",
+            format!("{framing} bytes: the kernel counts an Ethernet header of {ETHERNET}"),
+        );
+        checked.near(
+            "host.nic_queue",
+            "tbf with its limit at the host's own interface, where a flow does not fill it: TCP keeps little in it (small queues)",
+        );
+    }
+
+    #[cfg(target_os = "linux")]
+    fn build(&self, prepared: &Prepared, hosts: &[Worker]) -> io::Result<Worker> {
+        let pids: Vec<i32> = hosts.iter().map(|host| host.pid).collect();
+        let fabric = start(|channel| switches::be_switches(prepared, &pids, &channel))?;
+        crate::workers::hear::<()>(&fabric.channel)?;
+        Ok(fabric)
+    }
+}
+
+fn queue(checked: &mut Checked, scenario: &Scenario) {
+    match &scenario.scheme.queue {
+        QueueSpec::DropTail(spec) => match spec.limit {
+            Limit::AtMost(Amount::Bytes(_)) => checked.near(
+                "queue.limit",
+                "bfifo, which counts an Ethernet header of 14 bytes with each packet and no more",
+            ),
+            _ => checked.done("queue.limit", "pfifo within tbf, for each port"),
+        },
+        _ => checked.fatal(
+            "queue.kind",
+            "of the simulator's queues kernels have drop-tail alone, in the same way: write kind = \"drop-tail\", or take the fabric engine",
+        ),
+    }
+}
+
+fn balance(checked: &mut Checked, scenario: &Scenario) {
+    match &scenario.scheme.balance {
+        BalanceSpec::Ecmp(_) => checked.near(
+            "balance",
+            "multipath routes by the kernel's own hash of the five-tuple, with a seed for each switch: only its distribution is the simulator's",
+        ),
+        BalanceSpec::Spray(_) => checked.done(
+            "balance",
+            "nft draws a number for each packet, and a rule takes it to the route of that number",
+        ),
+        BalanceSpec::RoundRobin(_) => checked.done(
+            "balance",
+            "nft counts the packets to each host, and a rule takes them to their routes in turn",
+        ),
+        BalanceSpec::Flowlet(_) | BalanceSpec::TinyFlow(_) | BalanceSpec::Drill(_) => checked.fatal(
+            "balance.kind",
+            "a switch would have to remember flows or look at its queues, which takes a BPF program, and that root and clang: take the fabric engine",
+        ),
+        BalanceSpec::ByTier(_) => checked.fatal(
+            "balance.kind",
+            "all switches of kernels choose in one way: take the fabric engine",
+        ),
+    }
+}

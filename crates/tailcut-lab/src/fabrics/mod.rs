@@ -1,0 +1,55 @@
+//! What lies between the hosts: a new kind of fabric is a file here, and a line in [`KINDS`].
+
+pub mod engine;
+pub mod kernel;
+
+#[cfg(target_os = "linux")]
+use std::io;
+
+use tailcut_net::scenario::Scenario;
+
+#[cfg(target_os = "linux")]
+use crate::prepared::Prepared;
+use crate::settings::Checked;
+#[cfg(target_os = "linux")]
+use crate::workers::Worker;
+
+/// A kind of fabric.
+pub trait Kind: Sync {
+    /// As in `--lab-fabric NAME`.
+    fn name(&self) -> &'static str;
+
+    /// What it is, in a line.
+    fn about(&self) -> &'static str;
+
+    /// What becomes of the fields of a plan that it realises: topology, queue, balance, switch, faults and host.
+    fn check(&self, checked: &mut Checked, scenario: &Scenario);
+
+    /// Whether a packet takes the time of its transmission at an idle port, too.
+    fn delays_when_idle(&self) -> bool;
+
+    /// Whether it sees the frames that hosts send and receive, so that they can be captured.
+    fn sees_frames(&self) -> bool;
+
+    /// A process that joins the hosts, whose network namespaces are there with nothing in them. It does what
+    /// [`Crossing`](crate::workers::Crossing) says, and reports what the fabric has to tell.
+    ///
+    /// # Errors
+    /// The kernel's.
+    #[cfg(target_os = "linux")]
+    fn build(&self, prepared: &Prepared, hosts: &[Worker]) -> io::Result<Worker>;
+}
+
+/// All kinds; the first is what a run has that says nothing of it.
+pub const KINDS: [&dyn Kind; 2] = [&engine::Engine, &kernel::Kernel];
+
+/// The kind of this name.
+///
+/// # Errors
+/// When there is none.
+pub fn find(name: &str) -> Result<&'static dyn Kind, String> {
+    KINDS.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = KINDS.iter().map(|kind| kind.name()).collect();
+        format!("the lab has no fabric {name:?}; there are: {}", names.join(", "))
+    })
+}
