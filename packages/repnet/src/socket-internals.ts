@@ -27,6 +27,8 @@ export interface Attachment {
   readonly native: boolean;
   /** What the application's `_handle` was found to be, once somebody has asked; native code may have taken it, so it stays. */
   bridge?: Bridge | undefined;
+  /** net's own methods are at work on the socket, and are to find its native handle. Set by whoever attaches. */
+  natively?: boolean;
   /** Bytes read from the native handle that net would not have read yet. */
   readonly unread?: number;
   /** What goes before the application's next bytes, once. */
@@ -133,7 +135,9 @@ export function attachment(socket: net.Socket): Attachment | undefined {
 
 export function attach(socket: net.Socket, what: Attachment): void {
   const inner = socket as Inner;
-  what.bridge = inner[kAttachment]?.bridge;
+  const before = inner[kAttachment];
+  what.bridge = before?.bridge;
+  what.natively = before?.natively ?? false;
   inner[kAttachment] = what;
 }
 
@@ -143,9 +147,11 @@ class Bridged implements Attachment {
   readonly paired = false;
   readonly native = true;
   bridge: Bridge | undefined;
+  natively: boolean;
 
-  constructor(bridge: Bridge) {
+  constructor(bridge: Bridge, natively: boolean) {
     this.bridge = bridge;
+    this.natively = natively;
   }
 
   handOver(): boolean {
@@ -165,34 +171,36 @@ class Bridged implements Attachment {
   }
 }
 
-function bridgedOnly(bridge: Bridge | undefined): Attachment | undefined {
-  return bridge === undefined ? undefined : new Bridged(bridge);
+/** What is left of an attachment when replication has nothing to do with its socket any more. */
+function bridgedOnly(before: Attachment | undefined): Attachment | undefined {
+  return before?.bridge === undefined ? undefined : new Bridged(before.bridge, before.natively === true);
 }
 
 /** The socket is plain from now on. If native code reads through the bridge, it goes on doing so. */
 export function detach(socket: net.Socket): void {
   const inner = socket as Inner;
-  inner[kAttachment] = bridgedOnly(inner[kAttachment]?.bridge);
+  inner[kAttachment] = bridgedOnly(inner[kAttachment]);
 }
 
 /** The socket has no attachment while net connects it, and is plain afterwards. */
 export function detachToConnect(socket: net.Socket): void {
   const inner = socket as Inner;
-  const bridge = inner[kAttachment]?.bridge;
+  const plain = bridgedOnly(inner[kAttachment]);
   inner[kAttachment] = undefined;
-  if (bridge !== undefined)
+  if (plain !== undefined)
     inner.prependOnceListener('connect', () => {
-      inner[kAttachment] = bridgedOnly(bridge);
+      plain.natively = false;
+      inner[kAttachment] = plain;
     });
 }
 
 /** A socket over a flow takes a handle for itself. */
 export function becomeNative(socket: net.Socket, handle: Handle): void {
   const inner = socket as Inner;
-  const bridge = inner[kAttachment]?.bridge;
+  const plain = bridgedOnly(inner[kAttachment]);
   inner[kAttachment] = undefined;
   giveHandle(handle, socket);
-  inner[kAttachment] = bridgedOnly(bridge);
+  inner[kAttachment] = plain;
 }
 
 /** Replication has nothing to do with the socket, or not any more. */

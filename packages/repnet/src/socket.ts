@@ -83,15 +83,18 @@ export function upgrade(socket: net.Socket): Inner {
   return socket as Inner;
 }
 
-// While this is above zero, `_handle` is the native one: net's own methods are at work on an accepted, unpaired socket.
-let natively = 0;
-
-function native<T>(work: () => T): T {
-  natively++;
+/** net's own methods are at work on the socket: `_handle` is the native one for so long, whatever is attached. */
+function native<T>(socket: Inner, work: () => T): T {
+  const attached = socket[kAttachment];
+  if (attached === undefined) return work();
+  const before = attached.natively;
+  attached.natively = true;
   try {
     return work();
   } finally {
-    natively--;
+    // What is attached by now has taken it over.
+    const now = socket[kAttachment];
+    if (now !== undefined) now.natively = before;
   }
 }
 
@@ -101,7 +104,7 @@ function asBuffer(data: unknown, encoding: BufferEncoding | 'buffer'): Buffer {
 
 function handleOf(this: Inner): unknown {
   const attached = this[kAttachment];
-  if (attached === undefined || natively > 0) return nativeHandle(this);
+  if (attached === undefined || attached.natively) return nativeHandle(this);
   if (this.destroyed) return null;
   attached.bridge ??= Bridge.create(bridgeTo(this));
   return attached.bridge?.handle ?? null;
@@ -200,7 +203,7 @@ function chooseTarget(socket: Inner, args: unknown[]): DialTarget | undefined {
 }
 
 getter('pending', function () {
-  return this[kAttachment] === undefined || natively > 0
+  return this[kAttachment]?.natively !== false
     ? nativeHandle(this) === null || this.connecting
     : this.connecting || this.destroyed;
 });
@@ -216,9 +219,9 @@ define('_read', function _read(this: Inner, n: number) {
   const attached = this[kAttachment];
   if (attached === undefined) return base._read.call(this, n);
   // net's asks for `_handle` even of a socket that is connecting, and a bridge would be made for that.
-  if (this.connecting) return native(() => base._read.call(this, n));
+  if (this.connecting) return native(this, () => base._read.call(this, n));
   if (attached.flow !== undefined) return attached.flow.resume();
-  native(() => base._read.call(this, n));
+  native(this, () => base._read.call(this, n));
 });
 
 define(
@@ -237,11 +240,11 @@ define(
     if (preface !== undefined) {
       const chunks = writev ? (data as object[]) : [{ chunk: data, encoding }];
       const all = [{ chunk: preface, encoding: 'buffer' }, ...chunks];
-      return native(() => base._writeGeneric.call(this, true, all, encoding, done));
+      return native(this, () => base._writeGeneric.call(this, true, all, encoding, done));
     }
     const { flow } = attached;
     if (flow === undefined && attached.archive === undefined)
-      return native(() => base._writeGeneric.call(this, writev, data, encoding, done));
+      return native(this, () => base._writeGeneric.call(this, writev, data, encoding, done));
     this._pendingData = null;
     const bytes = writev
       ? gather(data as { chunk: unknown; encoding: BufferEncoding }[])
@@ -249,7 +252,7 @@ define(
     if (flow !== undefined) return flow.write(bytes, done);
     attached.archive?.(bytes);
     const settled: Callback = (error) => done(error && attached.failed ? attached.failed(error) : error);
-    native(() => base._writeGeneric.call(this, false, bytes, 'buffer' as BufferEncoding, settled));
+    native(this, () => base._writeGeneric.call(this, false, bytes, 'buffer' as BufferEncoding, settled));
   },
 );
 
@@ -266,7 +269,7 @@ define('_final', function _final(this: Inner, done: Callback) {
   }
   if (attached.flow !== undefined) return attached.flow.end(done);
   attached.ending?.();
-  native(() => base._final.call(this, done));
+  native(this, () => base._final.call(this, done));
 });
 
 define('deliver', function deliver(this: Inner, chunk: Buffer | null) {
@@ -326,9 +329,9 @@ define('destroy', function destroy(this: Inner, error?: NodeJS.ErrnoException) {
 
 define('resetAndDestroy', function resetAndDestroy(this: Inner) {
   const attached = this[kAttachment];
-  if (attached === undefined || this.destroyed) return native(() => base.resetAndDestroy.call(this));
+  if (attached === undefined || this.destroyed) return native(this, () => base.resetAndDestroy.call(this));
   if (this.connecting) this.once('connect', () => this._reset());
-  else native(() => this._reset());
+  else native(this, () => this._reset());
   return this;
 });
 
@@ -367,7 +370,7 @@ define('_destroy', function _destroy(this: Inner, error: Error | null, done: Cal
       },
     } as unknown as Handle);
   }
-  native(() => base._destroy.call(this, error, done));
+  native(this, () => base._destroy.call(this, error, done));
   attached.closed(reset);
   if (told) finished(this);
 });
@@ -377,21 +380,21 @@ define('_destroy', function _destroy(this: Inner, error: Error | null, done: Cal
 getter('bytesRead', function () {
   return this[kAttachment]?.flow !== undefined && !this.destroyed
     ? this[kAttachment].flow.bytesRead
-    : native(() => Reflect.get(base, 'bytesRead', this)) -
+    : native(this, () => Reflect.get(base, 'bytesRead', this)) -
         (this[kSkew] ?? noSkew)[0] -
         (this[kAttachment]?.unread ?? 0);
 });
 getter('_bytesDispatched', function () {
   return this[kAttachment]?.flow !== undefined && !this.destroyed
     ? this[kAttachment].flow.tx.offset
-    : native(() => Reflect.get(base, '_bytesDispatched', this)) - (this[kSkew] ?? noSkew)[1];
+    : native(this, () => Reflect.get(base, '_bytesDispatched', this)) - (this[kSkew] ?? noSkew)[1];
 });
 
 define('_getpeername', function _getpeername(this: Inner) {
   const attached = this[kAttachment];
   const self = this as Inner & { _peername?: object; _getpeername(): object };
   if (attached === undefined || self._peername || this.destroyed || attached.native) {
-    const name = native(() => (base as typeof self)._getpeername.call(self)) as { port?: number };
+    const name = native(this, () => (base as typeof self)._getpeername.call(self)) as { port?: number };
     const port = this[kPeerPort];
     if (port !== undefined && name.port !== undefined) name.port = port;
     return name;
@@ -404,7 +407,7 @@ define('_getsockname', function _getsockname(this: Inner) {
   const attached = this[kAttachment];
   const self = this as Inner & { _sockname?: object | null; _getsockname(): object };
   if (attached === undefined || (attached.native && attached.flow === undefined))
-    return native(() => (base as typeof self)._getsockname.call(self));
+    return native(this, () => (base as typeof self)._getsockname.call(self));
   if (this.destroyed) return {};
   if (this.connecting) return attached.sockname();
   self._sockname ??= attached.sockname();
@@ -417,7 +420,7 @@ for (const name of ['ref', 'unref'] as const) {
     const attached = this[kAttachment];
     this[kUnref] = name === 'unref';
     if (attached === undefined) return inherited.call(this);
-    if (attached.native && attached.flow === undefined) return native(() => inherited.call(this));
+    if (attached.native && attached.flow === undefined) return native(this, () => inherited.call(this));
     for (const connection of attached.connections()) connection[name]();
     return this;
   });
@@ -433,11 +436,11 @@ for (const name of ['setNoDelay', 'setKeepAlive', 'setTypeOfService', 'getTypeOf
     if (name === 'setNoDelay') attached.bridge?.expect();
     const { flow } = attached;
     // The native handle, or while it is connecting none.
-    if (flow === undefined) return native(() => inherited.apply(this, args));
+    if (flow === undefined) return native(this, () => inherited.apply(this, args));
     const handle = nativeHandle(this);
     setNativeHandle(this, handleOfAll(flow) as Handle);
     try {
-      return native(() => inherited.apply(this, args));
+      return native(this, () => inherited.apply(this, args));
     } finally {
       setNativeHandle(this, handle);
     }

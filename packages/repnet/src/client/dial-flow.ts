@@ -1,5 +1,4 @@
 /** The client side of RepFlow: connections to the first and the second port from one source port. */
-import type net from 'node:net';
 import { Flow, type FlowClient, framing } from '../flow/flow.js';
 import { Leg } from '../flow/leg.js';
 import { COPIES, type Copy, PRIMARY, REPLICA } from '../flow/machine.js';
@@ -19,10 +18,11 @@ import {
   setConnecting,
 } from '../socket-internals.js';
 import { channels, counters, notePeerVersion } from '../stats.js';
-import { AnswerFlag, decodeAnswer, encodeHello, HelloFlag, Kind } from '../wire.js';
-import { type Address, asAddress } from './address.js';
+import { AnswerFlag, decodeAnswer, Kind } from '../wire.js';
+import type { Address } from './address.js';
 import { AnswerWait } from './answer-wait.js';
 import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
+import { Destination } from './destination.js';
 import {
   type ConnectionError,
   connected,
@@ -33,10 +33,18 @@ import {
   newToken,
   withoutLocal,
 } from './dialing.js';
-import { noteTime } from './hedge-delay.js';
-import { forgetPeer, type Peer, peerKey, rememberPeer, strikePeer, TRANSLATED } from './peers.js';
+import { flowHello } from './flow-hello.js';
+import { Hedge } from './hedge.js';
+import type { Peer } from './peers.js';
 import { nextPort } from './ports.js';
-import { Resolution } from './resolution.js';
+import {
+  noteAnswer,
+  noteNoAnswer,
+  noteSilence,
+  noteUnanswered,
+  noteUnreachable,
+  serverKey,
+} from './server-report.js';
 
 const PORT_ATTEMPTS = 5;
 
@@ -45,9 +53,9 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   readonly #socket: Inner;
   readonly #target: DialTarget;
   readonly #known: Peer | undefined;
+  readonly #tokenPairing: boolean;
   /** By token both connections tell it. */
   #token: Buffer | undefined;
-  readonly #tokenPairing: boolean;
   flow: Flow;
   /** Connections that are not established yet. */
   readonly #attempts: [Attempt | undefined, Attempt | undefined] = [undefined, undefined];
@@ -55,31 +63,22 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   /** The first connection, established when the application had closed the flow. */
   #late: Leg | undefined;
   #localPort = 0;
-  #address: Address | undefined;
   #connectError: ConnectionError | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #delay: NodeJS.Timeout | undefined;
-  /** Hedged: it is time for the second connection. */
-  #hedgeDue = false;
-  /** And when the wait for that began. */
-  #begun = 0;
   #quiet = false;
+  readonly #destination: Destination;
+  readonly #hedge: Hedge | undefined;
   readonly #answer: AnswerWait;
-  /** Of a name. */
-  #resolution: Resolution | undefined;
 
   constructor(socket: Inner, target: DialTarget, known: Peer | undefined) {
     this.#socket = socket;
     this.#target = target;
     this.#known = known;
     this.#tokenPairing = target.replication.pairing === 'token';
+    this.#destination = new Destination(target.net.host, target.net.lookup);
+    this.#hedge = target.replication.copyDelay > 0 ? new Hedge(target) : undefined;
     this.#answer = new AnswerWait(this.#tokenPairing);
     this.flow = this.#newFlow();
-  }
-
-  get #key(): string {
-    const { host, port } = this.#target.net;
-    return peerKey(host, port, this.#target.replication.replicaPort);
   }
 
   get paired(): boolean {
@@ -110,7 +109,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   }
 
   firstBytes(): void {
-    if (this.#target.replication.copyDelay > 0) noteTime(this.#target, this.#begun);
+    this.#hedge?.firstBytes();
   }
 
   start(): void {
@@ -129,30 +128,24 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
 
   #connectBoth(): void {
     const { host, port, localPort } = this.#target.net;
+    const destination = this.#destination;
     this.#localPort = localPort ?? nextPort([port, this.#target.replication.replicaPort]);
-    this.#address ??= asAddress(host);
-    if (this.#address === undefined) this.#resolution ??= new Resolution(this.#target.net.lookup);
-    const primary = this.#attempt(PRIMARY, { host, port, ...this.#lookup() });
+    const primary = this.#attempt(PRIMARY, { host, port, ...destination.options });
     // The second first: if its port is taken, nothing has been sent on the first yet, and another port will do.
-    if (this.#address !== undefined && this.#target.replication.copyDelay === 0)
-      this.#connectReplica(this.#address);
+    if (destination.address !== undefined && this.#hedge === undefined)
+      this.#connectReplica(destination.address);
     primary.start();
-    if (this.#target.replication.copyDelay > 0) {
-      this.#begun = performance.now();
-      this.#hedgeDue = false;
-      this.#delay = setTimeout(() => {
-        this.#hedgeDue = true;
-        // Of several addresses the first connection has not chosen one yet: the second goes where it goes.
-        if (this.#address !== undefined || !this.#resolution?.mayChoose) this.#hedge();
-      }, this.#target.replication.copyDelay);
-      this.#delay.unref();
-    }
+    this.#hedge?.begin(() => {
+      // Of several addresses the first connection has not chosen one yet: the second goes where it goes.
+      if (!destination.undecided) this.#connectHedged();
+    });
   }
 
   /** Hedged: the second copy starts only if the first has brought nothing. */
-  #hedge(): void {
+  #connectHedged(): void {
+    const { address } = this.#destination;
     const slow = this.flow.rx.delivered === 0 && !this.flow.closed;
-    if (slow && this.#address !== undefined && budget.takeConnection()) this.#connectReplica(this.#address);
+    if (slow && address !== undefined && budget.takeConnection()) this.#connectReplica(address);
     else this.flow.abandon(REPLICA);
   }
 
@@ -161,13 +154,6 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     if (isUnref(this.#socket)) attempt.unref();
     this.#attempts[copy] = attempt;
     return attempt;
-  }
-
-  #lookup(): { lookup?: net.LookupFunction } {
-    const resolution = this.#resolution;
-    return resolution === undefined || (this.#address !== undefined && !resolution.known)
-      ? {}
-      : resolution.options;
   }
 
   #connectReplica(host: Address): void {
@@ -182,18 +168,18 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   #timeout(flow: Flow): void {
     if (flow !== this.flow || flow.closed) return;
     if (flow.tx.copies[REPLICA] === 'pending') {
-      if (flow.legs[REPLICA] !== undefined && this.#known === undefined) this.#foreign('silent');
+      if (flow.legs[REPLICA] !== undefined) noteSilence(this.#target, this.#known);
       this.#giveUp(REPLICA);
     } else if (flow.tx.copies[PRIMARY] === 'pending' && flow.tx.copies[REPLICA] === 'open')
       // By itself it is a plain connection, which has as long as the system gives it.
       this.#giveUp(PRIMARY);
-    this.#answer.expire(flow, this.#key);
+    this.#answer.expire(flow, serverKey(this.#target));
   }
 
   #stopTimers(): void {
     clearTimeout(this.#timer);
-    clearTimeout(this.#delay);
-    this.#timer = this.#delay = undefined;
+    this.#timer = undefined;
+    this.#hedge?.stop();
     this.#answer.stop();
   }
 
@@ -227,11 +213,12 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     flow.legs[copy] = leg;
     if (copy === PRIMARY) copyAttempts(attempt, this.#socket, this.#target.net.port);
     if (leg.copy === PRIMARY) {
-      const chosen = this.#address === undefined;
-      if (chosen) this.#address = asAddress(leg.remoteAddress);
+      const destination = this.#destination;
+      const chosen = destination.address === undefined;
+      if (chosen) destination.chosen(leg.remoteAddress);
       if (this.#tokenPairing) {
         flow.receiver.expectAnswer(leg);
-        flow.open(leg, this.#hello(leg, Kind.primary, true));
+        flow.open(leg, this.#helloOf(leg, Kind.primary, true));
       } else flow.open(leg);
       const replica = flow.legs[REPLICA];
       if (replica !== undefined && flow.early && flow.tx.copies[REPLICA] === 'pending') flow.open(replica);
@@ -239,15 +226,15 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       if (this.#socket.connecting) connected(this.#socket);
       if (chosen && !flow.closed) {
         // Of a connection that is reset already the system does not know any more where it went.
-        if (this.#address === undefined) flow.abandon(REPLICA);
-        else if (this.#target.replication.copyDelay === 0) this.#connectReplica(this.#address);
-        else if (this.#hedgeDue) this.#hedge();
+        if (destination.address === undefined) flow.abandon(REPLICA);
+        else if (this.#hedge === undefined) this.#connectReplica(destination.address);
+        else if (this.#hedge.due) this.#connectHedged();
       }
       return;
     }
     const { early } = flow;
     flow.receiver.expectAnswer(leg);
-    const hello = this.#hello(leg, Kind.replica, early);
+    const hello = this.#helloOf(leg, Kind.replica, early);
     // Until the server has taken it nothing is said on it that the first connection does not say, too.
     if (early && flow.tx.copies[PRIMARY] === 'open') {
       flow.open(leg, hello);
@@ -262,21 +249,11 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     else leg.send([hello], sent);
   }
 
-  #hello(leg: Leg, kind: number, early: boolean): Buffer {
-    return encodeHello({
-      kind,
-      flags:
-        (this.#tokenPairing ? HelloFlag.token : 0) |
-        (early ? HelloFlag.early : 0) |
-        (this.#isOrigin(leg.copy) ? HelloFlag.origin : 0),
-      threshold: this.#target.replication.threshold,
-      token: this.#tokenOf(),
-      sourceAddress: leg.localAddress ?? '',
-      sourcePort: leg.localPort ?? 0,
-      targetAddress: leg.remoteAddress ?? '',
-      targetPort: this.#target.net.port,
-      patience: this.#target.replication.copyDelay + this.#target.replication.pairTimeout,
-    });
+  /** The other connection cannot have begun the flow, nor will: a second one is the origin only where the first has failed. */
+  #helloOf(leg: Leg, kind: number, early: boolean): Buffer {
+    const { flow } = this;
+    const origin = leg.copy === PRIMARY ? !flow.joined : flow.tx.copies[PRIMARY] === 'gone';
+    return flowHello(this.#target, leg, { kind, token: this.#tokenOf(), early, origin });
   }
 
   /** By address one hello tells it, and it need not be kept. */
@@ -284,11 +261,6 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     if (!this.#tokenPairing) return newToken();
     this.#token ??= newToken();
     return this.#token;
-  }
-
-  /** The other connection cannot have begun the flow, nor will: a second one is the origin only where the first has failed. */
-  #isOrigin(copy: Copy): boolean {
-    return copy === PRIMARY ? !this.flow.joined : this.flow.tx.copies[PRIMARY] === 'gone';
   }
 
   #settle(): void {
@@ -305,17 +277,14 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     const answer = bytes.length >= 24 ? decodeAnswer(bytes) : undefined;
     if (answer === undefined) {
       if (leg.copy === REPLICA) this.#answer.unlikely = true;
-      this.#foreign('plain');
+      noteNoAnswer(this.#target);
       leg.destroy();
       return false;
     }
     this.#answer.understood = true;
     if (leg.copy === PRIMARY) this.#answer.awaited = false;
     else if ((answer.flags & AnswerFlag.token) === 0) this.#answer.unlikely = true;
-    const ours = answer.port === this.#target.net.port;
-    // Another first port: only that it has joined the flow shows that it is the same server's.
-    if (!ours && answer.refusal !== 0) rememberPeer(this.#key, 'other');
-    else rememberPeer(this.#key, 'repnet', answer.flags | (ours ? 0 : TRANSLATED), answer.threshold);
+    noteAnswer(this.#target, answer);
     flow.peerKnown = true;
     flow.peerThreshold = answer.threshold;
     if (answer.refusal !== 0) {
@@ -329,7 +298,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     }
     if (this.#tokenPairing) {
       this.#settle();
-      this.#answer.look(flow, this.#key);
+      this.#answer.look(flow, serverKey(this.#target));
     }
     if (leg.copy === REPLICA && flow.tx.copies[REPLICA] === 'pending') {
       flow.open(leg);
@@ -338,11 +307,6 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     }
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket: this.#socket });
     return true;
-  }
-
-  #foreign(kind: 'plain' | 'silent'): void {
-    counters.foreignPeers++;
-    rememberPeer(this.#key, kind);
   }
 
   attemptFailed(attempt: Attempt, error: ConnectionError | undefined): void {
@@ -358,8 +322,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     const socket = this.#socket;
     if (flow.tx.copies[copy] !== 'pending') {
       if (!this.#answer.understood) {
-        if (copy === REPLICA) strikePeer(this.#key);
-        else if (this.#answer.awaited) forgetPeer(this.#key);
+        if (copy === REPLICA || this.#answer.awaited) noteUnanswered(this.#target, copy === PRIMARY);
       }
       return false;
     }
@@ -378,11 +341,9 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       }
     }
     if (copy === REPLICA && !isCollision(error) && !this.#answer.understood) {
-      if (error?.code === 'ECONNREFUSED') this.#answer.unlikely = true;
-      if (error?.code === 'ECONNREFUSED' && this.#known === undefined) this.#foreign('plain');
-      // Nothing may be sent to a first port that perhaps reads no hellos any more.
-      else if (error?.code === 'ECONNREFUSED' && this.#tokenPairing) forgetPeer(this.#key);
-      else if (strikePeer(this.#key)) counters.foreignPeers++;
+      const refused = error?.code === 'ECONNREFUSED';
+      if (refused) this.#answer.unlikely = true;
+      noteUnreachable(this.#target, this.#known, refused);
     }
     if (copy === PRIMARY && error !== undefined)
       this.#connectError = chosenHere ? withoutLocal(error) : error;
@@ -395,8 +356,9 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       flow.tx.copies[REPLICA] === 'pending'
     ) {
       // Hedged, or the host is not resolved: the second copy is all that is left, or there will be none.
-      clearTimeout(this.#delay);
-      if (this.#address !== undefined) this.#connectReplica(this.#address);
+      this.#hedge?.stop();
+      const { address } = this.#destination;
+      if (address !== undefined) this.#connectReplica(address);
       else {
         flow.tx.lose(REPLICA);
         flow.rx.lose(REPLICA);
@@ -405,7 +367,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     this.#settle();
     if (!this.#noneLeft() && !socket.connecting) {
       flow.poke();
-      this.#answer.look(flow, this.#key);
+      this.#answer.look(flow, serverKey(this.#target));
     }
     return true;
   }
@@ -413,7 +375,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   /** No source port of ours will do; net leaves the choice to the system, which may know one. */
   #goPlain(): void {
     this.#discard();
-    dialPlain(this.#socket, { ...this.#target, net: { ...this.#target.net, ...this.#lookup() } });
+    dialPlain(this.#socket, { ...this.#target, net: { ...this.#target.net, ...this.#destination.options } });
   }
 
   /** Nothing of the flow has been sent yet. */
@@ -443,12 +405,10 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
         withoutLocal(last as ConnectionError);
       this.#socket.emit(event, ...args);
     }
-    if (event !== 'lookup' || this.#address !== undefined || this.#socket.destroyed) return;
-    const [error, resolved] = args;
-    const address = error ? undefined : asAddress(resolved);
-    if (address === undefined || this.#resolution?.mayChoose) return;
-    this.#address = address;
-    if (this.#target.replication.copyDelay === 0) this.#connectReplica(address);
+    if (event !== 'lookup' || this.#socket.destroyed) return;
+    const { address } = this.#destination;
+    if (address !== undefined || !this.#destination.resolved(args[0], args[1])) return;
+    if (this.#hedge === undefined) this.#connectReplica(this.#destination.address as Address);
   }
 
   handOver(): boolean {

@@ -1,0 +1,49 @@
+/**
+ * What a flow by two connections learns of its server, for the flows after it. `known`: what was known of the server when the flow began,
+ * if anything.
+ */
+import type { DialTarget } from '../socket-internals.js';
+import { counters } from '../stats.js';
+import type { Answer } from '../wire.js';
+import { forgetPeer, type Peer, peerKey, rememberPeer, strikePeer, TRANSLATED } from './peers.js';
+
+export function serverKey({ net, replication }: DialTarget): string {
+  return peerKey(net.host, net.port, replication.replicaPort);
+}
+
+function noteForeign(target: DialTarget, kind: 'plain' | 'silent'): void {
+  counters.foreignPeers++;
+  rememberPeer(serverKey(target), kind);
+}
+
+/** It has answered a hello. */
+export function noteAnswer(target: DialTarget, { port, refusal, flags, threshold }: Answer): void {
+  const ours = port === target.net.port;
+  // Another first port: only that it has joined the flow shows that it is the same server's.
+  if (!ours && refusal !== 0) rememberPeer(serverKey(target), 'other');
+  else rememberPeer(serverKey(target), 'repnet', flags | (ours ? 0 : TRANSLATED), threshold);
+}
+
+/** What came in place of an answer is none. */
+export function noteNoAnswer(target: DialTarget): void {
+  noteForeign(target, 'plain');
+}
+
+/** The second port is silent. */
+export function noteSilence(target: DialTarget, known: Peer | undefined): void {
+  if (known === undefined) noteForeign(target, 'silent');
+}
+
+/** The second connection could not be established: the port has refused it, or (`refused` false) something else was in the way. */
+export function noteUnreachable(target: DialTarget, known: Peer | undefined, refused: boolean): void {
+  if (refused && known === undefined) noteForeign(target, 'plain');
+  // Nothing may be sent to a first port that perhaps reads no hellos any more.
+  else if (refused && target.replication.pairing === 'token') forgetPeer(serverKey(target));
+  else if (strikePeer(serverKey(target))) counters.foreignPeers++;
+}
+
+/** A connection was lost on which a hello was to be answered, before the server had answered any: the first, or the second. */
+export function noteUnanswered(target: DialTarget, first: boolean): void {
+  if (first) forgetPeer(serverKey(target));
+  else strikePeer(serverKey(target));
+}

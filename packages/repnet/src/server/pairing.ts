@@ -1,0 +1,269 @@
+/** Pairing: which connection begins a flow, which joins one, and which has to wait for its first or is refused. */
+import type { Flow } from '../flow/flow.js';
+import { Leg } from '../flow/leg.js';
+import { PRIMARY, REPLICA } from '../flow/machine.js';
+import { type Entry, WaitingList } from '../memory/waiting.js';
+import type { Handle } from '../net-internals.js';
+import { defaults, isEnabled, type Replication } from '../options.js';
+import { attach, type Inner } from '../socket-internals.js';
+import { counters } from '../stats.js';
+import { type Hello, HelloFlag } from '../wire.js';
+import { Accepted } from './accept.js';
+import type { Answers } from './answers.js';
+import type { Limits } from './limits.js';
+import type { Origins } from './origins.js';
+import { keyOf } from './pair-keys.js';
+import type { PlainClients } from './plain-clients.js';
+import { Remains } from './remains.js';
+import type { Internals } from './server-internals.js';
+import type { Sockets } from './sockets.js';
+
+/** A socket that the application has already, and whether it reads from it. */
+export interface Had {
+  socket: Inner;
+  reads: boolean;
+}
+
+interface HeldReplica {
+  leg: Leg;
+  hello: Hello;
+  rest: Buffer | undefined;
+}
+
+/** What the pairing of a server's connections goes by. */
+export interface PairingParts {
+  owner: Internals;
+  replication: Replication;
+  /** The first port, once there is one. */
+  port: () => number;
+  limits: Limits;
+  sockets: Sockets;
+  answers: Answers;
+  origins: Origins;
+  plain: PlainClients;
+  /** The second connection of this first one is there and has not said its hello yet. */
+  secondComes: (first: Inner) => boolean;
+}
+
+export class Pairing {
+  readonly #parts: PairingParts;
+  readonly #answers: Answers;
+  readonly #sockets: Sockets;
+  readonly #waiting: WaitingList<Accepted | Remains>;
+  /** Replicas whose first connection has to come before they may take part. */
+  readonly #held: WaitingList<HeldReplica>;
+
+  constructor(parts: PairingParts) {
+    this.#parts = parts;
+    this.#answers = parts.answers;
+    this.#sockets = parts.sockets;
+    const options = { timeout: defaults.waitTimeout, entries: defaults.waitEntries };
+    this.#waiting = new WaitingList<Accepted | Remains>(
+      { ...options, recurring: parts.replication.pairing !== 'token' },
+      (entry) => entry.flow?.waitOver(),
+      (flow) => (flow instanceof Accepted ? flow.blank : undefined),
+    );
+    this.#held = new WaitingList<HeldReplica>({ ...options, entries: 1024 }, (entry) => {
+      if (entry.flow !== undefined) this.#answers.refuse(entry.flow.leg, 'unknown', entry.flow.hello);
+    });
+  }
+
+  /** There is a flow whose first connection has still to come. */
+  get awaits(): boolean {
+    return this.#waiting.awaits;
+  }
+
+  /** First connections have begun flows that are not listed. */
+  miss(): void {
+    this.#waiting.miss();
+  }
+
+  /** Every wait is over. */
+  clear(): void {
+    this.#held.clear();
+    this.#waiting.clear();
+  }
+
+  // ------------------------------------------------------------------ first connections
+
+  /** True: the connection from there is none that begins a flow, and has been seen to. */
+  takes(connection: Handle, address: string | undefined, port: number | undefined): boolean {
+    // The first of a flow that began with its second, or of one that is over.
+    const known = this.#waiting.awaited(keyOf(address, port));
+    if (known !== undefined) this.#join(known, connection);
+    return known !== undefined;
+  }
+
+  /**
+   * Of a connection that was reset before it was accepted the system no longer knows where it came from. It may be the first of a
+   * flow that began with its second, which is told of that one alone, so nobody is told of it.
+   */
+  dropLost(connection: Handle): void {
+    counters.lateTwins++;
+    connection.close();
+  }
+
+  /** The entry of a flow that began with its second connection, and now a first from the same place. */
+  #join(known: Entry<Accepted | Remains>, handle: Handle): void {
+    if (known.state === 'waiting' && known.flow?.joinable) {
+      const waiting = known.flow;
+      this.#waiting.settle(known, 'paired');
+      if (waiting instanceof Accepted) waiting.join(handle);
+      else waiting.serve(new Leg(PRIMARY, waiting, handle), undefined, undefined);
+      return;
+    }
+    counters.lateTwins++;
+    handle.reset();
+  }
+
+  /** By address. False: the connection belongs to a flow there is, or to one that is over, and the application hears nothing of it. */
+  acceptPrimary(socket: Inner, address: string | undefined, port: number | undefined): boolean {
+    if (address === undefined) {
+      if (this.#waiting.awaits) {
+        this.dropLost(this.#sockets.withdraw(socket));
+        return false;
+      }
+      // Not listed, since it cannot be: its second connection, should there be one, must not begin it again.
+      this.#waiting.miss();
+      return true;
+    }
+    const key = keyOf(address, port);
+    const known = this.#waiting.awaited(key);
+    if (known !== undefined) {
+      this.#join(known, this.#sockets.withdraw(socket));
+      return false;
+    }
+    if (!isEnabled()) {
+      // Not listed: a second connection of it that comes when the switch is turned back must not begin it again.
+      this.#waiting.miss();
+      return true;
+    }
+    counters.flowsAccepted++;
+    this.#list(key, 'primary', this.#accepted(socket));
+    const held = this.#takeHeld(key);
+    // The application gets the socket first, then what the replica has brought.
+    if (held !== undefined) queueMicrotask(() => this.#place(held.leg, held.hello, held.rest, key));
+    return true;
+  }
+
+  #accepted(socket: Inner): Accepted {
+    const { replication, port, secondComes } = this.#parts;
+    const accepted = new Accepted(socket, replication, port(), secondComes);
+    attach(socket, accepted);
+    return accepted;
+  }
+
+  #list(key: string, first: 'primary' | 'replica', accepted: Accepted, hello?: Hello): void {
+    const entry = this.#waiting.add(key, first, accepted, hello);
+    accepted.entry = entry;
+    accepted.onClosed = (remains) => {
+      if (entry.state !== 'waiting') remains?.waitOver();
+      else if (remains === undefined) this.#waiting.settle(entry, 'over');
+      else entry.flow = remains;
+    };
+  }
+
+  // ------------------------------------------------------------------ connections that have said hello
+
+  /** By address: the second connection of a flow. */
+  placeByAddress(leg: Leg, hello: Hello, rest: Buffer | undefined): void {
+    this.#place(leg, hello, rest, keyOf(leg.remoteAddress, leg.remotePort));
+  }
+
+  #place(leg: Leg, hello: Hello, rest: Buffer | undefined, key: string): void {
+    if (leg.lost) return;
+    const known = this.#waiting.get(key);
+    if (known !== undefined && known.first === 'primary' && !this.#waiting.isOther(known, hello)) {
+      const waiting = known.flow;
+      if (known.state !== 'waiting' || waiting === undefined || !waiting.joinable) {
+        counters.lateTwins++;
+        return this.#answers.refuse(leg, 'late', hello);
+      }
+      this.#waiting.settle(known, 'paired', hello);
+      if (waiting instanceof Remains) return waiting.serve(leg, this.#answers.answer('none', hello), rest);
+      leg.ref();
+      waiting.pair(leg, hello, this.#answers.answer('none', hello), rest);
+      return;
+    }
+    if (!this.#mayBegin(leg, hello)) {
+      if (known === undefined && this.#parts.plain.mayHavePassed(hello.patience))
+        return this.#answers.refuse(leg, 'unknown', hello);
+      return this.#hold(key, 'replica', { leg, hello, rest });
+    }
+    this.#begin(leg, hello, rest, key);
+  }
+
+  /**
+   * The token names the flow. The connection that was established first says so and starts it; the other joins it in this
+   * process or nowhere, and may come first only where no other process can have the flow. `had`: the application has its socket.
+   */
+  placeByToken(leg: Leg, hello: Hello, rest: Buffer | undefined, had?: Had): void {
+    if (leg.lost) return;
+    const key = hello.token.toString('latin1');
+    const known = this.#waiting.get(key);
+    if (known !== undefined) {
+      const waiting = known.flow;
+      const came = known.first === 'primary' ? PRIMARY : REPLICA;
+      if (known.state !== 'waiting' || waiting === undefined || !waiting.joinable || came === leg.copy) {
+        counters.lateTwins++;
+        return this.#answers.refuse(leg, 'late', hello);
+      }
+      // Switched off: a flow is carried by the connection that began it.
+      if (!isEnabled()) return this.#answers.refuse(leg, 'disabled', hello);
+      this.#waiting.settle(known, 'paired');
+      if (waiting instanceof Remains) return waiting.serve(leg, this.#answers.answer('none', hello), rest);
+      leg.ref();
+      waiting.complete(leg, hello, this.#answers.answer('none', hello), rest);
+      return;
+    }
+    if ((hello.flags & HelloFlag.origin) === 0 && !this.#mayBegin(leg, hello))
+      return this.#hold(key, leg.copy === PRIMARY ? 'primary' : 'replica', { leg, hello, rest });
+    if (had === undefined) this.#begin(leg, hello, rest, key);
+    else {
+      const flow = this.#enter(had.socket, leg, hello, key);
+      if (had.reads) flow.resume();
+      if (rest !== undefined && had.reads) leg.receive(rest);
+      else if (!had.reads) flow.receiver.pause(leg, rest);
+    }
+    const other = this.#takeHeld(key);
+    if (other !== undefined) this.placeByToken(other.leg, other.hello, other.rest);
+  }
+
+  /** A replica may start a flow only if its first connection can come to nobody else, and cannot have been forgotten, as patient as its client says it is. */
+  #mayBegin(leg: Leg, hello: Hello): boolean {
+    return (
+      this.#waiting.covers(hello.patience) && this.#parts.origins.areOurs(leg, hello, this.#parts.port())
+    );
+  }
+
+  /** What the connection still brings waits in the kernel for the flow that will read it. */
+  #hold(key: string, came: 'primary' | 'replica', held: HeldReplica): void {
+    held.leg.stopped = true;
+    this.#held.add(key, came, held);
+  }
+
+  #takeHeld(key: string): HeldReplica | undefined {
+    const entry = this.#held.waiting(key);
+    if (entry?.flow === undefined) return undefined;
+    const held = entry.flow;
+    this.#held.settle(entry, 'paired');
+    return held;
+  }
+
+  #begin(leg: Leg, hello: Hello, rest: Buffer | undefined, key: string): void {
+    if (this.#parts.limits.full(leg, key)) return this.#answers.refuse(leg, 'limit', hello);
+    const socket = this.#sockets.take();
+    counters.flowsAccepted++;
+    const flow = this.#enter(socket, leg, hello, key);
+    this.#sockets.announce(socket);
+    if (this.#parts.owner.pauseOnConnect) flow.receiver.pause(leg, rest);
+    else if (rest !== undefined && !leg.lost) leg.receive(rest);
+  }
+
+  #enter(socket: Inner, leg: Leg, hello: Hello, key: string): Flow {
+    const accepted = this.#accepted(socket);
+    this.#list(key, leg.copy === PRIMARY ? 'primary' : 'replica', accepted, hello);
+    leg.ref();
+    return accepted.begin(leg, hello, this.#answers.answer('none', hello));
+  }
+}
