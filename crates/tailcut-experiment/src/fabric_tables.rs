@@ -2,7 +2,8 @@
 
 use tailcut_net::measure::paths::Paths;
 use tailcut_net::measure::records::{FlowRecord, PortSamples};
-use tailcut_net::topology::Graph;
+use tailcut_net::topology::find::node_name;
+use tailcut_net::topology::{Graph, NodeId};
 
 use crate::column::{clock_of, labels, ns, Column, Values};
 use crate::file::Clock;
@@ -42,19 +43,15 @@ fn sample_columns(samples: &PortSamples, ports: usize) -> Vec<Column> {
 
 /// One row per port, in the order of their numbers.
 fn port_columns(graph: &Graph) -> Vec<Column> {
-    let name = |node: u32| match (graph.names.get(node as usize), node.checked_sub(graph.hosts)) {
-        (Some(name), _) => name.clone(),
-        (None, Some(switch)) => format!("s{switch}"),
-        (None, None) => format!("h{node}"),
-    };
-    let ends: Vec<(u32, u32)> =
+    let name = |node: NodeId| node_name(graph, node);
+    let ends: Vec<(NodeId, NodeId)> =
         graph.links.iter().flat_map(|link| [(link.a, link.b), (link.b, link.a)]).collect();
     let both = || graph.links.iter().flat_map(|link| [link, link]);
     let tier = |tier: u8| graph.tiers.get(usize::from(tier)).map_or("", String::as_str);
     vec![
         Column::all("port", Values::U32((0..ends.len() as u32).collect())),
-        Column::all("from", Values::U32(ends.iter().map(|end| end.0).collect())),
-        Column::all("to", Values::U32(ends.iter().map(|end| end.1).collect())),
+        Column::all("from", Values::U32(ends.iter().map(|end| end.0 .0).collect())),
+        Column::all("to", Values::U32(ends.iter().map(|end| end.1 .0).collect())),
         Column::all("from_name", Values::Text(ends.iter().map(|end| name(end.0)).collect())),
         Column::all("to_name", Values::Text(ends.iter().map(|end| name(end.1)).collect())),
         Column::all("tier", labels(both().map(|link| tier(link.tier)))),

@@ -8,7 +8,7 @@ use tailcut_net::measure::story::{Stories, Story};
 use tailcut_net::scenario::Progress;
 use tailcut_net::simulate_watched;
 use tailcut_net::topology::find::{link_name, node_name};
-use tailcut_net::topology::{Graph, PortId};
+use tailcut_net::topology::{Graph, NodeId, PortId};
 use tailcut_net::watch::{Sight, Watch};
 use tailcut_net::SimError;
 
@@ -150,8 +150,8 @@ fn told_flow(
 ) -> ToldFlow {
     let flow = &record.flow;
     ToldFlow {
-        from: node_name(graph, flow.src),
-        to: node_name(graph, flow.dst),
+        from: node_name(graph, NodeId(flow.src)),
+        to: node_name(graph, NodeId(flow.dst)),
         bytes: flow.bytes,
         segment,
         start_ps: flow.start.0,

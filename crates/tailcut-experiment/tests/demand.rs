@@ -67,7 +67,7 @@ fn flows_ports_paths_and_ideal_times_are_those_of_the_simulator() {
         assert_eq!(flow.source_port, 1024 + flow.id as u16);
         let ends = [&flow.forward, &flow.backward].map(|path| {
             let from = demand.graph.far_end(path[0].reversed());
-            (from, demand.graph.far_end(path[path.len() - 1]))
+            (from.0, demand.graph.far_end(path[path.len() - 1]).0)
         });
         assert_eq!(ends, [(flow.src, flow.dst), (flow.dst, flow.src)]);
     }

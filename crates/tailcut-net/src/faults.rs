@@ -223,7 +223,8 @@ impl FaultsSpec {
             let links: Vec<u32> = match incident {
                 Incident::LinkDown { link, .. } => vec![find(link)?.link() as u32],
                 Incident::SwitchDown { switch, .. } => {
-                    let node = find_node(graph, switch).filter(|node| *node >= graph.hosts);
+                    let node =
+                        find_node(graph, switch).filter(|&node| graph.switch(node).is_some());
                     let node = node.ok_or_else(|| {
                         let message = format!("the topology has no switch {switch:?}");
                         SpecError::new("fault-switch", place("switch"), message)

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::fabric::pfc::Pfc;
-use crate::topology::{Graph, PortId};
+use crate::topology::{Graph, PortId, SwitchId};
 
 /// Parameters of every switch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -94,7 +94,7 @@ pub(crate) struct Pools {
     alpha: f64,
     pools: Vec<Pool>,
     /// Per port: the switch that it belongs to; none for the interfaces of hosts.
-    switch: Vec<Option<u32>>,
+    switch: Vec<Option<SwitchId>>,
     /// Per port: bytes waiting.
     waiting: Vec<u64>,
 }
@@ -103,12 +103,16 @@ impl Pools {
     /// None where ports have buffers of their own.
     pub fn new(spec: &SwitchSpec, graph: &Graph) -> Option<Pools> {
         let Limit::AtMost(Amount::Bytes(size)) = spec.shared_buffer else { return None };
-        let from = |node: u32| node.checked_sub(graph.hosts);
         Some(Pools {
             size,
             alpha: spec.alpha,
             pools: vec![Pool::default(); graph.switches as usize],
-            switch: graph.links.iter().flat_map(|link| [from(link.a), from(link.b)]).collect(),
+            switch: graph
+                .links
+                .iter()
+                .flat_map(|l| [l.a, l.b])
+                .map(|from| graph.switch(from))
+                .collect(),
             waiting: vec![0; 2 * graph.links.len()],
         })
     }
@@ -116,7 +120,7 @@ impl Pools {
     /// Whether there is room for a packet that has to wait at `port`.
     pub fn admits(&mut self, now: u64, port: PortId, bytes: u16) -> bool {
         let Some(switch) = self.switch[port.index()] else { return true };
-        let pool = &mut self.pools[switch as usize];
+        let pool = &mut self.pools[switch.index()];
         while let Some(&Reverse((_, left, size))) = pool.leaving.peek().filter(|p| p.0 .0 <= now) {
             pool.leaving.pop();
             pool.used -= u64::from(size);
@@ -130,7 +134,7 @@ impl Pools {
     /// A packet waits at `port`, and will begin to be transmitted at `begins`.
     pub fn add(&mut self, port: PortId, bytes: u16, begins: u64) {
         let Some(switch) = self.switch[port.index()] else { return };
-        let pool = &mut self.pools[switch as usize];
+        let pool = &mut self.pools[switch.index()];
         pool.used += u64::from(bytes);
         pool.leaving.push(Reverse((begins, port, bytes)));
         self.waiting[port.index()] += u64::from(bytes);
@@ -139,7 +143,7 @@ impl Pools {
     /// What waits at `port` begins to be transmitted at other times, or is gone.
     pub fn retime(&mut self, port: PortId, waiting: &[(u64, u16)]) {
         let Some(switch) = self.switch[port.index()] else { return };
-        let pool = &mut self.pools[switch as usize];
+        let pool = &mut self.pools[switch.index()];
         pool.leaving.retain(|Reverse((_, of, _))| *of != port);
         pool.used -= std::mem::take(&mut self.waiting[port.index()]);
         for &(begins, bytes) in waiting {

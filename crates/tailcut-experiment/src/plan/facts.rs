@@ -63,8 +63,8 @@ impl Network {
     fn hops(&self, flow: &Flow) -> u8 {
         let mut node = self.graph.far_end(self.routes.host_port(flow.src));
         let mut hops = 1u8;
-        while node != flow.dst {
-            node = self.graph.far_end(self.routes.candidates(node - self.graph.hosts, flow.dst)[0]);
+        while let Some(switch) = self.graph.switch(node) {
+            node = self.graph.far_end(self.routes.candidates(switch, flow.dst)[0]);
             hops = hops.saturating_add(1);
         }
         hops

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{json, Value as Json};
 use tailcut_experiment::{no_tables, to_scenario};
-use tailcut_net::topology::Graph;
+use tailcut_net::topology::find::{link_name, node_name};
+use tailcut_net::topology::{Graph, PortId};
 
 use crate::cover::pairs;
 use crate::experiment::{carry_out, loaded};
@@ -112,13 +113,10 @@ fn combinations_that_make_no_sense_are_refused_each_with_its_code_and_all_others
 
 /// A link between switches, if there is one, and the switch at its end.
 fn place(graph: &Graph) -> (String, String) {
-    let inner = graph.links.iter().find(|link| link.a.min(link.b) >= graph.hosts);
-    let link = inner.unwrap_or(&graph.links[0]);
-    let name = |node: u32| match node.checked_sub(graph.hosts) {
-        Some(switch) => format!("s{switch}"),
-        None => format!("h{node}"),
-    };
-    (format!("{}>{}", name(link.a), name(link.b)), name(link.b))
+    let is_switch = |node| graph.switch(node).is_some();
+    let inner = graph.links.iter().position(|link| is_switch(link.a) && is_switch(link.b));
+    let [port, _] = PortId::of(inner.unwrap_or(0));
+    (link_name(graph, port), node_name(graph, graph.far_end(port)))
 }
 
 /// Names the link or switch of the topology that a failure befalls.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Rate;
-use tailcut_net::topology::Graph;
+use tailcut_net::topology::{Graph, NodeId};
 
 const WINDOW_NS: u64 = 50_000_000;
 /// How late frames may be without a word.
@@ -35,7 +35,7 @@ impl Pace {
             let link = graph.links.iter().find(|link| link.a == host || link.b == host);
             link.map_or(Rate(1), |link| link.rate)
         };
-        let rates: Vec<Rate> = (0..graph.hosts).map(rate).collect();
+        let rates: Vec<Rate> = (0..graph.hosts).map(NodeId).map(rate).collect();
         Pace { windows: vec![vec![]; rates.len()], rates, longest: 0 }
     }
 

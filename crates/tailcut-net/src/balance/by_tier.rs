@@ -14,7 +14,7 @@ use super::{BalanceSpec, Balancer, EdgeOnly, Fork, Layout, Pick, Strategy};
 use crate::component::{did_you_mean, SpecError};
 use crate::packet::{FlowKey, Packet};
 use crate::topology::find::find_node;
-use crate::topology::Graph;
+use crate::topology::{Graph, SwitchId};
 
 /// A strategy for each tier of switches, and for switches by name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -58,12 +58,12 @@ impl ByTier {
     ///
     /// # Errors
     /// When the network has no such switch, or one is named twice.
-    pub(super) fn named(&self, graph: &Graph) -> Result<BTreeMap<u32, Named<'_>>, SpecError> {
-        let mut found: BTreeMap<u32, Named> = BTreeMap::new();
+    pub(super) fn named(&self, graph: &Graph) -> Result<BTreeMap<SwitchId, Named<'_>>, SpecError> {
+        let mut found: BTreeMap<SwitchId, Named> = BTreeMap::new();
         for (name, spec) in &self.switches {
             let place = || format!("switches.{name}");
-            let node = find_node(graph, name).filter(|node| *node >= graph.hosts);
-            let switch = node.map(|node| node - graph.hosts).ok_or_else(|| {
+            let node = find_node(graph, name);
+            let switch = node.and_then(|node| graph.switch(node)).ok_or_else(|| {
                 let known = graph.names.iter().skip(graph.hosts as usize).map(String::as_str);
                 let hint = did_you_mean(name, known).map_or_else(
                     || "write a name of the topology, or \"s3\" for switch 3".to_owned(),
@@ -146,10 +146,10 @@ impl Strategy for ByTier {
 impl Pick for Mixture {
     #[inline]
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
-        self.balancers[self.of_switch[fork.switch as usize] as usize].pick(fork, packet)
+        self.balancers[self.of_switch[fork.switch.index()] as usize].pick(fork, packet)
     }
-    fn foretell(&self, switch: u32, choices: u32, key: FlowKey) -> Option<u32> {
-        self.balancers[self.of_switch[switch as usize] as usize].foretell(switch, choices, key)
+    fn foretell(&self, switch: SwitchId, choices: u32, key: FlowKey) -> Option<u32> {
+        self.balancers[self.of_switch[switch.index()] as usize].foretell(switch, choices, key)
     }
     fn large(&self) -> Option<Bytes> {
         self.balancers.iter().find_map(Pick::large)
@@ -186,7 +186,7 @@ impl Mixture {
             tiers_of(graph).into_iter().map(|tier| u32::from(tier.min(2))).collect();
         for (switch, (_, strategy)) in spec.named(graph).expect("every switch named is there") {
             let known = strategies.iter().position(|other| *other == strategy);
-            of_switch[switch as usize] = known.unwrap_or(strategies.len()) as u32;
+            of_switch[switch.index()] = known.unwrap_or(strategies.len()) as u32;
             if known.is_none() {
                 strategies.push(strategy);
             }
@@ -202,27 +202,25 @@ pub(super) fn tiers_of(graph: &Graph) -> Vec<u8> {
     let mut tiers = vec![u8::MAX; graph.switches as usize];
     let mut queue = VecDeque::new();
     for link in &graph.links {
-        match (link.a < graph.hosts, link.b < graph.hosts) {
-            (false, false) => {
-                let (a, b) = (link.a - graph.hosts, link.b - graph.hosts);
-                neighbours[a as usize].push(b);
-                neighbours[b as usize].push(a);
+        match (graph.switch(link.a), graph.switch(link.b)) {
+            (Some(a), Some(b)) => {
+                neighbours[a.index()].push(b);
+                neighbours[b.index()].push(a);
             }
-            (true, false) | (false, true) => {
-                let switch = link.a.max(link.b) - graph.hosts;
-                if tiers[switch as usize] != 0 {
-                    tiers[switch as usize] = 0;
+            (None, Some(switch)) | (Some(switch), None) => {
+                if tiers[switch.index()] != 0 {
+                    tiers[switch.index()] = 0;
                     queue.push_back(switch);
                 }
             }
-            (true, true) => {}
+            (None, None) => {}
         }
     }
     while let Some(switch) = queue.pop_front() {
-        let next = tiers[switch as usize].saturating_add(1).min(2);
-        for &other in &neighbours[switch as usize] {
-            if tiers[other as usize] == u8::MAX {
-                tiers[other as usize] = next;
+        let next = tiers[switch.index()].saturating_add(1).min(2);
+        for &other in &neighbours[switch.index()] {
+            if tiers[other.index()] == u8::MAX {
+                tiers[other.index()] = next;
                 queue.push_back(other);
             }
         }

@@ -77,7 +77,7 @@ pub(crate) struct Drilling {
 
 impl Pick for Drilling {
     fn pick(&mut self, fork: Fork<'_>, _: &mut Packet) -> u32 {
-        let Switch { stream, best } = &mut self.switches[fork.switch as usize];
+        let Switch { stream, best } = &mut self.switches[fork.switch.index()];
         let Fork { now, ports, queues, choices, .. } = fork;
         let best = best.entry(ports[0]).or_default();
         self.seen.clear();
@@ -111,6 +111,7 @@ mod tests {
     use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
     use crate::topology::fat_tree::FatTree;
     use crate::topology::Routes;
+    use crate::topology::SwitchId;
 
     /// What waits at ports 10, 11, 12 and on, in microseconds.
     struct At(Vec<u64>);
@@ -131,7 +132,7 @@ mod tests {
         let ports: Vec<PortId> = (10..10 + waits.len()).map(PortId::at).collect();
         let fork = Fork {
             now: Time::ZERO,
-            switch: 3,
+            switch: SwitchId(3),
             salt: 0,
             choices: ports.len() as u32,
             ports: &ports,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{hash, Fork, Layout, Pick, Strategy};
 use crate::packet::{FlowKey, Packet};
+use crate::topology::SwitchId;
 
 /// ECMP has no parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -29,7 +30,7 @@ impl Pick for Ecmp {
         hash::pick(packet.key.0, fork.salt, fork.choices)
     }
 
-    fn foretell(&self, switch: u32, choices: u32, key: FlowKey) -> Option<u32> {
+    fn foretell(&self, switch: SwitchId, choices: u32, key: FlowKey) -> Option<u32> {
         Some(hash::pick(key.0, hash::salt(switch), choices))
     }
 }

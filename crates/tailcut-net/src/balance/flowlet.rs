@@ -13,7 +13,7 @@ use tailcut_engine::{Bytes, Stream, Time};
 use super::{Fork, Layout, Pick, Strategy};
 use crate::component::SpecError;
 use crate::packet::{FlowKey, Packet};
-use crate::topology::Graph;
+use crate::topology::{Graph, SwitchId};
 
 /// Parameters of flowlet switching.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -104,13 +104,20 @@ impl Flowlets {
         }
     }
 
-    fn choose(&mut self, now: Time, switch: u32, key: FlowKey, size: u16, choices: u32) -> u32 {
+    fn choose(
+        &mut self,
+        now: Time,
+        switch: SwitchId,
+        key: FlowKey,
+        size: u16,
+        choices: u32,
+    ) -> u32 {
         let slot = mix(key.0) % u64::from(self.spec.entries);
-        let index = switch as usize * self.spec.entries as usize + slot as usize;
+        let index = switch.index() * self.spec.entries as usize + slot as usize;
         let entry = &mut self.tables[index];
         let full = self.spec.bytes.0 > 0 && entry.bytes >= self.spec.bytes.0;
         if !entry.used || now.0 - entry.last >= self.spec.gap.0 || full {
-            entry.choice = self.streams[switch as usize].bits() as u32;
+            entry.choice = self.streams[switch.index()].bits() as u32;
             entry.bytes = 0;
             entry.used = true;
         }
@@ -127,7 +134,7 @@ mod tests {
     fn picks(spec: &Flowlet, times_us: impl Iterator<Item = u64>) -> Vec<u32> {
         let mut flowlets = Flowlets::new(spec, 1, 3);
         let key = FlowKey::new(1, 2, 3, 4);
-        times_us.map(|us| flowlets.choose(Time::from_us(us), 0, key, 1500, 16)).collect()
+        times_us.map(|us| flowlets.choose(Time::from_us(us), SwitchId(0), key, 1500, 16)).collect()
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 use tailcut_engine::random::mix;
 
+use crate::topology::SwitchId;
+
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The salt of switch number `switch` (numbered over switches alone).
-pub const fn salt(switch: u32) -> u64 {
-    GOLDEN.wrapping_mul(switch as u64 + 1)
+/// The salt of a switch.
+pub const fn salt(switch: SwitchId) -> u64 {
+    GOLDEN.wrapping_mul(switch.0 as u64 + 1)
 }
 
 /// Which of `choices` equal-cost ports the flow `key` takes at a switch with this `salt`.

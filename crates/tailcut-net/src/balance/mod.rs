@@ -19,13 +19,13 @@ use tailcut_engine::{Bytes, Time};
 use self::audit::Audit;
 use crate::component::SpecError;
 use crate::packet::{FlowKey, Packet};
-use crate::topology::{Graph, PortId, Routes};
+use crate::topology::{Graph, PortId, Routes, SwitchId};
 
 /// A switch that has several equal-cost ports for a packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Fork<'a> {
     pub now: Time,
-    pub switch: u32,
+    pub switch: SwitchId,
     /// The switch's salt, for whoever hashes keys ([`hash`]).
     pub salt: u64,
     /// How many ports there are.
@@ -98,7 +98,7 @@ pub(crate) trait Pick {
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32;
     /// Which of so many ports every packet with this key takes at a switch, where it goes by nothing else: that is when
     /// its strategy keeps paths.
-    fn foretell(&self, _switch: u32, _choices: u32, _key: FlowKey) -> Option<u32> {
+    fn foretell(&self, _switch: SwitchId, _choices: u32, _key: FlowKey) -> Option<u32> {
         None
     }
     /// Hosts are to mark the packets of flows of at least so many bytes ([`Flags::LARGE_FLOW`](crate::packet::Flags)).
@@ -116,7 +116,7 @@ impl<P: Pick> Pick for Box<P> {
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
         P::pick(self, fork, packet)
     }
-    fn foretell(&self, switch: u32, choices: u32, key: FlowKey) -> Option<u32> {
+    fn foretell(&self, switch: SwitchId, choices: u32, key: FlowKey) -> Option<u32> {
         P::foretell(self, switch, choices, key)
     }
     fn large(&self) -> Option<Bytes> {
@@ -187,7 +187,7 @@ macro_rules! strategies {
             fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
                 match self { $(Balancer::$name(state) => state.pick(fork, packet),)* }
             }
-            fn foretell(&self, switch: u32, choices: u32, key: FlowKey) -> Option<u32> {
+            fn foretell(&self, switch: SwitchId, choices: u32, key: FlowKey) -> Option<u32> {
                 match self { $(Balancer::$name(state) => state.foretell(switch, choices, key),)* }
             }
             fn large(&self) -> Option<Bytes> {
@@ -226,7 +226,7 @@ impl Default for BalanceSpec {
 
 /// Idle ports, and their numbers: for tests of what looks at neither.
 #[cfg(test)]
-pub(crate) fn blind(now: Time, switch: u32, salt: u64, choices: u32) -> Fork<'static> {
+pub(crate) fn blind(now: Time, switch: SwitchId, salt: u64, choices: u32) -> Fork<'static> {
     struct Idle;
     impl Queues for Idle {
         fn wait(&self, _: PortId, _: Time) -> Time {

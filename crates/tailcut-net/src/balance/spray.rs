@@ -7,6 +7,7 @@ use tailcut_engine::Stream;
 
 use super::{Fork, Layout, Pick, Strategy};
 use crate::packet::Packet;
+use crate::topology::SwitchId;
 
 /// Spraying has no parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -40,8 +41,8 @@ impl Sprayer {
     }
 
     #[inline]
-    fn draw(&mut self, switch: u32, choices: u32) -> u32 {
-        self.streams[switch as usize].below(u64::from(choices)) as u32
+    fn draw(&mut self, switch: SwitchId, choices: u32) -> u32 {
+        self.streams[switch.index()].below(u64::from(choices)) as u32
     }
 }
 
@@ -53,7 +54,7 @@ mod tests {
     fn every_port_gets_an_equal_share_of_the_packets() {
         let mut spray = Sprayer::new(2, 7);
         let mut counts = [0.0f64; 8];
-        (0..80_000).for_each(|_| counts[spray.draw(1, 8) as usize] += 1.0);
+        (0..80_000).for_each(|_| counts[spray.draw(SwitchId(1), 8) as usize] += 1.0);
         let chi2: f64 = counts.iter().map(|n| (n - 10_000.0).powi(2) / 10_000.0).sum();
         assert!(chi2 < 24.32, "chi-squared {chi2} exceeds the 0.1 % point of 7 degrees of freedom");
     }

@@ -12,7 +12,7 @@ use super::pcapng::{Bounds, Direction, Interface, Writer};
 use crate::measure::{Observer, PacketView};
 use crate::packet::{Flags, FIRST_SOURCE_PORT, SERVICE_PORT};
 use crate::topology::find::{find_link, UnknownLink};
-use crate::topology::{Graph, PortId};
+use crate::topology::{Graph, NodeId, PortId};
 
 /// The largest window that the header's 16 bits hold without a scale.
 const UNSCALED_WINDOW: u64 = 65_535;
@@ -326,7 +326,8 @@ fn find_host(graph: &Graph, name: &str) -> Result<u32, CaptureError> {
 
 fn host_interface(graph: &Graph, host: u32) -> Interface {
     let links = graph.links.iter();
-    let speed = links.clone().find(|link| link.a == host || link.b == host).map(|link| link.rate);
+    let speed =
+        links.clone().find(|link| [link.a, link.b].contains(&NodeId(host))).map(|link| link.rate);
     Interface {
         name: format!("h{host}"),
         description: format!("what host {host} sends and receives"),

@@ -82,7 +82,7 @@ use crate::packet::{Flags, Packet};
 use crate::port::{self, Port, PortCounters};
 use crate::queue::{At, Discipline, QueueSpec, Schedule};
 use crate::switch::{Pools, SwitchSpec};
-use crate::topology::{Graph, PathCounts, PortId, RouteError, Routes};
+use crate::topology::{Graph, NodeId, PathCounts, PortId, RouteError, Routes, SwitchId};
 
 pub use incidents::Consequence;
 use incidents::Incidents;
@@ -166,7 +166,7 @@ pub enum Place {
     /// In a switch (numbered over switches), which sends it by this port: offer it there.
     Switch {
         /// The switch.
-        switch: u32,
+        switch: SwitchId,
         /// The port.
         egress: PortId,
     },
@@ -184,7 +184,7 @@ pub struct Fabric {
     /// What waits at the ports where the order is decided at departure.
     scheduled: Scheduled,
     /// Node at the far end of each port: hosts, then switches.
-    ends: Vec<u32>,
+    ends: Vec<NodeId>,
     hosts: u32,
     salts: Vec<u64>,
     balancer: Balancer,
@@ -229,7 +229,7 @@ impl Fabric {
         for link in &graph.links {
             for (from, to) in [(link.a, link.b), (link.b, link.a)] {
                 let number = PortId::at(ports.len());
-                let host = from < graph.hosts;
+                let host = graph.switch(from).is_none();
                 let limit = match host {
                     true => parts.nic_queue,
                     false => link.queue_limit.unwrap_or(queue.limit()),
@@ -261,7 +261,7 @@ impl Fabric {
             scheduled,
             ends,
             hosts: graph.hosts,
-            salts: (0..graph.switches).map(hash::salt).collect(),
+            salts: (0..graph.switches).map(SwitchId).map(hash::salt).collect(),
             marks: Marks::new(queue, balancer.large()),
             balancer,
             pools,
@@ -362,19 +362,20 @@ impl Fabric {
             self.ports[port.index()].note_lost();
             return Place::Lost;
         }
-        match self.ends[port.index()].checked_sub(self.hosts) {
-            None => Place::Host(self.ends[port.index()]),
+        let end = self.ends[port.index()];
+        match end.switch(self.hosts) {
+            None => Place::Host(end.0),
             Some(switch) => Place::Switch { switch, egress: self.egress(now, switch, packet) },
         }
     }
 
     /// The port by which a packet leaves a switch.
     #[inline]
-    fn egress(&mut self, now: Time, switch: u32, packet: &mut Packet) -> PortId {
+    fn egress(&mut self, now: Time, switch: SwitchId, packet: &mut Packet) -> PortId {
         match self.routes.candidates(switch, packet.key.dst()) {
             [only] => *only,
             many => {
-                let salt = self.salts[switch as usize];
+                let salt = self.salts[switch.index()];
                 let queues = &Waiting { ports: &self.ports, scheduled: &self.scheduled };
                 let choices = many.len() as u32;
                 let fork = Fork { now, switch, salt, choices, ports: many, queues };

@@ -20,7 +20,7 @@ impl Ways<'_> {
         let mut path = vec![self.routes.host_port(key.src())];
         loop {
             let node = self.graph.far_end(path[path.len() - 1]);
-            let Some(switch) = node.checked_sub(self.graph.hosts) else { return path };
+            let Some(switch) = self.graph.switch(node) else { return path };
             let candidates = self.routes.candidates(switch, key.dst());
             let pick = self.balancer.foretell(switch, candidates.len() as u32, key);
             path.push(candidates[pick.unwrap_or(0) as usize]);

@@ -112,19 +112,22 @@ impl PathSeries {
     fn new(graph: &Graph, routes: &Routes, from: u32, to: u32, differential: Series) -> PathSeries {
         let mut place = BTreeMap::new();
         let mut switches = vec![];
-        let mut open = vec![graph.far_end(routes.host_port(from))];
-        while let Some(&node) = open.last() {
-            let ports = routes.candidates(node - graph.hosts, to);
-            let next = ports.iter().map(|&port| graph.far_end(port));
-            let unknown = next.filter(|next| *next >= graph.hosts && !place.contains_key(next));
+        let mut open = vec![routes.edge(from)];
+        while let Some(&switch) = open.last() {
+            let ports = routes.candidates(switch, to);
+            let next = ports.iter().filter_map(|&port| graph.switch(graph.far_end(port)));
+            let unknown = next.filter(|next| !place.contains_key(next));
             let known = open.len();
             open.extend(unknown);
             if open.len() == known {
                 open.pop();
-                if !place.contains_key(&node) {
-                    let after = |&port| (port, place.get(&graph.far_end(port)).copied());
+                if !place.contains_key(&switch) {
+                    let after = |&port| {
+                        let next = graph.switch(graph.far_end(port));
+                        (port, next.and_then(|next| place.get(&next).copied()))
+                    };
                     switches.push(ports.iter().map(after).collect());
-                    place.insert(node, switches.len() - 1);
+                    place.insert(switch, switches.len() - 1);
                 }
             }
         }

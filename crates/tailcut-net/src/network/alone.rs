@@ -14,7 +14,7 @@ use crate::packet::{FlowKey, SERVICE_PORT};
 use crate::port::Clocking;
 use crate::replicate::machine::Carriage;
 use crate::scenario::Scenario;
-use crate::topology::PortId;
+use crate::topology::{PortId, SwitchId};
 use crate::traffic::Flow;
 
 /// The connections that carry a flow.
@@ -37,7 +37,7 @@ pub(super) struct Alone {
     keeps_paths: bool,
     lossy: bool,
     /// All shortest paths between the switches of two hosts, there and back, without the hosts' links.
-    inner: BTreeMap<(u32, u32), [Vec<Stage>; 2]>,
+    inner: BTreeMap<(SwitchId, SwitchId), [Vec<Stage>; 2]>,
     lone: BTreeMap<(u8, Way), LonePath>,
 }
 
@@ -55,7 +55,7 @@ impl Alone {
                 _ => {}
             }
         }
-        let between = graph.links.iter().filter(|link| link.a.min(link.b) >= graph.hosts);
+        let between = graph.links.iter().filter(|link| graph.switch(link.a.min(link.b)).is_some());
         let rates = between.clone().map(|link| link.rate).chain(faster.values().copied());
         let best = rates.max().zip(between.map(|link| link.propagation).min());
         // Random early drops, and memory that other ports fill, spare a packet that comes a little later.

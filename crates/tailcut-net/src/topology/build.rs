@@ -2,8 +2,7 @@
 
 use tailcut_engine::{Rate, Time};
 
-use super::graph::{Graph, Link, NodeId};
-use super::TopologyError;
+use super::{Graph, Link, NodeId, TopologyError};
 
 /// Packets carry host numbers in 16 bits.
 const MAX_HOSTS: u64 = 1 << 16;
@@ -33,13 +32,14 @@ impl Builder {
     /// Joins `lower` and `upper`, both node numbers.
     pub fn link(
         &mut self,
-        lower: NodeId,
-        upper: NodeId,
+        lower: u32,
+        upper: u32,
         tier: u8,
         rate: Rate,
         propagation: Time,
     ) -> &mut Link {
-        let link = Link { a: lower, b: upper, rate, propagation, tier, queue_limit: None };
+        let (a, b) = (NodeId(lower), NodeId(upper));
+        let link = Link { a, b, rate, propagation, tier, queue_limit: None };
         self.graph.links.push(link);
         self.graph.links.last_mut().expect("a link was just added")
     }

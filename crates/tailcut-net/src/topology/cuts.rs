@@ -2,7 +2,7 @@
 
 use tailcut_engine::Rate;
 
-use super::{Graph, Link};
+use super::{Graph, Link, NodeId};
 
 /// Hosts partitioned into the parts that remain joined when the links of some tiers are taken away.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,18 +28,18 @@ impl Graph {
     /// The groups that remain when links between switches of `tier` and above are taken away:
     /// tier 1 gives the racks.
     pub fn groups_below(&self, tier: u8) -> Groups {
-        let nodes = (self.hosts + self.switches) as usize;
-        let mut parent: Vec<u32> = (0..nodes as u32).collect();
-        let inner = |link: &&Link| link.tier < tier || link.a < self.hosts;
+        let nodes = self.nodes();
+        let mut parent: Vec<NodeId> = (0..nodes).map(NodeId::at).collect();
+        let inner = |link: &&Link| link.tier < tier || self.switch(link.a).is_none();
         for link in self.links.iter().filter(inner) {
             let (a, b) = (root(&mut parent, link.a), root(&mut parent, link.b));
-            parent[a.max(b) as usize] = a.min(b);
+            parent[a.max(b).index()] = a.min(b);
         }
         let mut number = vec![u32::MAX; nodes];
         let mut of_host = Vec::with_capacity(self.hosts as usize);
         let mut groups = 0;
         for host in 0..self.hosts {
-            let root = root(&mut parent, host) as usize;
+            let root = root(&mut parent, NodeId(host)).index();
             if number[root] == u32::MAX {
                 number[root] = groups;
                 groups += 1;
@@ -50,7 +50,7 @@ impl Graph {
         for link in self.links.iter().filter(|link| !inner(link)) {
             let (a, b) = (root(&mut parent, link.a), root(&mut parent, link.b));
             for end in [a, b] {
-                let group = number[end as usize];
+                let group = number[end.index()];
                 if a != b && group != u32::MAX {
                     uplink[group as usize].0 += link.rate.0;
                 }
@@ -73,18 +73,18 @@ impl Graph {
     /// Rate of each host's link.
     pub fn host_rates(&self) -> Vec<Rate> {
         let mut rates = vec![Rate(0); self.hosts as usize];
-        for link in self.links.iter().filter(|link| link.a < self.hosts) {
-            rates[link.a as usize] = link.rate;
+        for link in self.links.iter().filter(|link| self.switch(link.a).is_none()) {
+            rates[link.a.index()] = link.rate;
         }
         rates
     }
 }
 
 /// The representative of `node`, shortening the way to it.
-fn root(parent: &mut [u32], mut node: u32) -> u32 {
-    while parent[node as usize] != node {
-        parent[node as usize] = parent[parent[node as usize] as usize];
-        node = parent[node as usize];
+fn root(parent: &mut [NodeId], mut node: NodeId) -> NodeId {
+    while parent[node.index()] != node {
+        parent[node.index()] = parent[parent[node.index()].index()];
+        node = parent[node.index()];
     }
     node
 }

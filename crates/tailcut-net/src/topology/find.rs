@@ -1,6 +1,6 @@
 //! Places of a graph by their names: nodes, links, pairs of hosts.
 
-use super::{Graph, NodeId, PortId};
+use super::{Graph, NodeId, PortId, SwitchId};
 
 /// A requested link that the graph does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +41,7 @@ pub fn link_name(graph: &Graph, link: PortId) -> String {
 
 /// What a node is called: as the graph says, or `h<n>` for host n and `s<n>` for switch n.
 pub fn node_name(graph: &Graph, node: NodeId) -> String {
-    match (graph.names.get(node as usize), node.checked_sub(graph.hosts)) {
+    match (graph.names.get(node.index()), graph.switch(node)) {
         (Some(name), _) => name.clone(),
         (None, Some(switch)) => format!("s{switch}"),
         (None, None) => format!("h{node}"),
@@ -52,12 +52,12 @@ pub fn node_name(graph: &Graph, node: NodeId) -> String {
 pub fn find_node(graph: &Graph, name: &str) -> Option<NodeId> {
     let name = name.trim();
     if let Some(index) = graph.names.iter().position(|n| n == name) {
-        return Some(index as u32);
+        return Some(NodeId::at(index));
     }
     let number = name.get(1..)?.parse::<u32>().ok()?;
     match name.as_bytes()[0] {
-        b'h' if number < graph.hosts => Some(number),
-        b's' if number < graph.switches => Some(graph.hosts + number),
+        b'h' if number < graph.hosts => Some(NodeId(number)),
+        b's' if number < graph.switches => Some(SwitchId(number).node(graph.hosts)),
         _ => None,
     }
 }
@@ -71,8 +71,9 @@ pub struct UnknownHosts(pub String);
 ///
 /// # Errors
 /// When they do not exist.
-pub fn find_hosts(graph: &Graph, text: &str) -> Result<(NodeId, NodeId), UnknownHosts> {
-    let host = |name: &str| find_node(graph, name).filter(|&node| node < graph.hosts);
+pub fn find_hosts(graph: &Graph, text: &str) -> Result<(u32, u32), UnknownHosts> {
+    let host =
+        |name: &str| find_node(graph, name).map(|node| node.0).filter(|&node| node < graph.hosts);
     let both = text.split_once('>').and_then(|(from, to)| host(from).zip(host(to)));
     both.filter(|(from, to)| from != to).ok_or_else(|| UnknownHosts(text.to_owned()))
 }
@@ -91,7 +92,10 @@ mod tests {
         let graph = star();
         let (up, down) = (find_link(&graph, "h1>s0"), find_link(&graph, "s0>h1"));
         let (up, down) = (up.expect("it is there"), down.expect("it is there"));
-        assert_eq!((up, graph.far_end(up), graph.far_end(down)), (down.reversed(), 3, 1));
+        assert_eq!(
+            (up, graph.far_end(up), graph.far_end(down)),
+            (down.reversed(), NodeId(3), NodeId(1))
+        );
         for unknown in ["h1", "h1>h2", "h7>s0", "s0>s0", ""] {
             assert_eq!(find_link(&graph, unknown), Err(UnknownLink(unknown.into())));
         }
@@ -114,7 +118,7 @@ mod tests {
         let mut graph = star();
         graph.names = ["h1", "client", "server", "tor"].map(String::from).into();
         let found = ["h1", "h2", "tor", "s0", "s1"].map(|name| find_node(&graph, name));
-        assert_eq!(found, [Some(0), Some(2), Some(3), Some(3), None]);
+        assert_eq!(found, [Some(0), Some(2), Some(3), Some(3), None].map(|n| n.map(NodeId)));
     }
 
     #[test]

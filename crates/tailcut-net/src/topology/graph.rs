@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Rate, Time};
 
-/// Hosts are numbered `0..hosts`; switches follow, `hosts..hosts + switches`.
-pub type NodeId = u32;
+use super::{NodeId, PortId, SwitchId};
 
 /// A full-duplex link. Direction `2 * index` runs from `a` to `b`, direction `2 * index + 1` from `b` to `a`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,9 +39,24 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// Hosts and switches.
+    pub fn nodes(&self) -> usize {
+        (self.hosts + self.switches) as usize
+    }
+
+    /// The switch that a node is; none where it is a host.
+    pub fn switch(&self, node: NodeId) -> Option<SwitchId> {
+        node.switch(self.hosts)
+    }
+
     /// The node that a directed link leads to.
-    pub fn far_end(&self, port: super::PortId) -> NodeId {
+    pub fn far_end(&self, port: PortId) -> NodeId {
         let link = &self.links[port.link()];
         [link.b, link.a][port.index() % 2]
+    }
+
+    /// The switch that a link between two switches leads to.
+    pub(super) fn next_switch(&self, port: PortId) -> SwitchId {
+        self.switch(self.far_end(port)).expect("the link joins two switches")
     }
 }

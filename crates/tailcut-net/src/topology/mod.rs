@@ -9,6 +9,7 @@ pub mod dumbbell;
 pub mod fat_tree;
 pub mod find;
 pub mod graph;
+pub mod ids;
 pub mod leaf_spine;
 pub mod node_link;
 pub mod parallel_paths;
@@ -21,8 +22,9 @@ use serde::{Deserialize, Serialize};
 use crate::component::SpecError;
 use crate::files::ReadFiles;
 
-pub use graph::{Graph, Link, NodeId};
-pub use routes::{PathCounts, PortId, RouteError, Routes};
+pub use graph::{Graph, Link};
+pub use ids::{NodeId, PortId, SwitchId};
+pub use routes::{PathCounts, RouteError, Routes};
 
 /// Why a topology cannot be built.
 pub type TopologyError = SpecError;

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use tailcut_engine::{Rate, Time, UnitError};
 
 use super::build::size;
-use super::{Graph, Link, TopologyError};
+use super::{Graph, Link, NodeId, TopologyError};
 use crate::amount::Limit;
 use crate::component::{did_you_mean, read_text};
 use crate::files::ReadFiles;
@@ -331,8 +331,8 @@ fn graph(nodes: &[Node], edges: &[Edge], level: &[usize]) -> Result<Graph, Topol
             }
             let name = tier_of(edge).1;
             Link {
-                a: number[a],
-                b: number[b],
+                a: NodeId(number[a]),
+                b: NodeId(number[b]),
                 rate: edge.rate,
                 propagation: edge.propagation,
                 tier: tiers.iter().position(|tier| tier.1 == name).unwrap_or(0) as u8,

@@ -2,42 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use serde::Serialize;
-
-use super::Graph;
-
-/// The directed link that leaves a node: `2 * link` from `a`, `2 * link + 1` from `b`.
-#[repr(transparent)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct PortId(pub u32);
-
-impl PortId {
-    /// The port at this place of a table.
-    #[inline]
-    pub const fn at(place: usize) -> PortId {
-        PortId(place as u32)
-    }
-    /// Its place.
-    #[inline]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-    /// The ports of the link at this place, that of `a` first.
-    #[inline]
-    pub const fn of(link: usize) -> [PortId; 2] {
-        [PortId::at(2 * link), PortId::at(2 * link + 1)]
-    }
-    /// Its link's place.
-    #[inline]
-    pub const fn link(self) -> usize {
-        self.0 as usize / 2
-    }
-    /// The other direction of its link.
-    #[inline]
-    pub const fn reversed(self) -> PortId {
-        PortId(self.0 ^ 1)
-    }
-}
+use super::{Graph, NodeId, PortId, SwitchId};
 
 /// Bits of a table entry that locate the candidates; the rest count them.
 const START_BITS: u32 = 22;
@@ -68,7 +33,7 @@ pub struct Routes {
     groups: usize,
     candidates: Vec<PortId>,
     /// Per group: its switch.
-    targets: Vec<u32>,
+    targets: Vec<SwitchId>,
     switches: u32,
 }
 
@@ -93,7 +58,7 @@ pub enum RouteError {
     #[error("switch {switch} has {paths} equal-cost ports towards one destination; at most 1,023 fit, and 4 million over all switches")]
     TooManyPaths {
         /// The switch, numbered over switches.
-        switch: u32,
+        switch: SwitchId,
         /// Its equal-cost ports.
         paths: usize,
     },
@@ -117,7 +82,7 @@ pub enum RouteError {
     #[error("switch {switch} has no path to host {host}")]
     Disconnected {
         /// The switch, numbered over switches.
-        switch: u32,
+        switch: SwitchId,
         /// The host.
         host: u32,
     },
@@ -136,12 +101,12 @@ impl Routes {
             let [(port, peer)] = ports[host as usize][..] else {
                 return Err(RouteError::HostLinks { host, links: ports[host as usize].len() });
             };
-            if peer < hosts {
+            let Some(switch) = peer.switch(hosts) else {
                 return Err(RouteError::NoSwitch { host });
-            }
+            };
             up.push(port);
             down.push(port.reversed());
-            edge.push(peer - hosts);
+            edge.push(switch);
         }
         let mut numbering = BTreeMap::new();
         for &switch in &edge {
@@ -153,7 +118,7 @@ impl Routes {
         if switches * groups > MOST_ENTRIES || groups * links > MOST_STEPS {
             return Err(RouteError::TooLarge { switches, edges: groups, links });
         }
-        let mut targets = vec![0; groups];
+        let mut targets = vec![SwitchId(0); groups];
         numbering.iter().for_each(|(&switch, &group)| targets[usize::from(group)] = switch);
         let group = edge.iter().map(|e| numbering[e]).collect();
         let mut routes = Routes {
@@ -213,26 +178,26 @@ impl Routes {
         &self,
         graph: &Graph,
         now: &Routes,
-        switch: u32,
+        switch: SwitchId,
         destination: usize,
         state: &mut [u8],
     ) -> bool {
-        if state[switch as usize] != 0 {
-            return state[switch as usize] == 2;
+        if state[switch.index()] != 0 {
+            return state[switch.index()] == 2;
         }
         let kept = now.towards(switch, destination);
         let mut lost = false;
         for &port in self.towards(switch, destination) {
-            let next = graph.far_end(port) - graph.hosts;
+            let next = graph.next_switch(port);
             lost |= !kept.contains(&port) || self.has_lost(graph, now, next, destination, state);
         }
-        state[switch as usize] = 1 + u8::from(lost);
+        state[switch.index()] = 1 + u8::from(lost);
         lost
     }
 
     /// Ports from a switch towards the switch of a group; none at that switch itself.
-    fn towards(&self, switch: u32, group: usize) -> &[PortId] {
-        let set = self.table[switch as usize * self.groups + group];
+    fn towards(&self, switch: SwitchId, group: usize) -> &[PortId] {
+        let set = self.table[switch.index() * self.groups + group];
         let start = (set & ((1 << START_BITS) - 1)) as usize;
         &self.candidates[start..start + (set >> START_BITS) as usize]
     }
@@ -248,7 +213,7 @@ impl Routes {
     }
 
     /// The switch, numbered over switches, that a host hangs on.
-    pub fn edge(&self, host: u32) -> u32 {
+    pub fn edge(&self, host: u32) -> SwitchId {
         self.targets[self.group(host)]
     }
 
@@ -256,9 +221,9 @@ impl Routes {
     /// links the switches with hosts that are farthest apart have between them.
     fn fill(
         &mut self,
-        ports: &[Vec<(PortId, u32)>],
+        ports: &[Vec<(PortId, NodeId)>],
         fallback: Option<&Routes>,
-    ) -> Result<(Option<(u32, u32)>, u32), RouteError> {
+    ) -> Result<(Option<(SwitchId, SwitchId)>, u32), RouteError> {
         let (switches, groups) = (self.switches as usize, self.groups);
         let hosts = (ports.len() - switches) as u32;
         let (mut cut_off, mut farthest) = (None, 0);
@@ -266,24 +231,23 @@ impl Routes {
         let mut candidates: Vec<PortId> = vec![];
         let mut known: BTreeMap<Vec<PortId>, u32> = BTreeMap::new();
         // In the order of the switches that hosts hang on, on which the layout of the table depends.
-        let mut targets: Vec<(u32, usize)> =
+        let mut targets: Vec<(SwitchId, usize)> =
             self.targets.iter().enumerate().map(|(group, &switch)| (switch, group)).collect();
         targets.sort_unstable();
         for (target, group) in targets {
             let distance = distances(ports, hosts, switches, target);
-            let apart = self.targets.iter().map(|&edge| distance[edge as usize]);
+            let apart = self.targets.iter().map(|&edge| distance[edge.index()]);
             farthest = farthest.max(apart.filter(|&links| links != UNREACHABLE).max().unwrap_or(0));
-            for switch in (0..switches as u32).filter(|&s| s != target) {
-                let here = distance[switch as usize];
+            for switch in (0..switches).map(SwitchId::at).filter(|&s| s != target) {
+                let here = distance[switch.index()];
                 if here == UNREACHABLE {
                     cut_off = cut_off.or(Some((switch, target)));
                 }
-                let set: Vec<PortId> = ports[(hosts + switch) as usize]
+                let set: Vec<PortId> = ports[switch.node(hosts).index()]
                     .iter()
-                    .filter(|&&(_, peer)| {
-                        peer >= hosts
-                            && here != UNREACHABLE
-                            && distance[(peer - hosts) as usize] + 1 == here
+                    .filter(|(_, peer)| {
+                        here != UNREACHABLE
+                            && peer.switch(hosts).is_some_and(|s| distance[s.index()] + 1 == here)
                     })
                     .map(|&(port, _)| port)
                     .collect();
@@ -301,7 +265,7 @@ impl Routes {
                     candidates.extend(set);
                     start | (set.len() as u32) << START_BITS
                 });
-                table[switch as usize * groups + group] = encoded;
+                table[switch.index() * groups + group] = encoded;
             }
         }
         (self.table, self.candidates) = (table, candidates);
@@ -316,9 +280,9 @@ impl Routes {
 
     /// The equal-cost ports from `switch` (numbered over switches) towards `host`, in port order.
     #[inline]
-    pub fn candidates(&self, switch: u32, host: u32) -> &[PortId] {
+    pub fn candidates(&self, switch: SwitchId, host: u32) -> &[PortId] {
         let group = usize::from(self.group[host as usize]);
-        let set = self.table[switch as usize * self.groups + group];
+        let set = self.table[switch.index() * self.groups + group];
         if set == 0 {
             return std::slice::from_ref(&self.down[host as usize]);
         }
@@ -334,7 +298,7 @@ impl Routes {
         loop {
             let mut next: Vec<PortId> = vec![];
             for &port in &layers[layers.len() - 1] {
-                if let Some(switch) = graph.far_end(port).checked_sub(graph.hosts) {
+                if let Some(switch) = graph.far_end(port).switch(graph.hosts) {
                     next.extend(self.candidates(switch, dst));
                 }
             }
@@ -362,51 +326,57 @@ impl PathCounts {
         let target = routes.targets[group];
         let counts = self.from.entry(group).or_insert_with(|| {
             let mut counts = vec![0; routes.switches as usize];
-            counts[target as usize] = 1;
+            counts[target.index()] = 1;
             counts
         });
         let edge = routes.edge(src);
         let mut open = vec![edge];
         while let Some(&switch) = open.last() {
             let ports = routes.towards(switch, group);
-            let next = ports.iter().map(|&port| graph.far_end(port) - graph.hosts);
+            let next = ports.iter().map(|&port| graph.next_switch(port));
             let unknown = open.len();
-            if counts[switch as usize] == 0 {
-                open.extend(next.clone().filter(|&next| counts[next as usize] == 0));
+            if counts[switch.index()] == 0 {
+                open.extend(next.clone().filter(|&next| counts[next.index()] == 0));
             }
             if open.len() == unknown {
-                if counts[switch as usize] == 0 {
-                    let onward = next.map(|next| counts[next as usize]);
-                    counts[switch as usize] = onward.fold(0, u32::saturating_add);
+                if counts[switch.index()] == 0 {
+                    let onward = next.map(|next| counts[next.index()]);
+                    counts[switch.index()] = onward.fold(0, u32::saturating_add);
                 }
                 open.pop();
             }
         }
-        counts[edge as usize]
+        counts[edge.index()]
     }
 }
 
 /// Per node: its ports, and the node at the far end of each.
-fn ports(graph: &Graph, alive: impl Fn(usize) -> bool) -> Vec<Vec<(PortId, u32)>> {
-    let mut ports = vec![vec![]; (graph.hosts + graph.switches) as usize];
+fn ports(graph: &Graph, alive: impl Fn(usize) -> bool) -> Vec<Vec<(PortId, NodeId)>> {
+    let mut ports = vec![vec![]; graph.nodes()];
     for (index, link) in graph.links.iter().enumerate().filter(|(index, _)| alive(*index)) {
         let [of_a, of_b] = PortId::of(index);
-        ports[link.a as usize].push((of_a, link.b));
-        ports[link.b as usize].push((of_b, link.a));
+        ports[link.a.index()].push((of_a, link.b));
+        ports[link.b.index()].push((of_b, link.a));
     }
     ports
 }
 
 /// Hops from every switch to `target`.
-fn distances(ports: &[Vec<(PortId, u32)>], hosts: u32, switches: usize, target: u32) -> Vec<u32> {
+fn distances(
+    ports: &[Vec<(PortId, NodeId)>],
+    hosts: u32,
+    switches: usize,
+    target: SwitchId,
+) -> Vec<u32> {
     let mut distance = vec![UNREACHABLE; switches];
-    distance[target as usize] = 0;
+    distance[target.index()] = 0;
     let mut queue = VecDeque::from([target]);
     while let Some(switch) = queue.pop_front() {
-        for &(_, peer) in &ports[(hosts + switch) as usize] {
-            if peer >= hosts && distance[(peer - hosts) as usize] == UNREACHABLE {
-                distance[(peer - hosts) as usize] = distance[switch as usize] + 1;
-                queue.push_back(peer - hosts);
+        for &(_, peer) in &ports[switch.node(hosts).index()] {
+            let Some(next) = peer.switch(hosts) else { continue };
+            if distance[next.index()] == UNREACHABLE {
+                distance[next.index()] = distance[switch.index()] + 1;
+                queue.push_back(next);
             }
         }
     }

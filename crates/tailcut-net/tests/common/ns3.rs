@@ -15,7 +15,7 @@ use tailcut_net::packet::Flags;
 use tailcut_net::queue::{drop_tail::DropTail, QueueSpec};
 use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
-use tailcut_net::topology::{Graph, Link};
+use tailcut_net::topology::{Graph, Link, NodeId};
 use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::tcp::{Close, CongestionState, Imitation, Recovery, Sender, TcpSpec};
@@ -88,8 +88,8 @@ impl Setting {
 
 fn link(a: u32, b: u32) -> Link {
     Link {
-        a,
-        b,
+        a: NodeId(a),
+        b: NodeId(b),
         rate: Rate(1_000_000_000),
         propagation: Time::from_ns(2000),
         tier: 0,

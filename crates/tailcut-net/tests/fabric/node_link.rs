@@ -38,7 +38,7 @@ fn hosts_and_switches_are_numbered_in_file_order() {
     assert_eq!((graph.hosts, graph.switches), (2, 2));
     assert_eq!(graph.names, ["a", "b", "s0", "s1"]);
     assert_eq!(graph.tiers, ["host", "tier1"]);
-    let links: Vec<_> = graph.links.iter().map(|link| (link.a, link.b, link.tier)).collect();
+    let links: Vec<_> = graph.links.iter().map(|link| (link.a.0, link.b.0, link.tier)).collect();
     assert_eq!(links, [(0, 2, 0), (2, 3, 1), (1, 3, 0)]);
 }
 

@@ -15,7 +15,7 @@ use tailcut_net::network::simulate_observed;
 use tailcut_net::packet::{Flags, FlowKey};
 use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
-use tailcut_net::topology::{Graph, PortId, Routes};
+use tailcut_net::topology::{Graph, NodeId, PortId, Routes, SwitchId};
 use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::TrafficSpec;
 
@@ -27,16 +27,11 @@ fn fat_tree(k: u32) -> Graph {
 }
 
 /// Which of its equal-cost ports each switch on the way up takes for a flow, and those switches.
-fn choices(graph: &Graph, routes: &Routes, key: FlowKey, salted: bool) -> Vec<(u32, u32)> {
+fn choices(graph: &Graph, routes: &Routes, key: FlowKey, salted: bool) -> Vec<(SwitchId, u32)> {
     let mut taken = vec![];
     let mut port = routes.host_port(key.src());
     loop {
-        let link = &graph.links[port.link()];
-        let node = if port == PortId::of(port.link())[0] { link.b } else { link.a };
-        if node < graph.hosts {
-            return taken;
-        }
-        let switch = node - graph.hosts;
+        let Some(switch) = graph.switch(graph.far_end(port)) else { return taken };
         let candidates = routes.candidates(switch, key.dst());
         let count = candidates.len() as u32;
         let salt = if salted { hash::salt(switch) } else { 0 };
@@ -67,7 +62,7 @@ fn inter_pod_keys(graph: &Graph, count: u64) -> Vec<FlowKey> {
 fn every_switch_spreads_flows_evenly_and_independently_of_the_tier_below() {
     let graph = fat_tree(8);
     let routes = Routes::new(&graph).unwrap();
-    let mut by_switch: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    let mut by_switch: BTreeMap<SwitchId, Vec<u64>> = BTreeMap::new();
     let mut edge_and_agg = vec![vec![0; 4]; 4];
     for key in inter_pod_keys(&graph, 200_000) {
         let taken = choices(&graph, &routes, key, true);
@@ -202,17 +197,8 @@ fn a_run_keeps_every_connection_on_its_path_and_every_packet_accounted_for() {
     let (outcome, paths) = run(&graph, traffic, repflow);
     assert!(paths.dropped > 0, "the queues are short enough to overflow");
     for ((flow, copy, back), ports) in &paths.taken {
-        let mut tails: Vec<u32> = ports
-            .keys()
-            .map(|&port| {
-                let link = &graph.links[port.link()];
-                if port == PortId::of(port.link())[0] {
-                    link.a
-                } else {
-                    link.b
-                }
-            })
-            .collect();
+        let mut tails: Vec<NodeId> =
+            ports.keys().map(|port| graph.far_end(port.reversed())).collect();
         tails.sort_unstable();
         let nodes = tails.len();
         tails.dedup();

@@ -4,18 +4,18 @@ use proptest::prelude::*;
 use serde_json::json;
 use tailcut_engine::{Rate, Time};
 use tailcut_net::component::SpecError;
-use tailcut_net::topology::{Graph, PortId, Routes, TopologySpec};
+use tailcut_net::topology::{Graph, NodeId, PortId, Routes, SwitchId, TopologySpec};
 
 pub fn build(spec: serde_json::Value) -> Result<Graph, SpecError> {
     let spec: TopologySpec = serde_json::from_value(spec).expect("a well-formed topology");
     spec.build(&|path: &str| panic!("{path} is not needed"))
 }
 
-fn neighbours(graph: &Graph) -> Vec<Vec<u32>> {
-    let mut near = vec![vec![]; (graph.hosts + graph.switches) as usize];
+fn neighbours(graph: &Graph) -> Vec<Vec<NodeId>> {
+    let mut near = vec![vec![]; graph.nodes()];
     for link in &graph.links {
-        near[link.a as usize].push(link.b);
-        near[link.b as usize].push(link.a);
+        near[link.a.index()].push(link.b);
+        near[link.b.index()].push(link.a);
     }
     near
 }
@@ -25,17 +25,17 @@ fn shortest_paths(graph: &Graph, src: u32) -> Vec<(u32, u64)> {
     let near = neighbours(graph);
     let mut found = vec![(u32::MAX, 0); near.len()];
     found[src as usize] = (0, 1);
-    let mut layer = vec![src];
+    let mut layer = vec![NodeId(src)];
     for distance in 1.. {
         let mut next = vec![];
         for &node in &layer {
-            for &peer in &near[node as usize] {
-                if found[peer as usize].0 == u32::MAX {
-                    found[peer as usize].0 = distance;
+            for &peer in &near[node.index()] {
+                if found[peer.index()].0 == u32::MAX {
+                    found[peer.index()].0 = distance;
                     next.push(peer);
                 }
-                if found[peer as usize].0 == distance {
-                    found[peer as usize].1 += found[node as usize].1;
+                if found[peer.index()].0 == distance {
+                    found[peer.index()].1 += found[node.index()].1;
                 }
             }
         }
@@ -47,23 +47,11 @@ fn shortest_paths(graph: &Graph, src: u32) -> Vec<(u32, u64)> {
     unreachable!("some layer is empty")
 }
 
-/// The number of paths that routing offers from `src` to `dst`.
-fn routed_paths(graph: &Graph, routes: &Routes, src: u32, dst: u32) -> u64 {
-    let far_end = |port: PortId| graph.far_end(port);
-    fn count(
-        graph: &Graph,
-        routes: &Routes,
-        far_end: &dyn Fn(PortId) -> u32,
-        node: u32,
-        dst: u32,
-    ) -> u64 {
-        if node == dst {
-            return 1;
-        }
-        let ports = routes.candidates(node - graph.hosts, dst);
-        ports.iter().map(|&port| count(graph, routes, far_end, far_end(port), dst)).sum()
-    }
-    count(graph, routes, &far_end, far_end(routes.host_port(src)), dst)
+/// The number of paths that routing offers from behind `port` to `dst`.
+fn routed_paths(graph: &Graph, routes: &Routes, port: PortId, dst: u32) -> u64 {
+    let Some(switch) = graph.switch(graph.far_end(port)) else { return 1 };
+    let ports = routes.candidates(switch, dst);
+    ports.iter().map(|&port| routed_paths(graph, routes, port, dst)).sum()
 }
 
 fn even_k() -> impl Strategy<Value = u32> {
@@ -117,7 +105,8 @@ proptest! {
             (6, u64::from(half * half))
         };
         prop_assert_eq!(shortest_paths(&graph, a)[b as usize], expected);
-        prop_assert_eq!(routed_paths(&graph, &Routes::new(&graph).unwrap(), a, b), expected.1);
+        let routes = Routes::new(&graph).unwrap();
+        prop_assert_eq!(routed_paths(&graph, &routes, routes.host_port(a), b), expected.1);
     }
 
     #[test]
@@ -137,7 +126,8 @@ proptest! {
     fn parallel_paths_offer_one_path_each(hosts in 1u32..5, paths in 1u32..9) {
         let graph = build(json!({"kind": "parallel-paths", "hosts_per_side": hosts, "paths": paths})).unwrap();
         prop_assert_eq!(shortest_paths(&graph, 0)[hosts as usize], (4, u64::from(paths)));
-        prop_assert_eq!(routed_paths(&graph, &Routes::new(&graph).unwrap(), 0, hosts), u64::from(paths));
+        let routes = Routes::new(&graph).unwrap();
+        prop_assert_eq!(routed_paths(&graph, &routes, routes.host_port(0), hosts), u64::from(paths));
     }
 }
 
@@ -147,19 +137,19 @@ fn a_fat_tree_is_numbered_like_the_ns3_reference() {
     let (k, half) = (4u32, 2u32);
     let graph = build(json!({"kind": "fat-tree", "k": k})).unwrap();
     let near = neighbours(&graph);
-    let switch = |index: u32| graph.hosts + index;
+    let switch = |index: u32| SwitchId(index).node(graph.hosts);
     for pod in 0..k {
         for edge in 0..half {
-            let ports = &near[switch(pod * half + edge) as usize];
+            let ports = &near[switch(pod * half + edge).index()];
             for h in 0..half {
-                assert_eq!(ports[h as usize], pod * half * half + edge * half + h);
+                assert_eq!(ports[h as usize], NodeId(pod * half * half + edge * half + h));
             }
             for i in 0..half {
                 assert_eq!(ports[(half + i) as usize], switch(k * half + pod * half + i));
             }
         }
         for agg in 0..half {
-            let ports = &near[switch(k * half + pod * half + agg) as usize];
+            let ports = &near[switch(k * half + pod * half + agg).index()];
             for c in 0..half {
                 assert_eq!(ports[(half + c) as usize], switch(2 * k * half + agg * half + c));
             }
@@ -220,7 +210,7 @@ fn every_link_of_a_chain_can_differ() {
     }))
     .unwrap();
     let links: Vec<_> =
-        graph.links.iter().map(|link| (link.a, link.b, link.rate.0 / 1_000_000)).collect();
+        graph.links.iter().map(|link| (link.a.0, link.b.0, link.rate.0 / 1_000_000)).collect();
     assert_eq!(links, [(0, 2, 1_000), (2, 3, 100), (1, 3, 2_000)]);
     assert_eq!(
         graph.links.iter().map(|link| link.queue_limit.is_some()).collect::<Vec<_>>(),
@@ -256,10 +246,10 @@ fn nodes_have_names_and_links_run_upwards() {
         for link in &graph.links {
             assert_eq!(
                 link.tier == 0,
-                link.a < graph.hosts,
+                graph.switch(link.a).is_none(),
                 "tier 0 of {spec} is that of the hosts"
             );
-            assert!(link.b >= graph.hosts && usize::from(link.tier) < graph.tiers.len());
+            assert!(graph.switch(link.b).is_some() && usize::from(link.tier) < graph.tiers.len());
         }
         Routes::new(&graph).unwrap_or_else(|error| panic!("{spec}: {error}"));
     }

@@ -29,10 +29,11 @@ use tailcut_net::scenario::Scenario;
 use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::dumbbell::Dumbbell;
 use tailcut_net::topology::fat_tree::FatTree;
+use tailcut_net::topology::find::{link_name, node_name};
 use tailcut_net::topology::leaf_spine::LeafSpine;
 use tailcut_net::topology::parallel_paths::ParallelPaths;
 use tailcut_net::topology::star::Star;
-use tailcut_net::topology::Graph;
+use tailcut_net::topology::{Graph, Link, PortId};
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::mixed::{Lot, MixedTransport, TransportPart};
 use tailcut_net::transport::mmptcp::{MmptcpSpec, ScatterThreshold, Switch};
@@ -288,22 +289,10 @@ fn shared_buffers() -> impl Strategy<Value = SwitchSpec> {
 
 /// Failures of random links at random times. Each link has one of each kind at most: they do not overlap.
 fn faults(graph: &Graph) -> impl Strategy<Value = FaultsSpec> {
-    let name = |node: u32, hosts: u32| {
-        if node < hosts {
-            format!("h{node}")
-        } else {
-            format!("s{}", node - hosts)
-        }
-    };
-    let links: Vec<(String, u32)> = graph
-        .links
-        .iter()
-        .map(|l| {
-            let (a, b) = (name(l.a, graph.hosts), name(l.b, graph.hosts));
-            (format!("{a}>{b}"), l.a.max(l.b))
-        })
-        .collect();
-    let hosts = graph.hosts;
+    let name = |link| link_name(graph, PortId::of(link)[0]);
+    let upper = |link: &Link| node_name(graph, link.a.max(link.b));
+    let links: Vec<(String, String)> =
+        graph.links.iter().enumerate().map(|(at, link)| (name(at), upper(link))).collect();
     let times = (0..3_000u64, prop::option::of(1..3_000u64));
     let incident = (0..links.len(), 0..5u8, times, any::<bool>(), 1..100u64);
     let incidents = prop::collection::vec(incident, 1..5);
@@ -312,11 +301,11 @@ fn faults(graph: &Graph) -> impl Strategy<Value = FaultsSpec> {
         incidents.dedup_by_key(|incident| (incident.0, incident.1));
         let incident = |row: (usize, u8, (u64, Option<u64>), bool, u64)| {
             let (index, kind, (at, lasts), one_way, amount) = row;
-            let (link, far): (String, u32) = links[index].clone();
+            let (link, switch) = links[index].clone();
             let (at, until) = (Time::from_us(at), lasts.map(|us| Time::from_us(at + us)));
             match kind {
                 0 => Incident::LinkDown { link, at, until },
-                1 => Incident::SwitchDown { switch: format!("s{}", far - hosts), at, until },
+                1 => Incident::SwitchDown { switch, at, until },
                 2 => {
                     let rate = Rate(20_000_000 * amount);
                     Incident::Rate { link, one_way, rate, at, until }
@@ -400,8 +389,7 @@ proptest! {
     fn observers_and_series_change_nothing(scenario in scenarios()) {
         let mut watched = scenario.clone();
         watched.series.flows = watched.flows.iter().map(|flow| flow.id).collect();
-        let link = &watched.graph.links[0];
-        watched.series.links = vec![format!("h{}>s{}", link.a, link.b - watched.graph.hosts)];
+        watched.series.links = vec![link_name(&watched.graph, PortId(0))];
         watched.series.differentials = vec!["h0>h1".into()];
         watched.instants = 40;
         let attribution = Attribution::new(&watched.graph);

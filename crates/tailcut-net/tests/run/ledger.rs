@@ -11,7 +11,7 @@ use tailcut_net::queue::selective_red::Form;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::Scenario;
-use tailcut_net::topology::PortId;
+use tailcut_net::topology::{NodeId, PortId};
 
 /// What stays the same of a packet on its way.
 type Identity = (u32, u32, u16, u16, u16, u16, u16, u64);
@@ -46,8 +46,8 @@ struct Entry {
 }
 
 struct LinkBook {
-    from: u32,
-    to: u32,
+    from: NodeId,
+    to: NodeId,
     rate: tailcut_engine::Rate,
     propagation: Time,
     limit: Limit,
@@ -81,13 +81,13 @@ impl Ledger {
     pub fn new(scenario: &Scenario) -> Ledger {
         let graph = &scenario.graph;
         let limit_of_queues = scenario.scheme.queue.limit();
-        let schedules = |from: u32| match &scenario.scheme.queue {
-            QueueSpec::Pfabric(queue) => queue.hosts || from >= graph.hosts,
-            QueueSpec::Trimming(queue) => queue.hosts || from >= graph.hosts,
+        let schedules = |from: NodeId| match &scenario.scheme.queue {
+            QueueSpec::Pfabric(queue) => queue.hosts || graph.switch(from).is_some(),
+            QueueSpec::Trimming(queue) => queue.hosts || graph.switch(from).is_some(),
             _ => scenario.switch.pfc.is_some(),
         };
         let mut links = vec![];
-        let mut links_into = vec![vec![]; (graph.hosts + graph.switches) as usize];
+        let mut links_into = vec![vec![]; graph.nodes()];
         for link in &graph.links {
             for (from, to) in [(link.a, link.b), (link.b, link.a)] {
                 let switch_limit = link.queue_limit.unwrap_or(limit_of_queues);
@@ -102,8 +102,12 @@ impl Ledger {
                     }
                     (_, limit) => limit,
                 };
-                let limit = if from < graph.hosts { scenario.host.nic_queue } else { switch_limit };
-                links_into[to as usize].push(links.len());
+                let limit = if graph.switch(from).is_none() {
+                    scenario.host.nic_queue
+                } else {
+                    switch_limit
+                };
+                links_into[to.index()].push(links.len());
                 links.push(LinkBook {
                     from,
                     to,
@@ -138,9 +142,9 @@ impl Ledger {
     }
 
     /// A packet is at `node`: it must be the next on one of the links that lead there.
-    fn arrive(&mut self, now: Time, node: u32, packet: &PacketView) {
+    fn arrive(&mut self, now: Time, node: NodeId, packet: &PacketView) {
         let identity = identity(packet);
-        let link = self.links_into[node as usize].iter().copied().find(|&link| {
+        let link = self.links_into[node.index()].iter().copied().find(|&link| {
             let next = self.links[link].on_it.front();
             next.is_some_and(|next| next.arrives == now && next.identity == identity)
         });
@@ -152,7 +156,7 @@ impl Ledger {
     /// A packet is at the near end of a link, accepted or not.
     fn offered(&mut self, now: Time, link: PortId, packet: &PacketView) {
         let from = self.links[link.index()].from;
-        if from < self.hosts {
+        if from.switch(self.hosts).is_none() {
             assert_eq!(
                 self.handed.take(),
                 Some(identity(packet)),
@@ -233,7 +237,7 @@ impl Observer for Ledger {
     fn host_receives(&mut self, now: Time, host: u32, packet: &PacketView) {
         self.counts[1] += 1;
         assert_eq!(packet.dst, host);
-        self.arrive(now, host, packet);
+        self.arrive(now, NodeId(host), packet);
         if packet.flags.has(Flags::DATA) {
             // The subflows of a multipath flow fill one stream.
             let connection =
@@ -328,7 +332,7 @@ impl Observer for Ledger {
             }
         };
         // Random early detection is the one discipline that drops before its queue is full, and only at switches.
-        let early = self.drops_early && book.from >= self.hosts;
+        let early = self.drops_early && book.from.switch(self.hosts).is_some();
         assert!(full || early, "{link:?} dropped a packet with room in its queue");
     }
 

@@ -10,8 +10,9 @@ use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::packet::Flags;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::fat_tree::FatTree;
+use tailcut_net::topology::find::link_name;
 use tailcut_net::topology::parallel_paths::ParallelPaths;
-use tailcut_net::topology::{Graph, Link};
+use tailcut_net::topology::{Graph, Link, NodeId, PortId, Routes};
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::mixed::{Lot, MixedTransport, TransportPart};
 use tailcut_net::transport::mmptcp::{MmptcpSpec, ScatterThreshold, Switch};
@@ -246,7 +247,10 @@ fn layered() -> Graph {
         let sides = (1..layers).flat_map(|layer| [(layer, 0), (layer, 1)]);
         links.extend(sides.map(|(layer, next)| (switch(layer - 1, side), switch(layer, next))));
     }
-    let link = |(a, b)| Link { a, b, rate: FAST, propagation: Time(1), tier: 0, queue_limit: None };
+    let link = |(a, b)| {
+        let (a, b, propagation) = (NodeId(a), NodeId(b), Time(1));
+        Link { a, b, rate: FAST, propagation, tier: 0, queue_limit: None }
+    };
     Graph {
         hosts,
         switches: 2 + 2 * layers,
@@ -335,7 +339,7 @@ fn flows_of_all_three_kinds_share_a_fabric_and_finish() {
 fn losses_that_wait_for_the_timer(transport: &TransportSpec) -> (usize, usize) {
     let (mut losses, mut waits) = (0, 0);
     let graph = fat_tree(4);
-    let edge = graph.links.iter().find(|l| l.a == 12).expect("host 12 has a link").b - graph.hosts;
+    let edge = Routes::new(&graph).expect("it is connected").edge(12);
     for step in 0..80u64 {
         let flows = vec![flow(0, 0, 12, 70_000, Time::ZERO)];
         let mut scenario = with(fat_tree(4), flows, transport.clone());
@@ -394,12 +398,11 @@ fn a_flow_outlives_a_link_that_dies_under_one_of_its_subflows() {
     };
     // The uplinks of the first edge switch, in a k = 4 fabric of 16 hosts and 20 switches.
     let graph = fat_tree(4);
-    let edge = graph.links.iter().find(|l| l.a == 0).expect("host 0 has a link").b;
-    let uplinks: Vec<String> = graph
-        .links
-        .iter()
-        .filter(|l| l.a == edge && l.b >= graph.hosts)
-        .map(|l| format!("s{}>s{}", l.a - graph.hosts, l.b - graph.hosts))
+    let edge = graph.links.iter().find(|l| l.a == NodeId(0)).expect("host 0 has a link").b;
+    let ports = (0..graph.links.len()).map(|link| PortId::of(link)[0]);
+    let uplinks: Vec<String> = ports
+        .filter(|&port| graph.far_end(port.reversed()) == edge)
+        .map(|port| link_name(&graph, port))
         .collect();
     assert_eq!(uplinks.len(), 2);
     let tcp = uplinks.iter().filter(|l| broken(TransportSpec::default(), l).fct.is_some()).count();

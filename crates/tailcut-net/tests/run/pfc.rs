@@ -10,7 +10,7 @@ use tailcut_net::queue::QueueSpec;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
 use tailcut_net::topology::star::Star;
-use tailcut_net::topology::{Graph, Link};
+use tailcut_net::topology::{Graph, Link, NodeId};
 use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 use tailcut_net::transport::tcp::CongestionSpec;
 
@@ -106,6 +106,7 @@ fn a_flow_that_is_not_congested_waits_for_those_that_are() {
 /// So many switches in a ring, each with a host that sends to the one after the next, the same way round.
 fn ring(switches: u32) -> Scenario {
     let link = |a, b| {
+        let (a, b) = (NodeId(a), NodeId(b));
         let (rate, propagation) = (Rate(1_000_000_000), Time::from_us(2));
         Link { a, b, rate, propagation, tier: 0, queue_limit: None }
     };

@@ -15,7 +15,7 @@ use tailcut_net::network::{simulate, simulate_observed};
 use tailcut_net::queue::{drop_tail::DropTail, QueueSpec};
 use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
-use tailcut_net::topology::{Graph, Link};
+use tailcut_net::topology::{Graph, Link, NodeId};
 use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::tcp::TcpSpec;
@@ -72,7 +72,7 @@ pub fn row(links: &[(Rate, Time)]) -> Graph {
         switch => switch + 1,
     };
     let link = |(at, &(rate, propagation)): (usize, &(Rate, Time))| {
-        let (a, b) = (node(at as u32), node(at as u32 + 1));
+        let (a, b) = (NodeId(node(at as u32)), NodeId(node(at as u32 + 1)));
         Link { a, b, rate, propagation, tier: 0, queue_limit: None }
     };
     Graph {

@@ -9,7 +9,7 @@ use tailcut_net::measure::records::Outcome;
 use tailcut_net::measure::{Loss, Observer, PacketView};
 use tailcut_net::packet::Flags;
 use tailcut_net::scenario::Scenario;
-use tailcut_net::topology::PortId;
+use tailcut_net::topology::{PortId, Routes, SwitchId};
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::mmptcp::{MmptcpSpec, Switch};
 use tailcut_net::transport::tcp::{Sender, TcpSpec};
@@ -98,9 +98,8 @@ fn loss(link: String, at: Time, lasts: Time) -> Incident {
 }
 
 /// The switch that a host hangs on.
-fn edge(host: u32) -> u32 {
-    let graph = fat_tree(4);
-    graph.links.iter().find(|l| l.a == host).expect("every host has a link").b - graph.hosts
+fn edge(host: u32) -> SwitchId {
+    Routes::new(&fat_tree(4)).expect("it is connected").edge(host)
 }
 
 #[test]

@@ -7,6 +7,7 @@ use tailcut_engine::{Stream, Time};
 use super::audit::Detection;
 use super::{Detect, TinyFlow};
 use crate::packet::{ConnectionId, Flags, FlowKey, Packet};
+use crate::topology::SwitchId;
 
 /// A flow's counter for polling.
 #[derive(Debug, Clone, Copy, Default)]
@@ -127,25 +128,25 @@ impl Detector {
     pub fn observe(
         &mut self,
         now: Time,
-        switch: u32,
+        switch: SwitchId,
         packet: &Packet,
         others: impl FnMut(Detection),
     ) -> bool {
         match self.spec.detect {
             Detect::HostMarked => packet.flags.has(Flags::LARGE_FLOW),
             Detect::PolledCounters => {
-                self.sights[switch as usize].poll(&self.spec, now, packet, others)
+                self.sights[switch.index()].poll(&self.spec, now, packet, others)
             }
             Detect::RandomSkip | Detect::ExactPort => {
                 self.sample(now, switch, packet.key.src(), packet)
             }
             Detect::RandomSkipSwitch | Detect::ExactSwitch => {
-                self.sample(now, switch, switch, packet)
+                self.sample(now, switch, switch.0, packet)
             }
         }
     }
 
-    fn sample(&mut self, now: Time, switch: u32, sampler: u32, packet: &Packet) -> bool {
+    fn sample(&mut self, now: Time, switch: SwitchId, sampler: u32, packet: &Packet) -> bool {
         let sampler = &mut self.samplers[sampler as usize];
         sampler.left -= f64::from(packet.wire_bytes);
         if sampler.left > 0.0 {
@@ -155,6 +156,6 @@ impl Detector {
             sampler.skip(&self.spec);
         }
         // A packet is looked at once, however many samples fall into it.
-        self.sights[switch as usize].note_sample(&self.spec, now, packet.key)
+        self.sights[switch.index()].note_sample(&self.spec, now, packet.key)
     }
 }

@@ -21,7 +21,7 @@ use super::audit::Audit;
 use super::{hash, EdgeOnly, Fork, Layout, Pick, Strategy};
 use crate::component::SpecError;
 use crate::packet::{Flags, FlowKey, Packet};
-use crate::topology::Routes;
+use crate::topology::{Routes, SwitchId};
 
 /// Parameters of TinyFlow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -176,7 +176,7 @@ impl Edge {
 pub(crate) struct TinyFlows {
     spec: TinyFlow,
     /// Per host: the switch it hangs on.
-    edge_of: Vec<u32>,
+    edge_of: Vec<SwitchId>,
     edges: Vec<Edge>,
     detector: Detector,
     ledger: Ledger,
@@ -189,7 +189,7 @@ impl Pick for TinyFlows {
         if self.edge_of[key.src() as usize] != switch || !self.is_elephant(now, switch, packet) {
             return hash::pick(key.0, salt, choices);
         }
-        let edge = &mut self.edges[switch as usize];
+        let edge = &mut self.edges[switch.index()];
         let elephant = edge.elephants.get_mut(&key.0).expect("it is one");
         if elephant.bytes >= self.spec.reroute_every.0 {
             (elephant.draw, elephant.bytes) = (edge.stream.bits() as u32, 0);
@@ -241,8 +241,8 @@ impl TinyFlows {
     }
 
     /// Counts a packet that a host of this switch sends, and says whether its flow is taken for an elephant.
-    fn is_elephant(&mut self, now: Time, switch: u32, packet: &Packet) -> bool {
-        let (key, edge) = (packet.key, &mut self.edges[switch as usize]);
+    fn is_elephant(&mut self, now: Time, switch: SwitchId, packet: &Packet) -> bool {
+        let (key, edge) = (packet.key, &mut self.edges[switch.index()]);
         let seen = self.detector.observe(now, switch, packet, |other| {
             if !edge.elephants.contains_key(&other.key.0) {
                 edge.add(other.key, now);
@@ -277,7 +277,7 @@ mod tests {
     use crate::topology::parallel_paths::ParallelPaths;
 
     fn at_edge(us: u64, choices: u32) -> Fork<'static> {
-        blind(Time::from_us(us), 0, 0, choices)
+        blind(Time::from_us(us), SwitchId(0), 0, choices)
     }
 
     fn tinyflows(spec: &TinyFlow) -> TinyFlows {
@@ -389,7 +389,8 @@ mod tests {
             tinyflows(&TinyFlow { detect: Detect::HostMarked, ..TinyFlow::default() });
         let mut marked = packet(0, 7);
         marked.flags = marked.flags | Flags::LARGE_FLOW;
-        let pick = tinyflows.pick(Fork { switch: 1, salt: 9, ..at_edge(0, 8) }, &mut marked);
+        let pick =
+            tinyflows.pick(Fork { switch: SwitchId(1), salt: 9, ..at_edge(0, 8) }, &mut marked);
         assert_eq!((pick, tinyflows.ledger.news.len()), (hash::pick(marked.key.0, 9, 8), 0));
     }
 }

@@ -94,7 +94,7 @@ fn kind(graph: &Graph, port: usize) -> u8 {
     let (link, up) = (&graph.links[port / 2], port % 2 == 0);
     let from = if up { link.a } else { link.b };
     match (up, link.tier) {
-        _ if from < graph.hosts => 0,
+        _ if graph.switch(from).is_none() => 0,
         (true, 0 | 1) => 1,
         (true, _) => 2,
         (false, 0) => 5,

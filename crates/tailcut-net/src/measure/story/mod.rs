@@ -10,7 +10,7 @@ use tailcut_engine::{Rate, Time};
 use super::{Loss, Observer, PacketView, SenderView};
 use crate::packet::Flags;
 use crate::port::Clocking;
-use crate::topology::{Graph, PortId};
+use crate::topology::{Graph, NodeId, PortId};
 use crate::transport::tcp::CongestionState;
 pub use records::{Act, End, Hop, How, Journey, Kind, Story, What};
 use waiting::{Accepted, Port, Served};
@@ -71,8 +71,8 @@ struct Draft {
 /// A directed link as it is now.
 #[derive(Debug, Clone)]
 struct Link {
-    near: u32,
-    far: u32,
+    near: NodeId,
+    far: NodeId,
     rate: Rate,
     propagation: Time,
 }
@@ -225,7 +225,7 @@ fn how(loss: Loss) -> How {
 
 impl Stories {
     /// Whether a packet has come to the near end of a link, and when it was due there.
-    fn comes_to(links: &[Link], node: u32, now: Time) -> impl Fn(&Place) -> Option<Time> + '_ {
+    fn comes_to(links: &[Link], node: NodeId, now: Time) -> impl Fn(&Place) -> Option<Time> + '_ {
         move |place| match *place {
             Place::Host => Some(now),
             Place::Link { link, due } if links[link.index()].far == node => Some(due),
@@ -314,7 +314,7 @@ impl Observer for Stories {
         let links = &self.links;
         let Some(draft) = self.drafts.get_mut(&packet.flow) else { return };
         let here = |place: &Place| match *place {
-            Place::Link { link, due } if links[link.index()].far == host => Some(due),
+            Place::Link { link, due } if links[link.index()].far == NodeId(host) => Some(due),
             _ => None,
         };
         if let Some(found) = draft.find(packet, here, now) {
