@@ -44,6 +44,16 @@ impl Graph {
         (self.hosts + self.switches) as usize
     }
 
+    /// Each of them, hosts first.
+    pub fn each_node(&self) -> impl ExactSizeIterator<Item = NodeId> {
+        (0..self.nodes()).map(NodeId::at)
+    }
+
+    /// The switches, in the order of their numbers.
+    pub fn each_switch(&self) -> impl ExactSizeIterator<Item = SwitchId> {
+        (0..self.switches as usize).map(SwitchId::at)
+    }
+
     /// The switch that a node is; none where it is a host.
     pub fn switch(&self, node: NodeId) -> Option<SwitchId> {
         node.switch(self.hosts)

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use tailcut_engine::{Rate, Stream};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::BalanceSpec;
-use tailcut_net::topology::{Graph, NodeId, PortId, Routes};
+use tailcut_net::topology::{Graph, NodeId, PortId, Routes, SwitchId};
 
 use super::ETHERNET;
 
@@ -51,7 +51,7 @@ pub fn queue(interface: &str, rate: Rate, limit: Limit, mtu: u64, framing: u64) 
 /// A switch, and the ports that it has towards every host.
 pub struct Switch<'a> {
     /// Its number.
-    pub number: u32,
+    pub number: SwitchId,
     /// Of the run.
     pub seed: u64,
     /// How it chooses among ports.
@@ -124,7 +124,7 @@ impl Switch<'_> {
     fn begin(&self, host: u32, ports: usize) -> usize {
         match self.balance {
             BalanceSpec::RoundRobin(_) => {
-                let entity = u64::from(self.number) << 32 | u64::from(host);
+                let entity = u64::from(self.number.0) << 32 | u64::from(host);
                 Stream::new(self.seed, entity, "turns of kernels").below(ports as u64) as usize
             }
             _ => 0,
@@ -170,7 +170,7 @@ impl Switch<'_> {
 
     /// The seed of its hash; 0 would let the kernel draw one.
     pub fn hash_seed(&self) -> u32 {
-        let drawn = Stream::new(self.seed, u64::from(self.number), "hash of kernels").bits();
+        let drawn = Stream::new(self.seed, u64::from(self.number.0), "hash of kernels").bits();
         (drawn >> 32) as u32 | 1
     }
 }

@@ -13,7 +13,7 @@ use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::Limit;
 use tailcut_net::network::tier_records;
 use tailcut_net::port::PortCounters;
-use tailcut_net::topology::{NodeId, PortId, Routes};
+use tailcut_net::topology::{NodeId, PortId, Routes, SwitchId};
 
 use super::counters::{self, Counts, Queue};
 use super::lines::{fifo, interface, near_end, queue, Switch};
@@ -101,16 +101,17 @@ impl<'a> Switches<'a> {
             addresses: (0..graph.hosts).map(address).collect(),
             found: vec![],
         };
-        for switch in 0..graph.switches {
-            let sysctls = switches.within(graph.hosts + switch, || switches.sysctls(switch))?;
+        for switch in graph.each_switch() {
+            let node = switch.node(graph.hosts);
+            let sysctls = switches.within(node, || switches.sysctls(switch))?;
             switches.found.push(json!({ "sysctls": sysctls }));
         }
         process::enter(&switches.home)?;
         Tool::Ip.does(&switches.links(hosts))?;
-        for node in 0..graph.hosts + graph.switches {
+        for node in graph.each_node() {
             let found = switches.within(node, || switches.set_up(node))?;
-            if let (Some(switch), Some(found)) = (node.checked_sub(graph.hosts), found) {
-                let of = &mut switches.found[switch as usize];
+            if let (Some(switch), Some(found)) = (graph.switch(node), found) {
+                let of = &mut switches.found[switch.index()];
                 of["routes"] = found;
             }
         }
@@ -120,19 +121,19 @@ impl<'a> Switches<'a> {
 
     /// Does something in a node's namespace.
     fn within<T>(&self, node: NodeId, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        process::enter(&self.namespaces[node as usize])?;
+        process::enter(&self.namespaces[node.index()])?;
         let named = |error: io::Error| io::Error::other(format!("{}: {error}", self.name(node)));
         act().map_err(named)
     }
 
     fn name(&self, node: NodeId) -> String {
-        match node.checked_sub(self.prepared.scenario.graph.hosts) {
+        match self.prepared.scenario.graph.switch(node) {
             None => format!("host {node}"),
             Some(switch) => format!("switch {switch}"),
         }
     }
 
-    fn switch(&self, number: u32) -> Switch<'_> {
+    fn switch(&self, number: SwitchId) -> Switch<'_> {
         let scenario = &self.prepared.scenario;
         Switch {
             number,
@@ -143,7 +144,7 @@ impl<'a> Switches<'a> {
         }
     }
 
-    fn sysctls(&self, switch: u32) -> io::Result<Vec<(String, String)>> {
+    fn sysctls(&self, switch: SwitchId) -> io::Result<Vec<(String, String)>> {
         let seed = self.switch(switch).hash_seed().to_string();
         let fixed = SYSCTLS.map(|(name, value)| (name, value.to_owned()));
         setup::set(&[&fixed[..], &[("ipv4/fib_multipath_hash_seed", seed)]].concat())
@@ -151,9 +152,10 @@ impl<'a> Switches<'a> {
 
     /// The interface by which a node sends to a directed link.
     fn interface(&self, port: PortId) -> String {
-        match near_end(&self.prepared.scenario.graph, port) < self.prepared.scenario.graph.hosts {
-            true => INTERFACE.to_owned(),
-            false => interface(port),
+        let graph = &self.prepared.scenario.graph;
+        match graph.switch(near_end(graph, port)) {
+            None => INTERFACE.to_owned(),
+            Some(_) => interface(port),
         }
     }
 
@@ -161,9 +163,9 @@ impl<'a> Switches<'a> {
     /// all have the same.
     fn links(&self, hosts: &[i32]) -> String {
         let (graph, mtu) = (&self.prepared.scenario.graph, self.prepared.hosts.mtu);
-        let place = |node: NodeId| match hosts.get(node as usize) {
+        let place = |node: NodeId| match hosts.get(node.index()) {
             Some(host) => host.to_string(),
-            None => format!("/proc/self/fd/{}", self.namespaces[node as usize].as_raw_fd()),
+            None => format!("/proc/self/fd/{}", self.namespaces[node.index()].as_raw_fd()),
         };
         let mut lines = String::new();
         for link in 0..graph.links.len() {
@@ -187,9 +189,9 @@ impl<'a> Switches<'a> {
     fn rate_and_limit(&self, port: PortId) -> (Rate, Limit) {
         let scenario = &self.prepared.scenario;
         let link = &scenario.graph.links[port.link()];
-        let limit = match near_end(&scenario.graph, port) < scenario.graph.hosts {
-            true => scenario.host.nic_queue,
-            false => link.queue_limit.unwrap_or(scenario.scheme.queue.limit()),
+        let limit = match scenario.graph.switch(near_end(&scenario.graph, port)) {
+            None => scenario.host.nic_queue,
+            Some(_) => link.queue_limit.unwrap_or(scenario.scheme.queue.limit()),
         };
         (link.rate, limit)
     }
@@ -219,7 +221,7 @@ impl<'a> Switches<'a> {
                 return Err(io::Error::other(text));
             }
         }
-        let Some(number) = node.checked_sub(self.prepared.scenario.graph.hosts) else {
+        let Some(number) = self.prepared.scenario.graph.switch(node) else {
             return Ok(None);
         };
         let mut lines = String::new();
@@ -237,7 +239,7 @@ impl<'a> Switches<'a> {
     }
 
     /// By which interfaces a switch sends to each host, in the hosts' order; all are as they should be.
-    fn routes_as_read(&self, switch: u32) -> io::Result<Value> {
+    fn routes_as_read(&self, switch: SwitchId) -> io::Result<Value> {
         let said: Vec<Value> = serde_json::from_str(&Tool::Ip.says(&["-json", "route", "show"])?)?;
         let devices = |route: &Value| -> Vec<String> {
             let hops =
@@ -270,13 +272,13 @@ impl<'a> Switches<'a> {
     fn counted(&self) -> io::Result<Counted> {
         let graph = &self.prepared.scenario.graph;
         let (mut ports, mut thrown_away) = (BTreeMap::new(), drops::Counters::new());
-        for node in 0..graph.hosts + graph.switches {
+        for node in graph.each_node() {
             let found = self.within(node, || self.read(node))?;
             for port in self.ports(node) {
                 let queue = found.get(&self.interface(port)).cloned().unwrap_or_default();
                 ports.insert(port, (monotonic_ns(), queue.counts));
             }
-            if node >= graph.hosts {
+            if graph.switch(node).is_some() {
                 for (name, count) in drops::counted() {
                     *thrown_away.entry(name).or_default() += count;
                 }
@@ -346,7 +348,8 @@ impl<'a> Switches<'a> {
         let busy: Vec<Time> = ports.iter().map(busy).collect();
         let all =
             |what: fn(PortCounters) -> u64| ports.iter().map(|port| what(since(&now, *port))).sum();
-        let hosts = ports.iter().filter(|port| near_end(graph, **port) < graph.hosts);
+        let is_host = |port: &&PortId| graph.switch(near_end(graph, **port)).is_none();
+        let hosts = ports.iter().filter(is_host);
         Ok(FabricReport {
             tiers: tier_records(graph, scenario.horizon.arrivals, &busy, |port| since(&now, port)),
             packet_hops: all(|counts| counts.packets),
