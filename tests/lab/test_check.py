@@ -28,7 +28,6 @@ REFUSED = [
     ("replicate", '{ kind = "repflow", copies = 3 }', "copies"),
     ("replicate", '{ kind = "repflow", loser = "finish" }', "loser"),
     ("replicate", '{ kind = "hedge" }', "kind"),
-    ("traffic", 'kind = "shuffle"\nbytes = "20KB"', "kind"),
 ]
 
 
@@ -50,6 +49,7 @@ def test_flows_that_wait_for_others_are_carried_by_the_labs_own_sockets_alone(ex
     poisson = 'kind = "poisson"\nsizes = "20KB"\nload = 0.2'
     experiment.write_text(experiment.read_text().replace(poisson, 'kind = "transfers"\nbytes = "20KB"'))
     assert answers(experiment)["traffic.kind"][0] == "done"
+    assert answers(experiment, **{"traffic.kind": '"shuffle"'})["traffic.kind"][0] == "done"
     assert answers(experiment, replicate='{ kind = "repflow" }')["traffic.kind"][0] == "fatal"
 
 
@@ -57,12 +57,6 @@ def test_flows_that_wait_for_others_are_carried_by_the_labs_own_sockets_alone(ex
 def test_what_cannot_be_had_is_refused_by_name(experiment: Path, key: str, value: str, field: str) -> None:
     if key == "transport.kind":
         experiment.write_text(experiment.read_text().replace('initial_rto = "1s"', "").replace('"tcp"', value))
-        told = answers(experiment)
-    elif key == "traffic":
-        text = experiment.read_text()
-        poisson = 'kind = "poisson"\nsizes = "20KB"\nload = 0.2'
-        assert poisson in text
-        experiment.write_text(text.replace(poisson, value))
         told = answers(experiment)
     else:
         told = answers(experiment, **{key: value})
@@ -88,6 +82,20 @@ def test_what_differs_only_in_the_hosts_or_the_fabric_can_be_had(experiment: Pat
     else:
         told = answers(experiment, **{key: value})
     assert "fatal" not in {answer for answer, _ in told.values()}
+
+
+def test_which_time_series_are_recorded_is_told(experiment: Path) -> None:
+    assert not any(field.startswith(("series", "measure")) for field in answers(experiment))
+    for what in ("segments", "attribution", "fabric"):
+        assert answers(experiment, **{f"measure.{what}": "true"})[f"measure.{what}"][0] == "near"
+    links = {"series.links": '["h0>s0"]', "series.differentials": '["h0>h3"]'}
+    told = answers(experiment, **links, **{"series.flows": "[0]", "series.interval": '"2ms"'})
+    assert [told[f"series.{name}"][0] for name in ("links", "differentials", "flows")] == ["done"] * 3
+    often = answers(experiment, **{"series.flows": "[0]", "series.interval": '"100us"'})["series.flows"]
+    assert (often[0], "every 1ms at the most often" in often[1]) == ("near", True)
+    node = answers(experiment, replicate='{ kind = "repflow" }', **{"series.flows": "[0]", **links})
+    assert (node["series.flows"][0], node["series.links"][0]) == ("near", "done")
+    assert "not recorded" in node["series.flows"][1]
 
 
 def test_the_command_shows_the_table_and_ends_by_whether_it_can_be_had(experiment: Path) -> None:

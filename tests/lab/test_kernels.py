@@ -47,12 +47,50 @@ def test_exactly_the_flows_of_the_plan_are_carried_and_every_byte_arrives(experi
     assert not list(tmp_path.rglob("elsewhere"))
 
 
+def test_queues_windows_and_rates_are_sampled(experiment: Path) -> None:
+    """Two long flows meet at the link to a host: its queue fills, it is always busy, and the window of either grows."""
+    text = experiment.read_text()
+    file = experiment.parent / "two.csv"
+    file.write_text("src,dst,bytes,start_us\n0,3,300000,0\n2,3,300000,0\n")
+    poisson = 'kind = "poisson"\nsizes = "20KB"\nload = 0.2'
+    experiment.write_text(text.replace(poisson, 'kind = "trace"\nfile = "two.csv"'))
+    run = planned(
+        experiment,
+        **{
+            "series.flows": "[0, 1]",
+            "series.links": '["s1>h3"]',
+            "series.differentials": '["h0>h3"]',
+            "series.interval": '"2ms"',
+        },
+    )
+    done = carried(run)
+    series = {one["name"]: one for one in done["measured"]["series"]}
+    queue, busy = series["link s1>h3 queue_packets"], series["link s1>h3 utilisation"]
+    assert queue["times_ns"] == [2_000_000 * (number + 1) for number in range(len(queue["times_ns"]))]
+    assert max(queue["values"]) > 20
+    assert all(0 <= value <= 1 for value in busy["values"])
+    # What it carried took it so long, less what came after the last sample.
+    assert 0.002 * (sum(busy["values"]) + 1) * 20e6 / 8 >= 600_000
+    assert set(series) >= {"paths h0>h3 queue_differential_packets"}
+    for flow in (0, 1):
+        window, rate = series[f"flow {flow} cwnd_bytes"], series[f"flow {flow} rate_bps"]
+        assert window["times_ns"] == rate["times_ns"]
+        assert len(window["values"]) >= 2
+        assert max(window["values"]) > window["values"][0] >= 8 * 1460  # an initial window of 12 KB
+        assert all(value % 1460 == 0 for value in window["values"])
+        # What was acknowledged by the last sample is no more than the flow; between samples it is what came by then.
+        since = [after - before for before, after in zip([0, *rate["times_ns"]], rate["times_ns"], strict=False)]
+        bits = sum(value * span / 1e9 for value, span in zip(rate["values"], since, strict=True))
+        assert 0 < bits <= 8 * 300_001 * 1.2
+
+
 CLOSED = """kind = "mix"
 parts = [
     { kind = "transfers", bytes = "60KB", sizes = "20KB" },
     { kind = "pings", count = 3, gap = "2ms" },
     { kind = "partition-aggregate", workers = 3, queries_per_second = 10.0, compute = "1ms" },
     { kind = "bucket-sort", numbers = 2000, rounds = 1 },
+    { kind = "shuffle", bytes = "60KB", fetches_at_once = 2 },
 ]"""
 
 
@@ -74,7 +112,7 @@ def test_flows_that_wait_for_others_start_when_these_are_over(experiment: Path, 
         assert starts[flow] >= starts[after] + flows[after][over[wait["on"]]] + delay_ns
     table = dict(_core.tabulate(json.dumps(run), json.dumps(done["measured"]))["further"])["jobs"]
     jobs = tables.frame(table)
-    assert set(jobs["kind"]) == {"transfer", "pings", "query", "sort"}
+    assert set(jobs["kind"]) == {"transfer", "pings", "query", "shuffle", "sort"}
     assert jobs["completion_ns"].null_count() == 0
 
 

@@ -14,6 +14,8 @@ from tailcut.api import Silent
 from tailcut.backends import Options
 from tailcut.backends.lab import LabBackend
 from tailcut.lab import process, repnet
+from tailcut.report import tables
+from tailcut.report.study import Study
 from tailcut.results import Store, upkeep
 
 
@@ -22,6 +24,7 @@ class Kernels:
 
     def __init__(self) -> None:
         self.runs = 0
+        self.series: list[dict[str, Any]] = []
         self.programs: list[list[str] | None] = []
 
     def __call__(
@@ -39,7 +42,7 @@ class Kernels:
         self.programs.append(program)
         unfaithful = ["something waited for a processor for 90 % of the time"] if self.runs == 2 else []
         return {
-            "measured": measured(json.loads(_core.demand(planned)), 1.0 + self.runs),
+            "measured": {**measured(json.loads(_core.demand(planned)), 1.0 + self.runs), "series": self._series()},
             "unfaithful": unfaithful,
             "facts": {},
             "entered": {},
@@ -53,6 +56,10 @@ class Kernels:
             "fabric": fabric,
             "switches": None,
         }
+
+    def _series(self) -> list[dict[str, Any]]:
+        """Those that are set; there was no room for all of the first."""
+        return [one | {"truncated": number == 0} for number, one in enumerate(self.series)]
 
 
 @pytest.fixture
@@ -81,6 +88,35 @@ def test_simulated_runs_and_those_of_kernels_lie_beside_each_other(
     assert kernels.runs == 1, "what is there is not made again"
     assert again.summary().equals(rows)
     assert Path(*again.report()[:1]).exists()
+
+
+def test_jobs_and_series_of_kernels_are_read_as_those_of_the_simulator_and_drawn_with_them(
+    experiment: Path, tmp_path: Path, kernels: Kernels
+) -> None:
+    poisson = 'kind = "poisson"\nsizes = "20KB"\nload = 0.2'
+    experiment.write_text(experiment.read_text().replace(poisson, 'kind = "transfers"\nbytes = "40KB"\nsizes = "20KB"'))
+    chosen = {"series.flows": "[0]", "series.links": '["h0>s0"]', "series.interval": '"5ms"'}
+    wanted = tailcut.load(experiment, set=chosen)
+    tailcut.run(wanted, out=tmp_path / "results")
+    kernels.series = [
+        {"name": "flow 0 cwnd_bytes", "times_ns": [5_000_000, 10_000_000], "values": [14_600.0, 16_060.0]},
+        {"name": "link h0>s0 queue_packets", "times_ns": [5_000_000], "values": [3.0]},
+    ]
+    both = tailcut.run(wanted, on="lab", out=tmp_path / "results", repeat=2)
+    assert both.lab_jobs.columns == [*both.jobs.columns[:2], "repeat", "fabric", "faithful", *both.jobs.columns[2:]]
+    assert both.lab_jobs.filter(repeat=1)["id"].to_list() == both.jobs["id"].to_list()
+    assert both.lab_jobs["faithful"].unique(maintain_order=True).to_list() == [True, False]
+    first = both.lab_series.filter(repeat=1)
+    assert first.select("name", "time_ns", "value").rows()[1] == ("flow 0 cwnd_bytes", 10_000_000, 16_060.0)
+    assert both.lab_series.schema.items() >= both.series.schema.items()
+    assert set(both.lab_tiers["repeat"]) == set()
+    about = json.loads(next((tmp_path / "results/runs").glob("*-lab-1/run.json")).read_text())
+    assert about["truncated_series"] == ["flow 0 cwnd_bytes"]
+    drawn = tables.series(Study.of(both))
+    assert drawn.filter(backend="lab", name="link h0>s0 queue_packets").select("ms", "value").rows() == [(5.0, 3.0)]
+    assert drawn.filter(backend="sim")["name"].n_unique() == 4
+    page = both.report()[0].read_text()
+    assert "flow 0: congestion window" in page
 
 
 def test_a_capture_lies_beside_the_tables_of_runs_that_are_made_with_it(

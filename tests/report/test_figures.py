@@ -205,7 +205,7 @@ def test_time_series_of_one_quantity_share_their_scale_and_rates_come_first(stud
             "name": ["link a>b queue_packets", "flow 1 rate_bps", "flow 2 rate_bps"],
             "quantity": ["queue_packets", "rate_bps", "rate_bps"],
             "value": [7.0, 2e8, 8e8],
-            "scheme": "TCP", "cell": "", "point": "", "seed": 1, "ms": 0.5,
+            "backend": "sim", "scheme": "TCP", "cell": "", "point": "", "seed": 1, "ms": 0.5,
         }
     )  # fmt: skip
     figure = series.over_time(study, rows, theme_for(study.schemes, study.baseline, interactive=False))

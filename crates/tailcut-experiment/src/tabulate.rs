@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 use tailcut_net::foretell;
-use tailcut_net::measure::records::{Counters, FlowRecord, Outcome, TierRecord};
+use tailcut_net::measure::records::{Counters, FlowRecord, Outcome, Series, TierRecord};
 use tailcut_net::traffic::driver::carried_out;
 use tailcut_net::traffic::{Flow, FlowIndex};
 
@@ -30,6 +30,39 @@ pub struct Measured {
     pub lost_on_links: u64,
     /// Columns of the tables of flows and tiers about which nothing is known.
     pub unknown: Vec<String>,
+    /// Time series, as the simulator names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<MeasuredSeries>,
+}
+
+/// A time series that was measured.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredSeries {
+    /// What was sampled, as in [`Series`].
+    pub name: String,
+    /// When, in nanoseconds from the beginning of the run.
+    pub times_ns: Vec<u64>,
+    /// What was found.
+    pub values: Vec<f64>,
+    /// Whether there was no room for later samples.
+    pub truncated: bool,
+}
+
+impl From<Series> for MeasuredSeries {
+    fn from(series: Series) -> MeasuredSeries {
+        let Series { name, times, values, truncated } = series;
+        let times_ns = times.iter().map(|at| at.as_ns()).collect();
+        MeasuredSeries { name, times_ns, values, truncated }
+    }
+}
+
+impl From<&MeasuredSeries> for Series {
+    fn from(measured: &MeasuredSeries) -> Series {
+        let MeasuredSeries { name, times_ns, values, truncated } = measured.clone();
+        let times = times_ns.into_iter().map(time).collect();
+        Series { name, times, values, truncated }
+    }
 }
 
 /// What was measured of a flow. Times are in nanoseconds from its start.
@@ -89,6 +122,7 @@ pub fn tabulate(
         flows,
         jobs,
         tiers: measured.tiers.clone(),
+        series: measured.series.iter().map(Series::from).collect(),
         counters: Counters {
             packet_hops: measured.packet_hops,
             dropped: measured.dropped,
@@ -104,7 +138,7 @@ pub fn tabulate(
             forget(column);
         }
     }
-    Ok(RunResult { counters: outcome.counters, ..result })
+    Ok(RunResult { counters: outcome.counters, series: outcome.series, ..result })
 }
 
 fn time(ns: u64) -> Time {

@@ -23,6 +23,7 @@ pub mod supervisor;
 pub mod sys;
 #[cfg(target_os = "linux")]
 pub mod tools;
+pub mod traffic;
 pub mod verdict;
 pub mod waits;
 #[cfg(target_os = "linux")]

@@ -37,6 +37,7 @@ pub fn measure(
         got[one.index as usize] = Some(*one);
     }
     let mut starts = Lateness::default();
+    let windows = reports.iter().flat_map(|report| &report.series);
     let mut measured = Measured {
         tiers: fabric.tiers.clone(),
         end_ns,
@@ -44,6 +45,7 @@ pub fn measure(
         dropped: fabric.dropped,
         lost_on_links: fabric.lost,
         unknown: [unknown(by_repnet), fabric.unknown.clone()].concat(),
+        series: fabric.series.iter().chain(windows).cloned().collect(),
         ..Measured::default()
     };
     for sent in reports.iter().flat_map(|report| &report.sent) {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tailcut_engine::{Bytes, Time};
 use tailcut_experiment::{no_tables, to_scenario, RunPlan};
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::scenario::{Scenario, Scheme, SeriesSpec};
+use tailcut_net::scenario::{Scenario, Scheme};
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
 use tailcut_net::transport::tcp::reordering::ReorderingSpec;
@@ -16,7 +16,7 @@ use tailcut_net::transport::TransportSpec;
 
 use crate::fabrics::{self, Kind};
 use crate::replication::{self, Replication, MOST_NODES};
-use crate::waits::waits_elsewhere;
+use crate::traffic;
 
 /// What becomes of a field of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -69,8 +69,6 @@ pub struct Checked {
 
 /// Beyond this many hosts a machine has no room for their processes.
 pub const MOST_HOSTS: u32 = 256;
-/// Source ports tell flows apart.
-pub const MOST_FLOWS: usize = 60_000;
 
 impl Checked {
     fn say(&mut self, field: &str, answer: Answer, text: impl Into<String>) {
@@ -112,7 +110,20 @@ impl Checked {
 /// When the text is no run of a plan, or there is no such fabric.
 pub fn check_run(run_json: &str, by_repnet: bool, fabric: &str) -> Result<Checked, String> {
     let plan: RunPlan = serde_json::from_str(run_json).map_err(|error| error.to_string())?;
-    Ok(check(&scenario(&plan)?, by_repnet, fabrics::find(fabric)?))
+    let mut checked = check(&scenario(&plan)?, by_repnet, fabrics::find(fabric)?);
+    let labels = &plan.config.labels;
+    let asked = [
+        (labels.segments, "measure.segments"),
+        (labels.attribution, "measure.attribution"),
+        (labels.instants.is_some(), "measure.fabric"),
+    ];
+    for (_, field) in asked.into_iter().filter(|(asked, _)| *asked) {
+        checked.near(
+            field,
+            "not recorded: it follows the simulator's packets, which real hosts do not tell of",
+        );
+    }
+    Ok(checked)
 }
 
 pub(crate) fn scenario(plan: &RunPlan) -> Result<Scenario, String> {
@@ -146,36 +157,8 @@ pub fn check(scenario: &Scenario, by_repnet: bool, fabric: &dyn Kind) -> Checked
     }
     fabric.check(&mut checked, scenario);
     replication::check(&mut checked, replicate, by_repnet, scenario.flows.len());
-    traffic(&mut checked, scenario, by_repnet);
+    traffic::check(&mut checked, scenario, by_repnet, fabric);
     checked
-}
-
-fn traffic(checked: &mut Checked, scenario: &Scenario, by_repnet: bool) {
-    let flows = scenario.flows.len();
-    checked.only(
-        flows <= MOST_FLOWS,
-        "traffic",
-        "exactly the simulator's flows, each from the source port that the simulator hashes",
-        format!("{flows} flows: source ports tell {MOST_FLOWS} apart"),
-    );
-    if !scenario.jobs.is_empty() {
-        let how = "flows that wait for others are started by their hosts, when these see what they wait for";
-        match waits_elsewhere(&scenario.flows, &scenario.jobs) {
-            _ if by_repnet => checked.fatal(
-                "traffic.kind",
-                "flows that wait for other flows: repnet-bench does not tell which is over",
-            ),
-            Some(_) => checked.fatal(
-                "traffic.kind",
-                "flows that wait for what another host sees, as the fetches of a shuffle: no host tells another to send",
-            ),
-            None => checked.done("traffic.kind", how),
-        }
-    }
-    let SeriesSpec { flows, links, differentials, interval: _, max_samples: _ } = &scenario.series;
-    if !(flows.is_empty() && links.is_empty() && differentials.is_empty()) {
-        checked.near("series", "no series are recorded");
-    }
 }
 
 fn whole_ms(time: Time) -> Option<u64> {

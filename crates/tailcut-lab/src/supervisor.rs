@@ -21,6 +21,7 @@ use crate::hosts::drops::Counters;
 use crate::hosts::payload::Payload;
 use crate::hosts::repnet::{self, Ready};
 use crate::hosts::setup::ReadBack;
+use crate::hosts::turns::Turns;
 use crate::lone::Alone;
 use crate::measured::measure;
 use crate::prepared::{host_flows, prepare, Prepared};
@@ -153,8 +154,11 @@ impl<'a> Lab<'a> {
     fn build(prepared: &'a Prepared) -> io::Result<Lab<'a>> {
         let flows = host_flows(&prepared.foretold);
         let count = prepared.scenario.graph.hosts;
+        let waits = !prepared.scenario.jobs.is_empty();
+        let turns = waits.then(|| Turns::new(count)).transpose()?;
+        let turns = turns.as_ref();
         let hosts: Vec<Worker> = (0..count)
-            .map(|host| start(|channel| be_host(host, prepared, &flows, &channel)))
+            .map(|host| start(|channel| be_host(host, prepared, &flows, turns, &channel)))
             .collect::<io::Result<_>>()?;
         for host in &hosts {
             hear::<()>(&host.channel)?;

@@ -15,44 +15,59 @@ pub fn listed(scenario: &Scenario) -> usize {
     }
 }
 
-/// A flow that waits for what the host that sends it does not see, if there is one.
-pub fn waits_elsewhere(flows: &[Flow], jobs: &Jobs) -> Option<FlowIndex> {
+/// Which host sees that it is each flow's turn, where one waits: the one that has received what it waits for, or knows that it is
+/// acknowledged, and how many flows of its pool are under way. It starts the flow, if that is its own, and otherwise tells the host that
+/// sends it.
+///
+/// # Errors
+/// A flow that waits for what two hosts see, if there is one.
+pub fn deciders(flows: &[Flow], jobs: &Jobs) -> Result<Vec<Option<u32>>, FlowIndex> {
     let sees = |flow: &Flow, on| match on {
         Signal::Received => flow.dst,
         Signal::Acknowledged => flow.src,
     };
-    // Of each pool the host that starts its flows.
-    let mut starter: Vec<Option<u32>> = vec![None; jobs.pools.len()];
-    for (at, rule) in jobs.rules.iter().enumerate().filter(|(_, rule)| rule.pool != NONE) {
-        let flow = &flows[at];
-        let on = jobs.pools[rule.pool as usize].on;
-        if *starter[rule.pool as usize].get_or_insert(flow.src) != flow.src
-            || sees(flow, on) != flow.src
-        {
-            return Some(FlowIndex::at(at));
+    let mut of_flows: Vec<Option<u32>> = vec![None; flows.len()];
+    let mut of_pools: Vec<Option<u32>> = vec![None; jobs.pools.len()];
+    let pool_of = |flow: FlowIndex| jobs.rules.get(flow.index()).map_or(NONE, |rule| rule.pool);
+    let mut note = |to: Waiting, host: u32| {
+        let known = match to {
+            Waiting::Flow(flow) if pool_of(flow) == NONE => &mut of_flows[flow.index()],
+            Waiting::Flow(flow) => &mut of_pools[pool_of(flow) as usize],
+            Waiting::Pool(pool) => &mut of_pools[pool as usize],
+        };
+        *known.get_or_insert(host) == host
+    };
+    for edge in &jobs.edges {
+        if !note(edge.to, sees(&flows[edge.from.index()], edge.on)) {
+            return Err(edge.from);
         }
     }
-    let elsewhere = jobs.edges.iter().find(|edge| {
-        let starts = match edge.to {
-            Waiting::Flow(flow) => Some(flows[flow.index()].src),
-            Waiting::Pool(pool) => starter[pool as usize],
-        };
-        starts.is_some_and(|host| host != sees(&flows[edge.from.index()], edge.on))
-    });
-    elsewhere.map(|edge| edge.from)
+    for (at, rule) in jobs.rules.iter().enumerate().filter(|(_, rule)| rule.pool != NONE) {
+        let host = sees(&flows[at], jobs.pools[rule.pool as usize].on);
+        if !note(Waiting::Pool(rule.pool), host) {
+            return Err(FlowIndex::at(at));
+        }
+    }
+    for (at, rule) in jobs.rules.iter().enumerate().filter(|(_, rule)| rule.pool != NONE) {
+        of_flows[at] = of_pools[rule.pool as usize];
+    }
+    Ok(of_flows)
 }
 
 /// What a host's flows wait for, and those that are due.
 pub struct Waits {
+    host: u32,
     driver: Driver,
+    deciders: Vec<Option<u32>>,
     begin_ns: u64,
 }
 
 impl Waits {
-    /// None where no flow waits.
-    pub fn new(scenario: &Scenario) -> Option<Waits> {
+    /// None where no flow waits, or some wait for what two hosts see.
+    pub fn new(host: u32, scenario: &Scenario) -> Option<Waits> {
         let driver = Driver::new(&scenario.flows, &scenario.jobs)?;
-        Some(Waits { driver, begin_ns: 0 })
+        let deciders = deciders(&scenario.flows, &scenario.jobs).ok()?;
+        Some(Waits { host, driver, deciders, begin_ns: 0 })
     }
 
     /// Now it is known when the run begins.
@@ -66,16 +81,21 @@ impl Waits {
         self.driver.on_finished(FlowIndex(flow as u32), signal, at);
     }
 
-    /// When a flow is due next, by the monotonic clock; it may be another host's.
+    /// When a flow is due next, by the monotonic clock; this host may have no part in it.
     pub fn next_ns(&self) -> Option<u64> {
         self.driver.next().map(|next| self.begin_ns + next.as_ns())
     }
 
-    /// A flow that is due by now, and since when; it may be another host's.
+    /// A flow whose turn this host sees and that is due by now, and since when.
     pub fn due(&mut self, now_ns: u64) -> Option<(FlowIndex, u64)> {
-        let due_ns = self.next_ns()?;
         let now = Time::from_ns(now_ns.checked_sub(self.begin_ns)?);
-        self.driver.take(now).map(|flow| (flow, due_ns))
+        loop {
+            let due_ns = self.next_ns()?;
+            let flow = self.driver.take(now)?;
+            if self.deciders[flow.index()] == Some(self.host) {
+                return Some((flow, due_ns));
+            }
+        }
     }
 }
 
@@ -97,44 +117,59 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_sees_what_it_has_received_and_what_of_its_own_is_acknowledged() {
-        let elsewhere = |second, on| {
+    fn whoever_sees_that_a_flow_is_over_decides_about_what_waits_for_it() {
+        let decider = |second, on| {
             let (flows, jobs) = two(second, on);
-            waits_elsewhere(&flows, &jobs)
+            deciders(&flows, &jobs).map(|of| of[1])
         };
-        assert_eq!(elsewhere(flow(1, 0), Signal::Received), None, "a response");
-        assert_eq!(elsewhere(flow(0, 2), Signal::Acknowledged), None, "a transfer's next flow");
-        assert_eq!(elsewhere(flow(2, 1), Signal::Received), Some(FlowIndex(0)), "a fetch");
-        assert_eq!(elsewhere(flow(1, 0), Signal::Acknowledged), Some(FlowIndex(0)));
+        assert_eq!(decider(flow(1, 0), Signal::Received), Ok(Some(1)), "a response");
+        assert_eq!(
+            decider(flow(0, 2), Signal::Acknowledged),
+            Ok(Some(0)),
+            "a transfer's next flow"
+        );
+        assert_eq!(decider(flow(2, 1), Signal::Received), Ok(Some(1)), "a fetch");
+        let (flows, mut jobs) = two(flow(2, 1), Signal::Received);
+        let both = Edge { on: Signal::Acknowledged, ..jobs.edges[0] };
+        jobs.edges.push(both);
+        assert_eq!(deciders(&flows, &jobs), Err(FlowIndex(0)), "two hosts see one half each");
     }
 
     #[test]
-    fn flows_of_a_pool_start_at_one_host_that_sees_them_end() {
-        let elsewhere = |second, on| {
-            let opens = Time::ZERO;
-            let pool = Pool { opens, at_once: 1, on };
+    fn a_pool_is_decided_about_where_all_its_flows_end() {
+        let decider = |second, on| {
+            let pool = Pool { opens: Time::ZERO, at_once: 1, on };
             let rule = Rule { job: NONE, pool: 0, delay: Time::ZERO };
             let jobs = Jobs { rules: vec![rule; 2], pools: vec![pool], ..Jobs::default() };
-            waits_elsewhere(&[flow(0, 1), second], &jobs)
+            deciders(&[flow(0, 1), second], &jobs).map(|of| of[1])
         };
-        assert_eq!(elsewhere(flow(0, 2), Signal::Acknowledged), None);
-        assert_eq!(elsewhere(flow(3, 1), Signal::Acknowledged), Some(FlowIndex(1)));
-        assert_eq!(elsewhere(flow(0, 2), Signal::Received), Some(FlowIndex(0)));
+        assert_eq!(decider(flow(0, 2), Signal::Acknowledged), Ok(Some(0)));
+        assert_eq!(decider(flow(3, 1), Signal::Received), Ok(Some(1)), "fetches of one host");
+        assert_eq!(decider(flow(3, 1), Signal::Acknowledged), Err(FlowIndex(1)));
+        assert_eq!(decider(flow(0, 2), Signal::Received), Err(FlowIndex(1)));
     }
 
     #[test]
     fn a_flow_is_due_its_delay_after_what_it_waits_for() {
         let (flows, jobs) = two(flow(1, 0), Signal::Received);
-        let driver = Driver::new(&flows, &jobs).expect("one waits");
-        let mut waits = Waits { driver, begin_ns: 0 };
-        waits.set(1_000_000);
-        assert_eq!(waits.next_ns(), None);
-        waits.note(0, Signal::Acknowledged, 1_500_000);
-        assert_eq!(waits.next_ns(), None, "it waits for the receipt");
-        waits.note(0, Signal::Received, 1_600_000);
-        assert_eq!(waits.next_ns(), Some(1_603_000));
-        assert_eq!((waits.due(10), waits.due(1_602_999)), (None, None));
-        assert_eq!(waits.due(1_700_000), Some((FlowIndex(1), 1_603_000)));
-        assert_eq!((waits.due(1_700_000), waits.next_ns()), (None, None));
+        let waits = |host| {
+            let driver = Driver::new(&flows, &jobs).expect("one waits");
+            let deciders = deciders(&flows, &jobs).expect("each has one");
+            let mut waits = Waits { host, driver, deciders, begin_ns: 0 };
+            waits.set(1_000_000);
+            waits
+        };
+        let mut own = waits(1);
+        assert_eq!(own.next_ns(), None);
+        own.note(0, Signal::Acknowledged, 1_500_000);
+        assert_eq!(own.next_ns(), None, "it waits for the receipt");
+        own.note(0, Signal::Received, 1_600_000);
+        assert_eq!(own.next_ns(), Some(1_603_000));
+        assert_eq!((own.due(10), own.due(1_602_999)), (None, None));
+        assert_eq!(own.due(1_700_000), Some((FlowIndex(1), 1_603_000)));
+        assert_eq!((own.due(1_700_000), own.next_ns()), (None, None));
+        let mut other = waits(0);
+        other.note(0, Signal::Received, 1_600_000);
+        assert_eq!(other.due(1_700_000), None, "another host decides");
     }
 }

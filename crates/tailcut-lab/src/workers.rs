@@ -15,6 +15,7 @@ use crate::hosts::drops;
 use crate::hosts::guests::Guests;
 use crate::hosts::repnet::{Ready, RepnetDriver};
 use crate::hosts::setup::{self, ReadBack};
+use crate::hosts::turns::Turns;
 use crate::prepared::Prepared;
 use crate::sys::packets::Frames;
 use crate::sys::process;
@@ -122,6 +123,7 @@ impl<'a> Carrying<'a> {
         host: u32,
         prepared: &'a Prepared,
         flows: &[HostFlow],
+        turns: Option<&'a Turns>,
         channel: UnixStream,
     ) -> io::Result<(Carrying<'a>, Option<Ready>)> {
         let Prepared { hosts, program, .. } = prepared;
@@ -131,7 +133,7 @@ impl<'a> Carrying<'a> {
                 Ok((Carrying::Repnet(driver), Some(ready)))
             }
             _ => {
-                let driver = Driver::new(host, hosts, flows, &prepared.scenario, channel)?;
+                let driver = Driver::new(host, hosts, flows, &prepared.scenario, turns, channel)?;
                 Ok((Carrying::Sockets(Box::new(driver)), None))
             }
         }
@@ -146,12 +148,13 @@ pub fn be_host(
     host: u32,
     prepared: &Prepared,
     flows: &[HostFlow],
+    turns: Option<&Turns>,
     channel: &UnixStream,
 ) -> io::Result<()> {
     answer(channel, process::enter_network())?;
     plain::<()>(channel)?;
     let ready = setup::set_up(host, &prepared.hosts).and_then(|found| {
-        let (carrying, ready) = Carrying::new(host, prepared, flows, channel.try_clone()?)?;
+        let (carrying, ready) = Carrying::new(host, prepared, flows, turns, channel.try_clone()?)?;
         Ok(((found, ready), carrying))
     });
     let mut carrying = match ready {

@@ -13,7 +13,7 @@ import tailcut
 from tailcut import _core
 from tailcut.backends import Gap, Options, Progress, tell_started
 from tailcut.backends.failures import Failures
-from tailcut.backends.sim import CAPTURE_FILE, SimBackend, tell_of_capture
+from tailcut.backends.sim import CAPTURE_FILE, SimBackend, series_frame, tell_of_capture
 from tailcut.lab import process, repnet
 from tailcut.lab.fabrics import ENGINE, FABRICS
 from tailcut.plan import Plan, PlannedRun, canonical, label, unique_runs
@@ -165,6 +165,8 @@ def _put(
     made = _core.tabulate(json.dumps(run), json.dumps(done["measured"]), read_table)
     frames = {"flows": tables.frame(made["flows"]), "tiers": tables.frame(made["tiers"])}
     frames |= {name: tables.frame(columns) for name, columns in made["further"].items()}
+    if made["series"]:
+        frames["series"] = series_frame(made["series"])
     about = {
         "backend": LabBackend.name,
         "of": run["id"],
@@ -180,6 +182,7 @@ def _put(
         "lost_on_links": made["counters"]["lost_on_links"],
         **{name: int(value) if value.is_integer() else value for name, value in made["facts"].items()},
         "flows": frames["flows"].height,
+        "truncated_series": [one["name"] for one in made["series"] if one["truncated"]],
         "faithful": not done["unfaithful"],
         "unfaithful": done["unfaithful"],
         "lab": {name: done[name] for name in ABOUT},

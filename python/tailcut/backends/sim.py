@@ -102,7 +102,7 @@ def make(
         frames = {"flows": tables.frame(made["flows"]), "tiers": tables.frame(made["tiers"])}
         frames |= {name: tables.frame(columns) for name, columns in made["further"].items()}
         if made["series"]:
-            frames["series"] = _series(made["series"])
+            frames["series"] = series_frame(made["series"])
         files: dict[str, bytes | Path] = {
             f"{name}.parquet": tables.encode(name, data, run) for name, data in frames.items()
         }
@@ -119,7 +119,8 @@ def _capture_request(directory: Path | None, capture: Capture | None) -> str | N
     return json.dumps({"file": str(directory / CAPTURE_FILE), "spec": capture.spec})
 
 
-def _series(series: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+def series_frame(series: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """The table of time series that a run has given."""
     parts = [
         pl.DataFrame({"time_ns": one["time_ns"], "value": one["value"]}).select(
             pl.lit(one["name"]).alias("name"), "time_ns", "value"

@@ -83,6 +83,7 @@ class Study:
         totals: what each scheme carried and lost at each point.
         over_kernels: finished runs of the kernel lab.
         unfaithful: how many of them are not faithful.
+        faithful: those that are, in plan order and by repeat.
     """
 
     plan: Plan
@@ -91,6 +92,7 @@ class Study:
     totals: pl.DataFrame
     over_kernels: int = 0
     unfaithful: int = 0
+    faithful: tuple[Run, ...] = ()
 
     @classmethod
     def of(cls, result: "Result") -> "Study":
@@ -108,8 +110,10 @@ class Study:
                 f"{result.directory} holds a plan of {len(plan['runs'])} runs and none of them has finished",
                 f"tailcut run {plan['source_file']}",
             )
-        faithful = result.lab_runs["faithful"]
-        return cls(plan, runs, summary, result.totals(), len(faithful), len(faithful) - int(faithful.sum()))
+        over_kernels = result.finished_lab_runs
+        faithful = tuple(Run(one.run, result.directory / "runs" / one.id) for one in over_kernels if one.faithful)
+        unfaithful = len(over_kernels) - len(faithful)
+        return cls(plan, runs, summary, result.totals(), len(over_kernels), unfaithful, faithful)
 
     @property
     def schemes(self) -> tuple[str, ...]:
@@ -216,10 +220,13 @@ class Study:
         """The labels of all combinations of the other axes, in plan order; one empty label if there are none."""
         return tuple(dict.fromkeys(self.cell(run["point"]) for run in self.plan["runs"])) or ("",)
 
-    def groups(self) -> Iterator[tuple[dict[str, Any], list[Run]]]:
-        """The runs that differ by nothing but the seed, with what they have in common as columns of a table."""
+    def groups(self, of: "tuple[Run, ...] | None" = None) -> Iterator[tuple[dict[str, Any], list[Run]]]:
+        """The runs that differ by nothing but the seed, with what they have in common as columns of a table.
+
+        Those of the simulator, unless others are given.
+        """
         groups: dict[tuple[str, str, str], list[Run]] = {}
-        for run in self.runs:
+        for run in self.runs if of is None else of:
             at = run.planned["point"]
             groups.setdefault((run.planned["scheme"], self.cell(at), self.point(at)), []).append(run)
         for (scheme, cell, point), runs in groups.items():

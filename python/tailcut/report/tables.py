@@ -298,14 +298,16 @@ def unfinished(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def series(study: Study, limit: int = 2000) -> pl.DataFrame:
-    """The sampled time series of the first run of each scheme at the first point that has some.
+    """The sampled time series of the first run of each scheme and backend at the first point that has some.
 
-    Columns: scheme, cell, point, seed, name, quantity (what was sampled), ms, value. A series of more than ``limit``
-    samples keeps the least and the greatest of each of ``limit / 2`` equal spans.
+    Columns: backend, scheme, cell, point, seed, name, quantity (what was sampled), ms, value. A series of more than
+    ``limit`` samples keeps the least and the greatest of each of ``limit / 2`` equal spans.
     """
     frames: list[pl.DataFrame] = []
     first = None
-    for labels, runs in study.groups():
+    made = (("sim", study.runs), ("lab", study.faithful))
+    groups = [(backend, *group) for backend, of in made for group in study.groups(of)]
+    for backend, labels, runs in groups:
         table = runs[0].table("series")
         if table is None or first not in (None, (labels["cell"], labels["point"])):
             continue
@@ -315,6 +317,7 @@ def series(study: Study, limit: int = 2000) -> pl.DataFrame:
         first = (labels["cell"], labels["point"])
         frames.append(
             thinned(samples, limit).select(
+                pl.lit(backend).alias("backend"),
                 *(pl.lit(labels[key]).alias(key) for key in ("scheme", "cell", "point")),
                 pl.lit(runs[0].planned["seed"]).alias("seed"),
                 "name",

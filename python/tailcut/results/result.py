@@ -266,18 +266,34 @@ class Result:
     @cached_property
     def lab_flows(self) -> pl.DataFrame:
         """One row per flow of every finished run of the lab: as ``flows``, with the repeat and the run's verdict."""
-        parts = [
-            pl.read_parquet(self._store.path(one.id) / "flows.parquet").select(
-                *self._literals(one.run),
-                pl.lit(one.repeat, dtype=pl.UInt32()).alias("repeat"),
-                pl.lit(one.fabric).alias("fabric"),
-                pl.lit(one.faithful).alias("faithful"),
-                pl.all(),
-            )
-            for one in self._of_lab
-        ]
+        return self._lab_table("flows")
+
+    @cached_property
+    def lab_jobs(self) -> pl.DataFrame:
+        """One row per job that has begun, of every finished run of the lab: as ``jobs``, and as ``lab_flows``."""
+        return self._lab_table("jobs")
+
+    @cached_property
+    def lab_series(self) -> pl.DataFrame:
+        """The samples of time series of every finished run of the lab: as ``series``, and as ``lab_flows``."""
+        return self._lab_table("series")
+
+    @cached_property
+    def lab_tiers(self) -> pl.DataFrame:
+        """One row per tier and direction of every finished run of the lab: as ``tiers``, and as ``lab_flows``."""
+        return self._lab_table("tiers")
+
+    def _lab_table(self, name: str) -> pl.DataFrame:
+        parts = []
+        for one in self._of_lab:
+            path = self._store.path(one.id) / f"{name}.parquet"
+            if path.exists():
+                repeat = pl.lit(one.repeat, dtype=pl.UInt32()).alias("repeat")
+                fabric = pl.lit(one.fabric).alias("fabric")
+                verdict = pl.lit(one.faithful).alias("faithful")
+                parts.append(pl.read_parquet(path).select(*self._literals(one.run), repeat, fabric, verdict, pl.all()))
         head = {**self._label_schema, **LAB_HEAD, "faithful": pl.Boolean()}
-        return pl.concat(parts) if parts else pl.DataFrame(schema={**head, **schema("flows")})
+        return pl.concat(parts) if parts else pl.DataFrame(schema={**head, **schema(name)})
 
     @cached_property
     def lab_per_repeat(self) -> pl.DataFrame:

@@ -7,9 +7,11 @@ use std::os::unix::net::UnixStream;
 
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
+use tailcut_experiment::tabulate::MeasuredSeries;
 use tailcut_net::capture::pcapng::Direction;
 use tailcut_net::capture::Capture;
 use tailcut_net::measure::records::TierRecord;
+use tailcut_net::measure::series::{Sampler, SeriesSpec};
 use tailcut_net::packet::{ConnectionId, Flags, FlowKey, SERVICE_PORT};
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::PortId;
@@ -66,6 +68,8 @@ pub struct FabricReport {
     pub switches: serde_json::Value,
     /// Columns of the tables that are not known.
     pub unknown: Vec<String>,
+    /// Queues and utilisation of the links that the plan names.
+    pub series: Vec<MeasuredSeries>,
 }
 
 /// What became of a capture.
@@ -157,6 +161,9 @@ pub struct Carrier<'a> {
     busy: Vec<Time>,
     pace: Pace,
     capture: Option<Tap>,
+    sampler: Sampler,
+    /// When links are sampled next, if at all.
+    sample: Option<Time>,
     /// What the kernel had thrown away before.
     before: (u64, Counters),
     report: FabricReport,
@@ -175,9 +182,16 @@ impl<'a> Carrier<'a> {
         capture: Option<Tap>,
     ) -> io::Result<Carrier<'a>> {
         let hosts = interfaces.iter().enumerate().map(|(host, &index)| (index, host as u32));
+        let engine = Engine::new(scenario).map_err(io::Error::other)?;
+        // Windows are the hosts' to tell.
+        let links = SeriesSpec { flows: vec![], ..scenario.series.clone() };
+        let sampler = Sampler::new(&links, &scenario.graph, engine.fabric().routes())
+            .map_err(io::Error::other)?;
         Ok(Carrier {
             scenario,
-            engine: Engine::new(scenario).map_err(io::Error::other)?,
+            engine,
+            sample: sampler.interval(),
+            sampler,
             before: (frames.dropped()?, drops::counted()),
             pace: Pace::new(&scenario.graph),
             capture,
@@ -220,8 +234,18 @@ impl<'a> Carrier<'a> {
         let arrivals = self.scenario.horizon.arrivals;
         let until = Time(ns * 1_000);
         if self.busy.is_empty() && until >= arrivals {
-            self.engine.run(arrivals, &mut self.left).map_err(io::Error::other)?;
+            self.run_and_sample(arrivals)?;
             self.note_busy(arrivals);
+        }
+        self.run_and_sample(until)
+    }
+
+    /// Lets everything happen that is due by then, and samples links at their times.
+    fn run_and_sample(&mut self, until: Time) -> io::Result<()> {
+        while let Some(at) = self.sample.filter(|at| *at <= until) {
+            self.engine.run(at, &mut self.left).map_err(io::Error::other)?;
+            self.engine.sample(at, &mut self.sampler);
+            self.sample = self.sampler.interval().map(|interval| at + interval);
         }
         self.engine.run(until, &mut self.left).map_err(io::Error::other)
     }
@@ -336,6 +360,7 @@ impl<'a> Carrier<'a> {
             &self.busy,
             |port| fabric.counters(port),
         );
+        self.report.series = self.sampler.into_series().into_iter().map(Into::into).collect();
         Ok(self.report)
     }
 }

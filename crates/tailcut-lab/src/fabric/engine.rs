@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use tailcut_engine::Time;
 use tailcut_net::fabric::{Consequence, Fabric, FabricError, Offered, Parts, Place};
+use tailcut_net::measure::series::Sampler;
 use tailcut_net::packet::Packet;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::{Graph, PortId, RouteError};
@@ -101,6 +102,12 @@ impl<'a> Engine<'a> {
     /// Packets times links crossed, packets that found a queue full, and packets lost to failures.
     pub fn counts(&self) -> (u64, u64, u64) {
         (self.packet_hops, self.dropped, self.lost)
+    }
+
+    /// Takes samples of links at `at`, once everything that is due by then has been done.
+    pub fn sample(&mut self, at: Time, sampler: &mut Sampler) {
+        self.now = self.now.max(at);
+        sampler.sample_links(at, &mut self.fabric);
     }
 
     /// A host sends a packet of a flow of so many bytes. Everything due before `now` has been done.

@@ -41,6 +41,10 @@ impl Kind for Engine {
         true
     }
 
+    fn samples_links(&self) -> bool {
+        true
+    }
+
     fn check(&self, checked: &mut Checked, scenario: &Scenario) {
         let by_engine = "by the simulator's own code, against the wall clock";
         match scenario.scheme.queue {

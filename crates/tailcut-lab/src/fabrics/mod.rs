@@ -31,6 +31,9 @@ pub trait Kind: Sync {
     /// Whether it sees the frames that hosts send and receive, so that they can be captured.
     fn sees_frames(&self) -> bool;
 
+    /// Whether it knows the queue of each link at any time.
+    fn samples_links(&self) -> bool;
+
     /// A process that joins the hosts, whose network namespaces are there with nothing in them. It does what
     /// [`Crossing`](crate::workers::Crossing) says, and reports what the fabric has to tell.
     ///

@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 
 use serde::{Deserialize, Serialize};
+use tailcut_experiment::tabulate::MeasuredSeries;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::traffic::demand::Signal;
 
@@ -16,9 +17,11 @@ use super::receiving::{Incoming, Step};
 use super::repnet::Arrived;
 use super::sending::Outgoing;
 use super::setup::{address, host_of};
+use super::turns::Turns;
+use super::windows::Windows;
 use crate::settings::HostSettings;
 use crate::sys::epoll::{Epoll, READABLE, TIMER, WRITABLE};
-use crate::sys::monotonic_ns;
+use crate::sys::{monotonic_ns, socket};
 use crate::waits::{listed, Waits};
 
 /// Where hosts listen: beyond the source ports of flows, and those that the kernel chooses. The second copy of a flow goes to
@@ -92,7 +95,7 @@ pub struct Got {
 }
 
 /// What a host tells at the end.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct HostReport {
     /// Of the flows that it sent.
     pub sent: Vec<Sent>,
@@ -100,6 +103,8 @@ pub struct HostReport {
     pub got: Vec<Got>,
     /// Of connections that it received without knowing which flows they are.
     pub arrived: Vec<Arrived>,
+    /// Windows and rates of the flows that the plan names.
+    pub series: Vec<MeasuredSeries>,
     /// What went wrong, if anything: bytes that differ, connections that broke.
     pub wrong: Vec<String>,
     /// What its kernel has thrown away.
@@ -115,6 +120,7 @@ pub const WRONG: u8 = b'w';
 
 const SUPERVISOR: u64 = TIMER - 1;
 const LISTENER: u64 = TIMER - 2;
+const TURNS: u64 = TIMER - 3;
 /// Tokens from here on are those of connections that came in.
 const INCOMING: u64 = 1 << 32;
 
@@ -129,13 +135,16 @@ pub struct Driver<'a> {
     agenda: Agenda,
     /// None where no flow waits for others.
     waits: Option<Waits>,
-    /// Those of the run that do.
+    /// What hosts tell each other; none where no flow waits.
+    turns: Option<&'a Turns>,
+    /// Flows of the run that wait.
     waiting: Vec<HostFlow>,
     /// What others send it, by source and port.
     expected: BTreeMap<(u32, u16), HostFlow>,
     /// None once nothing more comes of one, so that its descriptor is free.
     outgoing: Vec<Option<Outgoing>>,
     incoming: Vec<Option<Incoming>>,
+    windows: Windows,
     report: HostReport,
 }
 
@@ -149,12 +158,16 @@ impl<'a> Driver<'a> {
         settings: &'a HostSettings,
         flows: &[HostFlow],
         scenario: &Scenario,
+        turns: Option<&'a Turns>,
         supervisor: UnixStream,
     ) -> io::Result<Driver<'a>> {
         let listener = TcpListener::bind((address(host), LISTEN))?;
         listener.set_nonblocking(true)?;
         let epoll = Epoll::new()?;
         epoll.add(&listener, READABLE, LISTENER)?;
+        if let Some(turns) = turns {
+            epoll.add(turns.of(host), READABLE, TURNS)?;
+        }
         let own = flows[..listed(scenario)].iter().filter(|flow| flow.src == host);
         let towards = flows.iter().filter(|flow| flow.dst == host);
         Ok(Driver {
@@ -165,11 +178,13 @@ impl<'a> Driver<'a> {
             listener,
             supervisor,
             agenda: Agenda::new(own.copied().collect()),
-            waits: Waits::new(scenario),
+            waits: Waits::new(host, scenario),
+            turns,
             waiting: flows[listed(scenario)..].to_vec(),
             expected: towards.map(|flow| ((flow.src, flow.source_port), *flow)).collect(),
             outgoing: vec![],
             incoming: vec![],
+            windows: Windows::new(host, scenario),
             report: HostReport::default(),
         })
     }
@@ -181,6 +196,7 @@ impl<'a> Driver<'a> {
     /// The kernel's; what goes wrong with a flow is in the report.
     pub fn run(&mut self, times: Times) -> io::Result<HostReport> {
         self.agenda.set(times);
+        self.windows.set(times.begin_ns);
         if let Some(waits) = &mut self.waits {
             waits.set(times.begin_ns);
         }
@@ -196,6 +212,7 @@ impl<'a> Driver<'a> {
                     TIMER => {}
                     SUPERVISOR => return self.finish(),
                     LISTENER => self.accept()?,
+                    TURNS => self.hear_of_turns()?,
                     token if token >= INCOMING => self.take_in((token - INCOMING) as usize)?,
                     token => self.carry_on(token as usize, events)?,
                 }
@@ -215,7 +232,8 @@ impl<'a> Driver<'a> {
 
     fn wake_for_next(&mut self) -> io::Result<()> {
         let waiting = self.waits.as_ref().and_then(Waits::next_ns);
-        let next = self.agenda.next_ns().into_iter().chain(waiting).min();
+        let sampled = self.windows.next_ns();
+        let next = [self.agenda.next_ns(), waiting, sampled].into_iter().flatten().min();
         next.map_or(Ok(()), |next| self.epoll.wake_at(next))
     }
 
@@ -241,9 +259,15 @@ impl<'a> Driver<'a> {
         }
         while let Some((flow, due_ns)) = self.next_waiting() {
             any = true;
-            if flow.src == self.host {
-                self.open(flow, Some(due_ns));
+            match self.turns {
+                _ if flow.src == self.host => self.open(flow, Some(due_ns)),
+                Some(turns) => turns.tell(flow.src, flow.index, due_ns)?,
+                None => {}
             }
+        }
+        if self.windows.due(monotonic_ns()) {
+            any = true;
+            self.sample();
         }
         if any {
             self.wake_for_next()?;
@@ -251,10 +275,37 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
+    fn sample(&mut self) {
+        for outgoing in self.outgoing.iter().flatten() {
+            let Sent { index, opened_ns, established_ns, .. } = outgoing.told;
+            if established_ns.is_none() || !self.windows.wants(index) {
+                continue;
+            }
+            if let Ok(known) = socket::known(&outgoing.stream) {
+                self.windows.take(index, opened_ns, monotonic_ns(), &known);
+            }
+        }
+    }
+
     fn next_waiting(&mut self) -> Option<(HostFlow, u64)> {
         let (flow, due_ns) = self.waits.as_mut()?.due(monotonic_ns())?;
-        let first = self.waiting.first()?.index;
-        Some((self.waiting[(u64::from(flow.0) - first) as usize], due_ns))
+        Some((self.waiting(u64::from(flow.0))?, due_ns))
+    }
+
+    fn waiting(&self, index: u64) -> Option<HostFlow> {
+        let place = index.checked_sub(self.waiting.first()?.index)?;
+        self.waiting.get(place as usize).copied()
+    }
+
+    /// Other hosts have seen that it is the turn of flows of this one.
+    fn hear_of_turns(&mut self) -> io::Result<()> {
+        let Some(turns) = self.turns else { return Ok(()) };
+        for (index, due_ns) in turns.hear(self.host)? {
+            if let Some(flow) = self.waiting(index) {
+                self.open(flow, Some(due_ns));
+            }
+        }
+        Ok(())
     }
 
     /// `due_ns`: when it was due, if it waited for others.
@@ -363,6 +414,7 @@ impl<'a> Driver<'a> {
             incoming.note();
             self.report.got.push(incoming.told);
         }
+        self.report.series = self.windows.told();
         Ok(std::mem::take(&mut self.report))
     }
 }

@@ -10,3 +10,5 @@ pub mod receiving;
 pub mod repnet;
 pub mod sending;
 pub mod setup;
+pub mod turns;
+pub mod windows;

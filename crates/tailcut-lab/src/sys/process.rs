@@ -1,6 +1,6 @@
 //! Namespaces and processes.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -140,6 +140,19 @@ pub fn exit(status: i32) -> ! {
 /// The kernel's.
 pub fn channel() -> io::Result<(UnixStream, UnixStream)> {
     UnixStream::pair()
+}
+
+/// A pipe: where it is read, and where it is written to.
+///
+/// # Errors
+/// The kernel's.
+pub fn pipe() -> io::Result<(File, File)> {
+    let mut ends = [-1; 2];
+    // SAFETY: there is room for two descriptors, and those that the call gives are new.
+    unsafe {
+        checked(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC))?;
+        Ok((File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])))
+    }
 }
 
 /// Makes what is mounted from here on invisible elsewhere, and `/proc` that of this PID namespace where it may be.

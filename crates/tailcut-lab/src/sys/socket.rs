@@ -187,6 +187,12 @@ pub struct Known {
     pub retransmissions: u32,
     /// Segments that the receiver had already, as it said by DSACK.
     pub duplicates: u32,
+    /// The congestion window, in segments.
+    pub window: u32,
+    /// Bytes of payload in a segment.
+    pub segment: u32,
+    /// Bytes acknowledged; the end of the connection counts for one.
+    pub acknowledged: u64,
     /// Retransmission timeouts; none where the kernel does not count them (before 6.7).
     pub timeouts: Option<u16>,
 }
@@ -206,6 +212,13 @@ pub fn known(stream: &TcpStream) -> io::Result<Known> {
         retransmissions: number(100),
         data_segments: number(156),
         duplicates: number(216),
+        window: number(80),
+        segment: number(16),
+        // The SYN counts for one, too.
+        acknowledged: u64::from_ne_bytes(
+            info[120..128].try_into().expect("eight bytes are eight bytes"),
+        )
+        .saturating_sub(1),
         timeouts: (found >= 242).then(|| u16::from_ne_bytes([info[240], info[241]])),
     })
 }

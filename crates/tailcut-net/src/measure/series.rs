@@ -218,7 +218,7 @@ impl Sampler {
     }
 
     /// Samples the links.
-    pub(crate) fn sample_links(&mut self, now: Time, fabric: &mut Fabric) {
+    pub fn sample_links(&mut self, now: Time, fabric: &mut Fabric) {
         for link in &mut self.links {
             let waiting = fabric.queue(now, link.port);
             push(&mut link.queue, self.max_samples, now, f64::from(waiting));

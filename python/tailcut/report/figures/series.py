@@ -1,10 +1,22 @@
-"""Sampled time series: rates and windows of flows, queues and utilisation of links, over simulated time."""
+"""Sampled time series: rates and windows of flows, queues and utilisation of links, over the time of the run."""
 
 import altair as alt
 import polars as pl
 
 from tailcut.report import captions
-from tailcut.report.figures.base import Chart, Figure, Panel, colour, hoverable, layered, scheme_dash, shown, sized
+from tailcut.report.figures.base import (
+    Chart,
+    Figure,
+    Panel,
+    colour,
+    dash,
+    hoverable,
+    layered,
+    scheme_dash,
+    shown,
+    sized,
+    source,
+)
 from tailcut.report.study import Study
 from tailcut.report.theme import Theme
 
@@ -19,11 +31,13 @@ QUANTITIES: dict[str, tuple[str, str, float]] = {
 
 
 def over_time(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
-    """The sampled time series, one panel per quantity and flow or link, one line per scheme.
+    """The sampled time series, one panel per quantity and flow or link, one line per scheme and backend.
 
     Panels of one quantity share their vertical scale, so that flows and links can be compared.
     """
     panels: list[Panel] = []
+    if table.height:
+        table = table.with_columns(source=pl.col("backend").map_elements(source, return_dtype=pl.String))
     known = list(QUANTITIES)
     found = table["quantity"].unique(maintain_order=True).to_list() if table.height else []
     for quantity in sorted(found, key=lambda name: known.index(name) if name in known else len(known)):
@@ -55,7 +69,7 @@ def _extent(table: pl.DataFrame) -> pl.DataFrame:
     """What each series spans; the samples themselves are in series.parquet."""
     if table.height == 0:
         return table
-    return table.group_by("scheme", "name", maintain_order=True).agg(
+    return table.group_by("source", "scheme", "name", maintain_order=True).agg(
         pl.len().alias("samples drawn"),
         pl.col("ms").min().alias("from (ms)"),
         pl.col("ms").max().alias("to (ms)"),
@@ -66,8 +80,9 @@ def _extent(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _over_time(panel: str, rows: pl.DataFrame, title: str, most: float, theme: Theme) -> Chart:
+    backends = rows["backend"].unique(maintain_order=True).to_list()
     base = shown(alt.Chart(rows), theme).encode(
-        x=alt.X("ms:Q", title="simulated time (ms)", axis=alt.Axis(grid=False)),
+        x=alt.X("ms:Q", title="time (ms)", axis=alt.Axis(grid=False)),
         y=alt.Y(
             "value:Q",
             title=title,
@@ -76,9 +91,11 @@ def _over_time(panel: str, rows: pl.DataFrame, title: str, most: float, theme: T
         ),
         color=colour(theme),
     )
-    line = base.mark_line(strokeWidth=1.5, interpolate="step-after").encode(strokeDash=scheme_dash(theme))
+    dashes = dash(theme, backends) if len(backends) > 1 else scheme_dash(theme)
+    line = base.mark_line(strokeWidth=1.5, interpolate="step-after").encode(strokeDash=dashes)
     tips = [
         alt.Tooltip("scheme:N", title="scheme"),
+        alt.Tooltip("source:N", title="from"),
         alt.Tooltip("ms:Q", title="time (ms)", format=".4~f"),
         alt.Tooltip("value:Q", title=title, format=",.5~r"),
     ]

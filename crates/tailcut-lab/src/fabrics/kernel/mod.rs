@@ -47,6 +47,10 @@ impl Kind for Kernel {
         false
     }
 
+    fn samples_links(&self) -> bool {
+        false
+    }
+
     fn check(&self, checked: &mut Checked, scenario: &Scenario) {
         let switches = scenario.graph.switches;
         checked.only(
