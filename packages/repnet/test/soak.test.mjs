@@ -4,7 +4,9 @@
  * format.
  */
 import assert from 'node:assert/strict';
+import net from 'node:net';
 import { test } from 'node:test';
+import { request } from './lib/exchange.mjs';
 import { skipNft } from './lib/nft.mjs';
 import { FABRICS } from './soak/fabrics.mjs';
 import { soak, throughRelay } from './soak/soak.mjs';
@@ -31,4 +33,16 @@ test(`${FLOWS} flows through a relay that breaks them, in every mode: none lost,
   assert.deepEqual([flows, wrong], [FLOWS, []]);
   for (const { mode, peer, complete, failed } of rooms)
     assert.ok(complete > 0 && failed > 0, `${mode}, ${peer}: ${complete} complete, ${failed} failed`);
+});
+
+test('a flow that is slow is not called silent before something of it has fallen silent', async () => {
+  const late = net.createServer({ allowHalfOpen: true }, (socket) => setTimeout(() => socket.end(), 300));
+  await new Promise((resolve) => late.listen(0, '127.0.0.1', resolve));
+  const { port } = late.address();
+  const hung = async (counts) => {
+    const connect = () => net.connect(port, '127.0.0.1');
+    return (await request(connect, { requestLength: 10, replyLength: 0, timeout: 50, counts })).hung;
+  };
+  assert.deepEqual(await Promise.all([hung(() => true), hung(() => false)]), [true, false]);
+  late.close();
 });

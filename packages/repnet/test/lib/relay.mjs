@@ -12,6 +12,7 @@ import net from 'node:net';
  * @property {'cut' | 'rst' | 'fin' | 'stall' | 'pause' | 'nosyn'} kind cut: both sides are closed; rst: both are reset;
  *   fin: the receiver sees a FIN and nothing more; stall: nothing more passes; pause: nothing passes for `ms`, or before `until`;
  *   nosyn: the server never sees the connection
+ * @property {() => void} [fallen] stall: called when it strikes
  * @property {number} [ms]
  * @property {Promise<void>} [until]
  */
@@ -147,6 +148,7 @@ function pass(from, to, fault, passes) {
         from.resume();
         return;
       case 'stall':
+        fault.fallen?.();
         from.resume();
         return;
       case 'pause': {
