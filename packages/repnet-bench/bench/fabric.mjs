@@ -119,7 +119,14 @@ for (const service of chosen) {
   services.push(measure(service));
 }
 const date = new Date().toISOString().slice(0, 10);
-const results = { date, node: process.versions.node, kernel: release().split('-')[0], seconds, workers, services };
+const results = {
+  date,
+  node: process.versions.node,
+  kernel: release().split('-')[0],
+  seconds,
+  workers,
+  services,
+};
 console.log(`${render(results)}\n\n${JSON.stringify(results)}`);
 if (values.readme) {
   if (values.only !== undefined || services.some(({ unfaithful = [] }) => unfaithful.length > 0)) {

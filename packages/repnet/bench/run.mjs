@@ -12,6 +12,7 @@ import repnet from 'repnet';
 import { race, requestBoth, twins } from './bare.mjs';
 import { compare, median, quartiles, table } from './measure.mjs';
 import { MESSAGE_BYTES } from './server.mjs';
+import { dialOnWire } from './wire.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -39,9 +40,9 @@ const ENDS = {
   'off, server': [net, 'plain'],
 };
 const ONE_END = ['off, client', 'off, server'];
-/** What two connections cost without any logic (bare.mjs), and which mode stands above it. */
-const BARE = ['race', 'both'];
-const FLOOR = { syn: 'race', flow: 'both' };
+/** What two connections cost without any logic (bare.mjs), and with what a flow says on the wire alone (wire.mjs); and which mode stands above which. */
+const BARE = ['race', 'both', 'wire'];
+const FLOOR = { syn: 'race', flow: 'wire' };
 const REQUEST = Buffer.alloc(MESSAGE_BYTES, 'q');
 const CONCURRENT = 32;
 const HOST = '127.0.0.1';
@@ -67,6 +68,7 @@ function connect(mode, service, options = {}) {
 /** One request on a connection of its own, to the end of the connection. */
 async function requestOnce(mode) {
   if (mode === 'race') return exchange(mode, await race({ ...BARELY, port: ports.net.once }));
+  if (mode === 'wire') return dialOnWire(BARELY, ports.wire.once, exchangeOnWire);
   if (mode !== 'both') return exchange(mode, connect(mode, 'once'));
   return twins(BARELY, [ports.net.once, ports.net.twin], (sockets) =>
     Promise.all(sockets.map((socket) => exchange(mode, socket))),
@@ -84,6 +86,18 @@ function exchange(mode, socket) {
         : reject(new Error(`${mode}: ${received} of ${MESSAGE_BYTES} bytes`)),
     );
     socket.write(REQUEST);
+  });
+}
+
+function exchangeOnWire(flow) {
+  return new Promise((resolve, reject) => {
+    let received = 0;
+    flow.ondata = (chunk) => (received += chunk.length);
+    flow.onend = () =>
+      received === MESSAGE_BYTES
+        ? resolve()
+        : reject(new Error(`wire: ${received} of ${MESSAGE_BYTES} bytes`));
+    flow.write(REQUEST);
   });
 }
 
@@ -120,8 +134,33 @@ async function keptAliveBoth() {
   return time / requests;
 }
 
+/** By a flow on the wire alone. */
+async function keptAliveOnWire() {
+  let time = 0;
+  await dialOnWire(BARELY, ports.wire.kept, (flow) => {
+    let began = 0;
+    let answered = 0;
+    let received = 0;
+    flow.ondata = (chunk) => {
+      received += chunk.length;
+      if (received < MESSAGE_BYTES) return;
+      received -= MESSAGE_BYTES;
+      if (++answered === UNMEASURED) began = performance.now();
+      if (answered < UNMEASURED + requests) return flow.write(REQUEST);
+      time = performance.now() - began;
+      flow.end();
+    };
+    flow.write(REQUEST);
+    return new Promise((resolve) => {
+      flow.onend = resolve;
+    });
+  });
+  return time / requests;
+}
+
 function keptAlive(mode) {
   if (mode === 'both') return keptAliveBoth();
+  if (mode === 'wire') return keptAliveOnWire();
   return new Promise((resolve, reject) => {
     const socket = connect(mode, 'kept');
     let began = 0;
@@ -194,9 +233,17 @@ async function idle(mode) {
     return new Promise((resolve, reject) => socket.once('data', resolve).once('error', reject));
   };
   for (let i = 0; i < idleConnections; i++) {
-    const one = mode !== 'both' && connect(mode, 'kept');
+    const one = !BARE.includes(mode) && connect(mode, 'kept');
     if (one) await carry(one);
     if (one) sockets.push(one);
+    else if (mode === 'wire')
+      await dialOnWire(BARELY, ports.wire.kept, (flow) => {
+        sockets.push(...flow.sockets);
+        return new Promise((resolve) => {
+          flow.ondata = resolve;
+          flow.write(REQUEST);
+        });
+      });
     else
       await twins(BARELY, [ports.net.kept, ports.net.keptTwin], async (both) => {
         await Promise.all(both.map(carry));
@@ -275,7 +322,7 @@ try {
     syn: overBare(atATime, 'race', 1.03),
     flow: overBare(atATime, 'both', 1.05),
   });
-  report('1 KB, kept alive', 'ms', await compareOf(rounds, keptAlive, requests, [...MODES, 'both']), {
+  report('1 KB, kept alive', 'ms', await compareOf(rounds, keptAlive, requests, [...MODES, 'both', 'wire']), {
     off: 1.03,
     flow: 1.1,
   });
@@ -288,7 +335,7 @@ try {
   // Once the server has stopped waiting for second connections, and has made as many as it will have to hold.
   await new Promise((resolve) => setTimeout(resolve, repnet.defaults.waitTimeout + 1_000));
   await idle('net');
-  for (const mode of [...MODES, 'both']) {
+  for (const mode of [...MODES, 'both', 'wire']) {
     const { client, server: there } = await idle(mode);
     idleRows.push([mode, `${client.toFixed(1)} KiB`, `${there.toFixed(1)} KiB`]);
   }
@@ -296,7 +343,7 @@ try {
     `repnet on Node ${process.version}, Linux ${release()}, ${cpus().length} x ${cpus()[0]?.model.trim()}`,
   );
   console.log(
-    `${rounds} rounds of ${requests} requests after ${warmUpConnections} connections of each mode; medians over rounds, the range is the middle half; cpu: ratio of both processes' processor time; floor: both ratios of two bare connections (bench/bare.mjs)\n`,
+    `${rounds} rounds of ${requests} requests after ${warmUpConnections} connections of each mode; medians over rounds, the range is the middle half; cpu: ratio of both processes' processor time; floor: both ratios of two bare handshakes (bench/bare.mjs), or of what a flow says on the wire (bench/wire.mjs)\n`,
   );
   console.log(table(['measured', 'cost', 'ratio', 'range', 'target', '', 'cpu', 'floor'], rows));
   console.log(

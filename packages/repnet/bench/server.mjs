@@ -1,6 +1,7 @@
 /** The server process of the benchmark: per transport one echo of fixed-size messages and one sink, on free ports. */
 import net from 'node:net';
 import repnet from 'repnet';
+import { serveOnWire } from './wire.mjs';
 
 export const MESSAGE_BYTES = 1024;
 
@@ -27,6 +28,20 @@ function sink(socket) {
   socket.on('error', () => socket.destroy());
 }
 
+/** The same of a flow over two sockets of net. */
+function echoOnWire(keepAlive) {
+  return (flow) => {
+    let received = 0;
+    flow.ondata = (chunk) => {
+      received += chunk.length;
+      for (; received >= MESSAGE_BYTES; received -= MESSAGE_BYTES) {
+        if (keepAlive) flow.write(ANSWER);
+        else flow.end(ANSWER);
+      }
+    };
+  };
+}
+
 const ANSWER = Buffer.alloc(MESSAGE_BYTES, 'a');
 
 const SERVICES = {
@@ -41,15 +56,23 @@ const SERVICES = {
 
 if (process.send !== undefined) {
   const ports = {};
+  const listen = (server) =>
+    new Promise((resolve, reject) =>
+      server.once('error', reject).listen(0, '127.0.0.1', () => resolve(server.address().port)),
+    );
   // `plain`: this library at a server whose clients do not replicate.
   for (const [name, module] of Object.entries({ net, repnet, plain: repnet })) {
     ports[name] = {};
     for (const [service, create] of Object.entries(SERVICES)) {
-      const server = create(module);
-      await new Promise((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve));
-      ports[name][service] = server.address().port;
+      ports[name][service] = await listen(create(module));
     }
   }
+  ports.wire = {};
+  for (const [service, keepAlive] of [
+    ['once', false],
+    ['kept', true],
+  ])
+    ports.wire[service] = await Promise.all(serveOnWire(echoOnWire(keepAlive)).map(listen));
   const answers = {
     memory: () => {
       globalThis.gc();
