@@ -5,7 +5,7 @@ use tailcut_net::measure::attribution::{Attribution, Part, PARTS};
 use tailcut_net::measure::fair_shares::fair_shares;
 use tailcut_net::measure::records::{FlowRecord, JobRecord, TierRecord};
 use tailcut_net::measure::segments::{Histogram, Segments, Worst};
-use tailcut_net::topology::Graph;
+use tailcut_net::topology::{Graph, HostId};
 
 use crate::config::Labels;
 use crate::file::Clock;
@@ -97,8 +97,8 @@ pub(crate) fn flow_columns(
         normalised.map(|(fct, ideal)| fct.map(|t| t.as_secs_f64() / ideal.as_secs_f64()));
     let columns = vec![
         Column::all("id", u64s(|f| f.flow.id)),
-        Column::all("src", u32s(|f| f.flow.src)),
-        Column::all("dst", u32s(|f| f.flow.dst)),
+        Column::all("src", u32s(|f| f.flow.src.0)),
+        Column::all("dst", u32s(|f| f.flow.dst.0)),
         Column::all("bytes", u64s(|f| f.flow.bytes)),
         Column::all("start_ns", Values::I64(flows.iter().map(|f| ns(f.flow.start)).collect())),
         Column::some("connect_ns", times(|f| f.connect), ns, Values::I64),
@@ -240,7 +240,7 @@ pub(crate) fn throughput_columns(
     };
     // The ideal is that of the flows that share the network to the end of the arrivals.
     let stays = |f: &FlowRecord| end(f) == arrivals;
-    let staying: Vec<(u32, u32)> =
+    let staying: Vec<(HostId, HostId)> =
         flows.iter().filter(|f| stays(f)).map(|f| (f.flow.src, f.flow.dst)).collect();
     let mut shares = fair_shares(graph, &staying).into_iter();
     let ideals =
@@ -291,7 +291,7 @@ mod tests {
 
     fn flow(bytes: u64, fct_us: Option<u64>) -> FlowRecord {
         FlowRecord {
-            flow: Flow { src: 0, dst: 1, bytes, start: Time::ZERO, id: 0 },
+            flow: Flow { src: HostId(0), dst: HostId(1), bytes, start: Time::ZERO, id: 0 },
             connect: None,
             fct: fct_us.map(Time::from_us),
             fct_ack: fct_us.map(|us| Time::from_us(us + 10)),

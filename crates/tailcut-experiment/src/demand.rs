@@ -108,8 +108,8 @@ fn of_scenario(scenario: &Scenario) -> Result<RunDemand, tailcut_net::SimError> 
         let flow = foretold.record.flow;
         FlowDemand {
             id: flow.id,
-            src: flow.src,
-            dst: flow.dst,
+            src: flow.src.0,
+            dst: flow.dst.0,
             bytes: flow.bytes,
             start_ps: flow.start.0,
             source_port: foretold.key.sport(),

@@ -90,6 +90,7 @@ mod tests {
     use tailcut_engine::Time;
     use tailcut_net::measure::{Observer, PacketView};
     use tailcut_net::packet::{Flags, SackBlocks};
+    use tailcut_net::topology::HostId;
     use tailcut_net::topology::PortId;
     use tailcut_net::traffic::Flow;
 
@@ -98,7 +99,7 @@ mod tests {
         let (ideal, start) = (Time::from_us(10), Time::ZERO);
         let took = slowdown.map(|times| Time(times * ideal.0));
         FlowRecord {
-            flow: Flow { src: 0, dst: 1, bytes: 1_000, start, id },
+            flow: Flow { src: HostId(0), dst: HostId(1), bytes: 1_000, start, id },
             connect: None,
             fct: took,
             fct_ack: took,
@@ -123,8 +124,8 @@ mod tests {
         PacketView {
             flow,
             copy: 0,
-            src: 0,
-            dst: 1,
+            src: HostId(0),
+            dst: HostId(1),
             sport: 1_024,
             dport: 5_000,
             seq: 0,

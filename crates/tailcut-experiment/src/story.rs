@@ -150,8 +150,8 @@ fn told_flow(
 ) -> ToldFlow {
     let flow = &record.flow;
     ToldFlow {
-        from: node_name(graph, NodeId(flow.src)),
-        to: node_name(graph, NodeId(flow.dst)),
+        from: node_name(graph, NodeId(flow.src.0)),
+        to: node_name(graph, NodeId(flow.dst.0)),
         bytes: flow.bytes,
         segment,
         start_ps: flow.start.0,

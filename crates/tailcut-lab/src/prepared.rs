@@ -87,8 +87,8 @@ pub fn host_flows(foretold: &[Foretold]) -> Vec<HostFlow> {
         let flow = &foretold.record.flow;
         HostFlow {
             index: index as u64,
-            src: flow.src,
-            dst: flow.dst,
+            src: flow.src.0,
+            dst: flow.dst.0,
             bytes: flow.bytes,
             start_ns: flow.start.as_ns(),
             source_port: foretold.key.sport(),

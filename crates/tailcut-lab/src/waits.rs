@@ -3,6 +3,7 @@
 
 use tailcut_engine::Time;
 use tailcut_net::scenario::Scenario;
+use tailcut_net::topology::HostId;
 use tailcut_net::traffic::demand::{Jobs, Signal, Waiting, NONE};
 use tailcut_net::traffic::driver::Driver;
 use tailcut_net::traffic::{Flow, FlowIndex};
@@ -21,15 +22,15 @@ pub fn listed(scenario: &Scenario) -> usize {
 ///
 /// # Errors
 /// A flow that waits for what two hosts see, if there is one.
-pub fn deciders(flows: &[Flow], jobs: &Jobs) -> Result<Vec<Option<u32>>, FlowIndex> {
+pub fn deciders(flows: &[Flow], jobs: &Jobs) -> Result<Vec<Option<HostId>>, FlowIndex> {
     let sees = |flow: &Flow, on| match on {
         Signal::Received => flow.dst,
         Signal::Acknowledged => flow.src,
     };
-    let mut of_flows: Vec<Option<u32>> = vec![None; flows.len()];
-    let mut of_pools: Vec<Option<u32>> = vec![None; jobs.pools.len()];
+    let mut of_flows: Vec<Option<HostId>> = vec![None; flows.len()];
+    let mut of_pools: Vec<Option<HostId>> = vec![None; jobs.pools.len()];
     let pool_of = |flow: FlowIndex| jobs.rules.get(flow.index()).map_or(NONE, |rule| rule.pool);
-    let mut note = |to: Waiting, host: u32| {
+    let mut note = |to: Waiting, host: HostId| {
         let known = match to {
             Waiting::Flow(flow) if pool_of(flow) == NONE => &mut of_flows[flow.index()],
             Waiting::Flow(flow) => &mut of_pools[pool_of(flow) as usize],
@@ -56,15 +57,15 @@ pub fn deciders(flows: &[Flow], jobs: &Jobs) -> Result<Vec<Option<u32>>, FlowInd
 
 /// What a host's flows wait for, and those that are due.
 pub struct Waits {
-    host: u32,
+    host: HostId,
     driver: Driver,
-    deciders: Vec<Option<u32>>,
+    deciders: Vec<Option<HostId>>,
     begin_ns: u64,
 }
 
 impl Waits {
     /// None where no flow waits, or some wait for what two hosts see.
-    pub fn new(host: u32, scenario: &Scenario) -> Option<Waits> {
+    pub fn new(host: HostId, scenario: &Scenario) -> Option<Waits> {
         let driver = Driver::new(&scenario.flows, &scenario.jobs)?;
         let deciders = deciders(&scenario.flows, &scenario.jobs).ok()?;
         Some(Waits { host, driver, deciders, begin_ns: 0 })
@@ -105,7 +106,7 @@ mod tests {
     use tailcut_net::traffic::demand::{Edge, Pool, Rule};
 
     fn flow(src: u32, dst: u32) -> Flow {
-        Flow { src, dst, bytes: 10, start: Time::ZERO, id: 0 }
+        Flow { src: HostId(src), dst: HostId(dst), bytes: 10, start: Time::ZERO, id: 0 }
     }
 
     /// A flow from 0 to 1, and one that waits for it.
@@ -120,7 +121,7 @@ mod tests {
     fn whoever_sees_that_a_flow_is_over_decides_about_what_waits_for_it() {
         let decider = |second, on| {
             let (flows, jobs) = two(second, on);
-            deciders(&flows, &jobs).map(|of| of[1])
+            deciders(&flows, &jobs).map(|of| of[1].map(|host| host.0))
         };
         assert_eq!(decider(flow(1, 0), Signal::Received), Ok(Some(1)), "a response");
         assert_eq!(
@@ -141,7 +142,7 @@ mod tests {
             let pool = Pool { opens: Time::ZERO, at_once: 1, on };
             let rule = Rule { job: NONE, pool: 0, delay: Time::ZERO };
             let jobs = Jobs { rules: vec![rule; 2], pools: vec![pool], ..Jobs::default() };
-            deciders(&[flow(0, 1), second], &jobs).map(|of| of[1])
+            deciders(&[flow(0, 1), second], &jobs).map(|of| of[1].map(|host| host.0))
         };
         assert_eq!(decider(flow(0, 2), Signal::Acknowledged), Ok(Some(0)));
         assert_eq!(decider(flow(3, 1), Signal::Received), Ok(Some(1)), "fetches of one host");
@@ -155,6 +156,7 @@ mod tests {
         let waits = |host| {
             let driver = Driver::new(&flows, &jobs).expect("one waits");
             let deciders = deciders(&flows, &jobs).expect("each has one");
+            let host = HostId(host);
             let mut waits = Waits { host, driver, deciders, begin_ns: 0 };
             waits.set(1_000_000);
             waits

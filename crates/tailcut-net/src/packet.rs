@@ -4,6 +4,8 @@
 //! and are cut once; captures and logs translate them to bytes. Everything that
 //! few packets carry (SACK blocks, timestamps) waits in an [`OptionStore`].
 
+use crate::topology::HostId;
+
 /// Port on which every receiving application listens; copy n of a flow goes to the n-th port after it.
 /// These and the source ports enter the ECMP hash; they are those of the ns-3 scenarios that runs are held against.
 pub const SERVICE_PORT: u16 = 5000;
@@ -17,8 +19,8 @@ pub struct FlowKey(pub u64);
 
 impl FlowKey {
     /// The key of packets from `src:sport` to `dst:dport`.
-    pub const fn new(src: u32, dst: u32, sport: u16, dport: u16) -> FlowKey {
-        FlowKey((src as u64) << 48 | (dst as u64) << 32 | (sport as u64) << 16 | dport as u64)
+    pub const fn new(src: HostId, dst: HostId, sport: u16, dport: u16) -> FlowKey {
+        FlowKey((src.0 as u64) << 48 | (dst.0 as u64) << 32 | (sport as u64) << 16 | dport as u64)
     }
     /// The key of packets in the other direction.
     #[inline]
@@ -28,13 +30,13 @@ impl FlowKey {
     }
     /// Sending host.
     #[inline]
-    pub const fn src(self) -> u32 {
-        (self.0 >> 48) as u32
+    pub const fn src(self) -> HostId {
+        HostId((self.0 >> 48) as u32)
     }
     /// Receiving host.
     #[inline]
-    pub const fn dst(self) -> u32 {
-        (self.0 >> 32) as u32 & 0xffff
+    pub const fn dst(self) -> HostId {
+        HostId((self.0 >> 32) as u32 & 0xffff)
     }
     /// Source port.
     pub const fn sport(self) -> u16 {
@@ -339,9 +341,12 @@ mod tests {
 
     #[test]
     fn a_key_reverses_hosts_and_ports() {
-        let key = FlowKey::new(3, 70, 1024, 5000);
-        assert_eq!(key.reversed(), FlowKey::new(70, 3, 5000, 1024));
-        assert_eq!((key.src(), key.dst(), key.sport(), key.dport()), (3, 70, 1024, 5000));
+        let key = FlowKey::new(HostId(3), HostId(70), 1024, 5000);
+        assert_eq!(key.reversed(), FlowKey::new(HostId(70), HostId(3), 5000, 1024));
+        assert_eq!(
+            (key.src(), key.dst(), key.sport(), key.dport()),
+            (HostId(3), HostId(70), 1024, 5000)
+        );
     }
 
     #[test]

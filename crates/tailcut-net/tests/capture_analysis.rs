@@ -18,7 +18,7 @@ use tailcut_net::queue::{ecn::Ecn, QueueSpec};
 use tailcut_net::replicate::repflow::RepFlow;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::Scenario;
-use tailcut_net::topology::PortId;
+use tailcut_net::topology::{HostId, PortId};
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::tcp::{Close, CongestionSpec, Recovery, Sender};
 use tailcut_net::transport::TransportSpec;
@@ -80,16 +80,16 @@ struct Watch<'a> {
 }
 
 impl Observer for Watch<'_> {
-    fn host_sends(&mut self, now: Time, host: u32, packet: &PacketView) {
+    fn host_sends(&mut self, now: Time, host: HostId, packet: &PacketView) {
         self.capture.host_sends(now, host, packet);
-        if host == 0 {
+        if host == HostId(0) {
             self.truth.wire_bytes.push(packet.wire_bytes);
             if packet.flags.has(Flags::DATA | Flags::RETRANSMISSION) {
                 self.truth.retransmissions.push((now.as_ns(), packet.seq));
             }
         }
     }
-    fn host_receives(&mut self, now: Time, host: u32, packet: &PacketView) {
+    fn host_receives(&mut self, now: Time, host: HostId, packet: &PacketView) {
         self.capture.host_receives(now, host, packet);
     }
     fn link_sends(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
@@ -152,8 +152,10 @@ fn bottleneck(recovery: Recovery, queue: &'static str, bytes: u64) -> Scenario {
     let setting = Setting { recovery, queue, close: Close::Fin, ..Setting::default() };
     let mut graph = chain();
     graph.links[1].rate = Rate(100_000_000);
-    let mut scenario =
-        setting.scenario(graph, vec![Flow { id: 0, src: 0, dst: 1, bytes, start: Time::ZERO }]);
+    let mut scenario = setting.scenario(
+        graph,
+        vec![Flow { id: 0, src: HostId(0), dst: HostId(1), bytes, start: Time::ZERO }],
+    );
     let TransportSpec::Tcp(tcp) = &mut scenario.scheme.transport else {
         panic!("TCP is the default")
     };

@@ -6,9 +6,10 @@ use common::tshark::tshark;
 use tailcut_engine::{Rate, Time};
 use tailcut_net::capture::frame::{encode, Ecn, Endpoint, Frame, TcpFlags, TcpOptions};
 use tailcut_net::capture::pcapng::{Bounds, Direction, Interface, Writer};
+use tailcut_net::topology::HostId;
 
-const CLIENT: Endpoint = Endpoint { host: 3, port: 49_152 };
-const SERVER: Endpoint = Endpoint { host: 70_000, port: 50_000 };
+const CLIENT: Endpoint = Endpoint { host: HostId(3), port: 49_152 };
+const SERVER: Endpoint = Endpoint { host: HostId(70_000), port: 50_000 };
 const NONE: TcpFlags =
     TcpFlags { syn: false, ack: false, fin: false, rst: false, psh: false, ece: false, cwr: false };
 const SYN: TcpFlags = TcpFlags { syn: true, ..NONE };

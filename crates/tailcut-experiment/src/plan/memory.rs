@@ -97,7 +97,7 @@ fn most_open(config: &Config, graph: &Graph, flows: &[Flow]) -> u64 {
     let step = (last - first).div_ceil(LOOKS).max(1);
     let mut held = vec![0u64; LOOKS as usize + 2];
     for (flow, carried) in flows.iter().zip(&carried) {
-        let rate = rates[flow.src as usize].min(rates[flow.dst as usize]);
+        let rate = rates[flow.src.index()].min(rates[flow.dst.index()]);
         let alone = rate.transmission_time(carried.on_wire.min(u64::from(u32::MAX)));
         let takes = if load > 1.0 { Time::NEVER.0 as f64 } else { alone.0 as f64 / free };
         let segments = (carried.window / mss).saturating_add(1);

@@ -11,6 +11,7 @@ use tailcut_net::measure::story::{How, Kind, Stories, Story, What};
 use tailcut_net::measure::{Observer, PacketView};
 use tailcut_net::packet::Flags;
 use tailcut_net::simulate_observed;
+use tailcut_net::topology::HostId;
 
 /// The plan of an experiment, or the codes of what is wrong with it. A refusal says what to do.
 pub fn loaded(experiment: &Json) -> Result<Plan, BTreeSet<String>> {
@@ -34,7 +35,7 @@ pub struct Seen {
 }
 
 impl Observer for Seen {
-    fn host_receives(&mut self, _: tailcut_engine::Time, _: u32, packet: &PacketView) {
+    fn host_receives(&mut self, _: tailcut_engine::Time, _: HostId, packet: &PacketView) {
         self.marked += u64::from(packet.flags.has(Flags::CONGESTION_EXPERIENCED));
         self.of_flows_that_lost_paths += u64::from(packet.flags.has(Flags::LOST_PATHS));
     }

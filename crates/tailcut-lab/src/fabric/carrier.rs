@@ -14,7 +14,7 @@ use tailcut_net::measure::records::TierRecord;
 use tailcut_net::measure::series::{Sampler, SeriesSpec};
 use tailcut_net::packet::{ConnectionId, Flags, FlowKey, SERVICE_PORT};
 use tailcut_net::scenario::Scenario;
-use tailcut_net::topology::PortId;
+use tailcut_net::topology::{HostId, PortId};
 
 use super::engine::{Engine, Fate, Left};
 use super::frame::{mark, packet, parse, Parsed};
@@ -90,7 +90,7 @@ pub struct Flows {
     /// Where their receivers listen: the second copies' at the port after it.
     listen: u16,
     /// By who sends and the source port: key of the first connection, and size.
-    planned: BTreeMap<(u32, u16), (FlowKey, u64)>,
+    planned: BTreeMap<(HostId, u16), (FlowKey, u64)>,
     /// Hosts, if there are also connections from ports that kernels choose.
     racing: Option<u32>,
     /// Whether there are also connections that no plan knows.
@@ -123,19 +123,19 @@ impl Flows {
 
     /// What the packets of a guest's connection go by, in their own direction, and whether that is back to who opened it. They are
     /// hashed by what they are, as those that race; whoever opened a connection has the port that its kernel chose.
-    fn guest(&self, from: (u32, u16), to: (u32, u16)) -> Option<(FlowKey, bool)> {
+    fn guest(&self, from: (HostId, u16), to: (HostId, u16)) -> Option<(FlowKey, bool)> {
         self.guests.then(|| (FlowKey::new(from.0, to.0, from.1, to.1), from.1 < CHOSEN))
     }
 
     /// What the packets of a connection go by, from sender to receiver, and the size of its flow. The copies' keys are the
     /// simulator's: that of the first connection, to a port of their own.
-    fn find(&self, sender: (u32, u16), receiver: u32, copy: u16) -> Option<(FlowKey, u64)> {
+    fn find(&self, sender: (HostId, u16), receiver: HostId, copy: u16) -> Option<(FlowKey, u64)> {
         if let Some(&(key, bytes)) = self.planned.get(&sender) {
             let copied = FlowKey::new(key.src(), key.dst(), key.sport(), key.dport() + copy);
             return (key.dst() == receiver).then_some((copied, bytes));
         }
         // Of a flow that races it is not known which it is, only that it is short: no switch takes it for an elephant.
-        let known = self.racing.is_some_and(|hosts| receiver < hosts);
+        let known = self.racing.is_some_and(|hosts| receiver.0 < hosts);
         known.then(|| (FlowKey::new(sender.0, receiver, sender.1, SERVICE_PORT + copy), 1))
     }
 }
@@ -325,14 +325,14 @@ impl<'a> Carrier<'a> {
                 if let Some(capture) = &mut self.capture {
                     capture.frame(left.at, host, Direction::Inbound, &held.bytes);
                 }
-                let interface = self.interfaces[host as usize];
+                let interface = self.interfaces[host.index()];
                 if self.frames.send(interface, &held.bytes).is_err() {
                     self.report.refused += 1;
                 }
                 let handed_ns = monotonic_ns().saturating_sub(times.begin_ns);
                 let due_ns = left.at.as_ns();
                 self.report.released.add(handed_ns.saturating_sub(due_ns));
-                self.pace.add(host, u64::from(left.packet.wire_bytes), due_ns, handed_ns);
+                self.pace.add(host.0, u64::from(left.packet.wire_bytes), due_ns, handed_ns);
             }
             held.bytes = vec![];
             self.vacant.push(slot);
@@ -366,12 +366,13 @@ impl<'a> Carrier<'a> {
 }
 
 /// Who sends a frame, what it says, and the flow that it belongs to.
-type Known = (u32, Parsed, FlowKey, bool, u64);
+type Known = (HostId, Parsed, FlowKey, bool, u64);
 
 fn identify(received: &Received<'_>, flows: &Flows, hosts: &BTreeMap<u32, u32>) -> Option<Known> {
     let parsed = parse(received.bytes)?;
-    let host = *hosts.get(&received.interface)?;
-    let (source, destination) = (host_of(parsed.source.0)?, host_of(parsed.destination.0)?);
+    let host = HostId(*hosts.get(&received.interface)?);
+    let host_at = |address| host_of(address).map(HostId);
+    let (source, destination) = (host_at(parsed.source.0)?, host_at(parsed.destination.0)?);
     let (from, to) = ((source, parsed.source.1), (destination, parsed.destination.1));
     if source != host {
         return None;
@@ -397,21 +398,25 @@ mod tests {
 
     #[test]
     fn copies_have_the_simulators_keys_and_races_those_of_their_own_ports() {
-        let key = FlowKey::new(3, 7, 1_030, SERVICE_PORT);
+        let key = FlowKey::new(HostId(3), HostId(7), 1_030, SERVICE_PORT);
         let flows = |racing| Flows::new([(key, 900)].into_iter(), racing);
         let planned = flows(None);
-        assert_eq!(planned.find((3, 1_030), 7, 0), Some((key, 900)));
-        let copy = FlowKey::new(3, 7, 1_030, SERVICE_PORT + 1);
-        assert_eq!(planned.find((3, 1_030), 7, 1), Some((copy, 900)));
-        assert_eq!(planned.find((3, 1_030), 8, 0), None, "it goes elsewhere");
-        assert_eq!(planned.find((3, 40_000), 7, 1), None);
-        let raced = FlowKey::new(3, 7, 40_000, SERVICE_PORT + 1);
-        assert_eq!(flows(Some(9)).find((3, 40_000), 7, 1), Some((raced, 1)));
-        assert_eq!(flows(Some(7)).find((3, 40_000), 7, 1), None, "there is no such host");
-        assert_eq!(flows(Some(9)).find((3, 1_030), 7, 1), Some((copy, 900)));
-        let (client, server) = ((3, 40_000), (7, 5_432));
+        assert_eq!(planned.find((HostId(3), 1_030), HostId(7), 0), Some((key, 900)));
+        let copy = FlowKey::new(HostId(3), HostId(7), 1_030, SERVICE_PORT + 1);
+        assert_eq!(planned.find((HostId(3), 1_030), HostId(7), 1), Some((copy, 900)));
+        assert_eq!(planned.find((HostId(3), 1_030), HostId(8), 0), None, "it goes elsewhere");
+        assert_eq!(planned.find((HostId(3), 40_000), HostId(7), 1), None);
+        let raced = FlowKey::new(HostId(3), HostId(7), 40_000, SERVICE_PORT + 1);
+        assert_eq!(flows(Some(9)).find((HostId(3), 40_000), HostId(7), 1), Some((raced, 1)));
+        assert_eq!(
+            flows(Some(7)).find((HostId(3), 40_000), HostId(7), 1),
+            None,
+            "there is no such host"
+        );
+        assert_eq!(flows(Some(9)).find((HostId(3), 1_030), HostId(7), 1), Some((copy, 900)));
+        let (client, server) = ((HostId(3), 40_000), (HostId(7), 5_432));
         assert_eq!(planned.guest(client, server), None);
-        let there = FlowKey::new(3, 7, 40_000, 5_432);
+        let there = FlowKey::new(HostId(3), HostId(7), 40_000, 5_432);
         let open = planned.with_guests(true);
         assert_eq!(open.guest(client, server), Some((there, false)));
         assert_eq!(open.guest(server, client), Some((there.reversed(), true)));

@@ -7,13 +7,13 @@ use tailcut_net::fabric::{Consequence, Fabric, FabricError, Offered, Parts, Plac
 use tailcut_net::measure::series::Sampler;
 use tailcut_net::packet::Packet;
 use tailcut_net::scenario::Scenario;
-use tailcut_net::topology::{Graph, PortId, RouteError};
+use tailcut_net::topology::{Graph, HostId, PortId, RouteError};
 
 /// What becomes of a packet in the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It is at this host.
-    Delivered(u32),
+    Delivered(HostId),
     /// It found a queue full.
     Dropped,
     /// It was lost to a failure.
@@ -114,7 +114,7 @@ impl<'a> Engine<'a> {
     pub fn send(
         &mut self,
         now: Time,
-        host: u32,
+        host: HostId,
         mut packet: Packet,
         flow_bytes: u64,
         left: &mut Vec<Left>,
@@ -267,7 +267,7 @@ mod tests {
     }
 
     fn packet(number: u32) -> Packet {
-        let key = FlowKey::new(0, 1, 1_024, 5_000);
+        let key = FlowKey::new(HostId(0), HostId(1), 1_024, 5_000);
         let (options, flags) = (NO_OPTIONS, Flags(0));
         Packet { key, connection: ConnectionId(number), seq: 0, options, wire_bytes: 1_250, flags }
     }
@@ -277,7 +277,7 @@ mod tests {
         let mut engine = Engine::new(scenario).expect("it can be built");
         let mut left = vec![];
         for number in 0..packets {
-            engine.send(Time::ZERO, 0, packet(number), 1, &mut left);
+            engine.send(Time::ZERO, HostId(0), packet(number), 1, &mut left);
         }
         for at in (0..=2_100).step_by(step as usize) {
             engine.run(Time::from_us(at), &mut left).expect("routes fit");
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_lone_packet_arrives_when_its_links_say() {
         let (left, counts) = burst(&scenario(json!({})), 1, 2_100);
-        let fate = Fate::Delivered(1);
+        let fate = Fate::Delivered(HostId(1));
         assert_eq!(left, [Left { at: Time::from_us(10 + 100 + 10 + 6), packet: packet(0), fate }]);
         assert_eq!(counts, (3, 0, 0));
     }
@@ -298,7 +298,7 @@ mod tests {
         let scenario = scenario(json!({}));
         let mut engine = Engine::new(&scenario).expect("it can be built");
         let mut left = vec![];
-        engine.send(Time::from_us(5), 0, packet(0), 1, &mut left);
+        engine.send(Time::from_us(5), HostId(0), packet(0), 1, &mut left);
         engine.run(Time::from_us(130), &mut left).expect("routes fit");
         assert_eq!((left.len(), engine.next()), (0, Some(Time::from_us(131))));
         engine.run(Time::from_us(131), &mut left).expect("routes fit");
@@ -309,7 +309,7 @@ mod tests {
     fn a_full_queue_drops_and_what_is_left_leaves_at_the_rate_of_the_link() {
         let (left, (hops, dropped, lost)) = burst(&scenario(json!({})), 12, 2_100);
         let delivered: Vec<Time> =
-            left.iter().filter(|l| l.fate == Fate::Delivered(1)).map(|l| l.at).collect();
+            left.iter().filter(|l| l.fate == Fate::Delivered(HostId(1))).map(|l| l.at).collect();
         // One in service and four behind it; one more came when the first had gone.
         assert_eq!((delivered.len() as u64, dropped, lost), (6, 6, 0));
         assert!(delivered.windows(2).all(|pair| pair[1] - pair[0] == Time::from_us(100)));
@@ -329,7 +329,8 @@ mod tests {
     fn what_is_on_a_link_that_fails_is_lost_and_told_of() {
         let down = json!({ "kind": "link-down", "link": "s0>s1", "at": "150us" });
         let (left, (_, dropped, lost)) = burst(&scenario(json!({ "incidents": [down] })), 4, 2_100);
-        let delivered = left.iter().filter(|left| left.fate == Fate::Delivered(1)).count() as u64;
+        let delivered =
+            left.iter().filter(|left| left.fate == Fate::Delivered(HostId(1))).count() as u64;
         assert_eq!((delivered, dropped, lost), (1, 0, 3));
         assert_eq!(left.len(), 4);
     }

@@ -102,6 +102,7 @@ pub fn mark(frame: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tailcut_net::topology::HostId;
 
     /// A frame with an IPv4 header of 20 bytes and a TCP header of `tcp` bytes.
     fn frame(tos: u8, tcp: u8, payload: usize) -> Vec<u8> {
@@ -144,7 +145,13 @@ mod tests {
         assert_eq!(parsed.destination, (Ipv4Addr::new(10, 77, 0, 2), 62_000));
         assert_eq!((parsed.datagram, parsed.has_data, parsed.ecn), (144, true, 2));
         assert_eq!((parsed.tcp, parsed.sequence), (0x12, 256));
-        let packet = packet(&parsed, FlowKey::new(0, 1, 1_024, 5_000), false, 38, ConnectionId(9));
+        let packet = packet(
+            &parsed,
+            FlowKey::new(HostId(0), HostId(1), 1_024, 5_000),
+            false,
+            38,
+            ConnectionId(9),
+        );
         assert_eq!((packet.wire_bytes, packet.connection), (182, ConnectionId(9)));
         assert!(packet.flags.has(Flags::ECN_CAPABLE) && packet.flags.has(Flags::DATA));
         assert!(packet.flags.has(Flags::SYN) && !packet.flags.has(Flags::FIN));

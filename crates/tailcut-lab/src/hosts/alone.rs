@@ -16,6 +16,7 @@ use super::setup::address;
 use crate::lone::Alone;
 use crate::sys::epoll::{Epoll, READABLE, TIMER, WRITABLE};
 use crate::sys::{monotonic_ns, socket};
+use tailcut_net::topology::HostId;
 
 /// Where the last host listens for it: no port of the run's.
 pub const ALONE: u16 = LISTEN + COPIES;
@@ -62,7 +63,7 @@ impl Plan {
         alone.jobs = Default::default();
         alone.series = Default::default();
         alone.scheme.replicate = ReplicateSpec::None;
-        let (src, dst) = (0, scenario.graph.hosts - 1);
+        let (src, dst) = (HostId(0), HostId(scenario.graph.hosts - 1));
         let flow = |id, start| Flow { src, dst, bytes: segment, start, id };
         alone.flows = vec![flow(0, Time::ZERO)];
         let each = foretell(&alone)?[0].record.ideal_fct;
@@ -82,7 +83,7 @@ impl Plan {
         let give_up_ns = begin_ns + (last.flow.start + last.ideal_fct).as_ns() + GIVE_UP_NS;
         [(from, false), (to, true)].map(|(host, receives)| {
             let (starts, bytes) = (starts.clone(), last.flow.bytes);
-            (host, Task { receives, ends: (from, to), starts, bytes, give_up_ns })
+            (host.0, Task { receives, ends: (from.0, to.0), starts, bytes, give_up_ns })
         })
     }
 

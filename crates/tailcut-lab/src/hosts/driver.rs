@@ -23,6 +23,7 @@ use crate::settings::HostSettings;
 use crate::sys::epoll::{Epoll, READABLE, TIMER, WRITABLE};
 use crate::sys::{monotonic_ns, socket};
 use crate::waits::{listed, Waits};
+use tailcut_net::topology::HostId;
 
 /// Where hosts listen: beyond the source ports of flows, and those that the kernel chooses. The second copy of a flow goes to
 /// the port after it.
@@ -178,7 +179,7 @@ impl<'a> Driver<'a> {
             listener,
             supervisor,
             agenda: Agenda::new(own.copied().collect()),
-            waits: Waits::new(host, scenario),
+            waits: Waits::new(HostId(host), scenario),
             turns,
             waiting: flows[listed(scenario)..].to_vec(),
             expected: towards.map(|flow| ((flow.src, flow.source_port), *flow)).collect(),

@@ -7,6 +7,7 @@ use tailcut_net::scenario::{Scenario, SeriesSpec};
 
 use crate::sys::socket::Known;
 use crate::traffic::LEAST_BETWEEN_WINDOWS;
+use tailcut_net::topology::HostId;
 
 /// The windows and the rate of a flow.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +33,7 @@ impl Windows {
     /// Of the flows that the plan names and this host sends.
     pub fn new(host: u32, scenario: &Scenario) -> Windows {
         let SeriesSpec { flows, interval, max_samples, .. } = &scenario.series;
-        let own = scenario.flows.iter().zip(0..).filter(|(flow, _)| flow.src == host);
+        let own = scenario.flows.iter().zip(0..).filter(|(flow, _)| flow.src == HostId(host));
         let chosen = own.filter(|(flow, _)| flows.contains(&flow.id)).map(|(flow, index)| {
             let named = |what: &str| MeasuredSeries {
                 name: format!("flow {} {what}", flow.id),

@@ -110,6 +110,7 @@ mod tests {
     use crate::balance::Queues;
     use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
     use crate::topology::fat_tree::FatTree;
+    use crate::topology::HostId;
     use crate::topology::Routes;
     use crate::topology::SwitchId;
 
@@ -139,7 +140,7 @@ mod tests {
             queues: &At(waits.to_vec()),
         };
         let mut packet = Packet {
-            key: FlowKey::new(0, 1, 2, 3),
+            key: FlowKey::new(HostId(0), HostId(1), 2, 3),
             connection: ConnectionId(0),
             seq: 0,
             options: NO_OPTIONS,

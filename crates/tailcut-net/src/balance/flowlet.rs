@@ -130,10 +130,11 @@ impl Flowlets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::topology::HostId;
 
     fn picks(spec: &Flowlet, times_us: impl Iterator<Item = u64>) -> Vec<u32> {
         let mut flowlets = Flowlets::new(spec, 1, 3);
-        let key = FlowKey::new(1, 2, 3, 4);
+        let key = FlowKey::new(HostId(1), HostId(2), 3, 4);
         times_us.map(|us| flowlets.choose(Time::from_us(us), SwitchId(0), key, 1500, 16)).collect()
     }
 

@@ -8,7 +8,7 @@ use tailcut_engine::random::mix;
 
 use super::{Fork, Layout, Pick, Strategy};
 use crate::packet::Packet;
-use crate::topology::SwitchId;
+use crate::topology::{HostId, SwitchId};
 
 /// Round robin has no parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -44,8 +44,8 @@ impl Turns {
     }
 
     #[inline]
-    fn next(&mut self, switch: SwitchId, host: u32, choices: u32) -> u32 {
-        let turn = &mut self.turns[switch.index() * self.hosts + host as usize];
+    fn next(&mut self, switch: SwitchId, host: HostId, choices: u32) -> u32 {
+        let turn = &mut self.turns[switch.index() * self.hosts + host.index()];
         let pick = u32::from(*turn) % choices;
         // Kept below the number of choices, so that no wrap-around breaks the order.
         *turn = if pick + 1 == choices { 0 } else { pick as u16 + 1 };
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn packets_to_one_host_visit_every_port_before_returning() {
         let mut balancer = Turns::new(3, 5, 1);
-        let picks: Vec<u32> = (0..8).map(|_| balancer.next(SwitchId(2), 4, 4)).collect();
+        let picks: Vec<u32> = (0..8).map(|_| balancer.next(SwitchId(2), HostId(4), 4)).collect();
         assert_eq!(picks[..4], picks[4..]);
         let mut once = picks[..4].to_vec();
         once.sort_unstable();
@@ -70,7 +70,8 @@ mod tests {
     #[test]
     fn destinations_do_not_move_in_step() {
         let mut balancer = Turns::new(1, 64, 1);
-        let first: Vec<u32> = (0..64).map(|host| balancer.next(SwitchId(0), host, 4)).collect();
+        let first: Vec<u32> =
+            (0..64).map(|host| balancer.next(SwitchId(0), HostId(host), 4)).collect();
         assert!((0..4).all(|port| first.contains(&port)), "{first:?}");
     }
 }

@@ -5,6 +5,7 @@
 //! timestamps) and RFC 2018 (SACK); ECN bits RFC 3168. Payload bytes are zero: the simulator
 //! models how many there are, not what they say.
 
+use crate::topology::HostId;
 use etherparse::{
     EtherType, Ethernet2Header, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement,
 };
@@ -22,7 +23,7 @@ const OPTION_SPACE: usize = 40;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Endpoint {
     /// Host number.
-    pub host: u32,
+    pub host: HostId,
     /// TCP port.
     pub port: u16,
 }
@@ -30,13 +31,13 @@ pub struct Endpoint {
 impl Endpoint {
     /// The host's locally administered MAC address: 02:00 and the host number.
     pub fn mac(self) -> [u8; 6] {
-        let [a, b, c, d] = self.host.to_be_bytes();
+        let [a, b, c, d] = self.host.0.to_be_bytes();
         [0x02, 0, a, b, c, d]
     }
 
     /// The host's address: 10.0.0.1 for host 0, 10.0.1.0 for host 255.
     pub fn ip(self) -> [u8; 4] {
-        let [_, b, c, d] = (self.host + 1).to_be_bytes();
+        let [_, b, c, d] = (self.host.0 + 1).to_be_bytes();
         [10, b, c, d]
     }
 }
@@ -119,7 +120,7 @@ pub enum FrameError {
     PayloadTooLong(u16),
     /// The host number is beyond 10.0.0.0/8.
     #[error("host {0} has no address: captures number at most {ADDRESSABLE_HOSTS} hosts")]
-    HostWithoutAddress(u32),
+    HostWithoutAddress(HostId),
 }
 
 /// Appends the bytes of `frame` to `out`, without the frame check sequence.
@@ -128,7 +129,7 @@ pub enum FrameError {
 /// See [`FrameError`]; `out` is then unchanged.
 pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<(), FrameError> {
     for end in [frame.source, frame.destination] {
-        if end.host >= ADDRESSABLE_HOSTS {
+        if end.host.0 >= ADDRESSABLE_HOSTS {
             return Err(FrameError::HostWithoutAddress(end.host));
         }
     }
@@ -247,8 +248,8 @@ mod tests {
     #[test]
     fn a_syn_is_laid_out_byte_by_byte() {
         let syn = Frame {
-            source: Endpoint { host: 0, port: 40_000 },
-            destination: Endpoint { host: 1, port: 5_001 },
+            source: Endpoint { host: HostId(0), port: 40_000 },
+            destination: Endpoint { host: HostId(1), port: 5_001 },
             sequence: 0x0102_0304,
             flags: TcpFlags { syn: true, ..TcpFlags::default() },
             window: 64_000,
@@ -291,11 +292,11 @@ mod tests {
         let mut out = vec![7];
         let frame = Frame { payload: 65_500, ..Frame::default() };
         assert_eq!(encode(&frame, &mut out), Err(FrameError::PayloadTooLong(65_500)));
-        let far = Endpoint { host: ADDRESSABLE_HOSTS, port: 1 };
+        let far = Endpoint { host: HostId(ADDRESSABLE_HOSTS), port: 1 };
         let frame = Frame { destination: far, ..Frame::default() };
         assert_eq!(
             encode(&frame, &mut out),
-            Err(FrameError::HostWithoutAddress(ADDRESSABLE_HOSTS))
+            Err(FrameError::HostWithoutAddress(HostId(ADDRESSABLE_HOSTS)))
         );
         assert_eq!(out, [7]);
     }
@@ -303,9 +304,9 @@ mod tests {
     #[test]
     fn every_host_has_an_address_of_its_own_inside_the_network() {
         let address = |host| Endpoint { host, port: 0 }.ip();
-        assert_eq!(address(0), [10, 0, 0, 1]);
-        assert_eq!(address(255), [10, 0, 1, 0]);
-        assert_eq!(address(ADDRESSABLE_HOSTS - 1), [10, 255, 255, 254]);
+        assert_eq!(address(HostId(0)), [10, 0, 0, 1]);
+        assert_eq!(address(HostId(255)), [10, 0, 1, 0]);
+        assert_eq!(address(HostId(ADDRESSABLE_HOSTS - 1)), [10, 255, 255, 254]);
     }
 
     proptest! {
@@ -320,7 +321,7 @@ mod tests {
             sack in prop::collection::vec(any::<(u32, u32)>(), 0..6),
             ecn in prop::sample::select(vec![Ecn::NotCapable, Ecn::Capable, Ecn::Experienced]),
         ) {
-            let [source, destination] = ends.map(|(host, port)| Endpoint { host, port });
+            let [source, destination] = ends.map(|(host, port)| Endpoint { host: HostId(host), port });
             let [syn, ack, fin, rst, psh, ece, cwr] = flags;
             let options = TcpOptions {
                 maximum_segment, window_scale, sack_permitted, timestamps, sack: &sack,

@@ -12,7 +12,7 @@ use super::pcapng::{Bounds, Direction, Interface, Writer};
 use crate::measure::{Observer, PacketView};
 use crate::packet::{Flags, FIRST_SOURCE_PORT, SERVICE_PORT};
 use crate::topology::find::{find_link, UnknownLink};
-use crate::topology::{Graph, NodeId, PortId};
+use crate::topology::{Graph, HostId, NodeId, PortId};
 
 /// The largest window that the header's 16 bits hold without a scale.
 const UNSCALED_WINDOW: u64 = 65_535;
@@ -92,7 +92,7 @@ struct Pending {
 #[derive(Debug)]
 pub struct Capture<W: Write> {
     writer: Writer<W>,
-    hosts: BTreeMap<u32, usize>,
+    hosts: BTreeMap<HostId, usize>,
     links: BTreeMap<PortId, usize>,
     pending: BinaryHeap<Reverse<Pending>>,
     noted: u64,
@@ -162,7 +162,7 @@ impl<W: Write> Capture<W> {
     }
 
     /// A frame that a real host has sent or is handed, whole as it is: no earlier than any before it.
-    pub fn frame(&mut self, now: Time, host: u32, direction: Direction, bytes: &[u8]) {
+    pub fn frame(&mut self, now: Time, host: HostId, direction: Direction, bytes: &[u8]) {
         if let Some(&interface) = self.hosts.get(&host) {
             self.write(interface, now, Some(direction), bytes);
         }
@@ -183,7 +183,7 @@ impl<W: Write> Capture<W> {
         }
     }
 
-    fn at_host(&mut self, now: Time, host: u32, direction: Direction, packet: &PacketView) {
+    fn at_host(&mut self, now: Time, host: HostId, direction: Direction, packet: &PacketView) {
         let Some(&interface) = self.hosts.get(&host) else { return };
         self.flush(now);
         let mut bytes = std::mem::take(&mut self.scratch);
@@ -202,11 +202,11 @@ impl<W: Write> Capture<W> {
 }
 
 impl<W: Write> Observer for Capture<W> {
-    fn host_sends(&mut self, now: Time, host: u32, packet: &PacketView) {
+    fn host_sends(&mut self, now: Time, host: HostId, packet: &PacketView) {
         self.at_host(now, host, Direction::Outbound, packet);
     }
 
-    fn host_receives(&mut self, now: Time, host: u32, packet: &PacketView) {
+    fn host_receives(&mut self, now: Time, host: HostId, packet: &PacketView) {
         self.at_host(now, host, Direction::Inbound, packet);
     }
 
@@ -315,19 +315,19 @@ fn sack_ranges(packet: &PacketView) -> ([(u32, u32); 4], usize) {
     (ranges, blocks.len())
 }
 
-fn find_host(graph: &Graph, name: &str) -> Result<u32, CaptureError> {
-    let named = graph.names.iter().position(|known| known == name).map(|index| index as u32);
-    let numbered = || name.strip_prefix('h').unwrap_or(name).parse().ok();
+fn find_host(graph: &Graph, name: &str) -> Result<HostId, CaptureError> {
+    let named = graph.names.iter().position(|known| known == name).map(NodeId::at);
+    let numbered = || name.strip_prefix('h').unwrap_or(name).parse().ok().map(NodeId);
     named
         .or_else(numbered)
-        .filter(|&host| host < graph.hosts)
+        .and_then(|node| graph.host(node))
         .ok_or_else(|| CaptureError::UnknownHost { host: name.to_owned(), hosts: graph.hosts })
 }
 
-fn host_interface(graph: &Graph, host: u32) -> Interface {
+fn host_interface(graph: &Graph, host: HostId) -> Interface {
     let links = graph.links.iter();
     let speed =
-        links.clone().find(|link| [link.a, link.b].contains(&NodeId(host))).map(|link| link.rate);
+        links.clone().find(|link| [link.a, link.b].contains(&host.node())).map(|link| link.rate);
     Interface {
         name: format!("h{host}"),
         description: format!("what host {host} sends and receives"),

@@ -27,7 +27,7 @@
 //! use tailcut_net::fabric::{Fabric, Offered, Parts, Place};
 //! use tailcut_net::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
 //! use tailcut_net::topology::star::Star;
-//! use tailcut_net::topology::PortId;
+//! use tailcut_net::topology::{HostId, PortId};
 //!
 //! let graph = Star { hosts: 3, ..Star::default() }.build()?;
 //! let mut fabric = Fabric::new(&Parts::of(&graph))?;
@@ -35,9 +35,9 @@
 //! let mut due: BTreeMap<(Time, PortId), ()> = BTreeMap::new();
 //! let mut arrived = vec![];
 //!
-//! let key = FlowKey::new(0, 2, 1024, 5000);
+//! let key = FlowKey::new(HostId(0), HostId(2), 1024, 5000);
 //! let packet = Packet { key, connection: ConnectionId(7), seq: 0, options: NO_OPTIONS, wire_bytes: 1538, flags: Flags(0) };
-//! let mut todo = vec![(Time::ZERO, fabric.host_port(0), None, packet)];
+//! let mut todo = vec![(Time::ZERO, fabric.host_port(HostId(0)), None, packet)];
 //! loop {
 //!     for (now, port, ingress, packet) in todo.drain(..) {
 //!         match fabric.offer(now, port, ingress, packet) {
@@ -58,7 +58,7 @@
 //!     }
 //! }
 //! assert_eq!(arrived.len(), 1);
-//! assert_eq!((arrived[0].1, arrived[0].2), (2, ConnectionId(7)));
+//! assert_eq!((arrived[0].1, arrived[0].2), (HostId(2), ConnectionId(7)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -82,7 +82,7 @@ use crate::packet::{Flags, Packet};
 use crate::port::{self, Port, PortCounters};
 use crate::queue::{At, Discipline, QueueSpec, Schedule};
 use crate::switch::{Pools, SwitchSpec};
-use crate::topology::{Graph, NodeId, PathCounts, PortId, RouteError, Routes, SwitchId};
+use crate::topology::{Graph, HostId, NodeId, PathCounts, PortId, RouteError, Routes, SwitchId};
 
 pub use incidents::Consequence;
 use incidents::Incidents;
@@ -162,7 +162,7 @@ pub enum Offered {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// At this host.
-    Host(u32),
+    Host(HostId),
     /// In a switch (numbered over switches), which sends it by this port: offer it there.
     Switch {
         /// The switch.
@@ -272,7 +272,7 @@ impl Fabric {
 
     /// The port by which a host sends.
     #[inline]
-    pub fn host_port(&self, host: u32) -> PortId {
+    pub fn host_port(&self, host: HostId) -> PortId {
         self.routes.host_port(host)
     }
 
@@ -364,7 +364,7 @@ impl Fabric {
         }
         let end = self.ends[port.index()];
         match end.switch(self.hosts) {
-            None => Place::Host(end.0),
+            None => Place::Host(HostId(end.0)),
             Some(switch) => Place::Switch { switch, egress: self.egress(now, switch, packet) },
         }
     }
@@ -475,7 +475,7 @@ impl Fabric {
     }
 
     /// How many shortest paths lead from one host to another at present; `u32::MAX` stands for that many or more.
-    pub fn shortest_paths(&mut self, graph: &Graph, src: u32, dst: u32) -> u32 {
+    pub fn shortest_paths(&mut self, graph: &Graph, src: HostId, dst: HostId) -> u32 {
         self.path_counts.between(graph, &self.routes, src, dst)
     }
 

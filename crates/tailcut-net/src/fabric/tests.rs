@@ -12,6 +12,7 @@ use crate::queue::drop_tail::DropTail;
 use crate::queue::pfabric::PfabricQueue;
 use crate::topology::fat_tree::FatTree;
 use crate::topology::star::Star;
+use crate::topology::HostId;
 
 /// What became of a packet: by its tag, when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +131,7 @@ impl Driver {
             self.expect(at, Kind::Arrival, port);
         }
         match self.fabric.forward(now, port, &mut packet) {
-            Place::Host(host) => self.fates.push((packet.connection.0, Fate::At(host, now))),
+            Place::Host(host) => self.fates.push((packet.connection.0, Fate::At(host.0, now))),
             Place::Lost => self.fates.push((packet.connection.0, Fate::Lost)),
             Place::Switch { egress, .. } => {
                 let offered = self.fabric.offer(now, egress, Some(port), packet);
@@ -163,14 +164,14 @@ impl Driver {
     }
 }
 
-fn packet(tag: u32, src: u32, dst: u32) -> Packet {
+fn packet(tag: u32, src: HostId, dst: HostId) -> Packet {
     let key = FlowKey::new(src, dst, 1_024 + tag as u16, 5_000);
     let (options, flags) = (NO_OPTIONS, Flags(0));
     Packet { key, connection: ConnectionId(tag), seq: 0, options, wire_bytes: 1_250, flags }
 }
 
-fn with_priority(tag: u32, src: u32, priority: u32) -> Packet {
-    Packet { options: inline_number(priority), ..packet(tag, src, 4) }
+fn with_priority(tag: u32, src: HostId, priority: u32) -> Packet {
+    Packet { options: inline_number(priority), ..packet(tag, src, HostId(4)) }
 }
 
 /// 1,250 bytes take 10 us on each link of 1 Gbps; wires of 1 us.
@@ -182,7 +183,7 @@ fn star() -> Graph {
 #[test]
 fn a_packet_takes_its_time_on_every_link() {
     let mut driver = Driver::new(&star(), |_| {});
-    driver.send(Time::ZERO, packet(3, 0, 1));
+    driver.send(Time::ZERO, packet(3, HostId(0), HostId(1)));
     assert_eq!(driver.fates(), [(3, Fate::At(1, Time::from_us(22)))]);
 }
 
@@ -190,7 +191,7 @@ fn a_packet_takes_its_time_on_every_link() {
 fn packets_that_meet_at_a_port_follow_each_other() {
     let mut driver = Driver::new(&star(), |_| {});
     for host in 0..4 {
-        driver.send(Time::ZERO, packet(host, host, 4));
+        driver.send(Time::ZERO, packet(host, HostId(host), HostId(4)));
     }
     let fates: Vec<_> =
         (0..4).map(|n| (n, Fate::At(4, Time::from_us(22 + 10 * u64::from(n))))).collect();
@@ -204,7 +205,7 @@ fn a_packet_that_finds_its_port_full_is_given_back() {
         parts.queue = QueueSpec::DropTail(DropTail { limit });
     });
     for host in 0..4 {
-        driver.send(Time::ZERO, packet(host, host, 4));
+        driver.send(Time::ZERO, packet(host, HostId(host), HostId(4)));
     }
     let dropped: Vec<_> = driver.fates().into_iter().filter(|(_, f)| *f == Fate::Dropped).collect();
     assert_eq!(dropped, [(2, Fate::Dropped), (3, Fate::Dropped)]);
@@ -217,7 +218,7 @@ fn memory_that_ports_share_is_a_limit_of_its_own() {
         parts.switch = SwitchSpec { shared_buffer, ..SwitchSpec::default() };
     });
     for host in 0..4 {
-        driver.send(Time::ZERO, packet(host, host, 4));
+        driver.send(Time::ZERO, packet(host, HostId(host), HostId(4)));
     }
     let dropped = driver.fates().iter().filter(|(_, fate)| *fate == Fate::Dropped).count();
     assert_eq!(dropped, 2);
@@ -231,7 +232,7 @@ fn a_scheduled_queue_sends_the_best_first_and_gives_back_the_worst() {
     });
     assert!(driver.fabric.schedules_any());
     for (host, priority) in [(0, 900), (1, 500), (2, 100), (3, 700)] {
-        driver.send(Time::ZERO, with_priority(host, host, priority));
+        driver.send(Time::ZERO, with_priority(host, HostId(host), priority));
     }
     // The first is on the link when the second comes to wait, and makes way for the third; the fourth is worse.
     let expected = [
@@ -252,7 +253,7 @@ fn pausing(parts: &mut Parts<'_>) {
 fn a_paused_host_ends_its_packet_and_goes_on_when_it_is_told_to() {
     let mut driver = Driver::new(&star(), pausing);
     for (tag, host) in [(0, 0), (1, 1), (2, 0), (3, 1), (4, 1)] {
-        driver.send(Time::ZERO, packet(tag, host, 4));
+        driver.send(Time::ZERO, packet(tag, HostId(host), HostId(4)));
     }
     // At 11 us the first packet of host 1 has to wait. The frame is back at 12.672 us, 84 bytes and a wire later, while the
     // second is being sent. At 41 us none waits any more, and the third leaves 1.672 us after.
@@ -272,9 +273,9 @@ fn a_link_that_fails_forgets_that_it_is_paused() {
         }];
     });
     for (tag, host) in [(0, 0), (1, 1), (2, 1), (3, 1)] {
-        driver.send(Time::ZERO, packet(tag, host, 4));
+        driver.send(Time::ZERO, packet(tag, HostId(host), HostId(4)));
     }
-    driver.send(Time::from_us(17), packet(4, 1, 4));
+    driver.send(Time::from_us(17), packet(4, HostId(1), HostId(4)));
     let fates = driver.fates();
     let lost = fates.iter().filter(|(_, fate)| *fate == Fate::Lost).map(|(tag, _)| *tag);
     assert_eq!(lost.collect::<Vec<_>>(), [2, 3]);
@@ -296,10 +297,10 @@ fn a_link_that_goes_down_gives_back_what_it_held_and_takes_nothing_more() {
             }];
         });
         for host in 0..3 {
-            driver.send(Time::ZERO, packet(host, host, 4));
+            driver.send(Time::ZERO, packet(host, HostId(host), HostId(4)));
         }
-        driver.send(Time::from_us(16), packet(3, 3, 4));
-        driver.send(Time::from_us(50), packet(4, 3, 4));
+        driver.send(Time::from_us(16), packet(3, HostId(3), HostId(4)));
+        driver.send(Time::from_us(50), packet(4, HostId(3), HostId(4)));
         let lost = [0, 1, 2, 3].map(|tag| (tag, Fate::Lost));
         let fates = driver.fates();
         assert_eq!(
@@ -325,7 +326,7 @@ fn a_link_that_slows_down_moves_what_is_due() {
             }];
         });
         for host in 0..2 {
-            driver.send(Time::ZERO, packet(host, host, 4));
+            driver.send(Time::ZERO, packet(host, HostId(host), HostId(4)));
         }
         // Half of the first has left by then; the other half takes twice its time.
         let expected = [(0, Time::from_us(27)), (1, Time::from_us(47))];
@@ -342,7 +343,7 @@ fn routes_avoid_what_is_known_to_be_down() {
             parts.faults.incidents = vec![Incident::LinkDown { link, at: Time(1), until: None }];
         });
         for tag in 0..16 {
-            driver.send(Time::from_ms(at), packet(tag, 0, 15));
+            driver.send(Time::from_ms(at), packet(tag, HostId(0), HostId(15)));
         }
         driver.fates().iter().filter(|(_, fate)| *fate == Fate::Lost).count()
     };
@@ -361,7 +362,10 @@ fn the_same_packets_meet_the_same_fate() {
                 QueueSpec::DropTail(DropTail { limit: Limit::AtMost(Amount::Packets(2)) });
         });
         for tag in 0..200 {
-            driver.send(Time(u64::from(tag / 8) * 4_000_000), packet(tag, tag % 12, 12 + tag % 4));
+            driver.send(
+                Time(u64::from(tag / 8) * 4_000_000),
+                packet(tag, HostId(tag % 12), HostId(12 + tag % 4)),
+            );
         }
         driver.fates()
     };

@@ -51,6 +51,7 @@ mod tests {
     use crate::fabric::{Offered, Parts, Place};
     use crate::packet::{ConnectionId, Flags, Packet, NO_OPTIONS};
     use crate::topology::fat_tree::FatTree;
+    use crate::topology::HostId;
 
     fn tree() -> Graph {
         FatTree { k: 4, ..FatTree::default() }.build().expect("k is even")
@@ -90,7 +91,7 @@ mod tests {
             assert!(balance.keeps_paths());
             let mut fabric = fabric(&graph, balance);
             for port in 1_024..1_088 {
-                let key = FlowKey::new(1, 14, port, 5_000);
+                let key = FlowKey::new(HostId(1), HostId(14), port, 5_000);
                 assert_eq!(fabric.ways(&graph).path(key), crossed(&mut fabric, key));
             }
         }
@@ -100,8 +101,9 @@ mod tests {
     fn what_does_not_has_a_shortest_path_all_the_same() {
         let graph = tree();
         let fabric = fabric(&graph, BalanceSpec::Spray(Spray {}));
-        let links = |dst| fabric.ways(&graph).path(FlowKey::new(0, dst, 1_024, 5_000)).len();
+        let links =
+            |dst| fabric.ways(&graph).path(FlowKey::new(HostId(0), dst, 1_024, 5_000)).len();
         // Under one edge switch, in one pod, and across the core.
-        assert_eq!([1, 2, 15].map(links), [2, 4, 6]);
+        assert_eq!([1, 2, 15].map(HostId).map(links), [2, 4, 6]);
     }
 }

@@ -3,12 +3,12 @@
 //! That is what perfect balancing over equal-cost paths comes to in a symmetric fabric: a flow is held up by its two hosts' links
 //! and by what leaves its racks and pods together, never by a collision on one path (RPS, INFOCOM 2013, observation 1).
 
-use crate::topology::Graph;
+use crate::topology::{Graph, HostId};
 
 /// The ideal rate of each flow, in bits per second on the wire.
 ///
 /// `pairs` are the flows' sources and destinations. Links count as healthy and at the graph's rates.
-pub fn fair_shares(graph: &Graph, pairs: &[(u32, u32)]) -> Vec<f64> {
+pub fn fair_shares(graph: &Graph, pairs: &[(HostId, HostId)]) -> Vec<f64> {
     let mut capacity: Vec<f64> = vec![];
     let mut uses: Vec<Vec<usize>> = vec![vec![]; pairs.len()];
     let hosts = graph.host_rates();
@@ -16,7 +16,7 @@ pub fn fair_shares(graph: &Graph, pairs: &[(u32, u32)]) -> Vec<f64> {
         let first = capacity.len();
         capacity.extend(hosts.iter().map(|rate| rate.0 as f64));
         for (flow, &(src, dst)) in pairs.iter().enumerate() {
-            uses[flow].push(first + [src, dst][direction] as usize);
+            uses[flow].push(first + [src, dst][direction].index());
         }
     }
     for tier in 1..graph.tiers.len() as u8 {
@@ -25,7 +25,7 @@ pub fn fair_shares(graph: &Graph, pairs: &[(u32, u32)]) -> Vec<f64> {
             let first = capacity.len();
             capacity.extend(groups.uplink.iter().map(|rate| rate.0 as f64));
             for (flow, &(src, dst)) in pairs.iter().enumerate() {
-                let (from, to) = (groups.of_host[src as usize], groups.of_host[dst as usize]);
+                let (from, to) = (groups.of_host[src.index()], groups.of_host[dst.index()]);
                 if from != to {
                     uses[flow].push(first + [from, to][direction] as usize);
                 }
@@ -74,17 +74,21 @@ mod tests {
     use crate::topology::leaf_spine::LeafSpine;
     use crate::topology::star::Star;
 
+    fn pair((src, dst): (u32, u32)) -> (HostId, HostId) {
+        (HostId(src), HostId(dst))
+    }
+
     #[test]
     fn a_permutation_on_a_fat_tree_has_the_full_rate() {
         let graph = FatTree { k: 4, ..FatTree::default() }.build().unwrap();
-        let pairs: Vec<_> = (0..16).map(|host| (host, (host + 5) % 16)).collect();
+        let pairs: Vec<_> = (0..16).map(|host| pair((host, (host + 5) % 16))).collect();
         assert!(fair_shares(&graph, &pairs).iter().all(|rate| *rate == 1e9));
     }
 
     #[test]
     fn an_incast_shares_the_receivers_link_and_another_flow_what_is_left() {
         let graph = Star { hosts: 6, ..Star::default() }.build().unwrap();
-        let rates = fair_shares(&graph, &[(1, 0), (2, 0), (3, 0), (4, 0), (1, 5)]);
+        let rates = fair_shares(&graph, &[(1, 0), (2, 0), (3, 0), (4, 0), (1, 5)].map(pair));
         assert_eq!(rates, [0.25e9, 0.25e9, 0.25e9, 0.25e9, 0.75e9]);
     }
 
@@ -92,10 +96,10 @@ mod tests {
     fn racks_share_what_leaves_them() {
         let graph = LeafSpine { racks: 2, hosts_per_rack: 6, spines: 3, ..LeafSpine::default() };
         let graph = graph.build().unwrap();
-        let mut pairs: Vec<_> = (0..6).map(|host| (host, host + 6)).collect();
+        let mut pairs: Vec<_> = (0..6).map(|host| pair((host, host + 6))).collect();
         let uplink = 3e9 / 6.0;
         assert!(fair_shares(&graph, &pairs).iter().all(|rate| (rate - uplink).abs() < 1.0));
-        pairs[5] = (5, 4);
+        pairs[5] = pair((5, 4));
         let rates = fair_shares(&graph, &pairs);
         assert!((rates[0] - 0.6e9).abs() < 1.0 && (rates[5] - 1e9).abs() < 1.0, "{rates:?}");
     }

@@ -13,7 +13,7 @@ pub mod story;
 use tailcut_engine::{Rate, Time};
 
 use crate::packet::{ConnectionId, Flags, Packet, SackBlocks, Timestamps};
-use crate::topology::PortId;
+use crate::topology::{HostId, PortId};
 use crate::traffic::FlowIndex;
 use crate::transport::tcp::{CongestionState, Sender, SenderCounters};
 
@@ -25,9 +25,9 @@ pub struct PacketView {
     /// Which of the flow's connections.
     pub copy: u8,
     /// Source host.
-    pub src: u32,
+    pub src: HostId,
     /// Destination host.
-    pub dst: u32,
+    pub dst: HostId,
     /// Source port.
     pub sport: u16,
     /// Destination port.
@@ -179,9 +179,9 @@ macro_rules! hooks {
 
 hooks! {
     /// A host hands a packet to its interface.
-    host_sends(now: Time, host: u32, packet: &PacketView);
+    host_sends(now: Time, host: HostId, packet: &PacketView);
     /// A packet has reached its host.
-    host_receives(now: Time, host: u32, packet: &PacketView);
+    host_receives(now: Time, host: HostId, packet: &PacketView);
     /// A packet has reached the port `link`, whose queue decides the order at departure: `link_sends` or `dropped` follows.
     link_queues(now: Time, link: PortId, packet: &PacketView);
     /// A packet was accepted by the port `link` at `now`; its last bit leaves at `departs`.

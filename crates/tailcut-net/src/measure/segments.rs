@@ -6,6 +6,7 @@ use tailcut_engine::Time;
 
 use super::{Observer, PacketView};
 use crate::packet::Flags;
+use crate::topology::HostId;
 
 /// Counts of a quantity: how often each value occurred.
 pub type Histogram = BTreeMap<u64, u64>;
@@ -45,7 +46,7 @@ struct Seen {
 }
 
 impl Observer for Segments {
-    fn host_receives(&mut self, _now: Time, _host: u32, packet: &PacketView) {
+    fn host_receives(&mut self, _now: Time, _host: HostId, packet: &PacketView) {
         if packet.flags.has(Flags::DATA) {
             self.data(packet);
         } else if packet.flags.has(Flags::SYN) && !packet.flags.has(Flags::TO_SENDER) {
@@ -122,8 +123,8 @@ mod tests {
         PacketView {
             flow: 1,
             copy: 0,
-            src: 0,
-            dst: 1,
+            src: HostId(0),
+            dst: HostId(1),
             sport: 1,
             dport: 2,
             seq: 1 + segment * 1_000,
@@ -145,7 +146,7 @@ mod tests {
     fn after(arrivals: &[(Flags, u64)]) -> Segments {
         let mut segments = Segments::default();
         for &(flags, segment) in arrivals {
-            segments.host_receives(Time::ZERO, 0, &packet(flags, segment));
+            segments.host_receives(Time::ZERO, HostId(0), &packet(flags, segment));
         }
         segments
     }
@@ -184,7 +185,7 @@ mod tests {
             after(&[(Flags::DATA, 4), (Flags::DATA, 1), (ACK, 1), (ACK, 1), (ACK, 1)]);
         let receive = |segments: &mut Segments, copy: u8, flags: Flags, segment: u64| {
             let packet = PacketView { copy, ..packet(flags, segment) };
-            segments.host_receives(Time::ZERO, 0, &packet);
+            segments.host_receives(Time::ZERO, HostId(0), &packet);
         };
         // The next piece begins anew and fares better; another connection has one duplicate ACK.
         receive(&mut segments, 0, Flags::SYN, 0);

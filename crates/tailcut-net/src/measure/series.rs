@@ -12,7 +12,7 @@ use crate::horizon::LONGEST;
 use crate::fabric::Fabric;
 use crate::measure::records::Series;
 use crate::topology::find::{find_hosts, find_link, UnknownHosts, UnknownLink};
-use crate::topology::{Graph, PortId, Routes};
+use crate::topology::{Graph, HostId, PortId, Routes};
 
 /// Time series of chosen flows and directed links, sampled and bounded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -109,7 +109,13 @@ struct PathSeries {
 }
 
 impl PathSeries {
-    fn new(graph: &Graph, routes: &Routes, from: u32, to: u32, differential: Series) -> PathSeries {
+    fn new(
+        graph: &Graph,
+        routes: &Routes,
+        from: HostId,
+        to: HostId,
+        differential: Series,
+    ) -> PathSeries {
         let mut place = BTreeMap::new();
         let mut switches = vec![];
         let mut open = vec![routes.edge(from)];

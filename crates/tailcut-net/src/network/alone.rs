@@ -14,7 +14,7 @@ use crate::packet::{FlowKey, SERVICE_PORT};
 use crate::port::Clocking;
 use crate::replicate::machine::Carriage;
 use crate::scenario::Scenario;
-use crate::topology::{PortId, SwitchId};
+use crate::topology::{HostId, PortId, SwitchId};
 use crate::traffic::Flow;
 
 /// The connections that carry a flow.
@@ -142,10 +142,10 @@ impl Alone {
     }
 
     /// By any of the shortest paths, a different one for each packet.
-    fn every_way(&mut self, on: Ways<'_>, src: u32, dst: u32) -> Way {
+    fn every_way(&mut self, on: Ways<'_>, src: HostId, dst: HostId) -> Way {
         let between = (on.routes.edge(src), on.routes.edge(dst));
         if !self.inner.contains_key(&between) {
-            let stages = |from: u32, to: u32| {
+            let stages = |from: HostId, to: HostId| {
                 let layers = on.routes.layers(on.graph, from, to);
                 let inner = &layers[1..layers.len() - 1];
                 inner.iter().map(|ports| self.stage(on, ports)).collect()
@@ -154,7 +154,7 @@ impl Alone {
             self.inner.insert(between, both);
         }
         let [there, back] = &self.inner[&between];
-        let around = |from: u32, to: u32, inner: &[Stage]| {
+        let around = |from: HostId, to: HostId, inner: &[Stage]| {
             let up = self.stage(on, &[on.routes.host_port(from)]);
             let down = self.stage(on, &[on.routes.host_port(to).reversed()]);
             [&[up], inner, &[down]].concat()
@@ -176,7 +176,7 @@ impl Alone {
     }
 
     /// Whether failures change the routes between two hosts, either way.
-    fn reroutes(&self, on: Ways<'_>, src: u32, dst: u32) -> bool {
+    fn reroutes(&self, on: Ways<'_>, src: HostId, dst: HostId) -> bool {
         let fails = |from, to| {
             let layers = on.routes.layers(on.graph, from, to);
             let inner = &layers[1..layers.len() - 1];

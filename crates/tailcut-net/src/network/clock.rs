@@ -9,7 +9,7 @@ use tailcut_engine::{Agenda, Time};
 
 use crate::packet::ConnectionId;
 use crate::port::Clocking;
-use crate::topology::{Graph, PortId};
+use crate::topology::{Graph, HostId, PortId};
 
 /// What is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) enum Due {
     /// A pause frame reaches the near end of a link.
     Pause(PortId),
     /// A host may ask one of its senders for more.
-    Pull(u32),
+    Pull(HostId),
     /// The earliest deadline of a connection.
     Connection(ConnectionId),
 }
@@ -83,17 +83,17 @@ impl Clock {
         let connections = ports + OWN + idle + pauses + pulls;
         let mut agenda = Agenda::new(Time(longest.max().unwrap_or(1)), connections);
         agenda.grow_to(connections as usize);
-        let opened = vec![0; graph.hosts as usize];
+        let opened = vec![0; graph.each_host().len()];
         let now = Time::ZERO;
         Clock { now, before: now, agenda, ports, idle, pauses, pulls, opened }
     }
 
     /// Makes room for a connection that a host opens.
-    pub fn admit(&mut self, id: ConnectionId, host: u32) {
+    pub fn admit(&mut self, id: ConnectionId, host: HostId) {
         let entity = self.entity(Due::Connection(id));
         self.agenda.grow_to(entity as usize + 1);
-        let number = &mut self.opened[host as usize];
-        self.agenda.rank(entity, u64::from(host) << 32 | u64::from(*number));
+        let number = &mut self.opened[host.index()];
+        self.agenda.rank(entity, u64::from(host.0) << 32 | u64::from(*number));
         *number += 1;
     }
 
@@ -115,7 +115,7 @@ impl Clock {
             Due::Instant => self.ports + 4,
             Due::Idle(port) => self.ports + OWN + port.0,
             Due::Pause(port) => self.ports + OWN + self.idle + port.0,
-            Due::Pull(host) => self.ports + OWN + self.idle + self.pauses + host,
+            Due::Pull(host) => self.ports + OWN + self.idle + self.pauses + host.0,
             Due::Connection(id) => self.connections() + id.0,
         }
     }
@@ -138,7 +138,7 @@ impl Clock {
                 other if other - OWN - self.idle < self.pauses => {
                     Due::Pause(PortId(other - OWN - self.idle))
                 }
-                other => Due::Pull(other - OWN - self.idle - self.pauses),
+                other => Due::Pull(HostId(other - OWN - self.idle - self.pauses)),
             }
         }
     }
@@ -227,7 +227,7 @@ mod tests {
             all.extend([Due::Pause(PortId(0)), Due::Pause(PortId(9))]);
         }
         if seldom.pulls {
-            all.extend([Due::Pull(0), Due::Pull(4)]);
+            all.extend([Due::Pull(HostId(0)), Due::Pull(HostId(4))]);
         }
         all.extend([0, 7].map(|id| Due::Connection(ConnectionId(id))));
         all
@@ -239,7 +239,7 @@ mod tests {
             let [idle, pauses, pulls] = [1, 2, 4].map(|bit| bits & bit != 0);
             let seldom = Seldom { idle, pauses, pulls };
             let mut clock = clock(seldom);
-            (0..8).for_each(|id| clock.admit(ConnectionId(id), id % 5));
+            (0..8).for_each(|id| clock.admit(ConnectionId(id), HostId(id % 5)));
             let all = all(seldom);
             all.iter().rev().for_each(|&due| clock.expect(due, Time(7)));
             let came: Vec<_> = std::iter::from_fn(|| clock.next(Time(8))).collect();
@@ -252,7 +252,7 @@ mod tests {
         let mut clock = clock(Seldom::default());
         // Places as they are taken, and taken again.
         for (place, host) in [(0, 3), (1, 3), (2, 1), (0, 3), (3, 0), (2, 3)] {
-            clock.admit(ConnectionId(place), host);
+            clock.admit(ConnectionId(place), HostId(host));
         }
         (0..4).for_each(|place| clock.expect(Due::Connection(ConnectionId(place)), Time(7)));
         let came: Vec<_> = std::iter::from_fn(|| clock.next(Time(8))).collect();

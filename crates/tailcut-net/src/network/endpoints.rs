@@ -7,13 +7,14 @@ use super::hosts::Known;
 use super::{view, Network};
 use crate::measure::{End, Observer};
 use crate::packet::{ConnectionId, Flags, FlowKey, Packet};
+use crate::topology::HostId;
 use crate::transport::spread::Event;
 use crate::transport::{Phase, Segment, Transmit};
 
 impl<O: Observer> Network<'_, O> {
     /// A packet has reached its host.
     #[inline]
-    pub(super) fn deliver(&mut self, host: u32, packet: Packet) {
+    pub(super) fn deliver(&mut self, host: HostId, packet: Packet) {
         let id = packet.connection;
         let seen = || view(&self.hosts, &self.flows, &packet);
         self.tally.note_delivered(self.clock.now(), host, seen);

@@ -2,6 +2,7 @@
 
 use crate::fabric::FabricError;
 use crate::measure::series::UnknownPlace;
+use crate::topology::HostId;
 
 /// Why a scenario cannot run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -24,9 +25,9 @@ pub enum SimError {
         /// Its identifier.
         id: u64,
         /// Its source.
-        src: u32,
+        src: HostId,
         /// Its destination.
-        dst: u32,
+        dst: HostId,
         /// Its size.
         bytes: u64,
         /// Hosts in the graph.

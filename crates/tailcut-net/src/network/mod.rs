@@ -105,7 +105,8 @@ fn check(scenario: &Scenario) -> Result<(), SimError> {
         return Err(SimError::TooManyHosts { hosts });
     }
     for flow in &scenario.flows {
-        if flow.src >= hosts || flow.dst >= hosts || flow.src == flow.dst || flow.bytes == 0 {
+        let missing = flow.src.0.max(flow.dst.0) >= hosts;
+        if missing || flow.src == flow.dst || flow.bytes == 0 {
             let &crate::traffic::Flow { src, dst, bytes, id, .. } = flow;
             return Err(SimError::BadFlow { id, src, dst, bytes, hosts });
         }

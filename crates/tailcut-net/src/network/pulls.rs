@@ -12,7 +12,7 @@ use crate::fabric::Fabric;
 use crate::measure::Observer;
 use crate::packet::ConnectionId;
 use crate::port::Clocking;
-use crate::topology::Graph;
+use crate::topology::{Graph, HostId};
 
 /// The pulls of one host.
 #[derive(Debug, Clone)]
@@ -35,12 +35,12 @@ impl Pulls {
         let Some(Profile { tcp, sizes, .. }) = profiles.iter().find(pulls) else {
             return Pulls::default();
         };
-        let host = |host: u32| {
+        let host = |host| {
             let link = &graph.links[fabric.host_port(host).link()];
             let interval = Clocking::new(link.rate).transmission(sizes.data(tcp.mss.0));
             Pulling { turns: VecDeque::new(), interval: Time(interval), next: Time::ZERO }
         };
-        Pulls((0..graph.hosts).map(host).collect())
+        Pulls(graph.each_host().map(host).collect())
     }
 
     /// Whether any host ever asks.
@@ -49,27 +49,27 @@ impl Pulls {
     }
 
     /// A connection joins those that want pulls: when the host is to be asked, unless it is to be already.
-    fn join(&mut self, now: Time, host: u32, id: ConnectionId) -> Option<Time> {
-        let Pulling { turns, next, .. } = &mut self.0[host as usize];
+    fn join(&mut self, now: Time, host: HostId, id: ConnectionId) -> Option<Time> {
+        let Pulling { turns, next, .. } = &mut self.0[host.index()];
         turns.push_back(id);
         (turns.len() == 1).then(|| now.max(*next))
     }
 
     /// Whose turn it is.
-    fn turn(&mut self, host: u32) -> Option<ConnectionId> {
-        self.0[host as usize].turns.pop_front()
+    fn turn(&mut self, host: HostId) -> Option<ConnectionId> {
+        self.0[host.index()].turns.pop_front()
     }
 
     /// A pull leaves: when the next is to, if others wait.
-    fn left(&mut self, now: Time, host: u32) -> Option<Time> {
-        let pulling = &mut self.0[host as usize];
+    fn left(&mut self, now: Time, host: HostId) -> Option<Time> {
+        let pulling = &mut self.0[host.index()];
         pulling.next = now + pulling.interval;
         (!pulling.turns.is_empty()).then_some(pulling.next)
     }
 
     /// A connection waits no more.
-    fn leave(&mut self, host: u32, id: ConnectionId) {
-        self.0[host as usize].turns.retain(|&other| other != id);
+    fn leave(&mut self, host: HostId, id: ConnectionId) {
+        self.0[host.index()].turns.retain(|&other| other != id);
     }
 }
 
@@ -87,7 +87,7 @@ impl<O: Observer> Network<'_, O> {
     }
 
     /// A host asks for one more packet: the connection whose turn it is does, and waits for its next turn.
-    pub(super) fn pull(&mut self, host: u32) {
+    pub(super) fn pull(&mut self, host: HostId) {
         let now = self.clock.now();
         while let Some(id) = self.pulls.turn(host) {
             let (key, sizes) = (self.hosts.at_receiver(id).key, self.hosts.receives_by(id).sizes);
@@ -155,34 +155,37 @@ mod tests {
     #[test]
     fn the_first_that_waits_wakes_its_host_and_others_wait_behind() {
         let mut pulls = pulls();
-        assert_eq!(pulls.join(us(5), 0, A), Some(us(5)));
-        assert_eq!(pulls.join(us(6), 0, B), None);
-        assert_eq!(pulls.join(us(7), 1, B), Some(us(7)), "another host");
-        assert_eq!([pulls.turn(0), pulls.turn(0), pulls.turn(0)], [Some(A), Some(B), None]);
+        assert_eq!(pulls.join(us(5), HostId(0), A), Some(us(5)));
+        assert_eq!(pulls.join(us(6), HostId(0), B), None);
+        assert_eq!(pulls.join(us(7), HostId(1), B), Some(us(7)), "another host");
+        assert_eq!(
+            [pulls.turn(HostId(0)), pulls.turn(HostId(0)), pulls.turn(HostId(0))],
+            [Some(A), Some(B), None]
+        );
     }
 
     #[test]
     fn one_pull_leaves_after_the_other() {
         let mut pulls = pulls();
-        pulls.join(us(5), 0, A);
-        pulls.join(us(5), 0, B);
-        pulls.turn(0);
-        assert_eq!(pulls.left(us(5), 0), Some(us(17)), "the other waits");
-        pulls.turn(0);
-        assert_eq!(pulls.left(us(17), 0), None, "nobody waits");
-        assert_eq!(pulls.join(us(20), 0, A), Some(us(29)), "the link is still busy");
-        assert_eq!(pulls.join(us(20), 1, A), Some(us(20)), "the other host's is not");
+        pulls.join(us(5), HostId(0), A);
+        pulls.join(us(5), HostId(0), B);
+        pulls.turn(HostId(0));
+        assert_eq!(pulls.left(us(5), HostId(0)), Some(us(17)), "the other waits");
+        pulls.turn(HostId(0));
+        assert_eq!(pulls.left(us(17), HostId(0)), None, "nobody waits");
+        assert_eq!(pulls.join(us(20), HostId(0), A), Some(us(29)), "the link is still busy");
+        assert_eq!(pulls.join(us(20), HostId(1), A), Some(us(20)), "the other host's is not");
     }
 
     #[test]
     fn whoever_has_waited_longest_is_next_and_who_has_left_is_not() {
         let mut pulls = pulls();
         for id in [A, B, A] {
-            pulls.join(us(1), 0, id);
+            pulls.join(us(1), HostId(0), id);
         }
-        pulls.leave(0, A);
-        assert_eq!([pulls.turn(0), pulls.turn(0)], [Some(B), None]);
+        pulls.leave(HostId(0), A);
+        assert_eq!([pulls.turn(HostId(0)), pulls.turn(HostId(0))], [Some(B), None]);
         // A host that was to be asked for nobody is asked again.
-        assert_eq!(pulls.join(us(2), 0, A), Some(us(2)));
+        assert_eq!(pulls.join(us(2), HostId(0), A), Some(us(2)));
     }
 }

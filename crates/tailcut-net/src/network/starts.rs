@@ -111,11 +111,12 @@ impl<'a> Starts<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::topology::HostId;
 
     fn flows(starts: &[u64]) -> Vec<Flow> {
         let flow = |(id, us): (usize, &u64)| Flow {
-            src: 0,
-            dst: 1,
+            src: HostId(0),
+            dst: HostId(1),
             bytes: 10,
             start: Time::from_us(*us),
             id: id as u64,

@@ -8,7 +8,7 @@ use crate::measure::records::{Counters, PortSamples, Series};
 use crate::measure::series::{Sampler, UnknownPlace};
 use crate::measure::{Loss, Observer, PacketView, SenderView};
 use crate::scenario::Scenario;
-use crate::topology::PortId;
+use crate::topology::{HostId, PortId};
 use crate::transport::tcp::Sender;
 
 /// Counts, samples and shows. What an observer sees is only prepared when there is one.
@@ -53,7 +53,7 @@ impl<O: Observer> Tally<O> {
 
     /// A host hands a packet to its interface.
     #[inline]
-    pub fn note_sent(&mut self, now: Time, host: u32, view: impl FnOnce() -> PacketView) {
+    pub fn note_sent(&mut self, now: Time, host: HostId, view: impl FnOnce() -> PacketView) {
         self.counters.sent += 1;
         if O::ACTIVE {
             self.observer.host_sends(now, host, &view());
@@ -62,7 +62,7 @@ impl<O: Observer> Tally<O> {
 
     /// A packet has reached its host.
     #[inline]
-    pub fn note_delivered(&mut self, now: Time, host: u32, view: impl FnOnce() -> PacketView) {
+    pub fn note_delivered(&mut self, now: Time, host: HostId, view: impl FnOnce() -> PacketView) {
         self.counters.delivered += 1;
         if O::ACTIVE {
             self.observer.host_receives(now, host, &view());
@@ -228,8 +228,8 @@ mod tests {
         let scenario = scenario();
         let mut tally = tally(&scenario, Unobserved);
         let never = || -> PacketView { panic!("nobody looks") };
-        tally.note_sent(Time(1), 0, never);
-        tally.note_delivered(Time(2), 1, never);
+        tally.note_sent(Time(1), HostId(0), never);
+        tally.note_delivered(Time(2), HostId(1), never);
         tally.note_dropped(Time(3), PortId(0), never);
         tally.note_lost(Time(4), PortId(0), Loss::DeadLink, never);
         tally.note_queues(Time(5), PortId(0), || panic!("nobody looks"));

@@ -8,14 +8,20 @@ use crate::measure::records::FlowRecord;
 use crate::measure::Unobserved;
 use crate::replicate::ReplicateSpec;
 use crate::topology::star::Star;
+use crate::topology::HostId;
 use crate::traffic::Flow;
 use crate::transport::TransportSpec;
 
 /// Two flows of 10 KB between three hosts, 10 us apart.
 pub(in crate::network) fn scenario() -> Scenario {
     let graph = Star { hosts: 3, ..Star::default() }.build().expect("hosts are enough");
-    let flow =
-        |id: u64| Flow { src: id as u32, dst: 2, bytes: 10_000, start: Time::from_us(10 * id), id };
+    let flow = |id: u64| Flow {
+        src: HostId(id as u32),
+        dst: HostId(2),
+        bytes: 10_000,
+        start: Time::from_us(10 * id),
+        id,
+    };
     Scenario {
         graph,
         host: Default::default(),
@@ -39,7 +45,7 @@ fn what_hosts_cannot_send_is_refused() {
         matches!(check(&scenario), Err(SimError::BadFlow { id: 1, hosts: 3, .. }))
     };
     assert!(check(&scenario()).is_ok());
-    assert!(refused(|flow| flow.src = 3) && refused(|flow| flow.dst = 3));
+    assert!(refused(|flow| flow.src = HostId(3)) && refused(|flow| flow.dst = HostId(3)));
     assert!(refused(|flow| flow.src = flow.dst) && refused(|flow| flow.bytes = 0));
 }
 
@@ -50,8 +56,8 @@ fn ties() -> Scenario {
         Incident::LinkDown { link: "h0>s0".into(), at: Time::ZERO, until: Some(Time::from_ms(50)) };
     let pairs = (0..4).flat_map(|src| (0..4).map(move |dst| (src, dst)));
     let flow = |(id, (src, dst))| Flow {
-        src,
-        dst,
+        src: HostId(src),
+        dst: HostId(dst),
         bytes: 20_000 + 10_000 * u64::from(dst),
         start: Time::from_us(10),
         id: id as u64,

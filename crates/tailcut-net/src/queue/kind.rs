@@ -232,10 +232,11 @@ pub(crate) enum Verdict {
 pub(crate) mod script {
     use super::*;
     use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
+    use crate::topology::HostId;
 
     /// A packet with data of a flow.
     pub fn packet(flow: u32, seq: u32, wire_bytes: u16) -> Packet {
-        let (key, connection) = (FlowKey::new(flow, 99, 1, 1), ConnectionId(flow));
+        let (key, connection) = (FlowKey::new(HostId(flow), HostId(99), 1, 1), ConnectionId(flow));
         Packet { key, connection, seq, options: NO_OPTIONS, wire_bytes, flags: Flags::DATA }
     }
 

@@ -151,7 +151,7 @@ impl Replicate for Hedging {
     fn on(&mut self, event: Event, mut view: View<'_>, actions: &mut Vec<Action>) {
         let Hedging { spec, hosts } = self;
         let hedged = view.flow.bytes <= spec.threshold.0;
-        let host = &mut hosts[view.flow.src as usize];
+        let host = &mut hosts[view.flow.src.index()];
         match event {
             Event::Started => {
                 view.open_whole(0, view.now, actions);

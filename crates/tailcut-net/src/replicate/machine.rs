@@ -7,6 +7,8 @@ use tailcut_engine::Time;
 
 use super::Policy;
 use crate::component::SpecError;
+#[cfg(test)]
+use crate::topology::HostId;
 use crate::traffic::Flow;
 
 /// What has happened to a flow. Copies are numbered from 0, the original.
@@ -228,7 +230,7 @@ impl Script {
     pub fn new(policy: &impl Policy, bytes: u64) -> Script {
         Script {
             policy: policy.machine(2),
-            flow: Flow { src: 0, dst: 1, bytes, start: Time::ZERO, id: 0 },
+            flow: Flow { src: HostId(0), dst: HostId(1), bytes, start: Time::ZERO, id: 0 },
             sent: Sent::default(),
             arrived: Arrived::default(),
         }

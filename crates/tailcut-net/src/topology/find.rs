@@ -1,6 +1,6 @@
 //! Places of a graph by their names: nodes, links, pairs of hosts.
 
-use super::{Graph, NodeId, PortId, SwitchId};
+use super::{Graph, HostId, NodeId, PortId, SwitchId};
 
 /// A requested link that the graph does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -71,9 +71,8 @@ pub struct UnknownHosts(pub String);
 ///
 /// # Errors
 /// When they do not exist.
-pub fn find_hosts(graph: &Graph, text: &str) -> Result<(u32, u32), UnknownHosts> {
-    let host =
-        |name: &str| find_node(graph, name).map(|node| node.0).filter(|&node| node < graph.hosts);
+pub fn find_hosts(graph: &Graph, text: &str) -> Result<(HostId, HostId), UnknownHosts> {
+    let host = |name: &str| find_node(graph, name).and_then(|node| graph.host(node));
     let both = text.split_once('>').and_then(|(from, to)| host(from).zip(host(to)));
     both.filter(|(from, to)| from != to).ok_or_else(|| UnknownHosts(text.to_owned()))
 }
@@ -124,7 +123,7 @@ mod tests {
     #[test]
     fn a_pair_is_two_hosts_that_differ() {
         let graph = star();
-        assert_eq!(find_hosts(&graph, "h2>h0"), Ok((2, 0)));
+        assert_eq!(find_hosts(&graph, "h2>h0"), Ok((HostId(2), HostId(0))));
         for wrong in ["h0>h0", "h0>s0", "h0", "h0>h3"] {
             assert_eq!(find_hosts(&graph, wrong), Err(UnknownHosts(wrong.into())));
         }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Rate, Time};
 
-use super::{NodeId, PortId, SwitchId};
+use super::{HostId, NodeId, PortId, SwitchId};
 
 /// A full-duplex link. Direction `2 * index` runs from `a` to `b`, direction `2 * index + 1` from `b` to `a`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,6 +52,16 @@ impl Graph {
     /// The switches, in the order of their numbers.
     pub fn each_switch(&self) -> impl ExactSizeIterator<Item = SwitchId> {
         (0..self.switches as usize).map(SwitchId::at)
+    }
+
+    /// The host that a node is; none where it is a switch.
+    pub fn host(&self, node: NodeId) -> Option<HostId> {
+        node.host(self.hosts)
+    }
+
+    /// The hosts, in the order of their numbers.
+    pub fn each_host(&self) -> impl ExactSizeIterator<Item = HostId> {
+        (0..self.hosts as usize).map(HostId::at)
     }
 
     /// The switch that a node is; none where it is a host.

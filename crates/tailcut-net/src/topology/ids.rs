@@ -40,6 +40,11 @@ number! {
 }
 
 number! {
+    /// A host: its number as a node, too.
+    HostId
+}
+
+number! {
     /// A switch, numbered over switches.
     SwitchId
 }
@@ -50,6 +55,15 @@ number! {
 }
 
 impl NodeId {
+    /// The host that it is among so many; none where it is a switch.
+    #[inline]
+    pub const fn host(self, hosts: u32) -> Option<HostId> {
+        if self.0 < hosts {
+            Some(HostId(self.0))
+        } else {
+            None
+        }
+    }
     /// The switch that it is among so many hosts; none where it is one of them.
     #[inline]
     pub const fn switch(self, hosts: u32) -> Option<SwitchId> {
@@ -57,6 +71,14 @@ impl NodeId {
             Some(number) => Some(SwitchId(number)),
             None => None,
         }
+    }
+}
+
+impl HostId {
+    /// Its number as a node.
+    #[inline]
+    pub const fn node(self) -> NodeId {
+        NodeId(self.0)
     }
 }
 
@@ -92,6 +114,8 @@ mod tests {
 
     #[test]
     fn switches_are_numbered_behind_hosts() {
+        assert_eq!([3, 4].map(|n| NodeId(n).host(4)), [Some(HostId(3)), None]);
+        assert_eq!(HostId(3).node(), NodeId(3));
         assert_eq!(
             [3, 4, 9].map(|n| NodeId(n).switch(4)),
             [None, Some(SwitchId(0)), Some(SwitchId(5))]

@@ -23,7 +23,7 @@ use crate::component::SpecError;
 use crate::files::ReadFiles;
 
 pub use graph::{Graph, Link};
-pub use ids::{NodeId, PortId, SwitchId};
+pub use ids::{HostId, NodeId, PortId, SwitchId};
 pub use routes::{PathCounts, RouteError, Routes};
 
 /// Why a topology cannot be built.

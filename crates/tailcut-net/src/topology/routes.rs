@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Graph, NodeId, PortId, SwitchId};
+use super::{Graph, HostId, NodeId, PortId, SwitchId};
 
 /// Bits of a table entry that locate the candidates; the rest count them.
 const START_BITS: u32 = 22;
@@ -44,7 +44,7 @@ pub enum RouteError {
     #[error("host {host} has {links} links; a host has exactly one")]
     HostLinks {
         /// The host.
-        host: u32,
+        host: HostId,
         /// Its links.
         links: usize,
     },
@@ -52,7 +52,7 @@ pub enum RouteError {
     #[error("host {host} is not attached to a switch")]
     NoSwitch {
         /// The host.
-        host: u32,
+        host: HostId,
     },
     /// More equal-cost paths than the tables hold.
     #[error("switch {switch} has {paths} equal-cost ports towards one destination; at most 1,023 fit, and 4 million over all switches")]
@@ -84,7 +84,7 @@ pub enum RouteError {
         /// The switch, numbered over switches.
         switch: SwitchId,
         /// The host.
-        host: u32,
+        host: HostId,
     },
 }
 
@@ -97,9 +97,9 @@ impl Routes {
         let hosts = graph.hosts;
         let ports = ports(graph, |_| true);
         let (mut up, mut down, mut edge) = (vec![], vec![], vec![]);
-        for host in 0..hosts {
-            let [(port, peer)] = ports[host as usize][..] else {
-                return Err(RouteError::HostLinks { host, links: ports[host as usize].len() });
+        for host in graph.each_host() {
+            let [(port, peer)] = ports[host.index()][..] else {
+                return Err(RouteError::HostLinks { host, links: ports[host.index()].len() });
             };
             let Some(switch) = peer.switch(hosts) else {
                 return Err(RouteError::NoSwitch { host });
@@ -136,7 +136,8 @@ impl Routes {
             return Err(RouteError::TooFar { links: farthest + 2 });
         }
         if let Some((switch, target)) = cut_off {
-            let host = edge.iter().position(|&e| e == target).unwrap_or(0) as u32;
+            let host = edge.iter().position(|&e| e == target).unwrap_or(0);
+            let host = HostId::at(host);
             return Err(RouteError::Disconnected { switch, host });
         }
         Ok(routes)
@@ -203,8 +204,8 @@ impl Routes {
     }
 
     /// The group of a host: which of the switches with hosts it hangs on.
-    pub fn group(&self, host: u32) -> usize {
-        usize::from(self.group[host as usize])
+    pub fn group(&self, host: HostId) -> usize {
+        usize::from(self.group[host.index()])
     }
 
     /// Number of groups.
@@ -213,7 +214,7 @@ impl Routes {
     }
 
     /// The switch, numbered over switches, that a host hangs on.
-    pub fn edge(&self, host: u32) -> SwitchId {
+    pub fn edge(&self, host: HostId) -> SwitchId {
         self.targets[self.group(host)]
     }
 
@@ -274,17 +275,17 @@ impl Routes {
 
     /// The port that leads up from a host.
     #[inline]
-    pub fn host_port(&self, host: u32) -> PortId {
-        self.up[host as usize]
+    pub fn host_port(&self, host: HostId) -> PortId {
+        self.up[host.index()]
     }
 
     /// The equal-cost ports from `switch` (numbered over switches) towards `host`, in port order.
     #[inline]
-    pub fn candidates(&self, switch: SwitchId, host: u32) -> &[PortId] {
-        let group = usize::from(self.group[host as usize]);
+    pub fn candidates(&self, switch: SwitchId, host: HostId) -> &[PortId] {
+        let group = usize::from(self.group[host.index()]);
         let set = self.table[switch.index() * self.groups + group];
         if set == 0 {
-            return std::slice::from_ref(&self.down[host as usize]);
+            return std::slice::from_ref(&self.down[host.index()]);
         }
         let start = (set & ((1 << START_BITS) - 1)) as usize;
         &self.candidates[start..start + (set >> START_BITS) as usize]
@@ -293,7 +294,7 @@ impl Routes {
 
 impl Routes {
     /// The ports of all shortest paths from one host to another, by how many links come before them.
-    pub fn layers(&self, graph: &Graph, src: u32, dst: u32) -> Vec<Vec<PortId>> {
+    pub fn layers(&self, graph: &Graph, src: HostId, dst: HostId) -> Vec<Vec<PortId>> {
         let mut layers = vec![vec![self.host_port(src)]];
         loop {
             let mut next: Vec<PortId> = vec![];
@@ -321,7 +322,7 @@ pub struct PathCounts {
 
 impl PathCounts {
     /// Shortest paths from one host to another over `routes`, always the same; `u32::MAX` stands for that many or more.
-    pub fn between(&mut self, graph: &Graph, routes: &Routes, src: u32, dst: u32) -> u32 {
+    pub fn between(&mut self, graph: &Graph, routes: &Routes, src: HostId, dst: HostId) -> u32 {
         let group = routes.group(dst);
         let target = routes.targets[group];
         let counts = self.from.entry(group).or_insert_with(|| {

@@ -6,6 +6,7 @@ use tailcut_engine::{Bytes, Time};
 
 use super::demand::{Demand, Pool, Rule, Signal, Waiting, NONE};
 use super::{bounded, check_hosts, jitter, Flow, FlowIndex, Setting, TrafficError};
+use crate::topology::HostId;
 
 /// Parameters of bucket sort. Every host is the master of its own jobs, and a slave in those of all others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,7 +63,8 @@ impl BucketSort {
         let mut demand = Demand::default();
         for (at, &master) in hosts.iter().enumerate() {
             let opens = jitter(&mut starts, self.jitter);
-            let slaves: Vec<u32> = hosts.iter().copied().filter(|&host| host != master).collect();
+            let slaves: Vec<HostId> =
+                hosts.iter().copied().filter(|&host| host != master).collect();
             let mut buckets = setting.stream_of("buckets", at as u64);
             let mut answers: Vec<FlowIndex> = vec![];
             for _ in 0..self.rounds {

@@ -256,12 +256,13 @@ pub fn carried_out(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::topology::HostId;
     use crate::traffic::demand::{Demand, Pool, Rule};
 
     const RULE: Rule = Rule { job: NONE, pool: NONE, delay: Time::ZERO };
 
     fn flow() -> Flow {
-        Flow { src: 0, dst: 1, bytes: 10, start: Time::ZERO, id: 0 }
+        Flow { src: HostId(0), dst: HostId(1), bytes: 10, start: Time::ZERO, id: 0 }
     }
 
     fn drive(demand: Demand) -> Driver {

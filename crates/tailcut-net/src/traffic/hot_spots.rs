@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sizes::SizesSpec;
 use super::{bounded, whole_ns, Flow, Setting, TrafficError};
+use crate::topology::HostId;
 
 /// Parameters of hot spots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -72,6 +73,7 @@ impl HotSpots {
                 false => ends.below(u64::from(hosts)) as u32,
             };
             let src = (dst + 1 + ends.below(u64::from(hosts) - 1) as u32) % hosts;
+            let (src, dst) = (HostId(src), HostId(dst));
             let bytes = sizes.sample(&mut lengths, 0);
             flows.push(Flow { src, dst, bytes, start: whole_ns(now), id: 0 });
         }

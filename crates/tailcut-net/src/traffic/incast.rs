@@ -8,6 +8,7 @@ use super::partners::Partners;
 use super::rounds::Rounds;
 use super::sizes::SizesSpec;
 use super::{check_host, jitter, Flow, Setting, TrafficError};
+use crate::topology::HostId;
 
 /// Parameters of incast traffic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -61,6 +62,7 @@ impl Incast {
         let mut flows = Vec::with_capacity(starts.len() * self.fan_in as usize);
         for start in starts {
             let dst = self.receiver.unwrap_or_else(|| ends.below(u64::from(hosts)) as u32);
+            let dst = HostId(dst);
             flows.extend(others.of(dst, &mut ends).iter().map(|&src| Flow {
                 src,
                 dst,

@@ -7,6 +7,7 @@ use tailcut_engine::{Bytes, Time};
 use super::pairs::derangement;
 use super::sizes::SizesSpec;
 use super::{bounded, jitter, positive, whole_ns, Flow, Setting, TrafficError};
+use crate::topology::HostId;
 
 /// Parameters of long and short flows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -65,7 +66,7 @@ impl LongAndShort {
         let short = self.short.resolve(setting.read, "short")?;
         let endless = setting.endless();
         let partner = derangement(hosts, &mut setting.stream("partners"));
-        let mut order: Vec<u32> = (0..hosts).collect();
+        let mut order: Vec<HostId> = setting.graph.each_host().collect();
         setting.stream("roles").shuffle(&mut order);
         let (long_senders, short_senders) = order.split_at(long_hosts as usize);
         let (mut lengths, mut delays) = (setting.stream("long sizes"), setting.stream("jitter"));
@@ -73,7 +74,7 @@ impl LongAndShort {
         for &src in long_senders {
             let bytes = long.sample(&mut lengths, endless);
             let start = jitter(&mut delays, self.jitter);
-            flows.push(Flow { src, dst: partner[src as usize], bytes, start, id: 0 });
+            flows.push(Flow { src, dst: partner[src.index()], bytes, start, id: 0 });
         }
         let (mut gaps, mut ends) = (setting.stream("gaps"), setting.stream("ends"));
         let mut lengths = setting.stream("sizes");
@@ -85,13 +86,7 @@ impl LongAndShort {
             }
             let src = short_senders[ends.below(short_senders.len() as u64) as usize];
             let bytes = short.sample(&mut lengths, endless);
-            flows.push(Flow {
-                src,
-                dst: partner[src as usize],
-                bytes,
-                start: whole_ns(now),
-                id: 0,
-            });
+            flows.push(Flow { src, dst: partner[src.index()], bytes, start: whole_ns(now), id: 0 });
         }
     }
 }

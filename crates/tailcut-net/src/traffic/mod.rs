@@ -30,7 +30,7 @@ use tailcut_engine::{Bytes, Rate, Stream, Time};
 use crate::component::SpecError;
 use crate::files::ReadFiles;
 use crate::horizon::Horizon;
-use crate::topology::Graph;
+use crate::topology::{Graph, HostId};
 use demand::Demand;
 
 /// Why traffic cannot be generated.
@@ -40,9 +40,9 @@ pub type TrafficError = SpecError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flow {
     /// Sending host.
-    pub src: u32,
+    pub src: HostId,
     /// Receiving host, another one.
-    pub dst: u32,
+    pub dst: HostId,
     /// Application bytes, at least 1.
     pub bytes: u64,
     /// When the SYN is handed to the NIC.
@@ -282,9 +282,9 @@ fn check_hosts(
     field: &str,
     named: &[u32],
     hosts: u32,
-) -> Result<Vec<u32>, TrafficError> {
-    let mut sorted = if named.is_empty() { (0..hosts).collect() } else { named.to_vec() };
-    let taking_part = sorted.clone();
+) -> Result<Vec<HostId>, TrafficError> {
+    let mut sorted: Vec<u32> = if named.is_empty() { (0..hosts).collect() } else { named.to_vec() };
+    let taking_part = sorted.iter().copied().map(HostId).collect();
     sorted.sort_unstable();
     let error = match sorted.windows(2).find(|two| two[0] == two[1]) {
         Some(two) => format!("host {} is named twice", two[0]),

@@ -3,6 +3,7 @@
 use tailcut_engine::{Rate, Time};
 
 use super::Flow;
+use crate::topology::HostId;
 
 /// Totals of a list of flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,12 +31,16 @@ pub fn offered(flows: &[Flow], host_rates: &[Rate], end: Time) -> Offered {
 }
 
 /// Bytes that each flow's host can move until `end`: a host that never rests while it has work.
-fn carriable<'a>(flows: impl Iterator<Item = (u32, &'a Flow)>, rates: &[Rate], end: Time) -> u64 {
+fn carriable<'a>(
+    flows: impl Iterator<Item = (HostId, &'a Flow)>,
+    rates: &[Rate],
+    end: Time,
+) -> u64 {
     let mut busy_until = vec![0u128; rates.len()];
     let mut bytes = 0u128;
     for (host, flow) in flows.filter(|(_, flow)| flow.start < end) {
-        let rate = u128::from(rates[host as usize].0);
-        let busy = &mut busy_until[host as usize];
+        let rate = u128::from(rates[host.index()].0);
+        let busy = &mut busy_until[host.index()];
         *busy = (*busy).max(u128::from(flow.start.0))
             + u128::from(flow.bytes) * 8_000_000_000_000 / rate;
         bytes += u128::from(flow.bytes);

@@ -6,7 +6,7 @@ use tailcut_engine::Stream;
 
 use super::TrafficError;
 use crate::topology::cuts::Groups;
-use crate::topology::Graph;
+use crate::topology::{Graph, HostId};
 
 /// How the source and destination of a flow are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -30,7 +30,7 @@ pub(crate) enum PairSource {
         group: Vec<u32>,
         members: Vec<u32>,
     },
-    Partners(Vec<u32>),
+    Partners(Vec<HostId>),
 }
 
 impl Pairs {
@@ -76,17 +76,17 @@ impl Pairs {
 
 impl PairSource {
     /// Draws a source and a destination, uniformly over the admissible pairs.
-    pub fn draw(&self, stream: &mut Stream) -> (u32, u32) {
+    pub fn draw(&self, stream: &mut Stream) -> (HostId, HostId) {
         match self {
             PairSource::Partners(partner) => {
-                let src = stream.below(partner.len() as u64) as u32;
-                (src, partner[src as usize])
+                let src = stream.below(partner.len() as u64) as usize;
+                (HostId::at(src), partner[src])
             }
             PairSource::Between { group, .. } => loop {
                 let hosts = group.len() as u64;
-                let (src, dst) = (stream.below(hosts) as u32, stream.below(hosts) as u32);
-                if group[src as usize] != group[dst as usize] {
-                    return (src, dst);
+                let (src, dst) = (stream.below(hosts) as usize, stream.below(hosts) as usize);
+                if group[src] != group[dst] {
+                    return (HostId::at(src), HostId::at(dst));
                 }
             },
         }
@@ -99,7 +99,7 @@ impl PairSource {
         match self {
             PairSource::Partners(partner) => {
                 for (src, &dst) in partner.iter().enumerate() {
-                    if groups.of_host[src] != groups.of_host[dst as usize] {
+                    if groups.of_host[src] != groups.of_host[dst.index()] {
                         leaving[groups.of_host[src] as usize] += 1.0 / hosts as f64;
                     }
                 }
@@ -125,13 +125,13 @@ impl PairSource {
     }
 }
 
-/// A permutation of `0..n` without fixed points, uniform over all of them (n of at least 2).
-pub(crate) fn derangement(n: u32, stream: &mut Stream) -> Vec<u32> {
-    let mut permutation: Vec<u32> = (0..n).collect();
+/// A permutation of n hosts without fixed points, uniform over all of them (n of at least 2).
+pub(crate) fn derangement(n: u32, stream: &mut Stream) -> Vec<HostId> {
+    let mut permutation: Vec<HostId> = (0..n).map(HostId).collect();
     // About one permutation in e has no fixed point, so that a few tries suffice.
     loop {
         stream.shuffle(&mut permutation);
-        if permutation.iter().enumerate().all(|(i, &p)| i as u32 != p) {
+        if permutation.iter().enumerate().all(|(i, &p)| i != p.index()) {
             return permutation;
         }
     }

@@ -8,6 +8,7 @@ use super::demand::{Demand, Rule, Signal, Waiting, NONE};
 use super::partners::Partners;
 use super::sizes::SizesSpec;
 use super::{bounded, check_host, jitter, positive, whole_ns, Flow, Setting, TrafficError};
+use crate::topology::HostId;
 
 /// Parameters of partition-aggregate traffic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -72,6 +73,7 @@ impl PartitionAggregate {
             let start = whole_ns(now);
             let job = demand.job("query");
             let asks = self.aggregator.unwrap_or_else(|| ends.below(u64::from(hosts)) as u32);
+            let asks = HostId(asks);
             for &worker in others.of(asks, &mut ends) {
                 let request = Flow { src: asks, dst: worker, bytes: self.request.0, start, id: 0 };
                 let request = demand.flow(Rule { job, pool: NONE, delay: Time::ZERO }, request);

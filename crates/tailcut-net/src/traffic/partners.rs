@@ -3,10 +3,11 @@
 use tailcut_engine::Stream;
 
 use super::TrafficError;
+use crate::topology::HostId;
 
 /// All hosts, in an order that earlier draws have left.
 pub(super) struct Partners {
-    hosts: Vec<u32>,
+    hosts: Vec<HostId>,
     count: usize,
 }
 
@@ -27,11 +28,11 @@ impl Partners {
             let error = format!("{field} = {count}: {hosts} hosts allow from 1 to {most}");
             return Err(TrafficError::new(code, field, error).hint(hint));
         }
-        Ok(Partners { hosts: (0..hosts).collect(), count: count as usize })
+        Ok(Partners { hosts: (0..hosts).map(HostId).collect(), count: count as usize })
     }
 
     /// Partners of `host`.
-    pub fn of(&mut self, host: u32, stream: &mut Stream) -> &[u32] {
+    pub fn of(&mut self, host: HostId, stream: &mut Stream) -> &[HostId] {
         // The host itself goes last; the partners are drawn to the front (partial Fisher-Yates).
         let last = self.hosts.len() - 1;
         let place = self.hosts.iter().position(|&h| h == host).expect("every host is listed");

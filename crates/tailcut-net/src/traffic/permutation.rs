@@ -8,6 +8,7 @@ use super::pairs::derangement;
 use super::rounds::Rounds;
 use super::sizes::SizesSpec;
 use super::{jitter, Flow, Setting, TrafficError};
+use crate::topology::HostId;
 
 /// Parameters of permutation traffic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,7 +61,7 @@ impl Permutation {
         for start in starts {
             for (src, dst) in derangement(hosts, &mut partners).into_iter().enumerate() {
                 flows.push(Flow {
-                    src: src as u32,
+                    src: HostId::at(src),
                     dst,
                     bytes: sizes.sample(&mut lengths, endless),
                     start: start + jitter(&mut delays, self.jitter),

@@ -7,6 +7,7 @@ use tailcut_engine::{Bytes, Time};
 use super::demand::{Demand, Pool, Rule, Signal};
 use super::pairs::derangement;
 use super::{bounded, check_host, Flow, Setting, TrafficError};
+use crate::topology::HostId;
 
 /// Parameters of pings. A ping is a connection with ports, and so an ECMP path, of its own; its time to connect is the round-trip
 /// time of two packets without payload.
@@ -46,11 +47,11 @@ impl Pings {
         let hosts = setting.graph.hosts;
         check_host("pings-host", "from", self.from, hosts)?;
         check_host("pings-host", "to", self.to, hosts)?;
-        let pairs: Vec<(u32, u32)> = match (self.from, self.to) {
-            (Some(from), Some(to)) if from != to => vec![(from, to)],
+        let pairs: Vec<(HostId, HostId)> = match (self.from, self.to) {
+            (Some(from), Some(to)) if from != to => vec![(HostId(from), HostId(to))],
             (None, None) if hosts >= 2 => {
                 let partners = derangement(hosts, &mut setting.stream("partners"));
-                partners.into_iter().enumerate().map(|(from, to)| (from as u32, to)).collect()
+                partners.into_iter().enumerate().map(|(from, to)| (HostId::at(from), to)).collect()
             }
             _ => {
                 let error = "from and to are two different hosts, or both left out";

@@ -7,7 +7,7 @@ use tailcut_engine::{Bytes, Stream};
 use super::pairs::{PairSource, Pairs};
 use super::sizes::SizesSpec;
 use super::{bounded, check_host, whole_ns, Flow, Setting, TrafficError};
-use crate::topology::Graph;
+use crate::topology::{Graph, HostId};
 
 /// Parameters of Poisson traffic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -109,7 +109,7 @@ impl Poisson {
             }
             let (src, dst) = loop {
                 let (src, dst) = pairs.draw(&mut ends);
-                if takes_part[src as usize] && takes_part[dst as usize] {
+                if takes_part[src.index()] && takes_part[dst.index()] {
                     break (src, dst);
                 }
             };
@@ -117,9 +117,9 @@ impl Poisson {
             let start = whole_ns(now);
             flows.push(Flow { src, dst, bytes, start, id: 0 });
             if self.fan_in > 1 && bytes <= self.fan_in_up_to.0 {
-                let others = (0..setting.graph.hosts)
-                    .filter(|&host| host != src && host != dst && takes_part[host as usize]);
-                let mut others: Vec<u32> = others.collect();
+                let others = (setting.graph.each_host())
+                    .filter(|&host| host != src && host != dst && takes_part[host.index()]);
+                let mut others: Vec<HostId> = others.collect();
                 companions.shuffle(&mut others);
                 let others = others.into_iter().take(self.fan_in as usize - 1);
                 flows.extend(others.map(|src| Flow { src, dst, bytes, start, id: 0 }));

@@ -10,6 +10,7 @@ use tailcut_engine::{Bytes, Time};
 
 use self::columns::Column;
 use super::{number, Flow, Setting, TrafficError};
+use crate::topology::HostId;
 
 /// Parameters of a trace: either `file` or `flows`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -73,8 +74,8 @@ impl Trace {
 
     fn inline(&self) -> Rows {
         let flow = |(index, flow): (usize, &TraceFlow)| Flow {
-            src: flow.src,
-            dst: flow.dst,
+            src: HostId(flow.src),
+            dst: HostId(flow.dst),
             bytes: flow.bytes.0,
             start: flow.start,
             id: flow.id.unwrap_or(index as u64),
@@ -132,7 +133,7 @@ impl Rows {
                 .hint(hint))
             };
             for (end, host) in [("src", flow.src), ("dst", flow.dst)] {
-                if host >= hosts {
+                if host.0 >= hosts {
                     let message = format!(
                         "{end} = {host}: the topology has hosts 0 to {}",
                         hosts.saturating_sub(1)

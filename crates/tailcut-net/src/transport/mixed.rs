@@ -102,7 +102,7 @@ impl MixedTransport {
     pub fn choose(&self, flow: &Flow, seed: u64) -> usize {
         let drawer = match self.by {
             Lot::Flows => flow.id,
-            Lot::Hosts => u64::from(flow.src),
+            Lot::Hosts => u64::from(flow.src.0),
         };
         let weights: u64 = self.candidates(flow.bytes).map(|(_, p)| u64::from(p.weight)).sum();
         let mut lot = Stream::new(seed, drawer, "transport").below(weights.max(1));
@@ -153,6 +153,7 @@ impl Transport for MixedTransport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::topology::HostId;
     use tailcut_engine::Time;
 
     fn part(kind: &str, weight: u32, above: u64, up_to: Option<u64>) -> TransportPart {
@@ -162,7 +163,7 @@ mod tests {
     }
 
     fn flow(id: u64, src: u32, bytes: u64) -> Flow {
-        Flow { id, src, dst: 99, bytes, start: Time::ZERO }
+        Flow { id, src: HostId(src), dst: HostId(99), bytes, start: Time::ZERO }
     }
 
     #[test]

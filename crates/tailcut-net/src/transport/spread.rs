@@ -6,6 +6,8 @@ use std::fmt::Debug;
 
 use tailcut_engine::Bytes;
 
+#[cfg(test)]
+use crate::topology::HostId;
 use crate::traffic::Flow;
 use crate::transport::tcp::{self, CongestionState};
 
@@ -163,7 +165,13 @@ pub(super) struct Script {
 impl Script {
     /// A flow of so many bytes.
     pub fn new(spec: &impl Spread, bytes: u64) -> Script {
-        let flow = Flow { src: 0, dst: 1, bytes, start: tailcut_engine::Time::ZERO, id: 7 };
+        let flow = Flow {
+            src: HostId(0),
+            dst: HostId(1),
+            bytes,
+            start: tailcut_engine::Time::ZERO,
+            id: 7,
+        };
         let seen = vec![Seen { dupack_threshold: 3, ..Seen::default() }; spec.subflows() as usize];
         Script { manager: spec.manager(&flow, 1), seen }
     }

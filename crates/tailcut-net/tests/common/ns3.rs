@@ -15,7 +15,7 @@ use tailcut_net::packet::Flags;
 use tailcut_net::queue::{drop_tail::DropTail, QueueSpec};
 use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
-use tailcut_net::topology::{Graph, Link, NodeId};
+use tailcut_net::topology::{Graph, HostId, Link, NodeId};
 use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::tcp::{Close, CongestionState, Imitation, Recovery, Sender, TcpSpec};
@@ -151,8 +151,8 @@ pub fn oracle_flows(name: &str) -> Vec<Flow> {
     let text = oracle_file(&format!("flows/{name}.txt"));
     let flow = |row: Vec<u64>| Flow {
         id: row[0],
-        src: row[1] as u32,
-        dst: row[2] as u32,
+        src: HostId(row[1] as u32),
+        dst: HostId(row[2] as u32),
         bytes: row[3],
         start: Time::from_ns(row[4]),
     };
@@ -207,7 +207,7 @@ pub struct EventLog {
 }
 
 impl Observer for EventLog {
-    fn host_sends(&mut self, now: Time, _: u32, packet: &PacketView) {
+    fn host_sends(&mut self, now: Time, _: HostId, packet: &PacketView) {
         if packet.flags.has(Flags::TO_SENDER) {
             return;
         }

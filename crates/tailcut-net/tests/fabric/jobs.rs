@@ -8,6 +8,7 @@ use tailcut_net::traffic::demand::Demand;
 use tailcut_net::traffic::TrafficSpec;
 
 use crate::topologies;
+use tailcut_net::topology::HostId;
 
 fn demand(spec: Value) -> Result<Demand, SpecError> {
     let graph = topologies::build(json!({"kind": "fat-tree", "k": 4})).unwrap();
@@ -40,7 +41,7 @@ fn hot_spots_draw_their_share_of_the_flows() {
     let mut to = [0u32; 16];
     for flow in &flows {
         assert_ne!(flow.src, flow.dst);
-        to[flow.dst as usize] += 1;
+        to[flow.dst.index()] += 1;
     }
     to.sort_unstable();
     let n = flows.len() as f64;
@@ -58,7 +59,9 @@ fn poisson_leaves_out_the_hosts_it_is_told_to() {
     let spec = json!({"kind": "poisson", "sizes": "10KB", "except": [0, 15]});
     let flows = demand(spec).unwrap().flows;
     assert!(flows.len() > 1_000);
-    assert!(flows.iter().all(|flow| ![0, 15].contains(&flow.src) && ![0, 15].contains(&flow.dst)));
+    assert!(flows
+        .iter()
+        .all(|flow| ![0, 15].contains(&flow.src.0) && ![0, 15].contains(&flow.dst.0)));
 }
 
 #[test]
@@ -71,7 +74,7 @@ fn mice_are_joined_by_others_of_their_size_to_their_destination() {
         let same = |other: &&tailcut_net::traffic::Flow| {
             (other.start, other.dst, other.bytes) == (flow.start, flow.dst, flow.bytes)
         };
-        let together: Vec<u32> = joined.iter().filter(same).map(|flow| flow.src).collect();
+        let together: Vec<HostId> = joined.iter().filter(same).map(|flow| flow.src).collect();
         assert!(together.contains(&flow.src), "the flows of the load stay as they are");
         assert_eq!(together.len(), if flow.bytes <= 100_000 { 11 } else { 1 });
         let different: std::collections::BTreeSet<_> = together.iter().collect();

@@ -8,11 +8,12 @@ use tailcut_engine::{Rate, Stream, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
 use tailcut_net::port::{Offer, Port};
+use tailcut_net::topology::HostId;
 
 /// A packet that can be told from others by `seq`.
 pub fn packet(seq: u32, wire_bytes: u16) -> Packet {
     Packet {
-        key: FlowKey::new(0, 1, 2, 3),
+        key: FlowKey::new(HostId(0), HostId(1), 2, 3),
         connection: ConnectionId(0),
         seq,
         options: NO_OPTIONS,

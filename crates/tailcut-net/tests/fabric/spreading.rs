@@ -15,7 +15,7 @@ use tailcut_net::network::simulate_observed;
 use tailcut_net::packet::{Flags, FlowKey};
 use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
-use tailcut_net::topology::{Graph, NodeId, PortId, Routes, SwitchId};
+use tailcut_net::topology::{Graph, HostId, NodeId, PortId, Routes, SwitchId};
 use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::TrafficSpec;
 
@@ -52,7 +52,12 @@ fn inter_pod_keys(graph: &Graph, count: u64) -> Vec<FlowKey> {
         let hosts = u64::from(graph.hosts);
         let (src, dst) = (stream.below(hosts) as u32, stream.below(hosts) as u32);
         if pod[src as usize] != pod[dst as usize] {
-            keys.push(FlowKey::new(src, dst, 1024 + (keys.len() % 60_000) as u16, 5000));
+            keys.push(FlowKey::new(
+                HostId(src),
+                HostId(dst),
+                1024 + (keys.len() % 60_000) as u16,
+                5000,
+            ));
         }
     }
     keys

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use tailcut_engine::{Rate, Time};
 use tailcut_net::component::SpecError;
-use tailcut_net::topology::{Graph, NodeId, PortId, Routes, SwitchId, TopologySpec};
+use tailcut_net::topology::{Graph, HostId, NodeId, PortId, Routes, SwitchId, TopologySpec};
 
 pub fn build(spec: serde_json::Value) -> Result<Graph, SpecError> {
     let spec: TopologySpec = serde_json::from_value(spec).expect("a well-formed topology");
@@ -50,7 +50,7 @@ fn shortest_paths(graph: &Graph, src: u32) -> Vec<(u32, u64)> {
 /// The number of paths that routing offers from behind `port` to `dst`.
 fn routed_paths(graph: &Graph, routes: &Routes, port: PortId, dst: u32) -> u64 {
     let Some(switch) = graph.switch(graph.far_end(port)) else { return 1 };
-    let ports = routes.candidates(switch, dst);
+    let ports = routes.candidates(switch, HostId(dst));
     ports.iter().map(|&port| routed_paths(graph, routes, port, dst)).sum()
 }
 
@@ -106,7 +106,7 @@ proptest! {
         };
         prop_assert_eq!(shortest_paths(&graph, a)[b as usize], expected);
         let routes = Routes::new(&graph).unwrap();
-        prop_assert_eq!(routed_paths(&graph, &routes, routes.host_port(a), b), expected.1);
+        prop_assert_eq!(routed_paths(&graph, &routes, routes.host_port(HostId(a)), b), expected.1);
     }
 
     #[test]
@@ -127,7 +127,7 @@ proptest! {
         let graph = build(json!({"kind": "parallel-paths", "hosts_per_side": hosts, "paths": paths})).unwrap();
         prop_assert_eq!(shortest_paths(&graph, 0)[hosts as usize], (4, u64::from(paths)));
         let routes = Routes::new(&graph).unwrap();
-        prop_assert_eq!(routed_paths(&graph, &routes, routes.host_port(0), hosts), u64::from(paths));
+        prop_assert_eq!(routed_paths(&graph, &routes, routes.host_port(HostId(0)), hosts), u64::from(paths));
     }
 }
 

@@ -7,7 +7,7 @@ use tailcut_engine::Time;
 use tailcut_net::component::SpecError;
 use tailcut_net::files::{Cells, ReadFiles, TableColumn};
 use tailcut_net::scenario::Horizon;
-use tailcut_net::topology::TopologySpec;
+use tailcut_net::topology::{HostId, TopologySpec};
 use tailcut_net::traffic::{Flow, TrafficSpec};
 
 fn trace(spec: Value, file: &[u8]) -> Result<Vec<Flow>, SpecError> {
@@ -71,7 +71,7 @@ fn text(file: &str) -> Result<Vec<Flow>, SpecError> {
 }
 
 fn flow(id: u64, src: u32, dst: u32, bytes: u64, start_ns: u64) -> Flow {
-    Flow { src, dst, bytes, start: Time::from_ns(start_ns), id }
+    Flow { src: HostId(src), dst: HostId(dst), bytes, start: Time::from_ns(start_ns), id }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::{json, Value};
 use tailcut_engine::Time;
 use tailcut_net::component::SpecError;
 use tailcut_net::scenario::Horizon;
-use tailcut_net::topology::Graph;
+use tailcut_net::topology::{Graph, HostId};
 use tailcut_net::traffic::offered::{offered, Offered};
 use tailcut_net::traffic::{Flow, TrafficSpec};
 use tailcut_net::workload::SizeTable;
@@ -74,7 +74,7 @@ fn poisson_gaps_sizes_and_pairs_are_independent_of_each_other() {
         let large = |i: usize| usize::from(three[i].bytes > 100);
         gap_after_gap[long(0)][long(1)] += 1;
         size_after_size[large(0)][large(1)] += 1;
-        size_by_pair[(three[0].src * 4 + three[0].dst) as usize][large(0)] += 1;
+        size_by_pair[three[0].src.index() * 4 + three[0].dst.index()][large(0)] += 1;
     }
     size_by_pair.retain(|row| row.iter().sum::<u64>() > 0);
     assert_eq!(size_by_pair.len(), 12);
@@ -136,7 +136,7 @@ fn the_load_of_the_bisection_is_what_crosses_between_racks() {
         let rack = fabric.racks().of_host;
         let crossing = flows(spec, &fabric, 200)
             .iter()
-            .filter(|flow| rack[flow.src as usize] != rack[flow.dst as usize])
+            .filter(|flow| rack[flow.src.index()] != rack[flow.dst.index()])
             .count() as f64;
         let expected = 0.4 * capacity * 0.2 / 8_000.0;
         assert!(
@@ -155,7 +155,7 @@ fn the_load_of_the_bisection_is_that_of_the_tier_that_fills_first() {
     let pod = slow_core.pods().of_host;
     let crossing = flows(spec, &slow_core, 200)
         .iter()
-        .filter(|flow| pod[flow.src as usize] != pod[flow.dst as usize])
+        .filter(|flow| pod[flow.src.index()] != pod[flow.dst.index()])
         .count() as f64;
     let expected = 0.5 * 16.0 * 230e6 * 0.2 / 8_000.0;
     assert!(
@@ -169,7 +169,7 @@ fn random_pairs_are_uniform_over_all_ordered_pairs() {
     let star = graph(json!({"kind": "star", "hosts": 5}));
     let mut counts = vec![0u64; 25];
     for flow in flows(small_flows(0.5), &star, 20) {
-        counts[(flow.src * 5 + flow.dst) as usize] += 1;
+        counts[flow.src.index() * 5 + flow.dst.index()] += 1;
     }
     assert!((0..5).all(|host| counts[host * 6] == 0), "a host sends to itself");
     counts.retain(|&count| count > 0);
@@ -185,7 +185,7 @@ fn inter_rack_and_inter_pod_pairs_cross() {
         let flows = flows(spec, &fabric, 10);
         assert!(flows.len() > 500);
         let crosses =
-            |flow: &Flow| groups.of_host[flow.src as usize] != groups.of_host[flow.dst as usize];
+            |flow: &Flow| groups.of_host[flow.src.index()] != groups.of_host[flow.dst.index()];
         assert!(flows.iter().all(crosses), "{pairs}");
     }
 }
@@ -196,11 +196,11 @@ fn permutation_pairs_keep_their_partner() {
     let spec = json!({"kind": "poisson", "sizes": "10KB", "pairs": "permutation"});
     let mut partner = vec![None; 16];
     for flow in flows(spec, &fabric, 10) {
-        assert_eq!(*partner[flow.src as usize].get_or_insert(flow.dst), flow.dst);
+        assert_eq!(*partner[flow.src.index()].get_or_insert(flow.dst), flow.dst);
     }
-    let mut receivers: Vec<u32> = partner.into_iter().flatten().collect();
+    let mut receivers: Vec<HostId> = partner.into_iter().flatten().collect();
     receivers.sort_unstable();
-    assert_eq!(receivers, (0..16).collect::<Vec<_>>());
+    assert_eq!(receivers, fabric.each_host().collect::<Vec<_>>());
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_seed_gives_these_flows_everywhere() {
     let fabric = graph(json!({"kind": "fat-tree", "k": 4}));
     let flows = flows(json!({"kind": "poisson"}), &fabric, 1_000);
     let first: Vec<_> =
-        flows.iter().take(4).map(|f| (f.id, f.src, f.dst, f.bytes, f.start.as_ns())).collect();
+        flows.iter().take(4).map(|f| (f.id, f.src.0, f.dst.0, f.bytes, f.start.as_ns())).collect();
     let expected = [
         (0, 6, 9, 1_598_713, 1_724_396),
         (1, 11, 4, 971_952, 2_690_214),
@@ -254,9 +254,9 @@ fn a_permutation_is_a_derangement_drawn_anew_each_round() {
         assert!(round.iter().all(|f| f.src != f.dst && f.bytes == 1_000_000));
         assert!(round.iter().all(|f| f.start == Time::from_ms(10 * index as u64)));
         for end in [|f: &Flow| f.src, |f: &Flow| f.dst] {
-            let mut hosts: Vec<u32> = round.iter().map(end).collect();
+            let mut hosts: Vec<HostId> = round.iter().map(end).collect();
             hosts.sort_unstable();
-            assert_eq!(hosts, (0..16).collect::<Vec<_>>());
+            assert_eq!(hosts, fabric.each_host().collect::<Vec<_>>());
         }
     }
     let partners = |round: &[Flow]| round.iter().map(|f| f.dst).collect::<Vec<_>>();
@@ -294,7 +294,7 @@ fn incast_brings_distinct_hosts_to_one() {
     let rounds: Vec<_> = flows.chunks(11).collect();
     assert_eq!(rounds.len(), 100);
     for round in &rounds {
-        let mut senders: Vec<u32> = round.iter().map(|f| f.src).collect();
+        let mut senders: Vec<HostId> = round.iter().map(|f| f.src).collect();
         senders.sort_unstable();
         senders.dedup();
         assert_eq!(senders.len(), 11);
@@ -315,8 +315,8 @@ fn incast_senders_are_drawn_evenly() {
         json!({"kind": "incast", "fan_in": 2, "receiver": 3, "period": "1us", "sizes": "1B"});
     let mut counts = vec![0u64; 6];
     for flow in flows(spec, &star, 10) {
-        assert_eq!(flow.dst, 3);
-        counts[flow.src as usize] += 1;
+        assert_eq!(flow.dst, HostId(3));
+        counts[flow.src.index()] += 1;
     }
     assert_eq!(counts.remove(3), 0);
     assert_even(&counts, "senders");
@@ -422,7 +422,7 @@ proptest! {
         let graph = graph(topology);
         let flows = generate(traffic.clone(), &graph, 10, seed).unwrap();
         for (index, flow) in flows.iter().enumerate() {
-            prop_assert!(flow.src != flow.dst && flow.src < graph.hosts && flow.dst < graph.hosts);
+            prop_assert!(flow.src != flow.dst && flow.src < HostId(graph.hosts) && flow.dst < HostId(graph.hosts));
             prop_assert!(flow.bytes >= 1 && flow.start < Time::from_ms(10));
             prop_assert_eq!((flow.id, flow.start.0 % 1_000), (index as u64, 0));
         }
@@ -449,11 +449,12 @@ fn what_can_be_carried_is_bounded_by_the_busier_end() {
         |src, dst, bytes, start_us| Flow { src, dst, bytes, start: Time::from_us(start_us), id: 0 };
     let star = graph(json!({"kind": "star", "hosts": 3, "rate": "8Mbps"}));
     // 1 byte per microsecond. Host 2 receives both flows: 100 bytes by 100 us, although each sender could send 150.
-    let flows = [flow(0, 2, 80, 0), flow(1, 2, 90, 10)];
+    let flows = [flow(HostId(0), HostId(2), 80, 0), flow(HostId(1), HostId(2), 90, 10)];
     let totals = offered(&flows, &star.host_rates(), Time::from_us(100));
     assert_eq!(totals, Offered { flows: 2, bytes: 170, carriable_bytes: 100 });
     // A flow that starts at the end adds to what is offered alone.
-    let totals = offered(&[flow(0, 1, 10, 100)], &star.host_rates(), Time::from_us(100));
+    let totals =
+        offered(&[flow(HostId(0), HostId(1), 10, 100)], &star.host_rates(), Time::from_us(100));
     assert_eq!(totals, Offered { flows: 1, bytes: 10, carriable_bytes: 0 });
 }
 

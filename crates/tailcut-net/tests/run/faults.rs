@@ -17,7 +17,7 @@ use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::find::find_link;
 use tailcut_net::topology::star::Star;
-use tailcut_net::topology::{Graph, PortId};
+use tailcut_net::topology::{Graph, HostId, PortId};
 use tailcut_net::transport::tcp::Recovery;
 
 use crate::support::{flow, row, run, run_observed, scenario, tcp};
@@ -33,7 +33,7 @@ struct Seen {
 }
 
 impl Observer for Seen {
-    fn host_sends(&mut self, _: Time, _: u32, packet: &PacketView) {
+    fn host_sends(&mut self, _: Time, _: HostId, packet: &PacketView) {
         if packet.flags.has(Flags::LOST_PATHS) {
             *self.marked.entry((packet.flow, packet.flags.has(Flags::TO_SENDER))).or_default() += 1;
         }

@@ -108,14 +108,14 @@ fn the_links_of_a_connection_lead_from_its_source_to_its_destination() {
         for copy in 0..2 {
             let links = links_of(&paths, flow.id, copy);
             assert_eq!(links.len(), 6, "there and back through the core");
-            let mut node = NodeId(flow.src);
+            let mut node = NodeId(flow.src.0);
             for crossing in &links {
                 let link = &scenario.graph.links[crossing.port.link()];
                 let from = [link.a, link.b][crossing.port.index() % 2];
                 assert_eq!(from, node, "flow {}, copy {copy}", flow.id);
                 node = scenario.graph.far_end(crossing.port);
             }
-            assert_eq!(node, NodeId(flow.dst));
+            assert_eq!(node, NodeId(flow.dst.0));
             let segments = 60_000u32.div_ceil(1_460);
             let winner = record.winner == Some(copy);
             assert!(!winner || links.iter().all(|at| at.packets >= segments), "{links:?}");

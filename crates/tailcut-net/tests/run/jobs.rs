@@ -9,7 +9,7 @@ use tailcut_net::replicate::repflow::RepFlow;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::{Horizon, Scenario};
 use tailcut_net::topology::star::Star;
-use tailcut_net::topology::Graph;
+use tailcut_net::topology::{Graph, HostId};
 use tailcut_net::traffic::TrafficSpec;
 
 use crate::ledger::Ledger;
@@ -135,12 +135,12 @@ fn a_reducer_fetches_so_many_parts_at_once() {
     assert_all_finish(&outcome, &scenario);
     assert_eq!(outcome.flows.len(), 12);
     assert_eq!(outcome.flows.iter().map(|flow| flow.flow.bytes).sum::<u64>(), 6_000_000);
-    let mut reducers: Vec<u32> = outcome.flows.iter().map(|flow| flow.flow.dst).collect();
+    let mut reducers: Vec<HostId> = outcome.flows.iter().map(|flow| flow.flow.dst).collect();
     reducers.sort_unstable();
     reducers.dedup();
     assert_eq!(reducers.len(), 2);
     for reducer in reducers {
-        let fetches = || outcome.flows.iter().filter(|flow| flow.flow.dst == reducer);
+        let fetches = || outcome.flows.iter().filter(|flow| flow.flow.dst == HostId(reducer.0));
         assert_eq!(most_at_once(fetches()), 3);
         assert_eq!(fetches().map(|flow| flow.flow.start).min(), Some(Time::from_ms(2)));
     }

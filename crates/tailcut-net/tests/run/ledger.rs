@@ -11,7 +11,7 @@ use tailcut_net::queue::selective_red::Form;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::Scenario;
-use tailcut_net::topology::{NodeId, PortId};
+use tailcut_net::topology::{HostId, NodeId, PortId};
 
 /// What stays the same of a packet on its way.
 type Identity = (u32, u32, u16, u16, u16, u16, u16, u64);
@@ -26,7 +26,7 @@ fn identity(packet: &PacketView) -> Identity {
     let sport = if packet.data.is_some() { u16::from(packet.copy) } else { sport };
     // What others carry is what their sender knows as they are looked at.
     let seq = if flags.has(Flags::DATA) || flags.is_trimmed() { seq } else { 0 };
-    (src, dst, sport, dport, sent, payload, wire_bytes, seq)
+    (src.0, dst.0, sport, dport, sent, payload, wire_bytes, seq)
 }
 
 /// What a trimmed packet was.
@@ -228,16 +228,16 @@ impl Ledger {
 }
 
 impl Observer for Ledger {
-    fn host_sends(&mut self, _: Time, host: u32, packet: &PacketView) {
+    fn host_sends(&mut self, _: Time, host: HostId, packet: &PacketView) {
         self.counts[0] += 1;
         assert_eq!(packet.src, host);
         assert_eq!(self.handed.replace(identity(packet)), None, "the last one reached the link");
     }
 
-    fn host_receives(&mut self, now: Time, host: u32, packet: &PacketView) {
+    fn host_receives(&mut self, now: Time, host: HostId, packet: &PacketView) {
         self.counts[1] += 1;
         assert_eq!(packet.dst, host);
-        self.arrive(now, NodeId(host), packet);
+        self.arrive(now, host.node(), packet);
         if packet.flags.has(Flags::DATA) {
             // The subflows of a multipath flow fill one stream.
             let connection =

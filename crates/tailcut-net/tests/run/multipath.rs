@@ -12,7 +12,7 @@ use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::find::link_name;
 use tailcut_net::topology::parallel_paths::ParallelPaths;
-use tailcut_net::topology::{Graph, Link, NodeId, PortId, Routes};
+use tailcut_net::topology::{Graph, HostId, Link, NodeId, PortId, Routes};
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::mixed::{Lot, MixedTransport, TransportPart};
 use tailcut_net::transport::mmptcp::{MmptcpSpec, ScatterThreshold, Switch};
@@ -41,7 +41,7 @@ struct Seen {
 }
 
 impl Observer for Seen {
-    fn host_sends(&mut self, now: Time, _: u32, packet: &PacketView) {
+    fn host_sends(&mut self, now: Time, _: HostId, packet: &PacketView) {
         let subflow = (packet.flow, packet.copy);
         let data = packet.flags.has(Flags::DATA);
         if data {
@@ -339,7 +339,7 @@ fn flows_of_all_three_kinds_share_a_fabric_and_finish() {
 fn losses_that_wait_for_the_timer(transport: &TransportSpec) -> (usize, usize) {
     let (mut losses, mut waits) = (0, 0);
     let graph = fat_tree(4);
-    let edge = Routes::new(&graph).expect("it is connected").edge(12);
+    let edge = Routes::new(&graph).expect("it is connected").edge(HostId(12));
     for step in 0..80u64 {
         let flows = vec![flow(0, 0, 12, 70_000, Time::ZERO)];
         let mut scenario = with(fat_tree(4), flows, transport.clone());

@@ -17,6 +17,7 @@ use tailcut_net::transport::tcp::CongestionSpec;
 
 use crate::ledger::Ledger;
 use crate::support::{flow, run, run_observed, scenario, tcp};
+use tailcut_net::topology::HostId;
 
 const FAST: Rate = Rate(1_000_000_000);
 
@@ -25,8 +26,8 @@ const FAST: Rate = Rate(1_000_000_000);
 struct Sent(Vec<(Time, u32, u8, Flags)>);
 
 impl Observer for Sent {
-    fn host_sends(&mut self, now: Time, host: u32, packet: &PacketView) {
-        self.0.push((now, host, packet.copy, packet.flags));
+    fn host_sends(&mut self, now: Time, host: HostId, packet: &PacketView) {
+        self.0.push((now, host.0, packet.copy, packet.flags));
     }
 }
 

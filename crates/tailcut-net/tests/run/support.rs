@@ -15,14 +15,14 @@ use tailcut_net::network::{simulate, simulate_observed};
 use tailcut_net::queue::{drop_tail::DropTail, QueueSpec};
 use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
 use tailcut_net::switch::SwitchSpec;
-use tailcut_net::topology::{Graph, Link, NodeId};
+use tailcut_net::topology::{Graph, HostId, Link, NodeId};
 use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::tcp::TcpSpec;
 use tailcut_net::transport::TransportSpec;
 
 pub fn flow(id: u64, src: u32, dst: u32, bytes: u64, start: Time) -> Flow {
-    Flow { src, dst, bytes, start, id }
+    Flow { src: HostId(src), dst: HostId(dst), bytes, start, id }
 }
 
 /// Ten simulated seconds, nothing ever dropped.

@@ -9,7 +9,7 @@ use tailcut_net::measure::records::Outcome;
 use tailcut_net::measure::{Loss, Observer, PacketView};
 use tailcut_net::packet::Flags;
 use tailcut_net::scenario::Scenario;
-use tailcut_net::topology::{PortId, Routes, SwitchId};
+use tailcut_net::topology::{HostId, PortId, Routes, SwitchId};
 use tailcut_net::traffic::Flow;
 use tailcut_net::transport::mmptcp::{MmptcpSpec, Switch};
 use tailcut_net::transport::tcp::{Sender, TcpSpec};
@@ -32,7 +32,7 @@ struct Seen {
 }
 
 impl Observer for Seen {
-    fn host_sends(&mut self, now: Time, _: u32, packet: &PacketView) {
+    fn host_sends(&mut self, now: Time, _: HostId, packet: &PacketView) {
         if packet.copy == 1 && packet.flags.has(Flags::SYN) {
             self.switched.entry(packet.flow).or_insert(now);
         }
@@ -99,7 +99,7 @@ fn loss(link: String, at: Time, lasts: Time) -> Incident {
 
 /// The switch that a host hangs on.
 fn edge(host: u32) -> SwitchId {
-    Routes::new(&fat_tree(4)).expect("it is connected").edge(host)
+    Routes::new(&fat_tree(4)).expect("it is connected").edge(HostId(host))
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use tailcut_engine::{Rate, Stream};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::BalanceSpec;
-use tailcut_net::topology::{Graph, NodeId, PortId, Routes, SwitchId};
+use tailcut_net::topology::{Graph, HostId, NodeId, PortId, Routes, SwitchId};
 
 use super::ETHERNET;
 
@@ -63,9 +63,9 @@ pub struct Switch<'a> {
 }
 
 impl Switch<'_> {
-    fn hosts(&self) -> impl Iterator<Item = (u32, &Ipv4Addr, &[PortId])> {
+    fn hosts(&self) -> impl Iterator<Item = (HostId, &Ipv4Addr, &[PortId])> {
         self.addresses.iter().enumerate().map(|(host, address)| {
-            let host = host as u32;
+            let host = HostId::at(host);
             (host, address, self.routes.candidates(self.number, host))
         })
     }
@@ -121,10 +121,10 @@ impl Switch<'_> {
     }
 
     /// Where the turns of a host begin, so that hosts do not move in step.
-    fn begin(&self, host: u32, ports: usize) -> usize {
+    fn begin(&self, host: HostId, ports: usize) -> usize {
         match self.balance {
             BalanceSpec::RoundRobin(_) => {
-                let entity = u64::from(self.number.0) << 32 | u64::from(host);
+                let entity = u64::from(self.number.0) << 32 | u64::from(host.0);
                 Stream::new(self.seed, entity, "turns of kernels").below(ports as u64) as usize
             }
             _ => 0,

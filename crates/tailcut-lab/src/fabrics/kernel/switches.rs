@@ -13,7 +13,7 @@ use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::Limit;
 use tailcut_net::network::tier_records;
 use tailcut_net::port::PortCounters;
-use tailcut_net::topology::{NodeId, PortId, Routes, SwitchId};
+use tailcut_net::topology::{HostId, NodeId, PortId, Routes, SwitchId};
 
 use super::counters::{self, Counts, Queue};
 use super::lines::{fifo, interface, near_end, queue, Switch};
@@ -253,7 +253,7 @@ impl<'a> Switches<'a> {
         let mut all = vec![];
         for (host, address) in self.addresses.iter().enumerate() {
             let there = found.get(address.to_string().as_str()).cloned().unwrap_or_default();
-            let ports = self.routes.candidates(switch, host as u32).iter();
+            let ports = self.routes.candidates(switch, HostId::at(host)).iter();
             let wanted: Vec<String> = ports.map(|port| interface(*port)).collect();
             if there != wanted {
                 let text = format!("the route to host {host} is {there:?}, not {wanted:?}");

@@ -84,6 +84,7 @@ impl Audit for Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::topology::HostId;
 
     const ELEPHANT: u64 = 1_000;
 
@@ -95,7 +96,7 @@ mod tests {
     fn settled(detections: &[(u32, bool)]) -> Ledger {
         let mut ledger = Ledger::new(Bytes(ELEPHANT));
         for &(connection, acks) in detections {
-            let key = FlowKey::new(0, 1, 1_024, 5_000);
+            let key = FlowKey::new(HostId(0), HostId(1), 1_024, 5_000);
             let connection = ConnectionId(connection);
             ledger.news.push(Detection { key, connection, at: Time::from_us(15), acks });
         }

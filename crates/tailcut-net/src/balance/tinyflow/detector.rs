@@ -138,7 +138,7 @@ impl Detector {
                 self.sights[switch.index()].poll(&self.spec, now, packet, others)
             }
             Detect::RandomSkip | Detect::ExactPort => {
-                self.sample(now, switch, packet.key.src(), packet)
+                self.sample(now, switch, packet.key.src().0, packet)
             }
             Detect::RandomSkipSwitch | Detect::ExactSwitch => {
                 self.sample(now, switch, switch.0, packet)

@@ -21,7 +21,7 @@ use super::audit::Audit;
 use super::{hash, EdgeOnly, Fork, Layout, Pick, Strategy};
 use crate::component::SpecError;
 use crate::packet::{Flags, FlowKey, Packet};
-use crate::topology::{Routes, SwitchId};
+use crate::topology::{HostId, Routes, SwitchId};
 
 /// Parameters of TinyFlow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -186,7 +186,7 @@ impl Pick for TinyFlows {
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
         let Fork { now, switch, salt, choices, .. } = fork;
         let key = packet.key;
-        if self.edge_of[key.src() as usize] != switch || !self.is_elephant(now, switch, packet) {
+        if self.edge_of[key.src().index()] != switch || !self.is_elephant(now, switch, packet) {
             return hash::pick(key.0, salt, choices);
         }
         let edge = &mut self.edges[switch.index()];
@@ -233,7 +233,7 @@ impl TinyFlows {
         };
         TinyFlows {
             spec: spec.clone(),
-            edge_of: (0..hosts).map(|host| routes.edge(host)).collect(),
+            edge_of: (0..hosts).map(|host| routes.edge(HostId(host))).collect(),
             edges: (0..switches).map(edge).collect(),
             detector: Detector::new(spec, switches, hosts, seed),
             ledger: Ledger::new(spec.elephant),
@@ -286,9 +286,9 @@ mod tests {
         TinyFlows::new(spec, graph.switches, graph.hosts, &routes, 1)
     }
 
-    fn packet(src: u32, sport: u16) -> Packet {
+    fn packet(src: HostId, sport: u16) -> Packet {
         Packet {
-            key: FlowKey::new(src, 2, sport, 5_000),
+            key: FlowKey::new(src, HostId(2), sport, 5_000),
             connection: ConnectionId(u32::from(sport)),
             seq: 0,
             options: NO_OPTIONS,
@@ -303,7 +303,7 @@ mod tests {
         let interval = 12 / flows.len() as u64;
         for (index, us) in (0..ms * 1_000).step_by(interval as usize).enumerate() {
             let (src, sport) = flows[index % flows.len()];
-            tinyflows.pick(at_edge(us, 2), &mut packet(src, sport));
+            tinyflows.pick(at_edge(us, 2), &mut packet(HostId(src), sport));
         }
         let news = tinyflows.ledger.news.iter();
         news.map(|d| (d.key.sport(), d.at.as_ns() / 1_000)).collect()
@@ -341,9 +341,9 @@ mod tests {
     fn marked_flows_are_elephants_from_their_first_packet() {
         let mut tinyflows =
             tinyflows(&TinyFlow { detect: Detect::HostMarked, ..TinyFlow::default() });
-        let mut marked = packet(0, 7);
+        let mut marked = packet(HostId(0), 7);
         marked.flags = marked.flags | Flags::LARGE_FLOW;
-        tinyflows.pick(at_edge(0, 2), &mut packet(0, 8));
+        tinyflows.pick(at_edge(0, 2), &mut packet(HostId(0), 8));
         assert!(tinyflows.ledger.news.is_empty());
         tinyflows.pick(at_edge(0, 2), &mut marked);
         assert_eq!(tinyflows.ledger.news.len(), 1);
@@ -353,7 +353,7 @@ mod tests {
         let spec = TinyFlow { detect: Detect::HostMarked, reroute, ..TinyFlow::default() };
         let mut tinyflows = tinyflows(&spec);
         let picks = (0..2_800).map(|_| {
-            let mut marked = packet(0, 7);
+            let mut marked = packet(HostId(0), 7);
             marked.flags = marked.flags | Flags::LARGE_FLOW;
             (tinyflows.pick(at_edge(0, 8), &mut marked), marked)
         });
@@ -376,7 +376,9 @@ mod tests {
     fn five_tuple_rewriting_changes_the_source_port_alone_and_says_so() {
         let (_, packets, _) = elephant_path(Reroute::FiveTuple);
         assert!(packets.iter().all(|p| p.flags.has(Flags::REWRITTEN)));
-        assert!(packets.iter().all(|p| (p.key.src(), p.key.dst(), p.key.dport()) == (0, 2, 5_000)));
+        assert!(packets
+            .iter()
+            .all(|p| (p.key.src(), p.key.dst(), p.key.dport()) == (HostId(0), HostId(2), 5_000)));
         let mut ports: Vec<u16> = packets.iter().map(|p| p.key.sport()).collect();
         ports.sort_unstable();
         ports.dedup();
@@ -387,7 +389,7 @@ mod tests {
     fn a_switch_that_is_not_the_edge_of_the_source_uses_ecmp() {
         let mut tinyflows =
             tinyflows(&TinyFlow { detect: Detect::HostMarked, ..TinyFlow::default() });
-        let mut marked = packet(0, 7);
+        let mut marked = packet(HostId(0), 7);
         marked.flags = marked.flags | Flags::LARGE_FLOW;
         let pick =
             tinyflows.pick(Fork { switch: SwitchId(1), salt: 9, ..at_edge(0, 8) }, &mut marked);

@@ -10,7 +10,7 @@ use tailcut_engine::{Rate, Time};
 use super::{Loss, Observer, PacketView, SenderView};
 use crate::packet::Flags;
 use crate::port::Clocking;
-use crate::topology::{Graph, NodeId, PortId};
+use crate::topology::{Graph, HostId, NodeId, PortId};
 use crate::transport::tcp::CongestionState;
 pub use records::{Act, End, Hop, How, Journey, Kind, Story, What};
 use waiting::{Accepted, Port, Served};
@@ -303,18 +303,18 @@ impl Stories {
 }
 
 impl Observer for Stories {
-    fn host_sends(&mut self, now: Time, _host: u32, packet: &PacketView) {
+    fn host_sends(&mut self, now: Time, _host: HostId, packet: &PacketView) {
         let most = self.most_packets;
         if let Some(draft) = self.drafts.get_mut(&packet.flow) {
             draft.send(now, packet, most);
         }
     }
 
-    fn host_receives(&mut self, now: Time, host: u32, packet: &PacketView) {
+    fn host_receives(&mut self, now: Time, host: HostId, packet: &PacketView) {
         let links = &self.links;
         let Some(draft) = self.drafts.get_mut(&packet.flow) else { return };
         let here = |place: &Place| match *place {
-            Place::Link { link, due } if links[link.index()].far == NodeId(host) => Some(due),
+            Place::Link { link, due } if links[link.index()].far == host.node() => Some(due),
             _ => None,
         };
         if let Some(found) = draft.find(packet, here, now) {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::network::profile;
 use crate::packet::NO_OPTIONS;
+use crate::topology::HostId;
 use crate::transport::tcp::{TcpSpec, WireSizes};
 
 const NOW: Time = Time::ZERO;
@@ -16,7 +17,7 @@ fn tcp() -> Vec<Profile> {
 /// A connection of ten full segments that opens at once.
 pub(in crate::network) fn opening(hosts: &Hosts<'_>, flow: u32, copy: u8) -> Opening {
     Opening {
-        key: FlowKey::new(0, 1, 1_024, 5_000 + u16::from(copy)),
+        key: FlowKey::new(HostId(0), HostId(1), 1_024, 5_000 + u16::from(copy)),
         flow: FlowIndex(flow),
         copy,
         from: 0,
@@ -64,7 +65,7 @@ fn places_are_used_again_and_what_was_there_has_no_owner() {
     let [a, b] = [0, 1].map(|flow| hosts.admit(opening(&hosts, flow, 0)));
     let key = hosts.at_sender(a).key;
     assert_eq!(hosts.owner(a, key.reversed()), Some(FlowIndex(0)));
-    assert_eq!(hosts.owner(a, FlowKey::new(5, 6, 1, 2)), None);
+    assert_eq!(hosts.owner(a, FlowKey::new(HostId(5), HostId(6), 1, 2)), None);
     hosts.retire(a);
     assert_eq!((hosts.owner(a, key), hosts.live().collect::<Vec<_>>()), (None, vec![b]));
     let again = hosts.admit(opening(&hosts, 7, 0));
@@ -127,7 +128,7 @@ fn both_ends_hear_of_a_packet_and_say_what_it_did() {
     assert_eq!(hosts.sender(id).phase(), Phase::Established);
     let last = (0..10).map(|seq| hosts.tell_receiver(NOW, &packet(seq, Flags::DATA))).last();
     assert_eq!(last, Some(Heard { data: true, completed: true }));
-    let flow = Flow { src: 0, dst: 1, bytes: 14_600, start: NOW, id: 0 };
+    let flow = Flow { src: HostId(0), dst: HostId(1), bytes: 14_600, start: NOW, id: 0 };
     assert_eq!(hosts.brought(id, hosts.receiver(id).next(), &flow), 14_600);
     assert_eq!(hosts.acknowledged(id), 0);
 }

@@ -6,6 +6,7 @@ use super::super::{Flow, TrafficError};
 use super::columns::{meanings, start, Column, KNOWN, NO_UNIT};
 use super::Rows;
 use crate::files::{Cells, ReadFiles};
+use crate::topology::HostId;
 
 /// Reads a trace.
 pub(super) fn read(read: &dyn ReadFiles, file: &str) -> Result<Rows, TrafficError> {
@@ -29,7 +30,8 @@ pub(super) fn read(read: &dyn ReadFiles, file: &str) -> Result<Rows, TrafficErro
 }
 
 fn flow(file: &str, columns: &[(Column, &str, &Cells)], row: usize) -> Result<Flow, TrafficError> {
-    let mut flow = Flow { src: 0, dst: 0, bytes: 0, start: Time::ZERO, id: row as u64 };
+    let mut flow =
+        Flow { src: HostId(0), dst: HostId(0), bytes: 0, start: Time::ZERO, id: row as u64 };
     for (meaning, name, cells) in columns {
         let bad = |what: String| {
             let message = format!("{file}: row {row}: {name}: {what}");
@@ -42,7 +44,7 @@ fn flow(file: &str, columns: &[(Column, &str, &Cells)], row: usize) -> Result<Fl
         };
         let host = || {
             let host = u32::try_from(whole()?);
-            host.map_err(|_| bad(format!("{} is not a host number", shown())))
+            host.map(HostId).map_err(|_| bad(format!("{} is not a host number", shown())))
         };
         match meaning {
             Column::Id => flow.id = whole()?,

@@ -7,6 +7,7 @@ use super::columns::{meanings, start, Column, NO_UNIT};
 use super::Rows;
 use crate::component::read_text;
 use crate::files::ReadFiles;
+use crate::topology::HostId;
 
 const WITHOUT_HEADER: [&str; 5] = ["id", "src", "dst", "bytes", "start_ns"];
 
@@ -54,7 +55,13 @@ pub(super) fn read(
                 names.join(", ")
             )));
         }
-        let mut flow = Flow { src: 0, dst: 0, bytes: 0, start: Time::ZERO, id: flows.len() as u64 };
+        let mut flow = Flow {
+            src: HostId(0),
+            dst: HostId(0),
+            bytes: 0,
+            start: Time::ZERO,
+            id: flows.len() as u64,
+        };
         for ((column, name), field) in columns.iter().zip(&names).zip(fields) {
             let whole = |field: &str| {
                 field
@@ -63,7 +70,8 @@ pub(super) fn read(
             };
             let host = |field: &str| {
                 field
-                    .parse::<u32>()
+                    .parse()
+                    .map(HostId)
                     .map_err(|_| bad(format!("{name}: {field:?} is not a host number")))
             };
             match column {

@@ -225,6 +225,7 @@ mod tests {
     use super::*;
     use crate::host::HostSpec;
     use crate::packet::{ConnectionId, FlowKey, Packet, NO_OPTIONS};
+    use crate::topology::HostId;
     use crate::transport::ndp::NdpSpec;
     use crate::transport::Transport;
 
@@ -259,7 +260,7 @@ mod tests {
         }
 
         fn header(&mut self, seq: u32) {
-            let key = FlowKey::new(1, 2, 3, 4);
+            let key = FlowKey::new(HostId(1), HostId(2), 3, 4);
             let options = NO_OPTIONS;
             let flags = Flags::DATA;
             let packet =
