@@ -73,8 +73,8 @@ fn tried() -> Vec<Offer> {
         offer("veth", Tool::Ip.does(&pair).map(|()| "made".to_owned())),
         offer("packet ring", Frames::new(1_500, 64).map(|_| "TPACKET_V2".to_owned())),
     ];
-    for (number, congestion) in ["reno", "cubic"].into_iter().enumerate() {
-        // The second finds everything set up but its route.
+    for (number, congestion) in ["reno", "cubic", "dctcp"].into_iter().enumerate() {
+        // All but the first find everything set up but the route.
         let settings = HostSettings {
             mtu: 1_500,
             congestion,

@@ -3,12 +3,15 @@
 //! Every struct of the plan is taken apart by name, so that a field that is added to one does not compile here until it
 //! is decided what becomes of it.
 
+use std::fs;
+
 use serde::Serialize;
 use tailcut_engine::{Bytes, Time};
 use tailcut_experiment::{no_tables, to_scenario, RunPlan};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::scenario::{Scenario, Scheme};
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
+use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
 use tailcut_net::transport::tcp::reordering::ReorderingSpec;
 use tailcut_net::transport::tcp::{Close, Imitation, Recovery, TcpSpec};
@@ -203,8 +206,8 @@ fn tcp(checked: &mut Checked, spec: &TcpSpec) {
     );
     windows(checked, *initial_window, *initial_ssthresh, *receive_window, mss.0);
     losses(checked, *recovery, *dupack_threshold, *limited_transmit, reordering);
-    congestion_control(checked, congestion);
-    checked.sysctl("ipv4/tcp_ecn", u8::from(*ecn));
+    congestion_control(checked, congestion, offered);
+    checked.sysctl("ipv4/tcp_ecn", u8::from(*ecn || spec.uses_ecn()));
     checked.done("transport.ecn", "sysctl tcp_ecn at both ends");
     timers(checked, *min_rto, *max_rto, *initial_rto, *syn_retries);
     match (ack_every, quick_acks) {
@@ -336,7 +339,17 @@ fn losses(
     }
 }
 
-fn congestion_control(checked: &mut Checked, congestion: &CongestionSpec) {
+/// Whether the kernel has a congestion control loaded, by its name.
+fn offered(name: &str) -> bool {
+    let there = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    there.is_ok_and(|there| there.split_whitespace().any(|one| one == name))
+}
+
+fn congestion_control(
+    checked: &mut Checked,
+    congestion: &CongestionSpec,
+    offered: impl Fn(&str) -> bool,
+) {
     match congestion {
         CongestionSpec::Newreno {} => {
             checked.hosts.congestion = "reno";
@@ -356,12 +369,22 @@ fn congestion_control(checked: &mut Checked, congestion: &CongestionSpec) {
         CongestionSpec::Swift(_) => {
             checked.fatal("transport.congestion", "Swift is no part of the kernel");
         }
-        CongestionSpec::Dctcp(_) => {
-            checked.fatal(
+        CongestionSpec::Dctcp(spec) if *spec != DctcpSpec::default() => checked.fatal(
+            "transport.congestion",
+            "the kernel's dctcp has parameters of the whole machine: only the defaults can be had",
+        ),
+        CongestionSpec::Dctcp(_) if offered("dctcp") => {
+            checked.hosts.congestion = "dctcp";
+            checked.near(
                 "transport.congestion",
-                "DCTCP is not offered to namespaces without root by this lab",
+                "route attribute congctl dctcp, with ECN; marks are those of the plan's queue, and what is lost halves the window as reno's",
             );
         }
+        CongestionSpec::Dctcp(_) => checked.fatal(
+            "transport.congestion",
+            "this kernel has no dctcp, and a namespace cannot load it: run `modprobe tcp_dctcp` as root, once, on a kernel with \
+             CONFIG_TCP_CONG_DCTCP; runs themselves then need no root",
+        ),
     }
 }
 
@@ -438,6 +461,25 @@ mod tests {
         assert_eq!(switches(json!({ "kind": "rack", "tail_loss_probe": false })), [0, 2]);
         assert_eq!(switches(json!({ "kind": "rack", "f_rto": false })), [3, 0]);
         assert_eq!(switches(json!({ "kind": "adaptive" })), [0, 0]);
+    }
+
+    #[test]
+    fn dctcp_is_had_where_the_kernel_has_it_loaded() {
+        let control = |spec: serde_json::Value, there: bool| {
+            let spec: CongestionSpec = serde_json::from_value(spec).expect("it is one");
+            let mut checked = Checked::default();
+            congestion_control(&mut checked, &spec, |name| there && name == "dctcp");
+            let told = checked.told.remove(0);
+            (checked.hosts.congestion, told.answer, told.text)
+        };
+        let (name, answer, _) = control(json!({ "kind": "dctcp" }), true);
+        assert_eq!((name, answer), ("dctcp", Answer::Near));
+        let (_, answer, text) = control(json!({ "kind": "dctcp" }), false);
+        assert_eq!(answer, Answer::Fatal);
+        assert!(text.contains("modprobe tcp_dctcp"), "{text}");
+        assert_eq!(control(json!({ "kind": "dctcp", "g": 0.5 }), true).1, Answer::Fatal);
+        let (hosts, _) = set(json!({ "congestion": { "kind": "dctcp" } }), "transport.ecn");
+        assert_eq!(sysctl(&hosts, "ipv4/tcp_ecn"), "1");
     }
 
     #[test]

@@ -48,6 +48,11 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
         "a kernel of 6.15 or later with CONFIG_TCP_CONG_CUBIC, or modprobe tcp_cubic",
         False,
     ),
+    "hosts with dctcp": (
+        'transport.congestion = { kind = "dctcp" }',
+        "a kernel with CONFIG_TCP_CONG_DCTCP, and modprobe tcp_dctcp as root, once: runs then need no root",
+        False,
+    ),
     "repnet-bench": (
         "carries the flows of experiments with RepFlow or RepSYN, and of what they are compared with",
         repnet.NO_BENCH,
