@@ -67,11 +67,14 @@ def wait_until_none(token: str) -> set[int]:
 
 
 @contextmanager
-def running(run: dict[str, Any], token: str, program: list[str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+def running(
+    run: dict[str, Any], token: str, program: list[str] | None = None, fabric: str = "engine"
+) -> Iterator[subprocess.Popen[bytes]]:
     """A caller of the lab in a process of its own."""
     code = (
         "import json, sys; from tailcut.lab import process\n"
-        f"process.run(sys.stdin.readline(), lambda a, b: None, 60, json.loads({json.dumps(program)!r}))"
+        f"program = json.loads({json.dumps(program)!r})\n"
+        f"process.run(sys.stdin.readline(), lambda a, b: None, 60, program, fabric={fabric!r})"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code],

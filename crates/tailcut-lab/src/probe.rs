@@ -73,6 +73,7 @@ fn tried() -> Vec<Offer> {
         offer("veth", Tool::Ip.does(&pair).map(|()| "made".to_owned())),
         offer("packet ring", Frames::new(1_500, 64).map(|_| "TPACKET_V2".to_owned())),
     ];
+    offers.extend(switches());
     for (number, congestion) in ["reno", "cubic", "dctcp"].into_iter().enumerate() {
         // All but the first find everything set up but the route.
         let settings = HostSettings {
@@ -106,4 +107,26 @@ fn tried() -> Vec<Offer> {
         offers.push(offer(&format!("hosts with {congestion}"), done));
     }
     offers
+}
+
+/// What switches of kernels need.
+fn switches() -> [Offer; 3] {
+    let queue =
+        "qdisc add dev e0 root handle 1: tbf rate 8000000bit burst 1600b overhead 24 limit 9000b\n\
+                 qdisc add dev e0 parent 1:1 handle 2: pfifo limit 9\n";
+    let mark = "table ip tried {\nchain choice {\ntype filter hook prerouting priority mangle\n\
+                meta mark set numgen random mod 2 offset 1\nmeta mark set numgen inc mod 2 offset 1\n}\n}\n";
+    let rule = "rule add priority 1 fwmark 1 lookup 101\n";
+    let seed = [
+        ("ipv4/fib_multipath_hash_policy", "3"),
+        ("ipv4/fib_multipath_hash_fields", "55"),
+        ("ipv4/fib_multipath_hash_seed", "7"),
+    ]
+    .map(|(name, value)| (name, value.to_owned()));
+    let marked = Tool::Nft.does(mark).and_then(|()| Tool::Ip.does(rule));
+    [
+        offer("tbf", Tool::Tc.does(queue).map(|()| "with a pfifo".to_owned())),
+        offer("nft numgen", marked.map(|()| "with a rule for its marks".to_owned())),
+        offer("hash seeds", setup::set(&seed).map(|_| "set and read back".to_owned())),
+    ]
 }

@@ -252,6 +252,7 @@ impl<'a> Lab<'a> {
             before,
             after,
             released: fabric.released,
+            changed: fabric.changed,
             ring_drops: fabric.ring_drops,
             refused: fabric.refused,
             strange: fabric.strange,

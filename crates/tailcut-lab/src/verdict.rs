@@ -15,6 +15,9 @@ pub struct Facts {
     pub starts: Lateness,
     /// By how much the fabric handed frames over late.
     pub released: Lateness,
+    /// How long after its time each change to the network was carried out, where kernels carry it out.
+    #[serde(default)]
+    pub changed: Lateness,
     /// Frames that found no room on their way into the fabric.
     pub ring_drops: u64,
     /// Frames that could not be handed to a host.
@@ -38,6 +41,8 @@ pub struct Facts {
 pub const STARTS_NS: u64 = 1_000_000;
 /// Frames are handed over within this of their time, but for one in a hundred.
 pub const RELEASED_NS: u64 = 300_000;
+/// Links fail and are repaired, and routes changed, within this of their time.
+pub const CHANGED_NS: u64 = 50_000_000;
 /// Something may wait for a processor for this share of the run's time.
 pub const PRESSURE: f64 = 0.5;
 const MOST: f64 = 0.99;
@@ -59,6 +64,10 @@ pub fn reasons(facts: &Facts) -> Vec<String> {
             "the fabric handed over one frame in a hundred more than {:.2} ms late",
             ms(late)
         ));
+    }
+    let late = facts.changed.longest_ns();
+    if late > CHANGED_NS {
+        reasons.push(format!("a failure or repair was carried out {:.2} ms late", ms(late)));
     }
     if let Some(share) = facts.pressure.filter(|share| *share > PRESSURE) {
         reasons.push(format!(
@@ -117,6 +126,7 @@ mod tests {
         let calm = Facts {
             starts: late(1_000_000, 100),
             released: late(300_000, 100),
+            changed: late(50_000_000, 1),
             pressure: Some(0.3),
             paces: Paces { busy: 100, off: 1 },
             before: Alone { late_ns: vec![Some(300_000)], allowed_ns: 300_000 },
@@ -140,6 +150,8 @@ mod tests {
     #[test]
     fn every_other_reason_speaks_for_itself() {
         assert!(only(Facts { pressure: Some(0.75), ..Facts::default() }).contains("75 %"));
+        let changed = late(51_000_000, 1);
+        assert!(only(Facts { changed, ..Facts::default() }).contains("carried out 51.00 ms late"));
         let paces = Paces { busy: 100, off: 2 };
         assert!(only(Facts { paces, ..Facts::default() }).starts_with("in 2 of 100 windows"));
         let late = Alone { late_ns: vec![Some(300_001)], allowed_ns: 300_000 };

@@ -151,27 +151,35 @@ impl Incident {
 
 /// One change to the network.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Change {
+pub struct Change {
+    /// When.
     pub at: Time,
+    /// What.
     pub what: What,
 }
 
 /// What changes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum What {
+pub enum What {
     /// One more reason (or one less) for a link, both its directions, to be down.
     Down {
+        /// The link's place in the graph.
         link: u32,
+        /// Whether it is one more.
         down: bool,
     },
     /// Routing learns of it.
     Learned {
+        /// The link's place in the graph.
         link: u32,
+        /// Whether it is one more.
         down: bool,
     },
     /// Another rate, or that of the graph again.
     Rate(PortId, Option<Rate>),
+    /// The probability that a packet is lost.
     Loss(PortId, f64),
+    /// How much longer it takes.
     Delay(PortId, Time),
 }
 
@@ -207,7 +215,10 @@ impl FaultsSpec {
     }
 
     /// The changes in order of time.
-    pub(crate) fn changes(&self, graph: &Graph) -> Result<Vec<Change>, SpecError> {
+    ///
+    /// # Errors
+    /// See [`FaultsSpec::check_on`].
+    pub fn changes(&self, graph: &Graph) -> Result<Vec<Change>, SpecError> {
         let mut changes = vec![];
         // Per kind and port: when it is taken.
         let mut taken: BTreeMap<(&str, PortId), Vec<(Time, Time)>> = BTreeMap::new();

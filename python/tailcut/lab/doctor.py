@@ -38,6 +38,21 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
     "iproute2": ("interfaces, addresses and routes of the hosts", "install the package iproute2", True),
     "veth": ("a link from each host to the fabric", "a kernel with CONFIG_VETH, or modprobe veth", True),
     "packet ring": ("the fabric takes in frames by it", "a kernel with CONFIG_PACKET", True),
+    "tbf": (
+        "rates and queues of switches of kernels (--lab-fabric kernel)",
+        "a kernel with CONFIG_NET_SCH_TBF, or modprobe sch_tbf",
+        False,
+    ),
+    "nft numgen": (
+        "switches of kernels that spray packets",
+        "install the package nftables; a kernel with CONFIG_NFT_NUMGEN",
+        False,
+    ),
+    "hash seeds": (
+        "paths of flows across switches of kernels",
+        "a kernel of 6.11 or later with CONFIG_IP_ROUTE_MULTIPATH",
+        False,
+    ),
     "hosts with reno": (
         'what every host is set to, and transport.congestion = { kind = "newreno" }',
         "a kernel of 6.15 or later, and a /proc that may be written to",

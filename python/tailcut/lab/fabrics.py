@@ -7,6 +7,11 @@ from tailcut import _core
 from tailcut.errors import BackendError
 
 ENGINE = "engine"
+TOO_FAST = (
+    "too fast by a packet's transmission at each idle port, which kernels' switches do not delay: not to be compared"
+    " with other backends"
+)
+"""What the summary says of times with a fabric that does not delay packets at idle ports."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import polars as pl
 import vl_convert
 from markupsafe import Markup
 
+from tailcut.lab.fabrics import TOO_FAST
 from tailcut.plan import flatten
 from tailcut.report import attribution, watched, words
 from tailcut.report.export import VEGA_LITE, Pool, specification
@@ -231,6 +232,13 @@ def _section_title(study: Study, grouping: str, name: str) -> str:
     return study.class_title(name) if name != "all" else "All flows"
 
 
+def _note(reason: str, reasons: list[str]) -> int:
+    """The number of a footnote; a new one is added."""
+    if reason not in reasons:
+        reasons.append(reason)
+    return reasons.index(reason) + 1
+
+
 def _summary_row(key: dict[str, Any], group: pl.DataFrame, size: float, reasons: list[str]) -> dict[str, Any]:
     by_statistic = {row["statistic"]: row for row in group.iter_rows(named=True)}
     values = []
@@ -238,14 +246,12 @@ def _summary_row(key: dict[str, Any], group: pl.DataFrame, size: float, reasons:
         row = by_statistic.get(statistic)
         if row is None or row["value_us"] is None:
             reason = (row or {}).get("reason") or "this backend does not give it"
-            if reason not in reasons:
-                reasons.append(reason)
-            values.append({"text": "–", "note": reasons.index(reason) + 1, "interval": "", "change": ""})
+            values.append({"text": "–", "note": _note(reason, reasons), "interval": "", "change": ""})
             continue
         low, high = row["ci_low"], row["ci_high"]
         values.append(
             {
-                "note": None,
+                "note": _note(row["reason"], reasons) if row["reason"] == TOO_FAST else None,
                 "text": ("≥ " if row["lower_bound"] else "") + significant(row["value_us"] / size),
                 "interval": f"{significant(low / size)} to {significant(high / size)}" if low is not None else "",
                 "change": words.change(row["gain"]) if row["gain"] is not None else "",

@@ -43,6 +43,7 @@ BACKENDS: Mapping[str, tuple[str, tuple[int, int]]] = {
     "sim": ("simulated", (1, 0)),
     "model": ("model", (7, 4)),
     "lab": ("real kernels", (2, 3)),
+    "lab-kernel": ("real kernels, switches too", (8, 2)),
 }
 """What a backend is called in a legend, and the dash of its lines."""
 

@@ -284,6 +284,12 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
             f"{most} {'is' if study.unfaithful == 1 else 'are'} not faithful, since the machine could not carry them in"
             " time, and left out of all figures: Result.lab_runs has the reasons."
         )
+    if "lab-kernel" in study.backends:
+        said.append(
+            "Switches of kernels do not delay a packet at an idle port: with them short flows and handshakes are too"
+            " fast by a packet's transmission for each idle hop, and not to be compared with those of other backends."
+            " Queues and rates under load are right."
+        )
     of_class = table.filter(
         pl.col("grouping") == "class", pl.col("statistic") == "mean", pl.col("n_unfinished") > 0, pl.col("n_flows") > 0
     )

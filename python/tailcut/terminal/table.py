@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tailcut.lab.fabrics import TOO_FAST
 from tailcut.plan import Plan, short_keys
 from tailcut.results.summary import PARTS_OF, axes_schema
 from tailcut.units import count, microseconds
@@ -186,7 +187,8 @@ def _value(value: object) -> str:
 def _time(row: Row | None, notes: "_Notes") -> Text:
     if row is None or row["value_us"] is None:
         return Text(f"— {notes.mark(row['reason'] if row else None)}", style="dim")
-    return Text(("≥ " if row["lower_bound"] else "") + microseconds(row["value_us"]))
+    mark = f" {notes.mark(row['reason'])}" if row["reason"] == TOO_FAST else ""
+    return Text(("≥ " if row["lower_bound"] else "") + microseconds(row["value_us"]) + mark)
 
 
 def _gain(row: Row | None) -> Text:
@@ -249,7 +251,7 @@ def _legend(plan: Plan, summary: pl.DataFrame) -> Iterable[Text]:
 
 
 class _Notes:
-    """Footnotes: the reasons of empty cells, each once."""
+    """Footnotes: why cells are empty, or what of them is wrong, each once."""
 
     def __init__(self) -> None:
         self._reasons: dict[str, int] = {}

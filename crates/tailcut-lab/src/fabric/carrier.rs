@@ -66,6 +66,8 @@ pub struct FabricReport {
     pub captured: Option<Captured>,
     /// What switches are set to, as the kernel says it, where they are kernels.
     pub switches: serde_json::Value,
+    /// How long after its time each change to the network was carried out, where kernels carry it out.
+    pub changed: Lateness,
     /// Columns of the tables that are not known.
     pub unknown: Vec<String>,
     /// Queues and utilisation of the links that the plan names.

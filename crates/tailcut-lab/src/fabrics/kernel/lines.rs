@@ -1,5 +1,6 @@
 //! What the tools are told of a switch: lines for `ip`, `tc` and `nft`, of numbers and names that the lab itself has made.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
@@ -38,17 +39,34 @@ pub fn fifo(limit: Limit) -> (&'static str, u64) {
 
 /// The rate of an interface, and its queue: for `tc`. tbf lets one whole packet go at once, and counts what is around it on the wire.
 pub fn queue(interface: &str, rate: Rate, limit: Limit, mtu: u64, framing: u64) -> String {
+    set_queue("add", interface, rate, limit, mtu, framing)
+}
+
+/// The same for an interface that has them already: another rate. tbf then gives its queue another limit, which has to be put back.
+pub fn other_rate(interface: &str, rate: Rate, limit: Limit, mtu: u64, framing: u64) -> String {
+    set_queue("change", interface, rate, limit, mtu, framing)
+}
+
+fn set_queue(
+    verb: &str,
+    interface: &str,
+    rate: Rate,
+    limit: Limit,
+    mtu: u64,
+    framing: u64,
+) -> String {
     let in_tick = rate.0 * TICK_NS / 8_000_000_000 + 1;
     let (overhead, burst) = (framing - ETHERNET, mtu + framing + in_tick);
     let (kind, limit) = fifo(limit);
     format!(
-        "qdisc add dev {interface} root handle 1: tbf rate {}bit burst {burst}b overhead {overhead} limit 1000000b\n\
-         qdisc add dev {interface} parent 1:1 handle 2: {kind} limit {limit}\n",
+        "qdisc {verb} dev {interface} root handle 1: tbf rate {}bit burst {burst}b overhead {overhead} limit 1000000b\n\
+         qdisc {verb} dev {interface} parent 1:1 handle 2: {kind} limit {limit}\n",
         rate.0
     )
 }
 
 /// A switch, and the ports that it has towards every host.
+#[derive(Clone, Copy)]
 pub struct Switch<'a> {
     /// Its number.
     pub number: SwitchId,
@@ -60,18 +78,26 @@ pub struct Switch<'a> {
     pub routes: &'a Routes,
     /// The hosts' addresses.
     pub addresses: &'a [Ipv4Addr],
+    /// Links that are down, by their places in the graph; none of them can have a route.
+    pub dead: &'a BTreeSet<usize>,
 }
 
 impl Switch<'_> {
-    fn hosts(&self) -> impl Iterator<Item = (HostId, &Ipv4Addr, &[PortId])> {
+    fn hosts(&self) -> impl Iterator<Item = (HostId, &Ipv4Addr, Vec<PortId>)> {
         self.addresses.iter().enumerate().map(|(host, address)| {
             let host = HostId::at(host);
-            (host, address, self.routes.candidates(self.number, host))
+            (host, address, self.ports(host))
         })
     }
 
+    /// By which ports it sends to a host.
+    pub fn ports(&self, host: HostId) -> Vec<PortId> {
+        let all = self.routes.candidates(self.number, host).iter();
+        all.copied().filter(|port| !self.dead.contains(&port.link())).collect()
+    }
+
     /// Whether packets are marked on their way in.
-    fn marks(&self) -> bool {
+    pub fn marks(&self) -> bool {
         !matches!(self.balance, BalanceSpec::Ecmp(_))
     }
 
@@ -79,11 +105,12 @@ impl Switch<'_> {
         self.hosts().map(|(_, _, ports)| ports.len()).max().unwrap_or(0)
     }
 
-    /// Its routes, for `ip`: to every host by all ports that are as short.
+    /// Its routes, for `ip`: to every host by all ports that are as short. What has no route is lost, and nobody is told.
     pub fn routes(&self) -> String {
         let mut lines = String::new();
         for (_, address, ports) in self.hosts() {
-            let _ = match ports {
+            let _ = match &ports[..] {
+                [] => writeln!(lines, "route replace blackhole {address}/32"),
                 [only] => writeln!(lines, "route replace {address}/32 dev {}", interface(*only)),
                 ports => {
                     let hop = |port: &PortId| format!(" nexthop dev {}", interface(*port));
@@ -131,11 +158,12 @@ impl Switch<'_> {
         }
     }
 
-    /// What marks packets, for `nft`; nothing where no packet is marked.
-    pub fn marking(&self) -> Option<String> {
+    /// What marks packets, for `nft`, in place of what did so before.
+    pub fn marking(&self) -> String {
+        const NONE: &str = "table ip tailcut\ndelete table ip tailcut\n";
         let choices = || self.hosts().filter(|(_, _, ports)| ports.len() > 1);
-        if !self.marks() || choices().next().is_none() {
-            return None;
+        if choices().next().is_none() {
+            return NONE.to_owned();
         }
         let (mut chains, mut rules) = (String::new(), String::new());
         if let BalanceSpec::RoundRobin(_) = self.balance {
@@ -162,15 +190,106 @@ impl Switch<'_> {
                 }
             }
         }
-        Some(format!(
-            "table ip tailcut\ndelete table ip tailcut\ntable ip tailcut {{\n{chains}\
+        format!(
+            "{NONE}table ip tailcut {{\n{chains}\
              chain choice {{\ntype filter hook prerouting priority mangle\n{rules}}}\n}}\n"
-        ))
+        )
     }
 
     /// The seed of its hash; 0 would let the kernel draw one.
     pub fn hash_seed(&self) -> u32 {
         let drawn = Stream::new(self.seed, u64::from(self.number.0), "hash of kernels").bits();
         (drawn >> 32) as u32 | 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use tailcut_net::topology::leaf_spine::LeafSpine;
+
+    fn graph() -> Graph {
+        let asked = json!({ "racks": 2, "hosts_per_rack": 2, "spines": 3, "rate": "20Mbps" });
+        let spec: LeafSpine = serde_json::from_value(asked).expect("it is a leaf-spine");
+        spec.build().expect("it can be built")
+    }
+
+    /// What the first switch is told, with these links down.
+    fn told<T>(kind: &str, dead: &[usize], ask: impl Fn(&Switch<'_>) -> T) -> T {
+        let graph = graph();
+        let balance: BalanceSpec =
+            serde_json::from_value(json!({ "kind": kind })).expect("it is a kind");
+        let routes = Routes::new(&graph).expect("it is connected");
+        let addresses: Vec<Ipv4Addr> = (0..4).map(|host| Ipv4Addr::new(10, 0, 0, host)).collect();
+        let dead = dead.iter().copied().collect();
+        ask(&Switch {
+            number: SwitchId(0),
+            seed: 1,
+            balance: &balance,
+            routes: &routes,
+            addresses: &addresses,
+            dead: &dead,
+        })
+    }
+
+    #[test]
+    fn a_switch_sends_to_its_own_hosts_by_one_port_and_elsewhere_by_all_that_are_left() {
+        let lines = |dead: &[usize]| -> Vec<String> {
+            told("ecmp", dead, |switch| switch.routes()).lines().map(str::to_owned).collect()
+        };
+        let whole = lines(&[]);
+        assert_eq!(whole[0], "route replace 10.0.0.0/32 dev p1");
+        assert_eq!(
+            whole[3],
+            "route replace 10.0.0.3/32 nexthop dev p8 nexthop dev p10 nexthop dev p12"
+        );
+        assert_eq!(lines(&[4])[3], "route replace 10.0.0.3/32 nexthop dev p10 nexthop dev p12");
+        assert_eq!(lines(&[4, 5])[3], "route replace 10.0.0.3/32 dev p12");
+        assert_eq!(lines(&[4, 5, 6])[3], "route replace blackhole 10.0.0.3/32");
+    }
+
+    #[test]
+    fn sprayed_packets_are_marked_and_each_mark_has_a_route_of_its_own() {
+        let routes = told("spray", &[], |switch| switch.routes());
+        for (port, table) in [("p8", 101), ("p10", 102), ("p12", 103)] {
+            assert!(
+                routes.contains(&format!("route replace 10.0.0.2/32 dev {port} table {table}\n"))
+            );
+        }
+        let marking = told("spray", &[], |switch| switch.marking());
+        let rule = "ip daddr { 10.0.0.2, 10.0.0.3 } meta mark set numgen random mod 3 offset 1\n";
+        assert!(marking.contains(rule), "{marking}");
+        assert!(told("spray", &[4], |switch| switch.marking()).contains("random mod 2 offset 1"));
+        assert!(
+            !told("spray", &[4, 5], |switch| switch.marking()).contains("chain"),
+            "there is no choice"
+        );
+        let rules = told("spray", &[], |switch| switch.rules());
+        assert_eq!(rules.lines().count(), 3);
+        assert!(rules.contains("rule add priority 2 fwmark 2 lookup 102\n"));
+        assert_eq!(told("ecmp", &[], |switch| switch.rules()), "");
+    }
+
+    #[test]
+    fn turns_are_counted_for_each_host() {
+        let marking = told("round-robin", &[], |switch| switch.marking());
+        for host in [2, 3] {
+            let chain = format!("chain h{host} {{\nmeta mark set numgen inc mod 3 offset 1\n}}\n");
+            assert!(marking.contains(&chain), "{marking}");
+            assert!(marking.contains(&format!("10.0.0.{host} : jump h{host}")), "{marking}");
+        }
+    }
+
+    #[test]
+    fn a_whole_packet_may_go_at_once_and_no_more() {
+        let lines = queue("p1", Rate(20_000_000), Limit::Unlimited, 1_500, 38);
+        let wanted = "qdisc add dev p1 root handle 1: tbf rate 20000000bit burst 1539b overhead 24 limit 1000000b\n\
+                      qdisc add dev p1 parent 1:1 handle 2: pfifo limit 1000000\n";
+        assert_eq!(lines, wanted);
+        let bytes = Limit::AtMost(Amount::Bytes(9_000));
+        assert!(queue("p1", Rate(1), bytes, 1_500, 38).ends_with("bfifo limit 9000\n"));
+        let changed = other_rate("p1", Rate(8), Limit::AtMost(Amount::Packets(7)), 1_500, 38);
+        assert!(changed.starts_with("qdisc change dev p1 root") && changed.ends_with("limit 7\n"));
     }
 }

@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 mod counters;
+#[cfg(target_os = "linux")]
+mod incidents;
 mod lines;
 #[cfg(target_os = "linux")]
 mod switches;
@@ -12,6 +14,7 @@ use std::io;
 use tailcut_engine::Time;
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::BalanceSpec;
+use tailcut_net::faults::Incident;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::scenario::Scenario;
 
@@ -84,12 +87,7 @@ impl Kind for Kernel {
             "no port pauses another",
             "no interface of a namespace heeds pause frames",
         );
-        checked.only(
-            scenario.faults.is_quiet(),
-            "faults",
-            "nothing fails",
-            "the lab does not let links of kernels fail yet",
-        );
+        faults(checked, scenario);
         let framing = scenario.host.framing_overhead.0;
         checked.only(
             framing >= ETHERNET,
@@ -109,6 +107,23 @@ impl Kind for Kernel {
         let fabric = start(|channel| switches::be_switches(prepared, &pids, &channel))?;
         crate::workers::hear::<()>(&fabric.channel)?;
         Ok(fabric)
+    }
+}
+
+fn faults(checked: &mut Checked, scenario: &Scenario) {
+    let spec = &scenario.faults;
+    let all = if spec.active { spec.incidents.as_slice() } else { &[] };
+    let delays = |one: &Incident| matches!(one, Incident::Loss { .. } | Incident::Delay { .. });
+    match all {
+        [] => checked.done("faults", "nothing fails"),
+        all if all.iter().any(delays) => checked.fatal(
+            "faults.incidents",
+            "only netem delays or loses packets of a link that is up: take the fabric engine",
+        ),
+        _ => checked.near(
+            "faults.incidents",
+            "links by ip link, other rates by tbf: the switches at the ends of a link that fails leave it out at once, all others when routing learns of it",
+        ),
     }
 }
 

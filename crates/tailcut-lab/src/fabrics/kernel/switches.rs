@@ -1,7 +1,7 @@
 //! The process that keeps the switches' namespaces: it sets them up, reads back what took, and tells what they have counted.
 //! They hold no process of their own; when this one ends, they vanish.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::net::Ipv4Addr;
@@ -13,12 +13,15 @@ use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::Limit;
 use tailcut_net::network::tier_records;
 use tailcut_net::port::PortCounters;
+use tailcut_net::topology::find::link_name;
 use tailcut_net::topology::{HostId, NodeId, PortId, Routes, SwitchId};
 
 use super::counters::{self, Counts, Queue};
+use super::incidents::Incidents;
 use super::lines::{fifo, interface, near_end, queue, Switch};
 use super::ETHERNET;
 use crate::fabric::carrier::FabricReport;
+use crate::fabric::lateness::Lateness;
 use crate::hosts::driver::Times;
 use crate::hosts::drops;
 use crate::hosts::setup::{self, address, hardware, INTERFACE, PREFIX};
@@ -28,25 +31,35 @@ use crate::tools::Tool;
 use crate::workers::{answer, plain, Crossing};
 
 /// What every switch is set to beside its seed. The first puts others back to what they were, and so comes first.
-const SYSCTLS: [(&str, &str); 7] = [
+///
+/// The hash is of named fields: addresses, protocol and ports. That of the five-tuple (policy 1) would take the number that the sender's socket has given
+/// to the packet, where there is one, which is the same at all switches, another for each run, and another after a timeout.
+const SYSCTLS: [(&str, &str); 8] = [
     ("ipv4/ip_forward", "1"),
     ("ipv4/conf/all/rp_filter", "0"),
     ("ipv4/conf/default/rp_filter", "0"),
     ("ipv4/conf/all/send_redirects", "0"),
     ("ipv4/conf/default/send_redirects", "0"),
-    ("ipv4/fib_multipath_hash_policy", "1"),
+    ("ipv4/fib_multipath_hash_policy", "3"),
+    ("ipv4/fib_multipath_hash_fields", "55"),
     ("ipv4/ip_early_demux", "0"),
 ];
 
 /// The namespaces, and what is in them.
-struct Switches<'a> {
-    prepared: &'a Prepared,
+pub struct Switches<'a> {
+    /// The run.
+    pub prepared: &'a Prepared,
     /// Of every node: first the hosts', which their own processes hold, then the switches'.
     namespaces: Vec<OwnedFd>,
     /// The process's own.
-    home: OwnedFd,
-    routes: Routes,
+    pub home: OwnedFd,
+    /// By which ports switches send, as far as routing knows.
+    pub routes: Routes,
     addresses: Vec<Ipv4Addr>,
+    /// The routes that each switch was last given.
+    pub applied: Vec<String>,
+    /// Links that are down.
+    pub dead: BTreeSet<usize>,
     /// What was read back.
     found: Vec<Value>,
 }
@@ -56,7 +69,7 @@ struct Switches<'a> {
 /// # Errors
 /// The end of the supervisor, and what it was told, too.
 pub fn be_switches(prepared: &Prepared, hosts: &[i32], channel: &UnixStream) -> io::Result<()> {
-    let switches = match Switches::build(prepared, hosts) {
+    let mut switches = match Switches::build(prepared, hosts) {
         Ok(switches) => {
             answer(channel, Ok(()))?;
             switches
@@ -99,6 +112,8 @@ impl<'a> Switches<'a> {
             home,
             routes: Routes::new(graph).map_err(io::Error::other)?,
             addresses: (0..graph.hosts).map(address).collect(),
+            applied: vec![],
+            dead: BTreeSet::new(),
             found: vec![],
         };
         for switch in graph.each_switch() {
@@ -116,11 +131,16 @@ impl<'a> Switches<'a> {
             }
         }
         process::enter(&switches.home)?;
+        switches.applied =
+            graph.each_switch().map(|number| switches.switch(number).routes()).collect();
         Ok(switches)
     }
 
     /// Does something in a node's namespace.
-    fn within<T>(&self, node: NodeId, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    ///
+    /// # Errors
+    /// The kernel's, and the node's own.
+    pub fn within<T>(&self, node: NodeId, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         process::enter(&self.namespaces[node.index()])?;
         let named = |error: io::Error| io::Error::other(format!("{}: {error}", self.name(node)));
         act().map_err(named)
@@ -133,7 +153,8 @@ impl<'a> Switches<'a> {
         }
     }
 
-    fn switch(&self, number: SwitchId) -> Switch<'_> {
+    /// A switch as it is to be now.
+    pub fn switch(&self, number: SwitchId) -> Switch<'_> {
         let scenario = &self.prepared.scenario;
         Switch {
             number,
@@ -141,6 +162,7 @@ impl<'a> Switches<'a> {
             balance: &scenario.scheme.balance,
             routes: &self.routes,
             addresses: &self.addresses,
+            dead: &self.dead,
         }
     }
 
@@ -151,7 +173,7 @@ impl<'a> Switches<'a> {
     }
 
     /// The interface by which a node sends to a directed link.
-    fn interface(&self, port: PortId) -> String {
+    pub fn interface(&self, port: PortId) -> String {
         let graph = &self.prepared.scenario.graph;
         match graph.switch(near_end(graph, port)) {
             None => INTERFACE.to_owned(),
@@ -186,7 +208,8 @@ impl<'a> Switches<'a> {
         all.filter(move |port| near_end(graph, *port) == node)
     }
 
-    fn rate_and_limit(&self, port: PortId) -> (Rate, Limit) {
+    /// The rate and the limit that a port is built with.
+    pub fn rate_and_limit(&self, port: PortId) -> (Rate, Limit) {
         let scenario = &self.prepared.scenario;
         let link = &scenario.graph.links[port.link()];
         let limit = match scenario.graph.switch(near_end(&scenario.graph, port)) {
@@ -228,12 +251,14 @@ impl<'a> Switches<'a> {
         for port in self.ports(node) {
             let _ = writeln!(lines, "link set {} arp off up", interface(port));
         }
-        // What has no route is lost, and nobody is told.
-        let _ = writeln!(lines, "route add blackhole {PREFIX}");
+        // What has lost its route is lost, and so is what goes round while one switch after the other learns of a failure. Nobody is told:
+        // a switch says nothing of its own.
+        let _ =
+            writeln!(lines, "route add blackhole {PREFIX}\nrule add priority 100 iif lo blackhole");
         let switch = self.switch(number);
         Tool::Ip.does(&(lines + &switch.routes() + &switch.rules()))?;
-        if let Some(marking) = switch.marking() {
-            Tool::Nft.does(&marking)?;
+        if switch.marks() {
+            Tool::Nft.does(&switch.marking())?;
         }
         self.routes_as_read(number).map(Some)
     }
@@ -253,8 +278,8 @@ impl<'a> Switches<'a> {
         let mut all = vec![];
         for (host, address) in self.addresses.iter().enumerate() {
             let there = found.get(address.to_string().as_str()).cloned().unwrap_or_default();
-            let ports = self.routes.candidates(switch, HostId::at(host)).iter();
-            let wanted: Vec<String> = ports.map(|port| interface(*port)).collect();
+            let ports = self.switch(switch).ports(HostId::at(host));
+            let wanted: Vec<String> = ports.into_iter().map(interface).collect();
             if there != wanted {
                 let text = format!("the route to host {host} is {there:?}, not {wanted:?}");
                 return Err(io::Error::other(text));
@@ -290,7 +315,7 @@ impl<'a> Switches<'a> {
 
     /// Lets flows cross until the supervisor says that it is enough, and tells what there is to tell.
     fn cross(
-        &self,
+        &mut self,
         crossing: Crossing,
         times: Times,
         before: &Counted,
@@ -299,20 +324,49 @@ impl<'a> Switches<'a> {
         channel.set_nonblocking(true)?;
         let arrivals_ns = times.begin_ns + times.arrivals_ns;
         let mut at_arrivals = None;
+        let mut incidents = Incidents::new(self)?;
+        let mut late = Lateness::default();
         loop {
-            let next = match (crossing, &at_arrivals) {
-                (Crossing::Run, None) => Some(arrivals_ns),
-                _ => None,
+            let (counts, fails) = match crossing {
+                Crossing::Alone => (None, None),
+                Crossing::Run => (
+                    at_arrivals.is_none().then_some(arrivals_ns),
+                    // What is broken from the beginning is so before it.
+                    incidents.next().map(|next| match next {
+                        Time::ZERO => 0,
+                        next => times.begin_ns + next.as_ns(),
+                    }),
+                ),
             };
+            let next = counts.into_iter().chain(fails).min();
             let told = process::wait_until(channel, channel, next)?;
             if told && (&*channel).read(&mut [0]).is_ok() {
                 break;
             }
-            if next.is_some_and(|next| monotonic_ns() >= next) {
+            let now = monotonic_ns();
+            if let Some(at) = fails.filter(|at| now >= *at) {
+                incidents.carry_out(Time(now.saturating_sub(times.begin_ns) * 1_000), self)?;
+                late.add(monotonic_ns().saturating_sub(at.max(times.begin_ns)));
+            } else if counts.is_some_and(|at| now >= at) {
                 at_arrivals = Some(self.counted()?);
             }
         }
-        self.report(times, before, at_arrivals)
+        let report = self.report(times, before, at_arrivals)?;
+        Ok(FabricReport { changed: late, ..report })
+    }
+
+    /// What every switch was set to, and what its ports have counted, by the names of their links.
+    fn told(&self, counts: impl Fn(PortId) -> PortCounters) -> Vec<Value> {
+        let graph = &self.prepared.scenario.graph;
+        let mut found = self.found.clone();
+        for (switch, of) in graph.each_switch().zip(&mut found) {
+            for port in self.ports(switch.node(graph.hosts)) {
+                let PortCounters { packets, bytes, drops, .. } = counts(port);
+                of["ports"][link_name(graph, port)] =
+                    json!({ "packets": packets, "bytes": bytes, "drops": drops });
+            }
+        }
+        found
     }
 
     fn report(
@@ -350,13 +404,27 @@ impl<'a> Switches<'a> {
             |what: fn(PortCounters) -> u64| ports.iter().map(|port| what(since(&now, *port))).sum();
         let is_host = |port: &&PortId| graph.switch(near_end(graph, **port)).is_none();
         let hosts = ports.iter().filter(is_host);
+        let mut thrown_away = drops::since(&before.thrown_away, &now.thrown_away);
+        if !scenario.faults.is_quiet() {
+            // What comes to an interface that is down is lost as the plan says, and so is what goes round while one switch after the other
+            // learns of it.
+            thrown_away
+                .retain(|name, _| !name.starts_with("interface") && name != "Ip InHdrErrors");
+        }
+        let frames: u64 = hosts.clone().map(|port| since(&now, *port).packets).sum();
+        let dropped = all(|counts| counts.drops);
+        // What hosts have sent and were not sent, and no full queue has dropped; their own queues' drops were never sent.
+        let at_hosts: u64 = hosts.clone().map(|port| since(&now, *port).drops).sum();
+        let handed: u64 = hosts.map(|port| since(&now, port.reversed()).packets).sum();
+        let gone = frames.saturating_sub(handed + dropped - at_hosts);
         Ok(FabricReport {
             tiers: tier_records(graph, scenario.horizon.arrivals, &busy, |port| since(&now, port)),
             packet_hops: all(|counts| counts.packets),
-            dropped: all(|counts| counts.drops),
-            frames: hosts.map(|port| since(&now, *port).packets).sum(),
-            thrown_away: drops::since(&before.thrown_away, &now.thrown_away),
-            switches: self.found.clone().into(),
+            dropped,
+            lost: if scenario.faults.is_quiet() { 0 } else { gone },
+            frames,
+            thrown_away,
+            switches: self.told(|port| since(&now, port)).into(),
             unknown: vec!["max_queue".to_owned()],
             ..FabricReport::default()
         })

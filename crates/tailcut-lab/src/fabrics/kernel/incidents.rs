@@ -1,0 +1,133 @@
+//! What fails while a run lasts: links by `ip link`, rates by `tbf`, and the routes when these learn of it.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use tailcut_engine::{Rate, Time};
+use tailcut_net::faults::{Change, What};
+use tailcut_net::topology::{PortId, Routes};
+
+use super::lines::{interface, near_end, other_rate};
+use super::switches::Switches;
+use crate::sys::process;
+use crate::tools::Tool;
+
+/// The changes that are to come, and what has become of the links.
+pub struct Incidents {
+    changes: Vec<Change>,
+    next: usize,
+    /// Per link: how many incidents keep it down, and how many of them routing knows.
+    down: Vec<u16>,
+    known: Vec<u16>,
+}
+
+impl Incidents {
+    /// Those of a run.
+    ///
+    /// # Errors
+    /// When they do not suit the network.
+    pub fn new(switches: &Switches<'_>) -> io::Result<Incidents> {
+        let scenario = &switches.prepared.scenario;
+        let changes = scenario.faults.changes(&scenario.graph).map_err(io::Error::other)?;
+        let links = scenario.graph.links.len();
+        Ok(Incidents { changes, next: 0, down: vec![0; links], known: vec![0; links] })
+    }
+
+    /// When the next is due, from the beginning of the run.
+    pub fn next(&self) -> Option<Time> {
+        self.changes.get(self.next).map(|change| change.at)
+    }
+
+    /// Carries out what is due by now.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn carry_out(&mut self, now: Time, switches: &mut Switches<'_>) -> io::Result<()> {
+        let count = |down: bool, reasons: u16| if down { reasons + 1 } else { reasons - 1 };
+        let mut touched = BTreeSet::new();
+        let mut rates: Vec<(PortId, Option<Rate>)> = vec![];
+        let mut learned = false;
+        while let Some(&change) = self.changes.get(self.next).filter(|change| change.at <= now) {
+            self.next += 1;
+            match change.what {
+                What::Down { link, down } => {
+                    let reasons = &mut self.down[link as usize];
+                    *reasons = count(down, *reasons);
+                    touched.insert(link as usize);
+                }
+                What::Learned { link, down } => {
+                    let reasons = &mut self.known[link as usize];
+                    *reasons = count(down, *reasons);
+                    learned = true;
+                }
+                What::Rate(port, rate) => rates.push((port, rate)),
+                What::Loss(..) | What::Delay(..) => {}
+            }
+        }
+        for link in touched {
+            switches.set_link(link, self.down[link] == 0)?;
+        }
+        for (port, rate) in rates {
+            switches.set_rate(port, rate)?;
+        }
+        if learned {
+            let known = &self.known;
+            let graph = &switches.prepared.scenario.graph;
+            let whole = Routes::new(graph).map_err(io::Error::other)?;
+            let routes = whole.avoiding(graph, |link| known[link] == 0);
+            switches.learn(routes.map_err(io::Error::other)?)?;
+        }
+        process::enter(&switches.home)
+    }
+}
+
+impl Switches<'_> {
+    /// Sets a link up or down, at the ends that are switches: a host would forget its route. The far end of one that is down sends
+    /// nothing either.
+    fn set_link(&mut self, link: usize, up: bool) -> io::Result<()> {
+        match up {
+            true => self.dead.remove(&link),
+            false => self.dead.insert(link),
+        };
+        let (graph, how) = (&self.prepared.scenario.graph, if up { "up" } else { "down" });
+        for port in PortId::of(link) {
+            let node = near_end(graph, port);
+            if graph.switch(node).is_some() {
+                let line = format!("link set {} {how}\n", interface(port));
+                self.within(node, || Tool::Ip.does(&line))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_rate(&self, port: PortId, rate: Option<Rate>) -> io::Result<()> {
+        let scenario = &self.prepared.scenario;
+        let (built, limit) = self.rate_and_limit(port);
+        let (mtu, framing) = (self.prepared.hosts.mtu, scenario.host.framing_overhead.0);
+        let name = self.interface(port);
+        let lines = other_rate(&name, rate.unwrap_or(built), limit, mtu, framing);
+        self.within(near_end(&scenario.graph, port), || Tool::Tc.does(&lines))
+    }
+
+    /// Every switch whose routes are others now gets them.
+    fn learn(&mut self, routes: Routes) -> io::Result<()> {
+        self.routes = routes;
+        let graph = &self.prepared.scenario.graph;
+        for number in graph.each_switch() {
+            let switch = self.switch(number);
+            let lines = switch.routes();
+            if lines == self.applied[number.index()] {
+                continue;
+            }
+            self.within(number.node(graph.hosts), || {
+                Tool::Ip.does(&lines)?;
+                match switch.marks() {
+                    true => Tool::Nft.does(&switch.marking()),
+                    false => Ok(()),
+                }
+            })?;
+            self.applied[number.index()] = lines;
+        }
+        Ok(())
+    }
+}
