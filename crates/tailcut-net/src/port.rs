@@ -254,6 +254,12 @@ impl Port {
         tailcut_engine::fetch_early(self.entry(0));
     }
 
+    /// The key of that packet.
+    #[inline]
+    pub fn first_key(&self) -> FlowKey {
+        self.entry(0).packet.key
+    }
+
     /// Decides exactly, marks the packet where the discipline says so, and keeps
     /// the record of the longest queue.
     #[cold]

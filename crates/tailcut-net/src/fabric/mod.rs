@@ -356,7 +356,7 @@ impl Fabric {
     }
 
     /// Where a packet is that was just taken from a link.
-    #[inline]
+    #[inline(always)]
     pub fn forward(&mut self, now: Time, port: PortId, packet: &mut Packet) -> Place {
         if packet.flags.has(Flags::CORRUPTED) {
             self.ports[port.index()].note_lost();
@@ -370,7 +370,7 @@ impl Fabric {
     }
 
     /// The port by which a packet leaves a switch.
-    #[inline]
+    #[inline(always)]
     fn egress(&mut self, now: Time, switch: SwitchId, packet: &mut Packet) -> PortId {
         match self.routes.candidates(switch, packet.key.dst()) {
             [only] => *only,
@@ -494,6 +494,28 @@ impl Fabric {
     #[inline]
     pub(crate) fn fetch_first(&self, port: PortId) {
         self.ports[port.index()].fetch_first();
+    }
+
+    /// Asks for the route of that packet.
+    #[inline]
+    pub(crate) fn fetch_route(&self, port: PortId) {
+        if let Some(switch) = self.ends[port.index()].switch(self.hosts) {
+            self.routes.fetch(switch, self.ports[port.index()].first_key().dst());
+        }
+    }
+
+    /// The port that the packet is offered to next, where that can be told in advance.
+    #[inline]
+    pub(crate) fn next_port(&self, port: PortId) -> Option<PortId> {
+        let switch = self.ends[port.index()].switch(self.hosts)?;
+        let key = self.ports[port.index()].first_key();
+        match self.routes.candidates(switch, key.dst()) {
+            [only] => Some(*only),
+            many => {
+                let choice = self.balancer.foretell(switch, many.len() as u32, key)?;
+                Some(many[choice as usize])
+            }
+        }
     }
 
     /// Asks for a port whose transmitter falls idle soon, and for its queue.

@@ -150,7 +150,7 @@ impl Clock {
     }
 
     /// Takes the first event, if it is due by `end`; if it is due later, the time is `end`.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self, end: Time) -> Option<Due> {
         let (time, entity) = self.agenda.pop()?;
         self.before = self.now;

@@ -199,13 +199,25 @@ impl<'a, O: Observer> Network<'a, O> {
     /// Asks for what the next events will touch: a large fabric does not fit into the nearest cache.
     #[inline]
     fn fetch_ahead(&mut self) {
-        if let Some(port) = self.clock.upcoming_arrival(4) {
+        // Routes are worth their while only to an observer who touches as much again at every packet.
+        let (far, near) = if O::FOLLOWS { (6, 4) } else { (4, 2) };
+        if let Some(port) = self.clock.upcoming_arrival(far) {
             self.fabric.fetch(port);
             self.tally.follow(|observer| observer.link_nears(port));
         }
-        if let Some(port) = self.clock.upcoming_arrival(2) {
+        if let Some(port) = self.clock.upcoming_arrival(near) {
             self.fabric.fetch_first(port);
             self.tally.follow(|observer| observer.packet_nears(port));
+        }
+        if O::FOLLOWS {
+            if let Some(port) = self.clock.upcoming_arrival(2) {
+                self.fabric.fetch_route(port);
+            }
+            let next = self.clock.upcoming_arrival(0);
+            if let Some(port) = next.and_then(|port| self.fabric.next_port(port)) {
+                self.fabric.fetch(port);
+                self.tally.follow(|observer| observer.link_nears(port));
+            }
         }
         if self.clock.has_idle() {
             if let Some(port) = self.clock.upcoming_idle(4) {

@@ -279,6 +279,13 @@ impl Routes {
         self.up[host.index()]
     }
 
+    /// Asks for what [`Routes::candidates`] will look up.
+    #[inline]
+    pub(crate) fn fetch(&self, switch: SwitchId, host: HostId) {
+        let group = self.group.get(host.index()).map_or(0, |group| usize::from(*group));
+        tailcut_engine::fetch_early(&self.table[switch.index() * self.groups + group]);
+    }
+
     /// The equal-cost ports from `switch` (numbered over switches) towards `host`, in port order.
     #[inline]
     pub fn candidates(&self, switch: SwitchId, host: HostId) -> &[PortId] {

@@ -2,6 +2,7 @@
 
 use tailcut_engine::Time;
 
+use super::chains::Chains;
 use super::packets::{Packets, Record, NOWHERE};
 use super::queue::Queue;
 
@@ -17,13 +18,13 @@ pub(super) struct Waited {
 }
 
 impl Waited {
-    /// Which waiting of `packet` for `other` is.
+    /// Which waiting of a packet of one flow and connection for another packet is.
     #[inline]
-    fn of(&mut self, packet: &Record, other: &Record) -> &mut u64 {
-        match other {
-            other if other.flow != packet.flow => &mut self.others,
-            other if other.connection != packet.connection => &mut self.own,
-            _ => &mut self.same,
+    fn of(&mut self, (flow, connection): (u32, u32), (whose, which): (u32, u32)) -> &mut u64 {
+        match (flow == whose, connection == which) {
+            (false, _) => &mut self.others,
+            (true, false) => &mut self.own,
+            (true, true) => &mut self.same,
         }
     }
 }
@@ -73,16 +74,21 @@ impl Line {
         (self.last != NOWHERE).then_some(self.last)
     }
 
-    /// The transmitter takes a packet, whose record says when it begins and departs.
+    /// The transmitter takes a packet, which begins then and departs then.
     #[inline]
-    pub fn push(&mut self, packets: &mut Packets, packet: u32) {
-        if let Some(queue) = &mut self.queue {
-            queue.take(&packets[packet]);
+    pub fn push(
+        &mut self,
+        packets: &mut Packets,
+        chains: &mut Chains,
+        packet: u32,
+        begins: u64,
+        departs: u64,
+    ) {
+        if let Some(flow) = packets.ride(packet, self.number, begins, departs, chains) {
+            packets[packet].before = std::mem::replace(&mut self.lanes[lane(flow)], packet);
         }
-        let record = &mut packets[packet];
-        (record.link, record.next) = (self.number, NOWHERE);
-        if record.is_told() {
-            record.before = std::mem::replace(&mut self.lanes[lane(record.flow)], packet);
+        if let Some(queue) = &mut self.queue {
+            queue.take(packets, packet);
         }
         match std::mem::replace(&mut self.last, packet) {
             NOWHERE => self.first = packet,
@@ -126,22 +132,27 @@ impl Line {
         packets: &Packets,
         now: u64,
         begins: u64,
-        of: &Record,
+        of: u32,
     ) -> (Waited, Option<u32>) {
         let (mut waited, mut since, mut found) = (Waited::default(), now, None);
-        let (mut at, mut until) = (self.lanes[lane(of.flow)], u64::MAX);
+        let (record, flow) = (&packets[of], packets.flow(&packets[of]));
+        let (mut at, mut until) = (self.lanes[lane(flow)], u64::MAX);
         // Places are used again. In the list of a lane departures are ever earlier, and none is once a packet has left.
         while let Some(other) = packets.get(at) {
-            let here = other.link == self.number && lane(other.flow) == lane(of.flow);
-            if !here || other.departs >= until || other.departs <= now {
+            if other.link != self.number || other.departs >= until || other.departs <= now {
                 break;
             }
-            if other.flow == of.flow {
-                if other.connection == of.connection && !of.again {
+            let whose = packets.flow(other);
+            if whose == flow {
+                let same = other.is_of_connection_of(record);
+                if same && !record.is_again() {
                     (since, found) = (other.departs, Some(at));
                     break;
                 }
-                *waited.of(of, other) += other.departs - other.begins.max(now);
+                let waiting = if same { &mut waited.same } else { &mut waited.own };
+                *waiting += packets.takes(at).min(other.departs - now);
+            } else if lane(whose) != lane(flow) {
+                break;
             }
             (at, until) = (other.before, other.departs);
         }
@@ -151,11 +162,12 @@ impl Line {
     }
 
     /// Whether the same is waited for packet by packet, where a queue is not too long to look at all of it.
-    fn agrees(&self, packets: &Packets, since: u64, of: &Record, waited: Waited) -> bool {
+    fn agrees(&self, packets: &Packets, since: u64, of: u32, waited: Waited) -> bool {
         let (mut looked, mut at) = (Waited::default(), self.first);
         for _ in 0..200 {
             let Some(other) = packets.get(at) else { return looked == waited };
-            *looked.of(of, other) += other.departs.saturating_sub(other.begins.max(since));
+            *looked.of(packets.whose(of), packets.whose(at)) +=
+                packets.takes(at).min(other.departs.saturating_sub(since));
             at = other.next;
         }
         true
@@ -166,43 +178,46 @@ impl Line {
     pub fn retime(
         &mut self,
         packets: &mut Packets,
+        chains: &mut Chains,
         now: u64,
         departures: &[Time],
-        mut tell: impl FnMut(&mut Record, Waited, Waited),
+        mut tell: impl FnMut(&mut Packets, &mut Chains, u32, Waited, Waited),
     ) {
-        let mut shares: Vec<(Record, u64, u64)> = vec![];
+        let mut shares: Vec<((u32, u32), u64, u64)> = vec![];
         let (mut free, mut at) = (None, self.first);
         for &Time(departs) in departures {
-            let record = &mut packets[at];
+            let packet = at;
+            let record = packets[packet];
             at = record.next;
             if record.departs <= now {
                 continue;
             }
-            let (before, takes) = (record.departs - record.begins.max(now), record.takes());
+            let (whose, takes) = (packets.whose(packet), packets.takes(packet));
+            let before = takes.min(record.departs - now);
             if record.is_told() {
                 let (mut old, mut new) = (Waited::default(), Waited::default());
-                for (other, was, is) in &shares {
-                    *old.of(record, other) += was;
-                    *new.of(record, other) += is;
+                for &(other, was, is) in &shares {
+                    *old.of(whose, other) += was;
+                    *new.of(whose, other) += is;
                 }
-                tell(record, old, new);
+                tell(packets, chains, packet, old, new);
             }
-            record.begins = free.unwrap_or(record.begins);
-            record.departs = departs;
+            let begins = free.unwrap_or(packets.begins(packet));
+            packets.retime(packet, begins, departs, chains);
             free = Some(departs);
-            merge(&mut shares, record, before, departs - record.begins.max(now));
+            merge(&mut shares, whose, before, departs - begins.max(now));
             if let Some(queue) = &mut self.queue {
-                queue.takes_longer(record, takes);
+                queue.takes_longer(packets, packet, takes);
             }
         }
     }
 }
 
 /// Adds what a packet had still to send, and has now, to that of its connection.
-fn merge(shares: &mut Vec<(Record, u64, u64)>, record: &Record, old: u64, new: u64) {
-    match shares.iter_mut().find(|share| share.0.is_of_connection_of(record)) {
+fn merge(shares: &mut Vec<((u32, u32), u64, u64)>, whose: (u32, u32), old: u64, new: u64) {
+    match shares.iter_mut().find(|share| share.0 == whose) {
         Some(share) => (share.1, share.2) = (share.1 + old, share.2 + new),
-        None => shares.push((*record, old, new)),
+        None => shares.push((whose, old, new)),
     }
 }
 

@@ -20,9 +20,9 @@ use crate::packet::{ConnectionId, Flags, Packet};
 use crate::topology::{Graph, PortId};
 use crate::traffic::FlowIndex;
 
-use chains::{Chains, Moment};
+use chains::{Chains, Moment, NONE};
 use line::{Line, Waited};
-use packets::{Packets, NOWHERE, WAITING};
+use packets::{Packets, NOWHERE, OTHERS, PROPAGATION, TRANSMISSION, WAITING};
 pub use parts::{Part, Parts, PARTS};
 
 /// What is known of a flow.
@@ -68,6 +68,12 @@ impl ConnectionBook {
         };
         ConnectionBook { timers: [idle; 2], pull: Moment::NONE }
     };
+
+    /// What its sender's waiting for a window counts as.
+    #[inline]
+    fn window(&self) -> Part {
+        self.timers[End::Sender as usize].window
+    }
 }
 
 /// The observer that splits completion times.
@@ -86,6 +92,8 @@ pub struct Attribution {
     hand: u32,
     /// The event that is being handled.
     cause: Moment,
+    /// Its chain for what is sent because of it, once something is, and what the round trip before counts as there.
+    settled: (Part, u32),
     finished: BTreeMap<u64, Parts>,
 }
 
@@ -117,6 +125,7 @@ impl Attribution {
             connections: vec![],
             hand: NOWHERE,
             cause: Moment::NONE,
+            settled: (Part::SlowStart, NONE),
             finished: BTreeMap::new(),
         }
     }
@@ -131,29 +140,38 @@ impl Attribution {
     fn cause(&mut self, moment: Moment) {
         let before = std::mem::replace(&mut self.cause, moment);
         self.chains.release(before.chain);
+        self.chains.release(std::mem::replace(&mut self.settled.1, NONE));
     }
 
     /// The event is that somebody has waited since some moment.
     fn cause_since(&mut self, now: Time, since: Moment, part: Part) {
         let mut moment = self.chains.keep(&since);
         if moment.is_told() {
-            self.chains.parts_mut(&mut moment.chain).add(part, now.0 - since.at);
+            self.chains.add(&mut moment.chain, part, now.0 - since.at);
             moment.at = now.0;
         }
         self.cause(moment);
     }
 
+    /// The chain of the event, the round trip before it counted as this: one for all that is sent because of it.
+    #[inline]
+    fn settled(&mut self, part: Part) -> u32 {
+        if self.settled.1 == NONE || self.settled.0 != part {
+            let mut moment = self.chains.keep(&self.cause);
+            self.chains.settle(&mut moment, part);
+            let (_, before) = std::mem::replace(&mut self.settled, (part, moment.chain));
+            self.chains.release(before);
+        }
+        self.chains.share(self.settled.1);
+        self.settled.1
+    }
+
     /// The chain of a packet goes on from the packet before it, which leaves later than this one came: of its two causes the later counts.
+    #[inline]
     fn go_on_from(&mut self, packet: u32, before: u32) {
-        let before = self.packets[before];
-        self.chains.share(before.chain);
-        let record = &mut self.packets[packet];
-        let chain = std::mem::replace(&mut record.chain, before.chain);
-        record.transmission = before.transmission + before.takes();
-        record.propagation = before.propagation;
-        (record.settles, record.settled) = (before.settles, before.settled);
-        record.others = before.others;
-        self.chains.release(chain);
+        self.chains.share(self.packets[before].chain);
+        self.chains.release(self.packets[packet].chain);
+        self.packets.go_on_from(packet, before);
     }
 
     /// A packet has waited before `link`, or will have when its first bit leaves.
@@ -161,11 +179,14 @@ impl Attribution {
     fn waits(&mut self, packet: u32, link: PortId, waited: Waited) {
         let Waited { same, own, others } = waited;
         let kind = usize::from(self.kinds[link.index()]);
-        let record = &mut self.packets[packet];
-        record.transmission += same;
-        record.others[kind] += others;
+        if same > 0 {
+            self.packets.meet(packet, TRANSMISSION, same, &mut self.chains);
+        }
+        if others > 0 {
+            self.packets.meet(packet, OTHERS + kind, others, &mut self.chains);
+        }
         if own > 0 {
-            self.chains.parts_mut(&mut record.chain).add(WAITING[kind][0], own);
+            self.chains.add(&mut self.packets[packet].chain, WAITING[kind][0], own);
         }
     }
 
@@ -198,20 +219,20 @@ impl Observer for Attribution {
         if !self.cause.is_told() || self.over[flow.index()] {
             return;
         }
-        let Moment { chain, at, transmission, propagation } = self.chains.keep(&self.cause);
+        let Moment { chain, at, transmission, propagation } = self.cause;
         let told = (self.chains.flow(chain), at);
         debug_assert_eq!(told, (flow.0, now.0), "what makes a host send is told");
         let again = packet.flags.has(Flags::RETRANSMISSION);
-        let window =
-            self.connections[packet.connection.index()].timers[End::Sender as usize].window;
-        let record = &mut self.packets[self.hand];
-        (record.flow, record.connection, record.again) = (flow.0, packet.connection.0, again);
-        record.chain = chain;
-        if packet.flags.has(Flags::TO_SENDER) {
-            (record.transmission, record.propagation) = (transmission, propagation);
-        } else {
-            record.settles = if again { Part::Recovery } else { window };
-            record.settled = transmission + propagation;
+        let on_its_way_back = packet.flags.has(Flags::TO_SENDER);
+        let chain = match packet.flags {
+            _ if on_its_way_back => self.chains.keep(&self.cause).chain,
+            _ if again => self.settled(Part::Recovery),
+            _ => self.settled(self.connections[packet.connection.index()].window()),
+        };
+        self.packets.tell(self.hand, chain, packet.connection, again);
+        if on_its_way_back {
+            self.packets.meet(self.hand, TRANSMISSION, transmission, &mut self.chains);
+            self.packets.meet(self.hand, PROPAGATION, propagation, &mut self.chains);
         }
     }
 
@@ -219,25 +240,23 @@ impl Observer for Attribution {
     fn packet_rides(&mut self, now: Time, link: PortId, begins: Time, departs: Time) {
         let packet = std::mem::replace(&mut self.hand, NOWHERE);
         if begins > now && self.packets[packet].is_told() {
-            let record = &self.packets[packet];
             let line = &self.lines[link.index()];
-            let (waited, before) = line.ahead(&self.packets, now.0, begins.0, record);
+            let (waited, before) = line.ahead(&self.packets, now.0, begins.0, packet);
             if let Some(before) = before {
                 self.go_on_from(packet, before);
             }
             self.waits(packet, link, waited);
         }
-        let record = &mut self.packets[packet];
-        (record.begins, record.departs) = (begins.0, departs.0);
-        self.lines[link.index()].push(&mut self.packets, packet);
+        let (packets, chains) = (&mut self.packets, &mut self.chains);
+        self.lines[link.index()].push(packets, chains, packet, begins.0, departs.0);
     }
 
     fn packet_waits(&mut self, now: Time, link: PortId, packet: &Packet) {
         let place = std::mem::replace(&mut self.hand, NOWHERE);
         let line = &mut self.lines[link.index()];
-        let last = line.last(&self.packets).copied();
-        let record = &self.packets[place];
-        line.queue(&self.packets, now.0).enter(now.0, place, record, packet, last.as_ref());
+        let last = line.last_place();
+        let queue = line.queue(&self.packets, now.0);
+        queue.enter(now.0, &self.packets, place, packet, last);
     }
 
     fn packet_leaves(&mut self, now: Time, link: PortId, packet: &Packet) {
@@ -248,7 +267,8 @@ impl Observer for Attribution {
         if !record.is_told() {
             return;
         }
-        let before = (!record.again && left.since < now.0).then(|| line.last_place()).flatten();
+        let before =
+            (!record.is_again() && left.since < now.0).then(|| line.last_place()).flatten();
         let before = before.filter(|&before| {
             let before = &self.packets[before];
             before.departs == now.0 && before.is_of_connection_of(&record)
@@ -259,7 +279,7 @@ impl Observer for Attribution {
                 self.waits(left.packet, link, left.waited);
                 if left.idle > 0 {
                     let chain = &mut self.packets[left.packet].chain;
-                    self.chains.parts_mut(chain).add(Part::Pause, left.idle);
+                    self.chains.add(chain, Part::Pause, left.idle);
                 }
             }
         }
@@ -269,9 +289,8 @@ impl Observer for Attribution {
     fn packet_crosses(&mut self, now: Time, link: PortId) {
         let packet = self.lines[link.index()].pop(&mut self.packets);
         self.hand = packet.expect("a packet was on the link");
-        let record = &mut self.packets[self.hand];
-        record.transmission += record.takes();
-        record.propagation += now.0 - record.departs;
+        let travels = now.0 - self.packets[self.hand].departs;
+        self.packets.meet(self.hand, PROPAGATION, travels, &mut self.chains);
     }
 
     #[inline]
@@ -311,11 +330,12 @@ impl Observer for Attribution {
     fn link_retimed(&mut self, now: Time, link: PortId, departures: &[Time]) {
         let kind = usize::from(self.kinds[link.index()]);
         let (line, chains) = (&mut self.lines[link.index()], &mut self.chains);
-        line.retime(&mut self.packets, now.0, departures, |record, old, new| {
-            record.transmission = record.transmission - old.same + new.same;
-            record.others[kind] = record.others[kind] - old.others + new.others;
+        let packets = &mut self.packets;
+        line.retime(packets, chains, now.0, departures, |packets, chains, packet, old, new| {
+            packets.change(packet, TRANSMISSION, old.same, new.same, chains);
+            packets.change(packet, OTHERS + kind, old.others, new.others, chains);
             if old.own > 0 {
-                chains.parts_mut(&mut record.chain).change(WAITING[kind][0], old.own, new.own);
+                chains.change(&mut packets[packet].chain, WAITING[kind][0], old.own, new.own);
             }
         });
     }
@@ -354,13 +374,14 @@ impl Observer for Attribution {
             "flow {id} has finished by what another did"
         );
         self.chains.settle_as_they_are(&mut moment);
-        let parts = *self.chains.parts(&moment);
+        let parts = self.chains.parts(moment.chain);
         self.chains.release(moment.chain);
         assert_eq!(parts.total(), Time(now.0 - start), "the parts of flow {id} add up: {parts:?}");
         self.finished.insert(id, parts);
     }
 
-    fn connection_opens(&mut self, _: Time, connection: ConnectionId, _: FlowIndex) {
+    fn connection_opens(&mut self, _: Time, connection: ConnectionId, flow: FlowIndex) {
+        self.packets.open(connection, flow.0);
         if self.connections.len() <= connection.index() {
             self.connections.resize(connection.index() + 1, ConnectionBook::NEW);
         }

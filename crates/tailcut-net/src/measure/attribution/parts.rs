@@ -113,12 +113,6 @@ impl Parts {
     pub(super) fn add(&mut self, part: Part, time: u64) {
         self.0[part as usize] += time;
     }
-
-    /// Of the time spent on a part, so much is another time now.
-    pub(super) fn change(&mut self, part: Part, before: u64, now: u64) {
-        let time = &mut self.0[part as usize];
-        *time = *time - before + now;
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::line::Waited;
-use super::packets::{Packets, Record};
+use super::packets::Packets;
 use crate::packet::{Flags, Packet};
 
 /// A count of time that goes on: what it was once, and what of it was still to come then.
@@ -81,30 +81,30 @@ impl Queue {
         Queue { waiting, shares, busy_until, taken: 0, idle: 0 }
     }
 
-    fn shares_of(&mut self, record: &Record, mut change: impl FnMut(&mut Share)) {
-        for connection in [record.connection, ALL] {
-            if let Some(share) = self.shares.get_mut(&(record.flow, connection)) {
+    fn shares_of(&mut self, (flow, connection): (u32, u32), mut change: impl FnMut(&mut Share)) {
+        for connection in [connection, ALL] {
+            if let Some(share) = self.shares.get_mut(&(flow, connection)) {
                 change(share);
             }
         }
     }
 
     /// The transmitter takes a packet.
-    pub fn take(&mut self, taken: &Record) {
-        self.idle += taken.begins.saturating_sub(self.busy_until);
-        self.busy_until = taken.departs;
-        self.count(taken, taken.takes());
+    pub fn take(&mut self, packets: &Packets, taken: u32) {
+        self.idle += packets.begins(taken).saturating_sub(self.busy_until);
+        self.busy_until = packets[taken].departs;
+        self.count(packets, taken, packets.takes(taken));
     }
 
-    fn count(&mut self, taken: &Record, time: u64) {
+    fn count(&mut self, packets: &Packets, taken: u32, time: u64) {
         self.taken = self.taken.wrapping_add(time);
-        self.shares_of(taken, |share| share.taken = share.taken.wrapping_add(time));
+        self.shares_of(packets.whose(taken), |share| share.taken = share.taken.wrapping_add(time));
     }
 
     /// What it has taken is transmitted in another time.
-    pub fn takes_longer(&mut self, taken: &Record, before: u64) {
-        self.busy_until = taken.departs;
-        self.count(taken, taken.takes().wrapping_sub(before));
+    pub fn takes_longer(&mut self, packets: &Packets, taken: u32, before: u64) {
+        self.busy_until = packets[taken].departs;
+        self.count(packets, taken, packets.takes(taken).wrapping_sub(before));
     }
 
     /// The link has gone down.
@@ -116,23 +116,25 @@ impl Queue {
         self.idle + now.saturating_sub(self.busy_until)
     }
 
-    /// A packet begins to wait; `last` is what the transmitter took last.
+    /// A packet begins to wait, by its place; `last` is what the transmitter took last.
     pub fn enter(
         &mut self,
         now: u64,
+        packets: &Packets,
         place: u32,
-        record: &Record,
         packet: &Packet,
-        last: Option<&Record>,
+        last: Option<u32>,
     ) {
         let ahead = self.busy_until.saturating_sub(now);
+        let (flow, connection) = packets.whose(place);
+        let last = last.map(|last| packets.whose(last));
         let ours = |connection| {
-            last.filter(|last| last.flow == record.flow)
-                .filter(|last| connection == ALL || last.connection == connection)
+            last.filter(|last| last.0 == flow)
+                .filter(|last| connection == ALL || last.1 == connection)
                 .map_or(0, |_| ahead)
         };
-        let [connection, flow] = [record.connection, ALL].map(|connection| {
-            let share = self.shares.entry((record.flow, connection)).or_default();
+        let [connection, flow] = [connection, ALL].map(|connection| {
+            let share = self.shares.entry((flow, connection)).or_default();
             share.waiting += 1;
             Mark { was: share.taken, ahead: ours(connection) }
         });
@@ -147,19 +149,18 @@ impl Queue {
         let identity = identity(packet);
         let place = self.waiting.iter().position(|waiting| waiting.identity == identity);
         let waiting = place.and_then(|place| self.waiting.remove(place)).expect("it waited there");
-        let record = &packets[waiting.packet];
-        let [same, flow] = [(record.connection, waiting.connection), (ALL, waiting.flow)].map(
-            |(connection, mark)| {
-                let of = (record.flow, connection);
-                let share = self.shares.get_mut(&of).expect("it is counted");
-                let taken = mark.since(share.taken);
-                share.waiting -= 1;
-                if share.waiting == 0 {
-                    self.shares.remove(&of);
-                }
-                taken
-            },
-        );
+        let (flow, connection) = packets.whose(waiting.packet);
+        let marks = [(connection, waiting.connection), (ALL, waiting.flow)];
+        let [same, flow] = marks.map(|(connection, mark)| {
+            let of = (flow, connection);
+            let share = self.shares.get_mut(&of).expect("it is counted");
+            let taken = mark.since(share.taken);
+            share.waiting -= 1;
+            if share.waiting == 0 {
+                self.shares.remove(&of);
+            }
+            taken
+        });
         let all = waiting.all.since(self.taken);
         let waited = Waited { same, own: flow.wrapping_sub(same), others: all.wrapping_sub(flow) };
         let idle = self.idle(now).wrapping_sub(waiting.idle);
