@@ -2,10 +2,7 @@
 
 import json
 import os
-import random
-import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 import tailcut
-from support.kernels import AS_NOBODY, network, offered, planned, processes, running, wait_until_none
+from support import kernels
+from support.kernels import AS_NOBODY, left_after_a_kill, network, offered, planned
 from tailcut import cli
 from tailcut.backends import Capture, Options, backend
 from tailcut.backends.lab import fields
@@ -30,7 +28,7 @@ def answers(experiment: Path, **overrides: str) -> dict[str, str]:
 
 
 def carried(run: dict[str, Any]) -> dict[str, Any]:
-    return process.run(json.dumps(run), lambda _now, _over: None, 120, fabric=KERNEL)
+    return kernels.carried(run, fabric=KERNEL)
 
 
 def test_what_kernels_realise_is_told_field_by_field(experiment: Path) -> None:
@@ -267,18 +265,7 @@ def test_it_works_without_root(experiment: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("moment", [*range(6), *(pytest.param(at, marks=pytest.mark.soak) for at in range(6, 60))])
 def test_whatever_is_killed_at_whatever_moment_leaves_nothing_behind(experiment: Path, moment: int) -> None:
-    drawn = random.Random(1000 * int(os.environ["TAILCUT_TEST_SEED"]) + moment)  # noqa: S311 - moments
-    token = f"{os.getpid()}-kernel-{moment}"
     before = network()
     run = planned(experiment, **{"horizon.arrivals": '"20s"', "balance.kind": '"spray"'})
-    with running(run, token, fabric=KERNEL) as caller:
-        time.sleep(drawn.uniform(0, 1.5))  # into the set-up, or the run
-        there = sorted(processes(token))
-        victim = caller.pid if moment % 3 == 0 or not there else drawn.choice(there)
-        try:
-            os.kill(victim, signal.SIGKILL)
-        except ProcessLookupError:
-            caller.kill()
-        caller.wait(60)
-    assert wait_until_none(token) == set()
+    assert left_after_a_kill(run, moment, within=1.5, fabric=KERNEL) == set()
     assert network() == before

@@ -2,8 +2,6 @@
 
 import json
 import os
-import random
-import signal
 import subprocess
 import sys
 import time
@@ -14,7 +12,16 @@ from typing import Any
 import pytest
 
 import tailcut
-from support.kernels import AS_NOBODY, MARK, carried, network, offered, planned, processes, running, wait_until_none
+from support.kernels import (
+    AS_NOBODY,
+    MARK,
+    carried,
+    left_after_a_kill,
+    network,
+    offered,
+    planned,
+    wait_until_none,
+)
 from tailcut import _core
 from tailcut.lab import process
 from tailcut.results import tables
@@ -207,22 +214,8 @@ def test_a_kernel_that_refuses_is_told_of(experiment: Path) -> None:
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_whatever_is_killed_at_whatever_moment_leaves_nothing_behind(experiment: Path, moment: int) -> None:
-    drawn = random.Random(1000 * int(os.environ["TAILCUT_TEST_SEED"]) + moment)  # noqa: S311 - moments
-    token = f"{os.getpid()}-{moment}"
     before = network()
-    with running(planned(experiment, **{"horizon.arrivals": '"20s"'}), token) as caller:
-        # From the start of the interpreter over the set-up into the run; how far it is by then, the machine decides.
-        time.sleep(drawn.uniform(0, 1.2))
-        there = sorted(processes(token))
-        # The caller, or whatever of its making it is.
-        victim = caller.pid if moment % 3 == 0 or not there else drawn.choice(there)
-        try:
-            os.kill(victim, signal.SIGKILL)
-        except ProcessLookupError:
-            caller.kill()
-        # When a host or a tool is killed, the supervisor notices, and the caller ends with its error.
-        caller.wait(60)
-    assert wait_until_none(token) == set()
+    assert left_after_a_kill(planned(experiment, **{"horizon.arrivals": '"20s"'}), moment, within=1.2) == set()
     assert network() == before
 
 

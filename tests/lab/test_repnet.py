@@ -3,10 +3,7 @@
 import json
 import math
 import os
-import random
-import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +11,7 @@ import polars as pl
 import pytest
 
 import tailcut
-from support.kernels import AS_NOBODY, carried, network, offered, processes, running, wait_until_none
+from support.kernels import AS_NOBODY, carried, left_after_a_kill, network, offered
 from tailcut import _core
 from tailcut.lab import process, repnet
 from tailcut.results import tables
@@ -164,21 +161,8 @@ def test_a_program_that_cannot_begin_is_told_of(experiment: Path, program: list[
 def test_whatever_is_killed_at_whatever_moment_leaves_nothing_behind(
     experiment: Path, program: list[str], moment: int
 ) -> None:
-    drawn = random.Random(1000 * int(os.environ["TAILCUT_TEST_SEED"]) + moment)  # noqa: S311 - moments
-    token = f"{os.getpid()}-repnet-{moment}"
     before = network()
     text = experiment.read_text().replace('"400ms"', '"20s"')
     experiment.write_text(text)
-    with running(runs(experiment)["repflow"], token, program) as caller:
-        # From the start of the interpreter over that of Node into the run; how far it is by then, the machine decides.
-        time.sleep(drawn.uniform(0, 4))
-        there = sorted(processes(token))
-        victim = caller.pid if moment % 3 == 0 or not there else drawn.choice(there)
-        try:
-            os.kill(victim, signal.SIGKILL)
-        except ProcessLookupError:
-            caller.kill()
-        # When a host, its Node or a tool is killed, the supervisor notices, and the caller ends with its error.
-        caller.wait(60)
-    assert wait_until_none(token) == set()
+    assert left_after_a_kill(runs(experiment)["repflow"], moment, within=4, program=program) == set()
     assert network() == before

@@ -2,7 +2,9 @@
 
 import json
 import os
+import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -35,8 +37,8 @@ def offered(name: str) -> bool:
     return any(one["name"] == name and one["offered"] for one in process.probe())
 
 
-def carried(run: dict[str, Any], program: list[str] | None = None) -> dict[str, Any]:
-    return process.run(json.dumps(run), lambda _now, _over: None, 120, program)
+def carried(run: dict[str, Any], program: list[str] | None = None, fabric: str = "engine") -> dict[str, Any]:
+    return process.run(json.dumps(run), lambda _now, _over: None, 120, program, fabric=fabric)
 
 
 def network() -> list[str]:
@@ -90,3 +92,24 @@ def running(
             yield caller
         finally:
             caller.kill()
+
+
+def left_after_a_kill(
+    run: dict[str, Any], moment: int, within: float, program: list[str] | None = None, fabric: str = "engine"
+) -> set[int]:
+    """What is left of a run when something of it is killed, at a moment that is drawn, ``within`` seconds."""
+    drawn = random.Random(1000 * int(os.environ["TAILCUT_TEST_SEED"]) + moment)  # noqa: S311 - moments
+    token = f"{os.getpid()}-{fabric}-{'own' if program is None else 'repnet'}-{moment}"
+    with running(run, token, program, fabric) as caller:
+        # From the start of the interpreter over the set-up into the run; how far it is by then, the machine decides.
+        time.sleep(drawn.uniform(0, within))
+        there = sorted(processes(token))
+        # The caller, or whatever of its making it is.
+        victim = caller.pid if moment % 3 == 0 or not there else drawn.choice(there)
+        try:
+            os.kill(victim, signal.SIGKILL)
+        except ProcessLookupError:
+            caller.kill()
+        # When a host, a switch or a tool is killed, the supervisor notices, and the caller ends with its error.
+        caller.wait(60)
+    return wait_until_none(token)

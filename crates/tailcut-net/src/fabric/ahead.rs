@@ -1,0 +1,54 @@
+//! What is asked of memory before its turn: a large fabric does not fit into the nearest cache. None of it changes a result.
+
+use super::Fabric;
+use crate::balance::Pick;
+use crate::topology::PortId;
+
+impl Fabric {
+    /// Asks for a port whose turn comes soon.
+    #[inline]
+    pub(crate) fn fetch(&self, port: PortId) {
+        tailcut_engine::fetch_early(&self.ports[port.index()]);
+    }
+
+    /// Asks for the packet that it will hand out.
+    #[inline]
+    pub(crate) fn fetch_first(&self, port: PortId) {
+        self.ports[port.index()].fetch_first();
+    }
+
+    /// Asks for the route of that packet.
+    #[inline]
+    pub(crate) fn fetch_route(&self, port: PortId) {
+        if let Some(switch) = self.ends[port.index()].switch(self.hosts) {
+            self.routes.fetch(switch, self.ports[port.index()].first_key().dst());
+        }
+    }
+
+    /// The port that the packet is offered to next, where that can be told in advance.
+    #[inline]
+    pub(crate) fn next_port(&self, port: PortId) -> Option<PortId> {
+        let switch = self.ends[port.index()].switch(self.hosts)?;
+        let key = self.ports[port.index()].first_key();
+        match self.routes.candidates(switch, key.dst()) {
+            [only] => Some(*only),
+            many => {
+                let choice = self.balancer.foretell(switch, many.len() as u32, key)?;
+                Some(many[choice as usize])
+            }
+        }
+    }
+
+    /// Asks for a port whose transmitter falls idle soon, and for its queue.
+    #[inline]
+    pub(crate) fn fetch_idle(&self, port: PortId) {
+        self.fetch(port);
+        self.scheduled.fetch(port);
+    }
+
+    /// Asks for what waits in that queue.
+    #[inline]
+    pub(crate) fn fetch_waiting(&self, port: PortId) {
+        self.scheduled.fetch_first(port);
+    }
+}
