@@ -68,7 +68,9 @@ def found(token: str) -> Lab:
     return lab
 
 
-def disturbed(run: dict[str, Any], token: str, after_ns: int, disturb: Callable[[Lab], None]) -> dict[str, Any]:
+def disturbed(
+    run: dict[str, Any], token: str, after_ns: int, disturb: Callable[[Lab], None], fabric: str = "engine"
+) -> dict[str, Any]:
     """Carry out a run, and disturb it once it is that far."""
     done = False
 
@@ -78,7 +80,7 @@ def disturbed(run: dict[str, Any], token: str, after_ns: int, disturb: Callable[
             done = True
             disturb(found(token))
 
-    outcome = process.run(json.dumps(run), look, 120)
+    outcome = process.run(json.dumps(run), look, 120, fabric=fabric)
     assert done, "it was over too soon"
     return outcome
 
@@ -91,12 +93,12 @@ def stop(pids: list[int], seconds: float) -> None:
         os.kill(pid, signal.SIGCONT)
 
 
-def within(pid: int, *command: str) -> None:
-    """Run a command in the network of a process of the lab."""
+def within(pid: int, *command: str, network: str = "") -> None:
+    """Run a command in the network of a process of the lab, or in a network that it keeps."""
     enter = shutil.which("nsenter")
     if enter is None:
         pytest.skip("the kernel lab: nsenter is not there (package util-linux)")
-    where = [enter, f"--target={pid}", "--user", "--net", "--preserve-credentials"]
+    where = [enter, f"--target={pid}", "--user", f"--net={network}" if network else "--net", "--preserve-credentials"]
     subprocess.run([*where, *command], check=True, capture_output=True)
 
 
@@ -119,6 +121,21 @@ def test_a_fabric_that_is_held_up_hands_over_late_and_keeps_no_rate(tmp_path: Pa
     assert "the fabric handed over one frame in a hundred more than" in reasons(outcome)
     assert "windows of 50 ms a busy link handed over more or less than its rate" in reasons(outcome)
     assert outcome["facts"]["paces"]["off"] >= 2
+
+
+def test_a_port_of_kernels_that_keeps_no_rate_is_told_of(tmp_path: Path, token: str) -> None:
+    def slow_down(lab: Lab) -> None:
+        home = Path(f"/proc/{lab.fabric}/ns/net").readlink()
+        kept = {one: one.readlink() for one in Path(f"/proc/{lab.fabric}/fd").iterdir()}
+        (switch,) = [str(one) for one, to in kept.items() if str(to).startswith("net:[") and to != home]
+        # The switch's port to the second host, whose queue is full of what two hosts send.
+        slower = "tc qdisc change dev p3 root tbf rate 15mbit burst 3000 overhead 24 limit 1000000"
+        within(lab.fabric, *slower.split(), network=switch)
+
+    run = star(tmp_path, "0,1,4000000,1000\n2,1,4000000,1000")
+    outcome = disturbed(run, token, 800_000_000, slow_down, fabric="kernel")
+    assert "windows of 50 ms a busy link handed over more or less than its rate" in reasons(outcome)
+    assert outcome["facts"]["paces"]["off"] >= 10
 
 
 def test_hosts_that_are_held_up_start_flows_late(tmp_path: Path, token: str) -> None:

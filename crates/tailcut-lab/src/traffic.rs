@@ -48,10 +48,14 @@ pub(crate) fn check(
 fn series(checked: &mut Checked, spec: &SeriesSpec, by_repnet: bool, fabric: &dyn Kind) {
     let SeriesSpec { flows, links, differentials, interval, max_samples: _ } = spec;
     for (field, asked) in [("series.links", links), ("series.differentials", differentials)] {
-        match fabric.samples_links() {
+        let between = fabric.between_samples();
+        match between {
             _ if asked.is_empty() => {}
-            true => checked.done(field, "the queues of the fabric's ports, at their times"),
-            false => checked.near(field, "not recorded: nothing asks these switches at set times"),
+            Time::ZERO => checked.done(field, "the queues of the fabric's ports, at their times"),
+            _ => checked.near(
+                field,
+                format!("the queues as the kernel tells of them when it is asked, every {between} at the most often"),
+            ),
         }
     }
     match flows.is_empty() {

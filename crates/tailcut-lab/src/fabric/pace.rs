@@ -4,10 +4,24 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Rate;
 use tailcut_net::topology::{Graph, NodeId};
 
-const WINDOW_NS: u64 = 50_000_000;
+/// How long a window is.
+pub const WINDOW_NS: u64 = 50_000_000;
 /// How late frames may be without a word.
 const LATE_NS: u64 = 300_000;
 const LEAST: f64 = 0.98;
+
+/// Bytes that a rate sends in a time.
+pub fn in_ns(rate: Rate, ns: u64) -> f64 {
+    rate.0 as f64 * ns as f64 / 8e9
+}
+
+/// Whether a port that was busy for so long has sent as many bytes as its rate wants: two per cent less, a packet and what 300 us
+/// carry are forgiven.
+pub fn keeps(rate: Rate, busy_ns: u64, packet: u64, sent: u64) -> bool {
+    let (whole, sent) = (in_ns(rate, busy_ns), sent as f64);
+    let slack = packet as f64 + in_ns(rate, LATE_NS);
+    sent + slack >= LEAST * whole && sent <= whole + slack
+}
 
 /// How many windows there were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -51,20 +65,17 @@ impl Pace {
         self.longest = self.longest.max(bytes);
     }
 
-    /// How many windows were busy, and how many of these off their rate: by more than two per cent, a packet, and what 300 us carry.
+    /// How many windows were busy, and how many of these off their rate.
     pub fn judge(&self) -> Paces {
         let mut paces = Paces::default();
         for (rate, windows) in self.rates.iter().zip(&self.windows) {
-            let in_ns = |ns: u64| rate.0 as f64 * ns as f64 / 8e9;
-            let (whole, late) = (in_ns(WINDOW_NS), in_ns(LATE_NS));
-            let slack = self.longest as f64 + late;
+            let whole = in_ns(*rate, WINDOW_NS);
             for &(due, handed) in windows {
                 if due as f64 + (self.longest as f64) < whole {
                     continue;
                 }
-                let handed = handed as f64;
                 paces.busy += 1;
-                paces.off += u64::from(handed + slack < LEAST * whole || handed > whole + slack);
+                paces.off += u64::from(!keeps(*rate, WINDOW_NS, self.longest, handed));
             }
         }
         paces

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 #[cfg(target_os = "linux")]
 use std::io;
 
+use tailcut_engine::Time;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::scenario::Scenario;
 
@@ -41,8 +42,8 @@ impl Kind for Engine {
         true
     }
 
-    fn samples_links(&self) -> bool {
-        true
+    fn between_samples(&self) -> Time {
+        Time::ZERO
     }
 
     fn check(&self, checked: &mut Checked, scenario: &Scenario) {

@@ -6,6 +6,7 @@ pub mod kernel;
 #[cfg(target_os = "linux")]
 use std::io;
 
+use tailcut_engine::Time;
 use tailcut_net::scenario::Scenario;
 
 #[cfg(target_os = "linux")]
@@ -31,8 +32,8 @@ pub trait Kind: Sync {
     /// Whether it sees the frames that hosts send and receive, so that they can be captured.
     fn sees_frames(&self) -> bool;
 
-    /// Whether it knows the queue of each link at any time.
-    fn samples_links(&self) -> bool;
+    /// How often it can tell the queue of each link at the most; zero if at any time.
+    fn between_samples(&self) -> Time;
 
     /// A process that joins the hosts, whose network namespaces are there with nothing in them. It does what
     /// [`Crossing`](crate::workers::Crossing) says, and reports what the fabric has to tell.

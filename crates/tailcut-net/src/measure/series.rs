@@ -86,8 +86,28 @@ pub enum UnknownPlace {
     Hosts(#[from] UnknownHosts),
 }
 
+/// What links are sampled of.
+pub trait Links {
+    /// Packets that wait at a directed link, without the one that is being sent.
+    fn queue(&mut self, now: Time, port: PortId) -> u32;
+
+    /// For how long it has sent by now.
+    fn busy(&mut self, now: Time, port: PortId) -> Time;
+}
+
+impl Links for Fabric {
+    fn queue(&mut self, now: Time, port: PortId) -> u32 {
+        Fabric::queue(self, now, port)
+    }
+
+    fn busy(&mut self, now: Time, port: PortId) -> Time {
+        Fabric::busy(self, now, port)
+    }
+}
+
 struct LinkSeries {
     port: PortId,
+    at: Time,
     busy_before: Time,
     queue: Series,
     utilisation: Series,
@@ -188,6 +208,7 @@ impl Sampler {
         for name in &spec.links {
             links.push(LinkSeries {
                 port: find_link(graph, name)?,
+                at: Time::ZERO,
                 busy_before: Time::ZERO,
                 queue: series(format!("link {name} queue_packets")),
                 utilisation: series(format!("link {name} utilisation")),
@@ -223,18 +244,18 @@ impl Sampler {
         (!nothing).then_some(self.interval)
     }
 
-    /// Samples the links.
-    pub fn sample_links(&mut self, now: Time, fabric: &mut Fabric) {
+    /// Samples the links, after the beginning and later than before. What a link is used is its share of the time since then.
+    pub fn sample_links(&mut self, now: Time, links: &mut impl Links) {
         for link in &mut self.links {
-            let waiting = fabric.queue(now, link.port);
+            let waiting = links.queue(now, link.port);
             push(&mut link.queue, self.max_samples, now, f64::from(waiting));
-            let busy = fabric.busy(now, link.port);
-            let share = busy.since(link.busy_before).0 as f64 / self.interval.0 as f64;
-            link.busy_before = busy;
+            let busy = links.busy(now, link.port);
+            let share = busy.since(link.busy_before).0 as f64 / now.since(link.at).0 as f64;
+            (link.at, link.busy_before) = (now, busy);
             push(&mut link.utilisation, self.max_samples, now, share);
         }
         for pair in &mut self.differentials {
-            let differential = pair.differential(|port| u64::from(fabric.queue(now, port))) as f64;
+            let differential = pair.differential(|port| u64::from(links.queue(now, port))) as f64;
             push(&mut pair.differential, self.max_samples, now, differential);
         }
     }

@@ -100,12 +100,16 @@ impl Switches<'_> {
         Ok(())
     }
 
-    fn set_rate(&self, port: PortId, rate: Option<Rate>) -> io::Result<()> {
+    fn set_rate(&mut self, port: PortId, rate: Option<Rate>) -> io::Result<()> {
+        match rate {
+            Some(rate) => self.rates.insert(port, rate),
+            None => self.rates.remove(&port),
+        };
         let scenario = &self.prepared.scenario;
-        let (built, limit) = self.rate_and_limit(port);
+        let (_, limit) = self.rate_and_limit(port);
         let (mtu, framing) = (self.prepared.hosts.mtu, scenario.host.framing_overhead.0);
         let name = self.interface(port);
-        let lines = other_rate(&name, rate.unwrap_or(built), limit, mtu, framing);
+        let lines = other_rate(&name, self.rate(port), limit, mtu, framing);
         self.within(near_end(&scenario.graph, port), || Tool::Tc.does(&lines))
     }
 

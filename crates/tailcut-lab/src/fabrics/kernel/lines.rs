@@ -1,6 +1,6 @@
 //! What the tools are told of a switch: lines for `ip`, `tc` and `nft`, of numbers and names that the lab itself has made.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
@@ -9,6 +9,7 @@ use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::topology::{Graph, HostId, NodeId, PortId, Routes, SwitchId};
 
+use super::readback::Marks;
 use super::ETHERNET;
 
 /// What waits at a port without limit, in packets.
@@ -17,6 +18,8 @@ pub const UNLIMITED: u64 = 1_000_000;
 const TABLES: u32 = 100;
 /// The granularity with which the kernel is told how much tbf may send at once.
 const TICK_NS: u64 = 64;
+/// What tbf may make up for: when its timer is later than this, the port has lost the rest for ever.
+const LATE_NS: u64 = 300_000;
 
 /// The node that a directed link leaves.
 pub fn near_end(graph: &Graph, port: PortId) -> NodeId {
@@ -37,7 +40,8 @@ pub fn fifo(limit: Limit) -> (&'static str, u64) {
     }
 }
 
-/// The rate of an interface, and its queue: for `tc`. tbf lets one whole packet go at once, and counts what is around it on the wire.
+/// The rate of an interface, and its queue: for `tc`. tbf counts what is around a packet on the wire, and lets one whole packet go at
+/// once, and what it would have sent while its timer was late: with room for the packet alone, each late timer would slow the port down.
 pub fn queue(interface: &str, rate: Rate, limit: Limit, mtu: u64, framing: u64) -> String {
     set_queue("add", interface, rate, limit, mtu, framing)
 }
@@ -55,8 +59,8 @@ fn set_queue(
     mtu: u64,
     framing: u64,
 ) -> String {
-    let in_tick = rate.0 * TICK_NS / 8_000_000_000 + 1;
-    let (overhead, burst) = (framing - ETHERNET, mtu + framing + in_tick);
+    let in_time = rate.0 * (TICK_NS + LATE_NS) / 8_000_000_000 + 1;
+    let (overhead, burst) = (framing - ETHERNET, mtu + framing + in_time);
     let (kind, limit) = fifo(limit);
     format!(
         "qdisc {verb} dev {interface} root handle 1: tbf rate {}bit burst {burst}b overhead {overhead} limit 1000000b\n\
@@ -101,10 +105,6 @@ impl Switch<'_> {
         !matches!(self.balance, BalanceSpec::Ecmp(_))
     }
 
-    fn most_ports(&self) -> usize {
-        self.hosts().map(|(_, _, ports)| ports.len()).max().unwrap_or(0)
-    }
-
     /// Its routes, for `ip`: to every host by all ports that are as short. What has no route is lost, and nobody is told.
     pub fn routes(&self) -> String {
         let mut lines = String::new();
@@ -122,29 +122,42 @@ impl Switch<'_> {
         lines + &self.marked_routes()
     }
 
-    /// The rules and routes of marked packets: mark n is for the n-th port, counted from where the host's turns begin.
-    fn marked_routes(&self) -> String {
-        let mut lines = String::new();
-        if !self.marks() {
-            return lines;
-        }
-        for (host, address, ports) in self.hosts().filter(|(_, _, ports)| ports.len() > 1) {
+    /// Where marked packets go: the host's address, the routing table of their mark, and the port. Mark n is for the n-th port,
+    /// counted from where the host's turns begin.
+    pub fn marked(&self) -> Vec<(Ipv4Addr, u32, PortId)> {
+        let mut all = vec![];
+        for (host, address, ports) in self.choices() {
             let begin = self.begin(host, ports.len());
             for (slot, table) in (0..ports.len()).zip(TABLES + 1..) {
-                let port = interface(ports[(begin + slot) % ports.len()]);
-                let _ = writeln!(lines, "route replace {address}/32 dev {port} table {table}");
+                all.push((*address, table, ports[(begin + slot) % ports.len()]));
             }
         }
-        lines
+        all
+    }
+
+    /// The hosts to which packets are marked: all to which there are several ports, if any are.
+    pub fn choices(&self) -> impl Iterator<Item = (HostId, &Ipv4Addr, Vec<PortId>)> {
+        self.hosts().filter(|(_, _, ports)| self.marks() && ports.len() > 1)
+    }
+
+    fn marked_routes(&self) -> String {
+        let line = |(address, table, port)| {
+            format!("route replace {address}/32 dev {} table {table}\n", interface(port))
+        };
+        self.marked().into_iter().map(line).collect()
+    }
+
+    /// The marks that there are, and the tables that rules take them to.
+    pub fn tables(&self) -> BTreeMap<u32, u32> {
+        let most = self.choices().map(|(_, _, ports)| ports.len() as u32).max().unwrap_or(0);
+        (1..=most).map(|mark| (mark, TABLES + mark)).collect()
     }
 
     /// The rules that take marked packets to their routes, for `ip`.
     pub fn rules(&self) -> String {
-        let most = if self.marks() { self.most_ports() as u32 } else { 0 };
-        let rule = |mark: u32| {
-            format!("rule add priority {mark} fwmark {mark} lookup {}\n", TABLES + mark)
-        };
-        (1..=most).filter(|_| most > 1).map(rule).collect()
+        let rule =
+            |(mark, table)| format!("rule add priority {mark} fwmark {mark} lookup {table}\n");
+        self.tables().into_iter().map(rule).collect()
     }
 
     /// Where the turns of a host begin, so that hosts do not move in step.
@@ -161,7 +174,7 @@ impl Switch<'_> {
     /// What marks packets, for `nft`, in place of what did so before.
     pub fn marking(&self) -> String {
         const NONE: &str = "table ip tailcut\ndelete table ip tailcut\n";
-        let choices = || self.hosts().filter(|(_, _, ports)| ports.len() > 1);
+        let choices = || self.choices();
         if choices().next().is_none() {
             return NONE.to_owned();
         }
@@ -178,7 +191,7 @@ impl Switch<'_> {
                 choices().map(|(host, address, _)| format!("{address} : jump h{host}")).collect();
             let _ = writeln!(rules, "ip daddr vmap {{ {} }}", jumps.join(", "));
         } else {
-            for count in 2..=self.most_ports() {
+            for count in 2..=self.tables().len() {
                 let of = choices().filter(|(_, _, ports)| ports.len() == count);
                 let hosts: Vec<String> = of.map(|(_, address, _)| address.to_string()).collect();
                 if !hosts.is_empty() {
@@ -194,6 +207,19 @@ impl Switch<'_> {
             "{NONE}table ip tailcut {{\n{chains}\
              chain choice {{\ntype filter hook prerouting priority mangle\n{rules}}}\n}}\n"
         )
+    }
+
+    /// What [`marking`](Self::marking) comes to.
+    pub fn wanted_marks(&self) -> Marks {
+        let mut marks = Marks::default();
+        let turns = matches!(self.balance, BalanceSpec::RoundRobin(_));
+        for (_, address, ports) in self.choices() {
+            marks.to.insert(*address);
+            let of = marks.generators.entry((!turns, ports.len() as u64)).or_default();
+            // Hosts have turns of their own, and share draws of as many.
+            *of = if turns { *of + 1 } else { 1 };
+        }
+        marks
     }
 
     /// The seed of its hash; 0 would let the kernel draw one.
@@ -282,9 +308,9 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_packet_may_go_at_once_and_no_more() {
+    fn a_whole_packet_may_go_at_once_and_what_a_late_timer_owes() {
         let lines = queue("p1", Rate(20_000_000), Limit::Unlimited, 1_500, 38);
-        let wanted = "qdisc add dev p1 root handle 1: tbf rate 20000000bit burst 1539b overhead 24 limit 1000000b\n\
+        let wanted = "qdisc add dev p1 root handle 1: tbf rate 20000000bit burst 2289b overhead 24 limit 1000000b\n\
                       qdisc add dev p1 parent 1:1 handle 2: pfifo limit 1000000\n";
         assert_eq!(lines, wanted);
         let bytes = Limit::AtMost(Amount::Bytes(9_000));

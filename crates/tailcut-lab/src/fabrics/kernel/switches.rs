@@ -1,34 +1,25 @@
-//! The process that keeps the switches' namespaces: it sets them up, reads back what took, and tells what they have counted.
-//! They hold no process of their own; when this one ends, they vanish.
+//! The switches' namespaces: how they are set up, and what of it took, as read back. They hold no process of their own; when the
+//! one ends that keeps them, they vanish.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::{self, Read};
+use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 
 use serde_json::{json, Value};
-use tailcut_engine::{Rate, Time};
+use tailcut_engine::Rate;
 use tailcut_net::amount::Limit;
-use tailcut_net::network::tier_records;
-use tailcut_net::port::PortCounters;
-use tailcut_net::topology::find::link_name;
 use tailcut_net::topology::{HostId, NodeId, PortId, Routes, SwitchId};
 
-use super::counters::{self, Counts, Queue};
-use super::incidents::Incidents;
+use super::counters::Counters;
 use super::lines::{fifo, interface, near_end, queue, Switch};
+use super::readback::{self, Queue};
 use super::ETHERNET;
-use crate::fabric::carrier::FabricReport;
-use crate::fabric::lateness::Lateness;
-use crate::hosts::driver::Times;
-use crate::hosts::drops;
 use crate::hosts::setup::{self, address, hardware, INTERFACE, PREFIX};
 use crate::prepared::Prepared;
-use crate::sys::{monotonic_ns, process};
+use crate::sys::process;
 use crate::tools::Tool;
-use crate::workers::{answer, plain, Crossing};
 
 /// What every switch is set to beside its seed. The first puts others back to what they were, and so comes first.
 ///
@@ -60,44 +51,20 @@ pub struct Switches<'a> {
     pub applied: Vec<String>,
     /// Links that are down.
     pub dead: BTreeSet<usize>,
-    /// What was read back.
-    found: Vec<Value>,
-}
-
-/// The process, from the set-up to its end with the supervisor's.
-///
-/// # Errors
-/// The end of the supervisor, and what it was told, too.
-pub fn be_switches(prepared: &Prepared, hosts: &[i32], channel: &UnixStream) -> io::Result<()> {
-    let mut switches = match Switches::build(prepared, hosts) {
-        Ok(switches) => {
-            answer(channel, Ok(()))?;
-            switches
-        }
-        Err(error) => return answer::<()>(channel, Err(error)),
-    };
-    loop {
-        let crossing = plain::<Crossing>(channel)?;
-        let before = switches.counted();
-        answer(channel, before.as_ref().map(drop).map_err(said))?;
-        let report = switches.cross(crossing, plain(channel)?, &before?, channel);
-        channel.set_nonblocking(false)?;
-        answer(channel, report)?;
-    }
-}
-
-fn said(error: &io::Error) -> io::Error {
-    io::Error::other(error.to_string())
-}
-
-/// What all ports and namespaces have counted, and when each was asked, by the monotonic clock.
-struct Counted {
-    ports: BTreeMap<PortId, (u64, Counts)>,
-    thrown_away: drops::Counters,
+    /// Rates of ports that are others now than those that they were built with.
+    pub rates: BTreeMap<PortId, Rate>,
+    /// What was read back of each switch.
+    pub found: Vec<Value>,
+    /// Of each node, what its queues have counted.
+    pub counters: Vec<Counters>,
 }
 
 impl<'a> Switches<'a> {
-    fn build(prepared: &'a Prepared, hosts: &[i32]) -> io::Result<Switches<'a>> {
+    /// Makes them all, between the hosts of these processes.
+    ///
+    /// # Errors
+    /// The kernel's, and what did not take.
+    pub fn build(prepared: &'a Prepared, hosts: &[i32]) -> io::Result<Switches<'a>> {
         let graph = &prepared.scenario.graph;
         let home = process::network()?;
         let mut namespaces =
@@ -114,7 +81,9 @@ impl<'a> Switches<'a> {
             addresses: (0..graph.hosts).map(address).collect(),
             applied: vec![],
             dead: BTreeSet::new(),
+            rates: BTreeMap::new(),
             found: vec![],
+            counters: vec![],
         };
         for switch in graph.each_switch() {
             let node = switch.node(graph.hosts);
@@ -124,7 +93,10 @@ impl<'a> Switches<'a> {
         process::enter(&switches.home)?;
         Tool::Ip.does(&switches.links(hosts))?;
         for node in graph.each_node() {
-            let found = switches.within(node, || switches.set_up(node))?;
+            let (found, counters) = switches.within(node, || {
+                Ok((switches.set_up(node)?, Counters::of(switches.interfaces(node)?)?))
+            })?;
+            switches.counters.push(counters);
             if let (Some(switch), Some(found)) = (graph.switch(node), found) {
                 let of = &mut switches.found[switch.index()];
                 of["routes"] = found;
@@ -201,11 +173,23 @@ impl<'a> Switches<'a> {
         lines
     }
 
+    /// The numbers of a node's interfaces, in whose namespace this process is, and their ports.
+    fn interfaces(&self, node: NodeId) -> io::Result<Vec<(u32, PortId)>> {
+        let number =
+            |port| process::interface_number(&self.interface(port)).map(|number| (number, port));
+        self.ports(node).map(number).collect()
+    }
+
     /// The ports by which a node sends.
-    fn ports(&self, node: NodeId) -> impl Iterator<Item = PortId> + '_ {
+    pub fn ports(&self, node: NodeId) -> impl Iterator<Item = PortId> + '_ {
         let graph = &self.prepared.scenario.graph;
         let all = (0..graph.links.len()).flat_map(PortId::of);
         all.filter(move |port| near_end(graph, *port) == node)
+    }
+
+    /// The rate of a port now.
+    pub fn rate(&self, port: PortId) -> Rate {
+        self.rates.get(&port).copied().unwrap_or_else(|| self.rate_and_limit(port).0)
     }
 
     /// The rate and the limit that a port is built with.
@@ -229,7 +213,7 @@ impl<'a> Switches<'a> {
             queues += &queue(&self.interface(port), rate, limit, mtu, framing);
         }
         Tool::Tc.does(&queues)?;
-        let found = self.read(node)?;
+        let found = readback::queues(&Tool::Tc.says(&["-json", "qdisc", "show"])?)?;
         for port in self.ports(node) {
             let name = self.interface(port);
             let (rate, limit) = self.rate_and_limit(port);
@@ -263,170 +247,50 @@ impl<'a> Switches<'a> {
         self.routes_as_read(number).map(Some)
     }
 
-    /// By which interfaces a switch sends to each host, in the hosts' order; all are as they should be.
-    fn routes_as_read(&self, switch: SwitchId) -> io::Result<Value> {
-        let said: Vec<Value> = serde_json::from_str(&Tool::Ip.says(&["-json", "route", "show"])?)?;
-        let devices = |route: &Value| -> Vec<String> {
-            let hops =
-                route["nexthops"].as_array().map_or(std::slice::from_ref(route), Vec::as_slice);
-            hops.iter().filter_map(|hop| hop["dev"].as_str()).map(str::to_owned).collect()
-        };
-        let found: BTreeMap<&str, Vec<String>> = said
-            .iter()
-            .filter_map(|route| Some((route["dst"].as_str()?, devices(route))))
-            .collect();
-        let mut all = vec![];
+    /// By which interfaces a switch sends to each host, in the hosts' order; all are as they should be, and so are the marks.
+    fn routes_as_read(&self, number: SwitchId) -> io::Result<Value> {
+        let found = readback::routes(&Tool::Ip.says(&["-json", "route", "show", "table", "all"])?)?;
+        let switch = self.switch(number);
+        let mut wanted = readback::Routes::new();
         for (host, address) in self.addresses.iter().enumerate() {
-            let there = found.get(address.to_string().as_str()).cloned().unwrap_or_default();
-            let ports = self.switch(switch).ports(HostId::at(host));
-            let wanted: Vec<String> = ports.into_iter().map(interface).collect();
-            if there != wanted {
-                let text = format!("the route to host {host} is {there:?}, not {wanted:?}");
+            let ports = switch.ports(HostId::at(host));
+            wanted.insert((0, *address), ports.into_iter().map(interface).collect());
+        }
+        for (address, table, port) in switch.marked() {
+            wanted.insert((table, address), vec![interface(port)]);
+        }
+        for (place @ (table, address), devices) in &wanted {
+            let there = found.get(place).map_or(&[][..], Vec::as_slice);
+            if there != devices {
+                let text = format!(
+                    "the route to {address} in table {table} is {there:?}, not {devices:?}"
+                );
                 return Err(io::Error::other(text));
             }
-            all.push(there.join(" "));
         }
-        Ok(all.into())
+        if switch.marks() {
+            self.marks_as_read(&switch)?;
+        }
+        let to_host = |address: &Ipv4Addr| Value::from(wanted[&(0, *address)].join(" "));
+        Ok(self.addresses.iter().map(to_host).collect())
     }
 
-    /// What `tc` says of the queues of the namespace that this process is in.
-    fn read(&self, _node: NodeId) -> io::Result<BTreeMap<String, Queue>> {
-        counters::read(&Tool::Tc.says(&["-s", "-json", "qdisc", "show"])?)
-    }
-
-    fn counted(&self) -> io::Result<Counted> {
-        let graph = &self.prepared.scenario.graph;
-        let (mut ports, mut thrown_away) = (BTreeMap::new(), drops::Counters::new());
-        for node in graph.each_node() {
-            let found = self.within(node, || self.read(node))?;
-            for port in self.ports(node) {
-                let queue = found.get(&self.interface(port)).cloned().unwrap_or_default();
-                ports.insert(port, (monotonic_ns(), queue.counts));
-            }
-            if graph.switch(node).is_some() {
-                for (name, count) in drops::counted() {
-                    *thrown_away.entry(name).or_default() += count;
-                }
-            }
+    /// What marks packets and what takes them to their routes is as it should be.
+    fn marks_as_read(&self, switch: &Switch<'_>) -> io::Result<()> {
+        let rules = readback::rules(&Tool::Ip.says(&["-json", "rule", "show"])?)?;
+        let tables = switch.tables();
+        if rules != tables {
+            let text = format!("marks are taken to the tables {rules:?}, not {tables:?}");
+            return Err(io::Error::other(text));
         }
-        process::enter(&self.home)?;
-        Ok(Counted { ports, thrown_away })
-    }
-
-    /// Lets flows cross until the supervisor says that it is enough, and tells what there is to tell.
-    fn cross(
-        &mut self,
-        crossing: Crossing,
-        times: Times,
-        before: &Counted,
-        channel: &UnixStream,
-    ) -> io::Result<FabricReport> {
-        channel.set_nonblocking(true)?;
-        let arrivals_ns = times.begin_ns + times.arrivals_ns;
-        let mut at_arrivals = None;
-        let mut incidents = Incidents::new(self)?;
-        let mut late = Lateness::default();
-        loop {
-            let (counts, fails) = match crossing {
-                Crossing::Alone => (None, None),
-                Crossing::Run => (
-                    at_arrivals.is_none().then_some(arrivals_ns),
-                    // What is broken from the beginning is so before it.
-                    incidents.next().map(|next| match next {
-                        Time::ZERO => 0,
-                        next => times.begin_ns + next.as_ns(),
-                    }),
-                ),
-            };
-            let next = counts.into_iter().chain(fails).min();
-            let told = process::wait_until(channel, channel, next)?;
-            if told && (&*channel).read(&mut [0]).is_ok() {
-                break;
-            }
-            let now = monotonic_ns();
-            if let Some(at) = fails.filter(|at| now >= *at) {
-                incidents.carry_out(Time(now.saturating_sub(times.begin_ns) * 1_000), self)?;
-                late.add(monotonic_ns().saturating_sub(at.max(times.begin_ns)));
-            } else if counts.is_some_and(|at| now >= at) {
-                at_arrivals = Some(self.counted()?);
-            }
+        if tables.is_empty() {
+            return Ok(());
         }
-        let report = self.report(times, before, at_arrivals)?;
-        Ok(FabricReport { changed: late, ..report })
-    }
-
-    /// What every switch was set to, and what its ports have counted, by the names of their links.
-    fn told(&self, counts: impl Fn(PortId) -> PortCounters) -> Vec<Value> {
-        let graph = &self.prepared.scenario.graph;
-        let mut found = self.found.clone();
-        for (switch, of) in graph.each_switch().zip(&mut found) {
-            for port in self.ports(switch.node(graph.hosts)) {
-                let PortCounters { packets, bytes, drops, .. } = counts(port);
-                of["ports"][link_name(graph, port)] =
-                    json!({ "packets": packets, "bytes": bytes, "drops": drops });
-            }
+        let said = Tool::Nft.says(&["-j", "list", "table", "ip", "tailcut"])?;
+        let (marks, wanted) = (readback::marks(&said)?, switch.wanted_marks());
+        if marks != wanted {
+            return Err(io::Error::other(format!("the marks are {marks:?}, not {wanted:?}")));
         }
-        found
-    }
-
-    fn report(
-        &self,
-        times: Times,
-        before: &Counted,
-        at_arrivals: Option<Counted>,
-    ) -> io::Result<FabricReport> {
-        let now = self.counted()?;
-        let scenario = &self.prepared.scenario;
-        let (graph, framing) = (&scenario.graph, scenario.host.framing_overhead.0);
-        let since = |counted: &Counted, port: PortId| {
-            let counts = counted.ports[&port].1.since(before.ports[&port].1);
-            let bytes = counts.bytes + counts.packets * (framing - ETHERNET);
-            PortCounters {
-                packets: counts.packets,
-                bytes,
-                drops: counts.drops,
-                ..PortCounters::default()
-            }
-        };
-        let ports: Vec<PortId> = (0..graph.links.len()).flat_map(PortId::of).collect();
-        // A namespace after the other is asked when the arrivals end: what was sent since then is taken off in proportion.
-        let busy = |port: &PortId| {
-            let rate = graph.links[port.link()].rate;
-            let Some(counted) = &at_arrivals else {
-                return rate.transmission_time(since(&now, *port).bytes);
-            };
-            let asked_ns = counted.ports[port].0 - times.begin_ns;
-            let sent = u128::from(since(counted, *port).bytes) * u128::from(times.arrivals_ns);
-            rate.transmission_time((sent / u128::from(asked_ns.max(1))) as u64)
-        };
-        let busy: Vec<Time> = ports.iter().map(busy).collect();
-        let all =
-            |what: fn(PortCounters) -> u64| ports.iter().map(|port| what(since(&now, *port))).sum();
-        let is_host = |port: &&PortId| graph.switch(near_end(graph, **port)).is_none();
-        let hosts = ports.iter().filter(is_host);
-        let mut thrown_away = drops::since(&before.thrown_away, &now.thrown_away);
-        if !scenario.faults.is_quiet() {
-            // What comes to an interface that is down is lost as the plan says, and so is what goes round while one switch after the other
-            // learns of it.
-            thrown_away
-                .retain(|name, _| !name.starts_with("interface") && name != "Ip InHdrErrors");
-        }
-        let frames: u64 = hosts.clone().map(|port| since(&now, *port).packets).sum();
-        let dropped = all(|counts| counts.drops);
-        // What hosts have sent and were not sent, and no full queue has dropped; their own queues' drops were never sent.
-        let at_hosts: u64 = hosts.clone().map(|port| since(&now, *port).drops).sum();
-        let handed: u64 = hosts.map(|port| since(&now, port.reversed()).packets).sum();
-        let gone = frames.saturating_sub(handed + dropped - at_hosts);
-        Ok(FabricReport {
-            tiers: tier_records(graph, scenario.horizon.arrivals, &busy, |port| since(&now, port)),
-            packet_hops: all(|counts| counts.packets),
-            dropped,
-            lost: if scenario.faults.is_quiet() { 0 } else { gone },
-            frames,
-            thrown_away,
-            switches: self.told(|port| since(&now, port)).into(),
-            unknown: vec!["max_queue".to_owned()],
-            ..FabricReport::default()
-        })
+        Ok(())
     }
 }

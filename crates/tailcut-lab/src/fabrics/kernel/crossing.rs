@@ -1,0 +1,278 @@
+//! The process that keeps the switches: while flows cross it asks the queues what they have counted, breaks what the plan breaks,
+//! and tells in the end what there is to tell.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+
+use serde_json::{json, Value};
+use tailcut_engine::Time;
+use tailcut_net::measure::series::{Links, Sampler, SeriesSpec};
+use tailcut_net::network::tier_records;
+use tailcut_net::port::PortCounters;
+use tailcut_net::topology::find::link_name;
+use tailcut_net::topology::PortId;
+
+use super::counters::Counts;
+use super::incidents::Incidents;
+use super::lines::near_end;
+use super::rates::Rates;
+use super::switches::Switches;
+use super::STEP;
+use crate::fabric::carrier::FabricReport;
+use crate::fabric::lateness::Lateness;
+use crate::hosts::driver::Times;
+use crate::hosts::drops;
+use crate::prepared::Prepared;
+use crate::sys::{monotonic_ns, process};
+use crate::workers::{answer, plain, Crossing};
+
+/// Asking the queues takes no more than one part in this many of the time.
+const REST: u64 = 20;
+
+/// The process, from the set-up to its end with the supervisor's.
+///
+/// # Errors
+/// The end of the supervisor, and what it was told, too.
+pub fn be_switches(prepared: &Prepared, hosts: &[i32], channel: &UnixStream) -> io::Result<()> {
+    let mut switches = match Switches::build(prepared, hosts) {
+        Ok(switches) => {
+            answer(channel, Ok(()))?;
+            switches
+        }
+        Err(error) => return answer::<()>(channel, Err(error)),
+    };
+    loop {
+        let crossing = plain::<Crossing>(channel)?;
+        let before = switches.counted();
+        answer(channel, before.as_ref().map(drop).map_err(said))?;
+        let report = switches.cross(crossing, plain(channel)?, &before?, channel);
+        channel.set_nonblocking(false)?;
+        answer(channel, report)?;
+    }
+}
+
+fn said(error: &io::Error) -> io::Error {
+    io::Error::other(error.to_string())
+}
+
+/// What all ports and namespaces have counted.
+struct Counted {
+    ports: BTreeMap<PortId, Counts>,
+    thrown_away: drops::Counters,
+}
+
+/// What is known of the ports while flows cross.
+struct Looks<'a> {
+    before: &'a Counted,
+    framing: u64,
+    now: BTreeMap<PortId, Counts>,
+    rates: Rates,
+    sampler: Sampler,
+    /// When the next sample is due, from the beginning.
+    sample: Option<Time>,
+}
+
+impl<'a> Looks<'a> {
+    fn new(switches: &Switches<'_>, before: &'a Counted) -> io::Result<Looks<'a>> {
+        let scenario = &switches.prepared.scenario;
+        let framing = scenario.host.framing_overhead.0;
+        // Windows are the hosts' to tell.
+        let links = SeriesSpec { flows: vec![], ..scenario.series.clone() };
+        let sampler =
+            Sampler::new(&links, &scenario.graph, &switches.routes).map_err(io::Error::other)?;
+        Ok(Looks {
+            before,
+            framing,
+            now: BTreeMap::new(),
+            rates: Rates::new(switches.prepared.hosts.mtu + framing, framing),
+            sample: sampler.interval(),
+            sampler,
+        })
+    }
+
+    /// Asks all ports. The beginning was at `begin_ns` of the monotonic clock.
+    fn look(&mut self, begin_ns: u64, switches: &mut Switches<'_>) -> io::Result<()> {
+        self.now = switches.counts()?;
+        // No link has sent for longer than until then.
+        let at = Time(monotonic_ns().saturating_sub(begin_ns) * 1_000);
+        for (port, counts) in &self.now {
+            self.rates.add(*port, switches.rate(*port), *counts);
+        }
+        if self.sample.is_some_and(|sample| at >= sample) {
+            let (now, before, framing) = (&self.now, self.before, self.framing);
+            self.sampler.sample_links(at, &mut Seen { now, before, framing, switches });
+            self.sample = self.sampler.interval().map(|interval| at + interval);
+        }
+        Ok(())
+    }
+}
+
+/// The ports as they were seen last.
+struct Seen<'a> {
+    now: &'a BTreeMap<PortId, Counts>,
+    before: &'a Counted,
+    framing: u64,
+    switches: &'a Switches<'a>,
+}
+
+impl Links for Seen<'_> {
+    fn queue(&mut self, _now: Time, port: PortId) -> u32 {
+        self.now[&port].waiting as u32
+    }
+
+    /// The time that its rate takes for what it has sent.
+    fn busy(&mut self, _now: Time, port: PortId) -> Time {
+        let sent = self.now[&port].since(self.before.ports[&port]).on_wire(self.framing);
+        self.switches.rate(port).transmission_time(sent)
+    }
+}
+
+impl Switches<'_> {
+    /// What every queue has counted since it was set up.
+    fn counts(&mut self) -> io::Result<BTreeMap<PortId, Counts>> {
+        let mut all = BTreeMap::new();
+        for counters in &mut self.counters {
+            counters.ask(|port, counts| {
+                all.insert(port, counts);
+            })?;
+        }
+        Ok(all)
+    }
+
+    fn counted(&mut self) -> io::Result<Counted> {
+        let graph = &self.prepared.scenario.graph;
+        let mut thrown_away = drops::Counters::new();
+        for switch in graph.each_switch() {
+            for (name, count) in self.within(switch.node(graph.hosts), || Ok(drops::counted()))? {
+                *thrown_away.entry(name).or_default() += count;
+            }
+        }
+        process::enter(&self.home)?;
+        Ok(Counted { ports: self.counts()?, thrown_away })
+    }
+
+    /// Lets flows cross until the supervisor says that it is enough, and tells what there is to tell.
+    fn cross(
+        &mut self,
+        crossing: Crossing,
+        times: Times,
+        before: &Counted,
+        channel: &UnixStream,
+    ) -> io::Result<FabricReport> {
+        channel.set_nonblocking(true)?;
+        let is_run = crossing == Crossing::Run;
+        let since = |ns: u64| Time(ns.saturating_sub(times.begin_ns) * 1_000);
+        let arrivals_ns = times.begin_ns + times.arrivals_ns;
+        let mut at_arrivals = None;
+        let mut incidents = Incidents::new(self)?;
+        let mut looks = Looks::new(self, before)?;
+        let mut looks_ns = times.begin_ns;
+        let mut late = Lateness::default();
+        loop {
+            let counts = (is_run && at_arrivals.is_none()).then_some(arrivals_ns);
+            let looks_at = is_run.then_some(looks_ns);
+            // What is broken from the beginning is so before it.
+            let fails = incidents.next().filter(|_| is_run).map(|next| match next {
+                Time::ZERO => 0,
+                next => times.begin_ns + next.as_ns(),
+            });
+            let next = [counts, looks_at, fails].into_iter().flatten().min();
+            let told = process::wait_until(channel, channel, next)?;
+            if told && (&*channel).read(&mut [0]).is_ok() {
+                break;
+            }
+            let now = monotonic_ns();
+            if let Some(at) = fails.filter(|at| now >= *at) {
+                incidents.carry_out(since(now), self)?;
+                late.add(monotonic_ns().saturating_sub(at.max(times.begin_ns)));
+                looks.rates.begin_again();
+            } else if counts.is_some_and(|at| now >= at) {
+                at_arrivals = Some(self.counts()?);
+            } else if looks_at.is_some_and(|at| now >= at) {
+                looks.look(times.begin_ns, self)?;
+                let took = monotonic_ns() - now;
+                looks_ns = now + STEP.as_ns().max(REST * took);
+            }
+        }
+        let Looks { rates, sampler, .. } = looks;
+        let report = self.report(times, before, at_arrivals)?;
+        let series = sampler.into_series().into_iter().map(Into::into).collect();
+        Ok(FabricReport { changed: late, paces: rates.judge(), series, ..report })
+    }
+
+    /// What every switch was set to, and what its ports have counted, by the names of their links.
+    fn told(&self, counts: impl Fn(PortId) -> PortCounters) -> Vec<Value> {
+        let graph = &self.prepared.scenario.graph;
+        let mut found = self.found.clone();
+        for (switch, of) in graph.each_switch().zip(&mut found) {
+            for port in self.ports(switch.node(graph.hosts)) {
+                let PortCounters { packets, bytes, drops, .. } = counts(port);
+                of["ports"][link_name(graph, port)] =
+                    json!({ "packets": packets, "bytes": bytes, "drops": drops });
+            }
+        }
+        found
+    }
+
+    fn report(
+        &mut self,
+        times: Times,
+        before: &Counted,
+        at_arrivals: Option<BTreeMap<PortId, Counts>>,
+    ) -> io::Result<FabricReport> {
+        let now = self.counted()?;
+        let scenario = &self.prepared.scenario;
+        let (graph, framing) = (&scenario.graph, scenario.host.framing_overhead.0);
+        let since = |counted: &BTreeMap<PortId, Counts>, port: PortId| {
+            let counts = counted[&port].since(before.ports[&port]);
+            PortCounters {
+                packets: counts.packets,
+                bytes: counts.on_wire(framing),
+                drops: counts.drops,
+                ..PortCounters::default()
+            }
+        };
+        let until_now = |port: PortId| since(&now.ports, port);
+        let ports: Vec<PortId> = (0..graph.links.len()).flat_map(PortId::of).collect();
+        // What was sent between the end of the arrivals and the asking is taken off in proportion.
+        let busy = |port: &PortId| {
+            let rate = graph.links[port.link()].rate;
+            let Some(counted) = &at_arrivals else {
+                return rate.transmission_time(until_now(*port).bytes);
+            };
+            let asked_ns = counted[port].at_ns - times.begin_ns;
+            let sent = u128::from(since(counted, *port).bytes) * u128::from(times.arrivals_ns);
+            rate.transmission_time((sent / u128::from(asked_ns.max(1))) as u64)
+        };
+        let busy: Vec<Time> = ports.iter().map(busy).collect();
+        let all =
+            |what: fn(PortCounters) -> u64| ports.iter().map(|port| what(until_now(*port))).sum();
+        let is_host = |port: &&PortId| graph.switch(near_end(graph, **port)).is_none();
+        let hosts = ports.iter().filter(is_host);
+        let mut thrown_away = drops::since(&before.thrown_away, &now.thrown_away);
+        if !scenario.faults.is_quiet() {
+            // What comes to an interface that is down is lost as the plan says, and so is what goes round while one switch after the other
+            // learns of it.
+            thrown_away
+                .retain(|name, _| !name.starts_with("interface") && name != "Ip InHdrErrors");
+        }
+        let frames: u64 = hosts.clone().map(|port| until_now(*port).packets).sum();
+        let dropped = all(|counts| counts.drops);
+        // What hosts have sent and were not sent, and no full queue has dropped; their own queues' drops were never sent.
+        let at_hosts: u64 = hosts.clone().map(|port| until_now(*port).drops).sum();
+        let handed: u64 = hosts.map(|port| until_now(port.reversed()).packets).sum();
+        let gone = frames.saturating_sub(handed + dropped - at_hosts);
+        Ok(FabricReport {
+            tiers: tier_records(graph, scenario.horizon.arrivals, &busy, until_now),
+            packet_hops: all(|counts| counts.packets),
+            dropped,
+            lost: if scenario.faults.is_quiet() { 0 } else { gone },
+            frames,
+            thrown_away,
+            switches: self.told(until_now).into(),
+            unknown: vec!["max_queue".to_owned()],
+            ..FabricReport::default()
+        })
+    }
+}
