@@ -225,7 +225,7 @@ export const Record = {
   data: 1,
   /** Receiver to sender: double no more of this message to this copy, I have everything below `offset`. */
   stop: 2,
-  /** Receiver to sender: your first copy ended by FIN after `offset` bytes; is that the end? */
+  /** Receiver to sender: your first copy was over after `offset` bytes; is that the end? */
   query: 3,
   /** The stream ends at `offset` bytes in total. */
   end: 4,

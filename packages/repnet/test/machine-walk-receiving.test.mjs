@@ -151,6 +151,13 @@ class ReceiveModel {
       'each byte counts once',
     );
     assert.equal(rx.earlyBytes, waiting + 256 * rx.early.length);
+    const firstOver = this.copies[PRIMARY] === 'gone' || this.done[PRIMARY];
+    const untold = !this.framedFirst && firstOver && this.total < 0;
+    assert.equal(
+      rx.asks,
+      untold && this.copies[REPLICA] === 'open',
+      'asked, as long as there is whom to ask',
+    );
     this.judge(prefix);
   }
 

@@ -152,7 +152,7 @@ export class Flow implements LegSink {
     this.legs[leg.copy] = leg;
     if (this.outer.unreferenced) leg.unref();
     if (!this.receiver.paused) leg.resumeReading();
-    this.rx.open(leg.copy);
+    this.receiver.open(leg.copy);
     return this.sender.open(leg, prefix);
   }
 

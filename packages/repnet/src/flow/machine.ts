@@ -357,6 +357,12 @@ export class ReceiveMachine {
     return this.copies[copy] !== 'gone' && !this.done[copy];
   }
 
+  /** The plain first copy is over, and the second, which can tell, has not told where the stream ends: the peer has to be asked. */
+  get asks(): boolean {
+    if (this.#framedFirst || this.total >= 0) return false;
+    return !this.#mayBring(PRIMARY) && this.copies[REPLICA] === 'open';
+  }
+
   /**
    * Whether the stream is over. A bare FIN counts only when the framed copy cannot say otherwise; a declared total counts
    * always; bytes that were announced and can no longer come are a truncation, never an end. 'wait': give the other copy

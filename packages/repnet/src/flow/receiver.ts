@@ -95,6 +95,12 @@ export class Receiver implements RecordSink {
     if (start.ended || start.fin) this.rx.fin();
   }
 
+  /** The copy brings what the peer sends, and takes questions. */
+  open(copy: Copy): void {
+    this.rx.open(copy);
+    this.#query();
+  }
+
   /** Client: an answer precedes the records of this copy. */
   expectAnswer(leg: Leg): void {
     this.#answer ??= [undefined, undefined];
@@ -315,23 +321,24 @@ export class Receiver implements RecordSink {
   /** A bare FIN on the first copy of a flow that is not closed. */
   fin(): void {
     this.rx.fin();
-    if (this.rx.total < 0) this.#query();
+    this.#query();
     this.checkEnd();
   }
 
   /**
-   * A bare FIN: the sender knows whether it meant it, and if not, that this copy is dead. If it did, word of it is on the
-   * way on the second copy already, so the question waits a little.
+   * The first copy is over, by a bare FIN or a failure: the sender knows whether it meant it, and if not, that this copy is dead. A
+   * sender whose application has closed the flow says nothing of the end before it is asked. If it did mean it, word of it is
+   * most often on the way on the second copy already, so the question waits a little; and it waits for the second copy, which may come later.
    */
   #query(): void {
-    this.#queryTimer = setTimeout(() => {
+    if (!this.rx.asks || this.ended || this.#host.closed) return;
+    this.#queryTimer ??= setTimeout(() => {
       this.#queryTimer = undefined;
       const replica = this.#host.legs[REPLICA];
-      if (this.rx.total < 0 && replica !== undefined && this.rx.copies[REPLICA] === 'open')
+      if (this.rx.asks && replica !== undefined)
         this.#host.sender.post(replica, [controlRecord(Control.query, this.rx.plain)], undefined);
       this.checkEnd();
-    }, QUERY_DELAY);
-    this.#queryTimer.unref();
+    }, QUERY_DELAY).unref();
   }
 
   checkEnd(): void {
@@ -370,6 +377,7 @@ export class Receiver implements RecordSink {
   lose(copy: Copy): void {
     this.rx.lose(copy);
     if (copy === PRIMARY) this.#gain?.over();
+    this.#query();
   }
 
   /** The flow is over. */
