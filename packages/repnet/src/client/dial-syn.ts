@@ -92,7 +92,8 @@ export class SynDial implements Attachment, AttemptSink {
   #second(address: Address): void {
     const { copyDelay, pairTimeout } = this.#target.replication;
     // Whoever drops what goes to the second port may let the first one through.
-    if (this.#peer !== undefined) this.#patience = patientTimeout(() => this.#miss(), pairTimeout);
+    if (this.#peer !== undefined)
+      this.#patience = patientTimeout(() => this.#miss(), copyDelay + pairTimeout);
     const { addresses } = this.#resolution;
     // The first connection begins with the first address, and comes to the others in turn.
     const [first = address, ...others] = addresses;

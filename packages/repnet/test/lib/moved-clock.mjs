@@ -1,9 +1,10 @@
-/** `setTimeout` and `setInterval` by a clock that a test moves; node:test's own timers have no `unref` on Node 20.11. */
+/** `setTimeout`, `setInterval` and `performance.now` by a clock that a test moves; node:test's own timers have no `unref` on Node 20.11. */
 const NAMES = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'];
 
 export function movedClock() {
   const real = Object.fromEntries(NAMES.map((name) => [name, globalThis[name]]));
   const timers = new Set();
+  const began = performance.now();
   let now = 0;
   const begin =
     (again) =>
@@ -35,6 +36,7 @@ export function movedClock() {
     clearTimeout: end('clearTimeout'),
     clearInterval: end('clearInterval'),
   });
+  performance.now = () => began + now;
   return {
     /** Runs what is due within so many milliseconds, in order. */
     tick(milliseconds) {
@@ -47,6 +49,10 @@ export function movedClock() {
       }
       now = until;
     },
-    stop: () => Object.assign(globalThis, real),
+    stop() {
+      Object.assign(globalThis, real);
+      // What the prototype has is seen again.
+      delete performance.now;
+    },
   };
 }
