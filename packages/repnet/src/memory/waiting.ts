@@ -157,7 +157,7 @@ export class WaitingList<T> {
     const awaited = tick + TICKS + Math.ceil((TICKS * (said?.patience ?? 0)) / this.#options.timeout) + 1;
     const mark = markOf(said);
     // The first is taken for its flow's for longer than a second would be waited for, so it is waited for as long.
-    const until = first === 'replica' && said !== undefined ? awaited : tick + TICKS;
+    const until = first === 'replica' && said !== undefined ? awaited : tick + TICKS + 1;
     const entry: Entry<T> = { key, state: 'waiting', first, flow, until, awaited, mark };
     this.#waiting.set(key, entry);
     return entry;

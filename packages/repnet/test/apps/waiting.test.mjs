@@ -35,6 +35,19 @@ test('a list with nothing to remember stops its timer', (t) => {
   assert.equal(list.covers(1000), true);
 });
 
+test('a flow waits for its second connection for the whole of the timeout, whenever in a tick it began', (t) => {
+  const clock = movedClock();
+  t.after(() => clock.stop());
+  const expired = [];
+  const list = new WaitingList({ timeout: 1000, entries: 8 }, ({ key }) => expired.push(key));
+  clock.tick(200);
+  list.add('a', 'primary', {});
+  clock.tick(999);
+  assert.deepEqual(expired, []);
+  clock.tick(251);
+  assert.deepEqual(expired, ['a']);
+});
+
 const [ONE, ANOTHER] = [1, 2].map((byte) => Buffer.alloc(16, byte));
 
 test('an address: the first connection of a flow that began with its second is awaited for T and a timeout, whatever became of the flow', (t) => {
