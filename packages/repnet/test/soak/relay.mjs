@@ -1,7 +1,7 @@
 /**
- * relay.mjs LIBRARY FLOWS SECONDS SEED: so many flows, for so long at most, through the relay that breaks connections by plan; of
- * `repnet` each mode in turn, with an end of the same version and with one of version 1; of `net` single connections, which say what
- * the relay, the requests and the judging cost by themselves. Prints one JSON line. Wants `--expose-gc`.
+ * relay.mjs LIBRARY FLOWS SECONDS SEED [MODE]: so many flows, for so long at most, through the relay that breaks connections by plan; of
+ * `repnet` each mode in turn, or one alone, with an end of the same version and with one of version 1; of `net` single connections, which
+ * say what the relay, the requests and the judging cost by themselves. Prints one JSON line. Wants `--expose-gc`.
  */
 import net from 'node:net';
 import fc from 'fast-check';
@@ -10,8 +10,9 @@ import { acceptBoth, acceptHedged, acceptTokens, scenario, whole } from '../lib/
 import { firstVersion } from '../lib/first-version.mjs';
 import { acceptRace, startRaceBench } from './race-bench.mjs';
 
-const [library, ...limits] = process.argv.slice(2);
+const [library, ...limits] = process.argv.slice(2, 6);
 const [count, seconds, seed] = limits.map(Number);
+const [only] = process.argv.slice(6);
 /** Flows at a time that are bound to end, and beside them those that may hang by their plan, which wait and cost nothing. */
 const WIDTH = 256;
 const MOST_SILENT = 1_024;
@@ -32,7 +33,9 @@ const PLAIN = { 'plain net': { api: net, races: true, accept: acceptRace } };
 const VERSIONS = { 'the same': undefined, 'version 1': firstVersion };
 const [modes, versions] = library === 'net' ? [PLAIN, { none: undefined }] : [MODES, VERSIONS];
 const rooms = [];
-for (const [mode, { accept, races, ...options }] of Object.entries(modes))
+const chosen = Object.entries(modes).filter(([mode]) => only === undefined || mode === only);
+if (chosen.length === 0) throw new Error(`no mode ${only}; there are ${Object.keys(modes).join('; ')}`);
+for (const [mode, { accept, races, ...options }] of chosen)
   for (const [version, alters] of Object.entries(versions)) {
     const bench = await (races ? startRaceBench : startFaultBench)({ ...TIMES, ...options, alters });
     const tally = { mode, peer: version, flows: 0, complete: 0, failed: 0, hung: 0, wrong: 0 };
@@ -53,7 +56,10 @@ function next() {
   return batch.pop();
 }
 
-function remember() {
+/** What a collection frees outside the heap is counted only a moment later, and may be several times what is in use. */
+async function remember() {
+  globalThis.gc();
+  await new Promise((resolve) => setImmediate(resolve));
   globalThis.gc();
   const { heapUsed, external } = process.memoryUsage();
   memory.push(Math.round((heapUsed + external) / 1024));
@@ -75,7 +81,7 @@ async function carry({ accept, bench, tally }, { faults, shape }, timeout) {
     tally.wrong++;
     if (wrong.length < 5) wrong.push(`${tally.mode}, ${tally.peer}: ${complaint}: ${outcome.describe()}`);
   }
-  if (++ended % SAMPLE === 0) remember();
+  if (++ended % SAMPLE === 0) await remember();
 }
 
 const silent = new Set();
@@ -94,7 +100,7 @@ async function worker() {
 }
 await Promise.all(Array.from({ length: WIDTH }, worker));
 await Promise.all(silent);
-remember();
+await remember();
 
 const { user, system } = process.cpuUsage();
 const outcome = {

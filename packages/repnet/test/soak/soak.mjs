@@ -13,13 +13,13 @@ export function soak(fabric, flows, library = 'repnet') {
   return outcomeOf(fabric, 'unshare', args);
 }
 
-/** So many flows, for so many seconds at most, through the relay that breaks connections, on one version of Node. */
-export function throughRelay(binary, flows, seconds, seed, library = 'repnet') {
+/** So many flows, for so many seconds at most, through the relay that breaks connections, on one version of Node; `mode`: by that alone. */
+export function throughRelay(binary, flows, seconds, seed, { library = 'repnet', mode } = {}) {
   return outcomeOf(binary, binary, [
     '--expose-gc',
     'test/soak/relay.mjs',
     library,
-    ...[flows, seconds, seed].map(String),
+    ...[flows, seconds, seed, ...(mode === undefined ? [] : [mode])].map(String),
   ]);
 }
 
