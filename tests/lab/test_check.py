@@ -24,7 +24,7 @@ REFUSED = [
     ("transport.initial_ssthresh", '"10packets"', "initial_ssthresh"),
     ("transport.receive_window", '"32MB"', "receive_window"),
     ("transport.congestion", '{ kind = "cubic", beta = 0.5 }', "congestion"),
-    ("transport.kind", '"mptcp"', "kind"),
+    ("transport.kind", '"mmptcp"', "kind"),
     ("replicate", '{ kind = "repflow", copies = 3 }', "copies"),
     ("replicate", '{ kind = "repflow", loser = "finish" }', "loser"),
     ("replicate", '{ kind = "hedge" }', "kind"),
@@ -167,6 +167,8 @@ def test_only_the_lab_repeats(experiment: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_the_labs_experiments_can_be_had_by_the_simulator_and_by_the_lab(path: Path) -> None:
+    if path.stem == "mptcp" and not Path("/proc/sys/net/mptcp/pm_type").exists():
+        pytest.skip("the kernel lab: this kernel has no Multipath TCP whose subflows a program opens")
     plan = tailcut.load(path).plan
     assert [gap for gap in backend("sim").check(plan, Options()) if gap.fatal] == []
     assert [one for one in fields(plan) if one["answer"] == "fatal"] == []

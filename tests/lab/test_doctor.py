@@ -56,7 +56,16 @@ def test_what_no_run_can_do_without_is_an_obstacle_with_its_remedy(monkeypatch: 
 
 @pytest.mark.parametrize(
     "name",
-    ["tbf", "nft_numgen", "hash_seeds", "hosts_with_cubic", "hosts_with_dctcp", "cpu_pressure", "repnet_bench"],
+    [
+        "tbf",
+        "nft_numgen",
+        "hash_seeds",
+        "hosts_with_cubic",
+        "hosts_with_dctcp",
+        "subflows",
+        "cpu_pressure",
+        "repnet_bench",
+    ],
 )
 def test_what_some_runs_need_is_told_and_no_obstacle(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     probe(monkeypatch, **{name: "it is not there"})

@@ -75,6 +75,7 @@ class Kernels:
             "entered": {},
             "frames": 1,
             "copied": 0,
+            "joined": 0,
             "hosts": {"sysctls": [], "route": {}},
             "mtu": 1500,
             "set_up_ns": 1,

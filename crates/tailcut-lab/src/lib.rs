@@ -4,6 +4,7 @@
 //! simulator's own switches, ports, queues, balancers and failures, run against the wall clock. A frame of a host comes in by
 //! `AF_PACKET`, crosses the fabric as the packet that stands for it, and goes out when its last hop says so.
 
+mod congestion;
 pub mod fabric;
 pub mod fabrics;
 #[cfg(target_os = "linux")]
@@ -11,6 +12,7 @@ pub mod hosts;
 pub mod lone;
 #[cfg(target_os = "linux")]
 pub mod measured;
+pub mod multipath;
 #[cfg(target_os = "linux")]
 pub mod prepared;
 #[cfg(target_os = "linux")]

@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use serde::{Deserialize, Serialize};
 
 use crate::hosts::setup::{self, INTERFACE};
+use crate::multipath;
 use crate::settings::HostSettings;
 use crate::sys::packets::Frames;
 use crate::sys::process;
@@ -74,6 +75,7 @@ fn tried() -> Vec<Offer> {
         offer("packet ring", Frames::new(1_500, 64).map(|_| "TPACKET_V2".to_owned())),
     ];
     offers.extend(switches());
+    offers.push(offer("subflows", multipath::tried()));
     for (number, congestion) in ["reno", "cubic", "dctcp"].into_iter().enumerate() {
         // All but the first find everything set up but the route.
         let settings = HostSettings {
@@ -97,6 +99,7 @@ fn tried() -> Vec<Offer> {
             .map(|(name, value)| (name, value.to_owned()))
             .to_vec(),
             closes: true,
+            subflows: None,
             repnet: None,
         };
         if number > 0 {

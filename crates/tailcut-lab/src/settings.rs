@@ -3,21 +3,18 @@
 //! Every struct of the plan is taken apart by name, so that a field that is added to one does not compile here until it
 //! is decided what becomes of it.
 
-use std::fs;
-
 use serde::Serialize;
 use tailcut_engine::{Bytes, Time};
 use tailcut_experiment::{no_tables, to_scenario, RunPlan};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::scenario::{Scenario, Scheme};
-use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
-use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
-use tailcut_net::transport::tcp::congestion::CongestionSpec;
 use tailcut_net::transport::tcp::reordering::ReorderingSpec;
 use tailcut_net::transport::tcp::{Close, Imitation, Recovery, TcpSpec};
 use tailcut_net::transport::TransportSpec;
 
+use crate::congestion;
 use crate::fabrics::{self, Kind};
+use crate::multipath;
 use crate::replication::{self, Replication, MOST_NODES};
 use crate::traffic;
 
@@ -57,6 +54,8 @@ pub struct HostSettings {
     pub route: Vec<(&'static str, String)>,
     /// Whether senders close a connection after its last byte.
     pub closes: bool,
+    /// Subflows of a connection, where it is Multipath TCP's.
+    pub subflows: Option<u32>,
     /// How `repnet-bench` carries flows, where it does.
     pub repnet: Option<Replication>,
 }
@@ -93,7 +92,8 @@ impl Checked {
             false => self.fatal(field, why_not),
         }
     }
-    fn sysctl(&mut self, name: &'static str, value: impl ToString) {
+    pub(crate) fn sysctl(&mut self, name: &'static str, value: impl ToString) {
+        self.hosts.sysctls.retain(|(known, _)| *known != name);
         self.hosts.sysctls.push((name, value.to_string()));
     }
     fn route(&mut self, name: &'static str, value: impl ToString) {
@@ -145,18 +145,26 @@ pub fn check(scenario: &Scenario, by_repnet: bool, fabric: &dyn Kind) -> Checked
         format!("{hosts} hosts: the lab carries {most} at most"),
     );
     let Scheme { transport, queue: _, balance: _, replicate } = &scenario.scheme;
-    match transport {
-        TransportSpec::Tcp(spec) => tcp(&mut checked, spec),
-        TransportSpec::Pfabric(_) => checked.fatal("transport.kind", "no kernel has pFabric's transport"),
-        TransportSpec::Ndp(_) => checked.fatal("transport.kind", "no kernel has NDP"),
-        TransportSpec::Mptcp(_) => checked.fatal(
-            "transport.kind",
-            "the kernel's Multipath TCP does not couple its subflows, and the lab does not drive it yet",
-        ),
-        TransportSpec::Mmptcp(_) => checked.fatal("transport.kind", "no kernel has MMPTCP"),
-        TransportSpec::Mixed(_) => {
-            checked.fatal("transport.kind", "the lab sets all hosts alike: one transport for all flows");
+    let why_not = match transport {
+        TransportSpec::Tcp(spec) => {
+            tcp(&mut checked, spec);
+            None
         }
+        TransportSpec::Mptcp(spec) => {
+            multipath::check(&mut checked, spec, by_repnet, fabric);
+            None
+        }
+        TransportSpec::Mmptcp(_) => Some(
+            "no kernel has MMPTCP: each packet of a flow's beginning would have a port of its own",
+        ),
+        TransportSpec::Pfabric(_) => Some("no kernel has pFabric's transport"),
+        TransportSpec::Ndp(_) => Some("no kernel has NDP"),
+        TransportSpec::Mixed(_) => {
+            Some("the lab sets all hosts alike: one transport for all flows")
+        }
+    };
+    if let Some(why_not) = why_not {
+        checked.fatal("transport.kind", why_not);
     }
     fabric.check(&mut checked, scenario);
     replication::check(&mut checked, replicate, by_repnet, scenario.flows.len());
@@ -169,7 +177,7 @@ fn whole_ms(time: Time) -> Option<u64> {
     (Time::from_ms(ms) == time).then_some(ms)
 }
 
-fn tcp(checked: &mut Checked, spec: &TcpSpec) {
+pub(crate) fn tcp(checked: &mut Checked, spec: &TcpSpec) {
     let TcpSpec {
         hosts: _,
         mss,
@@ -206,7 +214,7 @@ fn tcp(checked: &mut Checked, spec: &TcpSpec) {
     );
     windows(checked, *initial_window, *initial_ssthresh, *receive_window, mss.0);
     losses(checked, *recovery, *dupack_threshold, *limited_transmit, reordering);
-    congestion_control(checked, congestion, offered);
+    congestion::check(checked, congestion, congestion::offered);
     checked.sysctl("ipv4/tcp_ecn", u8::from(*ecn || spec.uses_ecn()));
     checked.done("transport.ecn", "sysctl tcp_ecn at both ends");
     timers(checked, *min_rto, *max_rto, *initial_rto, *syn_retries);
@@ -339,55 +347,6 @@ fn losses(
     }
 }
 
-/// Whether the kernel has a congestion control loaded, by its name.
-fn offered(name: &str) -> bool {
-    let there = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-    there.is_ok_and(|there| there.split_whitespace().any(|one| one == name))
-}
-
-fn congestion_control(
-    checked: &mut Checked,
-    congestion: &CongestionSpec,
-    offered: impl Fn(&str) -> bool,
-) {
-    match congestion {
-        CongestionSpec::Newreno {} => {
-            checked.hosts.congestion = "reno";
-            checked.done("transport.congestion", "route attribute congctl reno");
-        }
-        CongestionSpec::Cubic(spec) if *spec == CubicSpec::default() => {
-            checked.hosts.congestion = "cubic";
-            checked.near(
-                "transport.congestion",
-                "route attribute congctl cubic, which leaves slow start by HyStart of 2008, not by HyStart++",
-            );
-        }
-        CongestionSpec::Cubic(_) => checked.fatal(
-            "transport.congestion",
-            "the kernel's cubic has parameters of the whole machine: only the defaults can be had",
-        ),
-        CongestionSpec::Swift(_) => {
-            checked.fatal("transport.congestion", "Swift is no part of the kernel");
-        }
-        CongestionSpec::Dctcp(spec) if *spec != DctcpSpec::default() => checked.fatal(
-            "transport.congestion",
-            "the kernel's dctcp has parameters of the whole machine: only the defaults can be had",
-        ),
-        CongestionSpec::Dctcp(_) if offered("dctcp") => {
-            checked.hosts.congestion = "dctcp";
-            checked.near(
-                "transport.congestion",
-                "route attribute congctl dctcp, with ECN; marks are those of the plan's queue, and what is lost halves the window as reno's",
-            );
-        }
-        CongestionSpec::Dctcp(_) => checked.fatal(
-            "transport.congestion",
-            "this kernel has no dctcp, and a namespace cannot load it: run `modprobe tcp_dctcp` as root, once, on a kernel with \
-             CONFIG_TCP_CONG_DCTCP; runs themselves then need no root",
-        ),
-    }
-}
-
 fn timers(checked: &mut Checked, min: Time, max: Time, initial: Time, syn_retries: u32) {
     match whole_ms(min) {
         Some(ms) if ms > 0 => {
@@ -464,20 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn dctcp_is_had_where_the_kernel_has_it_loaded() {
-        let control = |spec: serde_json::Value, there: bool| {
-            let spec: CongestionSpec = serde_json::from_value(spec).expect("it is one");
-            let mut checked = Checked::default();
-            congestion_control(&mut checked, &spec, |name| there && name == "dctcp");
-            let told = checked.told.remove(0);
-            (checked.hosts.congestion, told.answer, told.text)
-        };
-        let (name, answer, _) = control(json!({ "kind": "dctcp" }), true);
-        assert_eq!((name, answer), ("dctcp", Answer::Near));
-        let (_, answer, text) = control(json!({ "kind": "dctcp" }), false);
-        assert_eq!(answer, Answer::Fatal);
-        assert!(text.contains("modprobe tcp_dctcp"), "{text}");
-        assert_eq!(control(json!({ "kind": "dctcp", "g": 0.5 }), true).1, Answer::Fatal);
+    fn dctcp_turns_on_what_marks_take() {
         let (hosts, _) = set(json!({ "congestion": { "kind": "dctcp" } }), "transport.ecn");
         assert_eq!(sysctl(&hosts, "ipv4/tcp_ecn"), "1");
     }

@@ -62,6 +62,8 @@ pub struct Outcome {
     pub frames: u64,
     /// Of these, frames of second connections.
     pub copied: u64,
+    /// Subflows that connections had besides their first.
+    pub joined: u64,
     /// What the hosts are set to, as the kernel says it: the sysctls of all, the route of the first.
     pub hosts: ReadBack,
     /// The largest datagram, in bytes.
@@ -265,6 +267,7 @@ impl<'a> Lab<'a> {
             entered: fabric.entered,
             frames: fabric.frames,
             copied: fabric.copied,
+            joined: joined(&reports),
             hosts: self.read_back,
             mtu: self.prepared.hosts.mtu,
             set_up_ns,
@@ -326,6 +329,12 @@ impl<'a> Lab<'a> {
         }
         Ok(now.saturating_sub(times.begin_ns))
     }
+}
+
+/// Subflows besides the first of each flow.
+fn joined(reports: &[HostReport]) -> u64 {
+    let sent = reports.iter().flat_map(|report| &report.sent);
+    sent.map(|sent| u64::from(sent.subflows.saturating_sub(1))).sum()
 }
 
 /// What the kernels of all namespaces have thrown away.

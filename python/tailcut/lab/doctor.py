@@ -68,6 +68,11 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
         "a kernel with CONFIG_TCP_CONG_DCTCP, and modprobe tcp_dctcp as root, once: runs then need no root",
         False,
     ),
+    "subflows": (
+        'transport.kind = "mptcp"',
+        "a kernel of 5.19 or later with CONFIG_MPTCP",
+        False,
+    ),
     "repnet-bench": (
         "carries the flows of experiments with RepFlow or RepSYN, and of what they are compared with",
         repnet.NO_BENCH,

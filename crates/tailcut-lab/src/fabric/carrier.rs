@@ -12,6 +12,7 @@ use tailcut_net::capture::pcapng::Direction;
 use tailcut_net::capture::Capture;
 use tailcut_net::measure::records::TierRecord;
 use tailcut_net::measure::series::{Sampler, SeriesSpec};
+use tailcut_net::network::subflow_key;
 use tailcut_net::packet::{ConnectionId, Flags, FlowKey, SERVICE_PORT};
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::{HostId, PortId};
@@ -23,7 +24,7 @@ use super::pace::{Pace, Paces};
 use crate::hosts::alone::ALONE;
 use crate::hosts::driver::{Times, COPIES, LISTEN};
 use crate::hosts::drops::{self, Counters};
-use crate::hosts::setup::host_of;
+use crate::hosts::setup::end_of;
 use crate::sys::packets::{Frames, Received};
 use crate::sys::{monotonic_ns, process, real_ahead_ns};
 
@@ -373,18 +374,21 @@ type Known = (HostId, Parsed, FlowKey, bool, u64);
 fn identify(received: &Received<'_>, flows: &Flows, hosts: &BTreeMap<u32, u32>) -> Option<Known> {
     let parsed = parse(received.bytes)?;
     let host = HostId(*hosts.get(&received.interface)?);
-    let host_at = |address| host_of(address).map(HostId);
-    let (source, destination) = (host_at(parsed.source.0)?, host_at(parsed.destination.0)?);
+    let end_at = |address| end_of(address).map(|(host, subflow)| (HostId(host), subflow));
+    let (source, from_which) = end_at(parsed.source.0)?;
+    let (destination, to_which) = end_at(parsed.destination.0)?;
     let (from, to) = ((source, parsed.source.1), (destination, parsed.destination.1));
     if source != host {
         return None;
     }
-    let (to_sender, copy, sender, receiver) = match (flows.copy(from.1), flows.copy(to.1)) {
-        (Some(copy), None) => (true, copy, to, source),
-        (None, Some(copy)) => (false, copy, from, destination),
+    let (to_sender, copy, sender, subflow, receiver) = match (flows.copy(from.1), flows.copy(to.1))
+    {
+        (Some(copy), None) => (true, copy, to, to_which, source),
+        (None, Some(copy)) => (false, copy, from, from_which, destination),
         _ => return flows.guest(from, to).map(|(key, back)| (host, parsed, key, back, 1)),
     };
-    let (key, bytes) = flows.find(sender, receiver, copy)?;
+    let (first, bytes) = flows.find(sender, receiver, copy)?;
+    let key = if subflow == 0 { first } else { subflow_key(first, subflow) };
     let key = if to_sender { key.reversed() } else { key };
     Some((host, parsed, key, to_sender, bytes))
 }

@@ -9,6 +9,7 @@ use tailcut_engine::Time;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::traffic::Flow;
+use tailcut_net::transport::TransportSpec;
 use tailcut_net::{foretell, Foretold, SimError};
 
 use super::driver::{COPIES, LISTEN};
@@ -53,7 +54,7 @@ pub struct Task {
 }
 
 impl Plan {
-    /// The lone flows of a run, each of one segment.
+    /// The lone flows of a run, each of one segment, by plain TCP.
     ///
     /// # Errors
     /// When nothing can be foretold of them.
@@ -63,6 +64,9 @@ impl Plan {
         alone.jobs = Default::default();
         alone.series = Default::default();
         alone.scheme.replicate = ReplicateSpec::None;
+        let plain = scenario.scheme.transport.segments();
+        let segment = segment.min(plain.mss.0);
+        alone.scheme.transport = TransportSpec::Tcp(plain);
         let (src, dst) = (HostId(0), HostId(scenario.graph.hosts - 1));
         let flow = |id, start| Flow { src, dst, bytes: segment, start, id };
         alone.flows = vec![flow(0, Time::ZERO)];
@@ -134,7 +138,7 @@ impl Task {
                 happens(None, start_ns)?;
             }
             opened.push(Some(monotonic_ns()));
-            let mut stream = socket::connect((address(from), port), (address(to), ALONE))?;
+            let mut stream = socket::connect((address(from), port), (address(to), ALONE), None)?;
             socket::reset_when_dropped(&stream)?;
             if happens(Some((&stream, WRITABLE)), self.give_up_ns)? {
                 // What fails shows at the receiver, by what does not come.

@@ -16,9 +16,10 @@ use super::payload::Payload;
 use super::receiving::{Incoming, Step};
 use super::repnet::Arrived;
 use super::sending::Outgoing;
-use super::setup::{address, host_of};
+use super::setup::{address, further_addresses, host_of};
 use super::turns::Turns;
 use super::windows::Windows;
+use crate::multipath::Subflows;
 use crate::settings::HostSettings;
 use crate::sys::epoll::{Epoll, READABLE, TIMER, WRITABLE};
 use crate::sys::{monotonic_ns, socket};
@@ -80,6 +81,8 @@ pub struct Sent {
     pub timeouts: u32,
     /// Whether the kernel counts them.
     pub counts_timeouts: bool,
+    /// Connections at the end: the subflows, where it has several.
+    pub subflows: u32,
     /// Where the kernel chose the port that it was sent from: which.
     pub port: u16,
 }
@@ -122,6 +125,7 @@ pub const WRONG: u8 = b'w';
 const SUPERVISOR: u64 = TIMER - 1;
 const LISTENER: u64 = TIMER - 2;
 const TURNS: u64 = TIMER - 3;
+const SUBFLOWS: u64 = TIMER - 4;
 /// Tokens from here on are those of connections that came in.
 const INCOMING: u64 = 1 << 32;
 
@@ -138,6 +142,8 @@ pub struct Driver<'a> {
     waits: Option<Waits>,
     /// What hosts tell each other; none where no flow waits.
     turns: Option<&'a Turns>,
+    /// None where connections have no subflows.
+    subflows: Option<Subflows>,
     /// Flows of the run that wait.
     waiting: Vec<HostFlow>,
     /// What others send it, by source and port.
@@ -162,12 +168,18 @@ impl<'a> Driver<'a> {
         turns: Option<&'a Turns>,
         supervisor: UnixStream,
     ) -> io::Result<Driver<'a>> {
-        let listener = TcpListener::bind((address(host), LISTEN))?;
-        listener.set_nonblocking(true)?;
+        let listener = socket::listen((address(host), LISTEN), settings.subflows.is_some())?;
         let epoll = Epoll::new()?;
         epoll.add(&listener, READABLE, LISTENER)?;
         if let Some(turns) = turns {
             epoll.add(turns.of(host), READABLE, TURNS)?;
+        }
+        let subflows = match settings.subflows {
+            Some(_) => Some(Subflows::new(further_addresses(host, settings))?),
+            None => None,
+        };
+        if let Some(subflows) = &subflows {
+            epoll.add(subflows.events(), READABLE, SUBFLOWS)?;
         }
         let own = flows[..listed(scenario)].iter().filter(|flow| flow.src == host);
         let towards = flows.iter().filter(|flow| flow.dst == host);
@@ -181,6 +193,7 @@ impl<'a> Driver<'a> {
             agenda: Agenda::new(own.copied().collect()),
             waits: Waits::new(HostId(host), scenario),
             turns,
+            subflows,
             waiting: flows[listed(scenario)..].to_vec(),
             expected: towards.map(|flow| ((flow.src, flow.source_port), *flow)).collect(),
             outgoing: vec![],
@@ -214,6 +227,7 @@ impl<'a> Driver<'a> {
                     SUPERVISOR => return self.finish(),
                     LISTENER => self.accept()?,
                     TURNS => self.hear_of_turns()?,
+                    SUBFLOWS => self.subflows.iter().try_for_each(|one| one.open(LISTEN))?,
                     token if token >= INCOMING => self.take_in((token - INCOMING) as usize)?,
                     token => self.carry_on(token as usize, events)?,
                 }
@@ -282,7 +296,7 @@ impl<'a> Driver<'a> {
             if established_ns.is_none() || !self.windows.wants(index) {
                 continue;
             }
-            if let Ok(known) = socket::known(&outgoing.stream) {
+            if let Ok((known, _)) = outgoing.known() {
                 self.windows.take(index, opened_ns, monotonic_ns(), &known);
             }
         }
@@ -312,7 +326,7 @@ impl<'a> Driver<'a> {
     /// `due_ns`: when it was due, if it waited for others.
     fn open(&mut self, flow: HostFlow, due_ns: Option<u64>) {
         let from: (Ipv4Addr, u16) = (address(self.host), flow.source_port);
-        let opened = Outgoing::open(flow, due_ns, from, (address(flow.dst), LISTEN));
+        let opened = Outgoing::open(flow, due_ns, from, (address(flow.dst), LISTEN), self.settings);
         let token = self.outgoing.len() as u64;
         match opened {
             Ok(outgoing) => match self.epoll.add(&outgoing.stream, READABLE | WRITABLE, token) {
@@ -378,7 +392,8 @@ impl<'a> Driver<'a> {
         };
         let token = INCOMING + self.incoming.len() as u64;
         self.epoll.add(&stream, READABLE, token)?;
-        self.incoming.push(Some(Incoming::new(flow, stream, self.agenda.noted())));
+        let ends_first = self.subflows.is_some();
+        self.incoming.push(Some(Incoming::new(flow, stream, self.agenda.noted(), ends_first)));
         self.take_in(self.incoming.len() - 1)
     }
 

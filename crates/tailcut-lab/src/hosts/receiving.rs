@@ -27,13 +27,15 @@ pub struct Incoming {
     stream: TcpStream,
     read: u64,
     noted: bool,
+    /// It ends the connection when it has read everything, and does not wait for the sender's end.
+    ends_first: bool,
 }
 
 impl Incoming {
     /// Just accepted; `noted` when the arrivals have ended.
-    pub fn new(flow: HostFlow, stream: TcpStream, noted: bool) -> Incoming {
+    pub fn new(flow: HostFlow, stream: TcpStream, noted: bool, ends_first: bool) -> Incoming {
         let told = Got { index: flow.index, ..Got::default() };
-        Incoming { flow, told, stream, read: 0, over: false, noted }
+        Incoming { flow, told, stream, read: 0, over: false, noted, ends_first }
     }
 
     /// The arrivals have ended.
@@ -67,6 +69,9 @@ impl Incoming {
                     if self.told.complete_ns.is_none() && self.read == self.flow.bytes {
                         self.told.complete_ns = Some(monotonic_ns());
                         step = Step::Complete;
+                        if self.ends_first {
+                            self.stream.shutdown(Shutdown::Write)?;
+                        }
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,

@@ -22,6 +22,8 @@ pub struct Outgoing {
     pub watched: u32,
     /// Nothing more comes of it.
     pub over: bool,
+    /// Whether it is Multipath TCP's. Its sender ends it when its receiver has: no subflow is opened of one that has an end.
+    multipath: bool,
     established: bool,
     sent: u64,
 }
@@ -36,15 +38,18 @@ impl Outgoing {
         due_ns: Option<u64>,
         from: (Ipv4Addr, u16),
         to: (Ipv4Addr, u16),
+        settings: &HostSettings,
     ) -> io::Result<Outgoing> {
         let opened_ns = monotonic_ns();
-        let stream = socket::connect(from, to)?;
+        let multipath = settings.subflows.is_some();
+        let stream = socket::connect(from, to, multipath.then_some(settings.congestion))?;
         Ok(Outgoing {
             flow,
             stream,
             told: Sent { index: flow.index, due_ns, opened_ns, ..Sent::default() },
             watched: READABLE | WRITABLE,
             over: false,
+            multipath,
             established: false,
             sent: 0,
         })
@@ -99,7 +104,10 @@ impl Outgoing {
                 format!("its congestion control is {congestion}, not {}", settings.congestion);
             return Err(io::Error::other(message));
         }
-        socket::count_acknowledgements(&self.stream)
+        match self.multipath {
+            true => Ok(()),
+            false => socket::count_acknowledgements(&self.stream),
+        }
     }
 
     fn send(&mut self, payload: &Payload, settings: &HostSettings) -> io::Result<()> {
@@ -108,13 +116,13 @@ impl Outgoing {
             let part = payload.of(self.flow.index, self.sent, left);
             let last = part.len() as u64 == left;
             // The last segment waits for the end of the connection, which it then carries.
-            let more = !last || settings.closes;
-            match socket::send(&self.stream, part, more, last) {
+            let closes = settings.closes && !self.multipath;
+            match socket::send(&self.stream, part, !last || closes, last && !self.multipath) {
                 Ok(taken) => self.sent += taken as u64,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
             }
-            if self.sent == self.flow.bytes && settings.closes {
+            if self.sent == self.flow.bytes && closes {
                 self.stream.shutdown(Shutdown::Write)?;
             }
         }
@@ -123,7 +131,7 @@ impl Outgoing {
 
     /// Takes in the acknowledgements that were asked for.
     fn hear(&mut self) -> io::Result<()> {
-        loop {
+        while !self.multipath {
             match socket::acknowledgement(&self.stream) {
                 Ok(Some((byte, real_ns))) if byte == (self.flow.bytes - 1) as u32 => {
                     let ago = realtime_ns().saturating_sub(real_ns);
@@ -134,6 +142,7 @@ impl Outgoing {
                 Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
 
     /// The receiver has closed the connection, or sent what it has no reason to send.
@@ -142,6 +151,10 @@ impl Outgoing {
         match self.stream.read(&mut found) {
             Ok(0) => {
                 self.hear()?;
+                if self.multipath && self.sent == self.flow.bytes {
+                    // Of subflows the kernel stamps no acknowledgements.
+                    self.told.acknowledged_ns = Some(monotonic_ns());
+                }
                 self.over = true;
                 Ok(())
             }
@@ -151,9 +164,21 @@ impl Outgoing {
         }
     }
 
+    /// What the kernel knows, of all its subflows together, and how many there are.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn known(&self) -> io::Result<(socket::Known, u32)> {
+        match self.multipath {
+            true => socket::known_of_subflows(&self.stream),
+            false => socket::known(&self.stream).map(|known| (known, 1)),
+        }
+    }
+
     /// Asks the kernel what it knows, for the last time.
     pub fn look(&mut self) {
-        if let Ok(known) = socket::known(&self.stream) {
+        if let Ok((known, subflows)) = self.known() {
+            self.told.subflows = subflows;
             self.told.data_packets = u64::from(known.data_segments);
             self.told.retransmissions = u64::from(known.retransmissions);
             self.told.duplicates = u64::from(known.duplicates);

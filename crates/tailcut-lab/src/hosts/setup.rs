@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::multipath::MOST_SUBFLOWS;
 use crate::settings::HostSettings;
 use crate::sys::link::no_offloads;
 use crate::tools::Tool;
@@ -15,8 +16,8 @@ use crate::tools::Tool;
 pub const INTERFACE: &str = "eth0";
 /// The hardware address of every host: with ARP off, the kernel takes its own for that of its neighbours.
 pub const HARDWARE: [u8; 6] = [0x02, 0x54, 0x43, 0, 0, 1];
-/// The addresses of all hosts.
-pub const PREFIX: &str = "10.77.0.0/16";
+/// The addresses of all hosts, further ones among them.
+pub const PREFIX: &str = "10.64.0.0/10";
 
 /// [`HARDWARE`], as `ip` has it.
 pub fn hardware() -> String {
@@ -25,14 +26,31 @@ pub fn hardware() -> String {
 
 /// The address of a host.
 pub fn address(host: u32) -> Ipv4Addr {
-    let number = host + 1;
-    Ipv4Addr::new(10, 77, (number >> 8) as u8, number as u8)
+    further(host, 0)
 }
 
-/// The host of an address.
+/// The address from which a host's subflow of this number goes: the first has the host's own.
+fn further(host: u32, subflow: u8) -> Ipv4Addr {
+    let number = host + 1;
+    Ipv4Addr::new(10, 77 + subflow, (number >> 8) as u8, number as u8)
+}
+
+/// From where a host's subflows go, besides the first.
+pub fn further_addresses(host: u32, settings: &HostSettings) -> Vec<Ipv4Addr> {
+    (1..settings.subflows.unwrap_or(1) as u8).map(|subflow| further(host, subflow)).collect()
+}
+
+/// The host of an address, and the number of the subflow that goes from there.
+pub fn end_of(address: Ipv4Addr) -> Option<(u32, u8)> {
+    let [10, place, high, low] = address.octets() else { return None };
+    let subflow = place.checked_sub(77).filter(|subflow| u32::from(*subflow) < MOST_SUBFLOWS)?;
+    let host = (u32::from(high) << 8 | u32::from(low)).checked_sub(1)?;
+    Some((host, subflow))
+}
+
+/// The host whose own address it is.
 pub fn host_of(address: Ipv4Addr) -> Option<u32> {
-    let [10, 77, high, low] = address.octets() else { return None };
-    (u32::from(high) << 8 | u32::from(low)).checked_sub(1)
+    end_of(address).filter(|(_, subflow)| *subflow == 0).map(|(host, _)| host)
 }
 
 /// What a host is set to, as the kernel says it.
@@ -94,9 +112,14 @@ pub fn set_up(host: u32, settings: &HostSettings) -> io::Result<ReadBack> {
     let attributes: Vec<String> =
         settings.route.iter().map(|(name, value)| format!("{name} {value}")).collect();
     let (own, attributes) = (address(host), attributes.join(" "));
+    let more = further_addresses(host, settings)
+        .iter()
+        .map(|address| format!("address add {address}/32 dev {INTERFACE}\n"))
+        .collect::<String>();
     Tool::Ip.does(&format!(
         "link set lo up\n\
          address add {own}/32 dev {INTERFACE}\n\
+         {more}\
          link set {INTERFACE} arp off up\n\
          route add {PREFIX} dev {INTERFACE} src {own} congctl {} {attributes}\n",
         settings.congestion
@@ -144,5 +167,11 @@ mod tests {
         assert_eq!(address(0), Ipv4Addr::new(10, 77, 0, 1));
         assert_eq!(host_of(Ipv4Addr::new(192, 0, 2, 1)), None);
         assert_eq!(host_of(Ipv4Addr::new(10, 77, 0, 0)), None);
+        assert_eq!(end_of(address(255)), Some((255, 0)));
+        assert_eq!(end_of(further(255, 7)), Some((255, 7)));
+        assert_eq!((host_of(further(255, 7)), end_of(further(255, 8))), (None, None));
+        let with = |subflows| HostSettings { subflows, ..HostSettings::default() };
+        assert_eq!(further_addresses(4, &with(Some(3))), [further(4, 1), further(4, 2)]);
+        assert_eq!(further_addresses(4, &with(None)), [] as [Ipv4Addr; 0]);
     }
 }

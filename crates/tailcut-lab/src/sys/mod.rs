@@ -4,6 +4,7 @@
 
 pub mod epoll;
 pub mod link;
+pub mod netlink;
 pub mod packets;
 pub mod process;
 pub mod socket;

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::checked;
@@ -48,14 +48,47 @@ fn set(socket: &impl AsRawFd, level: i32, name: i32, value: i32) -> io::Result<(
     .map(drop)
 }
 
-/// Begins to connect from a source port of the caller's choice.
+fn stream(multipath: bool) -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    let protocol = if multipath { libc::IPPROTO_MPTCP } else { libc::IPPROTO_TCP };
+    // SAFETY: the call takes numbers, and the descriptor that it gives is new.
+    Ok(unsafe { OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_INET, kind, protocol))?) })
+}
+
+/// Listens, and waits for nothing when it accepts.
 ///
 /// # Errors
 /// The kernel's.
-pub fn connect(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -> io::Result<TcpStream> {
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: the call takes numbers, and the descriptor that it gives is new.
-    let socket = unsafe { OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_INET, kind, 0))?) };
+pub fn listen(at: (Ipv4Addr, u16), multipath: bool) -> io::Result<TcpListener> {
+    let socket = stream(multipath)?;
+    set(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+    let (at, length) = (address(at.0, at.1), size_of::<libc::sockaddr_in>() as libc::socklen_t);
+    // SAFETY: the address outlives the call and has the length that is said.
+    unsafe {
+        checked(libc::bind(socket.as_raw_fd(), (&raw const at).cast(), length))?;
+        checked(libc::listen(socket.as_raw_fd(), 4_096))?;
+    }
+    Ok(TcpListener::from(socket))
+}
+
+/// Begins to connect from a source port of the caller's choice. `multipath`: by Multipath TCP, whose subflows all have this congestion
+/// control.
+///
+/// # Errors
+/// The kernel's.
+pub fn connect(
+    from: (Ipv4Addr, u16),
+    to: (Ipv4Addr, u16),
+    multipath: Option<&str>,
+) -> io::Result<TcpStream> {
+    let socket = stream(multipath.is_some())?;
+    if let Some(congestion) = multipath {
+        // Its first subflow would go by the route, the others by the machine's default.
+        let (name, length) = (congestion.as_ptr().cast(), congestion.len() as libc::socklen_t);
+        let (level, option) = (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
+        // SAFETY: the name outlives the call and has the length that is said.
+        checked(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, name, length) })?;
+    }
     set(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
     set(&socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
     let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
@@ -197,38 +230,86 @@ pub struct Known {
     pub timeouts: Option<u16>,
 }
 
+impl Known {
+    /// Of `struct tcp_info` (linux/tcp.h), which only ever grows; the kernel has filled in so many bytes.
+    fn read(info: &[u8], filled: usize) -> Known {
+        let number = |at: usize| {
+            u32::from_ne_bytes(info[at..at + 4].try_into().expect("four bytes are four bytes"))
+        };
+        Known {
+            retransmissions: number(100),
+            data_segments: number(156),
+            duplicates: number(216),
+            window: number(80),
+            segment: number(16),
+            // The SYN counts for one, too.
+            acknowledged: u64::from_ne_bytes(
+                info[120..128].try_into().expect("eight bytes are eight bytes"),
+            )
+            .saturating_sub(1),
+            timeouts: (filled >= 242).then(|| u16::from_ne_bytes([info[240], info[241]])),
+        }
+    }
+
+    /// Both together, of which the segments are alike.
+    fn and(self, other: Known) -> Known {
+        Known {
+            data_segments: self.data_segments + other.data_segments,
+            retransmissions: self.retransmissions + other.retransmissions,
+            duplicates: self.duplicates + other.duplicates,
+            window: self.window + other.window,
+            segment: self.segment.max(other.segment),
+            acknowledged: self.acknowledged + other.acknowledged,
+            timeouts: self.timeouts.zip(other.timeouts).map(|(one, two)| one + two),
+        }
+    }
+}
+
+const INFO: usize = 256;
+
 /// Asks the kernel of a connection.
 ///
 /// # Errors
 /// The kernel's.
 pub fn known(stream: &TcpStream) -> io::Result<Known> {
-    let mut info = [0_u8; 256];
-    let found = get(stream, libc::TCP_INFO, &mut info)?;
-    let number = |at: usize| {
-        u32::from_ne_bytes(info[at..at + 4].try_into().expect("four bytes are four bytes"))
-    };
-    // Offsets of struct tcp_info (linux/tcp.h), which only ever grows.
-    Ok(Known {
-        retransmissions: number(100),
-        data_segments: number(156),
-        duplicates: number(216),
-        window: number(80),
-        segment: number(16),
-        // The SYN counts for one, too.
-        acknowledged: u64::from_ne_bytes(
-            info[120..128].try_into().expect("eight bytes are eight bytes"),
-        )
-        .saturating_sub(1),
-        timeouts: (found >= 242).then(|| u16::from_ne_bytes([info[240], info[241]])),
-    })
+    let mut info = [0; INFO];
+    let filled = get(stream, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)?;
+    Ok(Known::read(&info, filled))
 }
 
-fn get(stream: &TcpStream, name: i32, into: &mut [u8]) -> io::Result<usize> {
+/// Asks the kernel of a connection of Multipath TCP: of all its subflows together, and how many there are.
+///
+/// # Errors
+/// The kernel's.
+pub fn known_of_subflows(stream: &TcpStream) -> io::Result<(Known, u32)> {
+    // Of linux/mptcp.h: after four numbers an element for each subflow.
+    const SOL_MPTCP: i32 = 284;
+    const MPTCP_TCPINFO: i32 = 2;
+    const NUMBERS: usize = 16;
+    const MOST: usize = 16;
+    let mut all = [0; NUMBERS + MOST * INFO];
+    all[..4].copy_from_slice(&(NUMBERS as u32).to_ne_bytes());
+    all[12..NUMBERS].copy_from_slice(&(INFO as u32).to_ne_bytes());
+    match get(stream, SOL_MPTCP, MPTCP_TCPINFO, &mut all) {
+        // It has fallen back to TCP.
+        Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
+            return known(stream).map(|known| (known, 1));
+        }
+        other => other?,
+    };
+    let number = |at: usize| u32::from_ne_bytes([all[at], all[at + 1], all[at + 2], all[at + 3]]);
+    let (count, filled) = (number(4), number(8) as usize);
+    let each = all[NUMBERS..].chunks_exact(INFO).take(count as usize);
+    let known = each.map(|info| Known::read(info, filled));
+    Ok((known.reduce(Known::and).unwrap_or_default(), count))
+}
+
+fn get(stream: &TcpStream, level: i32, name: i32, into: &mut [u8]) -> io::Result<usize> {
     let mut length = into.len() as libc::socklen_t;
     // SAFETY: there is as much room as is said.
     checked(unsafe {
         let room = into.as_mut_ptr().cast();
-        libc::getsockopt(stream.as_raw_fd(), libc::IPPROTO_TCP, name, room, &mut length)
+        libc::getsockopt(stream.as_raw_fd(), level, name, room, &mut length)
     })?;
     Ok(length as usize)
 }
@@ -239,7 +320,7 @@ fn get(stream: &TcpStream, name: i32, into: &mut [u8]) -> io::Result<usize> {
 /// The kernel's.
 pub fn congestion(stream: &TcpStream) -> io::Result<String> {
     let mut name = [0_u8; 16];
-    get(stream, libc::TCP_CONGESTION, &mut name)?;
+    get(stream, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name)?;
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
     Ok(String::from_utf8_lossy(&name[..end]).into_owned())
 }

@@ -16,6 +16,12 @@ pub(super) fn source_port(flow: u64, subflow: u8) -> u16 {
     FIRST_SOURCE_PORT + ((flow + u64::from(subflow) * 997) % SOURCE_PORTS) as u16
 }
 
+/// What the packets of a subflow go by, whose connection's first subflow has this key.
+pub fn subflow_key(first: FlowKey, subflow: u8) -> FlowKey {
+    let place = u64::from(first.sport() - FIRST_SOURCE_PORT);
+    FlowKey::new(first.src(), first.dst(), source_port(place, subflow), first.dport())
+}
+
 /// What the packets of a connection of a flow go by.
 pub(super) fn key_of(flow: &Flow, copy: u8, piece: u64) -> FlowKey {
     let port = FIRST_SOURCE_PORT + ((flow.id + piece) % SOURCE_PORTS) as u16;
@@ -113,6 +119,12 @@ mod tests {
         let ports: std::collections::BTreeSet<_> = (0..60).map(|n| source_port(3, n)).collect();
         assert_eq!(ports.len(), 60);
         let flow = scenario().flows[0];
+        let late = FlowKey::new(flow.src, flow.dst, source_port(59_900, 0), SERVICE_PORT);
+        for subflow in 0..8 {
+            let key = subflow_key(late, subflow);
+            assert_eq!((key.src(), key.dst(), key.dport()), (late.src(), late.dst(), late.dport()));
+            assert_eq!(key.sport(), source_port(59_900, subflow));
+        }
         let [first, second] = [0, 1].map(|copy| key_of(&flow, copy, 0));
         assert_eq!((first.sport(), first.dport() + 1), (second.sport(), second.dport()));
         assert_eq!(key_of(&flow, 0, 2).sport(), first.sport() + 2);

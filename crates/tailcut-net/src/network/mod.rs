@@ -36,6 +36,7 @@ use crate::watch::Watch;
 use clock::{Clock, Due, Seldom};
 pub use error::SimError;
 use flows::Flows;
+pub use foresight::subflow_key;
 use foresight::Foresight;
 pub use foretold::{foretell, Foretold};
 use hosts::Hosts;

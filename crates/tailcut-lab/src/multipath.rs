@@ -1,0 +1,210 @@
+//! Multipath TCP by the kernel: what becomes of the plan's, and how hosts open the further subflows of their connections.
+//!
+//! A host has an address for each subflow. The first goes from its own address, and from the port that the simulator hashes. Once a connection
+//! is established, as the kernel tells, the host that opened it asks for the others: each from its own further address and the same
+//! port, so that a frame says which subflow of which flow it is of. The kernel's own path manager does not do that. It would also have
+//! the receivers open subflows, from where nobody expects them, and chooses ports itself.
+
+#[cfg(target_os = "linux")]
+use std::io;
+#[cfg(target_os = "linux")]
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use tailcut_net::transport::mptcp::MptcpSpec;
+use tailcut_net::transport::tcp::TcpSpec;
+
+use crate::fabrics::Kind;
+#[cfg(target_os = "linux")]
+use crate::hosts::setup;
+use crate::settings::{tcp, Answer, Checked};
+#[cfg(target_os = "linux")]
+use crate::sys::netlink::{attribute, find, nested, Generic};
+
+/// Subflows of a connection at most: hosts have so many addresses.
+pub const MOST_SUBFLOWS: u32 = 8;
+/// Bytes of the option that says where a segment's data belong (RFC 8684, section 3.3), where they go one way only.
+const DATA_SEQUENCE: u64 = 24;
+/// By whom subflows are opened, by its number: a program.
+const PATH_MANAGER: &str = "mptcp/pm_type";
+
+/// What becomes of the plan's transport.
+pub(crate) fn check(checked: &mut Checked, spec: &MptcpSpec, by_repnet: bool, fabric: &dyn Kind) {
+    let MptcpSpec { subflows, receive_window, tcp: each } = spec;
+    tcp(checked, &TcpSpec { receive_window: *receive_window, ..each.clone() });
+    // Of these there is more to say below.
+    let more = ["transport.mss", "transport.close"];
+    checked.told.retain(|told| told.answer == Answer::Fatal || !more.contains(&&*told.field));
+    for told in checked.told.iter_mut().filter(|told| told.field != "transport.receive_window") {
+        told.field = told.field.replace("transport.", "transport.tcp.");
+    }
+    checked.near(
+        "transport.tcp.receive_window",
+        "the kernel has one window for all subflows of a connection, and none for each",
+    );
+    match Path::new("/proc/sys/net").join(PATH_MANAGER).exists() {
+        _ if by_repnet => checked.fatal("transport.kind", "Node opens no sockets of Multipath TCP"),
+        false => checked.fatal(
+            "transport.kind",
+            "this kernel has no Multipath TCP whose subflows a program opens: it takes one of 5.19 or later with CONFIG_MPTCP",
+        ),
+        true => checked.near(
+            "transport.kind",
+            "the kernel's Multipath TCP, whose subflows are not coupled: each has the window of a TCP of its own (Linux has no RFC 6356). They \
+             join a round trip after the handshake, when the first data are acknowledged",
+        ),
+    }
+    checked.only(
+        (1..=MOST_SUBFLOWS).contains(subflows),
+        "transport.subflows",
+        "an address of the host for each, hashed as the simulator's subflow of that number",
+        format!("{subflows} subflows: the lab gives a host {MOST_SUBFLOWS} addresses"),
+    );
+    if !fabric.sees_frames() {
+        checked.fatal(
+            "transport.subflows",
+            "switches that are kernels have no routes to the further addresses of hosts",
+        );
+    }
+    checked.near(
+        "transport.tcp.mss",
+        format!("as it says; beside it segments carry {DATA_SEQUENCE} bytes that say where their data belong, and ACKs up to 12"),
+    );
+    checked.only(
+        checked.hosts.closes,
+        "transport.tcp.close",
+        "receivers end a connection when they have read everything, and senders then: a kernel opens no subflow of one that has ended",
+        "senders know by the end of a connection that everything has arrived: write close = \"fin\"",
+    );
+    checked.hosts.mtu += DATA_SEQUENCE;
+    checked.hosts.subflows = Some(*subflows);
+    for (name, value) in [("mptcp/enabled", 1), (PATH_MANAGER, 1), ("mptcp/checksum_enabled", 0)] {
+        checked.sysctl(name, value);
+    }
+    // As the kernel has it: a subflow's buffer grows with its window. Where there is room for everything at once, the first subflow takes it all
+    // before the others are there.
+    checked.sysctl("ipv4/tcp_wmem", "4096\t16384\t4194304");
+}
+
+/// What opens the further subflows of a host's connections.
+#[cfg(target_os = "linux")]
+pub struct Subflows {
+    /// What the kernel tells of connections. While this is open, it also lets subflows of others join.
+    events: Generic,
+    commands: Generic,
+    /// From where each goes.
+    from: Vec<Ipv4Addr>,
+}
+
+/// Whether the kernel lets this namespace open subflows by a program.
+///
+/// # Errors
+/// Why it does not.
+#[cfg(target_os = "linux")]
+pub fn tried() -> io::Result<String> {
+    setup::set(&[(PATH_MANAGER, "1".to_owned())])?;
+    Subflows::new(vec![]).map(|_| "opened by the hosts".to_owned())
+}
+
+#[cfg(target_os = "linux")]
+impl Subflows {
+    /// Those that come from these addresses, besides the first.
+    ///
+    /// # Errors
+    /// The kernel's, as when it has no Multipath TCP.
+    pub fn new(from: Vec<Ipv4Addr>) -> io::Result<Subflows> {
+        const FAMILY: &str = "mptcp_pm";
+        let events = Generic::open(FAMILY, Some("mptcp_pm_events"))?;
+        Ok(Subflows { events, commands: Generic::open(FAMILY, None)?, from })
+    }
+
+    /// By which it is known that the kernel has something to tell.
+    pub fn events(&self) -> &Generic {
+        &self.events
+    }
+
+    /// Opens those of the connections to this port that the kernel says are established.
+    ///
+    /// # Errors
+    /// When the kernel could not tell everything.
+    pub fn open(&self, port: u16) -> io::Result<()> {
+        // Of linux/mptcp_pm.h.
+        const ESTABLISHED: u8 = 2;
+        const CREATE: u8 = 10;
+        const TOKEN_OF_COMMAND: u16 = 4;
+        while let Some(event) = self.events.hear()? {
+            let Some(known) = Established::of(&event.attributes) else { continue };
+            if event.kind != ESTABLISHED || known.to.1 != port {
+                continue;
+            }
+            for (number, from) in (1..).zip(&self.from) {
+                let ends = [
+                    attribute(TOKEN_OF_COMMAND, &known.token),
+                    end(1, number, (*from, known.port)),
+                    end(6, 0, known.to),
+                ];
+                // A connection may have ended by now. How many there were, its sender tells.
+                let _ = self.commands.ask(CREATE, &ends.concat());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A connection that is established, by what the kernel tells of it.
+#[cfg(target_os = "linux")]
+#[derive(Debug, PartialEq, Eq)]
+struct Established {
+    token: [u8; 4],
+    /// The port that its first subflow comes from.
+    port: u16,
+    to: (Ipv4Addr, u16),
+}
+
+#[cfg(target_os = "linux")]
+impl Established {
+    fn of(attributes: &[u8]) -> Option<Established> {
+        let four = |kind: u16| <[u8; 4]>::try_from(find(attributes, kind)?).ok();
+        let port = |kind: u16| Some(u16::from_be_bytes(find(attributes, kind)?.try_into().ok()?));
+        Some(Established { token: four(1)?, port: port(9)?, to: (four(7)?.into(), port(10)?) })
+    }
+}
+
+/// An end of a subflow, as an attribute of this kind; `number` tells a host's own apart.
+#[cfg(target_os = "linux")]
+fn end(kind: u16, number: u8, (address, port): (Ipv4Addr, u16)) -> Vec<u8> {
+    const VERSION_4: u16 = 2;
+    let within = [
+        attribute(1, &VERSION_4.to_ne_bytes()),
+        attribute(2, &[number]),
+        attribute(3, &address.octets()),
+        attribute(5, &port.to_ne_bytes()),
+    ];
+    nested(kind, &within)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_tells_of_a_connection_is_read() {
+        let told = [
+            attribute(1, &[0xfd, 0x0b, 0x53, 0x5b]),
+            attribute(2, &2_u16.to_ne_bytes()),
+            attribute(5, &[10, 77, 0, 1]),
+            attribute(7, &[10, 77, 0, 2]),
+            attribute(9, &[4, 0]),
+            attribute(10, &[0xf2, 0x30]),
+        ];
+        let token = [0xfd, 0x0b, 0x53, 0x5b];
+        let to = (Ipv4Addr::new(10, 77, 0, 2), 62_000);
+        let known = Established { token, port: 1_024, to };
+        assert_eq!(Established::of(&told.concat()), Some(known));
+        for missing in [0, 3, 4, 5] {
+            let mut less = told.to_vec();
+            less.remove(missing);
+            assert_eq!(Established::of(&less.concat()), None, "{missing}");
+        }
+    }
+}
