@@ -120,7 +120,7 @@ def run(
     progress: Progress | None = None,
     fail_fast: bool = False,
     repeat: int = 1,
-    lab_fabric: str = fabrics.ENGINE,
+    lab_fabric: str | None = None,
 ) -> "Result":
     """Make the runs that are not there yet.
 
@@ -142,7 +142,7 @@ def run(
         repeat: how often each run is made; more than once for ``lab`` only, whose kernels give other
             results each time.
         lab_fabric: what lies between the hosts of the ``lab``: ``engine``, the simulator's fabric in real time, or
-            ``kernel``, with a network namespace for each switch.
+            ``kernel``, with a network namespace for each switch. By default what the experiment says (``lab.fabric``).
 
     Raises:
         BackendError: there is no such backend, or it cannot realise the experiment at all.
@@ -160,7 +160,7 @@ def run(
             f"repeat = {repeat} on the backend {on!r}: only real kernels give another result each time",
             "use --repeat with --on lab, or more seeds with --seeds",
         )
-    fabrics.confirm(lab_fabric, on)
+    fabric = fabrics.of(experiment.plan, lab_fabric, on)
     if not isinstance(capture, Capture):
         capture = Capture(tuple(capture))
     options = Options(
@@ -170,7 +170,7 @@ def run(
         fail_fast=fail_fast,
         farm=None if executor is None else _farm(executor),
         repeat=repeat,
-        lab_fabric=lab_fabric,
+        lab_fabric=fabric,
     )
     gaps = chosen.check(experiment.plan, options)
     fatal = [gap for gap in gaps if gap.fatal]

@@ -74,6 +74,7 @@ class Plan(TypedDict):
     seeds: list[int]
     measure: dict[str, Any]
     model: dict[str, Any]
+    lab: dict[str, Any]
     report: dict[str, Any]
     runs: list[PlannedRun]
 

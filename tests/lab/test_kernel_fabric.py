@@ -74,13 +74,30 @@ def test_what_the_kernel_balances_can_be_had(experiment: Path, kind: str) -> Non
 
 def test_a_fabric_that_is_not_there_or_for_another_backend_is_refused(experiment: Path) -> None:
     wanted = tailcut.load(experiment)
-    with pytest.raises(BackendError, match="'lab' has no fabric 'wood'") as refused:
+    with pytest.raises(BackendError, match="the lab has no fabric 'wood'") as refused:
         tailcut.run(wanted, on="lab", lab_fabric="wood")
     assert refused.value.code == "TC-B004"
     with pytest.raises(BackendError, match="'sim'"):
         tailcut.run(wanted, lab_fabric=KERNEL)
+    for on in ("sim", "lab"):
+        with pytest.raises(BackendError, match="the lab has no fabric 'wood'"):
+            tailcut.run(tailcut.load(experiment, set={"lab.fabric": '"wood"'}), on=on)
     capture = Options(lab_fabric=KERNEL, capture=Capture(("host:0",)))
     assert [gap.where for gap in backend("lab").check(wanted.plan, capture) if gap.fatal] == ["--capture"]
+
+
+def test_the_experiment_names_the_fabric_and_the_command_may_name_another(experiment: Path) -> None:
+    asked = ["check", str(experiment), "--on", "lab", "--set", 'balance.kind="flowlet"']
+    named = [*asked, "--set", f'lab.fabric="{KERNEL}"']
+    runner = CliRunner()
+    assert [runner.invoke(cli.app, command).exit_code for command in (asked, named)] == [0, 2]
+    assert runner.invoke(cli.app, [*named, "--lab-fabric", "engine"]).exit_code == 0
+
+
+def test_the_fabric_that_an_experiment_names_changes_no_run(experiment: Path) -> None:
+    without, named = (tailcut.load(experiment, set=keys).plan for keys in ({}, {"lab.fabric": f'"{KERNEL}"'}))
+    assert named["lab"] == {"fabric": KERNEL}
+    assert named["runs"] == without["runs"]
 
 
 def test_the_command_tells_of_the_fabric_that_is_asked_for(experiment: Path) -> None:

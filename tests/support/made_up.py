@@ -74,6 +74,7 @@ def plan(
         "seeds": list(seeds),
         "measure": MEASURE | measure,
         "model": {"short_byte_share": "workload"},
+        "lab": {"fabric": "engine"},
         "report": {"baseline": schemes[0]},
         "runs": [planned_run(scheme, dict(point), seed) for scheme in schemes for point in points for seed in seeds],
     }

@@ -86,6 +86,7 @@ def plan_of(shape: Shape) -> Plan:
             "size_groups": ["10KB", "100KB", "1MB"],
         },
         "model": {"short_byte_share": "workload"},
+        "lab": {"fabric": "engine"},
         "report": {},
         "runs": runs,
     }

@@ -19,6 +19,7 @@ mod config;
 mod describe;
 mod fabric_tables;
 mod file;
+mod lab;
 mod load;
 mod model;
 mod resolve;

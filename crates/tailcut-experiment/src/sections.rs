@@ -18,6 +18,7 @@ use tailcut_net::transport::TransportSpec;
 
 use crate::config::{Labels, SectionOutcome};
 use crate::file::{MeasureSpec, ReportSpec, Seeds, Sweep};
+use crate::lab::LabSpec;
 use crate::model::ModelSpec;
 use crate::schema::{default_kind, Partial};
 
@@ -154,6 +155,8 @@ sections! {
         measure: MeasureSpec,
         /// What the queueing analysis is told.
         model: ModelSpec,
+        /// What the kernel lab is told.
+        lab: LabSpec,
     }
 }
 

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from tailcut.plan import Plan
 
 LabFabric = Annotated[
-    str,
+    str | None,
     typer.Option(
-        metavar="engine|kernel", help="What lies between the hosts of the lab: the simulator's fabric, or kernels."
+        metavar="engine|kernel",
+        help="What lies between the lab's hosts: the simulator's fabric, or kernels; by default FILE's lab.fabric.",
+        show_default=False,
     ),
 ]
 
@@ -37,21 +39,21 @@ def check(
     on: Annotated[
         str, typer.Option(metavar="|".join(backends.NAMES), help="The backend; lab tells what becomes of every field.")
     ] = "sim",
-    lab_fabric: LabFabric = "engine",
+    lab_fabric: LabFabric = None,
 ) -> None:
     """Show an experiment's runs, their size, and every default."""
     from tailcut.lab import fabrics
     from tailcut.results import machine
     from tailcut.terminal.plan import plan_view
 
-    fabrics.confirm(lab_fabric, on)
     plan = tailcut.load(file, _overrides(set_), seeds).plan
+    fabric = fabrics.of(plan, lab_fabric, on)
     if as_json:
         sys.stdout.write(json.dumps(plan, indent=2) + "\n")
     elif on == "lab":
         from tailcut.terminal import lab as view
 
-        view.check(plan, lab_fabric, out)
+        view.check(plan, fabric, out)
     else:
         for gap in [] if on == "sim" else backends.backend(on).check(plan, backends.Options()):
             err.print(f"{gap.where}: {gap.reason}", highlight=False, soft_wrap=True)
@@ -109,7 +111,7 @@ def run(
     repeat: Annotated[
         int, typer.Option(metavar="N", min=1, help="Make each run N times; with --on lab only.", show_default=False)
     ] = 1,
-    lab_fabric: LabFabric = "engine",
+    lab_fabric: LabFabric = None,
     fail_fast: Annotated[
         bool, typer.Option("--fail-fast", "-x", metavar="", help="End at the first run that fails.")
     ] = False,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tailcut import _core
 from tailcut.errors import BackendError
+from tailcut.plan import Plan
 
 ENGINE = "engine"
 TOO_FAST = (
@@ -35,18 +36,22 @@ FABRICS = {one["name"]: Fabric(**one) for one in json.loads(_core.lab_fabrics())
 """All kinds by name; the first is the default."""
 
 
-def confirm(fabric: str, on: str) -> None:
-    """Confirm that a backend has such a fabric.
+def of(plan: Plan, asked: str | None, on: str) -> str:
+    """Which fabric a backend is to have: what is asked for, or else what the experiment says.
 
     Raises:
-        BackendError: it has none, or none of that name.
+        BackendError: the lab has none of that name, or one is asked for of another backend.
     """
-    if fabric not in FABRICS or (fabric != ENGINE and on != "lab"):
+    fabric = asked or plan["lab"]["fabric"]
+    if fabric not in FABRICS:
         raise BackendError(
             "TC-B004",
-            f"the backend {on!r} has no fabric {fabric!r}",
-            f"use --on lab, and --lab-fabric with one of: {', '.join(FABRICS)}",
+            f"the lab has no fabric {fabric!r}",
+            f"write one of {', '.join(FABRICS)} {'as lab.fabric' if asked is None else 'after --lab-fabric'}",
         )
+    if asked is not None and on != "lab":
+        raise BackendError("TC-B004", f"the backend {on!r} has no fabric to choose", "use --lab-fabric with --on lab")
+    return fabric
 
 
 def backend(fabric: str) -> str:

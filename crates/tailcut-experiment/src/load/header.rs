@@ -6,6 +6,7 @@ use super::Loader;
 use crate::diagnostic::{Code, Problem};
 use crate::document::{Node, Value};
 use crate::file::{MeasureSpec, ReportSpec, MAX_RUNS};
+use crate::lab::LabSpec;
 use crate::model::ModelSpec;
 use crate::resolve::Schemes;
 
@@ -15,6 +16,7 @@ pub(super) struct Header {
     pub seeds: Vec<u64>,
     pub measure: MeasureSpec,
     pub model: ModelSpec,
+    pub lab: LabSpec,
     pub report: ReportSpec,
 }
 
@@ -33,6 +35,7 @@ impl Loader<'_> {
         };
         let measure = self.section("measure");
         let model = self.section("model");
+        let lab = self.section("lab");
         let report: ReportSpec = self.section("report");
         if let Some(baseline) = report.baseline.as_ref().filter(|b| !schemes.names.contains(b)) {
             let place = self.root.table("report").and_then(|t| t.get("baseline")).map(|n| n.place);
@@ -47,7 +50,7 @@ impl Loader<'_> {
             problem.place = place;
             self.problems.push(problem);
         }
-        Header { title, question, seeds, measure, model, report }
+        Header { title, question, seeds, measure, model, lab, report }
     }
 
     /// Reads a section; its default when it is left out or wrong.

@@ -186,6 +186,7 @@ impl Loader<'_> {
             seeds: header.seeds,
             measure: header.measure,
             model: header.model,
+            lab: header.lab,
             report: header.report,
             runs,
         })

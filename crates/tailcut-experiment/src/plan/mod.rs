@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use crate::file::{MeasureSpec, ReportSpec};
+use crate::lab::LabSpec;
 use crate::model::ModelSpec;
 use crate::sections::Config;
 
@@ -47,6 +48,8 @@ pub struct Plan {
     pub measure: MeasureSpec,
     /// What the queueing analysis is told.
     pub model: ModelSpec,
+    /// What the kernel lab is told.
+    pub lab: LabSpec,
     /// What the report shows.
     pub report: ReportSpec,
     /// Every scheme at every point of the sweep under every seed.

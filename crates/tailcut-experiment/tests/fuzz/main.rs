@@ -177,8 +177,8 @@ fn table<'a>(definitions: &Definitions<'a>, schema: &'a Json) -> Values {
 }
 
 /// Sections that say nothing of a run, or are drawn below.
-const FIXED: [&str; 8] =
-    ["title", "question", "seeds", "horizon", "model", "schemes", "sweep", "report"];
+const FIXED: [&str; 9] =
+    ["title", "question", "seeds", "horizon", "model", "lab", "schemes", "sweep", "report"];
 
 /// An experiment that takes milliseconds, unless what was drawn says otherwise.
 fn experiments() -> Values {
