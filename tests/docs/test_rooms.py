@@ -37,7 +37,7 @@ RESIDENTS = {
     "ECN marking": Resident("queue/ecn.rs", QUEUE, r"ecn::\w+|QueueSpec::Ecn|Discipline::Ecn"),
     "Selective RED": Resident("queue/selective_red.rs", QUEUE, "selective_?(red|state)"),
     "DRR": Resident("queue/drr.rs", QUEUE, "drr"),
-    "PFC": Resident("fabric/pfc.rs", "switch.rs", r"pfc::\w+|Pfc|Pauses|\w+_pauses?|\w+_pausable"),
+    "PFC": Resident("switch/pfc.rs", "switch/mod.rs", r"[Pp]fc\w*|Pauses|\w+_pauses?|\w+_pausable"),
     "trimming": Resident("queue/trimming.rs", QUEUE, r"Trimming|Trimmed|trimming::\w+"),
     "pFabric's queue": Resident("queue/pfabric.rs", QUEUE, r"PriorityQueue|PfabricQueue|QueueSpec::Pfabric"),
     "pFabric's transport": Resident("transport/pfabric/", TRANSPORT, r"Pfabric(?!Queue)\w+|(?<!Queue)Spec::Pfabric"),

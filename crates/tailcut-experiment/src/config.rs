@@ -103,7 +103,7 @@ impl Config {
             ("series", self.check_samples()),
             ("queue", self.check_room()),
             ("switch", self.check_memory()),
-            ("switch", self.check_pauses()),
+            ("switch", self.check_flow_control()),
             ("queue", scheme.check_priorities()),
             ("transport", scheme.check_marks()),
             ("replicate", scheme.check_replication()),
@@ -148,11 +148,11 @@ impl Config {
         }
     }
 
-    /// What links are paused for waits in the order of its arrival.
-    fn check_pauses(&self) -> Result<(), SpecError> {
-        match self.switch.pfc {
+    /// What links are stopped for waits in the order of its arrival.
+    fn check_flow_control(&self) -> Result<(), SpecError> {
+        match self.switch.flow_control() {
             None => Ok(()),
-            Some(_) => self.scheme.queue.check_pauses(),
+            Some(control) => self.scheme.queue.check_flow_control(&*control),
         }
     }
 

@@ -45,7 +45,7 @@ fn attributed(config: &Config) -> [u64; 4] {
     if !config.labels.attribution {
         return [0; 4];
     }
-    let keeps = config.scheme.queue.keeps_packets() || config.switch.pfc.is_some();
+    let keeps = config.scheme.queue.keeps_packets() || config.switch.flow_control().is_some();
     let queues = if keeps { 2 * PER_QUEUE } else { 0 };
     let [link, flow, connection, segment] = ATTRIBUTED;
     [link + queues, flow, connection, segment]

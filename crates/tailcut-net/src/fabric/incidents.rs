@@ -173,9 +173,9 @@ impl Fabric {
             while let Some(packet) = self.scheduled.pop(now, number) {
                 self.ports[number.index()].note_lost();
                 consequences.push(lost(packet));
-                self.leaves_pausable(now, number, false);
+                self.leaves_controlled(now, number, false);
             }
-            self.forget_pauses(number);
+            self.forget_frames(number);
         }
         if (before.rate, before.propagation) != (after.rate, after.propagation) {
             let port = &mut self.ports[number.index()];
@@ -196,7 +196,7 @@ impl Fabric {
         }
         if !before.up && after.up {
             self.ports[number.index()].come_up();
-            self.forget_pauses(number);
+            self.forget_frames(number);
         }
         self.recount_memory(now, number);
     }

@@ -12,7 +12,7 @@
 //! - [`Fabric::offer`] says what becomes of a packet ([`Offered`]). It may have to be asked for again: when the first
 //!   packet of the link arrives ([`Fabric::take`], which says when the next one does), or when its transmitter falls idle ([`Fabric::idle`], only
 //!   with scheduled queues). Per link and kind at most one such call is ever due.
-//! - With flow control ([`pfc`]), [`Fabric::frame`] tells after each call what pause frames are on their way, and [`Fabric::heed`] is
+//! - With flow control ([`flow_control`]), [`Fabric::frame`] tells after each call what frames are on their way, and [`Fabric::heed`] is
 //!   due when one arrives, after idle transmitters of the same instant.
 //! - Then [`Fabric::forward`] says where the packet is: at a host, or in a switch that has chosen the port that it shall be
 //!   offered to next.
@@ -63,9 +63,9 @@
 //! ```
 
 mod ahead;
+mod flow_control;
 mod incidents;
 mod marks;
-pub mod pfc;
 mod scheduled;
 #[cfg(test)]
 mod tests;
@@ -82,14 +82,15 @@ use crate::host::HostSpec;
 use crate::packet::{Flags, Packet};
 use crate::port::{self, Port, PortCounters};
 use crate::queue::{At, Discipline, QueueSpec, Schedule};
-use crate::switch::{Pools, SwitchSpec};
+use crate::switch::pools::Pools;
+use crate::switch::SwitchSpec;
 use crate::topology::{Graph, HostId, NodeId, PathCounts, PortId, RouteError, Routes, SwitchId};
 
+pub use flow_control::Heeded;
+use flow_control::Stops;
 pub use incidents::Consequence;
 use incidents::Incidents;
 use marks::Marks;
-pub use pfc::Heeded;
-use pfc::Pauses;
 pub use scheduled::Dequeued;
 use scheduled::Scheduled;
 pub(crate) use ways::Ways;
@@ -192,8 +193,8 @@ pub struct Fabric {
     marks: Marks,
     /// Buffers that the ports of a switch share.
     pools: Option<Pools>,
-    /// What links are paused.
-    pauses: Option<Pauses>,
+    /// What links are stopped.
+    stops: Option<Stops>,
     incidents: Incidents,
 }
 
@@ -227,6 +228,7 @@ impl Fabric {
         let routes = Routes::new(graph)?;
         let (mut ports, mut ends) = (vec![], vec![]);
         let mut scheduled = Scheduled::default();
+        let control = parts.switch.flow_control();
         for link in &graph.links {
             for (from, to) in [(link.a, link.b), (link.b, link.a)] {
                 let number = PortId::at(ports.len());
@@ -237,8 +239,8 @@ impl Fabric {
                 };
                 let at = At { number: number.0, host, limit, seed: *seed };
                 let (mut limit, mut discipline) = (queue.limit_in_all(&at), queue.discipline(&at));
-                if parts.switch.pfc.is_some() {
-                    scheduled.place(number, queue.pausable(&at));
+                if control.is_some() {
+                    scheduled.place(number, queue.fifo(&at));
                     (limit, discipline) = (Limit::Unlimited, Discipline::Plain);
                 } else if let Some(scheduler) = queue.scheduler(&at) {
                     scheduled.place(number, scheduler);
@@ -266,7 +268,7 @@ impl Fabric {
             marks: Marks::new(queue, balancer.large()),
             balancer,
             pools,
-            pauses: parts.switch.pfc.as_ref().map(|spec| Pauses::new(spec, 2 * graph.links.len())),
+            stops: control.map(|kind| Stops::new(kind, 2 * graph.links.len())),
             incidents,
         })
     }
@@ -307,8 +309,8 @@ impl Fabric {
         ingress: Option<PortId>,
         packet: Packet,
     ) -> Offered {
-        if self.pauses.is_some() {
-            return self.offer_pausable(now, port, ingress, packet);
+        if self.stops.is_some() {
+            return self.offer_controlled(now, port, ingress, packet);
         }
         match self.scheduled.waiting(port) {
             Some(waiting) if waiting > 0 || self.ports[port.index()].busy_until() > now => {

@@ -145,7 +145,7 @@ impl Fabric {
         let packet = self.scheduled.pop(now, port)?;
         let offered = self.put_closely(now, port, packet);
         let more = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
-        self.leaves_pausable(now, port, more);
+        self.leaves_controlled(now, port, more);
         let idle = more.then(|| self.ports[port.index()].busy_until());
         Some(Dequeued { packet, offered, idle })
     }

@@ -10,6 +10,7 @@ use crate::faults::Incident;
 use crate::packet::{inline_number, ConnectionId, FlowKey, NO_OPTIONS};
 use crate::queue::drop_tail::DropTail;
 use crate::queue::pfabric::PfabricQueue;
+use crate::switch::pfc::Pfc;
 use crate::topology::fat_tree::FatTree;
 use crate::topology::star::Star;
 use crate::topology::HostId;
@@ -37,7 +38,7 @@ enum Kind {
     Arrival,
     Incident,
     Idle,
-    Pause,
+    Frame,
 }
 
 impl Driver {
@@ -60,7 +61,7 @@ impl Driver {
 
     fn expect_frames(&mut self) {
         while let Some((port, at)) = self.fabric.frame() {
-            self.put_off(Some(at), Kind::Pause, port);
+            self.put_off(Some(at), Kind::Frame, port);
         }
     }
 
@@ -103,7 +104,7 @@ impl Driver {
                 Kind::Arrival => self.arrive(now, port),
                 Kind::Idle => {
                     let Some(taken) = self.fabric.idle(now, port) else {
-                        assert!(self.fabric.pauses_any(), "something waits");
+                        assert!(self.fabric.stops_any(), "something waits");
                         continue;
                     };
                     self.follow(port, taken.packet, taken.offered);
@@ -112,9 +113,9 @@ impl Driver {
                     }
                 }
                 Kind::Incident => self.incident(now),
-                Kind::Pause => {
+                Kind::Frame => {
                     let Heeded { idle, next } = self.fabric.heed(now, port);
-                    for (at, kind) in [(idle, Kind::Idle), (next, Kind::Pause)] {
+                    for (at, kind) in [(idle, Kind::Idle), (next, Kind::Frame)] {
                         if let Some(at) = at {
                             self.expect(at, kind, port);
                         }
@@ -246,7 +247,7 @@ fn a_scheduled_queue_sends_the_best_first_and_gives_back_the_worst() {
 
 /// Two hosts send to a third: whoever has a packet waiting is paused until none does.
 fn pausing(parts: &mut Parts<'_>) {
-    parts.switch.pfc = Some(pfc::Pfc { xoff: Bytes(1_000), xon: Bytes(0) });
+    parts.switch.pfc = Some(Pfc { xoff: Bytes(1_000), xon: Bytes(0) });
 }
 
 #[test]

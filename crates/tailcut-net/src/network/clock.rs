@@ -1,7 +1,7 @@
 //! What happens when: the agenda of a run, and the numbers that its entities have there.
 //!
 //! Events of one instant come in the order of these numbers: packets that arrive before what the run does itself, that
-//! before transmitters that fall idle, those before pause frames, those before hosts that ask for more, and those before timers of connections.
+//! before transmitters that fall idle, those before frames of flow control, those before hosts that ask for more, and those before timers of connections.
 //! These come by hosts, and those of one host in the order in which it has opened them: a connection's place in the
 //! table of the run, which may have been another's, decides nothing.
 
@@ -28,8 +28,8 @@ pub(super) enum Due {
     Instant,
     /// The transmitter of a port with a scheduled queue falls idle.
     Idle(PortId),
-    /// A pause frame reaches the near end of a link.
-    Pause(PortId),
+    /// A frame of flow control reaches the near end of a link.
+    Frame(PortId),
     /// A host may ask one of its senders for more.
     Pull(HostId),
     /// The earliest deadline of a connection.
@@ -46,8 +46,8 @@ pub(super) struct Clock {
     ports: u32,
     /// Ports that may fall idle: all or none.
     idle: u32,
-    /// Links that may be paused: all or none.
-    pauses: u32,
+    /// Links that flow control may stop: all or none.
+    frames: u32,
     /// Hosts that ask for more: all or none.
     pulls: u32,
     /// How many connections each host has opened.
@@ -59,8 +59,8 @@ pub(super) struct Clock {
 pub(super) struct Seldom {
     /// Transmitters with scheduled queues fall idle.
     pub idle: bool,
-    /// Links are paused.
-    pub pauses: bool,
+    /// Links are stopped by flow control.
+    pub frames: bool,
     /// Hosts ask for more.
     pub pulls: bool,
 }
@@ -78,14 +78,14 @@ impl Clock {
             .iter()
             .map(|link| Clocking::new(link.rate).transmission(bytes) + link.propagation.0);
         let idle = if seldom.idle { ports } else { 0 };
-        let pauses = if seldom.pauses { ports } else { 0 };
+        let frames = if seldom.frames { ports } else { 0 };
         let pulls = if seldom.pulls { graph.hosts } else { 0 };
-        let connections = ports + OWN + idle + pauses + pulls;
+        let connections = ports + OWN + idle + frames + pulls;
         let mut agenda = Agenda::new(Time(longest.max().unwrap_or(1)), connections);
         agenda.grow_to(connections as usize);
         let opened = vec![0; graph.each_host().len()];
         let now = Time::ZERO;
-        Clock { now, before: now, agenda, ports, idle, pauses, pulls, opened }
+        Clock { now, before: now, agenda, ports, idle, frames, pulls, opened }
     }
 
     /// Makes room for a connection that a host opens.
@@ -100,7 +100,7 @@ impl Clock {
     /// The first of the connections.
     #[inline]
     fn connections(&self) -> u32 {
-        self.ports + OWN + self.idle + self.pauses + self.pulls
+        self.ports + OWN + self.idle + self.frames + self.pulls
     }
 
     /// The entity that an event is of.
@@ -114,8 +114,8 @@ impl Clock {
             Due::Incident => self.ports + 3,
             Due::Instant => self.ports + 4,
             Due::Idle(port) => self.ports + OWN + port.0,
-            Due::Pause(port) => self.ports + OWN + self.idle + port.0,
-            Due::Pull(host) => self.ports + OWN + self.idle + self.pauses + host.0,
+            Due::Frame(port) => self.ports + OWN + self.idle + port.0,
+            Due::Pull(host) => self.ports + OWN + self.idle + self.frames + host.0,
             Due::Connection(id) => self.connections() + id.0,
         }
     }
@@ -135,10 +135,10 @@ impl Clock {
                 3 => Due::Incident,
                 4 => Due::Instant,
                 other if other - OWN < self.idle => Due::Idle(PortId(other - OWN)),
-                other if other - OWN - self.idle < self.pauses => {
-                    Due::Pause(PortId(other - OWN - self.idle))
+                other if other - OWN - self.idle < self.frames => {
+                    Due::Frame(PortId(other - OWN - self.idle))
                 }
-                other => Due::Pull(HostId(other - OWN - self.idle - self.pauses)),
+                other => Due::Pull(HostId(other - OWN - self.idle - self.frames)),
             }
         }
     }
@@ -223,8 +223,8 @@ mod tests {
         if seldom.idle {
             all.extend([Due::Idle(PortId(0)), Due::Idle(PortId(9))]);
         }
-        if seldom.pauses {
-            all.extend([Due::Pause(PortId(0)), Due::Pause(PortId(9))]);
+        if seldom.frames {
+            all.extend([Due::Frame(PortId(0)), Due::Frame(PortId(9))]);
         }
         if seldom.pulls {
             all.extend([Due::Pull(HostId(0)), Due::Pull(HostId(4))]);
@@ -236,8 +236,8 @@ mod tests {
     #[test]
     fn events_of_one_instant_have_their_order_whatever_the_order_of_asking() {
         for bits in 0..8 {
-            let [idle, pauses, pulls] = [1, 2, 4].map(|bit| bits & bit != 0);
-            let seldom = Seldom { idle, pauses, pulls };
+            let [idle, frames, pulls] = [1, 2, 4].map(|bit| bits & bit != 0);
+            let seldom = Seldom { idle, frames, pulls };
             let mut clock = clock(seldom);
             (0..8).for_each(|id| clock.admit(ConnectionId(id), HostId(id % 5)));
             let all = all(seldom);
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn what_comes_soon_is_known_by_its_kind() {
-        let mut clock = clock(Seldom { idle: true, pauses: true, pulls: true });
+        let mut clock = clock(Seldom { idle: true, frames: true, pulls: true });
         clock.expect(Due::Idle(PortId(4)), Time(6));
         clock.expect(Due::Arrival(PortId(2)), Time(5));
         clock.expect(Due::Window, Time(4));

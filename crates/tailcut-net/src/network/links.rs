@@ -52,22 +52,22 @@ impl<O: Observer> Network<'_, O> {
         self.expect_frames();
     }
 
-    /// Pause frames have set out.
+    /// Frames of flow control have set out.
     #[inline]
     fn expect_frames(&mut self) {
         while let Some((port, at)) = self.fabric.frame() {
-            self.clock.move_to(Due::Pause(port), at);
+            self.clock.move_to(Due::Frame(port), at);
         }
     }
 
-    /// A pause frame has reached the near end of a link.
+    /// A frame of flow control has reached the near end of a link.
     pub(super) fn heed(&mut self, port: PortId) {
         let heeded = self.fabric.heed(self.clock.now(), port);
         if let Some(at) = heeded.idle {
             self.clock.move_to(Due::Idle(port), at);
         }
         if let Some(at) = heeded.next {
-            self.clock.move_to(Due::Pause(port), at);
+            self.clock.move_to(Due::Frame(port), at);
         }
     }
 

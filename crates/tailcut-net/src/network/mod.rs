@@ -126,11 +126,8 @@ impl<'a, O: Observer> Network<'a, O> {
         let fabric = Fabric::new(&scenario.parts())?;
         let full = profiles.iter().map(|p| p.sizes.data(p.tcp.mss.0)).max().unwrap_or(1);
         let pulls = Pulls::new(profiles, &scenario.graph, &fabric);
-        let seldom = Seldom {
-            idle: fabric.schedules_any(),
-            pauses: fabric.pauses_any(),
-            pulls: pulls.any(),
-        };
+        let seldom =
+            Seldom { idle: fabric.schedules_any(), frames: fabric.stops_any(), pulls: pulls.any() };
         let mut network = Network {
             scenario,
             clock: Clock::new(&scenario.graph, full, seldom),
@@ -183,7 +180,7 @@ impl<'a, O: Observer> Network<'a, O> {
                     self.wake(id);
                 }
                 Due::Idle(port) => self.idle(port),
-                Due::Pause(port) => self.heed(port),
+                Due::Frame(port) => self.heed(port),
                 Due::Pull(host) => self.pull(host),
                 Due::Flows => self.start_flows(),
                 Due::Window => self.close_window(),

@@ -22,7 +22,7 @@ impl<O: Observer> Network<'_, O> {
             self.flows.absorb(self.hosts.at_sender(id).flow, sender, receiver);
         }
         let mut further = self.audit();
-        further.extend(self.fabric.pauses());
+        further.extend(self.fabric.stops());
         let with_options = self.fabric.packets().filter(|p| OptionStore::holds(p.options));
         debug_assert_eq!(
             with_options.count(),

@@ -29,9 +29,6 @@ impl Queueing for DropTail {
     fn check(&self) -> Result<(), SpecError> {
         check_limit("drop-tail-limit", "limit", self.limit)
     }
-    fn can_pause(&self) -> bool {
-        true
-    }
 
     fn limit(&self) -> Limit {
         self.limit

@@ -67,10 +67,6 @@ impl Queueing for Ecn {
         Ok(())
     }
 
-    fn can_pause(&self) -> bool {
-        true
-    }
-
     fn limit(&self) -> Limit {
         self.limit
     }
@@ -103,6 +99,8 @@ impl Ecn {
 pub(crate) struct Threshold(pub Amount);
 
 impl Admit for Threshold {
+    const BY_WAITING: bool = true;
+
     fn acts_from(&self) -> Option<u32> {
         match self.0 {
             Amount::Packets(k) => Some(k),

@@ -1,4 +1,4 @@
-//! First in, first out where departures are not known on arrival, because pause frames may hold a port back: the same limit and the same
+//! First in, first out where departures are not known on arrival, because flow control may stop a port: the same limit and the same
 //! marks as where they are.
 
 use std::collections::VecDeque;

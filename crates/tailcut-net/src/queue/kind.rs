@@ -42,10 +42,6 @@ pub(crate) trait Queueing {
     fn changes_what_waits(&self) -> Option<(&'static str, &'static str)> {
         None
     }
-    /// Whether pause frames may hold its ports back: it goes by what waits, and by nothing that is known of departures.
-    fn can_pause(&self) -> bool {
-        false
-    }
     /// What may wait at a switch port.
     fn limit(&self) -> Limit;
     /// What may wait at a port in all, where `at.limit` is that of a queue.
@@ -77,6 +73,9 @@ pub(crate) struct Stamps {
 
 /// Decides on packets that there is room for, at a port whose order is fixed on arrival.
 pub(crate) trait Admit {
+    /// Whether it goes by the packet and by what waits alone, so that it also works where departures are not known on arrival.
+    const BY_WAITING: bool = false;
+
     /// Fewest waiting packets at which it may do anything but accept; none when it must see every packet.
     fn acts_from(&self) -> Option<u32> {
         None
@@ -114,6 +113,8 @@ pub(crate) trait Schedule {
 }
 
 impl<A: Admit> Admit for Box<A> {
+    const BY_WAITING: bool = A::BY_WAITING;
+
     fn acts_from(&self) -> Option<u32> {
         A::acts_from(self)
     }
@@ -160,6 +161,8 @@ impl<S: Schedule> Schedule for Box<S> {
 pub(crate) enum Never {}
 
 impl Admit for Never {
+    const BY_WAITING: bool = true;
+
     fn admit(&mut self, _: &Arrival) -> Verdict {
         match *self {}
     }

@@ -25,6 +25,7 @@ use tailcut_engine::Time;
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::Packet;
+use crate::switch::flow_control::{FlowControl, Said};
 
 /// Writes the section `queue` of the experiment file, and the state of every port.
 macro_rules! queues {
@@ -47,7 +48,7 @@ macro_rules! queues {
         /// What keeps the packets that wait at a port whose order is decided at departure.
         #[derive(Debug, Clone)]
         pub(crate) enum Scheduler {
-            /// In the order of arrival, where pauses decide when.
+            /// In the order of arrival, where departures are not known on arrival.
             Fifo(Box<fifo::Fifo>),
             $($name(<$parameters as Queueing>::Schedule),)*
         }
@@ -95,9 +96,9 @@ macro_rules! queues {
                 match self { $(QueueSpec::$name(spec) => Queueing::drops_early(spec),)* }
             }
 
-            /// Whether pause frames may hold its ports back.
-            fn can_pause(&self) -> bool {
-                match self { $(QueueSpec::$name(spec) => Queueing::can_pause(spec),)* }
+            /// Whether it works where its ports stop at times: first in, first out, and by what waits.
+            fn may_stop(&self) -> bool {
+                match self { $(QueueSpec::$name(spec) => may_stop(spec),)* }
             }
 
             /// Whether a port keeps its packets until their turn, because their order is decided at departure.
@@ -234,23 +235,25 @@ impl Default for QueueSpec {
 }
 
 impl QueueSpec {
-    /// What keeps the packets of a port that pause frames may hold back.
-    pub(crate) fn pausable(&self, at: &At) -> Scheduler {
+    /// What keeps the packets of a port in the order of arrival, where departures are not known on arrival.
+    pub(crate) fn fifo(&self, at: &At) -> Scheduler {
         Scheduler::Fifo(Box::new(fifo::Fifo::new(at.limit, self.discipline(at))))
     }
 
-    /// Checks it against pause frames.
+    /// Checks it against what stops its ports.
     ///
     /// # Errors
     /// When it is not first in, first out, or goes by departures.
-    pub fn check_pauses(&self) -> Result<(), SpecError> {
-        if self.can_pause() {
+    pub fn check_flow_control(&self, control: &dyn FlowControl) -> Result<(), SpecError> {
+        if self.may_stop() {
             return Ok(());
         }
+        let Said { key, queue, .. } = control.said();
         let message =
             "pause frames hold ports back that are first in, first out, and admit by what waits";
-        Err(SpecError::new("pfc-queue", "pfc", message)
-            .hint("write queue = { kind = \"drop-tail\" } or { kind = \"ecn\" }, or leave pfc out"))
+        Err(SpecError::new(queue, key, message).hint(format!(
+            "write queue = {{ kind = \"drop-tail\" }} or {{ kind = \"ecn\" }}, or leave {key} out"
+        )))
     }
 
     /// Checks the parameters against what surrounds the queue.
@@ -273,6 +276,11 @@ impl QueueSpec {
 /// Whether the ports of a kind of queue keep their packets.
 fn keeps_packets<Q: Queueing>(_: &Q) -> bool {
     Q::Schedule::KEEPS
+}
+
+/// Whether a kind of queue works where ports stop at times.
+fn may_stop<Q: Queueing>(_: &Q) -> bool {
+    !Q::Schedule::KEEPS && Q::Admission::BY_WAITING
 }
 
 /// Whether a packet of so many bytes may wait behind others.

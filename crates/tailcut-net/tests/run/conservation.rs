@@ -12,7 +12,6 @@ use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::tinyflow::{Detect, Reroute, TinyFlow};
 use tailcut_net::balance::{flowlet::Flowlet, BalanceSpec};
 use tailcut_net::component::OneOrEach;
-use tailcut_net::fabric::pfc::Pfc;
 use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::measure::attribution::Attribution;
 use tailcut_net::measure::paths::Paths;
@@ -26,6 +25,7 @@ use tailcut_net::replicate::repsyn::RepSyn;
 use tailcut_net::replicate::split::Split;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::Scenario;
+use tailcut_net::switch::pfc::Pfc;
 use tailcut_net::switch::SwitchSpec;
 use tailcut_net::topology::dumbbell::Dumbbell;
 use tailcut_net::topology::fat_tree::FatTree;
@@ -356,9 +356,9 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
             scenario.scheme.balance = balance;
             scenario.host.nic_queue = nic;
             (scenario.faults, scenario.switch) = around;
-            if drain % 4 == 0 && scenario.scheme.queue.check_pauses().is_ok() {
-                let (xoff, xon) = (Bytes(100 * drain), Bytes(40 * drain));
-                scenario.switch.pfc = Some(Pfc { xoff, xon });
+            let pfc = Pfc { xoff: Bytes(100 * drain), xon: Bytes(40 * drain) };
+            if drain % 4 == 0 && scenario.scheme.queue.check_flow_control(&pfc).is_ok() {
+                scenario.switch.pfc = Some(pfc);
                 scenario.switch.shared_buffer = Limit::Unlimited;
             }
             if scenario.scheme.queue.check_shared().is_err() {

@@ -3,11 +3,11 @@
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::OneOrEach;
-use tailcut_net::fabric::pfc::Pfc;
 use tailcut_net::measure::records::Outcome;
 use tailcut_net::queue::ecn::Ecn;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::scenario::Scenario;
+use tailcut_net::switch::pfc::Pfc;
 use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
 use tailcut_net::topology::star::Star;
 use tailcut_net::topology::{Graph, Link, NodeId};

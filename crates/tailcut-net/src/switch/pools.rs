@@ -1,4 +1,4 @@
-//! Switches: a buffer that all ports share, with dynamic thresholds (Choudhury and Hahne, 1998).
+//! A buffer that all ports of a switch share, with dynamic thresholds (Choudhury and Hahne, 1998).
 //!
 //! A packet may wait at a port if the port's queue stays within `alpha` times what is free of the whole buffer. One
 //! overloaded port so gets alpha/(1 + alpha) of it, n of them alpha/(1 + n alpha) each, and the rest stays free for
@@ -7,78 +7,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
+use super::SwitchSpec;
 use crate::amount::{Amount, Limit};
-use crate::component::SpecError;
-use crate::fabric::pfc::Pfc;
 use crate::topology::{Graph, PortId, SwitchId};
-
-/// Parameters of every switch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct SwitchSpec {
-    /// What may wait at all ports of a switch together, in bytes ("4MB" in RepNet's testbed); "unlimited" when each
-    /// port has a buffer of its own.
-    pub shared_buffer: Limit,
-    /// How much of what is free one port may take: its dynamic threshold is `alpha` times the free part.
-    pub alpha: f64,
-    /// Priority flow control: links are paused instead of packets dropped; none unless written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pfc: Option<Pfc>,
-}
-
-impl Default for SwitchSpec {
-    fn default() -> Self {
-        SwitchSpec { shared_buffer: Limit::Unlimited, alpha: 1.0, pfc: None }
-    }
-}
-
-impl SwitchSpec {
-    /// Checks the parameters.
-    ///
-    /// # Errors
-    /// When a buffer is not counted in bytes, or would hold nothing.
-    pub fn check(&self) -> Result<(), SpecError> {
-        match self.shared_buffer {
-            Limit::AtMost(Amount::Packets(n)) => {
-                let message = format!("shared_buffer = \"{n}packets\": memory is counted in bytes");
-                return Err(SpecError::new("shared-buffer-unit", "shared_buffer", message)
-                    .hint("write for example \"4MB\""));
-            }
-            Limit::AtMost(Amount::Bytes(bytes)) if bytes < 1_538 => {
-                let message = format!("shared_buffer = \"{bytes}B\" holds not even one packet");
-                return Err(SpecError::new("shared-buffer-size", "shared_buffer", message)
-                    .hint("write for example \"4MB\""));
-            }
-            _ => {}
-        }
-        if let Some(pfc) = &self.pfc {
-            pfc.check()?;
-            if self.shared_buffer != Limit::Unlimited {
-                let message =
-                    "memory that ports share goes by when packets will leave, which pauses change";
-                return Err(SpecError::new("pfc-shared-buffer", "pfc", message)
-                    .hint("leave shared_buffer \"unlimited\", or pfc out"));
-            }
-        }
-        if !(self.alpha > 0.0 && self.alpha <= 1_024.0) {
-            let message = format!("alpha = {}: above 0 and at most 1024", self.alpha);
-            return Err(SpecError::new("shared-buffer-alpha", "alpha", message)
-                .hint("switches offer powers of two from 1/128 to 8"));
-        }
-        Ok(())
-    }
-
-    /// Bytes that can wait at one port while no other takes any, the last packet of `packet` bytes among them: with
-    /// w bytes waiting before it, w + packet <= alpha (size - w).
-    pub(crate) fn most_of_one_port(&self, packet: u64) -> u64 {
-        let Limit::AtMost(Amount::Bytes(size)) = self.shared_buffer else { return u64::MAX };
-        let before = (self.alpha * size as f64 - packet as f64) / (1.0 + self.alpha);
-        (before.max(0.0) as u64 + packet).min(size)
-    }
-}
 
 #[derive(Debug, Clone, Default)]
 struct Pool {
@@ -195,12 +126,5 @@ mod tests {
         pools.add(PortId(1), 2_000, 90);
         pools.retime(PortId(1), &[]);
         assert!(pools.admits(51, PortId(3), 2_000));
-    }
-
-    #[test]
-    fn a_buffer_is_counted_in_bytes() {
-        let shared_buffer = Limit::AtMost(Amount::Packets(100));
-        let spec = SwitchSpec { shared_buffer, ..SwitchSpec::default() };
-        assert_eq!(spec.check().expect_err("packets").code, "shared-buffer-unit");
     }
 }

@@ -1,0 +1,225 @@
+//! Flow control from hop to hop at work ([`crate::switch::flow_control`] says when a link stops): a switch that holds much of what came by one
+//! link has the far end of that link stop.
+//!
+//! A switch counts, for each link that leads to it, the bytes that came by it and wait. Where they are too many it sends a frame back, and where
+//! they no longer are, another one. A frame waits for the packet in service on the way back, but for no other, and takes its time on the link.
+//! The far end, a switch or a host, stops after the packet that it is sending.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use tailcut_engine::Time;
+
+use super::{Fabric, Offered};
+use crate::packet::Packet;
+use crate::port::Port;
+use crate::switch::flow_control::FlowControl;
+use crate::topology::PortId;
+
+/// One link, and the ends that it joins.
+#[derive(Debug, Clone, Default)]
+struct Link {
+    /// At the far end: bytes that came by it and wait, and whether it was asked to stop.
+    held: u64,
+    asked: bool,
+    /// Frames on their way to the near end: when each arrives, and whether it is to stop.
+    frames: VecDeque<(Time, bool)>,
+    /// At the near end: it has stopped.
+    stopped: bool,
+    /// Its transmitter is to be asked when it falls idle.
+    armed: bool,
+    /// By which link what waits for it came, and how much that is.
+    waiting: VecDeque<(Option<PortId>, u16)>,
+}
+
+/// Flow control at work.
+#[derive(Debug, Clone)]
+pub(super) struct Stops {
+    kind: Arc<dyn FlowControl>,
+    links: Vec<Link>,
+    /// How often a switch has asked for a stop.
+    count: u64,
+    /// Links whose next frame was not told of yet, and when it arrives.
+    due: Vec<(PortId, Time)>,
+}
+
+impl Stops {
+    pub fn new(kind: Arc<dyn FlowControl>, ports: usize) -> Stops {
+        Stops { kind, links: vec![Link::default(); ports], count: 0, due: vec![] }
+    }
+
+    /// A packet waits at `port`.
+    fn add(
+        &mut self,
+        now: Time,
+        port: PortId,
+        ingress: Option<PortId>,
+        bytes: u16,
+        ports: &[Port],
+    ) {
+        self.links[port.index()].waiting.push_back((ingress, bytes));
+        let Some(ingress) = ingress else { return };
+        let link = &mut self.links[ingress.index()];
+        link.held += u64::from(bytes);
+        if !link.asked && self.kind.stops(link.held, false) {
+            link.asked = true;
+            self.count += 1;
+            self.send(now, ingress, true, ports);
+        }
+    }
+
+    /// The packet that has waited longest at `port` leaves.
+    fn remove(&mut self, now: Time, port: PortId, ports: &[Port]) {
+        let first = self.links[port.index()].waiting.pop_front();
+        let Some((Some(ingress), bytes)) = first else { return };
+        let link = &mut self.links[ingress.index()];
+        link.held -= u64::from(bytes);
+        if link.asked && !self.kind.stops(link.held, true) {
+            link.asked = false;
+            self.send(now, ingress, false, ports);
+        }
+    }
+
+    /// Sends a frame back along a link.
+    fn send(&mut self, now: Time, ingress: PortId, stop: bool, ports: &[Port]) {
+        let back = &ports[ingress.reversed().index()];
+        let leaves = back.busy_until().max(now) + Time(back.transmission_time(self.kind.frame()));
+        let frames = &mut self.links[ingress.index()].frames;
+        // One that is behind another does not overtake it where the wire has become shorter.
+        let arrives = (leaves + back.propagation()).max(frames.back().map_or(now, |last| last.0));
+        frames.push_back((arrives, stop));
+        if frames.len() == 1 {
+            self.due.push((ingress, arrives));
+        }
+    }
+
+    /// A link has failed or come back: nobody remembers what was asked along it.
+    fn forget(&mut self, port: PortId) {
+        let link = &mut self.links[port.index()];
+        link.frames.clear();
+        (link.asked, link.stopped) = (false, false);
+    }
+}
+
+/// What a frame has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heeded {
+    /// [`Fabric::idle`] is due at this time: the link goes on.
+    pub idle: Option<Time>,
+    /// [`Fabric::heed`] is due again.
+    pub next: Option<Time>,
+}
+
+impl Fabric {
+    /// Whether links may be stopped: only then does [`Fabric::heed`] have to be called.
+    pub fn stops_any(&self) -> bool {
+        self.stops.is_some()
+    }
+
+    /// A link of which a frame is on its way back, and when it arrives, of those not told of yet: [`Fabric::heed`] is due then.
+    #[inline]
+    pub fn frame(&mut self) -> Option<(PortId, Time)> {
+        self.stops.as_mut()?.due.pop()
+    }
+
+    /// A frame has arrived at the near end of a link.
+    pub fn heed(&mut self, now: Time, port: PortId) -> Heeded {
+        let waits = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
+        let free = self.ports[port.index()].busy_until().max(now);
+        let Some(stops) = &mut self.stops else { return Heeded { idle: None, next: None } };
+        let link = &mut stops.links[port.index()];
+        while let Some(&(_, stop)) = link.frames.front().filter(|(at, _)| *at <= now) {
+            link.frames.pop_front();
+            link.stopped = stop;
+        }
+        let goes_on = !link.stopped && !link.armed && waits;
+        link.armed |= goes_on;
+        Heeded { idle: goes_on.then_some(free), next: link.frames.front().map(|frame| frame.0) }
+    }
+
+    /// Offers a packet to a port that may be stopped.
+    pub(super) fn offer_controlled(
+        &mut self,
+        now: Time,
+        port: PortId,
+        ingress: Option<PortId>,
+        packet: Packet,
+    ) -> Offered {
+        let waits = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
+        let busy_until = self.ports[port.index()].busy_until();
+        let stopped = self.stops.as_ref().is_some_and(|s| s.links[port.index()].stopped);
+        if !waits && !stopped && busy_until <= now {
+            return self.put(now, port, packet);
+        }
+        let offered = self.enqueue(now, port, packet);
+        let Some(stops) = self.stops.as_mut().filter(|_| offered != Offered::Dropped) else {
+            return offered;
+        };
+        stops.add(now, port, ingress, packet.wire_bytes, &self.ports);
+        let link = &mut stops.links[port.index()];
+        let asks = !link.stopped && !link.armed;
+        link.armed |= asks;
+        Offered::Waits(asks.then(|| busy_until.max(now)))
+    }
+
+    /// Whether the transmitter of a port goes on with what waits, now that it is idle.
+    pub(super) fn goes_on(&mut self, port: PortId) -> bool {
+        let Some(stops) = &mut self.stops else { return true };
+        let link = &mut stops.links[port.index()];
+        link.armed = !link.stopped;
+        link.armed
+    }
+
+    /// A packet has left the queue of a port; `more` wait there.
+    pub(super) fn leaves_controlled(&mut self, now: Time, port: PortId, more: bool) {
+        if let Some(stops) = &mut self.stops {
+            stops.links[port.index()].armed = more;
+            stops.remove(now, port, &self.ports);
+        }
+    }
+
+    /// Whether a transmitter is to be asked when it falls idle, as far as flow control goes.
+    pub(super) fn is_armed(&self, port: PortId) -> bool {
+        self.stops.as_ref().is_none_or(|stops| stops.links[port.index()].armed)
+    }
+
+    /// A link has failed or come back.
+    pub(super) fn forget_frames(&mut self, port: PortId) {
+        if let Some(stops) = &mut self.stops {
+            stops.links[port.index()].armed = false;
+            stops.forget(port);
+        }
+    }
+
+    /// How often links were stopped, and how many will be for ever, by the names of the results; none without flow control.
+    pub(crate) fn stops(&self) -> Vec<(&'static str, u64)> {
+        let told = |stops: &Stops| {
+            vec![("pauses", stops.count), ("deadlocked_links", self.deadlock().len() as u64)]
+        };
+        self.stops.as_ref().map_or_else(Vec::new, told)
+    }
+
+    /// Links that wait for each other and will for ever: each is stopped for packets that wait, in the end, for it. None unless
+    /// there is a circle of links in which every switch holds too much for the next to go on.
+    pub fn deadlock(&self) -> Vec<PortId> {
+        let Some(Stops { links, kind, .. }) = &self.stops else { return vec![] };
+        let stands = |link: &Link| link.stopped && link.asked && link.frames.is_empty();
+        let mut stuck: BTreeSet<PortId> =
+            (0..links.len()).map(PortId::at).filter(|&port| stands(&links[port.index()])).collect();
+        loop {
+            let mut held = vec![0; links.len()];
+            for &port in &stuck {
+                for &(ingress, bytes) in &links[port.index()].waiting {
+                    if let Some(ingress) = ingress {
+                        held[ingress.index()] += u64::from(bytes);
+                    }
+                }
+            }
+            let before = stuck.len();
+            stuck.retain(|&port| kind.stops(held[port.index()], true));
+            if stuck.len() == before {
+                return stuck.into_iter().collect();
+            }
+        }
+    }
+}
