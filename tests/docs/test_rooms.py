@@ -19,7 +19,7 @@ class Resident(NamedTuple):
 
 
 REPLICATE, BALANCE, QUEUE, TRANSPORT = "replicate/mod.rs", "balance/mod.rs", "queue/mod.rs", "transport/mod.rs"
-CONGESTION, REORDERING = "transport/tcp/congestion/mod.rs", "transport/tcp/reordering/mod.rs"
+CONGESTION, REORDERING = "transport/tcp/congestion/mod.rs", "transport/tcp/sender/reordering/mod.rs"
 
 RESIDENTS = {
     "RepFlow": Resident("replicate/repflow.rs", REPLICATE, "rep_?flow"),
@@ -47,10 +47,10 @@ RESIDENTS = {
     "CUBIC": Resident("transport/tcp/congestion/cubic.rs", CONGESTION, "cubic"),
     "DCTCP": Resident("transport/tcp/congestion/dctcp.rs", CONGESTION, "dctcp(?!.?web)"),
     "Swift": Resident("transport/tcp/congestion/swift.rs", CONGESTION, r"swift\w*"),
-    "RACK-TLP": Resident("transport/tcp/sender/rack", REORDERING, r"RackSpec|\w+::Rack|rack::\w+|(on_)?rack_\w+"),
-    "RFC 4653 (NCR)": Resident("transport/tcp/reordering/ncr.rs", REORDERING, "ncr"),
-    "RR-TCP": Resident("transport/tcp/reordering/rr_tcp.rs", REORDERING, "rr_?tcp"),
-    "adaptive": Resident("transport/tcp/reordering/adaptive.rs", REORDERING, r"adaptive\w*"),
+    "RACK-TLP": Resident("transport/tcp/sender/reordering/rack/", REORDERING, r"Rack(Spec)?|rack::\w+|(\w+_)?rack_\w+"),
+    "RFC 4653 (NCR)": Resident("transport/tcp/sender/reordering/ncr.rs", REORDERING, r"ncr|\w+_ncr"),
+    "RR-TCP": Resident("transport/tcp/sender/reordering/rr_tcp.rs", REORDERING, "rr_?tcp"),
+    "adaptive": Resident("transport/tcp/sender/reordering/adaptive.rs", REORDERING, r"adaptive\w*"),
 }
 
 

@@ -4,7 +4,7 @@ use crate::pair::{Pair, What};
 use crate::script::{newreno, sack};
 use proptest::prelude::*;
 use tailcut_engine::Time;
-use tailcut_net::transport::tcp::sender::rack::RackSpec;
+use tailcut_net::transport::tcp::reordering::rack::RackSpec;
 use tailcut_net::transport::tcp::{ReorderingSpec, TcpSpec};
 use What::{Ack, Data};
 

@@ -9,7 +9,6 @@ use super::congestion::cubic::CubicSpec;
 use super::congestion::CongestionSpec;
 use super::departures::Imitation;
 use super::reordering::ReorderingSpec;
-use super::sender::rack::RackSpec;
 use super::spec::{Close, Recovery, ReductionBase, TcpSpec};
 use crate::amount::{Amount, Limit};
 
@@ -35,9 +34,11 @@ impl Hosts {
     }
 }
 
+/// `TCP_RTO_MIN` of Linux.
+pub(super) const LINUX_MIN_RTO: Time = Time::from_ms(200);
+
 /// The sysctls of Linux 6 and the constants of its `include/net/tcp.h`.
 fn linux() -> TcpSpec {
-    let min_rto = Time::from_ms(200);
     TcpSpec {
         hosts: Hosts::Linux,
         // 1,500 bytes without headers and timestamps.
@@ -46,16 +47,13 @@ fn linux() -> TcpSpec {
         // tcp_rmem's largest, of which half is window.
         receive_window: Bytes(3_145_728),
         recovery: Recovery::SackPrr,
-        reordering: ReorderingSpec::Rack(RackSpec {
-            max_ack_delay: min_rto,
-            ..RackSpec::default()
-        }),
+        reordering: ReorderingSpec::of(Hosts::Linux),
         congestion: CongestionSpec::Cubic(CubicSpec::default()),
-        min_rto,
+        min_rto: LINUX_MIN_RTO,
         max_rto: Time::from_ms(120_000),
         initial_rto: Time::from_ms(1_000),
         // TCP_RTO_MIN bounds the variation from below: RTO = SRTT + max(200 ms, 4 RTTVAR).
-        clock_granularity: min_rto,
+        clock_granularity: LINUX_MIN_RTO,
         syn_retries: 6,
         ack_every: 2,
         delayed_ack_timeout: Time::from_ms(40),

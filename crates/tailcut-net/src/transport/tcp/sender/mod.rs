@@ -4,12 +4,11 @@
 //! [`Sender::poll_transmit`] yields what to send, [`Sender::deadline`] says when
 //! to wake it. Positions count segments; windows count bytes, as in the RFCs.
 
-mod adaptive;
 mod ecn;
 mod guessing;
+mod method;
 mod newreno;
-pub mod rack;
-mod reordering;
+pub mod reordering;
 mod sack;
 mod senses;
 mod state;
@@ -22,13 +21,13 @@ pub use state::{CongestionState, SenderCounters};
 
 use super::congestion::{Acked, Congestion, Window};
 use super::prr::Prr;
-use super::reordering::Reordering;
 use super::rtt::Rtt;
 use super::scoreboard::{Progress, Scoreboard};
 use super::{Recovery, TcpSpec};
 use crate::measure::Timer;
 use crate::packet::SackBlocks;
 use crate::transport::life::{owed, segments_of, Life, Phase, SynAck, Transmit};
+use reordering::Reordering;
 use senses::{News, Senses};
 
 /// The sending half of a connection that carries `size` bytes.
@@ -190,7 +189,7 @@ impl Sender {
         } else if self.paced_until() <= self.wake {
             Timer::Pacing
         } else {
-            self.rack_timer()
+            self.method_waits_for()
         }
     }
     /// True once nothing more can happen on this half.
@@ -226,15 +225,15 @@ impl Sender {
 
     #[cold]
     fn on_wake(&mut self, spec: &TcpSpec, now: Time) {
-        if self.rack_wake() <= now {
-            self.on_rack_timer(spec, now);
+        if self.method_wakes() <= now {
+            self.wake_method(spec, now);
         }
         self.pause_pacing();
         self.set_wake();
     }
 
     fn set_wake(&mut self) {
-        self.wake = self.paced_until().min(self.rack_wake());
+        self.wake = self.paced_until().min(self.method_wakes());
     }
 
     fn on_expiry(&mut self, spec: &TcpSpec, now: Time) {
@@ -258,7 +257,7 @@ impl Sender {
     fn on_timeout(&mut self, spec: &TcpSpec, now: Time) {
         self.counters.timeouts += 1;
         if self.reordering.is_some() {
-            self.expect_less(spec);
+            self.begin_timeout(spec);
         }
         // Held constant while the timer resends one segment again and again (equation 4).
         if spec.imitate.timeout_halves_anew || self.timed_out != Some(self.una) {
@@ -280,8 +279,7 @@ impl Sender {
         match spec.recovery {
             Recovery::Newreno if spec.guesses() => self.board.lose_all_and_guesses(),
             Recovery::Newreno => self.next = self.una,
-            Recovery::SackPrr if self.tells_by_time() => self.rack_lose(spec, now),
-            Recovery::SackPrr => self.board.mark_all_lost(),
+            Recovery::SackPrr => self.lose_by_timeout(spec, now),
         }
         if self.senses.is_some() {
             self.tell_timeout(spec, now);
@@ -470,17 +468,14 @@ impl Sender {
         self.board.on_send(seq, now);
         self.counters.data_packets += 1;
         self.counters.retransmissions += u64::from(retransmission);
-        if retransmission && self.reordering.is_some() {
-            self.note_retransmission(seq, now);
-        }
         if self.state == CongestionState::Recovery {
             self.prr.on_send(self.payload(spec, seq));
         }
         if self.life.deadline == Time::NEVER {
             self.life.deadline = now + self.rtt.rto();
         }
-        if self.reordering.is_some() && !retransmission && self.tells_by_time() {
-            self.schedule_probe(now);
+        if self.reordering.is_some() {
+            self.note_departure(seq, retransmission, now);
         }
         Transmit::Segment { seq, retransmission }
     }

@@ -2,7 +2,7 @@
 
 use tailcut_engine::Time;
 
-use super::reordering::Verdict;
+use super::reordering::{Choice, Verdict};
 use super::{CongestionState, Sender};
 use crate::packet::SackBlocks;
 use crate::transport::life::owed;
@@ -13,9 +13,7 @@ impl Sender {
     /// Section 5 of RFC 6675.
     pub(super) fn on_ack_sack(&mut self, spec: &TcpSpec, now: Time, ack: u32, blocks: &SackBlocks) {
         let cleaned;
-        let mut reported_before = 0;
         let blocks = if self.reordering.is_some() {
-            reported_before = self.counters.duplicates_reported;
             cleaned = self.learn(now, ack, blocks);
             &cleaned
         } else {
@@ -37,7 +35,7 @@ impl Sender {
         let duplicate = newly_sacked > 0;
         self.duplicates += u32::from(duplicate);
         let verdict = if self.reordering.is_some() {
-            self.judge(spec, now, from, reported_before, duplicate)
+            self.judge(spec, now, from, duplicate)
         } else {
             let lost = self.board.mark_overtaken() + self.board.mark_lost(self.threshold);
             let enough = self.duplicates >= self.threshold || self.board.first_is_lost();
@@ -79,7 +77,7 @@ impl Sender {
             _ if verdict.recovers => self.begin_sack_recovery(spec, delivered, advanced),
             _ => {
                 let gap = self.board.sacked() > 0;
-                if advanced && !self.reordering_ends(spec) {
+                if advanced && !self.disorder_ends(spec) {
                     self.grow(spec, now, acked, rtt);
                 }
                 if gap && self.state != CongestionState::Disorder {
@@ -94,18 +92,15 @@ impl Sender {
             self.rearmed = partial;
             self.rearm(now);
         }
-        if self.reordering.is_some() && self.tells_by_time() {
-            self.schedule_probe(now);
+        if self.reordering.is_some() {
+            self.end_ack(now);
         }
     }
 
     /// Step 4: what the ACK tells of is no reordering but loss.
     pub(super) fn begin_sack_recovery(&mut self, spec: &TcpSpec, delivered: u32, advanced: bool) {
         let mss = spec.mss.0;
-        if self.reordering.is_some() {
-            self.remember_window();
-        }
-        if !(advanced && self.repairs_one_by_one() || self.tells_by_time()) {
+        if self.reordering.is_none() || self.begin_with_first(advanced) {
             self.board.mark_first_lost();
         }
         self.window.ssthresh = self.threshold_after_loss(spec, self.flight_at_loss(spec));
@@ -149,6 +144,14 @@ impl Sender {
         }
     }
 
+    /// In recovery: as much leaves as has arrived.
+    #[cold]
+    fn hold(&mut self, spec: &TcpSpec, delivered: u32) {
+        let delivered = u64::from(delivered) * spec.mss.0;
+        self.window.cwnd = self.pipe(spec) + delivered;
+        self.prr.concede(delivered);
+    }
+
     /// Bytes thought to be in the network.
     pub(super) fn pipe(&self, spec: &TcpSpec) -> u64 {
         u64::from(self.board.pipe()) * spec.mss.0
@@ -162,17 +165,16 @@ impl Sender {
                 return Some(self.next_whatever_the_window(spec));
             }
             if self.life.settle(owed::PROBE) {
-                return self.tail_probe(spec);
+                return self.next_probe(spec);
             }
         }
         let mut room = self.window.cwnd.saturating_sub(self.pipe(spec));
-        let by_time = self.tells_by_time();
-        if by_time {
-            if let Some(next) = self.next_in_doubt(spec) {
-                return next;
+        let mut in_doubt = true;
+        if self.reordering.is_some() {
+            match self.choose(spec, room) {
+                Choice::Only(next) => return next,
+                Choice::Within { room: some, in_doubt: too } => (room, in_doubt) = (some, too),
             }
-        } else if self.reordering.is_some() {
-            room = self.restrained(spec, room);
         }
         if room == 0 {
             return None;
@@ -188,8 +190,7 @@ impl Sender {
         if more && self.flight(spec) + payload(self.next) <= spec.receive_window.0 {
             return fits(self.next);
         }
-        // What time has not told to be lost is not in doubt.
-        if self.state != CongestionState::Recovery || by_time {
+        if self.state != CongestionState::Recovery || !in_doubt {
             return None;
         }
         if let Some(seq) = self.board.next_doubtful() {

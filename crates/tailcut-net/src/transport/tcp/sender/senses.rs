@@ -4,12 +4,12 @@
 
 use tailcut_engine::Time;
 
+use super::reordering::split;
 use super::Sender;
 use crate::packet::{SackBlocks, Timestamps};
 use crate::transport::tcp::congestion::pacing::Pacer;
 use crate::transport::tcp::congestion::rate::Sampler;
 use crate::transport::tcp::congestion::{Pacing, Sample};
-use crate::transport::tcp::reordering::split;
 use crate::transport::tcp::TcpSpec;
 
 /// The state of it.

@@ -4,9 +4,15 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tailcut_engine::Time;
 
-use super::check_max;
+use super::holes::{Extents, Holes};
+use super::{check_max, judge_by_count, Method, Parameters, Verdict};
 use crate::component::SpecError;
+use crate::packet::SackBlocks;
+use crate::transport::tcp::scoreboard::Scoreboard;
+use crate::transport::tcp::sender::Sender;
+use crate::transport::tcp::TcpSpec;
 
 /// Parameters of RR-TCP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,8 +30,10 @@ impl Default for RrTcpSpec {
     }
 }
 
-impl RrTcpSpec {
-    pub(super) fn check(&self) -> Result<(), SpecError> {
+impl Parameters for RrTcpSpec {
+    type State = RrTcp;
+
+    fn check(&self) -> Result<(), SpecError> {
         if !(self.percentile > 0.0 && self.percentile <= 1.0) {
             let message =
                 format!("percentile = {}: a share lies above 0 and is at most 1", self.percentile);
@@ -33,6 +41,10 @@ impl RrTcpSpec {
                 .hint("write for example 0.9"));
         }
         check_max(self.max)
+    }
+
+    fn start(&self) -> RrTcp {
+        RrTcp { spec: self.clone(), seen: vec![], total: 0, least: None, holes: Holes::default() }
     }
 }
 
@@ -45,15 +57,16 @@ pub(in crate::transport::tcp) struct RrTcp {
     total: u32,
     /// The threshold to start from, known from the first call.
     least: Option<u32>,
+    holes: Holes,
 }
 
-impl RrTcp {
-    pub fn new(spec: &RrTcpSpec) -> RrTcp {
-        RrTcp { spec: spec.clone(), seen: vec![], total: 0, least: None }
+impl Extents for RrTcp {
+    fn extent(&self, board: &Scoreboard, seq: u32) -> u32 {
+        board.sacked_beyond(seq)
     }
 
     /// The threshold with a hole of this extent among those seen.
-    pub fn learn(&mut self, extent: u32, threshold: u32) -> u32 {
+    fn learn(&mut self, extent: u32, threshold: u32) -> u32 {
         let least = *self.least.get_or_insert(threshold);
         let at = extent.min(self.spec.max) as usize;
         if self.seen.len() <= at {
@@ -72,14 +85,36 @@ impl RrTcp {
     }
 }
 
+impl Method for RrTcp {
+    fn learn(&mut self, sender: &mut Sender, _: Time, ack: u32, blocks: &SackBlocks) -> SackBlocks {
+        let mut holes = std::mem::take(&mut self.holes);
+        let (blocks, _) = holes.learn(self, sender, ack, blocks);
+        self.holes = holes;
+        blocks
+    }
+
+    fn judge(
+        &mut self,
+        sender: &mut Sender,
+        spec: &TcpSpec,
+        _: Time,
+        _: u32,
+        duplicate: bool,
+    ) -> Verdict {
+        let threshold = sender.threshold_in_reach(spec);
+        judge_by_count(sender, threshold, duplicate)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_threshold_spares_the_percentile_of_what_was_seen() {
-        let mut histogram = RrTcp::new(&RrTcpSpec::default());
-        let thresholds: Vec<u32> = (1..=20).map(|extent| histogram.learn(extent, 3)).collect();
+        let mut histogram = RrTcpSpec::default().start();
+        let thresholds: Vec<u32> =
+            (1..=20).map(|extent| Extents::learn(&mut histogram, extent, 3)).collect();
         // Of 20 extents, 18 are at most 18: 19 duplicate ACKs spare them.
         assert_eq!(thresholds[19], 19);
         assert_eq!(thresholds[0], 3);
@@ -87,8 +122,8 @@ mod tests {
 
     #[test]
     fn rare_reordering_does_not_raise_it() {
-        let mut histogram = RrTcp::new(&RrTcpSpec::default());
-        assert!((0..18).all(|_| histogram.learn(4, 3) == 5));
-        assert_eq!(histogram.learn(100, 3), 5);
+        let mut histogram = RrTcpSpec::default().start();
+        assert!((0..18).all(|_| Extents::learn(&mut histogram, 4, 3) == 5));
+        assert_eq!(Extents::learn(&mut histogram, 100, 3), 5);
     }
 }

@@ -1,0 +1,269 @@
+//! Telling reordering from loss, on top of selective acknowledgements.
+//!
+//! Without a method a fixed number of duplicate ACKs means a loss. A method is asked instead wherever the sender would go by
+//! that: what an ACK says ([`Method::learn`], [`Method::judge`]), what a recovery or a timeout takes for lost, what may leave
+//! meanwhile, and when to wake it besides. It may move the threshold, the window and what is known of segments: it is given
+//! the sender itself, of whose loss recovery it is a part.
+//!
+//! A new method is one file here, with its parameters as [`Parameters`], and one line in the list below. What several share
+//! lies beside them: [`holes`] (how far segments were reordered), [`before`] (what a reduction changed, should it prove
+//! needless).
+
+pub mod adaptive;
+mod before;
+mod holes;
+pub mod ncr;
+pub mod rack;
+pub mod rr_tcp;
+
+use std::ops::{Deref, DerefMut};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::Time;
+
+use super::Sender;
+use crate::component::SpecError;
+use crate::measure::Timer;
+use crate::packet::SackBlocks;
+use crate::transport::tcp::{Hosts, TcpSpec};
+
+/// The parameters of a method.
+pub(super) trait Parameters {
+    /// What it keeps for one connection.
+    type State: Method;
+
+    /// Refuses parameters with which a threshold means nothing.
+    fn check(&self) -> Result<(), SpecError> {
+        Ok(())
+    }
+    /// Whether a segment may leave that the window does not allow, to probe the tail of a flight.
+    fn probes(&self) -> bool {
+        false
+    }
+    /// The state of a new connection.
+    fn start(&self) -> Self::State;
+}
+
+/// A method at work in one connection. The sender that it is given has no method meanwhile: it is not to be asked for what
+/// it would ask its method.
+pub(super) trait Method {
+    /// The ACK in hand echoes this timestamp.
+    fn note_timestamp(&mut self, _echoed: u32) {}
+    /// An ACK, before the scoreboard hears of it. Returns its blocks without a duplicate report.
+    fn learn(
+        &mut self,
+        sender: &mut Sender,
+        now: Time,
+        ack: u32,
+        blocks: &SackBlocks,
+    ) -> SackBlocks;
+    /// What to make of the ACK in hand, once the scoreboard has heard it. `from` is the first segment that was outstanding
+    /// before; `duplicate` says that it tells of news beyond a gap.
+    fn judge(
+        &mut self,
+        sender: &mut Sender,
+        spec: &TcpSpec,
+        now: Time,
+        from: u32,
+        duplicate: bool,
+    ) -> Verdict;
+    /// The ACK in hand has had its effect.
+    fn ack_ends(&mut self, _: &mut Sender, _now: Time) {}
+    /// The first duplicate ACK has arrived.
+    fn disorder_begins(&mut self, _: &Sender, _: &TcpSpec) {}
+    /// New data is acknowledged in disorder. True where the window is set here, and does not grow besides.
+    fn disorder_ends(&mut self, _: &mut Sender, _: &TcpSpec) -> bool {
+        false
+    }
+    /// What a recovery from disorder halves, where `flight` is what is outstanding without limited transmit.
+    fn flight_at_loss(&self, flight: u64) -> u64 {
+        flight
+    }
+    /// A recovery is about to begin, by an ACK that has `advanced` or not. Whether its first segment is lost in any case.
+    fn recovery_begins(&mut self, _: &Sender, _advanced: bool) -> bool {
+        true
+    }
+    /// What may leave while the window has so much room.
+    fn choose(&mut self, _: &mut Sender, _: &TcpSpec, room: u64) -> Choice {
+        Choice::Within { room, in_doubt: true }
+    }
+    /// Segment `seq` has left, `again` or for the first time.
+    fn on_send(&mut self, _: &mut Sender, _seq: u32, _again: bool, _now: Time) {}
+    /// The retransmission timer has expired, and nothing has changed yet.
+    fn timeout_begins(&mut self, _: &mut Sender, _: &TcpSpec) {}
+    /// What the timeout takes for lost.
+    fn lose(&mut self, sender: &mut Sender, _: &TcpSpec, _now: Time) {
+        sender.board.mark_all_lost();
+    }
+    /// When it wants to be woken. The sender looks after a new segment has left and after an ACK.
+    fn wake(&self) -> Time {
+        Time::NEVER
+    }
+    /// What it waits for until then.
+    fn timer(&self) -> Timer {
+        Timer::Reordering
+    }
+    /// It is woken. True where a recovery is to begin.
+    fn on_wake(&mut self, _: &mut Sender, _: &TcpSpec, _now: Time) -> bool {
+        false
+    }
+    /// The segment that probes the tail, once the sender owes a probe ([`owed::PROBE`](crate::transport::life::owed)).
+    fn probe(&mut self, _: &mut Sender, _: &TcpSpec) -> Option<u32> {
+        None
+    }
+}
+
+/// What a method makes of an ACK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// Segments that it newly takes for lost.
+    pub lost: u32,
+    /// Outside recovery: one is to begin.
+    pub recovers: bool,
+    /// In recovery: one segment leaves for each that arrived, for this ACK speaks against a loss.
+    pub holds: bool,
+}
+
+/// What may leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// This segment, or none, whatever the window says.
+    Only(Option<u32>),
+    /// What RFC 6675 says.
+    Within {
+        /// Bytes that may leave.
+        room: u64,
+        /// In recovery also what may be lost: what is neither known to be lost nor to have arrived.
+        in_doubt: bool,
+    },
+}
+
+/// Writes the parameter `reordering` of TCP, and the state of a connection: one kind per method.
+macro_rules! methods {
+    ($($(#[$about:meta])* $name:ident($parameters:ty),)*) => {
+        /// How a sender tells reordering from loss.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+        pub enum ReorderingSpec {
+            /// By a fixed number of duplicate ACKs (RFC 5681).
+            None {},
+            $($(#[$about])* $name($parameters),)*
+        }
+
+        /// The method of one connection.
+        #[derive(Debug, Clone)]
+        pub(super) enum Reordering {
+            $($name(<$parameters as Parameters>::State),)*
+        }
+
+        impl ReorderingSpec {
+            /// Whether a segment may leave that the window does not allow, to probe the tail of a flight.
+            pub fn probes(&self) -> bool {
+                match self {
+                    ReorderingSpec::None {} => false,
+                    $(ReorderingSpec::$name(spec) => Parameters::probes(spec),)*
+                }
+            }
+
+            /// Checks the parameters.
+            ///
+            /// # Errors
+            /// When a threshold with them means nothing.
+            pub fn check(&self) -> Result<(), SpecError> {
+                match self {
+                    ReorderingSpec::None {} => Ok(()),
+                    $(ReorderingSpec::$name(spec) => Parameters::check(spec),)*
+                }
+            }
+
+            /// The state of a new connection; none for a fixed threshold.
+            pub(super) fn start(&self) -> Option<Box<Reordering>> {
+                match self {
+                    ReorderingSpec::None {} => None,
+                    $(ReorderingSpec::$name(spec) => {
+                        Some(Box::new(Reordering::$name(Parameters::start(spec))))
+                    })*
+                }
+            }
+        }
+
+        impl Deref for Reordering {
+            type Target = dyn Method;
+            fn deref(&self) -> &(dyn Method + 'static) {
+                match self { $(Reordering::$name(state) => state,)* }
+            }
+        }
+
+        impl DerefMut for Reordering {
+            fn deref_mut(&mut self) -> &mut (dyn Method + 'static) {
+                match self { $(Reordering::$name(state) => state,)* }
+            }
+        }
+    };
+}
+
+methods! {
+    /// A threshold that grows to the reordering seen, and undo of spurious recoveries: as in Linux without RACK.
+    Adaptive(adaptive::AdaptiveSpec),
+    /// A threshold at a percentile of the reordering seen (RR-TCP).
+    RrTcp(rr_tcp::RrTcpSpec),
+    /// A threshold of about a window of data (RFC 4653).
+    Ncr(ncr::NcrSpec),
+    /// Time, with probes of the tail and F-RTO (RFC 8985, 5682): what Linux does.
+    Rack(rack::RackSpec),
+}
+
+impl Default for ReorderingSpec {
+    fn default() -> Self {
+        ReorderingSpec::of(Hosts::Plain)
+    }
+}
+
+impl ReorderingSpec {
+    /// What hosts do that are told nothing.
+    pub fn of(hosts: Hosts) -> ReorderingSpec {
+        match hosts {
+            Hosts::Plain => ReorderingSpec::None {},
+            Hosts::Linux => ReorderingSpec::Rack(rack::RackSpec::linux()),
+        }
+    }
+
+    /// True for a fixed threshold.
+    #[inline]
+    pub fn is_none(&self) -> bool {
+        matches!(self, ReorderingSpec::None {})
+    }
+}
+
+fn check_max(max: u32) -> Result<(), SpecError> {
+    if max == 0 {
+        let message = "max = 0: every acknowledgement would be a loss; at least 1 is needed";
+        return Err(
+            SpecError::new("reordering-max", "reordering.max", message).hint("Linux allows 300")
+        );
+    }
+    Ok(())
+}
+
+/// What a count of duplicate ACKs makes of an ACK.
+fn judge_by_count(sender: &mut Sender, threshold: u32, duplicate: bool) -> Verdict {
+    let lost = sender.board.mark_lost(threshold);
+    let enough = sender.duplicates >= threshold || sender.board.first_is_lost();
+    Verdict { lost, recovers: duplicate && enough, holds: false }
+}
+
+/// Parts a duplicate report (RFC 2883 section 4) from the blocks proper.
+pub(super) fn split(ack: u32, blocks: &SackBlocks) -> (Option<(u32, u32)>, SackBlocks) {
+    let reported = match blocks.as_slice() {
+        [first, ..] if first.1 <= ack => true,
+        [first, second, ..] => second.0 <= first.0 && first.1 <= second.1,
+        _ => false,
+    };
+    if !reported {
+        return (None, *blocks);
+    }
+    let mut rest = SackBlocks::default();
+    blocks.as_slice()[1..].iter().for_each(|&(start, end)| rest.push(start, end));
+    (Some(blocks.as_slice()[0]), rest)
+}
