@@ -13,6 +13,7 @@ pub mod ndp;
 pub mod pfabric;
 pub mod segment;
 pub mod spread;
+pub mod subflows;
 pub mod tcp;
 
 pub(crate) use life::segments_of;

@@ -6,8 +6,8 @@ use tailcut_engine::{Bytes, Stream};
 use super::{MmptcpSpec, ScatterThreshold, Switch};
 use crate::packet::SOURCE_PORTS;
 use crate::traffic::Flow;
-use crate::transport::mptcp::{Data, Phase};
 use crate::transport::spread::{Action, Carries, Event, Manage, Open, Spread, View};
+use crate::transport::subflows::{Data, Phase};
 
 /// MMPTCP on one flow.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;
 
-use super::mptcp;
 use super::spread::Spread;
+use super::subflows;
 use super::tcp::TcpSpec;
 use super::Transport;
 use crate::component::SpecError;
@@ -86,7 +86,7 @@ impl Transport for MmptcpSpec {
             return Err(SpecError::new("mmptcp-threshold", "dupack_threshold", message)
                 .hint("write dupack_threshold = \"tcp\", or leave tcp.reordering out"));
         }
-        mptcp::check("mmptcp-subflows", self.subflows, self.receive_window, &self.tcp)
+        subflows::check("mmptcp-subflows", self.subflows, self.receive_window, &self.tcp)
     }
 
     fn segments(&self) -> TcpSpec {

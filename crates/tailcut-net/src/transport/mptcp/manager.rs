@@ -3,78 +3,10 @@
 
 use tailcut_engine::Bytes;
 
-use super::data::{Multipath, Phase};
-use super::lia::SubflowWindow;
 use super::MptcpSpec;
 use crate::traffic::Flow;
-use crate::transport::segments_of;
 use crate::transport::spread::{Action, Carries, Event, Manage, Open, Spread, View};
-
-/// What the managers have in common: data of a flow that subflows carry in segments of one size.
-#[derive(Debug, Clone)]
-pub(in crate::transport) struct Data {
-    pub of: Multipath,
-    mss: u64,
-    bytes: u64,
-}
-
-impl Data {
-    pub fn new(spec: &impl Spread, mss: u64, flow: &Flow) -> Data {
-        let segments = segments_of(flow.bytes, Bytes(mss));
-        let of = Multipath::new(segments, spec.shared_window(mss), spec.subflows());
-        Data { of, mss, bytes: flow.bytes }
-    }
-
-    fn payload(&self, number: u32) -> u64 {
-        (self.bytes - u64::from(number) * self.mss).min(self.mss)
-    }
-
-    pub fn growth(&self) -> f64 {
-        self.of.increase(self.mss)
-    }
-
-    pub fn likely(&self) -> u64 {
-        self.payload(self.of.likely_next())
-    }
-
-    pub fn assign(&mut self, copy: u8) -> Option<u64> {
-        let number = self.of.assign(copy)?;
-        Some(self.payload(number))
-    }
-
-    /// Bytes that some subflow has, in whole segments.
-    pub fn assigned(&self) -> u64 {
-        u64::from(self.of.assigned()) * self.mss
-    }
-
-    pub fn carries(&self, copy: u8, seq: u32) -> Carries {
-        let number = self.of.data_of(copy, seq);
-        let last = number + 1 == self.of.segments();
-        Carries { number, payload: self.payload(number), last, scattered: None }
-    }
-
-    /// Opens every subflow but the first.
-    pub fn open_others(&mut self, actions: &mut Vec<Action>) {
-        self.of.open_others();
-        let others = 1..self.of.subflows() as u8;
-        let open = |copy| Action::Open(Open { copy, coupled: true, bears_all_paths: false });
-        actions.extend(others.map(open));
-    }
-
-    /// The subflow's window may have changed; a scattering one does not count.
-    pub fn note_window(&mut self, view: View<'_>) {
-        if self.of.counts(view.copy) {
-            let window = SubflowWindow { cwnd: view.seen.cwnd, rtt: view.seen.rtt };
-            self.of.set_window(view.copy, window);
-        }
-    }
-
-    /// An acknowledgement has come; true when a subflow that the receive window has stopped may go on.
-    pub fn on_ack(&mut self, view: View<'_>, data_ack: Option<u32>) -> bool {
-        self.of.on_subflow_ack(view.copy, view.seen.una);
-        data_ack.is_some_and(|ack| self.of.on_data_ack(ack))
-    }
-}
+use crate::transport::subflows::{Data, Phase};
 
 /// Multipath TCP on one flow.
 #[derive(Debug)]

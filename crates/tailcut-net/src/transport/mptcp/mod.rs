@@ -2,8 +2,6 @@
 //! subflows with ports of their own, so that ECMP gives each a path of its own;
 //! windows coupled by the linked increases algorithm (RFC 6356).
 
-mod data;
-mod lia;
 mod manager;
 
 use std::sync::Arc;
@@ -12,12 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;
 
-pub use data::{Multipath, Phase};
-pub use lia::{increase, SubflowWindow};
-pub(super) use manager::Data;
-
 use super::spread::Spread;
-use super::tcp::{check_window, CongestionSpec, TcpSpec};
+use super::subflows;
+use super::tcp::TcpSpec;
 use super::Transport;
 use crate::component::SpecError;
 
@@ -41,12 +36,9 @@ impl Default for MptcpSpec {
     }
 }
 
-/// More subflows than this are a slip.
-const MAX_SUBFLOWS: u32 = 64;
-
 impl Transport for MptcpSpec {
     fn check(&self) -> Result<(), SpecError> {
-        check("mptcp-subflows", self.subflows, self.receive_window, &self.tcp)
+        subflows::check("mptcp-subflows", self.subflows, self.receive_window, &self.tcp)
     }
 
     fn segments(&self) -> TcpSpec {
@@ -60,31 +52,4 @@ impl Transport for MptcpSpec {
     fn spread(&self) -> Option<Arc<dyn Spread>> {
         Some(Arc::new(self.clone()))
     }
-}
-
-/// Checks what the multipath transports have in common.
-pub(super) fn check(
-    code: &'static str,
-    subflows: u32,
-    receive_window: Bytes,
-    tcp: &TcpSpec,
-) -> Result<(), SpecError> {
-    if !(1..=MAX_SUBFLOWS).contains(&subflows) {
-        let message = format!("subflows = {subflows}: 1 to {MAX_SUBFLOWS}");
-        return Err(SpecError::new(code, "subflows", message).hint("the papers use 8"));
-    }
-    if receive_window.0 < tcp.mss.0 {
-        let message = format!(
-            "receive_window = \"{receive_window}\" is smaller than one segment of {} B: nothing could be sent",
-            tcp.mss.0
-        );
-        return Err(SpecError::new("mptcp-receive-window", "receive_window", message));
-    }
-    check_window("mptcp-receive-window", "receive_window", receive_window, tcp.mss.0.max(1))?;
-    if tcp.congestion != CongestionSpec::default() || tcp.uses_ecn() {
-        let message = "the windows of subflows are coupled in congestion avoidance (RFC 6356) and halved by losses";
-        return Err(SpecError::new("mptcp-congestion", "tcp.congestion", message)
-            .hint("leave congestion and ecn out"));
-    }
-    tcp.check().map_err(|error| SpecError { field: format!("tcp.{}", error.field), ..error })
 }

@@ -1,0 +1,113 @@
+//! What transports that spread a flow over subflows have in common: which subflow carries which data ([`Multipath`]), how
+//! their windows grow together ([`increase`]), and what their parameters may be. The machines that decide when subflows open and what follows from their
+//! events are the transports' own ([`Manage`](super::spread::Manage)).
+
+mod data;
+mod lia;
+
+use tailcut_engine::Bytes;
+
+pub use data::{Multipath, Phase};
+pub use lia::{increase, SubflowWindow};
+
+use super::segments_of;
+use super::spread::{Action, Carries, Open, Spread, View};
+use super::tcp::{check_window, CongestionSpec, TcpSpec};
+use crate::component::SpecError;
+use crate::traffic::Flow;
+
+/// More subflows than this are a slip.
+const MAX_SUBFLOWS: u32 = 64;
+
+/// Checks the parameters.
+pub(super) fn check(
+    code: &'static str,
+    subflows: u32,
+    receive_window: Bytes,
+    tcp: &TcpSpec,
+) -> Result<(), SpecError> {
+    if !(1..=MAX_SUBFLOWS).contains(&subflows) {
+        let message = format!("subflows = {subflows}: 1 to {MAX_SUBFLOWS}");
+        return Err(SpecError::new(code, "subflows", message).hint("the papers use 8"));
+    }
+    if receive_window.0 < tcp.mss.0 {
+        let message = format!(
+            "receive_window = \"{receive_window}\" is smaller than one segment of {} B: nothing could be sent",
+            tcp.mss.0
+        );
+        return Err(SpecError::new("mptcp-receive-window", "receive_window", message));
+    }
+    check_window("mptcp-receive-window", "receive_window", receive_window, tcp.mss.0.max(1))?;
+    if tcp.congestion != CongestionSpec::default() || tcp.uses_ecn() {
+        let message = "the windows of subflows are coupled in congestion avoidance (RFC 6356) and halved by losses";
+        return Err(SpecError::new("mptcp-congestion", "tcp.congestion", message)
+            .hint("leave congestion and ecn out"));
+    }
+    tcp.check().map_err(|error| SpecError { field: format!("tcp.{}", error.field), ..error })
+}
+
+/// The data of a flow that subflows carry in segments of one size.
+#[derive(Debug, Clone)]
+pub(super) struct Data {
+    pub of: Multipath,
+    mss: u64,
+    bytes: u64,
+}
+
+impl Data {
+    pub fn new(spec: &impl Spread, mss: u64, flow: &Flow) -> Data {
+        let segments = segments_of(flow.bytes, Bytes(mss));
+        let of = Multipath::new(segments, spec.shared_window(mss), spec.subflows());
+        Data { of, mss, bytes: flow.bytes }
+    }
+
+    fn payload(&self, number: u32) -> u64 {
+        (self.bytes - u64::from(number) * self.mss).min(self.mss)
+    }
+
+    pub fn growth(&self) -> f64 {
+        self.of.increase(self.mss)
+    }
+
+    pub fn likely(&self) -> u64 {
+        self.payload(self.of.likely_next())
+    }
+
+    pub fn assign(&mut self, copy: u8) -> Option<u64> {
+        let number = self.of.assign(copy)?;
+        Some(self.payload(number))
+    }
+
+    /// Bytes that some subflow has, in whole segments.
+    pub fn assigned(&self) -> u64 {
+        u64::from(self.of.assigned()) * self.mss
+    }
+
+    pub fn carries(&self, copy: u8, seq: u32) -> Carries {
+        let number = self.of.data_of(copy, seq);
+        let last = number + 1 == self.of.segments();
+        Carries { number, payload: self.payload(number), last, scattered: None }
+    }
+
+    /// Opens every subflow but the first.
+    pub fn open_others(&mut self, actions: &mut Vec<Action>) {
+        self.of.open_others();
+        let others = 1..self.of.subflows() as u8;
+        let open = |copy| Action::Open(Open { copy, coupled: true, bears_all_paths: false });
+        actions.extend(others.map(open));
+    }
+
+    /// The subflow's window may have changed; a scattering one does not count.
+    pub fn note_window(&mut self, view: View<'_>) {
+        if self.of.counts(view.copy) {
+            let window = SubflowWindow { cwnd: view.seen.cwnd, rtt: view.seen.rtt };
+            self.of.set_window(view.copy, window);
+        }
+    }
+
+    /// An acknowledgement has come; true when a subflow that the receive window has stopped may go on.
+    pub fn on_ack(&mut self, view: View<'_>, data_ack: Option<u32>) -> bool {
+        self.of.on_subflow_ack(view.copy, view.seen.una);
+        data_ack.is_some_and(|ack| self.of.on_data_ack(ack))
+    }
+}
