@@ -2,7 +2,7 @@
 
 use tailcut_engine::{Bytes, Time};
 
-use super::{CongestionSpec, Recovery, TcpSpec};
+use super::{Recovery, TcpSpec};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 
@@ -52,12 +52,7 @@ impl TcpSpec {
             return Err(SpecError::new("reordering-needs-sack", "reordering", message)
                 .hint("write recovery = \"sack-prr\" as well"));
         }
-        if matches!(self.congestion, CongestionSpec::Swift(_)) && self.recovery != Recovery::SackPrr
-        {
-            let message = "swift repairs losses by selective acknowledgements";
-            return Err(SpecError::new("swift-needs-sack", "congestion", message)
-                .hint("write recovery = \"sack-prr\" as well"));
-        }
+        self.congestion.check_recovery(self.recovery)?;
         if self.dupack_threshold == 0 {
             let message =
                 "dupack_threshold = 0: every acknowledgement would be a loss; at least 1 is needed";

@@ -5,7 +5,6 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use tailcut_engine::{Bytes, Time};
 
-use super::congestion::cubic::CubicSpec;
 use super::congestion::CongestionSpec;
 use super::departures::Imitation;
 use super::reordering::ReorderingSpec;
@@ -48,7 +47,7 @@ fn linux() -> TcpSpec {
         receive_window: Bytes(3_145_728),
         recovery: Recovery::SackPrr,
         reordering: ReorderingSpec::of(Hosts::Linux),
-        congestion: CongestionSpec::Cubic(CubicSpec::default()),
+        congestion: CongestionSpec::of(Hosts::Linux),
         min_rto: LINUX_MIN_RTO,
         max_rto: Time::from_ms(120_000),
         initial_rto: Time::from_ms(1_000),

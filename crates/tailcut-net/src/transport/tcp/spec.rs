@@ -151,6 +151,6 @@ impl TcpSpec {
     /// Whether the receiver echoes the mark of each segment, as DCTCP wants it, or any mark until the sender has
     /// reduced its window.
     pub fn echoes_marks(&self) -> bool {
-        matches!(self.congestion, CongestionSpec::Dctcp(_))
+        self.congestion.echoes_marks()
     }
 }

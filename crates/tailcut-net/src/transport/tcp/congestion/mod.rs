@@ -38,7 +38,7 @@ use tailcut_engine::Time;
 
 use crate::amount::Limit;
 use crate::component::SpecError;
-use crate::transport::tcp::{CongestionState, TcpSpec};
+use crate::transport::tcp::{CongestionState, Hosts, Recovery, TcpSpec};
 
 /// The congestion control of every connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,11 +56,19 @@ pub enum CongestionSpec {
 
 impl Default for CongestionSpec {
     fn default() -> Self {
-        CongestionSpec::Newreno {}
+        CongestionSpec::of(Hosts::Plain)
     }
 }
 
 impl CongestionSpec {
+    /// What hosts do that are told nothing.
+    pub fn of(hosts: Hosts) -> CongestionSpec {
+        match hosts {
+            Hosts::Plain => CongestionSpec::Newreno {},
+            Hosts::Linux => CongestionSpec::Cubic(CubicSpec::default()),
+        }
+    }
+
     /// Checks the parameters.
     ///
     /// # Errors
@@ -72,6 +80,25 @@ impl CongestionSpec {
             CongestionSpec::Dctcp(spec) => spec.check(),
             CongestionSpec::Swift(spec) => spec.check(),
         }
+    }
+
+    /// Checks it against how losses are recovered.
+    ///
+    /// # Errors
+    /// When the algorithm goes by what that does not tell.
+    pub fn check_recovery(&self, recovery: Recovery) -> Result<(), SpecError> {
+        match self {
+            CongestionSpec::Newreno {} | CongestionSpec::Cubic(_) | CongestionSpec::Dctcp(_) => {
+                Ok(())
+            }
+            CongestionSpec::Swift(spec) => spec.check_recovery(recovery),
+        }
+    }
+
+    /// Whether the receiver echoes the mark of each segment, or any mark until the sender has reduced its window.
+    #[inline]
+    pub fn echoes_marks(&self) -> bool {
+        matches!(self, CongestionSpec::Dctcp(_))
     }
 
     /// Whether the window grows as in slow start only up to the slow-start threshold: what the ideal completion time goes

@@ -8,6 +8,7 @@ use tailcut_engine::Time;
 
 use super::{Pacing, Sample, Window};
 use crate::component::SpecError;
+use crate::transport::tcp::Recovery;
 
 /// Parameters of Swift. The times are for links of 1 Gbps, on which a full segment takes 12 us.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,6 +57,15 @@ impl Default for SwiftSpec {
 }
 
 impl SwiftSpec {
+    pub(super) fn check_recovery(&self, recovery: Recovery) -> Result<(), SpecError> {
+        if recovery == Recovery::SackPrr {
+            return Ok(());
+        }
+        let message = "swift repairs losses by selective acknowledgements";
+        Err(SpecError::new("swift-needs-sack", "congestion", message)
+            .hint("write recovery = \"sack-prr\" as well"))
+    }
+
     pub(super) fn check(&self) -> Result<(), SpecError> {
         let bad = |field: &str, value: f64, wanted: &str| {
             let message = format!("{field} = {value}: {wanted}");
