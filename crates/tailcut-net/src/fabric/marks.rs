@@ -4,7 +4,7 @@ use tailcut_engine::Bytes;
 
 use super::Fabric;
 use crate::packet::{Flags, Packet};
-use crate::queue::QueueSpec;
+use crate::queue::{LostPaths, QueueSpec};
 use crate::topology::{Graph, Routes};
 
 /// What is marked.
@@ -18,7 +18,7 @@ pub(super) struct Marks {
     any: bool,
 }
 
-/// The fault manager of Selective RED: tells hosts which of their flows have lost paths.
+/// The fault manager of RPS: tells hosts which of their flows have lost paths.
 #[derive(Debug, Clone)]
 struct FaultManager {
     acks: bool,
@@ -42,12 +42,8 @@ impl FaultManager {
 
 impl Marks {
     pub fn new(queue: &QueueSpec, large: Option<Bytes>) -> Marks {
-        let manager = match queue {
-            QueueSpec::SelectiveRed(spec) => {
-                Some(FaultManager { acks: spec.mark_acks, lost: vec![] })
-            }
-            _ => None,
-        };
+        let told = queue.lost_paths();
+        let manager = told.map(|of| FaultManager { acks: of == LostPaths::All, lost: vec![] });
         Marks { large, manager, any: large.is_some() }
     }
 

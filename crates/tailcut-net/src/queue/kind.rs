@@ -56,10 +56,23 @@ pub(crate) trait Queueing {
     fn drops_early(&self) -> bool {
         false
     }
+    /// Which packets hosts are to mark of flows that have lost paths to a failure ([`Flags::LOST_PATHS`](crate::packet::Flags)), if it goes by that.
+    fn lost_paths(&self) -> Option<LostPaths> {
+        None
+    }
     /// The state of a port that may refuse or mark what there is room for; none for drop-tail.
     fn admission(&self, at: &At) -> Option<Self::Admission>;
     /// The state of a port whose order is decided at departure; none where it is first in, first out.
     fn schedule(&self, at: &At) -> Option<Self::Schedule>;
+}
+
+/// Which packets of a flow that has lost paths say so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LostPaths {
+    /// Those on the way to its receiver.
+    Data,
+    /// Acknowledgements as well.
+    All,
 }
 
 /// What the transport writes into its packets, and reads from them.

@@ -15,7 +15,9 @@ mod room;
 pub mod selective_red;
 pub mod trimming;
 
-pub(crate) use self::kind::{Admit, Arrival, At, Never, Queueing, Schedule, Stamps, Verdict};
+pub(crate) use self::kind::{
+    Admit, Arrival, At, LostPaths, Never, Queueing, Schedule, Stamps, Verdict,
+};
 pub use self::room::Around;
 
 use schemars::JsonSchema;
@@ -99,6 +101,11 @@ macro_rules! queues {
             /// Whether it works where its ports stop at times: first in, first out, and by what waits.
             fn may_stop(&self) -> bool {
                 match self { $(QueueSpec::$name(spec) => may_stop(spec),)* }
+            }
+
+            /// Which packets hosts are to mark of flows that have lost paths, if it goes by that.
+            pub(crate) fn lost_paths(&self) -> Option<LostPaths> {
+                match self { $(QueueSpec::$name(spec) => Queueing::lost_paths(spec),)* }
             }
 
             /// Whether a port keeps its packets until their turn, because their order is decided at departure.

@@ -11,7 +11,7 @@ use tailcut_engine::Stream;
 
 use super::red::{Red, RedState};
 use super::room::Around;
-use super::{Admit, Arrival, At, Never, Queueing, Verdict};
+use super::{Admit, Arrival, At, LostPaths, Never, Queueing, Verdict};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 
@@ -82,6 +82,10 @@ impl Queueing for SelectiveRed {
             Form::TwoQueues if !at.host => Limit::Unlimited,
             _ => at.limit,
         }
+    }
+
+    fn lost_paths(&self) -> Option<LostPaths> {
+        Some(if self.mark_acks { LostPaths::All } else { LostPaths::Data })
     }
 
     fn admission(&self, at: &At) -> Option<Box<SelectiveState>> {
