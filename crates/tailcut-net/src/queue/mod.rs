@@ -6,6 +6,7 @@
 
 pub mod drop_tail;
 pub mod drr;
+mod early;
 pub mod ecn;
 mod fifo;
 mod kind;

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Stream;
 
-use super::red::{Red, RedState};
+use super::early::{Early, EarlyState};
 use super::room::Around;
 use super::{Admit, Arrival, At, LostPaths, Never, Queueing, Verdict};
 use crate::amount::{Amount, Limit};
@@ -48,16 +48,16 @@ pub enum Form {
 
 impl Default for SelectiveRed {
     fn default() -> Self {
-        let Red { limit, min, max, max_probability, weight, .. } = Red::default();
+        let Early { limit, min, max, max_probability, weight, .. } = Early::default();
         let form = Form::default();
         SelectiveRed { limit, form, min, max, max_probability, weight, mark_acks: true }
     }
 }
 
 impl SelectiveRed {
-    fn red(&self) -> Red {
+    fn early(&self) -> Early {
         let &SelectiveRed { limit, min, max, max_probability, weight, .. } = self;
-        Red { limit, min, max, max_probability, weight, mark: false }
+        Early { limit, min, max, max_probability, weight, mark: false }
     }
 }
 
@@ -66,11 +66,11 @@ impl Queueing for SelectiveRed {
     type Schedule = Never;
 
     fn check(&self) -> Result<(), SpecError> {
-        self.red().check()
+        self.early().check()
     }
 
     fn check_room(&self, around: &Around) -> Result<(), SpecError> {
-        self.red().check_room(around)
+        self.early().check_room(around)
     }
 
     fn limit(&self) -> Limit {
@@ -101,7 +101,7 @@ impl Queueing for SelectiveRed {
 /// Selective RED at one port.
 #[derive(Debug, Clone)]
 pub(crate) struct SelectiveState {
-    red: RedState,
+    early: EarlyState,
     /// The limit of each of two queues.
     each: Option<Limit>,
     /// When the last marked packet has left.
@@ -111,7 +111,7 @@ pub(crate) struct SelectiveState {
 impl SelectiveState {
     pub fn new(spec: &SelectiveRed, limit: Limit, stream: Stream) -> SelectiveState {
         let each = (spec.form == Form::TwoQueues).then_some(limit);
-        SelectiveState { red: RedState::new(&spec.red(), stream), each, last_leaves: 0 }
+        SelectiveState { early: EarlyState::new(&spec.early(), stream), each, last_leaves: 0 }
     }
 }
 
@@ -142,7 +142,7 @@ impl Admit for SelectiveState {
             return Verdict::Accept;
         }
         let idle = arrival.now.saturating_sub(self.last_leaves) / arrival.full_packet.max(1);
-        let verdict = self.red.admit(&Arrival {
+        let verdict = self.early.admit(&Arrival {
             waiting: arrival.marked_waiting,
             idle_packets: idle,
             ..*arrival
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn marked_packets_that_stay_away_are_forgotten() {
         let mut state = state(Form::OneQueue);
-        state.red.weigh(0.5);
+        state.early.weigh(0.5);
         let at = |now, marked_waiting| Arrival {
             now,
             leaves: now + 100,
@@ -210,8 +210,8 @@ mod tests {
             ..arrival(true, marked_waiting, marked_waiting)
         };
         state.admit(&at(0, 8));
-        assert_eq!(state.red.average(), 4.0);
+        assert_eq!(state.early.average(), 4.0);
         state.admit(&at(300, 0));
-        assert_eq!(state.red.average(), 0.5);
+        assert_eq!(state.early.average(), 0.5);
     }
 }
