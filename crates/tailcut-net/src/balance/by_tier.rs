@@ -8,8 +8,6 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;
 
 use super::audit::Audit;
-use super::ecmp::Ecmp;
-use super::spray::Spray;
 use super::{BalanceSpec, Balancer, EdgeOnly, Fork, Layout, Pick, Strategy};
 use crate::component::{did_you_mean, SpecError};
 use crate::packet::{FlowKey, Packet};
@@ -33,11 +31,10 @@ pub struct ByTier {
 
 impl Default for ByTier {
     fn default() -> Self {
-        let ecmp = || Box::new(BalanceSpec::Ecmp(Ecmp {}));
         ByTier {
-            edge: Box::new(BalanceSpec::Spray(Spray {})),
-            aggregation: ecmp(),
-            core: ecmp(),
+            edge: Box::new(BalanceSpec::of_the_edge()),
+            aggregation: Box::default(),
+            core: Box::default(),
             switches: BTreeMap::new(),
         }
     }
@@ -233,6 +230,7 @@ mod tests {
     use super::*;
     use crate::balance::flowlet::Flowlet;
     use crate::balance::round_robin::RoundRobin;
+    use crate::balance::spray::Spray;
     use crate::balance::tinyflow::TinyFlow;
     use crate::topology::fat_tree::FatTree;
     use crate::topology::leaf_spine::LeafSpine;

@@ -224,6 +224,13 @@ impl Default for BalanceSpec {
     }
 }
 
+impl BalanceSpec {
+    /// What the switches that hosts hang on do in a mixture, when nothing is said of them: they spray (RPS, section IV-A).
+    fn of_the_edge() -> BalanceSpec {
+        BalanceSpec::Spray(spray::Spray {})
+    }
+}
+
 /// Idle ports, and their numbers: for tests of what looks at neither.
 #[cfg(test)]
 pub(crate) fn blind(now: Time, switch: SwitchId, salt: u64, choices: u32) -> Fork<'static> {
