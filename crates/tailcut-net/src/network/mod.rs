@@ -154,6 +154,8 @@ impl<'a, O: Observer> Network<'a, O> {
         Ok(network)
     }
 
+    // A function of its own is laid out worse: 1.5 % more instructions at k = 16.
+    #[inline(always)]
     fn run(&mut self, watch: &mut dyn Watch) -> Result<(), SimError> {
         let end = self.scenario.end();
         let every = watch.every().max(1);
