@@ -56,10 +56,9 @@ function next() {
   return batch.pop();
 }
 
-/** What a collection frees outside the heap is counted only a moment later, and may be several times what is in use. */
-async function remember() {
+/** What a collection frees outside the heap, often several times what is in use, is counted as free when the next one begins. */
+function remember() {
   globalThis.gc();
-  await new Promise((resolve) => setImmediate(resolve));
   globalThis.gc();
   const { heapUsed, external } = process.memoryUsage();
   memory.push(Math.round((heapUsed + external) / 1024));
@@ -81,7 +80,7 @@ async function carry({ accept, bench, tally }, { faults, shape }, timeout) {
     tally.wrong++;
     if (wrong.length < 5) wrong.push(`${tally.mode}, ${tally.peer}: ${complaint}: ${outcome.describe()}`);
   }
-  if (++ended % SAMPLE === 0) await remember();
+  if (++ended % SAMPLE === 0) remember();
 }
 
 const silent = new Set();
@@ -100,7 +99,7 @@ async function worker() {
 }
 await Promise.all(Array.from({ length: WIDTH }, worker));
 await Promise.all(silent);
-await remember();
+remember();
 
 const { user, system } = process.cpuUsage();
 const outcome = {
