@@ -8,6 +8,8 @@ import { Gain } from '../dist/flow/gain.js';
 import repnet from '../dist/index.js';
 import { ERROR } from '../dist/memory/quantiles.js';
 import { replicationOptions } from '../dist/options.js';
+import { until as turns } from './lib/full-queue.mjs';
+import { movedClock } from './lib/moved-clock.mjs';
 import { startRelay } from './lib/relay.mjs';
 import { defaults, echo, echoServer, until as settled } from './lib/support.mjs';
 
@@ -131,6 +133,30 @@ for (const replicate of ['flow', 'syn'])
       await once(socket, 'close');
     }
     assert.ok(delay() < 60_000, String(delay()));
+    assert.equal(repnet.stats().copiesIssued, 0);
+  });
+
+for (const pairing of ['address', 'token'])
+  test(`hedged, pairing by ${pairing}: a flow that is answered in time ends when the server ends it, not when the copy would be due`, async (t) => {
+    const server = repnet.createServer({ pairing }, (socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => socket.end('reply'));
+    });
+    await new Promise((resolve) => server.listen(0, HOST, resolve));
+    t.after(() => server.close());
+    // It stands still, so that the delay is never over.
+    const still = movedClock();
+    t.after(() => still.stop());
+    const { port } = server.address();
+    const options = { replicate: 'flow', peer: 'repnet', pairing, copyDelay: 1_000 };
+    const socket = repnet.connect({ host: HOST, port, ...options });
+    t.after(() => socket.destroy());
+    let reply = '';
+    let ended = false;
+    socket.on('data', (chunk) => (reply += chunk)).on('end', () => (ended = true));
+    socket.write('request');
+    await turns(() => ended, 'the end');
+    assert.equal(reply, 'reply');
     assert.equal(repnet.stats().copiesIssued, 0);
   });
 

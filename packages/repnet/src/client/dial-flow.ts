@@ -109,7 +109,14 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   }
 
   firstBytes(): void {
-    this.#hedge?.firstBytes();
+    const hedge = this.#hedge;
+    if (hedge === undefined) return;
+    hedge.firstBytes();
+    if (this.#attempts[REPLICA] !== undefined || this.flow.tx.copies[REPLICA] !== 'pending') return;
+    if (this.flow.legs[REPLICA] !== undefined) return;
+    // The second connection will not begin: nothing waits until it would have been due, as the end of the stream does.
+    hedge.stop();
+    this.flow.abandon(REPLICA);
   }
 
   start(): void {
