@@ -129,17 +129,25 @@ export function write(
   bytes: readonly Buffer[],
   oncomplete: Request['oncomplete'],
 ): Request | number {
-  const given = parts.WriteRequest === undefined ? null : new parts.WriteRequest();
-  if (given !== null) prepareRequest(given, handle, bytes, oncomplete);
+  if (parts.WriteRequest !== undefined) {
+    const given = new parts.WriteRequest();
+    prepareRequest(given, handle, bytes, oncomplete);
+    const status = hand(handle, given, bytes) as number;
+    return status === 0 && (handle.writeQueueSize ?? 0) > 0 ? given : status;
+  }
   const before = handle.writeQueueSize ?? 0;
-  const result =
-    bytes.length === 1 ? handle.writeBuffer(given, bytes[0] as Buffer) : handle.writev(given, bytes, true);
-  if (given !== null) return result === 0 && (handle.writeQueueSize ?? 0) > 0 ? given : (result as number);
+  const result = hand(handle, null, bytes);
   if (typeof result === 'number') return result;
   prepareRequest(result, handle, bytes, oncomplete);
   // Something waited, and nothing is added to it: the request has failed, and is never completed.
   if ((handle.writeQueueSize ?? 0) > before) return result;
   return before === 0 ? 0 : UV_EPIPE;
+}
+
+function hand(handle: Handle, request: Request | null, bytes: readonly Buffer[]): number | Request {
+  return bytes.length === 1
+    ? handle.writeBuffer(request, bytes[0] as Buffer)
+    : handle.writev(request, bytes, true);
 }
 
 function prepareRequest(

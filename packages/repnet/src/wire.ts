@@ -2,6 +2,7 @@
  * The replica connection's wire format (docs/wire-format.md): a hello, its answer, then records. Pure functions and one
  * incremental parser; no sockets. All integers are big-endian.
  */
+import { Buffer } from 'node:buffer';
 import { isIPv4 } from 'node:net';
 import { RepnetError } from './errors.js';
 

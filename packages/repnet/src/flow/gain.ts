@@ -4,6 +4,7 @@
  * same bytes. A first connection that never does, since the flow is over or it has failed, would have taken longer: so what is counted is a
  * lower bound.
  */
+import { performance } from 'node:perf_hooks';
 import { counters } from '../stats.js';
 
 export class Gain {

@@ -3,6 +3,7 @@
  * the system, so that a second copy costs no second set of buffers, events and listeners.
  */
 
+import { Buffer } from 'node:buffer';
 import type { AddressInfo } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 import { systemError } from '../errors.js';

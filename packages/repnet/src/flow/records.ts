@@ -1,4 +1,5 @@
 /** Data records of one write. */
+import { Buffer } from 'node:buffer';
 import { dataHeader, RECORD_HEADER_BYTES, RECORD_MAX_BYTES } from '../wire.js';
 
 /** Splits into records of at most the longest length. */

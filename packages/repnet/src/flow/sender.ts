@@ -2,6 +2,7 @@
  * The sending side of a flow: which copy gets which bytes (machine.ts decides), what is archived for a copy that has not come,
  * and what waits at the threshold.
  */
+import { performance } from 'node:perf_hooks';
 import { systemError } from '../errors.js';
 import { Archive } from '../memory/archive.js';
 import * as budget from '../memory/budget.js';
