@@ -44,3 +44,17 @@ def test_frames_of_a_host_are_whole_and_in_order_and_those_of_its_flows(experime
     }
     assert len(opened) == flows.filter(src=0).height
     assert len(answered) == flows.filter(dst=0).height
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed (Debian package tshark)")
+@pytest.mark.parametrize("recovery", ["sack-prr", "newreno"])
+def test_handshakes_weigh_what_the_simulators_do(experiment: Path, tmp_path: Path, recovery: str) -> None:
+    """Else a flow alone is faster than any flow can be, the more so the slower links are."""
+    loaded = tailcut.load(experiment, set={"transport.recovery": f'"{recovery}"'})
+    weigh = {}
+    for on in ("sim", "lab"):
+        tailcut.run(loaded, on=on, out=tmp_path / on, capture=["host:0"])
+        (file,) = (tmp_path / on).glob("runs/*/capture.pcapng")
+        weigh[on] = {length for (length,) in tshark(file, "tcp.flags.syn == 1", "ip.len")}
+    assert weigh["lab"] == weigh["sim"]
+    assert len(weigh["lab"]) == 1

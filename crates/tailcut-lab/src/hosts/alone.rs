@@ -9,6 +9,7 @@ use tailcut_engine::Time;
 use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::traffic::Flow;
+use tailcut_net::transport::tcp::Recovery;
 use tailcut_net::transport::TransportSpec;
 use tailcut_net::{foretell, Foretold, SimError};
 
@@ -23,7 +24,7 @@ use tailcut_net::topology::HostId;
 pub const ALONE: u16 = LISTEN + COPIES;
 /// How often it is sent, before and after.
 const TIMES: u64 = 5;
-/// The share of its ideal time by which its median may be late: SYNs are a little longer than the plan's.
+/// The share of its ideal time by which its median may be late: SYNs may be a little longer than the plan's.
 const SHARE: u64 = 100;
 /// The median may be late by this, too.
 const LATE_NS: u64 = 300_000;
@@ -64,7 +65,11 @@ impl Plan {
         alone.jobs = Default::default();
         alone.series = Default::default();
         alone.scheme.replicate = ReplicateSpec::None;
-        let plain = scenario.scheme.transport.segments();
+        let mut plain = scenario.scheme.transport.segments();
+        if plain.timestamps {
+            // A kernel's SYN has room for what it says of SACK beside the time.
+            plain.recovery = Recovery::Newreno;
+        }
         let segment = segment.min(plain.mss.0);
         alone.scheme.transport = TransportSpec::Tcp(plain);
         let (src, dst) = (HostId(0), HostId(scenario.graph.hosts - 1));
