@@ -61,6 +61,7 @@ impl<O: Observer> Network<'_, O> {
     }
 
     /// A frame of flow control has reached the near end of a link.
+    #[inline(never)]
     pub(super) fn heed(&mut self, port: PortId) {
         let heeded = self.fabric.heed(self.clock.now(), port);
         if let Some(at) = heeded.idle {
@@ -124,6 +125,7 @@ impl<O: Observer> Network<'_, O> {
     }
 
     /// Something fails or comes back.
+    #[cold]
     pub(super) fn incident(&mut self) -> Result<(), RouteError> {
         let now = self.clock.now();
         for consequence in self.fabric.incident(now, &self.scenario.graph)? {

@@ -154,8 +154,6 @@ impl<'a, O: Observer> Network<'a, O> {
         Ok(network)
     }
 
-    // A function of its own is laid out worse: 1.5 % more instructions at k = 16.
-    #[inline(always)]
     fn run(&mut self, watch: &mut dyn Watch) -> Result<(), SimError> {
         let end = self.scenario.end();
         let every = watch.every().max(1);
@@ -230,12 +228,14 @@ impl<'a, O: Observer> Network<'a, O> {
     }
 
     /// The arrivals have ended.
+    #[cold]
     fn close_window(&mut self) {
         self.tally.close_window(self.clock.now(), &self.fabric);
         self.note_deliveries();
     }
 
     /// All ports are sampled.
+    #[cold]
     fn sample_ports(&mut self, end: Time) {
         let next = self.tally.sample_ports(self.clock.now(), &mut self.fabric);
         if let Some(at) = next.filter(|at| *at <= end) {
@@ -244,6 +244,7 @@ impl<'a, O: Observer> Network<'a, O> {
     }
 
     /// Series are sampled: links, and flows by their first connection or its latest piece.
+    #[cold]
     fn sample(&mut self) {
         let (hosts, flows) = (&self.hosts, &self.flows);
         let latest = hosts
