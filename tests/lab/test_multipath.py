@@ -1,5 +1,7 @@
 """Multipath TCP over real kernels: what of a plan can be had, and whether subflows take the simulator's paths."""
 
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,8 +10,9 @@ import polars as pl
 import pytest
 
 import tailcut
-from support.kernels import carried, offered, planned
+from support.kernels import AS_NOBODY, carried, offered, planned
 from tailcut.backends.lab import fields
+from tailcut.lab import process
 
 MPTCP = """
 title = "subflows"
@@ -74,6 +77,13 @@ def done(subflows: None, multipath: Path) -> dict[str, Any]:
     return carried(planned(multipath))
 
 
+def written(path: Path, traffic: str) -> Path:
+    """An experiment with other traffic, and half of the time for it."""
+    trace = 'kind = "trace"\nfile = "flows.csv"'
+    path.write_text(MPTCP.replace(trace, traffic).replace('"400ms"', '"200ms"'))
+    return path
+
+
 def busy(series: Mapping[str, Any]) -> set[str]:
     """The links that carried anything."""
     return {name for name, values in series.items() if name.endswith("utilisation") and max(values) > 0}
@@ -127,9 +137,17 @@ def test_the_bytes_cross_several_paths_at_once(done: dict[str, Any]) -> None:
 
 @pytest.mark.usefixtures("subflows")
 def test_flows_that_wait_for_acknowledgements_are_started(multipath: Path) -> None:
-    waiting = multipath.with_name("waiting.toml")
-    trace, transfers = 'kind = "trace"\nfile = "flows.csv"', 'kind = "transfers"\nbytes = "20KB"'
-    waiting.write_text(MPTCP.replace(trace, transfers).replace('"400ms"', '"200ms"'))
+    waiting = written(multipath.with_name("waiting.toml"), 'kind = "transfers"\nbytes = "20KB"')
     flows = carried(planned(waiting))["measured"]["flows"]
     assert len(flows) > 4, "those that waited are among them"
     assert all(flow["fct_ns"] is not None for flow in flows)
+
+
+@pytest.mark.usefixtures("subflows")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_subflows_are_opened_without_root(multipath: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", AS_NOBODY))
+    if not offered("namespaces") or not offered("hosts with reno") or not offered("subflows"):
+        pytest.skip("the kernel lab: it needs root here")
+    run = planned(written(multipath.with_name("nobody.toml"), 'kind = "permutation"\nsizes = "200KB"'))
+    assert carried(run)["joined"] >= 3, "nobody may not read a trace of root's"
