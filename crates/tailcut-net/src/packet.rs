@@ -156,6 +156,19 @@ impl ConnectionId {
     }
 }
 
+/// A packet under way, by its place among all that are, to whoever follows packets; the place is another's when it is no more.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u32);
+
+impl Ticket {
+    /// Its place.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A packet on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {

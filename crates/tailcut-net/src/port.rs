@@ -254,10 +254,10 @@ impl Port {
         tailcut_engine::fetch_early(self.entry(0));
     }
 
-    /// The key of that packet.
+    /// That packet; what this says of a port that holds none means nothing.
     #[inline]
-    pub fn first_key(&self) -> FlowKey {
-        self.entry(0).packet.key
+    pub fn next(&self) -> &Packet {
+        &self.entry(0).packet
     }
 
     /// Decides exactly, marks the packet where the discipline says so, and keeps
@@ -375,6 +375,14 @@ impl Port {
         &self.entry(self.held.checked_sub(1).expect("a packet was accepted")).packet
     }
 
+    /// The packets waiting, in service or on the wire, the last to arrive first, and when the last bit of each leaves, or left.
+    #[inline]
+    pub fn latest(&self) -> impl Iterator<Item = (&Packet, Time)> {
+        let departs = |entry: &Entry| Time(entry.arrival.saturating_sub(self.propagation));
+        let entries = (0..self.held).rev().map(|index| self.entry(index));
+        entries.map(move |entry| (&entry.packet, departs(entry)))
+    }
+
     /// When the transmitter falls idle if nothing more is offered.
     pub fn busy_until(&self) -> Time {
         Time(self.busy_until)
@@ -390,10 +398,11 @@ impl Port {
         (0..self.held).map(|index| &self.entry(index).packet)
     }
 
-    /// When the last bit of each of them leaves, or left, by the delay that the wire has now.
-    pub fn departures(&self) -> Vec<Time> {
-        let departs = |index| Time(self.entry(index).arrival.saturating_sub(self.propagation));
-        (0..self.held).map(departs).collect()
+    /// They, and when the last bit of each of them leaves, or left, by the delay that the wire has now.
+    pub fn departures(&self) -> Vec<(Packet, Time)> {
+        let mut departures: Vec<_> = self.latest().map(|(packet, at)| (*packet, at)).collect();
+        departures.reverse();
+        departures
     }
 
     /// How long the transmitter has been busy in `[0, now)`.

@@ -20,7 +20,7 @@ const PER_SAMPLE: u64 = 52;
 const PER_PATH: u64 = 300;
 /// With `measure.attribution`: what is known of a link, its parts and their columns of a flow, what the timers of a connection go on from,
 /// and what has led to a packet.
-const ATTRIBUTED: [u64; 4] = [140, 1_000, 700, 200];
+const ATTRIBUTED: [u64; 4] = [20, 1_000, 700, 200];
 /// With it, a port whose order is decided at departure: who waits there.
 const PER_QUEUE: u64 = 700;
 /// Beyond this load flows queue up until the arrivals end.

@@ -1,7 +1,7 @@
 //! What is asked of memory before its turn: a large fabric does not fit into the nearest cache. None of it changes a result.
 
 use super::Fabric;
-use crate::balance::Pick;
+use crate::packet::Packet;
 use crate::topology::PortId;
 
 impl Fabric {
@@ -17,25 +17,17 @@ impl Fabric {
         self.ports[port.index()].fetch_first();
     }
 
+    /// That packet.
+    #[inline]
+    pub(crate) fn next(&self, port: PortId) -> &Packet {
+        self.ports[port.index()].next()
+    }
+
     /// Asks for the route of that packet.
     #[inline]
     pub(crate) fn fetch_route(&self, port: PortId) {
         if let Some(switch) = self.ends[port.index()].switch(self.hosts) {
-            self.routes.fetch(switch, self.ports[port.index()].first_key().dst());
-        }
-    }
-
-    /// The port that the packet is offered to next, where that can be told in advance.
-    #[inline]
-    pub(crate) fn next_port(&self, port: PortId) -> Option<PortId> {
-        let switch = self.ends[port.index()].switch(self.hosts)?;
-        let key = self.ports[port.index()].first_key();
-        match self.routes.candidates(switch, key.dst()) {
-            [only] => Some(*only),
-            many => {
-                let choice = self.balancer.foretell(switch, many.len() as u32, key)?;
-                Some(many[choice as usize])
-            }
+            self.routes.fetch(switch, self.ports[port.index()].next().key.dst());
         }
     }
 

@@ -56,6 +56,11 @@ impl Incidents {
         Ok(Incidents { changes, next: 0, down, known, wires, whole: None })
     }
 
+    /// Whether anything ever happens.
+    pub fn any(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
     /// The ports that faults befall, and what their losses draw from.
     pub fn ports(&self, seed: u64) -> impl Iterator<Item = (PortId, Stream)> + '_ {
         self.wires.keys().map(move |&port| (port, Stream::new(seed, u64::from(port.0), "loss")))

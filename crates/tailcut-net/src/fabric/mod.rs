@@ -183,6 +183,7 @@ pub struct Fabric {
     routes: Routes,
     path_counts: PathCounts,
     plain: bool,
+    keeps_paths: bool,
     /// What waits at the ports where the order is decided at departure.
     scheduled: Scheduled,
     /// Node at the far end of each port: hosts, then switches.
@@ -261,6 +262,7 @@ impl Fabric {
             routes,
             path_counts: PathCounts::default(),
             plain: scheduled.is_empty() && pools.is_none(),
+            keeps_paths: balance.keeps_paths(),
             scheduled,
             ends,
             hosts: graph.hosts,
@@ -424,6 +426,12 @@ impl Fabric {
         (port.last(), port.busy_until())
     }
 
+    /// A port.
+    #[inline]
+    pub(crate) fn port(&self, port: PortId) -> &Port {
+        &self.ports[port.index()]
+    }
+
     /// When the last bit of all that a port has accepted leaves.
     #[inline]
     pub(crate) fn busy_until(&self, port: PortId) -> Time {
@@ -436,8 +444,8 @@ impl Fabric {
         Time(self.ports[port.index()].transmission_time(bytes))
     }
 
-    /// When the last bit of each packet in a port and on its link leaves, or left, the first to arrive first.
-    pub(crate) fn departures(&self, port: PortId) -> Vec<Time> {
+    /// The packets in a port and on its link, the first to arrive first, and when the last bit of each leaves, or left.
+    pub(crate) fn departures(&self, port: PortId) -> Vec<(Packet, Time)> {
         self.ports[port.index()].departures()
     }
 

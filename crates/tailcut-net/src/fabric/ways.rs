@@ -34,6 +34,11 @@ impl Fabric {
         Ways { graph, routes: &self.routes, balancer: &self.balancer }
     }
 
+    /// Whether packets with one key arrive everywhere in the order in which they were sent, whatever happens.
+    pub(crate) fn keeps_order(&self) -> bool {
+        self.keeps_paths && self.scheduled.is_empty() && !self.incidents.any()
+    }
+
     /// By those of the whole network, whatever has failed.
     pub(crate) fn whole_ways<'a>(&'a self, graph: &'a Graph) -> Ways<'a> {
         Ways { graph, routes: self.whole_routes(), balancer: &self.balancer }

@@ -12,7 +12,8 @@ pub mod story;
 
 use tailcut_engine::{Rate, Time};
 
-use crate::packet::{ConnectionId, Flags, Packet, SackBlocks, Timestamps};
+use crate::packet::{ConnectionId, Flags, Packet, SackBlocks, Ticket, Timestamps};
+use crate::port::Port;
 use crate::topology::{HostId, PortId};
 use crate::traffic::FlowIndex;
 use crate::transport::tcp::{CongestionState, Sender, SenderCounters};
@@ -139,8 +140,8 @@ macro_rules! hooks {
         pub trait Observer {
             /// False lets the simulator skip preparing what nobody looks at.
             const ACTIVE: bool = true;
-            /// True lets the simulator tell of every packet on its way, and of what makes hosts send (the hooks that take none or a
-            /// [`Packet`]); where that is all that is looked at, `ACTIVE` may be false.
+            /// True lets the simulator tell of every packet on its way, and of what makes hosts send (the hooks that take no
+            /// [`PacketView`]); where that is all that is looked at, `ACTIVE` may be false.
             const FOLLOWS: bool = false;
             $($(#[$doc])* fn $hook(&mut self, $($argument: $kind),*) { $(let _ = $argument;)* })*
         }
@@ -197,32 +198,28 @@ hooks! {
     /// A sender of any transport has handled an event. Its source port tells it from others of the copy.
     end_acted(now: Time, flow: u64, copy: u8, port: u16, sender: &SenderView);
 
-    // Where every packet is. One is in hand from when it has crossed a link, left a queue or its host until it is somewhere else.
+    // Where every packet is, by its ticket, which it carries in the place of `seq`. It is on one link or before it, or has crossed it at this instant.
 
-    /// A packet will soon be handed to `link`, or have crossed it: what is known of the link may be asked for from memory.
-    link_nears(link: PortId);
-    /// The first packet on `link` will soon have crossed it.
-    packet_nears(link: PortId);
-    /// A host of `flow` hands a packet to its interface: it is in hand.
-    packet_sent(now: Time, flow: FlowIndex, packet: &Packet);
-    /// The packet in hand goes on the link `link`, behind what is there; its first bit leaves at `begins` and its last at `departs`.
-    packet_rides(now: Time, link: PortId, begins: Time, departs: Time);
-    /// The packet in hand waits before `link`, in a queue that decides the order at departure.
-    packet_waits(now: Time, link: PortId, packet: &Packet);
-    /// A packet leaves that queue, and is in hand.
-    packet_leaves(now: Time, link: PortId, packet: &Packet);
-    /// The packet that has been on `link` for longest has crossed it: it is in hand.
-    packet_crosses(now: Time, link: PortId);
-    /// The packet in hand has reached its host, where it may cause what follows.
-    packet_delivered(now: Time, packet: &Packet);
-    /// The packet in hand is no more.
-    packet_ends(now: Time);
+    /// A packet will soon have crossed the link that it is on: what is known of it may be asked for from memory.
+    packet_nears(ticket: Ticket);
+    /// A host of `flow` hands a packet to its interface.
+    packet_sent(now: Time, flow: FlowIndex, ticket: Ticket, packet: &Packet);
+    /// A packet goes on the link `link`, and is the last of what is there; its first bit leaves at `begins` and its last at `departs`.
+    packet_rides(now: Time, ticket: Ticket, link: PortId, on: &Port, begins: Time, departs: Time);
+    /// A packet waits before `link`, in a queue that decides the order at departure.
+    packet_waits(now: Time, ticket: Ticket, link: PortId, on: &Port);
+    /// It leaves that queue, to be the last on the link if that is not full or down.
+    packet_leaves(now: Time, ticket: Ticket, link: PortId, on: &Port);
+    /// A packet has reached its host, where it may cause what follows.
+    packet_delivered(now: Time, ticket: Ticket, packet: &Packet);
+    /// A packet finds no room, or is lost on the link that it has crossed or was to cross: it is no more.
+    packet_ends(now: Time, ticket: Ticket, packet: &Packet);
     /// A packet that waits before `link` is no more: another was better.
-    packet_displaced(now: Time, link: PortId, packet: &Packet);
+    packet_displaced(now: Time, ticket: Ticket, link: PortId);
     /// The packet that is the first on `link`, or, where none is, waits before it, is no more: the link has gone down.
-    packet_stranded(now: Time, link: PortId, packet: &Packet);
+    packet_stranded(now: Time, ticket: Ticket, link: PortId);
     /// What is on `link` departs at these times, the first to arrive first.
-    link_retimed(now: Time, link: PortId, departures: &[Time]);
+    link_retimed(now: Time, link: PortId, departures: &[(Ticket, Time)]);
 
     // What makes hosts send: what a packet that is delivered causes, or one of these.
 
@@ -235,7 +232,8 @@ hooks! {
     /// The last byte of a flow has arrived.
     flow_finishes(now: Time, flow: FlowIndex);
     /// A connection of a flow is there, in the place of another one perhaps.
-    connection_opens(now: Time, connection: ConnectionId, flow: FlowIndex);
+    /// It is `orderly` if it is its flow's only one ever, and its packets in one direction arrive everywhere in the order in which they were sent.
+    connection_opens(now: Time, connection: ConnectionId, flow: FlowIndex, orderly: bool);
     /// An end of a connection has handled an event, and waits for this until `deadline`.
     timer_set(now: Time, connection: ConnectionId, end: End, deadline: Time, timer: Timer);
     /// A sender has handled an event and sent what it could: what it stopped for, if it has more.

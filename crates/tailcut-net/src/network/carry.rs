@@ -8,7 +8,7 @@ use super::sender::Sender;
 use super::Network;
 use crate::measure::Observer;
 use crate::packet::ConnectionId;
-use crate::replicate::machine::{Action, Event, Open};
+use crate::replicate::machine::{Action, Carriage, Event, Open};
 use crate::traffic::demand::Signal;
 use crate::traffic::FlowIndex;
 use crate::transport::spread as subflow;
@@ -125,7 +125,13 @@ impl<O: Observer> Network<'_, O> {
         let (host, flow) = (opening.key.src(), opening.flow);
         let id = self.hosts.admit(opening);
         self.clock.admit(id, host);
-        self.tally.follow(|observer| observer.connection_opens(self.clock.now(), id, flow));
+        self.tally.follow(|observer| {
+            let Carriage { copies, piece, .. } =
+                self.scenario.scheme.replicate.policy().carriage(self.flows.flow(flow).bytes);
+            let alone = copies == 1 && piece.is_none() && !self.hosts.sends_by(id).spreads;
+            let orderly = alone && self.fabric.keeps_order();
+            observer.connection_opens(self.clock.now(), id, flow, orderly);
+        });
         self.tell_timer(id);
         id
     }

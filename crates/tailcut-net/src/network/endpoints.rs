@@ -4,6 +4,7 @@ use tailcut_engine::Time;
 
 use super::clock::Due;
 use super::hosts::Known;
+use super::tickets::Tickets;
 use super::{view, Network};
 use crate::measure::{End, Observer};
 use crate::packet::{ConnectionId, Flags, FlowKey, Packet};
@@ -16,9 +17,12 @@ impl<O: Observer> Network<'_, O> {
     #[inline]
     pub(super) fn deliver(&mut self, host: HostId, packet: Packet) {
         let id = packet.connection;
+        self.tally.follow(|observer| {
+            observer.packet_delivered(self.clock.now(), Tickets::of(&packet), &packet);
+        });
+        let packet = self.redeemed(packet);
         let seen = || view(&self.hosts, &self.flows, &packet);
         self.tally.note_delivered(self.clock.now(), host, seen);
-        self.tally.follow(|observer| observer.packet_delivered(self.clock.now(), &packet));
         self.hosts.note_gone(id);
         if packet.flags.has(Flags::TO_SENDER) {
             self.deliver_to_sender(id, packet);
@@ -117,7 +121,8 @@ impl<O: Observer> Network<'_, O> {
         let seen = || view(&self.hosts, &self.flows, &packet);
         self.tally.note_sent(self.clock.now(), host, seen);
         self.tally.follow(|observer| {
-            observer.packet_sent(self.clock.now(), self.hosts.whose(&packet), &packet);
+            let (flow, ticket) = (self.hosts.whose(&packet), self.tickets.issue(&mut packet));
+            observer.packet_sent(self.clock.now(), flow, ticket, &packet);
         });
         self.transmit(self.fabric.host_port(host), None, packet);
     }

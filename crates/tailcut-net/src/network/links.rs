@@ -1,11 +1,20 @@
 //! Packets on the fabric: what the loop does when it takes them, hands them out or loses them.
 
 use super::clock::Due;
+use super::tickets::Tickets;
 use super::{view, Network};
 use crate::fabric::{Consequence, Offered, Place};
 use crate::measure::{Loss, Observer};
 use crate::packet::Packet;
 use crate::topology::{PortId, RouteError};
+
+/// A packet under way as its hosts know it.
+fn as_sent<O: Observer>(tickets: &Tickets, packet: &Packet) -> Packet {
+    match O::FOLLOWS {
+        true => tickets.without(packet),
+        false => *packet,
+    }
+}
 
 impl<O: Observer> Network<'_, O> {
     /// The first packet of a link has reached its far end.
@@ -16,12 +25,11 @@ impl<O: Observer> Network<'_, O> {
             self.clock.expect(Due::Arrival(port), at);
         }
         self.tally.note_hop();
-        self.tally.follow(|observer| observer.packet_crosses(self.clock.now(), port));
         match self.fabric.forward(self.clock.now(), port, &mut packet) {
             Place::Switch { egress, .. } => self.transmit(egress, Some(port), packet),
             Place::Host(host) => self.deliver(host, packet),
             Place::Lost => {
-                self.tally.follow(|observer| observer.packet_ends(self.clock.now()));
+                self.end(&packet);
                 self.lose_packet(port, packet, Loss::Corrupted);
             }
         }
@@ -30,7 +38,6 @@ impl<O: Observer> Network<'_, O> {
     /// A packet is at the near end of a link: it came by the link `ingress`, or is its host's own.
     #[inline]
     pub(super) fn transmit(&mut self, port: PortId, ingress: Option<PortId>, packet: Packet) {
-        self.tally.follow(|observer| observer.link_nears(port));
         // Asked first, so that what few fabrics need stays out of the way of all others.
         if self.fabric.is_plain() {
             let offered = self.fabric.offer(self.clock.now(), port, ingress, packet);
@@ -45,7 +52,7 @@ impl<O: Observer> Network<'_, O> {
         let now = self.clock.now();
         self.tally.note_queues(now, port, || {
             let waits = self.fabric.schedules(port);
-            waits.then(|| view(&self.hosts, &self.flows, &packet))
+            waits.then(|| view(&self.hosts, &self.flows, &as_sent::<O>(&self.tickets, &packet)))
         });
         let offered = self.fabric.offer(now, port, ingress, packet);
         self.offered(port, packet, offered);
@@ -80,9 +87,13 @@ impl<O: Observer> Network<'_, O> {
             Offered::Behind => {}
             Offered::Waits(idle) => {
                 let now = self.clock.now();
-                self.tally.follow(|observer| observer.packet_waits(now, port, &packet));
+                self.tally.follow(|observer| {
+                    observer.packet_waits(now, Tickets::of(&packet), port, self.fabric.port(port));
+                });
                 while let Some(packet) = self.fabric.displaced() {
-                    self.tally.follow(|observer| observer.packet_displaced(now, port, &packet));
+                    self.tally.follow(|observer| {
+                        observer.packet_displaced(now, Tickets::of(&packet), port);
+                    });
                     self.drop_packet(port, packet);
                 }
                 if let Some(at) = idle {
@@ -91,23 +102,24 @@ impl<O: Observer> Network<'_, O> {
                 return;
             }
             Offered::Dropped => {
-                self.tally.follow(|observer| observer.packet_ends(self.clock.now()));
+                self.end(&packet);
                 return self.drop_packet(port, packet);
             }
             Offered::Lost => {
-                self.tally.follow(|observer| observer.packet_ends(self.clock.now()));
+                self.end(&packet);
                 return self.lose_packet(port, packet, Loss::DeadLink);
             }
         }
         self.tally.note_accepted(self.clock.now(), port, || {
             // As it will leave: the queue may have marked it.
             let (accepted, departs) = self.fabric.last(port);
-            (departs, view(&self.hosts, &self.flows, accepted))
+            (departs, view(&self.hosts, &self.flows, &as_sent::<O>(&self.tickets, accepted)))
         });
         self.tally.follow(|observer| {
             let departs = self.fabric.busy_until(port);
             let begins = departs - self.fabric.transmission(port, packet.wire_bytes);
-            observer.packet_rides(self.clock.now(), port, begins, departs);
+            let (now, ticket) = (self.clock.now(), Tickets::of(&packet));
+            observer.packet_rides(now, ticket, port, self.fabric.port(port), begins, departs);
         });
     }
 
@@ -116,7 +128,10 @@ impl<O: Observer> Network<'_, O> {
     pub(super) fn idle(&mut self, port: PortId) {
         let Some(taken) = self.fabric.idle(self.clock.now(), port) else { return };
         let now = self.clock.now();
-        self.tally.follow(|observer| observer.packet_leaves(now, port, &taken.packet));
+        self.tally.follow(|observer| {
+            let ticket = Tickets::of(&taken.packet);
+            observer.packet_leaves(now, ticket, port, self.fabric.port(port));
+        });
         self.offered(port, taken.packet, taken.offered);
         if let Some(at) = taken.idle {
             self.clock.expect(Due::Idle(port), at);
@@ -131,7 +146,9 @@ impl<O: Observer> Network<'_, O> {
         for consequence in self.fabric.incident(now, &self.scenario.graph)? {
             match consequence {
                 Consequence::Lost { port, packet } => {
-                    self.tally.follow(|observer| observer.packet_stranded(now, port, &packet));
+                    self.tally.follow(|observer| {
+                        observer.packet_stranded(now, Tickets::of(&packet), port);
+                    });
                     self.lose_packet(port, packet, Loss::UnderWay);
                 }
                 Consequence::Arrives { port, at } => self.put_off(Due::Arrival(port), at),
@@ -139,7 +156,10 @@ impl<O: Observer> Network<'_, O> {
                 Consequence::Changed { port, rate, propagation } => {
                     self.tally.note_change(now, port, rate, propagation);
                     self.tally.follow(|observer| {
-                        observer.link_retimed(now, port, &self.fabric.departures(port));
+                        let departures = self.fabric.departures(port).into_iter();
+                        let departures: Vec<_> =
+                            departures.map(|(packet, at)| (Tickets::of(&packet), at)).collect();
+                        observer.link_retimed(now, port, &departures);
                     });
                 }
             }
@@ -161,6 +181,7 @@ impl<O: Observer> Network<'_, O> {
 
     #[cold]
     fn drop_packet(&mut self, port: PortId, packet: Packet) {
+        let packet = self.redeemed(packet);
         let seen = || view(&self.hosts, &self.flows, &packet);
         self.tally.note_dropped(self.clock.now(), port, seen);
         self.forget(packet);
@@ -169,9 +190,27 @@ impl<O: Observer> Network<'_, O> {
     /// A packet is lost to a failure.
     #[cold]
     fn lose_packet(&mut self, port: PortId, packet: Packet, loss: Loss) {
+        let packet = self.redeemed(packet);
         let seen = || view(&self.hosts, &self.flows, &packet);
         self.tally.note_lost(self.clock.now(), port, loss, seen);
         self.forget(packet);
+    }
+
+    /// A packet is no more, to an observer who follows packets.
+    #[cold]
+    fn end(&mut self, packet: &Packet) {
+        self.tally.follow(|observer| {
+            observer.packet_ends(self.clock.now(), Tickets::of(packet), packet);
+        });
+    }
+
+    /// A packet that is under way no more, as its hosts know it.
+    #[inline(always)]
+    pub(super) fn redeemed(&mut self, mut packet: Packet) -> Packet {
+        if O::FOLLOWS {
+            self.tickets.redeem(&mut packet);
+        }
+        packet
     }
 
     /// A packet is no more.

@@ -20,6 +20,7 @@ mod starts;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod tickets;
 mod wire;
 
 use std::ops::ControlFlow;
@@ -45,6 +46,7 @@ use profile::Profile;
 use pulls::Pulls;
 use starts::Starts;
 use tally::Tally;
+use tickets::Tickets;
 pub use wire::full_packet;
 
 /// A run in progress. Each part keeps its own state; what one thing that happens means to several of them is told here,
@@ -59,6 +61,8 @@ pub struct Network<'a, O: Observer> {
     foresight: Foresight<'a>,
     pulls: Pulls,
     tally: Tally<O>,
+    /// None, where nobody follows packets.
+    tickets: Tickets,
 }
 
 /// Runs a scenario.
@@ -137,6 +141,7 @@ impl<'a, O: Observer> Network<'a, O> {
             tally: Tally::new(scenario, &fabric, observer)?,
             foresight: Foresight::new(scenario, profiles)?,
             pulls,
+            tickets: Tickets::default(),
             fabric,
         };
         network.schedule_start();
@@ -201,20 +206,15 @@ impl<'a, O: Observer> Network<'a, O> {
         let (far, near) = if O::FOLLOWS { (6, 4) } else { (4, 2) };
         if let Some(port) = self.clock.upcoming_arrival(far) {
             self.fabric.fetch(port);
-            self.tally.follow(|observer| observer.link_nears(port));
         }
         if let Some(port) = self.clock.upcoming_arrival(near) {
             self.fabric.fetch_first(port);
-            self.tally.follow(|observer| observer.packet_nears(port));
         }
         if O::FOLLOWS {
             if let Some(port) = self.clock.upcoming_arrival(2) {
                 self.fabric.fetch_route(port);
-            }
-            let next = self.clock.upcoming_arrival(0);
-            if let Some(port) = next.and_then(|port| self.fabric.next_port(port)) {
-                self.fabric.fetch(port);
-                self.tally.follow(|observer| observer.link_nears(port));
+                let ticket = Tickets::of(self.fabric.next(port));
+                self.tally.follow(|observer| observer.packet_nears(ticket));
             }
         }
         if self.clock.has_idle() {

@@ -5,91 +5,47 @@
 //! that made it send, and the chain of the packet that completes the flow is the split. Nothing is walked backwards, and no
 //! part is what is left of the others: that they add up is asserted. The rules are in `docs/components/attribution.md`.
 
+mod books;
 mod chains;
 mod line;
 mod packets;
 mod parts;
 mod queue;
+#[cfg(debug_assertions)]
+mod wires;
 
 use std::collections::BTreeMap;
 
 use tailcut_engine::Time;
 
 use super::{End, Observer, Stop, Timer};
-use crate::packet::{ConnectionId, Flags, Packet};
+use crate::packet::{ConnectionId, Flags, Packet, Ticket};
+use crate::port::Port;
 use crate::topology::{Graph, PortId};
 use crate::traffic::FlowIndex;
 
+use books::{Armed, ConnectionBook, FlowBook};
 use chains::{Chains, Moment, NONE};
-use line::{Line, Waited};
-use packets::{Packets, NOWHERE, OTHERS, PROPAGATION, TRANSMISSION, WAITING};
+use line::{ahead, ahead_in_order, retime, Waited};
+use packets::{Packets, Told, NOWHERE, OTHERS, PROPAGATION, TRANSMISSION, WAITING};
 pub use parts::{Part, Parts, PARTS};
-
-/// What is known of a flow.
-#[derive(Debug, Clone, Copy)]
-struct FlowBook {
-    id: u64,
-    start: u64,
-    /// The moment since which it waits to be asked again.
-    asked: Moment,
-}
-
-impl FlowBook {
-    const NEW: FlowBook = FlowBook { id: 0, start: 0, asked: Moment::NONE };
-}
-
-/// What an end of a connection waits for: a cache line of its own.
-#[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
-struct Armed {
-    deadline: Time,
-    timer: Timer,
-    /// What waiting for a window counts as, by what it stopped for last.
-    window: Part,
-    /// The moment since which it does, or waits for nothing.
-    since: Moment,
-}
-
-/// What is known of a connection.
-#[derive(Debug, Clone)]
-struct ConnectionBook {
-    timers: [Armed; 2],
-    /// The moment since which its receiver waits for its turn.
-    pull: Moment,
-}
-
-impl ConnectionBook {
-    const NEW: ConnectionBook = {
-        let idle = Armed {
-            deadline: Time::NEVER,
-            timer: Timer::Open,
-            window: Part::SlowStart,
-            since: Moment::NONE,
-        };
-        ConnectionBook { timers: [idle; 2], pull: Moment::NONE }
-    };
-
-    /// What its sender's waiting for a window counts as.
-    #[inline]
-    fn window(&self) -> Part {
-        self.timers[End::Sender as usize].window
-    }
-}
+use queue::{Left, Queue};
 
 /// The observer that splits completion times.
 #[derive(Debug, Clone)]
 pub struct Attribution {
     chains: Chains,
     packets: Packets,
-    lines: Vec<Line>,
+    /// What waits before the link of each port, where the order is decided at departure and anything ever waited.
+    queues: Vec<Option<Box<Queue>>>,
+    #[cfg(debug_assertions)]
+    wires: wires::Wires,
     /// The kind of place that each port is.
     kinds: Vec<u8>,
     flows: Vec<FlowBook>,
     /// Whether the last byte of a flow has arrived: the rest is of no interest.
     over: Vec<bool>,
     connections: Vec<ConnectionBook>,
-    /// The packet between two places.
-    hand: u32,
     /// The event that is being handled.
     cause: Moment,
     /// Its chain for what is sent because of it, once something is, and what the round trip before counts as there.
@@ -111,6 +67,12 @@ fn kind(graph: &Graph, port: usize) -> u8 {
     }
 }
 
+/// What waits before a link, where anything ever did.
+#[inline]
+fn queue_of(queues: &mut [Option<Box<Queue>>], link: PortId) -> Option<&mut Queue> {
+    queues.get_mut(link.index())?.as_deref_mut()
+}
+
 impl Attribution {
     /// Of the flows on this network.
     pub fn new(graph: &Graph) -> Attribution {
@@ -118,12 +80,13 @@ impl Attribution {
         Attribution {
             chains: Chains::default(),
             packets: Packets::default(),
-            lines: (0..ports as u32).map(Line::new).collect(),
+            queues: vec![],
+            #[cfg(debug_assertions)]
+            wires: wires::Wires::new(ports),
             kinds: (0..ports).map(|port| kind(graph, port)).collect(),
             flows: vec![],
             over: vec![],
             connections: vec![],
-            hand: NOWHERE,
             cause: Moment::NONE,
             settled: (Part::SlowStart, NONE),
             finished: BTreeMap::new(),
@@ -168,10 +131,31 @@ impl Attribution {
 
     /// The chain of a packet goes on from the packet before it, which leaves later than this one came: of its two causes the later counts.
     #[inline]
-    fn go_on_from(&mut self, packet: u32, before: u32) {
-        self.chains.share(self.packets[before].chain);
-        self.chains.release(self.packets[packet].chain);
-        self.packets.go_on_from(packet, before);
+    fn go_on_from(&mut self, now: Time, packet: u32, before: u32) {
+        let (new, old) = (self.packets[before].chain, self.packets[packet].chain);
+        self.chains.share(new);
+        self.chains.release(old);
+        self.packets.go_on_from(packet, before, now.0);
+    }
+
+    /// A packet has to wait before `link` until its first bit leaves.
+    #[inline]
+    fn wait_for_others(&mut self, now: Time, packet: u32, link: PortId, on: &Port, begins: Time) {
+        let (packets, times) = (&self.packets, [now.0, begins.0]);
+        let (waited, before) = match packets[packet].is_orderly() {
+            true => ahead_in_order(packets, link.0, times, packet),
+            false => ahead(packets, on, times, packet),
+        };
+        #[cfg(debug_assertions)]
+        {
+            let since = before.map_or(now.0, |before| self.packets[before].departs);
+            let agree = self.wires.agree(&self.packets, link.0, since, packet, waited);
+            debug_assert!(agree, "what waits is transmitted");
+        }
+        if let Some(before) = before {
+            self.go_on_from(now, packet, before);
+        }
+        self.waits(packet, link, waited);
     }
 
     /// A packet has waited before `link`, or will have when its first bit leaves.
@@ -190,8 +174,25 @@ impl Attribution {
         }
     }
 
+    /// A packet waits before a link no more.
+    fn leave(&mut self, now: Time, packet: u32, link: PortId) -> Left {
+        let queue = self.queues[link.index()].as_mut().expect("it waited there");
+        queue.leave(now.0, &self.packets, packet)
+    }
+
+    /// A packet is on its link no more, if it was on one.
+    #[inline(always)]
+    #[allow(clippy::unused_self, reason = "builds with assertions note it")]
+    fn comes(&mut self, packet: u32) {
+        #[cfg(debug_assertions)]
+        self.wires.pop(&self.packets, packet);
+        #[cfg(not(debug_assertions))]
+        let _ = packet;
+    }
+
     /// A packet is no more, and nothing follows from it.
     fn forget(&mut self, packet: u32) {
+        self.comes(packet);
         let chain = self.packets.forget(packet);
         self.chains.release(chain);
     }
@@ -202,20 +203,16 @@ impl Observer for Attribution {
     const FOLLOWS: bool = true;
 
     #[inline]
-    fn link_nears(&mut self, link: PortId) {
-        tailcut_engine::fetch_early(&self.lines[link.index()]);
-    }
-
-    #[inline]
-    fn packet_nears(&mut self, link: PortId) {
-        if let Some(first) = self.packets.get(self.lines[link.index()].first()) {
-            tailcut_engine::fetch_early(first);
+    fn packet_nears(&mut self, ticket: Ticket) {
+        if let Some(record) = self.packets.get(ticket.0) {
+            tailcut_engine::fetch_early(record);
         }
     }
 
     #[inline]
-    fn packet_sent(&mut self, now: Time, flow: FlowIndex, packet: &Packet) {
-        self.hand = self.packets.admit();
+    fn packet_sent(&mut self, now: Time, flow: FlowIndex, ticket: Ticket, packet: &Packet) {
+        let place = ticket.0;
+        self.packets.admit(place, now.0);
         if !self.cause.is_told() || self.over[flow.index()] {
             return;
         }
@@ -223,62 +220,80 @@ impl Observer for Attribution {
         let told = (self.chains.flow(chain), at);
         debug_assert_eq!(told, (flow.0, now.0), "what makes a host send is told");
         let again = packet.flags.has(Flags::RETRANSMISSION);
-        let on_its_way_back = packet.flags.has(Flags::TO_SENDER);
+        let back = packet.flags.has(Flags::TO_SENDER);
+        let connection = packet.connection;
         let chain = match packet.flags {
-            _ if on_its_way_back => self.chains.keep(&self.cause).chain,
+            _ if back => self.chains.keep(&self.cause).chain,
             _ if again => self.settled(Part::Recovery),
-            _ => self.settled(self.connections[packet.connection.index()].window()),
+            _ => self.settled(self.connections[connection.index()].window()),
         };
-        self.packets.tell(self.hand, chain, packet.connection, again);
-        if on_its_way_back {
-            self.packets.meet(self.hand, TRANSMISSION, transmission, &mut self.chains);
-            self.packets.meet(self.hand, PROPAGATION, propagation, &mut self.chains);
+        let end = if back { End::Receiver } else { End::Sender };
+        let last = &mut self.connections[connection.index()].timers[end as usize].last;
+        let before = last.as_mut().map(|last| std::mem::replace(last, place));
+        self.packets.tell(place, &Told { chain, flow: flow.0, connection, again, before });
+        if back {
+            self.packets.meet(place, TRANSMISSION, transmission, &mut self.chains);
+            self.packets.meet(place, PROPAGATION, propagation, &mut self.chains);
         }
     }
 
     #[inline]
-    fn packet_rides(&mut self, now: Time, link: PortId, begins: Time, departs: Time) {
-        let packet = std::mem::replace(&mut self.hand, NOWHERE);
+    fn packet_rides(
+        &mut self,
+        now: Time,
+        ticket: Ticket,
+        link: PortId,
+        on: &Port,
+        begins: Time,
+        departs: Time,
+    ) {
+        let packet = ticket.0;
+        self.comes(packet);
         if begins > now && self.packets[packet].is_told() {
-            let line = &self.lines[link.index()];
-            let (waited, before) = line.ahead(&self.packets, now.0, begins.0, packet);
-            if let Some(before) = before {
-                self.go_on_from(packet, before);
-            }
-            self.waits(packet, link, waited);
+            self.wait_for_others(now, packet, link, on, begins);
         }
-        let (packets, chains) = (&mut self.packets, &mut self.chains);
-        self.lines[link.index()].push(packets, chains, packet, begins.0, departs.0);
+        self.packets.ride(packet, link.0, now.0, [begins.0, departs.0], &mut self.chains);
+        #[cfg(debug_assertions)]
+        self.wires.push(packet, link.0);
+        if let Some(queue) = queue_of(&mut self.queues, link) {
+            queue.take(&self.packets, packet);
+        }
     }
 
-    fn packet_waits(&mut self, now: Time, link: PortId, packet: &Packet) {
-        let place = std::mem::replace(&mut self.hand, NOWHERE);
-        let line = &mut self.lines[link.index()];
-        let last = line.last_place();
-        let queue = line.queue(&self.packets, now.0);
-        queue.enter(now.0, &self.packets, place, packet, last);
+    fn packet_waits(&mut self, now: Time, ticket: Ticket, link: PortId, on: &Port) {
+        self.comes(ticket.0);
+        self.packets.wait(ticket.0, now.0, &mut self.chains);
+        let last = on.latest().next().map(|(last, _)| last.seq);
+        if self.queues.len() <= link.index() {
+            self.queues.resize(link.index() + 1, None);
+        }
+        let queue = self.queues[link.index()].get_or_insert_with(|| {
+            let departs = last.map_or(now.0, |last| self.packets[last].departs);
+            Box::new(Queue::new(departs.max(now.0)))
+        });
+        queue.enter(now.0, &self.packets, ticket.0, last);
     }
 
-    fn packet_leaves(&mut self, now: Time, link: PortId, packet: &Packet) {
-        let line = &mut self.lines[link.index()];
-        let left = line.queue(&self.packets, now.0).leave(now.0, &self.packets, packet);
-        self.hand = left.packet;
-        let record = self.packets[left.packet];
+    fn packet_leaves(&mut self, now: Time, ticket: Ticket, link: PortId, on: &Port) {
+        let packet = ticket.0;
+        let left = self.leave(now, packet, link);
+        self.packets[packet].departs = now.0;
+        let record = self.packets[packet];
         if !record.is_told() {
             return;
         }
-        let before =
-            (!record.is_again() && left.since < now.0).then(|| line.last_place()).flatten();
+        let goes_on = !record.is_again() && left.since < now.0;
+        let before = on.latest().map(|(before, _)| before.seq).find(|&before| before != packet);
         let before = before.filter(|&before| {
             let before = &self.packets[before];
-            before.departs == now.0 && before.is_of_connection_of(&record)
+            goes_on && before.departs == now.0 && before.is_of_connection_of(&record)
         });
         match before {
-            Some(before) => self.go_on_from(left.packet, before),
+            Some(before) => self.go_on_from(now, packet, before),
             None => {
-                self.waits(left.packet, link, left.waited);
+                self.waits(packet, link, left.waited);
                 if left.idle > 0 {
-                    let chain = &mut self.packets[left.packet].chain;
+                    let chain = &mut self.packets[packet].chain;
                     self.chains.add(chain, Part::Pause, left.idle);
                 }
             }
@@ -286,20 +301,12 @@ impl Observer for Attribution {
     }
 
     #[inline]
-    fn packet_crosses(&mut self, now: Time, link: PortId) {
-        let packet = self.lines[link.index()].pop(&mut self.packets);
-        self.hand = packet.expect("a packet was on the link");
-        let travels = now.0 - self.packets[self.hand].departs;
-        self.packets.meet(self.hand, PROPAGATION, travels, &mut self.chains);
-    }
-
-    #[inline]
-    fn packet_delivered(&mut self, now: Time, packet: &Packet) {
+    fn packet_delivered(&mut self, now: Time, ticket: Ticket, packet: &Packet) {
         let end = if packet.flags.has(Flags::TO_SENDER) { End::Sender } else { End::Receiver };
         let timers = &self.connections[packet.connection.index()].timers;
         tailcut_engine::fetch_early(&timers[end as usize]);
-        let place = std::mem::replace(&mut self.hand, NOWHERE);
-        let mut moment = self.packets.arrive(place, now.0, &mut self.chains);
+        self.comes(ticket.0);
+        let mut moment = self.packets.arrive(ticket.0, now.0, &mut self.chains);
         if moment.is_told() && packet.flags.has(Flags::SYN | Flags::TO_SENDER) {
             // The handshake is no round trip that waits for a window.
             self.chains.settle_as_they_are(&mut moment);
@@ -307,31 +314,35 @@ impl Observer for Attribution {
         self.cause(moment);
     }
 
-    fn packet_ends(&mut self, _: Time) {
-        let packet = std::mem::replace(&mut self.hand, NOWHERE);
-        self.forget(packet);
+    fn packet_ends(&mut self, _: Time, ticket: Ticket, packet: &Packet) {
+        let end = if packet.flags.has(Flags::TO_SENDER) { End::Receiver } else { End::Sender };
+        let last = &mut self.connections[packet.connection.index()].timers[end as usize].last;
+        if let Some(last) = last.as_mut().filter(|_| self.packets[ticket.0].is_orderly()) {
+            self.packets.take_out(ticket.0, last);
+        }
+        self.forget(ticket.0);
     }
 
-    fn packet_displaced(&mut self, now: Time, link: PortId, packet: &Packet) {
-        let queue = self.lines[link.index()].queue(&self.packets, now.0);
-        let left = queue.leave(now.0, &self.packets, packet);
-        self.forget(left.packet);
+    fn packet_displaced(&mut self, now: Time, ticket: Ticket, link: PortId) {
+        self.leave(now, ticket.0, link);
+        self.forget(ticket.0);
     }
 
-    fn packet_stranded(&mut self, now: Time, link: PortId, packet: &Packet) {
-        let line = &mut self.lines[link.index()];
-        line.stop(now.0);
-        match line.pop(&mut self.packets) {
-            Some(packet) => self.forget(packet),
-            None => self.packet_displaced(now, link, packet),
+    fn packet_stranded(&mut self, now: Time, ticket: Ticket, link: PortId) {
+        if let Some(queue) = queue_of(&mut self.queues, link) {
+            queue.stop(now.0);
+        }
+        match self.packets[ticket.0].link == link.0 {
+            true => self.forget(ticket.0),
+            false => self.packet_displaced(now, ticket, link),
         }
     }
 
-    fn link_retimed(&mut self, now: Time, link: PortId, departures: &[Time]) {
+    fn link_retimed(&mut self, now: Time, link: PortId, departures: &[(Ticket, Time)]) {
         let kind = usize::from(self.kinds[link.index()]);
-        let (line, chains) = (&mut self.lines[link.index()], &mut self.chains);
-        let packets = &mut self.packets;
-        line.retime(packets, chains, now.0, departures, |packets, chains, packet, old, new| {
+        let (packets, chains) = (&mut self.packets, &mut self.chains);
+        let queue = queue_of(&mut self.queues, link);
+        retime(queue, packets, chains, now.0, departures, |packets, chains, packet, old, new| {
             packets.change(packet, TRANSMISSION, old.same, new.same, chains);
             packets.change(packet, OTHERS + kind, old.others, new.others, chains);
             if old.own > 0 {
@@ -380,7 +391,13 @@ impl Observer for Attribution {
         self.finished.insert(id, parts);
     }
 
-    fn connection_opens(&mut self, _: Time, connection: ConnectionId, flow: FlowIndex) {
+    fn connection_opens(
+        &mut self,
+        _: Time,
+        connection: ConnectionId,
+        flow: FlowIndex,
+        orderly: bool,
+    ) {
         self.packets.open(connection, flow.0);
         if self.connections.len() <= connection.index() {
             self.connections.resize(connection.index() + 1, ConnectionBook::NEW);
@@ -390,6 +407,9 @@ impl Observer for Attribution {
         let ConnectionBook { timers: [sender, receiver], pull } = before;
         for moment in [sender.since, receiver.since, pull] {
             self.chains.release(moment.chain);
+        }
+        for end in &mut self.connections[connection.index()].timers {
+            end.last = orderly.then_some(NOWHERE);
         }
     }
 

@@ -29,9 +29,11 @@ pub(super) const TRANSMISSION: usize = 0;
 pub(super) const PROPAGATION: usize = 1;
 pub(super) const OTHERS: usize = 2;
 
-/// The connection of a packet that nobody asks after; and a bit that says that a packet was sent before.
-const NOBODY: u32 = (1 << 31) - 1;
+/// The connection of a packet that nobody asks after; and what is said of a packet in one bit: it was sent before, or is of an orderly
+/// connection.
+const NOBODY: u32 = (1 << 30) - 1;
 const AGAIN: u32 = 1 << 31;
+const ORDERLY: u32 = 1 << 30;
 
 /// More than fits.
 const LONG: u32 = u32::MAX;
@@ -43,19 +45,19 @@ const LONG: u32 = u32::MAX;
 pub(super) struct Record {
     /// What has led here; none where nobody wants to know.
     pub chain: u32,
-    /// Its connection, and whether it was sent before.
+    /// Its connection, and what is said of it in one bit.
     owner: u32,
-    /// The link that has taken it.
+    /// Its flow.
+    pub flow: u32,
+    /// The link that it is on.
     pub link: u32,
-    /// The one behind it on that link.
-    pub next: u32,
-    /// The one before it there in its lane.
+    /// Where it is of an orderly connection, the packet that its host has sent before it there.
     pub before: u32,
     /// How long it takes to transmit it where it is, in picoseconds; `LONG` where that is written elsewhere.
     takes: u32,
     /// In picoseconds, four milliseconds at most: its chain has what is more.
     met: Met<u32>,
-    /// When its last bit leaves.
+    /// When its last bit leaves, or has left the last link; when it was sent, or left a queue, until it is on one.
     pub departs: u64,
 }
 
@@ -63,8 +65,8 @@ impl Record {
     const NEW: Record = Record {
         chain: NONE,
         owner: NOBODY,
+        flow: u32::MAX,
         link: NOWHERE,
-        next: NOWHERE,
         before: NOWHERE,
         takes: 0,
         met: [0; 2 + KINDS],
@@ -83,6 +85,18 @@ impl Record {
         self.owner & AGAIN != 0
     }
 
+    /// Whether its connection is its flow's only one, and keeps the order of its packets.
+    #[inline]
+    pub fn is_orderly(&self) -> bool {
+        self.owner & ORDERLY != 0
+    }
+
+    /// Its flow, and its connection.
+    #[inline]
+    pub fn whose(&self) -> (u32, u32) {
+        (self.flow, self.connection())
+    }
+
     /// The place of its connection.
     #[inline]
     fn connection(&self) -> u32 {
@@ -96,11 +110,21 @@ impl Record {
     }
 }
 
-/// All packets under way; places are used again.
+/// What is said of a packet after which somebody asks.
+pub(super) struct Told {
+    pub chain: u32,
+    pub flow: u32,
+    pub connection: ConnectionId,
+    /// It was sent before.
+    pub again: bool,
+    /// Where its connection is orderly, the packet that its host has sent before it there.
+    pub before: Option<u32>,
+}
+
+/// All packets under way, by their tickets.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Packets {
     all: Vec<Record>,
-    free: Vec<u32>,
     /// The flow of each connection, whose place is another's only when no packet of it is under way.
     flows: Vec<u32>,
     /// How long packets take to transmit on slow links.
@@ -116,29 +140,37 @@ impl Packets {
         self.flows[connection.index()] = flow;
     }
 
-    /// A place for a packet that nobody asks after.
+    /// The flow of a connection.
     #[inline]
-    pub fn admit(&mut self) -> u32 {
-        if let Some(place) = self.free.pop() {
-            self.all[place as usize] = Record::NEW;
-            return place;
+    pub fn flow_of(&self, connection: ConnectionId) -> u32 {
+        self.flows[connection.index()]
+    }
+
+    /// A packet is sent, and nobody asks after it.
+    #[inline]
+    pub fn admit(&mut self, packet: u32, now: u64) {
+        let new = Record { departs: now, ..Record::NEW };
+        match self.all.get_mut(packet as usize) {
+            Some(record) => *record = new,
+            None => self.all.push(new),
         }
-        self.all.push(Record::NEW);
-        self.all.len() as u32 - 1
     }
 
     /// Somebody wants to know what has led to where a packet is.
     #[inline]
-    pub fn tell(&mut self, packet: u32, chain: u32, connection: ConnectionId, again: bool) {
+    pub fn tell(&mut self, packet: u32, told: &Told) {
+        let &Told { chain, flow, connection, again, before } = told;
         debug_assert!(connection.0 < NOBODY, "no run has so many connections");
+        let bit = |is: bool, bit: u32| if is { bit } else { 0 };
+        let bits = bit(again, AGAIN) | bit(before.is_some(), ORDERLY);
         let record = &mut self[packet];
-        (record.chain, record.owner) = (chain, connection.0 | if again { AGAIN } else { 0 });
+        (record.chain, record.flow, record.owner) = (chain, flow, connection.0 | bits);
+        record.before = before.unwrap_or(NOWHERE);
     }
 
     /// A packet is no more: its chain is given back.
     #[inline]
     pub fn forget(&mut self, packet: u32) -> u32 {
-        self.free.push(packet);
         let record = &mut self[packet];
         record.link = NOWHERE;
         let (chain, long) = (record.chain, record.takes == LONG);
@@ -148,16 +180,42 @@ impl Packets {
         chain
     }
 
+    /// A packet of an orderly connection is no more before it arrives: whoever was behind it is behind the one before it. `last` is the last that
+    /// its host has sent there.
+    pub fn take_out(&mut self, packet: u32, last: &mut u32) {
+        let before = self[packet].before;
+        if *last == packet {
+            *last = before;
+            return;
+        }
+        let mut at = *last;
+        // Those behind it are all under way.
+        while let Some(other) = self.all.get_mut(at as usize) {
+            if other.before == packet {
+                other.before = before;
+                return;
+            }
+            at = other.before;
+        }
+    }
+
     /// A packet has arrived: the moment, whose chain has all that it has waited.
     #[inline]
     pub fn arrive(&mut self, packet: u32, now: u64, chains: &mut Chains) -> Moment {
         let mut chain = self.forget(packet);
-        let [transmission, propagation, others @ ..] = &self[packet].met;
+        let Record { met: [transmission, propagation, others @ ..], departs, .. } = &self[packet];
         if chain != NONE && *others != [0; KINDS] {
             chains.go_on(&mut chain, others);
         }
-        let (transmission, propagation) = (u64::from(*transmission), u64::from(*propagation));
-        Moment { chain, at: now, transmission, propagation }
+        let propagation = u64::from(*propagation) + (now - departs);
+        Moment { chain, at: now, transmission: u64::from(*transmission), propagation }
+    }
+
+    /// A packet has crossed its link, and waits before the next one.
+    pub fn wait(&mut self, packet: u32, now: u64, chains: &mut Chains) {
+        let travels = now - self[packet].departs;
+        self.meet(packet, PROPAGATION, travels, chains);
+        self[packet].link = NOWHERE;
     }
 
     /// A packet meets so much more of something.
@@ -190,44 +248,48 @@ impl Packets {
         }
     }
 
-    /// A packet is transmitted on a link from then until then; its flow, if somebody asks after it.
+    /// A packet is transmitted on a link from then until then. It has crossed the one before at `crossed`.
     #[inline]
     pub fn ride(
         &mut self,
         packet: u32,
         link: u32,
-        begins: u64,
-        departs: u64,
+        crossed: u64,
+        [begins, departs]: [u64; 2],
         chains: &mut Chains,
-    ) -> Option<u32> {
-        let takes = departs - begins;
-        let record = &mut self.all[packet as usize];
-        (record.link, record.next, record.departs) = (link, NOWHERE, departs);
-        let flow = self.flows.get(record.connection() as usize).copied();
-        let met = u64::from(record.met[TRANSMISSION]) + takes;
-        if met < u64::from(LONG) && record.takes != LONG {
-            (record.takes, record.met[TRANSMISSION]) = (takes as u32, met as u32);
+    ) {
+        let (takes, record) = (departs - begins, &mut self.all[packet as usize]);
+        let travels = crossed - std::mem::replace(&mut record.departs, departs);
+        record.link = link;
+        let transmission = u64::from(record.met[TRANSMISSION]) + takes;
+        let propagation = u64::from(record.met[PROPAGATION]) + travels;
+        if transmission | propagation < u64::from(LONG) && record.takes != LONG {
+            record.takes = takes as u32;
+            (record.met[TRANSMISSION], record.met[PROPAGATION]) =
+                (transmission as u32, propagation as u32);
         } else {
-            self.take(packet, begins, departs);
-            self.meet(packet, TRANSMISSION, takes, chains);
+            self.ride_long(packet, takes, travels, chains);
         }
-        flow
+    }
+
+    #[cold]
+    fn ride_long(&mut self, packet: u32, takes: u64, travels: u64, chains: &mut Chains) {
+        self.take(packet, takes);
+        self.meet(packet, TRANSMISSION, takes, chains);
+        self.meet(packet, PROPAGATION, travels, chains);
     }
 
     /// It begins and departs at other times than was said.
     pub fn retime(&mut self, packet: u32, begins: u64, departs: u64, chains: &mut Chains) {
         let before = self.takes(packet);
-        self.take(packet, begins, departs);
+        self[packet].departs = departs;
+        self.take(packet, departs - begins);
         self.change(packet, TRANSMISSION, before, departs - begins, chains);
     }
 
-    #[inline]
-    fn take(&mut self, packet: u32, begins: u64, departs: u64) {
-        let takes = departs - begins;
-        let record = &mut self.all[packet as usize];
-        record.departs = departs;
+    fn take(&mut self, packet: u32, takes: u64) {
         let fits = u32::try_from(takes).unwrap_or(LONG);
-        if std::mem::replace(&mut record.takes, fits) == LONG {
+        if std::mem::replace(&mut self[packet].takes, fits) == LONG {
             self.long.remove(&packet);
         }
         if fits == LONG {
@@ -244,30 +306,18 @@ impl Packets {
         }
     }
 
-    /// What has led to a packet, and what it has met, is what another has.
+    /// What has led to a packet, and what it has met until `now`, is what another has, which is on the link that it goes on now.
     #[inline]
-    pub fn go_on_from(&mut self, packet: u32, other: u32) {
+    pub fn go_on_from(&mut self, packet: u32, other: u32, now: u64) {
         let Record { chain, met, .. } = self[other];
         let record = &mut self[packet];
-        (record.chain, record.met) = (chain, met);
+        (record.chain, record.met, record.departs) = (chain, met, now);
     }
 
     /// When its first bit leaves.
     #[inline]
     pub fn begins(&self, packet: u32) -> u64 {
         self[packet].departs - self.takes(packet)
-    }
-
-    /// The flow of a packet; of one that nobody asks after, none.
-    #[inline]
-    pub fn flow(&self, record: &Record) -> u32 {
-        self.flows.get(record.connection() as usize).copied().unwrap_or(u32::MAX)
-    }
-
-    /// Its flow, and its connection.
-    pub fn whose(&self, packet: u32) -> (u32, u32) {
-        let record = &self[packet];
-        (self.flow(record), record.connection())
     }
 
     /// A place, if there is one by this number.
@@ -296,7 +346,10 @@ impl std::ops::IndexMut<u32> for Packets {
 mod tests {
     use super::*;
 
-    const FIRST: ConnectionId = ConnectionId(0);
+    fn told(chain: u32, before: Option<u32>) -> Told {
+        let connection = ConnectionId(3);
+        Told { chain, flow: 7, connection, again: true, before }
+    }
 
     #[test]
     fn a_record_fills_one_cache_line() {
@@ -306,46 +359,59 @@ mod tests {
     #[test]
     fn places_are_used_again() {
         let mut packets = Packets::default();
-        packets.open(FIRST, 7);
-        let [first, second] = [packets.admit(), packets.admit()];
-        packets.tell(first, 0, FIRST, true);
-        assert_eq!((packets.whose(first), packets[first].is_again()), ((7, 0), true));
-        packets.forget(first);
-        assert_eq!((packets.admit(), packets.whose(first).0), (first, u32::MAX));
-        assert_ne!(first, second);
+        (0..2).for_each(|packet| packets.admit(packet, 5));
+        packets.tell(0, &told(0, None));
+        assert_eq!((packets[0].whose(), packets[0].is_again()), ((7, 3), true));
+        assert!(packets[0].is_told() && !packets[0].is_orderly() && !packets[1].is_told());
+        packets.forget(0);
+        packets.admit(0, 6);
+        assert!(!packets[0].is_told() && packets[0].whose() != (7, 3));
+    }
+
+    /// Five were sent; one after the other is dropped, the last of them first.
+    #[test]
+    fn what_is_dropped_is_before_nobody() {
+        let (mut packets, mut last) = (Packets::default(), 4);
+        for (packet, before) in [NOWHERE, 0, 1, 2, 3].into_iter().enumerate() {
+            packets.admit(packet as u32, 0);
+            packets.tell(packet as u32, &told(0, Some(before)));
+        }
+        for dropped in [4, 2, 0] {
+            packets.take_out(dropped, &mut last);
+        }
+        assert_eq!((last, packets[3].before, packets[1].before), (3, 1, NOWHERE));
     }
 
     /// Four milliseconds fit into a record, and four seconds do not.
     #[test]
     fn what_does_not_fit_is_counted_all_the_same() {
         let (mut packets, mut chains) = (Packets::default(), Chains::default());
-        packets.open(FIRST, 7);
         let (fits, long) = (u64::from(u32::MAX), 4_000_000_000_000);
-        let [first, second, third] = [(); 3].map(|()| {
-            let packet = packets.admit();
-            packets.tell(packet, chains.begin(0, 7).chain, FIRST, false);
-            packets.ride(packet, 0, 10, 11, &mut chains);
+        let [first, second, third] = [0, 1, 2].map(|packet| {
+            packets.admit(packet, 10);
+            packets.tell(packet, &told(chains.begin(0, 7).chain, None));
+            packets.ride(packet, 0, 10, [10, 11], &mut chains);
             packets.meet(packet, OTHERS + 1, fits, &mut chains);
             packet
         });
         packets.meet(first, OTHERS + 1, 1, &mut chains);
-        packets.ride(first, 0, 20, 20 + long, &mut chains);
+        packets.ride(first, 0, 13, [20, 20 + long], &mut chains);
         assert_eq!((packets.takes(first), packets.begins(first)), (long, 20));
         chains.share(packets[first].chain);
-        packets.go_on_from(second, first);
-        packets.ride(second, 0, 20 + long, 21 + long, &mut chains);
+        packets.go_on_from(second, first, 17);
+        packets.ride(second, 0, 17, [20 + long, 21 + long], &mut chains);
         packets.retime(second, 20, 20 + 2 * long, &mut chains);
         packets.change(second, PROPAGATION, 0, fits + 1, &mut chains);
         packets.retime(first, 20, 27, &mut chains);
         let mut met = |packet, packets: &mut Packets| {
-            let mut moment = packets.arrive(packet, 0, &mut chains);
+            let mut moment = packets.arrive(packet, packets[packet].departs + 5, &mut chains);
             chains.settle_as_they_are(&mut moment);
             let parts = chains.parts(moment.chain);
             [Part::Transmission, Part::Propagation, Part::Up2Others].map(|part| parts.of(part).0)
         };
-        assert_eq!(met(third, &mut packets), [1, 0, fits]);
-        assert_eq!(met(first, &mut packets), [1 + 7, 0, fits + 1]);
-        assert_eq!(met(second, &mut packets), [1 + 3 * long, fits + 1, fits + 1]);
+        assert_eq!(met(third, &mut packets), [1, 5, fits]);
+        assert_eq!(met(first, &mut packets), [1 + 7, 2 + 5, fits + 1]);
+        assert_eq!(met(second, &mut packets), [1 + 3 * long, 2 + fits + 1 + 5, fits + 1]);
         assert!(packets.long.is_empty());
     }
 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::line::Waited;
 use super::packets::Packets;
-use crate::packet::{Flags, Packet};
 
 /// A count of time that goes on: what it was once, and what of it was still to come then.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,20 +25,12 @@ impl Mark {
 struct Waiting {
     packet: u32,
     since: u64,
-    identity: (u32, u32, u32, u16),
     /// What the transmitter had taken by its arrival: in all, of its flow, of its connection.
     all: Mark,
     flow: Mark,
     connection: Mark,
     /// How long it had been idle.
     idle: u64,
-}
-
-/// What stays the same of a packet in a queue, which may mark or trim it. Of two packets for which it is the same, either may
-/// stand for the other.
-fn identity(packet: &Packet) -> (u32, u32, u32, u16) {
-    let &Packet { connection, seq, options, flags, .. } = packet;
-    (connection.0, seq, options, flags.0 & !(Flags::DATA | Flags::CONGESTION_EXPERIENCED).0)
 }
 
 /// Packets of one flow, or of one connection of it, that wait; and what the transmitter has taken of them meanwhile.
@@ -54,7 +45,6 @@ const ALL: u32 = u32::MAX;
 
 /// A packet that waits no more.
 pub(super) struct Left {
-    pub packet: u32,
     /// Since when it waited.
     pub since: u64,
     /// What it waited for since its arrival.
@@ -98,7 +88,9 @@ impl Queue {
 
     fn count(&mut self, packets: &Packets, taken: u32, time: u64) {
         self.taken = self.taken.wrapping_add(time);
-        self.shares_of(packets.whose(taken), |share| share.taken = share.taken.wrapping_add(time));
+        self.shares_of(packets[taken].whose(), |share| {
+            share.taken = share.taken.wrapping_add(time)
+        });
     }
 
     /// What it has taken is transmitted in another time.
@@ -116,18 +108,11 @@ impl Queue {
         self.idle + now.saturating_sub(self.busy_until)
     }
 
-    /// A packet begins to wait, by its place; `last` is what the transmitter took last.
-    pub fn enter(
-        &mut self,
-        now: u64,
-        packets: &Packets,
-        place: u32,
-        packet: &Packet,
-        last: Option<u32>,
-    ) {
+    /// A packet begins to wait; `last` is what the transmitter took last.
+    pub fn enter(&mut self, now: u64, packets: &Packets, packet: u32, last: Option<u32>) {
         let ahead = self.busy_until.saturating_sub(now);
-        let (flow, connection) = packets.whose(place);
-        let last = last.map(|last| packets.whose(last));
+        let (flow, connection) = packets[packet].whose();
+        let last = last.map(|last| packets[last].whose());
         let ours = |connection| {
             last.filter(|last| last.0 == flow)
                 .filter(|last| connection == ALL || last.1 == connection)
@@ -138,18 +123,15 @@ impl Queue {
             share.waiting += 1;
             Mark { was: share.taken, ahead: ours(connection) }
         });
-        let (identity, idle) = (identity(packet), self.idle(now));
-        let all = Mark { was: self.taken, ahead };
-        let waiting = Waiting { packet: place, since: now, identity, all, flow, connection, idle };
-        self.waiting.push_back(waiting);
+        let (all, idle) = (Mark { was: self.taken, ahead }, self.idle(now));
+        self.waiting.push_back(Waiting { packet, since: now, all, flow, connection, idle });
     }
 
     /// A packet waits no more.
-    pub fn leave(&mut self, now: u64, packets: &Packets, packet: &Packet) -> Left {
-        let identity = identity(packet);
-        let place = self.waiting.iter().position(|waiting| waiting.identity == identity);
+    pub fn leave(&mut self, now: u64, packets: &Packets, packet: u32) -> Left {
+        let place = self.waiting.iter().position(|waiting| waiting.packet == packet);
         let waiting = place.and_then(|place| self.waiting.remove(place)).expect("it waited there");
-        let (flow, connection) = packets.whose(waiting.packet);
+        let (flow, connection) = packets[packet].whose();
         let marks = [(connection, waiting.connection), (ALL, waiting.flow)];
         let [same, flow] = marks.map(|(connection, mark)| {
             let of = (flow, connection);
@@ -164,6 +146,22 @@ impl Queue {
         let all = waiting.all.since(self.taken);
         let waited = Waited { same, own: flow.wrapping_sub(same), others: all.wrapping_sub(flow) };
         let idle = self.idle(now).wrapping_sub(waiting.idle);
-        Left { packet: waiting.packet, since: waiting.since, waited, idle }
+        Left { since: waiting.since, waited, idle }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_equal_packets_the_one_that_goes_is_told() {
+        let (mut packets, mut queue) = (Packets::default(), Queue::new(20));
+        for (packet, now) in [(0, 0), (1, 5)] {
+            packets.admit(packet, now);
+            queue.enter(now, &packets, packet, None);
+        }
+        let since = [1, 0].map(|packet| queue.leave(9, &packets, packet).since);
+        assert_eq!(since, [5, 0]);
     }
 }

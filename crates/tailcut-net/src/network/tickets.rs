@@ -1,0 +1,73 @@
+//! Tickets: what a packet under way is known by to an observer who follows packets.
+//!
+//! It carries its ticket in the place of `seq`, which the fabric does not look at, so that a link's own entries say which packet is
+//! which. Runs that nobody follows have no tickets.
+
+use crate::packet::{Packet, Ticket};
+
+/// The packets under way that have tickets.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tickets {
+    /// By their tickets, what they carry besides.
+    seqs: Vec<u32>,
+    free: Vec<Ticket>,
+}
+
+impl Tickets {
+    /// The ticket that a packet carries.
+    #[inline]
+    pub fn of(packet: &Packet) -> Ticket {
+        Ticket(packet.seq)
+    }
+
+    /// Gives a packet a ticket.
+    #[inline]
+    pub fn issue(&mut self, packet: &mut Packet) -> Ticket {
+        let ticket = self.free.pop().unwrap_or_else(|| {
+            self.seqs.push(0);
+            Ticket(self.seqs.len() as u32 - 1)
+        });
+        self.seqs[ticket.index()] = std::mem::replace(&mut packet.seq, ticket.0);
+        ticket
+    }
+
+    /// A packet that keeps its ticket, as its hosts know it.
+    pub fn without(&self, packet: &Packet) -> Packet {
+        Packet { seq: self.seqs[Tickets::of(packet).index()], ..*packet }
+    }
+
+    /// A packet is not under way any more: its ticket is free, and it is as its hosts know it.
+    #[inline]
+    pub fn redeem(&mut self, packet: &mut Packet) {
+        let ticket = Tickets::of(packet);
+        packet.seq = self.seqs[ticket.index()];
+        self.free.push(ticket);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
+
+    #[test]
+    fn a_packet_has_back_what_it_carries_and_its_ticket_is_another_s() {
+        let packet = |seq| Packet {
+            key: FlowKey(7),
+            connection: ConnectionId(3),
+            seq,
+            options: NO_OPTIONS,
+            wire_bytes: 84,
+            flags: Flags(0),
+        };
+        let mut tickets = Tickets::default();
+        let [mut first, mut second] = [packet(40), packet(41)];
+        let [a, b] = [&mut first, &mut second].map(|packet| tickets.issue(packet));
+        assert_eq!((Tickets::of(&first), Tickets::of(&second)), (a, b));
+        assert_eq!(tickets.without(&first), packet(40));
+        tickets.redeem(&mut first);
+        let mut third = packet(42);
+        assert_eq!((first, tickets.issue(&mut third)), (packet(40), a));
+        assert_eq!([&second, &third].map(|packet| tickets.without(packet).seq), [41, 42]);
+    }
+}
