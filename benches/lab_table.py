@@ -9,8 +9,10 @@ import argparse
 import json
 import os
 import platform
+import re
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -35,6 +37,7 @@ TRIES = 2
 MEAN, P99, POINTS = 0.10, 0.20, 5.0
 """How far kernels may be from the simulator: in mean and 99th percentile of short flows, and in a scheme's gain."""
 VERDICTS = "verdicts.jsonl"
+NUMBER = re.compile(r"\d+(\.\d+)?")
 LOST_SYN_NS = 900_000_000
 """A connection that took longer has waited for the first timeout, of a second."""
 TIMES = (
@@ -203,17 +206,28 @@ def report(experiments: list[list[Row]], verdicts: list[dict[str, Any]]) -> str:
 
 
 def counts(verdicts: list[dict[str, Any]]) -> list[str]:
-    """How many runs over kernels were faithful, and why the others were not."""
-    unfaithful = [one for one in verdicts if one["unfaithful"]]
-    of = ("experiment", "scheme", "seed")
-    said = f"{len(verdicts) - len(unfaithful)} of {len(verdicts)} runs over kernels were faithful."
-    if not unfaithful:
-        return [said]
+    """How many runs over kernels were faithful, and how often which reason kept others from counting."""
+    said = f"{sum(not one['unfaithful'] for one in verdicts)} of {len(verdicts)} runs over kernels were faithful."
+    of_experiments: dict[str, list[dict[str, Any]]] = {}
+    for one in verdicts:
+        of_experiments.setdefault(one["experiment"], []).append(one)
     return [
-        f"{said} The others, which do not count:",
+        f"{said} Runs that were not were made again.",
         "",
-        *(f"- {', '.join(str(one[key]) for key in of)}: {'; '.join(one['unfaithful'])}" for one in unfaithful),
+        "| experiment | runs | faithful | why others were not, and how often |",
+        "|---|---:|---:|---|",
+        *(
+            f"| {name} | {len(runs)} | {sum(not one['unfaithful'] for one in runs)}"
+            f" | {'; '.join(reasons(runs)) or '–'} |"
+            for name, runs in of_experiments.items()
+        ),
     ]
+
+
+def reasons(runs: list[dict[str, Any]]) -> list[str]:
+    """Why runs were not faithful, the most frequent reason first; what differs from run to run is left out."""
+    kinds = Counter(NUMBER.sub("…", reason) for one in runs for reason in one["unfaithful"])
+    return [f"{kind}: {count}" for kind, count in kinds.most_common()]
 
 
 @dataclass

@@ -29,7 +29,7 @@ class Kernels:
         self.runs += 1
         return {
             "measured": measured(json.loads(_core.demand(planned)), 1.5),
-            "unfaithful": ["it was late"] if self.runs in self.bad else [],
+            "unfaithful": [f"it was 0.{self.runs} ms late"] if self.runs in self.bad else [],
             "facts": {},
             "entered": {},
             **dict.fromkeys(("frames", "copied", "joined", "mtu", "set_up_ns"), 1),
@@ -74,7 +74,12 @@ def test_runs_that_were_not_faithful_are_made_once_more_and_counted(
     assert [json.loads(line) for line in noted] == at_work.verdicts
     text = "\n".join(table.counts(at_work.verdicts))
     assert text.startswith("2 of 3 runs over kernels were faithful.")
-    assert "tiny, Spraying, 1: it was late" in text
+    assert "| tiny | 3 | 2 | it was … ms late: 1 |" in text
+
+
+def test_reasons_that_differ_in_numbers_only_are_one(table: ModuleType) -> None:
+    runs = [{"unfaithful": ["in 3 of 9 windows"]}, {"unfaithful": ["early", "in 12 of 80 windows"]}, {"unfaithful": []}]
+    assert table.reasons(runs) == ["in … of … windows: 2", "early: 1"]
 
 
 def test_rows_have_the_seeds_of_which_all_runs_are_faithful(
