@@ -359,7 +359,8 @@ define('_destroy', function _destroy(this: Inner, error: Error | null, done: Cal
   if ((attached.unread ?? 0) > 0 && !this.writableEnded) this.resetAndClosing = true;
   const reset = this.resetAndClosing === true;
   if (!attached.native || attached.flow !== undefined) {
-    const underWay = attached.flow?.underWay ?? false;
+    // Also of a write that the first connection was busy with when the second came.
+    const underWay = this.writableLength > 0 || (attached.flow?.underWay ?? false);
     setNativeHandle(this, {
       bytesRead: attached.flow?.bytesRead ?? 0,
       bytesWritten: attached.flow?.tx.offset ?? 0,

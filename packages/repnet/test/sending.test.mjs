@@ -173,19 +173,18 @@ for (const [how, leave] of [
     }
   });
 
-test('a write that the first connection is busy with when the second comes, and that is lost: the second has carried it', async (t) => {
+/** A server whose write of 8 MB its first connection is busy with, since that is not read, when the second has come and brings it, too. */
+async function busyWhenTheSecondComes(t, events) {
   const REPLY = 8_000_000;
   let accepted;
-  const called = [];
   const server = repnet.createServer({ threshold: 2 * REPLY }, (socket) => {
-    accepted = socket.on('error', (error) => called.push(error));
-    socket.write(Buffer.alloc(REPLY), (error) => called.push(error));
+    accepted = socket.on('error', (error) => events.push(error)).on('close', () => events.push('close'));
+    socket.write(Buffer.alloc(REPLY), (error) => events.push(error));
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.after(() => server.close());
   const { port } = server.address();
   const from = { localAddress: OWN_ADDRESS, localPort: ownPort() };
-  // It reads nothing, so that the write waits.
   const first = net.connect({ host: '127.0.0.1', port, ...from }).on('error', () => {});
   await until(() => accepted !== undefined);
   const second = net.connect({ host: '127.0.0.1', port: port + 1, ...from }).on('error', () => {});
@@ -197,8 +196,22 @@ test('a write that the first connection is busy with when the second comes, and 
   second.on('data', (chunk) => (brought += chunk.length));
   second.write(hello({ socket: second }, port));
   await until(() => brought > REPLY, 'the second connection has brought all of it');
-  assert.deepEqual(called, []);
+  assert.deepEqual(events, []);
+  return { accepted, first };
+}
+
+test('a write that the first connection is busy with when the second comes, and that is lost: the second has carried it', async (t) => {
+  const events = [];
+  const { accepted, first } = await busyWhenTheSecondComes(t, events);
   first.resetAndDestroy();
-  await until(() => called.length > 0);
-  assert.deepEqual([called, accepted.destroyed], [[null], false]);
+  await until(() => events.length > 0);
+  assert.deepEqual([events, accepted.destroyed], [[null], false]);
+});
+
+test("a write that the first connection is busy with when the second comes is called back before 'close', as with net", async (t) => {
+  const events = [];
+  const { accepted } = await busyWhenTheSecondComes(t, events);
+  accepted.resetAndDestroy();
+  await until(() => events.length === 2);
+  assert.deepEqual(events, [null, 'close']);
 });
