@@ -240,9 +240,8 @@ class Work:
 
     def carry(self, name: str, seeds: int) -> None:
         """Make what is missing of so many seeds of an experiment, in the simulator and over kernels."""
-        experiment = tailcut.load(ROOT / f"experiments/lab/{name}.toml", seeds=seeds)
-        out = self.directory / name
-        result = tailcut.run(experiment, out=out)
+        experiment, out = self.experiment(name, seeds), self.directory / name
+        result = self.made(name, seeds)
         for _ in range(TRIES):
             if not self.missing(result, seeds) or time.monotonic() > self.until:
                 return
@@ -253,6 +252,14 @@ class Work:
                 print(f"failed: {error}", flush=True)
                 result = tailcut.open_results(out)
             self.note(name, result)
+
+    @staticmethod
+    def experiment(name: str, seeds: int) -> tailcut.Experiment:
+        return tailcut.load(ROOT / f"experiments/lab/{name}.toml", seeds=seeds)
+
+    def made(self, name: str, seeds: int) -> tailcut.Result:
+        """What there is of so many seeds, and is simulated at least; what was carried last may have had fewer."""
+        return tailcut.run(self.experiment(name, seeds), out=self.directory / name)
 
     @staticmethod
     def missing(result: tailcut.Result, seeds: int) -> bool:
@@ -290,7 +297,7 @@ def main() -> int:
     for seeds, name in product(range(1, asked.seeds + 1), asked.only):
         if time.monotonic() < work.until:
             work.carry(name, seeds)
-    found = [rows(name, tailcut.open_results(asked.out / name)) for name in asked.only if (asked.out / name).exists()]
+    found = [rows(name, work.made(name, asked.seeds)) for name in asked.only if (asked.out / name).exists()]
     if not any(found):
         print("no experiment has a seed of which all runs are faithful")
         return 1

@@ -91,12 +91,22 @@ def test_rows_have_the_seeds_of_which_all_runs_are_faithful(
     result = table.tailcut.open_results(tmp_path / "made/tiny")
     assert table.rows("tiny", result) == []
     at_work.carry("tiny", 2)
-    first, second = table.rows("tiny", table.tailcut.open_results(tmp_path / "made/tiny"))
+    first, second = table.rows("tiny", at_work.made("tiny", 2))
     assert (first.seeds, first.scheme, second.scheme) == (2, "T; 'C' P", "Spraying")
     real = table.tailcut.open_results(tmp_path / "made/tiny").lab_flows.filter(scheme="Spraying")["fct_ns"]
     assert second.real.mean_ms == pytest.approx(real.mean() / 1e6)
     assert second.real.flows == second.simulated.flows == len(real)
     assert second.real.p99_ms == pytest.approx(real.max() / 1e6)
+
+
+def test_a_table_has_every_seed_that_is_there_also_when_time_was_up_at_an_earlier_one(
+    table: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "run", Kernels(set()))
+    at_work = work(table, tmp_path / "made", [])
+    for seeds in (1, 2, 1):
+        at_work.carry("tiny", seeds)
+    assert {row.seeds for row in table.rows("tiny", at_work.made("tiny", 2))} == {2}
 
 
 def test_what_is_further_apart_than_it_should_be_is_said(table: ModuleType) -> None:
