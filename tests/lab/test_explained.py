@@ -79,6 +79,7 @@ class Kernels:
             "hosts": {"sysctls": [], "route": {}},
             "mtu": 1500,
             "set_up_ns": 1,
+            "awake": True,
             "repnet": None,
             "captured": captured,
             "fabric": fabric,

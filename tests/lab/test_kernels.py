@@ -44,6 +44,7 @@ def test_exactly_the_flows_of_the_plan_are_carried_and_every_byte_arrives(experi
     assert (flows["fct_ns"] >= flows["ideal_fct_ns"]).all()
     assert (flows["fct_ack_ns"] > flows["connect_ns"]).all()
     about = json.loads(next((tmp_path / "results/runs").glob("*-lab-1/run.json")).read_text())
+    assert about["lab"]["awake"] == os.access("/dev/cpu_dma_latency", os.W_OK)
     assert about["lab"]["facts"]["strange"] == about["lab"]["facts"]["refused"] == 0
     sysctls = dict(about["lab"]["hosts"]["sysctls"])
     assert sysctls["ipv4/tcp_sack"] == "1"
@@ -195,7 +196,9 @@ def test_it_works_without_root(experiment: Path, monkeypatch: pytest.MonkeyPatch
     if not offered("namespaces") or not offered("hosts with reno"):
         pytest.skip("the kernel lab: it needs root here")
     run = planned(experiment)
-    assert len(carried(run)["measured"]["flows"]) == run["facts"]["flows"]
+    done = carried(run)
+    assert len(done["measured"]["flows"]) == run["facts"]["flows"]
+    assert not done["awake"], "nobody may not keep processors from sleeping"
 
 
 def test_a_run_that_takes_too_long_is_ended(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,7 @@ class Kernels:
             "hosts": {"sysctls": [], "route": {}},
             "mtu": 1500,
             "set_up_ns": 1,
+            "awake": True,
             "repnet": None if program is None else {"node": "v20.0.0", "bench": "0.1.0"},
             "captured": None if capture is None else {"packets": 7, "left_out": 0},
             "fabric": fabric,

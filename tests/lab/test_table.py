@@ -32,7 +32,7 @@ class Kernels:
             "unfaithful": [f"it was 0.{self.runs} ms late"] if self.runs in self.bad else [],
             "facts": {},
             "entered": {},
-            **dict.fromkeys(("frames", "copied", "joined", "mtu", "set_up_ns"), 1),
+            **dict.fromkeys(("frames", "copied", "joined", "mtu", "set_up_ns", "awake"), 1),
             "hosts": {"sysctls": [], "route": {}},
             "fabric": "engine",
             **dict.fromkeys(("repnet", "captured", "switches")),

@@ -33,6 +33,7 @@ fn offer(name: &str, tried: io::Result<String>) -> Offer {
 
 /// Tries everything. This process must have one thread, and is good for nothing else afterwards.
 pub fn probe() -> Vec<Offer> {
+    let awake = process::keep_awake().map(|_| "idle processors poll during a run".to_owned());
     let entered = process::enter_namespaces().map(|()| "entered".to_owned());
     let mut offers = vec![offer("namespaces", entered)];
     if offers[0].offered {
@@ -43,6 +44,7 @@ pub fn probe() -> Vec<Offer> {
     }
     let pressure = fs::read_to_string("/proc/pressure/cpu").map(|_| "read".to_owned());
     offers.push(offer("cpu pressure", pressure));
+    offers.push(offer("awake processors", awake));
     offers
 }
 

@@ -70,6 +70,8 @@ pub struct Outcome {
     pub mtu: u64,
     /// Nanoseconds from the beginning of the set-up until everything was ready.
     pub set_up_ns: u64,
+    /// Whether idle processors were kept from sleeping.
+    pub awake: bool,
     /// What carried the flows, if not the lab's own sockets.
     pub repnet: Option<Ready>,
     /// What is in the capture, if one was asked for.
@@ -90,6 +92,7 @@ pub fn run(asked: &str) -> Result<(), String> {
     let prepared = prepare(asked)?;
     let said = |error: io::Error| error.to_string();
     process::many_descriptors();
+    let awake = process::keep_awake();
     process::enter_namespaces().map_err(|error| {
         format!("no namespaces can be had: {error}; ask `tailcut lab` what this kernel offers")
     })?;
@@ -97,7 +100,7 @@ pub fn run(asked: &str) -> Result<(), String> {
     match process::fork().map_err(said)? {
         process::Forked::Child => {
             drop(ours);
-            let told = match supervise(&prepared, theirs) {
+            let told = match supervise(&prepared, theirs, awake.is_ok()) {
                 Ok(outcome) => Told::Done(Box::new(outcome)),
                 Err(error) => Told::Failed(error.to_string()),
             };
@@ -129,7 +132,7 @@ fn tell(told: &Told) {
         .and_then(|()| out.flush());
 }
 
-fn supervise(prepared: &Prepared, parent: UnixStream) -> io::Result<Outcome> {
+fn supervise(prepared: &Prepared, parent: UnixStream, awake: bool) -> io::Result<Outcome> {
     process::die_with_parent(0)?;
     parent.set_nonblocking(true)?;
     if let Ok(0) = (&parent).read(&mut [0]) {
@@ -140,7 +143,9 @@ fn supervise(prepared: &Prepared, parent: UnixStream) -> io::Result<Outcome> {
     let lab = Lab::build(prepared)?;
     let set_up_ns = monotonic_ns() - began;
     let before = lab.alone()?;
-    lab.carry_out(before, set_up_ns)
+    let mut outcome = lab.carry_out(before, set_up_ns)?;
+    outcome.awake = awake;
+    Ok(outcome)
 }
 
 /// Hosts and fabric, ready.
@@ -271,6 +276,7 @@ impl<'a> Lab<'a> {
             hosts: self.read_back,
             mtu: self.prepared.hosts.mtu,
             set_up_ns,
+            awake: false,
             repnet: self.repnet,
             captured: fabric.captured,
             fabric: self.prepared.fabric.name().to_owned(),

@@ -26,7 +26,10 @@ NO_LINKS = "the lab captures what hosts send and receive, and no links: frames d
 NO_FRAMES = "frames between kernels pass no process that could write them down: take the fabric engine"
 NOT_CAPTURED = "it was made without this capture, and no run is the same again: --repeat makes further ones"
 NO_LINUX = "the lab needs Linux"
-ABOUT = ("facts", "entered", "frames", "copied", "joined", "hosts", "mtu", "set_up_ns", "repnet", "fabric", "switches")
+ABOUT = (
+    *("facts", "entered", "frames", "copied", "joined", "hosts", "mtu", "set_up_ns", "awake", "repnet", "fabric"),
+    "switches",
+)
 """What of the outcome goes into run.json."""
 NO_PARQUET = "the lab does not read flows from Parquet files: write the trace as CSV"
 

@@ -223,7 +223,8 @@ impl<'a> Carrier<'a> {
             self.take_in(times)?;
             self.advance(monotonic_ns().saturating_sub(times.begin_ns))?;
             self.release(times);
-            let next = self.engine.next().map(|time| times.begin_ns + time.as_ns());
+            let next = self.engine.next();
+            let next = next.map(|(time, exactly)| (times.begin_ns + time.as_ns(), exactly));
             let told = process::wait_until(self.frames, &supervisor, next)?;
             if told && supervisor.read(&mut control).is_ok() {
                 break;

@@ -89,9 +89,10 @@ impl<'a> Engine<'a> {
         self.now
     }
 
-    /// When something is due next.
-    pub fn next(&self) -> Option<Time> {
-        self.due.first().map(|(time, ..)| *time)
+    /// When something is due next, and whether it is a packet at its host.
+    pub fn next(&self) -> Option<(Time, bool)> {
+        let (time, kind, port) = *self.due.first()?;
+        Some((time, kind == ARRIVES && self.fabric.reaches_host(port)))
     }
 
     /// What the fabric knows.
@@ -299,8 +300,9 @@ mod tests {
         let mut engine = Engine::new(&scenario).expect("it can be built");
         let mut left = vec![];
         engine.send(Time::from_us(5), HostId(0), packet(0), 1, &mut left);
+        assert!(engine.next().is_some_and(|(_, at_host)| !at_host), "a switch comes first");
         engine.run(Time::from_us(130), &mut left).expect("routes fit");
-        assert_eq!((left.len(), engine.next()), (0, Some(Time::from_us(131))));
+        assert_eq!((left.len(), engine.next()), (0, Some((Time::from_us(131), true))));
         engine.run(Time::from_us(131), &mut left).expect("routes fit");
         assert_eq!((left.len(), engine.next()), (1, None));
     }

@@ -178,7 +178,7 @@ impl Switches<'_> {
                 next => times.begin_ns + next.as_ns(),
             });
             let next = [counts, looks_at, fails].into_iter().flatten().min();
-            let told = process::wait_until(channel, channel, next)?;
+            let told = process::wait_until(channel, channel, next.map(|at| (at, false)))?;
             if told && (&*channel).read(&mut [0]).is_ok() {
                 break;
             }
