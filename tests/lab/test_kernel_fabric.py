@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 from itertools import pairwise
 from operator import mul
@@ -241,6 +242,30 @@ def test_a_link_that_fails_is_left_out_and_what_it_lost_is_sent_again(tmp_path: 
     assert done["measured"]["lost_on_links"] > 0
     assert sum(flow["retransmissions"] for flow in done["measured"]["flows"]) > 0
     assert done["facts"]["changed"]["longest_ns"] > 0
+
+
+BROKEN_IP = """#!/bin/sh
+if [ "$1" = -batch ]; then sed '/^link set p[0-9]* down$/d' | {real} "$@"; else exec {real} "$@"; fi
+"""
+IN_PLACE = 'mount --bind "$1" "$2" && exec "$3" -m tailcut.lab.inside'
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_failure_that_did_not_take_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here `ip` does not hear that a link is to be set down."""
+    place = Path(shutil.which("ip", path="/usr/sbin:/sbin:/usr/bin:/bin") or "").resolve()
+    real, broken = (tmp_path / name for name in ("real", "broken"))
+    shutil.copy(place, real)
+    broken.write_text(BROKEN_IP.format(real=real))
+    broken.chmod(0o755)
+    alone = ("unshare", "--user", "--map-root-user", "--mount")
+    monkeypatch.setattr(
+        process, "COMMAND", (*alone, "sh", "-c", IN_PLACE, "sh", str(broken), str(place), sys.executable)
+    )
+    path = small(tmp_path, LEAF_SPINE, [(0, 2), (3, 1)])
+    fails = '[{ kind = "link-down", link = "s0>s2", at = "100ms" }]'
+    with pytest.raises(process.LabError, match=r"switch 0: p\d+ is up, not down"):
+        carried(planned(path, **{"faults.incidents": fails}))
 
 
 LATE_NS = 300_000

@@ -310,7 +310,9 @@ impl<'a> Lab<'a> {
             epoll.wait(&mut happened)?;
             for (token, _) in happened.iter().filter(|(token, _)| *token != TIMER) {
                 let Some(host) = self.hosts.get(*token as usize) else {
-                    return Err(io::Error::other("the fabric has ended"));
+                    // It says why, if it still could.
+                    hear::<FabricReport>(&self.fabric.channel)?;
+                    return Err(io::Error::other("the fabric has ended before the run"));
                 };
                 let mut events = [0; 4_096];
                 let count = (&host.channel).read(&mut events)?;

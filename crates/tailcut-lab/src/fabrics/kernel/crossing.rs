@@ -27,7 +27,7 @@ use crate::prepared::Prepared;
 use crate::sys::{monotonic_ns, process};
 use crate::workers::{answer, plain, Crossing};
 
-/// Asking the queues takes no more than one part in this many of the time.
+/// Asking the queues, and reading back what has changed, takes no more than one part each in this many of the time.
 const REST: u64 = 20;
 
 /// The process, from the set-up to its end with the supervisor's.
@@ -168,6 +168,7 @@ impl Switches<'_> {
         let mut incidents = Incidents::new(self)?;
         let mut looks = Looks::new(self, before)?;
         let mut looks_ns = times.begin_ns;
+        let mut reads_ns = times.begin_ns;
         let mut late = Lateness::default();
         loop {
             let counts = (is_run && at_arrivals.is_none()).then_some(arrivals_ns);
@@ -177,7 +178,8 @@ impl Switches<'_> {
                 Time::ZERO => 0,
                 next => times.begin_ns + next.as_ns(),
             });
-            let next = [counts, looks_at, fails].into_iter().flatten().min();
+            let reads = (!self.unread.is_empty()).then_some(reads_ns);
+            let next = [counts, looks_at, fails, reads].into_iter().flatten().min();
             let told = process::wait_until(channel, channel, next.map(|at| (at, false)))?;
             if told && (&*channel).read(&mut [0]).is_ok() {
                 break;
@@ -186,6 +188,7 @@ impl Switches<'_> {
             if let Some(at) = fails.filter(|at| now >= *at) {
                 incidents.carry_out(since(now), self)?;
                 late.add(monotonic_ns().saturating_sub(at.max(times.begin_ns)));
+                self.renew()?;
                 looks.rates.begin_again();
             } else if counts.is_some_and(|at| now >= at) {
                 at_arrivals = Some(self.counts()?);
@@ -193,7 +196,13 @@ impl Switches<'_> {
                 looks.look(times.begin_ns, self)?;
                 let took = monotonic_ns() - now;
                 looks_ns = now + STEP.as_ns().max(REST * took);
+            } else if reads.is_some_and(|at| now >= at) {
+                self.read_one()?;
+                reads_ns = now + REST * (monotonic_ns() - now);
             }
+        }
+        while !self.unread.is_empty() {
+            self.read_one()?;
         }
         let Looks { rates, sampler, .. } = looks;
         let report = self.report(times, before, at_arrivals)?;

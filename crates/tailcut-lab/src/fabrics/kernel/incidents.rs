@@ -5,7 +5,7 @@ use std::io;
 
 use tailcut_engine::{Rate, Time};
 use tailcut_net::faults::{Change, What};
-use tailcut_net::topology::{PortId, Routes};
+use tailcut_net::topology::{PortId, Routes, SwitchId};
 
 use super::lines::{interface, near_end, other_rate};
 use super::switches::Switches;
@@ -92,11 +92,33 @@ impl Switches<'_> {
         let (graph, how) = (&self.prepared.scenario.graph, if up { "up" } else { "down" });
         for port in PortId::of(link) {
             let node = near_end(graph, port);
-            if graph.switch(node).is_some() {
+            if let Some(number) = graph.switch(node) {
                 let line = format!("link set {} {how}\n", interface(port));
                 self.within(node, || Tool::Ip.does(&line))?;
+                self.stale.insert(number);
+                self.unread.insert(node);
             }
         }
+        Ok(())
+    }
+
+    /// Sets the routes again that the kernel has taken away, or marked, with a link that has failed: a link that is up again does not
+    /// bring all of them back.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn renew(&mut self) -> io::Result<()> {
+        while let Some(number) = self.stale.pop_first() {
+            self.renew_one(number)?;
+        }
+        process::enter(&self.home)
+    }
+
+    fn renew_one(&mut self, number: SwitchId) -> io::Result<()> {
+        let node = number.node(self.prepared.scenario.graph.hosts);
+        self.within(node, || self.set_routes(number))?;
+        self.applied[number.index()] = self.switch(number).routes();
+        self.unread.insert(node);
         Ok(())
     }
 
@@ -110,7 +132,9 @@ impl Switches<'_> {
         let (mtu, framing) = (self.prepared.hosts.mtu, scenario.host.framing_overhead.0);
         let name = self.interface(port);
         let lines = other_rate(&name, self.rate(port), limit, mtu, framing);
-        self.within(near_end(&scenario.graph, port), || Tool::Tc.does(&lines))
+        let node = near_end(&scenario.graph, port);
+        self.unread.insert(node);
+        self.within(node, || Tool::Tc.does(&lines))
     }
 
     /// Every switch whose routes are others now gets them.
@@ -118,19 +142,9 @@ impl Switches<'_> {
         self.routes = routes;
         let graph = &self.prepared.scenario.graph;
         for number in graph.each_switch() {
-            let switch = self.switch(number);
-            let lines = switch.routes();
-            if lines == self.applied[number.index()] {
-                continue;
+            if self.switch(number).routes() != self.applied[number.index()] {
+                self.renew_one(number)?;
             }
-            self.within(number.node(graph.hosts), || {
-                Tool::Ip.does(&lines)?;
-                match switch.marks() {
-                    true => Tool::Nft.does(&switch.marking()),
-                    false => Ok(()),
-                }
-            })?;
-            self.applied[number.index()] = lines;
         }
         Ok(())
     }

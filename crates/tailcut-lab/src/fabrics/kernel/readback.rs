@@ -43,6 +43,22 @@ pub fn queues(said: &str) -> io::Result<BTreeMap<String, Queue>> {
     Ok(queues)
 }
 
+/// The interfaces that are up, of what `ip -j link show` says.
+///
+/// # Errors
+/// When it says something else.
+pub fn up(said: &str) -> io::Result<BTreeSet<String>> {
+    let found: Vec<Value> = serde_json::from_str(said)?;
+    let is_up =
+        |one: &&Value| one["flags"].as_array().is_some_and(|all| all.contains(&"UP".into()));
+    Ok(found
+        .iter()
+        .filter(is_up)
+        .filter_map(|one| one["ifname"].as_str())
+        .map(str::to_owned)
+        .collect())
+}
+
 /// By which interfaces packets go to an address, by routing table: 0 is the one that every packet is looked up in.
 pub type Routes = BTreeMap<(u32, Ipv4Addr), Vec<String>>;
 
@@ -114,4 +130,18 @@ pub fn marks(said: &str) -> io::Result<Marks> {
         }
     }
     Ok(marks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interfaces_that_are_up_are_told_from_others() {
+        let said = r#"[{"ifname":"lo","flags":["LOOPBACK"]},
+            {"ifname":"p0","flags":["NO-CARRIER","BROADCAST","UP"]},
+            {"ifname":"p3","flags":["BROADCAST"]}]"#;
+        assert_eq!(up(said).expect("it is JSON"), BTreeSet::from(["p0".to_owned()]));
+        assert!(up("Device does not exist").is_err());
+    }
 }
