@@ -19,12 +19,13 @@ struct Spent {
 }
 
 /// Sixteen hosts of a fat-tree send 2 MB each to the pod after next, packet by packet over any path.
-fn sprayed(reordering: ReorderingSpec, limit: Limit) -> Spent {
+fn sprayed(reordering: ReorderingSpec, limit: Limit, seed: u64) -> Spent {
     let graph = FatTree { k: 4, ..FatTree::default() }.build().unwrap();
     let flows = (0..16u32)
         .map(|id| flow(id.into(), id, (id + 8) % 16, 2_000_000, Time::from_us(5 * u64::from(id))))
         .collect();
     let mut scenario = scenario(graph, flows);
+    scenario.seed = seed;
     limit_queues(&mut scenario, limit);
     scenario.scheme.balance = BalanceSpec::Spray(Spray {});
     let spec = tcp(&mut scenario);
@@ -52,24 +53,27 @@ fn methods() -> [(&'static str, ReorderingSpec); 4] {
     ]
 }
 
+/// Of eight seeds together: RR-TCP spares one in seven, which single seeds do not all show.
 #[test]
 fn every_method_spares_needless_retransmissions_and_recoveries() {
-    let none = sprayed(ReorderingSpec::None {}, Limit::Unlimited);
-    println!("none: {none:?}");
-    assert!(none.needless > 100 && none.recoveries > 100, "{none:?}");
+    let spent = |method: &ReorderingSpec| {
+        let all = (1..=8).map(|seed| sprayed(method.clone(), Limit::Unlimited, seed));
+        all.fold((0, 0), |sum, one| (sum.0 + one.needless, sum.1 + one.recoveries))
+    };
+    let none = spent(&ReorderingSpec::None {});
+    assert!(none.0 > 1_000 && none.1 > 1_000, "{none:?}");
     for (name, method) in methods() {
-        let spent = sprayed(method, Limit::Unlimited);
-        println!("{name}: {spent:?}");
-        assert!(spent.needless < none.needless, "{name}: {spent:?} against {none:?}");
-        assert!(spent.recoveries < none.recoveries, "{name}: {spent:?} against {none:?}");
+        let (needless, recoveries) = spent(&method);
+        assert!(needless < none.0, "{name}: {needless} segments against {none:?}");
+        assert!(recoveries < none.1, "{name}: {recoveries} recoveries against {none:?}");
     }
 }
 
 #[test]
 fn undo_and_a_growing_threshold_make_flows_faster() {
-    let none = sprayed(ReorderingSpec::None {}, Limit::Unlimited);
+    let none = sprayed(ReorderingSpec::None {}, Limit::Unlimited, 1);
     let [(_, adaptive), ..] = methods();
-    let adaptive = sprayed(adaptive, Limit::Unlimited);
+    let adaptive = sprayed(adaptive, Limit::Unlimited, 1);
     assert!(adaptive.undone > 0 && adaptive.mean_us < 0.9 * none.mean_us, "{adaptive:?}");
 }
 
@@ -77,6 +81,6 @@ fn undo_and_a_growing_threshold_make_flows_faster() {
 #[test]
 fn losses_are_repaired_all_the_same() {
     for (_, method) in methods() {
-        sprayed(method, Limit::AtMost(Amount::Packets(6)));
+        sprayed(method, Limit::AtMost(Amount::Packets(6)), 1);
     }
 }

@@ -1,6 +1,6 @@
 //! RACK-TLP (RFC 8985) and F-RTO (RFC 5682). A round trip takes 1 ms, a timeout 10 ms.
 
-use crate::pair::{Pair, What};
+use crate::pair::{Pair, Sent, What};
 use crate::script::{newreno, sack};
 use proptest::prelude::*;
 use tailcut_engine::Time;
@@ -43,6 +43,15 @@ fn fewer_wait_for_the_reordering_window() {
     assert_eq!(pair.counters().timeouts, 0);
 }
 
+/// Step 1: the shortest is of all round trips that RFC 6298 measures, and the handshake's is one.
+#[test]
+fn the_handshakes_round_trip_is_one_of_them() {
+    let slow = |pair: Pair, seq| pair.delay(Data(seq), Time::from_ms(1));
+    let pair = [0, 1, 2, 3, 4, 5, 7].into_iter().fold(Pair::new(rack(8), 8), slow);
+    let pair = pair.lose(Data(6)).run();
+    assert_eq!(pair.times(Data(6)), [1_000, 3_250]);
+}
+
 #[test]
 fn what_is_late_by_less_is_not_sent_again() {
     let pair = Pair::new(rack(8), 8).delay(Data(6), Time::from_us(200)).run();
@@ -73,6 +82,21 @@ fn a_recovery_that_duplicates_prove_needless_is_taken_back() {
         let pair = Pair::new(spec, 100).delay(Data(2), late).run();
         assert_eq!(pair.counters().recoveries_undone, undone);
     }
+}
+
+/// Sprayed ACKs overtake each other, and a duplicate is reported once.
+#[test]
+fn a_report_that_later_acks_have_overtaken_counts() {
+    let late = Time::from_us(200);
+    let pair = || Pair::new(rack(8), 100).delay(Data(2), late);
+    let reports = |sent: &&Sent| matches!((sent.what, sent.blocks.as_slice()), (Ack(ack), [first, ..]) if first.1 <= ack);
+    let in_order = pair().run();
+    let reported: Vec<What> = in_order.log.iter().filter(reports).map(|sent| sent.what).collect();
+    assert_eq!(reported.len(), 1);
+    // The ACK of that number that came first is late, too.
+    let much = Time::from_ms(2);
+    let overtaken = pair().delay(reported[0], much).delay(reported[0], much).run();
+    assert_eq!(overtaken.counters().recoveries_undone, 1);
 }
 
 /// Step 5 looks at retransmissions, too.

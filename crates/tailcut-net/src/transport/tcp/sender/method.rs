@@ -17,6 +17,13 @@ impl Sender {
         Some(answer)
     }
 
+    /// What the handshake took, of which nothing was repeated.
+    pub(super) fn note_handshake(&mut self, rtt: Time) {
+        if let Some(method) = &mut self.reordering {
+            method.note_handshake(rtt);
+        }
+    }
+
     /// The ACK in hand echoes this timestamp.
     pub fn note_timestamp(&mut self, echoed: u32) {
         if let Some(method) = &mut self.reordering {

@@ -290,7 +290,9 @@ impl Sender {
     pub fn on_syn_ack(&mut self, spec: &TcpSpec, now: Time) {
         match self.life.on_syn_ack() {
             SynAck::Opens if self.life.syn_tries == 1 || spec.imitate.repeated_syn_measures => {
-                self.rtt.sample(spec, now.since(self.opened));
+                let rtt = now.since(self.opened);
+                self.rtt.sample(spec, rtt);
+                self.note_handshake(rtt);
             }
             SynAck::Opens => {
                 self.rtt.established_late(spec);
@@ -329,7 +331,14 @@ impl Sender {
     /// An acknowledgement of every segment below `ack` has arrived, with or without an ECN echo (ECE of RFC 3168).
     #[inline]
     pub fn on_ack(&mut self, spec: &TcpSpec, now: Time, ack: u32, blocks: &SackBlocks, echo: bool) {
-        if !self.life.hears_acks() || ack < self.una || ack > self.board.end() {
+        if !self.life.hears_acks() || ack > self.board.end() {
+            return;
+        }
+        if ack < self.una {
+            // Another ACK has overtaken it. What it tells of single segments, above all of duplicates, no other tells.
+            if spec.recovery == Recovery::SackPrr && !blocks.is_empty() {
+                self.on_ack_sack(spec, now, ack, blocks);
+            }
             return;
         }
         if self.ecn {

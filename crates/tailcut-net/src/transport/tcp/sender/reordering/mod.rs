@@ -48,6 +48,8 @@ pub(super) trait Parameters {
 /// A method at work in one connection. The sender that it is given has no method meanwhile: it is not to be asked for what
 /// it would ask its method.
 pub(super) trait Method {
+    /// What the handshake took, of which nothing was repeated.
+    fn note_handshake(&mut self, _rtt: Time) {}
     /// The ACK in hand echoes this timestamp.
     fn note_timestamp(&mut self, _echoed: u32) {}
     /// An ACK, before the scoreboard hears of it. Returns its blocks without a duplicate report.

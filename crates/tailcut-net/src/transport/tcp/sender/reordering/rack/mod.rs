@@ -203,6 +203,11 @@ impl Rack {
 }
 
 impl Method for Rack {
+    /// Step 1: whatever RFC 6298 measures. A handshake's packets are short, so that on slow links no segment is ever as quick.
+    fn note_handshake(&mut self, rtt: Time) {
+        self.min_rtt = self.min_rtt.min(rtt);
+    }
+
     fn note_timestamp(&mut self, echoed: u32) {
         self.echoed = Some(echoed);
     }
