@@ -45,12 +45,24 @@ def test_a_plan_that_can_be_had_is_told_field_by_field(experiment: Path) -> None
     assert "RACK" in told["transport.recovery"][1]
 
 
-def test_flows_that_wait_for_others_are_carried_by_the_labs_own_sockets_alone(experiment: Path) -> None:
+def test_flows_that_wait_for_others_are_carried_by_sockets_and_nearly_so_by_repnet(experiment: Path) -> None:
     poisson = 'kind = "poisson"\nsizes = "20KB"\nload = 0.2'
     experiment.write_text(experiment.read_text().replace(poisson, 'kind = "transfers"\nbytes = "20KB"'))
     assert answers(experiment)["traffic.kind"][0] == "done"
     assert answers(experiment, **{"traffic.kind": '"shuffle"'})["traffic.kind"][0] == "done"
-    assert answers(experiment, replicate='{ kind = "repflow" }')["traffic.kind"][0] == "fatal"
+    answer, text = answers(experiment, replicate='{ kind = "repflow" }')["traffic.kind"]
+    assert (answer, "the end of the connection" in text) == ("near", True)
+
+
+def test_flows_of_a_few_bytes_that_nothing_tells_apart_are_refused_where_repnet_carries_them(experiment: Path) -> None:
+    pings = 'kind = "pings"\ncount = 300\nbytes = "1B"\nfrom = 0\nto = 1'
+    experiment.write_text(experiment.read_text().replace('kind = "poisson"\nsizes = "20KB"\nload = 0.2', pings))
+    assert "fatal" not in {answer for answer, _ in answers(experiment).values()}
+    for kind in ("repflow", "repsyn"):
+        answer, text = answers(experiment, **{"replicate.kind": f'"{kind}"'})["traffic"]
+        assert answer == "fatal"
+        assert "both 1B from host 0 to host 1" in text
+        assert "make them 8B or more" in text
 
 
 @pytest.mark.parametrize(("key", "value", "field"), REFUSED, ids=[key for key, _, _ in REFUSED])

@@ -14,8 +14,12 @@ import pytest
 import tailcut
 from support.kernels import (
     AS_NOBODY,
+    EVERY_JOB,
     MARK,
+    POISSON,
+    assert_flows_waited,
     carried,
+    jobs_of,
     left_after_a_kill,
     network,
     offered,
@@ -24,7 +28,6 @@ from support.kernels import (
 )
 from tailcut import _core
 from tailcut.lab import process
-from tailcut.results import tables
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -92,34 +95,12 @@ def test_queues_windows_and_rates_are_sampled(experiment: Path) -> None:
         assert 0 < bits <= 8 * 300_001 * 1.2
 
 
-CLOSED = """kind = "mix"
-parts = [
-    { kind = "transfers", bytes = "60KB", sizes = "20KB" },
-    { kind = "pings", count = 3, gap = "2ms" },
-    { kind = "partition-aggregate", workers = 3, queries_per_second = 10.0, compute = "1ms" },
-    { kind = "bucket-sort", numbers = 2000, rounds = 1 },
-    { kind = "shuffle", bytes = "60KB", fetches_at_once = 2 },
-]"""
-
-
-def test_flows_that_wait_for_others_start_when_these_are_over(experiment: Path, tmp_path: Path) -> None:
-    text = experiment.read_text()
-    experiment.write_text(text.replace('kind = "poisson"\nsizes = "20KB"\nload = 0.2', CLOSED))
+def test_flows_that_wait_for_others_start_when_these_are_over(experiment: Path) -> None:
+    experiment.write_text(experiment.read_text().replace(POISSON, EVERY_JOB))
     run = planned(experiment)
-    demand = json.loads(_core.demand(json.dumps(run)))
     done = carried(run)
-    flows = {flow["index"]: flow for flow in done["measured"]["flows"]}
-    assert len(flows) == len(demand["flows"])
-    starts = [flows[at].get("start_ns", one["start_ps"] // 1000) for at, one in enumerate(demand["flows"])]
-    over = {"received": "fct_ns", "acknowledged": "fct_ack_ns"}
-    waits = [wait for wait in demand["waits"] if wait["flow"] is not None]
-    assert waits
-    for wait in waits:
-        after, flow = wait["after"], wait["flow"]
-        delay_ns = demand["flows"][flow]["delay_ps"] // 1000
-        assert starts[flow] >= starts[after] + flows[after][over[wait["on"]]] + delay_ns
-    table = dict(_core.tabulate(json.dumps(run), json.dumps(done["measured"]))["further"])["jobs"]
-    jobs = tables.frame(table)
+    assert_flows_waited(run, done)
+    jobs = jobs_of(run, done)
     assert set(jobs["kind"]) == {"transfer", "pings", "query", "shuffle", "sort"}
     assert jobs["completion_ns"].null_count() == 0
 

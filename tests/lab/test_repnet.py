@@ -11,7 +11,17 @@ import polars as pl
 import pytest
 
 import tailcut
-from support.kernels import AS_NOBODY, carried, left_after_a_kill, network, offered
+from support.kernels import (
+    AS_NOBODY,
+    EVERY_JOB,
+    POISSON,
+    assert_flows_waited,
+    carried,
+    jobs_of,
+    left_after_a_kill,
+    network,
+    offered,
+)
 from tailcut import _core
 from tailcut.lab import process, repnet
 from tailcut.results import tables
@@ -80,6 +90,27 @@ def test_every_flow_is_carried_and_every_byte_arrives(experiment: Path, program:
     assert network() == before
 
 
+@pytest.mark.parametrize("kind", ["none", "repflow", "repsyn"])
+def test_jobs_are_the_simulators_and_their_flows_start_when_what_they_wait_for_is_over(
+    experiment: Path, program: list[str], kind: str
+) -> None:
+    experiment.write_text(experiment.read_text().replace(POISSON, EVERY_JOB))
+    run = runs(experiment)[kind]
+    done = carried(run, program)
+    assert_flows_waited(run, done)
+    jobs = jobs_of(run, done)
+    simulated = tables.frame(dict(_core.run(json.dumps(run))["further"])["jobs"])
+    assert set(jobs["kind"]) == {"transfer", "pings", "query", "shuffle", "sort"}
+    same = ["id", "kind", "flows", "bytes"]
+    assert jobs.select(same).equals(simulated.select(same))
+    # No job is over before the slowest of its flows can be.
+    demand = json.loads(_core.demand(json.dumps(run)))["flows"]
+    for job, completion_ns in jobs.select("id", "completion_ns").rows():
+        assert completion_ns >= max(flow["ideal_ps"] / 1000 for flow in demand if flow["job"] == job)
+    assert done["facts"]["strange"] == 0
+    assert (done["copied"] == 0) == (kind == "none")
+
+
 @pytest.mark.parametrize(("arrivals", "load"), [("400ms", 0.2), ("9500ms", 0.01)], ids=["in a hurry", "at leisure"])
 def test_node_collects_no_garbage_while_flows_are_due(
     experiment: Path, program: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrivals: str, load: float
@@ -102,9 +133,11 @@ def test_what_node_does_not_tell_stays_empty(experiment: Path, program: list[str
     run = runs(experiment)["repflow"]
     made = _core.tabulate(json.dumps(run), json.dumps(carried(run, program)["measured"]))
     flows = tables.frame(made["flows"])
-    for name in ("fct_ack_ns", "data_packets", "retransmissions", "timeouts", "copies", "winner"):
+    for name in ("data_packets", "retransmissions", "timeouts", "copies", "winner"):
         assert flows[name].null_count() == flows.height, name
     assert flows["fct_ns"].null_count() == flows["connect_ns"].null_count() == 0
+    # A flow is acknowledged when its receiver, which has all of it then, has ended the connection.
+    assert (flows["fct_ack_ns"] > flows["fct_ns"]).all()
 
 
 def test_the_flows_that_meet_a_congested_path_are_a_third_and_with_two_copies_a_ninth(program: list[str]) -> None:

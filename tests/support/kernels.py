@@ -13,8 +13,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 import tailcut
+from tailcut import _core
 from tailcut.lab import process
+from tailcut.results import tables
+
+POISSON = 'kind = "poisson"\nsizes = "20KB"\nload = 0.2'
+EVERY_JOB = """kind = "mix"
+parts = [
+    { kind = "transfers", bytes = "60KB", sizes = "20KB" },
+    { kind = "pings", count = 3, gap = "2ms" },
+    { kind = "partition-aggregate", workers = 3, queries_per_second = 10.0, compute = "1ms" },
+    { kind = "bucket-sort", numbers = 2000, rounds = 2 },
+    { kind = "shuffle", bytes = "60KB", fetches_at_once = 2 },
+]"""
+"""Traffic of one kind, and that of all jobs which may stand in its place."""
 
 MARK = "TAILCUT_LAB_TEST"  # in the environment of what a test starts
 AS_NOBODY = """
@@ -113,3 +128,37 @@ def left_after_a_kill(
         # When a host, a switch or a tool is killed, the supervisor notices, and the caller ends with its error.
         caller.wait(60)
     return wait_until_none(token)
+
+
+def assert_flows_waited(run: dict[str, Any], done: dict[str, Any]) -> None:
+    """Every flow has arrived; none began before what it waits for was over, nor beside more of its pool than may be."""
+    demand = json.loads(_core.demand(json.dumps(run)))
+    planned_flows = demand["flows"]
+    flows = {flow["index"]: flow for flow in done["measured"]["flows"]}
+    assert len(flows) == len(planned_flows)
+    starts = [flows[at].get("start_ns", one["start_ps"] // 1000) for at, one in enumerate(planned_flows)]
+    delays = [one["delay_ps"] // 1000 for one in planned_flows]
+    lasted = {"received": "fct_ns", "acknowledged": "fct_ack_ns"}
+
+    def over(flow: int, signal: str) -> int:
+        return int(starts[flow] + flows[flow][lasted[signal]])
+
+    def of_pool(number: int) -> list[int]:
+        return [at for at, one in enumerate(planned_flows) if one["pool"] == number]
+
+    for wait in demand["waits"]:
+        end = over(wait["after"], wait["on"])
+        for flow in [wait["flow"]] if wait["pool"] is None else of_pool(wait["pool"]):
+            assert starts[flow] >= end + delays[flow]
+    for number, pool in enumerate(demand["pools"]):
+        for flow in of_pool(number):
+            due = starts[flow] - delays[flow]
+            assert due >= pool["opens_ps"] // 1000
+            before = [other for other in of_pool(number) if starts[other] < starts[flow]]
+            assert len([other for other in before if over(other, pool["on"]) > due]) < pool["at_once"]
+
+
+def jobs_of(run: dict[str, Any], done: dict[str, Any]) -> pl.DataFrame:
+    """The table of jobs of a run that was carried out."""
+    made = _core.tabulate(json.dumps(run), json.dumps(done["measured"]))
+    return tables.frame(dict(made["further"])["jobs"])

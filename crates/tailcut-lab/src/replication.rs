@@ -83,7 +83,7 @@ pub(crate) fn check(checked: &mut Checked, spec: &ReplicateSpec, by_repnet: bool
     let hosts = "a Node process for each host";
     checked.near(
         "flows",
-        format!("{hosts}; it does not tell when bytes were acknowledged or sent again"),
+        format!("{hosts}; it does not tell what was sent again, and a flow is acknowledged when its receiver has ended the connection"),
     );
     checked.hosts.repnet = Some(Replication { mode, threshold, copy_delay_ns: delay.as_ns() });
 }

@@ -18,7 +18,6 @@ use crate::fabric::carrier::{Captured, FabricReport};
 use crate::fabric::lateness::Lateness;
 use crate::hosts::driver::{HostReport, Times, ACKNOWLEDGED, RECEIVED, WRONG};
 use crate::hosts::drops::Counters;
-use crate::hosts::payload::Payload;
 use crate::hosts::repnet::{self, Ready};
 use crate::hosts::setup::ReadBack;
 use crate::hosts::turns::Turns;
@@ -240,16 +239,21 @@ impl<'a> Lab<'a> {
         }
         let fabric = self.fabric_report()?;
         let after = self.alone()?;
-        if self.repnet.is_some() {
-            let flows = host_flows(&self.prepared.foretold);
-            repnet::recognise(&mut reports, &flows, &Payload::default());
-        }
-        let wrong: Vec<&str> =
-            reports.iter().flat_map(|r| &r.wrong).map(String::as_str).take(5).collect();
+        let by_repnet = self.repnet.is_some();
+        let misled = match by_repnet {
+            true => repnet::misled(&reports, times.begin_ns + end_ns),
+            false => vec![],
+        };
+        let wrong: Vec<&str> = reports
+            .iter()
+            .flat_map(|report| &report.wrong)
+            .chain(&misled)
+            .map(String::as_str)
+            .take(5)
+            .collect();
         if !wrong.is_empty() {
             return Err(io::Error::other(wrong.join("; ")));
         }
-        let by_repnet = self.repnet.is_some();
         let (measured, starts) =
             measure(&self.prepared.foretold, by_repnet, times, end_ns, &reports, &fabric);
         let facts = Facts {

@@ -1,9 +1,13 @@
 //! What becomes of a plan's flows and jobs, and of the time series that it asks for.
 
+use std::collections::BTreeMap;
+
 use tailcut_engine::Time;
 use tailcut_net::scenario::{Scenario, SeriesSpec};
+use tailcut_net::traffic::Flow;
 
 use crate::fabrics::Kind;
+use crate::hosts::payload::{Payload, TELLING};
 use crate::settings::Checked;
 use crate::waits::deciders;
 
@@ -12,6 +16,11 @@ pub const MOST_FLOWS: usize = 60_000;
 /// The kernel is not asked more often: it stops a connection while it tells of it.
 pub const LEAST_BETWEEN_WINDOWS: Time = Time::from_ms(1);
 
+const WAITING: &str = "flows that wait for others are started by their hosts when these see what they wait for, or when another host, which sees it, \
+                       tells them beside the fabric";
+const ENDED: &str = "by repnet-bench a sender takes the end of the connection, which its receiver sends once it has read everything, for the last \
+                     acknowledgement, of which Node does not tell";
+
 pub(crate) fn check(
     checked: &mut Checked,
     scenario: &Scenario,
@@ -19,30 +28,46 @@ pub(crate) fn check(
     fabric: &dyn Kind,
 ) {
     let flows = scenario.flows.len();
-    checked.only(
-        flows <= MOST_FLOWS,
-        "traffic",
-        "exactly the simulator's flows, each from the source port that the simulator hashes",
-        format!("{flows} flows: source ports tell {MOST_FLOWS} apart"),
-    );
+    match by_repnet.then(|| alike(&scenario.flows)).flatten() {
+        Some((one, other)) => {
+            let Flow { src, dst, bytes, .. } = scenario.flows[one];
+            checked.fatal(
+                "traffic",
+                format!(
+                    "flows {one} and {other}, both {bytes}B from host {} to host {}: by repnet-bench a flow is known by its first bytes, and so few \
+                     do not tell them apart: make them {TELLING}B or more",
+                    src.0, dst.0
+                ),
+            );
+        }
+        None => checked.only(
+            flows <= MOST_FLOWS,
+            "traffic",
+            "exactly the simulator's flows, each from the source port that the simulator hashes",
+            format!("{flows} flows: source ports tell {MOST_FLOWS} apart"),
+        ),
+    }
     if !scenario.jobs.is_empty() {
         match deciders(&scenario.flows, &scenario.jobs) {
-            _ if by_repnet => checked.fatal(
-                "traffic.kind",
-                "flows that wait for other flows: repnet-bench does not tell which is over",
-            ),
             Err(_) => checked.fatal(
                 "traffic.kind",
                 "flows that wait for what two hosts see: each host goes by what it sees itself",
             ),
-            Ok(_) => checked.done(
-                "traffic.kind",
-                "flows that wait for others are started by their hosts when these see what they wait for, or when another host, which sees \
-                 it, tells them beside the fabric",
-            ),
+            Ok(_) if by_repnet => checked.near("traffic.kind", format!("{WAITING}; {ENDED}")),
+            Ok(_) => checked.done("traffic.kind", WAITING),
         }
     }
     series(checked, &scenario.series, by_repnet, fabric);
+}
+
+/// Two flows that their receiver could not tell apart, since they are the same few bytes from the same host.
+fn alike(flows: &[Flow]) -> Option<(usize, usize)> {
+    let payload = Payload::default();
+    let mut known = BTreeMap::new();
+    flows.iter().enumerate().filter(|(_, flow)| flow.bytes < TELLING).find_map(|(at, flow)| {
+        let head = payload.head(at as u64, flow.bytes).to_vec();
+        known.insert((flow.src, flow.dst, head), at).map(|before| (before, at))
+    })
 }
 
 fn series(checked: &mut Checked, spec: &SeriesSpec, by_repnet: bool, fabric: &dyn Kind) {
@@ -69,5 +94,30 @@ fn series(checked: &mut Checked, spec: &SeriesSpec, by_repnet: bool, fabric: &dy
             format!("window and acknowledged bytes by TCP_INFO, every {LEAST_BETWEEN_WINDOWS} at the most often"),
         ),
         false => checked.done("series.flows", "window and acknowledged bytes by TCP_INFO"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tailcut_net::topology::HostId;
+
+    fn flow(src: u32, bytes: u64) -> Flow {
+        Flow { src: HostId(src), dst: HostId(9), bytes, start: Time::ZERO, id: 0 }
+    }
+
+    #[test]
+    fn flows_are_alike_where_a_host_sends_the_same_few_bytes_twice() {
+        assert_eq!(alike(&[flow(0, 1_000); 300]), None);
+        assert_eq!(alike(&[flow(0, TELLING); 300]), None);
+        // There are only 256 bytes.
+        let (one, other) = alike(&[flow(0, 1); 300]).expect("two of them are the same");
+        let payload = Payload::default();
+        assert_eq!(payload.head(one as u64, 1), payload.head(other as u64, 1));
+        let mut flows = [flow(0, 1); 300];
+        flows[other].src = HostId(1);
+        assert_ne!(alike(&flows), Some((one, other)));
+        flows[other] = flow(0, 2);
+        assert_ne!(alike(&flows), Some((one, other)));
     }
 }

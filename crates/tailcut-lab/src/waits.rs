@@ -65,9 +65,9 @@ pub struct Waits {
 
 impl Waits {
     /// None where no flow waits, or some wait for what two hosts see.
-    pub fn new(host: HostId, scenario: &Scenario) -> Option<Waits> {
-        let driver = Driver::new(&scenario.flows, &scenario.jobs)?;
-        let deciders = deciders(&scenario.flows, &scenario.jobs).ok()?;
+    pub fn new(host: HostId, flows: &[Flow], jobs: &Jobs) -> Option<Waits> {
+        let driver = Driver::new(flows, jobs)?;
+        let deciders = deciders(flows, jobs).ok()?;
         Some(Waits { host, driver, deciders, begin_ns: 0 })
     }
 
@@ -154,10 +154,7 @@ mod tests {
     fn a_flow_is_due_its_delay_after_what_it_waits_for() {
         let (flows, jobs) = two(flow(1, 0), Signal::Received);
         let waits = |host| {
-            let driver = Driver::new(&flows, &jobs).expect("one waits");
-            let deciders = deciders(&flows, &jobs).expect("each has one");
-            let host = HostId(host);
-            let mut waits = Waits { host, driver, deciders, begin_ns: 0 };
+            let mut waits = Waits::new(HostId(host), &flows, &jobs).expect("one waits");
             waits.set(1_000_000);
             waits
         };

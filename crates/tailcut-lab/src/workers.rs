@@ -115,7 +115,7 @@ pub type Found = (ReadBack, Option<Ready>);
 /// Who carries a host's flows.
 enum Carrying<'a> {
     Sockets(Box<Driver<'a>>),
-    Repnet(RepnetDriver),
+    Repnet(Box<RepnetDriver<'a>>),
 }
 
 impl<'a> Carrying<'a> {
@@ -126,14 +126,15 @@ impl<'a> Carrying<'a> {
         turns: Option<&'a Turns>,
         channel: UnixStream,
     ) -> io::Result<(Carrying<'a>, Option<Ready>)> {
-        let Prepared { hosts, program, .. } = prepared;
+        let Prepared { hosts, program, scenario, .. } = prepared;
         match (program, &hosts.repnet) {
             (Some(program), Some(how)) => {
-                let (driver, ready) = RepnetDriver::new(host, program, how, flows, channel)?;
-                Ok((Carrying::Repnet(driver), Some(ready)))
+                let (driver, ready) =
+                    RepnetDriver::new(host, program, how, flows, scenario, turns, channel)?;
+                Ok((Carrying::Repnet(Box::new(driver)), Some(ready)))
             }
             _ => {
-                let driver = Driver::new(host, hosts, flows, &prepared.scenario, turns, channel)?;
+                let driver = Driver::new(host, hosts, flows, scenario, turns, channel)?;
                 Ok((Carrying::Sockets(Box::new(driver)), None))
             }
         }

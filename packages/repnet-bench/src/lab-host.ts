@@ -1,12 +1,13 @@
 /**
  * `repnet-bench lab`: a host of Tailcut's kernel lab. What it is to be comes in one line of JSON on standard input, then a line for
- * whatever it is to do; it says on standard output that it is ready, then one letter for each thing that happens, and at the end what it
- * has measured. Whoever told it keeps the time and knows which flows there are.
+ * whatever it is to do; it says on standard output that it is ready, then a line for each thing that happens, and at the end what it
+ * has measured. Whoever told it keeps the time and knows which flows wait for others.
  */
 import * as net from 'node:net';
 import { defaults } from 'repnet';
 import type { Dialer } from './client.js';
 import { createDialer, listenReplicated } from './dial.js';
+import { Arrival, Expected, type HostFlow, LabPayload } from './lab-flows.js';
 import { version } from './version.js';
 
 /** What a host is told at first. */
@@ -19,19 +20,11 @@ export interface HostTask {
   readonly threshold: number;
   /** Milliseconds by which the second copy starts later. */
   readonly copyDelay: number;
-  /** The bytes of all flows, in hexadecimal: each begins at a place of its own, and goes around. */
+  /** One period of the bytes of all flows, in hexadecimal. */
   readonly payload: string;
   readonly flows: readonly HostFlow[];
-}
-
-export interface HostFlow {
-  readonly index: number;
-  readonly to: string;
-  readonly bytes: number;
-  /** From which port; 0 leaves the choice to the kernel. */
-  readonly port: number;
-  /** Where in the payload it begins. */
-  readonly place: number;
+  /** What other hosts send it. */
+  readonly expected: readonly HostFlow[];
 }
 
 /** What a sender knows of a flow. Times are those of the monotonic clock, in ns. */
@@ -39,19 +32,15 @@ interface Sent {
   readonly index: number;
   readonly opened_ns: number;
   established_ns: number | null;
-  /** The port that the flow came from in the end. */
-  port: number;
+  /** When it heard that the receiver, which has everything then, has ended the connection. */
+  acknowledged_ns: number | null;
 }
 
-/** What a receiver knows of a connection: not which flow it is, which the two ends' ports tell. */
-interface Arrived {
-  readonly from: string;
-  readonly port: number;
-  bytes: number;
-  digest: number;
-  last_ns: number;
+/** What a receiver knows of a connection. */
+interface Taken {
+  readonly arrival: Arrival;
+  complete_ns: number | null;
   in_arrivals: number | null;
-  ended: boolean;
 }
 
 /** Milliseconds that a flow waits for its second connection: more than the second that the other end gives it. */
@@ -61,39 +50,31 @@ const WARM_UPS = 30;
 
 const now = (): number => Number(process.hrtime.bigint());
 
-const FNV_OFFSET = 0x811c9dc5;
-const FNV_PRIME = 0x01000193;
-
-/** The 32-bit FNV-1a hash of what a connection has brought, continued. */
-export function digest(bytes: Uint8Array, before: number = FNV_OFFSET): number {
-  let hash = before;
-  for (const byte of bytes) hash = Math.imul(hash ^ byte, FNV_PRIME);
-  return hash >>> 0;
-}
-
 export class LabHost {
   readonly #task: HostTask;
-  readonly #tell: (letter: string) => void;
-  readonly #payload: Buffer;
-  readonly #period: number;
+  readonly #tell: (line: string) => void;
+  readonly #payload: LabPayload;
+  readonly #expected: Expected;
   readonly #dialer: Dialer;
   readonly #sent: Sent[] = [];
-  readonly #arrived: Arrived[] = [];
+  readonly #taken: Taken[] = [];
   readonly #wrong: string[] = [];
   #noted = false;
   #warm = false;
 
-  /** `tell`: `r` when all of a flow has come, `a` when nothing more comes of one that was sent, `w` when something is wrong. */
-  constructor(task: HostTask, tell: (letter: string) => void) {
+  /**
+   * `tell`: `r`, which flow and since when, when all of a flow has come; `a`, likewise, when the sender of one knows that; `w` when
+   * something is wrong.
+   */
+  constructor(task: HostTask, tell: (line: string) => void) {
     const { mode, port, threshold, copyDelay, flows } = task;
     this.#task = task;
     this.#tell = tell;
-    const period = Buffer.from(task.payload, 'hex');
-    this.#period = period.length;
-    this.#payload = Buffer.concat([period, period]); // any period of it is in one piece
+    this.#payload = new LabPayload(task.payload);
+    this.#expected = new Expected(this.#payload, task.expected);
     this.#dialer = createDialer({
       mode,
-      servers: [...flows.map((flow) => flow.to), task.address].map((host) => ({ host, port })),
+      servers: [...flows.map((flow) => flow.peer), task.address].map((host) => ({ host, port })),
       threshold,
       replicaPort: port + 1,
       copyDelay,
@@ -116,8 +97,8 @@ export class LabHost {
     if (mode !== 'net') await new Promise((resolve) => setTimeout(resolve, 1.5 * WAIT_TIMEOUT));
   }
 
-  #event(letter: string): void {
-    if (this.#warm) this.#tell(letter);
+  #event(line: string): void {
+    if (this.#warm) this.#tell(line);
   }
 
   #fail(what: string): void {
@@ -130,13 +111,14 @@ export class LabHost {
     const { address, flows } = this.#task;
     for (let round = 0; round < WARM_UPS; round++) {
       // RepFlow finds ports of its own, as it does where the caller has none.
-      const flow = { index: 0, to: address, bytes: 1000, port: 0, place: 0 };
+      const flow = { index: 0, peer: address, bytes: 1000, port: 0, place: 0 };
+      this.#expected.add(flow);
       const socket = this.#open(flow, flows.length);
       await new Promise((resolve) => socket.once('close', resolve));
     }
     if (this.#wrong.length > 0) throw new Error(this.#wrong.join('; '));
     this.#sent.length = 0;
-    this.#arrived.length = 0;
+    this.#taken.length = 0;
     // What the start has left behind is not collected while flows are due. Twice: what has survived once is still copied.
     for (let time = 0; time < 2; time++) globalThis.gc?.();
     this.#warm = true;
@@ -148,13 +130,12 @@ export class LabHost {
   }
 
   #open(flow: HostFlow, server: number): net.Socket {
-    const sent: Sent = { index: flow.index, opened_ns: now(), established_ns: null, port: 0 };
+    const sent: Sent = { index: flow.index, opened_ns: now(), established_ns: null, acknowledged_ns: null };
     this.#sent.push(sent);
     const { port, bytes } = flow;
     const socket = this.#dialer.dial(server, this.#dialer.replicates(bytes), port === 0 ? undefined : port);
     socket.once('connect', () => {
       sent.established_ns = now();
-      sent.port = socket.localPort ?? 0;
     });
     socket.on('error', (error: NodeJS.ErrnoException) => {
       // A SYN that was sent as often as the plan says: the flow does not finish.
@@ -164,7 +145,10 @@ export class LabHost {
       this.#fail(`flow ${flow.index}: its sender: ${how}`);
     });
     socket.on('data', () => this.#fail(`flow ${flow.index}: the receiver has sent something`));
-    socket.once('close', () => this.#event('a'));
+    socket.once('end', () => {
+      sent.acknowledged_ns = now();
+      this.#event(`a ${flow.index} ${sent.acknowledged_ns}`);
+    });
     this.#pump(socket, flow);
     return socket;
   }
@@ -173,8 +157,7 @@ export class LabHost {
     let offset = 0;
     const pump = (): void => {
       while (offset < bytes) {
-        const from = (place + offset) % this.#period;
-        const part = this.#payload.subarray(from, from + Math.min(this.#period, bytes - offset));
+        const part = this.#payload.part(place, offset, bytes - offset);
         offset += part.length;
         if (offset === bytes) socket.off('drain', pump).end(part);
         else if (!socket.write(part)) return; // goes on at 'drain'
@@ -185,38 +168,47 @@ export class LabHost {
   }
 
   #take(socket: net.Socket): void {
-    const arrived: Arrived = {
-      from: socket.remoteAddress ?? '',
-      port: socket.remotePort ?? 0,
-      bytes: 0,
-      digest: FNV_OFFSET,
-      last_ns: 0,
-      in_arrivals: this.#noted ? 0 : null,
-      ended: false,
+    const [from, port] = [socket.remoteAddress ?? '', socket.remotePort ?? 0];
+    const arrival = new Arrival(this.#payload, this.#expected, from, port);
+    const taken: Taken = { arrival, complete_ns: null, in_arrivals: this.#noted ? 0 : null };
+    this.#taken.push(taken);
+    let spoilt = false;
+    let last_ns = 0;
+    const step = (read: () => void): void => {
+      if (spoilt) return;
+      try {
+        read();
+      } catch (error) {
+        spoilt = true;
+        return this.#fail((error as Error).message);
+      }
+      if (!arrival.complete || taken.complete_ns !== null) return;
+      taken.complete_ns = last_ns;
+      this.#event(`r ${arrival.flow!.index} ${last_ns}`);
+      // By this its sender knows that everything has arrived.
+      socket.end();
     };
-    this.#arrived.push(arrived);
     socket.on('data', (chunk: Buffer) => {
-      arrived.last_ns = now();
-      arrived.bytes += chunk.length;
-      arrived.digest = digest(chunk, arrived.digest);
+      last_ns = now();
+      step(() => arrival.read(chunk));
     });
-    socket.once('end', () => {
-      arrived.ended = true;
-      this.#event('r');
-    });
-    socket.on('error', (error) => this.#fail(`from ${arrived.from}:${arrived.port}: ${error.message}`));
+    socket.once('end', () => step(() => arrival.end()));
+    socket.on('error', (error) => this.#fail(`from ${from}:${port}: ${error.message}`));
   }
 
   /** The arrivals have ended. */
   note(): void {
     this.#noted = true;
-    for (const arrived of this.#arrived) arrived.in_arrivals ??= arrived.bytes;
+    for (const taken of this.#taken) taken.in_arrivals ??= taken.arrival.bytes;
   }
 
   /** What there is to tell, at the end. */
   report(): object {
     this.note();
-    return { sent: this.#sent, arrived: this.#arrived, wrong: this.#wrong };
+    const got = this.#taken.flatMap(({ arrival: { flow }, complete_ns, in_arrivals }) =>
+      flow === undefined ? [] : [{ index: flow.index, complete_ns, in_arrivals }],
+    );
+    return { sent: this.#sent, got, wrong: this.#wrong };
   }
 }
 
@@ -237,7 +229,8 @@ export async function labMain(): Promise<never> {
     if (host !== undefined) lines.forEach(obey);
     else if (lines.length > 0) {
       // Nothing more is said before it is ready.
-      host = new LabHost(JSON.parse(lines[0]!) as HostTask, say);
+      const task = JSON.parse(lines[0]!) as HostTask;
+      host = new LabHost(task, (line) => say(`${line}\n`));
       host
         .listen()
         .then(() => host!.warmUp())

@@ -14,17 +14,16 @@ use super::agenda::{Agenda, Due};
 use super::drops::Counters;
 use super::payload::Payload;
 use super::receiving::{Incoming, Step};
-use super::repnet::Arrived;
 use super::sending::Outgoing;
 use super::setup::{address, further_addresses, host_of};
 use super::turns::Turns;
+use super::waiting::WaitingFlows;
 use super::windows::Windows;
 use crate::multipath::Subflows;
 use crate::settings::HostSettings;
 use crate::sys::epoll::{Epoll, READABLE, TIMER, WRITABLE};
 use crate::sys::{monotonic_ns, socket};
-use crate::waits::{listed, Waits};
-use tailcut_net::topology::HostId;
+use crate::waits::listed;
 
 /// Where hosts listen: beyond the source ports of flows, and those that the kernel chooses. The second copy of a flow goes to
 /// the port after it.
@@ -83,8 +82,6 @@ pub struct Sent {
     pub counts_timeouts: bool,
     /// Connections at the end: the subflows, where it has several.
     pub subflows: u32,
-    /// Where the kernel chose the port that it was sent from: which.
-    pub port: u16,
 }
 
 /// What a receiver tells of a flow.
@@ -105,8 +102,6 @@ pub struct HostReport {
     pub sent: Vec<Sent>,
     /// Of the flows that it received.
     pub got: Vec<Got>,
-    /// Of connections that it received without knowing which flows they are.
-    pub arrived: Vec<Arrived>,
     /// Windows and rates of the flows that the plan names.
     pub series: Vec<MeasuredSeries>,
     /// What went wrong, if anything: bytes that differ, connections that broke.
@@ -138,14 +133,9 @@ pub struct Driver<'a> {
     listener: TcpListener,
     supervisor: UnixStream,
     agenda: Agenda,
-    /// None where no flow waits for others.
-    waits: Option<Waits>,
-    /// What hosts tell each other; none where no flow waits.
-    turns: Option<&'a Turns>,
+    waiting: WaitingFlows<'a>,
     /// None where connections have no subflows.
     subflows: Option<Subflows>,
-    /// Flows of the run that wait.
-    waiting: Vec<HostFlow>,
     /// What others send it, by source and port.
     expected: BTreeMap<(u32, u16), HostFlow>,
     /// None once nothing more comes of one, so that its descriptor is free.
@@ -171,8 +161,9 @@ impl<'a> Driver<'a> {
         let listener = socket::listen((address(host), LISTEN), settings.subflows.is_some())?;
         let epoll = Epoll::new()?;
         epoll.add(&listener, READABLE, LISTENER)?;
-        if let Some(turns) = turns {
-            epoll.add(turns.of(host), READABLE, TURNS)?;
+        let waiting = WaitingFlows::new(host, flows, scenario, turns);
+        if let Some(told) = waiting.told() {
+            epoll.add(told, READABLE, TURNS)?;
         }
         let subflows = match settings.subflows {
             Some(_) => Some(Subflows::new(further_addresses(host, settings))?),
@@ -191,10 +182,8 @@ impl<'a> Driver<'a> {
             listener,
             supervisor,
             agenda: Agenda::new(own.copied().collect()),
-            waits: Waits::new(HostId(host), scenario),
-            turns,
+            waiting,
             subflows,
-            waiting: flows[listed(scenario)..].to_vec(),
             expected: towards.map(|flow| ((flow.src, flow.source_port), *flow)).collect(),
             outgoing: vec![],
             incoming: vec![],
@@ -211,9 +200,7 @@ impl<'a> Driver<'a> {
     pub fn run(&mut self, times: Times) -> io::Result<HostReport> {
         self.agenda.set(times);
         self.windows.set(times.begin_ns);
-        if let Some(waits) = &mut self.waits {
-            waits.set(times.begin_ns);
-        }
+        self.waiting.set(times.begin_ns);
         self.supervisor.set_nonblocking(true)?;
         self.epoll.add(&self.supervisor, READABLE, SUPERVISOR)?;
         self.wake_for_next()?;
@@ -246,20 +233,17 @@ impl<'a> Driver<'a> {
     }
 
     fn wake_for_next(&mut self) -> io::Result<()> {
-        let waiting = self.waits.as_ref().and_then(Waits::next_ns);
-        let sampled = self.windows.next_ns();
-        let next = [self.agenda.next_ns(), waiting, sampled].into_iter().flatten().min();
+        let Driver { agenda, waiting, windows, .. } = self;
+        let next = [agenda.next_ns(), waiting.next_ns(), windows.next_ns()];
+        let next = next.into_iter().flatten().min();
         next.map_or(Ok(()), |next| self.epoll.wake_at(next))
     }
 
     /// A flow is over, as far as this host sees: others may have waited for that.
     fn over(&mut self, flow: u64, signal: Signal, at_ns: Option<u64>) -> io::Result<()> {
-        match (&mut self.waits, at_ns) {
-            (Some(waits), Some(at_ns)) => {
-                waits.note(flow, signal, at_ns);
-                self.wake_for_next()
-            }
-            _ => Ok(()),
+        match at_ns.is_some_and(|at_ns| self.waiting.over(flow, signal, at_ns)) {
+            true => self.wake_for_next(),
+            false => Ok(()),
         }
     }
 
@@ -272,12 +256,11 @@ impl<'a> Driver<'a> {
                 Due::Note => self.incoming.iter_mut().flatten().for_each(Incoming::note),
             }
         }
-        while let Some((flow, due_ns)) = self.next_waiting() {
+        while let Some((flow, due_ns)) = self.waiting.due(monotonic_ns()) {
             any = true;
-            match self.turns {
-                _ if flow.src == self.host => self.open(flow, Some(due_ns)),
-                Some(turns) => turns.tell(flow.src, flow.index, due_ns)?,
-                None => {}
+            match flow.src == self.host {
+                true => self.open(flow, Some(due_ns)),
+                false => self.waiting.tell(flow, due_ns)?,
             }
         }
         if self.windows.due(monotonic_ns()) {
@@ -302,23 +285,10 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn next_waiting(&mut self) -> Option<(HostFlow, u64)> {
-        let (flow, due_ns) = self.waits.as_mut()?.due(monotonic_ns())?;
-        Some((self.waiting(u64::from(flow.0))?, due_ns))
-    }
-
-    fn waiting(&self, index: u64) -> Option<HostFlow> {
-        let place = index.checked_sub(self.waiting.first()?.index)?;
-        self.waiting.get(place as usize).copied()
-    }
-
     /// Other hosts have seen that it is the turn of flows of this one.
     fn hear_of_turns(&mut self) -> io::Result<()> {
-        let Some(turns) = self.turns else { return Ok(()) };
-        for (index, due_ns) in turns.hear(self.host)? {
-            if let Some(flow) = self.waiting(index) {
-                self.open(flow, Some(due_ns));
-            }
+        for (flow, due_ns) in self.waiting.hear()? {
+            self.open(flow, Some(due_ns));
         }
         Ok(())
     }

@@ -11,4 +11,5 @@ pub mod repnet;
 pub mod sending;
 pub mod setup;
 pub mod turns;
+pub mod waiting;
 pub mod windows;

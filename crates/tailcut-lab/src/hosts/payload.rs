@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 /// A prime, so that no multiple of a segment's size falls on the same bytes again.
 const PERIOD: usize = 65_521;
 
+/// So many bytes are at one place of the period only.
+pub const TELLING: u64 = 8;
+
 /// The bytes of every flow, which begin at places of their own.
 pub struct Payload {
     /// Two periods, so that any period of it is in one piece.
@@ -42,17 +45,9 @@ impl Payload {
         flow * 7_919 % PERIOD as u64
     }
 
-    /// The 32-bit FNV-1a hash of the first so many bytes of a flow (Fowler, Noll and Vo; RFC 9923).
-    pub fn digest(&self, flow: u64, bytes: u64) -> u32 {
-        let (mut hash, mut at) = (0x811c_9dc5_u32, 0);
-        while at < bytes {
-            let part = self.of(flow, at, bytes - at);
-            for byte in part {
-                hash = (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-            }
-            at += part.len() as u64;
-        }
-        hash
+    /// The bytes by which a receiver knows a flow: its first ones.
+    pub fn head(&self, flow: u64, bytes: u64) -> &[u8] {
+        self.of(flow, 0, bytes.min(TELLING))
     }
 
     /// As many of the bytes of a flow from `offset` on as are in one piece, at most `most` and a period.
@@ -79,6 +74,8 @@ impl Payload {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -96,19 +93,17 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_fnv_1a_of_what_is_sent() {
+    fn no_two_flows_of_a_run_begin_alike() {
         let payload = Payload::default();
-        let hash = |bytes: &[u8]| {
-            let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619);
-            bytes.iter().fold(2_166_136_261, step)
-        };
-        assert_eq!(hash(b"foobar"), 0xbf9c_f968); // a published test vector
-        assert_eq!(payload.digest(3, 20_000), hash(payload.of(3, 0, 20_000)));
-        let period = payload.of(9, 0, u64::MAX);
-        let beyond = [period, &period[..100]].concat();
-        assert_eq!(payload.digest(9, beyond.len() as u64), hash(&beyond));
-        assert_eq!(payload.digest(0, 0), 2_166_136_261);
-        let hex = payload.hex();
+        let flows = 0..crate::traffic::MOST_FLOWS as u64;
+        let heads: BTreeSet<&[u8]> = flows.clone().map(|flow| payload.head(flow, 1_000)).collect();
+        assert_eq!(heads.len() as u64, flows.end);
+        assert_eq!(payload.head(7, 3), &payload.of(7, 0, 100)[..3]);
+    }
+
+    #[test]
+    fn who_has_its_period_and_the_places_of_flows_can_compute_it() {
+        let (payload, hex) = (Payload::default(), Payload::default().hex());
         let start = 2 * payload.place(5) as usize;
         let first: String = payload.of(5, 0, 4).iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex[start..start + 8], first);

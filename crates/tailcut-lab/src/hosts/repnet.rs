@@ -1,8 +1,8 @@
 //! A host whose flows a Node process carries: `repnet-bench lab`, over `repnet` or plain `node:net`. It is told when each flow
 //! begins, since Node's own timers count whole milliseconds.
 
-use std::collections::BTreeMap;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -10,15 +10,22 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tailcut_net::scenario::Scenario;
+use tailcut_net::traffic::demand::Signal;
 
 use super::agenda::{Agenda, Due};
-use super::driver::{Got, HostFlow, HostReport, Sent, Times, LISTEN};
+use super::driver::{
+    Got, HostFlow, HostReport, Sent, Times, ACKNOWLEDGED, LISTEN, RECEIVED, WRONG,
+};
 use super::guests::command;
 use super::payload::Payload;
-use super::setup::{address, host_of};
+use super::setup::address;
+use super::turns::Turns;
+use super::waiting::WaitingFlows;
 use crate::replication::Replication;
 use crate::sys::epoll::{Epoll, READABLE};
 use crate::sys::{monotonic_ns, process};
+use crate::waits::listed;
 
 /// How long Node may take to get ready, or to tell what it knows.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -45,13 +52,16 @@ struct Task {
     copy_delay: f64,
     payload: String,
     flows: Vec<TaskFlow>,
+    expected: Vec<TaskFlow>,
 }
 
 #[derive(Debug, Serialize)]
 struct TaskFlow {
     index: u64,
-    to: Ipv4Addr,
+    /// The other host's address.
+    peer: Ipv4Addr,
     bytes: u64,
+    /// The port that it comes from; 0 where the kernel chooses it.
     port: u16,
     place: u64,
 }
@@ -80,49 +90,70 @@ struct Opened {
     index: u64,
     opened_ns: u64,
     established_ns: Option<u64>,
-    port: u16,
-}
-
-/// What a host knows of a connection that came in: not which flow it is, which the ports at both ends tell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Arrived {
-    /// Who sent it.
-    pub from: String,
-    /// The port that it came from.
-    pub port: u16,
-    /// Bytes read.
-    pub bytes: u64,
-    /// Their hash.
-    pub digest: u32,
-    /// When the last of them were read, in nanoseconds of the monotonic clock.
-    pub last_ns: u64,
-    /// Bytes read when the arrivals ended.
-    pub in_arrivals: u64,
-    /// Its sender has ended it.
-    pub ended: bool,
+    acknowledged_ns: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
 struct NodeReport {
     sent: Vec<Opened>,
-    arrived: Vec<Arrived>,
+    got: Vec<Got>,
     wrong: Vec<String>,
+}
+
+/// What it says as it happens, a line each.
+#[derive(Debug, PartialEq, Eq)]
+enum Event {
+    /// This flow is over since this time, as far as the host sees.
+    Over(u64, Signal, u64),
+    /// The report says what.
+    Wrong,
+}
+
+impl Event {
+    fn read(line: &str) -> Option<Event> {
+        let mut words = line.split(' ');
+        let kind = words.next()?;
+        let mut number = || words.next()?.parse().ok();
+        match kind.as_bytes() {
+            [RECEIVED] => Some(Event::Over(number()?, Signal::Received, number()?)),
+            [ACKNOWLEDGED] => Some(Event::Over(number()?, Signal::Acknowledged, number()?)),
+            [WRONG] => Some(Event::Wrong),
+            _ => None,
+        }
+    }
+
+    /// What the supervisor is told of it.
+    fn letter(&self) -> u8 {
+        match self {
+            Event::Over(_, Signal::Received, _) => RECEIVED,
+            Event::Over(_, Signal::Acknowledged, _) => ACKNOWLEDGED,
+            Event::Wrong => WRONG,
+        }
+    }
 }
 
 const SUPERVISOR: u64 = 1;
 const NODE: u64 = 2;
+const TURNS: u64 = 3;
 
 /// A host, and its Node process.
-pub struct RepnetDriver {
+pub struct RepnetDriver<'a> {
     host: u32,
     node: Child,
     channel: UnixStream,
+    /// What was read of a line whose end has not come.
+    unread: Vec<u8>,
     supervisor: UnixStream,
+    /// The flows that it sends, in the order of their places among those of the run.
+    own: Vec<HostFlow>,
     agenda: Agenda,
+    waiting: WaitingFlows<'a>,
+    /// When flows that waited for others were due.
+    due: BTreeMap<u64, u64>,
     epoll: Epoll,
 }
 
-impl RepnetDriver {
+impl<'a> RepnetDriver<'a> {
     /// A host that is set up, whose process listens and has been told of no time yet; and what that process is.
     ///
     /// # Errors
@@ -132,17 +163,34 @@ impl RepnetDriver {
         program: &[String],
         replication: &Replication,
         flows: &[HostFlow],
+        scenario: &Scenario,
+        turns: Option<&'a Turns>,
         supervisor: UnixStream,
-    ) -> io::Result<(RepnetDriver, Ready)> {
-        let payload = Payload::default();
-        let own: Vec<HostFlow> = flows.iter().filter(|flow| flow.src == host).copied().collect();
-        let task = task(host, replication, &own, &payload);
+    ) -> io::Result<(RepnetDriver<'a>, Ready)> {
+        let sends = |flow: &&HostFlow| flow.src == host;
+        let own: Vec<HostFlow> = flows.iter().filter(sends).copied().collect();
+        let at_their_times = flows[..listed(scenario)].iter().filter(sends).copied().collect();
+        let waiting = WaitingFlows::new(host, flows, scenario, turns);
+        let task = task(host, replication, flows, &Payload::default());
         let (channel, theirs) = UnixStream::pair()?;
         let node = start(program, theirs)?;
         channel.set_read_timeout(Some(PATIENCE))?;
         let epoll = Epoll::new()?;
-        let mut driver =
-            RepnetDriver { host, node, channel, supervisor, agenda: Agenda::new(own), epoll };
+        if let Some(told) = waiting.told() {
+            epoll.add(told, READABLE, TURNS)?;
+        }
+        let mut driver = RepnetDriver {
+            host,
+            node,
+            channel,
+            unread: vec![],
+            supervisor,
+            own,
+            agenda: Agenda::new(at_their_times),
+            waiting,
+            due: BTreeMap::new(),
+            epoll,
+        };
         let mut line = serde_json::to_string(&task)?;
         line.push('\n');
         driver.say(&line)?;
@@ -168,22 +216,41 @@ impl RepnetDriver {
         io::Error::other(format!("the Node process of host {} has ended{how}", self.host))
     }
 
-    /// A line of JSON; letters of events that nobody counts any more may come before it.
-    fn hear<T: for<'de> Deserialize<'de>>(&mut self) -> io::Result<T> {
-        let mut line = String::new();
-        // Nothing follows a line before the next is asked for, but letters, which go to the supervisor.
-        let read = BufReader::with_capacity(1 << 16, &self.channel).read_line(&mut line);
-        match read {
+    /// What it has said, whole lines.
+    fn listen(&mut self) -> io::Result<Vec<String>> {
+        let mut found = [0; 1 << 16];
+        match self.channel.read(&mut found) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let what = format!("the Node process of host {} does not answer", self.host);
-                return Err(io::Error::other(what));
+                Err(io::Error::other(what))
             }
             // A reset, where it has ended without reading what it was told.
-            Err(_) => return Err(self.gone()),
-            Ok(_) => {}
+            Ok(0) | Err(_) => Err(self.gone()),
+            Ok(count) => {
+                let found = &found[..count];
+                let whole = found.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+                self.unread.extend_from_slice(&found[..whole]);
+                let lines = match whole {
+                    0 => vec![],
+                    _ => String::from_utf8_lossy(&std::mem::take(&mut self.unread))
+                        .lines()
+                        .map(str::to_owned)
+                        .collect(),
+                };
+                self.unread.extend_from_slice(&found[whole..]);
+                Ok(lines)
+            }
         }
-        let from = line.find('{').ok_or_else(|| self.gone())?;
-        serde_json::from_str(&line[from..]).map_err(io::Error::other)
+    }
+
+    /// A line of JSON; events that nobody counts any more may come before it.
+    fn hear<T: for<'de> Deserialize<'de>>(&mut self) -> io::Result<T> {
+        loop {
+            // Nothing follows such a line before the next is asked for.
+            if let Some(line) = self.listen()?.iter().find(|line| line.starts_with('{')) {
+                return serde_json::from_str(line).map_err(io::Error::other);
+            }
+        }
     }
 
     /// Works until the supervisor says that it is enough, and tells what there is to tell. Connections stay until this is dropped.
@@ -192,6 +259,7 @@ impl RepnetDriver {
     /// The kernel's, and the end of the Node process; what goes wrong with a flow is in the report.
     pub fn run(&mut self, times: Times) -> io::Result<HostReport> {
         self.agenda.set(times);
+        self.waiting.set(times.begin_ns);
         self.supervisor.set_nonblocking(true)?;
         self.epoll.add(&self.supervisor, READABLE, SUPERVISOR)?;
         self.epoll.add(&self.channel, READABLE, NODE)?;
@@ -203,7 +271,8 @@ impl RepnetDriver {
             for &(token, _) in &happened {
                 match token {
                     SUPERVISOR => return self.finish(),
-                    NODE => self.pass_on()?,
+                    NODE => self.hear_what_happened()?,
+                    TURNS => self.hear_of_turns()?,
                     _ => {}
                 }
             }
@@ -211,37 +280,66 @@ impl RepnetDriver {
     }
 
     fn wake_for_next(&mut self) -> io::Result<()> {
-        self.agenda.next_ns().map_or(Ok(()), |next| self.epoll.wake_at(next))
+        let next = [self.agenda.next_ns(), self.waiting.next_ns()].into_iter().flatten().min();
+        next.map_or(Ok(()), |next| self.epoll.wake_at(next))
     }
 
     fn begin_what_is_due(&mut self) -> io::Result<()> {
         let mut lines = String::new();
+        let mut any = false;
         while let Some(due) = self.agenda.due(monotonic_ns()) {
             match due {
-                Due::Begin(at) => lines.push_str(&format!("{at}\n")),
+                Due::Begin(at) => lines.push_str(&begin(&self.own, self.agenda.flow(at))),
                 Due::Note => lines.push_str("note\n"),
             }
         }
-        match lines.is_empty() {
-            true => Ok(()),
-            false => {
-                self.say(&lines)?;
-                self.wake_for_next()
+        while let Some((flow, due_ns)) = self.waiting.due(monotonic_ns()) {
+            any = true;
+            match flow.src == self.host {
+                true => {
+                    self.due.insert(flow.index, due_ns);
+                    lines.push_str(&begin(&self.own, flow));
+                }
+                false => self.waiting.tell(flow, due_ns)?,
             }
+        }
+        if !lines.is_empty() {
+            any = true;
+            self.say(&lines)?;
+        }
+        match any {
+            true => self.wake_for_next(),
+            false => Ok(()),
         }
     }
 
-    /// Events are the supervisor's.
-    fn pass_on(&mut self) -> io::Result<()> {
-        let mut events = [0; 4_096];
-        match self.channel.read(&mut events)? {
-            0 => Err(self.gone()),
-            // A supervisor that is gone takes this process with it.
-            count => {
-                let _ = self.supervisor.write(&events[..count]);
-                Ok(())
+    /// Other hosts have seen that it is the turn of flows of this one.
+    fn hear_of_turns(&mut self) -> io::Result<()> {
+        let mut lines = String::new();
+        for (flow, due_ns) in self.waiting.hear()? {
+            self.due.insert(flow.index, due_ns);
+            lines.push_str(&begin(&self.own, flow));
+        }
+        self.say(&lines)
+    }
+
+    /// The supervisor counts events; flows may wait for them.
+    fn hear_what_happened(&mut self) -> io::Result<()> {
+        let mut letters = vec![];
+        for line in self.listen()? {
+            let event = Event::read(&line).ok_or_else(|| {
+                let host = self.host;
+                io::Error::other(format!("the Node process of host {host} has said {line:?}"))
+            })?;
+            letters.push(event.letter());
+            if let Event::Over(flow, signal, at_ns) = event {
+                self.waiting.over(flow, signal, at_ns);
             }
         }
+        self.begin_what_is_due()?;
+        // A supervisor that is gone takes this process with it.
+        let _ = self.supervisor.write(&letters);
+        self.wake_for_next()
     }
 
     fn finish(&mut self) -> io::Result<HostReport> {
@@ -251,21 +349,22 @@ impl RepnetDriver {
         let report: NodeReport = self.hear()?;
         let sent = report.sent.into_iter().map(|one| Sent {
             index: one.index,
+            due_ns: self.due.get(&one.index).copied(),
             opened_ns: one.opened_ns,
             established_ns: one.established_ns,
-            port: one.port,
+            acknowledged_ns: one.acknowledged_ns,
             ..Sent::default()
         });
         Ok(HostReport {
             sent: sent.collect(),
-            arrived: report.arrived,
+            got: report.got,
             wrong: report.wrong,
             ..HostReport::default()
         })
     }
 }
 
-impl Drop for RepnetDriver {
+impl Drop for RepnetDriver<'_> {
     fn drop(&mut self) {
         let _ = self.node.kill();
         let _ = self.node.wait();
@@ -287,14 +386,23 @@ fn start(program: &[String], channel: UnixStream) -> io::Result<Child> {
         .map_err(|error| io::Error::other(format!("{node}: {error}")))
 }
 
-fn task(host: u32, replication: &Replication, own: &[HostFlow], payload: &Payload) -> Task {
-    let flows = own.iter().map(|flow| TaskFlow {
+/// A flow begins: where it is among those that the host sends.
+fn begin(own: &[HostFlow], flow: HostFlow) -> String {
+    format!("{}\n", own.partition_point(|other| other.index < flow.index))
+}
+
+fn task(host: u32, replication: &Replication, flows: &[HostFlow], payload: &Payload) -> Task {
+    let told = |flow: &HostFlow, peer: u32| TaskFlow {
         index: flow.index,
-        to: address(flow.dst),
+        peer: address(peer),
         bytes: flow.bytes,
         port: if replication.chooses_port(flow.bytes) { 0 } else { flow.source_port },
         place: payload.place(flow.index),
-    });
+    };
+    let (sent, expected) = (
+        flows.iter().filter(|flow| flow.src == host).map(|flow| told(flow, flow.dst)),
+        flows.iter().filter(|flow| flow.dst == host).map(|flow| told(flow, flow.src)),
+    );
     Task {
         address: address(host),
         port: LISTEN,
@@ -302,116 +410,36 @@ fn task(host: u32, replication: &Replication, own: &[HostFlow], payload: &Payloa
         threshold: replication.threshold,
         copy_delay: replication.copy_delay_ns as f64 / 1e6,
         payload: payload.hex(),
-        flows: flows.collect(),
+        flows: sent.collect(),
+        expected: expected.collect(),
     }
 }
 
-/// Finds out which flows the connections are that have come in: a flow is where it came from, where it went, and what it brought.
-pub fn recognise(reports: &mut [HostReport], flows: &[HostFlow], payload: &Payload) {
-    let mut known: BTreeMap<(u32, u16, u32), HostFlow> = BTreeMap::new();
-    let mut twice = vec![];
-    for sent in reports.iter().flat_map(|report| &report.sent).filter(|sent| sent.port != 0) {
-        let flow = flows[sent.index as usize];
-        if known.insert((flow.src, sent.port, flow.dst), flow).is_some() {
-            twice.push(format!("flow {}: another came from port {}, too", flow.index, sent.port));
-        }
-    }
-    for (host, report) in (0..).zip(reports.iter_mut()) {
-        report.wrong.append(&mut twice);
-        for arrived in std::mem::take(&mut report.arrived) {
-            let from = arrived.from.parse().ok().and_then(host_of);
-            let flow = from.and_then(|from| known.remove(&(from, arrived.port, host)));
-            match flow.map(|flow| got(flow, &arrived, payload)) {
-                Some(Ok(got)) => report.got.push(got),
-                Some(Err(wrong)) => report.wrong.push(wrong),
-                // A connection that lost its race before it brought anything.
-                None if arrived.bytes == 0 => {}
-                None => report.wrong.push(format!(
-                    "{} bytes from {}:{} that no flow is known for",
-                    arrived.bytes, arrived.from, arrived.port
-                )),
-            }
-        }
-    }
-}
-
-fn got(flow: HostFlow, arrived: &Arrived, payload: &Payload) -> Result<Got, String> {
-    let HostFlow { index, bytes, .. } = flow;
-    let wrong = |what: String| Err(format!("flow {index}: its receiver: {what}"));
-    if arrived.bytes > bytes {
-        return wrong("more bytes than were sent".to_owned());
-    }
-    if payload.digest(index, arrived.bytes) != arrived.digest {
-        return wrong(format!("its {} bytes are not those that were sent", arrived.bytes));
-    }
-    let whole = arrived.bytes == bytes;
-    if arrived.ended && !whole {
-        return wrong(format!("it ended after {} of {bytes} bytes", arrived.bytes));
-    }
-    let complete_ns = whole.then_some(arrived.last_ns);
-    Ok(Got { index, complete_ns, in_arrivals: arrived.in_arrivals })
+/// Flows that their senders took for whole by `by_ns`, and their receivers did not: these have ended a connection that was not the
+/// flow's.
+pub fn misled(reports: &[HostReport], by_ns: u64) -> Vec<String> {
+    let whole: BTreeSet<u64> = reports
+        .iter()
+        .flat_map(|report| &report.got)
+        .filter(|got| got.complete_ns.is_some())
+        .map(|got| got.index)
+        .collect();
+    let ended = |sent: &&Sent| sent.acknowledged_ns.is_some_and(|at_ns| at_ns <= by_ns);
+    let sent = reports.iter().flat_map(|report| &report.sent).filter(ended);
+    sent.filter(|sent| !whole.contains(&sent.index))
+        .map(|sent| format!("flow {}: it was ended before it had arrived", sent.index))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const FLOWS: [HostFlow; 2] = [
+    const FLOWS: [HostFlow; 3] = [
         HostFlow { index: 0, src: 0, dst: 1, bytes: 5_000, start_ns: 0, source_port: 1_024 },
-        HostFlow { index: 1, src: 0, dst: 1, bytes: 70_000, start_ns: 9, source_port: 1_025 },
+        HostFlow { index: 1, src: 1, dst: 0, bytes: 90, start_ns: 5, source_port: 1_024 },
+        HostFlow { index: 2, src: 0, dst: 1, bytes: 70_000, start_ns: 9, source_port: 1_025 },
     ];
-
-    fn arrived(port: u16, flow: usize, bytes: u64) -> Arrived {
-        let digest = Payload::default().digest(FLOWS[flow].index, bytes);
-        let (from, ended) = (address(0).to_string(), true);
-        Arrived { from, port, bytes, digest, last_ns: 77, in_arrivals: 9, ended }
-    }
-
-    fn recognised(ports: [u16; 2], arrived: Vec<Arrived>) -> HostReport {
-        let sent = (0..).zip(ports).map(|(index, port)| Sent { index, port, ..Sent::default() });
-        let sender = HostReport { sent: sent.collect(), ..HostReport::default() };
-        let mut reports = [sender, HostReport { arrived, ..HostReport::default() }];
-        recognise(&mut reports, &FLOWS, &Payload::default());
-        let [sender, mut receiver] = reports;
-        receiver.wrong.extend(sender.wrong);
-        receiver
-    }
-
-    #[test]
-    fn flows_are_known_by_the_port_that_they_came_from_in_the_end() {
-        let report =
-            recognised([40_001, 1_025], vec![arrived(1_025, 1, 70_000), arrived(40_001, 0, 5_000)]);
-        let of = |index| Got { index, complete_ns: Some(77), in_arrivals: 9 };
-        assert_eq!((report.got, report.wrong), (vec![of(1), of(0)], vec![]));
-    }
-
-    #[test]
-    fn what_has_not_arrived_whole_is_not_complete() {
-        let unfinished = Arrived { ended: false, ..arrived(1_024, 0, 3_000) };
-        let report = recognised([1_024, 0], vec![unfinished]);
-        assert_eq!(report.got, [Got { index: 0, complete_ns: None, in_arrivals: 9 }]);
-        assert_eq!(report.wrong, [""; 0]);
-    }
-
-    #[test]
-    fn a_connection_that_lost_its_race_is_no_flow() {
-        let report = recognised([1_024, 0], vec![arrived(40_003, 0, 0), arrived(1_024, 0, 5_000)]);
-        assert_eq!((report.got.len(), report.wrong.len()), (1, 0));
-    }
-
-    #[test]
-    fn whatever_is_wrong_with_a_flow_is_told() {
-        let mut differs = arrived(1_024, 0, 5_000);
-        differs.digest ^= 1;
-        let wrong = |arrived: Arrived| recognised([1_024, 1_025], vec![arrived]).wrong.join("; ");
-        assert!(wrong(differs).contains("are not those that were sent"));
-        assert!(wrong(arrived(1_025, 0, 5_000)).contains("are not those that were sent"));
-        assert!(wrong(arrived(1_024, 0, 5_001)).contains("more bytes"));
-        assert!(wrong(arrived(1_024, 0, 4_999)).contains("ended after 4999 of 5000"));
-        assert!(wrong(arrived(2_000, 0, 5_000)).contains("no flow is known for"));
-        let twice = recognised([1_024, 1_024], vec![arrived(1_024, 1, 70_000)]).wrong.join("; ");
-        assert!(twice.contains("another came from port 1024"));
-    }
 
     #[test]
     fn ports_are_the_plans_but_where_repnet_chooses_them() {
@@ -424,5 +452,49 @@ mod tests {
         assert_eq!(ports("net"), [1_024, 1_025]);
         assert_eq!(ports("flow"), [1_024, 1_025]);
         assert_eq!(ports("syn"), [0, 1_025]);
+    }
+
+    #[test]
+    fn a_host_is_told_what_it_sends_and_what_it_is_sent() {
+        let replication = Replication { mode: "net", threshold: 0, copy_delay_ns: 0 };
+        let task = task(0, &replication, &FLOWS, &Payload::default());
+        let told = |flows: &[TaskFlow]| -> Vec<(u64, Ipv4Addr, u64)> {
+            flows.iter().map(|flow| (flow.index, flow.peer, flow.place)).collect()
+        };
+        let place = |flow| Payload::default().place(flow);
+        assert_eq!(told(&task.flows), [(0, address(1), place(0)), (2, address(1), place(2))]);
+        assert_eq!(told(&task.expected), [(1, address(1), place(1))]);
+    }
+
+    #[test]
+    fn a_flow_begins_by_its_place_among_those_that_its_host_sends() {
+        let own = [FLOWS[0], FLOWS[2]];
+        assert_eq!([begin(&own, FLOWS[0]), begin(&own, FLOWS[2])], ["0\n", "1\n"]);
+    }
+
+    #[test]
+    fn node_says_which_flow_is_over_and_since_when() {
+        assert_eq!(Event::read("r 17 900"), Some(Event::Over(17, Signal::Received, 900)));
+        assert_eq!(Event::read("a 3 12"), Some(Event::Over(3, Signal::Acknowledged, 12)));
+        assert_eq!(Event::read("w"), Some(Event::Wrong));
+        for strange in ["", "r", "r 17", "a x 1", "hello 1 2"] {
+            assert_eq!(Event::read(strange), None, "{strange:?}");
+        }
+        let letters = ["r 1 2", "a 1 2", "w"].map(|line| Event::read(line).map(|e| e.letter()));
+        assert_eq!(letters, [Some(RECEIVED), Some(ACKNOWLEDGED), Some(WRONG)]);
+    }
+
+    #[test]
+    fn a_flow_that_ended_at_its_sender_has_arrived() {
+        let sent = |index, acknowledged_ns| Sent { index, acknowledged_ns, ..Sent::default() };
+        let sender = HostReport {
+            sent: vec![sent(0, Some(50)), sent(1, Some(60)), sent(2, None), sent(3, Some(99))],
+            ..HostReport::default()
+        };
+        let got = |index, complete_ns| Got { index, complete_ns, in_arrivals: 0 };
+        let receiver =
+            HostReport { got: vec![got(0, Some(40)), got(1, None)], ..HostReport::default() };
+        let misled = misled(&[sender, receiver], 90);
+        assert_eq!(misled, ["flow 1: it was ended before it had arrived"]);
     }
 }
