@@ -3,6 +3,7 @@
 #   make lab     TCP, RepFlow and RepSYN in the simulator and over real kernels, two minutes of real time, and their pages
 #   make lab-accept   on an idle machine: whether it carries the lab's runs, two minutes of real time, into docs/validation/kernels.md
 #   make lab-table    on an idle machine: eight experiments, five seeds, kernels against the simulator, a quarter of an hour, into the same page
+#   make lab-bpf      the lab's BPF programs, which only root can load: flowlets, TinyFlow and DCTCP over kernels (needs clang and libbpf-dev)
 #   make first-minutes   how long that takes from a fresh clone, part by part
 #   make check   what one runs before a commit: formatters, linters, types and the quick tests
 #   make test    build and run every test
@@ -45,6 +46,17 @@ lab: build setup-lab
 	    $(BIN)/tailcut run experiments/lab/$$name.toml --on lab; \
 	    $(BIN)/tailcut report results/lab/$$name; \
 	done
+
+# What switches of kernels that remember flows take, and DCTCP. Nothing else needs clang.
+BPF := crates/tailcut-lab/bpf
+
+.PHONY: lab-bpf
+lab-bpf: $(patsubst $(BPF)/%.c,target/bpf/%.o,$(wildcard $(BPF)/*.c))
+
+target/bpf/%.o: $(BPF)/%.c $(wildcard $(BPF)/*.h)
+	@command -v clang > /dev/null || { echo 'there is no clang: install the packages clang and libbpf-dev' >&2; exit 1; }
+	@mkdir -p target/bpf
+	clang -O2 -g -Wall -Werror -target bpf -idirafter /usr/include/$$(uname -m)-linux-gnu -c $< -o $@
 
 # Nothing else may run meanwhile.
 .PHONY: lab-accept

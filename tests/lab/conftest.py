@@ -44,6 +44,14 @@ def kernel() -> None:
         pytest.skip(f"the kernel lab: {obstacle}")
 
 
+@pytest.fixture(scope="session")
+def bpf() -> None:
+    """BPF programs, compiled and in a kernel that takes them; a test that has none of it is skipped with the reason."""
+    for found in doctor.findings():
+        if found.name == "BPF programs" and not found.offered:
+            pytest.skip(f"the kernel lab: {found.found}")
+
+
 @pytest.fixture
 def experiment(tmp_path: Path) -> Path:
     """The small experiment, in a directory whose name has quotes and spaces."""

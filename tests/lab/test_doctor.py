@@ -12,7 +12,7 @@ EVERYTHING = [name for name in doctor.NEEDS if name != "supervisor"]
 
 
 def _name(word: str) -> str:
-    return "repnet-bench" if word == "repnet_bench" else word.replace("_", " ")
+    return {"repnet_bench": "repnet-bench", "bpf_programs": "BPF programs"}.get(word, word.replace("_", " "))
 
 
 def probe(monkeypatch: pytest.MonkeyPatch, **missing: str) -> None:
@@ -60,6 +60,7 @@ def test_what_no_run_can_do_without_is_an_obstacle_with_its_remedy(monkeypatch: 
         "tbf",
         "nft_numgen",
         "hash_seeds",
+        "bpf_programs",
         "hosts_with_cubic",
         "hosts_with_dctcp",
         "subflows",

@@ -20,7 +20,7 @@ from tailcut import cli
 from tailcut.backends import Capture, Options, backend
 from tailcut.backends.lab import fields
 from tailcut.errors import BackendError
-from tailcut.lab import process
+from tailcut.lab import process, programs
 from tailcut.lab.fabrics import FABRICS
 
 KERNEL = "kernel"
@@ -51,7 +51,6 @@ def test_what_kernels_realise_is_told_field_by_field(experiment: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "field"),
     [
-        ("balance.kind", '"flowlet"', "balance.kind"),
         ("balance.kind", '"tinyflow"', "balance.kind"),
         ("balance.kind", '"drill"', "balance.kind"),
         ("queue.kind", '"red"', "queue.kind"),
@@ -73,6 +72,16 @@ def test_what_the_kernel_balances_can_be_had(experiment: Path, kind: str) -> Non
     assert answers(experiment, **{"balance.kind": f'"{kind}"'})["balance"] in {"done", "near"}
 
 
+def test_switches_that_remember_flows_are_refused_where_programs_are_not_compiled(
+    experiment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "BUILT", experiment.parent)
+    plan = tailcut.load(experiment, set={"balance.kind": '"flowlet"'}).plan
+    (refused,) = [one for one in fields(plan, KERNEL) if one["answer"] == "fatal"]
+    assert refused["field"] == "balance.kind"
+    assert "make lab-bpf" in refused["text"]
+
+
 def test_a_fabric_that_is_not_there_or_for_another_backend_is_refused(experiment: Path) -> None:
     wanted = tailcut.load(experiment)
     with pytest.raises(BackendError, match="the lab has no fabric 'wood'") as refused:
@@ -88,7 +97,7 @@ def test_a_fabric_that_is_not_there_or_for_another_backend_is_refused(experiment
 
 
 def test_the_experiment_names_the_fabric_and_the_command_may_name_another(experiment: Path) -> None:
-    asked = ["check", str(experiment), "--on", "lab", "--set", 'balance.kind="flowlet"']
+    asked = ["check", str(experiment), "--on", "lab", "--set", 'balance.kind="drill"']
     named = [*asked, "--set", f'lab.fabric="{KERNEL}"']
     runner = CliRunner()
     assert [runner.invoke(cli.app, command).exit_code for command in (asked, named)] == [0, 2]
@@ -102,12 +111,12 @@ def test_the_fabric_that_an_experiment_names_changes_no_run(experiment: Path) ->
 
 
 def test_the_command_tells_of_the_fabric_that_is_asked_for(experiment: Path) -> None:
-    asked = ["check", str(experiment), "--on", "lab", "--set", 'balance.kind="flowlet"']
+    asked = ["check", str(experiment), "--on", "lab", "--set", 'balance.kind="drill"']
     runner = CliRunner()
     assert runner.invoke(cli.app, asked).exit_code == 0
     refused = runner.invoke(cli.app, [*asked, "--lab-fabric", KERNEL])
     assert refused.exit_code == 2
-    assert "clang" in refused.stderr
+    assert "look at its queues" in refused.stderr
     assert list(FABRICS) == ["engine", KERNEL]
 
 
@@ -224,6 +233,43 @@ def test_packets_to_a_host_take_the_paths_in_turn(tmp_path: Path) -> None:
     plan = small(tmp_path, LEAF_SPINE, [(0, 2), (1, 3)])
     one, other = sent(carried(planned(plan, **{"balance.kind": '"round-robin"'})), ["leaf0>spine0", "leaf0>spine1"])
     assert abs(one - other) <= 2  # at most one for each host
+
+
+def one_flow(directory: Path, size: int) -> Path:
+    """A flow from one rack to the other."""
+    path = small(directory, LEAF_SPINE, [(0, 2)], 1)
+    (directory / "small.csv").write_text(f"src,dst,bytes,start_us\n0,2,{size},0")
+    return path
+
+
+SPINES = ["leaf0>spine0", "leaf0>spine1"]
+
+
+@pytest.mark.usefixtures("kernel", "bpf")
+def test_a_flow_changes_its_way_when_it_pauses_and_not_otherwise(tmp_path: Path) -> None:
+    path = one_flow(tmp_path, 300_000)
+    flowlet = {"balance.kind": '"flowlet"'}
+    # At 20 Mbps its packets are 0.6 ms apart, and 206 of them are drawn for.
+    by_packet = sent(carried(planned(path, **flowlet, **{"balance.gap": '"100us"'})), SPINES)
+    assert min(by_packet) > 50
+    together = sent(carried(planned(path, **flowlet, **{"balance.gap": '"60s"'})), SPINES)
+    assert min(together) == 0
+    assert max(together) >= 206
+    # A draw for every tenth packet: once in 10^6 runs all take one way.
+    by_bytes = carried(planned(path, **flowlet, **{"balance.gap": '"60s"', "balance.bytes": '"15KB"'}))
+    assert min(sent(by_bytes, SPINES)) > 0
+
+
+@pytest.mark.usefixtures("kernel", "bpf")
+def test_flowlets_leave_out_a_way_that_fails_while_they_run(tmp_path: Path) -> None:
+    """The flow would draw for every packet."""
+    path = one_flow(tmp_path, 300_000)
+    down = '[{ kind = "link-down", link = "s0>s2", at = "40ms" }]'
+    changes = {"faults.incidents": down, "faults.reconvergence": '"5ms"', "balance.kind": '"flowlet"'}
+    done = carried(planned(path, **changes))
+    ways = sent(done, SPINES)
+    assert 0 < ways[0] < ways[1]
+    assert all(flow["fct_ns"] for flow in done["measured"]["flows"])
 
 
 @pytest.mark.usefixtures("kernel")

@@ -68,7 +68,7 @@ mod tests {
     fn dctcp_is_had_where_the_kernel_has_it_loaded() {
         let control = |spec: serde_json::Value, there: bool| {
             let spec: CongestionSpec = serde_json::from_value(spec).expect("it is one");
-            let mut checked = Checked::default();
+            let mut checked = Checked::new(Ok(()));
             check(&mut checked, &spec, |name| there && name == "dctcp");
             let told = checked.told.remove(0);
             (checked.hosts.congestion, told.answer, told.text)

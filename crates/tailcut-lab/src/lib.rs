@@ -17,6 +17,7 @@ pub mod multipath;
 pub mod prepared;
 #[cfg(target_os = "linux")]
 pub mod probe;
+pub mod programs;
 pub mod replication;
 pub mod settings;
 #[cfg(target_os = "linux")]

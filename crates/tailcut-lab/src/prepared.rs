@@ -1,5 +1,7 @@
 //! What a run needs before anything is started.
 
+use std::path::PathBuf;
+
 use serde::Deserialize;
 use tailcut_experiment::{CaptureRequest, RunPlan};
 use tailcut_net::scenario::Scenario;
@@ -10,6 +12,7 @@ use crate::hosts::alone::Plan;
 use crate::hosts::driver::HostFlow;
 use crate::hosts::guests::Guest;
 use crate::settings::{self, HostSettings};
+use crate::sys::bpf::Object;
 
 /// Headers of a segment at most: one never has fewer bytes of payload than an MTU without them.
 const HEADERS: u64 = 52;
@@ -30,6 +33,9 @@ struct Asked {
     /// The name of what lies between the hosts.
     #[serde(default = "first_kind")]
     fabric: String,
+    /// Where BPF programs are, if they are compiled.
+    #[serde(default)]
+    programs: Option<PathBuf>,
 }
 
 fn first_kind() -> String {
@@ -54,6 +60,8 @@ pub struct Prepared {
     pub capture: Option<CaptureRequest>,
     /// What lies between the hosts.
     pub fabric: &'static dyn Kind,
+    /// Programs of its switches, if it has any.
+    pub programs: Vec<Object>,
 }
 
 /// Takes apart what was asked for.
@@ -61,11 +69,11 @@ pub struct Prepared {
 /// # Errors
 /// When it is no run, or none that the lab can carry.
 pub fn prepare(asked: &str) -> Result<Prepared, String> {
-    let Asked { run, program, guests, capture, fabric } =
+    let Asked { run, program, guests, capture, fabric, programs } =
         serde_json::from_str(asked).map_err(|error| error.to_string())?;
     let scenario = settings::scenario(&run)?;
     let fabric = fabrics::find(&fabric)?;
-    let checked = settings::check(&scenario, program.is_some(), fabric);
+    let checked = settings::check(&scenario, program.is_some(), fabric, programs.as_deref());
     if !checked.is_possible() {
         return Err("the lab cannot realise this run; ask `tailcut check --on lab`".to_owned());
     }
@@ -78,7 +86,8 @@ pub fn prepare(asked: &str) -> Result<Prepared, String> {
     if capture.is_some() && !fabric.sees_frames() {
         return Err(format!("the fabric {:?} sees no frames, and captures none", fabric.name()));
     }
-    Ok(Prepared { scenario, foretold, alone, hosts, program, guests, capture, fabric })
+    let programs = fabric.programs(&scenario, programs.as_deref())?;
+    Ok(Prepared { scenario, foretold, alone, hosts, program, guests, capture, fabric, programs })
 }
 
 /// The flows, as hosts see them.

@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::hosts::setup::{self, INTERFACE};
 use crate::multipath;
+use crate::programs::compiled;
 use crate::settings::HostSettings;
+use crate::sys::bpf::Object;
 use crate::sys::packets::Frames;
 use crate::sys::process;
 use crate::tools::Tool;
@@ -31,13 +34,14 @@ fn offer(name: &str, tried: io::Result<String>) -> Offer {
     Offer { name: name.to_owned(), offered, found }
 }
 
-/// Tries everything. This process must have one thread, and is good for nothing else afterwards.
-pub fn probe() -> Vec<Offer> {
+/// Tries everything; `programs` is where BPF programs are, if they are compiled. This process must have one thread, and is good for nothing else afterwards.
+pub fn probe(programs: Option<&Path>) -> Vec<Offer> {
+    let loaded = loaded(programs);
     let awake = process::keep_awake().map(|_| "idle processors poll during a run".to_owned());
     let entered = process::enter_namespaces().map(|()| "entered".to_owned());
     let mut offers = vec![offer("namespaces", entered)];
     if offers[0].offered {
-        match inside() {
+        match inside(loaded) {
             Ok(further) => offers.extend(further),
             Err(error) => offers.push(offer("supervisor", Err(error))),
         }
@@ -48,14 +52,20 @@ pub fn probe() -> Vec<Offer> {
     offers
 }
 
+/// The program of a switch that remembers flows.
+fn loaded(programs: Option<&Path>) -> io::Result<Object> {
+    let bytes = compiled(programs, "flowlet").map_err(io::Error::other)?;
+    Object::load(&bytes, &[], None)
+}
+
 /// What PID 1 of the namespaces finds.
-fn inside() -> io::Result<Vec<Offer>> {
+fn inside(loaded: io::Result<Object>) -> io::Result<Vec<Offer>> {
     let (mut ours, mut theirs) = process::channel()?;
     match process::fork()? {
         process::Forked::Child => {
             drop(ours);
             process::own_mounts();
-            let found = serde_json::to_vec(&tried()).unwrap_or_default();
+            let found = serde_json::to_vec(&tried(loaded)).unwrap_or_default();
             let _ = theirs.write_all(&found);
             process::exit(0);
         }
@@ -69,7 +79,7 @@ fn inside() -> io::Result<Vec<Offer>> {
     }
 }
 
-fn tried() -> Vec<Offer> {
+fn tried(loaded: io::Result<Object>) -> Vec<Offer> {
     let pair = format!("link add e0 type veth peer name {INTERFACE}\nlink set e0 up\n");
     let mut offers = vec![
         offer("iproute2", setup::version()),
@@ -77,6 +87,11 @@ fn tried() -> Vec<Offer> {
         offer("packet ring", Frames::new(1_500, 64).map(|_| "TPACKET_V2".to_owned())),
     ];
     offers.extend(switches());
+    let attached = loaded.and_then(|program| {
+        program.attach("choose", process::interface_number("e0")?)?;
+        Ok("loaded and attached".to_owned())
+    });
+    offers.push(offer("BPF programs", attached));
     offers.push(offer("subflows", multipath::tried()));
     for (number, congestion) in ["reno", "cubic", "dctcp"].into_iter().enumerate() {
         // All but the first find everything set up but the route.

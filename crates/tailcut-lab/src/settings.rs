@@ -3,6 +3,8 @@
 //! Every struct of the plan is taken apart by name, so that a field that is added to one does not compile here until it
 //! is decided what becomes of it.
 
+use std::path::Path;
+
 use serde::Serialize;
 use tailcut_engine::{Bytes, Time};
 use tailcut_experiment::{no_tables, to_scenario, RunPlan};
@@ -15,6 +17,7 @@ use tailcut_net::transport::TransportSpec;
 use crate::congestion;
 use crate::fabrics::{self, Kind};
 use crate::multipath;
+use crate::programs;
 use crate::replication::{self, Replication, MOST_NODES};
 use crate::traffic;
 
@@ -61,18 +64,25 @@ pub struct HostSettings {
 }
 
 /// The answers for a run, and the hosts' settings.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Checked {
     /// A field each.
     pub told: Vec<Told>,
     /// What the hosts are set to; what it says is meant only if nothing is fatal.
     pub hosts: HostSettings,
+    /// Whether BPF programs can be loaded, or why not.
+    #[serde(skip)]
+    pub programs: Result<(), String>,
 }
 
 /// Beyond this many hosts a machine has no room for their processes.
 pub const MOST_HOSTS: u32 = 256;
 
 impl Checked {
+    /// With no answer yet.
+    pub(crate) fn new(programs: Result<(), String>) -> Checked {
+        Checked { told: vec![], hosts: HostSettings::default(), programs }
+    }
     fn say(&mut self, field: &str, answer: Answer, text: impl Into<String>) {
         self.told.push(Told { field: field.to_owned(), answer, text: text.into() });
     }
@@ -107,13 +117,18 @@ impl Checked {
 }
 
 /// What becomes of every field of a run of a plan (an element of `runs`, as JSON). `by_repnet`: `repnet-bench` carries its flows.
-/// `fabric`: the name of what lies between the hosts.
+/// `fabric`: the name of what lies between the hosts. `programs`: where BPF programs are, if they are compiled.
 ///
 /// # Errors
 /// When the text is no run of a plan, or there is no such fabric.
-pub fn check_run(run_json: &str, by_repnet: bool, fabric: &str) -> Result<Checked, String> {
+pub fn check_run(
+    run_json: &str,
+    by_repnet: bool,
+    fabric: &str,
+    programs: Option<&Path>,
+) -> Result<Checked, String> {
     let plan: RunPlan = serde_json::from_str(run_json).map_err(|error| error.to_string())?;
-    let mut checked = check(&scenario(&plan)?, by_repnet, fabrics::find(fabric)?);
+    let mut checked = check(&scenario(&plan)?, by_repnet, fabrics::find(fabric)?, programs);
     let labels = &plan.config.labels;
     let asked = [
         (labels.segments, "measure.segments"),
@@ -134,8 +149,13 @@ pub(crate) fn scenario(plan: &RunPlan) -> Result<Scenario, String> {
 }
 
 /// What becomes of every field of a run.
-pub fn check(scenario: &Scenario, by_repnet: bool, fabric: &dyn Kind) -> Checked {
-    let mut checked = Checked::default();
+pub fn check(
+    scenario: &Scenario,
+    by_repnet: bool,
+    fabric: &dyn Kind,
+    programs: Option<&Path>,
+) -> Checked {
+    let mut checked = Checked::new(programs::available(programs));
     let hosts = scenario.graph.hosts;
     let most = if by_repnet { MOST_NODES } else { MOST_HOSTS };
     checked.only(
@@ -399,7 +419,7 @@ mod tests {
     /// What hosts with these parameters of TCP are set to, and what is told of a field.
     fn set(parameters: serde_json::Value, field: &str) -> (HostSettings, Vec<Answer>) {
         let spec: TcpSpec = serde_json::from_value(parameters).expect("they are TCP's");
-        let mut checked = Checked::default();
+        let mut checked = Checked::new(Ok(()));
         tcp(&mut checked, &spec);
         let told = checked.told.iter().filter(|told| told.field == field);
         let answers = told.map(|told| told.answer).collect();

@@ -320,21 +320,24 @@ fn check_capture(py: Python<'_>, plan_run_json: &str, spec: &str) -> PyResult<()
 
 /// What becomes of every field of a run of a plan (an element of its `runs`, as JSON) in the kernel lab, as JSON:
 /// {told: [{field, answer: "done" | "near" | "fatal", text}], hosts}. `by_repnet`: repnet-bench carries its flows; `fabric`: the name of what lies
-/// between the hosts. Raises ValueError when the text is no such run, or there is no such fabric.
+/// between the hosts; `programs`: where BPF programs are, if they are compiled. Raises ValueError when the text is no such run, or there is no such fabric.
 #[pyfunction]
 fn lab_check(
     py: Python<'_>,
     plan_run_json: &str,
     by_repnet: bool,
     fabric: &str,
+    programs: Option<PathBuf>,
 ) -> PyResult<String> {
-    let checked = py.detach(|| tailcut_lab::settings::check_run(plan_run_json, by_repnet, fabric));
+    let checked = py.detach(|| {
+        tailcut_lab::settings::check_run(plan_run_json, by_repnet, fabric, programs.as_deref())
+    });
     to_json(&checked.map_err(PyValueError::new_err)?)
 }
 
 /// Carries out one run of a plan over real kernels, telling standard output about it line by line, as JSON. It is asked for as JSON:
 /// {run: an element of the plan's `runs`, program: how repnet-bench is started where it is to carry the flows, else null, guests: a list of
-/// {host, command}, capture: {file, spec} or null, fabric: a name of `lab_fabrics`}. The process must have one thread, its standard input is watched for its end, and it is good for
+/// {host, command}, capture: {file, spec} or null, fabric: a name of `lab_fabrics`, programs: where BPF programs are, or null}. The process must have one thread, its standard input is watched for its end, and it is good for
 /// nothing else afterwards. Raises ValueError when the run cannot begin.
 #[cfg(target_os = "linux")]
 #[pyfunction]
@@ -356,11 +359,11 @@ fn lab_fabrics() -> PyResult<String> {
     to_json(&kinds)
 }
 
-/// What this kernel offers the lab, as JSON: a list of {name, offered, found}. Needs a process as `lab_run` does.
+/// What this kernel offers the lab, as JSON: a list of {name, offered, found}. `programs`: where BPF programs are, if they are compiled. Needs a process as `lab_run` does.
 #[cfg(target_os = "linux")]
 #[pyfunction]
-fn lab_probe() -> PyResult<String> {
-    to_json(&tailcut_lab::probe::probe())
+fn lab_probe(programs: Option<PathBuf>) -> PyResult<String> {
+    to_json(&tailcut_lab::probe::probe(programs.as_deref()))
 }
 
 /// The JSON Schema of experiment files, as JSON.

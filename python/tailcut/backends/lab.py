@@ -14,7 +14,7 @@ from tailcut import _core
 from tailcut.backends import Gap, Options, Progress, tell_started
 from tailcut.backends.failures import Failures
 from tailcut.backends.sim import CAPTURE_FILE, SimBackend, series_frame, tell_of_capture
-from tailcut.lab import process, repnet
+from tailcut.lab import process, programs, repnet
 from tailcut.lab.fabrics import ENGINE, FABRICS
 from tailcut.plan import Plan, PlannedRun, canonical, label, unique_runs
 from tailcut.results import lab_runs, machine, tables
@@ -101,10 +101,17 @@ def fields(plan: Plan, fabric: str = ENGINE) -> list[dict[str, str]]:
         if any(file["path"].endswith(".parquet") for file in run["files"]):
             answers = [{"field": "traffic.file", "answer": "fatal", "text": NO_PARQUET}]
         else:
-            answers = json.loads(_core.lab_check(json.dumps(run), by_repnet, fabric))["told"]
+            answers = _answers(run, by_repnet=by_repnet, fabric=fabric)
         for one in answers:
             told.setdefault((one["field"], one["text"]), one)
     return list(told.values())
+
+
+def _answers(run: PlannedRun, *, by_repnet: bool, fabric: str) -> list[dict[str, str]]:
+    told: list[dict[str, str]] = json.loads(_core.lab_check(json.dumps(run), by_repnet, fabric, programs.directory()))[
+        "told"
+    ]
+    return told
 
 
 def _is_gap(one: Mapping[str, str]) -> bool:
@@ -192,7 +199,7 @@ def _put(
         "capture": list(capture.points) if capture else [],
         "capture_bounds": capture.bounds if capture else {},
         "captured": done["captured"],
-        "fields": json.loads(_core.lab_check(json.dumps(run), done["repnet"] is not None, done["fabric"]))["told"],
+        "fields": _answers(run, by_repnet=done["repnet"] is not None, fabric=done["fabric"]),
         "units": {
             name: {column: tables.UNITS[name].get(column, "") for column in data.columns}
             for name, data in frames.items()

@@ -53,6 +53,12 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
         "a kernel of 6.11 or later with CONFIG_IP_ROUTE_MULTIPATH",
         False,
     ),
+    "BPF programs": (
+        "switches of kernels that remember flows: balance.kind flowlet",
+        "run make lab-bpf in the repository (packages clang and libbpf-dev), and the lab as root, with the package"
+        " libbpf1; a kernel of 6.6 or later with CONFIG_BPF_SYSCALL and CONFIG_NET_SCH_INGRESS",
+        False,
+    ),
     "hosts with reno": (
         'what every host is set to, and transport.congestion = { kind = "newreno" }',
         "a kernel of 6.15 or later, and a /proc that may be written to",

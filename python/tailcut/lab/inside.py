@@ -9,13 +9,14 @@ import json
 import sys
 
 from tailcut import _core
+from tailcut.lab import programs
 
 
 def main() -> None:
     """Do what the line says."""
     line = sys.stdin.buffer.readline().decode().strip()
     if not line:
-        _tell(_core.lab_probe())
+        _tell(_core.lab_probe(programs.directory()))
         return
     try:
         _core.lab_run(line)

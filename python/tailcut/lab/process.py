@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import IO, Any, cast
 
-from tailcut.lab import fabrics
+from tailcut.lab import fabrics, programs
 
 COMMAND = (sys.executable, "-m", "tailcut.lab.inside")
 PATIENCE_SECONDS = 30.0  # for what is not a run
@@ -76,7 +76,13 @@ def run(
     Raises:
         LabError: it failed; says why.
     """
-    besides = {"program": program, "guests": guests, "capture": capture, "fabric": fabric}
+    besides = {
+        "program": program,
+        "guests": guests,
+        "capture": capture,
+        "fabric": fabric,
+        "programs": programs.directory(),
+    }
     asked = f'{{"run": {planned}, {json.dumps(besides)[1:]}'
     began = time.monotonic()
     try:

@@ -5,6 +5,8 @@ pub mod kernel;
 
 #[cfg(target_os = "linux")]
 use std::io;
+#[cfg(target_os = "linux")]
+use std::path::Path;
 
 use tailcut_engine::Time;
 use tailcut_net::scenario::Scenario;
@@ -12,6 +14,8 @@ use tailcut_net::scenario::Scenario;
 #[cfg(target_os = "linux")]
 use crate::prepared::Prepared;
 use crate::settings::Checked;
+#[cfg(target_os = "linux")]
+use crate::sys::bpf::Object;
 #[cfg(target_os = "linux")]
 use crate::workers::Worker;
 
@@ -34,6 +38,15 @@ pub trait Kind: Sync {
 
     /// How often it can tell the queue of each link at the most; zero if at any time.
     fn between_samples(&self) -> Time;
+
+    /// BPF programs of its switches, if it has any, from the directory that they are in: asked for while this process may still load them.
+    ///
+    /// # Errors
+    /// Why they cannot be had.
+    #[cfg(target_os = "linux")]
+    fn programs(&self, _: &Scenario, _: Option<&Path>) -> Result<Vec<Object>, String> {
+        Ok(vec![])
+    }
 
     /// A process that joins the hosts, whose network namespaces are there with nothing in them. It does what
     /// [`Crossing`](crate::workers::Crossing) says, and reports what the fabric has to tell.

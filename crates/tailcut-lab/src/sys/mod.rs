@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "system calls; every block says why it is sound")]
 
+pub mod bpf;
 pub mod epoll;
 pub mod link;
 pub mod netlink;
@@ -45,4 +46,15 @@ pub fn real_ahead_ns() -> u64 {
 /// Nanoseconds of the clock that the kernel stamps packets with.
 pub fn realtime_ns() -> u64 {
     clock(libc::CLOCK_REALTIME)
+}
+
+/// A number that nobody else has, as far as chance goes.
+///
+/// # Errors
+/// The kernel's.
+pub fn unlike_others() -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    // SAFETY: there is room for as many bytes as are asked for.
+    checked(unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) } as libc::c_int)?;
+    Ok(u32::from_ne_bytes(bytes))
 }

@@ -87,7 +87,8 @@ pub struct Switch<'a> {
 }
 
 impl Switch<'_> {
-    fn hosts(&self) -> impl Iterator<Item = (HostId, &Ipv4Addr, Vec<PortId>)> {
+    /// The hosts, and by which ports it sends to each.
+    pub fn hosts(&self) -> impl Iterator<Item = (HostId, &Ipv4Addr, Vec<PortId>)> {
         self.addresses.iter().enumerate().map(|(host, address)| {
             let host = HostId::at(host);
             (host, address, self.ports(host))

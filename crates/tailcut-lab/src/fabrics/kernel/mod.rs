@@ -8,6 +8,8 @@ mod crossing;
 mod incidents;
 mod lines;
 #[cfg(target_os = "linux")]
+mod programs;
+#[cfg(target_os = "linux")]
 mod rates;
 mod readback;
 #[cfg(target_os = "linux")]
@@ -15,6 +17,8 @@ mod switches;
 
 #[cfg(target_os = "linux")]
 use std::io;
+#[cfg(target_os = "linux")]
+use std::path::Path;
 
 use tailcut_engine::Time;
 use tailcut_net::amount::{Amount, Limit};
@@ -27,6 +31,8 @@ use super::Kind;
 #[cfg(target_os = "linux")]
 use crate::prepared::Prepared;
 use crate::settings::Checked;
+#[cfg(target_os = "linux")]
+use crate::sys::bpf::Object;
 #[cfg(target_os = "linux")]
 use crate::workers::{start, Worker};
 
@@ -109,6 +115,15 @@ impl Kind for Kernel {
     }
 
     #[cfg(target_os = "linux")]
+    fn programs(
+        &self,
+        scenario: &Scenario,
+        directory: Option<&Path>,
+    ) -> Result<Vec<Object>, String> {
+        programs::load(scenario, directory)
+    }
+
+    #[cfg(target_os = "linux")]
     fn build(&self, prepared: &Prepared, hosts: &[Worker]) -> io::Result<Worker> {
         let pids: Vec<i32> = hosts.iter().map(|host| host.pid).collect();
         let fabric = start(|channel| crossing::be_switches(prepared, &pids, &channel))?;
@@ -164,13 +179,32 @@ fn balance(checked: &mut Checked, scenario: &Scenario) {
             "balance",
             "nft counts the packets to each host, and a rule takes them to their routes in turn",
         ),
-        BalanceSpec::Flowlet(_) | BalanceSpec::TinyFlow(_) | BalanceSpec::Drill(_) => checked.fatal(
+        BalanceSpec::Flowlet(_) => by_program(
+            checked,
+            "a BPF program with the simulator's table; what it draws are the kernel's numbers, and its time is when a packet comes in",
+        ),
+        BalanceSpec::TinyFlow(_) => checked.fatal(
             "balance.kind",
-            "a switch would have to remember flows or look at its queues, which takes a BPF program, and that root and clang: take the fabric engine",
+            "a switch would have to tell elephants: take the fabric engine",
+        ),
+        BalanceSpec::Drill(_) => checked.fatal(
+            "balance.kind",
+            "a switch would have to look at its queues, which nothing on a packet's way in can: take the fabric engine",
         ),
         BalanceSpec::ByTier(_) => checked.fatal(
             "balance.kind",
             "all switches of kernels choose in one way: take the fabric engine",
+        ),
+    }
+}
+
+/// A balancer that takes a BPF program.
+fn by_program(checked: &mut Checked, how: &str) {
+    match checked.programs.clone() {
+        Ok(()) => checked.near("balance", how),
+        Err(why) => checked.fatal(
+            "balance.kind",
+            format!("switches remember flows by a BPF program: {why}; or take the fabric engine"),
         ),
     }
 }

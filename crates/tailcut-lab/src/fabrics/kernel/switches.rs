@@ -14,10 +14,12 @@ use tailcut_net::topology::{HostId, NodeId, PortId, Routes, SwitchId};
 
 use super::counters::Counters;
 use super::lines::{fifo, interface, near_end, queue, Switch};
+use super::programs;
 use super::readback::{self, Queue};
 use super::ETHERNET;
 use crate::hosts::setup::{self, address, hardware, INTERFACE, PREFIX};
 use crate::prepared::Prepared;
+use crate::sys::bpf::Object;
 use crate::sys::process;
 use crate::tools::Tool;
 
@@ -61,6 +63,8 @@ pub struct Switches<'a> {
     pub unread: BTreeSet<NodeId>,
     /// Of each node, what its queues have counted.
     pub counters: Vec<Counters>,
+    /// What keeps the switches' programs at their interfaces.
+    attached: Vec<OwnedFd>,
 }
 
 impl<'a> Switches<'a> {
@@ -90,6 +94,7 @@ impl<'a> Switches<'a> {
             stale: BTreeSet::new(),
             unread: BTreeSet::new(),
             counters: vec![],
+            attached: vec![],
         };
         for switch in graph.each_switch() {
             let node = switch.node(graph.hosts);
@@ -99,9 +104,12 @@ impl<'a> Switches<'a> {
         process::enter(&switches.home)?;
         Tool::Ip.does(&switches.links(hosts))?;
         for node in graph.each_node() {
-            let (found, counters) = switches.within(node, || {
-                Ok((switches.set_up(node)?, Counters::of(switches.interfaces(node)?)?))
+            let (found, attached, counters) = switches.within(node, || {
+                let (found, interfaces) = (switches.set_up(node)?, switches.interfaces(node)?);
+                let attached = switches.attach(node, &interfaces)?;
+                Ok((found, attached, Counters::of(interfaces)?))
             })?;
+            switches.attached.extend(attached);
             switches.counters.push(counters);
             if let (Some(switch), Some(found)) = (graph.switch(node), found) {
                 let of = &mut switches.found[switch.index()];
@@ -239,9 +247,24 @@ impl<'a> Switches<'a> {
     pub fn set_routes(&self, number: SwitchId) -> io::Result<()> {
         let switch = self.switch(number);
         Tool::Ip.does(&switch.routes())?;
-        match switch.marks() {
-            true => Tool::Nft.does(&switch.marking()),
-            false => Ok(()),
+        match self.program(number) {
+            Some(program) => programs::tell(program, &switch),
+            None if switch.marks() => Tool::Nft.does(&switch.marking()),
+            None => Ok(()),
+        }
+    }
+
+    /// What marks the packets of a switch, if it is a BPF program.
+    fn program(&self, number: SwitchId) -> Option<&Object> {
+        self.prepared.programs.get(number.index())
+    }
+
+    /// The program of a switch, if it has one, sees what comes in by these interfaces.
+    fn attach(&self, node: NodeId, interfaces: &[(u32, PortId)]) -> io::Result<Vec<OwnedFd>> {
+        let number = self.prepared.scenario.graph.switch(node);
+        match number.and_then(|number| self.program(number)) {
+            Some(program) => programs::attach(program, interfaces),
+            None => Ok(vec![]),
         }
     }
 
@@ -337,6 +360,9 @@ impl<'a> Switches<'a> {
         }
         if tables.is_empty() {
             return Ok(());
+        }
+        if let Some(program) = self.program(switch.number) {
+            return programs::confirm(program, switch);
         }
         let said = Tool::Nft.says(&["-j", "list", "table", "ip", "tailcut"])?;
         let (marks, wanted) = (readback::marks(&said)?, switch.wanted_marks());

@@ -1,0 +1,322 @@
+//! BPF programs: compiled objects are loaded by libbpf, which iproute2 brings along and which is opened when it is needed; the
+//! rest are system calls (`linux/bpf.h`). Nothing is pinned: what descriptors stand for goes with the last process that has them.
+
+use std::ffi::{c_char, c_int, c_void, CStr, CString};
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::ptr::{null, NonNull};
+
+use super::checked;
+
+const LIBRARY: &CStr = c"libbpf.so.1";
+/// What the library and the kernel are asked for, by the kernel's numbers.
+const MAP_LOOKUP: c_int = 1;
+const MAP_UPDATE: c_int = 2;
+const MAP_DELETE: c_int = 3;
+const PROGRAM_LOAD: c_int = 5;
+const LINK_CREATE: c_int = 28;
+const SCHED_CLS: u32 = 3;
+const STRUCT_OPS: u32 = 44;
+const TCX_INGRESS: u32 = 46;
+/// `BPF_F_LINK`: a map of operations is registered by a link, and for no longer than there is one.
+const BY_LINK: u32 = 1 << 13;
+
+type Handle = *mut c_void;
+
+/// The functions of libbpf that are used here.
+#[derive(Clone, Copy)]
+struct Library {
+    open: unsafe extern "C" fn(*const c_void, usize, *const c_void) -> Handle,
+    load: unsafe extern "C" fn(Handle) -> c_int,
+    close: unsafe extern "C" fn(Handle),
+    find_map: unsafe extern "C" fn(Handle, *const c_char) -> Handle,
+    find_program: unsafe extern "C" fn(Handle, *const c_char) -> Handle,
+    map_fd: unsafe extern "C" fn(Handle) -> c_int,
+    key_size: unsafe extern "C" fn(Handle) -> u32,
+    value_size: unsafe extern "C" fn(Handle) -> u32,
+    set_entries: unsafe extern "C" fn(Handle, u32) -> c_int,
+    set_flags: unsafe extern "C" fn(Handle, u32) -> c_int,
+    program_fd: unsafe extern "C" fn(Handle) -> c_int,
+    attach: unsafe extern "C" fn(Handle) -> Handle,
+    link_fd: unsafe extern "C" fn(Handle) -> c_int,
+    destroy: unsafe extern "C" fn(Handle) -> c_int,
+}
+
+impl Library {
+    fn open() -> io::Result<Library> {
+        // SAFETY: the name ends in a zero. The library stays open for as long as this process lives.
+        let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW) };
+        if library.is_null() {
+            let name = LIBRARY.to_string_lossy();
+            let message = format!("there is no {name}: install the package libbpf1");
+            return Err(io::Error::other(message));
+        }
+        // SAFETY: the fields' types are those of the functions in version 1 of the library's interface. Without a function to print
+        // with, it prints nothing.
+        unsafe {
+            let quiet: unsafe extern "C" fn(*const c_void) -> *const c_void =
+                function(library, c"libbpf_set_print")?;
+            quiet(null());
+            Ok(Library {
+                open: function(library, c"bpf_object__open_mem")?,
+                load: function(library, c"bpf_object__load")?,
+                close: function(library, c"bpf_object__close")?,
+                find_map: function(library, c"bpf_object__find_map_by_name")?,
+                find_program: function(library, c"bpf_object__find_program_by_name")?,
+                map_fd: function(library, c"bpf_map__fd")?,
+                key_size: function(library, c"bpf_map__key_size")?,
+                value_size: function(library, c"bpf_map__value_size")?,
+                set_entries: function(library, c"bpf_map__set_max_entries")?,
+                set_flags: function(library, c"bpf_map__set_map_flags")?,
+                program_fd: function(library, c"bpf_program__fd")?,
+                attach: function(library, c"bpf_map__attach_struct_ops")?,
+                link_fd: function(library, c"bpf_link__fd")?,
+                destroy: function(library, c"bpf_link__destroy")?,
+            })
+        }
+    }
+}
+
+/// A function of an open library.
+///
+/// # Safety
+/// `F` is the type of a pointer to it.
+unsafe fn function<F: Copy>(library: Handle, name: &CStr) -> io::Result<F> {
+    const { assert!(size_of::<F>() == size_of::<Handle>()) };
+    let found = libc::dlsym(library, name.as_ptr());
+    match found.is_null() {
+        true => {
+            let name = name.to_string_lossy();
+            Err(io::Error::other(format!("libbpf has no function {name}")))
+        }
+        false => Ok(std::mem::transmute_copy(&found)),
+    }
+}
+
+/// An object that the kernel has taken: its programs and maps, which are there for as long as it is.
+pub struct Object {
+    library: Library,
+    handle: NonNull<c_void>,
+}
+
+impl Object {
+    /// Has the kernel take a compiled object. `entries` says of maps how many entries they have; `operations` names one that is
+    /// to be [registered](Self::register).
+    ///
+    /// # Errors
+    /// When there is no libbpf, the bytes are no such object, or the kernel refuses it.
+    pub fn load(
+        bytes: &[u8],
+        entries: &[(&str, u32)],
+        operations: Option<&str>,
+    ) -> io::Result<Object> {
+        let library = Library::open()?;
+        // SAFETY: the bytes outlive the call, which copies them, and there are no options.
+        let handle = unsafe { (library.open)(bytes.as_ptr().cast(), bytes.len(), null()) };
+        let handle = NonNull::new(handle).ok_or_else(io::Error::last_os_error)?;
+        let object = Object { library, handle };
+        for (name, count) in entries {
+            let map = object.map_handle(name)?;
+            // SAFETY: the map is this object's, which is not loaded yet.
+            answered(unsafe { (library.set_entries)(map, *count) })?;
+        }
+        if let Some(name) = operations {
+            let map = object.map_handle(name)?;
+            // SAFETY: likewise.
+            answered(unsafe { (library.set_flags)(map, BY_LINK) })?;
+        }
+        // SAFETY: the object is open.
+        answered(unsafe { (library.load)(handle.as_ptr()) })
+            .map_err(|error| io::Error::other(format!("the kernel refuses it: {error}")))?;
+        Ok(object)
+    }
+
+    fn map_handle(&self, name: &str) -> io::Result<Handle> {
+        let text = CString::new(name)?;
+        // SAFETY: the object is open, and the text ends in a zero.
+        let found = unsafe { (self.library.find_map)(self.handle.as_ptr(), text.as_ptr()) };
+        match found.is_null() {
+            true => Err(missing(name)),
+            false => Ok(found),
+        }
+    }
+
+    /// One of its maps.
+    ///
+    /// # Errors
+    /// When it has none of that name.
+    pub fn map(&self, name: &'static str) -> io::Result<Map<'_>> {
+        let handle = self.map_handle(name)?;
+        let Library { map_fd, key_size, value_size, .. } = self.library;
+        // SAFETY: the map is this object's, which is loaded.
+        let (fd, key, value) = unsafe { (map_fd(handle), key_size(handle), value_size(handle)) };
+        Ok(Map { name, fd, key: key as usize, value: value as usize, of: PhantomData })
+    }
+
+    /// Attaches one of its programs to the way in of an interface of this process's network namespace, for as long as what it
+    /// gives is kept. This needs no right beyond the namespace.
+    ///
+    /// # Errors
+    /// When it has none of that name, and the kernel's.
+    pub fn attach(&self, name: &str, interface: u32) -> io::Result<OwnedFd> {
+        let text = CString::new(name)?;
+        // SAFETY: the object is open, and the text ends in a zero.
+        let found = unsafe { (self.library.find_program)(self.handle.as_ptr(), text.as_ptr()) };
+        if found.is_null() {
+            return Err(missing(name));
+        }
+        // SAFETY: the program is this object's, which is loaded.
+        let program = unsafe { (self.library.program_fd)(found) };
+        link(program, interface, TCX_INGRESS)
+    }
+
+    /// Registers a map of operations, for as long as what it gives is kept by any process.
+    ///
+    /// # Errors
+    /// When it has none of that name, and the kernel's.
+    pub fn register(&self, name: &'static str) -> io::Result<OwnedFd> {
+        let map = self.map_handle(name)?;
+        // SAFETY: the map is this object's, which is loaded.
+        let link_of_library = unsafe { (self.library.attach)(map) };
+        if link_of_library.is_null() {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: it is the library's, and not destroyed yet.
+        let (map, made) =
+            unsafe { ((self.library.map_fd)(map), (self.library.link_fd)(link_of_library)) };
+        let kept = match made == map {
+            // Before its version 1.2 the library fills the map and makes no link.
+            true => link(map as RawFd, 0, STRUCT_OPS),
+            false => super::process::duplicate(&made),
+        };
+        // SAFETY: likewise; the kernel's link has a descriptor of its own.
+        unsafe { (self.library.destroy)(link_of_library) };
+        kept
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        // SAFETY: the object is open, and nothing of it is used any more.
+        unsafe { (self.library.close)(self.handle.as_ptr()) };
+    }
+}
+
+/// A map of an object.
+pub struct Map<'a> {
+    name: &'static str,
+    fd: RawFd,
+    key: usize,
+    value: usize,
+    /// Whose the descriptor is.
+    of: PhantomData<&'a Object>,
+}
+
+impl Map<'_> {
+    fn fits(&self, key: &[u8], value: Option<&[u8]>) -> io::Result<()> {
+        let fits = key.len() == self.key && value.is_none_or(|value| value.len() == self.value);
+        match fits {
+            true => Ok(()),
+            false => Err(missing(self.name)),
+        }
+    }
+
+    /// Puts a value in.
+    ///
+    /// # Errors
+    /// When it is not of the map's size, and the kernel's.
+    pub fn set(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        self.fits(key, Some(value))?;
+        self.ask(MAP_UPDATE, key, value.as_ptr() as u64).map(drop)
+    }
+
+    /// The value of a key, if there is one.
+    ///
+    /// # Errors
+    /// When the key is not of the map's size, and the kernel's.
+    pub fn get(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        self.fits(key, None)?;
+        let mut value = vec![0; self.value];
+        let found = self.ask(MAP_LOOKUP, key, value.as_mut_ptr() as u64);
+        unless_absent(found).map(|there| there.then_some(value))
+    }
+
+    /// Takes a key out, if it is in.
+    ///
+    /// # Errors
+    /// When the key is not of the map's size, and the kernel's.
+    pub fn remove(&self, key: &[u8]) -> io::Result<()> {
+        self.fits(key, None)?;
+        unless_absent(self.ask(MAP_DELETE, key, 0)).map(drop)
+    }
+
+    /// Of a key and a value, if any, of the map's sizes.
+    fn ask(&self, command: c_int, key: &[u8], value: u64) -> io::Result<c_int> {
+        ask(command, &mut [words(self.fd as u32, 0), key.as_ptr() as u64, value, 0])
+    }
+}
+
+fn unless_absent(answer: io::Result<c_int>) -> io::Result<bool> {
+    match answer {
+        Ok(_) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether libbpf is there.
+///
+/// # Errors
+/// What is missing.
+pub fn library() -> io::Result<()> {
+    Library::open().map(drop)
+}
+
+/// Whether this process may load programs: tried with the smallest that there is.
+///
+/// # Errors
+/// The kernel's.
+pub fn may_load() -> io::Result<()> {
+    // The answer is 0, and the end.
+    const PROGRAM: [[u8; 8]; 2] = [[0xb7, 0, 0, 0, 0, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
+    let kind_and_length = words(SCHED_CLS, PROGRAM.len() as u32);
+    let (program, licence) = (PROGRAM.as_ptr() as u64, c"GPL".as_ptr() as u64);
+    // As long as the attributes were when there first were any: what is left out is zero.
+    let made = ask(PROGRAM_LOAD, &mut [kind_and_length, program, licence, 0, 0, 0])?;
+    // SAFETY: the descriptor is new.
+    drop(unsafe { OwnedFd::from_raw_fd(made) });
+    Ok(())
+}
+
+fn link(of: RawFd, interface: u32, kind: u32) -> io::Result<OwnedFd> {
+    let made = ask(LINK_CREATE, &mut [words(of as u32, interface), words(kind, 0), 0, 0])?;
+    // SAFETY: the descriptor is new.
+    Ok(unsafe { OwnedFd::from_raw_fd(made) })
+}
+
+/// Two attributes of four bytes, one after the other.
+fn words(first: u32, second: u32) -> u64 {
+    let ([a, b, c, d], [e, f, g, h]) = (first.to_ne_bytes(), second.to_ne_bytes());
+    u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// The system call. What is beyond the command's own attributes is zero, which every kernel takes.
+fn ask(command: c_int, attributes: &mut [u64]) -> io::Result<c_int> {
+    let length = size_of_val(attributes);
+    let at = attributes.as_mut_ptr();
+    // SAFETY: the attributes outlive the call, and so does what they point to, which has the size that the command wants.
+    checked(unsafe { libc::syscall(libc::SYS_bpf, command, at, length) } as c_int)
+}
+
+/// The library gives errors as negative numbers.
+fn answered(result: c_int) -> io::Result<()> {
+    match result {
+        0.. => Ok(()),
+        error => Err(io::Error::from_raw_os_error(-error)),
+    }
+}
+
+fn missing(name: &str) -> io::Error {
+    io::Error::other(format!("its {name} is not this lab's: run `make lab-bpf` again"))
+}
