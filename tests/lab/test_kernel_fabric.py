@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 from itertools import pairwise
 from operator import mul
@@ -80,6 +81,25 @@ def test_switches_that_remember_flows_are_refused_where_programs_are_not_compile
     (refused,) = [one for one in fields(plan, KERNEL) if one["answer"] == "fatal"]
     assert refused["field"] == "balance.kind"
     assert "make lab-bpf" in refused["text"]
+
+
+@pytest.mark.usefixtures("bpf")
+@pytest.mark.skipif(os.geteuid() != 0, reason="this user is not root already")
+def test_switches_that_remember_flows_are_refused_to_another_user_than_root(experiment: Path) -> None:
+    code = """
+import os, sys
+from tailcut import _core
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+print(_core.lab_check(sys.stdin.read(), False, "kernel", sys.argv[1]))
+"""
+    run = planned(experiment, **{"balance.kind": '"flowlet"'})
+    asked = [sys.executable, "-c", code, str(programs.BUILT)]
+    said = subprocess.run(asked, input=json.dumps(run), capture_output=True, check=True, encoding="utf-8").stdout
+    refused = [one["text"] for one in json.loads(said)["told"] if one["answer"] == "fatal"]
+    assert len(refused) == 1
+    assert "this user may not load BPF programs: run the lab as root" in refused[0]
 
 
 def test_a_fabric_that_is_not_there_or_for_another_backend_is_refused(experiment: Path) -> None:

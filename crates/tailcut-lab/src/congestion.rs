@@ -1,12 +1,23 @@
 //! Which of the kernel's congestion controls a plan's is.
 
 use std::fs;
+#[cfg(target_os = "linux")]
+use std::os::fd::OwnedFd;
+#[cfg(target_os = "linux")]
+use std::path::Path;
 
+use serde::Serialize;
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
 
+#[cfg(target_os = "linux")]
+use crate::programs;
 use crate::settings::Checked;
+#[cfg(target_os = "linux")]
+use crate::sys::bpf::Object;
+#[cfg(target_os = "linux")]
+use crate::sys::unlike_others;
 
 /// Whether the kernel has a congestion control loaded, by its name.
 pub(crate) fn offered(name: &str) -> bool {
@@ -22,11 +33,11 @@ pub(crate) fn check(
 ) {
     match congestion {
         CongestionSpec::Newreno {} => {
-            checked.hosts.congestion = "reno";
+            checked.hosts.congestion = "reno".to_owned();
             checked.done("transport.congestion", "route attribute congctl reno");
         }
         CongestionSpec::Cubic(spec) if *spec == CubicSpec::default() => {
-            checked.hosts.congestion = "cubic";
+            checked.hosts.congestion = "cubic".to_owned();
             checked.near(
                 "transport.congestion",
                 "route attribute congctl cubic, which leaves slow start by HyStart of 2008, not by HyStart++",
@@ -39,45 +50,114 @@ pub(crate) fn check(
         CongestionSpec::Swift(_) => {
             checked.fatal("transport.congestion", "Swift is no part of the kernel");
         }
-        CongestionSpec::Dctcp(spec) if *spec != DctcpSpec::default() => checked.fatal(
-            "transport.congestion",
-            "the kernel's dctcp has parameters of the whole machine: only the defaults can be had",
-        ),
-        CongestionSpec::Dctcp(_) if offered("dctcp") => {
-            checked.hosts.congestion = "dctcp";
+        CongestionSpec::Dctcp(spec) if *spec == DctcpSpec::default() && offered("dctcp") => {
+            checked.hosts.congestion = "dctcp".to_owned();
             checked.near(
                 "transport.congestion",
                 "route attribute congctl dctcp, with ECN; marks are those of the plan's queue, and what is lost halves the window as reno's",
             );
         }
-        CongestionSpec::Dctcp(_) => checked.fatal(
-            "transport.congestion",
-            "this kernel has no dctcp, and a namespace cannot load it: run `modprobe tcp_dctcp` as root, once, on a kernel with \
-             CONFIG_TCP_CONG_DCTCP; runs themselves then need no root",
-        ),
+        CongestionSpec::Dctcp(spec) => match checked.programs.clone() {
+            Ok(()) => {
+                checked.hosts.dctcp = Some(Dctcp::new(spec));
+                checked.near(
+                    "transport.congestion",
+                    "a BPF program for route attribute congctl, with ECN and the plan's parameters; marks are those of the plan's queue, windows are whole \
+                     segments, and what is lost halves them as reno's",
+                );
+            }
+            Err(why) => checked.fatal(
+                "transport.congestion",
+                format!(
+                    "{why}; or run `modprobe tcp_dctcp` as root, once, on a kernel with CONFIG_TCP_CONG_DCTCP, which has the default parameters: \
+                     runs themselves then need no root"
+                ),
+            ),
+        },
+    }
+}
+
+/// Parameters of the program that is DCTCP, as its `struct settings` has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Dctcp {
+    /// The weight of the latest window, in parts of 2^16.
+    g: u32,
+    /// The estimate of a new connection, in parts of 2^20.
+    initial_alpha: u32,
+}
+
+impl Dctcp {
+    /// Those of a plan.
+    pub fn new(spec: &DctcpSpec) -> Dctcp {
+        let parts = |share: f64, bits: u32| (share * f64::from(1_u32 << bits)).round() as u32;
+        Dctcp { g: parts(spec.g, 16).max(1), initial_alpha: parts(spec.initial_alpha, 20) }
+    }
+
+    /// Registers the program, for as long as what this gives is kept by any process, under a name that nobody else has. Only the
+    /// machine's root may do so. `directory` is where programs are, once they are compiled.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    #[cfg(target_os = "linux")]
+    pub fn register(self, directory: Option<&Path>) -> Result<(String, OwnedFd), String> {
+        /// What the source has for a name: as many letters as there may be.
+        const NAME: &[u8] = b"tailcut-by-name";
+        let mut bytes = programs::compiled(directory, "dctcp")?;
+        let name = format!("tailcut{:08x}", unlike_others().map_err(|error| error.to_string())?);
+        let place = bytes.windows(NAME.len()).position(|there| there == NAME);
+        let place =
+            place.ok_or("the BPF program dctcp has another name: run `make lab-bpf` again")?;
+        bytes[place..][..NAME.len()].copy_from_slice(name.as_bytes());
+        let registered = || {
+            let object = Object::load(&bytes, &[], Some("dctcp"))?;
+            let told = [self.g, self.initial_alpha].map(u32::to_ne_bytes).concat();
+            object.map("settings")?.set(&0_u32.to_ne_bytes(), &told)?;
+            object.register("dctcp")
+        };
+        let kept = registered().map_err(|error| format!("the BPF program dctcp: {error}"))?;
+        Ok((name, kept))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Answer;
+    use crate::settings::{Answer, Told};
     use serde_json::json;
 
+    /// What becomes of a plan's DCTCP, where the kernel has one or not, and where programs can be loaded or not.
+    fn control(spec: &serde_json::Value, there: bool, programs: bool) -> (Checked, Told) {
+        let spec: CongestionSpec = serde_json::from_value(spec.clone()).expect("it is one");
+        let programs = programs.then_some(()).ok_or_else(|| "nothing is compiled".to_owned());
+        let mut checked = Checked::new(programs);
+        check(&mut checked, &spec, |name| there && name == "dctcp");
+        let told = checked.told.remove(0);
+        (checked, told)
+    }
+
     #[test]
-    fn dctcp_is_had_where_the_kernel_has_it_loaded() {
-        let control = |spec: serde_json::Value, there: bool| {
-            let spec: CongestionSpec = serde_json::from_value(spec).expect("it is one");
-            let mut checked = Checked::new(Ok(()));
-            check(&mut checked, &spec, |name| there && name == "dctcp");
-            let told = checked.told.remove(0);
-            (checked.hosts.congestion, told.answer, told.text)
-        };
-        let (name, answer, _) = control(json!({ "kind": "dctcp" }), true);
-        assert_eq!((name, answer), ("dctcp", Answer::Near));
-        let (_, answer, text) = control(json!({ "kind": "dctcp" }), false);
-        assert_eq!(answer, Answer::Fatal);
-        assert!(text.contains("modprobe tcp_dctcp"), "{text}");
-        assert_eq!(control(json!({ "kind": "dctcp", "g": 0.5 }), true).1, Answer::Fatal);
+    fn dctcp_is_the_kernels_where_that_has_it_loaded() {
+        let plain = json!({ "kind": "dctcp" });
+        for programs in [false, true] {
+            let (checked, told) = control(&plain, true, programs);
+            assert_eq!((checked.hosts.congestion.as_str(), told.answer), ("dctcp", Answer::Near));
+            assert_eq!(checked.hosts.dctcp, None);
+        }
+        let (_, told) = control(&plain, false, false);
+        assert_eq!(told.answer, Answer::Fatal);
+        assert!(told.text.contains("nothing is compiled"), "{}", told.text);
+        assert!(told.text.contains("modprobe tcp_dctcp"), "{}", told.text);
+    }
+
+    #[test]
+    fn dctcp_is_a_program_where_the_kernel_has_none_or_not_with_these_parameters() {
+        let own = |spec: serde_json::Value, there| control(&spec, there, true).0.hosts.dctcp;
+        let whole = 1 << 20;
+        let usual = Dctcp { g: 1 << 12, initial_alpha: whole };
+        assert_eq!(own(json!({ "kind": "dctcp" }), false), Some(usual));
+        let quick = json!({ "kind": "dctcp", "g": 0.5, "initial_alpha": 0.25 });
+        let wanted = Dctcp { g: 1 << 15, initial_alpha: whole / 4 };
+        assert_eq!(own(quick.clone(), true), Some(wanted));
+        assert_eq!(control(&quick, true, false).1.answer, Answer::Fatal);
     }
 }

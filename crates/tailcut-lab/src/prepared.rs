@@ -1,5 +1,6 @@
 //! What a run needs before anything is started.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -62,6 +63,8 @@ pub struct Prepared {
     pub fabric: &'static dyn Kind,
     /// Programs of its switches, if it has any.
     pub programs: Vec<Object>,
+    /// What keeps the hosts' congestion control registered, if it is the lab's own.
+    pub congestion: Option<OwnedFd>,
 }
 
 /// Takes apart what was asked for.
@@ -77,8 +80,13 @@ pub fn prepare(asked: &str) -> Result<Prepared, String> {
     if !checked.is_possible() {
         return Err("the lab cannot realise this run; ask `tailcut check --on lab`".to_owned());
     }
+    let mut hosts = checked.hosts;
+    let registered = hosts.dctcp.map(|dctcp| dctcp.register(programs.as_deref())).transpose()?;
+    let congestion = registered.map(|(name, kept)| {
+        hosts.congestion = name;
+        kept
+    });
     let foretold = foretell(&scenario).map_err(|error| error.to_string())?;
-    let hosts = checked.hosts;
     let alone = Plan::new(&scenario, hosts.mtu - HEADERS).map_err(|error| error.to_string())?;
     if let Some(guest) = guests.iter().find(|guest| guest.host >= scenario.graph.hosts) {
         return Err(format!("there is no host {} for a guest", guest.host));
@@ -87,7 +95,18 @@ pub fn prepare(asked: &str) -> Result<Prepared, String> {
         return Err(format!("the fabric {:?} sees no frames, and captures none", fabric.name()));
     }
     let programs = fabric.programs(&scenario, programs.as_deref())?;
-    Ok(Prepared { scenario, foretold, alone, hosts, program, guests, capture, fabric, programs })
+    Ok(Prepared {
+        scenario,
+        foretold,
+        alone,
+        hosts,
+        program,
+        guests,
+        capture,
+        fabric,
+        programs,
+        congestion,
+    })
 }
 
 /// The flows, as hosts see them.

@@ -5,7 +5,9 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 
+use crate::congestion::{offered, Dctcp};
 use crate::hosts::setup::{self, INTERFACE};
 use crate::multipath;
 use crate::programs::compiled;
@@ -37,11 +39,13 @@ fn offer(name: &str, tried: io::Result<String>) -> Offer {
 /// Tries everything; `programs` is where BPF programs are, if they are compiled. This process must have one thread, and is good for nothing else afterwards.
 pub fn probe(programs: Option<&Path>) -> Vec<Offer> {
     let loaded = loaded(programs);
+    let own = Dctcp::new(&DctcpSpec::default()).register(programs);
+    let name = own.as_ref().map_or("dctcp", |(name, _)| name);
     let awake = process::keep_awake().map(|_| "idle processors poll during a run".to_owned());
     let entered = process::enter_namespaces().map(|()| "entered".to_owned());
     let mut offers = vec![offer("namespaces", entered)];
     if offers[0].offered {
-        match inside(loaded) {
+        match inside(loaded, name) {
             Ok(further) => offers.extend(further),
             Err(error) => offers.push(offer("supervisor", Err(error))),
         }
@@ -59,13 +63,13 @@ fn loaded(programs: Option<&Path>) -> io::Result<Object> {
 }
 
 /// What PID 1 of the namespaces finds.
-fn inside(loaded: io::Result<Object>) -> io::Result<Vec<Offer>> {
+fn inside(loaded: io::Result<Object>, dctcp: &str) -> io::Result<Vec<Offer>> {
     let (mut ours, mut theirs) = process::channel()?;
     match process::fork()? {
         process::Forked::Child => {
             drop(ours);
             process::own_mounts();
-            let found = serde_json::to_vec(&tried(loaded)).unwrap_or_default();
+            let found = serde_json::to_vec(&tried(loaded, dctcp)).unwrap_or_default();
             let _ = theirs.write_all(&found);
             process::exit(0);
         }
@@ -79,7 +83,7 @@ fn inside(loaded: io::Result<Object>) -> io::Result<Vec<Offer>> {
     }
 }
 
-fn tried(loaded: io::Result<Object>) -> Vec<Offer> {
+fn tried(loaded: io::Result<Object>, dctcp: &str) -> Vec<Offer> {
     let pair = format!("link add e0 type veth peer name {INTERFACE}\nlink set e0 up\n");
     let mut offers = vec![
         offer("iproute2", setup::version()),
@@ -93,11 +97,14 @@ fn tried(loaded: io::Result<Object>) -> Vec<Offer> {
     });
     offers.push(offer("BPF programs", attached));
     offers.push(offer("subflows", multipath::tried()));
-    for (number, congestion) in ["reno", "cubic", "dctcp"].into_iter().enumerate() {
+    let dctcp = if offered("dctcp") { "dctcp" } else { dctcp };
+    let all = [("reno", "reno"), ("cubic", "cubic"), ("dctcp", dctcp)];
+    for (number, (name, congestion)) in all.into_iter().enumerate() {
         // All but the first find everything set up but the route.
         let settings = HostSettings {
             mtu: 1_500,
-            congestion,
+            congestion: congestion.to_owned(),
+            dctcp: None,
             route: [
                 ("initcwnd", "10"),
                 ("initrwnd", "10"),
@@ -123,8 +130,9 @@ fn tried(loaded: io::Result<Object>) -> Vec<Offer> {
             let again = format!("address flush dev {INTERFACE}\nroute flush dev {INTERFACE}\n");
             let _ = Tool::Ip.does(&again);
         }
-        let done = setup::set_up(0, &settings).map(|_| "set and read back".to_owned());
-        offers.push(offer(&format!("hosts with {congestion}"), done));
+        let own = if name == congestion { "" } else { "as a BPF program, " };
+        let done = setup::set_up(0, &settings).map(|_| format!("{own}set and read back"));
+        offers.push(offer(&format!("hosts with {name}"), done));
     }
     offers
 }

@@ -14,7 +14,7 @@ use tailcut_net::transport::tcp::reordering::ReorderingSpec;
 use tailcut_net::transport::tcp::{Close, Imitation, Recovery, TcpSpec};
 use tailcut_net::transport::TransportSpec;
 
-use crate::congestion;
+use crate::congestion::{self, Dctcp};
 use crate::fabrics::{self, Kind};
 use crate::multipath;
 use crate::programs;
@@ -52,7 +52,9 @@ pub struct HostSettings {
     /// Sysctls below `net.`, with `/` between the parts, and their values.
     pub sysctls: Vec<(&'static str, String)>,
     /// The kernel's name of the congestion control.
-    pub congestion: &'static str,
+    pub congestion: String,
+    /// The lab's own DCTCP, where it is to be that: it has a name once it is registered.
+    pub dctcp: Option<Dctcp>,
     /// Attributes of the route to all other hosts.
     pub route: Vec<(&'static str, String)>,
     /// Whether senders close a connection after its last byte.

@@ -71,7 +71,8 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
     ),
     "hosts with dctcp": (
         'transport.congestion = { kind = "dctcp" }',
-        "a kernel with CONFIG_TCP_CONG_DCTCP, and modprobe tcp_dctcp as root, once: runs then need no root",
+        "as root, what BPF programs take, and a kernel of 6.4 or later with CONFIG_DEBUG_INFO_BTF; or a kernel with"
+        " CONFIG_TCP_CONG_DCTCP, and modprobe tcp_dctcp as root, once: runs then need no root",
         False,
     ),
     "subflows": (

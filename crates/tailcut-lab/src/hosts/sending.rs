@@ -42,7 +42,7 @@ impl Outgoing {
     ) -> io::Result<Outgoing> {
         let opened_ns = monotonic_ns();
         let multipath = settings.subflows.is_some();
-        let stream = socket::connect(from, to, multipath.then_some(settings.congestion))?;
+        let stream = socket::connect(from, to, multipath.then_some(settings.congestion.as_str()))?;
         Ok(Outgoing {
             flow,
             stream,

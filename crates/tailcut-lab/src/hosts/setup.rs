@@ -143,7 +143,7 @@ fn confirm(route: &serde_json::Value, settings: &HostSettings) -> io::Result<()>
         let value = metrics.get(name).or_else(|| route.get(name)).unwrap_or(&empty);
         value.as_str().map_or_else(|| value.to_string(), str::to_owned)
     };
-    let congestion = ("congestion", settings.congestion.to_owned());
+    let congestion = ("congestion", settings.congestion.clone());
     for (name, value) in settings.route.iter().chain([&congestion]) {
         let there = found(name);
         // Times are shown in milliseconds, with or without the unit.
