@@ -56,7 +56,7 @@ lab-bpf: $(patsubst $(BPF)/%.c,target/bpf/%.o,$(wildcard $(BPF)/*.c))
 target/bpf/%.o: $(BPF)/%.c $(wildcard $(BPF)/*.h)
 	@command -v clang > /dev/null || { echo 'there is no clang: install the packages clang and libbpf-dev' >&2; exit 1; }
 	@mkdir -p target/bpf
-	clang -O2 -g -Wall -Werror -target bpf -idirafter /usr/include/$$(uname -m)-linux-gnu -c $< -o $@
+	clang -O2 -g -Wall -Werror -target bpf -mcpu=v3 -idirafter /usr/include/$$(uname -m)-linux-gnu -c $< -o $@
 
 # Nothing else may run meanwhile.
 .PHONY: lab-accept

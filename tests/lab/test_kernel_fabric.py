@@ -52,7 +52,6 @@ def test_what_kernels_realise_is_told_field_by_field(experiment: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "field"),
     [
-        ("balance.kind", '"tinyflow"', "balance.kind"),
         ("balance.kind", '"drill"', "balance.kind"),
         ("queue.kind", '"red"', "queue.kind"),
         ("switch.shared_buffer", '"100KB"', "switch.shared_buffer"),
@@ -73,11 +72,23 @@ def test_what_the_kernel_balances_can_be_had(experiment: Path, kind: str) -> Non
     assert answers(experiment, **{"balance.kind": f'"{kind}"'})["balance"] in {"done", "near"}
 
 
+@pytest.mark.usefixtures("bpf")
+@pytest.mark.parametrize(("name", "value"), [("detect", "host-marked"), ("reroute", "five-tuple"), ("samples", 9)])
+def test_what_the_program_that_is_tinyflow_cannot_is_refused_by_name(
+    experiment: Path, name: str, value: str | int
+) -> None:
+    tinyflow = {"balance.kind": '"tinyflow"'}
+    assert "fatal" not in answers(experiment, **tinyflow).values()
+    told = answers(experiment, **tinyflow, **{f"balance.{name}": json.dumps(value)})
+    assert [field for field, answer in told.items() if answer == "fatal"] == [f"balance.{name}"]
+
+
+@pytest.mark.parametrize("kind", ["flowlet", "tinyflow"])
 def test_switches_that_remember_flows_are_refused_where_programs_are_not_compiled(
-    experiment: Path, monkeypatch: pytest.MonkeyPatch
+    experiment: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr(programs, "BUILT", experiment.parent)
-    plan = tailcut.load(experiment, set={"balance.kind": '"flowlet"'}).plan
+    plan = tailcut.load(experiment, set={"balance.kind": f'"{kind}"'}).plan
     (refused,) = [one for one in fields(plan, KERNEL) if one["answer"] == "fatal"]
     assert refused["field"] == "balance.kind"
     assert "make lab-bpf" in refused["text"]
@@ -278,6 +289,17 @@ def test_a_flow_changes_its_way_when_it_pauses_and_not_otherwise(tmp_path: Path)
     # A draw for every tenth packet: once in 10^6 runs all take one way.
     by_bytes = carried(planned(path, **flowlet, **{"balance.gap": '"60s"', "balance.bytes": '"15KB"'}))
     assert min(sent(by_bytes, SPINES)) > 0
+
+
+@pytest.mark.usefixtures("kernel", "bpf")
+def test_an_elephant_takes_several_ways_and_a_mouse_one(tmp_path: Path) -> None:
+    spec = '{ kind = "tinyflow", window = "1s", sample_every = "20KB", detect = "exact-port", reroute_every = "15KB" }'
+    # Of 206 packets the first 26 are a flow's like any other, and each draw is for ten: once in 10^5 runs all go one.
+    elephant = sent(carried(planned(one_flow(tmp_path, 300_000), balance=spec)), SPINES)
+    assert min(elephant) > 0
+    mouse = sent(carried(planned(one_flow(tmp_path, 15_000), balance=spec)), SPINES)
+    assert min(mouse) == 0
+    assert max(mouse) >= 11
 
 
 @pytest.mark.usefixtures("kernel", "bpf")

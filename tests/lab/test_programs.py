@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.bpf import Loaded, loaded, packet
+from support.bpf import Loaded, key, loaded, packet
 
 pytestmark = pytest.mark.usefixtures("bpf")
 
@@ -84,3 +84,106 @@ def test_ways_that_fail_are_left_out(flowlets: Loaded) -> None:
     for _ in range(50):
         assert flowlets.mark(packet(0, TO, 1024)) in {1, 2}
         wait(flowlets, HOUR_NS)
+
+
+WIRE = 1500 + FRAMING
+FLOW = struct.Struct("=8qqqqqQQ")
+"""What TinyFlow knows of a flow: times of samples, how many, bytes counted, polls, the last packet, bytes and draw."""
+SAMPLES, POLLS, LAST = 8, 10, 11
+"""Places in it."""
+
+
+@pytest.fixture
+def edge(request: pytest.FixtureRequest) -> Iterator[Loaded]:
+    """An edge switch with four ways to a host, where an elephant is what two samples fall on: every fifth packet."""
+    told = {
+        "window": HOUR_NS,
+        "forget": HOUR_NS,
+        "poll_every": 0,
+        "elephant": 10 * WIRE,
+        "reroute_every": 3 * WIRE,
+        "samples": 2,
+        "per_host": 1,
+    }
+    told |= getattr(request, "param", {})
+    skip = 5 * WIRE
+    with loaded("tinyflow", struct.pack("=5Q4I", *told.values(), 0, FRAMING), skips=1, samplers=4) as switch:
+        switch.set("skips", bytes(4), struct.pack("=Q", skip))
+        for host in range(4):
+            switch.set("samplers", struct.pack("=I", host), struct.pack("=q", skip))
+        switch.ways(TO, WAYS)
+        yield switch
+
+
+def move(switch: Loaded, flow: tuple[int, int, int], places: list[int], by: int) -> None:
+    """Some of what is known of a flow is earlier by so much."""
+    known = list(FLOW.unpack(switch.get("flows", key(*flow), FLOW.size)))
+    for place in places:
+        known[place] -= by
+    switch.set("flows", key(*flow), FLOW.pack(*known))
+
+
+def test_a_flow_is_an_elephant_from_its_second_sample_on(edge: Loaded) -> None:
+    marks = edge.marks(packet(0, TO, 1024), 200)
+    assert marks[:9] == [0] * 9
+    assert 0 not in marks[9:]
+
+
+def test_an_elephant_draws_another_way_every_so_many_bytes_and_all_alike(edge: Loaded) -> None:
+    marks = edge.marks(packet(0, TO, 1024), 9 + 3 * 1000)[9:]
+    stretches = [marks[at : at + 3] for at in range(0, len(marks), 3)]
+    assert all(len(set(stretch)) == 1 for stretch in stretches)
+    counts = [sum(stretch[0] == way for stretch in stretches) for way in range(1, WAYS + 1)]
+    assert sum((count - 250) ** 2 / 250 for count in counts) < 44.2  # once in 10^9 runs it is more
+
+
+def test_flows_that_a_sample_falls_on_but_once_stay_where_they_are(edge: Loaded) -> None:
+    assert {edge.mark(packet(0, TO, port)) for port in range(1024, 1524)} == {0}
+
+
+def test_samples_that_are_too_old_do_not_count(edge: Loaded) -> None:
+    flow = (0, TO, 1024)
+    for _ in range(20):
+        assert edge.marks(packet(*flow), 5) == [0] * 5
+        move(edge, flow, list(range(SAMPLES)), 2 * HOUR_NS)
+
+
+def test_an_elephant_that_was_silent_is_a_flow_like_any_other(edge: Loaded) -> None:
+    flow = (0, TO, 1024)
+    assert edge.marks(packet(*flow), 11)[-1] > 0
+    # The next sample is four packets off, and those before it are old.
+    move(edge, flow, [*range(SAMPLES), LAST], 2 * HOUR_NS)
+    assert edge.marks(packet(*flow), 8) == [0] * 8
+
+
+@pytest.mark.parametrize(("edge", "found"), [({"per_host": 1}, 5), ({"per_host": 0}, 3)], indirect=["edge"])
+def test_a_sampler_counts_for_a_host_or_for_all_of_the_switch(edge: Loaded, found: int) -> None:
+    # Two hosts in turn: what the other sends brings the switch's sample nearer.
+    sent = [edge.mark(packet(at % 2, TO, 1024)) for at in range(6)]
+    assert set(sent) == {0}
+    left = [struct.unpack("=q", edge.get("samplers", struct.pack("=I", host), 8))[0] // WIRE for host in range(2)]
+    assert left == ([2, 2] if found == 5 else [4, 5])
+
+
+POLLED = {"poll_every": HOUR_NS}
+
+
+@pytest.mark.parametrize("edge", [POLLED], indirect=True)
+def test_a_poll_finds_a_flow_that_has_grown_large(edge: Loaded) -> None:
+    large, small = (0, TO, 1024), (1, TO, 1025)
+    assert set(edge.marks(packet(*large), 10)) == {0}
+    assert set(edge.marks(packet(*small), 9)) == {0}
+    for flow in (large, small):
+        move(edge, flow, [POLLS], 1)
+    assert edge.mark(packet(*large)) > 0
+    assert edge.mark(packet(*small)) == 0
+
+
+@pytest.mark.parametrize("edge", [POLLED], indirect=True)
+def test_a_counter_that_stands_still_for_two_polls_begins_anew(edge: Loaded) -> None:
+    flow = (0, TO, 1024)
+    assert set(edge.marks(packet(*flow), 9)) == {0}
+    move(edge, flow, [POLLS], 2)
+    assert set(edge.marks(packet(*flow), 9)) == {0}
+    move(edge, flow, [POLLS], 1)
+    assert edge.mark(packet(*flow)) == 0

@@ -16,6 +16,11 @@ MARK = 8  # where its mark is
 HEADERS = 54  # Ethernet, IP and TCP
 
 
+def key(src: int, dst: int, port: int) -> bytes:
+    """By which programs know a flow."""
+    return struct.pack("=Q", src << 48 | dst << 32 | port << 16 | 5000)
+
+
 def packet(src: int, dst: int, port: int, length: int = 1500, protocol: int = 6) -> bytes:
     """A frame between hosts of the lab; as long as the datagram in it is to be."""
     ends = [struct.pack("!BBH", 10, 77, 1 + host) for host in (src, dst)]

@@ -54,7 +54,7 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
         False,
     ),
     "BPF programs": (
-        "switches of kernels that remember flows: balance.kind flowlet",
+        "switches of kernels that remember flows (balance.kind flowlet and tinyflow), and DCTCP",
         "run make lab-bpf in the repository (packages clang and libbpf-dev), and the lab as root, with the package"
         " libbpf1; a kernel of 6.6 or later with CONFIG_BPF_SYSCALL and CONFIG_NET_SCH_INGRESS",
         False,

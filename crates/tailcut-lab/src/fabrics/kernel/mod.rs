@@ -22,6 +22,7 @@ use std::path::Path;
 
 use tailcut_engine::Time;
 use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::balance::tinyflow::{Detect, Reroute, TinyFlow};
 use tailcut_net::balance::BalanceSpec;
 use tailcut_net::faults::Incident;
 use tailcut_net::queue::QueueSpec;
@@ -43,6 +44,8 @@ pub struct Kernel;
 const ETHERNET: u64 = 14;
 /// How often the queues are asked what they have counted.
 const STEP: Time = Time::from_ms(5);
+/// So many samples of a flow TinyFlow's program keeps.
+const MOST_SAMPLES: u32 = 8;
 /// Beyond this many switches a machine has no room for their namespaces.
 const MOST_SWITCHES: u32 = 256;
 
@@ -183,10 +186,7 @@ fn balance(checked: &mut Checked, scenario: &Scenario) {
             checked,
             "a BPF program with the simulator's table; what it draws are the kernel's numbers, and its time is when a packet comes in",
         ),
-        BalanceSpec::TinyFlow(_) => checked.fatal(
-            "balance.kind",
-            "a switch would have to tell elephants: take the fabric engine",
-        ),
+        BalanceSpec::TinyFlow(spec) => tinyflow(checked, spec),
         BalanceSpec::Drill(_) => checked.fatal(
             "balance.kind",
             "a switch would have to look at its queues, which nothing on a packet's way in can: take the fabric engine",
@@ -207,4 +207,30 @@ fn by_program(checked: &mut Checked, how: &str) {
             format!("switches remember flows by a BPF program: {why}; or take the fabric engine"),
         ),
     }
+}
+
+fn tinyflow(checked: &mut Checked, spec: &TinyFlow) {
+    checked.only(
+        spec.detect != Detect::HostMarked,
+        "balance.detect",
+        "where hosts hang on a switch, a program counts what they send",
+        "hosts of kernels do not mark their large flows: write another way to tell elephants, or take the fabric engine",
+    );
+    checked.only(
+        spec.reroute == Reroute::Egress,
+        "balance.reroute",
+        "the egress port at the edge is drawn anew",
+        "no switch of kernels rewrites ports: write reroute = \"egress\", or take the fabric engine",
+    );
+    checked.only(
+        spec.samples <= MOST_SAMPLES,
+        "balance.samples",
+        "the program keeps the times of a flow's latest samples",
+        format!("{} samples: it keeps {MOST_SAMPLES} at most", spec.samples),
+    );
+    by_program(
+        checked,
+        "a BPF program at the edge; skips and ways are drawn by the kernel, polls are counted from the machine's start, and what is no elephant goes by the \
+         kernel's hash; which of those detected are elephants in truth is not told",
+    );
 }

@@ -263,7 +263,7 @@ impl<'a> Switches<'a> {
     fn attach(&self, node: NodeId, interfaces: &[(u32, PortId)]) -> io::Result<Vec<OwnedFd>> {
         let number = self.prepared.scenario.graph.switch(node);
         match number.and_then(|number| self.program(number)) {
-            Some(program) => programs::attach(program, interfaces),
+            Some(program) => programs::attach(program, &self.prepared.scenario, interfaces),
             None => Ok(vec![]),
         }
     }
