@@ -40,12 +40,15 @@ fn offer(name: &str, tried: io::Result<String>) -> Offer {
 pub fn probe(programs: Option<&Path>) -> Vec<Offer> {
     let loaded = loaded(programs);
     let own = Dctcp::new(&DctcpSpec::default()).register(programs);
-    let name = own.as_ref().map_or("dctcp", |(name, _)| name);
+    let dctcp = match offered("dctcp") {
+        true => Ok("dctcp"),
+        false => own.as_ref().map(|(name, _)| name.as_str()).map_err(String::as_str),
+    };
     let awake = process::keep_awake().map(|_| "idle processors poll during a run".to_owned());
     let entered = process::enter_namespaces().map(|()| "entered".to_owned());
     let mut offers = vec![offer("namespaces", entered)];
     if offers[0].offered {
-        match inside(loaded, name) {
+        match inside(loaded, dctcp) {
             Ok(further) => offers.extend(further),
             Err(error) => offers.push(offer("supervisor", Err(error))),
         }
@@ -63,7 +66,7 @@ fn loaded(programs: Option<&Path>) -> io::Result<Object> {
 }
 
 /// What PID 1 of the namespaces finds.
-fn inside(loaded: io::Result<Object>, dctcp: &str) -> io::Result<Vec<Offer>> {
+fn inside(loaded: io::Result<Object>, dctcp: Result<&str, &str>) -> io::Result<Vec<Offer>> {
     let (mut ours, mut theirs) = process::channel()?;
     match process::fork()? {
         process::Forked::Child => {
@@ -83,7 +86,7 @@ fn inside(loaded: io::Result<Object>, dctcp: &str) -> io::Result<Vec<Offer>> {
     }
 }
 
-fn tried(loaded: io::Result<Object>, dctcp: &str) -> Vec<Offer> {
+fn tried(loaded: io::Result<Object>, dctcp: Result<&str, &str>) -> Vec<Offer> {
     let pair = format!("link add e0 type veth peer name {INTERFACE}\nlink set e0 up\n");
     let mut offers = vec![
         offer("iproute2", setup::version()),
@@ -97,9 +100,16 @@ fn tried(loaded: io::Result<Object>, dctcp: &str) -> Vec<Offer> {
     });
     offers.push(offer("BPF programs", attached));
     offers.push(offer("subflows", multipath::tried()));
-    let dctcp = if offered("dctcp") { "dctcp" } else { dctcp };
-    let all = [("reno", "reno"), ("cubic", "cubic"), ("dctcp", dctcp)];
+    let all = [("reno", Ok("reno")), ("cubic", Ok("cubic")), ("dctcp", dctcp)];
     for (number, (name, congestion)) in all.into_iter().enumerate() {
+        let row = format!("hosts with {name}");
+        let congestion = match congestion {
+            Ok(congestion) => congestion,
+            Err(why) => {
+                offers.push(offer(&row, Err(io::Error::other(why.to_owned()))));
+                continue;
+            }
+        };
         // All but the first find everything set up but the route.
         let settings = HostSettings {
             mtu: 1_500,
@@ -132,7 +142,7 @@ fn tried(loaded: io::Result<Object>, dctcp: &str) -> Vec<Offer> {
         }
         let own = if name == congestion { "" } else { "as a BPF program, " };
         let done = setup::set_up(0, &settings).map(|_| format!("{own}set and read back"));
-        offers.push(offer(&format!("hosts with {name}"), done));
+        offers.push(offer(&row, done));
     }
     offers
 }

@@ -55,8 +55,8 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
     ),
     "BPF programs": (
         "switches of kernels that remember flows (balance.kind flowlet and tinyflow), and DCTCP",
-        "run make lab-bpf in the repository (packages clang and libbpf-dev), and the lab as root, with the package"
-        " libbpf1; a kernel of 6.6 or later with CONFIG_BPF_SYSCALL and CONFIG_NET_SCH_INGRESS",
+        "install the packages clang, libbpf-dev and libbpf1; a kernel of 6.6 or later with CONFIG_BPF_SYSCALL and"
+        " CONFIG_NET_SCH_INGRESS",
         False,
     ),
     "hosts with reno": (
@@ -71,7 +71,7 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
     ),
     "hosts with dctcp": (
         'transport.congestion = { kind = "dctcp" }',
-        "as root, what BPF programs take, and a kernel of 6.4 or later with CONFIG_DEBUG_INFO_BTF; or a kernel with"
+        "what BPF programs take, and a kernel of 6.4 or later with CONFIG_DEBUG_INFO_BTF; or a kernel with"
         " CONFIG_TCP_CONG_DCTCP, and modprobe tcp_dctcp as root, once: runs then need no root",
         False,
     ),

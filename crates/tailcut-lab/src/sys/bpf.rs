@@ -320,3 +320,20 @@ fn answered(result: c_int) -> io::Result<()> {
 fn missing(name: &str) -> io::Error {
     io::Error::other(format!("its {name} is not this lab's: run `make lab-bpf` again"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_object_is_refused_and_a_library_that_is_not_there_is_named() {
+        let error = Object::load(b"no object", &[], None).err().expect("it is none").to_string();
+        assert_eq!(library().is_err(), error.contains("install the package libbpf1"), "{error}");
+    }
+
+    #[test]
+    fn attributes_lie_as_the_kernel_has_them() {
+        assert_eq!(words(1, 2).to_ne_bytes()[..4], 1_u32.to_ne_bytes());
+        assert_eq!(words(1, 2).to_ne_bytes()[4..], 2_u32.to_ne_bytes());
+    }
+}
