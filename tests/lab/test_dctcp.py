@@ -1,7 +1,6 @@
 """DCTCP over real kernels, as a BPF program of the lab's: what it does to a queue that marks."""
 
 import re
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import pytest
 
 import tailcut
-from support.kernels import carried, left_after_a_kill, planned
+from support.kernels import carried, left_after_a_kill, planned, stays
 from tailcut.backends.lab import fields
 from tailcut.lab import programs
 
@@ -67,20 +66,11 @@ def registered() -> set[str]:
     return set(Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split())
 
 
-def left(before: set[str]) -> set[str]:
-    """What is registered besides, once what other tests have registered meanwhile has gone, too."""
-    deadline = time.monotonic() + 60
-    there = registered() - before
-    while (there := there & registered()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return there
-
-
 @pytest.mark.usefixtures("kernel", "bpf")
 def test_dctcp_keeps_a_queue_at_its_threshold_which_reno_fills(marked: Path) -> None:
     before = registered()
     done = carried(planned(marked, **DCTCP))
-    assert left(before) == set()
+    assert stays(registered, before) == set()
     (metrics,) = done["hosts"]["route"]["metrics"]
     assert re.fullmatch("tailcut[0-9a-f]{8}", metrics["congestion"])
     reno = carried(planned(marked))
@@ -122,7 +112,7 @@ def test_two_labs_side_by_side_have_one_each(marked: Path) -> None:
 def test_whatever_is_killed_nothing_is_registered_any_more(marked: Path, moment: int) -> None:
     before = registered()
     assert left_after_a_kill(planned(marked, **DCTCP), moment, within=1.5) == set()
-    assert left(before) == set()
+    assert stays(registered, before) == set()
 
 
 def test_where_programs_are_not_compiled_it_is_refused_with_what_to_do(

@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 import tailcut
 from support import kernels
-from support.kernels import AS_NOBODY, left_after_a_kill, network, offered, planned
+from support.bpf import in_kernel
+from support.kernels import AS_NOBODY, left_after_a_kill, network, offered, planned, stays
 from tailcut import cli
 from tailcut.backends import Capture, Options, backend
 from tailcut.backends.lab import fields
@@ -430,3 +431,12 @@ def test_whatever_is_killed_at_whatever_moment_leaves_nothing_behind(experiment:
     run = planned(experiment, **{"horizon.arrivals": '"20s"', "balance.kind": '"spray"'})
     assert left_after_a_kill(run, moment, within=1.5, fabric=KERNEL) == set()
     assert network() == before
+
+
+@pytest.mark.usefixtures("kernel", "bpf")
+@pytest.mark.parametrize("moment", [*range(3), *(pytest.param(at, marks=pytest.mark.soak) for at in range(3, 30))])
+def test_whatever_is_killed_the_kernel_has_no_program_of_the_switches_any_more(experiment: Path, moment: int) -> None:
+    before = in_kernel()
+    run = planned(experiment, **{"horizon.arrivals": '"20s"', "balance.kind": '"flowlet"'})
+    assert left_after_a_kill(run, moment, within=1.5, fabric=KERNEL) == set()
+    assert stays(in_kernel, before) == set()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tailcut.lab import programs
 
-LOOKUP, UPDATE, TEST_RUN = 1, 2, 10
+LOOKUP, UPDATE, TEST_RUN, NEXT_PROGRAM = 1, 2, 10, 11
 SYSCALL = {"x86_64": 321, "aarch64": 280}.get(os.uname().machine)
 CONTEXT = 192  # bytes of a struct __sk_buff
 MARK = 8  # where its mark is
@@ -78,11 +78,21 @@ class Loaded:
         self.set("ways", struct.pack("!BBH", 10, 77, 1 + to), struct.pack("=I", count))
 
 
-def _ask(command: int, attributes: bytes) -> int:
-    block = ctypes.create_string_buffer(attributes, 128)
+def _ask(command: int, attributes: bytes | ctypes.Array[ctypes.c_char]) -> int:
+    block = ctypes.create_string_buffer(attributes, 128) if isinstance(attributes, bytes) else attributes
     libc = ctypes.CDLL(None, use_errno=True)
     made: int = libc.syscall(SYSCALL, command, ctypes.byref(block), 128)
     return made
+
+
+def in_kernel() -> set[int]:
+    """The numbers of all programs that the kernel has."""
+    found, block = set(), ctypes.create_string_buffer(128)
+    while _ask(NEXT_PROGRAM, block) == 0:
+        (number,) = struct.unpack_from("=I", block.raw, 4)
+        found.add(number)
+        struct.pack_into("=I", block, 0, number)
+    return found
 
 
 @contextmanager

@@ -8,10 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -31,6 +31,7 @@ parts = [
 ]"""
 """Traffic of one kind, and that of all jobs which may stand in its place."""
 
+T = TypeVar("T")
 MARK = "TAILCUT_LAB_TEST"  # in the environment of what a test starts
 AS_NOBODY = """
 import ctypes, os
@@ -81,6 +82,15 @@ def wait_until_none(token: str) -> set[int]:
     while (left := processes(token)) and time.monotonic() < deadline:
         time.sleep(0.01)
     return left
+
+
+def stays(look: Callable[[], set[T]], before: set[T]) -> set[T]:
+    """What is there besides, and still is once whatever else runs beside this test must have ended, after a minute."""
+    deadline = time.monotonic() + 60
+    there = look() - before
+    while (there := there & look()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return there
 
 
 @contextmanager
