@@ -75,7 +75,7 @@ fn tinyflow(spec: &TinyFlow, framing: u32, hosts: u32, mut stream: Stream) -> Wa
     let long = [
         window.as_ns(),
         forget.as_ns(),
-        if polls { poll_every.as_ns() } else { 0 },
+        if polls { poll_every.as_ns().max(1) } else { 0 },
         elephant.0,
         reroute_every.0,
     ];
