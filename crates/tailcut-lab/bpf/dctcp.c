@@ -8,6 +8,8 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "array.h"
+
 // What is used of the kernel's structures. Where it lies in them, the loader finds out from the running kernel.
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -71,12 +73,7 @@ struct settings {
 	__u32 initial_alpha;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct settings);
-} settings SEC(".maps");
+ARRAY(struct settings, settings);
 
 // What a connection remembers, in the room that the kernel has for it.
 struct dctcp {

@@ -1,6 +1,7 @@
 // Flowlets at a switch: a flow keeps its way while its packets follow closely, and draws another after a gap, or after so
 // many bytes. The simulator's are in crates/tailcut-net/src/balance/flowlet.rs; the table has the same places for the same flows.
 
+#include "array.h"
 #include "packet.h"
 
 struct settings {
@@ -22,20 +23,10 @@ struct entry {
 	__u64 used;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct settings);
-} settings SEC(".maps");
+ARRAY(struct settings, settings);
 
 // The lab says how many entries there are.
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct entry);
-} table SEC(".maps");
+ARRAY(struct entry, table);
 
 static __always_inline __u64 mix(__u64 z)
 {

@@ -1,6 +1,7 @@
 // TinyFlow at the ports of a switch that lead to hosts: what a host sends much of is an elephant, and draws another way every so
 // many bytes; all else has no mark, and goes by the kernel's hash. The simulator's is in crates/tailcut-net/src/balance/tinyflow.
 
+#include "array.h"
 #include "packet.h"
 
 // So many samples of a flow are remembered.
@@ -27,28 +28,13 @@ struct settings {
 	__u32 framing;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct settings);
-} settings SEC(".maps");
+ARRAY(struct settings, settings);
 
 // Bytes from one sample to the next, to be drawn from: a power of two of them. The lab says how many.
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} skips SEC(".maps");
+ARRAY(__u64, skips);
 
 // Bytes that are left until the next sample, for each host or for the switch. The lab says how many.
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __s64);
-} samplers SEC(".maps");
+ARRAY(__s64, samplers);
 
 struct flow {
 	// When it was sampled: the n-th time at n, modulo the room.

@@ -142,9 +142,7 @@ fn supervise(prepared: &Prepared, parent: UnixStream, awake: bool) -> io::Result
     let lab = Lab::build(prepared)?;
     let set_up_ns = monotonic_ns() - began;
     let before = lab.alone()?;
-    let mut outcome = lab.carry_out(before, set_up_ns)?;
-    outcome.awake = awake;
-    Ok(outcome)
+    lab.carry_out(before, set_up_ns, awake)
 }
 
 /// Hosts and fabric, ready.
@@ -214,7 +212,7 @@ impl<'a> Lab<'a> {
         Ok(plan.late(&opened, &read, self.prepared.fabric.delays_when_idle()))
     }
 
-    fn carry_out(self, before: Alone, set_up_ns: u64) -> io::Result<Outcome> {
+    fn carry_out(self, before: Alone, set_up_ns: u64, awake: bool) -> io::Result<Outcome> {
         let hosting: BTreeSet<u32> = self.prepared.guests.iter().map(|guest| guest.host).collect();
         for host in hosting {
             let host = &self.hosts[host as usize];
@@ -280,7 +278,7 @@ impl<'a> Lab<'a> {
             hosts: self.read_back,
             mtu: self.prepared.hosts.mtu,
             set_up_ns,
-            awake: false,
+            awake,
             repnet: self.repnet,
             captured: fabric.captured,
             fabric: self.prepared.fabric.name().to_owned(),

@@ -45,6 +45,8 @@ interface Taken {
 
 /** Milliseconds that a flow waits for its second connection: more than the second that the other end gives it. */
 const WAIT_TIMEOUT = 1200;
+/** Whoever keeps the time is told of connections that bring more, and of no flow that is replicated. */
+const LONG = 65_536;
 /** Flows that a host carries to itself before it is ready. */
 const WARM_UPS = 30;
 
@@ -59,17 +61,20 @@ export class LabHost {
   readonly #sent: Sent[] = [];
   readonly #taken: Taken[] = [];
   readonly #wrong: string[] = [];
+  /** Longer flows are long. */
+  readonly #long: number;
   #noted = false;
   #warm = false;
 
   /**
-   * `tell`: `r`, which flow and since when, when all of a flow has come; `a`, likewise, when the sender of one knows that; `w` when
-   * something is wrong.
+   * `tell`: `r`, which flow and since when, when all of a flow has come; `a`, likewise, when the sender of one knows that; `l`, an
+   * address and a port when the connection from there brings a long flow, which need not be read packet by packet; `w` when something is wrong.
    */
   constructor(task: HostTask, tell: (line: string) => void) {
     const { mode, port, threshold, copyDelay, flows } = task;
     this.#task = task;
     this.#tell = tell;
+    this.#long = Math.max(LONG, threshold);
     this.#payload = new LabPayload(task.payload);
     this.#expected = new Expected(this.#payload, task.expected);
     this.#dialer = createDialer({
@@ -190,7 +195,9 @@ export class LabHost {
     };
     socket.on('data', (chunk: Buffer) => {
       last_ns = now();
+      const known = arrival.flow !== undefined;
       step(() => arrival.read(chunk));
+      if (!known && (arrival.flow?.bytes ?? 0) > this.#long) this.#event(`l ${from} ${port}`);
     });
     socket.once('end', () => step(() => arrival.end()));
     socket.on('error', (error) => this.#fail(`from ${from}:${port}: ${error.message}`));
@@ -217,7 +224,8 @@ export async function labMain(): Promise<never> {
   const say = (text: string): void => void process.stdout.write(text);
   let host: LabHost | undefined;
   const obey = (line: string): void => {
-    if (line === 'note') host!.note();
+    // What has arrived is read first.
+    if (line === 'note') setImmediate(() => host!.note());
     else if (line === 'report') say(`${JSON.stringify(host!.report())}\n`);
     else host!.begin(Number(line));
   };

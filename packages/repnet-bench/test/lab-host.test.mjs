@@ -42,8 +42,10 @@ for (const mode of ['net', 'syn', 'flow']) {
     const began = process.hrtime.bigint();
     host.stdin.write('0\n1\n2\n3\n');
     const told = new Map();
-    for (let at = 0; at < 2 * SIZES.length; at++) {
+    for (let at = 0; at < 2 * SIZES.length; ) {
       const [letter, flow, ns] = (await hear()).split(' ');
+      if (letter === 'l') continue;
+      at++;
       assert.ok(BigInt(ns) > began && BigInt(ns) <= process.hrtime.bigint());
       told.set(Number(flow), { ...told.get(Number(flow)), [letter]: Number(ns) });
     }
@@ -61,6 +63,20 @@ for (const mode of ['net', 'syn', 'flow']) {
       [...told].map(([index, { r }]) => r === complete.get(index)),
       [true, true, true, true],
     );
+  });
+}
+
+for (const mode of ['net', 'syn', 'flow']) {
+  test(`mode ${mode}: a host tells which connection brings a long flow, and of no other`, async (t) => {
+    const { host, hear } = await startHost(t, mode);
+    host.stdin.write('2\n0\n1\n3\n');
+    const long = [];
+    for (let over = 0; over < SIZES.length; ) {
+      const [letter, address, port] = (await hear()).split(' ');
+      if (letter === 'l') long.push([address, Number(port) > 0]);
+      if (letter === 'a') over++;
+    }
+    assert.deepEqual(long, [['127.0.0.1', true]]);
   });
 }
 

@@ -27,7 +27,17 @@ NO_FRAMES = "frames between kernels pass no process that could write them down: 
 NOT_CAPTURED = "it was made without this capture, and no run is the same again: --repeat makes further ones"
 NO_LINUX = "the lab needs Linux"
 ABOUT = (
-    *("facts", "entered", "frames", "copied", "joined", "hosts", "mtu", "set_up_ns", "awake", "repnet", "fabric"),
+    "facts",
+    "entered",
+    "frames",
+    "copied",
+    "joined",
+    "hosts",
+    "mtu",
+    "set_up_ns",
+    "awake",
+    "repnet",
+    "fabric",
     "switches",
 )
 """What of the outcome goes into run.json."""
@@ -108,9 +118,8 @@ def fields(plan: Plan, fabric: str = ENGINE) -> list[dict[str, str]]:
 
 
 def _answers(run: PlannedRun, *, by_repnet: bool, fabric: str) -> list[dict[str, str]]:
-    told: list[dict[str, str]] = json.loads(_core.lab_check(json.dumps(run), by_repnet, fabric, programs.directory()))[
-        "told"
-    ]
+    answer = json.loads(_core.lab_check(json.dumps(run), by_repnet, fabric, programs.directory()))
+    told: list[dict[str, str]] = answer["told"]
     return told
 
 

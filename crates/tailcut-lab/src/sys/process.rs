@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -243,6 +243,18 @@ pub fn duplicate(of: &impl AsRawFd) -> io::Result<OwnedFd> {
     unsafe {
         let made = checked(libc::fcntl(of.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3))?;
         Ok(OwnedFd::from_raw_fd(made))
+    }
+}
+
+/// What a process that is [watched](watch) has open by this number (Linux 5.6 or later).
+///
+/// # Errors
+/// The kernel's; it may forbid this.
+pub fn borrow(process: &OwnedFd, descriptor: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: takes numbers, and the descriptor that the call gives is new.
+    unsafe {
+        let made = libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0);
+        Ok(OwnedFd::from_raw_fd(checked(made as libc::c_int)?))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::checked;
@@ -101,6 +101,34 @@ pub fn connect(
             _ => Ok(TcpStream::from(socket)),
         }
     }
+}
+
+/// Where the other end of a connection is.
+///
+/// # Errors
+/// The kernel's, and whatever is no connection by IPv4.
+pub fn peer(socket: &impl AsRawFd) -> io::Result<SocketAddrV4> {
+    let mut length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    // SAFETY: the address outlives the call and has the length that is said, and zeros are an address.
+    let found = unsafe {
+        let mut found: libc::sockaddr_in = zeroed();
+        checked(libc::getpeername(socket.as_raw_fd(), (&raw mut found).cast(), &raw mut length))?;
+        found
+    };
+    if i32::from(found.sin_family) != libc::AF_INET {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let ip = Ipv4Addr::from(u32::from_be(found.sin_addr.s_addr));
+    Ok(SocketAddrV4::new(ip, u16::from_be(found.sin_port)))
+}
+
+/// Whoever waits for a connection is woken once so many bytes are there, or their end (`SO_RCVLOWAT`). They are acknowledged as if each
+/// packet were read when it comes.
+///
+/// # Errors
+/// The kernel's.
+pub fn wake_at(socket: &impl AsRawFd, bytes: i32) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
 }
 
 /// When it is dropped, the connection is reset, so that neither end has anything left to say.
@@ -323,4 +351,40 @@ pub fn congestion(stream: &TcpStream) -> io::Result<String> {
     get(stream, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name)?;
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
     Ok(String::from_utf8_lossy(&name[..end]).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{Shutdown, SocketAddr};
+
+    use super::super::process;
+    use super::*;
+
+    #[test]
+    fn whoever_waits_for_borrowed_connection_is_woken_by_enough_bytes_or_their_end() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a port");
+        let at = listener.local_addr().expect("it is bound");
+        let mut far = TcpStream::connect(at).expect("it listens");
+        let (near, _) = listener.accept().expect("it has come");
+        let this = process::watch(process::id()).expect("it runs");
+        let borrowed = process::borrow(&this, near.as_raw_fd()).expect("it is this process's own");
+        let ready = || {
+            let mut watched =
+                libc::pollfd { fd: near.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            // SAFETY: there is one, and it outlives the call, which does not wait.
+            checked(unsafe { libc::poll(&raw mut watched, 1, 0) }).expect("it is open") == 1
+        };
+        let from = SocketAddr::V4(peer(&borrowed).expect("it is a connection"));
+        assert_eq!(from, far.local_addr().expect("it is bound"));
+        wake_at(&borrowed, 1_000).expect("it is a connection");
+        far.write_all(&[0; 999]).expect("it is open");
+        assert!(!ready());
+        far.write_all(&[0; 1]).expect("it is open");
+        assert!(ready());
+        wake_at(&borrowed, 2_000).expect("it is a connection");
+        assert!(!ready());
+        far.shutdown(Shutdown::Write).expect("it is open");
+        assert!(ready());
+    }
 }

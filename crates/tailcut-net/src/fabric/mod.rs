@@ -360,11 +360,6 @@ impl Fabric {
         self.ports[port.index()].take()
     }
 
-    /// Whether a port's link ends at a host.
-    pub fn reaches_host(&self, port: PortId) -> bool {
-        self.ends[port.index()].switch(self.hosts).is_none()
-    }
-
     /// Where a packet is that was just taken from a link.
     #[inline(always)]
     pub fn forward(&mut self, now: Time, port: PortId, packet: &mut Packet) -> Place {
