@@ -14,7 +14,7 @@ import {
   Record,
   Refusal,
 } from '../dist/wire.js';
-import { data, defaults, echoServer, hello, ownPort, raw, settle, until } from './lib/support.mjs';
+import { data, defaults, echoServer, hello, ownPort, raw, settle, ticks, until } from './lib/support.mjs';
 
 before(() => {
   Object.assign(defaults, { waitTimeout: 300, pairTimeout: 300 });
@@ -116,16 +116,30 @@ test('silent connections to the second port are bounded, and do not keep a flow 
   socket.destroy();
 });
 
-test('a hello sent byte by byte is given no more time than silence', async (t) => {
-  const { port } = await echoServer(t);
+/** Says a hello byte by byte, and takes longer for it than a server waits for a flow's other connection. */
+async function slowly(t, port, kind) {
   const slow = await raw(t, port + 1);
-  const bytes = hello(slow, port);
-  let at = 0;
-  const timer = setInterval(() => {
-    if (slow.socket.writable && at < 40) slow.socket.write(bytes.subarray(at, ++at));
-  }, 20);
-  t.after(() => clearInterval(timer));
-  await until(() => slow.closed, 'the slow hello is dropped');
+  const bytes = hello(slow, port, { kind });
+  for (let at = 0; at < bytes.length; at++) {
+    slow.socket.write(bytes.subarray(at, at + 1));
+    await ticks(1, defaults.waitTimeout / 40);
+  }
+  return slow;
+}
+
+test('a second connection whose hello takes longer than the wait for it begins no flow, and joins none', async (t) => {
+  const { port, sockets } = await echoServer(t);
+  const slow = await slowly(t, port, Kind.replica);
+  assert.equal(await refusal(slow), Refusal.late);
+  assert.equal(sockets.length, 0);
+});
+
+test('the winner of a race is a flow, however long its hello takes', async (t) => {
+  const { port } = await echoServer(t);
+  const winner = await slowly(t, port, Kind.raw);
+  winner.socket.write('PING');
+  await until(() => winner.bytes.length > 0);
+  assert.equal(winner.bytes.toString(), 'PING');
 });
 
 test('the waiting list is bounded: more flows than it holds go on plain', async (t) => {

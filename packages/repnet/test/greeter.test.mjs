@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { REPLICA } from '../dist/flow/machine.js';
 import { Greeter } from '../dist/server/greeter.js';
 import { encodeHello, Kind } from '../dist/wire.js';
+import { movedClock } from './lib/moved-clock.mjs';
 
 const MOST = 8;
 
@@ -83,4 +84,60 @@ test('connections that speak, fail, say something else or are too many leave the
   }
   assert.equal(drained, 1);
   assert.equal(greeter.size, 0);
+});
+
+/** A list that calls a hello late after 100 ms, and keeps connections for `patience`. */
+function patientGreeter(t, patience) {
+  const clock = movedClock();
+  t.after(() => clock.stop());
+  const told = [];
+  const greeter = new Greeter(
+    { copy: REPLICA, most: MOST, timeout: 100, patience },
+    (_leg, _hello, _rest, late) => told.push(late ? 'late' : 'in time'),
+    () => told.push('dropped'),
+  );
+  return { clock, told, greeter, leg: greeter.accept(handle()) };
+}
+
+for (const [after, what] of [
+  [100, 'in time'],
+  [150, 'late'],
+  [990, 'late'],
+])
+  test(`a hello that comes after ${after} of 100 ms is ${what}`, (t) => {
+    const { clock, told, leg } = patientGreeter(t, 1_000);
+    clock.tick(after);
+    leg.receive(HELLO);
+    assert.deepEqual(told, [what]);
+  });
+
+test('a connection that says no whole hello is dropped at the end of its time, whenever it spoke', (t) => {
+  const { clock, told, leg, greeter } = patientGreeter(t, 1_000);
+  clock.tick(900);
+  leg.receive(HELLO.subarray(0, 10));
+  clock.tick(90);
+  assert.deepEqual(told, []);
+  clock.tick(60);
+  assert.deepEqual(told, ['dropped']);
+  assert.equal(greeter.size, 0);
+});
+
+test('without patience a connection is dropped when its hello would be late', (t) => {
+  const { clock, told } = patientGreeter(t, undefined);
+  clock.tick(100);
+  assert.deepEqual(told, []);
+  clock.tick(50);
+  assert.deepEqual(told, ['dropped']);
+});
+
+test('where no more come, those that are there are kept no longer than one that comes now and is not late', (t) => {
+  const { clock, told, greeter } = patientGreeter(t, 1_000);
+  clock.tick(200);
+  let drained = 0;
+  assert.ok(greeter.drain(() => drained++));
+  clock.tick(100);
+  assert.equal(drained, 0);
+  clock.tick(50);
+  assert.equal(drained, 1);
+  assert.deepEqual(told, ['dropped']);
 });

@@ -57,6 +57,8 @@ export class SendMachine {
   /** The first copy may still come; false while it is pending: the peer has given it up. */
   expectsFirst = true;
   readonly #limits: SendLimits;
+  /** Bytes that the second copy has been sent. */
+  #onSecond = 0;
   #allowance: number;
   /** What the first copy was sent after the second: that it trails says nothing of it before as much again is sent on both. */
   #headStart = 0;
@@ -86,6 +88,7 @@ export class SendMachine {
     }
     this.copies[copy] = 'open';
     const replay = this.archived && this.offset > 0;
+    if (replay && copy === REPLICA) this.#onSecond = this.offset;
     switch (this.copies[rest]) {
       case 'pending':
         this.chosen = copy;
@@ -147,6 +150,12 @@ export class SendMachine {
 
   /** Routes the next `n` bytes. In DUP_CONN, and while the first copy is awaited, `n` is at most `room`. */
   route(n: number): Route {
+    const route = this.#route(n);
+    if ((route.copies & (1 << REPLICA)) !== 0) this.#onSecond += n;
+    return route;
+  }
+
+  #route(n: number): Route {
     switch (this.state) {
       case 'ONE_CONN': {
         this.offset += n;
@@ -167,6 +176,11 @@ export class SendMachine {
       default:
         return { copies: 0, archive: false };
     }
+  }
+
+  /** The second copy has been sent all that was routed. */
+  get secondHasAll(): boolean {
+    return this.#onSecond === this.offset;
   }
 
   /** Transition 4, for want of room: the archive is given up. */

@@ -233,6 +233,7 @@ export class Receiver implements RecordSink {
         this.#gain?.over();
         rx.announce(offset);
         if (rx.lost === PRIMARY) sender.firstGivenUp();
+        this.#dropFirst();
         this.checkEnd();
         return;
       case Control.reset:
@@ -274,7 +275,20 @@ export class Receiver implements RecordSink {
     }
     const interval = Math.max(REPORT_INTERVAL, this.#host.peerThreshold / 2);
     if (this.#doubled && rx.delivered - this.#reportedAt >= interval) this.#report();
+    if (rx.alone >= 0) this.#dropFirst();
     if (rx.total >= 0 || rx.done[PRIMARY]) this.checkEnd();
+  }
+
+  /**
+   * Client: the server has no first connection, or none any more. What is under way on it there would be a flow of its own, once the server
+   * has forgotten this one. It is kept for bytes that the second does not have.
+   */
+  #dropFirst(): void {
+    const { rx } = this;
+    const { client, closed, legs, sender } = this.#host;
+    if (client === undefined || closed || rx.lost !== PRIMARY || rx.alone > rx.delivered) return;
+    if (legs[PRIMARY] !== undefined && legs[REPLICA] !== undefined && sender.tx.secondHasAll)
+      this.#host.abandon(PRIMARY);
   }
 
   /** Tells the sender which copy is ahead, in time for its choice at the threshold, as long as it doubles. */

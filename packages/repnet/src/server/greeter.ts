@@ -10,17 +10,20 @@ const TICKS = 4;
 /** A connection whose hello is awaited: one of a list, which it leaves without a trace (memory/tidy-map.ts). */
 class Silent implements LegSink {
   readonly greeter: Greeter;
-  readonly until: number;
+  /** The tick by which its hello is in time, and that at which it is dropped. */
+  readonly due: number;
+  until: number;
   leg: Leg;
   /** What it has said of its hello. */
   bytes: Buffer | undefined;
   older: Silent | undefined;
   younger: Silent | undefined;
 
-  constructor(greeter: Greeter, leg: Leg, bytes: Buffer | undefined, until: number) {
+  constructor(greeter: Greeter, leg: Leg, bytes: Buffer | undefined, due: number, until: number) {
     this.greeter = greeter;
     this.leg = leg;
     this.bytes = bytes;
+    this.due = due;
     this.until = until;
   }
 
@@ -42,7 +45,9 @@ export class Greeter {
   #size = 0;
   readonly #most: number;
   readonly #timeout: number;
-  readonly #greeted: (leg: Leg, hello: Hello, rest: Buffer | undefined) => void;
+  /** Ticks that a connection is kept. */
+  readonly #ticks: number;
+  readonly #greeted: (leg: Leg, hello: Hello, rest: Buffer | undefined, late: boolean) => void;
   readonly #refused: (leg: Leg, bytes: Buffer | undefined) => void;
   readonly #copy: Copy;
   #timer: NodeJS.Timeout | undefined;
@@ -50,15 +55,17 @@ export class Greeter {
   /** No more come: to be told when there are none left. */
   #drained: (() => void) | undefined;
 
+  /** A hello that takes longer than `timeout` is late; a connection is kept for `patience`, or for as long as its hello is not late. */
   constructor(
-    options: { copy: Copy; most: number; timeout: number },
-    greeted: (leg: Leg, hello: Hello, rest: Buffer | undefined) => void,
+    options: { copy: Copy; most: number; timeout: number; patience?: number },
+    greeted: (leg: Leg, hello: Hello, rest: Buffer | undefined, late: boolean) => void,
     /** No hello came: `bytes` did, if any, or the time was up. The connection is the callee's to close. */
     refused: (leg: Leg, bytes: Buffer | undefined) => void,
   ) {
     this.#copy = options.copy;
     this.#most = options.most;
     this.#timeout = options.timeout;
+    this.#ticks = Math.max(TICKS, Math.ceil((TICKS * (options.patience ?? 0)) / options.timeout));
     this.#greeted = greeted;
     this.#refused = refused;
   }
@@ -88,7 +95,8 @@ export class Greeter {
   expect(leg: Leg, bytes?: Buffer): void {
     // The oldest has had its chance; a flood of silent connections must not keep the others out.
     if (this.#size >= this.#most && this.#oldest !== undefined) this.#drop(this.#oldest);
-    leg.sink = this.#add(new Silent(this, leg, bytes, this.#tick + TICKS + 1));
+    const due = this.#tick + TICKS + 1;
+    leg.sink = this.#add(new Silent(this, leg, bytes, due, due - TICKS + this.#ticks));
     if (this.#timer === undefined) {
       this.#timer = setInterval(() => this.#advance(), Math.max(1, this.#timeout / TICKS));
       this.#timer.unref();
@@ -131,9 +139,15 @@ export class Greeter {
     this.#left();
   }
 
-  /** What has been accepted keeps its time, and the process; `drained` when the last has spoken or is gone. False: there is none. */
+  /**
+   * What has been accepted keeps the process, and its time, or what would be that of one that comes now; `drained` when the last has
+   * spoken or is gone. False: there is none.
+   */
   drain(drained: () => void): boolean {
-    for (let each = this.#oldest; each !== undefined; each = each.younger) each.leg.ref();
+    for (let each = this.#oldest; each !== undefined; each = each.younger) {
+      each.leg.ref();
+      each.until = Math.min(each.until, this.#tick + TICKS + 1);
+    }
     if (this.#size > 0) this.#drained = drained;
     return this.#size > 0;
   }
@@ -166,7 +180,8 @@ export class Greeter {
     leg.sink = nobody;
     // The application's own stream follows, with its own setting.
     if (hello.kind !== Kind.raw) leg.setNoDelay(true);
-    this.#greeted(leg, hello, bytes.length > HELLO_BYTES ? bytes.subarray(HELLO_BYTES) : undefined);
+    const rest = bytes.length > HELLO_BYTES ? bytes.subarray(HELLO_BYTES) : undefined;
+    this.#greeted(leg, hello, rest, silent.due <= this.#tick);
     this.#left();
     return !leg.stopped;
   }

@@ -32,6 +32,8 @@ export interface Peername {
 
 /** Connections to the second port that have not said hello yet, at most. */
 const MOST_SILENT = 1024;
+/** Milliseconds for which they are kept, if there is room: the winner of a race, whose hello may be lost several times, is its flow's only connection. */
+const SILENCE = 60_000;
 
 export class ReplicaListener {
   readonly server: SecondServer;
@@ -71,8 +73,8 @@ export class ReplicaListener {
       late: (leg, hello, rest, had) => this.#pairing.placeByToken(leg, hello, rest, had),
     });
     this.#greeter = new Greeter(
-      { copy: REPLICA, most: MOST_SILENT, timeout: defaults.waitTimeout },
-      (leg, hello, rest) => this.#greeted(leg, hello, rest),
+      { copy: REPLICA, most: MOST_SILENT, timeout: defaults.waitTimeout, patience: SILENCE },
+      (leg, hello, rest, late) => this.#greeted(leg, hello, rest, late),
       (leg, bytes) => this.#ungreeted(leg, bytes),
     );
     if (this.byToken)
@@ -162,7 +164,7 @@ export class ReplicaListener {
   // ------------------------------------------------------------------ hellos
 
   /** Limits and switches come after the hello: whatever is refused, its bytes never are taken for an application's. */
-  #greeted(leg: Leg, hello: Hello, rest: Buffer | undefined): void {
+  #greeted(leg: Leg, hello: Hello, rest: Buffer | undefined, late = false): void {
     if (this.byToken) noteHello(leg.remoteAddress);
     switch (hello.kind) {
       case Kind.probe:
@@ -179,6 +181,8 @@ export class ReplicaListener {
         if (this.#closing && hello.kind === Kind.replica) return this.#answers.refuse(leg, 'unknown', hello);
         if ((hello.kind === Kind.primary) !== (leg.copy === PRIMARY))
           return this.#answers.refuse(leg, 'mismatch', hello);
+        // Its flow may be forgotten by now, and its client has given it up.
+        if (late) return this.#answers.refuse(leg, 'late', hello);
         if (byToken) return this.#pairing.placeByToken(leg, hello, rest);
         if (!isEnabled()) return this.#answers.refuse(leg, 'disabled', hello);
         if (!sameSource(leg, hello)) return this.#answers.refuse(leg, 'mismatch', hello);

@@ -12,7 +12,7 @@ import net from 'node:net';
  * @property {'cut' | 'rst' | 'fin' | 'stall' | 'pause' | 'nosyn'} kind cut: both sides are closed; rst: both are reset;
  *   fin: the receiver sees a FIN and nothing more; stall: nothing more passes; pause: nothing passes for `ms`, or before `until`;
  *   nosyn: the server never sees the connection
- * @property {() => void} [fallen] stall: called when it strikes
+ * @property {(client: net.Socket) => void} [fallen] stall, nosyn: called when it strikes
  * @property {number} [ms]
  * @property {Promise<void>} [until]
  */
@@ -50,7 +50,12 @@ export async function startRelay({
     };
     keep(client);
     client.on('error', () => {});
-    if (faults.some((f) => f.kind === 'nosyn')) return;
+    const unseen = faults.find((f) => f.kind === 'nosyn');
+    if (unseen !== undefined) {
+      client.resume();
+      unseen.fallen?.(client);
+      return;
+    }
     const upstream = net.connect({
       host: targetHost,
       port: copy === 1 && relay.secondPort !== undefined ? relay.secondPort : relay.targetPort + copy,

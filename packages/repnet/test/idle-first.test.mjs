@@ -1,0 +1,143 @@
+/**
+ * A first connection whose client takes it for established may reach the server late: its last handshake packet, and all it
+ * carries, were lost. The server forgets flows in the end, and would take what comes then for another flow.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import repnet from '../dist/index.js';
+import { controlRecord, Record } from '../dist/wire.js';
+import { memoryLeg, newFlow } from './lib/memory-leg.mjs';
+import { movedClock } from './lib/moved-clock.mjs';
+import { startRelay } from './lib/relay.mjs';
+import { data, defaults, echo, echoServer, OWN_ADDRESS, ownPort, ticks, until } from './lib/support.mjs';
+
+const PAIR_TIMEOUT = 1_000;
+
+/** A flow that is written and ended on both connections, and how its first is treated; `length` bytes, of which `threshold` are doubled. */
+function carried(t, framed, { length = 100, threshold = 1_000 } = {}) {
+  const clock = movedClock();
+  t.after(() => clock.stop());
+  const flow = newFlow(framed, threshold, { pairTimeout: PAIR_TIMEOUT, loser: 'fin' });
+  const fate = [];
+  const legs = [memoryLeg(0), memoryLeg(1)];
+  legs[0].abort = () => fate.push('reset');
+  legs[0].close = () => fate.push('closed');
+  for (const leg of legs) flow.open(leg);
+  flow.write(Buffer.alloc(Math.min(length, threshold)), () => {});
+  if (length > threshold) {
+    flow.sender.report(threshold, threshold);
+    flow.write(Buffer.alloc(length - threshold), () => {});
+  }
+  flow.end(() => {});
+  const end = (copy) => flow.legData(legs[copy], controlRecord(Record.end, 0));
+  return { flow, legs, fate, clock, end };
+}
+
+for (const [pairing, framed] of [
+  ['address', [false, true]],
+  ['token', [true, true]],
+])
+  for (const before of [true, false])
+    test(`pairing by ${pairing}: once the second has brought everything, and ended ${before ? 'before' : 'after'} the flow was closed, the first is reset when its time is up`, (t) => {
+      const { flow, legs, fate, clock, end } = carried(t, framed);
+      end(1);
+      if (!before) flow.close(false);
+      flow.legFin(legs[1]);
+      if (before) flow.close(false);
+      clock.tick(PAIR_TIMEOUT - 1);
+      assert.deepEqual(fate, []);
+      clock.tick(1);
+      assert.deepEqual(fate, ['reset']);
+    });
+
+test('a first connection that ends within its time is closed in order', (t) => {
+  const { flow, legs, fate, clock, end } = carried(t, [false, true]);
+  end(1);
+  flow.close(false);
+  flow.legFin(legs[1]);
+  flow.legFin(legs[0]);
+  clock.tick(10 * PAIR_TIMEOUT);
+  assert.deepEqual(fate, ['closed']);
+});
+
+test('a first connection that alone carries the rest of a message has as long as the kernel gives it', (t) => {
+  const { flow, legs, fate, clock, end } = carried(t, [false, true], { length: 5_000 });
+  end(1);
+  flow.close(false);
+  flow.legFin(legs[1]);
+  clock.tick(30 * PAIR_TIMEOUT);
+  assert.deepEqual(fate, []);
+});
+
+test('a second connection that fails instead of ending leaves the first as it is', (t) => {
+  const { flow, legs, fate, clock, end } = carried(t, [false, true]);
+  end(1);
+  flow.close(false);
+  flow.legLost(legs[1], new Error('ECONNRESET'));
+  clock.tick(30 * PAIR_TIMEOUT);
+  assert.deepEqual(fate, []);
+});
+
+/** A client's flow whose server says, on the second connection, that it goes on without the first. */
+function alone(threshold, sent) {
+  const flow = newFlow([false, true], threshold);
+  flow.client = { copyAbandoned() {}, copyLost: () => false, firstBytes() {}, answered() {} };
+  const legs = [memoryLeg(0), memoryLeg(1)];
+  const fate = [];
+  legs[0].abort = () => fate.push('reset');
+  for (const leg of legs) flow.open(leg);
+  flow.write(Buffer.alloc(Math.min(sent, threshold)), () => {});
+  if (sent > threshold) {
+    flow.sender.report(threshold, threshold);
+    flow.write(Buffer.alloc(sent - threshold), () => {});
+  }
+  const says = (...records) => flow.legData(legs[1], Buffer.concat(records));
+  return { flow, legs, fate, says };
+}
+
+test('a server that has no first connection is left with none: it would take it for another flow later', () => {
+  const { flow, fate, says, legs } = alone(1_000, 100);
+  says(controlRecord(Record.alone, 0));
+  assert.deepEqual(fate, ['reset']);
+  flow.write(Buffer.from('more'), () => {});
+  assert.match(legs[1].payload(), /more$/);
+});
+
+test('the first connection is kept for bytes that the second was not sent', () => {
+  const { fate, says } = alone(1_000, 5_000);
+  says(controlRecord(Record.alone, 0));
+  assert.deepEqual(fate, []);
+});
+
+test('the first connection is kept for what the server sent on it before, until that has come', () => {
+  const { fate, says } = alone(1_000, 100);
+  says(controlRecord(Record.alone, 5));
+  assert.deepEqual(fate, []);
+  says(data(0, 'reply'));
+  assert.deepEqual(fate, ['reset']);
+});
+
+test('a first connection that the server never sees is reset when the server has stopped waiting for it, and the flow goes on', async (t) => {
+  Object.assign(defaults, { waitTimeout: 400, pairTimeout: 800 });
+  let fate;
+  const fallen = (first) => first.once('error', ({ code }) => (fate = code));
+  const relay = await startRelay({
+    faultsFor: (_, copy) => (copy === 0 ? [{ copy, direction: 'up', kind: 'nosyn', at: 0, fallen }] : []),
+  });
+  t.after(() => relay.close());
+  const { port, sockets } = await echoServer(t, { addresses: [`${relay.host}:${relay.port}`] });
+  relay.targetPort = port;
+  // A server that has just begun lets no flow begin with its second connection.
+  await ticks(12, defaults.waitTimeout / 4);
+  // The relay uses the source port again, which a connection whose port the kernel chose would not let it.
+  const from = { localAddress: OWN_ADDRESS, localPort: ownPort() };
+  const { host } = relay;
+  const socket = repnet.connect({ host, port: relay.port, ...from, replicate: 'flow', peer: 'repnet' });
+  t.after(() => socket.destroy());
+  assert.equal(await echo(socket, 'by the second'), 'by the second');
+  assert.equal(fate, undefined);
+  await until(() => fate !== undefined, 'the first is reset');
+  assert.equal(fate, 'ECONNRESET');
+  assert.equal(await echo(socket, 'by the second still'), 'by the second still');
+  assert.equal(sockets.length, 1);
+});
