@@ -7,76 +7,8 @@ import { test } from 'node:test';
 import repnet from '../dist/index.js';
 import { controlRecord, Record } from '../dist/wire.js';
 import { memoryLeg, newFlow } from './lib/memory-leg.mjs';
-import { movedClock } from './lib/moved-clock.mjs';
 import { startRelay } from './lib/relay.mjs';
 import { data, defaults, echo, echoServer, OWN_ADDRESS, ownPort, ticks, until } from './lib/support.mjs';
-
-const PAIR_TIMEOUT = 1_000;
-
-/** A flow that is written and ended on both connections, and how its first is treated; `length` bytes, of which `threshold` are doubled. */
-function carried(t, framed, { length = 100, threshold = 1_000 } = {}) {
-  const clock = movedClock();
-  t.after(() => clock.stop());
-  const flow = newFlow(framed, threshold, { pairTimeout: PAIR_TIMEOUT, loser: 'fin' });
-  const fate = [];
-  const legs = [memoryLeg(0), memoryLeg(1)];
-  legs[0].abort = () => fate.push('reset');
-  legs[0].close = () => fate.push('closed');
-  for (const leg of legs) flow.open(leg);
-  flow.write(Buffer.alloc(Math.min(length, threshold)), () => {});
-  if (length > threshold) {
-    flow.sender.report(threshold, threshold);
-    flow.write(Buffer.alloc(length - threshold), () => {});
-  }
-  flow.end(() => {});
-  const end = (copy) => flow.legData(legs[copy], controlRecord(Record.end, 0));
-  return { flow, legs, fate, clock, end };
-}
-
-for (const [pairing, framed] of [
-  ['address', [false, true]],
-  ['token', [true, true]],
-])
-  for (const before of [true, false])
-    test(`pairing by ${pairing}: once the second has brought everything, and ended ${before ? 'before' : 'after'} the flow was closed, the first is reset when its time is up`, (t) => {
-      const { flow, legs, fate, clock, end } = carried(t, framed);
-      end(1);
-      if (!before) flow.close(false);
-      flow.legFin(legs[1]);
-      if (before) flow.close(false);
-      clock.tick(PAIR_TIMEOUT - 1);
-      assert.deepEqual(fate, []);
-      clock.tick(1);
-      assert.deepEqual(fate, ['reset']);
-    });
-
-test('a first connection that ends within its time is closed in order', (t) => {
-  const { flow, legs, fate, clock, end } = carried(t, [false, true]);
-  end(1);
-  flow.close(false);
-  flow.legFin(legs[1]);
-  flow.legFin(legs[0]);
-  clock.tick(10 * PAIR_TIMEOUT);
-  assert.deepEqual(fate, ['closed']);
-});
-
-test('a first connection that alone carries the rest of a message has as long as the kernel gives it', (t) => {
-  const { flow, legs, fate, clock, end } = carried(t, [false, true], { length: 5_000 });
-  end(1);
-  flow.close(false);
-  flow.legFin(legs[1]);
-  clock.tick(30 * PAIR_TIMEOUT);
-  assert.deepEqual(fate, []);
-});
-
-test('a second connection that fails instead of ending leaves the first as it is', (t) => {
-  const { flow, legs, fate, clock, end } = carried(t, [false, true]);
-  end(1);
-  flow.close(false);
-  flow.legLost(legs[1], new Error('ECONNRESET'));
-  clock.tick(30 * PAIR_TIMEOUT);
-  assert.deepEqual(fate, []);
-});
 
 /** A client's flow whose server says, on the second connection, that it goes on without the first. */
 function alone(threshold, sent) {

@@ -104,8 +104,6 @@ export class Flow implements LegSink {
   /** What the last connection that failed failed of. */
   lastError: NodeJS.ErrnoException | undefined;
   #linger: Linger | undefined;
-  /** The second connection has ended, and has brought all of both streams: nothing is left for the first to bring. */
-  #firstIsIdle = false;
   /** Client side: what follows a hello need not wait for its answer. */
   early = false;
   /** The peer has joined the two connections: it will not take the first, by itself, for the flow. */
@@ -244,13 +242,7 @@ export class Flow implements LegSink {
       this.legs[copy] = undefined;
       leg.close();
       if (this.client?.copyLost(leg, undefined)) return;
-      const { tx } = this;
-      if (copy === REPLICA && this.rx.done[REPLICA] && tx.total >= 0 && tx.secondHasAll)
-        this.#firstIsIdle = true;
-      if (this.closed) {
-        if (this.#firstIsIdle && this.#linger !== undefined) this.#hurry();
-        return this.#settled();
-      }
+      if (this.closed) return this.#settled();
       // Both streams are declared on it: it has done its part, whatever the first copy still brings.
       if (this.rx.done[copy] && this.tx.total >= 0) return this.receiver.checkEnd();
       if (!this.rx.done[copy]) counters.copiesFailed++;
@@ -365,7 +357,6 @@ export class Flow implements LegSink {
       }
     }
     if (this.legs[PRIMARY] === undefined && this.legs[REPLICA] === undefined) return this.#settled();
-    if (this.#firstIsIdle) return this.#hurry();
     // As the kernel does for a plain connection, what the peer has not taken yet is kept for it; it may be slow to read.
     const carrying = COPIES.some((copy) => this.legs[copy] && this.tx.copies[copy] === 'open');
     const over = () => {
@@ -379,21 +370,6 @@ export class Flow implements LegSink {
       this.#settled();
     };
     this.#linger = startLinger(over, this.options.pairTimeout, carrying);
-  }
-
-  /**
-   * What the first connection still carries is nobody's loss. If it has not come to the peer by the time at which one is given up, it is reset
-   * while the peer remembers the flow: later the system would go on sending it, and the peer take it for another.
-   */
-  #hurry(): void {
-    if (this.#linger !== undefined) endLinger(this.#linger);
-    const over = () => {
-      const first = this.legs[PRIMARY];
-      this.legs[PRIMARY] = undefined;
-      first?.abort();
-      this.#settled();
-    };
-    this.#linger = startLinger(over, this.options.pairTimeout, false);
   }
 
   /**
