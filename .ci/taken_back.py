@@ -22,6 +22,7 @@ KNOWN = {
     "1836242": "an accident, mended by 8baf9c1",
     "f5fc218": "meant: one macro writes what stood there hook by hook",
     "425dae9": "meant, and said in other words: a shortcut that bought nothing",
+    "5fa3f21": "meant, and said in other words: the reset on a FIN lost bytes",
     "bb4b604": "meant: it held that runs of kernels cannot be explained, and now they can",
 }
 """Commits that took something back without naming it, and what became of it. Accidents stand here once mended."""

@@ -95,8 +95,8 @@ export class Greeter {
   expect(leg: Leg, bytes?: Buffer): void {
     // The oldest has had its chance; a flood of silent connections must not keep the others out.
     if (this.#size >= this.#most && this.#oldest !== undefined) this.#drop(this.#oldest);
-    const due = this.#tick + TICKS + 1;
-    leg.sink = this.#add(new Silent(this, leg, bytes, due, due - TICKS + this.#ticks));
+    const next = this.#tick + 1;
+    leg.sink = this.#add(new Silent(this, leg, bytes, next + TICKS, next + this.#ticks));
     if (this.#timer === undefined) {
       this.#timer = setInterval(() => this.#advance(), Math.max(1, this.#timeout / TICKS));
       this.#timer.unref();

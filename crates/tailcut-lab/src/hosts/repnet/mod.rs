@@ -1,32 +1,33 @@
 //! A host whose flows a Node process carries: `repnet-bench lab`, over `repnet` or plain `node:net`. It is told when each flow
 //! begins, since Node's own timers count whole milliseconds.
 
+mod events;
+mod pieces;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{OwnedFd, RawFd};
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
-use std::str::Split;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tailcut_net::scenario::Scenario;
-use tailcut_net::traffic::demand::Signal;
 
-use super::agenda::{Agenda, Due};
-use super::driver::{
-    Got, HostFlow, HostReport, Sent, Times, ACKNOWLEDGED, LISTEN, RECEIVED, WRONG,
-};
-use super::guests::command;
-use super::payload::Payload;
-use super::setup::address;
-use super::turns::Turns;
-use super::waiting::WaitingFlows;
+use crate::hosts::agenda::{Agenda, Due};
+use crate::hosts::driver::{Got, HostFlow, HostReport, Sent, Times, LISTEN};
+use crate::hosts::guests::command;
+use crate::hosts::payload::Payload;
+use crate::hosts::setup::address;
+use crate::hosts::turns::Turns;
+use crate::hosts::waiting::WaitingFlows;
 use crate::replication::Replication;
 use crate::sys::epoll::{Epoll, READABLE};
-use crate::sys::{monotonic_ns, process, socket};
+use crate::sys::{monotonic_ns, process};
 use crate::waits::listed;
+use events::Event;
+use pieces::ReadInPieces;
 
 /// How long Node may take to get ready, or to tell what it knows.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -41,13 +42,6 @@ const NODE_ARGUMENTS: [&str; 5] = [
     "--no-memory-reducer",
     "--expose-gc",
 ];
-
-/// Node reads a long flow by so many bytes at a time, and the rest when its end comes. Packet by packet took it half of its time.
-const AT_A_TIME: i32 = 16_384;
-/// Connections are sought among as many as this.
-const MOST_OPEN: RawFd = 2_048;
-/// It tells of a connection that brings a long flow.
-const LONG: u8 = b'l';
 
 /// What the process is told at first.
 #[derive(Debug, Serialize)]
@@ -108,48 +102,6 @@ struct NodeReport {
     wrong: Vec<String>,
 }
 
-/// What it says as it happens, a line each.
-#[derive(Debug, PartialEq, Eq)]
-enum Event {
-    /// This flow is over since this time, as far as the host sees.
-    Over(u64, Signal, u64),
-    /// The connection from there brings a long flow.
-    Long(SocketAddrV4),
-    /// The report says what.
-    Wrong,
-}
-
-impl Event {
-    fn read(line: &str) -> Option<Event> {
-        let mut words = line.split(' ');
-        let kind = words.next()?;
-        let over = |mut words: Split<'_, char>, signal| {
-            let (flow, at_ns) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-            Some(Event::Over(flow, signal, at_ns))
-        };
-        match kind.as_bytes() {
-            [LONG] => {
-                let from = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-                Some(Event::Long(SocketAddrV4::new(from.0, from.1)))
-            }
-            [RECEIVED] => over(words, Signal::Received),
-            [ACKNOWLEDGED] => over(words, Signal::Acknowledged),
-            [WRONG] => Some(Event::Wrong),
-            _ => None,
-        }
-    }
-
-    /// What the supervisor is told of it.
-    fn letter(&self) -> Option<u8> {
-        match self {
-            Event::Over(_, Signal::Received, _) => Some(RECEIVED),
-            Event::Over(_, Signal::Acknowledged, _) => Some(ACKNOWLEDGED),
-            Event::Long(_) => None,
-            Event::Wrong => Some(WRONG),
-        }
-    }
-}
-
 const SUPERVISOR: u64 = 1;
 const NODE: u64 = 2;
 const TURNS: u64 = 3;
@@ -158,9 +110,7 @@ const TURNS: u64 = 3;
 pub struct RepnetDriver<'a> {
     host: u32,
     node: Child,
-    process: OwnedFd,
-    /// By which numbers it has, or had, connections open that bring long flows.
-    long: Vec<RawFd>,
+    long_flows: ReadInPieces,
     channel: UnixStream,
     /// What was read of a line whose end has not come.
     unread: Vec<u8>,
@@ -202,9 +152,8 @@ impl<'a> RepnetDriver<'a> {
         }
         let mut driver = RepnetDriver {
             host,
-            process: process::watch(node.id() as i32)?,
+            long_flows: ReadInPieces::new(process::watch(node.id() as i32)?),
             node,
-            long: vec![],
             channel,
             unread: vec![],
             supervisor,
@@ -315,10 +264,7 @@ impl<'a> RepnetDriver<'a> {
                 Due::Begin(at) => lines.push_str(&begin(&self.own, self.agenda.flow(at))),
                 Due::Note => {
                     // So that what has come is counted.
-                    for descriptor in self.long.drain(..) {
-                        let _ = process::borrow(&self.process, descriptor)
-                            .and_then(|socket| socket::wake_at(&socket, 1));
-                    }
+                    self.long_flows.end();
                     lines.push_str("note\n");
                 }
             }
@@ -366,7 +312,7 @@ impl<'a> RepnetDriver<'a> {
                 Event::Over(flow, signal, at_ns) => {
                     self.waiting.over(flow, signal, at_ns);
                 }
-                Event::Long(from) => self.long.extend(read_in_pieces(&self.process, from)),
+                Event::Long(from) => self.long_flows.add(from),
                 Event::Wrong => {}
             }
         }
@@ -418,17 +364,6 @@ fn start(program: &[String], channel: UnixStream) -> io::Result<Child> {
         .stdout(Stdio::from(OwnedFd::from(channel)))
         .spawn()
         .map_err(|error| io::Error::other(format!("{node}: {error}")))
-}
-
-/// Has Node woken once so many bytes have come over its connection from there; gives the number by which it has that open. A connection
-/// that is over by now is not found; nor is any where a kernel forbids to look, which costs time and nothing else.
-fn read_in_pieces(node: &OwnedFd, from: SocketAddrV4) -> Option<RawFd> {
-    (0..MOST_OPEN).find(|descriptor| {
-        process::borrow(node, *descriptor).is_ok_and(|socket| {
-            socket::peer(&socket).is_ok_and(|peer| peer == from)
-                && socket::wake_at(&socket, AT_A_TIME).is_ok()
-        })
-    })
 }
 
 /// A flow begins: where it is among those that the host sends.
@@ -515,24 +450,6 @@ mod tests {
     fn a_flow_begins_by_its_place_among_those_that_its_host_sends() {
         let own = [FLOWS[0], FLOWS[2]];
         assert_eq!([begin(&own, FLOWS[0]), begin(&own, FLOWS[2])], ["0\n", "1\n"]);
-    }
-
-    #[test]
-    fn node_says_which_flow_is_over_and_since_when() {
-        assert_eq!(Event::read("r 17 900"), Some(Event::Over(17, Signal::Received, 900)));
-        assert_eq!(Event::read("a 3 12"), Some(Event::Over(3, Signal::Acknowledged, 12)));
-        let from = SocketAddrV4::new(address(3), 21);
-        assert_eq!(Event::read(&format!("l {} 21", address(3))), Some(Event::Long(from)));
-        assert_eq!(Event::read("w"), Some(Event::Wrong));
-        for strange in ["", "r", "r 17", "a x 1", "l", "l 1.2.3.4 65536", "hello 1 2"] {
-            assert_eq!(Event::read(strange), None, "{strange:?}");
-        }
-        let letters = ["r 1 2", "a 1 2", "l 1.2.3.4 21", "w"]
-            .map(|line| Event::read(line).map(|e| e.letter()));
-        assert_eq!(
-            letters,
-            [Some(Some(RECEIVED)), Some(Some(ACKNOWLEDGED)), Some(None), Some(Some(WRONG))]
-        );
     }
 
     #[test]
