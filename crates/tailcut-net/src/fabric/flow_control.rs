@@ -81,6 +81,7 @@ impl Stops {
     }
 
     /// Sends a frame back along a link.
+    #[inline(never)]
     fn send(&mut self, now: Time, ingress: PortId, stop: bool, ports: &[Port]) {
         let back = &ports[ingress.reversed().index()];
         let leaves = back.busy_until().max(now) + Time(back.transmission_time(self.kind.frame()));
@@ -163,6 +164,7 @@ impl Fabric {
     }
 
     /// Whether the transmitter of a port goes on with what waits, now that it is idle.
+    #[inline]
     pub(super) fn goes_on(&mut self, port: PortId) -> bool {
         let Some(stops) = &mut self.stops else { return true };
         let link = &mut stops.links[port.index()];
@@ -171,6 +173,8 @@ impl Fabric {
     }
 
     /// A packet has left the queue of a port; `more` wait there.
+    // In line: without flow control, which is nearly always, there is nothing to do.
+    #[inline(always)]
     pub(super) fn leaves_controlled(&mut self, now: Time, port: PortId, more: bool) {
         if let Some(stops) = &mut self.stops {
             stops.links[port.index()].armed = more;
