@@ -134,7 +134,6 @@ mod tests {
         let fork = Fork {
             now: Time::ZERO,
             switch: SwitchId(3),
-            salt: 0,
             choices: ports.len() as u32,
             ports: &ports,
             queues: &At(waits.to_vec()),

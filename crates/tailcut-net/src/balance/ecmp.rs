@@ -27,7 +27,7 @@ impl Strategy for Ecmp {
 impl Pick for Ecmp {
     #[inline]
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
-        hash::pick(packet.key.0, fork.salt, fork.choices)
+        hash::pick(packet.key.0, hash::salt(fork.switch), fork.choices)
     }
 
     fn foretell(&self, switch: SwitchId, choices: u32, key: FlowKey) -> Option<u32> {

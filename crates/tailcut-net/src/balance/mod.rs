@@ -26,8 +26,6 @@ use crate::topology::{Graph, PortId, Routes, SwitchId};
 pub(crate) struct Fork<'a> {
     pub now: Time,
     pub switch: SwitchId,
-    /// The switch's salt, for whoever hashes keys ([`hash`]).
-    pub salt: u64,
     /// How many ports there are.
     pub choices: u32,
     /// The ports.
@@ -233,12 +231,12 @@ impl BalanceSpec {
 
 /// Idle ports, and their numbers: for tests of what looks at neither.
 #[cfg(test)]
-pub(crate) fn blind(now: Time, switch: SwitchId, salt: u64, choices: u32) -> Fork<'static> {
+pub(crate) fn blind(now: Time, switch: SwitchId, choices: u32) -> Fork<'static> {
     struct Idle;
     impl Queues for Idle {
         fn wait(&self, _: PortId, _: Time) -> Time {
             Time::ZERO
         }
     }
-    Fork { now, switch, salt, choices, ports: &[], queues: &Idle }
+    Fork { now, switch, choices, ports: &[], queues: &Idle }
 }

@@ -75,7 +75,7 @@ use tailcut_engine::Time;
 
 use crate::amount::Limit;
 use crate::balance::audit::Audit;
-use crate::balance::{hash, BalanceSpec, Balancer, Fork, Layout, Pick, Queues};
+use crate::balance::{BalanceSpec, Balancer, Fork, Layout, Pick, Queues};
 use crate::component::SpecError;
 use crate::faults::FaultsSpec;
 use crate::host::HostSpec;
@@ -189,7 +189,6 @@ pub struct Fabric {
     /// Node at the far end of each port: hosts, then switches.
     ends: Vec<NodeId>,
     hosts: u32,
-    salts: Vec<u64>,
     balancer: Balancer,
     marks: Marks,
     /// Buffers that the ports of a switch share.
@@ -266,7 +265,6 @@ impl Fabric {
             scheduled,
             ends,
             hosts: graph.hosts,
-            salts: (0..graph.switches).map(SwitchId).map(hash::salt).collect(),
             marks: Marks::new(queue, balancer.large()),
             balancer,
             pools,
@@ -380,10 +378,9 @@ impl Fabric {
         match self.routes.candidates(switch, packet.key.dst()) {
             [only] => *only,
             many => {
-                let salt = self.salts[switch.index()];
                 let queues = &Waiting { ports: &self.ports, scheduled: &self.scheduled };
                 let choices = many.len() as u32;
-                let fork = Fork { now, switch, salt, choices, ports: many, queues };
+                let fork = Fork { now, switch, choices, ports: many, queues };
                 many[self.balancer.pick(fork, packet) as usize]
             }
         }

@@ -184,10 +184,10 @@ pub(crate) struct TinyFlows {
 
 impl Pick for TinyFlows {
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
-        let Fork { now, switch, salt, choices, .. } = fork;
+        let Fork { now, switch, choices, .. } = fork;
         let key = packet.key;
         if self.edge_of[key.src().index()] != switch || !self.is_elephant(now, switch, packet) {
-            return hash::pick(key.0, salt, choices);
+            return hash::pick(key.0, hash::salt(switch), choices);
         }
         let edge = &mut self.edges[switch.index()];
         let elephant = edge.elephants.get_mut(&key.0).expect("it is one");
@@ -204,7 +204,7 @@ impl Pick for TinyFlows {
                 let port = (elephant.draw >> 16) as u16;
                 packet.key = FlowKey((key.0 & !(0xffff << 16)) | (u64::from(port) << 16));
                 packet.flags = packet.flags | Flags::REWRITTEN;
-                hash::pick(packet.key.0, salt, choices)
+                hash::pick(packet.key.0, hash::salt(switch), choices)
             }
         }
     }
@@ -277,7 +277,7 @@ mod tests {
     use crate::topology::parallel_paths::ParallelPaths;
 
     fn at_edge(us: u64, choices: u32) -> Fork<'static> {
-        blind(Time::from_us(us), SwitchId(0), 0, choices)
+        blind(Time::from_us(us), SwitchId(0), choices)
     }
 
     fn tinyflows(spec: &TinyFlow) -> TinyFlows {
@@ -391,8 +391,9 @@ mod tests {
             tinyflows(&TinyFlow { detect: Detect::HostMarked, ..TinyFlow::default() });
         let mut marked = packet(HostId(0), 7);
         marked.flags = marked.flags | Flags::LARGE_FLOW;
-        let pick =
-            tinyflows.pick(Fork { switch: SwitchId(1), salt: 9, ..at_edge(0, 8) }, &mut marked);
-        assert_eq!((pick, tinyflows.ledger.news.len()), (hash::pick(marked.key.0, 9, 8), 0));
+        let switch = SwitchId(1);
+        let pick = tinyflows.pick(Fork { switch, ..at_edge(0, 8) }, &mut marked);
+        let hashed = hash::pick(marked.key.0, hash::salt(switch), 8);
+        assert_eq!((pick, tinyflows.ledger.news.len()), (hashed, 0));
     }
 }
