@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{Graph, HostId, NodeId, PortId, SwitchId};
 
-/// Bits of a table entry that locate the candidates; the rest count them.
+/// Bits of a table entry that locate the candidates; the rest count them, and are 0 where the entry is the only one itself.
 const START_BITS: u32 = 22;
+/// Table entry: the host is attached.
+const ATTACHED: PortId = PortId((1 << START_BITS) - 1);
 
 const UNREACHABLE: u32 = u32::MAX;
 
@@ -19,7 +21,7 @@ const LONGEST_PATH: u32 = 255;
 /// Equal-cost routes of every switch towards every switch that has hosts.
 ///
 /// Destinations are grouped by the switch that they hang on, which keeps the
-/// table small enough for the cache: 80 KB for 1,024 hosts.
+/// table small enough for the cache: 160 KB for 1,024 hosts.
 #[derive(Debug, Clone)]
 pub struct Routes {
     /// Per host: the group of destinations it belongs to (its switch).
@@ -28,8 +30,8 @@ pub struct Routes {
     down: Vec<PortId>,
     /// Per host: the port that leads up from it.
     up: Vec<PortId>,
-    /// Per switch and group: where its candidates start, and above `START_BITS` how many; 0 where the host is attached.
-    table: Vec<u32>,
+    /// Per switch and group: its only candidate, or where they start, and above `START_BITS` how many there are.
+    table: Vec<PortId>,
     groups: usize,
     candidates: Vec<PortId>,
     /// Per group: its switch.
@@ -198,9 +200,19 @@ impl Routes {
 
     /// Ports from a switch towards the switch of a group; none at that switch itself.
     fn towards(&self, switch: SwitchId, group: usize) -> &[PortId] {
-        let set = self.table[switch.index() * self.groups + group];
-        let start = (set & ((1 << START_BITS) - 1)) as usize;
-        &self.candidates[start..start + (set >> START_BITS) as usize]
+        match &self.table[switch.index() * self.groups + group] {
+            &ATTACHED => &[],
+            entry => self.listed(entry),
+        }
+    }
+
+    /// The candidates that an entry of the table stands for.
+    #[inline]
+    fn listed<'a>(&'a self, entry: &'a PortId) -> &'a [PortId] {
+        match entry.0 >> START_BITS {
+            0 => std::slice::from_ref(entry),
+            count => &self.candidates[(entry.0 & ATTACHED.0) as usize..][..count as usize],
+        }
     }
 
     /// The group of a host: which of the switches with hosts it hangs on.
@@ -228,9 +240,9 @@ impl Routes {
         let (switches, groups) = (self.switches as usize, self.groups);
         let hosts = (ports.len() - switches) as u32;
         let (mut cut_off, mut farthest) = (None, 0);
-        let mut table = vec![0u32; switches * groups];
+        let mut table = vec![ATTACHED; switches * groups];
         let mut candidates: Vec<PortId> = vec![];
-        let mut known: BTreeMap<Vec<PortId>, u32> = BTreeMap::new();
+        let mut known: BTreeMap<Vec<PortId>, PortId> = BTreeMap::new();
         // In the order of the switches that hosts hang on, on which the layout of the table depends.
         let mut targets: Vec<(SwitchId, usize)> =
             self.targets.iter().enumerate().map(|(group, &switch)| (switch, group)).collect();
@@ -261,10 +273,13 @@ impl Routes {
                 {
                     return Err(RouteError::TooManyPaths { switch, paths: set.len() });
                 }
-                let encoded = *known.entry(set).or_insert_with_key(|set| {
-                    let start = candidates.len() as u32;
-                    candidates.extend(set);
-                    start | (set.len() as u32) << START_BITS
+                let encoded = *known.entry(set).or_insert_with_key(|set| match set[..] {
+                    [only] if only < ATTACHED => only,
+                    _ => {
+                        let start = candidates.len() as u32;
+                        candidates.extend(set);
+                        PortId(start | (set.len() as u32) << START_BITS)
+                    }
                 });
                 table[switch.index() * groups + group] = encoded;
             }
@@ -290,12 +305,10 @@ impl Routes {
     #[inline]
     pub fn candidates(&self, switch: SwitchId, host: HostId) -> &[PortId] {
         let group = usize::from(self.group[host.index()]);
-        let set = self.table[switch.index() * self.groups + group];
-        if set == 0 {
-            return std::slice::from_ref(&self.down[host.index()]);
+        match &self.table[switch.index() * self.groups + group] {
+            &ATTACHED => std::slice::from_ref(&self.down[host.index()]),
+            entry => self.listed(entry),
         }
-        let start = (set & ((1 << START_BITS) - 1)) as usize;
-        &self.candidates[start..start + (set >> START_BITS) as usize]
     }
 }
 
