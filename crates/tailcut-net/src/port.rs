@@ -16,6 +16,7 @@ use self::faults::Faults;
 use crate::amount::{Amount, Limit};
 use crate::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
 use crate::queue::{Admit, Arrival, Discipline, Verdict};
+use crate::topology::NodeId;
 
 /// Serialisation at a fixed rate, exact to the nearest picosecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,7 +107,7 @@ pub struct Port {
     ps_per_byte: u32,
     /// From so many packets in the ring on, an arrival is looked at closely.
     attention: u32,
-    max_queue: u32,
+    far_end: NodeId,
     cold: Cold,
 }
 
@@ -117,6 +118,7 @@ struct Cold {
     limit: Limit,
     discipline: Discipline,
     drops: u64,
+    max_queue: u32,
     wraps: u32,
     /// Number (as in `packets`) of the first packet not known to be in service.
     started: u32,
@@ -153,8 +155,16 @@ impl Port {
         discipline: Discipline,
     ) -> Port {
         let clocking = Clocking::new(rate);
-        let cold =
-            Cold { clocking, limit, discipline, drops: 0, wraps: 0, started: 0, faults: None };
+        let cold = Cold {
+            clocking,
+            limit,
+            discipline,
+            drops: 0,
+            max_queue: 0,
+            wraps: 0,
+            started: 0,
+            faults: None,
+        };
         let mut port = Port {
             busy_until: 0,
             ring: vec![BLANK; 4].into_boxed_slice(),
@@ -165,11 +175,22 @@ impl Port {
             packets: 0,
             ps_per_byte: u32::try_from(clocking.ps_per_byte).unwrap_or(0),
             attention: 0,
-            max_queue: 0,
+            far_end: NodeId(0),
             cold,
         };
         port.pay_attention();
         port
+    }
+
+    /// It leads to this node.
+    pub(crate) fn leading_to(self, far_end: NodeId) -> Port {
+        Port { far_end, ..self }
+    }
+
+    /// The node that it leads to.
+    #[inline]
+    pub(crate) fn far_end(&self) -> NodeId {
+        self.far_end
     }
 
     /// The ring holds more than what waits, so most packets need no exact count.
@@ -179,7 +200,7 @@ impl Port {
             Limit::AtMost(Amount::Packets(n)) => n,
             Limit::AtMost(Amount::Bytes(_)) => 0,
         };
-        let from = limit.min(self.max_queue);
+        let from = limit.min(self.cold.max_queue);
         let troubled = self.cold.faults.as_ref().is_some_and(|f| f.matter());
         self.attention = match self.cold.discipline.acts_from() {
             Some(acts) if !troubled => from.min(acts).saturating_add(1),
@@ -312,8 +333,8 @@ impl Port {
         if self.cold.faults.as_mut().is_some_and(|faults| faults.corrupt()) {
             packet.flags = packet.flags | Flags::CORRUPTED;
         }
-        if busy && waiting >= self.max_queue {
-            self.max_queue = waiting + 1;
+        if busy && waiting >= self.cold.max_queue {
+            self.cold.max_queue = waiting + 1;
             self.pay_attention();
         }
         Admission::Accepted
@@ -420,7 +441,7 @@ impl Port {
             bytes: self.bytes,
             drops: self.cold.drops,
             lost: self.cold.faults.as_ref().map_or(0, |faults| faults.lost()),
-            max_queue: self.max_queue,
+            max_queue: self.cold.max_queue,
         }
     }
 

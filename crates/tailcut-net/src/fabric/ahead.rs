@@ -26,8 +26,9 @@ impl Fabric {
     /// Asks for the route of that packet.
     #[inline]
     pub(crate) fn fetch_route(&self, port: PortId) {
-        if let Some(switch) = self.ends[port.index()].switch(self.hosts) {
-            self.routes.fetch(switch, self.ports[port.index()].next().key.dst());
+        let port = &self.ports[port.index()];
+        if let Some(switch) = port.far_end().switch(self.hosts) {
+            self.routes.fetch(switch, port.next().key.dst());
         }
     }
 

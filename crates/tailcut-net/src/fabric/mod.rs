@@ -84,7 +84,7 @@ use crate::port::{self, Port, PortCounters};
 use crate::queue::{At, Discipline, QueueSpec, Schedule};
 use crate::switch::pools::Pools;
 use crate::switch::SwitchSpec;
-use crate::topology::{Graph, HostId, NodeId, PathCounts, PortId, RouteError, Routes, SwitchId};
+use crate::topology::{Graph, HostId, PathCounts, PortId, RouteError, Routes, SwitchId};
 
 pub use flow_control::Heeded;
 use flow_control::Stops;
@@ -186,8 +186,6 @@ pub struct Fabric {
     keeps_paths: bool,
     /// What waits at the ports where the order is decided at departure.
     scheduled: Scheduled,
-    /// Node at the far end of each port: hosts, then switches.
-    ends: Vec<NodeId>,
     hosts: u32,
     balancer: Balancer,
     marks: Marks,
@@ -226,7 +224,7 @@ impl Fabric {
         let Parts { graph, queue, balance, seed, .. } = parts;
         balance.check_on(graph).map_err(FabricError::Balance)?;
         let routes = Routes::new(graph)?;
-        let (mut ports, mut ends) = (vec![], vec![]);
+        let mut ports = vec![];
         let mut scheduled = Scheduled::default();
         let control = parts.switch.flow_control();
         for link in &graph.links {
@@ -245,8 +243,8 @@ impl Fabric {
                 } else if let Some(scheduler) = queue.scheduler(&at) {
                     scheduled.place(number, scheduler);
                 }
-                ports.push(Port::with_discipline(link.rate, link.propagation, limit, discipline));
-                ends.push(to);
+                let port = Port::with_discipline(link.rate, link.propagation, limit, discipline);
+                ports.push(port.leading_to(to));
             }
         }
         let incidents = Incidents::new(parts).map_err(FabricError::Fault)?;
@@ -263,7 +261,6 @@ impl Fabric {
             plain: scheduled.is_empty() && pools.is_none(),
             keeps_paths: balance.keeps_paths(),
             scheduled,
-            ends,
             hosts: graph.hosts,
             marks: Marks::new(queue, balancer.large()),
             balancer,
@@ -365,7 +362,7 @@ impl Fabric {
             self.ports[port.index()].note_lost();
             return Place::Lost;
         }
-        let end = self.ends[port.index()];
+        let end = self.ports[port.index()].far_end();
         match end.switch(self.hosts) {
             None => Place::Host(HostId(end.0)),
             Some(switch) => Place::Switch { switch, egress: self.egress(now, switch, packet) },
