@@ -44,7 +44,9 @@ impl Clocking {
     }
 }
 
+/// Two to a cache line, of which neither reaches into the next one.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(32))]
 struct Entry {
     /// When the last bit reaches the far end, in picoseconds.
     arrival: u64,
