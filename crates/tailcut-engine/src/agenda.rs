@@ -1,10 +1,12 @@
 //! The event queue: a hierarchical timing wheel (Varghese and Lauck 1987) over
 //! entities, each of which has at most one pending event.
 //!
-//! That restriction is what makes it fast. An event needs no allocation: its
-//! list links live in a per-entity slot. Rescheduling and cancelling take
-//! constant time. The queue's size is bounded by the number of active entities
-//! (a link with a thousand packets queued is one entity), so it stays in cache.
+//! That restriction is what makes it fast. The queue's size is bounded by the
+//! number of active entities (a link with a thousand packets queued is one
+//! entity), so it stays in cache. Near events lie side by side in buffers that
+//! are used again; far ones are lists whose links live in a slot of each entity.
+//! None needs an allocation, and rescheduling and cancelling look at no more
+//! than one bucket.
 //!
 //! Events leave in the order (time, entity number), whatever the order in
 //! which they were scheduled. Entities whose numbers are places that are used
@@ -24,10 +26,10 @@ const MASK: u64 = BUCKETS as u64 - 1;
 const LEVELS: usize = 6;
 const NARROWEST: u32 = u64::BITS - BITS * LEVELS as u32;
 const NONE: u32 = u32::MAX;
-/// In `prev`: the entity heads the bucket whose index is in the low bits.
+/// In `prev`: the entity heads the far bucket whose index is in the low bits.
 const HEAD: u32 = 1 << 31;
-/// In `prev`: the entity waits in `Agenda::current`.
-const CURRENT: u32 = NONE - 1;
+/// In `prev`: the entity waits in `Agenda::current` or in the level-0 bucket of its time.
+const NEAR: u32 = NONE - 1;
 /// In `prev`: the entity has no pending event.
 const IDLE: u32 = NONE;
 
@@ -38,8 +40,43 @@ struct Slot {
     prev: u32,
 }
 
+/// An event of a level-0 bucket: the bits of its time that the bucket does not say, and whose it is. Without ranks they leave in
+/// the order of these numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Event(u64);
+
+impl Event {
+    #[inline]
+    fn new(offset: u64, entity: u32) -> Event {
+        Event(offset << 32 | u64::from(entity))
+    }
+    #[inline]
+    fn offset(self) -> u64 {
+        self.0 >> 32
+    }
+    #[inline]
+    fn entity(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// No event: no entity has this number.
+const NOTHING: Event = Event(u64::MAX);
+/// log2 of the widest buckets of level 0: what a time has beyond them fits into an [`Event`].
+const WIDEST: u32 = 32;
+/// So many busy entities and more do not fit into the nearest cache. Buckets with a few events each show which come next, so that
+/// these can be fetched. Fewer entities fit, and a bucket for each event saves sorting.
+const MANY: u32 = 128;
+/// Events to a bucket of many entities.
+const FEW: u64 = 8;
+/// Buckets of few entities are not wider than this.
+const NEAREST: u64 = 1 << 16;
+/// A buffer that had to hold more events than this is given back.
+const LARGE: usize = 1 << 10;
+
 #[derive(Debug, Clone)]
 struct Level {
+    /// Per bucket: the buffer of all its events but one on level 0, its first entity on the others.
     heads: Box<[u32; BUCKETS]>,
     occupied: [u64; BUCKETS / 64],
     summary: u64,
@@ -85,9 +122,6 @@ impl Level {
     }
 }
 
-/// When an event is due, and whose it is.
-type Entry = (u64, u32);
-
 /// The ranks of the entities from `first` on.
 #[derive(Debug, Clone)]
 struct Ranks {
@@ -101,11 +135,11 @@ impl Ranks {
         entity >= self.first
     }
 
-    /// Which of two events leaves first. Where one of them has no rank the order of entries says the same.
-    fn order(&self, a: Entry, b: Entry) -> Ordering {
-        a.0.cmp(&b.0).then_with(|| match self.has(a.1.min(b.1)) {
-            true => self.rank(a.1).cmp(&self.rank(b.1)),
-            false => a.1.cmp(&b.1),
+    /// Which of two events leaves first. Where one of them has no rank its number says it.
+    fn order(&self, a: Event, b: Event) -> Ordering {
+        a.offset().cmp(&b.offset()).then_with(|| match self.has(a.entity().min(b.entity())) {
+            true => self.rank(a.entity()).cmp(&self.rank(b.entity())),
+            false => a.cmp(&b),
         })
     }
 
@@ -122,7 +156,13 @@ pub struct Agenda {
     /// The level-0 bucket under the cursor; everything in it is in `current`.
     tick: u64,
     /// Events of the bucket under the cursor, latest first.
-    current: Vec<Entry>,
+    current: Vec<Event>,
+    /// Per level-0 bucket: one of its events, or `NOTHING`.
+    firsts: Box<[Event; BUCKETS]>,
+    /// The other events of level-0 buckets that have more than one.
+    buffers: Vec<Vec<Event>>,
+    /// Buffers that no bucket has, the last used last.
+    vacant: Vec<u32>,
     levels: [Level; LEVELS],
     slots: Vec<Slot>,
     ranks: Ranks,
@@ -131,15 +171,23 @@ pub struct Agenda {
 
 impl Agenda {
     /// An empty agenda. `typical_delay` is how far ahead most events are
-    /// scheduled; it tunes speed, never order. Entities from `ranked` on
-    /// have ranks.
-    pub fn new(typical_delay: Time, ranked: u32) -> Agenda {
-        // A few events to a bucket: few enough to sort quickly, enough to see what comes.
-        let wanted = (typical_delay.0 / (BUCKETS as u64 / 4)).max(1);
+    /// scheduled, and `busy` how many entities have one at a time; both tune
+    /// speed, never order. Entities from `ranked` on have ranks.
+    pub fn new(typical_delay: Time, busy: u32, ranked: u32) -> Agenda {
+        // Level 0 reaches as far as most events lie ahead.
+        let reach = typical_delay.0 / (BUCKETS as u64 / 4);
+        let width = if busy < MANY {
+            reach.min(NEAREST)
+        } else {
+            reach.max(typical_delay.0 / u64::from(busy) * FEW)
+        };
         Agenda {
-            shift: wanted.next_power_of_two().trailing_zeros().clamp(NARROWEST, 16),
+            shift: width.max(1).next_power_of_two().trailing_zeros().clamp(NARROWEST, WIDEST),
             tick: 0,
             current: Vec::with_capacity(64),
+            firsts: Box::new([NOTHING; BUCKETS]),
+            buffers: Vec::new(),
+            vacant: Vec::new(),
             levels: std::array::from_fn(|_| Level::new()),
             slots: Vec::new(),
             ranks: Ranks { first: ranked, ranks: Vec::new() },
@@ -202,10 +250,7 @@ impl Agenda {
         let slot = self.slots[entity as usize];
         match slot.prev {
             IDLE => return,
-            CURRENT => {
-                let at = self.current.iter().position(|&(_, e)| e == entity);
-                self.current.remove(at.expect("a slot marked current is in the current bucket"));
-            }
+            NEAR => self.cancel_near(entity, slot.time),
             head if head & HEAD != 0 => {
                 let (level, bucket) = ((head >> BITS) & 0xf, (head & MASK as u32) as usize);
                 let level = &mut self.levels[level as usize];
@@ -227,14 +272,43 @@ impl Agenda {
         self.pending -= 1;
     }
 
+    fn cancel_near(&mut self, entity: u32, time: u64) {
+        let tick = time >> self.shift;
+        let at = |events: &[Event]| {
+            let at = events.iter().position(|event| event.entity() == entity);
+            at.expect("a near event is in the bucket of its time")
+        };
+        if tick == self.tick {
+            self.current.remove(at(&self.current));
+            return;
+        }
+        let bucket = (tick & MASK) as usize;
+        let buffer = self.levels[0].heads[bucket];
+        let mut others = self.buffers.get_mut(buffer as usize);
+        if self.firsts[bucket].entity() == entity {
+            self.firsts[bucket] =
+                others.as_mut().and_then(|events| events.pop()).unwrap_or(NOTHING);
+        } else if let Some(events) = &mut others {
+            events.swap_remove(at(events));
+        }
+        if others.is_some_and(|events| events.is_empty()) {
+            self.levels[0].heads[bucket] = NONE;
+            self.vacant.push(buffer);
+        }
+        if self.firsts[bucket] == NOTHING {
+            self.levels[0].unmark(bucket);
+        }
+    }
+
     /// Takes the first event in the order of times, then of entities or their ranks.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, u32)> {
         loop {
-            if let Some((time, entity)) = self.current.pop() {
+            if let Some(event) = self.current.pop() {
+                let entity = event.entity();
                 self.slots[entity as usize].prev = IDLE;
                 self.pending -= 1;
-                return Some((Time(time), entity));
+                return Some((Time(self.tick << self.shift | event.offset()), entity));
             }
             if self.pending == 0 {
                 return None;
@@ -248,7 +322,7 @@ impl Agenda {
     #[inline]
     pub fn upcoming(&self, ahead: usize) -> Option<u32> {
         let index = self.current.len().checked_sub(1 + ahead)?;
-        Some(self.current[index].1)
+        Some(self.current[index].entity())
     }
 
     #[inline]
@@ -256,23 +330,47 @@ impl Agenda {
         let tick = time >> self.shift;
         debug_assert!(tick >= self.tick, "an event lies in the past");
         let distance = tick - self.tick;
+        if distance >= BUCKETS as u64 {
+            return self.place_far(entity, time, tick);
+        }
+        let event = Event::new(time - (tick << self.shift), entity);
         if distance == 0 {
-            self.place_current(entity, time);
-        } else if distance < BUCKETS as u64 {
-            self.link(0, (tick & MASK) as usize, entity, time);
+            self.place_current(event);
         } else {
-            self.place_far(entity, time, tick);
+            self.place_near((tick & MASK) as usize, event);
+        }
+        self.slots[entity as usize] = Slot { time, next: NONE, prev: NEAR };
+    }
+
+    fn place_current(&mut self, event: Event) {
+        let (ranks, mut current) = (&self.ranks, self.current.iter());
+        let after = match ranks.has(event.entity()) {
+            true => current.rposition(|&other| ranks.order(other, event).is_gt()),
+            false => current.rposition(|&other| other > event),
+        };
+        self.current.insert(after.map_or(0, |i| i + 1), event);
+    }
+
+    #[inline]
+    fn place_near(&mut self, bucket: usize, event: Event) {
+        if self.firsts[bucket] == NOTHING {
+            self.firsts[bucket] = event;
+            self.levels[0].mark(bucket);
+        } else {
+            self.place_beside(bucket, event);
         }
     }
 
-    fn place_current(&mut self, entity: u32, time: u64) {
-        let (entry, ranks, mut current) = ((time, entity), &self.ranks, self.current.iter());
-        let after = match ranks.has(entity) {
-            true => current.rposition(|&other| ranks.order(other, entry).is_gt()),
-            false => current.rposition(|&other| other > entry),
-        };
-        self.current.insert(after.map_or(0, |i| i + 1), entry);
-        self.slots[entity as usize] = Slot { time, next: NONE, prev: CURRENT };
+    /// The bucket has an event already.
+    fn place_beside(&mut self, bucket: usize, event: Event) {
+        let buffer = &mut self.levels[0].heads[bucket];
+        if *buffer == NONE {
+            *buffer = self.vacant.pop().unwrap_or_else(|| {
+                self.buffers.push(Vec::new());
+                self.buffers.len() as u32 - 1
+            });
+        }
+        self.buffers[*buffer as usize].push(event);
     }
 
     #[cold]
@@ -353,7 +451,7 @@ impl Agenda {
         }
         // Level 0 may hold events of the very first bucket of the lap.
         let bucket = (tick & MASK) as usize;
-        if self.levels[0].heads[bucket] != NONE {
+        if self.firsts[bucket] != NOTHING {
             self.load(tick);
         }
     }
@@ -362,20 +460,24 @@ impl Agenda {
     fn load(&mut self, tick: u64) {
         self.tick = tick;
         let bucket = (tick & MASK) as usize;
-        let mut entity = std::mem::replace(&mut self.levels[0].heads[bucket], NONE);
+        self.current.push(std::mem::replace(&mut self.firsts[bucket], NOTHING));
         self.levels[0].unmark(bucket);
-        let mut ranked = 0;
-        while entity != NONE {
-            let slot = &mut self.slots[entity as usize];
-            slot.prev = CURRENT;
-            self.current.push((slot.time, entity));
-            ranked += u32::from(self.ranks.has(entity));
-            entity = slot.next;
+        let buffer = std::mem::replace(&mut self.levels[0].heads[bucket], NONE);
+        if let Some(events) = self.buffers.get_mut(buffer as usize) {
+            self.current.append(events);
+            if events.capacity() > LARGE {
+                *events = Vec::new();
+            }
+            self.vacant.push(buffer);
         }
+        if self.current.len() == 1 {
+            return;
+        }
+        let ranked = self.current.iter().filter(|event| self.ranks.has(event.entity())).count();
         if ranked > 1 {
             let ranks = &self.ranks;
             self.current.sort_unstable_by(|&a, &b| ranks.order(b, a));
-        } else if self.current.len() > 1 {
+        } else {
             self.current.sort_unstable_by(|a, b| b.cmp(a));
         }
     }

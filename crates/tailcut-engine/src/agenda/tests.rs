@@ -12,7 +12,7 @@ fn drain(agenda: &mut Agenda) -> Vec<(u64, u32)> {
 
 #[test]
 fn equal_times_leave_by_entity_number_not_by_insertion() {
-    let mut agenda = Agenda::new(Time::from_us(16), UNRANKED);
+    let mut agenda = Agenda::new(Time::from_us(16), 1, UNRANKED);
     agenda.grow_to(4);
     for entity in [2, 0, 3, 1] {
         agenda.schedule(entity, Time(5_000_000));
@@ -22,7 +22,7 @@ fn equal_times_leave_by_entity_number_not_by_insertion() {
 
 #[test]
 fn a_place_that_is_used_again_has_another_rank() {
-    let mut agenda = Agenda::new(Time::from_us(16), 2);
+    let mut agenda = Agenda::new(Time::from_us(16), 1, 2);
     agenda.grow_to(5);
     let mut order = |ranks: [u64; 3], time: u64| {
         (2..).zip(ranks).for_each(|(entity, rank)| agenda.rank(entity, rank));
@@ -35,7 +35,7 @@ fn a_place_that_is_used_again_has_another_rank() {
 
 #[test]
 fn a_cancelled_event_never_happens() {
-    let mut agenda = Agenda::new(Time::from_us(16), UNRANKED);
+    let mut agenda = Agenda::new(Time::from_us(16), 1, UNRANKED);
     agenda.grow_to(3);
     for entity in 0..3 {
         agenda.schedule(entity, Time(77));
@@ -47,7 +47,7 @@ fn a_cancelled_event_never_happens() {
 
 #[test]
 fn events_as_far_ahead_as_a_time_can_be_wait_for_their_turn() {
-    let mut agenda = Agenda::new(Time(1), UNRANKED);
+    let mut agenda = Agenda::new(Time(1), 1, UNRANKED);
     agenda.grow_to(3);
     agenda.schedule(0, Time::NEVER);
     agenda.schedule(1, Time(1 << 61));
@@ -86,13 +86,14 @@ proptest! {
     fn it_behaves_as_an_ordered_set(
         steps in prop::collection::vec(step(), 1..400),
         typical in 1..10_000_000_000u64,
+        busy in 0..10_000u32,
         ranked in 0..=50u32,
         turn in 0..50u32,
     ) {
         // Which come first at one instant: those without ranks, then those with, by ranks in another order than theirs.
         let rank = |entity: u32| (entity * 7 + turn) % 50;
         let key = |entity: u32| (entity >= ranked, if entity < ranked { entity } else { rank(entity) }, entity);
-        let mut agenda = Agenda::new(Time(typical), ranked);
+        let mut agenda = Agenda::new(Time(typical), busy, ranked);
         agenda.grow_to(50);
         (ranked..50).for_each(|entity| agenda.rank(entity, u64::from(rank(entity))));
         let mut reference = BTreeSet::new();

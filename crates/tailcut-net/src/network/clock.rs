@@ -81,7 +81,8 @@ impl Clock {
         let frames = if seldom.frames { ports } else { 0 };
         let pulls = if seldom.pulls { graph.hosts } else { 0 };
         let connections = ports + OWN + idle + frames + pulls;
-        let mut agenda = Agenda::new(Time(longest.max().unwrap_or(1)), connections);
+        // In a busy fabric about every fourth link has packets on their way.
+        let mut agenda = Agenda::new(Time(longest.max().unwrap_or(1)), ports / 4, connections);
         agenda.grow_to(connections as usize);
         let opened = vec![0; graph.each_host().len()];
         let now = Time::ZERO;
