@@ -172,6 +172,19 @@ export class Flow implements LegSink {
     this.#lose(copy);
   }
 
+  /** The peer goes on, or has gone to the end, without the first connection. */
+  forsakeFirst(): void {
+    const first = this.legs[PRIMARY];
+    if (first === undefined) return;
+    if (!this.closed) {
+      if (this.legs[REPLICA] !== undefined) this.abandon(PRIMARY);
+      return;
+    }
+    this.legs[PRIMARY] = undefined;
+    first.abort();
+    this.#settled();
+  }
+
   #lose(copy: Copy, closed = false): void {
     this.receiver.lose(copy);
     this.sender.lose(copy, closed);
@@ -324,6 +337,7 @@ export class Flow implements LegSink {
     this.#parted?.(reset);
     this.#parted = undefined;
     const orderly = this.receiver.ended && this.tx.total >= 0;
+    if (orderly && !reset) this.#tellOfFirst();
     for (const copy of COPIES) {
       const leg = this.legs[copy];
       if (leg === undefined) continue;
@@ -370,6 +384,16 @@ export class Flow implements LegSink {
       this.#settled();
     };
     this.#linger = startLinger(over, this.options.pairTimeout, carrying);
+  }
+
+  /**
+   * Server: the flow is over in both directions, and its first connection has not come. Its client may take that for established, and
+   * go on sending on it.
+   */
+  #tellOfFirst(): void {
+    const second = this.legs[REPLICA];
+    if (this.receives === 'request' && second !== undefined && this.tx.copies[PRIMARY] === 'pending')
+      this.sender.post(second, [controlRecord(Control.alone, this.tx.offset)], undefined);
   }
 
   /**

@@ -36,6 +36,7 @@ export interface ReceiverHost {
   readonly client: FlowClient | undefined;
   fail(error: Error | undefined): void;
   abandon(copy: Copy): void;
+  forsakeFirst(): void;
   peerDone(leg: Leg | undefined): void;
 }
 
@@ -285,10 +286,10 @@ export class Receiver implements RecordSink {
    */
   #dropFirst(): void {
     const { rx } = this;
-    const { client, closed, legs, sender } = this.#host;
-    if (client === undefined || closed || rx.lost !== PRIMARY || rx.alone > rx.delivered) return;
-    if (legs[PRIMARY] !== undefined && legs[REPLICA] !== undefined && sender.tx.secondHasAll)
-      this.#host.abandon(PRIMARY);
+    const { client, closed, sender } = this.#host;
+    if (client === undefined || rx.lost !== PRIMARY || !sender.tx.secondHasAll) return;
+    // Nobody reads any more what might be missing of a flow that is closed.
+    if (closed || rx.alone <= rx.delivered) this.#host.forsakeFirst();
   }
 
   /** Tells the sender which copy is ahead, in time for its choice at the threshold, as long as it doubles. */
