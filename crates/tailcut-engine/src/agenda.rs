@@ -5,8 +5,8 @@
 //! number of active entities (a link with a thousand packets queued is one
 //! entity), so it stays in cache. Near events lie side by side in buffers that
 //! are used again; far ones are lists whose links live in a slot of each entity.
-//! None needs an allocation, and rescheduling and cancelling look at no more
-//! than one bucket.
+//! Once the buffers have grown none needs an allocation, and rescheduling and
+//! cancelling look at no more than one bucket.
 //!
 //! Events leave in the order (time, entity number), whatever the order in
 //! which they were scheduled. Entities whose numbers are places that are used

@@ -55,6 +55,19 @@ fn events_as_far_ahead_as_a_time_can_be_wait_for_their_turn() {
     assert_eq!(drain(&mut agenda), [(7, 2), (1 << 61, 1), (u64::MAX, 0)]);
 }
 
+#[test]
+fn thousands_of_events_at_one_instant_leave_in_order_time_and_again() {
+    let mut agenda = Agenda::new(Time::from_us(16), 4_000, UNRANKED);
+    agenda.grow_to(4_000);
+    for lap in 1..4 {
+        let at = Time::from_us(16 * lap);
+        (0..4_000).rev().for_each(|entity| agenda.schedule(entity, at));
+        (0..4_000).step_by(2).for_each(|entity| agenda.cancel(entity));
+        let expected: Vec<_> = (1..4_000).step_by(2).map(|entity| (at.0, entity)).collect();
+        assert_eq!(drain(&mut agenda), expected);
+    }
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Schedule(u32, u64),

