@@ -32,7 +32,7 @@ pub(crate) fn check(
     offered: impl Fn(&str) -> bool,
 ) {
     match congestion {
-        CongestionSpec::Newreno {} => {
+        CongestionSpec::Newreno(_) => {
             checked.hosts.congestion = "reno".to_owned();
             checked.done("transport.congestion", "route attribute congctl reno");
         }
@@ -47,9 +47,6 @@ pub(crate) fn check(
             "transport.congestion",
             "the kernel's cubic has parameters of the whole machine: only the defaults can be had",
         ),
-        CongestionSpec::Swift(_) => {
-            checked.fatal("transport.congestion", "Swift is no part of the kernel");
-        }
         CongestionSpec::Dctcp(spec) if *spec == DctcpSpec::default() && offered("dctcp") => {
             checked.hosts.congestion = "dctcp".to_owned();
             checked.near(
@@ -74,6 +71,7 @@ pub(crate) fn check(
                 ),
             ),
         },
+        _ => checked.fatal("transport.congestion", "no kernel has this congestion control"),
     }
 }
 

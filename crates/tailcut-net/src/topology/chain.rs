@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Rate, Time};
 
 use super::build::{at_least, positive, size, Builder};
-use super::{Graph, TopologyError};
+use super::{Graph, Topology, TopologyError};
 use crate::amount::Limit;
 use crate::component::OneOrEach;
+use crate::files::ReadFiles;
 
 /// Parameters of a chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -84,5 +85,11 @@ impl Chain {
             }
         }
         Ok(build.finish())
+    }
+}
+
+impl Topology for Chain {
+    fn graph(&self, _: &dyn ReadFiles) -> Result<Graph, TopologyError> {
+        self.build()
     }
 }

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Rate, Time};
 
 use super::build::{at_least, positive, size, Builder};
-use super::{Graph, TopologyError};
+use super::{Graph, Topology, TopologyError};
 use crate::amount::Limit;
 use crate::component::OneOrEach;
+use crate::files::ReadFiles;
 
 /// Parameters of a dumbbell. Hosts `0..pairs` are on the left, `pairs..2*pairs` on the right.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -75,5 +76,11 @@ impl Dumbbell {
         build.link(hosts, hosts + 1, 1, rate.bottleneck, propagation.bottleneck).queue_limit =
             self.bottleneck_queue;
         Ok(build.finish())
+    }
+}
+
+impl Topology for Dumbbell {
+    fn graph(&self, _: &dyn ReadFiles) -> Result<Graph, TopologyError> {
+        self.build()
     }
 }

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Rate, Time};
 
 use super::build::{at_least, positive, size, Builder};
-use super::{Graph, TopologyError};
+use super::{Graph, Topology, TopologyError};
 use crate::component::OneOrEach;
+use crate::files::ReadFiles;
 
 /// Parameters of a fat-tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -126,5 +127,11 @@ impl FatTree {
             }
         }
         Ok(build.finish())
+    }
+}
+
+impl Topology for FatTree {
+    fn graph(&self, _: &dyn ReadFiles) -> Result<Graph, TopologyError> {
+        self.build()
     }
 }

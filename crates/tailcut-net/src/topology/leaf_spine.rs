@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Rate, Time};
 
 use super::build::{at_least, links, paths, positive, size, Builder};
-use super::{Graph, TopologyError};
+use super::{Graph, Topology, TopologyError};
 use crate::component::OneOrEach;
+use crate::files::ReadFiles;
 
 /// Parameters of a leaf-spine fabric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -112,5 +113,11 @@ impl LeafSpine {
             }
         }
         Ok(build.finish())
+    }
+}
+
+impl Topology for LeafSpine {
+    fn graph(&self, _: &dyn ReadFiles) -> Result<Graph, TopologyError> {
+        self.build()
     }
 }

@@ -1,6 +1,6 @@
 //! Topologies: each builds a [`Graph`].
 //!
-//! A new topology is one file here and one line in [`TopologySpec`].
+//! A new topology is one file here, with its parameters as a [`Topology`], and one line in the list below.
 
 mod build;
 pub mod chain;
@@ -29,10 +29,38 @@ pub use routes::{PathCounts, RouteError, Routes};
 /// Why a topology cannot be built.
 pub type TopologyError = SpecError;
 
-/// The network under test.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum TopologySpec {
+/// The parameters of a topology.
+trait Topology {
+    /// Builds the graph. `read` supplies the files that [`Topology::files`] lists.
+    ///
+    /// # Errors
+    /// When a parameter is out of range, or a file does not describe a usable network.
+    fn graph(&self, read: &dyn ReadFiles) -> Result<Graph, TopologyError>;
+    /// The files that decide the graph.
+    fn files(&self) -> Vec<&str> {
+        vec![]
+    }
+}
+
+/// Writes the section `topology` of the experiment file: one kind per topology.
+macro_rules! topologies {
+    ($($(#[$about:meta])* $name:ident($parameters:ty),)*) => {
+        /// The network under test.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+        pub enum TopologySpec {
+            $($(#[$about])* $name($parameters),)*
+        }
+
+        impl TopologySpec {
+            fn topology(&self) -> &dyn Topology {
+                match self { $(TopologySpec::$name(topology) => topology,)* }
+            }
+        }
+    };
+}
+
+topologies! {
     /// Three tiers of k-port switches: (k/2)^2 paths between pods (Al-Fares et al., SIGCOMM 2008).
     FatTree(fat_tree::FatTree),
     /// Racks joined by spine switches: one path per spine.
@@ -61,22 +89,11 @@ impl TopologySpec {
     /// # Errors
     /// When a parameter is out of range, or the node-link file does not describe a usable network.
     pub fn build(&self, read: &dyn ReadFiles) -> Result<Graph, TopologyError> {
-        match self {
-            TopologySpec::FatTree(spec) => spec.build(),
-            TopologySpec::LeafSpine(spec) => spec.build(),
-            TopologySpec::Dumbbell(spec) => spec.build(),
-            TopologySpec::ParallelPaths(spec) => spec.build(),
-            TopologySpec::Star(spec) => spec.build(),
-            TopologySpec::Chain(spec) => spec.build(),
-            TopologySpec::NodeLink(spec) => spec.build(read),
-        }
+        self.topology().graph(read)
     }
 
     /// The files that decide the graph.
     pub fn files(&self) -> Vec<&str> {
-        match self {
-            TopologySpec::NodeLink(spec) => vec![&spec.file],
-            _ => vec![],
-        }
+        self.topology().files()
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use tailcut_engine::{Rate, Time, UnitError};
 
 use super::build::size;
-use super::{Graph, Link, NodeId, TopologyError};
+use super::{Graph, Link, NodeId, Topology, TopologyError};
 use crate::amount::Limit;
 use crate::component::{did_you_mean, read_text};
 use crate::files::ReadFiles;
@@ -38,6 +38,15 @@ impl NodeLink {
             error.message = format!("{}: {}", self.file, error.message);
             error
         })
+    }
+}
+
+impl Topology for NodeLink {
+    fn graph(&self, read: &dyn ReadFiles) -> Result<Graph, TopologyError> {
+        self.build(read)
+    }
+    fn files(&self) -> Vec<&str> {
+        vec![&self.file]
     }
 }
 

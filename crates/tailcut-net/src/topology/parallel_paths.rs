@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Rate, Time};
 
 use super::build::{at_least, paths, positive, size, Builder};
-use super::{Graph, TopologyError};
+use super::{Graph, Topology, TopologyError};
 use crate::component::OneOrEach;
+use crate::files::ReadFiles;
 
 /// Parameters of parallel paths. Hosts `0..hosts_per_side` are on the left, the others on the right.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -99,5 +100,11 @@ impl ParallelPaths {
             }
         }
         Ok(build.finish())
+    }
+}
+
+impl Topology for ParallelPaths {
+    fn graph(&self, _: &dyn ReadFiles) -> Result<Graph, TopologyError> {
+        self.build()
     }
 }

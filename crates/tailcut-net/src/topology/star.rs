@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Rate, Time};
 
 use super::build::{at_least, positive, size, Builder};
-use super::{Graph, TopologyError};
+use super::{Graph, Topology, TopologyError};
+use crate::files::ReadFiles;
 
 /// Parameters of a star.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,5 +41,11 @@ impl Star {
             build.link(host, self.hosts, 0, self.rate, self.propagation);
         }
         Ok(build.finish())
+    }
+}
+
+impl Topology for Star {
+    fn graph(&self, _: &dyn ReadFiles) -> Result<Graph, TopologyError> {
+        self.build()
     }
 }

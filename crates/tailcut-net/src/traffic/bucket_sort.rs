@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
 use super::demand::{Demand, Pool, Rule, Signal, Waiting, NONE};
-use super::{bounded, check_hosts, jitter, Flow, FlowIndex, Setting, TrafficError};
+use super::{
+    bounded, check_hosts, jitter, Flow, FlowIndex, Pattern, Setting, TrafficError, MOST_BYTES,
+};
 use crate::topology::HostId;
 
 /// Parameters of bucket sort. Every host is the master of its own jobs, and a slave in those of all others.
@@ -53,7 +55,7 @@ impl Default for BucketSort {
 }
 
 impl BucketSort {
-    pub(super) fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn draw(&self, setting: &Setting) -> Result<Demand, TrafficError> {
         let hosts = check_hosts("bucket-sort-hosts", "hosts", &self.hosts, setting.graph.hosts)?;
         self.check(setting)?;
         let batches = self.numbers.div_ceil(self.batch);
@@ -122,5 +124,18 @@ impl BucketSort {
             return Err(TrafficError::new("bucket-sort-jitter", "jitter", error));
         }
         Ok(())
+    }
+}
+
+impl Pattern for BucketSort {
+    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+        self.draw(setting).map(Demand::numbered)
+    }
+    fn sized_by(&self) -> &'static str {
+        if self.batch_bytes.0 > MOST_BYTES {
+            "batch_bytes"
+        } else {
+            "bytes_per_number"
+        }
     }
 }

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::demand::Demand;
 use super::sizes::SizesSpec;
-use super::{bounded, whole_ns, Flow, Setting, TrafficError};
+use super::{bounded, numbered, whole_ns, Flow, Pattern, Setting, TrafficError};
 use crate::topology::HostId;
 
 /// Parameters of hot spots.
@@ -31,7 +32,7 @@ impl Default for HotSpots {
 }
 
 impl HotSpots {
-    pub(super) fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
+    fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
         let hosts = setting.graph.hosts;
         if hosts < 2 || self.hot == 0 || self.hot >= hosts {
             let most = hosts.saturating_sub(1);
@@ -77,5 +78,14 @@ impl HotSpots {
             let bytes = sizes.sample(&mut lengths, 0);
             flows.push(Flow { src, dst, bytes, start: whole_ns(now), id: 0 });
         }
+    }
+}
+
+impl Pattern for HotSpots {
+    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+        self.flows(setting).map(numbered)
+    }
+    fn files(&self) -> Vec<&str> {
+        self.sizes.file().into_iter().collect()
     }
 }

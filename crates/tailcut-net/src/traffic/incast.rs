@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
+use super::demand::Demand;
 use super::partners::Partners;
 use super::rounds::Rounds;
 use super::sizes::SizesSpec;
-use super::{check_host, jitter, Flow, Setting, TrafficError};
+use super::{check_host, jitter, numbered, Flow, Pattern, Setting, TrafficError};
 use crate::topology::HostId;
 
 /// Parameters of incast traffic.
@@ -43,7 +44,7 @@ impl Default for Incast {
 }
 
 impl Incast {
-    pub(super) fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
+    fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
         let hosts = setting.graph.hosts;
         let hint = "the receiver does not answer itself";
         let mut others = Partners::new(hosts, self.fan_in, "incast-fan-in", "fan_in", hint)?;
@@ -72,5 +73,14 @@ impl Incast {
             }));
         }
         Ok(flows)
+    }
+}
+
+impl Pattern for Incast {
+    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+        self.flows(setting).map(numbered)
+    }
+    fn files(&self) -> Vec<&str> {
+        self.sizes.file().into_iter().collect()
     }
 }

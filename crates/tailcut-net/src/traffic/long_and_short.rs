@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
+use super::demand::Demand;
 use super::pairs::derangement;
 use super::sizes::SizesSpec;
-use super::{bounded, jitter, positive, whole_ns, Flow, Setting, TrafficError};
+use super::{bounded, jitter, numbered, positive, whole_ns, Flow, Pattern, Setting, TrafficError};
 use crate::topology::HostId;
 
 /// Parameters of long and short flows.
@@ -39,7 +40,7 @@ impl Default for LongAndShort {
 }
 
 impl LongAndShort {
-    pub(super) fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
+    fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
         let hosts = setting.graph.hosts;
         let long_hosts = libm::round(self.long_share * f64::from(hosts));
         if !(self.long_share >= 0.0 && self.long_share < 1.0) || long_hosts >= f64::from(hosts) {
@@ -88,5 +89,17 @@ impl LongAndShort {
             let bytes = short.sample(&mut lengths, endless);
             flows.push(Flow { src, dst: partner[src.index()], bytes, start: whole_ns(now), id: 0 });
         }
+    }
+}
+
+impl Pattern for LongAndShort {
+    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+        self.flows(setting).map(numbered)
+    }
+    fn sized_by(&self) -> &'static str {
+        "long"
+    }
+    fn files(&self) -> Vec<&str> {
+        [&self.long, &self.short].into_iter().filter_map(|sizes| sizes.file()).collect()
     }
 }

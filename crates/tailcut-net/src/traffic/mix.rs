@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::demand::Demand;
-use super::{Setting, TrafficError, TrafficSpec};
+use super::{Pattern, Setting, TrafficError, TrafficSpec};
 
 /// Parameters of mixed traffic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -15,7 +15,7 @@ pub struct Mix {
 }
 
 impl Mix {
-    pub(super) fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn draw(&self, setting: &Setting) -> Result<Demand, TrafficError> {
         if self.parts.is_empty() {
             return Err(TrafficError::new("mix-parts", "parts", "a mix needs at least one part"));
         }
@@ -38,5 +38,17 @@ impl Mix {
             demand.append(of_part);
         }
         Ok(demand)
+    }
+}
+
+impl Pattern for Mix {
+    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+        self.draw(setting).map(Demand::numbered)
+    }
+    fn sized_by(&self) -> &'static str {
+        "parts"
+    }
+    fn files(&self) -> Vec<&str> {
+        self.parts.iter().flat_map(TrafficSpec::files).collect()
     }
 }

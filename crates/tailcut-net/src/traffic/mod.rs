@@ -1,4 +1,4 @@
-//! Traffic: which flows start when. A new pattern is one file here and one line in [`TrafficSpec`].
+//! Traffic: which flows start when. A new pattern is one file here, with its parameters as a [`Pattern`], and one line in the list below.
 //!
 //! Every draw comes from a stream named by what it decides, so that the same seed
 //! gives the same flows whatever scheme carries them.
@@ -69,10 +69,42 @@ impl FlowIndex {
     }
 }
 
-/// The flows of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum TrafficSpec {
+/// The parameters of a pattern.
+pub(crate) trait Pattern {
+    /// The flows, in order of start time, numbered from 0 unless the pattern numbers them itself; then those that wait for others.
+    ///
+    /// # Errors
+    /// When a parameter is out of range for this network or horizon, or a file is not what it should be.
+    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError>;
+    /// The parameter that decides how large flows are.
+    fn sized_by(&self) -> &'static str {
+        "sizes"
+    }
+    /// The files that decide the flows.
+    fn files(&self) -> Vec<&str> {
+        vec![]
+    }
+}
+
+/// Writes the section `traffic` of the experiment file: one kind per pattern.
+macro_rules! patterns {
+    ($($(#[$about:meta])* $name:ident($parameters:ty),)*) => {
+        /// The flows of a run.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+        pub enum TrafficSpec {
+            $($(#[$about])* $name($parameters),)*
+        }
+
+        impl TrafficSpec {
+            fn pattern(&self) -> &dyn Pattern {
+                match self { $(TrafficSpec::$name(pattern) => pattern,)* }
+            }
+        }
+    };
+}
+
+patterns! {
     /// Flows between random hosts arrive as a Poisson process at a given load.
     Poisson(poisson::Poisson),
     /// Every host sends to one other and receives from one other.
@@ -181,59 +213,13 @@ impl TrafficSpec {
     }
 
     fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
-        let demand = match self {
-            TrafficSpec::Poisson(spec) => spec.flows(setting).map(numbered),
-            TrafficSpec::Permutation(spec) => spec.flows(setting).map(numbered),
-            TrafficSpec::Incast(spec) => spec.flows(setting).map(numbered),
-            TrafficSpec::LongAndShort(spec) => spec.flows(setting).map(numbered),
-            TrafficSpec::HotSpots(spec) => spec.flows(setting).map(numbered),
-            TrafficSpec::PartitionAggregate(spec) => spec.demand(setting).map(Demand::numbered),
-            TrafficSpec::Transfers(spec) => spec.demand(setting).map(Demand::numbered),
-            TrafficSpec::Shuffle(spec) => spec.demand(setting).map(Demand::numbered),
-            TrafficSpec::BucketSort(spec) => spec.demand(setting).map(Demand::numbered),
-            TrafficSpec::Pings(spec) => spec.demand(setting).map(Demand::numbered),
-            TrafficSpec::Trace(spec) => spec.flows(setting).map(Demand::from),
-            TrafficSpec::Mix(spec) => spec.demand(setting).map(Demand::numbered),
-        };
-        largest(demand?, self.sized_by())
-    }
-
-    /// The parameter that decides how large flows are.
-    fn sized_by(&self) -> &'static str {
-        match self {
-            TrafficSpec::Poisson(_)
-            | TrafficSpec::Permutation(_)
-            | TrafficSpec::Incast(_)
-            | TrafficSpec::HotSpots(_)
-            | TrafficSpec::Transfers(_) => "sizes",
-            TrafficSpec::LongAndShort(_) => "long",
-            TrafficSpec::PartitionAggregate(spec) if spec.request.0 > MOST_BYTES => "request",
-            TrafficSpec::PartitionAggregate(_) => "response",
-            TrafficSpec::BucketSort(spec) if spec.batch_bytes.0 > MOST_BYTES => "batch_bytes",
-            TrafficSpec::BucketSort(_) => "bytes_per_number",
-            TrafficSpec::Shuffle(_) | TrafficSpec::Pings(_) => "bytes",
-            TrafficSpec::Trace(spec) if spec.file.is_some() => "file",
-            TrafficSpec::Trace(_) => "flows",
-            TrafficSpec::Mix(_) => "parts",
-        }
+        let pattern = self.pattern();
+        largest(pattern.demand(setting)?, pattern.sized_by())
     }
 
     /// The files that decide the flows.
     pub fn files(&self) -> Vec<&str> {
-        match self {
-            TrafficSpec::Poisson(spec) => spec.sizes.file().into_iter().collect(),
-            TrafficSpec::Permutation(spec) => spec.sizes.file().into_iter().collect(),
-            TrafficSpec::Incast(spec) => spec.sizes.file().into_iter().collect(),
-            TrafficSpec::LongAndShort(spec) => {
-                [&spec.long, &spec.short].into_iter().filter_map(|sizes| sizes.file()).collect()
-            }
-            TrafficSpec::HotSpots(spec) => spec.sizes.file().into_iter().collect(),
-            TrafficSpec::PartitionAggregate(spec) => spec.response.file().into_iter().collect(),
-            TrafficSpec::Transfers(spec) => spec.sizes.file().into_iter().collect(),
-            TrafficSpec::Shuffle(_) | TrafficSpec::BucketSort(_) | TrafficSpec::Pings(_) => vec![],
-            TrafficSpec::Trace(spec) => spec.file.as_deref().into_iter().collect(),
-            TrafficSpec::Mix(spec) => spec.parts.iter().flat_map(TrafficSpec::files).collect(),
-        }
+        self.pattern().files()
     }
 }
 

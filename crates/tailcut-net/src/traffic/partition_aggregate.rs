@@ -7,7 +7,10 @@ use tailcut_engine::{Bytes, Time};
 use super::demand::{Demand, Rule, Signal, Waiting, NONE};
 use super::partners::Partners;
 use super::sizes::SizesSpec;
-use super::{bounded, check_host, jitter, positive, whole_ns, Flow, Setting, TrafficError};
+use super::{
+    bounded, check_host, jitter, positive, whole_ns, Flow, Pattern, Setting, TrafficError,
+    MOST_BYTES,
+};
 use crate::topology::HostId;
 
 /// Parameters of partition-aggregate traffic.
@@ -46,7 +49,7 @@ impl Default for PartitionAggregate {
 }
 
 impl PartitionAggregate {
-    pub(super) fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn draw(&self, setting: &Setting) -> Result<Demand, TrafficError> {
         let hosts = setting.graph.hosts;
         let (code, hint) = ("partition-aggregate-workers", "the aggregator does not ask itself");
         let mut others = Partners::new(hosts, self.workers, code, "workers", hint)?;
@@ -84,5 +87,21 @@ impl PartitionAggregate {
                 demand.wait(Waiting::Flow(response), request, Signal::Received);
             }
         }
+    }
+}
+
+impl Pattern for PartitionAggregate {
+    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+        self.draw(setting).map(Demand::numbered)
+    }
+    fn sized_by(&self) -> &'static str {
+        if self.request.0 > MOST_BYTES {
+            "request"
+        } else {
+            "response"
+        }
+    }
+    fn files(&self) -> Vec<&str> {
+        self.response.file().into_iter().collect()
     }
 }

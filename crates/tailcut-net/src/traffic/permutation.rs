@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
+use super::demand::Demand;
 use super::pairs::derangement;
 use super::rounds::Rounds;
 use super::sizes::SizesSpec;
-use super::{jitter, Flow, Setting, TrafficError};
+use super::{jitter, numbered, Flow, Pattern, Setting, TrafficError};
 use crate::topology::HostId;
 
 /// Parameters of permutation traffic.
@@ -37,7 +38,7 @@ impl Default for Permutation {
 }
 
 impl Permutation {
-    pub(super) fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
+    fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
         let hosts = setting.graph.hosts;
         if hosts < 2 {
             return Err(TrafficError::new(
@@ -70,5 +71,14 @@ impl Permutation {
             }
         }
         Ok(flows)
+    }
+}
+
+impl Pattern for Permutation {
+    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+        self.flows(setting).map(numbered)
+    }
+    fn files(&self) -> Vec<&str> {
+        self.sizes.file().into_iter().collect()
     }
 }

@@ -6,7 +6,7 @@ use tailcut_engine::{Bytes, Time};
 
 use super::demand::{Demand, Pool, Rule, Signal};
 use super::pairs::derangement;
-use super::{bounded, check_host, Flow, Setting, TrafficError};
+use super::{bounded, check_host, Flow, Pattern, Setting, TrafficError};
 use crate::topology::HostId;
 
 /// Parameters of pings. A ping is a connection with ports, and so an ECMP path, of its own; its time to connect is the round-trip
@@ -43,7 +43,7 @@ impl Default for Pings {
 }
 
 impl Pings {
-    pub(super) fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn draw(&self, setting: &Setting) -> Result<Demand, TrafficError> {
         let hosts = setting.graph.hosts;
         check_host("pings-host", "from", self.from, hosts)?;
         check_host("pings-host", "to", self.to, hosts)?;
@@ -79,5 +79,14 @@ impl Pings {
             }
         }
         Ok(demand)
+    }
+}
+
+impl Pattern for Pings {
+    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+        self.draw(setting).map(Demand::numbered)
+    }
+    fn sized_by(&self) -> &'static str {
+        "bytes"
     }
 }

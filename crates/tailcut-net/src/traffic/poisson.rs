@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Stream};
 
+use super::demand::Demand;
 use super::pairs::{PairSource, Pairs};
 use super::sizes::SizesSpec;
-use super::{bounded, check_host, whole_ns, Flow, Setting, TrafficError};
+use super::{bounded, check_host, numbered, whole_ns, Flow, Pattern, Setting, TrafficError};
 use crate::topology::{Graph, HostId};
 
 /// Parameters of Poisson traffic.
@@ -74,7 +75,7 @@ impl Default for Poisson {
 }
 
 impl Poisson {
-    pub(super) fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
+    fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
         if !(self.load > 0.0 && self.load <= 1.0) {
             let error = format!("load = {}: a load lies above 0 and is at most 1", self.load);
             let hint = "load is a fraction: write 0.5 for 50 %";
@@ -155,6 +156,15 @@ impl Poisson {
             return Err(TrafficError::new("poisson-fan-in", "fan_in", error));
         }
         Ok(takes_part)
+    }
+}
+
+impl Pattern for Poisson {
+    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+        self.flows(setting).map(numbered)
+    }
+    fn files(&self) -> Vec<&str> {
+        self.sizes.file().into_iter().collect()
     }
 }
 

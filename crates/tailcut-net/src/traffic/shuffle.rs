@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
 use super::demand::{Demand, Pool, Rule, Signal};
-use super::{bounded, check_hosts, Flow, Setting, TrafficError};
+use super::{bounded, check_hosts, Flow, Pattern, Setting, TrafficError};
 
 /// Parameters of a shuffle. Put it into a mix with other traffic to give it a background.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +43,7 @@ impl Default for Shuffle {
 }
 
 impl Shuffle {
-    pub(super) fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn draw(&self, setting: &Setting) -> Result<Demand, TrafficError> {
         let all = setting.graph.hosts;
         let hosts = check_hosts("shuffle-hosts", "hosts", &self.hosts, all)?;
         for (field, count) in [
@@ -103,5 +103,14 @@ impl Shuffle {
             return Err(TrafficError::new("shuffle-local", "hosts", error).hint("name more hosts"));
         }
         Ok(demand)
+    }
+}
+
+impl Pattern for Shuffle {
+    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+        self.draw(setting).map(Demand::numbered)
+    }
+    fn sized_by(&self) -> &'static str {
+        "bytes"
     }
 }

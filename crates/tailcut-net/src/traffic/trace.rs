@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
 use self::columns::Column;
-use super::{number, Flow, Setting, TrafficError};
+use super::demand::Demand;
+use super::{number, Flow, Pattern, Setting, TrafficError};
 use crate::topology::HostId;
 
 /// Parameters of a trace: either `file` or `flows`.
@@ -45,7 +46,7 @@ pub struct TraceFlow {
 }
 
 impl Trace {
-    pub(super) fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
+    fn flows(&self, setting: &Setting) -> Result<Vec<Flow>, TrafficError> {
         let rows = match (&self.file, self.flows.is_empty()) {
             (Some(_), false) => {
                 let error = "both file and flows are given: one of them decides";
@@ -86,6 +87,22 @@ impl Trace {
             field: "flows",
             place: Box::new(|index| format!("flows[{index}]")),
         }
+    }
+}
+
+impl Pattern for Trace {
+    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+        self.flows(setting).map(Demand::from)
+    }
+    fn sized_by(&self) -> &'static str {
+        if self.file.is_some() {
+            "file"
+        } else {
+            "flows"
+        }
+    }
+    fn files(&self) -> Vec<&str> {
+        self.file.as_deref().into_iter().collect()
     }
 }
 

@@ -6,7 +6,7 @@ use tailcut_engine::{Bytes, Time};
 
 use super::demand::{Demand, Pool, Rule, Signal};
 use super::sizes::SizesSpec;
-use super::{bounded, check_hosts, jitter, Flow, Setting, TrafficError};
+use super::{bounded, check_hosts, jitter, Flow, Pattern, Setting, TrafficError};
 
 /// Parameters of closed-loop transfers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,7 +52,7 @@ impl Default for Transfers {
 }
 
 impl Transfers {
-    pub(super) fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+    fn draw(&self, setting: &Setting) -> Result<Demand, TrafficError> {
         let hosts = check_hosts("transfers-hosts", "hosts", &self.hosts, setting.graph.hosts)?;
         if self.clients_per_host == 0 {
             let error = "clients_per_host = 0: nothing would be transferred";
@@ -98,5 +98,14 @@ impl Transfers {
             }
         }
         Ok(demand)
+    }
+}
+
+impl Pattern for Transfers {
+    fn demand(&self, setting: &Setting) -> Result<Demand, TrafficError> {
+        self.draw(setting).map(Demand::numbered)
+    }
+    fn files(&self) -> Vec<&str> {
+        self.sizes.file().into_iter().collect()
     }
 }

@@ -1,6 +1,6 @@
 //! A window whose increase is computed from several senders together (RFC 6356 section 3).
 
-use super::{newreno, Acked, Window};
+use super::{newreno, Acked, Control, Window};
 
 /// The increase that the group of senders allows this one.
 #[derive(Debug, Clone, Copy, Default)]
@@ -17,8 +17,10 @@ impl Coupled {
     pub fn new(increase: f64) -> Coupled {
         Coupled { increase, carry: 0.0 }
     }
+}
 
-    pub(super) fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
+impl Control for Coupled {
+    fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
         if window.cwnd < window.ssthresh {
             return newreno::grow(window, mss);
         }

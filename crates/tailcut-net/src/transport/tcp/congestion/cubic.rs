@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
 use super::hystart::{HyStart, Phase};
-use super::{newreno, Acked, Window};
+use super::{newreno, Acked, Algorithm, Control, Window};
 use crate::component::SpecError;
 
 /// Parameters of CUBIC.
@@ -33,8 +33,12 @@ impl Default for CubicSpec {
     }
 }
 
-impl CubicSpec {
-    pub(super) fn check(&self) -> Result<(), SpecError> {
+impl Algorithm for CubicSpec {
+    type State = Cubic;
+    fn start(&self) -> Cubic {
+        Cubic::new(self)
+    }
+    fn check(&self) -> Result<(), SpecError> {
         if !(self.beta > 0.0 && self.beta < 1.0) {
             let message = format!("beta = {}: lies between 0 and 1", self.beta);
             return Err(
@@ -80,7 +84,7 @@ struct Epoch {
 }
 
 impl Cubic {
-    pub(super) fn new(spec: &CubicSpec) -> Cubic {
+    fn new(spec: &CubicSpec) -> Cubic {
         Cubic {
             spec: spec.clone(),
             w_max: 0.0,
@@ -89,22 +93,6 @@ impl Cubic {
             hystart: spec.hystart.then(HyStart::default),
             carry: 0.0,
         }
-    }
-
-    /// Grows only while the window is what bounds the sender (section 5.8).
-    pub(super) fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
-        if acked.flight + mss <= window.cwnd {
-            return self.pass_over(acked.now);
-        }
-        if window.cwnd < window.ssthresh {
-            return self.slow_start(window, mss, acked);
-        }
-        let cwnd = window.cwnd as f64 / mss as f64;
-        let increase = self.increase(cwnd, acked.bytes as f64 / mss as f64, acked);
-        self.carry += increase * mss as f64;
-        let whole = self.carry.floor();
-        window.cwnd += whole as u64;
-        self.carry -= whole;
     }
 
     /// The time in which the window is not what bounds the sender is no time for growth (sections 4.2 and 5.8).
@@ -158,7 +146,7 @@ impl Cubic {
     }
 
     /// Sections 4.6 and 4.7: the new threshold, of `flight` bytes in the network.
-    pub(super) fn reduce(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
+    fn reduce(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
         let cwnd = window.cwnd as f64 / mss as f64;
         let gives_way = self.spec.fast_convergence && cwnd < self.w_max;
         self.w_max = if gives_way { cwnd * (1.0 + self.spec.beta) / 2.0 } else { cwnd };
@@ -167,9 +155,35 @@ impl Cubic {
         self.hystart = None;
         ((flight as f64 * self.spec.beta) as u64).max(2 * mss)
     }
+}
+
+impl Control for Cubic {
+    /// Grows only while the window is what bounds the sender (section 5.8).
+    fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
+        if acked.flight + mss <= window.cwnd {
+            return self.pass_over(acked.now);
+        }
+        if window.cwnd < window.ssthresh {
+            return self.slow_start(window, mss, acked);
+        }
+        let cwnd = window.cwnd as f64 / mss as f64;
+        let increase = self.increase(cwnd, acked.bytes as f64 / mss as f64, acked);
+        self.carry += increase * mss as f64;
+        let whole = self.carry.floor();
+        window.cwnd += whole as u64;
+        self.carry -= whole;
+    }
+
+    fn on_loss(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
+        self.reduce(window, flight, mss)
+    }
+
+    fn on_echo(&mut self, window: &Window, mss: u64) -> u64 {
+        self.reduce(window, window.cwnd, mss)
+    }
 
     /// Section 4.8: the next congestion avoidance starts on its own plateau.
-    pub(super) fn time_out(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
+    fn on_timeout(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
         let ssthresh = self.reduce(window, flight, mss);
         self.w_max = 0.0;
         ssthresh

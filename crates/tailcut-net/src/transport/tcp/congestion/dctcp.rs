@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Window;
+use super::{Algorithm, Control, Window};
 use crate::component::SpecError;
 
 /// Parameters of DCTCP.
@@ -23,8 +23,19 @@ impl Default for DctcpSpec {
     }
 }
 
-impl DctcpSpec {
-    pub(super) fn check(&self) -> Result<(), SpecError> {
+impl Algorithm for DctcpSpec {
+    type State = Dctcp;
+    fn echoes_marks(&self) -> bool {
+        true
+    }
+    fn heeds_threshold(&self) -> bool {
+        true
+    }
+    fn start(&self) -> Dctcp {
+        let (g, alpha) = (self.g, self.initial_alpha);
+        Dctcp { g, alpha, acknowledged: 0, marked: 0, window_end: 0 }
+    }
+    fn check(&self) -> Result<(), SpecError> {
         if !(self.g > 0.0 && self.g <= 1.0) {
             let message = format!("g = {}: a weight lies above 0 and is at most 1", self.g);
             return Err(
@@ -56,18 +67,15 @@ pub struct Dctcp {
 }
 
 impl Dctcp {
-    pub(super) fn new(spec: &DctcpSpec) -> Dctcp {
-        let (g, alpha) = (spec.g, spec.initial_alpha);
-        Dctcp { g, alpha, acknowledged: 0, marked: 0, window_end: 0 }
-    }
-
     /// The estimated share of bytes that met congestion.
     pub fn alpha(&self) -> f64 {
         self.alpha
     }
+}
 
+impl Control for Dctcp {
     /// Steps 1 to 8: the share of one window of data enters the estimate.
-    pub(super) fn observe(&mut self, bytes: u64, echo: bool, ack: u32, end: u32) {
+    fn observe(&mut self, bytes: u64, echo: bool, ack: u32, end: u32) {
         self.acknowledged += bytes;
         self.marked += if echo { bytes } else { 0 };
         if ack <= self.window_end {
@@ -79,7 +87,17 @@ impl Dctcp {
     }
 
     /// Step 9, and two segments at least, as RFC 5681 wants of any threshold.
-    pub(super) fn reduced(&self, window: &Window, mss: u64) -> u64 {
+    fn on_echo(&mut self, window: &Window, mss: u64) -> u64 {
         ((window.cwnd as f64 * (1.0 - self.alpha / 2.0)) as u64).max(2 * mss)
+    }
+
+    /// Additive increase goes on: an echo tells of a share, and may be on every ACK (Alizadeh et al. 2010, section 3.1).
+    fn pauses_on_echo(&self) -> bool {
+        false
+    }
+
+    /// The answer to an echo is smaller than to a loss (section 3.5).
+    fn echo_counts_as_loss(&self) -> bool {
+        false
     }
 }

@@ -1,36 +1,32 @@
 //! Congestion control: how the window grows, and what loss, ECN and timeouts make of it.
 //!
 //! The sender owns the [`Window`] and the mechanics of recovery; an algorithm is
-//! asked only for numbers. [`Congestion::grow`] changes the window on an ACK of
-//! new data outside recovery; [`Congestion::on_loss`], [`Congestion::on_timeout`]
-//! and [`Congestion::on_echo`] return the slow-start threshold after a fast
-//! retransmit, a timeout and an ECN echo (the sender sets the window: PRR or
-//! inflation in recovery, one segment after a timeout, the threshold itself after
-//! an echo, which it hands on once per window of data); [`Congestion::observe`]
-//! sees every ACK of an ECN-capable connection. An increase that is computed
+//! asked only for numbers ([`Control`]). What an algorithm does not say is NewReno's.
+//! The sender sets the window: PRR or inflation in recovery, one segment after a timeout,
+//! the threshold itself after an echo, which it hands on once per window of data. An increase that is computed
 //! outside, from several senders, is [`Coupled`]: give the sender
 //! `Congestion::Coupled` by [`Sender::set_congestion`](super::Sender::set_congestion) and
 //! renew [`Coupled::increase`] (bytes of window per byte acknowledged) whenever the sum over the subflows
-//! changes, by [`Sender::couple`](super::Sender::couple). A new algorithm is one file here, one variant of
-//! [`Congestion`] and one of [`CongestionSpec`]. The enum is closed and matched,
-//! so that NewReno's additions stay in line; algorithms with state are boxed, so
-//! that they do not widen plain connections.
+//! changes, by [`Sender::couple`](super::Sender::couple).
+//!
+//! A new algorithm is one file here, with its parameters as [`Algorithm`], and one line in the list below.
+//! The enum is closed, so that NewReno's additions stay in line; states are boxed, so
+//! that they do not widen plain connections (NewReno's is empty, and takes no memory).
 
 mod coupled;
 pub mod cubic;
 pub mod dctcp;
 mod hystart;
-mod newreno;
+pub mod newreno;
 pub mod pacing;
 pub mod rate;
 pub mod swift;
 
 pub use coupled::Coupled;
-use cubic::{Cubic, CubicSpec};
-use dctcp::{Dctcp, DctcpSpec};
 pub use pacing::Pacing;
 pub use rate::RateSample;
-use swift::{Swift, SwiftSpec};
+
+use std::ops::{Deref, DerefMut};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,89 +35,6 @@ use tailcut_engine::Time;
 use crate::amount::Limit;
 use crate::component::SpecError;
 use crate::transport::tcp::{CongestionState, Hosts, Recovery, TcpSpec};
-
-/// The congestion control of every connection.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum CongestionSpec {
-    /// One segment more per round trip, half the flight after a loss (RFC 5681).
-    Newreno {},
-    /// The window as a cubic function of time (RFC 9438): what Linux runs.
-    Cubic(CubicSpec),
-    /// Reduction in proportion to the share of marked bytes (RFC 8257); wants a marking queue.
-    Dctcp(DctcpSpec),
-    /// A target for the round trip, and windows below one segment (Kumar et al. 2020); wants selective acknowledgements.
-    Swift(SwiftSpec),
-}
-
-impl Default for CongestionSpec {
-    fn default() -> Self {
-        CongestionSpec::of(Hosts::Plain)
-    }
-}
-
-impl CongestionSpec {
-    /// What hosts do that are told nothing.
-    pub fn of(hosts: Hosts) -> CongestionSpec {
-        match hosts {
-            Hosts::Plain => CongestionSpec::Newreno {},
-            Hosts::Linux => CongestionSpec::Cubic(CubicSpec::default()),
-        }
-    }
-
-    /// Checks the parameters.
-    ///
-    /// # Errors
-    /// When the algorithm is not defined for them.
-    pub fn check(&self) -> Result<(), SpecError> {
-        match self {
-            CongestionSpec::Newreno {} => Ok(()),
-            CongestionSpec::Cubic(spec) => spec.check(),
-            CongestionSpec::Dctcp(spec) => spec.check(),
-            CongestionSpec::Swift(spec) => spec.check(),
-        }
-    }
-
-    /// Checks it against how losses are recovered.
-    ///
-    /// # Errors
-    /// When the algorithm goes by what that does not tell.
-    pub fn check_recovery(&self, recovery: Recovery) -> Result<(), SpecError> {
-        match self {
-            CongestionSpec::Newreno {} | CongestionSpec::Cubic(_) | CongestionSpec::Dctcp(_) => {
-                Ok(())
-            }
-            CongestionSpec::Swift(spec) => spec.check_recovery(recovery),
-        }
-    }
-
-    /// Whether the receiver echoes the mark of each segment, or any mark until the sender has reduced its window.
-    #[inline]
-    pub fn echoes_marks(&self) -> bool {
-        matches!(self, CongestionSpec::Dctcp(_))
-    }
-
-    /// Whether the window grows as in slow start only up to the slow-start threshold: what the ideal completion time goes
-    /// by.
-    pub fn heeds_threshold(&self) -> bool {
-        matches!(self, CongestionSpec::Newreno {} | CongestionSpec::Dctcp(_))
-    }
-
-    /// Whether an ACK opens the window by no more than a segment, however many it covers.
-    pub fn grows_by_acks(&self) -> bool {
-        !matches!(self, CongestionSpec::Swift(_))
-    }
-
-    /// The state of a new connection.
-    pub(super) fn start(&self) -> Congestion {
-        match self {
-            CongestionSpec::Newreno {} => Congestion::Newreno,
-            CongestionSpec::Cubic(spec) => Congestion::Cubic(Box::new(Cubic::new(spec))),
-            CongestionSpec::Dctcp(spec) => Congestion::Dctcp(Box::new(Dctcp::new(spec))),
-            CongestionSpec::Swift(spec) => Congestion::Swift(Box::new(Swift::new(spec))),
-        }
-    }
-}
 
 /// What bounds the data in flight, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,114 +109,218 @@ pub struct Sample {
     pub state: CongestionState,
 }
 
-/// The state of a connection's congestion control.
-#[derive(Debug, Clone)]
-pub enum Congestion {
-    /// RFC 5681.
-    Newreno,
-    /// RFC 9438.
-    Cubic(Box<Cubic>),
-    /// RFC 8257.
-    Dctcp(Box<Dctcp>),
-    /// As NewReno, but its increase is bounded from outside (RFC 6356).
-    Coupled(Coupled),
-    /// Kumar et al. 2020.
-    Swift(Box<Swift>),
+/// The parameters of a congestion control.
+pub trait Algorithm {
+    /// What a connection remembers.
+    type State: Control;
+
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// When the algorithm is not defined for them.
+    fn check(&self) -> Result<(), SpecError> {
+        Ok(())
+    }
+    /// Checks it against how losses are recovered.
+    ///
+    /// # Errors
+    /// When the algorithm goes by what that does not tell.
+    fn check_recovery(&self, _: Recovery) -> Result<(), SpecError> {
+        Ok(())
+    }
+    /// Whether the receiver echoes the mark of each segment, or any mark until the sender has reduced its window.
+    fn echoes_marks(&self) -> bool {
+        false
+    }
+    /// Whether the window grows as in slow start only up to the slow-start threshold, and beyond no faster than NewReno's: what
+    /// the ideal completion time goes by.
+    fn heeds_threshold(&self) -> bool {
+        false
+    }
+    /// Whether an ACK opens the window by no more than a segment, however many it covers.
+    fn grows_by_acks(&self) -> bool {
+        true
+    }
+    /// The state of a new connection.
+    fn start(&self) -> Self::State;
 }
 
-impl Congestion {
-    /// New data is acknowledged outside recovery.
+/// The congestion control of one connection.
+pub trait Control {
+    /// New data is acknowledged outside recovery: the window may grow.
     #[inline]
-    pub fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
-        match self {
-            Congestion::Newreno | Congestion::Dctcp(_) => newreno::grow(window, mss),
-            Congestion::Cubic(state) => state.grow(window, mss, acked),
-            Congestion::Coupled(state) => state.grow(window, mss, acked),
-            Congestion::Swift(_) => {}
-        }
+    fn grow(&mut self, window: &mut Window, mss: u64, _: &Acked) {
+        newreno::grow(window, mss);
     }
 
     /// A fast retransmit: the new threshold. `flight` is what was in the network.
-    pub fn on_loss(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
-        match self {
-            Congestion::Cubic(state) => state.reduce(window, flight, mss),
-            Congestion::Swift(state) => {
-                state.on_loss();
-                window.cwnd
-            }
-            Congestion::Newreno | Congestion::Dctcp(_) | Congestion::Coupled(_) => {
-                newreno::halved(flight, mss)
-            }
-        }
+    fn on_loss(&mut self, _: &Window, flight: u64, mss: u64) -> u64 {
+        newreno::halved(flight, mss)
     }
 
     /// The retransmission timer expired for a segment for the first time: the new threshold.
-    pub fn on_timeout(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
-        match self {
-            Congestion::Cubic(state) => state.time_out(window, flight, mss),
-            Congestion::Swift(_) => window.cwnd,
-            Congestion::Newreno | Congestion::Dctcp(_) | Congestion::Coupled(_) => {
-                newreno::halved(flight, mss)
-            }
-        }
+    fn on_timeout(&mut self, _: &Window, flight: u64, mss: u64) -> u64 {
+        newreno::halved(flight, mss)
     }
 
     /// The receiver echoes congestion, for the first time in a window of data: the new threshold and window.
-    pub fn on_echo(&mut self, window: &Window, mss: u64) -> u64 {
-        match self {
-            Congestion::Cubic(state) => state.reduce(window, window.cwnd, mss),
-            Congestion::Dctcp(state) => state.reduced(window, mss),
-            Congestion::Swift(_) => window.cwnd,
-            Congestion::Newreno | Congestion::Coupled(_) => newreno::halved(window.cwnd, mss),
-        }
+    fn on_echo(&mut self, window: &Window, mss: u64) -> u64 {
+        newreno::halved(window.cwnd, mss)
     }
 
     /// An ACK of an ECN-capable connection acknowledges `bytes` up to segment `ack`, with or without
     /// ECN echo, while `end` is the next segment to be sent for the first time.
-    pub fn observe(&mut self, bytes: u64, echo: bool, ack: u32, end: u32) {
-        if let Congestion::Dctcp(state) = self {
-            state.observe(bytes, echo, ack, end);
-        }
-    }
+    fn observe(&mut self, _bytes: u64, _echo: bool, _ack: u32, _end: u32) {}
 
     /// Whether the algorithm looks at samples of all ACKs.
-    pub fn wants_samples(&self) -> bool {
-        matches!(self, Congestion::Swift(_))
+    fn wants_samples(&self) -> bool {
+        false
     }
 
     /// What any ACK tells, after the sender's recovery has made its own of it: an algorithm that keeps a window of its own
     /// puts it in place. The pacing from now on, if it changes.
-    pub fn on_sample(&mut self, window: &mut Window, mss: u64, sample: &Sample) -> Option<Pacing> {
-        match self {
-            Congestion::Swift(state) => Some(state.on_sample(window, mss, sample)),
-            _ => None,
-        }
+    fn on_sample(&mut self, _: &mut Window, _mss: u64, _: &Sample) -> Option<Pacing> {
+        None
     }
 
     /// The same after a timeout, of which the sender has made its own.
-    pub fn after_timeout(&mut self, window: &mut Window, mss: u64, now: Time) -> Option<Pacing> {
-        match self {
-            Congestion::Swift(state) => Some(state.on_timeout(window, mss, now)),
-            _ => None,
-        }
+    fn after_timeout(&mut self, _: &mut Window, _mss: u64, _now: Time) -> Option<Pacing> {
+        None
     }
 
     /// The path has so many switches.
-    pub fn set_switches(&mut self, switches: u32) {
-        if let Congestion::Swift(state) = self {
-            state.set_switches(switches);
-        }
-    }
+    fn set_switches(&mut self, _: u32) {}
 
-    /// An ACK with an ECN echo opens no window (RFC 3168 section 6.1.2). DCTCP's additive increase goes on: there an
-    /// echo tells of a share, and may be on every ACK (Alizadeh et al. 2010, section 3.1).
-    pub fn pauses_on_echo(&self) -> bool {
-        !matches!(self, Congestion::Dctcp(_))
+    /// An ACK with an ECN echo opens no window (RFC 3168 section 6.1.2).
+    fn pauses_on_echo(&self) -> bool {
+        true
     }
 
     /// Loss and ECN echo are answered alike, and so by one reduction per window of data
-    /// (RFC 3168 section 6.1.2). DCTCP's answer to an echo is smaller than to a loss (RFC 8257 section 3.5).
-    pub fn echo_counts_as_loss(&self) -> bool {
-        !matches!(self, Congestion::Dctcp(_))
+    /// (RFC 3168 section 6.1.2).
+    fn echo_counts_as_loss(&self) -> bool {
+        true
+    }
+
+    /// Of ns-3's sender without SACK: an ACK of several segments with which slow start ends grows the window in
+    /// congestion avoidance, too.
+    fn grows_twice_in_ns3(&self) -> bool {
+        false
+    }
+}
+
+/// Writes the parameter `congestion` of TCP, and the state of a connection: one kind per algorithm.
+macro_rules! algorithms {
+    ($($(#[$about:meta])* $name:ident($parameters:ty),)*) => {
+        /// The congestion control of every connection.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+        pub enum CongestionSpec {
+            $($(#[$about])* $name($parameters),)*
+        }
+
+        /// The state of a connection's congestion control.
+        #[derive(Debug, Clone)]
+        pub enum Congestion {
+            $($(#[$about])* $name(Box<<$parameters as Algorithm>::State>),)*
+            /// As NewReno, but its increase is bounded from outside (RFC 6356).
+            Coupled(Coupled),
+        }
+
+        impl CongestionSpec {
+            /// Checks the parameters.
+            ///
+            /// # Errors
+            /// When the algorithm is not defined for them.
+            pub fn check(&self) -> Result<(), SpecError> {
+                match self { $(CongestionSpec::$name(spec) => Algorithm::check(spec),)* }
+            }
+
+            /// Checks it against how losses are recovered.
+            ///
+            /// # Errors
+            /// When the algorithm goes by what that does not tell.
+            pub fn check_recovery(&self, recovery: Recovery) -> Result<(), SpecError> {
+                match self { $(CongestionSpec::$name(spec) => Algorithm::check_recovery(spec, recovery),)* }
+            }
+
+            /// Whether the receiver echoes the mark of each segment, or any mark until the sender has reduced its window.
+            #[inline]
+            pub fn echoes_marks(&self) -> bool {
+                match self { $(CongestionSpec::$name(spec) => Algorithm::echoes_marks(spec),)* }
+            }
+
+            /// Whether the window grows as in slow start only up to the slow-start threshold, and beyond no faster than NewReno's.
+            pub fn heeds_threshold(&self) -> bool {
+                match self { $(CongestionSpec::$name(spec) => Algorithm::heeds_threshold(spec),)* }
+            }
+
+            /// Whether an ACK opens the window by no more than a segment, however many it covers.
+            pub fn grows_by_acks(&self) -> bool {
+                match self { $(CongestionSpec::$name(spec) => Algorithm::grows_by_acks(spec),)* }
+            }
+
+            /// The state of a new connection.
+            pub(super) fn start(&self) -> Congestion {
+                match self { $(CongestionSpec::$name(spec) => Congestion::$name(Box::new(Algorithm::start(spec))),)* }
+            }
+        }
+
+        impl Congestion {
+            /// New data is acknowledged outside recovery: without a call through a table, as there is one per ACK.
+            #[inline]
+            pub fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
+                match self {
+                    $(Congestion::$name(state) => Control::grow(&mut **state, window, mss, acked),)*
+                    Congestion::Coupled(state) => Control::grow(state, window, mss, acked),
+                }
+            }
+        }
+
+        impl Deref for Congestion {
+            type Target = dyn Control;
+            fn deref(&self) -> &(dyn Control + 'static) {
+                match self {
+                    $(Congestion::$name(state) => &**state,)*
+                    Congestion::Coupled(state) => state,
+                }
+            }
+        }
+
+        impl DerefMut for Congestion {
+            fn deref_mut(&mut self) -> &mut (dyn Control + 'static) {
+                match self {
+                    $(Congestion::$name(state) => &mut **state,)*
+                    Congestion::Coupled(state) => state,
+                }
+            }
+        }
+    };
+}
+
+algorithms! {
+    /// One segment more per round trip, half the flight after a loss (RFC 5681).
+    Newreno(newreno::NewrenoSpec),
+    /// The window as a cubic function of time (RFC 9438): what Linux runs.
+    Cubic(cubic::CubicSpec),
+    /// Reduction in proportion to the share of marked bytes (RFC 8257); wants a marking queue.
+    Dctcp(dctcp::DctcpSpec),
+    /// A target for the round trip, and windows below one segment (Kumar et al. 2020); wants selective acknowledgements.
+    Swift(swift::SwiftSpec),
+}
+
+impl Default for CongestionSpec {
+    fn default() -> Self {
+        CongestionSpec::of(Hosts::Plain)
+    }
+}
+
+impl CongestionSpec {
+    /// What hosts do that are told nothing.
+    pub fn of(hosts: Hosts) -> CongestionSpec {
+        match hosts {
+            Hosts::Plain => CongestionSpec::Newreno(newreno::NewrenoSpec {}),
+            Hosts::Linux => CongestionSpec::Cubic(cubic::CubicSpec::default()),
+        }
     }
 }

@@ -1,6 +1,34 @@
-//! NewReno's window (RFC 5681 section 3.1).
+//! NewReno's window (RFC 5681 section 3.1): what [`Control`] does where an algorithm says nothing else.
 
-use super::Window;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Algorithm, Control, Window};
+
+/// NewReno has no parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewrenoSpec {}
+
+impl Algorithm for NewrenoSpec {
+    type State = Newreno;
+    fn heeds_threshold(&self) -> bool {
+        true
+    }
+    fn start(&self) -> Newreno {
+        Newreno
+    }
+}
+
+/// It remembers nothing but the window.
+#[derive(Debug, Clone, Copy)]
+pub struct Newreno;
+
+impl Control for Newreno {
+    fn grows_twice_in_ns3(&self) -> bool {
+        true
+    }
+}
 
 /// Slow start or congestion avoidance.
 #[inline]

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use super::{Pacing, Sample, Window};
+use super::{Acked, Algorithm, Control, Pacing, Sample, Window};
 use crate::component::SpecError;
 use crate::transport::tcp::Recovery;
 
@@ -56,8 +56,15 @@ impl Default for SwiftSpec {
     }
 }
 
-impl SwiftSpec {
-    pub(super) fn check_recovery(&self, recovery: Recovery) -> Result<(), SpecError> {
+impl Algorithm for SwiftSpec {
+    type State = Swift;
+    fn grows_by_acks(&self) -> bool {
+        false
+    }
+    fn start(&self) -> Swift {
+        Swift::new(self)
+    }
+    fn check_recovery(&self, recovery: Recovery) -> Result<(), SpecError> {
         if recovery == Recovery::SackPrr {
             return Ok(());
         }
@@ -66,7 +73,7 @@ impl SwiftSpec {
             .hint("write recovery = \"sack-prr\" as well"))
     }
 
-    pub(super) fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), SpecError> {
         let bad = |field: &str, value: f64, wanted: &str| {
             let message = format!("{field} = {value}: {wanted}");
             Err(SpecError::new("swift-parameters", format!("congestion.{field}"), message))
@@ -130,7 +137,7 @@ pub struct Swift {
 }
 
 impl Swift {
-    pub(super) fn new(spec: &SwiftSpec) -> Swift {
+    fn new(spec: &SwiftSpec) -> Swift {
         Swift {
             spec: spec.clone(),
             window: None,
@@ -140,11 +147,6 @@ impl Swift {
             lost: false,
             rtt: Time::ZERO,
         }
-    }
-
-    /// The path has so many switches: what the paper reads off the time to live.
-    pub(super) fn set_switches(&mut self, switches: u32) {
-        self.switches = switches;
     }
 
     /// The window in segments.
@@ -160,54 +162,6 @@ impl Swift {
         let least = root(spec.scaling_max_window);
         let share = (root(window) - least) / (root(spec.scaling_min_window) - least);
         Time(fixed + (spec.flow_scaling.0 as f64 * share.clamp(0.0, 1.0)) as u64)
-    }
-
-    /// A fast retransmit begins.
-    pub(super) fn on_loss(&mut self) {
-        self.lost = true;
-        self.timeouts = 0;
-    }
-
-    /// Any ACK: algorithm 1, "on receiving ACK" and "on fast recovery".
-    pub(super) fn on_sample(&mut self, window: &mut Window, mss: u64, sample: &Sample) -> Pacing {
-        self.rtt = sample.smoothed;
-        let before = *self.window.get_or_insert(window.cwnd as f64 / mss as f64);
-        let mut now = before;
-        if sample.delivered > 0 {
-            self.timeouts = 0;
-        }
-        let may_decrease = self.may_decrease(sample.now);
-        if std::mem::take(&mut self.lost) {
-            if may_decrease {
-                now *= 1.0 - self.spec.max_decrease;
-            }
-        } else if let Some(delay) = sample.rtt {
-            let target = self.target(before);
-            if delay < target {
-                let acked = sample.delivered as f64 / mss as f64;
-                now += self.spec.additive_increase * acked / before.max(1.0);
-            } else if may_decrease {
-                let excess = (delay.0 - target.0) as f64 / delay.0 as f64;
-                now *= (1.0 - self.spec.beta * excess).max(1.0 - self.spec.max_decrease);
-            }
-        }
-        self.keep(before, now, sample.now);
-        self.put(window, mss)
-    }
-
-    /// "On retransmit timeout".
-    pub(super) fn on_timeout(&mut self, window: &mut Window, mss: u64, now: Time) -> Pacing {
-        let before = *self.window.get_or_insert(window.cwnd as f64 / mss as f64);
-        self.timeouts += 1;
-        self.lost = false;
-        let mut after = before;
-        if self.timeouts >= self.spec.reset_after {
-            after = self.spec.min_window;
-        } else if self.may_decrease(now) {
-            after *= 1.0 - self.spec.max_decrease;
-        }
-        self.keep(before, after, now);
-        self.put(window, mss)
     }
 
     /// Once per round trip.
@@ -232,6 +186,79 @@ impl Swift {
             true => Pacing::Gap(Time((self.rtt.0 as f64 / segments) as u64)),
             false => Pacing::None,
         }
+    }
+}
+
+impl Control for Swift {
+    /// The path has so many switches: what the paper reads off the time to live.
+    fn set_switches(&mut self, switches: u32) {
+        self.switches = switches;
+    }
+
+    /// A fast retransmit begins.
+    fn on_loss(&mut self, window: &Window, _: u64, _: u64) -> u64 {
+        self.lost = true;
+        self.timeouts = 0;
+        window.cwnd
+    }
+
+    /// Its window is its own: [`Swift::after_timeout`](Control::after_timeout).
+    fn on_timeout(&mut self, window: &Window, _: u64, _: u64) -> u64 {
+        window.cwnd
+    }
+
+    /// It goes by delay alone.
+    fn on_echo(&mut self, window: &Window, _: u64) -> u64 {
+        window.cwnd
+    }
+
+    /// It grows by samples alone.
+    fn grow(&mut self, _: &mut Window, _: u64, _: &Acked) {}
+
+    fn wants_samples(&self) -> bool {
+        true
+    }
+
+    /// Any ACK: algorithm 1, "on receiving ACK" and "on fast recovery".
+    fn on_sample(&mut self, window: &mut Window, mss: u64, sample: &Sample) -> Option<Pacing> {
+        self.rtt = sample.smoothed;
+        let before = *self.window.get_or_insert(window.cwnd as f64 / mss as f64);
+        let mut now = before;
+        if sample.delivered > 0 {
+            self.timeouts = 0;
+        }
+        let may_decrease = self.may_decrease(sample.now);
+        if std::mem::take(&mut self.lost) {
+            if may_decrease {
+                now *= 1.0 - self.spec.max_decrease;
+            }
+        } else if let Some(delay) = sample.rtt {
+            let target = self.target(before);
+            if delay < target {
+                let acked = sample.delivered as f64 / mss as f64;
+                now += self.spec.additive_increase * acked / before.max(1.0);
+            } else if may_decrease {
+                let excess = (delay.0 - target.0) as f64 / delay.0 as f64;
+                now *= (1.0 - self.spec.beta * excess).max(1.0 - self.spec.max_decrease);
+            }
+        }
+        self.keep(before, now, sample.now);
+        Some(self.put(window, mss))
+    }
+
+    /// "On retransmit timeout".
+    fn after_timeout(&mut self, window: &mut Window, mss: u64, now: Time) -> Option<Pacing> {
+        let before = *self.window.get_or_insert(window.cwnd as f64 / mss as f64);
+        self.timeouts += 1;
+        self.lost = false;
+        let mut after = before;
+        if self.timeouts >= self.spec.reset_after {
+            after = self.spec.min_window;
+        } else if self.may_decrease(now) {
+            after *= 1.0 - self.spec.max_decrease;
+        }
+        self.keep(before, after, now);
+        Some(self.put(window, mss))
     }
 }
 
@@ -313,10 +340,10 @@ mod tests {
     #[test]
     fn a_loss_and_a_timeout_halve_it() {
         let (mut swift, mut window) = at(8.0);
-        swift.on_loss();
+        swift.on_loss(&window, MSS, MSS);
         swift.on_sample(&mut window, MSS, &sample(us(1_000), us(50)));
         assert_eq!(window.cwnd, 4_000);
-        swift.on_timeout(&mut window, MSS, us(2_000));
+        swift.after_timeout(&mut window, MSS, us(2_000));
         assert_eq!(window.cwnd, 2_000);
     }
 
@@ -324,7 +351,7 @@ mod tests {
     fn timeouts_in_a_row_leave_the_least_window() {
         let (mut swift, mut window) = at(8.0);
         for ms in 1..=5 {
-            swift.on_timeout(&mut window, MSS, Time::from_ms(ms));
+            swift.after_timeout(&mut window, MSS, Time::from_ms(ms));
         }
         assert_eq!(swift.window(), Some(0.001));
     }
@@ -334,7 +361,7 @@ mod tests {
         let (mut swift, mut window) = at(0.5);
         swift.reduced = Some(us(999));
         let pacing = swift.on_sample(&mut window, MSS, &sample(us(1_000), us(100)));
-        assert_eq!((window.cwnd, pacing), (MSS, Pacing::Gap(us(200))));
+        assert_eq!((window.cwnd, pacing), (MSS, Some(Pacing::Gap(us(200)))));
     }
 
     #[test]

@@ -15,7 +15,8 @@ impl Sender {
         if !echo || !undisturbed || ack < self.reduced_until {
             return;
         }
-        self.window.ssthresh = self.congestion.on_echo(&self.usable(spec), spec.mss.0);
+        let usable = self.usable(spec);
+        self.window.ssthresh = self.congestion.on_echo(&usable, spec.mss.0);
         self.window.cwnd = self.window.ssthresh;
         self.reduced();
         self.owes_cwr = true;

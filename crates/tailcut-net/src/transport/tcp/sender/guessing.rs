@@ -13,7 +13,7 @@ use tailcut_engine::Time;
 
 use super::{CongestionState, Sender};
 use crate::transport::life::owed;
-use crate::transport::tcp::{Close, Congestion, TcpSpec};
+use crate::transport::tcp::{Close, TcpSpec};
 
 impl Sender {
     pub(super) fn on_ack_guessing(&mut self, spec: &TcpSpec, now: Time, ack: u32) {
@@ -99,7 +99,7 @@ impl Sender {
         let slow_start = self.window.cwnd < self.window.ssthresh;
         self.grow(spec, now, acked, rtt);
         let reached = slow_start && self.window.cwnd >= self.window.ssthresh;
-        if reached && segments > 1 && matches!(self.congestion, Congestion::Newreno) {
+        if reached && segments > 1 && self.congestion.grows_twice_in_ns3() {
             self.grow(spec, now, acked, rtt);
         }
     }

@@ -266,8 +266,8 @@ impl Sender {
                 Recovery::Newreno if !spec.guesses() => self.flight(spec),
                 Recovery::Newreno | Recovery::SackPrr => self.pipe(spec),
             };
-            self.window.ssthresh =
-                self.congestion.on_timeout(&self.usable(spec), flight, spec.mss.0);
+            let usable = self.usable(spec);
+            self.window.ssthresh = self.congestion.on_timeout(&usable, flight, spec.mss.0);
         }
         self.rtt.back_off(spec);
         self.window.cwnd = spec.mss.0;
@@ -375,7 +375,8 @@ impl Sender {
         if had_its_reduction && self.congestion.echo_counts_as_loss() {
             return self.window.ssthresh;
         }
-        self.congestion.on_loss(&self.usable(spec), flight, spec.mss.0)
+        let usable = self.usable(spec);
+        self.congestion.on_loss(&usable, flight, spec.mss.0)
     }
 
     /// The window without what the receiver's forbids: that was never in use.
