@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;
 
 use super::audit::Audit;
-use super::{BalanceSpec, Balancer, EdgeOnly, Fork, Layout, Pick, Strategy};
+use super::{BalanceSpec, Balancer, EdgeOnly, Fork, Hop, Layout, Pick, Stamp, Strategy};
 use crate::component::{did_you_mean, SpecError};
 use crate::packet::{FlowKey, Packet};
 use crate::topology::find::find_node;
@@ -153,6 +153,12 @@ impl Pick for Mixture {
     }
     fn audit(&mut self) -> Option<&mut dyn Audit> {
         self.balancers.iter_mut().find_map(Pick::audit)
+    }
+    fn stamps(&self) -> bool {
+        self.balancers.iter().any(Pick::stamps)
+    }
+    fn pass(&mut self, hop: Hop<'_>, packet: &Packet, stamp: &mut Stamp) {
+        self.balancers[self.of_switch[hop.switch.index()] as usize].pass(hop, packet, stamp);
     }
 }
 

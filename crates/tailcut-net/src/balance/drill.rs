@@ -121,6 +121,9 @@ mod tests {
         fn wait(&self, port: PortId, _: Time) -> Time {
             Time::from_us(self.0[port.index() - 10])
         }
+        fn transmission(&self, _: PortId, _: u16) -> Time {
+            Time::ZERO
+        }
     }
 
     fn drilling(spec: &Drill) -> Drilling {
@@ -134,6 +137,7 @@ mod tests {
         let fork = Fork {
             now: Time::ZERO,
             switch: SwitchId(3),
+            ingress: PortId(0),
             choices: ports.len() as u32,
             ports: &ports,
             queues: &At(waits.to_vec()),

@@ -4,6 +4,7 @@
 
 pub(crate) mod audit;
 pub mod by_tier;
+pub mod conga;
 pub mod drill;
 pub mod ecmp;
 pub mod flowlet;
@@ -26,6 +27,8 @@ use crate::topology::{Graph, PortId, Routes, SwitchId};
 pub(crate) struct Fork<'a> {
     pub now: Time,
     pub switch: SwitchId,
+    /// The link by which the packet has come.
+    pub ingress: PortId,
     /// How many ports there are.
     pub choices: u32,
     /// The ports.
@@ -39,7 +42,26 @@ pub(crate) trait Queues {
     /// How long a packet offered at `now` would wait if all that is there went first. On ports of one rate the order
     /// of these times is that of the queues in bytes.
     fn wait(&self, port: PortId, now: Time) -> Time;
+    /// How long so many bytes take on the link of a port, at its present rate.
+    fn transmission(&self, port: PortId, bytes: u16) -> Time;
 }
+
+/// A packet at a switch that knows by which port it sends it.
+#[derive(Clone, Copy)]
+pub(crate) struct Hop<'a> {
+    pub now: Time,
+    pub switch: SwitchId,
+    /// The link by which it has come.
+    pub ingress: PortId,
+    /// The port that it will be offered to.
+    pub egress: PortId,
+    /// What is known of ports.
+    pub queues: &'a dyn Queues,
+}
+
+/// What a balancer writes on a packet for the switches on its way, as in the header of an overlay. Packets of hosts come with an empty one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Stamp(pub u64);
 
 /// Where a strategy works.
 #[derive(Debug, Clone, Copy)]
@@ -107,6 +129,12 @@ pub(crate) trait Pick {
     fn audit(&mut self) -> Option<&mut dyn Audit> {
         None
     }
+    /// Packets have stamps, and it is told of each switch that they pass ([`Pick::pass`]).
+    fn stamps(&self) -> bool {
+        false
+    }
+    /// A packet passes a switch; its port was picked before, where there were several.
+    fn pass(&mut self, _: Hop<'_>, _: &Packet, _: &mut Stamp) {}
 }
 
 impl<P: Pick> Pick for Box<P> {
@@ -122,6 +150,12 @@ impl<P: Pick> Pick for Box<P> {
     }
     fn audit(&mut self) -> Option<&mut dyn Audit> {
         P::audit(self)
+    }
+    fn stamps(&self) -> bool {
+        P::stamps(self)
+    }
+    fn pass(&mut self, hop: Hop<'_>, packet: &Packet, stamp: &mut Stamp) {
+        P::pass(self, hop, packet, stamp);
     }
 }
 
@@ -194,6 +228,12 @@ macro_rules! strategies {
             fn audit(&mut self) -> Option<&mut dyn Audit> {
                 match self { $(Balancer::$name(state) => state.audit(),)* }
             }
+            fn stamps(&self) -> bool {
+                match self { $(Balancer::$name(state) => state.stamps(),)* }
+            }
+            fn pass(&mut self, hop: Hop<'_>, packet: &Packet, stamp: &mut Stamp) {
+                match self { $(Balancer::$name(state) => state.pass(hop, packet, stamp),)* }
+            }
         }
     };
 }
@@ -209,6 +249,8 @@ strategies! {
     Flowlet(flowlet::Flowlet),
     /// Every packet takes the shortest queue of a few ports: some at random, and the best before (DRILL).
     Drill(drill::Drill),
+    /// Every flowlet takes the way with the least congestion, which leaf switches tell each other (CONGA).
+    Conga(conga::Conga),
     /// Edge switches detect elephants and give each a new path every few kilobytes; all else is ECMP.
     #[serde(rename = "tinyflow")]
     TinyFlow(tinyflow::TinyFlow),
@@ -237,6 +279,9 @@ pub(crate) fn blind(now: Time, switch: SwitchId, choices: u32) -> Fork<'static> 
         fn wait(&self, _: PortId, _: Time) -> Time {
             Time::ZERO
         }
+        fn transmission(&self, _: PortId, _: u16) -> Time {
+            Time::ZERO
+        }
     }
-    Fork { now, switch, choices, ports: &[], queues: &Idle }
+    Fork { now, switch, ingress: PortId(0), choices, ports: &[], queues: &Idle }
 }

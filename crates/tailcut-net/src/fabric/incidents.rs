@@ -181,6 +181,9 @@ impl Fabric {
                 self.leaves_controlled(now, number, false);
             }
             self.forget_frames(number);
+            if let Some(stamps) = &mut self.stamps {
+                stamps.forget(number);
+            }
         }
         if (before.rate, before.propagation) != (after.rate, after.propagation) {
             let port = &mut self.ports[number.index()];

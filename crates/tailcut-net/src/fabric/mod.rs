@@ -67,6 +67,7 @@ mod flow_control;
 mod incidents;
 mod marks;
 mod scheduled;
+mod stamps;
 #[cfg(test)]
 mod tests;
 mod ways;
@@ -93,6 +94,7 @@ use incidents::Incidents;
 use marks::Marks;
 pub use scheduled::Dequeued;
 use scheduled::Scheduled;
+use stamps::Stamps;
 pub(crate) use ways::Ways;
 
 /// What a fabric is made of.
@@ -183,6 +185,8 @@ pub struct Fabric {
     routes: Routes,
     path_counts: PathCounts,
     plain: bool,
+    /// Whether `stamps` are there: beside what every packet asks for.
+    stamped: bool,
     keeps_paths: bool,
     /// What waits at the ports where the order is decided at departure.
     scheduled: Scheduled,
@@ -194,6 +198,8 @@ pub struct Fabric {
     /// What links are stopped.
     stops: Option<Stops>,
     incidents: Incidents,
+    /// What the balancer has written on packets; none where it writes nothing.
+    stamps: Option<Box<Stamps>>,
 }
 
 /// What waits at the ports of a fabric.
@@ -212,6 +218,9 @@ impl Queues for Waiting<'_> {
             queue.visit(&mut |packet| queued += transmission(packet));
         }
         Time(committed + queued)
+    }
+    fn transmission(&self, port: PortId, bytes: u16) -> Time {
+        Time(self.ports[port.index()].transmission_time(bytes))
     }
 }
 
@@ -254,11 +263,13 @@ impl Fabric {
         let layout = Layout { graph, routes: &routes, seed: *seed };
         let balancer = Balancer::new(balance, layout);
         let pools = Pools::new(&parts.switch, graph);
+        let stamps = balancer.stamps().then(|| Box::new(Stamps::new(ports.len())));
         Ok(Fabric {
             ports,
             routes,
             path_counts: PathCounts::default(),
-            plain: scheduled.is_empty() && pools.is_none(),
+            plain: scheduled.is_empty() && pools.is_none() && stamps.is_none(),
+            stamped: stamps.is_some(),
             keeps_paths: balance.keeps_paths(),
             scheduled,
             hosts: graph.hosts,
@@ -267,6 +278,7 @@ impl Fabric {
             pools,
             stops: control.map(|kind| Stops::new(kind, 2 * graph.links.len())),
             incidents,
+            stamps,
         })
     }
 
@@ -276,7 +288,7 @@ impl Fabric {
         self.routes.host_port(host)
     }
 
-    /// Whether a port has nothing but its own queue to ask: packets are neither scheduled at departure nor share memory.
+    /// Whether a port has nothing but its own queue to ask: packets are not scheduled at departure, do not share memory and have no stamps.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.plain
@@ -294,7 +306,13 @@ impl Fabric {
     ) -> Offered {
         match self.plain {
             true => self.put(now, port, packet),
-            false => self.offer_closely(now, port, ingress, packet),
+            false => {
+                let offered = self.offer_closely(now, port, ingress, packet);
+                if self.stamped {
+                    self.offer_stamp(port, ingress, &packet, offered);
+                }
+                offered
+            }
         }
     }
 
@@ -355,29 +373,46 @@ impl Fabric {
         self.ports[port.index()].take()
     }
 
-    /// Where a packet is that was just taken from a link.
+    /// Where a packet is that was just taken from a link. Packets are offered to the ports that switches have chosen in the
+    /// order in which they were forwarded.
     #[inline(always)]
     pub fn forward(&mut self, now: Time, port: PortId, packet: &mut Packet) -> Place {
         if packet.flags.has(Flags::CORRUPTED) {
             self.ports[port.index()].note_lost();
+            self.drop_stamp(port);
             return Place::Lost;
         }
         let end = self.ports[port.index()].far_end();
         match end.switch(self.hosts) {
-            None => Place::Host(HostId(end.0)),
-            Some(switch) => Place::Switch { switch, egress: self.egress(now, switch, packet) },
+            None => {
+                self.drop_stamp(port);
+                Place::Host(HostId(end.0))
+            }
+            Some(switch) => {
+                let egress = self.egress(now, switch, port, packet);
+                if self.stamped {
+                    self.pass_stamp(now, switch, port, egress, packet);
+                }
+                Place::Switch { switch, egress }
+            }
         }
     }
 
-    /// The port by which a packet leaves a switch.
+    /// The port by which a packet leaves a switch that it has reached by the link `ingress`.
     #[inline(always)]
-    fn egress(&mut self, now: Time, switch: SwitchId, packet: &mut Packet) -> PortId {
+    fn egress(
+        &mut self,
+        now: Time,
+        switch: SwitchId,
+        ingress: PortId,
+        packet: &mut Packet,
+    ) -> PortId {
         match self.routes.candidates(switch, packet.key.dst()) {
             [only] => *only,
             many => {
                 let queues = &Waiting { ports: &self.ports, scheduled: &self.scheduled };
                 let choices = many.len() as u32;
-                let fork = Fork { now, switch, choices, ports: many, queues };
+                let fork = Fork { now, switch, ingress, choices, ports: many, queues };
                 many[self.balancer.pick(fork, packet) as usize]
             }
         }

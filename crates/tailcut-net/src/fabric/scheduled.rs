@@ -62,6 +62,11 @@ impl Scheduled {
         }
     }
 
+    /// What has made way for others and was not asked for yet.
+    pub fn displaced(&self) -> &[Packet] {
+        &self.displaced
+    }
+
     /// How many packets wait in the queue of a port, if it has one.
     #[inline]
     pub fn waiting(&self, port: PortId) -> Option<u32> {
@@ -144,6 +149,9 @@ impl Fabric {
         }
         let packet = self.scheduled.pop(now, port)?;
         let offered = self.put_closely(now, port, packet);
+        if self.stamped {
+            self.depart_stamp(port, &packet, offered);
+        }
         let more = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
         self.leaves_controlled(now, port, more);
         let idle = more.then(|| self.ports[port.index()].busy_until());

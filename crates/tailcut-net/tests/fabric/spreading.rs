@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use serde_json::json;
-use tailcut_engine::{Stream, Time};
+use tailcut_engine::{Rate, Stream, Time};
 use tailcut_net::balance::hash;
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
@@ -237,4 +237,35 @@ fn queues_above_the_edge_stay_shorter_where_a_packet_looks_at_some_of_them() {
     };
     let (drill, spray) = (longest("drill"), longest("spray"));
     assert!(2 * drill < spray, "{drill} and {spray} packets");
+}
+
+/// CONGA, section 2.4: where a spine's link to a leaf has half the capacity, it is to carry half as much as the other's. Who sees
+/// nothing beyond a switch's own links gives both as much, until the slow one drops.
+#[test]
+fn a_spine_whose_link_is_half_as_fast_gets_about_half_as_much_where_leaves_hear_of_it() {
+    // Hosts 0 to 15, leaves 16 and 17, spines 18 and 19. The fabric is what is scarce.
+    let shape = json!({"kind": "leaf-spine", "racks": 2, "hosts_per_rack": 8, "spines": 2});
+    let mut graph = topologies::build(shape).unwrap();
+    let (leaf, spines) = (NodeId(17), [NodeId(18), NodeId(19)]);
+    for link in graph.links.iter_mut().filter(|link| spines.contains(&link.b)) {
+        let slow = (link.a, link.b) == (leaf, spines[1]);
+        link.rate = Rate(if slow { 1_000_000_000 } else { 2_000_000_000 });
+    }
+    let traffic = json!({"kind": "poisson", "sizes": "20KB", "load": 0.3, "pairs": "inter-rack"});
+    let share = |kind: &str| {
+        let transport = json!({"kind": "tcp", "reordering": {"kind": "adaptive"}});
+        let scheme = json!({"balance": {"kind": kind}, "transport": transport});
+        let (_, paths) = run(&graph, traffic.clone(), scheme);
+        let carried = spines.map(|spine| {
+            let into = |port: PortId| {
+                graph.far_end(port) == leaf && graph.far_end(port.reversed()) == spine
+            };
+            let data = paths.taken.iter().filter(|((_, _, back), _)| !back);
+            let ports = data.flat_map(|(_, ports)| ports.iter());
+            ports.filter(|(port, _)| into(**port)).map(|(_, packets)| *packets).sum::<u64>()
+        });
+        carried[1] as f64 / carried[0] as f64
+    };
+    let (ecmp, conga) = (share("ecmp"), share("conga"));
+    assert!(conga < 0.75 && conga < 0.8 * ecmp, "{ecmp} and {conga}");
 }

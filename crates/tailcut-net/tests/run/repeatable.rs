@@ -108,6 +108,15 @@ fn schemes() -> Vec<(String, Scenario)> {
             "DRILL on pFabric",
             json!({ "transport": kind("pfabric"), "queue": kind("pfabric"), "balance": kind("drill") }),
         ),
+        ("CONGA", json!({ "transport": robust("adaptive"), "balance": kind("conga") })),
+        (
+            "CONGA on pFabric",
+            json!({ "transport": kind("pfabric"), "queue": kind("pfabric"), "balance": kind("conga") }),
+        ),
+        (
+            "CONGA on NDP",
+            json!({ "transport": kind("ndp"), "queue": kind("trimming"), "balance": kind("conga") }),
+        ),
         ("hedged", json!({ "replicate": kind("hedge") })),
         ("TinyFlow by samples", json!({ "balance": eager("random-skip") })),
         ("TinyFlow by polling", json!({ "balance": eager("polled-counters") })),

@@ -187,13 +187,13 @@ fn balance(checked: &mut Checked, scenario: &Scenario) {
             "a BPF program with the simulator's table; what it draws are the kernel's numbers, and its time is when a packet comes in",
         ),
         BalanceSpec::TinyFlow(spec) => tinyflow(checked, spec),
-        BalanceSpec::Drill(_) => checked.fatal(
-            "balance.kind",
-            "a switch would have to look at its queues, which nothing on a packet's way in can: take the fabric engine",
-        ),
         BalanceSpec::ByTier(_) => checked.fatal(
             "balance.kind",
             "all switches of kernels choose in one way: take the fabric engine",
+        ),
+        _ => checked.fatal(
+            "balance.kind",
+            "a switch would have to know its queues or its links' rates, which nothing on a packet's way in does: take the fabric engine",
         ),
     }
 }

@@ -1,0 +1,163 @@
+//! What a balancer writes on packets ([`Stamp`]), while these are on links: it goes with them from switch to switch, and no host sees it.
+//!
+//! Packets are as small as a cache line's half, so that stamps lie beside the links, in the same order, and only where the balancer asks for them.
+
+use std::collections::VecDeque;
+
+use tailcut_engine::Time;
+
+use super::{Fabric, Offered, Waiting};
+use crate::balance::{Hop, Pick, Stamp};
+use crate::packet::{ConnectionId, Flags, Packet};
+use crate::topology::{PortId, SwitchId};
+
+/// What tells packets apart that wait in one queue: equal ones may change their stamps.
+type Name = (ConnectionId, u32, bool);
+
+fn name(packet: &Packet) -> Name {
+    (packet.connection, packet.seq, packet.flags.has(Flags::TO_SENDER))
+}
+
+/// The stamps of one link.
+#[derive(Debug, Clone, Default)]
+struct Link {
+    /// Of packets in the port and on the wire, the first to arrive first.
+    under_way: VecDeque<Stamp>,
+    /// Of those that wait in a queue that decides the order at departure.
+    waiting: Vec<(Name, Stamp)>,
+}
+
+impl Link {
+    fn leave(&mut self, packet: &Packet) -> Option<Stamp> {
+        let name = name(packet);
+        let at = self.waiting.iter().position(|(waits, _)| *waits == name)?;
+        Some(self.waiting.remove(at).1)
+    }
+}
+
+/// All stamps.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stamps {
+    links: Vec<Link>,
+    /// Of packets that a switch has forwarded and that were not offered to a port yet, in that order.
+    forwarded: VecDeque<Stamp>,
+}
+
+impl Stamps {
+    pub fn new(ports: usize) -> Stamps {
+        Stamps { links: vec![Link::default(); ports], forwarded: VecDeque::new() }
+    }
+
+    /// A packet with this stamp was offered to a port.
+    fn offered(&mut self, port: PortId, packet: &Packet, stamp: Stamp, became: Offered) {
+        let link = &mut self.links[port.index()];
+        match became {
+            Offered::First(_) | Offered::Behind => link.under_way.push_back(stamp),
+            Offered::Waits(_) => link.waiting.push((name(packet), stamp)),
+            Offered::Dropped | Offered::Lost => {}
+        }
+    }
+
+    /// The link has failed with all that was on it.
+    pub fn forget(&mut self, port: PortId) {
+        self.links[port.index()] = Link::default();
+    }
+
+    /// A packet that waited at a port is sent, or was lost after all.
+    fn depart(&mut self, port: PortId, packet: &Packet, became: Offered) {
+        let stamp = self.links[port.index()].leave(packet).unwrap_or_default();
+        self.offered(port, packet, stamp, became);
+    }
+}
+
+// None of these returns anything but by reference: where there are no stamps, what the loop has in registers stays there.
+impl Fabric {
+    /// A packet was offered to a port.
+    #[cold]
+    pub(super) fn offer_stamp(
+        &mut self,
+        port: PortId,
+        ingress: Option<PortId>,
+        packet: &Packet,
+        became: Offered,
+    ) {
+        let stamps = self.stamps.as_mut().expect("packets have stamps");
+        let stamp = ingress.and_then(|_| stamps.forwarded.pop_front()).unwrap_or_default();
+        stamps.offered(port, packet, stamp, became);
+        for displaced in self.scheduled.displaced() {
+            stamps.links[port.index()].leave(displaced);
+        }
+    }
+
+    /// A packet that waited at a port is sent, or was lost after all.
+    #[cold]
+    pub(super) fn depart_stamp(&mut self, port: PortId, packet: &Packet, became: Offered) {
+        self.stamps.as_mut().expect("packets have stamps").depart(port, packet, became);
+    }
+
+    /// A packet that was just taken from a link goes no further.
+    #[inline]
+    pub(super) fn drop_stamp(&mut self, port: PortId) {
+        if self.stamped {
+            let stamps = self.stamps.as_mut().expect("packets have stamps");
+            stamps.links[port.index()].under_way.pop_front();
+        }
+    }
+
+    /// A packet that was just taken from a link passes a switch.
+    #[cold]
+    pub(super) fn pass_stamp(
+        &mut self,
+        now: Time,
+        switch: SwitchId,
+        ingress: PortId,
+        egress: PortId,
+        packet: &Packet,
+    ) {
+        let stamps = self.stamps.as_mut().expect("packets have stamps");
+        let mut stamp = stamps.links[ingress.index()].under_way.pop_front().unwrap_or_default();
+        let queues = &Waiting { ports: &self.ports, scheduled: &self.scheduled };
+        self.balancer.pass(Hop { now, switch, ingress, egress, queues }, packet, &mut stamp);
+        stamps.forwarded.push_back(stamp);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{FlowKey, NO_OPTIONS};
+    use crate::topology::HostId;
+
+    fn packet(seq: u32) -> Packet {
+        let key = FlowKey::new(HostId(0), HostId(1), 1_024, 5_000);
+        let connection = ConnectionId(0);
+        Packet { key, connection, seq, options: NO_OPTIONS, wire_bytes: 100, flags: Flags(0) }
+    }
+
+    fn under_way(stamps: &Stamps) -> Vec<u64> {
+        stamps.links[0].under_way.iter().map(|stamp| stamp.0).collect()
+    }
+
+    #[test]
+    fn stamps_leave_a_queue_in_the_order_of_their_packets() {
+        let (port, mut stamps) = (PortId(0), Stamps::new(1));
+        for seq in 1..=3 {
+            stamps.offered(port, &packet(seq), Stamp(seq.into()), Offered::Waits(None));
+        }
+        for seq in [3, 1, 2] {
+            stamps.depart(port, &packet(seq), Offered::Behind);
+        }
+        assert_eq!(under_way(&stamps), [3, 1, 2]);
+        assert!(stamps.links[0].waiting.is_empty());
+    }
+
+    #[test]
+    fn what_is_dropped_takes_its_stamp_with_it() {
+        let (port, mut stamps) = (PortId(0), Stamps::new(1));
+        stamps.offered(port, &packet(1), Stamp(1), Offered::Dropped);
+        stamps.offered(port, &packet(2), Stamp(2), Offered::Behind);
+        assert_eq!(under_way(&stamps), [2]);
+        stamps.forget(port);
+        assert_eq!(under_way(&stamps), [0; 0]);
+    }
+}
