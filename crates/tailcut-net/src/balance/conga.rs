@@ -13,7 +13,7 @@ use tailcut_engine::{Stream, Time};
 use super::{hash, Fork, Hop, Layout, Pick, Queues, Stamp, Strategy};
 use crate::component::SpecError;
 use crate::packet::Packet;
-use crate::topology::{Graph, PortId};
+use crate::topology::{Graph, HostId, PortId};
 
 /// Parameters of CONGA. The defaults are the paper's (section 3.6), but for the number of entries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -123,12 +123,20 @@ struct Places {
     leaf_of_host: Vec<u32>,
     /// Per switch; `NONE` where no host hangs.
     leaf_of_switch: Vec<u32>,
-    /// Per port: its number among the uplinks of its leaf; `NONE` where it is none.
-    uplink: Vec<u32>,
-    /// Per port: whether a host is at its near end, and at its far end.
-    host_at: Vec<[bool; 2]>,
+    /// Per port.
+    links: Vec<Link>,
     /// Per leaf: how many uplinks it has.
     uplinks: Vec<u32>,
+}
+
+/// What every packet on a link asks for, in one place.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    estimate: Estimate,
+    /// Its number among the uplinks of its leaf; `NONE` where it is none.
+    uplink: u32,
+    from_host: bool,
+    to_host: bool,
 }
 
 impl Places {
@@ -155,10 +163,14 @@ impl Places {
             *count += 1;
             *count - 1
         };
-        let uplink = ends().map(|(from, to)| number(from, to)).collect();
-        let host_at =
-            ends().map(|ends| [ends.0, ends.1].map(|end| graph.switch(end).is_none())).collect();
-        Places { leaf_of_host, leaf_of_switch, uplink, host_at, uplinks }
+        let link = |(from, to)| Link {
+            estimate: Estimate::default(),
+            uplink: number(from, to),
+            from_host: graph.switch(from).is_none(),
+            to_host: graph.switch(to).is_none(),
+        };
+        let links = ends().map(link).collect();
+        Places { leaf_of_host, leaf_of_switch, links, uplinks }
     }
 }
 
@@ -198,12 +210,14 @@ struct Estimate {
 impl Estimate {
     /// Bytes now, in the period with this number.
     fn discounted(&mut self, periods: u64, decay: f64) -> &mut f64 {
-        let passed = periods - self.periods;
-        self.periods = periods;
-        // What is left after so many is less than a byte, and a product of equal factors is the same everywhere.
-        match passed < 4_096 {
-            true => (0..passed).for_each(|_| self.bytes *= 1.0 - decay),
-            false => self.bytes = 0.0,
+        // A product of equal factors is the same everywhere; a power need not be.
+        while self.periods < periods && self.bytes >= 1.0 {
+            self.bytes *= 1.0 - decay;
+            self.periods += 1;
+        }
+        // Less than a byte is nothing.
+        if self.periods < periods {
+            (self.bytes, self.periods) = (0.0, periods);
         }
         &mut self.bytes
     }
@@ -216,6 +230,15 @@ struct Measure {
     /// Not sent back yet.
     fresh: bool,
     at: Time,
+}
+
+/// Of which uplink of another leaf the next packet there tells.
+#[derive(Debug, Clone, Copy, Default)]
+struct Turn {
+    /// The first to be asked.
+    next: usize,
+    /// How many have news.
+    news: u32,
 }
 
 /// The last packet of a flow's flowlet.
@@ -231,16 +254,20 @@ struct Flowlet {
 pub(crate) struct Leaves {
     spec: Conga,
     places: Places,
-    /// Per port.
-    estimates: Vec<Estimate>,
+    /// Of the estimates.
+    period: u64,
+    /// Of a measure, per byte and picosecond that a thousand bytes take.
+    per_byte: f64,
     /// Per leaf: `entries`.
     flowlets: Vec<Flowlet>,
     /// Per leaf, other leaf and uplink of the former: how congested its way there is.
     to: Vec<Vec<Measure>>,
     /// Per leaf, other leaf and uplink of the latter: how congested its way here was.
     from: Vec<Vec<Measure>>,
-    /// Per leaf and other leaf: the uplink of which the next packet there tells.
-    tells: Vec<u32>,
+    /// Per leaf and other leaf.
+    turns: Vec<Turn>,
+    /// Room for ports that are equally good.
+    level: Vec<u32>,
     /// Per leaf.
     streams: Vec<Stream>,
 }
@@ -254,11 +281,13 @@ impl Leaves {
         let from = (0..leaves).flat_map(|_| places.uplinks.iter().map(|&others| row(others)));
         Leaves {
             spec: spec.clone(),
-            estimates: vec![Estimate::default(); 2 * layout.graph.links.len()],
+            period: ((spec.tau.0 as f64 * spec.decay) as u64).max(1),
+            per_byte: f64::from(1_u32 << spec.bits) / (1_000.0 * spec.tau.0 as f64),
             flowlets: vec![Flowlet::default(); leaves * spec.entries as usize],
             to: to.collect(),
             from: from.collect(),
-            tells: vec![0; leaves * leaves],
+            turns: vec![Turn::default(); leaves * leaves],
+            level: vec![],
             streams: (0..leaves as u64)
                 .map(|leaf| Stream::new(layout.seed, leaf, "conga"))
                 .collect(),
@@ -271,17 +300,19 @@ impl Leaves {
     }
 
     fn periods(&self, now: Time) -> u64 {
-        now.0 / ((self.spec.tau.0 as f64 * self.spec.decay) as u64).max(1)
+        now.0 / self.period
+    }
+
+    /// The bytes that count of a link's, in the period with this number.
+    fn sent(&mut self, periods: u64, port: PortId) -> &mut f64 {
+        self.places.links[port.index()].estimate.discounted(periods, self.spec.decay)
     }
 
     /// How congested a link is: its bytes over those that it could carry in tau.
-    fn congestion(&mut self, now: Time, port: PortId, queues: &dyn Queues) -> u8 {
-        let periods = self.periods(now);
-        let bytes = *self.estimates[port.index()].discounted(periods, self.spec.decay);
-        let share =
-            bytes * queues.transmission(port, 1_000).0 as f64 / (1_000.0 * self.spec.tau.0 as f64);
-        let levels = 1_u32 << self.spec.bits;
-        ((share * f64::from(levels)) as u32).min(levels - 1) as u8
+    fn congestion(&mut self, periods: u64, port: PortId, queues: &dyn Queues) -> u8 {
+        let bytes = *self.sent(periods, port);
+        let level = bytes * queues.transmission(port, 1_000).0 as f64 * self.per_byte;
+        (level as u32).min((1 << self.spec.bits) - 1) as u8
     }
 
     /// What is left of a measure that nothing has renewed since.
@@ -293,24 +324,28 @@ impl Leaves {
     /// A new flowlet's port (section 3.5): the least congested of its leaf's and the fabric's links; the last one's, if none is better.
     fn best(&mut self, fork: &Fork<'_>, here: u32, there: u32, last: Option<PortId>) -> u32 {
         let row = self.pair(here, there);
-        let mut least = (u8::MAX, 0);
-        let mut level = vec![];
+        let periods = self.periods(fork.now);
+        let mut least = u8::MAX;
+        self.level.clear();
         for (place, &port) in (0..).zip(fork.ports) {
-            let remote = self.to[row][self.places.uplink[port.index()] as usize];
+            let remote = self.to[row][self.places.links[port.index()].uplink as usize];
             let congestion =
-                self.congestion(fork.now, port, fork.queues).max(self.aged(remote, fork.now));
-            if congestion < least.0 || level.is_empty() {
-                least = (congestion, place);
-                level.clear();
+                self.congestion(periods, port, fork.queues).max(self.aged(remote, fork.now));
+            if congestion < least {
+                least = congestion;
+                self.level.clear();
             }
-            if congestion == least.0 {
-                level.push(place);
+            if congestion == least {
+                self.level.push(place);
             }
         }
-        let same = level.iter().find(|&&place| Some(fork.ports[place as usize]) == last);
+        let same = self.level.iter().find(|&&place| Some(fork.ports[place as usize]) == last);
         match same {
             Some(&place) => place,
-            None => level[self.streams[here as usize].below(level.len() as u64) as usize],
+            None => {
+                let drawn = self.streams[here as usize].below(self.level.len() as u64);
+                self.level[drawn as usize]
+            }
         }
     }
 
@@ -318,15 +353,17 @@ impl Leaves {
     /// first of those of which something new is known (section 3.3, step 4).
     fn feedback(&mut self, here: u32, there: u32) -> Option<(u16, u8)> {
         let pair = self.pair(here, there);
-        let row = &mut self.from[pair];
-        let uplinks = row.len() as u32;
-        let turn = |offset| (self.tells[pair] + offset) % uplinks;
-        let heard = |uplink: &u32| row[*uplink as usize].at != Time::ZERO;
-        let fresh = (0..uplinks).map(turn).find(|&uplink| row[uplink as usize].fresh);
-        let uplink = fresh.or_else(|| (0..uplinks).map(turn).find(heard))?;
-        self.tells[pair] = (uplink + 1) % uplinks;
-        row[uplink as usize].fresh = false;
-        Some((uplink as u16, row[uplink as usize].value))
+        let (row, Turn { next, news }) = (&mut self.from[pair], &mut self.turns[pair]);
+        let wanted = |measure: &Measure| match *news {
+            0 => measure.at != Time::ZERO,
+            _ => measure.fresh,
+        };
+        let (before, after) = row.split_at(*next);
+        let place = after.iter().position(wanted).map(|place| *next + place);
+        let place = place.or_else(|| before.iter().position(wanted))?;
+        *next = place + 1;
+        *news -= u32::from(std::mem::take(&mut row[place].fresh));
+        Some((place as u16, row[place].value))
     }
 
     /// A packet of another leaf has reached its leaf.
@@ -335,6 +372,7 @@ impl Leaves {
         if let Some((uplink, value)) = header.forth {
             let measure = &mut self.from[pair][usize::from(uplink)];
             let fresh = measure.fresh || measure.value != value || measure.at == Time::ZERO;
+            self.turns[pair].news += u32::from(fresh && !measure.fresh);
             *measure = Measure { value, fresh, at: now };
         }
         if let Some((uplink, value)) = header.back {
@@ -345,8 +383,7 @@ impl Leaves {
 
 impl Pick for Leaves {
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
-        let [from_host, _] = self.places.host_at[fork.ingress.index()];
-        if !from_host {
+        if !self.places.links[fork.ingress.index()].from_host {
             return hash::pick(packet.key.0, hash::salt(fork.switch), fork.choices);
         }
         let here = self.places.leaf_of_switch[fork.switch.index()];
@@ -370,25 +407,26 @@ impl Pick for Leaves {
     }
 
     fn pass(&mut self, hop: Hop<'_>, packet: &Packet, stamp: &mut Stamp) {
-        let [from_host, _] = self.places.host_at[hop.ingress.index()];
-        let [_, to_host] = self.places.host_at[hop.egress.index()];
-        let (src, dst) = (packet.key.src().index(), packet.key.dst().index());
-        let (source, destination) = (self.places.leaf_of_host[src], self.places.leaf_of_host[dst]);
-        if to_host {
-            if !from_host {
-                self.learn(hop.now, destination, source, Header::read(*stamp));
-            }
+        let Link { from_host, .. } = self.places.links[hop.ingress.index()];
+        let Link { to_host, uplink, .. } = self.places.links[hop.egress.index()];
+        if to_host && from_host {
             return;
         }
-        let periods = self.periods(hop.now);
-        *self.estimates[hop.egress.index()].discounted(periods, self.spec.decay) +=
-            f64::from(packet.wire_bytes);
-        let met = self.congestion(hop.now, hop.egress, hop.queues);
         let mut header = Header::read(*stamp);
-        if from_host {
-            let uplink = self.places.uplink[hop.egress.index()] as u16;
-            header = Header { forth: Some((uplink, 0)), back: self.feedback(source, destination) };
+        if to_host || from_host {
+            let leaf = |host: HostId| self.places.leaf_of_host[host.index()];
+            let (source, destination) = (leaf(packet.key.src()), leaf(packet.key.dst()));
+            if to_host {
+                return self.learn(hop.now, destination, source, header);
+            }
+            header = Header {
+                forth: Some((uplink as u16, 0)),
+                back: self.feedback(source, destination),
+            };
         }
+        let periods = self.periods(hop.now);
+        *self.sent(periods, hop.egress) += f64::from(packet.wire_bytes);
+        let met = self.congestion(periods, hop.egress, hop.queues);
         if let Some((_, congestion)) = &mut header.forth {
             *congestion = met.max(*congestion);
         }
@@ -401,7 +439,7 @@ mod tests {
     use super::*;
     use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
     use crate::topology::leaf_spine::LeafSpine;
-    use crate::topology::{HostId, Routes, SwitchId};
+    use crate::topology::{Routes, SwitchId};
 
     /// Links of 1 Gbps: 8 us for 1,000 bytes.
     struct Gigabit;
@@ -465,13 +503,17 @@ mod tests {
         // 1,000 bytes each 16 us are half of 1 Gbps: 10 kB of the 20 kB that the link could carry in 160 us.
         for step in 0..200 {
             let periods = fabric.leaves.periods(Time::from_us(16 * step));
-            *fabric.leaves.estimates[port.index()].discounted(periods, 0.125) += 1_000.0;
+            *fabric.leaves.sent(periods, port) += 1_000.0;
         }
-        let bytes = fabric.leaves.estimates[port.index()].bytes;
+        let bytes = fabric.leaves.places.links[port.index()].estimate.bytes;
         assert!((9_000.0..11_000.0).contains(&bytes), "{bytes}");
-        let congestion = fabric.leaves.congestion(Time::from_us(16 * 199), port, &Gigabit);
-        assert!((3..=4).contains(&congestion), "{congestion} of 8");
-        assert_eq!(fabric.leaves.congestion(Time::from_ms(60), port, &Gigabit), 0);
+        let mut congestion = |now| {
+            let periods = fabric.leaves.periods(now);
+            fabric.leaves.congestion(periods, port, &Gigabit)
+        };
+        let busy = congestion(Time::from_us(16 * 199));
+        assert!((3..=4).contains(&busy), "{busy} of 8");
+        assert_eq!(congestion(Time::from_ms(60)), 0);
     }
 
     #[test]
@@ -510,7 +552,7 @@ mod tests {
         let spine = fabric.routes.candidates(SwitchId(2), HostId(2))[0];
         let now = Time::from_us(100);
         let periods = fabric.leaves.periods(now);
-        *fabric.leaves.estimates[spine.index()].discounted(periods, 0.125) = 40_000.0;
+        *fabric.leaves.sent(periods, spine) = 40_000.0;
         let ways = |fabric: &mut Fabric, ports: std::ops::Range<u16>| {
             ports.map(|port| fabric.send(now, 0, 2, port)).sum::<u32>()
         };
