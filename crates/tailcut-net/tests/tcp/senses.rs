@@ -1,7 +1,7 @@
 //! What a congestion control may ask for: samples of every ACK, and pacing.
 
 use crate::pair::{Pair, What};
-use crate::script::sack;
+use crate::script::{sack, Script};
 use tailcut_engine::Time;
 use tailcut_net::transport::tcp::congestion::{Pacing, Sample};
 use tailcut_net::transport::tcp::{CongestionState, TcpSpec};
@@ -45,6 +45,21 @@ fn acks_in_recovery_are_told() {
     let pair = sensing(sack(8), 8).lose(Data(0)).run_until(Time::from_us(2_000));
     assert_eq!(sample(&pair).state, CongestionState::Recovery);
     assert_eq!(sample(&pair).delivered, 1_000);
+}
+
+/// Sprayed ACKs overtake each other, and one has room for three blocks: what each delivered adds up to the flow.
+#[test]
+fn acks_that_others_have_overtaken_are_told() {
+    let mut script = Script::opening(sack(8), 8);
+    script.sender.sense();
+    script.pass(MS);
+    script.syn_ack();
+    script.pass(MS);
+    let mut delivered = |ack, blocks: &[(u32, u32)]| {
+        script.sack(ack, blocks);
+        script.sender.sample().expect("an ACK has arrived").delivered
+    };
+    assert_eq!([delivered(2, &[]), delivered(1, &[(4, 5)]), delivered(8, &[])], [2_000, 1_000, 5_000]);
 }
 
 #[test]

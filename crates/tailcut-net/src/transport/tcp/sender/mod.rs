@@ -334,14 +334,12 @@ impl Sender {
         if !self.life.hears_acks() || ack > self.board.end() {
             return;
         }
-        if ack < self.una {
-            // Another ACK has overtaken it. What it tells of single segments, above all of duplicates, no other tells.
-            if spec.recovery == Recovery::SackPrr && !blocks.is_empty() {
-                self.on_ack_sack(spec, now, ack, blocks);
-            }
+        let overtaken = ack < self.una;
+        // What an ACK that another has overtaken tells of single segments, above all of duplicates, no other tells.
+        if overtaken && (spec.recovery != Recovery::SackPrr || blocks.is_empty()) {
             return;
         }
-        if self.ecn {
+        if self.ecn && !overtaken {
             self.hear(spec, ack, echo);
         }
         let senses = self.senses.is_some();
