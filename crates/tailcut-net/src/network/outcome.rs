@@ -114,7 +114,7 @@ pub fn tier_records(
 fn assert_possible(flows: &[FlowRecord], scenario: &Scenario) {
     for record in flows {
         let clocks = [(record.fct, record.ideal_fct), (record.fct_ack, record.ideal_fct_ack)];
-        debug_assert!(
+        assert!(
             clocks.iter().all(|(took, ideal)| took.is_none_or(|took| took >= *ideal)),
             "faster than its ideal: {record:?}\n{:?}",
             scenario.scheme
