@@ -115,3 +115,24 @@ def test_the_page_names_the_files_that_know_of_each_resident() -> None:
     rows = re.findall(r"^\| ([^|]+) \| (none|`[^|]+`) \|", section, re.MULTILINE)
     told = {name: [] if files == "none" else re.findall("`([^`]+)`", files) for name, files in rows}
     assert told == table()
+
+
+def test_rooms_for_one_resident_are_where_the_page_says() -> None:
+    """Every file, flag and method that the page names."""
+    section = PAGE.read_text("utf-8").split("| room | who alone uses it so far |")[1].split("\n\n")[0]
+    rooms = re.findall("`([^`]+)`", section)
+    assert rooms
+    for room in rooms:
+        if "::" in room:
+            name = room.split("::")[1]
+            assert any(re.search(rf"\b(?:const|fn) {name}\b", text) for text in CODE.values()), room
+        else:
+            assert (ROOT / "crates/tailcut-net/src" / room).exists(), room
+
+
+def test_the_page_names_whatever_lies_in_the_simulators_folder() -> None:
+    """Nobody needs to be told where something goes."""
+    section = PAGE.read_text("utf-8").split("## The simulated network")[1].split("\n## ")[0]
+    for path in sorted((ROOT / "crates/tailcut-net/src").iterdir()):
+        if path.stem != "lib":
+            assert re.search(rf"`{path.stem}/?`", section), path.name

@@ -138,7 +138,8 @@ pub fn inline_number(number: u32) -> u32 {
     INLINE + number.min(MAX_NUMBER)
 }
 
-/// A connection, by its place in the table of whoever sends its packets. The fabric hands it on and asks nothing of it.
+/// A connection, by its place in the table of whoever sends its packets. The fabric hands it on, and
+/// at most asks whether two packets have the same.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ConnectionId(pub u32);

@@ -4,7 +4,8 @@
 //! makes sense of the packets: the simulator does it with an agenda and TCP, a laboratory may with a clock on the wall and
 //! frames of real hosts. Of a packet the fabric looks at `key` (whence, whither, the five-tuple that ECMP hashes),
 //! `wire_bytes`, `flags` and, where queues schedule by priority, [`Packet::number`]; `connection`, `seq` and `options` are the
-//! driver's own.
+//! driver's own. Only where something is kept of single packets or flows (stamps, what TinyFlow's guesses are held against) are the first two
+//! compared with those of other packets: they have to tell packets apart, and say nothing else.
 //!
 //! # How to drive it
 //!
