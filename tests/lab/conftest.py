@@ -2,38 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from support.lab import LAB
 from tailcut.lab import doctor
-
-LAB = """
-title = "a lab; echo \\"'$(touch elsewhere)"
-seeds = 1
-
-[topology]
-kind = "leaf-spine"
-racks = 2
-hosts_per_rack = 2
-spines = 2
-rate = "20Mbps"
-
-[queue]
-limit = "50packets"
-
-[transport]
-kind = "tcp"
-initial_rto = "1s"
-
-[traffic]
-kind = "poisson"
-sizes = "20KB"
-load = 0.2
-
-[horizon]
-arrivals = "400ms"
-drain = "30s"
-
-[schemes."T; 'C' P"]
-"""
-"""Four hosts and a few short flows: well under a second of real time."""
 
 
 @pytest.fixture(scope="session")

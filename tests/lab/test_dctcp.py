@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import tailcut
-from support.kernels import carried, left_after_a_kill, planned, stays
+from support.kernels import carried, planned, stays
+from support.killing import Command
 from tailcut.backends.lab import fields
 from tailcut.lab import programs
 
@@ -108,10 +109,12 @@ def test_two_labs_side_by_side_have_one_each(marked: Path) -> None:
 
 
 @pytest.mark.usefixtures("kernel", "bpf")
-@pytest.mark.parametrize("moment", [*range(3), *(pytest.param(at, marks=pytest.mark.soak) for at in range(3, 30))])
-def test_whatever_is_killed_nothing_is_registered_any_more(marked: Path, moment: int) -> None:
+@pytest.mark.parametrize("moments", [3, pytest.param(30, marks=pytest.mark.soak)])
+def test_whatever_is_killed_nothing_is_registered_any_more(marked: Path, tmp_path: Path, moments: int) -> None:
     before = registered()
-    assert left_after_a_kill(planned(marked, **DCTCP), moment, within=1.5) == set()
+    command = Command(marked, tmp_path, [word for key, value in DCTCP.items() for word in ("--set", f"{key}={value}")])
+    command.measure()
+    assert [wrong for moment in range(moments) for wrong in command.killed(moment, moments)] == []
     assert stays(registered, before) == set()
 
 

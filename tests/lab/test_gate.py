@@ -9,13 +9,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.kernels import MARK, carried, planned, processes
+from support.kernels import MARK, carried, planned
+from support.killing import Lab, found
 from tailcut.lab import process
 
 pytestmark = pytest.mark.usefixtures("kernel")
@@ -44,30 +44,6 @@ def star(directory: Path, flows: str, drain: str = "30s") -> dict[str, Any]:
     return planned(directory / "star.toml")
 
 
-@dataclass
-class Lab:
-    """The processes of a run: the fabric's, in the caller's namespace, and each host's in one of its own."""
-
-    fabric: int = 0
-    hosts: list[int] = field(default_factory=list)
-
-
-def found(token: str) -> Lab:
-    network = {pid: Path(f"/proc/{pid}/ns/net").readlink() for pid in processes(token)}
-    parent = {pid: int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) for pid in network}
-    caller = next(pid for pid in network if parent[pid] == os.getpid())
-    lab = Lab()
-    for pid in sorted(network):
-        supervisor = parent[pid]
-        if parent.get(supervisor) != caller:
-            continue
-        if network[pid] == network[caller]:
-            lab.fabric = pid
-        else:
-            lab.hosts.append(pid)
-    return lab
-
-
 def disturbed(
     run: dict[str, Any], token: str, after_ns: int, disturb: Callable[[Lab], None], fabric: str = "engine"
 ) -> dict[str, Any]:
@@ -78,7 +54,7 @@ def disturbed(
         nonlocal done
         if now_ns >= after_ns and not done:
             done = True
-            disturb(found(token))
+            disturb(found(token, os.getpid()))
 
     outcome = process.run(json.dumps(run), look, 120, fabric=fabric)
     assert done, "it was over too soon"

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 import tailcut
 from support import kernels
 from support.bpf import in_kernel
-from support.kernels import AS_NOBODY, left_after_a_kill, network, offered, planned, stays
+from support.kernels import AS_NOBODY, network, offered, planned, stays
+from support.killing import Command
 from tailcut import cli
 from tailcut.backends import Capture, Options, backend
 from tailcut.backends.lab import fields
@@ -424,19 +425,13 @@ def test_it_works_without_root(experiment: Path, monkeypatch: pytest.MonkeyPatch
     assert all(flow["fct_ns"] for flow in done["measured"]["flows"])
 
 
-@pytest.mark.usefixtures("kernel")
-@pytest.mark.parametrize("moment", [*range(6), *(pytest.param(at, marks=pytest.mark.soak) for at in range(6, 60))])
-def test_whatever_is_killed_at_whatever_moment_leaves_nothing_behind(experiment: Path, moment: int) -> None:
-    before = network()
-    run = planned(experiment, **{"horizon.arrivals": '"20s"', "balance.kind": '"spray"'})
-    assert left_after_a_kill(run, moment, within=1.5, fabric=KERNEL) == set()
-    assert network() == before
-
-
 @pytest.mark.usefixtures("kernel", "bpf")
-@pytest.mark.parametrize("moment", [*range(3), *(pytest.param(at, marks=pytest.mark.soak) for at in range(3, 30))])
-def test_whatever_is_killed_the_kernel_has_no_program_of_the_switches_any_more(experiment: Path, moment: int) -> None:
+@pytest.mark.parametrize("moments", [3, pytest.param(30, marks=pytest.mark.soak)])
+def test_whatever_is_killed_the_kernel_has_no_program_of_the_switches_any_more(
+    experiment: Path, tmp_path: Path, moments: int
+) -> None:
     before = in_kernel()
-    run = planned(experiment, **{"horizon.arrivals": '"20s"', "balance.kind": '"flowlet"'})
-    assert left_after_a_kill(run, moment, within=1.5, fabric=KERNEL) == set()
+    command = Command(experiment, tmp_path, ("--lab-fabric", KERNEL, "--set", "balance.kind=flowlet"))
+    command.measure()
+    assert [wrong for moment in range(moments) for wrong in command.killed(moment, moments)] == []
     assert stays(in_kernel, before) == set()

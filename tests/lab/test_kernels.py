@@ -20,7 +20,6 @@ from support.kernels import (
     assert_flows_waited,
     carried,
     jobs_of,
-    left_after_a_kill,
     network,
     offered,
     planned,
@@ -30,8 +29,6 @@ from tailcut import _core
 from tailcut.lab import process
 
 pytestmark = pytest.mark.usefixtures("kernel")
-
-MOMENTS = [*range(12), *(pytest.param(moment, marks=pytest.mark.soak) for moment in range(12, 60))]
 
 
 def test_exactly_the_flows_of_the_plan_are_carried_and_every_byte_arrives(experiment: Path, tmp_path: Path) -> None:
@@ -194,13 +191,6 @@ def test_a_kernel_that_refuses_is_told_of(experiment: Path) -> None:
     run = planned(experiment, **{"transport.ack_every": "2"})
     with pytest.raises(process.LabError, match="cannot realise this run"):
         carried(run)
-
-
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_whatever_is_killed_at_whatever_moment_leaves_nothing_behind(experiment: Path, moment: int) -> None:
-    before = network()
-    assert left_after_a_kill(planned(experiment, **{"horizon.arrivals": '"20s"'}), moment, within=1.2) == set()
-    assert network() == before
 
 
 def test_beside_busy_processors_a_run_is_not_faithful(experiment: Path) -> None:

@@ -18,7 +18,6 @@ from support.kernels import (
     assert_flows_waited,
     carried,
     jobs_of,
-    left_after_a_kill,
     network,
     offered,
 )
@@ -28,7 +27,6 @@ from tailcut.results import tables
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
-MOMENTS = 6
 SCHEMES = '[schemes.RepFlow]\nreplicate = { kind = "repflow" }\n[schemes.RepSYN]\nreplicate = { kind = "repsyn" }\n'
 CONGESTED = Path(__file__).parents[2] / "experiments/lab/one-congested-path.toml"
 
@@ -191,14 +189,3 @@ def test_a_program_that_cannot_begin_is_told_of(experiment: Path, program: list[
         carried(run, ["/nowhere/node", "main.js"])
     with pytest.raises(process.LabError, match="the Node process of host 0 has ended"):
         carried(run, [program[0], "--eval", "0"])
-
-
-@pytest.mark.parametrize("moment", range(MOMENTS))
-def test_whatever_is_killed_at_whatever_moment_leaves_nothing_behind(
-    experiment: Path, program: list[str], moment: int
-) -> None:
-    before = network()
-    text = experiment.read_text().replace('"400ms"', '"20s"')
-    experiment.write_text(text)
-    assert left_after_a_kill(runs(experiment)["repflow"], moment, within=4, program=program) == set()
-    assert network() == before

@@ -1,15 +1,14 @@
 """Runs over real kernels, and what of them is left on the machine."""
 
+import contextlib
 import json
 import os
-import random
 import re
-import signal
+import select
+import shutil
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -57,11 +56,38 @@ def carried(run: dict[str, Any], program: list[str] | None = None, fabric: str =
     return process.run(json.dumps(run), lambda _now, _over: None, 120, program, fabric=fabric)
 
 
-def network() -> list[str]:
-    """The machine's own interfaces, addresses and routes; the time that an address has left is none of it."""
-    asked = [["ip", *what, "show"] for what in (["link"], ["address"], ["route"])]
-    said = [subprocess.run(one, capture_output=True, check=True, encoding="utf-8").stdout for one in asked]
-    return [re.sub(r"(valid|preferred)_lft \S+", "", one) for one in said]
+SHOWN = ("link", "address", "route show table all", "-6 route show table all", "rule", "-6 rule", "nexthop")
+COUNTED = re.compile(r"\b(valid_lft|preferred_lft|expires|packets|bytes) \S+")  # goes on by itself
+MOVING = re.compile(r"nf_conntrack_count$|tcp_available_congestion_control$")
+"""Sysctls that other processes of the machine move: DCTCP of a lab beside this one is among the second."""
+
+
+def network() -> dict[str, str]:
+    """The machine's own network, as everybody on it sees it, and what is mounted; a text for each part."""
+
+    def said(*command: str, lines: str = "") -> str:
+        done = subprocess.run(command, input=lines, capture_output=True, check=False, encoding="utf-8")
+        return COUNTED.sub(r"\1", done.stdout + done.stderr)
+
+    parts = {f"ip {what}": said("ip", *what.split()) for what in SHOWN}
+    parts["tc qdisc"] = said("tc", "qdisc", "show")
+    if shutil.which("nft"):
+        parts["nft"] = said("nft", "list", "ruleset")
+    parts["sysctls"] = sysctls(Path("/proc/sys/net"))
+    parts["mounts"] = Path("/proc/self/mountinfo").read_text("utf-8")
+    named = Path("/run/netns")
+    parts["named namespaces"] = " ".join(sorted(path.name for path in named.iterdir())) if named.exists() else ""
+    return parts
+
+
+def sysctls(place: Path) -> str:
+    """All that can be read, a line each."""
+    lines = []
+    for path in sorted(place.rglob("*")):
+        if path.is_file() and not MOVING.search(str(path)):
+            with contextlib.suppress(OSError):
+                lines.append(f"{path}: {path.read_text('utf-8', errors='replace').strip()}")
+    return "\n".join(lines)
 
 
 def processes(token: str) -> set[int]:
@@ -76,12 +102,26 @@ def processes(token: str) -> set[int]:
     return found
 
 
+def has_ended(pid: int, within: float) -> bool:
+    """Wait so many seconds for a process to end; whether it has."""
+    try:
+        watched = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([watched], [], [], within)[0])
+    finally:
+        os.close(watched)
+
+
 def wait_until_none(token: str) -> set[int]:
     """Give the kernel time to take processes down; what is left after a minute stays."""
     deadline = time.monotonic() + 60
-    while (left := processes(token)) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return left
+    while left := processes(token):
+        for pid in left:
+            if not has_ended(pid, max(0.0, deadline - time.monotonic())):
+                return processes(token)
+    return set()
 
 
 def stays(look: Callable[[], set[T]], before: set[T]) -> set[T]:
@@ -91,53 +131,6 @@ def stays(look: Callable[[], set[T]], before: set[T]) -> set[T]:
     while (there := there & look()) and time.monotonic() < deadline:
         time.sleep(0.05)
     return there
-
-
-@contextmanager
-def running(
-    run: dict[str, Any], token: str, program: list[str] | None = None, fabric: str = "engine"
-) -> Iterator[subprocess.Popen[bytes]]:
-    """A caller of the lab in a process of its own."""
-    code = (
-        "import json, sys; from tailcut.lab import process\n"
-        f"program = json.loads({json.dumps(program)!r})\n"
-        f"process.run(sys.stdin.readline(), lambda a, b: None, 60, program, fabric={fabric!r})"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, MARK: token},
-        cwd="/",
-    ) as caller:
-        assert caller.stdin is not None
-        caller.stdin.write(json.dumps(run).encode() + b"\n")
-        caller.stdin.flush()
-        try:
-            yield caller
-        finally:
-            caller.kill()
-
-
-def left_after_a_kill(
-    run: dict[str, Any], moment: int, within: float, program: list[str] | None = None, fabric: str = "engine"
-) -> set[int]:
-    """What is left of a run when something of it is killed, at a moment that is drawn, ``within`` seconds."""
-    drawn = random.Random(1000 * int(os.environ["TAILCUT_TEST_SEED"]) + moment)  # noqa: S311 - moments
-    token = f"{os.getpid()}-{fabric}-{'own' if program is None else 'repnet'}-{moment}"
-    with running(run, token, program, fabric) as caller:
-        # From the start of the interpreter over the set-up into the run; how far it is by then, the machine decides.
-        time.sleep(drawn.uniform(0, within))
-        there = sorted(processes(token))
-        # The caller, or whatever of its making it is.
-        victim = caller.pid if moment % 3 == 0 or not there else drawn.choice(there)
-        try:
-            os.kill(victim, signal.SIGKILL)
-        except ProcessLookupError:
-            caller.kill()
-        # When a host, a switch or a tool is killed, the supervisor notices, and the caller ends with its error.
-        caller.wait(60)
-    return wait_until_none(token)
 
 
 def assert_flows_waited(run: dict[str, Any], done: dict[str, Any]) -> None:

@@ -1,0 +1,203 @@
+"""The command that runs the lab, of which something is killed at a moment that is drawn; and what is left then."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from support.kernels import MARK, has_ended, network, processes, wait_until_none
+from tailcut.errors import StoreError
+from tailcut.results import State, Store
+
+BEGINS = b"packet-hops to simulate"
+"""What the command says before it starts the lab."""
+LAPSE = 1.15
+"""Moments are drawn over so many times the length of a run: the last of them come after its end."""
+SHARED = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108 - nothing is written there
+VICTIMS = ("command", "asking", "supervisor", "host", "fabric", "node", "tool")
+"""What a run is made of, from the outside in."""
+
+
+@dataclass
+class Lab:
+    """The processes of a run, as far as they are there.
+
+    Attributes:
+        asking: which has entered the lab's namespaces, and whose child is PID 1 there.
+        supervisor: that.
+        fabric: in the supervisor's network, as hosts are until they have one of their own.
+        hosts: each in a network of its own.
+        nodes: what `repnet-bench` runs in.
+        tools: what sets interfaces, queues and marks.
+    """
+
+    asking: int = 0
+    supervisor: int = 0
+    fabric: int = 0
+    hosts: list[int] = field(default_factory=list)
+    nodes: list[int] = field(default_factory=list)
+    tools: list[int] = field(default_factory=list)
+
+    def of(self, victim: str) -> list[int]:
+        """Which processes are of that kind."""
+        alone = {"asking": self.asking, "supervisor": self.supervisor, "fabric": self.fabric}
+        many = {"host": self.hosts, "node": self.nodes, "tool": self.tools}
+        return [pid for pid in [alone.get(victim, 0), *many.get(victim, [])] if pid]
+
+
+def found(token: str, caller: int) -> Lab:
+    """The processes of the run that a process has asked for; those that end meanwhile are none of it."""
+    parent, program, networks = {}, {}, {}
+    for pid in processes(token):
+        try:
+            about = Path(f"/proc/{pid}")
+            parent[pid] = int((about / "stat").read_text().rpartition(")")[2].split()[1])
+            program[pid] = (about / "exe").readlink().name
+            networks[pid] = (about / "ns/net").readlink()
+        except OSError:
+            parent.pop(pid, None)
+    own = Path(sys.executable).resolve().name
+    lab = Lab()
+    lab.asking = next((pid for pid, of in parent.items() if of == caller and program[pid] == own), 0)
+    lab.supervisor = next((pid for pid, of in parent.items() if of == lab.asking != 0), 0)
+    for pid in sorted(parent.keys() - {caller, lab.asking, lab.supervisor}):
+        if parent[pid] == lab.supervisor and program[pid] == own:
+            if networks[pid] == networks.get(lab.supervisor):
+                lab.fabric = pid
+            else:
+                lab.hosts.append(pid)
+        else:
+            (lab.nodes if program[pid].startswith("node") else lab.tools).append(pid)
+    return lab
+
+
+@dataclass
+class Command:
+    """`tailcut run FILE --on lab` with its store, in directories of its own.
+
+    Attributes:
+        experiment: the file.
+        options: what the command is told besides.
+        directory: for what it may write.
+        length: seconds from the beginning of the set-up to the end of the command, when nothing is killed.
+    """
+
+    experiment: Path
+    directory: Path
+    options: Sequence[str] = ()
+    length: float = 0.0
+
+    def measure(self) -> None:
+        """Measure the length, and once more now that everything has been read."""
+        lengths: list[float] = []
+        while len(lengths) < 2:
+            with self._running(f"whole-{len(lengths)}") as process:
+                began = time.monotonic()
+                assert has_ended(process.pid, 120)
+                lengths.append(time.monotonic() - began)
+                assert process.stderr is not None
+                assert process.wait() == 0, process.stderr.read().decode()
+        self.length = min(lengths)
+
+    def store(self, name: str) -> Path:
+        return self.directory / name / "results"
+
+    @contextmanager
+    def _running(self, name: str) -> Iterator[subprocess.Popen[bytes]]:
+        place = self.directory / name
+        for own in ("home", "tmp"):
+            (place / own).mkdir(parents=True)
+        told = ["run", str(self.experiment), "--on", "lab", "--out", str(self.store(name)), *self.options]
+        own_places = {"HOME": str(place / "home"), "TMPDIR": str(place / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
+        with subprocess.Popen(
+            [sys.executable, "-c", "from tailcut.cli import main; main()", *told],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **own_places, MARK: str(place)},
+            cwd=self.experiment.parent,
+            # What it writes has a group that nothing else has, wherever that is.
+            group=self.group,
+        ) as process:
+            try:
+                assert process.stderr is not None
+                said = b""
+                while BEGINS not in said:
+                    line = process.stderr.readline()
+                    assert line, f"the command ended before it had begun: {said.decode()}"
+                    said = line
+                yield process
+            finally:
+                process.kill()
+
+    @property
+    def group(self) -> int | None:
+        return 1_000_000 + os.getpid() if os.geteuid() == 0 else None
+
+    def killed(self, moment: int, of: int) -> list[str]:
+        """What is wrong when something of it was killed at a moment of so many, which divide its length."""
+        drawn = random.Random(f"{os.environ['TAILCUT_TEST_SEED']} {self.options} {moment} of {of}")  # noqa: S311 - moments
+        name = f"moment-{moment}-of-{of}"
+        before = self.around()
+        with self._running(name) as command:
+            after = (moment + drawn.random()) / of * LAPSE * self.length
+            # The moment comes, or the end of the run.
+            has_ended(command.pid, after)
+            kind, victim = self._victim(VICTIMS[moment % len(VICTIMS)], name, command.pid, drawn)
+            try:
+                os.kill(victim, signal.SIGKILL)
+            except ProcessLookupError:
+                kind += ", which had ended"
+            # Where it is not the command itself, that notices, and ends with an error.
+            over = has_ended(command.pid, 60)
+        wrong = [] if over else ["the command did not notice"]
+        if left := wait_until_none(str(self.directory / name)):
+            wrong.append(f"processes are left: {left}")
+        now = self.around()
+        wrong += [
+            f"{what} is not as before: {before[what]} / {now[what]}" for what in before if now[what] != before[what]
+        ]
+        wrong += self._left_in_store(name, whole=command.returncode == 0)
+        wrong += [f"{path} is left" for own in ("home", "tmp") for path in (self.directory / name / own).iterdir()]
+        return [f"{kind}, killed after {after:.3f} s of {self.length:.3f} s: {one}" for one in wrong]
+
+    def _victim(self, wanted: str, name: str, command: int, drawn: random.Random) -> tuple[str, int]:
+        """Of the kind that is wanted, or whatever there is around it."""
+        lab = found(str(self.directory / name), command)
+        for kind in reversed(VICTIMS[1 : VICTIMS.index(wanted) + 1]):
+            if there := lab.of(kind):
+                return kind, drawn.choice(there)
+        return "command", command
+
+    def around(self) -> Mapping[str, object]:
+        """What of the machine a run must leave as it is."""
+        mine = [str(path) for place in SHARED if place.is_dir() for path in place.iterdir() if self._is_mine(path)]
+        return {**network(), "files": mine, "experiment": sorted(self.experiment.parent.iterdir())}
+
+    def _is_mine(self, path: Path) -> bool:
+        try:
+            return path.lstat().st_gid == self.group
+        except OSError:
+            return False
+
+    def _left_in_store(self, name: str, *, whole: bool) -> list[str]:
+        """A run is there whole or not at all, and the next command sees drafts for what they are."""
+        if not self.store(name).exists():
+            return []
+        try:
+            store = Store.open(self.store(name))
+            store.plan()
+        except StoreError as error:
+            # It had not begun: what makes a directory one of results comes first.
+            return [str(error)] if list(self.store(name).glob("[!.]*")) else []
+        wrong = [f"{run} is {store.verify(run)}" for run in store.runs() if store.verify(run) is not State.COMPLETE]
+        if whole and not store.runs():
+            wrong.append("the command ended well, and there is no run")
+        store.clear_leftovers()
+        return wrong + [f"{path} is left" for path in (self.store(name) / "runs").glob(".*")]
