@@ -1,4 +1,4 @@
-"""How much the kernel lab's fabric carries, by topology: rates double until a run is not faithful.
+"""How long the kernel lab takes to set up, and how much its fabric carries: rates double until a run is not faithful.
 
 Prints; asserts nothing. Says something of an idle machine only. Where there is no lab, it says why and is done.
 Flows start within 100 ms: sixteen hosts that are all due in one instant start one after the other, 30 us apart on two
@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import tailcut
-from tailcut.lab import doctor, process
+from tailcut.lab import doctor, fabrics, process
 
 RATES_MBPS = (10, 20, 50, 100, 200, 500)
-SECONDS = 2
+MILLISECONDS = 2_000
+SHORT_MS = 200
+"""How long a run is of which only the set-up counts."""
+TIMES = 5
 TOPOLOGIES = {
     "star, 2 hosts": 'kind = "star"\nhosts = 2',
     "leaf-spine, 12 hosts": 'kind = "leaf-spine"\nracks = 2\nhosts_per_rack = 6\nspines = 3',
@@ -34,18 +37,32 @@ kind = "permutation"
 sizes = "100MB"
 jitter = "100ms"
 [horizon]
-arrivals = "{seconds}s"
+arrivals = "{milliseconds}ms"
 drain = "0s"
 [schemes.TCP]
 """
 
 
-def carried(directory: Path, topology: str, rate: int) -> dict[str, Any]:
+def carried(
+    directory: Path, topology: str, rate: int, milliseconds: int = MILLISECONDS, fabric: str = fabrics.ENGINE
+) -> dict[str, Any]:
     """A run in which every host sends one long flow and receives one."""
     path = directory / "much.toml"
-    path.write_text(EXPERIMENT.format(topology=topology, rate=rate, seconds=SECONDS))
+    path.write_text(EXPERIMENT.format(topology=topology, rate=rate, milliseconds=milliseconds))
     (run,) = tailcut.load(path, seeds=1).plan["runs"]
-    return process.run(json.dumps(run), lambda _now, _over: None, 60)
+    return process.run(json.dumps(run), lambda _now, _over: None, 60, fabric=fabric)
+
+
+def set_up(directory: Path) -> None:
+    """How long hosts and either fabric take until they are ready: the shortest and the longest of a few times."""
+    print("| topology | fabric | set up, ms, shortest | longest |")
+    print("|---|---|---:|---:|")
+    for name, topology in TOPOLOGIES.items():
+        for fabric in fabrics.FABRICS:
+            runs = [carried(directory, topology, RATES_MBPS[0], SHORT_MS, fabric) for _ in range(TIMES)]
+            took = sorted(done["set_up_ns"] / 1e6 for done in runs)
+            print(f"| {name} | {fabric} | {took[0]:.0f} | {took[-1]:.0f} |", flush=True)
+    print()
 
 
 def late(histogram: dict[str, Any], share: float) -> str:
@@ -63,6 +80,8 @@ def main() -> None:
     if obstacle is not None:
         print(f"the kernel lab: not measured: {obstacle}")
         return
+    with tempfile.TemporaryDirectory() as directory:
+        set_up(Path(directory))
     print("| topology | rate | frames/s | handed over late, p50, p99, us | waiting | verdict |")
     print("|---|---:|---:|---:|---:|---|")
     with tempfile.TemporaryDirectory() as directory:

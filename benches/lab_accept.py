@@ -1,7 +1,7 @@
 """`make lab-accept`: whether this machine, idle, carries the kernel lab's runs in time, and what it then finds.
 
 Fails if more than one run in ten is not faithful, or if a faithful one is not what it should be. What it prints goes
-into docs/validation/kernels.md if it does not fail: that is the evidence. About two minutes; nothing else should run.
+into docs/validation/kernels.md if it does not fail: that is the evidence. About three minutes; nothing else should run.
 """
 
 import json
@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import lab_drivers
+import lab_lone
 import polars as pl
 
 import tailcut
@@ -47,6 +49,8 @@ drain = "30s"
 [schemes.TCP]
 """
 LONE_RUNS = 8
+ALONE, DRIVER = "alone over ", "driver: "
+"""How runs over a topology and of a driver are called."""
 SHORTER = {"seeds": "1", "horizon.arrivals": '"6s"'}
 
 
@@ -137,6 +141,7 @@ def judge(runs: Sequence[Carried]) -> Acceptance:
             holds=median <= MEDIAN_US and p99 <= P99_US,
         )
         found.check("none of them is early", holds=lone[0] >= 0)
+    judge_topologies(runs, found)
     for one in faithful:
         if one.name.startswith("one congested path"):
             kind = one.run["config"]["scheme"]["replicate"]["kind"]
@@ -149,6 +154,51 @@ def judge(runs: Sequence[Carried]) -> Acceptance:
                 holds=abs(met / mice - expected) < spread,
             )
     return found
+
+
+def judge_topologies(runs: Sequence[Carried], found: Acceptance) -> None:
+    """Whether flows alone take their closed form and one constant, over every topology."""
+    everywhere = alone_over(runs)
+    if everywhere:
+        early = sum(one.late_ns < 0 for one in everywhere)
+        found.check(
+            f"{early} of {len(everywhere)} flows alone over every topology are early, faithful or not",
+            holds=early == 0,
+        )
+    constant, cells = lone_cells(runs)
+    if not cells:
+        return
+    farthest = max(cells, key=lambda one: abs(one.apart))
+    found.check(
+        f"over every topology flows alone of 1 B to 1 MB take the closed form and {constant / 1000:,.0f} us for the"
+        f" connection ({MEDIAN_US} may be), within {100 * lab_lone.SHARE:.0f} % at the median of each size; farthest:"
+        f" {farthest.size:,} B over {farthest.topology}, {100 * farthest.apart:+.2f} %",
+        holds=constant <= 1000 * MEDIAN_US and abs(farthest.apart) <= lab_lone.SHARE,
+    )
+
+
+def alone_over(runs: Sequence[Carried]) -> list[lab_lone.Flow]:
+    """The flows of all runs over a topology of their own."""
+    of = [one for one in runs if one.name.startswith(ALONE)]
+    return [flow for one in of for flow in lab_lone.flows(one.name.removeprefix(ALONE), one.run, one.done)]
+
+
+def lone_cells(runs: Sequence[Carried]) -> tuple[float, list[lab_lone.Cell]]:
+    """What a connection adds, in nanoseconds, and how far each size is from that, by the faithful runs."""
+    flows = alone_over([one for one in runs if not one.unfaithful])
+    if not any(one.size == lab_lone.FIRST for one in flows):
+        return 0.0, []
+    constant = lab_lone.constant_ns(flows)
+    return constant, lab_lone.cells(flows, constant)
+
+
+def further_tables(runs: Sequence[Carried]) -> list[str]:
+    """Flows alone by topology and size, and by who carries them; of faithful runs."""
+    _, lone = lone_cells(runs)
+    of = [one for one in runs if one.name.startswith(DRIVER) and not one.unfaithful]
+    cells = [cell for one in of for cell in lab_drivers.cells(one.name.removeprefix(DRIVER), one.done["measured"])]
+    tables = [lab_lone.table(lone) if lone else [], lab_drivers.table(cells)]
+    return [line for table in tables if table for line in [*table, ""]]
 
 
 def late_us(carried: Carried) -> list[float]:
@@ -177,6 +227,7 @@ def report(runs: Sequence[Carried], found: Acceptance) -> str:
             "|---|---:|---:|---:|---:|---:|---|",
             *map(row, runs),
             "",
+            *further_tables(runs),
             *found.lines,
             "",
             f"Measured on {datetime.now(UTC):%Y-%m-%d} by `make lab-accept`: {machine}{node}.",
@@ -198,6 +249,11 @@ def carry_all() -> list[Carried]:
         (Path(directory) / "lone.toml").write_text(LONE)
         (lone,) = planned(Path(directory) / "lone.toml")
         runs += [carry("lone flows", lone) for _ in range(LONE_RUNS)]
+        for name in lab_lone.TOPOLOGIES:
+            runs += [carry(f"{ALONE}{name}", run) for run in lab_lone.planned(name, Path(directory))]
+        for name, (_, by_repnet) in lab_drivers.DRIVERS.items():
+            program = repnet.program() if by_repnet else None
+            runs.append(carry(f"{DRIVER}{name}", lab_drivers.planned(name, Path(directory)), program))
     experiments = ROOT / "experiments/lab"
     for run in planned(experiments / "spraying.toml", **SHORTER):
         runs.append(carry(f"spraying: {run['scheme']}", run))

@@ -1,8 +1,6 @@
 """What `make lab-accept` makes of runs; they are made up, and no kernel is asked."""
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,22 +8,15 @@ from typing import Any
 import pytest
 
 from support.kernels import planned
-from support.lab import measured
+from support.lab import bench, measured
 from tailcut import _core
 
-BENCHES = Path(__file__).parents[2] / "benches"
 CONGESTED = Path(__file__).parents[2] / "experiments/lab/one-congested-path.toml"
 
 
 @pytest.fixture(scope="module")
 def accept() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("lab_accept", BENCHES / "lab_accept.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return bench("lab_accept")
 
 
 def made(accept: ModuleType, name: str, run: dict[str, Any], unfaithful: list[str], late_ns: int) -> Any:
@@ -59,6 +50,46 @@ def test_lone_flows_are_held_to_the_closed_form_where_runs_are_faithful(experime
     assert "none of them is early" in wrong(-10)
     unfaithful = made(accept, "lone flows", run, ["it was late"], 10**9)
     assert len(accept.judge([unfaithful]).wrong) == 1
+
+
+def test_flows_alone_over_every_topology_take_the_closed_form_and_one_constant(
+    accept: ModuleType, tmp_path: Path
+) -> None:
+    lone = bench("lab_lone")
+    plans = [(f"alone over {name}", run) for name in lone.TOPOLOGIES for run in lone.planned(name, tmp_path)]
+
+    def late(by_us: dict[str, int]) -> list[Any]:
+        return [made(accept, name, run, [], 1_000 * by_us.get(name, 50)) for name, run in plans]
+
+    even = late({})
+    assert accept.judge(even).wrong == []
+    rows = [row for row in accept.further_tables(even) if row.startswith("| star")]
+    assert [row.split(" | ")[1] for row in rows] == ["1", "1,460", "14,600", "100,000", "1,000,000"]
+    assert all(row.endswith("| 50 | +0.00 % |") for row in rows)
+    assert "2,500 us for the connection" in accept.judge(late(dict.fromkeys(dict(plans), 2_500))).wrong[-1]
+    # A millisecond is more than 3 % of what a packet takes through two hops, though not of what many do.
+    assert "farthest: 1 B over star" in "; ".join(accept.judge(late({"alone over star": 1_050})).wrong)
+    # Where runs are not faithful no flow may be early all the same.
+    early = [made(accept, name, run, ["it was late"], -10_000) for name, run in plans[:1]]
+    assert "are early" in "; ".join(accept.judge([*even, *early]).wrong)
+
+
+def test_drivers_stand_beside_one_of_net(accept: ModuleType, tmp_path: Path) -> None:
+    drivers = bench("lab_drivers")
+    runs = [
+        made(accept, f"driver: {name}", drivers.planned(name, tmp_path), [], 100_000 * number)
+        for number, name in enumerate(drivers.DRIVERS)
+    ]
+    table = accept.further_tables(runs)
+    assert len(table) == 2 + 3 * len(drivers.DRIVERS) + 1
+    ideal_ms = runs[0].ideal_ps[0] / 1e9
+    assert table[2] == f"| 1,000 | repnet-bench, net | 0.00 | +0.00 | {ideal_ms:.2f} | +0.00 |"
+    assert table[5].startswith("| 1,000 | sockets | 0.00 | +0.00 |")
+    assert table[5].endswith("| +0.30 |")
+    assert all(row in accept.report(runs, accept.judge(runs)) for row in table)
+    # Beside no faithful run of `net` nothing can be held against it.
+    runs[0].done["unfaithful"].append("it was late")
+    assert accept.further_tables(runs) == []
 
 
 def test_mice_meet_a_congested_path_as_often_as_they_should(accept: ModuleType) -> None:

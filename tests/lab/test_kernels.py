@@ -25,7 +25,6 @@ from support.kernels import (
     planned,
     wait_until_none,
 )
-from tailcut import _core
 from tailcut.lab import process
 
 pytestmark = pytest.mark.usefixtures("kernel")
@@ -205,25 +204,3 @@ def test_beside_busy_processors_a_run_is_not_faithful(experiment: Path) -> None:
             hog.kill()
             hog.wait()
     assert done["unfaithful"]
-
-
-def test_a_lone_flow_takes_the_closed_form(tmp_path: Path) -> None:
-    """Six idle hops: within 300 us of the closed form where the machine carries the run."""
-    rows = [f"0,15,{size},{20_000 * number}" for number, size in enumerate([1, 1460, 14_600] * 10)]
-    (tmp_path / "lone.csv").write_text("\n".join(["src,dst,bytes,start_us", *rows]))
-    (tmp_path / "lone.toml").write_text(
-        'title = "lone flows"\n[topology]\nkind = "fat-tree"\nk = 4\nrate = "20Mbps"\n'
-        '[transport]\ninitial_rto = "1s"\n[traffic]\nkind = "trace"\nfile = "lone.csv"\n'
-        '[horizon]\narrivals = "1s"\ndrain = "30s"\n[schemes.TCP]\n'
-    )
-    run = planned(tmp_path / "lone.toml")
-    done = carried(run)
-    demand = json.loads(_core.demand(json.dumps(run)))
-    late = sorted(
-        flow["fct_ns"] - demand["flows"][flow["index"]]["ideal_ps"] / 1000 for flow in done["measured"]["flows"]
-    )
-    assert len(late) == len(rows)
-    assert late[0] >= 0
-    if done["unfaithful"]:
-        pytest.skip(f"the kernel lab: unfaithful: {'; '.join(done['unfaithful'])}")
-    assert late[len(late) // 2] < 300_000

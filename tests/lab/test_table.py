@@ -1,8 +1,6 @@
 """What `make lab-table` makes of runs; what kernels measured is made up, and no kernel is asked."""
 
-import importlib.util
 import json
-import sys
 import time
 from pathlib import Path
 from types import ModuleType
@@ -10,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from support.lab import measured
+from support.lab import bench, measured
 from tailcut import _core
 from tailcut.lab import process
 
-BENCHES = Path(__file__).parents[2] / "benches"
 TWO = '[schemes.Spraying]\nbalance = { kind = "spray" }\n'
 
 
@@ -41,13 +38,7 @@ class Kernels:
 
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, experiment: Path) -> ModuleType:
-    monkeypatch.syspath_prepend(BENCHES)
-    spec = importlib.util.spec_from_file_location("lab_table", BENCHES / "lab_table.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, spec.name, module)
-    spec.loader.exec_module(module)
+    module = bench("lab_table")
     place = tmp_path / "experiments/lab/tiny.toml"
     place.parent.mkdir(parents=True)
     place.write_text(experiment.read_text() + TWO)
