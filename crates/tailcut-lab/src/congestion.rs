@@ -9,6 +9,7 @@ use std::path::Path;
 use serde::Serialize;
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
+use tailcut_net::transport::tcp::congestion::hystart::HystartSpec;
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
 
 #[cfg(target_os = "linux")]
@@ -36,12 +37,19 @@ pub(crate) fn check(
             checked.hosts.congestion = "reno".to_owned();
             checked.done("transport.congestion", "route attribute congctl reno");
         }
-        CongestionSpec::Cubic(spec) if *spec == CubicSpec::default() => {
+        CongestionSpec::Cubic(spec)
+            if *spec == CubicSpec { hystart: spec.hystart, ..CubicSpec::default() } =>
+        {
             checked.hosts.congestion = "cubic".to_owned();
-            checked.near(
-                "transport.congestion",
-                "route attribute congctl cubic, which leaves slow start by HyStart of 2008, not by HyStart++",
-            );
+            match spec.hystart {
+                HystartSpec::Linux => {
+                    checked.done("transport.congestion", "route attribute congctl cubic");
+                }
+                HystartSpec::Rfc9406 | HystartSpec::None => checked.near(
+                    "transport.congestion",
+                    "route attribute congctl cubic, which leaves slow start as hystart = \"linux\" does, not as the plan's",
+                ),
+            }
         }
         CongestionSpec::Cubic(_) => checked.fatal(
             "transport.congestion",
@@ -131,6 +139,18 @@ mod tests {
         check(&mut checked, &spec, |name| there && name == "dctcp");
         let told = checked.told.remove(0);
         (checked, told)
+    }
+
+    #[test]
+    fn cubic_is_the_plans_where_slow_start_ends_as_in_linux() {
+        let answer = |spec| control(&spec, false, false).1.answer;
+        for (hystart, wanted) in
+            [("linux", Answer::Done), ("rfc-9406", Answer::Near), ("none", Answer::Near)]
+        {
+            assert_eq!(answer(json!({ "kind": "cubic", "hystart": hystart })), wanted);
+        }
+        let other = json!({ "kind": "cubic", "hystart": "linux", "beta": 0.5 });
+        assert_eq!(answer(other), Answer::Fatal);
     }
 
     #[test]

@@ -6,7 +6,9 @@ use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::measure::records::FlowRecord;
 use tailcut_net::scenario::Scenario;
-use tailcut_net::transport::tcp::congestion::{cubic::CubicSpec, dctcp::DctcpSpec};
+use tailcut_net::transport::tcp::congestion::{
+    cubic::CubicSpec, dctcp::DctcpSpec, hystart::HystartSpec,
+};
 use tailcut_net::transport::tcp::CongestionSpec;
 
 use crate::support::{flow, limit_queues, row, run, scenario, tcp};
@@ -160,7 +162,7 @@ proptest! {
         links in links(), bytes in sizes(), initial_window in 1..60u32,
         congestion in prop::sample::select(vec![
             CongestionSpec::Dctcp(DctcpSpec::default()),
-            CongestionSpec::Cubic(CubicSpec { hystart: false, ..CubicSpec::default() }),
+            CongestionSpec::Cubic(CubicSpec { hystart: HystartSpec::None, ..CubicSpec::default() }),
         ]),
     ) {
         let mut scenario = lone(&links, bytes, 1_460, initial_window);

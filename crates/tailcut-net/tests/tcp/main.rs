@@ -5,6 +5,7 @@ mod congestion;
 mod cubic;
 mod dctcp;
 mod ecn;
+mod hystart;
 mod imitation;
 mod life;
 mod linux;

@@ -6,9 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use super::hystart::{HyStart, Phase};
-use super::{newreno, Acked, Algorithm, Control, Window};
+use super::hystart::{HyStart, HystartSpec};
+use super::{Acked, Algorithm, Control, Window};
 use crate::component::SpecError;
+use crate::transport::tcp::Hosts;
 
 /// Parameters of CUBIC.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,14 +23,30 @@ pub struct CubicSpec {
     pub fast_convergence: bool,
     /// Grow no slower than NewReno would (section 4.3): decides the window wherever round trips are short.
     pub tcp_friendly: bool,
-    /// Leave slow start when round trips lengthen (HyStart++, RFC 9406). Its threshold is 4 ms: it does nothing
-    /// where queues are shorter.
-    pub hystart: bool,
+    /// What ends slow start before packets are lost.
+    pub hystart: HystartSpec,
 }
 
 impl Default for CubicSpec {
     fn default() -> Self {
-        CubicSpec { beta: 0.7, c: 0.4, fast_convergence: true, tcp_friendly: true, hystart: true }
+        CubicSpec {
+            beta: 0.7,
+            c: 0.4,
+            fast_convergence: true,
+            tcp_friendly: true,
+            hystart: HystartSpec::Rfc9406,
+        }
+    }
+}
+
+impl CubicSpec {
+    /// What hosts do that are told nothing.
+    pub fn of(hosts: Hosts) -> CubicSpec {
+        let hystart = match hosts {
+            Hosts::Plain => HystartSpec::Rfc9406,
+            Hosts::Linux => HystartSpec::Linux,
+        };
+        CubicSpec { hystart, ..CubicSpec::default() }
     }
 }
 
@@ -90,7 +107,7 @@ impl Cubic {
             w_max: 0.0,
             cwnd_prior: 0.0,
             epoch: None,
-            hystart: spec.hystart.then(HyStart::default),
+            hystart: HyStart::start(spec.hystart),
             carry: 0.0,
         }
     }
@@ -100,16 +117,6 @@ impl Cubic {
         if let Some(epoch) = &mut self.epoch {
             epoch.start += now - epoch.last;
             epoch.last = now;
-        }
-    }
-
-    fn slow_start(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
-        let Some(hystart) = &mut self.hystart else { return newreno::grow(window, mss) };
-        let phase = hystart.on_ack(acked);
-        window.cwnd += hystart.increase(acked.bytes, mss);
-        if phase == Phase::Over {
-            window.ssthresh = window.cwnd;
-            self.hystart = None;
         }
     }
 
@@ -152,7 +159,7 @@ impl Cubic {
         self.w_max = if gives_way { cwnd * (1.0 + self.spec.beta) / 2.0 } else { cwnd };
         self.cwnd_prior = cwnd;
         self.epoch = None;
-        self.hystart = None;
+        HyStart::reduced(&mut self.hystart, false);
         ((flight as f64 * self.spec.beta) as u64).max(2 * mss)
     }
 }
@@ -160,14 +167,21 @@ impl Cubic {
 impl Control for Cubic {
     /// Grows only while the window is what bounds the sender (section 5.8).
     fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
+        if let Some(hystart) = &mut self.hystart {
+            hystart.look(window, mss, acked, self.epoch.map(|epoch| epoch.start));
+        }
         if acked.flight + mss <= window.cwnd {
             return self.pass_over(acked.now);
         }
+        let mut bytes = acked.bytes;
         if window.cwnd < window.ssthresh {
-            return self.slow_start(window, mss, acked);
+            bytes = HyStart::grow(&mut self.hystart, window, mss, acked);
+            if bytes == 0 {
+                return;
+            }
         }
         let cwnd = window.cwnd as f64 / mss as f64;
-        let increase = self.increase(cwnd, acked.bytes as f64 / mss as f64, acked);
+        let increase = self.increase(cwnd, bytes as f64 / mss as f64, acked);
         self.carry += increase * mss as f64;
         let whole = self.carry.floor();
         window.cwnd += whole as u64;
@@ -186,6 +200,7 @@ impl Control for Cubic {
     fn on_timeout(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
         let ssthresh = self.reduce(window, flight, mss);
         self.w_max = 0.0;
+        HyStart::reduced(&mut self.hystart, true);
         ssthresh
     }
 }
@@ -218,7 +233,8 @@ mod tests {
 
     /// The window two seconds of growth after a loss, with a pause of that length in the middle in which little is sent.
     fn window_after_a_pause(pause: Time) -> u64 {
-        let spec = CubicSpec { tcp_friendly: false, hystart: false, ..CubicSpec::default() };
+        let spec =
+            CubicSpec { tcp_friendly: false, hystart: HystartSpec::None, ..CubicSpec::default() };
         let mut cubic = Cubic::new(&spec);
         let before = Window { cwnd: 100 * MSS, ssthresh: u64::MAX };
         let ssthresh = cubic.reduce(&before, before.cwnd, MSS);

@@ -16,7 +16,7 @@
 mod coupled;
 pub mod cubic;
 pub mod dctcp;
-mod hystart;
+pub mod hystart;
 pub mod newreno;
 pub mod pacing;
 pub mod rate;
@@ -320,7 +320,7 @@ impl CongestionSpec {
     pub fn of(hosts: Hosts) -> CongestionSpec {
         match hosts {
             Hosts::Plain => CongestionSpec::Newreno(newreno::NewrenoSpec {}),
-            Hosts::Linux => CongestionSpec::Cubic(cubic::CubicSpec::default()),
+            Hosts::Linux => CongestionSpec::Cubic(cubic::CubicSpec::of(hosts)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use tailcut_engine::Time;
 
-use super::Acked;
+use super::super::Acked;
 
 /// RFC 9406 section 4.3.
 const MIN_RTT_THRESH: u64 = Time::from_ms(4).0;
@@ -16,7 +16,7 @@ const BURST: u64 = 8;
 
 /// What the last acknowledgement led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub enum Phase {
     SlowStart,
     /// Conservative slow start: the round trips have lengthened, but that may pass.
     Conservative,
@@ -26,7 +26,7 @@ pub(super) enum Phase {
 
 /// Round-trip times of this round and the one before, in picoseconds.
 #[derive(Debug, Clone)]
-pub(super) struct HyStart {
+pub struct Rfc9406 {
     round_end: u32,
     last_min: u64,
     current_min: u64,
@@ -35,14 +35,14 @@ pub(super) struct HyStart {
     conservative: Option<(u64, u32)>,
 }
 
-impl Default for HyStart {
+impl Default for Rfc9406 {
     fn default() -> Self {
         let none = u64::MAX;
-        HyStart { round_end: 0, last_min: none, current_min: none, samples: 0, conservative: None }
+        Rfc9406 { round_end: 0, last_min: none, current_min: none, samples: 0, conservative: None }
     }
 }
 
-impl HyStart {
+impl Rfc9406 {
     pub fn on_ack(&mut self, acked: &Acked) -> Phase {
         if let Some(rtt) = acked.rtt {
             self.current_min = self.current_min.min(rtt.0);
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     /// A round of ten segments with these round-trip times; the phase after its last ACK.
-    fn round(hystart: &mut HyStart, number: u32, ms: u64) -> Phase {
+    fn round(hystart: &mut Rfc9406, number: u32, ms: u64) -> Phase {
         let mut phase = Phase::SlowStart;
         for segment in 1..=10 {
             let una = number * 10 + segment;
@@ -122,14 +122,14 @@ mod tests {
 
     #[test]
     fn steady_round_trips_leave_slow_start_alone() {
-        let mut hystart = HyStart::default();
+        let mut hystart = Rfc9406::default();
         assert!((0..20).all(|number| round(&mut hystart, number, 20) == Phase::SlowStart));
         assert_eq!(hystart.increase(20_000, 1_000), 8_000);
     }
 
     #[test]
     fn round_trips_longer_by_an_eighth_and_4_ms_slow_the_growth_to_a_quarter() {
-        let mut hystart = HyStart::default();
+        let mut hystart = Rfc9406::default();
         round(&mut hystart, 0, 20);
         assert_eq!(round(&mut hystart, 1, 23), Phase::SlowStart);
         assert_eq!(round(&mut hystart, 2, 27), Phase::Conservative);
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn round_trips_that_shorten_again_resume_slow_start() {
-        let mut hystart = HyStart::default();
+        let mut hystart = Rfc9406::default();
         round(&mut hystart, 0, 20);
         round(&mut hystart, 1, 30);
         assert_eq!(round(&mut hystart, 2, 20), Phase::SlowStart);
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn five_rounds_of_long_round_trips_end_it() {
-        let mut hystart = HyStart::default();
+        let mut hystart = Rfc9406::default();
         round(&mut hystart, 0, 20);
         let over = (1..10).find(|&number| round(&mut hystart, number, 30) == Phase::Over);
         assert_eq!(over, Some(5));
