@@ -222,6 +222,7 @@ pub(crate) fn tcp(checked: &mut Checked, spec: &TcpSpec) {
         delayed_ack_timeout: _,
         quick_acks,
         timestamps,
+        timestamp_tick,
         mss_option,
         close,
         imitate,
@@ -262,6 +263,16 @@ pub(crate) fn tcp(checked: &mut Checked, spec: &TcpSpec) {
             "transport.timestamps",
             "sysctl tcp_timestamps; SYNs are 4 bytes shorter than the plan's: the kernel puts what they say of SACK beside the time",
         ),
+    }
+    if *timestamps {
+        checked.only(
+            *timestamp_tick == Time::from_ms(1),
+            "transport.timestamp_tick",
+            "the kernel's clock of timestamps",
+            format!(
+                "the lab leaves the kernel's clock of timestamps at 1 ms, which is not {timestamp_tick}: write \"1ms\""
+            ),
+        );
     }
     if !mss_option {
         checked.near(
@@ -453,6 +464,14 @@ mod tests {
     fn dctcp_turns_on_what_marks_take() {
         let (hosts, _) = set(json!({ "congestion": { "kind": "dctcp" } }), "transport.ecn");
         assert_eq!(sysctl(&hosts, "ipv4/tcp_ecn"), "1");
+    }
+
+    #[test]
+    fn timestamps_tick_as_the_kernels_by_default() {
+        let ticks = |tick: &str| {
+            set(json!({ "timestamps": true, "timestamp_tick": tick }), "transport.timestamp_tick").1
+        };
+        assert_eq!((ticks("1ms"), ticks("1us")), (vec![Answer::Done], vec![Answer::Fatal]));
     }
 
     #[test]

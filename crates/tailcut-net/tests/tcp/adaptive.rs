@@ -123,7 +123,7 @@ fn a_retransmission_that_the_threshold_has_passed_is_lost_too() {
 fn a_late_segment_among_others_holds_recovery_back() {
     let (mut script, una) = experienced(20);
     arrive(&mut script, una, una + 2, 10);
-    script.sender.note_timestamp(0);
+    script.sender.note_timestamp(&script.spec, script.now, 0);
     let sent = script.sack(una + 1, &[(una + 2, una + 12)]);
     assert_eq!(sent.len(), 1, "{sent:?}");
     assert_eq!(resent(sent), []);
@@ -136,7 +136,7 @@ fn the_end_of_a_recovery_whose_last_hole_was_late_takes_it_back() {
     let (mut script, una) = experienced(20);
     let before = script.window();
     arrive(&mut script, una, una + 2, 10);
-    script.sender.note_timestamp(0);
+    script.sender.note_timestamp(&script.spec, script.now, 0);
     script.sack(una + 1, &[(una + 2, una + 12)]);
     script.ack(una + 12);
     assert_eq!(script.sender.state(), CongestionState::Open);
@@ -150,7 +150,7 @@ fn a_recovery_that_its_retransmission_ended_is_not_taken_back() {
     let (mut script, una) = experienced(20);
     arrive(&mut script, una, una + 1, 10);
     let stamp = (script.now.as_ns() / 1_000_000) as u32;
-    script.sender.note_timestamp(stamp);
+    script.sender.note_timestamp(&script.spec, script.now, stamp);
     script.ack(una + 11);
     assert_eq!(script.sender.counters().recoveries_undone, 1);
     assert_eq!(script.sender.state(), CongestionState::Recovery);
@@ -161,7 +161,7 @@ fn a_timeout_is_taken_back_when_the_original_is_acknowledged() {
     let mut script = Script::established(spec(10), ENDLESS);
     assert_eq!(script.expire(), [again(0)]);
     assert_eq!(script.window(), 1);
-    script.sender.note_timestamp(1);
+    script.sender.note_timestamp(&script.spec, script.now, 1);
     assert_eq!(resent(script.ack(1)), []);
     assert_eq!(script.sender.state(), CongestionState::Open);
     assert!(script.window() >= 10);
@@ -174,7 +174,7 @@ fn a_timeout_is_taken_back_when_the_original_is_acknowledged() {
 fn a_timeout_stands_when_the_retransmission_is_acknowledged() {
     let mut script = Script::established(spec(10), ENDLESS);
     script.expire();
-    script.sender.note_timestamp((script.now.as_ns() / 1_000_000) as u32);
+    script.sender.note_timestamp(&script.spec, script.now, (script.now.as_ns() / 1_000_000) as u32);
     assert_eq!(resent(script.ack(1)), [again(1), again(2)]);
     assert_eq!(script.sender.counters().timeouts_undone, 0);
 }
@@ -185,7 +185,7 @@ fn a_timeout_after_a_retransmission_stands() {
     let (mut script, una) = experienced(20);
     arrive(&mut script, una, una + 1, 10);
     script.expire();
-    script.sender.note_timestamp(0);
+    script.sender.note_timestamp(&script.spec, script.now, 0);
     script.ack(una + 1);
     assert_eq!(script.sender.counters().timeouts_undone, 0);
 }
@@ -223,7 +223,7 @@ fn sent_again_over_two_paths(mut spec: TcpSpec, segments: u64, late: Time) -> u6
         receiver.on_segment(&script.spec, now, seq);
         receiver.acknowledged();
         let blocks = receiver.take_blocks().first(3);
-        script.sender.note_timestamp(recent);
+        script.sender.note_timestamp(&script.spec, script.now, recent);
         script.sender.on_ack(&script.spec, now, receiver.next(), &blocks, false);
         sent = script.sent();
     }

@@ -148,7 +148,7 @@ fn an_echo_of_what_was_sent_before_the_recovery_takes_it_back() {
         let mut script = adaptive(10);
         script.pass(Time::from_ms(2));
         (2..=6).for_each(|end| drop(script.sack(0, &[(1, end)])));
-        script.sender.note_timestamp(echoed);
+        script.sender.note_timestamp(&script.spec, script.now, echoed);
         script.sack(6, &[]);
         assert_eq!(script.sender.counters().recoveries_undone, undone, "echo of {echoed} ms");
     }

@@ -76,6 +76,16 @@ fn the_delay_one_way_is_told_by_timestamps() {
     assert_eq!(sample(&pair).one_way, Some(Time::from_ms(6)));
 }
 
+/// A fabric's delays, which a clock of milliseconds tells as none.
+#[test]
+fn a_finer_clock_tells_delays_of_microseconds() {
+    for (timestamp_tick, told) in [(Time::from_us(1), Time::from_us(537)), (MS, Time::ZERO)] {
+        let spec = TcpSpec { ack_every: 1, timestamp_tick, ..stamped() };
+        let pair = sensing(spec, 1).delay(Data(0), Time::from_us(37)).run();
+        assert_eq!(sample(&pair).one_way, Some(told));
+    }
+}
+
 #[test]
 fn marked_bytes_are_told() {
     let pair = sensing(ecn(), 8).mark(Data(0)).run_until(Time::from_ms(2));

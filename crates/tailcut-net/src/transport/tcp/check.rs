@@ -12,6 +12,9 @@ const MAX_MSS: u64 = 64_000;
 const MAX_TIMER: Time = Time::from_ms(24 * 3_600 * 1_000);
 /// Shorter timeouts than this flood the queues with copies before any answer can come.
 const MIN_RTO: Time = Time::from_us(1);
+/// The clock of timestamps: what the finest of Linux has, and the longest tick of RFC 7323 section 5.4.
+const MIN_TICK: Time = Time::from_us(1);
+const MAX_TICK: Time = Time::from_ms(1_000);
 /// A window of more segments is a slip of the unit: 1.5 GB of full ones, a second at 10 Gbps.
 const MAX_WINDOW: u64 = 1 << 20;
 
@@ -91,6 +94,14 @@ impl TcpSpec {
                 "ack_every = 0: nothing would be acknowledged",
             )
             .hint("1 acknowledges every segment, 2 every second one"));
+        }
+        let tick = self.timestamp_tick;
+        if tick < MIN_TICK || tick > MAX_TICK {
+            let message = format!(
+                "timestamp_tick = \"{tick}\": a clock ticks every {MIN_TICK} to {MAX_TICK}"
+            );
+            return Err(SpecError::new("tcp-timestamp-tick", "timestamp_tick", message)
+                .hint("RFC 7323 wants 1ms to 1s; Linux can do 1us"));
         }
         let delay = self.delayed_ack_timeout;
         if self.ack_every > 1 && (delay == Time::ZERO || delay > MAX_TIMER) {
@@ -175,6 +186,16 @@ mod tests {
         assert_eq!(field_at_fault(|s| s.max_rto = Time::from_ms(1)), "min_rto");
         assert_eq!(field_at_fault(|s| s.initial_rto = Time::from_ms(61_000)), "initial_rto");
         assert_eq!(field_at_fault(|s| s.max_rto = Time::NEVER), "max_rto");
+    }
+
+    #[test]
+    fn the_clock_of_timestamps_ticks_every_microsecond_to_every_second() {
+        for tick in [Time::ZERO, Time::from_ns(999), Time::from_ms(1_001)] {
+            assert_eq!(field_at_fault(|s| s.timestamp_tick = tick), "timestamp_tick");
+        }
+        for timestamp_tick in [Time::from_us(1), Time::from_ms(1_000)] {
+            assert_eq!(TcpSpec { timestamp_tick, ..TcpSpec::default() }.check(), Ok(()));
+        }
     }
 
     #[test]

@@ -59,13 +59,73 @@ impl WireSizes {
     }
 }
 
-/// The clock of the timestamp option, in milliseconds.
-pub(crate) fn clock(now: Time) -> u32 {
-    (now.as_ns() / 1_000_000) as u32
+/// The clock of the timestamp option counts ticks in 32 bits, and begins anew after the last (RFC 7323 section 5.4).
+fn clock(tick: Time, now: Time) -> u32 {
+    (now.0 / tick.0) as u32
+}
+
+/// When the tick is over that a timestamp names, which the clock has at `now` or had before.
+pub(crate) fn end_of_tick(tick: Time, timestamp: u32, now: Time) -> Time {
+    let ago = clock(tick, now).wrapping_sub(timestamp);
+    let ticks = (now.0 / tick.0).saturating_sub(ago.into()) + 1;
+    Time(ticks.saturating_mul(tick.0))
+}
+
+/// From the timestamp that is echoed to that of the echo, in whole ticks.
+pub(crate) fn one_way(tick: Time, timestamps: Timestamps) -> Time {
+    let ticks = timestamps.value.wrapping_sub(timestamps.echo) as i32;
+    Time(u64::from(ticks.max(0).unsigned_abs()).saturating_mul(tick.0))
 }
 
 /// Adds the timestamp option to a segment that leaves.
 #[cold]
-pub(crate) fn stamp(segment: &mut Segment, now: Time, echo: u32, options: &mut OptionStore) {
-    segment.options = options.stamp(segment.options, Timestamps { value: clock(now), echo });
+pub(crate) fn stamp(
+    segment: &mut Segment,
+    spec: &TcpSpec,
+    now: Time,
+    echo: u32,
+    options: &mut OptionStore,
+) {
+    let value = clock(spec.timestamp_tick, now);
+    segment.options = options.stamp(segment.options, Timestamps { value, echo });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Time = Time::from_ms(1);
+    const US: Time = Time::from_us(1);
+
+    /// The clock of microseconds begins anew after 4,295 s, that of milliseconds after 50 days.
+    const AROUND: u64 = 1 << 32;
+
+    #[test]
+    fn a_tick_is_over_where_the_next_begins() {
+        let now = Time::from_us(7_900);
+        assert_eq!(end_of_tick(MS, clock(MS, now), now), Time::from_ms(8));
+        assert_eq!(end_of_tick(MS, 5, now), Time::from_ms(6));
+        assert_eq!(end_of_tick(US, clock(US, now), now), Time::from_us(7_901));
+    }
+
+    #[test]
+    fn a_tick_from_before_the_clock_began_anew_is_long_over() {
+        let (sent, now) = (Time::from_us(AROUND - 10), Time::from_us(AROUND + 30));
+        assert!(clock(US, sent) > clock(US, now));
+        assert_eq!(end_of_tick(US, clock(US, sent), now), Time::from_us(AROUND - 9));
+    }
+
+    #[test]
+    fn delays_one_way_are_whole_ticks_though_the_clock_begins_anew() {
+        for (tick, sent) in [(MS, 5), (US, 5), (MS, AROUND - 3), (US, AROUND - 3)] {
+            let [echo, value] =
+                [sent, sent + 7].map(|ticks| clock(tick, Time(ticks * tick.0 + tick.0 / 2)));
+            assert_eq!(one_way(tick, Timestamps { value, echo }), Time(7 * tick.0));
+        }
+    }
+
+    #[test]
+    fn no_delay_is_negative() {
+        assert_eq!(one_way(MS, Timestamps { value: 4, echo: 5 }), Time::ZERO);
+    }
 }

@@ -59,6 +59,9 @@ pub struct TcpSpec {
     pub quick_acks: u32,
     /// Carry the timestamp option (RFC 7323): 12 bytes in every segment.
     pub timestamps: bool,
+    /// A tick of the timestamps' clock (RFC 7323: 1 ms to 1 s; Linux: 1 ms, and 1 us by the route feature `tcp_usec_ts`). Delays one
+    /// way are told in whole ticks.
+    pub timestamp_tick: Time,
     /// Announce the MSS in the SYN: 4 bytes (RFC 9293 requires it; ns-3 leaves it out).
     pub mss_option: bool,
     /// How a finished connection ends.
@@ -122,6 +125,7 @@ impl Default for TcpSpec {
             delayed_ack_timeout: Time::from_ms(40),
             quick_acks: 0,
             timestamps: false,
+            timestamp_tick: Time::from_ms(1),
             mss_option: true,
             close: Close::Fin,
             imitate: Imitation::NONE,

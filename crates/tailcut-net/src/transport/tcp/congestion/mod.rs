@@ -92,8 +92,8 @@ pub struct Sample {
     pub min_rtt: Time,
     /// The smoothed round-trip time.
     pub smoothed: Time,
-    /// From the sending of what is acknowledged to that of the ACK, by the timestamp option's clock, which ticks once
-    /// per millisecond; hosts' clocks agree.
+    /// From the sending of what is acknowledged to that of the ACK, by the timestamp option's clock, in whole
+    /// ticks; hosts' clocks agree.
     pub one_way: Option<Time>,
     /// The rate of delivery, where the ACK says one.
     pub rate: Option<RateSample>,

@@ -164,7 +164,7 @@ impl Receiver {
         };
         segment.flags = segment.flags | Flags::TO_SENDER;
         if spec.timestamps {
-            stamp(&mut segment, now, self.recent, options);
+            stamp(&mut segment, spec, now, self.recent, options);
         }
         Some(segment)
     }

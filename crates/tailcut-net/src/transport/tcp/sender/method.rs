@@ -6,6 +6,7 @@ use super::reordering::{Choice, Method, Verdict};
 use super::{CongestionState, Sender};
 use crate::measure::Timer;
 use crate::packet::SackBlocks;
+use crate::transport::tcp::options::end_of_tick;
 use crate::transport::tcp::TcpSpec;
 
 impl Sender {
@@ -25,9 +26,9 @@ impl Sender {
     }
 
     /// The ACK in hand echoes this timestamp.
-    pub fn note_timestamp(&mut self, echoed: u32) {
+    pub fn note_timestamp(&mut self, spec: &TcpSpec, now: Time, echoed: u32) {
         if let Some(method) = &mut self.reordering {
-            method.note_timestamp(echoed);
+            method.note_echo(end_of_tick(spec.timestamp_tick, echoed, now));
         }
     }
 

@@ -10,6 +10,7 @@ use crate::packet::{SackBlocks, Timestamps};
 use crate::transport::tcp::congestion::pacing::Pacer;
 use crate::transport::tcp::congestion::rate::Sampler;
 use crate::transport::tcp::congestion::{Pacing, Sample};
+use crate::transport::tcp::options::one_way;
 use crate::transport::tcp::TcpSpec;
 
 /// The state of it.
@@ -150,7 +151,7 @@ impl Sender {
         if let Some(rtt) = news.rtt {
             senses.min_rtt = senses.min_rtt.min(rtt);
         }
-        let one_way = senses.timestamps.take().map(|t| t.value.saturating_sub(t.echo));
+        let timestamps = senses.timestamps.take();
         let sample = Sample {
             now,
             delivered: news.delivered,
@@ -158,7 +159,7 @@ impl Sender {
             rtt: news.rtt,
             min_rtt: senses.min_rtt,
             smoothed,
-            one_way: one_way.map(|ms| Time::from_ms(ms.into())),
+            one_way: timestamps.map(|stamps| one_way(spec.timestamp_tick, stamps)),
             rate: senses.sampler.sample(una, senses.min_rtt),
             flight: news.flight,
             pipe,

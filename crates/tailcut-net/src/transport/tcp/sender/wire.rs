@@ -20,7 +20,7 @@ impl Sender {
         options: &OptionStore,
     ) {
         if spec.timestamps {
-            self.note_timestamps(packet, options);
+            self.note_timestamps(spec, now, packet, options);
         }
         if packet.flags.has(Flags::RST) {
             self.on_reset();
@@ -43,9 +43,15 @@ impl Sender {
     /// The receiver's own segments never move on, so that the timestamp of any of them is the one to be echoed
     /// (RFC 7323 section 4.3).
     #[cold]
-    fn note_timestamps(&mut self, packet: &Segment, options: &OptionStore) {
+    fn note_timestamps(
+        &mut self,
+        spec: &TcpSpec,
+        now: Time,
+        packet: &Segment,
+        options: &OptionStore,
+    ) {
         let timestamps = options.get(packet.options).timestamps;
-        self.note_timestamp(timestamps.echo);
+        self.note_timestamp(spec, now, timestamps.echo);
         self.sense_timestamps(timestamps);
         self.recent = timestamps.value;
     }
@@ -94,7 +100,7 @@ impl Sender {
             Transmit::Reset => Segment::bare(Flags::RST, 0, sizes.bare()),
         };
         if spec.timestamps {
-            stamp(&mut packet, now, self.recent, options);
+            stamp(&mut packet, spec, now, self.recent, options);
         }
         packet
     }

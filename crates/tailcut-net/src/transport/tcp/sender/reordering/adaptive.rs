@@ -16,7 +16,6 @@ use super::holes::{Extents, Holes};
 use super::{check_max, judge_by_count, Method, Parameters, Verdict};
 use crate::component::SpecError;
 use crate::packet::SackBlocks;
-use crate::transport::tcp::options::clock;
 use crate::transport::tcp::scoreboard::Scoreboard;
 use crate::transport::tcp::sender::{CongestionState, Sender};
 use crate::transport::tcp::TcpSpec;
@@ -77,10 +76,10 @@ pub(in crate::transport::tcp) struct Adaptive {
     undo: Option<Undo>,
     /// The ACK in hand has a duplicate report.
     reported: bool,
-    /// The timestamp that it echoes.
-    echoed: Option<u32>,
-    /// When the first of the retransmissions that are not yet settled left, on the clock of the timestamp option.
-    resending_since: Option<u32>,
+    /// When the tick was over whose timestamp it echoes.
+    echoed: Option<Time>,
+    /// When the first of the retransmissions that are not yet settled left.
+    resending_since: Option<Time>,
     /// Retransmissions of this recovery in their order, with the end of what had been sent when they left.
     resent: VecDeque<(u32, u32)>,
     holes: Holes,
@@ -163,7 +162,7 @@ impl Adaptive {
         let Some(undo) = &self.undo else { return false };
         let needless = self.reported && undo.before.is_needless();
         let original = match (self.resending_since, self.echoed) {
-            (Some(since), Some(echoed)) => echoed < since,
+            (Some(since), Some(echoed)) => echoed <= since,
             (since, _) => since.is_none(),
         };
         let late = undecided && advanced && original;
@@ -209,8 +208,8 @@ fn mark_one_by_one(sender: &mut Sender) -> u32 {
 }
 
 impl Method for Adaptive {
-    fn note_timestamp(&mut self, echoed: u32) {
-        self.echoed = Some(echoed);
+    fn note_echo(&mut self, until: Time) {
+        self.echoed = Some(until);
     }
 
     fn learn(&mut self, sender: &mut Sender, _: Time, ack: u32, blocks: &SackBlocks) -> SackBlocks {
@@ -247,7 +246,7 @@ impl Method for Adaptive {
     fn on_send(&mut self, sender: &mut Sender, seq: u32, again: bool, now: Time) {
         if again {
             self.resent.push_back((seq, sender.board.end()));
-            self.resending_since.get_or_insert(clock(now));
+            self.resending_since.get_or_insert(now);
             if let Some(undo) = &mut self.undo {
                 undo.before.on_resend();
             }

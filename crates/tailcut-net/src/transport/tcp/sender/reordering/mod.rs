@@ -50,8 +50,8 @@ pub(super) trait Parameters {
 pub(super) trait Method {
     /// What the handshake took, of which nothing was repeated.
     fn note_handshake(&mut self, _rtt: Time) {}
-    /// The ACK in hand echoes this timestamp.
-    fn note_timestamp(&mut self, _echoed: u32) {}
+    /// The ACK in hand echoes a timestamp whose tick was over then.
+    fn note_echo(&mut self, _: Time) {}
     /// An ACK, before the scoreboard hears of it. Returns its blocks without a duplicate report.
     fn learn(
         &mut self,

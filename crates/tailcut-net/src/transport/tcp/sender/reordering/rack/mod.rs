@@ -15,7 +15,6 @@ use crate::component::SpecError;
 use crate::measure::Timer;
 use crate::packet::SackBlocks;
 use crate::transport::tcp::hosts::LINUX_MIN_RTO;
-use crate::transport::tcp::options::clock;
 use crate::transport::tcp::sender::{CongestionState, Sender};
 use crate::transport::tcp::TcpSpec;
 
@@ -121,11 +120,12 @@ pub(in crate::transport::tcp) struct Rack {
     measured: bool,
     doubt: Doubt,
     before: Option<Before>,
-    /// Of the ACK in hand: its duplicate report, what it delivers, whether it has blocks, and its timestamp's echo.
+    /// Of the ACK in hand: its duplicate report, what it delivers, whether it has blocks, and when the tick was over
+    /// that it echoes.
     reported: Option<(u32, u32)>,
     delivered: u32,
     blocks: bool,
-    echoed: Option<u32>,
+    echoed: Option<Time>,
 }
 
 impl Rack {
@@ -135,7 +135,7 @@ impl Rack {
     fn on_delivered(&mut self, now: Time, ack: u32, seq: u32, sent: Time, resent: bool) {
         let rtt = now.since(sent);
         if resent {
-            let earlier = seq < ack && self.echoed.is_some_and(|echoed| echoed < clock(sent));
+            let earlier = seq < ack && self.echoed.is_some_and(|until| until <= sent);
             if earlier || rtt < self.min_rtt {
                 return;
             }
@@ -208,8 +208,8 @@ impl Method for Rack {
         self.min_rtt = self.min_rtt.min(rtt);
     }
 
-    fn note_timestamp(&mut self, echoed: u32) {
-        self.echoed = Some(echoed);
+    fn note_echo(&mut self, until: Time) {
+        self.echoed = Some(until);
     }
 
     /// Steps 1 to 3.
