@@ -6,6 +6,7 @@ mod coupling;
 mod dctcp;
 mod drr;
 mod faults;
+mod hystart;
 mod ideal;
 mod instants;
 mod jobs;

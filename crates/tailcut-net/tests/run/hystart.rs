@@ -1,0 +1,42 @@
+//! Slow start over a bottleneck of 1 Gbps behind links of 4 Gbps.
+
+use tailcut_engine::{Rate, Time};
+use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::component::OneOrEach;
+use tailcut_net::queue::{drop_tail::DropTail, QueueSpec};
+use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
+use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
+use tailcut_net::transport::tcp::congestion::hystart::HystartSpec;
+use tailcut_net::transport::tcp::{CongestionSpec, Hosts};
+
+use crate::support::{flow, run, scenario, tcp};
+
+/// Packets that one flow of 5 MB loses where its queue holds 200, and what it takes.
+fn lost(hystart: HystartSpec) -> (u64, Time) {
+    let rate = Rate(1_000_000_000);
+    let graph = Dumbbell {
+        pairs: 1,
+        rate: OneOrEach::Each(Parts { host: Rate(4 * rate.0), bottleneck: rate }),
+        propagation: OneOrEach::One(Time::from_us(1)),
+        bottleneck_queue: None,
+    };
+    let rows = vec![flow(0, 0, 1, 5_000_000, Time::ZERO)];
+    let mut scenario = scenario(graph.build().unwrap(), rows);
+    scenario.scheme.queue =
+        QueueSpec::DropTail(DropTail { limit: Limit::AtMost(Amount::Packets(200)) });
+    let spec = tcp(&mut scenario);
+    *spec = Hosts::Linux.defaults();
+    spec.congestion = CongestionSpec::Cubic(CubicSpec { hystart, ..CubicSpec::default() });
+    let outcome = run(&scenario);
+    (outcome.counters.dropped, outcome.flows[0].fct.expect("it ends"))
+}
+
+/// The queue lengthens the round trip by 2.5 ms at most: too little for RFC 9406, whose slow start overflows it by half a window.
+#[test]
+fn trains_of_acks_end_slow_start_where_queues_are_too_short_for_rfc_9406() {
+    let [linux, standard, none] =
+        [HystartSpec::Linux, HystartSpec::Rfc9406, HystartSpec::None].map(lost);
+    println!("linux {linux:?}, RFC 9406 {standard:?}, none {none:?}");
+    assert_eq!(linux.0, 0);
+    assert!(standard.0 > 50 && none.0 > 50, "{standard:?}, {none:?}");
+}
