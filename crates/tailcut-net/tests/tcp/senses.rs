@@ -59,7 +59,10 @@ fn acks_that_others_have_overtaken_are_told() {
         script.sack(ack, blocks);
         script.sender.sample().expect("an ACK has arrived").delivered
     };
-    assert_eq!([delivered(2, &[]), delivered(1, &[(4, 5)]), delivered(8, &[])], [2_000, 1_000, 5_000]);
+    assert_eq!(
+        [delivered(2, &[]), delivered(1, &[(4, 5)]), delivered(8, &[])],
+        [2_000, 1_000, 5_000]
+    );
 }
 
 #[test]
