@@ -12,7 +12,6 @@ use tailcut_net::traffic::demand::Signal;
 
 use super::agenda::{Agenda, Due};
 use super::drops::Counters;
-use super::payload::Payload;
 use super::receiving::{Incoming, Step};
 use super::sending::Outgoing;
 use super::setup::{address, further_addresses, host_of};
@@ -20,6 +19,7 @@ use super::turns::Turns;
 use super::waiting::WaitingFlows;
 use super::windows::Windows;
 use crate::multipath::Subflows;
+use crate::payload::Payload;
 use crate::settings::HostSettings;
 use crate::sys::epoll::{Epoll, READABLE, TIMER, WRITABLE};
 use crate::sys::{monotonic_ns, socket};

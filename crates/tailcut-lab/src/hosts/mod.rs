@@ -5,7 +5,6 @@ pub mod alone;
 pub mod driver;
 pub mod drops;
 pub mod guests;
-pub mod payload;
 pub mod receiving;
 pub mod repnet;
 pub mod sending;

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::net::{Shutdown, TcpStream};
 
 use super::driver::{Got, HostFlow};
-use super::payload::Payload;
+use crate::payload::Payload;
 use crate::sys::monotonic_ns;
 
 /// What has become of a flow by reading.
@@ -94,5 +94,50 @@ impl Incoming {
         };
         self.over = true;
         Err(io::Error::other(message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    const BYTES: u64 = 4_000;
+
+    /// What a receiver says that reads these bytes and the end of the connection in the place of a flow's.
+    fn reads(bytes: &[u8]) -> Result<Step, String> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
+        let place = listener.local_addr().expect("it has an address");
+        let mut sender = TcpStream::connect(place).expect("it listens");
+        let (stream, _) = listener.accept().expect("it has just connected");
+        sender.write_all(bytes).expect("there is room");
+        drop(sender);
+        let flow = HostFlow { index: 3, bytes: BYTES, ..HostFlow::default() };
+        let mut incoming = Incoming::new(flow, stream, false, false);
+        incoming.read(&Payload::default()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_whole_is_complete_and_what_is_wrong_doubled_or_lost_is_an_error() {
+        let payload = Payload::default();
+        let sent = payload.of(3, 0, BYTES);
+        assert_eq!(reads(sent), Ok(Step::Complete));
+        let wrong = |at: u64| Err(format!("byte {at} is not the one that was sent"));
+        let mut corrupted = sent.to_vec();
+        corrupted[1_500] ^= 0x10;
+        assert_eq!(reads(&corrupted), wrong(1_500));
+        let first = |bytes: &[u8], other: &[u8]| {
+            let differs = bytes.iter().zip(other).position(|(one, other)| one != other);
+            differs.expect("they differ") as u64
+        };
+        let doubled = [&sent[..2_001], &sent[2_000..]].concat();
+        assert_eq!(reads(&doubled), wrong(first(&doubled, sent)));
+        let lost = [&sent[..2_000], &sent[2_001..]].concat();
+        assert_eq!(reads(&lost), wrong(first(&lost, sent)));
+        let again = [sent, payload.of(3, BYTES, 1)].concat();
+        assert_eq!(reads(&again), Err("more bytes than were sent".to_owned()));
+        assert_eq!(reads(&sent[..3_999]), Err("it ended after 3999 of 4000 bytes".to_owned()));
     }
 }

@@ -5,7 +5,7 @@ use std::net::Shutdown;
 use std::net::{Ipv4Addr, TcpStream};
 
 use super::driver::{HostFlow, Sent};
-use super::payload::Payload;
+use crate::payload::Payload;
 use crate::settings::HostSettings;
 use crate::sys::epoll::{READABLE, WRITABLE};
 use crate::sys::{monotonic_ns, realtime_ns, socket};
