@@ -40,9 +40,10 @@ class Kernels:
         if capture is not None:
             Path(capture["file"]).write_bytes(b"frames")
         self.programs.append(program)
+        demand = json.loads(_core.demand(planned))
         unfaithful = ["something waited for a processor for 90 % of the time"] if self.runs == 2 else []
         return {
-            "measured": {**measured(json.loads(_core.demand(planned)), 1.0 + self.runs), "series": self._series()},
+            "measured": {**measured(demand, 1.0 + self.runs), "series": self._series()},
             "unfaithful": unfaithful,
             "facts": {},
             "entered": {},
@@ -57,6 +58,9 @@ class Kernels:
             "captured": None if capture is None else {"packets": 7, "left_out": 0},
             "fabric": fabric,
             "switches": None,
+            "queues": {},
+            "versions": {"iproute2": "ip utility, iproute2-6.1.0"},
+            "starts": [{"id": flow["id"], "late_ns": 1000 * flow["id"]} for flow in demand["flows"]],
         }
 
     def _series(self) -> list[dict[str, Any]]:
@@ -82,6 +86,7 @@ def test_simulated_runs_and_those_of_kernels_lie_beside_each_other(
     same = ["scheme", "seed", "id", "src", "dst", "bytes", "start_ns", "ideal_fct_ns", "class", "hops"]
     assert both.lab_flows.select(same).equals(both.flows.select(same))
     assert both.lab_flows["fast_recoveries"].null_count() == both.lab_flows.height
+    assert both.lab_flows["start_late_ns"].to_list() == [1000 * flow for flow in both.lab_flows["id"]]
     rows = both.summary()
     assert rows["backend"].unique(maintain_order=True).to_list() == ["sim", "lab"]
     mean = rows.filter(backend="lab", grouping="all", statistic="mean").row(0, named=True)

@@ -1,5 +1,7 @@
 //! Tables of a run that something other than the simulator has carried out: the same tables by the same code.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 use tailcut_net::foretell;
@@ -28,8 +30,8 @@ pub struct Measured {
     pub dropped: u64,
     /// Packets lost to failures.
     pub lost_on_links: u64,
-    /// Columns of the tables of flows and tiers about which nothing is known.
-    pub unknown: Vec<String>,
+    /// Columns of the tables of flows and tiers about which nothing is known, and why.
+    pub unknown: BTreeMap<String, String>,
     /// Time series, as the simulator names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<MeasuredSeries>,
@@ -134,7 +136,7 @@ pub fn tabulate(
     };
     let mut result = tables(&outcome, &plan.config, &scenario, Observed::default());
     for column in result.flows.iter_mut().chain(&mut result.tiers) {
-        if measured.unknown.iter().any(|name| name == column.name) {
+        if measured.unknown.contains_key(column.name) {
             forget(column);
         }
     }

@@ -149,8 +149,8 @@ fn jobs_that_were_carried_elsewhere_are_as_long_as_their_flows() {
 #[test]
 fn what_nobody_knows_is_empty_and_not_zero() {
     let run_json = planned(GOOD);
-    let measured =
-        Measured { unknown: vec!["fast_recoveries".to_owned()], ..told(&simulated(&run_json)) };
+    let unknown = [("fast_recoveries".to_owned(), "nobody tells".to_owned())].into();
+    let measured = Measured { unknown, ..told(&simulated(&run_json)) };
     let tabulated = tabulate(&run_json, &measured, &no_tables).expect("its flows are known");
     let valid = column(&tabulated, "fast_recoveries").valid.clone().expect("it is missing");
     assert!(!valid.is_empty() && valid.iter().all(|valid| !valid));

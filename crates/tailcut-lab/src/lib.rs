@@ -13,6 +13,7 @@ pub mod lone;
 #[cfg(target_os = "linux")]
 pub mod measured;
 pub mod multipath;
+pub mod payload;
 #[cfg(target_os = "linux")]
 pub mod prepared;
 #[cfg(target_os = "linux")]

@@ -1,29 +1,47 @@
 //! What a run has measured, of what its hosts and its fabric tell.
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 use tailcut_experiment::{Measured, MeasuredFlow};
 use tailcut_net::Foretold;
 
 use crate::fabric::carrier::FabricReport;
-use crate::fabric::lateness::Lateness;
 use crate::hosts::driver::{HostReport, Times};
 
-/// Columns of the flow table that nobody fills: the kernel does not tell, or Node does not.
-fn unknown(by_repnet: bool) -> Vec<String> {
-    let mut names = vec!["fast_recoveries", "recoveries_undone"];
+const BY_KERNEL: &str = "the kernel does not tell of recoveries";
+const BY_NODE: &str =
+    "Node does not tell what the kernel counts of its sockets, nor which copy won";
+const BEFORE_6_7: &str =
+    "this kernel does not count timeouts of a connection: Linux 6.7 and later do";
+
+/// Columns of the flow table that nobody fills, and why.
+fn unknown(by_repnet: bool, counts_timeouts: bool) -> BTreeMap<String, String> {
+    let mut unknown = BTreeMap::new();
+    let mut note = |names: &[&str], why: &str| {
+        unknown.extend(names.iter().map(|name| ((*name).to_owned(), why.to_owned())));
+    };
+    note(&["fast_recoveries", "recoveries_undone"], BY_KERNEL);
     if by_repnet {
-        names.extend([
-            "data_packets",
-            "retransmissions",
-            "timeouts",
-            "needless_retransmissions",
-            "copies",
-            "winner",
-        ]);
+        let counted = ["data_packets", "retransmissions", "timeouts", "needless_retransmissions"];
+        note(&counted, BY_NODE);
+        note(&["copies", "winner"], BY_NODE);
+    } else if !counts_timeouts {
+        note(&["timeouts"], BEFORE_6_7);
     }
-    names.into_iter().map(str::to_owned).collect()
+    unknown
 }
 
-/// Everything that was measured, and by how much flows started late.
+/// By how much a flow started late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
+    /// The flow's number, as in the table of flows.
+    pub id: u64,
+    /// Nanoseconds from when it was due until its connection was opened.
+    pub late_ns: u64,
+}
+
+/// Everything that was measured, and by how much each flow started late, in the order of their numbers.
 pub fn measure(
     foretold: &[Foretold],
     by_repnet: bool,
@@ -31,12 +49,14 @@ pub fn measure(
     end_ns: u64,
     reports: &[HostReport],
     fabric: &FabricReport,
-) -> (Measured, Lateness) {
+) -> (Measured, Vec<Start>) {
     let mut got = vec![None; foretold.len()];
     for one in reports.iter().flat_map(|report| &report.got) {
         got[one.index as usize] = Some(*one);
     }
-    let mut starts = Lateness::default();
+    let mut starts = vec![];
+    let mut all_sent = reports.iter().flat_map(|report| &report.sent);
+    let counts_timeouts = all_sent.all(|sent| sent.counts_timeouts);
     let windows = reports.iter().flat_map(|report| &report.series);
     let mut measured = Measured {
         tiers: fabric.tiers.clone(),
@@ -44,14 +64,15 @@ pub fn measure(
         packet_hops: fabric.packet_hops,
         dropped: fabric.dropped,
         lost_on_links: fabric.lost,
-        unknown: [unknown(by_repnet), fabric.unknown.clone()].concat(),
+        unknown: fabric.unknown.clone(),
         series: fabric.series.iter().chain(windows).cloned().collect(),
         ..Measured::default()
     };
+    measured.unknown.extend(unknown(by_repnet, counts_timeouts));
     for sent in reports.iter().flat_map(|report| &report.sent) {
-        let planned = foretold[sent.index as usize].record.flow.start.as_ns();
-        let due_ns = sent.due_ns.unwrap_or(times.begin_ns + planned);
-        starts.add(sent.opened_ns.saturating_sub(due_ns));
+        let planned = &foretold[sent.index as usize].record.flow;
+        let due_ns = sent.due_ns.unwrap_or(times.begin_ns + planned.start.as_ns());
+        starts.push(Start { id: planned.id, late_ns: sent.opened_ns.saturating_sub(due_ns) });
         let got = got[sent.index as usize];
         let since = |ns: u64| ns.saturating_sub(sent.opened_ns);
         measured.flows.push(MeasuredFlow {
@@ -66,12 +87,7 @@ pub fn measure(
             needless_retransmissions: sent.duplicates,
             delivered_in_arrivals: got.map_or(0, |got| got.in_arrivals),
         });
-        if !sent.counts_timeouts
-            && !by_repnet
-            && !measured.unknown.iter().any(|name| name == "timeouts")
-        {
-            measured.unknown.push("timeouts".to_owned());
-        }
     }
+    starts.sort_unstable_by_key(|start| start.id);
     (measured, starts)
 }

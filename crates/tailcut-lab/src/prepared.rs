@@ -67,6 +67,13 @@ pub struct Prepared {
     pub congestion: Option<OwnedFd>,
 }
 
+impl Prepared {
+    /// Whether the kernel runs programs of the lab's, which libbpf has loaded.
+    pub fn by_programs(&self) -> bool {
+        !self.programs.is_empty() || self.congestion.is_some()
+    }
+}
+
 /// Takes apart what was asked for.
 ///
 /// # Errors

@@ -89,7 +89,7 @@ fn inside(loaded: io::Result<Object>, dctcp: Result<&str, &str>) -> io::Result<V
 fn tried(loaded: io::Result<Object>, dctcp: Result<&str, &str>) -> Vec<Offer> {
     let pair = format!("link add e0 type veth peer name {INTERFACE}\nlink set e0 up\n");
     let mut offers = vec![
-        offer("iproute2", setup::version()),
+        offer("iproute2", Tool::Ip.version()),
         offer("veth", Tool::Ip.does(&pair).map(|()| "made".to_owned())),
         offer("packet ring", Frames::new(1_500, 64).map(|_| "TPACKET_V2".to_owned())),
     ];

@@ -6,7 +6,7 @@
 //! in its namespace; with the processes go their namespaces, and with these interfaces, routes and sysctls. Nothing
 //! is ever written to a file, but for a capture where one is asked for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -22,10 +22,11 @@ use crate::hosts::repnet::{self, Ready};
 use crate::hosts::setup::ReadBack;
 use crate::hosts::turns::Turns;
 use crate::lone::Alone;
-use crate::measured::measure;
+use crate::measured::{measure, Start};
 use crate::prepared::{host_flows, prepare, Prepared};
 use crate::sys::epoll::{Epoll, READABLE, TIMER};
-use crate::sys::{monotonic_ns, process};
+use crate::sys::{bpf, monotonic_ns, process};
+use crate::tools::Tool;
 use crate::verdict::{self, Facts};
 use crate::workers::{be_host, hear, say, start, Crossing, Found, Order, Worker};
 
@@ -51,6 +52,8 @@ pub enum Told {
 pub struct Outcome {
     /// What was measured, for [`tailcut_experiment::tabulate`].
     pub measured: Measured,
+    /// By how much each flow started late.
+    pub starts: Vec<Start>,
     /// Why the run is not faithful; nothing if it is.
     pub unfaithful: Vec<String>,
     /// What the verdict goes by.
@@ -77,8 +80,12 @@ pub struct Outcome {
     pub captured: Option<Captured>,
     /// Which fabric it was.
     pub fabric: String,
-    /// What its switches are set to, as the kernel says it, where they are kernels.
+    /// Of each of its switches what the ports have counted, and, where it is a kernel, what it is set to, as that says it.
     pub switches: serde_json::Value,
+    /// The queues of all ports by the names of their links, as the kernel says it, where it has them.
+    pub queues: BTreeMap<String, serde_json::Value>,
+    /// Versions of the tools and libraries that were used.
+    pub versions: BTreeMap<String, String>,
 }
 
 /// Carries out one run of a plan, telling standard output about it. It is asked for in JSON: `run` is an element of the plan's `runs`,
@@ -254,8 +261,13 @@ impl<'a> Lab<'a> {
         }
         let (measured, starts) =
             measure(&self.prepared.foretold, by_repnet, times, end_ns, &reports, &fabric);
+        let mut versions = fabric.versions.clone();
+        versions.insert("iproute2".to_owned(), Tool::Ip.version()?);
+        if self.prepared.by_programs() {
+            versions.insert("libbpf".to_owned(), bpf::version()?);
+        }
         let facts = Facts {
-            starts,
+            starts: starts.iter().map(|start| start.late_ns).collect(),
             paces: fabric.paces,
             thrown_away: thrown_away(&reports, &fabric),
             before,
@@ -269,6 +281,7 @@ impl<'a> Lab<'a> {
         };
         Ok(Outcome {
             measured,
+            starts,
             unfaithful: verdict::reasons(&facts),
             facts,
             entered: fabric.entered,
@@ -283,6 +296,8 @@ impl<'a> Lab<'a> {
             captured: fabric.captured,
             fabric: self.prepared.fabric.name().to_owned(),
             switches: fabric.switches,
+            queues: fabric.queues,
+            versions,
         })
     }
 

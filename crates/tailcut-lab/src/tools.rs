@@ -72,6 +72,18 @@ impl Tool {
         }
     }
 
+    /// Its version, as it says it.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn version(self) -> io::Result<String> {
+        let asked = match self {
+            Tool::Ip | Tool::Tc => "-Version",
+            Tool::Nft => "--version",
+        };
+        Ok(self.says(&[asked])?.trim().to_owned())
+    }
+
     fn error(self, said: &[u8]) -> io::Error {
         let said = String::from_utf8_lossy(said);
         io::Error::other(format!("{}: {}", self.names().0, said.trim()))

@@ -7,7 +7,7 @@ use tailcut_net::scenario::{Scenario, SeriesSpec};
 use tailcut_net::traffic::Flow;
 
 use crate::fabrics::Kind;
-use crate::hosts::payload::{Payload, TELLING};
+use crate::payload::{Payload, TELLING};
 use crate::settings::Checked;
 use crate::waits::deciders;
 

@@ -3,11 +3,13 @@
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
+
+import polars as pl
 
 import tailcut
 from tailcut import _core
@@ -39,6 +41,8 @@ ABOUT = (
     "repnet",
     "fabric",
     "switches",
+    "queues",
+    "versions",
 )
 """What of the outcome goes into run.json."""
 NO_PARQUET = "the lab does not read flows from Parquet files: write the trace as CSV"
@@ -137,6 +141,12 @@ class Into:
     failures: Failures
 
 
+def starts_frame(starts: Sequence[Mapping[str, int]]) -> pl.DataFrame:
+    """The table of how late flows started, of what the lab's process tells of each."""
+    rows = [(one["id"], one["late_ns"]) for one in starts]
+    return pl.DataFrame(rows, schema=tables.schema("starts"), orient="row")
+
+
 def _make(run: PlannedRun, run_id: str, program: list[str] | None, into: Into) -> None:
     tell_started(into.progress, run)
     hops = run["facts"]["expected_packet_hops"]
@@ -186,6 +196,7 @@ def _put(
     frames |= {name: tables.frame(columns) for name, columns in made["further"].items()}
     if made["series"]:
         frames["series"] = series_frame(made["series"])
+    frames["starts"] = starts_frame(done["starts"])
     about = {
         "backend": LabBackend.name,
         "of": run["id"],
@@ -204,7 +215,7 @@ def _put(
         "truncated_series": [one["name"] for one in made["series"] if one["truncated"]],
         "faithful": not done["unfaithful"],
         "unfaithful": done["unfaithful"],
-        "lab": {name: done[name] for name in ABOUT},
+        "lab": {**{name: done[name] for name in ABOUT}, "unknown": done["measured"]["unknown"]},
         "capture": list(capture.points) if capture else [],
         "capture_bounds": capture.bounds if capture else {},
         "captured": done["captured"],

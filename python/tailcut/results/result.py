@@ -265,8 +265,12 @@ class Result:
 
     @cached_property
     def lab_flows(self) -> pl.DataFrame:
-        """One row per flow of every finished run of the lab: as ``flows``, with the repeat and the run's verdict."""
-        return self._lab_table("flows")
+        """One row per flow of every finished run of the lab: as ``flows``, with the repeat and the run's verdict.
+
+        Its last column, ``start_late_ns``, says by how many nanoseconds the flow started late; it is empty for runs
+        that were kept before it was recorded.
+        """
+        return self._lab_table("flows", beside="starts")
 
     @cached_property
     def lab_jobs(self) -> pl.DataFrame:
@@ -283,7 +287,9 @@ class Result:
         """One row per tier and direction of every finished run of the lab: as ``tiers``, and as ``lab_flows``."""
         return self._lab_table("tiers")
 
-    def _lab_table(self, name: str) -> pl.DataFrame:
+    def _lab_table(self, name: str, beside: str | None = None) -> pl.DataFrame:
+        """A table of every run; ``beside`` names one with further columns of the same rows, by their ``id``."""
+        further = {} if beside is None else {key: kind for key, kind in schema(beside).items() if key != "id"}
         parts = []
         for one in self._of_lab:
             path = self._store.path(one.id) / f"{name}.parquet"
@@ -291,9 +297,14 @@ class Result:
                 repeat = pl.lit(one.repeat, dtype=pl.UInt32()).alias("repeat")
                 fabric = pl.lit(one.fabric).alias("fabric")
                 verdict = pl.lit(one.faithful).alias("faithful")
-                parts.append(pl.read_parquet(path).select(*self._literals(one.run), repeat, fabric, verdict, pl.all()))
+                rows = pl.read_parquet(path)
+                if beside is not None:
+                    more = self._store.path(one.id) / f"{beside}.parquet"
+                    known = pl.read_parquet(more) if more.exists() else pl.DataFrame(schema=schema(beside))
+                    rows = rows.join(known, on="id", how="left", maintain_order="left")
+                parts.append(rows.select(*self._literals(one.run), repeat, fabric, verdict, pl.all()))
         head = {**self._label_schema, **LAB_HEAD, "faithful": pl.Boolean()}
-        return pl.concat(parts) if parts else pl.DataFrame(schema={**head, **schema(name)})
+        return pl.concat(parts) if parts else pl.DataFrame(schema={**head, **schema(name), **further})
 
     @cached_property
     def lab_per_repeat(self) -> pl.DataFrame:

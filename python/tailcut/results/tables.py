@@ -107,6 +107,10 @@ COLUMNS: dict[str, dict[str, tuple[pl.DataType, str]]] = {
         "max_utilisation": (pl.Float64(), "fraction of the arrivals window, busiest link"),
         "max_queue": (pl.UInt32(), "packets"),
     },
+    "starts": {
+        "id": (pl.UInt64(), "flow number"),
+        "start_late_ns": (pl.UInt64(), "ns from when the flow was due until its connection was opened"),
+    },
     "series": {
         "name": (pl.String(), "what was sampled"),
         "time_ns": (pl.Int64(), "ns of simulated time"),

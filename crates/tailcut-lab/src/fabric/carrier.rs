@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Read};
 use std::os::unix::net::UnixStream;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tailcut_engine::Time;
 use tailcut_experiment::tabulate::MeasuredSeries;
 use tailcut_net::capture::pcapng::Direction;
@@ -21,6 +22,7 @@ use super::engine::{Engine, Fate, Left};
 use super::frame::{mark, packet, parse, Parsed};
 use super::lateness::Lateness;
 use super::pace::{Pace, Paces};
+use super::ports;
 use crate::hosts::alone::ALONE;
 use crate::hosts::driver::{Times, COPIES, LISTEN};
 use crate::hosts::drops::{self, Counters};
@@ -65,12 +67,16 @@ pub struct FabricReport {
     pub thrown_away: Counters,
     /// What is in the capture, if one was asked for.
     pub captured: Option<Captured>,
-    /// What switches are set to, as the kernel says it, where they are kernels.
-    pub switches: serde_json::Value,
+    /// Of each switch what its ports have counted, and, where it is a kernel, what it is set to, as that says it.
+    pub switches: Value,
+    /// The queues of all ports by the names of their links, as the kernel says it, where it has them.
+    pub queues: BTreeMap<String, Value>,
+    /// Versions of what the switches were set up with besides iproute2.
+    pub versions: BTreeMap<String, String>,
     /// How long after its time each change to the network was carried out, where kernels carry it out.
     pub changed: Lateness,
-    /// Columns of the tables that are not known.
-    pub unknown: Vec<String>,
+    /// Columns of the tables that are not known, and why.
+    pub unknown: BTreeMap<String, String>,
     /// Queues and utilisation of the links that the plan names.
     pub series: Vec<MeasuredSeries>,
 }
@@ -364,6 +370,8 @@ impl<'a> Carrier<'a> {
             &self.busy,
             |port| fabric.counters(port),
         );
+        let graph = &self.scenario.graph;
+        self.report.switches = ports::told(graph, |port| fabric.counters(port)).into();
         self.report.series = self.sampler.into_series().into_iter().map(Into::into).collect();
         Ok(self.report)
     }

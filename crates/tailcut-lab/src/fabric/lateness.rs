@@ -14,6 +14,14 @@ pub struct Lateness {
     longest_ns: u64,
 }
 
+impl FromIterator<u64> for Lateness {
+    fn from_iter<T: IntoIterator<Item = u64>>(all_ns: T) -> Lateness {
+        let mut lateness = Lateness::default();
+        all_ns.into_iter().for_each(|ns| lateness.add(ns));
+        lateness
+    }
+}
+
 impl Lateness {
     /// One more.
     pub fn add(&mut self, ns: u64) {

@@ -6,3 +6,4 @@ pub mod engine;
 pub mod frame;
 pub mod lateness;
 pub mod pace;
+pub mod ports;

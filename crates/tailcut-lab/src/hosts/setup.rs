@@ -58,16 +58,10 @@ pub fn host_of(address: Ipv4Addr) -> Option<u32> {
 pub struct ReadBack {
     /// Sysctls.
     pub sysctls: Vec<(String, String)>,
+    /// What its interface may do to packets, and whether it does.
+    pub offloads: Vec<(String, bool)>,
     /// Its route, as `ip -json route` has it.
     pub route: serde_json::Value,
-}
-
-/// The version of iproute2.
-///
-/// # Errors
-/// When it is not there.
-pub fn version() -> io::Result<String> {
-    Ok(Tool::Ip.says(&["-Version"])?.trim().to_owned())
 }
 
 fn sysctl_file(name: &str) -> String {
@@ -108,7 +102,7 @@ pub fn set(sysctls: &[(&'static str, String)]) -> io::Result<Vec<(String, String
 /// What cannot be had, or did not take.
 pub fn set_up(host: u32, settings: &HostSettings) -> io::Result<ReadBack> {
     let mut done = ReadBack { sysctls: set(&settings.sysctls)?, ..ReadBack::default() };
-    no_offloads(INTERFACE)?;
+    done.offloads = no_offloads(INTERFACE)?;
     let attributes: Vec<String> =
         settings.route.iter().map(|(name, value)| format!("{name} {value}")).collect();
     let (own, attributes) = (address(host), attributes.join(" "));

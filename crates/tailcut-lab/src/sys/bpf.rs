@@ -41,6 +41,7 @@ struct Library {
     attach: unsafe extern "C" fn(Handle) -> Handle,
     link_fd: unsafe extern "C" fn(Handle) -> c_int,
     destroy: unsafe extern "C" fn(Handle) -> c_int,
+    version: unsafe extern "C" fn() -> *const c_char,
 }
 
 impl Library {
@@ -73,6 +74,7 @@ impl Library {
                 attach: function(library, c"bpf_map__attach_struct_ops")?,
                 link_fd: function(library, c"bpf_link__fd")?,
                 destroy: function(library, c"bpf_link__destroy")?,
+                version: function(library, c"libbpf_version_string")?,
             })
         }
     }
@@ -271,6 +273,17 @@ fn unless_absent(answer: io::Result<c_int>) -> io::Result<bool> {
 /// What is missing.
 pub fn library() -> io::Result<()> {
     Library::open().map(drop)
+}
+
+/// The version of libbpf.
+///
+/// # Errors
+/// What is missing.
+pub fn version() -> io::Result<String> {
+    let library = Library::open()?;
+    // SAFETY: the text is the library's own, never changes, and ends in a zero.
+    let text = unsafe { CStr::from_ptr((library.version)()) };
+    Ok(text.to_string_lossy().into_owned())
 }
 
 /// Whether this process may load programs: tried with the smallest that there is.

@@ -43,19 +43,54 @@ fn ask(socket: &Plain, interface: &str, command: u32, data: u32) -> io::Result<u
     Ok(value.data)
 }
 
-/// Switches off whatever makes several packets one, or leaves checksums to hardware.
+/// Switches off whatever makes several packets one, or leaves checksums to hardware; says of each whether it is on, as read back.
 ///
 /// # Errors
-/// The name of what stays on, or the kernel's error.
-pub fn no_offloads(interface: &str) -> io::Result<()> {
+/// The name of what stays on, or is not told of, or the kernel's error.
+pub fn no_offloads(interface: &str) -> io::Result<Vec<(String, bool)>> {
     let socket = Plain::new()?;
+    switched_off(|command, data| ask(&socket, interface, command, data))
+        .map_err(|what| io::Error::other(format!("{interface}: {what}")))
+}
+
+fn switched_off(ask: impl Fn(u32, u32) -> io::Result<u32>) -> Result<Vec<(String, bool)>, String> {
+    let mut found = vec![];
     for (name, get, set) in OFFLOADS {
-        let refused = ask(&socket, interface, set, 0).err();
-        let on = ask(&socket, interface, get, 0).unwrap_or(0) != 0;
+        let refused = ask(set, 0).err();
+        let told =
+            ask(get, 0).map_err(|error| format!("whether {name} is on is not told: {error}"));
+        let on = told? != 0;
         if on && name != "rx-checksumming" {
             let why = refused.map(|error| format!(": {error}")).unwrap_or_default();
-            return Err(io::Error::other(format!("{interface}: {name} stays on{why}")));
+            return Err(format!("{name} stays on{why}"));
         }
+        found.push((name.to_owned(), on));
     }
-    Ok(())
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_off_is_told_by_name_and_what_was_read() {
+        let on = |command, _| Ok(u32::from(command == 0x14));
+        let found = switched_off(on).expect("all that must be off is off");
+        assert_eq!(found.len(), OFFLOADS.len());
+        assert_eq!(found[1], ("scatter-gather".to_owned(), false));
+        assert!(found.contains(&("rx-checksumming".to_owned(), true)));
+    }
+
+    #[test]
+    fn what_stays_on_or_is_not_told_of_is_an_error() {
+        let stays = switched_off(|command, _| Ok(u32::from(command == 0x18)));
+        assert_eq!(stays, Err("scatter-gather stays on".to_owned()));
+        let silent = |command, _| match command {
+            0x18 => Err(io::Error::other("no such operation")),
+            _ => Ok(0),
+        };
+        let why = "whether scatter-gather is on is not told: no such operation";
+        assert_eq!(switched_off(silent), Err(why.to_owned()));
+    }
 }

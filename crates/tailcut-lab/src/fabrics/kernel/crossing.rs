@@ -5,22 +5,21 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 
-use serde_json::{json, Value};
+use serde_json::Value;
 use tailcut_engine::Time;
 use tailcut_net::measure::series::{Links, Sampler, SeriesSpec};
 use tailcut_net::network::tier_records;
 use tailcut_net::port::PortCounters;
-use tailcut_net::topology::find::link_name;
 use tailcut_net::topology::PortId;
 
 use super::counters::Counts;
 use super::incidents::Incidents;
-use super::lines::near_end;
 use super::rates::Rates;
 use super::switches::Switches;
 use super::STEP;
 use crate::fabric::carrier::FabricReport;
 use crate::fabric::lateness::Lateness;
+use crate::fabric::ports::{self, near_end};
 use crate::hosts::driver::Times;
 use crate::hosts::drops;
 use crate::prepared::Prepared;
@@ -29,6 +28,9 @@ use crate::workers::{answer, plain, Crossing};
 
 /// Asking the queues, and reading back what has changed, takes no more than one part each in this many of the time.
 const REST: u64 = 20;
+/// Why nothing is known of the longest queues.
+const NO_LONGEST: &str =
+    "the kernel tells how much waits at a port when it is asked, and not how much did at most";
 
 /// The process, from the set-up to its end with the supervisor's.
 ///
@@ -212,16 +214,13 @@ impl Switches<'_> {
 
     /// What every switch was set to, and what its ports have counted, by the names of their links.
     fn told(&self, counts: impl Fn(PortId) -> PortCounters) -> Vec<Value> {
-        let graph = &self.prepared.scenario.graph;
-        let mut found = self.found.clone();
-        for (switch, of) in graph.each_switch().zip(&mut found) {
-            for port in self.ports(switch.node(graph.hosts)) {
-                let PortCounters { packets, bytes, drops, .. } = counts(port);
-                of["ports"][link_name(graph, port)] =
-                    json!({ "packets": packets, "bytes": bytes, "drops": drops });
+        let mut told = ports::told(&self.prepared.scenario.graph, counts);
+        for (switch, found) in told.iter_mut().zip(&self.found) {
+            for (name, value) in found.as_object().into_iter().flatten() {
+                switch[name] = value.clone();
             }
         }
-        found
+        told
     }
 
     fn report(
@@ -280,7 +279,9 @@ impl Switches<'_> {
             frames,
             thrown_away,
             switches: self.told(until_now).into(),
-            unknown: vec!["max_queue".to_owned()],
+            queues: self.queues.clone(),
+            versions: self.versions()?,
+            unknown: [("max_queue".to_owned(), NO_LONGEST.to_owned())].into(),
             ..FabricReport::default()
         })
     }

@@ -7,8 +7,9 @@ use tailcut_engine::{Rate, Time};
 use tailcut_net::faults::{Change, What};
 use tailcut_net::topology::{PortId, Routes, SwitchId};
 
-use super::lines::{interface, near_end, other_rate};
+use super::lines::{interface, other_rate};
 use super::switches::Switches;
+use crate::fabric::ports::near_end;
 use crate::sys::process;
 use crate::tools::Tool;
 

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use tailcut_engine::{Rate, Stream};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::BalanceSpec;
-use tailcut_net::topology::{Graph, HostId, NodeId, PortId, Routes, SwitchId};
+use tailcut_net::topology::{HostId, PortId, Routes, SwitchId};
 
 use super::readback::Marks;
 use super::ETHERNET;
@@ -20,11 +20,6 @@ const TABLES: u32 = 100;
 const TICK_NS: u64 = 64;
 /// What tbf may make up for: when its timer is later than this, the port has lost the rest for ever.
 const LATE_NS: u64 = 300_000;
-
-/// The node that a directed link leaves.
-pub fn near_end(graph: &Graph, port: PortId) -> NodeId {
-    graph.far_end(port.reversed())
-}
 
 /// The name of the interface by which a switch sends to a directed link.
 pub fn interface(port: PortId) -> String {
@@ -235,6 +230,7 @@ mod tests {
     use super::*;
     use serde_json::json;
     use tailcut_net::topology::leaf_spine::LeafSpine;
+    use tailcut_net::topology::Graph;
 
     fn graph() -> Graph {
         let asked = json!({ "racks": 2, "hosts_per_rack": 2, "spines": 3, "rate": "20Mbps" });

@@ -6,11 +6,13 @@ mod counters;
 mod crossing;
 #[cfg(target_os = "linux")]
 mod incidents;
+#[cfg(target_os = "linux")]
 mod lines;
 #[cfg(target_os = "linux")]
 mod programs;
 #[cfg(target_os = "linux")]
 mod rates;
+#[cfg(target_os = "linux")]
 mod readback;
 #[cfg(target_os = "linux")]
 mod switches;

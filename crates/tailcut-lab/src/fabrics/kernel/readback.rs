@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::Ipv4Addr;
 
-use serde_json::Value;
+use serde_json::{json, Value};
 
 /// An interface's rate and queue, as they are.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -17,6 +17,8 @@ pub struct Queue {
     pub kind: String,
     /// And its limit.
     pub limit: u64,
+    /// All that was said of both, but for what they have counted.
+    pub said: Vec<Value>,
 }
 
 /// The queues by interface, of what `tc -j qdisc show` says.
@@ -39,6 +41,7 @@ pub fn queues(said: &str) -> io::Result<BTreeMap<String, Queue>> {
         } else {
             (queue.kind, queue.limit) = (kind.to_owned(), option("limit"));
         }
+        queue.said.push(json!({ "kind": kind, "options": one["options"] }));
     }
     Ok(queues)
 }
@@ -135,6 +138,19 @@ pub fn marks(said: &str) -> io::Result<Marks> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_queue_is_told_as_it_was_read() {
+        let said = r#"[{"kind":"noqueue","dev":"lo","options":{}},
+            {"kind":"tbf","handle":"1:","dev":"p0","options":{"rate":2500000,"burst":2318,"lat":9,"overhead":24}},
+            {"kind":"pfifo","handle":"2:","dev":"p0","options":{"limit":50}}]"#;
+        let queues = queues(said).expect("it is JSON");
+        let queue = &queues["p0"];
+        assert_eq!((queues.len(), queue.rate, queue.overhead), (1, 2_500_000, 24));
+        assert_eq!((queue.kind.as_str(), queue.limit), ("pfifo", 50));
+        assert_eq!(queue.said[0]["options"]["burst"], 2318);
+        assert_eq!(queue.said[1], json!({ "kind": "pfifo", "options": { "limit": 50 } }));
+    }
 
     #[test]
     fn interfaces_that_are_up_are_told_from_others() {

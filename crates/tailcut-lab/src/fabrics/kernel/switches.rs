@@ -10,13 +10,15 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use serde_json::{json, Value};
 use tailcut_engine::Rate;
 use tailcut_net::amount::Limit;
+use tailcut_net::topology::find::link_name;
 use tailcut_net::topology::{HostId, NodeId, PortId, Routes, SwitchId};
 
 use super::counters::Counters;
-use super::lines::{fifo, interface, near_end, queue, Switch};
+use super::lines::{fifo, interface, queue, Switch};
 use super::programs;
 use super::readback::{self, Queue};
 use super::ETHERNET;
+use crate::fabric::ports::near_end;
 use crate::hosts::setup::{self, address, hardware, INTERFACE, PREFIX};
 use crate::prepared::Prepared;
 use crate::sys::bpf::Object;
@@ -38,6 +40,9 @@ const SYSCTLS: [(&str, &str); 8] = [
     ("ipv4/ip_early_demux", "0"),
 ];
 
+/// What was read back of a node: its queues by the names of their links, and a switch's routes.
+type AsRead = (BTreeMap<String, Value>, Option<Value>);
+
 /// The namespaces, and what is in them.
 pub struct Switches<'a> {
     /// The run.
@@ -57,6 +62,8 @@ pub struct Switches<'a> {
     pub rates: BTreeMap<PortId, Rate>,
     /// What was read back of each switch when it was set up.
     pub found: Vec<Value>,
+    /// What was read back then of the queues of all ports, by the names of their links.
+    pub queues: BTreeMap<String, Value>,
     /// Switches from which the kernel has taken routes away.
     pub stale: BTreeSet<SwitchId>,
     /// Nodes that have changed since, and have not been read back.
@@ -91,6 +98,7 @@ impl<'a> Switches<'a> {
             dead: BTreeSet::new(),
             rates: BTreeMap::new(),
             found: vec![],
+            queues: BTreeMap::new(),
             stale: BTreeSet::new(),
             unread: BTreeSet::new(),
             counters: vec![],
@@ -104,11 +112,12 @@ impl<'a> Switches<'a> {
         process::enter(&switches.home)?;
         Tool::Ip.does(&switches.links(hosts))?;
         for node in graph.each_node() {
-            let (found, attached, counters) = switches.within(node, || {
+            let ((queues, found), attached, counters) = switches.within(node, || {
                 let (found, interfaces) = (switches.set_up(node)?, switches.interfaces(node)?);
                 let attached = switches.attach(node, &interfaces)?;
                 Ok((found, attached, Counters::of(interfaces)?))
             })?;
+            switches.queues.extend(queues);
             switches.attached.extend(attached);
             switches.counters.push(counters);
             if let (Some(switch), Some(found)) = (graph.switch(node), found) {
@@ -217,8 +226,8 @@ impl<'a> Switches<'a> {
         (link.rate, limit)
     }
 
-    /// Sets up the namespace that this process is in; what routes a switch has then.
-    fn set_up(&self, node: NodeId) -> io::Result<Option<Value>> {
+    /// Sets up the namespace that this process is in; what it has then.
+    fn set_up(&self, node: NodeId) -> io::Result<AsRead> {
         let mtu = self.prepared.hosts.mtu;
         let framing = self.prepared.scenario.host.framing_overhead.0;
         let mut queues = String::new();
@@ -228,7 +237,7 @@ impl<'a> Switches<'a> {
         }
         Tool::Tc.does(&queues)?;
         let Some(number) = self.prepared.scenario.graph.switch(node) else {
-            return Ok(None);
+            return self.as_read(node);
         };
         let mut lines = String::new();
         for port in self.ports(node) {
@@ -254,6 +263,18 @@ impl<'a> Switches<'a> {
         }
     }
 
+    /// Versions of what the switches were set up with besides iproute2.
+    ///
+    /// # Errors
+    /// When it is not there any more.
+    pub fn versions(&self) -> io::Result<BTreeMap<String, String>> {
+        let graph = &self.prepared.scenario.graph;
+        let by_nft = self.prepared.programs.is_empty()
+            && graph.each_switch().any(|number| self.switch(number).marks());
+        let nft = by_nft.then(|| Ok(("nftables".to_owned(), Tool::Nft.version()?)));
+        nft.into_iter().collect()
+    }
+
     /// What marks the packets of a switch, if it is a BPF program.
     fn program(&self, number: SwitchId) -> Option<&Object> {
         self.prepared.programs.get(number.index())
@@ -268,14 +289,14 @@ impl<'a> Switches<'a> {
         }
     }
 
-    /// A node, in whose namespace this process is, has everything as it should be; what routes it has, if it is a switch.
-    fn as_read(&self, node: NodeId) -> io::Result<Option<Value>> {
-        self.queues_as_read(node)?;
+    /// A node, in whose namespace this process is, has everything as it should be; what that is.
+    fn as_read(&self, node: NodeId) -> io::Result<AsRead> {
+        let queues = self.queues_as_read(node)?;
         let Some(number) = self.prepared.scenario.graph.switch(node) else {
-            return Ok(None);
+            return Ok((queues, None));
         };
         self.links_as_read(node)?;
-        self.routes_as_read(number).map(Some)
+        Ok((queues, Some(self.routes_as_read(number)?)))
     }
 
     /// Reads back one of the nodes that have changed, if there is any.
@@ -288,8 +309,10 @@ impl<'a> Switches<'a> {
         process::enter(&self.home)
     }
 
-    /// The rates and queues of a node's ports.
-    fn queues_as_read(&self, node: NodeId) -> io::Result<()> {
+    /// The rates and queues of a node's ports, by the names of their links.
+    fn queues_as_read(&self, node: NodeId) -> io::Result<BTreeMap<String, Value>> {
+        let graph = &self.prepared.scenario.graph;
+        let mut told = BTreeMap::new();
         let framing = self.prepared.scenario.host.framing_overhead.0;
         let found = readback::queues(&Tool::Tc.says(&["-json", "qdisc", "show"])?)?;
         for port in self.ports(node) {
@@ -304,8 +327,9 @@ impl<'a> Switches<'a> {
                     format!("the queue of {name} is {queue:?}, not {rate} and {kind} of {limit}");
                 return Err(io::Error::other(text));
             }
+            told.insert(link_name(graph, port), queue.said.into());
         }
-        Ok(())
+        Ok(told)
     }
 
     /// Which links of a switch are up.
