@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from support.kernels import MARK
 from support.lab import LAB
 from tailcut.lab import doctor
 
@@ -30,3 +31,10 @@ def experiment(tmp_path: Path) -> Path:
     path = directory / "lab.toml"
     path.write_text(LAB)
     return path
+
+
+@pytest.fixture
+def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the processes of this test's runs have in their environment."""
+    monkeypatch.setenv(MARK, str(tmp_path))
+    return str(tmp_path)

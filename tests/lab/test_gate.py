@@ -1,6 +1,5 @@
 """The verdict's reasons, each provoked over real kernels. What is forgiven, unit tests of the lab's crate say."""
 
-import json
 import os
 import shutil
 import signal
@@ -8,15 +7,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.kernels import MARK, carried, planned
+from support.disturbances import disturbed, star, stop
+from support.kernels import carried, planned
 from support.killing import Lab, found
-from tailcut.lab import process
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -24,49 +24,6 @@ SOME = "\n".join(f"0,1,1000,{10_000 * number}" for number in range(200))
 """Two hundred flows of 1 KB, ten milliseconds apart."""
 LONG = "0,1,8000000,1000"
 """One flow of 8 MB: 3.2 s at 20 Mbps."""
-
-
-@pytest.fixture
-def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What the processes of this test's runs have in their environment."""
-    monkeypatch.setenv(MARK, str(tmp_path))
-    return str(tmp_path)
-
-
-def star(directory: Path, flows: str, drain: str = "30s") -> dict[str, Any]:
-    """Four hosts and a switch that never drops; of 1 MB under way, 400 ms wait in its queue."""
-    (directory / "flows.csv").write_text(f"src,dst,bytes,start_us\n{flows}\n")
-    (directory / "star.toml").write_text(
-        'title = "a gate"\n[topology]\nkind = "star"\nhosts = 4\nrate = "20Mbps"\n[queue]\nlimit = "unlimited"\n'
-        '[transport]\ninitial_rto = "1s"\nreceive_window = "1MB"\n[traffic]\nkind = "trace"\nfile = "flows.csv"\n'
-        f'[horizon]\narrivals = "2s"\ndrain = "{drain}"\n[schemes.TCP]\n'
-    )
-    return planned(directory / "star.toml")
-
-
-def disturbed(
-    run: dict[str, Any], token: str, after_ns: int, disturb: Callable[[Lab], None], fabric: str = "engine"
-) -> dict[str, Any]:
-    """Carry out a run, and disturb it once it is that far."""
-    done = False
-
-    def look(now_ns: int, _over: int) -> None:
-        nonlocal done
-        if now_ns >= after_ns and not done:
-            done = True
-            disturb(found(token, os.getpid()))
-
-    outcome = process.run(json.dumps(run), look, 120, fabric=fabric)
-    assert done, "it was over too soon"
-    return outcome
-
-
-def stop(pids: list[int], seconds: float) -> None:
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    time.sleep(seconds)
-    for pid in pids:
-        os.kill(pid, signal.SIGCONT)
 
 
 def within(pid: int, *command: str, network: str = "") -> None:
@@ -114,34 +71,62 @@ def test_a_port_of_kernels_that_keeps_no_rate_is_told_of(tmp_path: Path, token: 
     assert outcome["facts"]["paces"]["off"] >= 10
 
 
+def test_a_failure_that_kernels_carry_out_late_is_told_of(tmp_path: Path, token: str) -> None:
+    run = star(tmp_path, SOME, incidents='[{ kind = "link-down", link = "h3>s0", at = "900ms" }]')
+    outcome = disturbed(run, token, 250_000_000, lambda lab: stop([lab.fabric], 1.2), fabric="kernel")
+    assert "a failure or repair was carried out" in reasons(outcome)
+    assert outcome["facts"]["changed"]["longest_ns"] > 50_000_000
+
+
 def test_hosts_that_are_held_up_start_flows_late(tmp_path: Path, token: str) -> None:
     outcome = disturbed(star(tmp_path, SOME), token, 250_000_000, lambda lab: stop(lab.hosts, 0.3))
     assert "one flow in a hundred started more than" in reasons(outcome)
 
 
-def test_flows_alone_tell_of_a_machine_that_keeps_no_time(tmp_path: Path, token: str) -> None:
+def stutter(fabrics: Callable[[], list[int]], over: threading.Event) -> None:
+    """Let a fabric, once it is there, do something for two milliseconds in 52."""
+    while not over.is_set():
+        with suppress(ProcessLookupError):
+            stop(fabrics(), 0.05)
+        time.sleep(0.002)
+
+
+@contextmanager
+def stuttering(fabrics: Callable[[], list[int]]) -> Iterator[threading.Event]:
     over = threading.Event()
-    threads: list[threading.Thread] = []
-
-    def stutter(fabric: int) -> None:
-        try:
-            while not over.is_set():
-                stop([fabric], 0.05)
-                time.sleep(0.002)
-        except ProcessLookupError:
-            pass
-
-    def begin(lab: Lab) -> None:
-        threads.append(threading.Thread(target=stutter, args=[lab.fabric]))
-        threads[0].start()
-
+    thread = threading.Thread(target=stutter, args=[fabrics, over])
     try:
-        outcome = disturbed(star(tmp_path, "0,1,1000,1000\n0,1,1000,300000"), token, 250_000_000, begin)
+        thread.start()
+        yield over
     finally:
         over.set()
-        for thread in threads:
-            thread.join()
+        thread.join()
+
+
+TWO = "0,1,1000,1000\n0,1,1000,300000"
+
+
+def test_flows_alone_tell_of_a_machine_that_keeps_no_time_after_the_run(tmp_path: Path, token: str) -> None:
+    fabric: list[int] = []
+    with stuttering(lambda: fabric):
+        outcome = disturbed(star(tmp_path, TWO), token, 250_000_000, lambda lab: fabric.append(lab.fabric))
     assert "after the run a flow alone took" in reasons(outcome)
+
+
+def test_flows_alone_tell_of_a_machine_that_keeps_no_time_before_the_run(tmp_path: Path, token: str) -> None:
+    fabric: list[int] = []
+
+    def once_there() -> list[int]:
+        if not fabric:
+            with suppress(OSError, StopIteration):  # what is being set up comes and goes
+                lab = found(token, os.getpid())
+                if len(lab.hosts) == 4:
+                    fabric.append(lab.fabric)
+        return fabric
+
+    with stuttering(once_there) as over:
+        outcome = disturbed(star(tmp_path, TWO), token, 250_000_000, lambda _lab: over.set())
+    assert "before the run a flow alone took" in reasons(outcome)
 
 
 def test_packets_that_kernels_throw_away_are_told_of(tmp_path: Path, token: str) -> None:

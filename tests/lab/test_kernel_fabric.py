@@ -171,6 +171,12 @@ def test_runs_of_both_fabrics_lie_side_by_side_and_the_machine_is_as_before(expe
     about = json.loads((place / "run.json").read_text())
     assert about["lab"]["fabric"] == KERNEL
     switches = about["lab"]["switches"]
+    queues = about["lab"]["queues"]
+    assert len(queues) == 2 * (4 + 4), "every link has two ends, and hosts are among them"
+    tbf, pfifo = queues["leaf0>spine1"]
+    assert (tbf["kind"], tbf["options"]["rate"]) == ("tbf", 20_000_000 // 8)
+    assert (pfifo["kind"], pfifo["options"]) == ("pfifo", {"limit": 50})
+    assert about["lab"]["unknown"].keys() == {"fast_recoveries", "recoveries_undone", "max_queue"}
     seeds = [dict(one["sysctls"])["ipv4/fib_multipath_hash_seed"] for one in switches]
     assert len(set(seeds)) == len(switches) == 4
     # A rack of two hosts, and two ports towards the other rack.
@@ -254,9 +260,10 @@ def test_flows_take_every_path_alike_and_tiers_choose_apart(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("kernel")
-def test_sprayed_packets_take_every_path_alike(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_sprayed_packets_take_every_path_alike(tmp_path: Path, fabric: str) -> None:
     plan = small(tmp_path, LEAF_SPINE, [(0, 2), (1, 3)])
-    done = carried(planned(plan, **{"balance.kind": '"spray"'}))
+    done = kernels.carried(planned(plan, **{"balance.kind": '"spray"'}), fabric=fabric)
     # The kernel draws other numbers every time: once in 10^9 runs it is more.
     assert chi_squared(sent(done, ["leaf0>spine0", "leaf0>spine1"]), 1) < 37.3
 
@@ -264,7 +271,9 @@ def test_sprayed_packets_take_every_path_alike(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("kernel")
 def test_packets_to_a_host_take_the_paths_in_turn(tmp_path: Path) -> None:
     plan = small(tmp_path, LEAF_SPINE, [(0, 2), (1, 3)])
-    one, other = sent(carried(planned(plan, **{"balance.kind": '"round-robin"'})), ["leaf0>spine0", "leaf0>spine1"])
+    done = carried(planned(plan, **{"balance.kind": '"round-robin"'}))
+    assert done["versions"]["nftables"].startswith("nftables v")
+    one, other = sent(done, ["leaf0>spine0", "leaf0>spine1"])
     assert abs(one - other) <= 2  # at most one for each host
 
 
@@ -378,13 +387,18 @@ def test_a_busy_link_has_its_rate(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("kernel")
-def test_long_flows_take_as_long_with_either_fabric(experiment: Path) -> None:
-    """Over the one path that there is: which of several a flow takes, the kernel's own hash says."""
+@pytest.mark.parametrize(
+    "shape",
+    [{"topology.spines": "1"}, {"topology.rate": '{ host = "10Mbps", spine = "20Mbps" }'}],
+    ids=["one spine", "two spines"],
+)
+def test_a_permutation_takes_as_long_with_either_fabric(experiment: Path, shape: dict[str, str]) -> None:
+    """Over the one path that there is, or two that either carry what a rack sends: the kernel's hash is its own."""
     poisson = 'kind = "poisson"\nsizes = "20KB"\nload = 0.2'
     text = experiment.read_text()
     assert poisson in text
     experiment.write_text(text.replace(poisson, 'kind = "permutation"\nsizes = "1MB"'))
-    run = planned(experiment, **{"topology.spines": "1", "queue.limit": '"unlimited"'})
+    run = planned(experiment, **shape, **{"queue.limit": '"unlimited"'})
     both = [process.run(json.dumps(run), lambda _now, _over: None, 120, fabric=fabric) for fabric in FABRICS]
     assert both[1]["facts"]["paces"]["busy"] > 0
     means = [sum(flow["fct_ns"] for flow in done["measured"]["flows"]) / 4 for done in both]

@@ -26,6 +26,7 @@ from support.kernels import (
     wait_until_none,
 )
 from tailcut.lab import process
+from tailcut.lab.fabrics import FABRICS
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -47,11 +48,26 @@ def test_exactly_the_flows_of_the_plan_are_carried_and_every_byte_arrives(experi
     assert about["lab"]["facts"]["strange"] == about["lab"]["facts"]["refused"] == 0
     sysctls = dict(about["lab"]["hosts"]["sysctls"])
     assert sysctls["ipv4/tcp_sack"] == "1"
+    offloads = dict(about["lab"]["hosts"]["offloads"])
+    assert len(offloads) == 6
+    assert not any(on for name, on in offloads.items() if name != "rx-checksumming")
+    assert "iproute2" in about["lab"]["versions"]["iproute2"]
+    assert about["lab"]["unknown"]["fast_recoveries"] == "the kernel does not tell of recoveries"
     assert about["lab"]["hosts"]["route"]["metrics"][0]["congestion"] == "reno"
     tiers = {(row["tier"], row["direction"]): row for row in result_tiers(tmp_path)}
     assert tiers["host", "up"]["packets"] == about["lab"]["frames"] - tiers["host", "up"]["drops"]
     assert network() == before
     assert not list(tmp_path.rglob("elsewhere"))
+
+
+def test_it_is_known_of_every_flow_how_late_it_started(experiment: Path, tmp_path: Path) -> None:
+    result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results")
+    late = result.lab_flows["start_late_ns"]
+    assert late.null_count() == 0
+    about = json.loads(next((tmp_path / "results/runs").glob("*-lab-1/run.json")).read_text())
+    starts = about["lab"]["facts"]["starts"]
+    assert late.max() == starts["longest_ns"]
+    assert [int((late // 10_000 == step).sum()) for step in range(len(starts["counts"]) - 1)] == starts["counts"][:-1]
 
 
 def test_queues_windows_and_rates_are_sampled(experiment: Path) -> None:
@@ -160,10 +176,14 @@ def test_a_flow_whose_host_cannot_be_reached_does_not_finish_and_the_others_do(t
     assert measured["end_ns"] >= 4_100_000_000
 
 
-def test_two_labs_run_side_by_side(experiment: Path) -> None:
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_two_labs_run_side_by_side(experiment: Path, fabric: str) -> None:
+    before = network()
     run = json.dumps(planned(experiment))
     with ThreadPoolExecutor(2) as pool:
-        done = list(pool.map(lambda one: process.run(one, lambda _now, _over: None, 120), [run, run]))
+        done = list(pool.map(lambda one: carried(json.loads(one), fabric=fabric), [run, run]))
+    assert network() == before
+    assert all(flow["fct_ns"] for one in done for flow in one["measured"]["flows"])
     assert [len(one["measured"]["flows"]) for one in done] == [json.loads(run)["facts"]["flows"]] * 2
 
 
@@ -203,4 +223,5 @@ def test_beside_busy_processors_a_run_is_not_faithful(experiment: Path) -> None:
         for hog in hogs:
             hog.kill()
             hog.wait()
-    assert done["unfaithful"]
+    reasons = "; ".join(done["unfaithful"])
+    assert "something waited for a processor for" in reasons

@@ -1,0 +1,49 @@
+"""Runs of the lab that something disturbs while they last."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from support.kernels import planned
+from support.killing import Lab, found
+from tailcut.lab import process
+
+
+def star(directory: Path, flows: str, drain: str = "30s", incidents: str = "[]") -> dict[str, Any]:
+    """Four hosts and a switch that never drops; of 1 MB under way, 400 ms wait in its queue."""
+    (directory / "flows.csv").write_text(f"src,dst,bytes,start_us\n{flows}\n")
+    (directory / "star.toml").write_text(
+        'title = "a gate"\n[topology]\nkind = "star"\nhosts = 4\nrate = "20Mbps"\n[queue]\nlimit = "unlimited"\n'
+        '[transport]\ninitial_rto = "1s"\nreceive_window = "1MB"\n[traffic]\nkind = "trace"\nfile = "flows.csv"\n'
+        f'[faults]\nincidents = {incidents}\n[horizon]\narrivals = "2s"\ndrain = "{drain}"\n[schemes.TCP]\n'
+    )
+    return planned(directory / "star.toml")
+
+
+def disturbed(
+    run: dict[str, Any], token: str, after_ns: int, disturb: Callable[[Lab], None], fabric: str = "engine"
+) -> dict[str, Any]:
+    """Carry out a run, and disturb it once it is that far."""
+    done = False
+
+    def look(now_ns: int, _over: int) -> None:
+        nonlocal done
+        if now_ns >= after_ns and not done:
+            done = True
+            disturb(found(token, os.getpid()))
+
+    outcome = process.run(json.dumps(run), look, 120, fabric=fabric)
+    assert done, "it was over too soon"
+    return outcome
+
+
+def stop(pids: list[int], seconds: float) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(seconds)
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
