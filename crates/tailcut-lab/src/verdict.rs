@@ -127,7 +127,7 @@ mod tests {
             starts: late(1_000_000, 100),
             released: late(300_000, 100),
             changed: late(50_000_000, 1),
-            pressure: Some(0.3),
+            pressure: Some(PRESSURE),
             paces: Paces { busy: 100, off: 1 },
             before: Alone { late_ns: vec![Some(300_000)], allowed_ns: 300_000 },
             after: Alone { late_ns: vec![Some(0)], allowed_ns: 300_000 },
@@ -150,6 +150,8 @@ mod tests {
     #[test]
     fn every_other_reason_speaks_for_itself() {
         assert!(only(Facts { pressure: Some(0.75), ..Facts::default() }).contains("75 %"));
+        let more = only(Facts { pressure: Some(0.5 + 1e-9), ..Facts::default() });
+        assert!(more.starts_with("something waited for a processor"));
         let changed = late(51_000_000, 1);
         assert!(only(Facts { changed, ..Facts::default() }).contains("carried out 51.00 ms late"));
         let paces = Paces { busy: 100, off: 2 };

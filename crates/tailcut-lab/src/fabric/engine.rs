@@ -328,6 +328,72 @@ mod tests {
         }
     }
 
+    /// Of each port: for how long it was busy by each millisecond, and when it sent the last bit of each packet. Host 0 sends so many
+    /// packets of 1,250 bytes in each millisecond.
+    fn busy_and_sent(scenario: &Scenario, bursts: &[u32]) -> Vec<(Vec<Time>, Vec<Time>)> {
+        let mut engine = Engine::new(scenario).expect("it can be built");
+        let mut known = vec![(vec![], vec![]); engine.fabric().ports() as usize];
+        let mut left = vec![];
+        for (ms, &packets) in bursts.iter().enumerate() {
+            let now = Time::from_ms(ms as u64);
+            while let Some((time, kind, port)) =
+                engine.due.first().copied().filter(|(time, ..)| *time <= now)
+            {
+                if kind == ARRIVES {
+                    let propagation = scenario.graph.links[port.link()].propagation;
+                    known[port.index()].1.push(Time(time.0 - propagation.0));
+                }
+                engine.run(time, &mut left).expect("routes fit");
+            }
+            for (port, (busy, _)) in known.iter_mut().enumerate() {
+                busy.push(engine.fabric().busy(now, PortId(port as u32)));
+            }
+            for number in 0..packets {
+                engine.send(now, HostId(0), packet(number), 1, &mut left);
+            }
+        }
+        known
+    }
+
+    /// The 50 ms that begin with each millisecond and in which a port was busy: a port sends between 0.98 and 1.00 of its rate, plus or
+    /// minus a packet. Gives how many there were.
+    fn judged(scenario: &Scenario, bursts: &[u32]) -> usize {
+        const WINDOW_MS: usize = 50;
+        let mut judged = 0;
+        for (port, (busy, sent)) in busy_and_sent(scenario, bursts).iter().enumerate() {
+            let rate = scenario.graph.links[PortId(port as u32).link()].rate;
+            let whole = rate.0 as f64 / 8.0 * WINDOW_MS as f64 / 1e3;
+            for from in 0..busy.len() - WINDOW_MS {
+                let window = [from, from + WINDOW_MS];
+                let [before, after] = window.map(|ms| busy[ms]);
+                if after - before < Time::from_ms(WINDOW_MS as u64) {
+                    continue;
+                }
+                judged += 1;
+                let [before, after] = window
+                    .map(|ms| sent.partition_point(|at| *at <= Time::from_ms(ms as u64)) as f64);
+                let bytes = 1_250.0 * (after - before);
+                assert!(bytes >= 0.98 * whole - 1_250.0, "port {port}: {bytes} of {whole}");
+                assert!(bytes <= whole + 1_250.0, "port {port}: {bytes} of {whole}");
+            }
+        }
+        judged
+    }
+
+    #[test]
+    fn over_any_50_ms_in_which_a_port_is_busy_it_sends_its_rate() {
+        let mut scenario = scenario(json!({}));
+        let queue = json!({ "queue": { "kind": "drop-tail", "limit": "2000packets" } });
+        scenario.scheme = serde_json::from_value(queue).expect("it is a scheme");
+        // Ten packets take the slow link a millisecond; there are pauses in which it runs dry.
+        let bursts: Vec<u32> =
+            (0..600).map(|ms| if ms % 150 < 70 { 3 + ms * ms % 23 } else { 0 }).collect();
+        assert!(judged(&scenario, &bursts) > 50);
+        // A hundred a millisecond keep the fast link before it busy, too.
+        let busy = judged(&scenario, &[101; 200]);
+        assert!(busy > 2 * 140, "{busy}");
+    }
+
     #[test]
     fn what_is_on_a_link_that_fails_is_lost_and_told_of() {
         let down = json!({ "kind": "link-down", "link": "s0>s1", "at": "150us" });

@@ -1,0 +1,154 @@
+//! The lab's fabric, which somebody else keeps the time of, against the simulator: the same packets at the same times.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use serde_json::{json, Value};
+use tailcut_engine::Time;
+use tailcut_lab::fabric::engine::{Engine, Fate, Left};
+use tailcut_net::host::HostSpec;
+use tailcut_net::measure::records::TierRecord;
+use tailcut_net::measure::Observer;
+use tailcut_net::network::tier_records;
+use tailcut_net::packet::{ConnectionId, Packet, Ticket};
+use tailcut_net::scenario::{Horizon, Scenario, Scheme, SeriesSpec};
+use tailcut_net::simulate_observed;
+use tailcut_net::switch::SwitchSpec;
+use tailcut_net::topology::leaf_spine::LeafSpine;
+use tailcut_net::topology::{HostId, PortId};
+use tailcut_net::traffic::demand::Jobs;
+use tailcut_net::traffic::{Flow, FlowIndex};
+
+/// What becomes of a packet, and when.
+type End = (Time, Fate);
+
+/// What hosts send in the simulator, and what becomes of each packet.
+#[derive(Default)]
+struct Crossings {
+    sent: Vec<(Time, Packet)>,
+    ends: Vec<Option<End>>,
+    /// Which packet a ticket stands for now.
+    under_way: BTreeMap<u32, usize>,
+}
+
+impl Crossings {
+    fn ended(&mut self, ticket: Ticket, end: End) {
+        if let Some(number) = self.under_way.remove(&ticket.0) {
+            self.ends[number] = Some(end);
+        }
+    }
+}
+
+impl Observer for Crossings {
+    const ACTIVE: bool = false;
+    const FOLLOWS: bool = true;
+
+    fn packet_sent(&mut self, now: Time, _: FlowIndex, ticket: Ticket, packet: &Packet) {
+        self.under_way.insert(ticket.0, self.sent.len());
+        self.sent.push((now, *packet));
+        self.ends.push(None);
+    }
+
+    fn packet_delivered(&mut self, now: Time, ticket: Ticket, packet: &Packet) {
+        self.ended(ticket, (now, Fate::Delivered(packet.key.dst())));
+    }
+
+    fn packet_ends(&mut self, now: Time, ticket: Ticket, _: &Packet) {
+        self.ended(ticket, (now, Fate::Dropped));
+    }
+}
+
+/// Three hosts of each of two racks send to the fourth of the other: the ports to these, and those to the spines, are full.
+fn incast(scheme: Value) -> Scenario {
+    let shape = json!({ "racks": 2, "hosts_per_rack": 4, "spines": 2, "rate": "100Mbps" });
+    let shape: LeafSpine = serde_json::from_value(shape).expect("it is a leaf-spine");
+    let flow = |number: u32| Flow {
+        src: HostId([0, 1, 2, 4, 5, 6][number as usize % 6]),
+        dst: HostId(if number % 6 < 3 { 7 } else { 3 }),
+        bytes: 150_000 + u64::from(number) * 977,
+        start: Time(u64::from(number) * 1_234_567_891),
+        id: u64::from(number),
+    };
+    Scenario {
+        graph: shape.build().expect("it can be built"),
+        host: HostSpec::default(),
+        switch: SwitchSpec::default(),
+        faults: serde_json::from_value(json!({})).expect("nothing fails"),
+        scheme: serde_json::from_value::<Scheme>(scheme).expect("it is a scheme"),
+        flows: (0..18).map(flow).collect(),
+        jobs: Jobs::default(),
+        horizon: Horizon::default(),
+        seed: 1,
+        series: SeriesSpec::default(),
+        instants: 0,
+    }
+}
+
+/// The same packets through the lab's fabric: what becomes of them, and what its ports have done by `end`.
+fn through_engine(
+    scenario: &Scenario,
+    sent: &[(Time, Packet)],
+    end: Time,
+) -> (Vec<Option<End>>, Vec<TierRecord>) {
+    let mut engine = Engine::new(scenario).expect("it can be built");
+    let mut left: Vec<Left> = vec![];
+    for (number, &(at, packet)) in sent.iter().enumerate() {
+        engine.run(at, &mut left).expect("routes fit");
+        let packet = Packet { connection: ConnectionId(number as u32), ..packet };
+        engine.send(at, packet.key.src(), packet, 1, &mut left);
+    }
+    engine.run(end, &mut left).expect("routes fit");
+    let mut ends = vec![None; sent.len()];
+    for one in left {
+        ends[one.packet.connection.0 as usize] = Some((one.at, one.fate));
+    }
+    let (graph, fabric) = (&scenario.graph, engine.fabric());
+    let busy: Vec<Time> = (0..fabric.ports()).map(|port| fabric.busy(end, PortId(port))).collect();
+    let tiers = tier_records(graph, end, &busy, |port| fabric.counters(port));
+    (ends, tiers)
+}
+
+fn counted(tiers: &[TierRecord]) -> Vec<(u64, u64, u64, u32)> {
+    tiers.iter().map(|tier| (tier.packets, tier.wire_bytes, tier.drops, tier.max_queue)).collect()
+}
+
+/// Every packet leaves as in the simulator, at the same time or dropped at the same; ports count the same, and their longest queues are the
+/// same.
+fn assert_like_the_simulator(scheme: Value) {
+    let scenario = incast(scheme);
+    let (outcome, crossings) =
+        simulate_observed(&scenario, Crossings::default(), &mut |_| ControlFlow::Continue(()))
+            .expect("it runs");
+    let (ends, tiers) = through_engine(&scenario, &crossings.sent, outcome.counters.end);
+    assert!(outcome.counters.dropped > 100, "{}", outcome.counters.dropped);
+    assert_eq!(crossings.sent.len() as u64, outcome.counters.sent);
+    let differs = ends.iter().zip(&crossings.ends).position(|(lab, simulator)| lab != simulator);
+    let where_to = differs.map(|at| (crossings.sent[at], ends[at], crossings.ends[at]));
+    assert_eq!(where_to, None, "packet {differs:?} of {}", ends.len());
+    assert_eq!(counted(&tiers), counted(&outcome.tiers));
+    let sent = crossings.sent.len() as u64;
+    let fates = |wanted: fn(&Fate) -> bool| {
+        ends.iter().flatten().filter(|(_, fate)| wanted(fate)).count() as u64
+    };
+    let (delivered, dropped) =
+        (fates(|fate| matches!(fate, Fate::Delivered(_))), fates(|fate| *fate == Fate::Dropped));
+    let under_way = ends.iter().filter(|end| end.is_none()).count() as u64;
+    assert_eq!(sent, delivered + dropped + under_way);
+    assert_eq!(dropped, tiers.iter().map(|tier| tier.drops).sum::<u64>());
+}
+
+#[test]
+fn full_queues_delay_and_drop_as_in_the_simulator() {
+    assert_like_the_simulator(json!({ "queue": { "kind": "drop-tail", "limit": "12packets" } }));
+}
+
+#[test]
+fn queues_that_mark_and_spraying_are_as_in_the_simulator() {
+    let queue = json!({ "kind": "ecn", "limit": "12packets", "threshold": "5packets" });
+    assert_like_the_simulator(json!({ "queue": queue, "balance": { "kind": "spray" } }));
+}
+
+#[test]
+fn what_red_draws_is_as_in_the_simulator() {
+    assert_like_the_simulator(json!({ "queue": { "kind": "red", "limit": "30packets" } }));
+}
