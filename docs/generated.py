@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tailcut import _core, shipped
+from tailcut.terminal import components
 
 REPNET = Path(__file__).parents[1] / "packages/repnet"
 
@@ -26,15 +27,14 @@ def commands() -> str:
     return made.stdout.replace("# `tailcut`", "# Commands", 1)
 
 
-def components() -> str:
-    """Every section of an experiment file, what it can name, and each parameter."""
+def what_can_be_named() -> str:
+    """Every section of an experiment file, what it can name, and each parameter; and the backends."""
     text = (
         "# What an experiment can name\n\n"
         "`tailcut list` prints the same in the terminal. How the parts of a file go together: "
-        "[Experiment files](experiment-files.md).\n"
+        "[Experiment files](experiment-files.md). A `backend` is named on the command line: `--on lab`.\n"
     )
-    listed: list[dict[str, Any]] = json.loads(_core.describe())
-    for group, members in groupby(listed, key=lambda one: str(one["group"])):
+    for group, members in groupby(components.known(), key=lambda one: str(one["group"])):
         text += f"\n## `{group}`\n"
         for one in members:
             if one["name"] != group:
@@ -101,7 +101,7 @@ PAGES_OF_REPNET = sorted(page.stem for page in (REPNET / "docs").glob("*.md"))
 
 PAGES: dict[str, Callable[[], str]] = {
     "reference/commands": commands,
-    "reference/components": components,
+    "reference/components": what_can_be_named,
     "reference/shipped": what_comes_along,
     **{f"repnet/{name}": repnet_page(name) for name in ["index", *PAGES_OF_REPNET]},
 }

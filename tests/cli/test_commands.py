@@ -13,7 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 
 import tailcut as package
 from support import experiments
-from tailcut import _core
+from tailcut import _core, backends
 
 from .conftest import Tailcut
 
@@ -247,6 +247,16 @@ def test_list_names_every_component_with_one_line(tailcut: Tailcut) -> None:
     assert result.exit_code == 0
     for name in ("fat-tree", "drop-tail", "ecmp", "tcp", "repflow", "repsyn", "poisson", "web-search"):
         assert name in result.stdout
+
+
+def test_list_has_a_line_for_every_backend_that_runs_an_experiment(tailcut: Tailcut) -> None:
+    shown = tailcut("list", "backend").stdout
+    told = {one["name"]: one["summary"] for one in backends.described()}
+    assert list(told) == [backends.backend(name).name for name in told] == ["sim", "model", "lab"]
+    for name, summary in told.items():
+        assert f"backend: {name}\n{summary}" in shown
+        assert name in tailcut("run", "--help").stdout
+    assert "sim (default)" in tailcut("list").stdout
 
 
 def test_list_of_a_component_shows_its_parameters(tailcut: Tailcut) -> None:

@@ -6,6 +6,8 @@ stay empty, with the reason.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tailcut.plan import Plan, PlannedRun, label
@@ -161,7 +163,34 @@ class Backend(Protocol):
         """
 
 
-NAMES = ("sim", "model", "lab")
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A backend that there is, before anything of it is imported.
+
+    Attributes:
+        about: what it is, in a line.
+        home: the class that realises plans, as ``module:class``.
+    """
+
+    about: str
+    home: str
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "sim": Kind("The packet simulator: every packet of every flow.", "tailcut.backends.sim:SimBackend"),
+        "model": Kind(
+            "RepFlow's queueing analysis: means and 99th percentiles, and no packets.",
+            "tailcut.backends.model:ModelBackend",
+        ),
+        "lab": Kind(
+            "Real Linux kernels: the same flows by TCP stacks of this machine, in real time and without root.",
+            "tailcut.backends.lab:LabBackend",
+        ),
+    }
+)
+"""Every backend by name, as in ``--on NAME``; the first is the default."""
+NAMES = tuple(KINDS)
 
 
 def backend(name: str) -> Backend:
@@ -170,18 +199,18 @@ def backend(name: str) -> Backend:
     Raises:
         BackendError: there is none of that name.
     """
-    if name == "sim":
-        from tailcut.backends.sim import SimBackend
+    if name not in KINDS:
+        from tailcut.errors import BackendError
 
-        return SimBackend()
-    if name == "model":
-        from tailcut.backends.model import ModelBackend
+        raise BackendError("TC-B001", f"there is no backend {name!r}", f"use one of: {', '.join(NAMES)}")
+    module, _, of_it = KINDS[name].home.partition(":")
+    made: Backend = getattr(import_module(module), of_it)()
+    return made
 
-        return ModelBackend()
-    if name == "lab":
-        from tailcut.backends.lab import LabBackend
 
-        return LabBackend()
-    from tailcut.errors import BackendError
-
-    raise BackendError("TC-B001", f"there is no backend {name!r}", f"use one of: {', '.join(NAMES)}")
+def described() -> list[dict[str, Any]]:
+    """The backends, as `tailcut._core.describe` tells of what an experiment can name."""
+    return [
+        {"group": "backend", "name": name, "summary": kind.about, "default": name == NAMES[0], "parameters": []}
+        for name, kind in KINDS.items()
+    ]

@@ -181,11 +181,10 @@ def list_(
         ),
     ] = None,
 ) -> None:
-    """List what an experiment can name: topologies, transports and so on."""
-    from tailcut import _core
+    """List what an experiment can name, topologies, transports and so on, and the backends."""
     from tailcut.terminal import components
 
-    known = json.loads(_core.describe())
+    known = components.known()
     if component is None:
         out.print(components.overview(known))
         return

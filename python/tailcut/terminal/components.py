@@ -1,4 +1,4 @@
-"""What an experiment can name, as `tailcut list` shows it."""
+"""What an experiment can name, and the backends, as `tailcut list` shows them."""
 
 import json
 from difflib import get_close_matches
@@ -9,7 +9,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tailcut import _core, backends
+
 Component = dict[str, Any]
+
+
+def known() -> list[Component]:
+    """What an experiment can name, and what can realise it."""
+    listed: list[Component] = json.loads(_core.describe())
+    return [*listed, *backends.described()]
 
 
 def overview(components: list[Component]) -> RenderableType:
