@@ -121,6 +121,7 @@ def run(
     fail_fast: bool = False,
     repeat: int = 1,
     lab_fabric: str | None = None,
+    with_unfaithful: bool = False,
 ) -> "Result":
     """Make the runs that are not there yet.
 
@@ -143,6 +144,8 @@ def run(
             results each time.
         lab_fabric: what lies between the hosts of the ``lab``: ``engine``, the simulator's fabric in real time, or
             ``kernel``, with a network namespace for each switch. By default what the experiment says (``lab.fabric``).
+        with_unfaithful: whether the summary counts the lab's runs in that the machine could not carry in time; it then
+            says so. They are kept in any case.
 
     Raises:
         BackendError: there is no such backend, or it cannot realise the experiment at all.
@@ -186,7 +189,7 @@ def run(
     for gap in gaps:
         progress.note(f"{gap.where}: {gap.reason}")
     chosen.run(experiment.plan, store, progress, options)
-    result = Result(store, experiment.plan)
+    result = Result(store, experiment.plan, with_unfaithful=with_unfaithful)
     if store.plan() == experiment.plan:  # otherwise somebody asks something else here meanwhile, and writes that
         _write_summary(result, progress)
     return result

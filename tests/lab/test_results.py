@@ -6,10 +6,11 @@ from typing import Any
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 import tailcut
 from support.lab import measured
-from tailcut import _core
+from tailcut import _core, cli
 from tailcut.api import Silent
 from tailcut.backends import Options
 from tailcut.backends.lab import LabBackend
@@ -167,6 +168,92 @@ def test_without_a_faithful_run_the_cells_say_so(experiment: Path, tmp_path: Pat
     rows = result.summary().filter(backend="lab")
     assert rows["value_us"].null_count() == rows.height
     assert rows["reason"].unique().to_list() == ["no faithful run of this cell is there"]
+
+
+def command(*arguments: object) -> str:
+    """What the command prints, on a wide terminal."""
+    with pytest.MonkeyPatch.context() as wide:
+        wide.setattr(cli.out, "width", 200)
+        return CliRunner().invoke(cli.app, [str(argument) for argument in arguments]).stdout
+
+
+def counted_in(experiment: Path, out: Path) -> tailcut.Result:
+    """Three runs of one seed, twice, three and four times as slow as alone; the second is not faithful."""
+    tailcut.run(tailcut.load(experiment), on="lab", out=out, repeat=3)
+    return tailcut.open_results(out, with_unfaithful=True)
+
+
+def test_unfaithful_runs_are_counted_in_and_marked_where_that_is_asked_for(
+    experiment: Path, tmp_path: Path, kernels: Kernels
+) -> None:
+    result = counted_in(experiment, tmp_path / "results")
+    mean = result.summary().filter(backend="lab", grouping="all", statistic="mean").row(0, named=True)
+    assert mean["normalised"] == pytest.approx((2.0 + 3.0 + 4.0) / 3, rel=1e-6)
+    assert mean["reason"].startswith("1 of 3 runs that are counted in are not faithful")
+    assert result.lab_per_repeat["repeat"].unique().to_list() == [1, 2, 3]
+    left_out = tailcut.open_results(tmp_path / "results").summary()
+    assert not any("faithful" in (reason or "") for reason in left_out["reason"])
+    asked = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results", with_unfaithful=True)
+    assert asked.summary().equals(result.summary())
+
+
+@pytest.mark.parametrize("option", [[], ["--with-unfaithful"]])
+def test_a_summary_ends_in_the_verdicts_and_marks_numbers_with_unfaithful_runs(
+    experiment: Path, tmp_path: Path, kernels: Kernels, option: list[str]
+) -> None:
+    counted_in(experiment, tmp_path / "results")
+    shown = command("summary", tmp_path / "results", *option)
+    assert "Runs over real kernels: 2 of 3 faithful" in shown
+    second = next(line for line in shown.splitlines() if "something waited" in line)
+    assert "not faithful" in second
+    assert ("[1] 1 of 3 runs that are counted in are not faithful" in shown) == bool(option)
+    assert ("left out above; --with-unfaithful counts them in" in shown) == (not option)
+
+
+def test_a_run_over_kernels_ends_in_the_verdicts(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
+    shown = command("run", experiment, "--on", "lab", "--repeat", 2, "--out", tmp_path / "results")
+    assert "Runs over real kernels: 1 of 2 faithful" in shown
+
+
+def test_the_page_has_the_verdicts_and_says_whether_unfaithful_runs_are_counted(
+    experiment: Path, tmp_path: Path, kernels: Kernels
+) -> None:
+    result = counted_in(experiment, tmp_path / "results")
+    page = result.report()[0].read_text()
+    assert '<section id="kernels">' in page
+    assert page.count("<strong>not faithful</strong>") == 1
+    assert "something waited for a processor for 90\N{NO-BREAK SPACE}% of the time" in page
+    assert "counted in all the same, as was asked for" in page
+    assert "1 of 3 runs that are counted in are not faithful" in page
+    left_out = tailcut.open_results(tmp_path / "results").report()[0].read_text()
+    assert "left out of all figures" in left_out
+    assert "counted in are not faithful" not in left_out
+
+
+def test_the_spread_over_repeats_is_told_apart_from_that_over_seeds(
+    experiment: Path, tmp_path: Path, kernels: Kernels
+) -> None:
+    # Seeds 1 and 2, then again: seed 1 takes 2 and 4 times the ideal, seed 2 has one faithful run.
+    result = tailcut.run(tailcut.load(experiment, seeds=2), on="lab", out=tmp_path / "results", repeat=2)
+    runs = result.lab_per_repeat.filter(grouping="class", statistic="mean", **{"class": "short"})
+    times = {(row["seed"], row["repeat"]): row["value_us"] for row in runs.iter_rows(named=True)}
+    assert set(times) == {(1, 1), (1, 2), (2, 2)}
+    row = result.lab_spread.filter(grouping="class", statistic="mean", **{"class": "short"}).row(0, named=True)
+    first = (times[1, 1] + times[1, 2]) / 2
+    assert row["over_repeats_us"] == pytest.approx(abs(times[1, 1] - times[1, 2]) / 2**0.5)
+    assert row["over_seeds_us"] == pytest.approx(abs(first - times[2, 2]) / 2**0.5)
+    assert (row["n_runs"], row["n_repeated"], row["n_seeds"]) == (3, 1, 2)
+    page = result.report()[0].read_text()
+    assert "Apart by repeat, and by seed" in page
+    shown = command("summary", tmp_path / "results")
+    assert "standard deviation over repeats of one seed, and over seeds" in shown
+
+
+def test_without_repeats_there_is_no_spread_over_them(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
+    result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results")
+    assert result.lab_spread["over_repeats_us"].null_count() == result.lab_spread.height > 0
+    assert "Apart by repeat" not in result.report()[0].read_text()
+    assert "over repeats" not in command("summary", tmp_path / "results")
 
 
 def test_a_run_that_fails_is_told_and_the_others_are_made(

@@ -13,7 +13,7 @@ import typer
 import tailcut
 from tailcut import backends
 from tailcut.cli.results import show
-from tailcut.cli.shell import File, Jobs, Override, Seeds, err, out
+from tailcut.cli.shell import File, Jobs, Override, Seeds, WithUnfaithful, err, out
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -112,6 +112,7 @@ def run(
         int, typer.Option(metavar="N", min=1, help="Make each run N times; with --on lab only.", show_default=False)
     ] = 1,
     lab_fabric: LabFabric = None,
+    with_unfaithful: WithUnfaithful = False,
     fail_fast: Annotated[
         bool, typer.Option("--fail-fast", "-x", metavar="", help="End at the first run that fails.")
     ] = False,
@@ -144,6 +145,7 @@ def run(
                 fail_fast=fail_fast,
                 repeat=repeat,
                 lab_fabric=lab_fabric,
+                with_unfaithful=with_unfaithful,
             )
     except RunError as error:
         for label, where in error.tracebacks.items() if tracebacks else ():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import tailcut
-from tailcut.cli.shell import Directory, err, out
+from tailcut.cli.shell import Directory, WithUnfaithful, err, out
 
 if TYPE_CHECKING:
     from tailcut.results import Result
@@ -22,11 +22,12 @@ def summary(
     as_json: Annotated[
         bool, typer.Option("--json", metavar="", help="The summary table as JSON, a list of rows.")
     ] = False,
+    with_unfaithful: WithUnfaithful = False,
 ) -> None:
     """Print the summary of what is there."""
     from tailcut.terminal.table import full_table
 
-    result = tailcut.open_results(directory)
+    result = tailcut.open_results(directory, with_unfaithful=with_unfaithful)
     if as_json:
         sys.stdout.write(result.summary().write_json() + "\n")
     elif csv:
@@ -63,9 +64,10 @@ def report(
             show_default=False,
         ),
     ] = None,
+    with_unfaithful: WithUnfaithful = False,
 ) -> None:
     """Write the page: HTML that works offline, and its figures."""
-    result = tailcut.open_results(directory)
+    result = tailcut.open_results(directory, with_unfaithful=with_unfaithful)
     if slow_seeds and not slow_flows:
         raise typer.BadParameter("--explain-seed: say how many flows with --explain N")
     missing(result)
@@ -154,10 +156,15 @@ def merge(
 
 
 def show(result: "Result") -> None:
-    """Print the summary, and what is missing."""
+    """Print the summary, what became of runs over kernels, and what is missing."""
     from tailcut.terminal.table import summary_table
 
     out.print(summary_table(result.plan, result.summary(), result.totals()))
+    if result.finished_lab_runs:
+        from tailcut.terminal import lab
+
+        out.print(lab.spread(result))
+        out.print(lab.verdicts(result))
     missing(result)
 
 

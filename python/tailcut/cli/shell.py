@@ -79,6 +79,14 @@ Override = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Use this value, written as in TOML. May be repeated."),
 ]
 Seeds = Annotated[int | None, typer.Option(metavar="N", min=1, help="Use the seeds 1 to N.")]
+WithUnfaithful = Annotated[
+    bool,
+    typer.Option(
+        "--with-unfaithful",
+        metavar="",
+        help="Count the lab's runs in that the machine could not carry in time; numbers with such are marked.",
+    ),
+]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Runs at a time; by default one per core.")
 ]

@@ -11,9 +11,8 @@ import polars as pl
 import vl_convert
 from markupsafe import Markup
 
-from tailcut.lab.fabrics import TOO_FAST
 from tailcut.plan import flatten
-from tailcut.report import attribution, watched, words
+from tailcut.report import attribution, kernels, watched, words
 from tailcut.report.export import VEGA_LITE, Pool, specification
 from tailcut.report.figures import Data, Figure, draw
 from tailcut.report.figures.base import significant, unit_for
@@ -22,6 +21,7 @@ from tailcut.report.study import Study, spell
 from tailcut.report.tables import STATISTICS
 from tailcut.report.theme import BACKENDS, Theme, variables
 from tailcut.report.timelines import Timelines
+from tailcut.results.lab_runs import is_caveat
 from tailcut.results.summary import point_columns
 
 SYMBOLS = {
@@ -83,6 +83,7 @@ def render(study: Study, data: Data, theme: Theme, slow: Timelines | None = None
         dark=variables(dark=True),
         style=Markup((assets / "page.css").read_text("utf-8")),  # noqa: S704
         script=Markup((assets / "page.js").read_text("utf-8")),  # noqa: S704
+        **kernels.on_page(study),
         **watched.on_page(study, theme),
         vega=Markup(vega()),  # noqa: S704
     )
@@ -251,7 +252,7 @@ def _summary_row(key: dict[str, Any], group: pl.DataFrame, size: float, reasons:
         low, high = row["ci_low"], row["ci_high"]
         values.append(
             {
-                "note": _note(row["reason"], reasons) if row["reason"] == TOO_FAST else None,
+                "note": _note(row["reason"], reasons) if is_caveat(row["reason"]) else None,
                 "text": ("≥ " if row["lower_bound"] else "") + significant(row["value_us"] / size),
                 "interval": f"{significant(low / size)} to {significant(high / size)}" if low is not None else "",
                 "change": words.change(row["gain"]) if row["gain"] is not None else "",

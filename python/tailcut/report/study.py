@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -15,6 +15,7 @@ from tailcut.plan import Plan, PlannedRun, Value, short_keys
 
 if TYPE_CHECKING:
     from tailcut.results import Result
+    from tailcut.results.lab_runs import LabRun
 
 LOAD_KEY = re.compile(r"traffic\.(?:parts\.(\d+)\.)?load$")
 """The key of a load, of all traffic or of a part of a mix."""
@@ -83,7 +84,10 @@ class Study:
         totals: what each scheme carried and lost at each point.
         over_kernels: finished runs of the kernel lab.
         unfaithful: how many of them are not faithful.
-        faithful: those that are, in plan order and by repeat.
+        counted: those that statistics are of, in plan order and by repeat.
+        with_unfaithful: whether all of them are counted, since that was asked for.
+        judged: each of them, with its verdict.
+        spread: how far repeats of one seed are apart over kernels, and seeds (`Result.lab_spread`).
     """
 
     plan: Plan
@@ -92,7 +96,10 @@ class Study:
     totals: pl.DataFrame
     over_kernels: int = 0
     unfaithful: int = 0
-    faithful: tuple[Run, ...] = ()
+    counted: tuple[Run, ...] = ()
+    with_unfaithful: bool = False
+    judged: "tuple[LabRun, ...]" = ()
+    spread: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @classmethod
     def of(cls, result: "Result") -> "Study":
@@ -111,9 +118,18 @@ class Study:
                 f"tailcut run {plan['source_file']}",
             )
         over_kernels = result.finished_lab_runs
-        faithful = tuple(Run(one.run, result.directory / "runs" / one.id) for one in over_kernels if one.faithful)
-        unfaithful = len(over_kernels) - len(faithful)
-        return cls(plan, runs, summary, result.totals(), len(over_kernels), unfaithful, faithful)
+        return cls(
+            plan,
+            runs,
+            summary,
+            result.totals(),
+            len(over_kernels),
+            sum(not one.faithful for one in over_kernels),
+            tuple(Run(one.run, result.directory / "runs" / one.id) for one in result.counted_lab_runs),
+            result.with_unfaithful,
+            tuple(over_kernels),
+            result.lab_spread,
+        )
 
     @property
     def schemes(self) -> tuple[str, ...]:

@@ -305,7 +305,7 @@ def series(study: Study, limit: int = 2000) -> pl.DataFrame:
     """
     frames: list[pl.DataFrame] = []
     first = None
-    made = (("sim", study.runs), ("lab", study.faithful))
+    made = (("sim", study.runs), ("lab", study.counted))
     groups = [(backend, *group) for backend, of in made for group in study.groups(of)]
     for backend, labels, runs in groups:
         table = runs[0].table("series")

@@ -280,9 +280,12 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
         )
     if study.unfaithful:
         most = f"{study.unfaithful} of {study.over_kernels} runs over real kernels"
+        fate = "left out of all figures"
+        if study.with_unfaithful:
+            fate = "counted in all the same, as was asked for, so that what is said of kernels is not to be relied on"
         said.append(
             f"{most} {'is' if study.unfaithful == 1 else 'are'} not faithful, since the machine could not carry them in"
-            " time, and left out of all figures: Result.lab_runs has the reasons."
+            f" time, and {fate}: the verdicts, with their reasons, are under “Runs over real kernels”."
         )
     if "lab-kernel" in study.backends:
         said.append(

@@ -22,8 +22,13 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'tailcut.results' has no attribute {name!r}")
 
 
-def open(directory: str | Path) -> "Result":  # noqa: A001 - read as tailcut.results.open
+def open(directory: str | Path, *, with_unfaithful: bool = False) -> "Result":  # noqa: A001 - read as tailcut.results.open
     """The results in ``directory``, as far as they are there.
+
+    Args:
+        directory: where they are.
+        with_unfaithful: whether the lab's runs that the machine could not carry in time are counted in; the summary
+            and the page then say so.
 
     Raises:
         StoreError: it is not a directory of results.
@@ -31,4 +36,4 @@ def open(directory: str | Path) -> "Result":  # noqa: A001 - read as tailcut.res
     from tailcut.results.result import Result
     from tailcut.results.store import Store
 
-    return Result(Store.open(Path(directory)))
+    return Result(Store.open(Path(directory)), with_unfaithful=with_unfaithful)

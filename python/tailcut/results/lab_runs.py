@@ -35,6 +35,19 @@ def is_of_lab(run_id: str) -> bool:
     return IDENTIFIER.fullmatch(run_id) is not None
 
 
+NOT_FAITHFUL = "runs that are counted in are not faithful: the machine could not carry them in time"
+
+
+def unfaithful(bad: int, of_all: int) -> str:
+    """What the summary says of numbers with unfaithful runs in them."""
+    return f"{bad} of {of_all} {NOT_FAITHFUL}"
+
+
+def is_caveat(reason: str | None) -> bool:
+    """Whether a reason of the summary says what is wrong with the number beside it, and not why it is missing."""
+    return reason is not None and (fabrics.TOO_FAST in reason or NOT_FAITHFUL in reason)
+
+
 @dataclass(frozen=True, slots=True)
 class LabRun:
     """A finished run of the lab.

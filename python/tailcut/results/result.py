@@ -11,7 +11,7 @@ from tailcut.errors import StoreError
 from tailcut.lab import fabrics
 from tailcut.lab.fabrics import FABRICS
 from tailcut.plan import Plan, PlannedRun, unique_runs
-from tailcut.results import derived, lab_runs, machine
+from tailcut.results import derived, lab_runs, machine, spread
 from tailcut.results import summary as summaries
 from tailcut.results.derived import Derived, tables_of
 from tailcut.results.store import State, Store, write_atomically
@@ -77,10 +77,12 @@ class Result:
     Attributes:
         directory: where they are.
         plan: what was asked.
+        with_unfaithful: whether the lab's runs that are not faithful are counted in.
     """
 
-    def __init__(self, store: Store, plan: Plan | None = None) -> None:
+    def __init__(self, store: Store, plan: Plan | None = None, *, with_unfaithful: bool = False) -> None:
         self.directory: Path = store.directory
+        self.with_unfaithful = with_unfaithful
         # The plan on disk is the one asked for last, by whichever command; it answers only who asks for what is there.
         self.plan: Plan = store.plan() if plan is None else plan
         self._store = store
@@ -234,6 +236,11 @@ class Result:
         """The runs of the lab that are there, in plan order and by repeat."""
         return list(self._of_lab)
 
+    @property
+    def counted_lab_runs(self) -> list[lab_runs.LabRun]:
+        """Those of the lab's runs that statistics are of: the faithful ones, or all if that is asked for."""
+        return [one for one in self._of_lab if one.faithful or self.with_unfaithful]
+
     def end_ns(self, run: PlannedRun | lab_runs.LabRun) -> int:
         """When one finished run, of the simulator or the lab, ended."""
         if isinstance(run, lab_runs.LabRun):
@@ -308,40 +315,69 @@ class Result:
 
     @cached_property
     def lab_per_repeat(self) -> pl.DataFrame:
-        """The statistics of each faithful run of the lab: one row per run, class and statistic.
+        """The statistics of each counted run of the lab: one row per run, class and statistic.
 
-        The spread over repeats of one seed is that of the kernels; the summary takes their mean, so that its intervals
-        are over seeds alone.
+        The spread over repeats of one seed is that of the kernels (``lab_spread``); the summary takes their mean, so
+        that its intervals are over seeds alone.
         """
-        faithful = [one for one in self._of_lab if one.faithful]
-        rows = [{"id": one.id, **self._labels(one.run), "repeat": one.repeat, "fabric": one.fabric} for one in faithful]
-        labels = pl.DataFrame(rows, schema={"id": pl.String(), **self._label_schema, **LAB_HEAD})
-        of_runs = self._lab_derived.statistics(
-            {one.id: (tables_of(one.about), one.about["end_ns"]) for one in faithful}
-        )
+        counted = self.counted_lab_runs
+        rows = [
+            {
+                "id": one.id,
+                **self._labels(one.run),
+                "repeat": one.repeat,
+                "fabric": one.fabric,
+                "faithful": one.faithful,
+            }
+            for one in counted
+        ]
+        head = {"id": pl.String(), **self._label_schema, **LAB_HEAD, "faithful": pl.Boolean()}
+        labels = pl.DataFrame(rows, schema=head)
+        of_runs = self._lab_derived.statistics({one.id: (tables_of(one.about), one.about["end_ns"]) for one in counted})
         return labels.join(of_runs, on="id", how="inner", maintain_order="left_right").drop("id")
 
+    @property
+    def lab_spread(self) -> pl.DataFrame:
+        """How far repeats of one seed are apart, and how far seeds are: one row per cell, class and statistic.
+
+        Columns: ``fabric``, scheme, the sweep's axes, and those of `tailcut.results.spread.of`.
+        """
+        return spread.of(self.lab_per_repeat, ["fabric", "scheme", *summaries.axes_schema(self.plan)])
+
     def _lab_summary(self) -> pl.DataFrame:
-        """The lab's rows of the summary, a fabric after the other: of each seed the mean over its faithful repeats."""
+        """The lab's rows of the summary, a fabric after the other: of each seed the mean over its counted repeats."""
+        cell = ["scheme", *summaries.axes_schema(self.plan)]
         place = [*self._label_schema, "grouping", "class", "statistic"]
         parts = []
         for fabric in [name for name in FABRICS if any(one.fabric == name for one in self._of_lab)]:
-            per_seed = (
-                self.lab_per_repeat.filter(fabric=fabric)
-                .group_by(place, maintain_order=True)
-                .agg(
-                    pl.col("value_us", "normalised").mean(),
-                    pl.col("lower_bound").any(),
-                    pl.col("n_flows", "n_unfinished").sum(),
-                )
+            of_runs = self.lab_per_repeat.filter(fabric=fabric)
+            per_seed = of_runs.group_by(place, maintain_order=True).agg(
+                pl.col("value_us", "normalised").mean(),
+                pl.col("lower_bound").any(),
+                pl.col("n_flows", "n_unfinished").sum(),
             )
             rows = summaries.summarise(self.plan, per_seed, fabrics.backend(fabric), NO_FAITHFUL_RUN)
             if not FABRICS[fabric].delays_when_idle:
                 # Of long flows alone the time does not hang on what idle ports do.
                 falsified = pl.col("value_us").is_not_null() & (pl.col("class") != "long")
                 rows = rows.with_columns(reason=pl.when(falsified).then(pl.lit(fabrics.TOO_FAST)).otherwise("reason"))
-            parts.append(rows)
+            parts.append(self._marked(rows, of_runs, cell))
         return pl.concat(parts)
+
+    @staticmethod
+    def _marked(rows: pl.DataFrame, of_runs: pl.DataFrame, cell: list[str]) -> pl.DataFrame:
+        """The rows of the summary, of which those say so that have unfaithful runs in them."""
+        runs = (
+            of_runs.unique([*cell, "seed", "repeat"])
+            .group_by(cell)
+            .agg(bad=(~pl.col("faithful")).sum(), of_all=pl.len())
+        )
+        said = pl.struct("bad", "of_all").map_elements(lambda one: lab_runs.unfaithful(**one), return_dtype=pl.String)
+        caveat = pl.col("reason").map_elements(lab_runs.is_caveat, return_dtype=pl.Boolean).fill_null(value=False)
+        with_it = pl.when(caveat).then(pl.concat_str("reason", said, separator="; ")).otherwise(said)
+        spoiled = pl.col("value_us").is_not_null() & (pl.col("bad") > 0)
+        joined = rows.join(runs, on=cell, how="left", nulls_equal=True, maintain_order="left")
+        return joined.with_columns(reason=pl.when(spoiled).then(with_it).otherwise("reason")).drop("bad", "of_all")
 
     def summary(self) -> pl.DataFrame:
         """Mean, p50, p99 and p99.9 per scheme, point and class, of every backend (see ``summary_schema``)."""

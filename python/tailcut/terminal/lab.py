@@ -1,15 +1,22 @@
-"""The kernel lab in the terminal: what a machine offers, and what becomes of a plan's fields."""
+"""The kernel lab in the terminal: what a machine offers, what becomes of a plan's fields and of its runs."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from tailcut.backends import lab
 from tailcut.errors import BackendError
 from tailcut.lab.doctor import Finding
-from tailcut.plan import Plan
+from tailcut.plan import Plan, label, short_keys
+from tailcut.results import spread as spreads
+from tailcut.results.summary import axes_schema
+from tailcut.units import microseconds
+
+if TYPE_CHECKING:
+    from tailcut.results import Result
 
 WORDS = {"done": ("as it says", "green"), "near": ("nearly", "yellow"), "fatal": ("not at all", "red")}
 
@@ -52,3 +59,56 @@ def check(plan: Plan, fabric: str, out: Console) -> None:
     if fatal:
         reasons = "\n".join(fatal)
         raise BackendError("TC-B002", f"the backend 'lab' cannot realise this experiment:\n{reasons}")
+
+
+def verdicts(result: "Result") -> RenderableType:
+    """Every run over kernels, whether the machine could carry it, and why not."""
+    runs = result.finished_lab_runs
+    table = _titled(f"Runs over real kernels: {sum(one.faithful for one in runs)} of {len(runs)} faithful")
+    for name in ("run", "repeat", "fabric"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("why")
+    for one in runs:
+        verdict = Text("faithful", "green") if one.faithful else Text("not faithful", "yellow")
+        table.add_row(
+            Text(label(one.run)), str(one.repeat), one.fabric, verdict, Text("; ".join(one.about["unfaithful"]))
+        )
+    if result.with_unfaithful or all(one.faithful for one in runs):
+        return table
+    return Group(table, Text("Those not faithful are left out above; --with-unfaithful counts them in.", "dim"))
+
+
+def spread(result: "Result") -> RenderableType:
+    """How far repeats of one seed are apart over kernels, beside how far seeds are; nothing where none was repeated."""
+    rows = spreads.shown(result.lab_spread)
+    if rows.height == 0:
+        return Group()
+    axes = list(axes_schema(result.plan))
+    table = _titled("Over real kernels: standard deviation over repeats of one seed, and over seeds")
+    for name in [*short_keys(axes).values(), "scheme", "fabric", "of"]:
+        table.add_column(name, no_wrap=True)
+    for name in ("mean", "over repeats", "over seeds", "runs", "seeds"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows.iter_rows(named=True):
+        table.add_row(
+            *(str(row[axis]) for axis in axes),
+            Text(row["scheme"]),
+            row["fabric"],
+            row["what"],
+            microseconds(row["value_us"]),
+            *(_deviation(row[name], row["value_us"]) for name in ("over_repeats_us", "over_seeds_us")),
+            str(row["n_runs"]),
+            str(row["n_seeds"]),
+        )
+    return table
+
+
+def _deviation(deviation_us: float | None, of_us: float) -> str:
+    return "—" if deviation_us is None else f"{microseconds(deviation_us)} ({deviation_us / of_us:.0%})"
+
+
+def _titled(title: str) -> Table:
+    return Table(
+        box=None, pad_edge=False, header_style="bold", title=f"\n{title}", title_justify="left", title_style="bold cyan"
+    )

@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tailcut.lab.fabrics import TOO_FAST
 from tailcut.plan import Plan, short_keys
+from tailcut.results.lab_runs import is_caveat
 from tailcut.results.summary import PARTS_OF, axes_schema
 from tailcut.units import count, microseconds
 
@@ -187,7 +187,7 @@ def _value(value: object) -> str:
 def _time(row: Row | None, notes: "_Notes") -> Text:
     if row is None or row["value_us"] is None:
         return Text(f"— {notes.mark(row['reason'] if row else None)}", style="dim")
-    mark = f" {notes.mark(row['reason'])}" if row["reason"] == TOO_FAST else ""
+    mark = f" {notes.mark(row['reason'])}" if is_caveat(row["reason"]) else ""
     return Text(("≥ " if row["lower_bound"] else "") + microseconds(row["value_us"]) + mark)
 
 
