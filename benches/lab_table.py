@@ -30,7 +30,7 @@ from tailcut.results import statistics
 from tailcut.results.store import Store
 
 BEGIN, END = "<!-- made by make lab-table: begin -->", "<!-- made by make lab-table: end -->"
-EXPERIMENTS = ("repnet", "mininet", "tinyflow", "permutation", "failed-link", "marks", "spraying", "transfers")
+EXPERIMENTS = ("repnet", "mininet", "tinyflow", "permutation", "failed-link", "marks", "spraying", "transfers", "cubic")
 SEEDS = 5
 TRIES = 2
 """How often a run that was not faithful is made in all."""
