@@ -1,7 +1,8 @@
 """`make lab-accept`: whether this machine, idle, carries the kernel lab's runs in time, and what it then finds.
 
 Fails if more than one run in ten is not faithful, or if a faithful one is not what it should be. What it prints goes
-into docs/validation/kernels.md if it does not fail: that is the evidence. About three minutes; nothing else should run.
+into docs/validation/kernels.md if it does not fail: that is the evidence. If it fails, that page says when, and why.
+About three minutes; nothing else should run.
 """
 
 import json
@@ -28,6 +29,11 @@ from tailcut.results import tables
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/validation/kernels.md"
 BEGIN, END = "<!-- made by make lab-accept: begin -->", "<!-- made by make lab-accept: end -->"
+FAILED = (
+    "<!-- made by make lab-accept, when it fails: begin -->",
+    "<!-- made by make lab-accept, when it fails: end -->",
+)
+"""Where the page says when it failed last."""
 MOST_UNFAITHFUL = 0.1
 MEDIAN_US, P99_US = 100, 300
 """By how much lone flows across six idle hops may be late."""
@@ -214,10 +220,26 @@ def congested(carried: Carried) -> tuple[int, int]:
     return flows.filter(pl.col("fct_ns").fill_null(10**10) > 70_000_000).height, flows.height
 
 
+def machine() -> str:
+    """What the runs were carried on."""
+    kernel = platform.release().split("-")[0]
+    return f"Linux {kernel}, {os.cpu_count()} processors, Python {platform.python_version()}"
+
+
+def failure(found: Acceptance) -> str:
+    """That it failed, when, where and why."""
+    return f"Failed last on {datetime.now(UTC):%Y-%m-%d} ({machine()}): {'; '.join(found.wrong)}."
+
+
+def noted(page: str, runs: Sequence[Carried], found: Acceptance) -> str:
+    """The page with what was found: the evidence if nothing is wrong, else a line that says what, beside the old."""
+    if found.wrong:
+        return into_page(page, failure(found), *FAILED)
+    return into_page(page, report(runs, found))
+
+
 def report(runs: Sequence[Carried], found: Acceptance) -> str:
     """In Markdown."""
-    kernel = platform.release().split("-")[0]
-    machine = f"Linux {kernel}, {os.cpu_count()} processors, Python {platform.python_version()}"
     versions = [one.done["repnet"]["node"] for one in runs if one.done["repnet"]]
     node = f", Node {versions[0]}" if versions else ""
     return "\n".join(
@@ -230,7 +252,7 @@ def report(runs: Sequence[Carried], found: Acceptance) -> str:
             *further_tables(runs),
             *found.lines,
             "",
-            f"Measured on {datetime.now(UTC):%Y-%m-%d} by `make lab-accept`: {machine}{node}.",
+            f"Measured on {datetime.now(UTC):%Y-%m-%d} by `make lab-accept`: {machine()}{node}.",
         ]
     )
 
@@ -266,12 +288,11 @@ def carry_all() -> list[Carried]:
 def main() -> int:
     runs = carry_all()
     found = judge(runs)
-    text = report(runs, found)
-    print(f"\n{text}")
+    print(f"\n{report(runs, found)}")
+    PAGE.write_text(noted(PAGE.read_text(), runs, found))
     if found.wrong:
         print(f"\nnot accepted: {'; '.join(found.wrong)}")
         return 1
-    PAGE.write_text(into_page(PAGE.read_text(), text))
     return 0
 
 

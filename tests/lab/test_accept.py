@@ -116,3 +116,16 @@ def test_a_run_is_a_row_and_the_table_stands_between_its_marks(experiment: Path,
     once = accept.into_page(page, text)
     assert text in once
     assert accept.into_page(once, text) == once
+
+
+def test_a_failure_is_noted_beside_the_evidence_which_stays(experiment: Path, accept: ModuleType) -> None:
+    run = planned(experiment)
+    good, bad = (made(accept, "any", run, unfaithful, 0) for unfaithful in ([], ["it was late"]))
+    before = accept.noted(accept.PAGE.read_text(), [good], accept.judge([good]))
+    failed = accept.noted(before, [bad], accept.judge([bad]))
+    begin, end = accept.FAILED
+    line = failed.split(begin)[1].split(end)[0]
+    assert "1 of 1 runs are not faithful" in line
+    assert failed.replace(line, "") == before.replace(before.split(begin)[1].split(end)[0], "")
+    again = accept.noted(failed, [good], accept.judge([good]))
+    assert line in again
