@@ -1,4 +1,4 @@
-"""What a machine offers the lab, and what is said where it does not; no kernel is asked."""
+"""What a machine offers the lab, and what is said where it does not; a kernel is asked where a test says so."""
 
 import sys
 
@@ -12,7 +12,8 @@ EVERYTHING = [name for name in doctor.NEEDS if name != "supervisor"]
 
 
 def _name(word: str) -> str:
-    return {"repnet_bench": "repnet-bench", "bpf_programs": "BPF programs"}.get(word, word.replace("_", " "))
+    written = {"repnet_bench": "repnet-bench", "bpf_programs": "BPF programs", "bpf_struct_ops": "BPF struct_ops"}
+    return written.get(word, word.replace("_", " "))
 
 
 def probe(monkeypatch: pytest.MonkeyPatch, **missing: str) -> None:
@@ -57,10 +58,14 @@ def test_what_no_run_can_do_without_is_an_obstacle_with_its_remedy(monkeypatch: 
 @pytest.mark.parametrize(
     "name",
     [
+        "netem",
+        "red",
+        "fq",
         "tbf",
         "nft_numgen",
         "hash_seeds",
         "bpf_programs",
+        "bpf_struct_ops",
         "hosts_with_cubic",
         "hosts_with_dctcp",
         "subflows",
@@ -86,3 +91,15 @@ def test_a_process_that_cannot_even_begin_is_an_obstacle(monkeypatch: pytest.Mon
 def test_another_system_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     assert "darwin" in str(doctor.obstacle(doctor.findings()))
+
+
+@pytest.mark.usefixtures("kernel")
+def test_everything_is_tried_that_is_told_of() -> None:
+    assert {one.name for one in doctor.findings()} == set(EVERYTHING)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_queue_that_the_kernel_has_is_set_and_one_that_it_has_not_is_told_of() -> None:
+    found = {one.name: one for one in doctor.findings()}
+    for kind in ("netem", "red", "fq"):
+        assert found[kind].found == "set" if found[kind].offered else "tc" in found[kind].found

@@ -40,6 +40,8 @@ fn offer(name: &str, tried: io::Result<String>) -> Offer {
 pub fn probe(programs: Option<&Path>) -> Vec<Offer> {
     let loaded = loaded(programs);
     let own = Dctcp::new(&DctcpSpec::default()).register(programs);
+    let registered = own.as_ref().map(|_| "registered".to_owned());
+    let struct_ops = registered.map_err(|why| io::Error::other(why.clone()));
     let dctcp = match offered("dctcp") {
         true => Ok("dctcp"),
         false => own.as_ref().map(|(name, _)| name.as_str()).map_err(String::as_str),
@@ -54,6 +56,7 @@ pub fn probe(programs: Option<&Path>) -> Vec<Offer> {
         }
     }
     let pressure = fs::read_to_string("/proc/pressure/cpu").map(|_| "read".to_owned());
+    offers.push(offer("BPF struct_ops", struct_ops));
     offers.push(offer("cpu pressure", pressure));
     offers.push(offer("awake processors", awake));
     offers
@@ -93,6 +96,7 @@ fn tried(loaded: io::Result<Object>, dctcp: Result<&str, &str>) -> Vec<Offer> {
         offer("veth", Tool::Ip.does(&pair).map(|()| "made".to_owned())),
         offer("packet ring", Frames::new(1_500, 64).map(|_| "TPACKET_V2".to_owned())),
     ];
+    offers.extend(queues());
     offers.extend(switches());
     let attached = loaded.and_then(|program| {
         program.attach("choose", process::interface_number("e0")?)?;
@@ -145,6 +149,19 @@ fn tried(loaded: io::Result<Object>, dctcp: Result<&str, &str>) -> Vec<Offer> {
         offers.push(offer(&row, done));
     }
     offers
+}
+
+/// Queues of kernels besides those that every run with switches of kernels has. Each is tried at an interface and taken away again.
+fn queues() -> [Offer; 3] {
+    let kinds = [
+        ("netem", "rate 8000000bit limit 100"),
+        ("red", "limit 60000 min 5000 max 15000 avpkt 1000 burst 9 bandwidth 8000000bit"),
+        ("fq", "limit 100"),
+    ];
+    kinds.map(|(kind, parameters)| {
+        let lines = format!("qdisc add dev e0 root {kind} {parameters}\nqdisc del dev e0 root\n");
+        offer(kind, Tool::Tc.does(&lines).map(|()| "set".to_owned()))
+    })
 }
 
 /// What switches of kernels need.

@@ -38,6 +38,21 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
     "iproute2": ("interfaces, addresses and routes of the hosts", "install the package iproute2", True),
     "veth": ("a link from each host to the fabric", "a kernel with CONFIG_VETH, or modprobe veth", True),
     "packet ring": ("the fabric takes in frames by it", "a kernel with CONFIG_PACKET", True),
+    "netem": (
+        "no run: it would delay and lose packets between switches of kernels (propagation, incidents)",
+        "a kernel with CONFIG_NET_SCH_NETEM, or modprobe sch_netem",
+        False,
+    ),
+    "red": (
+        "no run: it would be queue.kind red of switches of kernels",
+        "a kernel with CONFIG_NET_SCH_RED, or modprobe sch_red",
+        False,
+    ),
+    "fq": (
+        "no run: it would pace what hosts send; TCP does so itself where it has to",
+        "a kernel with CONFIG_NET_SCH_FQ, or modprobe sch_fq",
+        False,
+    ),
     "tbf": (
         "rates and queues of switches of kernels (--lab-fabric kernel)",
         "a kernel with CONFIG_NET_SCH_TBF, or modprobe sch_tbf",
@@ -73,6 +88,11 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
         'transport.congestion = { kind = "dctcp" }',
         "what BPF programs take, and a kernel of 6.4 or later with CONFIG_DEBUG_INFO_BTF; or a kernel with"
         " CONFIG_TCP_CONG_DCTCP, and modprobe tcp_dctcp as root, once: runs then need no root",
+        False,
+    ),
+    "BPF struct_ops": (
+        "a DCTCP of the lab's own, where the kernel has none or not with the plan's parameters",
+        "what BPF programs take; a kernel of 6.4 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF",
         False,
     ),
     "subflows": (
