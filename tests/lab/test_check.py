@@ -1,17 +1,24 @@
-"""What of a plan the lab realises, nearly realises and refuses; no kernel is asked."""
+"""What of a plan the lab realises, nearly realises and refuses; no kernel is asked but where a test says so."""
 
+import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 import tailcut
-from tailcut import cli
+from tailcut import _core, cli
 from tailcut.backends import Capture, Options, backend
 from tailcut.backends.lab import fields
 from tailcut.errors import BackendError
-from tailcut.lab import repnet
+from tailcut.lab import calibration, doctor, process, repnet
+from tailcut.lab.calibration import Calibration
+from tailcut.plan import Plan
+
+Missing = dict[str, str]
 
 SHIPPED = sorted((Path(__file__).parents[2] / "experiments/lab").glob("*.toml"))
 REFUSED = [
@@ -29,6 +36,26 @@ REFUSED = [
     ("replicate", '{ kind = "repflow", loser = "finish" }', "loser"),
     ("replicate", '{ kind = "hedge" }', "kind"),
 ]
+
+
+PROGRAM = repnet.program
+APART = {"title", "question", "seeds", "schemes", "sweep", "report", "model"}
+"""Sections that name what is compared, or that other backends and the report read."""
+
+
+@pytest.fixture(autouse=True)
+def missing(monkeypatch: pytest.MonkeyPatch) -> Missing:
+    """A machine that offers everything but what is put here, with the reason, and carries 100,000 frames a second."""
+    gone: Missing = {}
+    names = [name for name in doctor.NEEDS if name not in {"repnet-bench", "supervisor"}]
+    monkeypatch.setattr(
+        process,
+        "probe",
+        lambda: [{"name": name, "offered": name not in gone, "found": gone.get(name, "there")} for name in names],
+    )
+    monkeypatch.setattr(repnet, "program", lambda: ["node", "main.js"])
+    monkeypatch.setattr(calibration, "calibrate", lambda _fabric, _program: Calibration("sockets", 1e5, 2e5))
+    return gone
 
 
 def answers(experiment: Path, **overrides: str) -> dict[str, tuple[str, str]]:
@@ -97,7 +124,7 @@ def test_what_differs_only_in_the_hosts_or_the_fabric_can_be_had(experiment: Pat
 
 
 def test_which_time_series_are_recorded_is_told(experiment: Path) -> None:
-    assert not any(field.startswith(("series", "measure")) for field in answers(experiment))
+    assert answers(experiment)["series"] == ("done", "none is asked for")
     for what in ("segments", "attribution", "fabric"):
         assert answers(experiment, **{f"measure.{what}": "true"})[f"measure.{what}"][0] == "near"
     links = {"series.links": '["h0>s0"]', "series.differentials": '["h0>h3"]'}
@@ -121,6 +148,123 @@ def test_the_command_shows_the_table_and_ends_by_whether_it_can_be_had(experimen
     assert "--set transport.initial_rto=1s" in " ".join(refused.stderr.split())
 
 
+@pytest.mark.parametrize(
+    ("name", "fabric", "overrides", "field"),
+    [
+        ("namespaces", "engine", {}, "--on"),
+        ("veth", "engine", {}, "--on"),
+        ("hosts with cubic", "engine", {"transport.congestion": '{ kind = "cubic" }'}, "transport.congestion"),
+        ("tbf", "kernel", {}, "topology.rate"),
+        ("hash seeds", "kernel", {}, "balance"),
+        ("nft numgen", "kernel", {"balance.kind": '"spray"'}, "balance"),
+        ("nft numgen", "kernel", {"balance.kind": '"round-robin"'}, "balance"),
+    ],
+)
+def test_what_this_machine_lacks_is_refused_by_check_and_by_run_with_the_remedy(
+    experiment: Path, missing: Missing, name: str, fabric: str, overrides: dict[str, str], field: str
+) -> None:
+    plan = tailcut.load(experiment, set=overrides).plan
+    options = Options(lab_fabric=fabric)
+    assert not any(gap.fatal for gap in backend("lab").check(plan, options))
+    missing[name] = "it is not there"
+    fatal = [gap for gap in backend("lab").check(plan, options) if gap.fatal]
+    assert [gap.where for gap in fatal] == [field]
+    assert f"{name}: it is not there ({doctor.NEEDS[name][1]})" == fatal[0].reason
+    settings = [part for key, value in overrides.items() for part in ("--set", f"{key}={value}")]
+    told = CliRunner().invoke(cli.app, ["check", str(experiment), "--on", "lab", "--lab-fabric", fabric, *settings])
+    assert (told.exit_code, "TC-B002" in told.stderr) == (2, True)
+    assert f"{field}: {name}: it is not there" in " ".join(told.stderr.split())
+
+
+@pytest.mark.parametrize("name", ["hosts with cubic", "tbf", "hash seeds", "nft numgen", "netem", "red", "fq"])
+def test_what_a_plan_does_not_take_may_be_missing(experiment: Path, missing: Missing, name: str) -> None:
+    missing[name] = "it is not there"
+    assert not any(gap.fatal for gap in backend("lab").check(tailcut.load(experiment).plan, Options()))
+
+
+@pytest.mark.parametrize(
+    ("fabric", "overrides"),
+    [
+        ("engine", {}),
+        ("engine", {"replicate.kind": '"repflow"'}),
+        ("engine", {"replicate.kind": '"repsyn"'}),
+        ("kernel", {}),
+        ("kernel", {"balance.kind": '"spray"'}),
+        ("kernel", {"balance.kind": '"round-robin"'}),
+        ("kernel", {"faults.incidents": '[{ kind = "link-down", link = "h0>s0", at = "1ms", until = "2ms" }]'}),
+    ],
+)
+def test_every_field_of_the_schema_is_told(experiment: Path, fabric: str, overrides: dict[str, str]) -> None:
+    assert untold(tailcut.load(experiment, set=overrides).plan, fabric, json.loads(_core.schema())) == []
+
+
+def test_every_field_of_multipath_tcp_is_told(experiment: Path) -> None:
+    experiment.write_text(
+        experiment.read_text().replace(
+            'kind = "tcp"\ninitial_rto = "1s"', 'kind = "mptcp"\ntcp = { initial_rto = "1s" }'
+        )
+    )
+    assert untold(tailcut.load(experiment).plan, "engine", json.loads(_core.schema())) == []
+
+
+@pytest.mark.parametrize("of", ["SwitchSpec", "DropTail", "TcpSpec"])
+def test_a_field_that_nobody_tells_would_be_found(experiment: Path, of: str) -> None:
+    plan = tailcut.load(experiment).plan
+    schema = json.loads(_core.schema())
+    kinds = {"DropTail": ("QueueSpec", "drop-tail", "queue"), "TcpSpec": ("TransportSpec", "tcp", "transport")}
+    if of in kinds:
+        spec, kind, section = kinds[of]
+        new = next(one for one in schema["$defs"][spec]["oneOf"] if one["properties"]["kind"]["const"] == kind)
+    else:
+        section, new = "switch", schema["$defs"][of]
+    new["properties"]["unheard"] = {"type": "boolean"}
+    assert untold(plan, "kernel", schema) == [f"{section}.unheard"]
+
+
+def untold(plan: Plan, fabric: str, schema: dict[str, Any]) -> list[str]:
+    """The fields that a plan has by the schema, of which the lab says nothing."""
+    config = plan["runs"][0]["config"]
+    sections: dict[str, Any] = {**config, **config["scheme"]}
+    told = [one["field"] for one in fields(plan, fabric)]
+    return [
+        field
+        for name, spec in schema["properties"].items()
+        if name not in APART
+        for field in leaves(schema, spec, name, sections.get(name, {}).get("kind"))
+        if not any(field == one or field.startswith(f"{one}.") for one in told)
+    ]
+
+
+def leaves(schema: dict[str, Any], spec: dict[str, Any], name: str, kind: str | None = None) -> Iterator[str]:
+    """The fields of a part of the schema; of its kinds, those of ``kind``."""
+    spec = schema["$defs"][spec["$ref"].rpartition("/")[2]] if "$ref" in spec else spec
+    if kind is not None:
+        spec = next(one for one in spec["oneOf"] if one["properties"]["kind"]["const"] == kind)
+    parts = spec.get("properties")
+    if parts is None:
+        yield name
+    for part, more in (parts or {}).items():
+        yield from leaves(schema, more, f"{name}.{part}")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "field", "answer"),
+    [
+        ({}, "reduction_base", "near"),
+        ({"transport.reduction_base": '"pipe"'}, "reduction_base", "near"),
+        ({"transport.recovery": '"newreno"'}, "reduction_base", "done"),
+        ({}, "clock_granularity", "done"),
+        ({"transport.clock_granularity": '"50ms"'}, "clock_granularity", "near"),
+        ({}, "delayed_ack_timeout", "done"),
+        ({"transport.ack_every": "2", "transport.quick_acks": "16"}, "delayed_ack_timeout", "near"),
+    ],
+)
+def test_what_the_kernel_has_in_place_of_a_parameter_is_told(
+    experiment: Path, overrides: dict[str, str], field: str, answer: str
+) -> None:
+    assert answers(experiment, **overrides)[f"transport.{field}"][0] == answer
+
+
 @pytest.mark.parametrize(("kind", "mode"), [("repflow", "mode flow"), ("repsyn", "mode syn")])
 def test_replication_can_be_had_by_repnet(experiment: Path, kind: str, mode: str) -> None:
     told = answers(experiment, **{"replicate.kind": f'"{kind}"'})
@@ -139,16 +283,18 @@ def test_what_replication_is_compared_with_is_told_that_the_same_program_carries
     assert any("node:net" in text for text in told)
 
 
-@pytest.mark.parametrize("missing", ["node", "repnet-bench"])
+@pytest.mark.parametrize("program", ["node", "repnet-bench"])
 def test_without_repnet_bench_replication_is_refused_and_all_else_is_not(
-    experiment: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+    experiment: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
+    monkeypatch.setattr(repnet, "program", PROGRAM)
     monkeypatch.setattr(repnet, "BUILT", Path("/nowhere/main.js"))
-    monkeypatch.setattr(shutil, "which", lambda name: None if name == missing else f"/usr/bin/{name}")
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == program else f"/usr/bin/{name}")
     plan = tailcut.load(experiment, set={"replicate.kind": '"repflow"'}).plan
     fatal = [gap for gap in backend("lab").check(plan, Options()) if gap.fatal]
     assert [gap.where for gap in fatal] == ["replicate"]
-    assert missing in fatal[0].reason
+    assert f"no program `{program}`" in fatal[0].reason
+    assert repnet.INSTALL in fatal[0].reason
     assert not any(gap.fatal for gap in backend("lab").check(tailcut.load(experiment).plan, Options()))
 
 

@@ -81,6 +81,10 @@ pub(crate) fn check(
         },
         _ => checked.fatal("transport.congestion", "no kernel has this congestion control"),
     }
+    let name = checked.hosts.dctcp.map_or(&*checked.hosts.congestion, |_| "dctcp");
+    if !name.is_empty() {
+        checked.needs(format!("hosts with {name}"), "transport.congestion");
+    }
 }
 
 /// Parameters of the program that is DCTCP, as its `struct settings` has them.
@@ -165,6 +169,17 @@ mod tests {
         assert_eq!(told.answer, Answer::Fatal);
         assert!(told.text.contains("nothing is compiled"), "{}", told.text);
         assert!(told.text.contains("modprobe tcp_dctcp"), "{}", told.text);
+    }
+
+    #[test]
+    fn what_hosts_are_set_to_is_needed_of_the_kernel() {
+        let needs = |spec: serde_json::Value| -> Vec<String> {
+            control(&spec, false, true).0.needs.into_iter().map(|need| need.offer).collect()
+        };
+        assert_eq!(needs(json!({ "kind": "newreno" })), ["hosts with reno"]);
+        assert_eq!(needs(json!({ "kind": "cubic" })), ["hosts with cubic"]);
+        assert_eq!(needs(json!({ "kind": "dctcp" })), ["hosts with dctcp"]);
+        assert!(needs(json!({ "kind": "cubic", "beta": 0.5 })).is_empty());
     }
 
     #[test]

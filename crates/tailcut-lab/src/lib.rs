@@ -5,6 +5,7 @@
 //! `AF_PACKET`, crosses the fabric as the packet that stands for it, and goes out when its last hop says so.
 
 mod congestion;
+mod expected;
 pub mod fabric;
 pub mod fabrics;
 #[cfg(target_os = "linux")]
@@ -25,6 +26,7 @@ pub mod settings;
 pub mod supervisor;
 #[cfg(target_os = "linux")]
 pub mod sys;
+mod tcp;
 #[cfg(target_os = "linux")]
 pub mod tools;
 pub mod traffic;

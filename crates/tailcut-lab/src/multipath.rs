@@ -17,9 +17,10 @@ use tailcut_net::transport::tcp::TcpSpec;
 use crate::fabrics::Kind;
 #[cfg(target_os = "linux")]
 use crate::hosts::setup;
-use crate::settings::{tcp, Answer, Checked};
+use crate::settings::{Answer, Checked};
 #[cfg(target_os = "linux")]
 use crate::sys::netlink::{attribute, find, nested, Generic};
+use crate::tcp::tcp;
 
 /// Subflows of a connection at most: hosts have so many addresses.
 pub const MOST_SUBFLOWS: u32 = 8;
@@ -35,8 +36,10 @@ pub(crate) fn check(checked: &mut Checked, spec: &MptcpSpec, by_repnet: bool, fa
     // Of these there is more to say below.
     let more = ["transport.mss", "transport.close"];
     checked.told.retain(|told| told.answer == Answer::Fatal || !more.contains(&&*told.field));
-    for told in checked.told.iter_mut().filter(|told| told.field != "transport.receive_window") {
-        told.field = told.field.replace("transport.", "transport.tcp.");
+    let fields = checked.told.iter_mut().map(|told| &mut told.field);
+    let fields = fields.chain(checked.needs.iter_mut().map(|need| &mut need.field));
+    for field in fields.filter(|field| *field != "transport.receive_window") {
+        *field = field.replace("transport.", "transport.tcp.");
     }
     checked.near(
         "transport.tcp.receive_window",
@@ -48,11 +51,14 @@ pub(crate) fn check(checked: &mut Checked, spec: &MptcpSpec, by_repnet: bool, fa
             "transport.kind",
             "this kernel has no Multipath TCP whose subflows a program opens: it takes one of 5.19 or later with CONFIG_MPTCP",
         ),
-        true => checked.near(
-            "transport.kind",
-            "the kernel's Multipath TCP, whose subflows are not coupled: each has the window of a TCP of its own (Linux has no RFC 6356). They \
-             join a round trip after the handshake, when the first data are acknowledged",
-        ),
+        true => {
+            checked.needs("subflows", "transport.kind");
+            checked.near(
+                "transport.kind",
+                "the kernel's Multipath TCP, whose subflows are not coupled: each has the window of a TCP of its own (Linux has no RFC 6356). They \
+                 join a round trip after the handshake, when the first data are acknowledged",
+            );
+        }
     }
     checked.only(
         (1..=MOST_SUBFLOWS).contains(subflows),

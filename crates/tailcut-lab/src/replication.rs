@@ -85,5 +85,8 @@ pub(crate) fn check(checked: &mut Checked, spec: &ReplicateSpec, by_repnet: bool
         "flows",
         format!("{hosts}; it does not tell what was sent again, and a flow is acknowledged when its receiver has ended the connection"),
     );
+    checked.done("replicate.threshold", "longer flows have one connection");
+    checked.done("replicate.copy_delay", "repnet waits as long before the second copy");
+    checked.needs("repnet-bench", "replicate");
     checked.hosts.repnet = Some(Replication { mode, threshold, copy_delay_ns: delay.as_ns() });
 }

@@ -62,6 +62,8 @@ pub struct Outcome {
     pub entered: Lateness,
     /// Frames that hosts sent.
     pub frames: u64,
+    /// Nanoseconds for which the fabric's process had a processor while the run lasted; 0 where no process carries frames.
+    pub worked_ns: u64,
     /// Of these, frames of second connections.
     pub copied: u64,
     /// Subflows that connections had besides their first.
@@ -286,6 +288,7 @@ impl<'a> Lab<'a> {
             facts,
             entered: fabric.entered,
             frames: fabric.frames,
+            worked_ns: fabric.worked_ns,
             copied: fabric.copied,
             joined: joined(&reports),
             hosts: self.read_back,

@@ -72,6 +72,14 @@ fn alike(flows: &[Flow]) -> Option<(usize, usize)> {
 
 fn series(checked: &mut Checked, spec: &SeriesSpec, by_repnet: bool, fabric: &dyn Kind) {
     let SeriesSpec { flows, links, differentials, interval, max_samples: _ } = spec;
+    checked.done(
+        "series",
+        if spec.is_off() {
+            "none is asked for"
+        } else {
+            "at their interval, and so many samples at the most"
+        },
+    );
     for (field, asked) in [("series.links", links), ("series.differentials", differentials)] {
         let between = fabric.between_samples();
         match between {

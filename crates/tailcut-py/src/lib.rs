@@ -319,7 +319,7 @@ fn check_capture(py: Python<'_>, plan_run_json: &str, spec: &str) -> PyResult<()
 }
 
 /// What becomes of every field of a run of a plan (an element of its `runs`, as JSON) in the kernel lab, as JSON:
-/// {told: [{field, answer: "done" | "near" | "fatal", text}], hosts}. `by_repnet`: repnet-bench carries its flows; `fabric`: the name of what lies
+/// {told: [{field, answer: "done" | "near" | "fatal", text}], hosts, needs: [{offer, field}], busiest: frames a second}. `by_repnet`: repnet-bench carries its flows; `fabric`: the name of what lies
 /// between the hosts; `programs`: where BPF programs are, if they are compiled. Raises ValueError when the text is no such run, or there is no such fabric.
 #[pyfunction]
 fn lab_check(

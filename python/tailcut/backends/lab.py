@@ -1,9 +1,8 @@
 """Real kernels: every run of the plan with a network namespace per host, one after the other, into the store."""
 
 import json
-import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +15,18 @@ from tailcut import _core
 from tailcut.backends import Gap, Options, Progress, tell_started
 from tailcut.backends.failures import Failures
 from tailcut.backends.sim import CAPTURE_FILE, SimBackend, series_frame, tell_of_capture
-from tailcut.lab import process, programs, repnet
+from tailcut.lab import calibration, doctor, process, programs, repnet
 from tailcut.lab.fabrics import ENGINE, FABRICS
 from tailcut.plan import Plan, PlannedRun, canonical, label, unique_runs
 from tailcut.results import lab_runs, machine, tables
 from tailcut.results.store import State, Store
 from tailcut.traces import read_table
+from tailcut.units import rate_bps
 
 NO_CLUSTER = "the lab needs this machine's own kernel and processors: leave out --cluster"
 NO_LINKS = "the lab captures what hosts send and receive, and no links: frames do not cross these one by one"
 NO_FRAMES = "frames between kernels pass no process that could write them down: take the fabric engine"
 NOT_CAPTURED = "it was made without this capture, and no run is the same again: --repeat makes further ones"
-NO_LINUX = "the lab needs Linux"
 ABOUT = (
     "facts",
     "entered",
@@ -57,8 +56,8 @@ class LabBackend:
         """What of the plan hosts with a real kernel do otherwise, or not at all."""
         gaps = [
             Gap(one["field"], one["text"], one["answer"] == "fatal")
-            for one in fields(plan, options.lab_fabric)
-            if _is_gap(one)
+            for one in answers(plan, options.lab_fabric)
+            if one["answer"] != "done"
         ]
         if options.farm is not None:
             gaps.append(Gap("--cluster", NO_CLUSTER, fatal=True))
@@ -68,13 +67,6 @@ class LabBackend:
                 gaps.append(Gap("--capture", NO_LINKS, fatal=True))
             if not FABRICS[options.lab_fabric].sees_frames:
                 gaps.append(Gap("--capture", NO_FRAMES, fatal=True))
-        if sys.platform != "linux":
-            gaps.append(Gap("--on", NO_LINUX, fatal=True))
-        if lab_runs.by_repnet(plan["runs"]):
-            try:
-                repnet.program()
-            except repnet.MissingError as error:
-                gaps.append(Gap("replicate", str(error), fatal=True))
         return gaps
 
     def run(self, plan: Plan, store: Store, progress: Progress, options: Options) -> None:
@@ -106,29 +98,65 @@ class LabBackend:
         failures.raise_if_any(len(missing))
 
 
+def answers(plan: Plan, fabric: str) -> list[dict[str, str]]:
+    """`fields`, and what of the plan cannot be had on this machine, which is asked.
+
+    Whether a run can begin, `tailcut check` and `tailcut run` both know from here.
+    """
+    runs = checked(plan, fabric)
+    needs = dict.fromkeys((need["offer"], need["field"]) for one in runs for need in one["needs"])
+    refused = doctor.refusals(doctor.findings(), needs)
+    return _told(runs) + [{"field": field, "answer": "fatal", "text": why} for field, why in refused]
+
+
 def fields(plan: Plan, fabric: str = ENGINE) -> list[dict[str, str]]:
-    """Every field of the plan, whether it is ``done``, ``near`` or ``fatal``, and how or why; each answer once."""
+    """Every field of the plan, whether it is ``done``, ``near`` or ``fatal``, and how or why; each answer once.
+
+    Of this machine only those things are asked that decide how a field is realised: congestion controls and BPF.
+    """
+    return _told(checked(plan, fabric))
+
+
+def load(plan: Plan, fabric: str) -> calibration.Load:
+    """What the plan asks of this machine, which carries a short run of the lab for it, and what that gives.
+
+    Raises:
+        LabError: that run failed; says why.
+    """
+    program = repnet.program() if lab_runs.by_repnet(plan["runs"]) else None
+    rates = {str(run["config"]["topology"].get("rate")) for run in plan["runs"]}
+    rate = rates.pop() if len(rates) == 1 else ""
+    return calibration.Load(
+        busiest=max(one["busiest"] for one in checked(plan, fabric)),
+        rate_bps=rate_bps(rate) if rate.endswith("bps") else None,
+        carried=calibration.calibrate(fabric, program),
+    )
+
+
+def _told(runs: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
     told: dict[tuple[str, str], dict[str, str]] = {}
-    by_repnet = lab_runs.by_repnet(plan["runs"])
-    configurations = {canonical(run["config"]): run for run in reversed(plan["runs"])}
-    for run in configurations.values():
-        if any(file["path"].endswith(".parquet") for file in run["files"]):
-            answers = [{"field": "traffic.file", "answer": "fatal", "text": NO_PARQUET}]
-        else:
-            answers = _answers(run, by_repnet=by_repnet, fabric=fabric)
-        for one in answers:
-            told.setdefault((one["field"], one["text"]), one)
+    for one in runs:
+        for answer in one["told"]:
+            told.setdefault((answer["field"], answer["text"]), answer)
     return list(told.values())
 
 
-def _answers(run: PlannedRun, *, by_repnet: bool, fabric: str) -> list[dict[str, str]]:
-    answer = json.loads(_core.lab_check(json.dumps(run), by_repnet, fabric, programs.directory()))
-    told: list[dict[str, str]] = answer["told"]
-    return told
+def checked(plan: Plan, fabric: str) -> list[dict[str, Any]]:
+    """Of each different configuration what `tailcut._core.lab_check` says.
+
+    That is what is ``told`` of its fields, what each ``needs`` (``offer``, ``field``), and ``busiest``: frames a
+    second, at the most, that its hosts send in the busiest 50 ms.
+    """
+    by_repnet = lab_runs.by_repnet(plan["runs"])
+    configurations = {canonical(run["config"]): run for run in reversed(plan["runs"])}
+    return [_checked(run, by_repnet=by_repnet, fabric=fabric) for run in configurations.values()]
 
 
-def _is_gap(one: Mapping[str, str]) -> bool:
-    return one["answer"] != "done"
+def _checked(run: PlannedRun, *, by_repnet: bool, fabric: str) -> dict[str, Any]:
+    if any(file["path"].endswith(".parquet") for file in run["files"]):
+        return {"told": [{"field": "traffic.file", "answer": "fatal", "text": NO_PARQUET}], "needs": []}
+    answer: dict[str, Any] = json.loads(_core.lab_check(json.dumps(run), by_repnet, fabric, programs.directory()))
+    return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +247,7 @@ def _put(
         "capture": list(capture.points) if capture else [],
         "capture_bounds": capture.bounds if capture else {},
         "captured": done["captured"],
-        "fields": _answers(run, by_repnet=done["repnet"] is not None, fabric=done["fabric"]),
+        "fields": _checked(run, by_repnet=done["repnet"] is not None, fabric=done["fabric"])["told"],
         "units": {
             name: {column: tables.UNITS[name].get(column, "") for column in data.columns}
             for name, data in frames.items()

@@ -48,12 +48,12 @@ def check(
 
     plan = tailcut.load(file, _overrides(set_), seeds).plan
     fabric = fabrics.of(plan, lab_fabric, on)
-    if as_json:
-        sys.stdout.write(json.dumps(plan, indent=2) + "\n")
-    elif on == "lab":
+    if on == "lab":
         from tailcut.terminal import lab as view
 
-        view.check(plan, fabric, out)
+        view.check(plan, fabric, out, sys.stdout if as_json else None)
+    elif as_json:
+        sys.stdout.write(json.dumps(plan, indent=2) + "\n")
     else:
         for gap in [] if on == "sim" else backends.backend(on).check(plan, backends.Options()):
             err.print(f"{gap.where}: {gap.reason}", highlight=False, soft_wrap=True)

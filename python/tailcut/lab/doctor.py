@@ -1,6 +1,7 @@
 """What this machine offers the lab, what each thing is needed for, and how to get it."""
 
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tailcut.lab import process, repnet
@@ -25,6 +26,11 @@ class Finding:
     found: str
     remedy: str
     fatal: bool
+
+    @property
+    def lack(self) -> str:
+        """What it is, why it cannot be had, and how to get it."""
+        return f"{self.name}: {self.found} ({self.remedy})"
 
 
 NEEDS: dict[str, tuple[str, str, bool]] = {
@@ -102,7 +108,7 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
     ),
     "repnet-bench": (
         "carries the flows of experiments with RepFlow or RepSYN, and of what they are compared with",
-        repnet.NO_BENCH,
+        repnet.INSTALL,
         False,
     ),
     "cpu pressure": ("a reason of the verdict", "a kernel with CONFIG_PSI, booted with psi=1", False),
@@ -140,7 +146,19 @@ def _need(offer: dict[str, object]) -> tuple[str, bool, str, str, bool]:
     return needed_for, bool(offer["offered"]), str(offer["found"]), remedy, fatal
 
 
-def obstacle(found: list[Finding]) -> str | None:
+def obstacle(found: Sequence[Finding]) -> str | None:
     """Why no run can begin here, if none can."""
-    fatal = [f"{one.name}: {one.found} ({one.remedy})" for one in found if one.fatal and not one.offered]
-    return "; ".join(fatal) or None
+    return "; ".join(one.lack for one in found if one.fatal and not one.offered) or None
+
+
+def refusals(found: Sequence[Finding], needs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Fields of a plan that cannot be had here, each with why and how to get it.
+
+    Args:
+        found: what was tried.
+        needs: what the plan takes besides what every run does: the name of a finding, and the field that takes it.
+    """
+    missing = {one.name: one for one in found if not one.offered}
+    nothing = [("--on", one.lack) for one in missing.values() if one.fatal]
+    fields = [(field, missing[name].lack) for name, field in needs if name in missing and not missing[name].fatal]
+    return nothing + fields

@@ -4,12 +4,14 @@ import shutil
 from pathlib import Path
 
 BUILT = Path(__file__).parents[3] / "packages" / "repnet-bench" / "dist" / "main.js"
-NO_NODE = "there is no program `node`: install Node 20 or later"
-NO_BENCH = "repnet-bench is not there: run `make setup-lab` in the repository, or npm install --global repnet-bench"
+INSTALL = "run `make setup-lab` in the repository, or npm install --global repnet-bench; it takes Node 20 or later"
+"""How to get it."""
+NO_NODE = "there is no program `node`"
+NO_BENCH = "there is no program `repnet-bench`"
 
 
 class MissingError(Exception):
-    """`repnet-bench` cannot be started here; says why, and what to do."""
+    """`repnet-bench` cannot be started here; says why. `INSTALL` is what to do."""
 
 
 def program() -> list[str]:

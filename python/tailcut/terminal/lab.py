@@ -1,7 +1,8 @@
 """The kernel lab in the terminal: what a machine offers, what becomes of a plan's fields and of its runs."""
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -9,7 +10,9 @@ from rich.text import Text
 
 from tailcut.backends import lab
 from tailcut.errors import BackendError
+from tailcut.lab import calibration
 from tailcut.lab.doctor import Finding
+from tailcut.lab.process import LabError
 from tailcut.plan import Plan, label, short_keys
 from tailcut.results import spread as spreads
 from tailcut.results.summary import axes_schema
@@ -47,15 +50,34 @@ def fields(told: Sequence[Mapping[str, str]]) -> Table:
     return table
 
 
-def check(plan: Plan, fabric: str, out: Console) -> None:
-    """Print what becomes of every field of a plan, with a fabric.
+def check(plan: Plan, fabric: str, out: Console, to: IO[str] | None = None) -> None:
+    """Print what becomes of every field of a plan, with a fabric, and whether this machine carries it.
+
+    Args:
+        plan: of the experiment.
+        fabric: what lies between the hosts.
+        out: where the table goes.
+        to: where the plan goes instead, as JSON, and beside it what is known of it under ``on``.
 
     Raises:
-        BackendError: the lab cannot realise it.
+        BackendError: the lab cannot realise it here.
     """
-    told = lab.fields(plan, fabric)
-    out.print(fields(told))
+    told = lab.answers(plan, fabric)
     fatal = [f"  {one['field']}: {one['text']}" for one in told if one["answer"] == "fatal"]
+    load: dict[str, Any] | None = None
+    if not fatal:
+        try:
+            asked = lab.load(plan, fabric)
+        except LabError as error:
+            told.append(calibration.unknown(error))
+        else:
+            told.append(asked.answer())
+            load = asked.told()
+    if to is None:
+        out.print(fields(told))
+    else:
+        about = {"backend": "lab", "fabric": fabric, "fields": told, "load": load}
+        to.write(json.dumps({**plan, "on": about}, indent=2) + "\n")
     if fatal:
         reasons = "\n".join(fatal)
         raise BackendError("TC-B002", f"the backend 'lab' cannot realise this experiment:\n{reasons}")

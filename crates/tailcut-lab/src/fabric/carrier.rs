@@ -28,7 +28,7 @@ use crate::hosts::driver::{Times, COPIES, LISTEN};
 use crate::hosts::drops::{self, Counters};
 use crate::hosts::setup::end_of;
 use crate::sys::packets::{Frames, Received};
-use crate::sys::{monotonic_ns, process, real_ahead_ns};
+use crate::sys::{monotonic_ns, process, processor_ns, real_ahead_ns};
 
 /// Frames that the ring holds at least.
 pub const RING: usize = 8_192;
@@ -79,6 +79,8 @@ pub struct FabricReport {
     pub unknown: BTreeMap<String, String>,
     /// Queues and utilisation of the links that the plan names.
     pub series: Vec<MeasuredSeries>,
+    /// Nanoseconds for which the fabric's process had a processor; 0 where no process carries frames.
+    pub worked_ns: u64,
 }
 
 /// What became of a capture.
@@ -224,6 +226,7 @@ impl<'a> Carrier<'a> {
         supervisor.set_nonblocking(true)?;
         process::exact_timers();
         process::run_briefly(process::id());
+        let had_ns = processor_ns();
         let mut control = [0; 1];
         loop {
             self.take_in(times)?;
@@ -236,7 +239,8 @@ impl<'a> Carrier<'a> {
                 break;
             }
         }
-        self.report(times)
+        let report = self.report(times)?;
+        Ok(FabricReport { worked_ns: processor_ns() - had_ns, ..report })
     }
 
     /// Lets everything happen that is due `ns` after the beginning.

@@ -32,6 +32,11 @@ pub fn monotonic_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
+/// Nanoseconds for which this process has had a processor.
+pub fn processor_ns() -> u64 {
+    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 /// By how much the clock that the kernel stamps packets with is ahead of the monotonic one, to a few microseconds unless this
 /// process is held up every time that it looks.
 pub fn real_ahead_ns() -> u64 {

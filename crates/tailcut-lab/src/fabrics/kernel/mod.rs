@@ -80,16 +80,20 @@ impl Kind for Kernel {
             "a network namespace for each switch, a veth pair for each link",
             format!("{switches} switches: the lab carries {MOST_SWITCHES} at most"),
         );
+        checked.needs("tbf", "topology.rate");
         checked.near(
             "topology.rate",
             "tbf, which does not delay a packet at an idle port, and lets go at once what its timer may have been late for (300 us): short flows and \
              handshakes are too fast by a packet per idle hop; a busy port has its rate, which the verdict holds it to",
         );
         let longest = scenario.graph.links.iter().map(|link| link.propagation).max();
-        if let Some(longest) = longest.filter(|time| *time > Time::ZERO) {
-            let text = format!("none, in place of {longest} a link: only netem delays packets");
-            checked.near("topology.propagation", text);
-        }
+        let longest = longest.unwrap_or(Time::ZERO);
+        checked.only_nearly(
+            longest == Time::ZERO,
+            "topology.propagation",
+            "none",
+            format!("none, in place of {longest} a link: only netem delays packets"),
+        );
         queue(checked, scenario);
         balance(checked, scenario);
         let spec = &scenario.switch;
@@ -105,6 +109,7 @@ impl Kind for Kernel {
             "no port pauses another",
             "no interface of a namespace heeds pause frames",
         );
+        checked.done("switch.alpha", "only a shared buffer has a share");
         faults(checked, scenario);
         let framing = scenario.host.framing_overhead.0;
         checked.only(
@@ -147,22 +152,29 @@ fn faults(checked: &mut Checked, scenario: &Scenario) {
             "faults.incidents",
             "only netem delays or loses packets of a link that is up: take the fabric engine",
         ),
-        _ => checked.near(
-            "faults.incidents",
-            "links by ip link, other rates by tbf: the switches at the ends of a link that fails leave it out at once, all others when routing learns of it",
-        ),
+        _ => {
+            checked.near(
+                "faults.incidents",
+                "links by ip link, other rates by tbf: the switches at the ends of a link that fails leave it out at once, all others when routing learns of it",
+            );
+            checked.done("faults.active", "without it nothing fails");
+            checked.done("faults.reconvergence", "after it switches have the simulator's routes");
+        }
     }
 }
 
 fn queue(checked: &mut Checked, scenario: &Scenario) {
     match &scenario.scheme.queue {
-        QueueSpec::DropTail(spec) => match spec.limit {
-            Limit::AtMost(Amount::Bytes(_)) => checked.near(
-                "queue.limit",
-                "bfifo, which counts an Ethernet header of 14 bytes with each packet and no more",
-            ),
-            _ => checked.done("queue.limit", "pfifo within tbf, for each port"),
-        },
+        QueueSpec::DropTail(spec) => {
+            checked.done("queue.kind", "the kernel's, which drops what finds no room");
+            match spec.limit {
+                Limit::AtMost(Amount::Bytes(_)) => checked.near(
+                    "queue.limit",
+                    "bfifo, which counts an Ethernet header of 14 bytes with each packet and no more",
+                ),
+                _ => checked.done("queue.limit", "pfifo within tbf, for each port"),
+            }
+        }
         _ => checked.fatal(
             "queue.kind",
             "of the simulator's queues kernels have drop-tail alone, in the same way: write kind = \"drop-tail\", or take the fabric engine",
@@ -171,6 +183,10 @@ fn queue(checked: &mut Checked, scenario: &Scenario) {
 }
 
 fn balance(checked: &mut Checked, scenario: &Scenario) {
+    checked.needs("hash seeds", "balance");
+    if let BalanceSpec::Spray(_) | BalanceSpec::RoundRobin(_) = &scenario.scheme.balance {
+        checked.needs("nft numgen", "balance");
+    }
     match &scenario.scheme.balance {
         BalanceSpec::Ecmp(_) => checked.near(
             "balance",
@@ -203,7 +219,10 @@ fn balance(checked: &mut Checked, scenario: &Scenario) {
 /// A balancer that takes a BPF program.
 fn by_program(checked: &mut Checked, how: &str) {
     match checked.programs.clone() {
-        Ok(()) => checked.near("balance", how),
+        Ok(()) => {
+            checked.needs("BPF programs", "balance");
+            checked.near("balance", how);
+        }
         Err(why) => checked.fatal(
             "balance.kind",
             format!("switches remember flows by a BPF program: {why}; or take the fabric engine"),

@@ -1,0 +1,359 @@
+//! What becomes of the plan's TCP, parameter by parameter: sysctls of each namespace, and attributes of the hosts' routes.
+
+use tailcut_engine::{Bytes, Time};
+use tailcut_net::amount::{Amount, Limit};
+use tailcut_net::transport::tcp::reordering::ReorderingSpec;
+use tailcut_net::transport::tcp::{Close, Imitation, Recovery, ReductionBase, TcpSpec};
+
+use crate::congestion;
+use crate::settings::Checked;
+
+/// What the kernel acknowledges at once before it delays ACKs (`TCP_MAX_QUICKACKS` of include/net/tcp.h).
+const QUICK_ACKS: u32 = 16;
+
+fn whole_ms(time: Time) -> Option<u64> {
+    let ms = time.as_ns() / 1_000_000;
+    (Time::from_ms(ms) == time).then_some(ms)
+}
+
+pub(crate) fn tcp(checked: &mut Checked, spec: &TcpSpec) {
+    let TcpSpec {
+        hosts: _,
+        mss,
+        initial_window,
+        initial_ssthresh,
+        receive_window,
+        dupack_threshold,
+        limited_transmit,
+        recovery,
+        reduction_base,
+        reordering,
+        congestion,
+        ecn,
+        min_rto,
+        max_rto,
+        initial_rto,
+        clock_granularity,
+        syn_retries,
+        ack_every,
+        delayed_ack_timeout,
+        quick_acks,
+        timestamps,
+        timestamp_tick,
+        mss_option,
+        close,
+        imitate,
+    } = spec;
+    checked.done(
+        "transport.hosts",
+        "it decides what other parameters are where nothing is said of them",
+    );
+    let options = if *timestamps { 12 } else { 0 };
+    checked.hosts.mtu = mss.0 + 40 + options;
+    checked.only(
+        (88..=65_000).contains(&mss.0),
+        "transport.mss",
+        "MTU of the hosts' interfaces",
+        format!("an MTU of {} bytes: the kernel takes 128 to 65,535", checked.hosts.mtu),
+    );
+    windows(checked, *initial_window, *initial_ssthresh, *receive_window, mss.0);
+    losses(checked, *recovery, *dupack_threshold, *limited_transmit, reordering);
+    reduction(checked, *recovery, *reduction_base);
+    congestion::check(checked, congestion, congestion::offered);
+    checked.sysctl("ipv4/tcp_ecn", u8::from(*ecn || spec.uses_ecn()));
+    checked.done("transport.ecn", "sysctl tcp_ecn at both ends");
+    timers(checked, *min_rto, *max_rto, *initial_rto, *syn_retries);
+    granularity(checked, *clock_granularity, *min_rto);
+    acknowledgements(checked, *ack_every, *quick_acks, *delayed_ack_timeout);
+    checked.sysctl("ipv4/tcp_timestamps", u8::from(*timestamps));
+    match *timestamps && *recovery == Recovery::SackPrr {
+        false => checked.done("transport.timestamps", "sysctl tcp_timestamps"),
+        true => checked.near(
+            "transport.timestamps",
+            "sysctl tcp_timestamps; SYNs are 4 bytes shorter than the plan's: the kernel puts what they say of SACK beside the time",
+        ),
+    }
+    checked.only(
+        !*timestamps || *timestamp_tick == Time::from_ms(1),
+        "transport.timestamp_tick",
+        if *timestamps { "the kernel's clock of timestamps" } else { "only timestamps have one" },
+        format!(
+            "the lab leaves the kernel's clock of timestamps at 1 ms, which is not {timestamp_tick}: write \"1ms\""
+        ),
+    );
+    match mss_option {
+        true => checked.done("transport.mss_option", "the kernel always announces its MSS"),
+        false => checked.near(
+            "transport.mss_option",
+            "the kernel always announces its MSS: 4 bytes more in each SYN",
+        ),
+    }
+    checked.hosts.closes = matches!(close, Close::Fin);
+    checked.done(
+        "transport.close",
+        "senders shut a connection down after its last byte, or leave it open",
+    );
+    checked.only(
+        *imitate == Imitation::NONE,
+        "transport.imitate",
+        "the kernel's TCP",
+        "a kernel imitates no simulator",
+    );
+    let (probes, doubts) = match reordering {
+        ReorderingSpec::Rack(rack) => (rack.tail_loss_probe, rack.f_rto),
+        _ => (false, false),
+    };
+    for (name, value) in [
+        ("ipv4/tcp_no_metrics_save", "1"),
+        ("ipv4/tcp_autocorking", "0"),
+        ("ipv4/tcp_early_retrans", if probes { "3" } else { "0" }),
+        ("ipv4/tcp_frto", if doubts { "2" } else { "0" }),
+        ("ipv4/tcp_comp_sack_nr", "0"),
+        ("ipv4/tcp_moderate_rcvbuf", "0"),
+        ("ipv4/tcp_syncookies", "0"),
+        ("ipv4/tcp_max_syn_backlog", "4096"),
+        ("core/somaxconn", "4096"),
+        ("ipv4/tcp_wmem", "4096\t4194304\t4194304"),
+    ] {
+        checked.sysctl(name, value);
+    }
+}
+
+fn acknowledgements(checked: &mut Checked, ack_every: u32, quick_acks: u32, delay: Time) {
+    match (ack_every, quick_acks) {
+        (1, _) => {
+            checked.route("quickack", 1);
+            for field in ["transport.ack_every", "transport.quick_acks", "transport.delayed_ack_timeout"] {
+                checked.done(field, "route attribute quickack: every segment is acknowledged at once");
+            }
+            return;
+        }
+        (2, QUICK_ACKS) => checked.near(
+            "transport.ack_every",
+            "the kernel's own: every second segment after 16 quick ones, by a delay that adapts",
+        ),
+        _ => checked.fatal(
+            "transport.ack_every",
+            "the kernel acknowledges the first segments of a connection at once and then delays by a time of its own \
+             choice: write ack_every = 1",
+        ),
+    }
+    checked.only_nearly(
+        quick_acks == QUICK_ACKS,
+        "transport.quick_acks",
+        "the kernel's own",
+        format!("the kernel's own: {QUICK_ACKS}"),
+    );
+    checked.near(
+        "transport.delayed_ack_timeout",
+        format!(
+            "not {delay}, but the kernel's own, which adapts to how packets come: 40 ms to 200 ms"
+        ),
+    );
+}
+
+fn windows(checked: &mut Checked, initial: Amount, ssthresh: Limit, receive: Bytes, mss: u64) {
+    let segments = match initial {
+        Amount::Packets(n) => u64::from(n),
+        Amount::Bytes(bytes) => (bytes / mss).max(1),
+    };
+    checked.route("initcwnd", segments);
+    checked.done(
+        "transport.initial_window",
+        format!("route attribute initcwnd: {segments} whole segments"),
+    );
+    checked.only(
+        ssthresh == Limit::Unlimited,
+        "transport.initial_ssthresh",
+        "the kernel's own: arbitrarily high",
+        "the kernel forgets a threshold where it saves no metrics: write initial_ssthresh = \"unlimited\"",
+    );
+    // SYNs say so in the simulator, too, whatever the window is.
+    checked.sysctl("ipv4/tcp_window_scaling", 1);
+    checked.sysctl("ipv4/tcp_rmem", format!("4096\t{0}\t{0}", (4 * receive.0).max(1 << 20)));
+    checked.route("window", receive.0);
+    checked.route("initrwnd", (receive.0 / mss).max(1));
+    checked.only(
+        (mss..=16_000_000).contains(&receive.0),
+        "transport.receive_window",
+        "route attributes window and initrwnd; no autotuning",
+        "the kernel announces at least a segment and at most 16 MB here",
+    );
+}
+
+fn losses(
+    checked: &mut Checked,
+    recovery: Recovery,
+    dupacks: u32,
+    limited_transmit: bool,
+    reordering: &ReorderingSpec,
+) {
+    checked.sysctl("ipv4/tcp_sack", u8::from(recovery == Recovery::SackPrr));
+    match recovery {
+        Recovery::SackPrr => checked.near(
+            "transport.recovery",
+            "SACK with PRR, and RACK besides, which this kernel does not switch off (RFC 8985)",
+        ),
+        Recovery::Newreno => checked.near(
+            "transport.recovery",
+            "sysctl tcp_sack = 0: NewReno with the kernel's PRR in place of the inflated window",
+        ),
+    }
+    checked.sysctl("ipv4/tcp_reordering", dupacks);
+    checked.only(
+        (1..=127).contains(&dupacks),
+        "transport.dupack_threshold",
+        "sysctl tcp_reordering; RACK adapts it",
+        "the kernel takes 1 to 127",
+    );
+    checked.only(
+        limited_transmit,
+        "transport.limited_transmit",
+        "as the kernel does",
+        "the kernel always does",
+    );
+    checked.sysctl("ipv4/tcp_dsack", 1);
+    match reordering {
+        ReorderingSpec::None {} => {
+            checked.near("transport.reordering", "the kernel undoes needless recoveries by DSACK")
+        }
+        ReorderingSpec::Rack(_) => checked.near(
+            "transport.reordering",
+            "RACK, with sysctl tcp_early_retrans for its probes and tcp_frto; the kernel also undoes by timestamps",
+        ),
+        _ => checked
+            .near("transport.reordering", "the kernel has its own way: RACK, and undoing by DSACK"),
+    }
+}
+
+/// Whose reductions the kernel's are not: of its congestion controls each gives a threshold by the window (`tcp_init_cwnd_reduction`).
+fn reduction(checked: &mut Checked, recovery: Recovery, base: ReductionBase) {
+    const FIELD: &str = "transport.reduction_base";
+    match (recovery, base) {
+        (Recovery::Newreno, _) => checked.done(FIELD, "only recovery = \"sack-prr\" has one"),
+        (_, ReductionBase::FlightSize) => checked.near(
+            FIELD,
+            "the kernel reduces its congestion window: what is outstanding may be less, where an application or the receive window holds it back",
+        ),
+        (_, ReductionBase::Pipe) => checked.near(
+            FIELD,
+            "the kernel reduces its congestion window, not what is thought to be in the network: reductions are smaller the more paths reorder",
+        ),
+    }
+}
+
+/// A timeout is the smoothed round trip and, in the kernel, four deviations, but `rto_min` at least (`tcp_rtt_estimator`).
+fn granularity(checked: &mut Checked, granularity: Time, min: Time) {
+    checked.only_nearly(
+        granularity <= min,
+        "transport.clock_granularity",
+        "min_rto bounds the same term, and is no less",
+        format!("none of its own: min_rto, which is less, bounds four deviations in place of {granularity}"),
+    );
+}
+
+fn timers(checked: &mut Checked, min: Time, max: Time, initial: Time, syn_retries: u32) {
+    match whole_ms(min) {
+        Some(ms) if ms > 0 => {
+            checked.route("rto_min", format!("{ms}ms"));
+            checked.near(
+                "transport.min_rto",
+                "route attribute rto_min, which bounds the deviation: a timeout is never below the smoothed round trip \
+                 and rto_min together, in ticks of the kernel",
+            );
+        }
+        _ => checked.fatal("transport.min_rto", "the kernel counts it in whole milliseconds"),
+    }
+    match whole_ms(max) {
+        Some(ms) if (1_000..=120_000).contains(&ms) => {
+            checked.sysctl("ipv4/tcp_rto_max_ms", ms);
+            checked.done("transport.max_rto", "sysctl tcp_rto_max_ms");
+        }
+        _ => checked
+            .fatal("transport.max_rto", "the kernel takes 1 s to 120 s, in whole milliseconds"),
+    }
+    checked.only(
+        initial == Time::from_ms(1_000),
+        "transport.initial_rto",
+        "the kernel's own: 1 s",
+        format!(
+            "{initial}: the kernel's first timeout is 1 s, and nothing that needs no root sets it: write initial_rto = \
+             \"1s\", in the experiment or as --set transport.initial_rto=1s"
+        ),
+    );
+    checked.sysctl("ipv4/tcp_syn_retries", syn_retries);
+    checked.sysctl("ipv4/tcp_syn_linear_timeouts", 0);
+    checked.only(
+        (1..=127).contains(&syn_retries),
+        "transport.syn_retries",
+        "sysctl tcp_syn_retries",
+        "the kernel takes 1 to 127",
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Answer, HostSettings};
+    use serde_json::json;
+
+    /// What hosts with these parameters of TCP are set to, and what is told of a field.
+    fn set(parameters: serde_json::Value, field: &str) -> (HostSettings, Vec<Answer>) {
+        let spec: TcpSpec = serde_json::from_value(parameters).expect("they are TCP's");
+        let mut checked = Checked::new(Ok(()));
+        tcp(&mut checked, &spec);
+        let told = checked.told.iter().filter(|told| told.field == field);
+        let answers = told.map(|told| told.answer).collect();
+        (checked.hosts, answers)
+    }
+
+    fn sysctl<'a>(hosts: &'a HostSettings, name: &str) -> &'a str {
+        let mut found = hosts.sysctls.iter().filter(|(known, _)| *known == name);
+        &found.next().expect("it is set").1
+    }
+
+    #[test]
+    fn probes_and_doubts_of_timeouts_are_the_kernels_where_the_plan_has_rack_with_them() {
+        let switches = |reordering: serde_json::Value| {
+            let parameters = json!({ "reordering": reordering, "initial_rto": "1s" });
+            let (hosts, told) = set(parameters, "transport.reordering");
+            assert_eq!(told, [Answer::Near]);
+            ["ipv4/tcp_early_retrans", "ipv4/tcp_frto"]
+                .map(|name| sysctl(&hosts, name).parse::<u8>().expect("it is a number"))
+        };
+        assert_eq!(switches(json!({ "kind": "none" })), [0, 0]);
+        assert_eq!(switches(json!({ "kind": "rack" })), [3, 2]);
+        assert_eq!(switches(json!({ "kind": "rack", "tail_loss_probe": false })), [0, 2]);
+        assert_eq!(switches(json!({ "kind": "rack", "f_rto": false })), [3, 0]);
+        assert_eq!(switches(json!({ "kind": "adaptive" })), [0, 0]);
+    }
+
+    #[test]
+    fn dctcp_turns_on_what_marks_take() {
+        let (hosts, _) = set(json!({ "congestion": { "kind": "dctcp" } }), "transport.ecn");
+        assert_eq!(sysctl(&hosts, "ipv4/tcp_ecn"), "1");
+    }
+
+    #[test]
+    fn timestamps_tick_as_the_kernels_by_default() {
+        let ticks = |tick: &str| {
+            set(json!({ "timestamps": true, "timestamp_tick": tick }), "transport.timestamp_tick").1
+        };
+        assert_eq!((ticks("1ms"), ticks("1us")), (vec![Answer::Done], vec![Answer::Fatal]));
+    }
+
+    #[test]
+    fn acknowledgements_wait_where_the_plan_lets_them_as_the_kernel_does() {
+        let acks = |parameters: serde_json::Value| {
+            let (hosts, told) = set(parameters, "transport.ack_every");
+            let at_once =
+                hosts.route.iter().any(|(name, value)| *name == "quickack" && value == "1");
+            (at_once, told)
+        };
+        assert_eq!(acks(json!({ "ack_every": 1 })), (true, vec![Answer::Done]));
+        assert_eq!(acks(json!({ "ack_every": 2, "quick_acks": 16 })), (false, vec![Answer::Near]));
+        for other in [json!({ "ack_every": 2, "quick_acks": 0 }), json!({ "ack_every": 3 })] {
+            assert_eq!(acks(other), (false, vec![Answer::Fatal]));
+        }
+    }
+}
