@@ -1,12 +1,12 @@
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from support import synthetic
+from support import browsing, synthetic
 from tailcut import report
 
 ARGUMENTS = (
@@ -49,18 +49,25 @@ def report_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def opened(browser: Browser, report_file: Path, request: pytest.FixtureRequest) -> Iterator[Opened]:
     """The report, drawn; the marker ``context`` passes options to the browser context."""
     options = {name: value for mark in request.node.iter_markers("context") for name, value in mark.kwargs.items()}
-    context = browser.new_context(**options)
-    context.set_offline(offline=True)
-    page = context.new_page()
-    result = Opened(page)
-    page.on("request", lambda sent: result.requests.append(sent.url))
-    page.on("console", lambda message: result.messages.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: result.messages.append(f"error: {error}"))
-    page.goto(report_file.as_uri())
-    page.wait_for_selector("html[data-drawn]")
-    yield result
-    context.close()
+    with browsing.visiting(browser, **options) as context:
+        page = context.new_page()
+        result = Opened(page)
+        page.on("request", lambda sent: result.requests.append(sent.url))
+        page.on("console", lambda message: result.messages.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: result.messages.append(f"error: {error}"))
+        page.goto(report_file.as_uri())
+        page.wait_for_selector("html[data-drawn]")
+        yield result
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "context(**options): options of the browser context")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tell of the pages that were open when a limit was reached, or whatever else went wrong."""
+    report = yield
+    if report.failed and call.when != "teardown" and (told := browsing.state()):
+        report.sections.append(("open pages", told))
+    return report

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import tailcut
-from support import experiments
+from support import browsing, experiments
 from tailcut import report
 from tailcut.report.study import Study
 from tailcut.report.watched import Watched
@@ -75,19 +75,17 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Watched]:
 @contextmanager
 def opened(browser: Browser, made: tuple[Path, Watched], **options: Any) -> Iterator[Shown]:
     file, watched = made
-    context = browser.new_context(**options)
-    context.set_offline(offline=True)
-    shown = Shown(context.new_page(), watched, file.stat().st_size)
-    shown.page.on("console", lambda message: shown.said.append(message.text))
-    shown.page.on("pageerror", lambda error: shown.said.append(str(error)))
-    shown.page.on("request", lambda sent: shown.requests.append(sent.url))
-    shown.page.goto(file.as_uri())
-    shown.page.wait_for_selector("html[data-drawn]")
-    shown.page.wait_for_selector("#fabric-time[data-ready]")
-    yield shown
-    assert shown.said == []
-    assert shown.requests == [file.as_uri()]
-    context.close()
+    with browsing.visiting(browser, **options) as context:
+        shown = Shown(context.new_page(), watched, file.stat().st_size)
+        shown.page.on("console", lambda message: shown.said.append(message.text))
+        shown.page.on("pageerror", lambda error: shown.said.append(str(error)))
+        shown.page.on("request", lambda sent: shown.requests.append(sent.url))
+        shown.page.goto(file.as_uri())
+        shown.page.wait_for_selector("html[data-drawn]")
+        shown.page.wait_for_selector("#fabric-time[data-ready]")
+        yield shown
+        assert shown.said == []
+        assert shown.requests == [file.as_uri()]
 
 
 @pytest.fixture

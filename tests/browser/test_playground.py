@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from support import playground
+from support import browsing, playground
 from tailcut import _core
 
-PATIENCE = 120_000
-"""Milliseconds: machines that are busy with other tests take their time."""
 STORIES = ["elephant", "second-path", "incast", "broken-link", "mice"]
 RUN = """async (runs) => {
   const text = (id) => document.getElementById(id).textContent;
@@ -62,13 +60,12 @@ class Opened:
         self.page = page
         self.requests: list[str] = []
         self.messages: list[str] = []
-        page.set_default_timeout(PATIENCE)
         page.on("request", lambda sent: self.requests.append(sent.url))
         page.on("console", lambda message: self.messages.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: self.messages.append(f"error: {error}"))
 
     def status(self, text: str) -> None:
-        expect(self.page.locator("#status")).to_have_text(re.compile(text), timeout=PATIENCE)
+        expect(self.page.locator("#status")).to_have_text(re.compile(text))
 
     def file(self) -> str:
         return self.page.locator("#file").input_value()
@@ -80,13 +77,11 @@ def opened(browser: Browser, playground_file: Path, request: pytest.FixtureReque
     options: dict[str, Any] = {"reduced_motion": "reduce"}
     for mark in request.node.iter_markers("context"):
         options |= mark.kwargs
-    context = browser.new_context(**options)
-    context.set_offline(offline=True)
-    opened = Opened(context.new_page())
-    opened.page.goto(playground_file.as_uri())
-    opened.page.wait_for_selector("html[data-ready]")
-    yield opened
-    context.close()
+    with browsing.visiting(browser, **options) as context:
+        opened = Opened(context.new_page())
+        opened.page.goto(playground_file.as_uri())
+        opened.page.wait_for_selector("html[data-ready]")
+        yield opened
 
 
 def test_it_starts_without_a_network_and_without_a_complaint(opened: Opened, playground_file: Path) -> None:
@@ -194,7 +189,7 @@ def test_a_mistake_in_the_file_is_told_with_its_place_and_can_be_mended(opened: 
 def test_one_watches_a_run_pauses_it_and_goes_back(opened: Opened) -> None:
     page = opened.page
     page.locator("#run").click()
-    expect(page.locator("#progress")).to_have_text(re.compile("Flows that have finished: [1-9]"), timeout=PATIENCE)
+    expect(page.locator("#progress")).to_have_text(re.compile("Flows that have finished: [1-9]"))
     page.locator("#pause").click()
     expect(page.locator("#pause")).to_have_text("Play")
     paused = page.locator("#clock").inner_text()

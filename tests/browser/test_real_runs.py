@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import tailcut
-from support import experiments
+from support import browsing, experiments
 from tailcut import report
 from tailcut.results import Result
 
@@ -31,17 +31,15 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> tailcut.Experiment:
 def opened(browser: Browser, result: Result, directory: Path) -> Iterator[tuple[Page, list[str]]]:
     """Writes and opens the page, without a network; the page, and what the browser had to say."""
     file = report.write(result, directory / "report.html")[0]
-    context = browser.new_context()
-    context.set_offline(offline=True)
-    page = context.new_page()
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.goto(file.as_uri())
-    page.wait_for_selector("html[data-drawn]")
-    expect(page.locator(".panel .chart svg")).to_have_count(page.locator(".panel .chart").count())
-    yield page, said
-    context.close()
+    with browsing.visiting(browser) as context:
+        page = context.new_page()
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(file.as_uri())
+        page.wait_for_selector("html[data-drawn]")
+        expect(page.locator(".panel .chart svg")).to_have_count(page.locator(".panel .chart").count())
+        yield page, said
 
 
 def test_simulated_runs_and_the_model_share_a_page(

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import tailcut
-from support import experiments
+from support import browsing, experiments
 
 
 @pytest.fixture(scope="module")
@@ -20,17 +20,15 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(browser: Browser, written: Path) -> Iterator[Page]:
-    context = browser.new_context(color_scheme="dark")
-    context.set_offline(offline=True)
-    page = context.new_page()
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.goto(written.as_uri())
-    page.wait_for_selector("html[data-drawn]")
-    yield page
-    assert not said
-    context.close()
+    with browsing.visiting(browser, color_scheme="dark") as context:
+        page = context.new_page()
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(written.as_uri())
+        page.wait_for_selector("html[data-drawn]")
+        yield page
+        assert not said
 
 
 def test_the_chosen_flow_is_shown_and_no_other(page: Page) -> None:
@@ -47,18 +45,17 @@ def test_the_chosen_flow_is_shown_and_no_other(page: Page) -> None:
 def test_flows_of_every_point_are_chosen_from_one_list(browser: Browser, tmp_path: Path) -> None:
     experiment = tailcut.load(experiments.tiny(tmp_path, '[sweep]\n"traffic.load" = [0.2, 0.4]\n'), seeds=1)
     written = tailcut.run(experiment, out=tmp_path / "results").report(tmp_path / "page.html", 1)[0]
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(written.as_uri())
-    page.wait_for_selector("html[data-drawn]")
-    groups = page.locator("#slow-flow optgroup")
-    assert groups.evaluate_all("all => all.map(one => one.label)") == ["load 0.4, seed 1", "load 0.2, seed 1"]
-    first = groups.nth(1).locator("option").first.get_attribute("value")
-    page.locator("#slow-flow").select_option(first)
-    shown = page.locator("figure.slow:visible")
-    expect(shown).to_have_count(1)
-    expect(shown.locator("figcaption")).to_contain_text("load 0.2, seed 1")
-    context.close()
+    with browsing.visiting(browser) as context:
+        page = context.new_page()
+        page.goto(written.as_uri())
+        page.wait_for_selector("html[data-drawn]")
+        groups = page.locator("#slow-flow optgroup")
+        assert groups.evaluate_all("all => all.map(one => one.label)") == ["load 0.4, seed 1", "load 0.2, seed 1"]
+        first = groups.nth(1).locator("option").first.get_attribute("value")
+        page.locator("#slow-flow").select_option(first)
+        shown = page.locator("figure.slow:visible")
+        expect(shown).to_have_count(1)
+        expect(shown.locator("figcaption")).to_contain_text("load 0.2, seed 1")
 
 
 def test_the_keyboard_leads_from_the_slowest_mark_to_its_flow(page: Page) -> None:
