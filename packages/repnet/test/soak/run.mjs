@@ -1,6 +1,7 @@
 /**
- * npm run soak -- [--flows 1000000] [--minutes 30] [--fabric cluster|nat|silent] [--library net|repnet] [--mode MODE]: so many flows in
- * all, or for so long. One in thirty goes through network namespaces (fabrics.mjs), the others through a relay that breaks
+ * npm run soak -- [--flows 1000000] [--minutes 30] [--fabric-flows N] [--fabric cluster|nat|silent] [--library net|repnet] [--mode MODE]:
+ * so many flows in all, or for so long. So many of them go through each network namespace (fabrics.mjs), whatever time that takes; if it
+ * is not said, one flow in thirty goes through one of them. The others go through a relay that breaks
  * connections (relay.mjs) on each version of Node that is pinned, two at a time; half of them beside busy loops. One mode alone, as
  * docs/soak.md names it, goes through the relay only. The seed is printed, and REPNET_FAULT_SEED repeats it. A run of at least that size writes docs/soak.md. Fails if a flow is lost, doubled, mixed, or hangs where net would not, or if memory grows.
  */
@@ -20,6 +21,7 @@ const { values } = parseArgs({
   options: {
     flows: { type: 'string', default: String(FULL.flows) },
     minutes: { type: 'string', default: String(FULL.minutes) },
+    'fabric-flows': { type: 'string' },
     fabric: { type: 'string', multiple: true, default: Object.keys(FABRICS) },
     library: { type: 'string', default: 'repnet' },
     mode: { type: 'string' },
@@ -36,7 +38,8 @@ const without = values.mode === undefined ? skipNft() : 'one mode alone was want
 if (without) console.log(`no network namespaces: ${without}`);
 else
   for (const fabric of values.fabric) {
-    fabrics.push(await soak(fabric, Math.ceil(wanted / 30 / values.fabric.length), values.library));
+    const share = values['fabric-flows'] ?? Math.ceil(wanted / 30 / values.fabric.length);
+    fabrics.push(await soak(fabric, Number(share), values.library));
     console.log(JSON.stringify(fabrics.at(-1)));
   }
 
@@ -48,7 +51,7 @@ for (const busy of [false, true])
   for (let at = 0; at < nodes.length; at += 2) waves.push({ busy, binaries: nodes.slice(at, at + 2) });
 
 const parts = [];
-let left = wanted - fabrics.reduce((sum, { flows }) => sum + flows, 0);
+let left = Math.max(0, wanted - fabrics.reduce((sum, { flows }) => sum + flows, 0));
 for (const [n, { busy, binaries }] of waves.entries()) {
   const share = Math.ceil(left / (waves.length - n) / binaries.length);
   const seconds = Math.max(1, (until - performance.now()) / 1_000 / (waves.length - n));
