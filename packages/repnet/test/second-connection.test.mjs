@@ -1,6 +1,6 @@
 /**
- * A flow that net completes, completes: whoever refuses the second connection, or breaks it, or says nothing on it, at whatever
- * byte, the application sees at both ends what it sees of net over the first connection alone.
+ * A flow that net completes, completes: whoever refuses the second connection, or breaks it, or says nothing on it, at the bytes
+ * about its preamble, its first record and the threshold, the application sees at both ends what it sees of net over the first connection alone.
  */
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
@@ -146,7 +146,7 @@ const MODES = [
   { replicate: 'flow', peer: 'auto' },
   { replicate: 'flow', peer: 'repnet', copyDelay: 2 },
 ];
-const SYN = { replicate: 'syn', peer: 'repnet' };
+const RACES = ['repnet', 'auto'].map((peer) => ({ replicate: 'syn', peer }));
 
 const named = (mode) => `${mode.replicate}, peer ${mode.peer}${mode.copyDelay ? ', hedged' : ''}`;
 
@@ -155,9 +155,12 @@ const REFUSERS = {
   'nobody listens there': { relayOptions: { refuses: true } },
   'nobody listens there, behind NAT': {
     relayOptions: { refuses: true, translates: true },
-    modes: [...MODES, SYN],
   },
-  'the network translates addresses': { relayOptions: { translates: true } },
+  // A race with `peer: 'repnet'` asks nothing first, and a server that is not known by the port that was dialled resets the winner.
+  'the network translates addresses and ports': {
+    relayOptions: { translates: true },
+    except: ({ replicate, peer }) => replicate === 'syn' && peer === 'repnet',
+  },
   'another process has it': { other: () => repnet.createServer({ addresses: [] }), offset: 1 },
   'a server that pairs otherwise': {
     other: (pairing) => repnet.createServer({ pairing }),
@@ -175,10 +178,8 @@ const REFUSERS = {
 };
 
 for (const pairing of ['address', 'token'])
-  for (const [who, { relayOptions, other, offset = 0, crossed, faults, modes = MODES }] of Object.entries(
-    REFUSERS,
-  ))
-    for (const mode of modes)
+  for (const [who, { relayOptions, other, offset = 0, crossed, faults, except }] of Object.entries(REFUSERS))
+    for (const mode of [...MODES, ...RACES].filter((each) => !except?.(each)))
       test(`the second connection is refused, ${pairing}, ${named(mode)}: ${who}`, async (t) => {
         const { all, relay } = await start(t, {
           pairing,
@@ -196,15 +197,22 @@ for (const pairing of ['address', 'token'])
         assert.deepEqual(seen, await expected(t, SHAPES));
       });
 
+/** All on the Node at hand; each of the other versions has one of them. */
+const failing =
+  Number(process.env.REPNET_FAULT_SHARE ?? 1) === 1
+    ? MODES
+    : [MODES[(Number.parseInt(process.versions.node, 10) / 2) % MODES.length]];
+
 for (const pairing of ['address', 'token'])
-  for (const kind of ['stall', 'rst', 'cut', 'fin'])
-    for (const direction of ['up', 'down'])
-      test(`the second connection fails, ${pairing}, by ${kind}, ${direction}, at any byte`, async (t) => {
-        const should = await expected(t, SHAPES);
-        const { all } = grown[pairing];
-        for (const fault of FAULTS.filter((f) => f.kind === kind && f.direction === direction))
-          assert.deepEqual(await all(SHAPES, MODES[0], [fault]), should, JSON.stringify(fault));
-      });
+  for (const mode of failing)
+    for (const kind of ['stall', 'rst', 'cut', 'fin'])
+      for (const direction of ['up', 'down'])
+        test(`the second connection fails, ${pairing}, ${named(mode)}, by ${kind}, ${direction}, about the preamble and the threshold`, async (t) => {
+          const should = await expected(t, SHAPES);
+          const { all } = grown[pairing];
+          for (const fault of FAULTS.filter((f) => f.kind === kind && f.direction === direction))
+            assert.deepEqual(await all(SHAPES, mode, [fault]), should, JSON.stringify(fault));
+        });
 
 for (const pairing of ['address', 'token'])
   test(`the second connection falls silent, ${pairing}, while the server is busy for long`, async (t) => {
