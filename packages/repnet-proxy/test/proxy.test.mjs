@@ -175,7 +175,7 @@ test('a connection over --max-connections is reset and counted', async (t) => {
 });
 
 test('an idle connection is reset after --idle-timeout, a busy one is not', async (t) => {
-  const proxy = await chain(t, 'tcp', ['--idle-timeout', '300ms']);
+  const proxy = await chain(t, 'tcp', ['--idle-timeout', '5s']);
   const idle = net.connect(address(proxy));
   const busy = net.connect(address(proxy));
   const beat = setInterval(() => busy.write('x'), 50);

@@ -109,11 +109,7 @@ test('hedged: the first connection is cut under the reply, and the second begins
   for (const replyLength of [0, 1, 965, 32_646])
     for (const kind of ['cut', 'fin'])
       outcomes.push(
-        await bench.flow(
-          [{ copy: 0, direction: 'up', kind, at: 16 + 9 }],
-          { requestLength: 9, replyLength },
-          { timeout: 5_000 },
-        ),
+        await bench.flow([{ copy: 0, direction: 'up', kind, at: 16 + 9 }], { requestLength: 9, replyLength }),
       );
   for (const { complete, describe } of outcomes) assert.ok(complete, describe());
   // The test meets what it is about.

@@ -17,7 +17,6 @@ import {
   messageOf,
   OWN_ADDRESS,
   ownPort,
-  PATIENCE,
   raw,
   settle,
   until,
@@ -43,11 +42,12 @@ async function backend(t, options, listen) {
   };
   /** The report once it has `count` requests: the answer may have come from another process, with some under way to this. */
   const reportOf = async (count) => {
-    const end = Date.now() + PATIENCE;
-    for (;;) {
-      const current = await report();
-      if (current.requests.length >= count || Date.now() > end) return current;
-    }
+    let current;
+    await until(async () => {
+      current = await report();
+      return current.requests.length >= count;
+    }, `${count} requests have come`);
+    return current;
   };
   return { port, report, reportOf };
 }

@@ -6,7 +6,7 @@ import { beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import repnet from '../dist/index.js';
 import { AnswerFlag, decodeAnswer, Kind } from '../dist/wire.js';
-import { defaults, hello, messageOf, PATIENCE, raw, until } from './lib/support.mjs';
+import { defaults, hello, messageOf, raw, until } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
 const FLOWS = 40;
@@ -37,13 +37,12 @@ async function isShared(t, port) {
 
 /** Until flows may begin with their second connection: a server that has just begun holds them back. */
 async function grown(t, port) {
-  for (const end = Date.now() + PATIENCE; Date.now() < end; ) {
+  await until(async () => {
     const asks = await raw(t, port + 1);
     asks.socket.write(hello(asks, port));
     await until(() => asks.bytes.length > 0 || asks.closed);
-    if (decodeAnswer(asks.bytes)?.refusal === 0) return;
-  }
-  throw new Error('no flow began with its second connection');
+    return decodeAnswer(asks.bytes)?.refusal === 0;
+  }, 'a flow begins with its second connection');
 }
 
 test('sent to a child while it listens: each request reaches one of the two processes', async (t) => {

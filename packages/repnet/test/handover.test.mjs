@@ -284,6 +284,6 @@ test('as one of the stdio of a child: a socket of one connection; one of two is 
 });
 
 test('to a child that began before this was loaded', async () => {
-  const { stdout } = await promisify(execFile)(process.execPath, [OLDER], { timeout: 20_000 });
+  const { stdout } = await promisify(execFile)(process.execPath, [OLDER]);
   assert.equal(stdout, 'first: a request\n');
 });

@@ -4,7 +4,7 @@ import net from 'node:net';
 import { before, test } from 'node:test';
 import repnet from '../dist/index.js';
 import { startRelay } from './lib/relay.mjs';
-import { defaults, echo, OWN_ADDRESS, ownPort } from './lib/support.mjs';
+import { defaults, echo, grown, OWN_ADDRESS, ownPort } from './lib/support.mjs';
 
 const HOST = OWN_ADDRESS;
 const FLOWS = 20;
@@ -36,8 +36,6 @@ async function flows(t, to) {
   }
 }
 
-const beyondTheWait = () => new Promise((resolve) => setTimeout(resolve, 700));
-
 for (const pairing of ['address', 'token'])
   test(`a balancer deals the connections to two backends, pairing by ${pairing}: one of them has the flow`, async (t) => {
     // One backend's first port and another's second are what the balancer leads to.
@@ -46,9 +44,9 @@ for (const pairing of ['address', 'token'])
     const other = await counting(t, { pairing, replicaPort: base + 1 });
     const relay = await startRelay({ targetPort: one.port, targetHost: HOST, faultsFor: () => [] });
     t.after(() => relay.close());
-    await beyondTheWait();
+    await grown();
     await flows(t, { host: relay.host, port: relay.port, pairing });
-    await beyondTheWait();
+    await grown();
     assert.equal(one.counted.requests + other.counted.requests, FLOWS);
   });
 
@@ -95,10 +93,10 @@ test('behind address translation the flows are plain in address mode, and replic
   ]) {
     const { counted, port } = await counting(t, { pairing });
     const to = await translator(t, port);
-    await beyondTheWait();
+    await grown();
     repnet.resetStats();
     await flows(t, { ...to, pairing });
-    await beyondTheWait();
+    await grown();
     assert.equal(counted.requests, FLOWS);
     assert.equal(repnet.stats().flowsPaired, paired, pairing);
   }
@@ -109,8 +107,8 @@ test('processes that share a port by reusePort: each flow reaches one of them', 
   if (major < 23 || (major === 23 && minor < 1)) return t.skip('this Node has no reusePort');
   const one = await counting(t, {}, { port: 0, host: HOST, reusePort: true });
   const other = await counting(t, {}, { port: one.port, host: HOST, reusePort: true });
-  await beyondTheWait();
+  await grown();
   await flows(t, { host: HOST, port: one.port });
-  await beyondTheWait();
+  await grown();
   assert.equal(one.counted.requests + other.counted.requests, FLOWS);
 });

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
 import { startRelay } from './lib/relay.mjs';
-import { defaults, messageOf, PATIENCE, until } from './lib/support.mjs';
+import { defaults, messageOf, until } from './lib/support.mjs';
 
 Object.assign(defaults, { pairTimeout: 400, waitTimeout: 1_200 });
 const HOST = '127.0.0.1';
@@ -57,9 +57,10 @@ for (const [what, api, options] of [
     const { port } = server.address();
     assert.equal(await ask(t, port), 'answer');
     await until(() => repnet.stats().flowsPlain === 1);
-    for (const end = Date.now() + PATIENCE; repnet.stats().flowsFlow === 0 && Date.now() < end; )
+    await until(async () => {
       assert.equal(await ask(t, port), 'answer');
-    assert.ok(repnet.stats().flowsFlow > 0, 'the server is known');
+      return repnet.stats().flowsFlow > 0;
+    }, 'the server is known');
     await new Promise((resolve) => server.close(resolve));
     const after = lines(api, t, options);
     await listen(after.server, port);

@@ -96,12 +96,15 @@ export async function messageOf(child) {
 export const data = (offset, text) => Buffer.concat([dataHeader(offset, text.length), Buffer.from(text)]);
 
 /** Milliseconds after which a test gives up waiting: longer than any machine at work needs. */
-export const PATIENCE = 120_000;
+export const PATIENCE = 300_000;
 
-/** Waits until `condition` holds; gives up naming it, with what this process has open and what its flows have done. */
+/**
+ * Waits until `condition`, which may be a promise's, holds; gives up naming it, with what this process has open and what its flows have
+ * done.
+ */
 export async function until(condition, what = String(condition)) {
   const end = Date.now() + PATIENCE;
-  while (!condition()) {
+  while (!(await condition())) {
     if (Date.now() > end)
       throw new Error(
         `not within ${PATIENCE} ms: ${what}\nopen: ${process.getActiveResourcesInfo()}\n${JSON.stringify(repnet.stats())}`,

@@ -93,7 +93,7 @@ async function flow({ shape, connect }, index) {
   const began = performance.now();
   const { seed, client, hung } = await request(
     () => repnet.connect({ host: HOST, port: portOf(index, 0), replicate, pairing, ...connect }),
-    { ...shape, timeout: 20_000 },
+    shape,
   );
   const took = performance.now() - began;
   // The server hears of the end after the client, by a retransmission at the latest.
