@@ -5,12 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
+from support import waiting
 
 distributed = pytest.importorskip("distributed", reason="the extra tailcut[cluster] is not installed")
 
@@ -55,9 +56,12 @@ class Cluster:
             str(self.file),
             *options,
         )
-        while not self.file.exists():
+
+        def written() -> bool:
             assert process.poll() is None, "the scheduler ended"
-            time.sleep(0.02)
+            return self.file.exists()
+
+        waiting.until(written, self.logs)
         self.scheduler = process
         return process
 
@@ -71,6 +75,10 @@ class Cluster:
         )
         self.workers.append(process)
         return process
+
+    def logs(self) -> str:
+        """What the processes have said."""
+        return "\n".join(file.read_text() for file in sorted(self.directory.glob("log-*.txt")))
 
     def _start(self, command: Sequence[str], *options: str) -> subprocess.Popen[bytes]:
         with (self.directory / f"log-{len(self.processes)}.txt").open("wb") as log:

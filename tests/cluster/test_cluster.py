@@ -2,14 +2,13 @@
 
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tailcut
-from support import experiments
+from support import experiments, waiting
 from support.clusters import blind, local, tables
 from tailcut.api import Silent
 from tailcut.backends import farm
@@ -111,8 +110,7 @@ def test_a_sweep_whose_only_worker_is_killed_goes_on_with_the_next(cluster: Clus
             def finished(self, run_id: str) -> None:
                 if not self.done:
                     os.killpg(cluster.workers[0].pid, signal.SIGKILL)
-                    while client.nthreads():
-                        time.sleep(0.02)
+                    waiting.until(lambda: not client.nthreads(), client.nthreads)
                     cluster.start_worker()
                     self.done = True
 

@@ -101,7 +101,7 @@ def test_a_worker_that_comes_later_and_cannot_give_the_same_is_given_nothing(
 
         def another_comes() -> None:
             cluster.start_worker(*preload(tmp_path, code))
-            client.wait_for_workers(2, timeout=120)
+            client.wait_for_workers(2)
 
         notes = Notes(another_comes)
         tailcut.run(experiment, out=tmp_path / "far", executor=client, progress=notes)
@@ -171,7 +171,7 @@ def test_a_worker_whose_disk_is_full_costs_no_run(cluster: Cluster, tmp_path: Pa
     cluster.start_worker(before=hidden)
     experiment = tailcut.load(experiments.tiny(tmp_path, MORE_LOADS))
     with connect(str(cluster.file)) as client:
-        client.wait_for_workers(2, timeout=120)
+        client.wait_for_workers(2)
         notes = Notes()
         tailcut.run(experiment, out=far, executor=client, progress=notes)
     assert tables(far) == local(experiment, tmp_path / "near")

@@ -65,7 +65,7 @@ def test_one_that_waits_for_a_job_ends_at_once(experiment: tailcut.Experiment, s
     while "done" not in json.loads(process.stdout.readline()):
         pass
     os.kill(process.pid, signal.SIGTERM)
-    assert process.wait(60) == 143
+    assert process.wait() == 143
     process.communicate()
 
 
@@ -81,5 +81,5 @@ def test_one_that_waits_for_another_process_ends_at_once(experiment: tailcut.Exp
         while "done" not in json.loads(process.stdout.readline()):
             pass
         os.kill(process.pid, signal.SIGTERM)
-        assert process.wait(60) == 143
+        assert process.wait() == 143
     process.communicate()
