@@ -1,5 +1,7 @@
 //! Flows at their hosts: what the loop does when one starts, and what its replication policy asks for, done.
 
+use tailcut_engine::random::mix;
+
 use super::clock::Due;
 use super::foresight::key_of;
 use super::hosts::{Known, Opening};
@@ -106,6 +108,8 @@ impl<O: Observer> Network<'_, O> {
         let number = self.foresight.profile_number(&asked);
         let mut sender = Sender::new(self.hosts.transport(number), open.bytes, open.at);
         sender.set_links(self.flows.hops(flow));
+        let place = open.piece << 8 | u64::from(open.copy);
+        sender.draw_from(self.scenario.seed, mix(asked.id) ^ place);
         let id = self.admit(Opening {
             key: key_of(&asked, open.copy, open.piece),
             flow,

@@ -82,7 +82,8 @@ impl Profile {
             syn: sizes.syn(),
             handshake: kind.shakes_hands(),
             // A probe of the tail leaves whatever the window says, one at a time.
-            initial_window: tcp.initial_window.in_bytes(mss) + if probes { mss } else { 0 },
+            initial_window: (tcp.initial_window.in_bytes(mss) + if probes { mss } else { 0 })
+                .max(u64::from(tcp.congestion.least_window()) * mss),
             ssthresh: match tcp.initial_ssthresh {
                 Limit::AtMost(amount) if tcp.congestion.heeds_threshold() && !probes => {
                     amount.in_bytes(mss)

@@ -178,6 +178,13 @@ impl Sender {
         }
     }
 
+    /// What it draws comes from a stream of this seed and entity.
+    pub fn draw_from(&mut self, seed: u64, entity: u64) {
+        if let Sender::Tcp(sender) = self {
+            sender.draw_from(seed, entity);
+        }
+    }
+
     /// What an observer sees of it.
     pub fn view(&self, profile: &Profile) -> SenderView {
         let tcp = self.tcp().map(|sender| TcpView {

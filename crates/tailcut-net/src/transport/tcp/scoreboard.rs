@@ -51,6 +51,8 @@ pub struct Scoreboard {
     rescue_after: Option<u32>,
     /// The segment that is to be sent to the rescue.
     rescuing: Option<u32>,
+    /// How often segments in the network were taken for lost, retransmissions among them.
+    ever_lost: u32,
     /// What the previous ACK said, to look only at what is new.
     previous: SackBlocks,
 }
@@ -196,6 +198,11 @@ impl Scoreboard {
         self.sacked_end.saturating_sub(self.base)
     }
 
+    /// How often segments in the network were taken for lost so far, retransmissions among them.
+    pub fn ever_lost(&self) -> u32 {
+        self.ever_lost
+    }
+
     /// Retransmissions thought to be in the network.
     pub fn resent(&self) -> u32 {
         self.resent
@@ -246,6 +253,7 @@ impl Scoreboard {
         } else if *entry & LOST == 0 {
             *entry |= LOST;
             self.lost += 1;
+            self.ever_lost += 1;
         }
         self.lost_below += 1;
     }
@@ -256,6 +264,7 @@ impl Scoreboard {
         let Some(entry) = known.filter(|entry| **entry & RESENT != 0) else { return false };
         *entry &= !RESENT;
         self.resent -= 1;
+        self.ever_lost += 1;
         self.resend_from = self.resend_from.min(seq);
         true
     }
@@ -277,6 +286,7 @@ impl Scoreboard {
                 self.lost += u32::from(*entry & LOST == 0);
                 *entry = (*entry & !RESENT) | LOST;
                 self.resent -= 1;
+                self.ever_lost += 1;
                 self.resend_from = self.resend_from.min(seq);
             } else {
                 oldest = oldest.min(*entry >> FLAGS);
@@ -303,6 +313,7 @@ impl Scoreboard {
             if *entry & (LOST | SACKED) == 0 {
                 *entry |= LOST;
                 self.lost += 1;
+                self.ever_lost += 1;
             }
             self.resend_from = self.base;
         }
@@ -310,6 +321,7 @@ impl Scoreboard {
 
     /// After a timeout: whatever is not sacked is lost and may be sent again (RFC 6675 5.1).
     pub fn mark_all_lost(&mut self) {
+        self.ever_lost += self.pipe();
         self.lost = 0;
         self.resent = 0;
         for entry in &mut self.entries {

@@ -97,6 +97,12 @@ pub struct Sample {
     pub one_way: Option<Time>,
     /// The rate of delivery, where the ACK says one.
     pub rate: Option<RateSample>,
+    /// Bytes delivered so far.
+    pub total_delivered: u64,
+    /// Bytes that it showed to be lost, in whole segments.
+    pub lost: u64,
+    /// Bytes lost so far, those that timers took for lost among them.
+    pub total_lost: u64,
     /// Bytes in the network before it.
     pub flight: u64,
     /// Bytes in the network after it.
@@ -140,6 +146,10 @@ pub trait Algorithm {
     /// Whether an ACK opens the window by no more than a segment, however many it covers.
     fn grows_by_acks(&self) -> bool {
         true
+    }
+    /// Segments that the window may hold from the first ACK on, whatever it was: what the ideal completion time goes by.
+    fn least_window(&self) -> u32 {
+        0
     }
     /// The state of a new connection.
     fn start(&self) -> Self::State;
@@ -188,8 +198,28 @@ pub trait Control {
         None
     }
 
+    /// The connection is established; `rtt` is what the handshake took, if nothing of it was repeated. Asked of those that
+    /// want samples.
+    fn on_open(&mut self, _: &Window, _mss: u64, _now: Time, _rtt: Option<Time>) -> Option<Pacing> {
+        None
+    }
+
+    /// A sender that had run out of data has some again, and nothing is in the network.
+    fn after_idle(&mut self, _now: Time) -> Option<Pacing> {
+        None
+    }
+
+    /// It sends less than the network may carry, and knows: delivery rates of what leaves now count as limited by a
+    /// lack of data.
+    fn limits_itself(&self) -> bool {
+        false
+    }
+
     /// The path has so many switches.
     fn set_switches(&mut self, _: u32) {}
+
+    /// What it draws, it draws from a stream of this seed and entity, which no other connection has.
+    fn draw_from(&mut self, _seed: u64, _entity: u64) {}
 
     /// An ACK with an ECN echo opens no window (RFC 3168 section 6.1.2).
     fn pauses_on_echo(&self) -> bool {
@@ -258,6 +288,11 @@ macro_rules! algorithms {
             /// Whether an ACK opens the window by no more than a segment, however many it covers.
             pub fn grows_by_acks(&self) -> bool {
                 match self { $(CongestionSpec::$name(spec) => Algorithm::grows_by_acks(spec),)* }
+            }
+
+            /// Segments that the window may hold from the first ACK on, whatever it was.
+            pub fn least_window(&self) -> u32 {
+                match self { $(CongestionSpec::$name(spec) => Algorithm::least_window(spec),)* }
             }
 
             /// The state of a new connection.

@@ -10,6 +10,13 @@ pub enum Pacing {
     None,
     /// So many bytes per second, from segment to segment.
     Rate(u64),
+    /// That rate, once so many segments more have left.
+    Later {
+        /// Segments that leave at once.
+        segments: u32,
+        /// Bytes per second.
+        rate: u64,
+    },
     /// So long from one segment to the next, whatever their size: a window below one segment.
     Gap(Time),
 }
@@ -43,6 +50,10 @@ impl Pacer {
     pub fn on_send(&mut self, bytes: u64, now: Time) {
         let gap = match self.pacing {
             Pacing::None => return,
+            Pacing::Later { segments: 0 | 1, rate } => return self.pacing = Pacing::Rate(rate),
+            Pacing::Later { segments, rate } => {
+                return self.pacing = Pacing::Later { segments: segments - 1, rate };
+            }
             Pacing::Gap(gap) => gap,
             Pacing::Rate(rate) => {
                 let time = u128::from(bytes) * 1_000_000_000_000 / u128::from(rate.max(1));
@@ -82,6 +93,20 @@ mod tests {
         pacer.on_send(1, Time::ZERO);
         assert!(!pacer.releases(Time::from_us(99)));
         assert!(pacer.releases(gap));
+    }
+
+    #[test]
+    fn a_rate_may_begin_after_some_segments() {
+        let later = Pacing::Later { segments: 2, rate: 125_000_000 };
+        let mut pacer = Pacer { pacing: later, ..Pacer::new() };
+        for _ in 0..2 {
+            assert!(pacer.releases(Time::ZERO));
+            pacer.on_send(1_500, Time::ZERO);
+        }
+        assert!(pacer.releases(Time::ZERO));
+        pacer.on_send(1_500, Time::ZERO);
+        assert!(!pacer.releases(Time::ZERO));
+        assert_eq!(pacer.wake, Time::from_us(12));
     }
 
     #[test]

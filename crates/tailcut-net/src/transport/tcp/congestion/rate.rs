@@ -10,6 +10,8 @@ use tailcut_engine::Time;
 pub struct RateSample {
     /// Bytes that arrived.
     pub delivered: u64,
+    /// Bytes that had been delivered when the first of them was sent: what rounds are counted by.
+    pub prior: u64,
     /// In this time: the longer of what it took to send them and to hear of them.
     pub interval: Time,
     /// The sender had no more to send at some time of it: the network may be faster.
@@ -100,9 +102,15 @@ impl Sampler {
         let interval = sending.max(hearing);
         (interval >= min_rtt && interval > Time::ZERO).then(|| RateSample {
             delivered: self.delivered - departure.delivered,
+            prior: departure.delivered,
             interval,
             app_limited: departure.app_limited,
         })
+    }
+
+    /// Whether the rate of what is sent now will say less than the network can do.
+    pub fn is_app_limited(&self) -> bool {
+        self.app_limited.is_some()
     }
 
     /// The sender has room for more than it has to send while `in_network` bytes are under way.

@@ -65,6 +65,7 @@ impl Scoreboard {
 
     fn lose(&mut self, seq: u32) {
         let entry = &mut self.entries[(seq - self.base) as usize];
+        self.ever_lost += u32::from(*entry & (LOST | RESENT) != LOST);
         self.resent -= u32::from(*entry & RESENT != 0);
         self.lost += u32::from(*entry & LOST == 0);
         *entry = (*entry & !RESENT) | LOST;

@@ -288,7 +288,8 @@ impl Sender {
 
     /// The SYN-ACK has arrived.
     pub fn on_syn_ack(&mut self, spec: &TcpSpec, now: Time) {
-        match self.life.on_syn_ack() {
+        let answer = self.life.on_syn_ack();
+        match answer {
             SynAck::Opens if self.life.syn_tries == 1 || spec.imitate.repeated_syn_measures => {
                 let rtt = now.since(self.opened);
                 self.rtt.sample(spec, rtt);
@@ -310,6 +311,9 @@ impl Sender {
                 }
             }
             SynAck::Unwanted => {}
+        }
+        if self.senses.is_some() && answer == SynAck::Opens {
+            self.tell_open(spec, now);
         }
     }
 

@@ -30,6 +30,8 @@ pub(super) struct News {
     delivered: u64,
     rtt: Option<Time>,
     flight: u64,
+    /// Segments ever taken for lost.
+    lost: u32,
 }
 
 impl Sender {
@@ -54,6 +56,21 @@ impl Sender {
     /// Spaces segments from now on; wants [`Sender::sense`].
     pub fn pace(&mut self, pacing: Pacing) {
         if let Some(senses) = &mut self.senses {
+            senses.pacer.pacing = pacing;
+        }
+    }
+
+    /// What its congestion control draws comes from a stream of this seed and entity.
+    pub fn draw_from(&mut self, seed: u64, entity: u64) {
+        self.congestion.draw_from(seed, entity);
+    }
+
+    /// The connection is established.
+    #[cold]
+    pub(super) fn tell_open(&mut self, spec: &TcpSpec, now: Time) {
+        let rtt = (self.life.syn_tries == 1).then(|| now.since(self.opened));
+        let Some(senses) = &mut self.senses else { return };
+        if let Some(pacing) = self.congestion.on_open(&self.window, spec.mss.0, now, rtt) {
             senses.pacer.pacing = pacing;
         }
     }
@@ -99,7 +116,13 @@ impl Sender {
     #[cold]
     pub(super) fn sense_departure(&mut self, spec: &TcpSpec, seq: u32, now: Time) {
         let (idle, bytes) = (self.board.pipe() == 0, self.payload(spec, seq));
+        let all_known = self.una == self.board.end();
         if let Some(senses) = &mut self.senses {
+            if all_known && senses.sampler.is_app_limited() {
+                if let Some(pacing) = self.congestion.after_idle(now) {
+                    senses.pacer.pacing = pacing;
+                }
+            }
             senses.sampler.on_send(seq, now, idle);
             senses.pacer.on_send(bytes, now);
         }
@@ -126,7 +149,7 @@ impl Sender {
     ) -> News {
         let flight = self.pipe(spec);
         let (size, mss) = (self.size, spec.mss.0);
-        let mut news = News { flight, ..News::default() };
+        let mut news = News { flight, lost: self.board.ever_lost(), ..News::default() };
         let Some(senses) = &mut self.senses else { return news };
         let mut latest = Time::ZERO;
         self.board.for_each_delivered(ack, &split(ack, blocks).1, |seq, sent, resent| {
@@ -146,7 +169,7 @@ impl Sender {
     #[cold]
     pub(super) fn tell(&mut self, spec: &TcpSpec, now: Time, echo: bool, news: News) {
         let (una, end, smoothed) = (self.una, self.board.end(), self.rtt.smoothed());
-        let pipe = self.pipe(spec);
+        let (pipe, lost, mss) = (self.pipe(spec), self.board.ever_lost(), spec.mss.0);
         let Some(senses) = &mut self.senses else { return };
         if let Some(rtt) = news.rtt {
             senses.min_rtt = senses.min_rtt.min(rtt);
@@ -161,6 +184,9 @@ impl Sender {
             smoothed,
             one_way: timestamps.map(|stamps| one_way(spec.timestamp_tick, stamps)),
             rate: senses.sampler.sample(una, senses.min_rtt),
+            total_delivered: senses.sampler.delivered(),
+            lost: u64::from(lost - news.lost) * mss,
+            total_lost: u64::from(lost) * mss,
             flight: news.flight,
             pipe,
             una,
@@ -168,8 +194,11 @@ impl Sender {
             state: self.state,
         };
         senses.sample = Some(sample);
-        if let Some(pacing) = self.congestion.on_sample(&mut self.window, spec.mss.0, &sample) {
+        if let Some(pacing) = self.congestion.on_sample(&mut self.window, mss, &sample) {
             senses.pacer.pacing = pacing;
+        }
+        if self.congestion.limits_itself() {
+            senses.sampler.on_lack_of_data(pipe);
         }
     }
 }
