@@ -56,6 +56,7 @@ RESIDENTS = {
     "CUBIC": Resident("transport/tcp/congestion/cubic.rs", CONGESTION, "cubic"),
     "DCTCP": Resident("transport/tcp/congestion/dctcp.rs", CONGESTION, "dctcp(?!.?web)"),
     "Swift": Resident("transport/tcp/congestion/swift.rs", CONGESTION, r"swift\w*"),
+    "BBR": Resident("transport/tcp/congestion/bbr/", CONGESTION, r"bbr\w*"),
     "RACK-TLP": Resident("transport/tcp/sender/reordering/rack/", REORDERING, r"Rack(Spec)?|rack::\w+|(\w+_)?rack_\w+"),
     "RFC 4653 (NCR)": Resident("transport/tcp/sender/reordering/ncr.rs", REORDERING, r"ncr|\w+_ncr"),
     "RR-TCP": Resident("transport/tcp/sender/reordering/rr_tcp.rs", REORDERING, "rr_?tcp"),

@@ -43,6 +43,7 @@ SCHEMES = {
     "Linux": 'transport = { hosts = "linux" }',
     "DCTCP": 'transport = { congestion = { kind = "dctcp" } }\nqueue = { kind = "ecn" }',
     "Swift": 'transport = { congestion = { kind = "swift" } }',
+    "BBR": 'transport = { congestion = { kind = "bbr" } }',
     "RepFlow": 'replicate = { kind = "repflow" }\nqueue = { kind = "red", mark = true }',
     "RepSYN": 'replicate = { kind = "repsyn" }\nbalance = { kind = "by-tier" }',
     "hedge": 'replicate = { kind = "hedge" }',

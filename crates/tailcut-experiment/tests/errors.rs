@@ -71,7 +71,7 @@ refused! {
     dctcp_without_marks: "mss = \"1460B\"" => "congestion = { kind = \"dctcp\" }",
     dctcp_on_red_without_marks: "limit = \"100packets\"\n[transport]\nmss = \"1460B\"" => "kind = \"red\"\n[transport]\ncongestion = { kind = \"dctcp\" }",
     weight_of_dctcp_zero: "mss = \"1460B\"" => "congestion = { kind = \"dctcp\", g = 0.0 }",
-    unknown_congestion_control: "mss = \"1460B\"" => "congestion = { kind = \"bbr\" }",
+    unknown_congestion_control: "mss = \"1460B\"" => "congestion = { kind = \"vegas\" }",
     reordering_without_sack: "mss = \"1460B\"" => "reordering = { kind = \"adaptive\" }\nrecovery = \"newreno\"",
     mss_zero: "mss = \"1460B\"" => "mss = \"0B\"",
     receive_window_below_a_segment: "mss = \"1460B\"" => "receive_window = \"1KB\"",

@@ -22,7 +22,7 @@ fn with(table: &Json, key: &str, value: impl Into<Json>) -> Json {
     table
 }
 
-/// NCR comes in variants; everything but `none` wants selective acknowledgements, and so does Swift.
+/// NCR comes in variants; everything but `none` wants selective acknowledgements, and so do Swift and BBR.
 fn reorderings() -> Vec<Json> {
     let one = |method: Json| match method["kind"].as_str() {
         Some("ncr") => names("transport.reordering.variant")
@@ -41,7 +41,8 @@ fn tcps(tcp: &Json) -> Vec<Json> {
         .collect();
     for congestion in kinds("transport.congestion") {
         for reordering in reorderings() {
-            let sack = reordering["kind"] != "none" || congestion["kind"] == "swift";
+            let wanted = ["swift", "bbr"].map(Json::from).contains(&congestion["kind"]);
+            let sack = reordering["kind"] != "none" || wanted;
             let recovery = if sack { "sack-prr" } else { "newreno" };
             let one = with(&with(tcp, "congestion", congestion.clone()), "reordering", reordering);
             all.push(with(&one, "recovery", recovery));

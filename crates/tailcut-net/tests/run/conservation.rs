@@ -40,7 +40,7 @@ use tailcut_net::transport::mmptcp::{MmptcpSpec, ScatterThreshold, Switch};
 use tailcut_net::transport::mptcp::MptcpSpec;
 use tailcut_net::transport::ndp::NdpSpec;
 use tailcut_net::transport::pfabric::PfabricSpec;
-use tailcut_net::transport::tcp::congestion::{cubic::CubicSpec, dctcp::DctcpSpec};
+use tailcut_net::transport::tcp::congestion::{bbr::BbrSpec, cubic::CubicSpec, dctcp::DctcpSpec};
 use tailcut_net::transport::tcp::{Close, CongestionSpec, Recovery, ReorderingSpec, TcpSpec};
 use tailcut_net::transport::TransportSpec;
 
@@ -173,11 +173,13 @@ fn tcps() -> impl Strategy<Value = TcpSpec> {
         2 => Just(CongestionSpec::default()),
         1 => Just(CongestionSpec::Cubic(CubicSpec::default())),
         2 => Just(CongestionSpec::Dctcp(DctcpSpec::default())),
+        1 => Just(CongestionSpec::Bbr(BbrSpec::default())),
     ];
     let kinds = (any::<bool>(), any::<bool>(), 1..3u32, any::<bool>(), 1..20u32, 1..4u64);
     let kinds = (kinds, congestion, any::<bool>(), reordering());
     kinds.prop_map(
         |((sack, fin, ack_every, timestamps, window, rto_ms), congestion, ecn, reordering)| {
+            let sack = sack || matches!(congestion, CongestionSpec::Bbr(_));
             TcpSpec {
                 reordering: if sack { reordering } else { ReorderingSpec::None {} },
                 congestion,

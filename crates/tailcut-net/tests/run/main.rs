@@ -1,6 +1,7 @@
 //! Whole runs: lone flows by the closed form, packets conserved, results repeatable, replication.
 
 mod attribution;
+mod bbr;
 mod conservation;
 mod coupling;
 mod dctcp;

@@ -84,6 +84,7 @@ fn schemes() -> Vec<(String, Scenario)> {
     let copied = json!({ "kind": "repflow" });
     let others = [
         ("CUBIC", json!({ "transport": congestion("cubic") })),
+        ("BBR", json!({ "transport": congestion("bbr") })),
         ("DCTCP", json!({ "transport": congestion("dctcp"), "queue": kind("ecn") })),
         (
             "RepFlow on DCTCP",

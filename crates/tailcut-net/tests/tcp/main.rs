@@ -1,6 +1,7 @@
 //! TCP by the book: each test is a short script of what a sender hears and what it must say.
 
 mod adaptive;
+mod bbr;
 mod congestion;
 mod cubic;
 mod dctcp;

@@ -9,10 +9,11 @@
 //! renew [`Coupled::increase`] (bytes of window per byte acknowledged) whenever the sum over the subflows
 //! changes, by [`Sender::couple`](super::Sender::couple).
 //!
-//! A new algorithm is one file here, with its parameters as [`Algorithm`], and one line in the list below.
+//! A new algorithm is one file here (a folder where it has parts), with its parameters as [`Algorithm`], and one line in the list below.
 //! The enum is closed, so that NewReno's additions stay in line; states are boxed, so
 //! that they do not widen plain connections (NewReno's is empty, and takes no memory).
 
+pub mod bbr;
 mod coupled;
 pub mod cubic;
 pub mod dctcp;
@@ -342,6 +343,8 @@ algorithms! {
     Dctcp(dctcp::DctcpSpec),
     /// A target for the round trip, and windows below one segment (Kumar et al. 2020); wants selective acknowledgements.
     Swift(swift::SwiftSpec),
+    /// The largest delivery rate and the shortest round trip decide, losses do not (version 1); wants selective acknowledgements.
+    Bbr(bbr::BbrSpec),
 }
 
 impl Default for CongestionSpec {

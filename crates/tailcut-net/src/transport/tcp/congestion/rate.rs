@@ -21,7 +21,7 @@ pub struct RateSample {
 impl RateSample {
     /// Bytes per second.
     pub fn rate(&self) -> f64 {
-        self.delivered as f64 / (self.interval.0 as f64 * 1e-12)
+        self.delivered as f64 * 1e12 / self.interval.0 as f64
     }
 }
 

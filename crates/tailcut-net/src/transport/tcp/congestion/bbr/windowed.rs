@@ -1,0 +1,61 @@
+//! The largest value of the last rounds: what a maximum is that old values are to leave.
+
+use std::collections::VecDeque;
+
+/// The largest of the values that the last rounds have brought.
+#[derive(Debug, Clone)]
+pub(super) struct WindowedMax {
+    rounds: u64,
+    /// Round and value, each value smaller than the one before it: no other can become the largest.
+    kept: VecDeque<(u64, f64)>,
+}
+
+impl WindowedMax {
+    /// Of this many rounds before the one in hand.
+    pub fn new(rounds: u64) -> WindowedMax {
+        WindowedMax { rounds, kept: VecDeque::new() }
+    }
+
+    /// The largest value; 0 before the first.
+    pub fn get(&self) -> f64 {
+        self.kept.front().map_or(0.0, |(_, value)| *value)
+    }
+
+    /// A value of this round. What is too old now is forgotten, and without a value nothing is.
+    pub fn update(&mut self, round: u64, value: f64) {
+        while self.kept.back().is_some_and(|(_, last)| *last <= value) {
+            self.kept.pop_back();
+        }
+        if self.kept.back().is_none_or(|(last, _)| *last != round) {
+            self.kept.push_back((round, value));
+        }
+        while self.kept.front().is_some_and(|(first, _)| first + self.rounds < round) {
+            self.kept.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_value_stays_for_so_many_rounds_and_the_next_takes_its_place() {
+        let mut largest = WindowedMax::new(3);
+        let values = [5.0, 9.0, 2.0, 4.0, 3.0, 1.0, 1.0, 1.0];
+        let seen = values.into_iter().zip(0..).map(|(value, round)| {
+            largest.update(round, value);
+            largest.get()
+        });
+        assert_eq!(seen.collect::<Vec<f64>>(), [5.0, 9.0, 9.0, 9.0, 9.0, 4.0, 4.0, 3.0]);
+    }
+
+    #[test]
+    fn it_keeps_no_more_than_one_value_for_each_round() {
+        let mut largest = WindowedMax::new(10);
+        for step in 0..1_000 {
+            largest.update(step / 10, -(step as f64));
+        }
+        assert_eq!(largest.kept.len(), 11);
+    }
+}
