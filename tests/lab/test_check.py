@@ -31,6 +31,7 @@ REFUSED = [
     ("transport.initial_ssthresh", '"10packets"', "initial_ssthresh"),
     ("transport.receive_window", '"32MB"', "receive_window"),
     ("transport.congestion", '{ kind = "cubic", beta = 0.5 }', "congestion"),
+    ("transport.congestion", '{ kind = "bbr", cwnd_gain = 3.0 }', "congestion"),
     ("transport.kind", '"mmptcp"', "kind"),
     ("replicate", '{ kind = "repflow", copies = 3 }', "copies"),
     ("replicate", '{ kind = "repflow", loser = "finish" }', "loser"),

@@ -67,6 +67,7 @@ def test_what_no_run_can_do_without_is_an_obstacle_with_its_remedy(monkeypatch: 
         "bpf_programs",
         "bpf_struct_ops",
         "hosts_with_cubic",
+        "hosts_with_bbr",
         "hosts_with_dctcp",
         "subflows",
         "cpu_pressure",

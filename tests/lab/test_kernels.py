@@ -127,15 +127,17 @@ def result_tiers(directory: Path) -> list[dict[str, Any]]:
     "overrides",
     [
         {"transport.congestion": '{ kind = "cubic" }'},
+        {"transport.congestion": '{ kind = "bbr" }'},
         {"transport.recovery": '"newreno"', "transport.timestamps": "true"},
         {"transport.close": '"none"', "balance.kind": '"spray"'},
         {"queue.limit": '"3packets"', "traffic.load": "0.6"},
     ],
-    ids=["cubic", "newreno with timestamps", "sprayed and never closed", "a queue of three packets"],
+    ids=["cubic", "bbr", "newreno with timestamps", "sprayed and never closed", "a queue of three packets"],
 )
 def test_what_the_plan_says_of_hosts_and_fabric_is_had(experiment: Path, overrides: dict[str, str]) -> None:
-    if "cubic" in overrides.get("transport.congestion", "") and not offered("hosts with cubic"):
-        pytest.skip("the kernel lab: this kernel does not offer cubic")
+    for kind in ("cubic", "bbr"):
+        if kind in overrides.get("transport.congestion", "") and not offered(f"hosts with {kind}"):
+            pytest.skip(f"the kernel lab: this kernel does not offer {kind}")
     run = planned(experiment, **overrides)
     done = carried(run)
     measured = done["measured"]
@@ -188,11 +190,12 @@ def test_two_labs_run_side_by_side(experiment: Path, fabric: str) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="this user is not root already")
-def test_it_works_without_root(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("kind", "kernels"), [("newreno", "reno"), ("bbr", "bbr")])
+def test_it_works_without_root(experiment: Path, monkeypatch: pytest.MonkeyPatch, kind: str, kernels: str) -> None:
     monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", AS_NOBODY))
-    if not offered("namespaces") or not offered("hosts with reno"):
+    if not offered("namespaces") or not offered(f"hosts with {kernels}"):
         pytest.skip("the kernel lab: it needs root here")
-    run = planned(experiment)
+    run = planned(experiment, **{"transport.congestion": f'{{ kind = "{kind}" }}'})
     done = carried(run)
     assert len(done["measured"]["flows"]) == run["facts"]["flows"]
     assert not done["awake"], "nobody may not keep processors from sleeping"

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use serde::Serialize;
+use tailcut_net::transport::tcp::congestion::bbr::BbrSpec;
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 use tailcut_net::transport::tcp::congestion::hystart::HystartSpec;
@@ -54,6 +55,22 @@ pub(crate) fn check(
         CongestionSpec::Cubic(_) => checked.fatal(
             "transport.congestion",
             "the kernel's cubic has parameters of the whole machine: only the defaults can be had",
+        ),
+        CongestionSpec::Bbr(spec) if *spec != BbrSpec::default() => checked.fatal(
+            "transport.congestion",
+            "the kernel's bbr has no parameters: only the defaults can be had",
+        ),
+        CongestionSpec::Bbr(_) if offered("bbr") => {
+            checked.hosts.congestion = "bbr".to_owned();
+            checked.near(
+                "transport.congestion",
+                "route attribute congctl bbr, which is version 1, too; it hands over two segments or more at once, allows for three times as many beyond \
+                 the BDP, counts its windows of time in ticks of its clock, and draws by itself where its cycle begins",
+            );
+        }
+        CongestionSpec::Bbr(_) => checked.fatal(
+            "transport.congestion",
+            "this kernel has no bbr loaded: run `modprobe tcp_bbr` as root, once, on a kernel with CONFIG_TCP_CONG_BBR; runs themselves then need no root",
         ),
         CongestionSpec::Dctcp(spec) if *spec == DctcpSpec::default() && offered("dctcp") => {
             checked.hosts.congestion = "dctcp".to_owned();
@@ -135,12 +152,12 @@ mod tests {
     use crate::settings::{Answer, Told};
     use serde_json::json;
 
-    /// What becomes of a plan's DCTCP, where the kernel has one or not, and where programs can be loaded or not.
+    /// What becomes of a plan's DCTCP or BBR, where the kernel has one or not, and where programs can be loaded or not.
     fn control(spec: &serde_json::Value, there: bool, programs: bool) -> (Checked, Told) {
         let spec: CongestionSpec = serde_json::from_value(spec.clone()).expect("it is one");
         let programs = programs.then_some(()).ok_or_else(|| "nothing is compiled".to_owned());
         let mut checked = Checked::new(programs);
-        check(&mut checked, &spec, |name| there && name == "dctcp");
+        check(&mut checked, &spec, |name| there && ["dctcp", "bbr"].contains(&name));
         let told = checked.told.remove(0);
         (checked, told)
     }
@@ -180,6 +197,17 @@ mod tests {
         assert_eq!(needs(json!({ "kind": "cubic" })), ["hosts with cubic"]);
         assert_eq!(needs(json!({ "kind": "dctcp" })), ["hosts with dctcp"]);
         assert!(needs(json!({ "kind": "cubic", "beta": 0.5 })).is_empty());
+    }
+
+    #[test]
+    fn bbr_is_the_kernels_where_that_has_it_loaded_and_has_no_parameters() {
+        let plain = json!({ "kind": "bbr" });
+        let (checked, told) = control(&plain, true, false);
+        assert_eq!((checked.hosts.congestion.as_str(), told.answer), ("bbr", Answer::Near));
+        let (_, told) = control(&plain, false, true);
+        assert_eq!((told.answer, told.text.contains("modprobe tcp_bbr")), (Answer::Fatal, true));
+        let (_, told) = control(&json!({ "kind": "bbr", "cwnd_gain": 3.0 }), true, true);
+        assert_eq!((told.answer, told.text.contains("no parameters")), (Answer::Fatal, true));
     }
 
     #[test]

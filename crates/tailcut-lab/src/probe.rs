@@ -104,7 +104,7 @@ fn tried(loaded: io::Result<Object>, dctcp: Result<&str, &str>) -> Vec<Offer> {
     });
     offers.push(offer("BPF programs", attached));
     offers.push(offer("subflows", multipath::tried()));
-    let all = [("reno", Ok("reno")), ("cubic", Ok("cubic")), ("dctcp", dctcp)];
+    let all = [("reno", Ok("reno")), ("cubic", Ok("cubic")), ("bbr", Ok("bbr")), ("dctcp", dctcp)];
     for (number, (name, congestion)) in all.into_iter().enumerate() {
         let row = format!("hosts with {name}");
         let congestion = match congestion {

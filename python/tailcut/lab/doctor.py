@@ -90,6 +90,11 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
         "a kernel of 6.15 or later with CONFIG_TCP_CONG_CUBIC, or modprobe tcp_cubic",
         False,
     ),
+    "hosts with bbr": (
+        'transport.congestion = { kind = "bbr" }',
+        "a kernel of 6.15 or later with CONFIG_TCP_CONG_BBR, or modprobe tcp_bbr as root, once: runs then need no root",
+        False,
+    ),
     "hosts with dctcp": (
         'transport.congestion = { kind = "dctcp" }',
         "what BPF programs take, and a kernel of 6.4 or later with CONFIG_DEBUG_INFO_BTF; or a kernel with"
