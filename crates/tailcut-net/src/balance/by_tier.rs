@@ -12,7 +12,7 @@ use super::{BalanceSpec, Balancer, EdgeOnly, Fork, Hop, Layout, Pick, Stamp, Str
 use crate::component::{did_you_mean, SpecError};
 use crate::packet::{FlowKey, Packet};
 use crate::topology::find::find_node;
-use crate::topology::{Graph, SwitchId};
+use crate::topology::{Graph, Routes, SwitchId};
 
 /// A strategy for each tier of switches, and for switches by name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -160,6 +160,9 @@ impl Pick for Mixture {
     fn pass(&mut self, hop: Hop<'_>, packet: &Packet, stamp: &mut Stamp) {
         self.balancers[self.of_switch[hop.switch.index()] as usize].pass(hop, packet, stamp);
     }
+    fn reroute(&mut self, graph: &Graph, routes: &Routes) {
+        self.balancers.iter_mut().for_each(|balancer| balancer.reroute(graph, routes));
+    }
 }
 
 /// A switch as the parameters name it, and its strategy.
@@ -240,7 +243,6 @@ mod tests {
     use crate::balance::tinyflow::TinyFlow;
     use crate::topology::fat_tree::FatTree;
     use crate::topology::leaf_spine::LeafSpine;
-    use crate::topology::Routes;
 
     #[test]
     fn a_fat_tree_has_three_tiers_and_a_leaf_spine_two() {

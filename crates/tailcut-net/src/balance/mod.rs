@@ -135,6 +135,8 @@ pub(crate) trait Pick {
     }
     /// A packet passes a switch; its port was picked before, where there were several.
     fn pass(&mut self, _: Hop<'_>, _: &Packet, _: &mut Stamp) {}
+    /// Routing has settled on other routes, which switches go by from now on. Those that a run begins with are in its [`Layout`].
+    fn reroute(&mut self, _: &Graph, _: &Routes) {}
 }
 
 impl<P: Pick> Pick for Box<P> {
@@ -156,6 +158,9 @@ impl<P: Pick> Pick for Box<P> {
     }
     fn pass(&mut self, hop: Hop<'_>, packet: &Packet, stamp: &mut Stamp) {
         P::pass(self, hop, packet, stamp);
+    }
+    fn reroute(&mut self, graph: &Graph, routes: &Routes) {
+        P::reroute(self, graph, routes);
     }
 }
 
@@ -233,6 +238,9 @@ macro_rules! strategies {
             }
             fn pass(&mut self, hop: Hop<'_>, packet: &Packet, stamp: &mut Stamp) {
                 match self { $(Balancer::$name(state) => state.pass(hop, packet, stamp),)* }
+            }
+            fn reroute(&mut self, graph: &Graph, routes: &Routes) {
+                match self { $(Balancer::$name(state) => state.reroute(graph, routes),)* }
             }
         }
     };

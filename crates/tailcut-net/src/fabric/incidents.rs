@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tailcut_engine::{Rate, Stream, Time};
 
 use super::{Fabric, Parts};
+use crate::balance::Pick;
 use crate::component::SpecError;
 use crate::faults::{Change, What};
 use crate::packet::Packet;
@@ -216,6 +217,7 @@ impl Fabric {
         self.routes = whole.avoiding(graph, |link| known[link] == 0)?;
         self.path_counts = PathCounts::default();
         self.marks.reroute(graph, whole, &self.routes);
+        self.balancer.reroute(graph, &self.routes);
         Ok(())
     }
 

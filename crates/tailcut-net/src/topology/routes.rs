@@ -199,7 +199,7 @@ impl Routes {
     }
 
     /// Ports from a switch towards the switch of a group; none at that switch itself.
-    fn towards(&self, switch: SwitchId, group: usize) -> &[PortId] {
+    pub(crate) fn towards(&self, switch: SwitchId, group: usize) -> &[PortId] {
         match &self.table[switch.index() * self.groups + group] {
             &ATTACHED => &[],
             entry => self.listed(entry),
