@@ -38,7 +38,7 @@ RESIDENTS = {
     "spray": Resident("balance/spray.rs", BALANCE, "spray"),
     "round robin": Resident("balance/round_robin.rs", BALANCE, "round_?robin"),
     "flowlet": Resident("balance/flowlet.rs", BALANCE, r"flowlet::\w+|BalanceSpec::Flowlet"),
-    "DRILL": Resident("balance/drill.rs", BALANCE, "drill"),
+    "DRILL": Resident("balance/drill/", BALANCE, "drill"),
     "CONGA": Resident("balance/conga.rs", BALANCE, "conga"),
     "TinyFlow": Resident("balance/tinyflow/", BALANCE, r"tiny_?flows?|elephants?|\w+_elephants"),
     "by tier": Resident("balance/by_tier.rs", BALANCE, "by_?tier"),

@@ -1,7 +1,7 @@
 //! ECMP spreads many flows evenly at every tier, independently between tiers,
 //! and keeps each flow on its path.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use serde_json::json;
@@ -154,12 +154,21 @@ impl Observer for Paths {
 }
 
 fn run(graph: &Graph, traffic: serde_json::Value, scheme: serde_json::Value) -> (Outcome, Paths) {
+    run_with(graph, traffic, scheme, FaultsSpec::default())
+}
+
+fn run_with(
+    graph: &Graph,
+    traffic: serde_json::Value,
+    scheme: serde_json::Value,
+    faults: FaultsSpec,
+) -> (Outcome, Paths) {
     let horizon = Horizon { arrivals: Time::from_ms(20), drain: Time::from_ms(100) };
     let traffic: TrafficSpec = serde_json::from_value(traffic).unwrap();
     let flows = traffic.generate(graph, &horizon, 1, &|_: &str| unreachable!()).unwrap().flows;
     let scheme: Scheme = serde_json::from_value(scheme).unwrap();
     let scenario = Scenario {
-        faults: FaultsSpec::default(),
+        faults,
         switch: SwitchSpec::default(),
         graph: graph.clone(),
         host: HostSpec::default(),
@@ -237,6 +246,39 @@ fn queues_above_the_edge_stay_shorter_where_a_packet_looks_at_some_of_them() {
     };
     let (drill, spray) = (longest("drill"), longest("spray"));
     assert!(2 * drill < spray, "{drill} and {spray} packets");
+}
+
+/// DRILL's section on asymmetry: the spine that lost a link is a component of its own for racks that still reach each other by it, and
+/// carries whole flows.
+#[test]
+fn flows_keep_to_the_spine_that_lost_a_link_or_to_those_that_did_not() {
+    // Hosts 0 to 11, leaves 12 to 14, spines 15 to 17.
+    let shape = json!({"kind": "leaf-spine", "racks": 3, "hosts_per_rack": 4, "spines": 3});
+    let graph = topologies::build(shape).unwrap();
+    let broken = NodeId(15);
+    let traffic = json!({"kind": "poisson", "sizes": "20KB", "load": 0.3, "pairs": "inter-rack"});
+    let down = json!({"kind": "link-down", "link": "leaf0>spine0", "at": "0s"});
+    let faults: FaultsSpec =
+        serde_json::from_value(json!({"reconvergence": "0s", "incidents": [down]})).unwrap();
+    let spines = |components: bool| {
+        let scheme = json!({"balance": {"kind": "drill", "components": components}});
+        let (outcome, paths) = run_with(&graph, traffic.clone(), scheme, faults.clone());
+        assert!(outcome.flows.iter().all(|flow| flow.fct.is_some()), "no packet is lost");
+        let data = paths.taken.iter().filter(|((_, _, back), _)| !back);
+        let spines = data.map(|(_, ports)| -> BTreeSet<NodeId> {
+            let ends = ports.keys().map(|port| graph.far_end(*port));
+            ends.filter(|end| *end >= broken).collect()
+        });
+        spines.collect::<Vec<_>>()
+    };
+    let mixed = |spines: &[BTreeSet<NodeId>]| {
+        spines.iter().filter(|spines| spines.contains(&broken) && spines.len() > 1).count()
+    };
+    let (divided, undivided) = (spines(true), spines(false));
+    assert_eq!(mixed(&divided), 0);
+    assert!(mixed(&undivided) > 100, "packets of one flow take all spines");
+    let alone = divided.iter().filter(|spines| spines.contains(&broken)).count();
+    assert!(alone > 100, "{alone} flows take the spine that lost a link");
 }
 
 /// CONGA, section 2.4: where a spine's link to a leaf has half the capacity, it is to carry half as much as the other's. Who sees

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::by_tier::ByTier;
+use tailcut_net::balance::drill::Drill;
 use tailcut_net::balance::round_robin::RoundRobin;
 use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::tinyflow::{Detect, Reroute, TinyFlow};
@@ -215,6 +216,7 @@ fn balancers() -> impl Strategy<Value = BalanceSpec> {
         1 => (1..200u64).prop_map(|us| {
             BalanceSpec::Flowlet(Flowlet { gap: Time::from_us(us), ..Flowlet::default() })
         }),
+        1 => Just(BalanceSpec::Drill(Drill::default())),
         2 => tinyflows().prop_map(BalanceSpec::TinyFlow),
         1 => (tinyflows(), any::<bool>()).prop_map(|(tinyflow, edge)| {
             let edge = if edge { BalanceSpec::TinyFlow(tinyflow) } else { BalanceSpec::default() };

@@ -1,6 +1,11 @@
 //! DRILL (Ghorbani, Yang, Godfrey, Ganjali, Firoozshahian, SIGCOMM 2017): each packet takes the shortest queue of a few
 //! ports, some drawn at random and some that were the best before. What a switch sees of its own queues is enough to
 //! even out bursts of microseconds; no switch asks another.
+//!
+//! Where paths differ, in rates or in what else crosses them, a packet is compared within its flow's component of paths that do not
+//! (`components`).
+
+mod components;
 
 use std::collections::BTreeMap;
 
@@ -8,10 +13,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Stream, Time};
 
+use self::components::Components;
 use super::{Fork, Layout, Pick, Strategy};
 use crate::component::SpecError;
 use crate::packet::Packet;
-use crate::topology::PortId;
+use crate::topology::{Graph, PortId, Routes};
 
 /// Parameters of DRILL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -21,16 +27,21 @@ pub struct Drill {
     pub samples: u32,
     /// Best ports of the packets before that are looked at again: m.
     pub memory: u32,
+    /// Paths between two edge switches that differ in rates, or in which traffic crosses their links, are divided into symmetric components:
+    /// a flow is hashed to one by its capacity, and its packets choose among the ports of that one. Nothing is divided in a symmetric fabric.
+    pub components: bool,
 }
 
 impl Default for Drill {
     fn default() -> Self {
-        Drill { samples: 2, memory: 1 }
+        Drill { samples: 2, memory: 1, components: true }
     }
 }
 
 /// A switch has at most so many equal-cost ports.
 const MOST: u32 = 1_023;
+/// Rates times destinations times links that components are found by: beyond, it takes minutes.
+const MOST_STEPS: u64 = 1 << 32;
 
 impl Strategy for Drill {
     type State = Drilling;
@@ -48,14 +59,35 @@ impl Strategy for Drill {
         Ok(())
     }
 
+    /// Components must be found in reasonable time.
+    fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
+        let [rates, edges, links] = components::size(graph);
+        let steps = rates.saturating_mul(edges).saturating_mul(links);
+        if self.components && steps > MOST_STEPS {
+            let message = format!(
+                "components = true: {rates} rates of links between switches, {edges} switches with hosts and {links} links take too long"
+            );
+            return Err(SpecError::new("drill-components", "components", message)
+                .hint("write components = false, or give more links the same rate"));
+        }
+        Ok(())
+    }
+
     fn state(&self, layout: Layout<'_>) -> Drilling {
         let stream = |switch| Stream::new(layout.seed, u64::from(switch), "drill");
         let switch = |number| Switch { stream: stream(number), best: BTreeMap::new() };
         Drilling {
+            components: self.components_of(layout.graph, layout.routes),
             spec: self.clone(),
             switches: (0..layout.graph.switches).map(switch).collect(),
             seen: vec![],
         }
+    }
+}
+
+impl Drill {
+    fn components_of(&self, graph: &Graph, routes: &Routes) -> Option<Box<Components>> {
+        self.components.then(|| Components::new(graph, routes)).flatten().map(Box::new)
     }
 }
 
@@ -70,48 +102,67 @@ struct Switch {
 #[derive(Debug, Clone)]
 pub(crate) struct Drilling {
     spec: Drill,
+    /// None where all paths between two edge switches are alike.
+    components: Option<Box<Components>>,
     switches: Vec<Switch>,
     /// Room for what one packet looks at: ports by their place in the fork, and their queues.
     seen: Vec<(Time, u32)>,
 }
 
 impl Pick for Drilling {
-    fn pick(&mut self, fork: Fork<'_>, _: &mut Packet) -> u32 {
+    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+        let components = self.components.as_ref();
+        let among = components.and_then(|all| all.places(fork.switch, packet.key));
+        if let Some([only]) = among {
+            return u32::from(*only);
+        }
         let Switch { stream, best } = &mut self.switches[fork.switch.index()];
         let Fork { now, ports, queues, choices, .. } = fork;
-        let best = best.entry(ports[0]).or_default();
+        let choices = among.map_or(choices, |among| among.len() as u32);
+        // The port at a place among those that are compared.
+        let port = |place: u32| {
+            ports[among.map_or(place as usize, |among| usize::from(among[place as usize]))]
+        };
+        let best = best.entry(port(0)).or_default();
         self.seen.clear();
         let mut look = |place: u32| {
             if !self.seen.iter().any(|&(_, other)| other == place) {
-                self.seen.push((queues.wait(ports[place as usize], now), place));
+                self.seen.push((queues.wait(port(place), now), place));
             }
         };
         for _ in 0..self.spec.samples {
             look(stream.below(u64::from(choices)) as u32);
         }
         // After a failure a port may no longer lead there.
-        for port in &*best {
-            if let Some(place) = ports.iter().position(|other| other == port) {
-                look(place as u32);
+        for known in &*best {
+            if let Some(place) = (0..choices).find(|&place| port(place) == *known) {
+                look(place);
             }
         }
         // Of equal queues the one that was drawn first.
         self.seen.sort_by_key(|&(wait, _)| wait);
         best.clear();
         let kept = self.seen.iter().take(self.spec.memory as usize);
-        best.extend(kept.map(|&(_, place)| ports[place as usize]));
-        self.seen[0].1
+        best.extend(kept.map(|&(_, place)| port(place)));
+        let place = self.seen[0].1;
+        among.map_or(place, |among| u32::from(among[place as usize]))
+    }
+
+    fn reroute(&mut self, graph: &Graph, routes: &Routes) {
+        self.components = self.spec.components_of(graph, routes);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tailcut_engine::Rate;
+
     use super::*;
     use crate::balance::Queues;
     use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
     use crate::topology::fat_tree::FatTree;
+    use crate::topology::leaf_spine::LeafSpine;
     use crate::topology::HostId;
-    use crate::topology::Routes;
     use crate::topology::SwitchId;
 
     /// What waits at ports 10, 11, 12 and on, in microseconds.
@@ -167,7 +218,7 @@ mod tests {
 
     #[test]
     fn without_memory_the_shorter_of_the_drawn_queues_is_taken() {
-        let mut drilling = drilling(&Drill { samples: 2, memory: 0 });
+        let mut drilling = drilling(&Drill { samples: 2, memory: 0, ..Drill::default() });
         let waits: Vec<u64> = (0..10).collect();
         let picks = (0..20_000).map(|_| pick(&mut drilling, &waits));
         let mut counts = [0.0; 10];
@@ -181,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_port_that_no_longer_leads_there_is_forgotten() {
-        let mut drilling = drilling(&Drill { samples: 1, memory: 4 });
+        let mut drilling = drilling(&Drill { samples: 1, memory: 4, ..Drill::default() });
         let waits = [5; 8];
         let before = (0..50).map(|_| pick(&mut drilling, &waits)).max();
         assert!(before > Some(1), "others are remembered");
@@ -189,8 +240,21 @@ mod tests {
     }
 
     #[test]
+    fn a_fabric_with_a_rate_for_each_of_its_many_links_is_not_divided() {
+        let shape = LeafSpine { racks: 500, spines: 100, ..LeafSpine::default() };
+        let mut graph = shape.build().expect("it is not too large");
+        assert_eq!(Drill::default().check_on(&graph), Ok(()));
+        for (link, rate) in graph.links.iter_mut().zip(1_000_000..) {
+            link.rate = Rate(rate);
+        }
+        let error = Drill::default().check_on(&graph).expect_err("it would take minutes");
+        assert_eq!((error.code, error.field.as_str()), ("drill-components", "components"));
+        assert_eq!(Drill { components: false, ..Drill::default() }.check_on(&graph), Ok(()));
+    }
+
+    #[test]
     fn some_port_is_drawn() {
-        let none = Drill { samples: 0, memory: 1 };
+        let none = Drill { samples: 0, ..Drill::default() };
         assert_eq!(none.check().expect_err("nothing to choose from").field, "samples");
     }
 }
