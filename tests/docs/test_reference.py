@@ -114,11 +114,12 @@ def tables_of(result: tailcut.Result) -> Iterator[tuple[str, pl.DataFrame]]:
 def test_every_column_of_every_table_is_in_the_reference_and_has_a_unit(result: tailcut.Result) -> None:
     reference = sections(DOCS / "reference/results.md")
     found = dict(tables_of(result))
-    assert set(found) == set(UNITS)
-    for name, table in found.items():
+    assert set(found) == set(UNITS) - {"starts"}, "that is of runs over kernels"
+    for name in UNITS:
         text = reference[f"{name}.parquet"]
         documented = first_cells(text) | set(re.findall(r"`(\w+)`", text))
-        assert set(table.columns) <= documented, name
+        assert set(schema(name)) <= documented, name
+    for name, table in found.items():
         assert dict(table.schema) == schema(name), name
 
 

@@ -96,6 +96,7 @@ impl Profile {
                 true => tcp.ack_every,
                 false => 1,
             },
+            acks_each: tcp.ack_every == 1,
             subflows: None,
         };
         if kind.pulls() {

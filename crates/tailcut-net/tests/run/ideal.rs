@@ -19,7 +19,7 @@ use tailcut_net::topology::star::Star;
 use tailcut_net::topology::Graph;
 use tailcut_net::transport::mptcp::MptcpSpec;
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
-use tailcut_net::transport::tcp::{CongestionSpec, Recovery, TcpSpec};
+use tailcut_net::transport::tcp::{CongestionSpec, Hosts, Recovery, TcpSpec};
 use tailcut_net::transport::TransportSpec;
 
 use crate::support::{flow, row, run, scenario, tcp};
@@ -51,6 +51,18 @@ fn a_short_last_segment_leaves_with_the_window_that_has_room_for_it() {
     let record = record(&alone(&graph, 0, 1, 12_000));
     assert_eq!(record.fct, Some(Time(463_116_800)));
     assert_eq!(record.ideal_fct, Time(463_116_800));
+}
+
+/// After its first ACKs Linux acknowledges every second segment: that of a short last one waits behind no other.
+#[test]
+fn the_ack_of_a_short_last_segment_follows_another_only_where_each_segment_has_one() {
+    let graph = row(&[(FAST, Time::from_us(1)); 3]);
+    for segments in 20..24 {
+        let mut scenario = alone(&graph, 0, 1, segments * 1_448 + 56);
+        *tcp(&mut scenario) = Hosts::Linux.defaults();
+        let record = record(&scenario);
+        assert!(record.fct_ack.expect("it ends") >= record.ideal_fct_ack, "{segments} segments");
+    }
 }
 
 /// Initial and receive windows that are whole segments, and that are not.

@@ -130,7 +130,7 @@ impl LonePath {
     fn acknowledged(&self, index: usize, received: u64) -> u64 {
         let Way { forward, backward, lossy } = &self.way;
         let one_path = in_order(forward) == forward.len() && in_order(backward) == backward.len();
-        let follows = one_path && !lossy && self.shape.ack_every == 1;
+        let follows = one_path && !lossy && self.shape.acks_each;
         // The one before may still be on a slow link, if the last segment is short.
         let before = index.checked_sub(1).filter(|_| follows).map_or(0, |at| self.arrived[at]);
         let (mut at, mut ahead) = (received, before);

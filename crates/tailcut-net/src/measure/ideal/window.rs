@@ -20,8 +20,10 @@ pub struct Shape {
     pub ssthresh: u64,
     /// Bytes that one connection may have in flight, whatever its congestion window.
     pub receive_window: u64,
-    /// How many segments an ACK acknowledges.
+    /// How many segments an ACK acknowledges, at the fewest.
     pub ack_every: u32,
+    /// Whether each segment has an ACK of its own throughout, so that that of the last one waits behind that of the one before.
+    pub acks_each: bool,
     /// Connections that help the first one.
     pub subflows: Option<Subflows>,
 }
