@@ -106,6 +106,10 @@ fn schemes() -> Vec<(String, Scenario)> {
         ("flowlets, split", json!({ "balance": kind("flowlet"), "replicate": kind("split") })),
         ("DRILL", json!({ "transport": robust("adaptive"), "balance": kind("drill") })),
         (
+            "DRILL, undivided",
+            json!({ "transport": robust("adaptive"), "balance": { "kind": "drill", "components": false } }),
+        ),
+        (
             "DRILL on pFabric",
             json!({ "transport": kind("pfabric"), "queue": kind("pfabric"), "balance": kind("drill") }),
         ),
