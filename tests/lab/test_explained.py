@@ -10,7 +10,7 @@ import pytest
 
 import tailcut
 from support.frames import ACK, FIN, RST, SYN, Wire, write
-from support.lab import measured
+from support.lab import measured, outcome
 from tailcut import _core
 from tailcut.explain import Explained, ExplainError, explain, find_place, slowest
 from tailcut.explain.data import as_data
@@ -68,23 +68,7 @@ class Kernels:
             hosts = [int(point.removeprefix("host:")) for point in capture["spec"]["points"]]
             packets = write(Path(capture["file"]), self.wires(demand), hosts)
             captured = {"packets": packets, "left_out": self.left_out}
-        return {
-            "measured": found,
-            "unfaithful": [],
-            "facts": {},
-            "entered": {},
-            "frames": 1,
-            "copied": 0,
-            "joined": 0,
-            "hosts": {"sysctls": [], "route": {}},
-            "mtu": 1500,
-            "set_up_ns": 1,
-            "awake": True,
-            "repnet": None,
-            "captured": captured,
-            "fabric": fabric,
-            "switches": None,
-        }
+        return outcome(demand, found, captured=captured, fabric=fabric)
 
 
 @pytest.fixture

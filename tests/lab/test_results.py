@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tailcut
-from support.lab import measured
+from support.lab import measured, outcome
 from tailcut import _core, cli
 from tailcut.api import Silent
 from tailcut.backends import Options
@@ -43,26 +43,16 @@ class Kernels:
         self.programs.append(program)
         demand = json.loads(_core.demand(planned))
         unfaithful = ["something waited for a processor for 90 % of the time"] if self.runs == 2 else []
-        return {
-            "measured": {**measured(demand, 1.0 + self.runs), "series": self._series()},
-            "unfaithful": unfaithful,
-            "facts": {},
-            "entered": {},
-            "frames": 1,
-            "copied": 0,
-            "joined": 0,
-            "hosts": {"sysctls": [], "route": {}},
-            "mtu": 1500,
-            "set_up_ns": 1,
-            "awake": True,
-            "repnet": None if program is None else {"node": "v20.0.0", "bench": "0.1.0"},
-            "captured": None if capture is None else {"packets": 7, "left_out": 0},
-            "fabric": fabric,
-            "switches": None,
-            "queues": {},
-            "versions": {"iproute2": "ip utility, iproute2-6.1.0"},
-            "starts": [{"id": flow["id"], "late_ns": 1000 * flow["id"]} for flow in demand["flows"]],
-        }
+        return outcome(
+            demand,
+            {**measured(demand, 1.0 + self.runs), "series": self._series()},
+            unfaithful=unfaithful,
+            repnet=None if program is None else {"node": "v20.0.0", "bench": "0.1.0"},
+            captured=None if capture is None else {"packets": 7, "left_out": 0},
+            fabric=fabric,
+            versions={"iproute2": "ip utility, iproute2-6.1.0"},
+            starts=[{"id": flow["id"], "late_ns": 1000 * flow["id"]} for flow in demand["flows"]],
+        )
 
     def _series(self) -> list[dict[str, Any]]:
         """Those that are set; there was no room for all of the first."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.lab import bench, measured
+from support.lab import bench, measured, outcome
 from tailcut import _core
 from tailcut.lab import process
 
@@ -24,16 +24,9 @@ class Kernels:
 
     def __call__(self, planned: str, *_: Any, **__: Any) -> dict[str, Any]:
         self.runs += 1
-        return {
-            "measured": measured(json.loads(_core.demand(planned)), 1.5),
-            "unfaithful": [f"it was 0.{self.runs} ms late"] if self.runs in self.bad else [],
-            "facts": {},
-            "entered": {},
-            **dict.fromkeys(("frames", "copied", "joined", "mtu", "set_up_ns", "awake"), 1),
-            "hosts": {"sysctls": [], "route": {}},
-            "fabric": "engine",
-            **dict.fromkeys(("repnet", "captured", "switches")),
-        }
+        demand = json.loads(_core.demand(planned))
+        unfaithful = [f"it was 0.{self.runs} ms late"] if self.runs in self.bad else []
+        return outcome(demand, measured(demand, 1.5), unfaithful=unfaithful)
 
 
 @pytest.fixture

@@ -79,3 +79,24 @@ def measured(demand: dict[str, Any], slower: float = 1.5) -> dict[str, Any]:
         )
     )
     return whole
+
+
+def outcome(demand: dict[str, Any], found: dict[str, Any], **different: Any) -> dict[str, Any]:
+    """What the lab's process would say of such a run: faithful, and with nothing to tell but what it measured."""
+    plain = {
+        "measured": found,
+        "unfaithful": [],
+        "facts": {},
+        "entered": {},
+        **dict.fromkeys(("frames", "set_up_ns"), 1),
+        **dict.fromkeys(("copied", "joined"), 0),
+        "hosts": {"sysctls": [], "route": {}},
+        "mtu": 1500,
+        "awake": True,
+        "fabric": "engine",
+        **dict.fromkeys(("repnet", "captured", "switches")),
+        "queues": {},
+        "versions": {},
+        "starts": [{"id": flow["id"], "late_ns": 0} for flow in demand["flows"]],
+    }
+    return plain | different
