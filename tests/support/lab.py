@@ -83,7 +83,7 @@ def measured(demand: dict[str, Any], slower: float = 1.5) -> dict[str, Any]:
 
 def outcome(demand: dict[str, Any], found: dict[str, Any], **different: Any) -> dict[str, Any]:
     """What the lab's process would say of such a run: faithful, and with nothing to tell but what it measured."""
-    plain = {
+    plain: dict[str, Any] = {
         "measured": found,
         "unfaithful": [],
         "facts": {},
