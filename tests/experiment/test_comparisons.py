@@ -18,6 +18,7 @@ NAMES = sorted(path.stem for path in (ROOT / "experiments").glob("*.toml"))
 SHORT = {"horizon.arrivals": "20ms", "horizon.drain": "100ms"}
 SMALLER: dict[str, dict[str, str]] = {
     "balance": {"traffic.share": "0.5"},
+    "bbr": {"traffic.sizes": "200KB", "horizon.drain": "3s"},
     "compare": {"topology.k": "4", "traffic.load": "0.6"},
     "detection": {"topology.k": "4"},
     "dumbbell": {"horizon.arrivals": "200ms", "horizon.drain": "3s"},
