@@ -67,8 +67,8 @@ class Carried:
     name: str
     run: dict[str, Any]
     done: dict[str, Any]
-    ideal_ps: Sequence[int]
-    """Of each flow of the plan, by its index: how long it takes alone."""
+    demand: Sequence[Mapping[str, Any]]
+    """The flows of the plan, by their index: their bytes, and how long each takes alone."""
 
     @property
     def unfaithful(self) -> list[str]:
@@ -94,8 +94,8 @@ def carry(name: str, run: Mapping[str, Any], program: Sequence[str] | None = Non
     print(f"{name} …", end=" ", flush=True)
     done = process.run(json.dumps(run), lambda _now, _over: None, 300, program)
     print("; ".join(done["unfaithful"]) or "faithful", flush=True)
-    ideal_ps = [flow["ideal_ps"] for flow in json.loads(_core.demand(json.dumps(run)))["flows"]]
-    return Carried(name, dict(run), done, ideal_ps)
+    # Now: the files that a plan reads may be gone when all runs are judged.
+    return Carried(name, dict(run), done, json.loads(_core.demand(json.dumps(run)))["flows"])
 
 
 def planned(path: Path, **values: str) -> list[dict[str, Any]]:
@@ -186,7 +186,7 @@ def judge_topologies(runs: Sequence[Carried], found: Acceptance) -> None:
 def alone_over(runs: Sequence[Carried]) -> list[lab_lone.Flow]:
     """The flows of all runs over a topology of their own."""
     of = [one for one in runs if one.name.startswith(ALONE)]
-    return [flow for one in of for flow in lab_lone.flows(one.name.removeprefix(ALONE), one.run, one.done)]
+    return [flow for one in of for flow in lab_lone.flows(one.name.removeprefix(ALONE), one.demand, one.done)]
 
 
 def lone_cells(runs: Sequence[Carried]) -> tuple[float, list[lab_lone.Cell]]:
@@ -210,7 +210,7 @@ def further_tables(runs: Sequence[Carried]) -> list[str]:
 def late_us(carried: Carried) -> list[float]:
     """By how much flows were later than the closed form."""
     flows = carried.done["measured"]["flows"]
-    return [flow["fct_ns"] / 1000 - carried.ideal_ps[flow["index"]] / 1e6 for flow in flows]
+    return [flow["fct_ns"] / 1000 - carried.demand[flow["index"]]["ideal_ps"] / 1e6 for flow in flows]
 
 
 def congested(carried: Carried) -> tuple[int, int]:

@@ -11,7 +11,6 @@ from statistics import median
 from typing import Any
 
 import tailcut
-from tailcut import _core
 
 LINE = {
     "nodes": [{"id": "a", "kind": "host"}, {"id": "b", "kind": "host"}, *({"id": s, "kind": "switch"} for s in "stu")],
@@ -112,9 +111,8 @@ def planned(name: str, directory: Path) -> list[dict[str, Any]]:
     return runs
 
 
-def flows(topology: str, run: Mapping[str, Any], done: Mapping[str, Any]) -> list[Flow]:
-    """What became of the flows of a run; one that has not arrived is later than any."""
-    demand = json.loads(_core.demand(json.dumps(run)))["flows"]
+def flows(topology: str, demand: Sequence[Mapping[str, Any]], done: Mapping[str, Any]) -> list[Flow]:
+    """What became of the flows that a run was to carry; one that has not arrived is later than any."""
     carried = {one["index"]: one["fct_ns"] for one in done["measured"]["flows"]}
     made = []
     for index, one in enumerate(demand):
