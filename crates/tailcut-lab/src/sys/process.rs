@@ -222,6 +222,28 @@ pub fn run_briefly(thread: i32) {
     unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const asked, 0) };
 }
 
+/// The other threads of a process run only where nothing else wants a processor (`SCHED_IDLE`), and leave it to whatever
+/// wakes at once. By their nice value alone they keep it for up to a tick, 4 ms, from a thread that has had its share.
+///
+/// # Errors
+/// The kernel's.
+pub fn run_helpers_when_idle(process: u32) -> io::Result<()> {
+    for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
+        let thread = thread?.file_name();
+        let Some(thread) = thread.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        if thread != process {
+            let priority = libc::sched_param { sched_priority: 0 };
+            // SAFETY: takes a number and what outlives the call. A thread that has ended meanwhile needs nothing.
+            unsafe {
+                libc::sched_setscheduler(thread as i32, libc::SCHED_IDLE, &raw const priority)
+            };
+        }
+    }
+    Ok(())
+}
+
 /// A program will get a tenth of the processor time of one that does not give way, where both want it, and whoever does not
 /// give way runs as soon as it wakes.
 pub fn give_way(program: &mut Command) {

@@ -173,6 +173,7 @@ impl<'a> RepnetDriver<'a> {
             ready @ Ready::Versions { .. } => {
                 // The thread that flows wait for, and not those that compile beside it.
                 process::run_briefly(driver.node.id() as i32);
+                process::run_helpers_when_idle(driver.node.id())?;
                 Ok((driver, ready))
             }
         }
