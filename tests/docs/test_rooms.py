@@ -137,3 +137,52 @@ def test_the_page_names_whatever_lies_in_the_simulators_folder() -> None:
     for path in sorted((ROOT / "crates/tailcut-net/src").iterdir()):
         if path.stem != "lib":
             assert re.search(rf"`{path.stem}/?`", section), path.name
+
+
+class Realised(NamedTuple):
+    """What the kernel lab makes of a scheme: its file, the list that it is in, and the words of code that mean it."""
+
+    own: str
+    registry: str
+    words: str
+
+
+LAB = ROOT / "crates/tailcut-lab/src"
+REALISED = {
+    "reno": Realised("congestion/reno.rs", "congestion/mod.rs", "reno"),
+    "CUBIC": Realised("congestion/cubic.rs", "congestion/mod.rs", "cubic"),
+    "BBR": Realised("congestion/bbr.rs", "congestion/mod.rs", "bbr"),
+    "DCTCP": Realised("congestion/dctcp.rs", "congestion/mod.rs", "dctcp"),
+    "MPTCP": Realised("transports/mptcp.rs", "transports/mod.rs", r"\w*mptcp\w*"),
+    "RepFlow": Realised("replication/repflow.rs", "replication/mod.rs", "rep_?flow"),
+    "RepSYN": Realised("replication/repsyn.rs", "replication/mod.rs", "rep_?syn"),
+    "ECMP": Realised("fabrics/kernel/balance/ecmp.rs", "fabrics/kernel/balance/mod.rs", "ecmp"),
+    "spray": Realised("fabrics/kernel/balance/spray.rs", "fabrics/kernel/balance/mod.rs", "spray"),
+    "round robin": Realised("fabrics/kernel/balance/round_robin.rs", "fabrics/kernel/balance/mod.rs", "round_?robin"),
+    "flowlet": Realised("fabrics/kernel/balance/flowlet.rs", "fabrics/kernel/balance/mod.rs", "flowlet"),
+    "TinyFlow": Realised("fabrics/kernel/balance/tinyflow.rs", "fabrics/kernel/balance/mod.rs", "tiny_?flow"),
+}
+LAB_CODE = {path.relative_to(LAB).as_posix(): code(path) for path in sorted(LAB.rglob("*.rs"))}
+
+
+@pytest.mark.parametrize("name", REALISED)
+def test_a_scheme_is_one_file_of_the_lab_and_one_line_in_its_list(name: str) -> None:
+    """Nothing else there names it."""
+    own, registry, words = REALISED[name]
+
+    def lines(file: str) -> list[str]:
+        named = re.compile(rf"(?<![a-zA-Z0-9_])(?:{words})(?![a-zA-Z0-9_])", re.IGNORECASE)
+        return [line.strip() for line in LAB_CODE[file].splitlines() if named.search(line)]
+
+    assert lines(own)
+    assert {file for file in LAB_CODE if lines(file)} == {own, registry}
+    entries = [line for line in lines(registry) if not re.match(r"(pub\S* )?mod ", line)]
+    assert len(entries) == 1, entries
+
+
+def test_every_file_of_the_labs_lists_is_a_scheme() -> None:
+    """A new one is held to the same; TCP is what the others are made of."""
+    folders = {Path(one.registry).parent for one in REALISED.values()}
+    files = {f"{folder}/{path.name}" for folder in folders for path in (LAB / folder).glob("*.rs")}
+    told = {one.own for one in REALISED.values()} | {f"{folder}/mod.rs" for folder in folders}
+    assert files - told == {"transports/tcp.rs"}

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use tailcut_engine::{Rate, Time};
 use tailcut_net::network::full_packet;
-use tailcut_net::replicate::ReplicateSpec;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::NodeId;
 use tailcut_net::traffic::Flow;
@@ -80,11 +79,9 @@ fn work(scenario: &Scenario, flow: &Flow) -> Work {
     let tcp = scenario.scheme.transport.segments();
     let packets = flow.bytes.div_ceil(tcp.mss.0) as f64;
     let around = full_packet(&tcp, &scenario.host) - tcp.mss.0;
-    let (copies, connections) = match &scenario.scheme.replicate {
-        ReplicateSpec::Repflow(spec) if flow.bytes <= spec.threshold.0 => (2.0, 2.0),
-        ReplicateSpec::Repsyn(spec) if flow.bytes <= spec.threshold.0 => (1.0, 2.0),
-        _ => (1.0, 1.0),
-    };
+    let carriage = scenario.scheme.replicate.policy().carriage(flow.bytes);
+    let connections = 1.0 + carriage.further;
+    let copies = if carriage.all_send { connections } else { 1.0 };
     let acknowledged = 1.0 + 1.0 / f64::from(tcp.ack_every.max(1));
     Work {
         frames: copies * packets * acknowledged + connections * AROUND,

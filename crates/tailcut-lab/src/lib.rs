@@ -13,7 +13,6 @@ pub mod hosts;
 pub mod lone;
 #[cfg(target_os = "linux")]
 pub mod measured;
-pub mod multipath;
 pub mod payload;
 #[cfg(target_os = "linux")]
 pub mod prepared;
@@ -26,10 +25,10 @@ pub mod settings;
 pub mod supervisor;
 #[cfg(target_os = "linux")]
 pub mod sys;
-mod tcp;
 #[cfg(target_os = "linux")]
 pub mod tools;
 pub mod traffic;
+mod transports;
 pub mod verdict;
 pub mod waits;
 #[cfg(target_os = "linux")]

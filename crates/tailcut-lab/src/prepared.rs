@@ -8,6 +8,7 @@ use tailcut_experiment::{CaptureRequest, RunPlan};
 use tailcut_net::scenario::Scenario;
 use tailcut_net::{foretell, Foretold};
 
+use crate::congestion::Program;
 use crate::fabrics::{self, Kind};
 use crate::hosts::alone::Plan;
 use crate::hosts::driver::HostFlow;
@@ -88,7 +89,8 @@ pub fn prepare(asked: &str) -> Result<Prepared, String> {
         return Err("the lab cannot realise this run; ask `tailcut check --on lab`".to_owned());
     }
     let mut hosts = checked.hosts;
-    let registered = hosts.dctcp.map(|dctcp| dctcp.register(programs.as_deref())).transpose()?;
+    let register = |program: &Program| program.register(programs.as_deref());
+    let registered = hosts.program.as_ref().map(register).transpose()?;
     let congestion = registered.map(|(name, kept)| {
         hosts.congestion = name;
         kept

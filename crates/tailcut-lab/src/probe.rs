@@ -5,17 +5,16 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 
-use crate::congestion::{offered, Dctcp};
+use crate::congestion::{self, offered, CONTROLS};
 use crate::hosts::setup::{self, INTERFACE};
-use crate::multipath;
 use crate::programs::compiled;
 use crate::settings::HostSettings;
 use crate::sys::bpf::Object;
 use crate::sys::packets::Frames;
 use crate::sys::process;
 use crate::tools::Tool;
+use crate::transports::TRANSPORTS;
 
 /// Something that the kernel or the system offers, or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,18 +38,25 @@ fn offer(name: &str, tried: io::Result<String>) -> Offer {
 /// Tries everything; `programs` is where BPF programs are, if they are compiled. This process must have one thread, and is good for nothing else afterwards.
 pub fn probe(programs: Option<&Path>) -> Vec<Offer> {
     let loaded = loaded(programs);
-    let own = Dctcp::new(&DctcpSpec::default()).register(programs);
-    let registered = own.as_ref().map(|_| "registered".to_owned());
-    let struct_ops = registered.map_err(|why| io::Error::other(why.clone()));
-    let dctcp = match offered("dctcp") {
-        true => Ok("dctcp"),
-        false => own.as_ref().map(|(name, _)| name.as_str()).map_err(String::as_str),
+    // Those of the lab's own are registered for as long as everything is tried.
+    let own = CONTROLS.map(|control| control.program().map(|one| one.register(programs)));
+    let struct_ops = match own.iter().flatten().next() {
+        Some(Err(why)) => Err(io::Error::other(why.clone())),
+        _ => Ok("registered".to_owned()),
     };
+    // What hosts are set to for each.
+    let mut names = vec![];
+    for (control, own) in CONTROLS.iter().zip(&own) {
+        names.push(match own {
+            Some(own) if !offered(control.name()) => own.as_ref().map(|(name, _)| name.as_str()),
+            _ => Ok(control.name()),
+        });
+    }
     let awake = process::keep_awake().map(|_| "idle processors poll during a run".to_owned());
     let entered = process::enter_namespaces().map(|()| "entered".to_owned());
     let mut offers = vec![offer("namespaces", entered)];
     if offers[0].offered {
-        match inside(loaded, dctcp) {
+        match inside(loaded, &names) {
             Ok(further) => offers.extend(further),
             Err(error) => offers.push(offer("supervisor", Err(error))),
         }
@@ -69,13 +75,13 @@ fn loaded(programs: Option<&Path>) -> io::Result<Object> {
 }
 
 /// What PID 1 of the namespaces finds.
-fn inside(loaded: io::Result<Object>, dctcp: Result<&str, &str>) -> io::Result<Vec<Offer>> {
+fn inside(loaded: io::Result<Object>, names: &[Result<&str, &String>]) -> io::Result<Vec<Offer>> {
     let (mut ours, mut theirs) = process::channel()?;
     match process::fork()? {
         process::Forked::Child => {
             drop(ours);
             process::own_mounts();
-            let found = serde_json::to_vec(&tried(loaded, dctcp)).unwrap_or_default();
+            let found = serde_json::to_vec(&tried(loaded, names)).unwrap_or_default();
             let _ = theirs.write_all(&found);
             process::exit(0);
         }
@@ -89,7 +95,8 @@ fn inside(loaded: io::Result<Object>, dctcp: Result<&str, &str>) -> io::Result<V
     }
 }
 
-fn tried(loaded: io::Result<Object>, dctcp: Result<&str, &str>) -> Vec<Offer> {
+/// `names`: what hosts are set to for each of the congestion controls, or why they cannot be.
+fn tried(loaded: io::Result<Object>, names: &[Result<&str, &String>]) -> Vec<Offer> {
     let pair = format!("link add e0 type veth peer name {INTERFACE}\nlink set e0 up\n");
     let mut offers = vec![
         offer("iproute2", Tool::Ip.version()),
@@ -103,14 +110,15 @@ fn tried(loaded: io::Result<Object>, dctcp: Result<&str, &str>) -> Vec<Offer> {
         Ok("loaded and attached".to_owned())
     });
     offers.push(offer("BPF programs", attached));
-    offers.push(offer("subflows", multipath::tried()));
-    let all = [("reno", Ok("reno")), ("cubic", Ok("cubic")), ("bbr", Ok("bbr")), ("dctcp", dctcp)];
-    for (number, (name, congestion)) in all.into_iter().enumerate() {
-        let row = format!("hosts with {name}");
-        let congestion = match congestion {
-            Ok(congestion) => congestion,
+    for one in TRANSPORTS {
+        offers.extend(one.row().map(|row| offer(&row.name, one.tried())));
+    }
+    for (number, (control, found)) in CONTROLS.into_iter().zip(names).enumerate() {
+        let row = congestion::row(control).name;
+        let congestion = match found {
+            Ok(congestion) => *congestion,
             Err(why) => {
-                offers.push(offer(&row, Err(io::Error::other(why.to_owned()))));
+                offers.push(offer(&row, Err(io::Error::other((*why).clone()))));
                 continue;
             }
         };
@@ -118,7 +126,6 @@ fn tried(loaded: io::Result<Object>, dctcp: Result<&str, &str>) -> Vec<Offer> {
         let settings = HostSettings {
             mtu: 1_500,
             congestion: congestion.to_owned(),
-            dctcp: None,
             route: [
                 ("initcwnd", "10"),
                 ("initrwnd", "10"),
@@ -137,14 +144,13 @@ fn tried(loaded: io::Result<Object>, dctcp: Result<&str, &str>) -> Vec<Offer> {
             .map(|(name, value)| (name, value.to_owned()))
             .to_vec(),
             closes: true,
-            subflows: None,
-            repnet: None,
+            ..HostSettings::default()
         };
         if number > 0 {
             let again = format!("address flush dev {INTERFACE}\nroute flush dev {INTERFACE}\n");
             let _ = Tool::Ip.does(&again);
         }
-        let own = if name == congestion { "" } else { "as a BPF program, " };
+        let own = if control.name() == congestion { "" } else { "as a BPF program, " };
         let done = setup::set_up(0, &settings).map(|_| format!("{own}set and read back"));
         offers.push(offer(&row, done));
     }

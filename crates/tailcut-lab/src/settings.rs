@@ -8,16 +8,14 @@ use std::path::Path;
 use serde::Serialize;
 use tailcut_experiment::{no_tables, to_scenario, RunPlan};
 use tailcut_net::scenario::{Scenario, Scheme};
-use tailcut_net::transport::TransportSpec;
 
-use crate::congestion::Dctcp;
+use crate::congestion::{self, Program, CONTROLS};
 use crate::expected;
 use crate::fabrics::{self, Kind};
-use crate::multipath;
 use crate::programs;
 use crate::replication::{self, Replication, MOST_NODES};
-use crate::tcp::tcp;
 use crate::traffic;
+use crate::transports::{self, TRANSPORTS};
 
 /// What becomes of a field of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -51,6 +49,25 @@ pub struct Need {
     pub field: String,
 }
 
+/// Something that schemes take of a kernel or the system, as `tailcut lab` shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// As what [`probe`](crate::probe) finds is called.
+    pub name: String,
+    /// What runs need it for.
+    pub needed_for: &'static str,
+    /// How to get it.
+    pub remedy: &'static str,
+    /// Whether no run goes without.
+    pub fatal: bool,
+}
+
+/// What the kernel's congestion controls and transports take, a row each.
+pub fn rows() -> Vec<Row> {
+    let controls = CONTROLS.into_iter().map(congestion::row);
+    controls.chain(TRANSPORTS.into_iter().filter_map(|one| one.row())).collect()
+}
+
 /// How each host is set up.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct HostSettings {
@@ -60,14 +77,16 @@ pub struct HostSettings {
     pub sysctls: Vec<(&'static str, String)>,
     /// The kernel's name of the congestion control.
     pub congestion: String,
-    /// The lab's own DCTCP, where it is to be that: it has a name once it is registered.
-    pub dctcp: Option<Dctcp>,
+    /// The lab's own program that is it, where there is one: it has another name once it is registered.
+    pub program: Option<Program>,
     /// Attributes of the route to all other hosts.
     pub route: Vec<(&'static str, String)>,
     /// Whether senders close a connection after its last byte.
     pub closes: bool,
-    /// Subflows of a connection, where it is Multipath TCP's.
-    pub subflows: Option<u32>,
+    /// The name of the transport.
+    pub transport: &'static str,
+    /// Addresses that a host has besides its own.
+    pub further_addresses: u32,
     /// How `repnet-bench` carries flows, where it does.
     pub repnet: Option<Replication>,
 }
@@ -90,6 +109,8 @@ pub struct Checked {
 
 /// Beyond this many hosts a machine has no room for their processes.
 pub const MOST_HOSTS: u32 = 256;
+/// Addresses of a host at most.
+pub const MOST_ADDRESSES: u32 = 8;
 
 impl Checked {
     /// With no answer yet.
@@ -102,7 +123,7 @@ impl Checked {
             programs,
         }
     }
-    fn say(&mut self, field: &str, answer: Answer, text: impl Into<String>) {
+    pub(crate) fn say(&mut self, field: &str, answer: Answer, text: impl Into<String>) {
         self.told.push(Told { field: field.to_owned(), answer, text: text.into() });
     }
     pub(crate) fn done(&mut self, field: &str, text: impl Into<String>) {
@@ -207,28 +228,7 @@ pub fn check(
         format!("{hosts} hosts: the lab carries {most} at most"),
     );
     let Scheme { transport, queue: _, balance: _, replicate } = &scenario.scheme;
-    let why_not = match transport {
-        TransportSpec::Tcp(spec) => {
-            checked.done("transport.kind", "the kernel's TCP");
-            tcp(&mut checked, spec);
-            None
-        }
-        TransportSpec::Mptcp(spec) => {
-            multipath::check(&mut checked, spec, by_repnet, fabric);
-            None
-        }
-        TransportSpec::Mmptcp(_) => Some(
-            "no kernel has MMPTCP: each packet of a flow's beginning would have a port of its own",
-        ),
-        TransportSpec::Pfabric(_) => Some("no kernel has pFabric's transport"),
-        TransportSpec::Ndp(_) => Some("no kernel has NDP"),
-        TransportSpec::Mixed(_) => {
-            Some("the lab sets all hosts alike: one transport for all flows")
-        }
-    };
-    if let Some(why_not) = why_not {
-        checked.fatal("transport.kind", why_not);
-    }
+    transports::check(&mut checked, transport, by_repnet, fabric);
     fabric.check(&mut checked, scenario);
     replication::check(&mut checked, replicate, by_repnet, scenario.flows.len());
     traffic::check(&mut checked, scenario, by_repnet, fabric);

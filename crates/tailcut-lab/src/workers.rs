@@ -206,7 +206,7 @@ pub fn be_fabric(
     let keys = |foretold: &'_ [Foretold]| -> Vec<(FlowKey, u64)> {
         foretold.iter().map(|one| (one.key, one.record.flow.bytes)).collect()
     };
-    let races = prepared.hosts.repnet.as_ref().is_some_and(|how| how.mode == "syn");
+    let races = prepared.hosts.repnet.as_ref().is_some_and(|how| how.kernel_chooses_ports);
     let racing = races.then_some(prepared.scenario.graph.hosts);
     let mut frames = Frames::new(prepared.hosts.mtu as usize, RING);
     loop {

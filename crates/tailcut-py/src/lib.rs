@@ -359,6 +359,12 @@ fn lab_fabrics() -> PyResult<String> {
     to_json(&kinds)
 }
 
+/// What the lab's congestion controls and transports take of a machine, as JSON: a list of {name, needed_for, remedy, fatal}.
+#[pyfunction]
+fn lab_rows() -> PyResult<String> {
+    to_json(&tailcut_lab::settings::rows())
+}
+
 /// What this kernel offers the lab, as JSON: a list of {name, offered, found}. `programs`: where BPF programs are, if they are compiled. Needs a process as `lab_run` does.
 #[cfg(target_os = "linux")]
 #[pyfunction]
@@ -423,6 +429,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tabulate, m)?)?;
     m.add_function(wrap_pyfunction!(check_capture, m)?)?;
     m.add_function(wrap_pyfunction!(lab_check, m)?)?;
+    m.add_function(wrap_pyfunction!(lab_rows, m)?)?;
     m.add_function(wrap_pyfunction!(lab_fabrics, m)?)?;
     #[cfg(target_os = "linux")]
     m.add_function(wrap_pyfunction!(lab_run, m)?)?;

@@ -1,9 +1,11 @@
 """What this machine offers the lab, what each thing is needed for, and how to get it."""
 
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from tailcut import _core
 from tailcut.lab import process, repnet
 
 
@@ -33,7 +35,11 @@ class Finding:
         return f"{self.name}: {self.found} ({self.remedy})"
 
 
+_OF_SCHEMES = {one["name"]: (one["needed_for"], one["remedy"], one["fatal"]) for one in json.loads(_core.lab_rows())}
+"""What the engine says of its congestion controls and transports."""
+
 NEEDS: dict[str, tuple[str, str, bool]] = {
+    **_OF_SCHEMES,
     "namespaces": (
         "hosts of their own, without root, that vanish with their processes",
         "allow user namespaces: sysctl user.max_user_namespaces above 0; on Ubuntu also"
@@ -80,35 +86,9 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
         " CONFIG_NET_SCH_INGRESS",
         False,
     ),
-    "hosts with reno": (
-        'what every host is set to, and transport.congestion = { kind = "newreno" }',
-        "a kernel of 6.15 or later, and a /proc that may be written to",
-        True,
-    ),
-    "hosts with cubic": (
-        'transport.congestion = { kind = "cubic" }',
-        "a kernel of 6.15 or later with CONFIG_TCP_CONG_CUBIC, or modprobe tcp_cubic",
-        False,
-    ),
-    "hosts with bbr": (
-        'transport.congestion = { kind = "bbr" }',
-        "a kernel of 6.15 or later with CONFIG_TCP_CONG_BBR, or modprobe tcp_bbr as root, once: runs then need no root",
-        False,
-    ),
-    "hosts with dctcp": (
-        'transport.congestion = { kind = "dctcp" }',
-        "what BPF programs take, and a kernel of 6.4 or later with CONFIG_DEBUG_INFO_BTF; or a kernel with"
-        " CONFIG_TCP_CONG_DCTCP, and modprobe tcp_dctcp as root, once: runs then need no root",
-        False,
-    ),
     "BPF struct_ops": (
         "a DCTCP of the lab's own, where the kernel has none or not with the plan's parameters",
         "what BPF programs take; a kernel of 6.4 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF",
-        False,
-    ),
-    "subflows": (
-        'transport.kind = "mptcp"',
-        "a kernel of 5.19 or later with CONFIG_MPTCP",
         False,
     ),
     "repnet-bench": (

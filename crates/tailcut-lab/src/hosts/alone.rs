@@ -143,7 +143,8 @@ impl Task {
                 happens(None, start_ns)?;
             }
             opened.push(Some(monotonic_ns()));
-            let mut stream = socket::connect((address(from), port), (address(to), ALONE), None)?;
+            let (from, to) = ((address(from), port), (address(to), ALONE));
+            let mut stream = socket::connect(from, to, libc::IPPROTO_TCP, |_| Ok(()))?;
             socket::reset_when_dropped(&stream)?;
             if happens(Some((&stream, WRITABLE)), self.give_up_ns)? {
                 // What fails shows at the receiver, by what does not come.

@@ -18,11 +18,11 @@ use super::setup::{address, further_addresses, host_of};
 use super::turns::Turns;
 use super::waiting::WaitingFlows;
 use super::windows::Windows;
-use crate::multipath::Subflows;
 use crate::payload::Payload;
 use crate::settings::HostSettings;
 use crate::sys::epoll::{Epoll, READABLE, TIMER, WRITABLE};
 use crate::sys::{monotonic_ns, socket};
+use crate::transports::{self, Beside, Transport};
 use crate::waits::listed;
 
 /// Where hosts listen: beyond the source ports of flows, and those that the kernel chooses. The second copy of a flow goes to
@@ -120,7 +120,7 @@ pub const WRONG: u8 = b'w';
 const SUPERVISOR: u64 = TIMER - 1;
 const LISTENER: u64 = TIMER - 2;
 const TURNS: u64 = TIMER - 3;
-const SUBFLOWS: u64 = TIMER - 4;
+const BESIDE: u64 = TIMER - 4;
 /// Tokens from here on are those of connections that came in.
 const INCOMING: u64 = 1 << 32;
 
@@ -134,8 +134,9 @@ pub struct Driver<'a> {
     supervisor: UnixStream,
     agenda: Agenda,
     waiting: WaitingFlows<'a>,
-    /// None where connections have no subflows.
-    subflows: Option<Subflows>,
+    transport: &'static dyn Transport,
+    /// What it does for its connections besides, where the transport takes something.
+    beside: Option<Box<dyn Beside>>,
     /// What others send it, by source and port.
     expected: BTreeMap<(u32, u16), HostFlow>,
     /// None once nothing more comes of one, so that its descriptor is free.
@@ -158,19 +159,17 @@ impl<'a> Driver<'a> {
         turns: Option<&'a Turns>,
         supervisor: UnixStream,
     ) -> io::Result<Driver<'a>> {
-        let listener = socket::listen((address(host), LISTEN), settings.subflows.is_some())?;
+        let transport = transports::named(settings.transport);
+        let listener = socket::listen((address(host), LISTEN), transport.protocol())?;
         let epoll = Epoll::new()?;
         epoll.add(&listener, READABLE, LISTENER)?;
         let waiting = WaitingFlows::new(host, flows, scenario, turns);
         if let Some(told) = waiting.told() {
             epoll.add(told, READABLE, TURNS)?;
         }
-        let subflows = match settings.subflows {
-            Some(_) => Some(Subflows::new(further_addresses(host, settings))?),
-            None => None,
-        };
-        if let Some(subflows) = &subflows {
-            epoll.add(subflows.events(), READABLE, SUBFLOWS)?;
+        let beside = transport.beside(further_addresses(host, settings))?;
+        if let Some(beside) = &beside {
+            epoll.add(&beside.as_fd(), READABLE, BESIDE)?;
         }
         let own = flows[..listed(scenario)].iter().filter(|flow| flow.src == host);
         let towards = flows.iter().filter(|flow| flow.dst == host);
@@ -183,7 +182,8 @@ impl<'a> Driver<'a> {
             supervisor,
             agenda: Agenda::new(own.copied().collect()),
             waiting,
-            subflows,
+            transport,
+            beside,
             expected: towards.map(|flow| ((flow.src, flow.source_port), *flow)).collect(),
             outgoing: vec![],
             incoming: vec![],
@@ -214,7 +214,7 @@ impl<'a> Driver<'a> {
                     SUPERVISOR => return self.finish(),
                     LISTENER => self.accept()?,
                     TURNS => self.hear_of_turns()?,
-                    SUBFLOWS => self.subflows.iter().try_for_each(|one| one.open(LISTEN))?,
+                    BESIDE => self.beside.iter().try_for_each(|one| one.happened(LISTEN))?,
                     token if token >= INCOMING => self.take_in((token - INCOMING) as usize)?,
                     token => self.carry_on(token as usize, events)?,
                 }
@@ -362,7 +362,7 @@ impl<'a> Driver<'a> {
         };
         let token = INCOMING + self.incoming.len() as u64;
         self.epoll.add(&stream, READABLE, token)?;
-        let ends_first = self.subflows.is_some();
+        let ends_first = self.transport.receivers_end();
         self.incoming.push(Some(Incoming::new(flow, stream, self.agenda.noted(), ends_first)));
         self.take_in(self.incoming.len() - 1)
     }

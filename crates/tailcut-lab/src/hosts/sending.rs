@@ -9,6 +9,7 @@ use crate::payload::Payload;
 use crate::settings::HostSettings;
 use crate::sys::epoll::{READABLE, WRITABLE};
 use crate::sys::{monotonic_ns, realtime_ns, socket};
+use crate::transports::{self, Transport};
 
 /// A connection that this host opened.
 pub struct Outgoing {
@@ -22,8 +23,7 @@ pub struct Outgoing {
     pub watched: u32,
     /// Nothing more comes of it.
     pub over: bool,
-    /// Whether it is Multipath TCP's. Its sender ends it when its receiver has: no subflow is opened of one that has an end.
-    multipath: bool,
+    transport: &'static dyn Transport,
     established: bool,
     sent: u64,
 }
@@ -41,15 +41,17 @@ impl Outgoing {
         settings: &HostSettings,
     ) -> io::Result<Outgoing> {
         let opened_ns = monotonic_ns();
-        let multipath = settings.subflows.is_some();
-        let stream = socket::connect(from, to, multipath.then_some(settings.congestion.as_str()))?;
+        let transport = transports::named(settings.transport);
+        let stream = socket::connect(from, to, transport.protocol(), |socket| {
+            transport.prepare(socket, settings)
+        })?;
         Ok(Outgoing {
             flow,
             stream,
             told: Sent { index: flow.index, due_ns, opened_ns, ..Sent::default() },
             watched: READABLE | WRITABLE,
             over: false,
-            multipath,
+            transport,
             established: false,
             sent: 0,
         })
@@ -104,20 +106,21 @@ impl Outgoing {
                 format!("its congestion control is {congestion}, not {}", settings.congestion);
             return Err(io::Error::other(message));
         }
-        match self.multipath {
+        match self.transport.receivers_end() {
             true => Ok(()),
             false => socket::count_acknowledgements(&self.stream),
         }
     }
 
     fn send(&mut self, payload: &Payload, settings: &HostSettings) -> io::Result<()> {
+        let receivers_end = self.transport.receivers_end();
         while self.sent < self.flow.bytes {
             let left = self.flow.bytes - self.sent;
             let part = payload.of(self.flow.index, self.sent, left);
             let last = part.len() as u64 == left;
             // The last segment waits for the end of the connection, which it then carries.
-            let closes = settings.closes && !self.multipath;
-            match socket::send(&self.stream, part, !last || closes, last && !self.multipath) {
+            let closes = settings.closes && !receivers_end;
+            match socket::send(&self.stream, part, !last || closes, last && !receivers_end) {
                 Ok(taken) => self.sent += taken as u64,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
@@ -131,7 +134,7 @@ impl Outgoing {
 
     /// Takes in the acknowledgements that were asked for.
     fn hear(&mut self) -> io::Result<()> {
-        while !self.multipath {
+        while !self.transport.receivers_end() {
             match socket::acknowledgement(&self.stream) {
                 Ok(Some((byte, real_ns))) if byte == (self.flow.bytes - 1) as u32 => {
                     let ago = realtime_ns().saturating_sub(real_ns);
@@ -151,8 +154,7 @@ impl Outgoing {
         match self.stream.read(&mut found) {
             Ok(0) => {
                 self.hear()?;
-                if self.multipath && self.sent == self.flow.bytes {
-                    // Of subflows the kernel stamps no acknowledgements.
+                if self.transport.receivers_end() && self.sent == self.flow.bytes {
                     self.told.acknowledged_ns = Some(monotonic_ns());
                 }
                 self.over = true;
@@ -169,10 +171,7 @@ impl Outgoing {
     /// # Errors
     /// The kernel's.
     pub fn known(&self) -> io::Result<(socket::Known, u32)> {
-        match self.multipath {
-            true => socket::known_of_subflows(&self.stream),
-            false => socket::known(&self.stream).map(|known| (known, 1)),
-        }
+        self.transport.known(&self.stream)
     }
 
     /// Asks the kernel what it knows, for the last time.

@@ -7,8 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::multipath::MOST_SUBFLOWS;
-use crate::settings::HostSettings;
+use crate::settings::{HostSettings, MOST_ADDRESSES};
 use crate::sys::link::no_offloads;
 use crate::tools::Tool;
 
@@ -29,28 +28,28 @@ pub fn address(host: u32) -> Ipv4Addr {
     further(host, 0)
 }
 
-/// The address from which a host's subflow of this number goes: the first has the host's own.
-fn further(host: u32, subflow: u8) -> Ipv4Addr {
-    let number = host + 1;
-    Ipv4Addr::new(10, 77 + subflow, (number >> 8) as u8, number as u8)
+/// A host's address of this number; the first is its own.
+fn further(host: u32, number: u8) -> Ipv4Addr {
+    let place = host + 1;
+    Ipv4Addr::new(10, 77 + number, (place >> 8) as u8, place as u8)
 }
 
-/// From where a host's subflows go, besides the first.
+/// A host's addresses besides its own.
 pub fn further_addresses(host: u32, settings: &HostSettings) -> Vec<Ipv4Addr> {
-    (1..settings.subflows.unwrap_or(1) as u8).map(|subflow| further(host, subflow)).collect()
+    (1..=settings.further_addresses as u8).map(|number| further(host, number)).collect()
 }
 
-/// The host of an address, and the number of the subflow that goes from there.
+/// The host of an address, and which of its addresses it is.
 pub fn end_of(address: Ipv4Addr) -> Option<(u32, u8)> {
     let [10, place, high, low] = address.octets() else { return None };
-    let subflow = place.checked_sub(77).filter(|subflow| u32::from(*subflow) < MOST_SUBFLOWS)?;
+    let number = place.checked_sub(77).filter(|number| u32::from(*number) < MOST_ADDRESSES)?;
     let host = (u32::from(high) << 8 | u32::from(low)).checked_sub(1)?;
-    Some((host, subflow))
+    Some((host, number))
 }
 
 /// The host whose own address it is.
 pub fn host_of(address: Ipv4Addr) -> Option<u32> {
-    end_of(address).filter(|(_, subflow)| *subflow == 0).map(|(host, _)| host)
+    end_of(address).filter(|(_, number)| *number == 0).map(|(host, _)| host)
 }
 
 /// What a host is set to, as the kernel says it.
@@ -164,8 +163,9 @@ mod tests {
         assert_eq!(end_of(address(255)), Some((255, 0)));
         assert_eq!(end_of(further(255, 7)), Some((255, 7)));
         assert_eq!((host_of(further(255, 7)), end_of(further(255, 8))), (None, None));
-        let with = |subflows| HostSettings { subflows, ..HostSettings::default() };
-        assert_eq!(further_addresses(4, &with(Some(3))), [further(4, 1), further(4, 2)]);
-        assert_eq!(further_addresses(4, &with(None)), [] as [Ipv4Addr; 0]);
+        let with =
+            |further_addresses| HostSettings { further_addresses, ..HostSettings::default() };
+        assert_eq!(further_addresses(4, &with(2)), [further(4, 1), further(4, 2)]);
+        assert_eq!(further_addresses(4, &with(0)), [] as [Ipv4Addr; 0]);
     }
 }

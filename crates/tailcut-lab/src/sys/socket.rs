@@ -3,7 +3,7 @@
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use super::checked;
 
@@ -48,19 +48,18 @@ fn set(socket: &impl AsRawFd, level: i32, name: i32, value: i32) -> io::Result<(
     .map(drop)
 }
 
-fn stream(multipath: bool) -> io::Result<OwnedFd> {
+fn stream(protocol: i32) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    let protocol = if multipath { libc::IPPROTO_MPTCP } else { libc::IPPROTO_TCP };
     // SAFETY: the call takes numbers, and the descriptor that it gives is new.
     Ok(unsafe { OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_INET, kind, protocol))?) })
 }
 
-/// Listens, and waits for nothing when it accepts.
+/// Listens by a protocol, and waits for nothing when it accepts.
 ///
 /// # Errors
 /// The kernel's.
-pub fn listen(at: (Ipv4Addr, u16), multipath: bool) -> io::Result<TcpListener> {
-    let socket = stream(multipath)?;
+pub fn listen(at: (Ipv4Addr, u16), protocol: i32) -> io::Result<TcpListener> {
+    let socket = stream(protocol)?;
     set(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
     let (at, length) = (address(at.0, at.1), size_of::<libc::sockaddr_in>() as libc::socklen_t);
     // SAFETY: the address outlives the call and has the length that is said.
@@ -71,24 +70,30 @@ pub fn listen(at: (Ipv4Addr, u16), multipath: bool) -> io::Result<TcpListener> {
     Ok(TcpListener::from(socket))
 }
 
-/// Begins to connect from a source port of the caller's choice. `multipath`: by Multipath TCP, whose subflows all have this congestion
-/// control.
+/// What a socket connects by that is not bound yet, instead of what its route says.
 ///
 /// # Errors
 /// The kernel's.
+pub fn choose_congestion(socket: BorrowedFd, name: &str) -> io::Result<()> {
+    let (text, length) = (name.as_ptr().cast(), name.len() as libc::socklen_t);
+    let (level, option) = (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
+    // SAFETY: the name outlives the call and has the length that is said.
+    checked(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, text, length) })?;
+    Ok(())
+}
+
+/// Begins to connect by a protocol, from a source port of the caller's choice; `prepare` is given the socket first.
+///
+/// # Errors
+/// The kernel's, and those of `prepare`.
 pub fn connect(
     from: (Ipv4Addr, u16),
     to: (Ipv4Addr, u16),
-    multipath: Option<&str>,
+    protocol: i32,
+    prepare: impl FnOnce(BorrowedFd) -> io::Result<()>,
 ) -> io::Result<TcpStream> {
-    let socket = stream(multipath.is_some())?;
-    if let Some(congestion) = multipath {
-        // Its first subflow would go by the route, the others by the machine's default.
-        let (name, length) = (congestion.as_ptr().cast(), congestion.len() as libc::socklen_t);
-        let (level, option) = (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
-        // SAFETY: the name outlives the call and has the length that is said.
-        checked(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, name, length) })?;
-    }
+    let socket = stream(protocol)?;
+    prepare(socket.as_fd())?;
     set(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
     set(&socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
     let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
@@ -305,26 +310,18 @@ pub fn known(stream: &TcpStream) -> io::Result<Known> {
     Ok(Known::read(&info, filled))
 }
 
-/// Asks the kernel of a connection of Multipath TCP: of all its subflows together, and how many there are.
+/// Asks the kernel of a connection that has several: of all of them together, and how many there are. The option gives a header of
+/// four numbers, and as many times what [`known`] reads.
 ///
 /// # Errors
 /// The kernel's.
-pub fn known_of_subflows(stream: &TcpStream) -> io::Result<(Known, u32)> {
-    // Of linux/mptcp.h: after four numbers an element for each subflow.
-    const SOL_MPTCP: i32 = 284;
-    const MPTCP_TCPINFO: i32 = 2;
+pub fn known_of_parts(stream: &TcpStream, level: i32, name: i32) -> io::Result<(Known, u32)> {
     const NUMBERS: usize = 16;
     const MOST: usize = 16;
     let mut all = [0; NUMBERS + MOST * INFO];
     all[..4].copy_from_slice(&(NUMBERS as u32).to_ne_bytes());
     all[12..NUMBERS].copy_from_slice(&(INFO as u32).to_ne_bytes());
-    match get(stream, SOL_MPTCP, MPTCP_TCPINFO, &mut all) {
-        // It has fallen back to TCP.
-        Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
-            return known(stream).map(|known| (known, 1));
-        }
-        other => other?,
-    };
+    get(stream, level, name, &mut all)?;
     let number = |at: usize| u32::from_ne_bytes([all[at], all[at + 1], all[at + 2], all[at + 3]]);
     let (count, filled) = (number(4), number(8) as usize);
     let each = all[NUMBERS..].chunks_exact(INFO).take(count as usize);

@@ -6,9 +6,9 @@ use std::net::Ipv4Addr;
 
 use tailcut_engine::{Rate, Stream};
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::balance::BalanceSpec;
 use tailcut_net::topology::{HostId, PortId, Routes, SwitchId};
 
+use super::balance::By;
 use super::readback::Marks;
 use super::ETHERNET;
 
@@ -72,7 +72,7 @@ pub struct Switch<'a> {
     /// Of the run.
     pub seed: u64,
     /// How it chooses among ports.
-    pub balance: &'a BalanceSpec,
+    pub by: By,
     /// Where it finds them.
     pub routes: &'a Routes,
     /// The hosts' addresses.
@@ -98,7 +98,7 @@ impl Switch<'_> {
 
     /// Whether packets are marked on their way in.
     pub fn marks(&self) -> bool {
-        !matches!(self.balance, BalanceSpec::Ecmp(_))
+        self.by != By::Hash
     }
 
     /// Its routes, for `ip`: to every host by all ports that are as short. What has no route is lost, and nobody is told.
@@ -158,8 +158,8 @@ impl Switch<'_> {
 
     /// Where the turns of a host begin, so that hosts do not move in step.
     fn begin(&self, host: HostId, ports: usize) -> usize {
-        match self.balance {
-            BalanceSpec::RoundRobin(_) => {
+        match self.by {
+            By::Turn => {
                 let entity = u64::from(self.number.0) << 32 | u64::from(host.0);
                 Stream::new(self.seed, entity, "turns of kernels").below(ports as u64) as usize
             }
@@ -175,7 +175,7 @@ impl Switch<'_> {
             return NONE.to_owned();
         }
         let (mut chains, mut rules) = (String::new(), String::new());
-        if let BalanceSpec::RoundRobin(_) = self.balance {
+        if self.by == By::Turn {
             for (host, _, ports) in choices() {
                 let _ = writeln!(
                     chains,
@@ -208,7 +208,7 @@ impl Switch<'_> {
     /// What [`marking`](Self::marking) comes to.
     pub fn wanted_marks(&self) -> Marks {
         let mut marks = Marks::default();
-        let turns = matches!(self.balance, BalanceSpec::RoundRobin(_));
+        let turns = self.by == By::Turn;
         for (_, address, ports) in self.choices() {
             marks.to.insert(*address);
             let of = marks.generators.entry((!turns, ports.len() as u64)).or_default();
@@ -239,17 +239,15 @@ mod tests {
     }
 
     /// What the first switch is told, with these links down.
-    fn told<T>(kind: &str, dead: &[usize], ask: impl Fn(&Switch<'_>) -> T) -> T {
+    fn told<T>(by: By, dead: &[usize], ask: impl Fn(&Switch<'_>) -> T) -> T {
         let graph = graph();
-        let balance: BalanceSpec =
-            serde_json::from_value(json!({ "kind": kind })).expect("it is a kind");
         let routes = Routes::new(&graph).expect("it is connected");
         let addresses: Vec<Ipv4Addr> = (0..4).map(|host| Ipv4Addr::new(10, 0, 0, host)).collect();
         let dead = dead.iter().copied().collect();
         ask(&Switch {
             number: SwitchId(0),
             seed: 1,
-            balance: &balance,
+            by,
             routes: &routes,
             addresses: &addresses,
             dead: &dead,
@@ -259,7 +257,7 @@ mod tests {
     #[test]
     fn a_switch_sends_to_its_own_hosts_by_one_port_and_elsewhere_by_all_that_are_left() {
         let lines = |dead: &[usize]| -> Vec<String> {
-            told("ecmp", dead, |switch| switch.routes()).lines().map(str::to_owned).collect()
+            told(By::Hash, dead, |switch| switch.routes()).lines().map(str::to_owned).collect()
         };
         let whole = lines(&[]);
         assert_eq!(whole[0], "route replace 10.0.0.0/32 dev p1");
@@ -274,29 +272,29 @@ mod tests {
 
     #[test]
     fn sprayed_packets_are_marked_and_each_mark_has_a_route_of_its_own() {
-        let routes = told("spray", &[], |switch| switch.routes());
+        let routes = told(By::Draw, &[], |switch| switch.routes());
         for (port, table) in [("p8", 101), ("p10", 102), ("p12", 103)] {
             assert!(
                 routes.contains(&format!("route replace 10.0.0.2/32 dev {port} table {table}\n"))
             );
         }
-        let marking = told("spray", &[], |switch| switch.marking());
+        let marking = told(By::Draw, &[], |switch| switch.marking());
         let rule = "ip daddr { 10.0.0.2, 10.0.0.3 } meta mark set numgen random mod 3 offset 1\n";
         assert!(marking.contains(rule), "{marking}");
-        assert!(told("spray", &[4], |switch| switch.marking()).contains("random mod 2 offset 1"));
+        assert!(told(By::Draw, &[4], |switch| switch.marking()).contains("random mod 2 offset 1"));
         assert!(
-            !told("spray", &[4, 5], |switch| switch.marking()).contains("chain"),
+            !told(By::Draw, &[4, 5], |switch| switch.marking()).contains("chain"),
             "there is no choice"
         );
-        let rules = told("spray", &[], |switch| switch.rules());
+        let rules = told(By::Draw, &[], |switch| switch.rules());
         assert_eq!(rules.lines().count(), 3);
         assert!(rules.contains("rule add priority 2 fwmark 2 lookup 102\n"));
-        assert_eq!(told("ecmp", &[], |switch| switch.rules()), "");
+        assert_eq!(told(By::Hash, &[], |switch| switch.rules()), "");
     }
 
     #[test]
     fn turns_are_counted_for_each_host() {
-        let marking = told("round-robin", &[], |switch| switch.marking());
+        let marking = told(By::Turn, &[], |switch| switch.marking());
         for host in [2, 3] {
             let chain = format!("chain h{host} {{\nmeta mark set numgen inc mod 3 offset 1\n}}\n");
             assert!(marking.contains(&chain), "{marking}");

@@ -1,5 +1,6 @@
 //! Switches as network namespaces: the kernel's own queues, routes and choice among equal-cost paths.
 
+mod balance;
 #[cfg(target_os = "linux")]
 mod counters;
 #[cfg(target_os = "linux")]
@@ -24,8 +25,6 @@ use std::path::Path;
 
 use tailcut_engine::Time;
 use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::balance::tinyflow::{Detect, Reroute, TinyFlow};
-use tailcut_net::balance::BalanceSpec;
 use tailcut_net::faults::Incident;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::scenario::Scenario;
@@ -46,8 +45,6 @@ pub struct Kernel;
 const ETHERNET: u64 = 14;
 /// How often the queues are asked what they have counted.
 const STEP: Time = Time::from_ms(5);
-/// So many samples of a flow TinyFlow's program keeps.
-const MOST_SAMPLES: u32 = 8;
 /// Beyond this many switches a machine has no room for their namespaces.
 const MOST_SWITCHES: u32 = 256;
 
@@ -95,7 +92,7 @@ impl Kind for Kernel {
             format!("none, in place of {longest} a link: only netem delays packets"),
         );
         queue(checked, scenario);
-        balance(checked, scenario);
+        balance::check(checked, &scenario.scheme.balance);
         let spec = &scenario.switch;
         checked.only(
             spec.shared_buffer == Limit::Unlimited,
@@ -180,78 +177,4 @@ fn queue(checked: &mut Checked, scenario: &Scenario) {
             "of the simulator's queues kernels have drop-tail alone, in the same way: write kind = \"drop-tail\", or take the fabric engine",
         ),
     }
-}
-
-fn balance(checked: &mut Checked, scenario: &Scenario) {
-    checked.needs("hash seeds", "balance");
-    if let BalanceSpec::Spray(_) | BalanceSpec::RoundRobin(_) = &scenario.scheme.balance {
-        checked.needs("nft numgen", "balance");
-    }
-    match &scenario.scheme.balance {
-        BalanceSpec::Ecmp(_) => checked.near(
-            "balance",
-            "multipath routes by the kernel's own hash of the five-tuple, with a seed for each switch: only its distribution is the simulator's",
-        ),
-        BalanceSpec::Spray(_) => checked.done(
-            "balance",
-            "nft draws a number for each packet, and a rule takes it to the route of that number",
-        ),
-        BalanceSpec::RoundRobin(_) => checked.done(
-            "balance",
-            "nft counts the packets to each host, and a rule takes them to their routes in turn",
-        ),
-        BalanceSpec::Flowlet(_) => by_program(
-            checked,
-            "a BPF program with the simulator's table; what it draws are the kernel's numbers, and its time is when a packet comes in",
-        ),
-        BalanceSpec::TinyFlow(spec) => tinyflow(checked, spec),
-        BalanceSpec::ByTier(_) => checked.fatal(
-            "balance.kind",
-            "all switches of kernels choose in one way: take the fabric engine",
-        ),
-        _ => checked.fatal(
-            "balance.kind",
-            "a switch would have to know its queues or its links' rates, which nothing on a packet's way in does: take the fabric engine",
-        ),
-    }
-}
-
-/// A balancer that takes a BPF program.
-fn by_program(checked: &mut Checked, how: &str) {
-    match checked.programs.clone() {
-        Ok(()) => {
-            checked.needs("BPF programs", "balance");
-            checked.near("balance", how);
-        }
-        Err(why) => checked.fatal(
-            "balance.kind",
-            format!("switches remember flows by a BPF program: {why}; or take the fabric engine"),
-        ),
-    }
-}
-
-fn tinyflow(checked: &mut Checked, spec: &TinyFlow) {
-    checked.only(
-        spec.detect != Detect::HostMarked,
-        "balance.detect",
-        "where hosts hang on a switch, a program counts what they send",
-        "hosts of kernels do not mark their large flows: write another way to tell elephants, or take the fabric engine",
-    );
-    checked.only(
-        spec.reroute == Reroute::Egress,
-        "balance.reroute",
-        "the egress port at the edge is drawn anew",
-        "no switch of kernels rewrites ports: write reroute = \"egress\", or take the fabric engine",
-    );
-    checked.only(
-        spec.samples <= MOST_SAMPLES,
-        "balance.samples",
-        "the program keeps the times of a flow's latest samples",
-        format!("{} samples: it keeps {MOST_SAMPLES} at most", spec.samples),
-    );
-    by_program(
-        checked,
-        "a BPF program at the edge; skips and ways are drawn by the kernel, polls are counted from the machine's start, and what is no elephant goes by the \
-         kernel's hash; which of those detected are elephants in truth is not told",
-    );
 }

@@ -13,6 +13,7 @@ use tailcut_net::amount::Limit;
 use tailcut_net::topology::find::link_name;
 use tailcut_net::topology::{HostId, NodeId, PortId, Routes, SwitchId};
 
+use super::balance;
 use super::counters::Counters;
 use super::lines::{fifo, interface, queue, Switch};
 use super::programs;
@@ -154,7 +155,7 @@ impl<'a> Switches<'a> {
         Switch {
             number,
             seed: scenario.seed,
-            balance: &scenario.scheme.balance,
+            by: balance::of(&scenario.scheme.balance).by(),
             routes: &self.routes,
             addresses: &self.addresses,
             dead: &self.dead,

@@ -424,7 +424,12 @@ mod tests {
 
     #[test]
     fn ports_are_the_plans_but_where_repnet_chooses_them() {
-        let replication = |mode| Replication { mode, threshold: 5_000, copy_delay_ns: 1_500_000 };
+        let replication = |mode| Replication {
+            mode,
+            threshold: 5_000,
+            copy_delay_ns: 1_500_000,
+            kernel_chooses_ports: mode == "syn",
+        };
         let ports = |mode| -> Vec<u16> {
             let task = task(0, &replication(mode), &FLOWS, &Payload::default());
             assert!((task.copy_delay - 1.5).abs() < 1e-9);
@@ -437,7 +442,12 @@ mod tests {
 
     #[test]
     fn a_host_is_told_what_it_sends_and_what_it_is_sent() {
-        let replication = Replication { mode: "net", threshold: 0, copy_delay_ns: 0 };
+        let replication = Replication {
+            mode: "net",
+            threshold: 0,
+            copy_delay_ns: 0,
+            kernel_chooses_ports: false,
+        };
         let task = task(0, &replication, &FLOWS, &Payload::default());
         let told = |flows: &[TaskFlow]| -> Vec<(u64, Ipv4Addr, u64)> {
             flows.iter().map(|flow| (flow.index, flow.peer, flow.place)).collect()

@@ -4,9 +4,33 @@ use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::transport::tcp::reordering::ReorderingSpec;
 use tailcut_net::transport::tcp::{Close, Imitation, Recovery, ReductionBase, TcpSpec};
+use tailcut_net::transport::TransportSpec;
 
+use super::Transport;
 use crate::congestion;
+use crate::fabrics::Kind;
 use crate::settings::Checked;
+
+/// The kernel's TCP.
+pub(super) struct Tcp;
+
+impl Transport for Tcp {
+    fn name(&self) -> &'static str {
+        "tcp"
+    }
+    fn check(
+        &self,
+        checked: &mut Checked,
+        spec: &TransportSpec,
+        _by_repnet: bool,
+        _fabric: &dyn Kind,
+    ) -> bool {
+        let TransportSpec::Tcp(spec) = spec else { return false };
+        checked.done("transport.kind", "the kernel's TCP");
+        tcp(checked, spec);
+        true
+    }
+}
 
 /// What the kernel acknowledges at once before it delays ACKs (`TCP_MAX_QUICKACKS` of include/net/tcp.h).
 const QUICK_ACKS: u32 = 16;
@@ -16,7 +40,8 @@ fn whole_ms(time: Time) -> Option<u64> {
     (Time::from_ms(ms) == time).then_some(ms)
 }
 
-pub(crate) fn tcp(checked: &mut Checked, spec: &TcpSpec) {
+/// What becomes of its parameters, which other transports have, too.
+pub(super) fn tcp(checked: &mut Checked, spec: &TcpSpec) {
     let TcpSpec {
         hosts: _,
         mss,

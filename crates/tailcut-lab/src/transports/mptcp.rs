@@ -8,29 +8,102 @@
 #[cfg(target_os = "linux")]
 use std::io;
 #[cfg(target_os = "linux")]
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpStream};
+#[cfg(target_os = "linux")]
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use tailcut_net::transport::mptcp::MptcpSpec;
 use tailcut_net::transport::tcp::TcpSpec;
+use tailcut_net::transport::TransportSpec;
 
+use super::tcp::tcp;
+#[cfg(target_os = "linux")]
+use super::Beside;
+use super::Transport;
 use crate::fabrics::Kind;
 #[cfg(target_os = "linux")]
 use crate::hosts::setup;
-use crate::settings::{Answer, Checked};
+#[cfg(target_os = "linux")]
+use crate::settings::HostSettings;
+use crate::settings::{Answer, Checked, Row, MOST_ADDRESSES};
 #[cfg(target_os = "linux")]
 use crate::sys::netlink::{attribute, find, nested, Generic};
-use crate::tcp::tcp;
+#[cfg(target_os = "linux")]
+use crate::sys::socket::{self, Known};
 
-/// Subflows of a connection at most: hosts have so many addresses.
-pub const MOST_SUBFLOWS: u32 = 8;
+/// In what a kernel offers.
+const ROW: &str = "subflows";
 /// Bytes of the option that says where a segment's data belong (RFC 8684, section 3.3), where they go one way only.
 const DATA_SEQUENCE: u64 = 24;
 /// By whom subflows are opened, by its number: a program.
 const PATH_MANAGER: &str = "mptcp/pm_type";
 
+/// The kernel's Multipath TCP.
+pub(super) struct Mptcp;
+
+impl Transport for Mptcp {
+    fn name(&self) -> &'static str {
+        "mptcp"
+    }
+    fn check(
+        &self,
+        checked: &mut Checked,
+        spec: &TransportSpec,
+        by_repnet: bool,
+        fabric: &dyn Kind,
+    ) -> bool {
+        let TransportSpec::Mptcp(spec) = spec else { return false };
+        check(checked, spec, by_repnet, fabric);
+        true
+    }
+    fn row(&self) -> Option<Row> {
+        Some(Row {
+            name: ROW.to_owned(),
+            needed_for: "transport.kind = \"mptcp\"",
+            remedy: "a kernel of 5.19 or later with CONFIG_MPTCP",
+            fatal: false,
+        })
+    }
+    #[cfg(target_os = "linux")]
+    fn tried(&self) -> io::Result<String> {
+        setup::set(&[(PATH_MANAGER, "1".to_owned())])?;
+        Subflows::new(vec![]).map(|_| "opened by the hosts".to_owned())
+    }
+    #[cfg(target_os = "linux")]
+    fn protocol(&self) -> i32 {
+        libc::IPPROTO_MPTCP
+    }
+    /// The first subflow would go by the route, the others by the machine's default.
+    #[cfg(target_os = "linux")]
+    fn prepare(&self, socket: BorrowedFd, hosts: &HostSettings) -> io::Result<()> {
+        socket::choose_congestion(socket, &hosts.congestion)
+    }
+    /// No subflow is opened of a connection that has an end, and of subflows the kernel stamps no acknowledgements.
+    fn receivers_end(&self) -> bool {
+        true
+    }
+    #[cfg(target_os = "linux")]
+    fn known(&self, stream: &TcpStream) -> io::Result<(Known, u32)> {
+        // Of linux/mptcp.h.
+        const SOL_MPTCP: i32 = 284;
+        const MPTCP_TCPINFO: i32 = 2;
+        match socket::known_of_parts(stream, SOL_MPTCP, MPTCP_TCPINFO) {
+            // It has fallen back to TCP.
+            Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
+                socket::known(stream).map(|known| (known, 1))
+            }
+            other => other,
+        }
+    }
+    #[cfg(target_os = "linux")]
+    fn beside(&self, further: Vec<Ipv4Addr>) -> io::Result<Option<Box<dyn Beside>>> {
+        Ok(Some(Box::new(Subflows::new(further)?)))
+    }
+}
+
 /// What becomes of the plan's transport.
-pub(crate) fn check(checked: &mut Checked, spec: &MptcpSpec, by_repnet: bool, fabric: &dyn Kind) {
+fn check(checked: &mut Checked, spec: &MptcpSpec, by_repnet: bool, fabric: &dyn Kind) {
     let MptcpSpec { subflows, receive_window, tcp: each } = spec;
     tcp(checked, &TcpSpec { receive_window: *receive_window, ..each.clone() });
     // Of these there is more to say below.
@@ -52,7 +125,7 @@ pub(crate) fn check(checked: &mut Checked, spec: &MptcpSpec, by_repnet: bool, fa
             "this kernel has no Multipath TCP whose subflows a program opens: it takes one of 5.19 or later with CONFIG_MPTCP",
         ),
         true => {
-            checked.needs("subflows", "transport.kind");
+            checked.needs(ROW, "transport.kind");
             checked.near(
                 "transport.kind",
                 "the kernel's Multipath TCP, whose subflows are not coupled: each has the window of a TCP of its own (Linux has no RFC 6356). They \
@@ -61,10 +134,10 @@ pub(crate) fn check(checked: &mut Checked, spec: &MptcpSpec, by_repnet: bool, fa
         }
     }
     checked.only(
-        (1..=MOST_SUBFLOWS).contains(subflows),
+        (1..=MOST_ADDRESSES).contains(subflows),
         "transport.subflows",
         "an address of the host for each, hashed as the simulator's subflow of that number",
-        format!("{subflows} subflows: the lab gives a host {MOST_SUBFLOWS} addresses"),
+        format!("{subflows} subflows: the lab gives a host {MOST_ADDRESSES} addresses"),
     );
     if !fabric.sees_frames() {
         checked.fatal(
@@ -83,7 +156,7 @@ pub(crate) fn check(checked: &mut Checked, spec: &MptcpSpec, by_repnet: bool, fa
         "senders know by the end of a connection that everything has arrived: write close = \"fin\"",
     );
     checked.hosts.mtu += DATA_SEQUENCE;
-    checked.hosts.subflows = Some(*subflows);
+    checked.hosts.further_addresses = subflows.saturating_sub(1);
     for (name, value) in [("mptcp/enabled", 1), (PATH_MANAGER, 1), ("mptcp/checksum_enabled", 0)] {
         checked.sysctl(name, value);
     }
@@ -94,7 +167,7 @@ pub(crate) fn check(checked: &mut Checked, spec: &MptcpSpec, by_repnet: bool, fa
 
 /// What opens the further subflows of a host's connections.
 #[cfg(target_os = "linux")]
-pub struct Subflows {
+struct Subflows {
     /// What the kernel tells of connections. While this is open, it also lets subflows of others join.
     events: Generic,
     commands: Generic,
@@ -102,38 +175,28 @@ pub struct Subflows {
     from: Vec<Ipv4Addr>,
 }
 
-/// Whether the kernel lets this namespace open subflows by a program.
-///
-/// # Errors
-/// Why it does not.
-#[cfg(target_os = "linux")]
-pub fn tried() -> io::Result<String> {
-    setup::set(&[(PATH_MANAGER, "1".to_owned())])?;
-    Subflows::new(vec![]).map(|_| "opened by the hosts".to_owned())
-}
-
 #[cfg(target_os = "linux")]
 impl Subflows {
-    /// Those that come from these addresses, besides the first.
-    ///
-    /// # Errors
-    /// The kernel's, as when it has no Multipath TCP.
-    pub fn new(from: Vec<Ipv4Addr>) -> io::Result<Subflows> {
+    /// Those that come from these addresses, besides the first. It fails where the kernel has no Multipath TCP.
+    fn new(from: Vec<Ipv4Addr>) -> io::Result<Subflows> {
         const FAMILY: &str = "mptcp_pm";
         let events = Generic::open(FAMILY, Some("mptcp_pm_events"))?;
         Ok(Subflows { events, commands: Generic::open(FAMILY, None)?, from })
     }
+}
 
-    /// By which it is known that the kernel has something to tell.
-    pub fn events(&self) -> &Generic {
-        &self.events
+#[cfg(target_os = "linux")]
+impl AsFd for Subflows {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
     }
+}
 
-    /// Opens those of the connections to this port that the kernel says are established.
-    ///
-    /// # Errors
-    /// When the kernel could not tell everything.
-    pub fn open(&self, port: u16) -> io::Result<()> {
+#[cfg(target_os = "linux")]
+impl Beside for Subflows {
+    /// Opens those of the connections to this port that the kernel says are established; it fails when the kernel could not tell
+    /// everything.
+    fn happened(&self, port: u16) -> io::Result<()> {
         // Of linux/mptcp_pm.h.
         const ESTABLISHED: u8 = 2;
         const CREATE: u8 = 10;

@@ -1,0 +1,59 @@
+//! The kernel's bbr, where it is loaded.
+
+use tailcut_net::transport::tcp::congestion::bbr::BbrSpec;
+use tailcut_net::transport::tcp::congestion::CongestionSpec;
+
+use super::{Control, Found, Here};
+
+pub(super) struct Bbr;
+
+impl Control for Bbr {
+    fn name(&self) -> &'static str {
+        "bbr"
+    }
+    fn needed_for(&self) -> &'static str {
+        "transport.congestion = { kind = \"bbr\" }"
+    }
+    fn remedy(&self) -> &'static str {
+        "a kernel of 6.15 or later with CONFIG_TCP_CONG_BBR, or modprobe tcp_bbr as root, once: runs then need no root"
+    }
+    fn check(&self, spec: &CongestionSpec, here: &Here) -> Option<Found> {
+        let CongestionSpec::Bbr(spec) = spec else { return None };
+        if *spec != BbrSpec::default() {
+            return Some(Found::fatal(
+                "the kernel's bbr has no parameters: only the defaults can be had",
+            ));
+        }
+        Some(match here.offered {
+            true => Found::near(
+                "route attribute congctl bbr, which is version 1, too; it hands over two segments or more at once, allows for three times as many beyond \
+                 the BDP, counts its windows of time in ticks of its clock, and draws by itself where its cycle begins",
+            ),
+            false => Found::fatal(
+                "this kernel has no bbr loaded: run `modprobe tcp_bbr` as root, once, on a kernel with CONFIG_TCP_CONG_BBR; runs themselves then need no root",
+            ),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::tests::{checked, told};
+    use crate::settings::Answer;
+
+    #[test]
+    fn bbr_is_the_kernels_where_that_has_it_loaded_and_has_no_parameters() {
+        let plain = json!({ "kind": "bbr" });
+        assert_eq!(checked(&plain, true, false).hosts.congestion, "bbr");
+        assert_eq!(told(&plain, true, false).answer, Answer::Near);
+        let missing = told(&plain, false, true);
+        assert_eq!(
+            (missing.answer, missing.text.contains("modprobe tcp_bbr")),
+            (Answer::Fatal, true)
+        );
+        let other = told(&json!({ "kind": "bbr", "cwnd_gain": 3.0 }), true, true);
+        assert_eq!((other.answer, other.text.contains("no parameters")), (Answer::Fatal, true));
+    }
+}

@@ -1,0 +1,55 @@
+//! The kernel's cubic.
+
+use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
+use tailcut_net::transport::tcp::congestion::hystart::HystartSpec;
+use tailcut_net::transport::tcp::congestion::CongestionSpec;
+
+use super::{Control, Found, Here};
+
+pub(super) struct Cubic;
+
+impl Control for Cubic {
+    fn name(&self) -> &'static str {
+        "cubic"
+    }
+    fn needed_for(&self) -> &'static str {
+        "transport.congestion = { kind = \"cubic\" }"
+    }
+    fn remedy(&self) -> &'static str {
+        "a kernel of 6.15 or later with CONFIG_TCP_CONG_CUBIC, or modprobe tcp_cubic"
+    }
+    fn check(&self, spec: &CongestionSpec, _: &Here) -> Option<Found> {
+        let CongestionSpec::Cubic(spec) = spec else { return None };
+        if *spec != (CubicSpec { hystart: spec.hystart, ..CubicSpec::default() }) {
+            return Some(Found::fatal(
+                "the kernel's cubic has parameters of the whole machine: only the defaults can be had",
+            ));
+        }
+        Some(match spec.hystart {
+            HystartSpec::Linux => Found::done("route attribute congctl cubic"),
+            HystartSpec::Rfc9406 | HystartSpec::None => Found::near(
+                "route attribute congctl cubic, which leaves slow start as hystart = \"linux\" does, not as the plan's",
+            ),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::tests::told;
+    use crate::settings::Answer;
+
+    #[test]
+    fn cubic_is_the_plans_where_slow_start_ends_as_in_linux() {
+        let answer = |spec| told(&spec, false, false).answer;
+        for (hystart, wanted) in
+            [("linux", Answer::Done), ("rfc-9406", Answer::Near), ("none", Answer::Near)]
+        {
+            assert_eq!(answer(json!({ "kind": "cubic", "hystart": hystart })), wanted);
+        }
+        let other = json!({ "kind": "cubic", "hystart": "linux", "beta": 0.5 });
+        assert_eq!(answer(other), Answer::Fatal);
+    }
+}

@@ -1,0 +1,26 @@
+//! The kernel's reno, which is NewReno and what every host is set to.
+
+use tailcut_net::transport::tcp::congestion::CongestionSpec;
+
+use super::{Control, Found, Here};
+
+pub(super) struct Reno;
+
+impl Control for Reno {
+    fn name(&self) -> &'static str {
+        "reno"
+    }
+    fn needed_for(&self) -> &'static str {
+        "what every host is set to, and transport.congestion = { kind = \"newreno\" }"
+    }
+    fn remedy(&self) -> &'static str {
+        "a kernel of 6.15 or later, and a /proc that may be written to"
+    }
+    fn is_of_every_run(&self) -> bool {
+        true
+    }
+    fn check(&self, spec: &CongestionSpec, _: &Here) -> Option<Found> {
+        let CongestionSpec::Newreno(_) = spec else { return None };
+        Some(Found::done("route attribute congctl reno"))
+    }
+}

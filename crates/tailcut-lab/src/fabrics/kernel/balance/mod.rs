@@ -1,0 +1,92 @@
+//! How switches of kernels choose among ports that are as short: a file for each way, and a line in [`CHOICES`].
+
+mod ecmp;
+mod flowlet;
+mod round_robin;
+mod spray;
+mod tinyflow;
+
+use tailcut_net::balance::BalanceSpec;
+#[cfg(target_os = "linux")]
+use tailcut_net::scenario::Scenario;
+#[cfg(target_os = "linux")]
+use tailcut_net::topology::SwitchId;
+
+#[cfg(target_os = "linux")]
+use super::programs::Wanted;
+use crate::settings::Checked;
+
+/// A balancer that switches of kernels have.
+pub(super) trait Choice: Sync {
+    /// What becomes of a plan's, if it is this one; false if it is another.
+    fn check(&self, checked: &mut Checked, spec: &BalanceSpec) -> bool;
+
+    /// What says by which port a packet leaves.
+    fn by(&self) -> By;
+
+    /// The program of a switch, where it takes one; none if the plan's is another.
+    #[cfg(target_os = "linux")]
+    fn wanted(&self, _scenario: &Scenario, _switch: SwitchId) -> Option<Wanted> {
+        None
+    }
+
+    /// Whether only what comes in from hosts is seen by the program.
+    #[cfg(target_os = "linux")]
+    fn sees_hosts_only(&self) -> bool {
+        false
+    }
+}
+
+/// What says by which port a packet leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The kernel's hash of its five-tuple.
+    Hash,
+    /// A mark that is drawn for each packet.
+    Draw,
+    /// A mark that counts the packets to each host.
+    Turn,
+    /// A mark of a program's.
+    Program,
+}
+
+/// All of them; the first is what a switch of which nothing is said does.
+pub(super) const CHOICES: [&dyn Choice; 5] =
+    [&ecmp::Ecmp, &spray::Spray, &round_robin::RoundRobin, &flowlet::Flowlet, &tinyflow::TinyFlow];
+
+/// What becomes of a plan's.
+pub(super) fn check(checked: &mut Checked, spec: &BalanceSpec) {
+    checked.needs("hash seeds", "balance");
+    match CHOICES.iter().find(|one| one.check(checked, spec)) {
+        Some(found) if matches!(found.by(), By::Draw | By::Turn) => {
+            checked.needs("nft numgen", "balance");
+        }
+        Some(_) => {}
+        None => checked.fatal(
+            "balance.kind",
+            "switches of kernels all choose in one way, by what they know of a packet on its way in, and not by queues or by the rates of links: \
+             take the fabric engine",
+        ),
+    }
+}
+
+/// The one that is a plan's.
+#[cfg(target_os = "linux")]
+pub(super) fn of(spec: &BalanceSpec) -> &'static dyn Choice {
+    let is = |one: &&'static dyn Choice| one.check(&mut Checked::new(Ok(())), spec);
+    CHOICES.into_iter().find(is).unwrap_or(CHOICES[0])
+}
+
+/// What becomes of one that takes a BPF program.
+fn by_program(checked: &mut Checked, how: &str) {
+    match checked.programs.clone() {
+        Ok(()) => {
+            checked.needs("BPF programs", "balance");
+            checked.near("balance", how);
+        }
+        Err(why) => checked.fatal(
+            "balance.kind",
+            format!("switches remember flows by a BPF program: {why}; or take the fabric engine"),
+        ),
+    }
+}

@@ -1,0 +1,35 @@
+//! RepSYN: repnet's mode `syn`.
+
+use tailcut_net::replicate::ReplicateSpec;
+
+use super::{Copies, Mode};
+use crate::settings::Checked;
+
+/// Where the kernel chooses ports they begin here (`ip_local_port_range`), beyond those of so many flows.
+const MOST_RACING: usize = 31_000;
+
+pub(super) struct Repsyn;
+
+impl Mode for Repsyn {
+    fn name(&self) -> &'static str {
+        "syn"
+    }
+    fn check(&self, checked: &mut Checked, spec: &ReplicateSpec, flows: usize) -> Option<Copies> {
+        let ReplicateSpec::Repsyn(spec) = spec else { return None };
+        checked.only(
+            flows <= MOST_RACING,
+            "replicate",
+            "where the kernel chooses ports they are no other flow's",
+            format!("{flows} flows: beside ports that the kernel chooses there is room for {MOST_RACING}"),
+        );
+        checked.near(
+            "replicate.kind",
+            "repnet, mode syn: 76 bytes before a short flow's, from source ports that the kernel chooses, so that only their distribution is the \
+             simulator's; it gives connections up after 1 s",
+        );
+        Some(Copies { threshold: spec.threshold, copies: spec.copies, delay: spec.copy_delay })
+    }
+    fn kernel_chooses_ports(&self) -> bool {
+        true
+    }
+}
