@@ -81,6 +81,8 @@ class Row:
     seeds: int
     simulated: Side
     real: Side
+    baseline: "Row | None"
+    """What it is compared with, of the same seeds; none if others are compared with it."""
 
 
 def side(flows: pl.DataFrame, seeds: list[int], horizon_ns: int) -> Side:
@@ -99,22 +101,23 @@ def side(flows: pl.DataFrame, seeds: list[int], horizon_ns: int) -> Side:
 
 
 def rows(name: str, result: tailcut.Result) -> list[Row]:
-    """An experiment's schemes, of the seeds of which both have carried all schemes, the lab faithfully."""
+    """An experiment's schemes: of the seeds of which both have a scheme and the first one, the lab faithfully."""
     horizon_ns = result.runs["end_ns"].max()  # when a run ends in which a flow is not done
-    simulated, real = result.flows, result.lab_flows.filter("faithful")
-    schemes = result.plan["schemes"]
-    there = [
-        {seed for one, seed in flows.select("scheme", "seed").unique().iter_rows() if one == scheme}
-        for flows, scheme in product((simulated, real), schemes)
-    ]
-    seeds = sorted(set.intersection(*there))
-    if not seeds:
-        return []
-    both = [
-        [side(flows.filter(pl.col("scheme") == scheme), seeds, horizon_ns) for flows in (simulated, real)]
-        for scheme in schemes
-    ]
-    return [Row(name, scheme, len(seeds), *pair) for scheme, pair in zip(schemes, both, strict=True)]
+    both = (result.flows, result.lab_flows.filter("faithful"))
+    seeds_of: dict[str, set[int]] = {}
+    for scheme in result.plan["schemes"]:
+        each = [set(flows.filter(pl.col("scheme") == scheme)["seed"].unique().to_list()) for flows in both]
+        seeds_of[scheme] = set.intersection(*each)
+
+    def row(scheme: str, seeds: list[int], baseline: Row | None) -> Row:
+        sides = [side(flows.filter(pl.col("scheme") == scheme), seeds, horizon_ns) for flows in both]
+        return Row(name, scheme, len(seeds), *sides, baseline)
+
+    first, *others = seeds_of
+    found = [row(first, sorted(seeds_of[first]), None)] if seeds_of[first] else []
+    compared = ((scheme, sorted(seeds_of[scheme] & seeds_of[first])) for scheme in others)
+    found.extend(row(scheme, seeds, row(first, seeds, None)) for scheme, seeds in compared if seeds)
+    return found
 
 
 def apart(simulated: float, real: float) -> float:
@@ -153,28 +156,29 @@ def times(row: Row) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def gains(row: Row, baseline: Row) -> dict[str, tuple[float, float]]:
+def gains(row: Row) -> dict[str, tuple[float, float]]:
     """What a scheme cuts of each statistic, in percent, in the simulator and over kernels."""
-    pairs = ((baseline.simulated, row.simulated), (baseline.real, row.real))
+    if row.baseline is None:
+        return {}
+    pairs = ((row.baseline.simulated, row.simulated), (row.baseline.real, row.real))
     both = {name: [gain(getattr(one, name), getattr(other, name)) for one, other in pairs] for name in STATISTICS}
     return {name: (simulated, real) for name, (simulated, real) in both.items()}
 
 
-def gained(row: Row, baseline: Row) -> str:
+def gained(row: Row) -> str:
     """In the table of gains."""
-    each = gains(row, baseline).values()
-    cells = [f"{simulated:.0f} % | {real:.0f} % | {real - simulated:+.0f}" for simulated, real in each]
+    cells = [f"{simulated:.0f} % | {real:.0f} % | {real - simulated:+.0f}" for simulated, real in gains(row).values()]
     return f"| {row.experiment} | {row.scheme} | {' | '.join(cells)} |"
 
 
-def beyond(row: Row, baseline: Row) -> list[str]:
+def beyond(row: Row) -> list[str]:
     """Where kernels are further from the simulator than they should be."""
-    found = []
+    found, gained = [], gains(row)
     for name, (what, most) in STATISTICS.items():
         share = apart(getattr(row.simulated, name), getattr(row.real, name))
         if abs(share) > most:
             found.append(f"{what} {100 * share:+.0f} %")
-        simulated, real = gains(row, baseline)[name]
+        simulated, real = gained.get(name, (0.0, 0.0))
         if abs(real - simulated) > POINTS:
             found.append(f"gain of the {what} {real - simulated:+.0f} points")
     return found
@@ -182,16 +186,14 @@ def beyond(row: Row, baseline: Row) -> list[str]:
 
 def report(experiments: list[list[Row]], verdicts: list[dict[str, Any]]) -> str:
     """In Markdown: an experiment's first scheme is what its others are compared with."""
-    each = [(row, of_experiment[0]) for of_experiment in experiments for row in of_experiment]
-    too_far = [
-        f"- {row.experiment}, {row.scheme}: {', '.join(found)}" for row, first in each if (found := beyond(row, first))
-    ]
+    each = [row for of_experiment in experiments for row in of_experiment]
+    too_far = [f"- {row.experiment}, {row.scheme}: {', '.join(found)}" for row in each if (found := beyond(row))]
     lines = [
         TIMES,
-        *(times(row) for row, _ in each),
+        *(times(row) for row in each),
         "",
         GAINS,
-        *(gained(row, first) for row, first in each if row is not first),
+        *(gained(row) for row in each if row.baseline),
         "",
         f"Further apart than {100 * MEAN:.0f} % in the mean, {100 * P99:.0f} % in the 99th percentile or {POINTS:.0f}"
         f" points in a gain: {len(too_far)} of {len(each)} schemes.",

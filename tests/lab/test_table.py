@@ -66,14 +66,14 @@ def test_reasons_that_differ_in_numbers_only_are_one(table: ModuleType) -> None:
     assert table.reasons(runs) == ["in … of … windows: 2", "early: 1"]
 
 
-def test_rows_have_the_seeds_of_which_all_runs_are_faithful(
+def test_rows_have_the_seeds_of_which_a_scheme_and_the_first_are_faithful(
     table: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "run", Kernels({2, 3}))
     at_work = work(table, tmp_path / "made", [])
     at_work.carry("tiny", 1)
     result = table.tailcut.open_results(tmp_path / "made/tiny")
-    assert table.rows("tiny", result) == []
+    assert [row.scheme for row in table.rows("tiny", result)] == ["T; 'C' P"]
     at_work.carry("tiny", 2)
     first, second = table.rows("tiny", at_work.made("tiny", 2))
     assert (first.seeds, first.scheme, second.scheme) == (2, "T; 'C' P", "Spraying")
@@ -97,10 +97,10 @@ def test_what_is_further_apart_than_it_should_be_is_said(table: ModuleType) -> N
     def side(mean: float, p99: float) -> Any:
         return table.Side([mean, mean * 1.1], mean, p99, 0, 100)
 
-    first = table.Row("one", "TCP", 2, side(10, 100), side(10.9, 119))
-    assert table.beyond(first, first) == []
-    second = table.Row("one", "RepFlow", 2, side(8, 50), side(9, 50))
-    assert table.beyond(second, first) == ["mean +12 %", "gain of the 99th percentile +8 points"]
+    first = table.Row("one", "TCP", 2, side(10, 100), side(10.9, 119), None)
+    assert table.beyond(first) == []
+    second = table.Row("one", "RepFlow", 2, side(8, 50), side(9, 50), first)
+    assert table.beyond(second) == ["mean +12 %", "gain of the 99th percentile +8 points"]
     text = table.report([[first, second]], [])
     assert "| one | TCP | 2 | 100 | 10.0 | 10.9 | +9 % ± 0 | 100 | 119 | +19 % | 0 | 0 |" in text
     assert "| one | RepFlow | 20 % | 17 % | -3 | 50 % | 58 % | +8 |" in text
