@@ -46,11 +46,23 @@ def test_lone_flows_are_held_to_the_closed_form_where_runs_are_faithful(experime
     def wrong(late_us: int) -> str:
         return "; ".join(accept.judge([made(accept, "lone flows", run, [], 1_000 * late_us)]).wrong)
 
-    assert wrong(90) == ""
-    assert "take the closed form" in wrong(110)
+    assert wrong(290) == ""
+    assert "take the closed form" in wrong(310)
     assert "none of them is early" in wrong(-10)
     unfaithful = made(accept, "lone flows", run, ["it was late"], 10**9)
     assert len(accept.judge([unfaithful]).wrong) == 1
+
+
+def test_packets_are_held_to_the_closed_form_where_runs_are_faithful(experiment: Path, accept: ModuleType) -> None:
+    run = made(accept, "lone flows", planned(experiment), [], 0)
+
+    def wrong(counts: list[int]) -> list[str]:
+        run.done["facts"]["released"] = {"counts": counts, "longest_ns": 0}
+        return [what for what in accept.judge([run]).wrong if "packets across" in what]
+
+    assert wrong([0] * 9 + [99] + [0] * 19 + [1]) == []  # up to 100 us, and one up to 300
+    assert len(wrong([0] * 10 + [99])) == 1
+    assert len(wrong([98] + [0] * 29 + [2])) == 1
 
 
 def test_flows_alone_over_every_topology_take_the_closed_form_and_one_constant(
