@@ -47,8 +47,10 @@ ALIKE = {"transport.congestion.kind": '"dctcp"', "transport.congestion.g": "0.00
 @pytest.fixture
 def marked(tmp_path: Path) -> Path:
     """Two flows of 1.5 MB to one host, whose port would hold more than their windows."""
-    (tmp_path / "two.csv").write_text("src,dst,bytes,start_us\n0,2,1500000,0\n1,2,1500000,0")
-    path = tmp_path / "marked.toml"
+    directory = tmp_path / "marked"
+    directory.mkdir()
+    (directory / "two.csv").write_text("src,dst,bytes,start_us\n0,2,1500000,0\n1,2,1500000,0")
+    path = directory / "marked.toml"
     path.write_text(MARKED)
     return path
 
