@@ -17,7 +17,8 @@ pub enum Pacing {
         /// Bytes per second.
         rate: u64,
     },
-    /// So long from one segment to the next, whatever their size: a window below one segment.
+    /// So long from one segment to the next, whatever their size: a window below one segment. It is what the last ACK makes of it
+    /// that counts, also where the segment before left under another gap, or under none.
     Gap(Time),
 }
 
@@ -25,36 +26,40 @@ pub enum Pacing {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::transport::tcp) struct Pacer {
     pub pacing: Pacing,
-    /// Nothing leaves before.
+    /// Nothing leaves before, by a rate.
     next: Time,
+    /// When the last segment left.
+    last: Option<Time>,
     /// When a segment that was held back may leave.
     pub wake: Time,
 }
 
 impl Pacer {
     pub fn new() -> Pacer {
-        Pacer { pacing: Pacing::None, next: Time::ZERO, wake: Time::NEVER }
+        Pacer { pacing: Pacing::None, next: Time::ZERO, last: None, wake: Time::NEVER }
     }
 
     /// Whether a segment may leave now; if not, the timer is set.
     pub fn releases(&mut self, now: Time) -> bool {
-        if self.pacing == Pacing::None || self.next <= now {
-            self.wake = Time::NEVER;
-            return true;
-        }
-        self.wake = self.next;
-        false
+        let due = match self.pacing {
+            Pacing::None => Time::ZERO,
+            Pacing::Gap(gap) => self.last.map_or(Time::ZERO, |last| last + gap),
+            Pacing::Rate(_) | Pacing::Later { .. } => self.next,
+        };
+        let released = due <= now;
+        self.wake = if released { Time::NEVER } else { due };
+        released
     }
 
     /// A segment of so many bytes leaves.
     pub fn on_send(&mut self, bytes: u64, now: Time) {
+        self.last = Some(now);
         let gap = match self.pacing {
-            Pacing::None => return,
+            Pacing::None | Pacing::Gap(_) => return,
             Pacing::Later { segments: 0 | 1, rate } => return self.pacing = Pacing::Rate(rate),
             Pacing::Later { segments, rate } => {
                 return self.pacing = Pacing::Later { segments: segments - 1, rate };
             }
-            Pacing::Gap(gap) => gap,
             Pacing::Rate(rate) => {
                 let time = u128::from(bytes) * 1_000_000_000_000 / u128::from(rate.max(1));
                 Time(u64::try_from(time).unwrap_or(u64::MAX / 2))
@@ -93,6 +98,27 @@ mod tests {
         pacer.on_send(1, Time::ZERO);
         assert!(!pacer.releases(Time::from_us(99)));
         assert!(pacer.releases(gap));
+    }
+
+    #[test]
+    fn a_gap_is_what_it_has_become_since_the_last_segment_left() {
+        let mut pacer = Pacer { pacing: Pacing::Gap(Time::from_us(100)), ..Pacer::new() };
+        assert!(pacer.releases(Time::ZERO));
+        pacer.on_send(1, Time::from_us(10));
+        pacer.pacing = Pacing::Gap(Time::from_us(200));
+        assert!(!pacer.releases(Time::from_us(209)));
+        assert_eq!(pacer.wake, Time::from_us(210));
+        pacer.pacing = Pacing::Gap(Time::from_us(50));
+        assert!(pacer.releases(Time::from_us(60)));
+    }
+
+    #[test]
+    fn a_gap_holds_from_a_segment_that_left_without_one() {
+        let mut pacer = Pacer::new();
+        pacer.on_send(1, Time::from_us(10));
+        pacer.pacing = Pacing::Gap(Time::from_us(100));
+        assert!(!pacer.releases(Time::from_us(109)));
+        assert!(pacer.releases(Time::from_us(110)));
     }
 
     #[test]
