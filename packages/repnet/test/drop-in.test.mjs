@@ -9,7 +9,7 @@ import net from 'node:net';
 import { test } from 'node:test';
 import repnet from '../dist/index.js';
 import { dial, echo, echoing, failure, HOST, path, record, serve, thrown } from './lib/observe.mjs';
-import { settle } from './lib/support.mjs';
+import { settle, ticks } from './lib/support.mjs';
 
 /** name: what is observed. */
 const BEHAVIOURS = {
@@ -143,7 +143,7 @@ const BEHAVIOURS = {
     const { port } = await serve(on, { allowHalfOpen: true }, (socket) => {
       let request = '';
       socket.setEncoding('utf8').on('data', (text) => (request += text));
-      socket.on('end', () => setTimeout(() => socket.end(`you said ${request}`), 20));
+      socket.on('end', () => settle().then(() => socket.end(`you said ${request}`)));
     });
     const socket = dial(on, { port, host: HOST, allowHalfOpen: true });
     socket.setEncoding('utf8').end('é and à');
@@ -272,7 +272,7 @@ const BEHAVIOURS = {
       idle = longest = 0;
       for (let i = 0, last = Date.now(); i < 12; i++) {
         await echo(busy);
-        await new Promise((resolve) => setTimeout(resolve, 50));
+        await ticks(1, 50);
         longest = Math.max(longest, Date.now() - last);
         last = Date.now();
       }

@@ -11,7 +11,7 @@ import { controlRecord, Record } from '../dist/wire.js';
 import { request, serve } from './lib/exchange.mjs';
 import { movedClock } from './lib/moved-clock.mjs';
 import { startRelay } from './lib/relay.mjs';
-import { data, defaults, grown, hello, OWN_ADDRESS, ownPort, PATIENCE, raw, until } from './lib/support.mjs';
+import { data, defaults, grown, hello, OWN_ADDRESS, ownPort, raw, until } from './lib/support.mjs';
 
 before(() => {
   Object.assign(defaults, { waitTimeout: 400, pairTimeout: 800 });
@@ -212,8 +212,13 @@ test('from a host that pairs, the end of a stream beyond the threshold is not he
     socket.end(Buffer.alloc(bytes));
     const [stream] = await accepted;
     let length = 0;
-    stream.on('data', (chunk) => (length += chunk.length));
-    await once(stream, 'end', { signal: AbortSignal.timeout(PATIENCE) });
+    let ended = false;
+    stream.on('data', (chunk) => (length += chunk.length)).on('end', () => (ended = true));
+    await until(
+      () => ended,
+      'the end of the stream',
+      () => length,
+    );
     return length;
   };
   const { flowsPaired } = repnet.stats();

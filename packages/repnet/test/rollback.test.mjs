@@ -6,8 +6,9 @@ import { beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
+import { movedClock } from './lib/moved-clock.mjs';
 import { startRelay } from './lib/relay.mjs';
-import { defaults, messageOf, until } from './lib/support.mjs';
+import { defaults, messageOf, settle, until } from './lib/support.mjs';
 
 Object.assign(defaults, { pairTimeout: 400, waitTimeout: 1_200 });
 const HOST = '127.0.0.1';
@@ -47,6 +48,9 @@ const ask = (t, port, options) =>
     socket.write('hello\n');
   });
 
+/** Attempts to connect of this process that are under way. */
+const attempts = () => process.getActiveResourcesInfo().filter((name) => /ConnectWrap$/.test(name)).length;
+
 for (const [what, api, options] of [
   ['net', net, {}],
   ['a server that pairs by address', repnet, { pairing: 'address' }],
@@ -77,9 +81,14 @@ test('a server that stands still for longer than T is waited for, as by net', {
   t.after(() => child.kill('SIGKILL'));
   const port = await messageOf(child);
   child.kill('SIGSTOP');
+  const clock = movedClock();
+  t.after(() => clock.stop());
   const answers = Array.from({ length: 5 }, () => ask(t, port, { peer: 'repnet' }));
+  await settle();
+  await until(() => attempts() === 0, 'all connections are established');
   // The next would be asked beside a plain flow.
-  await new Promise((resolve) => setTimeout(resolve, 2 * defaults.pairTimeout));
+  clock.tick(2 * defaults.pairTimeout);
+  await settle();
   child.kill('SIGCONT');
   assert.deepEqual(await Promise.all(answers), Array(5).fill('answer'));
   child.send('count');

@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import repnet from 'repnet';
 import { firstMismatch, payloadSlice } from '../../../repnet-bench/dist/payload.js';
+import { ticks } from '../lib/support.mjs';
 
 const THRESHOLD = 20_000;
 
@@ -51,7 +52,7 @@ before(async () => {
 after(() => server.close());
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
-const lull = () => new Promise((resolve) => setTimeout(resolve, 8));
+const lull = () => ticks(1, 8);
 
 /** Play one side on a socket; resolves to what it saw. */
 async function play(socket, { pieces, pauses }, sendKey, receiveKey, firstChunk) {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import repnet from 'repnet';
+import { ticks } from '../lib/support.mjs';
 import { listen, MODES } from './support/servers.mjs';
 
 /** What a client that stops reading for longer than `pairTimeout` gets of an answer whose server has long closed. */
@@ -13,7 +14,7 @@ async function readSlowly(port, replicate, bytes, half) {
   socket.on('data', (chunk) => (seen.bytes += chunk.length));
   socket.once('data', () => {
     socket.pause();
-    setTimeout(() => socket.resume(), 500);
+    ticks(20, 25).then(() => socket.resume());
   });
   if (half) socket.end(String(bytes));
   else socket.write(String(bytes));

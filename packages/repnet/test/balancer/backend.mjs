@@ -2,6 +2,7 @@
 import net from 'node:net';
 import repnet from '../../dist/index.js';
 import { complete, misdeed, serve } from '../lib/exchange.mjs';
+import { until } from '../lib/support.mjs';
 
 const [, , host, port, library, pairing] = process.argv;
 Object.assign(repnet.defaults, JSON.parse(process.env.REPNET_DEFAULTS));
@@ -14,17 +15,12 @@ server.listen(Number(port), host, () => process.send('ready'));
 process.on('disconnect', () => process.exit());
 process.once('message', () => {
   // Sockets say 'close' after the server has counted them.
-  server.close(() => report(PATIENCE / TICK));
+  server.close(report);
 });
 
-const PATIENCE = 5_000;
-const TICK = 10;
-
-function report(ticks) {
-  if (ticks > 0 && [...flows.values()].some(({ closes }) => closes === 0)) {
-    setTimeout(report, TICK, ticks - 1);
-    return;
-  }
+async function report() {
+  const open = () => [...flows].filter(([, { closes }]) => closes === 0);
+  await until(() => open().length === 0, 'every flow is closed', open);
   const sides = [...flows].map(([seed, side]) => {
     const what = misdeed(side, 'server') ?? (complete(side) ? undefined : 'the server has not all of it');
     return { seed, what, side: what && { ...side, errors: side.errors.map(String) } };

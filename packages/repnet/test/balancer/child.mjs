@@ -8,6 +8,7 @@ import net from 'node:net';
 import { fileURLToPath } from 'node:url';
 import repnet from '../../dist/index.js';
 import { complete, misdeed, request } from '../lib/exchange.mjs';
+import { until } from '../lib/support.mjs';
 import { MODES } from './modes.mjs';
 
 const [, , name, balances, count] = process.argv;
@@ -84,19 +85,23 @@ const workers = Array.from({ length: WIDTH }, worker);
 const told = [];
 async function drain(child) {
   child.send('drain');
-  const [report] = await once(child, 'message');
+  const gone = once(child, 'disconnect').then(() => {
+    throw new Error('a backend has ended without a word of its flows');
+  });
+  const [report] = await Promise.race([once(child, 'message'), gone]);
   told.push(report);
   if (child.exitCode === null) await once(child, 'exit');
 }
+const state = () => ({ done: times.length, underWay: [...underWay], wrong });
 /** Restarts wait for flows, not for time: so many have gone by. */
 async function flowsGoBy(more) {
-  for (const until = times.length + more; times.length < until; )
-    await new Promise((resolve) => setTimeout(resolve, 5));
+  const enough = times.length + more;
+  await until(() => times.length >= enough, 'flows go by', state);
 }
 /** Until all flows are over that are under way now: none of them is in the queue of a backend any more that is taken out. */
 async function allOver() {
-  for (const before = [...underWay]; before.some((seed) => underWay.has(seed)); )
-    await new Promise((resolve) => setTimeout(resolve, 5));
+  const before = [...underWay];
+  await until(() => !before.some((seed) => underWay.has(seed)), 'what was under way is over', state);
 }
 for (let n = 0; n < RESTARTS; n++) {
   await flowsGoBy(count / (RESTARTS + 1));

@@ -28,6 +28,6 @@ if (cluster.isPrimary) {
       socket.write(chunk);
     });
   });
-  server.listen(0, '127.0.0.1', () => setTimeout(() => process.send({ port: server.address().port }), 100));
+  server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port }));
   process.on('message', () => process.send({ connections }));
 }

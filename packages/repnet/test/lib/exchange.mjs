@@ -3,6 +3,7 @@
  * lost, doubled, moved or of another flow shows; and a tally of what each side saw.
  */
 import { randomInt } from 'node:crypto';
+import { awhile, PATIENCE, until } from './support.mjs';
 
 const HEADER = 16;
 const TICK = 50;
@@ -96,16 +97,13 @@ function reply(socket, seed, length) {
   socket.end();
 }
 
-/** Milliseconds for a flow that nothing keeps from its end. */
-const LONGEST = 30_000;
-
 /**
  * Sends one request and reads its reply. Resolves when the socket is closed, or after `timeout` milliseconds with `hung: true`, counted
- * in ticks, of which a process that stands still sees one; and, up to 30 s, only of those in which `counts()`.
+ * in ticks, of which a process that stands still sees one; and, up to what any flow may take, only of those in which `counts()`.
  */
 export function request(
   connect,
-  { requestLength, replyLength, half = false, timeout = LONGEST, counts = () => true, seed },
+  { requestLength, replyLength, half = false, timeout = PATIENCE, counts = () => true, seed },
 ) {
   return new Promise((resolve) => {
     seed ??= randomInt(0xffffffff);
@@ -115,7 +113,7 @@ export function request(
     const socket = connect();
     let done = false;
     let ticks = timeout / TICK;
-    let all = Math.max(timeout, LONGEST) / TICK;
+    let all = Math.max(timeout, PATIENCE) / TICK;
     const timer = setInterval(() => {
       if (done) return;
       if (counts()) ticks--;
@@ -152,6 +150,16 @@ export function request(
       });
     });
   });
+}
+
+/**
+ * The server learns of a flow's end after the client does. `mayNotHear`: what would tell it has fallen silent, so that it need not ever;
+ * nothing is concluded then.
+ */
+export async function serverHears(side, mayNotHear, describe) {
+  const closed = () => (side()?.closes ?? 1) > 0;
+  if (mayNotHear) await awhile(closed);
+  else await until(closed, 'the server has closed the flow', describe);
 }
 
 /** What is wrong with a side, in words; undefined if nothing is. The end of a stream that is whole has to be told, once. */

@@ -1,6 +1,6 @@
 /** Flows through a relay that breaks them by plan, many at a time, each judged when it is over. */
 import repnet from '../../dist/index.js';
-import { complete, misdeed, request, serve } from './exchange.mjs';
+import { complete, misdeed, request, serve, serverHears } from './exchange.mjs';
 import { startRelay } from './relay.mjs';
 import { ownAddress } from './support.mjs';
 
@@ -9,6 +9,8 @@ const [FIRST_PORT, LAST_PORT] = [10_000, 31_999];
 const STILL = 50;
 const MOST_STILL = 1_000;
 let addresses = 0;
+
+const isSilent = ({ kind }) => kind === 'stall' || kind === 'nosyn';
 
 /** `connect`: further options of each flow; `alters`: the relay's. */
 export async function startFaultBench({
@@ -19,6 +21,11 @@ export async function startFaultBench({
   alters,
 } = {}) {
   Object.assign(repnet.defaults, { pairTimeout, waitTimeout });
+  /** What may have fallen silent is all that the flow has: hedged, it may have its first connection only. */
+  const mayNotHear = (faults) =>
+    faults.some(isSilent) &&
+    (new Set(faults.map(({ copy }) => copy)).size > 1 ||
+      (further.copyDelay !== undefined && faults.some((fault) => fault.copy === 0 && isSilent(fault))));
   const flows = new Map();
   const connections = new Map();
   const plans = new Map();
@@ -85,15 +92,12 @@ export async function startFaultBench({
     const began = performance.now();
     const result = await request(connect, { ...shape, timeout });
     const { client } = result;
-    // The server learns of the end after the client does.
-    let side = flows.get(result.seed);
-    for (let tries = 0; !result.hung && tries < 1_000 && side?.closes === 0; tries++) {
-      await new Promise((resolve) => setTimeout(resolve, 5));
-      side = flows.get(result.seed);
-    }
+    const told = () => ({ faults, shape, client, server: flows.get(result.seed) });
+    if (!result.hung) await serverHears(() => flows.get(result.seed), mayNotHear(faults), told);
+    const side = flows.get(result.seed);
     const { count, silent } = connections.get(name) ?? { count: 0, silent: 0 };
     const took = Math.round(performance.now() - began);
-    if (faults.some(({ kind }) => kind === 'stall' || kind === 'nosyn')) relay.drop(name);
+    if (faults.some(isSilent)) relay.drop(name);
     plans.delete(name);
     flows.delete(result.seed);
     connections.delete(name);

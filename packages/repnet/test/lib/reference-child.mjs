@@ -2,6 +2,7 @@
 // process ends because nothing keeps it, 'stays' if it is still there after a while.
 import { once } from 'node:events';
 import repnet from '../../dist/index.js';
+import { ticks } from './support.mjs';
 
 /** So many ticks of so many milliseconds: of a process that stands still one passes, and what is over is closed by the next. */
 const STAYS = [10, 25];
@@ -29,7 +30,7 @@ if (role === 'client') {
       await once(socket, 'data');
     },
     // The second connection has had time to come, or the hedge to be made.
-    wait: () => new Promise((resolve) => setTimeout(resolve, 100)),
+    wait: () => ticks(5, 20),
   });
 } else {
   const server = repnet.createServer(options);
@@ -47,7 +48,7 @@ if (role === 'client') {
     },
     accept: async () => {
       await once(server, 'connection');
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await ticks(5, 20);
     },
     unrefAccepted: () => accepted.unref(),
     refAccepted: () => accepted.ref(),

@@ -96,20 +96,43 @@ export async function messageOf(child) {
 export const data = (offset, text) => Buffer.concat([dataHeader(offset, text.length), Buffer.from(text)]);
 
 /** Milliseconds after which a test gives up waiting: longer than any machine at work needs. */
-export const PATIENCE = 300_000;
+export const PATIENCE = 600_000;
+
+// As they are before a test moves the clock: what is waited for comes in real time.
+const { setTimeout: later, setInterval: every, clearInterval: stop } = globalThis;
 
 /**
- * Waits until `condition`, which may be a promise's, holds; gives up naming it, with what this process has open and what its flows have
- * done.
+ * Waits until `condition`, which may be a promise's, holds; gives up naming it, with what this process has open, what its flows have done
+ * and `state()`.
  */
-export async function until(condition, what = String(condition)) {
+export async function until(condition, what = String(condition), state = () => undefined) {
   const end = Date.now() + PATIENCE;
   while (!(await condition())) {
     if (Date.now() > end)
       throw new Error(
-        `not within ${PATIENCE} ms: ${what}\nopen: ${process.getActiveResourcesInfo()}\n${JSON.stringify(repnet.stats())}`,
+        [
+          `not within ${PATIENCE} ms: ${what}`,
+          `open: ${process.getActiveResourcesInfo()}`,
+          JSON.stringify(repnet.stats()),
+          JSON.stringify(await state()),
+        ].join('\n'),
       );
-    await new Promise((resolve) => setTimeout(resolve, 2));
+    await new Promise((resolve) => later(resolve, 2));
+  }
+}
+
+/** Waits until `condition` holds, but for so many ticks only: it need not hold ever, and nothing may be concluded if it does not. */
+export async function awhile(condition, count = 100, milliseconds = 50) {
+  for (; count > 0 && !(await condition()); count--) await ticks(1, milliseconds);
+}
+
+/** Waits until `value()` has been the same for so many ticks. */
+export async function standstill(value, count = 10, milliseconds = 50) {
+  for (let last = value(), same = 0; same < count; same++) {
+    await ticks(1, milliseconds);
+    const now = value();
+    if (now !== last) same = -1;
+    last = now;
   }
 }
 
@@ -124,9 +147,9 @@ export function grown(waitTimeout = defaults.waitTimeout) {
 /** So many ticks of a timer. A process that stands still sees one. */
 export function ticks(count, milliseconds) {
   return new Promise((resolve) => {
-    const timer = setInterval(() => {
+    const timer = every(() => {
       if (--count > 0) return;
-      clearInterval(timer);
+      stop(timer);
       resolve();
     }, milliseconds);
   });
@@ -135,7 +158,7 @@ export function ticks(count, milliseconds) {
 /** Lets everything under way on loopback arrive: several turns of the event loop, twice over. */
 export async function settle(turns = 30) {
   for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
-  await new Promise((resolve) => setTimeout(resolve, 10));
+  await ticks(1, 10);
   for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 

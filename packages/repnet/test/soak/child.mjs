@@ -3,17 +3,16 @@
  */
 import { execFileSync, fork } from 'node:child_process';
 import cluster from 'node:cluster';
-import { once } from 'node:events';
 import net from 'node:net';
 import repnet from '../../dist/index.js';
 import { complete, misdeed, request } from '../lib/exchange.mjs';
+import { messageOf } from '../lib/support.mjs';
 import { FABRICS, flowOf, HOST } from './fabrics.mjs';
 
 const [, , fabric, library, count] = process.argv;
 const api = library === 'net' ? net : repnet;
 const flows = Number(count);
 const WIDTH = 64;
-const TIMEOUT = 60_000;
 const TIMES = { pairTimeout: 300, waitTimeout: 900 };
 
 execFileSync('ip', ['link', 'set', 'dev', 'lo', 'up']);
@@ -35,9 +34,7 @@ const servers =
   workers > 0
     ? Array.from({ length: workers }, () => cluster.fork(env).process)
     : [fork(program, [library], { env })];
-await Promise.all(servers.map((server) => once(server, 'message')));
-// Flows begin with their second connection only where the server has been there for as long.
-await new Promise((resolve) => setTimeout(resolve, 2 * TIMES.waitTimeout));
+await Promise.all(servers.map(messageOf));
 
 const wrong = [];
 const seeds = new Set();
@@ -53,7 +50,6 @@ await Promise.all(
       const { seed, client, hung } = await request(() => api.connect({ port, host: HOST, ...options }), {
         ...shape,
         seed: n + 1,
-        timeout: TIMEOUT,
       });
       seeds.add(seed);
       const what = hung
@@ -75,21 +71,16 @@ await Promise.all(
 const seconds = (performance.now() - began) / 1_000;
 
 /** What the servers say, once all their flows are over. */
-async function ask() {
-  const told = await Promise.all(
-    servers.map(async (server) => {
-      server.send('tell');
-      return (await once(server, 'message'))[0];
-    }),
-  );
-  return { seen: told.flatMap((each) => each.seeds), bad: told.flatMap((each) => each.wrong) };
-}
-let told = await ask();
-for (const end = Date.now() + 10_000; told.bad.length > 0 && Date.now() < end; told = await ask())
-  await new Promise((resolve) => setTimeout(resolve, 100));
-for (const [seed, what] of told.bad) wrong.push({ n: seed - 1, what, ...flowOf(fabric, seed - 1) });
+const told = await Promise.all(
+  servers.map((server) => {
+    server.send('tell');
+    return messageOf(server);
+  }),
+);
+for (const [seed, what] of told.flatMap((each) => each.wrong))
+  wrong.push({ n: seed - 1, what, ...flowOf(fabric, seed - 1) });
 const times = new Map();
-for (const seed of told.seen) times.set(seed, (times.get(seed) ?? 0) + 1);
+for (const seed of told.flatMap(({ seeds }) => seeds)) times.set(seed, (times.get(seed) ?? 0) + 1);
 for (const seed of seeds) {
   const processes = times.get(seed) ?? 0;
   if (processes !== 1)

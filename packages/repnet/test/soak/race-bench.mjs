@@ -1,6 +1,6 @@
 /** RepSYN, or net, through the relay: each flow from an address of its own, by which its connections are told from those of others. */
 import repnet from '../../dist/index.js';
-import { complete, misdeed, request, serve } from '../lib/exchange.mjs';
+import { complete, misdeed, request, serve, serverHears } from '../lib/exchange.mjs';
 import { startRelay } from '../lib/relay.mjs';
 import { ownAddress } from '../lib/support.mjs';
 
@@ -36,14 +36,13 @@ export async function startRaceBench({ api = repnet, alters } = {}) {
       const { host, port } = relay;
       const connect = () => api.connect({ host, port, localAddress, ...raced });
       const { client, seed, hung } = await request(connect, { ...shape, timeout });
-      let side = flows.get(seed);
-      for (let tries = 0; !hung && tries < 1_000 && side?.closes === 0; tries++) {
-        await new Promise((resolve) => setTimeout(resolve, 5));
-        side = flows.get(seed);
-      }
+      const silent = faults.some(({ kind }) => kind === 'stall');
+      const told = () => ({ faults, shape, client, server: flows.get(seed) });
+      if (!hung) await serverHears(() => flows.get(seed), silent, told);
+      const side = flows.get(seed);
       flows.delete(seed);
       plans.delete(localAddress);
-      if (faults.some(({ kind }) => kind === 'stall')) relay.dropFrom(localAddress);
+      if (silent) relay.dropFrom(localAddress);
       const next = waiting.shift();
       if (next === undefined) free.push(localAddress);
       else next(localAddress);

@@ -1,6 +1,7 @@
 /** leak-child.mjs REPLICATE FLOWS: request-response flows to a server in the same process; prints what stays behind. */
 import { once } from 'node:events';
 import repnet from 'repnet';
+import { settle, ticks, until } from '../../lib/support.mjs';
 
 const replicate = process.argv[2] === 'false' ? false : process.argv[2];
 const flows = Number(process.argv[3]);
@@ -41,16 +42,10 @@ async function run(count) {
   );
 }
 
-/** Wait until nothing of the finished flows is left but the listeners, or a few seconds have passed. */
-async function handles() {
-  const count = () => process.getActiveResourcesInfo().filter((name) => name.startsWith('TCP')).length;
-  for (let tries = 0; tries < 100 && count() > LISTENERS; tries++)
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  return count();
-}
+const handles = () => process.getActiveResourcesInfo().filter((name) => name.startsWith('TCP')).length;
 
-await new Promise((resolve) => setTimeout(resolve, 50)); // ports that were tried for a free pair are closed by now
-const LISTENERS = process.getActiveResourcesInfo().filter((name) => name.startsWith('TCP')).length;
+await settle(); // ports that were tried for a free pair are closed by now
+const LISTENERS = handles();
 /**
  * What is in use when nothing more can be freed: receive buffers come in slabs that are free only some collections after the last
  * flow, and pairs are remembered for a second. Collects until the figures have not fallen for ten times in a row.
@@ -58,7 +53,7 @@ const LISTENERS = process.getActiveResourcesInfo().filter((name) => name.startsW
 async function settled() {
   const least = { heapUsed: Number.POSITIVE_INFINITY, external: Number.POSITIVE_INFINITY };
   for (let still = 0, tries = 0; still < 10 && tries < 100; tries++, still++) {
-    await new Promise((resolve) => setTimeout(resolve, 120));
+    await ticks(1, 120);
     globalThis.gc();
     const now = process.memoryUsage();
     for (const name of Object.keys(least)) {
@@ -75,6 +70,11 @@ for (let fifth = 0; fifth < 5; fifth++) {
   await run(flows / 5);
   samples.push(await settled());
 }
-const handlesAfter = await handles();
+await until(
+  () => handles() <= LISTENERS,
+  'nothing of the finished flows is left but the listeners',
+  () => done,
+);
+const handlesAfter = handles();
 process.stdout.write(JSON.stringify({ samples, handlesBefore: LISTENERS, handlesAfter, done }));
 server.close();

@@ -9,6 +9,7 @@ import { execFileSync } from 'node:child_process';
 import net from 'node:net';
 import repnet from '../../../dist/index.js';
 import { complete, misdeed, request, serve } from '../../lib/exchange.mjs';
+import { grown, until } from '../../lib/support.mjs';
 import { CASES } from './segment-loss-cases.mjs';
 
 const HOST = '127.0.0.1';
@@ -83,10 +84,8 @@ for (const [index, server] of servers.entries()) {
     server.once('error', reject).listen(portOf(index, 0), HOST, resolve);
   });
 }
-// A server that has just begun holds flows back that begin with their second connection, for five of its ticks (each a quarter of its
-// wait), which come late in a process that has to wait for its turn, as these do.
-for (let ticks = 0; serverKind !== 'plain' && ticks < 7; ticks++)
-  await new Promise((resolve) => setTimeout(resolve, repnet.defaults.waitTimeout / 4 + 10));
+// A server that has just begun holds flows back that begin with their second connection.
+if (serverKind !== 'plain') await grown();
 execFileSync('nft', ['-f', '-'], { input: rules() });
 
 async function flow({ shape, connect }, index) {
@@ -97,8 +96,11 @@ async function flow({ shape, connect }, index) {
   );
   const took = performance.now() - began;
   // The server hears of the end after the client, by a retransmission at the latest.
-  for (let tries = 0; tries < 1_000 && !hung && seen.get(seed)?.closes !== 1; tries++)
-    await new Promise((resolve) => setTimeout(resolve, 5));
+  let unheard;
+  if (!hung)
+    await until(() => (seen.get(seed)?.closes ?? 0) > 0, 'the server has closed the flow').catch((error) => {
+      unheard = error.message;
+    });
   const server = seen.get(seed);
   const once = [client, server].every(
     (side) => side?.ends === 1 && side.closes === 1 && side.connections === 1,
@@ -106,6 +108,7 @@ async function flow({ shape, connect }, index) {
   const wrong =
     (hung ? 'hung' : undefined) ??
     misdeed(client, 'client') ??
+    unheard ??
     (server === undefined ? 'the server saw nothing' : misdeed(server, 'server')) ??
     (complete(client) && complete(server) && once ? undefined : 'not complete');
   const tell = (side) =>
