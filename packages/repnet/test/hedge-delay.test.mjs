@@ -8,10 +8,9 @@ import { Gain } from '../dist/flow/gain.js';
 import repnet from '../dist/index.js';
 import { ERROR } from '../dist/memory/quantiles.js';
 import { replicationOptions } from '../dist/options.js';
-import { until as turns } from './lib/full-queue.mjs';
 import { movedClock } from './lib/moved-clock.mjs';
 import { startRelay } from './lib/relay.mjs';
-import { defaults, echo, echoServer, until as settled } from './lib/support.mjs';
+import { defaults, echo, echoServer, until } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
 
@@ -155,7 +154,7 @@ for (const pairing of ['address', 'token'])
     let ended = false;
     socket.on('data', (chunk) => (reply += chunk)).on('end', () => (ended = true));
     socket.write('request');
-    await turns(() => ended, 'the end');
+    await until(() => ended, 'the end');
     assert.equal(reply, 'reply');
     assert.equal(repnet.stats().copiesIssued, 0);
   });
@@ -163,11 +162,12 @@ for (const pairing of ['address', 'token'])
 test('a copy that wins is told, and what it saved, at least', async (t) => {
   const { port } = await echoServer(t);
   let goOn;
-  const until = new Promise((resolve) => (goOn = resolve));
+  const told = new Promise((resolve) => (goOn = resolve));
   const relay = await startRelay({
     targetPort: port,
     // The first connection brings no reply before the test has seen that of the second.
-    faultsFor: (_, copy) => (copy === 0 ? [{ copy, direction: 'down', at: 0, kind: 'pause', until }] : []),
+    faultsFor: (_, copy) =>
+      copy === 0 ? [{ copy, direction: 'down', at: 0, kind: 'pause', until: told }] : [],
   });
   t.after(() => relay.close());
   const socket = repnet.connect({ host: relay.host, port: relay.port, replicate: 'flow', peer: 'repnet' });
@@ -177,7 +177,7 @@ test('a copy that wins is told, and what it saved, at least', async (t) => {
   assert.deepEqual([copiesIssued, copiesWon], [1, 1]);
   assert.equal(repnet.stats().timeSaved, 0);
   goOn();
-  await settled(() => repnet.stats().timeSaved > 0, 'the first has brought it, too');
+  await until(() => repnet.stats().timeSaved > 0, 'the first has brought it, too');
   const { timeSaved, bytesWasted, bytesDuplicate, bytesDoubled } = repnet.stats();
   assert.ok(timeSaved > 0 && bytesDuplicate > 0);
   assert.equal(bytesWasted, bytesDuplicate + bytesDoubled);

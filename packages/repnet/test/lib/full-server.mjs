@@ -1,5 +1,5 @@
-// full-server.mjs API BACKLOG: an echo server of 'net' or 'repnet' with short queues of connections to accept, to be stopped
-// by a signal so that they fill up. Tells its parent the port, and when asked what its connections have brought.
+// full-server.mjs API BACKLOG: an echo server of 'net' or 'repnet' with queues of that length for connections to accept, which fill up
+// when it is stopped by a signal. Tells its parent the port, and when asked what its connections have brought.
 import net from 'node:net';
 import repnet from '../../dist/index.js';
 import { ticks } from './support.mjs';
