@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SERVER, skipNamespaces, TwoPaths } from '../../repnet/test/apps/support/namespaces.mjs';
+import { until } from '../../repnet/test/lib/support.mjs';
 
 const BENCH = '../repnet-bench/dist/main.js';
 const PORT = 7000;
@@ -30,10 +31,14 @@ async function busyPaths(t, serverOptions = []) {
     '--flows',
     '2',
     '--timeout',
-    '10min',
+    '60min',
   ]);
   const before = paths.sent('a');
-  while (paths.sent('a') - before < 2_000_000) await new Promise((resolve) => setTimeout(resolve, 50)); // it is loaded
+  await until(
+    () => paths.sent('a') - before > 2_000_000,
+    'the link is loaded',
+    () => paths.sent('a') - before,
+  );
   return paths;
 }
 
@@ -51,7 +56,7 @@ async function flows(paths, mode, count, clientOptions = []) {
     '--flows',
     String(count),
     '--timeout',
-    '20s',
+    '10min',
     ...clientOptions,
   ]);
   assert.equal(code, 0, stderr);

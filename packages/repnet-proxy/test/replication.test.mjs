@@ -49,14 +49,14 @@ for (const kind of ['flow', 'syn'])
     assert.deepEqual([await enabled(), await flows(near, kind), await flows(near, 'plain')], [1, 1, 0]);
 
     near.kill('SIGUSR2');
-    while ((await enabled()) === 1);
+    await until(async () => (await enabled()) === 0, 'it is switched off');
     for (let i = 1; i <= 3; i++) assert.equal(await echoed(near, `plain ${i}`), `plain ${i}`);
     assert.deepEqual([await flows(near, kind), await flows(near, 'plain')], [1, 3]);
     open.end('ended while it is off');
     assert.equal(String(await collect(open)), 'ended while it is off');
 
     near.kill('SIGUSR2');
-    while ((await enabled()) === 0);
+    await until(async () => (await enabled()) === 1, 'it is switched on');
     assert.equal(await echoed(near, 'again'), 'again');
     assert.deepEqual([await flows(near, kind), await flows(near, 'plain')], [2, 3]);
 
@@ -80,7 +80,8 @@ test('a server side that is switched off serves plain flows, and those of client
   const { near, far } = await chain(t, 'flow');
   assert.equal(await echoed(near, 'on'), 'on');
   far.kill('SIGUSR2');
-  while ((await metric(far, 'repnet_proxy_replication_enabled')) === 1);
+  const enabled = () => metric(far, 'repnet_proxy_replication_enabled');
+  await until(async () => (await enabled()) === 0, 'it is switched off');
   const paired = await metric(far, 'repnet_flows_paired_total');
   for (let i = 0; i < 5; i++) assert.equal(await echoed(near, 'off'), 'off');
   assert.equal(await metric(far, 'repnet_flows_paired_total'), paired);
@@ -96,7 +97,7 @@ async function doubled(t, options) {
   socket.on('data', (chunk) => (got += chunk.length));
   socket.write('?');
   await until(() => got === 1, 'the first answer');
-  while ((await metric(far, 'repnet_flows_paired_total')) === 0);
+  await until(async () => (await metric(far, 'repnet_flows_paired_total')) > 0, 'a flow of two connections');
   const before = await metric(near, 'repnet_bytes_doubled_total');
   socket.write(text);
   await until(() => got === 50_001, 'all of it');
@@ -165,7 +166,10 @@ test('the replica port of a repnet endpoint that is listened on', async (t) => {
     `flow://127.0.0.1:${portOf(far)}?peer=repnet&replicaPort=${replicaPort}`,
   );
   assert.equal(await echoed(near, 'x'), 'x');
-  while ((await metric(far, 'repnet_flows_paired_total')) === 0) await echoed(near, 'x');
+  await until(async () => {
+    await echoed(near, 'x');
+    return (await metric(far, 'repnet_flows_paired_total')) > 0;
+  }, 'a flow of two connections');
 });
 
 for (const [option, value, code] of [
