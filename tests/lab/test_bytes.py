@@ -4,7 +4,6 @@ import ctypes
 import os
 import signal
 import socket
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from support import waiting
 from support.disturbances import disturbed, star
 from support.kernels import carried, planned
 from support.killing import Lab
@@ -51,19 +51,21 @@ def send_one_more(lab: Lab) -> None:
         assert sender.send(b"x") == 1
 
 
+def takes_one(connection: socket.socket) -> bool:
+    try:
+        assert len(connection.recv(1)) == 1
+    except BlockingIOError:
+        return False
+    return True
+
+
 def take_one_away(lab: Lab) -> None:
     receiver = lab.hosts[1]
     (connection,) = connections(receiver)
     os.kill(receiver, signal.SIGSTOP)
     try:
         with closing(connection):
-            deadline = time.monotonic() + 30
-            while time.monotonic() < deadline:
-                try:
-                    assert len(connection.recv(1)) == 1
-                except BlockingIOError:
-                    continue
-                return
+            waiting.until(lambda: takes_one(connection), lambda: connection)
     finally:
         os.kill(receiver, signal.SIGCONT)
 

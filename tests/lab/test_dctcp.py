@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tailcut
-from support.kernels import carried, planned, stays
+from support.kernels import carried, planned, wait_until_gone
 from support.killing import Command
 from tailcut.backends.lab import fields
 from tailcut.lab import programs
@@ -73,7 +73,7 @@ def registered() -> set[str]:
 def test_dctcp_keeps_a_queue_at_its_threshold_which_reno_fills(marked: Path) -> None:
     before = registered()
     done = carried(planned(marked, **DCTCP))
-    assert stays(registered, before) == set()
+    wait_until_gone(registered, before)
     (metrics,) = done["hosts"]["route"]["metrics"]
     assert re.fullmatch("tailcut[0-9a-f]{8}", metrics["congestion"])
     reno = carried(planned(marked))
@@ -117,7 +117,7 @@ def test_whatever_is_killed_nothing_is_registered_any_more(marked: Path, tmp_pat
     command = Command(marked, tmp_path, [word for key, value in DCTCP.items() for word in ("--set", f"{key}={value}")])
     command.measure()
     assert [wrong for moment in range(moments) for wrong in command.killed(moment, moments)] == []
-    assert stays(registered, before) == set()
+    wait_until_gone(registered, before)
 
 
 def test_where_programs_are_not_compiled_it_is_refused_with_what_to_do(

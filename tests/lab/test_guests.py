@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.kernels import MARK, planned, wait_until_none
+from support.kernels import LIMIT_SECONDS, MARK, planned, wait_until_none
 from tailcut import _core
 from tailcut.lab import process
 
@@ -49,7 +49,7 @@ def test_guests_talk_across_the_fabric_and_end_with_it(
     experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(MARK, str(tmp_path))
-    run = planned(experiment, **{"horizon.arrivals": '"60s"'})
+    run = planned(experiment, **{"horizon.arrivals": '"600s"'})
     into = tmp_path / "got"
     guests: list[dict[str, Any]] = [
         {"host": 1, "command": [sys.executable, "-c", SERVER]},
@@ -61,19 +61,19 @@ def test_guests_talk_across_the_fabric_and_end_with_it(
             raise EnoughError
 
     with pytest.raises(EnoughError):
-        process.run(json.dumps(run), look, 100, guests=guests)
+        process.run(json.dumps(run), look, LIMIT_SECONDS, guests=guests)
     assert into.read_bytes() == b"tailcut 1" * 10_000
-    assert wait_until_none(str(tmp_path)) == set()
+    wait_until_none(str(tmp_path))
 
 
 def test_a_guest_that_fails_fails_the_run(experiment: Path) -> None:
     run = json.dumps(planned(experiment))
     with pytest.raises(process.LabError, match="there is no host 4 for a guest"):
-        process.run(run, lambda _now, _over: None, 60, guests=[{"host": 4, "command": ["true"]}])
+        process.run(run, lambda _now, _over: None, LIMIT_SECONDS, guests=[{"host": 4, "command": ["true"]}])
     with pytest.raises(process.LabError, match="/nowhere: No such file"):
-        process.run(run, lambda _now, _over: None, 60, guests=[{"host": 0, "command": ["/nowhere"]}])
+        process.run(run, lambda _now, _over: None, LIMIT_SECONDS, guests=[{"host": 0, "command": ["/nowhere"]}])
     with pytest.raises(process.LabError, match="the guest false has ended with exit status: 1"):
-        process.run(run, lambda _now, _over: None, 60, guests=[{"host": 0, "command": ["false"]}])
+        process.run(run, lambda _now, _over: None, LIMIT_SECONDS, guests=[{"host": 0, "command": ["false"]}])
 
 
 def test_a_line_says_what_is_to_run_and_a_line_how_it_was(experiment: Path) -> None:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import tailcut
 from support import kernels
 from support.bpf import in_kernel
-from support.kernels import AS_NOBODY, network, offered, planned, stays
+from support.kernels import AS_NOBODY, LIMIT_SECONDS, network, offered, planned, wait_until_gone
 from support.killing import Command
 from tailcut import cli
 from tailcut.backends import Capture, Options, backend
@@ -399,7 +399,7 @@ def test_a_permutation_takes_as_long_with_either_fabric(experiment: Path, shape:
     assert poisson in text
     experiment.write_text(text.replace(poisson, 'kind = "permutation"\nsizes = "1MB"'))
     run = planned(experiment, **shape, **{"queue.limit": '"unlimited"'})
-    both = [process.run(json.dumps(run), lambda _now, _over: None, 120, fabric=fabric) for fabric in FABRICS]
+    both = [process.run(json.dumps(run), lambda _now, _over: None, LIMIT_SECONDS, fabric=fabric) for fabric in FABRICS]
     assert both[1]["facts"]["paces"]["busy"] > 0
     means = [sum(flow["fct_ns"] for flow in done["measured"]["flows"]) / 4 for done in both]
     if any(done["unfaithful"] for done in both):
@@ -448,4 +448,4 @@ def test_whatever_is_killed_the_kernel_has_no_program_of_the_switches_any_more(
     command = Command(experiment, tmp_path, ("--lab-fabric", KERNEL, "--set", "balance.kind=flowlet"))
     command.measure()
     assert [wrong for moment in range(moments) for wrong in command.killed(moment, moments)] == []
-    assert stays(in_kernel, before) == set()
+    wait_until_gone(in_kernel, before)

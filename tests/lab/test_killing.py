@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.kernels import network, planned
+from support.kernels import LIMIT_SECONDS, network, planned
 from support.killing import Command
 from support.lab import LAB
 from tailcut.lab import process, repnet
@@ -62,6 +62,6 @@ def test_whatever_is_killed_at_whatever_moment_leaves_nothing_behind(command: Co
 def test_the_machines_own_network_is_the_same_while_a_run_lasts(experiment: Path, fabric: str) -> None:
     run: dict[str, Any] = planned(experiment, **{"horizon.arrivals": '"600ms"'})
     before, during = network(), []
-    process.run(json.dumps(run), lambda _now, _over: during.append(network()), 120, fabric=fabric)
+    process.run(json.dumps(run), lambda _now, _over: during.append(network()), LIMIT_SECONDS, fabric=fabric)
     assert during
     assert all(one == before for one in [*during, network()])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from support.kernels import planned
+from support.kernels import LIMIT_SECONDS, planned
 from support.killing import Lab, found
 from tailcut.lab import process
 
@@ -36,7 +36,7 @@ def disturbed(
             done = True
             disturb(found(token, os.getpid()))
 
-    outcome = process.run(json.dumps(run), look, 120, fabric=fabric)
+    outcome = process.run(json.dumps(run), look, LIMIT_SECONDS, fabric=fabric)
     assert done, "it was over too soon"
     return outcome
 

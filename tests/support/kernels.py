@@ -7,7 +7,6 @@ import re
 import select
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 import tailcut
+from support import waiting
 from tailcut import _core
 from tailcut.lab import process
 from tailcut.results import tables
@@ -29,6 +29,9 @@ parts = [
     { kind = "shuffle", bytes = "60KB", fetches_at_once = 2 },
 ]"""
 """Traffic of one kind, and that of all jobs which may stand in its place."""
+
+LIMIT_SECONDS = 600.0
+"""What a run of a test may take: longer than one does on any machine at work. It tells how far it was then."""
 
 T = TypeVar("T")
 MARK = "TAILCUT_LAB_TEST"  # in the environment of what a test starts
@@ -53,7 +56,7 @@ def offered(name: str) -> bool:
 
 
 def carried(run: dict[str, Any], program: list[str] | None = None, fabric: str = "engine") -> dict[str, Any]:
-    return process.run(json.dumps(run), lambda _now, _over: None, 120, program, fabric=fabric)
+    return process.run(json.dumps(run), lambda _now, _over: None, LIMIT_SECONDS, program, fabric=fabric)
 
 
 SHOWN = ("link", "address", "route show table all", "-6 route show table all", "rule", "-6 rule", "nexthop")
@@ -102,8 +105,8 @@ def processes(token: str) -> set[int]:
     return found
 
 
-def has_ended(pid: int, within: float) -> bool:
-    """Wait so many seconds for a process to end; whether it has."""
+def has_ended(pid: int, within: float = 0.0) -> bool:
+    """Whether a process has ended, or does so within so many seconds."""
     try:
         watched = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -114,23 +117,31 @@ def has_ended(pid: int, within: float) -> bool:
         os.close(watched)
 
 
-def wait_until_none(token: str) -> set[int]:
-    """Give the kernel time to take processes down; what is left after a minute stays."""
-    deadline = time.monotonic() + 60
-    while left := processes(token):
-        for pid in left:
-            if not has_ended(pid, max(0.0, deadline - time.monotonic())):
-                return processes(token)
-    return set()
+def wait_until_none(token: str) -> None:
+    """Wait for the kernel to take down what was started with the token."""
+    waiting.until(lambda: not processes(token), lambda: [state_of(pid) for pid in processes(token)])
 
 
-def stays(look: Callable[[], set[T]], before: set[T]) -> set[T]:
-    """What is there besides, and still is once whatever else runs beside this test must have ended, after a minute."""
-    deadline = time.monotonic() + 60
+def state_of(pid: int) -> str:
+    """What a process is, and what it does, in words."""
+    place = Path("/proc") / str(pid)
+    try:
+        command = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        return f"{pid} {(place / 'stat').read_text().rpartition(')')[2].split()[0]} {command}"
+    except OSError:
+        return f"{pid}, which has ended"
+
+
+def wait_until_gone(look: Callable[[], set[T]], before: set[T]) -> None:
+    """Wait for what is there besides to go: what runs beside this test may have some of it, but not for good."""
     there = look() - before
-    while (there := there & look()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return there
+
+    def gone() -> bool:
+        nonlocal there
+        there = there & look()
+        return not there
+
+    waiting.until(gone, lambda: there)
 
 
 def assert_flows_waited(run: dict[str, Any], done: dict[str, Any]) -> None:

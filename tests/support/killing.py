@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from support.kernels import MARK, has_ended, network, processes, wait_until_none
+from support import waiting
+from support.kernels import MARK, has_ended, network, processes, state_of, wait_until_none
 from tailcut.errors import StoreError
 from tailcut.results import State, Store
 
@@ -99,7 +100,7 @@ class Command:
         while len(lengths) < 2:
             with self._running(f"whole-{len(lengths)}") as process:
                 began = time.monotonic()
-                assert has_ended(process.pid, 120)
+                self._wait_for(process, f"whole-{len(lengths)}")
                 lengths.append(time.monotonic() - began)
                 assert process.stderr is not None
                 assert process.wait() == 0, process.stderr.read().decode()
@@ -155,17 +156,20 @@ class Command:
             except ProcessLookupError:
                 kind += ", which had ended"
             # Where it is not the command itself, that notices, and ends with an error.
-            over = has_ended(command.pid, 60)
-        wrong = [] if over else ["the command did not notice"]
-        if left := wait_until_none(str(self.directory / name)):
-            wrong.append(f"processes are left: {left}")
+            self._wait_for(command, name)
+        wait_until_none(str(self.directory / name))
         now = self.around()
-        wrong += [
+        wrong = [
             f"{what} is not as before: {before[what]} / {now[what]}" for what in before if now[what] != before[what]
         ]
         wrong += self._left_in_store(name, whole=command.returncode == 0)
         wrong += [f"{path} is left" for own in ("home", "tmp") for path in (self.directory / name / own).iterdir()]
         return [f"{kind}, killed after {after:.3f} s of {self.length:.3f} s: {one}" for one in wrong]
+
+    def _wait_for(self, command: subprocess.Popen[bytes], name: str) -> None:
+        """Wait for the command to end."""
+        token = str(self.directory / name)
+        waiting.until(lambda: has_ended(command.pid), lambda: [state_of(pid) for pid in sorted(processes(token))])
 
     def _victim(self, wanted: str, name: str, command: int, drawn: random.Random) -> tuple[str, int]:
         """Of the kind that is wanted, or whatever there is around it."""

@@ -85,12 +85,15 @@ def run(
     }
     asked = f'{{"run": {planned}, {json.dumps(besides)[1:]}'
     began = time.monotonic()
+    so_far = "it had not begun"
     try:
         with _inside(asked, limit_seconds) as answers:
             for answer in answers:
                 told = json.loads(answer)
                 if "now" in told:
-                    on_progress(*told["now"])
+                    now_ns, over = told["now"]
+                    so_far = f"it was at {now_ns / 1e9:.3g} s, and {over} flows were over"
+                    on_progress(now_ns, over)
                 elif "failed" in told:
                     raise LabError(told["failed"])
                 elif "done" in told:
@@ -99,7 +102,7 @@ def run(
     except _EndedError:
         pass
     if limit_seconds is not None and time.monotonic() - began >= limit_seconds:
-        raise LabError(f"it took longer than the limit of {limit_seconds:g} s")
+        raise LabError(f"it took longer than the limit of {limit_seconds:g} s: {so_far}")
     raise LabError(ENDED)
 
 
