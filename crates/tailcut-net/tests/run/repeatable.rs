@@ -1,135 +1,24 @@
 //! The same scenario gives the same results: in every build, under every scheme's flows.
 
+mod asked;
+mod choices;
+mod rows;
+
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use serde_json::{json, Value};
+use schemars::schema_for;
 use tailcut_engine::Time;
-use tailcut_net::amount::{Amount, Limit};
-use tailcut_net::faults::Incident;
 use tailcut_net::measure::records::Outcome;
 use tailcut_net::measure::Unobserved;
-use tailcut_net::replicate::repflow::RepFlow;
-use tailcut_net::replicate::repsyn::RepSyn;
-use tailcut_net::replicate::ReplicateSpec;
-use tailcut_net::scenario::{Horizon, Progress, Scenario};
+use tailcut_net::scenario::Progress;
 use tailcut_net::simulate_watched;
-use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::PortId;
-use tailcut_net::traffic::poisson::Poisson;
-use tailcut_net::traffic::TrafficSpec;
-use tailcut_net::transport::tcp::Recovery;
 use tailcut_net::watch::{Sight, Watch};
 
-use crate::support::{limit_queues, run, scenario, tcp};
-
-/// Web search on a small fat-tree, with losses.
-fn web_search(replicate: ReplicateSpec) -> Scenario {
-    let graph = FatTree { k: 4, ..FatTree::default() }.build().expect("k is even");
-    let horizon = Horizon { arrivals: Time::from_ms(60), drain: Time::from_ms(100) };
-    let traffic = TrafficSpec::Poisson(Poisson { load: 0.6, ..Poisson::default() });
-    let no_files = |path: &str| -> std::io::Result<Vec<u8>> { panic!("reads no file: {path}") };
-    let demand = traffic.generate(&graph, &horizon, 7, &no_files).expect("the traffic is valid");
-    let flows = demand.flows;
-    let mut scenario = scenario(graph, flows);
-    limit_queues(&mut scenario, Limit::AtMost(Amount::Packets(40)));
-    (scenario.horizon, scenario.scheme.replicate) = (horizon, replicate);
-    scenario
-}
-
-/// Web search under a scheme, written as in an experiment, with one uplink down for a while.
-fn under(scheme: Value) -> Scenario {
-    let mut scenario = web_search(ReplicateSpec::None);
-    scenario.scheme = serde_json::from_value(scheme).expect("it is a scheme");
-    let checks = [
-        scenario.scheme.check_marks(),
-        scenario.scheme.check_priorities(),
-        scenario.scheme.check_replication(),
-    ];
-    assert!(checks.iter().all(Result::is_ok), "{checks:?}");
-    scenario.faults.incidents.push(Incident::LinkDown {
-        link: "s0>s8".into(),
-        at: Time::from_ms(20),
-        until: Some(Time::from_ms(50)),
-    });
-    scenario
-}
-
-fn schemes() -> Vec<(String, Scenario)> {
-    let replicated = [
-        ("TCP", ReplicateSpec::None),
-        ("RepFlow", ReplicateSpec::Repflow(RepFlow::default())),
-        ("RepSYN", ReplicateSpec::Repsyn(RepSyn::default())),
-    ];
-    let mut all = vec![];
-    for (name, replicate) in replicated {
-        for recovery in [Recovery::Newreno, Recovery::SackPrr] {
-            let mut scenario = web_search(replicate.clone());
-            tcp(&mut scenario).recovery = recovery;
-            all.push((format!("{name} {recovery:?}"), scenario));
-        }
-    }
-    let kind = |kind: &str| json!({ "kind": kind });
-    let congestion = |kind: &str| json!({ "kind": "tcp", "congestion": { "kind": kind } });
-    let robust = |kind: &str| json!({ "kind": "tcp", "recovery": "sack-prr", "timestamps": true, "reordering": { "kind": kind } });
-    let by_congestion = json!({ "kind": "mmptcp", "switch": { "kind": "congestion" } });
-    let parts = json!([
-        { "transport": { "kind": "tcp" } },
-        { "transport": { "kind": "mptcp" } },
-        { "transport": { "kind": "mmptcp" } },
-    ]);
-    let red = json!({ "kind": "red", "mark": true, "weight": 0.02 });
-    let selective = json!({ "kind": "selective-red", "form": "two-queues", "weight": 0.02 });
-    let eager =
-        |detect: &str| json!({ "kind": "tinyflow", "detect": detect, "sample_every": "20KB" });
-    let copied = json!({ "kind": "repflow" });
-    let others = [
-        ("CUBIC", json!({ "transport": congestion("cubic") })),
-        ("BBR", json!({ "transport": congestion("bbr") })),
-        ("DCTCP", json!({ "transport": congestion("dctcp"), "queue": kind("ecn") })),
-        (
-            "RepFlow on DCTCP",
-            json!({ "transport": congestion("dctcp"), "queue": red, "replicate": copied }),
-        ),
-        ("adaptive, sprayed", json!({ "transport": robust("adaptive"), "balance": kind("spray") })),
-        ("RR-TCP, sprayed", json!({ "transport": robust("rr-tcp"), "balance": kind("spray") })),
-        ("NCR, round robin", json!({ "transport": robust("ncr"), "balance": kind("round-robin") })),
-        ("pFabric", json!({ "transport": kind("pfabric"), "queue": kind("pfabric") })),
-        (
-            "NDP, sprayed",
-            json!({ "transport": kind("ndp"), "queue": kind("trimming"), "balance": kind("spray") }),
-        ),
-        ("MPTCP", json!({ "transport": kind("mptcp") })),
-        ("MMPTCP by volume", json!({ "transport": kind("mmptcp") })),
-        ("MMPTCP by congestion", json!({ "transport": by_congestion })),
-        ("mixed", json!({ "transport": { "kind": "mixed", "parts": parts } })),
-        ("SRED, sprayed", json!({ "queue": selective, "balance": kind("spray") })),
-        ("flowlets, split", json!({ "balance": kind("flowlet"), "replicate": kind("split") })),
-        ("DRILL", json!({ "transport": robust("adaptive"), "balance": kind("drill") })),
-        (
-            "DRILL, undivided",
-            json!({ "transport": robust("adaptive"), "balance": { "kind": "drill", "components": false } }),
-        ),
-        (
-            "DRILL on pFabric",
-            json!({ "transport": kind("pfabric"), "queue": kind("pfabric"), "balance": kind("drill") }),
-        ),
-        ("CONGA", json!({ "transport": robust("adaptive"), "balance": kind("conga") })),
-        (
-            "CONGA on pFabric",
-            json!({ "transport": kind("pfabric"), "queue": kind("pfabric"), "balance": kind("conga") }),
-        ),
-        (
-            "CONGA on NDP",
-            json!({ "transport": kind("ndp"), "queue": kind("trimming"), "balance": kind("conga") }),
-        ),
-        ("hedged", json!({ "replicate": kind("hedge") })),
-        ("TinyFlow by samples", json!({ "balance": eager("random-skip") })),
-        ("TinyFlow by polling", json!({ "balance": eager("polled-counters") })),
-        ("by tier", json!({ "balance": kind("by-tier") })),
-    ];
-    all.extend(others.map(|(name, scheme)| (name.to_owned(), under(scheme))));
-    all
-}
+use crate::support::run;
+use asked::Asked;
+use rows::{networks, schemes, Row};
 
 /// FNV-1a.
 fn digest(words: &[u64]) -> u64 {
@@ -168,20 +57,72 @@ fn integers(outcome: &Outcome) -> Vec<u64> {
     words
 }
 
-/// The stored digests hold in every build profile. Where behaviour changes on purpose, `INSTA_UPDATE=always`
-/// stores the new ones.
-#[test]
-fn outcomes_are_the_same_in_every_build() {
-    let mut lines = String::new();
-    for (name, scenario) in schemes() {
-        let outcome = run(&scenario);
+/// Of rows that all do something, and each something else.
+fn digests(rows: &[Row]) -> String {
+    let (mut lines, mut others) = (String::new(), BTreeMap::new());
+    for (name, asked) in rows {
+        let outcome = run(&asked.scenario());
+        assert!(outcome.flows.iter().any(|flow| flow.fct.is_some()), "{name}: nothing arrives");
         let (hops, dropped) = (outcome.counters.packet_hops, outcome.counters.dropped);
         let (digest, ideal) = (digest(&integers(&outcome)), digest(&ideals(&outcome)));
+        let same = others.insert(digest, name);
+        assert_eq!(same, None, "{name}: what sets it apart is never seen");
         lines += &format!(
             "{name}: {hops} hops, {dropped} drops, digest {digest:016x}, of ideal times {ideal:016x}\n"
         );
     }
-    insta::assert_snapshot!("outcomes", lines);
+    lines
+}
+
+/// The stored digests hold in every build profile. Where behaviour changes on purpose, `INSTA_UPDATE=always`
+/// stores the new ones.
+#[test]
+fn outcomes_are_the_same_in_every_build() {
+    insta::assert_snapshot!("outcomes", digests(&schemes()));
+    insta::assert_snapshot!("networks", digests(&networks()));
+}
+
+/// Offered by the schema, and refused by the checks: the windows of subflows are coupled, and marks do not enter.
+const REFUSED: &str = "TcpSpec.ecn true";
+
+/// What an experiment can choose, and none of these rows does.
+fn unasked<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<String> {
+    let schema = schema_for!(Asked);
+    let mut left = choices::offered(schema.as_value());
+    assert!(left.len() > 150, "{left:#?}");
+    for (_, asked) in rows {
+        let written = serde_json::to_value(asked).expect("it is plain data");
+        let made = choices::made(schema.as_value(), &written);
+        left.retain(|choice| !made.contains(choice));
+    }
+    left.into_iter().collect()
+}
+
+/// So that a change of what it does is seen. A new kind fails here until it has a row.
+#[test]
+fn every_kind_that_an_experiment_can_name_has_a_digest() {
+    let (schemes, networks) = (schemes(), networks());
+    let missing = unasked(schemes.iter().chain(&networks));
+    assert_eq!(missing, [REFUSED], "what no row asks for");
+}
+
+#[test]
+fn a_row_that_is_taken_away_is_missed() {
+    let (schemes, networks) = (schemes(), networks());
+    for (row, alone) in [
+        ("Swift", "CongestionSpec swift"),
+        ("DRR", "QueueSpec drr.hosts false"),
+        ("PFC", "SwitchSpec.pfc given"),
+        ("shared memory", "SwitchSpec.shared_buffer given"),
+        ("hosts as Linux", "Hosts linux"),
+        ("classic ECN", "TransportSpec tcp.ecn true"),
+        ("TinyFlow by exact samples", "Detect exact-port"),
+        ("bucket sort", "TrafficSpec bucket-sort"),
+    ] {
+        let others = schemes.iter().chain(&networks).filter(|(name, _)| name != row);
+        let missing = unasked(others);
+        assert!(missing.contains(&alone.to_owned()), "{row}: {missing:?}");
+    }
 }
 
 /// Looks at everything every 50 events.
@@ -214,7 +155,8 @@ const PORTS: u32 = 96;
 
 #[test]
 fn a_run_that_is_watched_closely_yields_the_same() {
-    for (name, scenario) in schemes() {
+    for (name, asked) in schemes() {
+        let scenario = asked.scenario();
         let mut close = Close::default();
         let watched = simulate_watched(&scenario, Unobserved, &mut close).expect("it is valid").0;
         assert_eq!(watched, run(&scenario), "{name}");
@@ -225,20 +167,19 @@ fn a_run_that_is_watched_closely_yields_the_same() {
 
 #[test]
 fn every_scheme_carries_the_same_flows() {
-    let carried = |scenario: &Scenario| -> Vec<_> {
-        let outcome = run(scenario);
+    let outcomes: Vec<(String, Outcome)> =
+        schemes().into_iter().map(|(name, asked)| (name, run(&asked.scenario()))).collect();
+    let carried = |outcome: &Outcome| -> Vec<_> {
         outcome.flows.iter().map(|record| (record.flow, record.hops)).collect()
     };
-    let schemes = schemes();
-    let plain = carried(&schemes[0].1);
+    let plain = carried(&outcomes[0].1);
     assert!(plain.len() > 20, "there is something to compare");
-    for (name, scenario) in &schemes[1..] {
-        assert_eq!(carried(scenario), plain, "{name}");
+    for (name, outcome) in &outcomes[1..] {
+        assert_eq!(carried(outcome), plain, "{name}");
     }
     // What a lone flow would take is a matter of its transport, and of nothing that copies.
-    let ideal = |scenario: &Scenario| -> Vec<_> {
-        run(scenario).flows.iter().map(|record| record.ideal_fct).collect()
+    let ideal = |at: usize| -> Vec<_> {
+        outcomes[at].1.flows.iter().map(|record| record.ideal_fct).collect()
     };
-    let tcp = ideal(&schemes[0].1);
-    assert!([2, 4].iter().all(|&replicated: &usize| ideal(&schemes[replicated].1) == tcp));
+    assert!([2, 4].into_iter().all(|replicated| ideal(replicated) == ideal(0)));
 }

@@ -1,0 +1,398 @@
+//! What has a digest: every kind that an experiment can name is in some row, at the price of a tenth of a second each.
+
+use serde_json::{json, Value};
+use tailcut_net::transport::tcp::DEPARTURES;
+use tailcut_net::workload::BUILTIN;
+
+use super::asked::{asked, Asked};
+
+/// A name and what is asked for.
+pub type Row = (String, Asked);
+
+fn kind(kind: &str) -> Value {
+    json!({ "kind": kind })
+}
+
+fn tcp(parameters: Value) -> Value {
+    with(kind("tcp"), parameters)
+}
+
+/// A table with further entries.
+fn with(mut table: Value, more: Value) -> Value {
+    for (key, value) in more.as_object().expect("it is a table") {
+        table[key] = value.clone();
+    }
+    table
+}
+
+fn congestion(kind: &str) -> Value {
+    tcp(json!({ "congestion": { "kind": kind } }))
+}
+
+/// TCP that tells reordering from loss, with timestamps.
+fn robust(reordering: Value) -> Value {
+    tcp(json!({ "recovery": "sack-prr", "timestamps": true, "reordering": reordering }))
+}
+
+/// Half of what ns-3 does otherwise.
+fn half_of_ns3(from: usize) -> Value {
+    let names: Vec<&str> = DEPARTURES.iter().skip(from).step_by(2).map(|one| one.name).collect();
+    tcp(json!({ "recovery": "newreno", "imitate": names }))
+}
+
+/// Web search under every scheme.
+pub fn schemes() -> Vec<Row> {
+    let uplink = json!({ "incidents": [
+        { "kind": "link-down", "link": "s0>s8", "at": "20ms", "until": "50ms" },
+    ]});
+    let mut rows = replicated();
+    let under = [first(), multipath(), balanced(), detected(), senders(), queues(), broken()];
+    for (name, sections) in under.into_iter().flatten() {
+        // One uplink is down for a while, unless something else fails.
+        rows.push((name.to_owned(), asked(&with(json!({ "faults": uplink }), sections))));
+    }
+    rows
+}
+
+/// What was replicated first, with short queues.
+fn replicated() -> Vec<Row> {
+    let mut rows = vec![];
+    for (name, replicate) in [("TCP", "none"), ("RepFlow", "repflow"), ("RepSYN", "repsyn")] {
+        for (called, recovery) in [("Newreno", "newreno"), ("SackPrr", "sack-prr")] {
+            let sections = json!({
+                "queue": { "kind": "drop-tail", "limit": "40packets" },
+                "transport": tcp(json!({ "recovery": recovery })),
+                "replicate": kind(replicate),
+            });
+            rows.push((format!("{name} {called}"), asked(&sections)));
+        }
+    }
+    rows
+}
+
+type Sections = Vec<(&'static str, Value)>;
+
+fn first() -> Sections {
+    let red = json!({ "kind": "red", "mark": true, "weight": 0.02 });
+    let [adaptive, rr, ncr] = ["adaptive", "rr-tcp", "ncr"].map(|method| robust(kind(method)));
+    vec![
+        ("CUBIC", json!({ "transport": congestion("cubic") })),
+        ("BBR", json!({ "transport": congestion("bbr") })),
+        ("DCTCP", json!({ "transport": congestion("dctcp"), "queue": kind("ecn") })),
+        (
+            "RepFlow on DCTCP",
+            json!({ "transport": congestion("dctcp"), "queue": red, "replicate": kind("repflow") }),
+        ),
+        ("adaptive, sprayed", json!({ "transport": adaptive, "balance": kind("spray") })),
+        ("RR-TCP, sprayed", json!({ "transport": rr, "balance": kind("spray") })),
+        ("NCR, round robin", json!({ "transport": ncr, "balance": kind("round-robin") })),
+        ("pFabric", json!({ "transport": kind("pfabric"), "queue": kind("pfabric") })),
+        (
+            "NDP, sprayed",
+            json!({ "transport": kind("ndp"), "queue": kind("trimming"), "balance": kind("spray") }),
+        ),
+    ]
+}
+
+fn multipath() -> Sections {
+    let by_congestion = json!({ "kind": "mmptcp", "switch": { "kind": "congestion" } });
+    let parts = json!([
+        { "transport": { "kind": "tcp" } },
+        { "transport": { "kind": "mptcp" } },
+        { "transport": { "kind": "mmptcp" } },
+    ]);
+    vec![
+        ("MPTCP", json!({ "transport": kind("mptcp") })),
+        ("MMPTCP by volume", json!({ "transport": kind("mmptcp") })),
+        ("MMPTCP by congestion", json!({ "transport": by_congestion })),
+        ("mixed", json!({ "transport": { "kind": "mixed", "parts": parts } })),
+    ]
+}
+
+fn balanced() -> Sections {
+    let selective = json!({ "kind": "selective-red", "form": "two-queues", "weight": 0.02 });
+    let eager =
+        |detect: &str| json!({ "kind": "tinyflow", "detect": detect, "sample_every": "20KB" });
+    let adaptive = || robust(kind("adaptive"));
+    vec![
+        ("SRED, sprayed", json!({ "queue": selective, "balance": kind("spray") })),
+        ("flowlets, split", json!({ "balance": kind("flowlet"), "replicate": kind("split") })),
+        ("DRILL", json!({ "transport": adaptive(), "balance": kind("drill") })),
+        (
+            "DRILL, undivided",
+            json!({ "transport": adaptive(), "balance": { "kind": "drill", "components": false } }),
+        ),
+        (
+            "DRILL on pFabric",
+            json!({ "transport": kind("pfabric"), "queue": kind("pfabric"), "balance": kind("drill") }),
+        ),
+        ("CONGA", json!({ "transport": adaptive(), "balance": kind("conga") })),
+        (
+            "CONGA on pFabric",
+            json!({ "transport": kind("pfabric"), "queue": kind("pfabric"), "balance": kind("conga") }),
+        ),
+        (
+            "CONGA on NDP",
+            json!({ "transport": kind("ndp"), "queue": kind("trimming"), "balance": kind("conga") }),
+        ),
+        ("hedged", json!({ "replicate": kind("hedge") })),
+        ("TinyFlow by samples", json!({ "balance": eager("random-skip") })),
+        ("TinyFlow by polling", json!({ "balance": eager("polled-counters") })),
+        ("by tier", json!({ "balance": kind("by-tier") })),
+    ]
+}
+
+/// TinyFlow's other ways to find elephants; and what is written of balancers and replication besides kinds.
+fn detected() -> Sections {
+    let eager = |detect: &str, sample: &str| json!({ "balance": { "kind": "tinyflow", "detect": detect, "sample_every": sample } });
+    let tuple = json!({ "kind": "tinyflow", "sample_every": "20KB", "reroute": "five-tuple" });
+    let mixed = json!({
+        "kind": "by-tier", "core": kind("drill"), "switches": { "edge0": kind("round-robin") },
+    });
+    vec![
+        ("TinyFlow by samples of switches", eager("random-skip-switch", "20KB")),
+        ("TinyFlow by exact samples", eager("exact-port", "20KB")),
+        ("TinyFlow by exact samples of switches", eager("exact-switch", "20KB")),
+        ("TinyFlow by hosts", eager("host-marked", "100KB")),
+        ("TinyFlow of five-tuples", json!({ "balance": tuple })),
+        ("by tier, one switch apart", json!({ "balance": mixed })),
+        (
+            "RepFlow, losers finish",
+            json!({ "replicate": { "kind": "repflow", "loser": "finish" } }),
+        ),
+        ("hedged after 2 ms", json!({ "replicate": { "kind": "hedge", "delay": "2ms" } })),
+    ]
+}
+
+/// What TCP does, kind by kind and word by word.
+fn senders() -> Sections {
+    let short = json!({ "kind": "drop-tail", "limit": "40packets" });
+    let unprobed =
+        json!({ "kind": "rack", "tail_loss_probe": false, "f_rto": false, "undo": false });
+    let kept = json!({ "kind": "adaptive", "undo": false });
+    let aggressive = json!({ "kind": "ncr", "variant": "aggressive" });
+    let other_cubic = |hystart: &str| {
+        let cubic = json!({
+            "kind": "cubic", "fast_convergence": false, "tcp_friendly": false, "hystart": hystart,
+        });
+        // A window that ends slow start before HyStart has anything to see would tell nothing of it.
+        tcp(json!({ "congestion": cubic, "receive_window": "1MB" }))
+    };
+    let plain_bbr = json!({ "kind": "bbr", "aggregation": false, "policers": false });
+    let otherwise =
+        json!({ "limited_transmit": false, "mss_option": false, "initial_ssthresh": "20packets" });
+    let of_its_own = json!({ "reduction_base": "pipe", "close": "none" });
+    let subflows = with(otherwise.clone(), json!({ "timestamps": true }));
+    let by_rr_tcp = json!({ "recovery": "sack-prr", "reordering": { "kind": "rr-tcp" } });
+    let parts = json!([
+        { "transport": { "kind": "tcp" }, "up_to": "100KB" },
+        { "transport": { "kind": "mptcp" }, "above": "100KB" },
+        { "transport": { "kind": "tcp", "congestion": { "kind": "cubic" } }, "above": "100KB" },
+    ]);
+    vec![
+        ("Swift", json!({ "transport": congestion("swift") })),
+        ("RACK-TLP", json!({ "transport": robust(kind("rack")), "queue": short })),
+        (
+            "RACK-TLP, sprayed",
+            json!({ "transport": robust(kind("rack")), "balance": kind("spray") }),
+        ),
+        ("RACK alone, sprayed", json!({ "transport": robust(unprobed), "balance": kind("spray") })),
+        (
+            "adaptive without undo, sprayed",
+            json!({ "transport": robust(kept), "balance": kind("spray") }),
+        ),
+        (
+            "NCR that sends more, sprayed",
+            json!({ "transport": robust(aggressive), "balance": kind("spray") }),
+        ),
+        (
+            "hosts as Linux",
+            json!({ "transport": tcp(json!({ "hosts": "linux" })), "queue": short }),
+        ),
+        ("delayed ACKs", json!({ "transport": tcp(json!({ "ack_every": 2, "quick_acks": 4 })) })),
+        ("CUBIC otherwise", json!({ "transport": other_cubic("none") })),
+        ("CUBIC with Linux's HyStart", json!({ "transport": other_cubic("linux") })),
+        ("BBR otherwise", json!({ "transport": tcp(json!({ "congestion": plain_bbr })) })),
+        ("TCP otherwise", json!({ "transport": tcp(with(otherwise, of_its_own)), "queue": short })),
+        (
+            "TCP as in ns-3",
+            json!({ "transport": tcp(json!({ "recovery": "newreno", "imitate": "ns-3" })), "queue": short }),
+        ),
+        ("half as in ns-3", json!({ "transport": half_of_ns3(0), "queue": short })),
+        ("as in ns-3 by the other half", json!({ "transport": half_of_ns3(1), "queue": short })),
+        ("MPTCP otherwise", json!({ "transport": { "kind": "mptcp", "tcp": subflows } })),
+        (
+            "MMPTCP by RR-TCP",
+            json!({ "transport": { "kind": "mmptcp", "dupack_threshold": "tcp", "tcp": by_rr_tcp } }),
+        ),
+        (
+            "mixed by hosts",
+            json!({ "transport": { "kind": "mixed", "by": "hosts", "parts": parts } }),
+        ),
+    ]
+}
+
+/// Queues, and the memory of switches and hosts.
+fn queues() -> Sections {
+    let ecn = || tcp(json!({ "ecn": true }));
+    let at_hosts = |kind: &str, hosts: bool| json!({ "kind": kind, "hosts": hosts });
+    let red = json!({ "kind": "red", "weight": 0.02 });
+    let selective = json!({ "kind": "selective-red", "weight": 0.02, "mark_acks": false });
+    let roomy = json!({ "kind": "drop-tail", "limit": "200KB" });
+    vec![
+        ("classic ECN", json!({ "transport": ecn(), "queue": kind("ecn") })),
+        (
+            "DCTCP, marked by hosts too",
+            json!({ "transport": congestion("dctcp"), "queue": at_hosts("ecn", true) }),
+        ),
+        ("RED that drops", json!({ "queue": red })),
+        ("SRED in one queue, sprayed", json!({ "queue": selective, "balance": kind("spray") })),
+        ("DRR", json!({ "queue": kind("drr") })),
+        ("DRR at hosts too", json!({ "queue": at_hosts("drr", true) })),
+        (
+            "pFabric in switches alone",
+            json!({ "transport": kind("pfabric"), "queue": at_hosts("pfabric", false) }),
+        ),
+        (
+            "NDP, trimmed by switches alone",
+            json!({ "transport": kind("ndp"), "queue": at_hosts("trimming", false) }),
+        ),
+        ("PFC", json!({ "queue": roomy, "switch": { "pfc": {} } })),
+        ("shared memory", json!({ "queue": roomy, "switch": { "shared_buffer": "100KB" } })),
+        ("hosts that drop", json!({ "host": { "nic_queue": "20packets" } })),
+    ]
+}
+
+/// Failures of every kind: for a while, for good, and none that was written.
+fn broken() -> Sections {
+    let all = [
+        json!({ "kind": "link-down", "link": "s0>s8", "at": "20ms" }),
+        json!({ "kind": "switch-down", "switch": "s11", "at": "10ms" }),
+        json!({ "kind": "rate", "link": "s4>s12", "rate": "100Mbps", "at": "15ms" }),
+        json!({ "kind": "loss", "link": "s13>s18", "probability": 0.01, "at": "0ms" }),
+        json!({ "kind": "delay", "link": "s14>s16", "extra": "200us", "at": "5ms" }),
+    ];
+    let one_way = |incident: &Value| match incident["kind"].as_str() {
+        Some("link-down" | "switch-down") => incident.clone(),
+        _ => with(incident.clone(), json!({ "one_way": true })),
+    };
+    let passing: Vec<Value> =
+        all.iter().map(|one| with(one_way(one), json!({ "until": "45ms" }))).collect();
+    let called_off = json!({ "active": false, "incidents": [passing[0]] });
+    vec![
+        ("failures for a while", json!({ "faults": { "incidents": passing } })),
+        ("failures for good", json!({ "faults": { "incidents": all } })),
+        ("a failure called off", json!({ "faults": called_off })),
+    ]
+}
+
+/// Every network and every pattern of traffic, under TCP.
+pub fn networks() -> Vec<Row> {
+    let horizon = json!({ "arrivals": "20ms", "drain": "20ms" });
+    let rows = [open(), closed(), sizes()];
+    let row = |(name, sections): (&str, Value)| {
+        (name.to_owned(), asked(&with(json!({ "horizon": horizon }), sections)))
+    };
+    rows.into_iter().flatten().map(row).collect()
+}
+
+/// Flows that start at times of their own.
+fn open() -> Sections {
+    let mix = |parts: Value| json!({ "kind": "mix", "parts": parts });
+    let permuted = json!([
+        { "kind": "permutation", "sizes": "endless" },
+        { "kind": "permutation", "sizes": "200KB" },
+    ]);
+    let paired = json!([
+        { "kind": "poisson", "load": 0.1, "sizes": "100KB", "pairs": "inter-rack", "gaps": "uniform" },
+        { "kind": "poisson", "load": 0.1, "sizes": "100KB", "pairs": "inter-pod", "gaps": "constant" },
+        { "kind": "poisson", "load": 0.1, "sizes": "100KB", "pairs": "permutation", "load_of": "bisection" },
+    ]);
+    let incasts = json!([
+        { "kind": "incast", "receiver": 3, "rounds": 2, "fan_in": 5 },
+        { "kind": "incast", "jitter": "100us", "fan_in": 5 },
+    ]);
+    let pings = json!([
+        { "kind": "pings", "count": 20 },
+        { "kind": "pings", "from": 0, "to": 1, "count": 20, "gap": "50us" },
+    ]);
+    let written = json!({ "kind": "trace", "flows": [
+        { "src": 0, "dst": 9, "bytes": "200KB", "id": 40 },
+        { "src": 1, "dst": 9, "bytes": "30KB", "start": "1ms" },
+    ]});
+    let read = |file: &str| json!({ "kind": "trace", "file": file });
+    let columns = json!({ "columns": ["src", "dst", "bytes", "start_ms"] });
+    let spots = json!({ "kind": "hot-spots", "hot": 2, "share": 0.3, "sizes": "100KB" });
+    let long = json!({ "kind": "long-and-short", "long": "2MB", "short_flows_per_second": 2000.0 });
+    vec![
+        (
+            "dumbbell, permutation",
+            json!({ "topology": { "kind": "dumbbell", "bottleneck_queue": "20packets" }, "traffic": mix(permuted.clone()) }),
+        ),
+        ("dumbbell, hot spots", json!({ "topology": kind("dumbbell"), "traffic": spots })),
+        ("fat-tree, pairs and gaps", json!({ "traffic": mix(paired) })),
+        ("star, incast", json!({ "topology": kind("star"), "traffic": mix(incasts) })),
+        ("chain, pings", json!({ "topology": kind("chain"), "traffic": mix(pings) })),
+        (
+            "chain, a short trunk queue",
+            json!({ "topology": { "kind": "chain", "trunk_queue": "5packets" }, "traffic": mix(permuted) }),
+        ),
+        (
+            "graph from a file, trace",
+            json!({ "topology": { "kind": "node-link", "file": "fabric.json" }, "traffic": written }),
+        ),
+        ("trace from a file", json!({ "traffic": read("flows.csv") })),
+        ("trace with columns named", json!({ "traffic": with(read("named.csv"), columns) })),
+        (
+            "parallel paths, long and short",
+            json!({ "topology": kind("parallel-paths"), "traffic": long }),
+        ),
+    ]
+}
+
+/// Flows that wait for others.
+fn closed() -> Sections {
+    let asks = json!({ "kind": "mix", "parts": [
+        { "kind": "partition-aggregate", "queries_per_second": 500.0 },
+        { "kind": "partition-aggregate", "queries_per_second": 500.0, "aggregator": 2 },
+    ]});
+    let transfers = |destinations: &str| {
+        json!({
+            "kind": "transfers", "bytes": "1MB", "sizes": "300KB", "destinations": destinations,
+        })
+    };
+    let shuffle = json!({ "kind": "shuffle", "bytes": "8MB" });
+    let sort = json!({ "kind": "bucket-sort", "numbers": 2000, "hosts": [0, 1, 5, 9] });
+    vec![
+        ("leaf-spine, queries", json!({ "topology": kind("leaf-spine"), "traffic": asks })),
+        ("transfers of flows", json!({ "traffic": transfers("per-flow") })),
+        ("transfers of clients", json!({ "traffic": transfers("per-client") })),
+        ("shuffle", json!({ "traffic": shuffle })),
+        ("bucket sort", json!({ "traffic": sort })),
+    ]
+}
+
+/// Every way to say how large flows are.
+fn sizes() -> Sections {
+    let several = |sizes: Vec<Value>| {
+        let load = 0.6 / sizes.len() as f64;
+        let one = |sizes: Value| json!({ "kind": "poisson", "sizes": sizes, "load": load });
+        let parts: Vec<Value> = sizes.into_iter().map(one).collect();
+        json!({ "traffic": { "kind": "mix", "parts": parts } })
+    };
+    let file = |unit: &str| json!({ "kind": "file", "file": "sizes.txt", "unit": unit });
+    let described = vec![
+        json!({ "kind": "uniform", "min": "1KB", "max": "100KB" }),
+        json!({ "kind": "exponential", "mean": "50KB" }),
+        json!({ "kind": "bounded-pareto", "min": "1KB", "max": "1MB", "shape": 1.2 }),
+        file("KB"),
+        file("packets"),
+    ];
+    let bytes = vec![file("bytes")];
+    let few = json!({ "horizon": { "arrivals": "20us", "drain": "5ms" } });
+    vec![
+        ("every workload", several(BUILTIN.iter().map(|table| table.name.into()).collect())),
+        ("sizes described", several(described)),
+        ("sizes of a few bytes", with(several(bytes), few)),
+    ]
+}
