@@ -69,7 +69,7 @@ fn estimated_and_allocated(scheme: &str, overrides: &[(&str, &str)]) -> (f64, f6
     (plan.runs[0].facts.estimated_memory_bytes as f64, peak as f64)
 }
 
-const SCHEMES: [(&str, &str); 8] = [
+const SCHEMES: [(&str, &str); 11] = [
     ("tcp", ""),
     ("repflow", "replicate = { kind = \"repflow\" }"),
     ("spray", "balance = { kind = \"spray\" }"),
@@ -83,7 +83,10 @@ const SCHEMES: [(&str, &str); 8] = [
         "transport = { kind = \"ndp\" }\nqueue = { kind = \"trimming\" }\nbalance = { kind = \"spray\" }",
     ),
     ("flowlet", "balance = { kind = \"flowlet\" }"),
+    ("conga", "balance = { kind = \"conga\" }"),
+    ("tinyflow", "balance = { kind = \"tinyflow\" }"),
     ("mptcp", "transport = { kind = \"mptcp\" }"),
+    ("mmptcp", "transport = { kind = \"mmptcp\" }"),
 ];
 
 #[test]

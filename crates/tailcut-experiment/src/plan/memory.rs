@@ -65,12 +65,14 @@ fn carried(config: &Config, flow: &Flow) -> Carried {
     const CONTROL: u64 = 3;
     let tcp = config.scheme.transport.segments();
     let headers = 40 + config.host.framing_overhead.0;
+    let segments = flow.bytes.div_ceil(tcp.mss.0);
     let (connections, window) = match config.scheme.transport.spread() {
+        // It is over before the others are opened.
+        Some(spread) if segments <= spread.alone() => (1, spread.receive_window().0),
         Some(spread) => (u64::from(spread.subflows()), spread.receive_window().0),
         None => (1, tcp.receive_window.0),
     };
     let copies = u64::from(config.scheme.replicate.policy().carriage(flow.bytes).copies);
-    let segments = flow.bytes.div_ceil(tcp.mss.0);
     let data = flow.bytes.saturating_add(segments.saturating_mul(headers));
     Carried {
         connections: connections * copies,
