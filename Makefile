@@ -8,6 +8,7 @@
 #   make check   what one runs before a commit: formatters, linters, types and the quick tests
 #   make test    build and run every test
 #   make soak    the long forms of tests, with other random cases each time
+#   make explore property tests of Rust and 100 random experiments, others each time: half a minute, a part of make test
 #   make fuzz    2,000 random experiments, others each time
 #   make bench   speed and memory, never part of the tests
 #   make dist    what people install, in dist/: a wheel, the source distribution and the npm tarball
@@ -29,7 +30,7 @@ export PYO3_PYTHON := $(abspath $(BIN)/python)
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
-# Property tests draw the same cases in every run, so that a change is to blame for what it breaks. `make soak` draws others.
+# Property tests draw the same cases in every run, so that a change is to blame for what it breaks. `make explore` and `make soak` draw others.
 export TAILCUT_TEST_SEED ?= 1
 export PROPTEST_RNG_SEED ?= $(TAILCUT_TEST_SEED)
 
@@ -131,7 +132,7 @@ lock: $(BIN)/python
 test: export TAILCUT_SKIPPED := $(abspath target/skipped.txt)
 
 .PHONY: test
-test: system-packages nothing-skipped test-rust test-python test-repnet
+test: system-packages nothing-skipped test-rust explore test-python test-repnet
 	@echo; echo 'Skipped by all tests:'; cat target/skipped.txt
 
 .PHONY: nothing-skipped
@@ -144,6 +145,11 @@ CARGO_TEST := cargo test --locked --profile checked
 .PHONY: test-rust
 test-rust: $(BIN)/python
 	$(CARGO_TEST) --workspace
+
+# A few cases that nobody has seen, in every `make test`: what has changed need not be to blame for what they find.
+.PHONY: explore
+explore: $(BIN)/python
+	.ci/explore
 
 # Other random experiments than the tests draw; a failure names the seed that repeats it.
 .PHONY: fuzz

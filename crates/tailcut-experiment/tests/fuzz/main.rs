@@ -1,7 +1,8 @@
 //! Random small experiments, drawn from the schema: none panics, hangs or loses a packet. What the schema gains is drawn too.
 //! One number in sixty is at the edge of what can be written.
 //!
-//! The same 1,000 experiments in every run, so that a change is to blame for what it breaks. `make fuzz` draws 2,000 others.
+//! The same 1,000 experiments in every run, so that a change is to blame for what it breaks. `make explore` draws 100 others, `make
+//! fuzz` 2,000.
 
 mod carry;
 mod extremes;
@@ -259,7 +260,8 @@ fn number(name: &str, otherwise: u64) -> u64 {
 fn carry_out_many(cases: u32, seed: u64) -> Met {
     let config = Config {
         cases,
-        max_global_rejects: 50 * cases,
+        // One in 27 is carried out: so many refusals are no luck.
+        max_global_rejects: 100 * cases,
         failure_persistence: None,
         rng_seed: RngSeed::Fixed(seed),
         max_shrink_iters: 400,
@@ -289,6 +291,10 @@ fn random_small_experiments_neither_panic_nor_hang_nor_lose_a_packet() {
         }
     });
     println!("{met:#?}");
+    // Whether a few meet everything is a matter of luck.
+    if experiments < EXPERIMENTS {
+        return;
+    }
     let groups = ["topology", "queue", "transport", "balance", "replicate", "traffic"];
     let kinds =
         describe().into_iter().filter(|component| groups.contains(&component.group.as_str()));
