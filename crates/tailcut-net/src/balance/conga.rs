@@ -444,7 +444,10 @@ mod tests {
     /// Links of 1 Gbps: 8 us for 1,000 bytes.
     struct Gigabit;
     impl Queues for Gigabit {
-        fn wait(&self, _: PortId, _: Time) -> Time {
+        fn last_use(&self, _: PortId) -> Time {
+            Time::ZERO
+        }
+        fn queued(&self, _: PortId) -> Time {
             Time::ZERO
         }
         fn transmission(&self, _: PortId, bytes: u16) -> Time {

@@ -39,11 +39,18 @@ pub(crate) struct Fork<'a> {
 
 /// What a switch knows of its ports.
 pub(crate) trait Queues {
-    /// How long a packet offered at `now` would wait if all that is there went first. On ports of one rate the order
-    /// of these times is that of the queues in bytes.
-    fn wait(&self, port: PortId, now: Time) -> Time;
+    /// When a port was used last: when the last bit of all that its transmitter was given leaves, which is to come while it is
+    /// busy, or left. [`Time::ZERO`] before its first packet.
+    fn last_use(&self, port: PortId) -> Time;
+    /// How long the transmitter will take for what waits and has no time to leave yet: where the order is decided at departure.
+    fn queued(&self, port: PortId) -> Time;
     /// How long so many bytes take on the link of a port, at its present rate.
     fn transmission(&self, port: PortId, bytes: u16) -> Time;
+    /// How long a packet offered at `now` would wait if all that is there went first. On ports of one rate the order
+    /// of these times is that of the queues in bytes.
+    fn wait(&self, port: PortId, now: Time) -> Time {
+        self.last_use(port).since(now) + self.queued(port)
+    }
 }
 
 /// A packet at a switch that knows by which port it sends it.
@@ -284,7 +291,10 @@ impl BalanceSpec {
 pub(crate) fn blind(now: Time, switch: SwitchId, choices: u32) -> Fork<'static> {
     struct Idle;
     impl Queues for Idle {
-        fn wait(&self, _: PortId, _: Time) -> Time {
+        fn last_use(&self, _: PortId) -> Time {
+            Time::ZERO
+        }
+        fn queued(&self, _: PortId) -> Time {
             Time::ZERO
         }
         fn transmission(&self, _: PortId, _: u16) -> Time {

@@ -71,13 +71,14 @@ mod scheduled;
 mod stamps;
 #[cfg(test)]
 mod tests;
+mod waiting;
 mod ways;
 
 use tailcut_engine::Time;
 
 use crate::amount::Limit;
 use crate::balance::audit::Audit;
-use crate::balance::{BalanceSpec, Balancer, Fork, Layout, Pick, Queues};
+use crate::balance::{BalanceSpec, Balancer, Fork, Layout, Pick};
 use crate::component::SpecError;
 use crate::faults::FaultsSpec;
 use crate::host::HostSpec;
@@ -96,6 +97,7 @@ use marks::Marks;
 pub use scheduled::Dequeued;
 use scheduled::Scheduled;
 use stamps::Stamps;
+use waiting::Waiting;
 pub(crate) use ways::Ways;
 
 /// What a fabric is made of.
@@ -201,28 +203,6 @@ pub struct Fabric {
     incidents: Incidents,
     /// What the balancer has written on packets; none where it writes nothing.
     stamps: Option<Box<Stamps>>,
-}
-
-/// What waits at the ports of a fabric.
-struct Waiting<'a> {
-    ports: &'a [Port],
-    scheduled: &'a Scheduled,
-}
-
-impl Queues for Waiting<'_> {
-    fn wait(&self, port: PortId, now: Time) -> Time {
-        let link = &self.ports[port.index()];
-        let committed = link.busy_until().0.saturating_sub(now.0);
-        let transmission = |packet: &Packet| link.transmission_time(packet.wire_bytes);
-        let mut queued = 0;
-        if let Some(queue) = self.scheduled.queue(port) {
-            queue.visit(&mut |packet| queued += transmission(packet));
-        }
-        Time(committed + queued)
-    }
-    fn transmission(&self, port: PortId, bytes: u16) -> Time {
-        Time(self.ports[port.index()].transmission_time(bytes))
-    }
 }
 
 impl Fabric {
@@ -411,7 +391,7 @@ impl Fabric {
         match self.routes.candidates(switch, packet.key.dst()) {
             [only] => *only,
             many => {
-                let queues = &Waiting { ports: &self.ports, scheduled: &self.scheduled };
+                let queues = &Waiting::at(&self.ports, &self.scheduled);
                 let choices = many.len() as u32;
                 let fork = Fork { now, switch, ingress, choices, ports: many, queues };
                 many[self.balancer.pick(fork, packet) as usize]

@@ -116,7 +116,7 @@ impl Fabric {
     ) {
         let stamps = self.stamps.as_mut().expect("packets have stamps");
         let mut stamp = stamps.links[ingress.index()].under_way.pop_front().unwrap_or_default();
-        let queues = &Waiting { ports: &self.ports, scheduled: &self.scheduled };
+        let queues = &Waiting::at(&self.ports, &self.scheduled);
         self.balancer.pass(Hop { now, switch, ingress, egress, queues }, packet, &mut stamp);
         stamps.forwarded.push_back(stamp);
     }

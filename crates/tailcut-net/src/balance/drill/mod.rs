@@ -169,7 +169,10 @@ mod tests {
     struct At(Vec<u64>);
 
     impl Queues for At {
-        fn wait(&self, port: PortId, _: Time) -> Time {
+        fn last_use(&self, _: PortId) -> Time {
+            Time::ZERO
+        }
+        fn queued(&self, port: PortId) -> Time {
             Time::from_us(self.0[port.index() - 10])
         }
         fn transmission(&self, _: PortId, _: u16) -> Time {
