@@ -7,7 +7,7 @@ use super::Network;
 use crate::measure::Observer;
 use crate::packet::{ConnectionId, FlowKey, FIRST_SOURCE_PORT, SERVICE_PORT};
 use crate::traffic::demand::Signal;
-use crate::traffic::FlowIndex;
+use crate::traffic::{Flow, FlowIndex};
 use crate::transport::spread::{Action, Event, Open, Seen, Spread, View};
 use crate::transport::tcp::{self, Close, Congestion, Coupled};
 use crate::transport::{DataAck, Mapping};
@@ -16,23 +16,23 @@ impl<O: Observer> Network<'_, O> {
     /// The first subflow of a flow, and its manager.
     pub(super) fn open_first_subflow(&mut self, flow: FlowIndex, profile: u8, spread: &dyn Spread) {
         let manager = spread.manager(self.flows.flow(flow), self.scenario.seed);
-        let first = manager.first();
+        let &Flow { src, dst, .. } = self.flows.flow(flow);
+        let first =
+            manager.first(&mut || self.fabric.shortest_paths(&self.scenario.graph, src, dst));
         self.flows.set_manager(flow, manager);
         self.open_subflow(flow, profile, first);
     }
 
     fn open_subflow(&mut self, index: FlowIndex, profile: u8, open: Open) {
-        let Open { copy, coupled, bears_all_paths } = open;
+        let Open { copy, coupled, dupack_threshold } = open;
         let flow = *self.flows.flow(index);
         let tcp = &self.hosts.transport(profile).tcp;
         let mut sender = tcp::Sender::open_ended(tcp, self.clock.now());
         if coupled {
             sender.set_congestion(Congestion::Coupled(Coupled::default()));
         }
-        if bears_all_paths {
-            let paths = self.fabric.shortest_paths(&self.scenario.graph, flow.src, flow.dst);
-            let reordering = if paths > 1 { paths } else { 0 };
-            sender.set_dupack_threshold(reordering.saturating_add(3));
+        if let Some(duplicates) = dupack_threshold {
+            sender.set_dupack_threshold(duplicates);
         }
         let key = FlowKey::new(flow.src, flow.dst, source_port(flow.id, copy), SERVICE_PORT);
         let sender = Sender::Tcp(sender);

@@ -43,8 +43,8 @@ pub struct Open {
     pub copy: u8,
     /// Its window grows as [`Manage::growth`] says.
     pub coupled: bool,
-    /// It takes 3 duplicate acknowledgements for a loss, and as many more as there are shortest paths, if there are several.
-    pub bears_all_paths: bool,
+    /// So many duplicate acknowledgements mean a loss to it; as TCP's parameters say, where none are given.
+    pub dupack_threshold: Option<u32>,
 }
 
 /// A subflow, as its manager sees it.
@@ -116,8 +116,8 @@ pub struct Carries {
 
 /// A manager at work on one flow, at both ends.
 pub trait Manage: Debug + Send {
-    /// The subflow that opens the flow.
-    fn first(&self) -> Open;
+    /// The subflow that opens the flow. `paths` tells how many shortest paths there are between its hosts, if that is asked.
+    fn first(&self, paths: &mut dyn FnMut() -> u32) -> Open;
     /// Something has happened; what follows from it is appended to `actions`.
     fn on(&mut self, event: Event, view: View<'_>, actions: &mut Vec<Action>);
     /// How much each window may grow in congestion avoidance: bytes per byte acknowledged.

@@ -72,9 +72,16 @@ impl Manager {
     }
 }
 
+/// Duplicate acknowledgements that mean a loss where packets take all of so many paths: 3, and as many more as there are paths, if there are several.
+fn threshold(paths: u32) -> u32 {
+    let reordering = if paths > 1 { paths } else { 0 };
+    reordering.saturating_add(3)
+}
+
 impl Manage for Manager {
-    fn first(&self) -> Open {
-        Open { copy: 0, coupled: false, bears_all_paths: self.bears_all_paths }
+    fn first(&self, paths: &mut dyn FnMut() -> u32) -> Open {
+        let dupack_threshold = self.bears_all_paths.then(|| threshold(paths()));
+        Open { copy: 0, coupled: false, dupack_threshold }
     }
 
     fn on(&mut self, event: Event, view: View<'_>, actions: &mut Vec<Action>) {
@@ -159,15 +166,26 @@ mod tests {
     }
 
     fn others() -> [Action; 2] {
-        [1, 2].map(|copy| Action::Open(Open { copy, coupled: true, bears_all_paths: false }))
+        [1, 2].map(|copy| Action::Open(Open { copy, coupled: true, dupack_threshold: None }))
     }
 
     #[test]
     fn the_first_subflow_is_alone_and_has_a_window_of_its_own() {
         let mut script = script(volume(100_000), 9_000);
-        let first = Open { copy: 0, coupled: false, bears_all_paths: true };
-        assert_eq!(script.manager.first(), first);
+        let first = Open { copy: 0, coupled: false, dupack_threshold: Some(19) };
+        assert_eq!(script.manager.first(&mut || 16), first);
         assert_eq!(script.on(0, Established), []);
+    }
+
+    #[test]
+    fn it_bears_as_many_duplicates_more_as_there_are_paths_to_be_overtaken_on() {
+        assert_eq!([1, 2, 16, u32::MAX].map(threshold), [3, 5, 19, u32::MAX]);
+        let mut spec =
+            MmptcpSpec { dupack_threshold: ScatterThreshold::Tcp, ..MmptcpSpec::default() };
+        spec.tcp.mss = Bytes(1_000);
+        let script = Script::new(&spec, 9_000);
+        let paths = &mut || -> u32 { panic!("TCP's parameters say it") };
+        assert_eq!(script.manager.first(paths).dupack_threshold, None);
     }
 
     #[test]

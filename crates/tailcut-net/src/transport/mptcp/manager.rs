@@ -33,8 +33,8 @@ impl Spread for MptcpSpec {
 }
 
 impl Manage for Manager {
-    fn first(&self) -> Open {
-        Open { copy: 0, coupled: true, bears_all_paths: false }
+    fn first(&self, _: &mut dyn FnMut() -> u32) -> Open {
+        Open { copy: 0, coupled: true, dupack_threshold: None }
     }
 
     fn on(&mut self, event: Event, view: View<'_>, actions: &mut Vec<Action>) {
@@ -96,13 +96,14 @@ mod tests {
     }
 
     fn open(copy: u8) -> Action {
-        Action::Open(Open { copy, coupled: true, bears_all_paths: false })
+        Action::Open(Open { copy, coupled: true, dupack_threshold: None })
     }
 
     #[test]
     fn the_others_join_when_the_first_is_established() {
         let mut script = script(3, 9_000);
-        assert_eq!(Action::Open(script.manager.first()), open(0));
+        let paths = &mut || -> u32 { panic!("any number of them will do") };
+        assert_eq!(Action::Open(script.manager.first(paths)), open(0));
         assert_eq!(script.on(0, Established), [open(1), open(2)]);
         assert_eq!(script.on(1, Established), []);
         assert_eq!(script.on(2, Established), []);

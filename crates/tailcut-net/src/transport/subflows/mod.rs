@@ -93,7 +93,7 @@ impl Data {
     pub fn open_others(&mut self, actions: &mut Vec<Action>) {
         self.of.open_others();
         let others = 1..self.of.subflows() as u8;
-        let open = |copy| Action::Open(Open { copy, coupled: true, bears_all_paths: false });
+        let open = |copy| Action::Open(Open { copy, coupled: true, dupack_threshold: None });
         actions.extend(others.map(open));
     }
 
