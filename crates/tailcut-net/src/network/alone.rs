@@ -200,3 +200,121 @@ impl Alone {
         Stage { clocking, propagation, abreast: ports.len() as u32 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::balance::spray::Spray;
+    use crate::balance::BalanceSpec;
+    use crate::fabric::Fabric;
+    use crate::faults::Incident;
+    use crate::network::profile::profiles;
+    use crate::network::tests;
+    use crate::topology::fat_tree::FatTree;
+    use crate::topology::NodeId;
+    use crate::transport::mptcp::MptcpSpec;
+    use crate::transport::TransportSpec;
+
+    /// Sixteen hosts in four pods: 0 and 1 hang on one switch, 15 is in another pod.
+    fn scenario(change: impl FnOnce(&mut Scenario)) -> Scenario {
+        let graph = FatTree::default().build().expect("k is even");
+        let mut scenario = Scenario { graph, ..tests::scenario() };
+        change(&mut scenario);
+        scenario
+    }
+
+    fn flow(dst: u32) -> Flow {
+        Flow { src: HostId(0), dst: HostId(dst), bytes: 14_600, start: Time::ZERO, id: 3 }
+    }
+
+    fn alone(carriage: Carriage) -> Carriers {
+        Carriers { profile: 0, carriage }
+    }
+
+    /// The ways of a flow to a host, and what it takes at best.
+    fn ways(scenario: &Scenario, dst: u32, carriage: Carriage) -> (Vec<(Way, Time)>, (Time, Time)) {
+        let fabric = Fabric::new(&scenario.parts()).expect("it is connected");
+        let profiles = profiles(scenario);
+        let mut alone = Alone::new(scenario).expect("what fails is there");
+        let (on, carriers) = (fabric.whole_ways(&scenario.graph), self::alone(carriage));
+        let ways = alone.ways(on, &profiles[0], &flow(dst), &carriers);
+        let times = alone.completion(on, &profiles, &flow(dst), &carriers);
+        assert_eq!(alone.completion(on, &profiles, &flow(dst), &carriers), times, "remembered");
+        (ways, times)
+    }
+
+    fn abreast(stages: &[Stage]) -> Vec<u32> {
+        stages.iter().map(|stage| stage.abreast).collect()
+    }
+
+    #[test]
+    fn a_connection_has_one_path_to_itself() {
+        let scenario = scenario(|_| {});
+        let (ways, (received, acknowledged)) = ways(&scenario, 15, Carriage::ALONE);
+        let [(way, Time::ZERO)] = &ways[..] else { panic!("one way from the start: {ways:?}") };
+        assert_eq!([abreast(&way.forward), abreast(&way.backward)], [[1; 6], [1; 6]]);
+        assert!(!way.lossy && received < acknowledged);
+        let mut lone = LonePath::new(way.clone(), profiles(&scenario)[0].shape());
+        assert_eq!(lone.completion(14_600), (received, acknowledged));
+    }
+
+    #[test]
+    fn a_copy_comes_its_delay_later_and_is_no_help_on_paths_that_are_alike() {
+        let scenario = scenario(|_| {});
+        let delay = Time::from_us(40);
+        let (copied, times) = ways(&scenario, 15, Carriage::copied(3, delay));
+        let starts: Vec<_> = copied.iter().map(|(_, start)| *start).collect();
+        assert_eq!(starts, [0, 40, 80].map(Time::from_us));
+        assert_eq!(times, ways(&scenario, 15, Carriage::ALONE).1);
+    }
+
+    #[test]
+    fn packets_that_may_go_any_way_have_all_shortest_paths_abreast() {
+        let sprayed = scenario(|it| it.scheme.balance = BalanceSpec::Spray(Spray {}));
+        let all = [1, 2, 4, 4, 2, 1];
+        let (ways_of_packets, _) = ways(&sprayed, 15, Carriage::ALONE);
+        assert_eq!(abreast(&ways_of_packets[0].0.forward), all);
+        assert_eq!(abreast(&ways_of_packets[0].0.backward), all);
+        assert_eq!(abreast(&ways(&sprayed, 1, Carriage::ALONE).0[0].0.forward), [1, 1]);
+        let pieces = Carriage { piece: Some(1_460), ..Carriage::ALONE };
+        assert_eq!(abreast(&ways(&scenario(|_| {}), 15, pieces).0[0].0.forward), all);
+    }
+
+    #[test]
+    fn subflows_have_as_many_links_abreast_as_their_paths_differ_in() {
+        let spread = |subflows| {
+            let mptcp = MptcpSpec { subflows, ..MptcpSpec::default() };
+            let scenario = scenario(|it| it.scheme.transport = TransportSpec::Mptcp(mptcp));
+            abreast(&ways(&scenario, 15, Carriage::ALONE).0[0].0.forward)
+        };
+        assert_eq!(spread(1), [1; 6]);
+        assert_eq!(spread(64), [1, 2, 4, 4, 2, 1], "so many take every path there is");
+    }
+
+    #[test]
+    fn where_failures_change_routes_any_links_may_be_taken() {
+        let down = Incident::LinkDown { link: "s0>s8".into(), at: Time::from_us(50), until: None };
+        let failing = scenario(|it| it.faults.incidents = vec![down]);
+        let (through, _) = ways(&failing, 15, Carriage::ALONE);
+        assert_eq!(abreast(&through[0].0.forward), [1, u32::MAX, u32::MAX, u32::MAX, u32::MAX, 1]);
+        assert!(through[0].0.lossy, "what is under way on that link is lost");
+        assert_eq!(abreast(&ways(&failing, 1, Carriage::ALONE).0[0].0.forward), [1, 1]);
+    }
+
+    #[test]
+    fn a_link_that_runs_faster_for_a_while_counts_as_that_fast() {
+        let rate = Rate(10_000_000_000);
+        let (at, until) = (Time::from_us(50), Some(Time::from_us(60)));
+        let faster = |link: &str| {
+            let link = link.to_owned();
+            let incident = Incident::Rate { link, one_way: true, rate, at, until };
+            scenario(|it| it.faults.incidents = vec![incident])
+        };
+        let graph = scenario(|_| {}).graph;
+        assert_eq!(graph.switch(NodeId(16)), Some(SwitchId(0)), "which host 0 hangs on");
+        let first = |scenario: &Scenario| ways(scenario, 1, Carriage::ALONE).0[0].0.forward[0];
+        assert_eq!(first(&faster("h0>s0")).clocking, Clocking::new(rate));
+        let slower = first(&faster("h1>s0")).clocking;
+        assert_eq!(slower, Clocking::new(graph.links[0].rate), "another link");
+    }
+}

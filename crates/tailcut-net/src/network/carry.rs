@@ -1,12 +1,8 @@
 //! Flows at their hosts: what the loop does when one starts, and what its replication policy asks for, done.
 
-use tailcut_engine::random::mix;
-
 use super::clock::Due;
-use super::foresight::key_of;
-use super::hosts::{Known, Opening};
+use super::hosts::{Carried, Known, Opening};
 use super::profile::Kind;
-use super::sender::Sender;
 use super::Network;
 use crate::measure::Observer;
 use crate::packet::ConnectionId;
@@ -104,22 +100,15 @@ impl<O: Observer> Network<'_, O> {
 
     /// Gives a copy a connection, in the place of its number among its flow's; a later piece comes before an earlier.
     fn admit_copy(&mut self, flow: FlowIndex, open: &Open) {
-        let asked = *self.flows.flow(flow);
-        let number = self.foresight.profile_number(&asked);
-        let mut sender = Sender::new(self.hosts.transport(number), open.bytes, open.at);
-        sender.set_links(self.flows.hops(flow));
-        let place = open.piece << 8 | u64::from(open.copy);
-        sender.draw_from(self.scenario.seed, mix(asked.id) ^ place);
-        let id = self.admit(Opening {
-            key: key_of(&asked, open.copy, open.piece),
-            flow,
-            copy: open.copy,
-            from: open.from,
-            profile: number,
-            sender,
-            // The application of a flow that has ended has gone.
-            closed: self.flows.winner(flow).is_some(),
-        });
+        let asked = self.flows.flow(flow);
+        let profile = self.foresight.profile_number(asked);
+        let transport = self.hosts.transport(profile);
+        let carried = Carried { flow: asked, index: flow, profile, transport };
+        let links = self.flows.hops(flow);
+        // The application of a flow that has ended has gone.
+        let closed = self.flows.winner(flow).is_some();
+        let opening = Opening::copy(carried, open, links, self.scenario.seed);
+        let id = self.admit(Opening { closed, ..opening });
         let head = self.hosts.insert(self.flows.head(flow), id);
         self.flows.set_head(flow, Some(head));
     }
@@ -168,7 +157,8 @@ impl<O: Observer> Network<'_, O> {
         while let Some(other) = at {
             at = self.hosts.after(other);
             if self.hosts.at_receiver(other).copy != but {
-                self.reset_by_receiver(other);
+                self.hosts.receiver_mut(other).reset();
+                self.answer(other);
             }
         }
     }
@@ -184,38 +174,5 @@ impl<O: Observer> Network<'_, O> {
                 self.retire_if_over(other);
             }
         }
-    }
-
-    /// The arrivals have ended: notes what each flow has delivered, in order, on the connection that has got furthest.
-    pub(super) fn note_deliveries(&mut self) {
-        for flow in self.flows.all() {
-            let asked = *self.flows.flow(flow);
-            let mut delivered = if self.flows.has_finished(flow) { asked.bytes } else { 0 };
-            let mut at = self.flows.head(flow);
-            while let Some(id) = at.filter(|_| delivered < asked.bytes) {
-                let next = match self.flows.manager(flow) {
-                    Some(manager) => manager.received().0,
-                    None => self.hosts.receiver(id).next(),
-                };
-                delivered = delivered.max(self.hosts.brought(id, next, &asked));
-                at = self.hosts.after(id);
-            }
-            self.flows.note_delivered(flow, delivered);
-        }
-    }
-
-    /// Looks up whose packets the guesses of switches were about, while their connections are still there.
-    pub(super) fn settle(&mut self) {
-        let Some(audit) = self.fabric.audit() else { return };
-        let (hosts, flows) = (&self.hosts, &self.flows);
-        audit.settle(&|id, key| hosts.owner(id, key).map(|flow| flows.known(flow)));
-    }
-
-    /// What the guesses of the whole run were worth.
-    pub(super) fn audit(&mut self) -> Vec<(&'static str, u64)> {
-        self.settle();
-        let Some(audit) = self.fabric.audit() else { return vec![] };
-        let started = self.flows.all().take(self.starts.listed_started());
-        audit.totals(&mut started.map(|flow| self.flows.known(flow)))
     }
 }

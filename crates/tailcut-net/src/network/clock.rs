@@ -181,6 +181,20 @@ impl Clock {
         self.agenda.reschedule(self.entity(due), at);
     }
 
+    /// Expects an event at this time, or no more where there is none, whether or not it was pending.
+    pub fn put_off(&mut self, due: Due, at: Option<Time>) {
+        match at {
+            Some(at) => self.move_to(due, at),
+            None => self.cancel(due),
+        }
+    }
+
+    /// Wakes a connection at this time, or now if that has passed.
+    #[inline]
+    pub fn wake(&mut self, id: ConnectionId, at: Time) {
+        self.move_to(Due::Connection(id), at.max(self.now));
+    }
+
     /// Expects an event no more, if it was pending.
     pub fn cancel(&mut self, due: Due) {
         self.agenda.cancel(self.entity(due));
@@ -272,6 +286,34 @@ mod tests {
             (Some(Due::Arrival(PortId(3))), Time(9))
         );
         assert_eq!((clock.next(Time::NEVER), clock.now()), (None, Time(9)));
+    }
+
+    #[test]
+    fn an_event_is_put_off_and_called_off() {
+        let mut clock = clock(Seldom::default());
+        let [kept, lost] = [3, 4].map(|port| Due::Arrival(PortId(port)));
+        [kept, lost].into_iter().for_each(|due| clock.expect(due, Time(5)));
+        clock.put_off(kept, Some(Time(9)));
+        clock.put_off(lost, None);
+        assert_eq!((clock.next(Time::NEVER), clock.now()), (Some(kept), Time(9)));
+        assert!(clock.is_over());
+    }
+
+    #[test]
+    fn a_connection_is_not_woken_in_the_past() {
+        let mut clock = clock(Seldom::default());
+        let [late, early] = [0, 1].map(ConnectionId);
+        [late, early].into_iter().for_each(|id| clock.admit(id, HostId(0)));
+        clock.expect(Due::Flows, Time(7));
+        clock.next(Time::NEVER);
+        clock.wake(late, Time(9));
+        clock.wake(early, Time(2));
+        let woken = [early, late].map(|id| Some(Due::Connection(id)));
+        let times = woken.map(|due| {
+            assert_eq!(clock.next(Time::NEVER), due);
+            clock.now()
+        });
+        assert_eq!(times, [Time(7), Time(9)]);
     }
 
     #[test]

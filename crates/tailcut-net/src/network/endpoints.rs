@@ -1,7 +1,5 @@
 //! Packets at the hosts: what the loop does when one arrives, when a timer fires, and when anything is to be sent.
 
-use tailcut_engine::Time;
-
 use super::clock::Due;
 use super::hosts::Known;
 use super::tickets::Tickets;
@@ -20,7 +18,7 @@ impl<O: Observer> Network<'_, O> {
         self.tally.follow(|observer| {
             observer.packet_delivered(self.clock.now(), Tickets::of(&packet), &packet);
         });
-        let packet = self.redeemed(packet);
+        let packet = self.tickets.redeemed::<O>(packet);
         let seen = || view(&self.hosts, &self.flows, &packet);
         self.tally.note_delivered(self.clock.now(), host, seen);
         self.hosts.note_gone(id);
@@ -37,7 +35,8 @@ impl<O: Observer> Network<'_, O> {
     fn deliver_to_sender(&mut self, id: ConnectionId, packet: Packet) {
         let spreads = self.hosts.sends_by(id).spreads;
         if spreads {
-            self.couple(id);
+            let flow = self.hosts.at_sender(id).flow;
+            self.hosts.couple(id, || self.flows.manager(flow).map(|manager| manager.growth()));
         }
         let done_before = self.hosts.sender(id).phase() == Phase::Done;
         self.hosts.tell_sender(self.clock.now(), &packet);
@@ -60,7 +59,8 @@ impl<O: Observer> Network<'_, O> {
         let heard = self.hosts.tell_receiver(self.clock.now(), &packet);
         let mut completed = heard.completed;
         if heard.data && self.hosts.receives_by(id).spreads {
-            completed = self.note_data(id, packet.options);
+            let number = self.hosts.options().number(packet.options);
+            completed = self.flows.note_data(self.hosts.at_receiver(id).flow, number);
             if completed {
                 self.hosts.receiver_mut(id).acknowledge_now();
             }
@@ -76,35 +76,22 @@ impl<O: Observer> Network<'_, O> {
     #[inline]
     pub(super) fn answer(&mut self, id: ConnectionId) {
         let spreads = self.hosts.receives_by(id).spreads;
+        let &Known { flow, copy, key, .. } = self.hosts.at_receiver(id);
         while self.hosts.owes_answer(id) {
-            let data = if spreads { self.data_ack(id) } else { None };
+            let data = if spreads { self.flows.data_ack(flow, copy) } else { None };
             let segment = self.hosts.poll_receiver(id, self.clock.now(), data);
             let Some(mut segment) = segment else { break };
-            if data.map_or_else(|| self.came_first(id), |data| data.complete) {
+            let all = || self.hosts.receiver(id).complete() && self.flows.may_win(flow, copy);
+            if data.map_or_else(all, |data| data.complete) {
                 segment.flags = segment.flags | Flags::FIRST;
             }
-            self.send(self.hosts.at_receiver(id).key, id, segment);
+            self.send(key, id, segment);
         }
         self.expect_receiver(id);
         self.tally.follow(|observer| {
             let (deadline, timer) = self.hosts.receiver(id).timer();
             observer.timer_set(self.clock.now(), id, End::Receiver, deadline, timer);
         });
-    }
-
-    /// Whether all that a connection carries has arrived, and on no other one before.
-    #[inline]
-    fn came_first(&self, id: ConnectionId) -> bool {
-        self.hosts.receiver(id).complete() && {
-            let &Known { flow, copy, .. } = self.hosts.at_receiver(id);
-            self.flows.winner(flow).is_none_or(|winner| winner == copy)
-        }
-    }
-
-    /// The receiving host resets a connection.
-    pub(super) fn reset_by_receiver(&mut self, id: ConnectionId) {
-        self.hosts.receiver_mut(id).reset();
-        self.answer(id);
     }
 
     /// A host hands a packet to its interface.
@@ -145,7 +132,8 @@ impl<O: Observer> Network<'_, O> {
             let (mut mapping, mut key) = (None, self.hosts.at_sender(id).key);
             match transmit {
                 Transmit::Segment { seq, .. } if spreads => {
-                    (mapping, key) = self.subflow_segment(id, seq);
+                    let known = self.hosts.at_sender(id);
+                    (mapping, key) = self.flows.subflow_segment(known, seq);
                 }
                 Transmit::Syn { retry: false } => {
                     self.flows.note_copy(self.hosts.at_sender(id).flow)
@@ -156,7 +144,7 @@ impl<O: Observer> Network<'_, O> {
             self.send(key, id, segment);
         }
         if let Some(due) = self.hosts.wake_for_sender(id) {
-            self.wake_at(id, due);
+            self.clock.wake(id, due);
         }
         self.tell_timer(id);
         self.tally.follow(|observer| {
@@ -178,12 +166,8 @@ impl<O: Observer> Network<'_, O> {
     #[inline]
     fn expect_receiver(&mut self, id: ConnectionId) {
         if let Some(due) = self.hosts.wake_for_receiver(id) {
-            self.wake_at(id, due);
+            self.clock.wake(id, due);
         }
-    }
-
-    fn wake_at(&mut self, id: ConnectionId, due: Time) {
-        self.clock.move_to(Due::Connection(id), due.max(self.clock.now()));
     }
 
     /// A connection's timer has fired.
@@ -216,9 +200,11 @@ impl<O: Observer> Network<'_, O> {
     fn retire(&mut self, id: ConnectionId) {
         self.clock.cancel(Due::Connection(id));
         self.leave_pulls(id);
-        self.settle();
+        if let Some(audit) = self.fabric.audit() {
+            self.flows.settle(audit, &self.hosts);
+        }
         let flow = self.hosts.at_sender(id).flow;
-        self.flows.absorb(flow, self.hosts.sender(id), self.hosts.receiver(id));
+        self.flows.absorb(&self.hosts, id);
         let head = self.hosts.unlink(self.flows.head(flow), id);
         self.flows.set_head(flow, head);
         self.hosts.retire(id);

@@ -8,14 +8,6 @@ use crate::measure::{Loss, Observer};
 use crate::packet::Packet;
 use crate::topology::{PortId, RouteError};
 
-/// A packet under way as its hosts know it.
-fn as_sent<O: Observer>(tickets: &Tickets, packet: &Packet) -> Packet {
-    match O::FOLLOWS {
-        true => tickets.without(packet),
-        false => *packet,
-    }
-}
-
 impl<O: Observer> Network<'_, O> {
     /// The first packet of a link has reached its far end.
     #[inline]
@@ -52,7 +44,7 @@ impl<O: Observer> Network<'_, O> {
         let now = self.clock.now();
         self.tally.note_queues(now, port, || {
             let waits = self.fabric.schedules(port);
-            waits.then(|| view(&self.hosts, &self.flows, &as_sent::<O>(&self.tickets, &packet)))
+            waits.then(|| view(&self.hosts, &self.flows, &self.tickets.as_sent::<O>(&packet)))
         });
         let offered = self.fabric.offer(now, port, ingress, packet);
         self.offered(port, packet, offered);
@@ -113,7 +105,7 @@ impl<O: Observer> Network<'_, O> {
         self.tally.note_accepted(self.clock.now(), port, || {
             // As it will leave: the queue may have marked it.
             let (accepted, departs) = self.fabric.last(port);
-            (departs, view(&self.hosts, &self.flows, &as_sent::<O>(&self.tickets, accepted)))
+            (departs, view(&self.hosts, &self.flows, &self.tickets.as_sent::<O>(accepted)))
         });
         self.tally.follow(|observer| {
             let departs = self.fabric.busy_until(port);
@@ -151,8 +143,8 @@ impl<O: Observer> Network<'_, O> {
                     });
                     self.lose_packet(port, packet, Loss::UnderWay);
                 }
-                Consequence::Arrives { port, at } => self.put_off(Due::Arrival(port), at),
-                Consequence::Idle { port, at } => self.put_off(Due::Idle(port), at),
+                Consequence::Arrives { port, at } => self.clock.put_off(Due::Arrival(port), at),
+                Consequence::Idle { port, at } => self.clock.put_off(Due::Idle(port), at),
                 Consequence::Changed { port, rate, propagation } => {
                     self.tally.note_change(now, port, rate, propagation);
                     self.tally.follow(|observer| {
@@ -172,16 +164,9 @@ impl<O: Observer> Network<'_, O> {
         Ok(())
     }
 
-    fn put_off(&mut self, due: Due, at: Option<tailcut_engine::Time>) {
-        match at {
-            Some(at) => self.clock.move_to(due, at),
-            None => self.clock.cancel(due),
-        }
-    }
-
     #[cold]
     fn drop_packet(&mut self, port: PortId, packet: Packet) {
-        let packet = self.redeemed(packet);
+        let packet = self.tickets.redeemed::<O>(packet);
         let seen = || view(&self.hosts, &self.flows, &packet);
         self.tally.note_dropped(self.clock.now(), port, seen);
         self.forget(packet);
@@ -190,7 +175,7 @@ impl<O: Observer> Network<'_, O> {
     /// A packet is lost to a failure.
     #[cold]
     fn lose_packet(&mut self, port: PortId, packet: Packet, loss: Loss) {
-        let packet = self.redeemed(packet);
+        let packet = self.tickets.redeemed::<O>(packet);
         let seen = || view(&self.hosts, &self.flows, &packet);
         self.tally.note_lost(self.clock.now(), port, loss, seen);
         self.forget(packet);
@@ -202,15 +187,6 @@ impl<O: Observer> Network<'_, O> {
         self.tally.follow(|observer| {
             observer.packet_ends(self.clock.now(), Tickets::of(packet), packet);
         });
-    }
-
-    /// A packet that is under way no more, as its hosts know it.
-    #[inline(always)]
-    pub(super) fn redeemed(&mut self, mut packet: Packet) -> Packet {
-        if O::FOLLOWS {
-            self.tickets.redeem(&mut packet);
-        }
-        packet
     }
 
     /// A packet is no more.

@@ -231,7 +231,7 @@ impl<'a, O: Observer> Network<'a, O> {
     #[cold]
     fn close_window(&mut self) {
         self.tally.close_window(self.clock.now(), &self.fabric);
-        self.note_deliveries();
+        self.flows.note_deliveries(&self.hosts);
     }
 
     /// All ports are sampled.
@@ -246,15 +246,7 @@ impl<'a, O: Observer> Network<'a, O> {
     /// Series are sampled: links, and flows by their first connection or its latest piece.
     #[cold]
     fn sample(&mut self) {
-        let (hosts, flows) = (&self.hosts, &self.flows);
-        let latest = hosts
-            .live()
-            .filter(|id| hosts.find(flows.head(hosts.at_sender(*id).flow), 0) == Some(*id));
-        let seen = latest.map(|id| {
-            let (flow, cwnd) =
-                (flows.flow(hosts.at_sender(id).flow), hosts.sender(id).cwnd(hosts.sends_by(id)));
-            (flow.id, cwnd, hosts.acknowledged(id))
-        });
+        let seen = self.flows.samples(&self.hosts);
         self.tally.sample(self.clock.now(), &mut self.fabric, seen);
         let more = self.hosts.any() || self.starts.next_start().is_some();
         if let (true, Some(interval)) = (more, self.tally.interval()) {

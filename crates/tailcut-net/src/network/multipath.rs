@@ -1,16 +1,13 @@
 //! Flows over several subflows: what their managers ask for, done.
 
-use super::foresight::source_port;
-use super::hosts::{Known, Opening};
+use super::hosts::{Carried, Known, Opening};
 use super::sender::Sender;
 use super::Network;
 use crate::measure::Observer;
-use crate::packet::{ConnectionId, FlowKey, FIRST_SOURCE_PORT, SERVICE_PORT};
+use crate::packet::ConnectionId;
 use crate::traffic::demand::Signal;
 use crate::traffic::{Flow, FlowIndex};
 use crate::transport::spread::{Action, Event, Open, Seen, Spread, View};
-use crate::transport::tcp::{self, Close, Congestion, Coupled};
-use crate::transport::{DataAck, Mapping};
 
 impl<O: Observer> Network<'_, O> {
     /// The first subflow of a flow, and its manager.
@@ -24,19 +21,9 @@ impl<O: Observer> Network<'_, O> {
     }
 
     fn open_subflow(&mut self, index: FlowIndex, profile: u8, open: Open) {
-        let Open { copy, coupled, dupack_threshold } = open;
-        let flow = *self.flows.flow(index);
-        let tcp = &self.hosts.transport(profile).tcp;
-        let mut sender = tcp::Sender::open_ended(tcp, self.clock.now());
-        if coupled {
-            sender.set_congestion(Congestion::Coupled(Coupled::default()));
-        }
-        if let Some(duplicates) = dupack_threshold {
-            sender.set_dupack_threshold(duplicates);
-        }
-        let key = FlowKey::new(flow.src, flow.dst, source_port(flow.id, copy), SERVICE_PORT);
-        let sender = Sender::Tcp(sender);
-        let opening = Opening { key, flow: index, copy, from: 0, profile, sender, closed: false };
+        let (flow, transport) = (self.flows.flow(index), self.hosts.transport(profile));
+        let carried = Carried { flow, index, profile, transport };
+        let opening = Opening::subflow(carried, open, self.clock.now());
         let id = self.admit(opening);
         let head = self.hosts.prepend(self.flows.head(index), id);
         self.flows.set_head(index, Some(head));
@@ -67,50 +54,6 @@ impl<O: Observer> Network<'_, O> {
                 Action::Close => self.close_subflows(flow, id),
             }
         }
-    }
-
-    /// Before an acknowledgement: how much the coupling lets this subflow's window grow by it.
-    pub(super) fn couple(&mut self, id: ConnectionId) {
-        let flow = self.hosts.at_sender(id).flow;
-        let Sender::Tcp(sender) = self.hosts.sender_mut(id) else { return };
-        if sender.cwnd() < sender.ssthresh() {
-            return;
-        }
-        if let Some(manager) = self.flows.manager(flow) {
-            sender.couple(manager.growth());
-        }
-    }
-
-    /// Receiving end: a packet with data has arrived. True when it was the last of the flow.
-    pub(super) fn note_data(&mut self, id: ConnectionId, options: u32) -> bool {
-        let number = self.hosts.options().number(options);
-        let manager = self.flows.manager_mut(self.hosts.at_receiver(id).flow);
-        let Some((manager, number)) = manager.zip(number) else { return false };
-        manager.on_data(number)
-    }
-
-    /// Receiving end: what an acknowledgement says of the data, and whether it ends the connection.
-    pub(super) fn data_ack(&self, id: ConnectionId) -> Option<DataAck> {
-        let &Known { flow, copy, .. } = self.hosts.at_receiver(id);
-        let (number, all) = self.flows.manager(flow)?.received();
-        let here = self.flows.winner(flow).is_none_or(|winner| winner == copy);
-        Some(DataAck { number, complete: all && here })
-    }
-
-    /// What a segment of a subflow carries of the data, and what its packet goes by.
-    pub(super) fn subflow_segment(
-        &mut self,
-        id: ConnectionId,
-        seq: u32,
-    ) -> (Option<Mapping>, FlowKey) {
-        let &Known { flow, copy, key, .. } = self.hosts.at_sender(id);
-        let Some(manager) = self.flows.manager_mut(flow) else { return (None, key) };
-        let carries = manager.carries(copy, seq);
-        let mapping =
-            Mapping { number: carries.number, payload: carries.payload, last: carries.last };
-        let scattered =
-            |port| FlowKey::new(key.src(), key.dst(), FIRST_SOURCE_PORT + port, key.dport());
-        (Some(mapping), carries.scattered.map_or(key, scattered))
     }
 
     fn pump_others(&mut self, id: ConnectionId) {
@@ -149,15 +92,7 @@ impl<O: Observer> Network<'_, O> {
         }
         while let Some(other) = at {
             at = self.hosts.after(other);
-            let silent = self.hosts.sends_by(other).tcp.close == Close::None;
-            if let Sender::Tcp(sender) = self.hosts.sender_mut(other) {
-                if sender.outstanding() == 0 && (other == id || silent) {
-                    sender.finish();
-                }
-                if !sender.finished() {
-                    sender.abort();
-                }
-            }
+            self.hosts.close_subflow(other, other == id);
             if other != id {
                 self.pump(other);
                 self.retire_if_over(other);

@@ -17,11 +17,11 @@ impl<O: Observer> Network<'_, O> {
             // The run ended with the arrivals.
             self.close_window();
         }
-        for id in self.hosts.live() {
-            let (sender, receiver) = (self.hosts.sender(id), self.hosts.receiver(id));
-            self.flows.absorb(self.hosts.at_sender(id).flow, sender, receiver);
-        }
-        let mut further = self.audit();
+        self.hosts.live().for_each(|id| self.flows.absorb(&self.hosts, id));
+        let started = self.starts.listed_started();
+        let audit = self.fabric.audit();
+        let audited = audit.map(|audit| self.flows.audit(audit, &self.hosts, started));
+        let mut further = audited.unwrap_or_default();
         further.extend(self.fabric.stops());
         let with_options = self.fabric.packets().filter(|p| OptionStore::holds(p.options));
         debug_assert_eq!(
@@ -31,9 +31,7 @@ impl<O: Observer> Network<'_, O> {
         );
         let instants = self.tally.take_instants();
         let (mut counters, busy, series, observer) = self.tally.finish();
-        let all = || self.flows.all().map(|flow| self.flows.record(flow));
-        counters.needless_retransmissions = all().map(|flow| flow.needless_retransmissions).sum();
-        counters.recoveries_undone = all().map(|flow| u64::from(flow.recoveries_undone)).sum();
+        self.flows.sum_up(&mut counters);
         counters.further = further;
         counters.in_flight = self.fabric.packets().count() as u64;
         counters.end = self.clock.now();

@@ -131,3 +131,107 @@ pub(super) fn profiles(scenario: &Scenario) -> Vec<Profile> {
         transport => vec![one(transport)],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tailcut_engine::Bytes;
+
+    use super::*;
+    use crate::amount::Amount;
+    use crate::network::tests::scenario;
+    use crate::transport::mixed::{Lot, MixedTransport, TransportPart};
+    use crate::transport::mmptcp::MmptcpSpec;
+    use crate::transport::mptcp::MptcpSpec;
+    use crate::transport::ndp::NdpSpec;
+    use crate::transport::pfabric::PfabricSpec;
+    use crate::transport::tcp::Hosts;
+
+    /// The profiles of a scenario with this transport.
+    fn of(transport: TransportSpec) -> Vec<Profile> {
+        let mut scenario = scenario();
+        scenario.scheme.transport = transport;
+        profiles(&scenario)
+    }
+
+    fn shape(tcp: TcpSpec) -> Shape {
+        of(TransportSpec::Tcp(tcp))[0].shape()
+    }
+
+    #[test]
+    fn a_mixture_has_a_profile_for_each_of_its_parts_in_their_order() {
+        let part = |transport| TransportPart { transport, weight: 1, above: Bytes(0), up_to: None };
+        let parts = vec![
+            part(TransportSpec::Mptcp(MptcpSpec::default())),
+            part(TransportSpec::Tcp(TcpSpec::default())),
+        ];
+        let mixed = of(TransportSpec::Mixed(MixedTransport { parts, by: Lot::Flows }));
+        let spreads: Vec<_> = mixed.iter().map(|profile| profile.spreads).collect();
+        assert_eq!(spreads, [true, false]);
+        assert_eq!(of(TransportSpec::Tcp(TcpSpec::default())).len(), 1);
+    }
+
+    #[test]
+    fn a_profile_says_what_the_machinery_asks_of_a_transport() {
+        let asked = |transport| {
+            let profile = &of(transport)[0];
+            (profile.spreads, profile.scatters(), profile.kind.pulls())
+        };
+        let tcp = TransportSpec::Tcp(TcpSpec::default());
+        assert_eq!(asked(tcp), (false, false, false));
+        let pfabric = TransportSpec::Pfabric(PfabricSpec::default());
+        assert_eq!(asked(pfabric), (false, false, false));
+        assert_eq!(asked(TransportSpec::Ndp(NdpSpec::default())), (false, false, true));
+        assert_eq!(asked(TransportSpec::Mptcp(MptcpSpec::default())), (true, false, false));
+        assert_eq!(asked(TransportSpec::Mmptcp(MmptcpSpec::default())), (true, true, false));
+    }
+
+    #[test]
+    fn the_shape_of_plain_tcp_is_what_its_parameters_say() {
+        let Shape { mss, handshake, initial_window, ssthresh, .. } = shape(TcpSpec::default());
+        assert_eq!((mss, handshake, initial_window, ssthresh), (1_460, true, 12_000, u64::MAX));
+        let Shape { receive_window, ack_every, acks_each, subflows, .. } =
+            shape(TcpSpec::default());
+        assert_eq!((receive_window, ack_every, acks_each, subflows), (64_000, 1, true, None));
+    }
+
+    #[test]
+    fn a_threshold_bounds_growth_unless_the_tail_is_probed() {
+        let initial_ssthresh = Limit::AtMost(Amount::Packets(20));
+        let bounded = TcpSpec { initial_ssthresh, ..TcpSpec::default() };
+        assert_eq!(shape(bounded.clone()).ssthresh, 29_200);
+        let reordering = crate::transport::tcp::ReorderingSpec::of(Hosts::Linux);
+        let probing = shape(TcpSpec { reordering, ..bounded });
+        assert_eq!(probing.ssthresh, u64::MAX);
+        assert_eq!(probing.initial_window, 12_000 + 1_460, "a probe leaves besides");
+    }
+
+    #[test]
+    fn acknowledgements_are_as_late_as_every_one_of_them_is() {
+        let delayed = TcpSpec { ack_every: 2, ..TcpSpec::default() };
+        let late = shape(delayed.clone());
+        assert_eq!((late.ack_every, late.acks_each), (2, false));
+        let at_first_at_once = shape(TcpSpec { quick_acks: 16, ..delayed });
+        assert_eq!((at_first_at_once.ack_every, at_first_at_once.acks_each), (1, false));
+    }
+
+    #[test]
+    fn whoever_is_pulled_for_is_bounded_by_no_window() {
+        let pulled = of(TransportSpec::Ndp(NdpSpec::default()))[0].shape();
+        let Shape { handshake, initial_window, receive_window, .. } = pulled;
+        assert_eq!((handshake, initial_window, receive_window), (false, u64::MAX, u64::MAX));
+    }
+
+    #[test]
+    fn subflows_help_with_their_windows_within_the_one_that_they_share() {
+        let several = |subflows| {
+            let receive_window = Bytes(100_000);
+            let spec = MptcpSpec { subflows, receive_window, ..MptcpSpec::default() };
+            of(TransportSpec::Mptcp(spec))[0].shape()
+        };
+        let whole = 68 * 1_460;
+        let three = several(3);
+        let expected = Subflows { after: 0, initial_window: 24_000, receive_window: whole };
+        assert_eq!((three.subflows, three.receive_window), (Some(expected), 64_000));
+        assert_eq!((several(1).subflows, three.ssthresh), (None, u64::MAX));
+    }
+}

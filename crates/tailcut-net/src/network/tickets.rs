@@ -3,6 +3,7 @@
 //! It carries its ticket in the place of `seq`, which the fabric does not look at, so that a link's own entries say which packet is
 //! which. Runs that nobody follows have no tickets.
 
+use crate::measure::Observer;
 use crate::packet::{Packet, Ticket};
 
 /// The packets under way that have tickets.
@@ -31,14 +32,31 @@ impl Tickets {
         ticket
     }
 
+    /// A packet under way as its hosts know it, with such an observer or another one.
+    pub fn as_sent<O: Observer>(&self, packet: &Packet) -> Packet {
+        match O::FOLLOWS {
+            true => self.without(packet),
+            false => *packet,
+        }
+    }
+
+    /// A packet that is under way no more, as its hosts know it, with such an observer or another one.
+    #[inline(always)]
+    pub fn redeemed<O: Observer>(&mut self, mut packet: Packet) -> Packet {
+        if O::FOLLOWS {
+            self.redeem(&mut packet);
+        }
+        packet
+    }
+
     /// A packet that keeps its ticket, as its hosts know it.
-    pub fn without(&self, packet: &Packet) -> Packet {
+    fn without(&self, packet: &Packet) -> Packet {
         Packet { seq: self.seqs[Tickets::of(packet).index()], ..*packet }
     }
 
     /// A packet is not under way any more: its ticket is free, and it is as its hosts know it.
     #[inline]
-    pub fn redeem(&mut self, packet: &mut Packet) {
+    fn redeem(&mut self, packet: &mut Packet) {
         let ticket = Tickets::of(packet);
         packet.seq = self.seqs[ticket.index()];
         self.free.push(ticket);
@@ -48,18 +66,33 @@ impl Tickets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Unobserved;
     use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
+
+    struct Follower;
+
+    impl Observer for Follower {
+        const FOLLOWS: bool = true;
+    }
+
+    fn packet(seq: u32) -> Packet {
+        let (key, connection, flags) = (FlowKey(7), ConnectionId(3), Flags(0));
+        Packet { key, connection, seq, options: NO_OPTIONS, wire_bytes: 84, flags }
+    }
+
+    #[test]
+    fn where_nobody_follows_packets_they_are_what_they_are() {
+        let mut tickets = Tickets::default();
+        assert_eq!(tickets.as_sent::<Unobserved>(&packet(40)), packet(40));
+        assert_eq!(tickets.redeemed::<Unobserved>(packet(40)), packet(40));
+        let mut followed = packet(41);
+        tickets.issue(&mut followed);
+        assert_eq!(tickets.as_sent::<Follower>(&followed), packet(41));
+        assert_eq!(tickets.redeemed::<Follower>(followed), packet(41));
+    }
 
     #[test]
     fn a_packet_has_back_what_it_carries_and_its_ticket_is_another_s() {
-        let packet = |seq| Packet {
-            key: FlowKey(7),
-            connection: ConnectionId(3),
-            seq,
-            options: NO_OPTIONS,
-            wire_bytes: 84,
-            flags: Flags(0),
-        };
         let mut tickets = Tickets::default();
         let [mut first, mut second] = [packet(40), packet(41)];
         let [a, b] = [&mut first, &mut second].map(|packet| tickets.issue(packet));

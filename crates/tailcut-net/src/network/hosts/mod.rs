@@ -3,35 +3,21 @@
 //! A connection's two ends are two structs, and what happens at a host touches those that are there. A run on one core keeps
 //! two things of both once: when the agenda wakes the connection, and how many of its packets are in the network.
 
+mod opening;
 #[cfg(test)]
 pub(super) mod tests;
 mod view;
 
 use tailcut_engine::Time;
 
+pub(super) use self::opening::{Carried, Opening};
 use super::profile::Profile;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use crate::packet::{ConnectionId, Flags, FlowKey, OptionStore, Packet};
 use crate::traffic::{Flow, FlowIndex};
+use crate::transport::tcp::Close;
 use crate::transport::{DataAck, Mapping, Phase, Segment, Transmit};
-
-/// A connection that is to be.
-pub(super) struct Opening {
-    /// What its packets go by, from sender to receiver.
-    pub key: FlowKey,
-    /// Whose bytes it carries.
-    pub flow: FlowIndex,
-    /// Its number among those of its flow.
-    pub copy: u8,
-    /// The first byte of the flow that it carries.
-    pub from: u64,
-    /// Number of its transport.
-    pub profile: u8,
-    pub sender: Sender,
-    /// The application at its receiver has gone.
-    pub closed: bool,
-}
 
 /// What an end knows of its connection from the start.
 #[derive(Debug, Clone, Copy)]
@@ -307,6 +293,34 @@ impl<'a> Hosts<'a> {
             at = next;
         }
         head
+    }
+
+    // --- subflows ---------------------------------------------------------------------------------------------------
+
+    /// Before an acknowledgement: `growth` is how much the coupling lets a subflow's window grow by it, asked for where that matters.
+    #[inline]
+    pub fn couple(&mut self, id: ConnectionId, growth: impl FnOnce() -> Option<f64>) {
+        let Sender::Tcp(sender) = self.sender_mut(id) else { return };
+        if sender.cwnd() < sender.ssthresh() {
+            return;
+        }
+        if let Some(growth) = growth() {
+            sender.couple(growth);
+        }
+    }
+
+    /// The sender knows that all data of the flow has arrived: the subflow that has `heard` of it closes as TCP does, if it has nothing
+    /// under way, and so does any where nothing is ever sent after the last ACK; others are reset.
+    pub fn close_subflow(&mut self, id: ConnectionId, heard: bool) {
+        let silent = self.sends_by(id).tcp.close == Close::None;
+        if let Sender::Tcp(sender) = self.sender_mut(id) {
+            if sender.outstanding() == 0 && (heard || silent) {
+                sender.finish();
+            }
+            if !sender.finished() {
+                sender.abort();
+            }
+        }
     }
 
     // --- packets ----------------------------------------------------------------------------------------------------

@@ -1,14 +1,16 @@
 //! Connections in their places, their chains, timers and packets: without a network.
 
 use super::*;
+use crate::amount::{Amount, Limit};
 use crate::network::profile;
 use crate::packet::NO_OPTIONS;
 use crate::topology::HostId;
-use crate::transport::tcp::{TcpSpec, WireSizes};
+use crate::transport::tcp::{self, TcpSpec, WireSizes};
 
 const NOW: Time = Time::ZERO;
 
-fn tcp() -> Vec<Profile> {
+/// Plain TCP.
+pub(in crate::network) fn tcp() -> Vec<Profile> {
     let tcp = TcpSpec::default();
     let sizes = WireSizes::new(&tcp, Default::default());
     vec![Profile { tcp, sizes, spreads: false, kind: profile::Kind::Tcp }]
@@ -131,4 +133,54 @@ fn both_ends_hear_of_a_packet_and_say_what_it_did() {
     let flow = Flow { src: HostId(0), dst: HostId(1), bytes: 14_600, start: NOW, id: 0 };
     assert_eq!(hosts.brought(id, hosts.receiver(id).next(), &flow), 14_600);
     assert_eq!(hosts.acknowledged(id), 0);
+}
+
+/// A subflow that has no data, and whose handshake is complete.
+fn established(hosts: &mut Hosts<'_>, copy: u8) -> ConnectionId {
+    let sender = Sender::Tcp(tcp::Sender::open_ended(&hosts.transport(0).tcp, NOW));
+    let opening = Opening { sender, ..opening(hosts, 0, copy) };
+    let id = hosts.admit(opening);
+    hosts.wake_sender(id, NOW);
+    while hosts.poll_sender(id, NOW).is_some() {}
+    let (key, options) = (hosts.at_sender(id).key, NO_OPTIONS);
+    let packet = |flags| Packet { key, connection: id, seq: 0, options, wire_bytes: 84, flags };
+    hosts.tell_receiver(NOW, &packet(Flags::SYN));
+    let answer = hosts.poll_receiver(id, NOW, None).expect("a SYN is answered");
+    hosts.tell_sender(NOW, &packet(answer.flags));
+    while hosts.poll_sender(id, NOW).is_some() {}
+    id
+}
+
+#[test]
+fn the_subflow_that_heard_of_the_end_closes_and_another_is_reset() {
+    let mut profiles = tcp();
+    for close in [Close::Fin, Close::None] {
+        profiles[0].tcp.close = close;
+        let mut hosts = Hosts::new(&profiles);
+        let [heard, other] = [0, 1].map(|copy| established(&mut hosts, copy));
+        hosts.close_subflow(heard, true);
+        hosts.close_subflow(other, false);
+        let ended = [heard, other].map(|id| (hosts.sender(id).phase(), hosts.poll_sender(id, NOW)));
+        let reset = match close {
+            Close::Fin => (Phase::Aborted, Some(Transmit::Reset)),
+            Close::None => (Phase::Done, None),
+        };
+        assert_eq!(ended, [(Phase::Done, None), reset]);
+    }
+}
+
+#[test]
+fn coupling_is_asked_for_in_congestion_avoidance_only() {
+    let mut profiles = tcp();
+    for (ssthresh, asks) in [(Limit::Unlimited, false), (Limit::AtMost(Amount::Packets(2)), true)] {
+        profiles[0].tcp.initial_ssthresh = ssthresh;
+        let mut hosts = Hosts::new(&profiles);
+        let id = established(&mut hosts, 0);
+        let mut asked = false;
+        hosts.couple(id, || {
+            asked = true;
+            Some(0.5)
+        });
+        assert_eq!(asked, asks);
+    }
 }

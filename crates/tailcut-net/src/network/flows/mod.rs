@@ -1,17 +1,20 @@
 //! What is known of the flows of a run, and what becomes of it.
 
+#[cfg(test)]
+mod tests;
+
 use tailcut_engine::Time;
 
 use super::foresight::Foreseen;
-use super::receiver::Receiver;
-use super::sender::Sender;
-use crate::balance::audit::Known;
-use crate::measure::records::FlowRecord;
-use crate::packet::ConnectionId;
+use super::hosts::{Hosts, Known};
+use crate::balance::audit::{self, Audit};
+use crate::measure::records::{Counters, FlowRecord};
+use crate::packet::{ConnectionId, FlowKey, FIRST_SOURCE_PORT};
 use crate::replicate::machine::{Action, Arrived, Event, Replicate, Sent, View};
 use crate::scenario::Scenario;
 use crate::traffic::{Flow, FlowIndex};
 use crate::transport::spread::{self as subflow, Manage};
+use crate::transport::{DataAck, Mapping};
 
 /// What is known of a flow so far.
 struct FlowState {
@@ -152,14 +155,20 @@ impl Flows {
     }
 
     /// A flow as a strategy of switches is told of it.
-    pub fn known(&self, flow: FlowIndex) -> Known {
+    pub fn known(&self, flow: FlowIndex) -> audit::Known {
         let FlowState { flow: Flow { bytes, start, .. }, hops, .. } = *self.state(flow);
-        Known { flow, bytes, start, links: hops }
+        audit::Known { flow, bytes, start, links: hops }
     }
 
     /// The copy that has brought its last byte, if one has.
     pub fn winner(&self, flow: FlowIndex) -> Option<u8> {
         self.state(flow).arrived.winner
+    }
+
+    /// Whether no copy but this has brought its last byte.
+    #[inline]
+    pub fn may_win(&self, flow: FlowIndex, copy: u8) -> bool {
+        self.winner(flow).is_none_or(|winner| winner == copy)
     }
 
     /// Whether its last byte has arrived.
@@ -217,20 +226,76 @@ impl Flows {
         self.state(flow).fct_ack.is_none() && self.note_acknowledged(flow, now)
     }
 
-    /// Its bytes that had arrived, in order, when the arrivals ended.
-    pub fn note_delivered(&mut self, flow: FlowIndex, bytes: u64) {
-        self.state_mut(flow).delivered_in_arrivals = bytes;
+    /// The arrivals have ended: notes what each flow has delivered, in order, on the connection that has got furthest.
+    pub fn note_deliveries(&mut self, hosts: &Hosts<'_>) {
+        for flow in self.all() {
+            self.state_mut(flow).delivered_in_arrivals = self.delivered(flow, hosts);
+        }
+    }
+
+    fn delivered(&self, index: FlowIndex, hosts: &Hosts<'_>) -> u64 {
+        let FlowState { flow, manager, .. } = self.state(index);
+        let mut delivered = if self.has_finished(index) { flow.bytes } else { 0 };
+        let mut at = self.head(index);
+        while let Some(id) = at.filter(|_| delivered < flow.bytes) {
+            let next = match manager {
+                Some(manager) => manager.received().0,
+                None => hosts.receiver(id).next(),
+            };
+            delivered = delivered.max(hosts.brought(id, next, flow));
+            at = hosts.after(id);
+        }
+        delivered
     }
 
     /// Adds what one connection has done, and what of it in vain.
-    pub fn absorb(&mut self, flow: FlowIndex, sender: &Sender, receiver: &Receiver) {
-        let (done, state) = (sender.counters(), self.state_mut(flow));
+    pub fn absorb(&mut self, hosts: &Hosts<'_>, id: ConnectionId) {
+        let (sender, receiver) = (hosts.sender(id), hosts.receiver(id));
+        let (done, state) = (sender.counters(), self.state_mut(hosts.at_sender(id).flow));
         state.data_packets += done.data_packets;
         state.retransmissions += done.retransmissions;
         state.timeouts += done.timeouts;
         state.fast_recoveries += done.fast_recoveries;
         state.recoveries_undone += done.recoveries_undone;
         state.needless_retransmissions += receiver.duplicates();
+    }
+
+    // --- what is told of them ---------------------------------------------------------------------------------------
+
+    /// Flows under way, by their first connection or its latest piece: identifier, congestion window and acknowledged bytes.
+    pub fn samples<'s>(
+        &'s self,
+        hosts: &'s Hosts<'s>,
+    ) -> impl Iterator<Item = (u64, u64, u64)> + 's {
+        let of = move |id: ConnectionId| hosts.at_sender(id).flow;
+        let latest = hosts.live().filter(move |&id| hosts.find(self.head(of(id)), 0) == Some(id));
+        latest.map(move |id| {
+            let cwnd = hosts.sender(id).cwnd(hosts.sends_by(id));
+            (self.flow(of(id)).id, cwnd, hosts.acknowledged(id))
+        })
+    }
+
+    /// Looks up whose packets the guesses of switches were about, while their connections are still there.
+    pub fn settle(&self, audit: &mut dyn Audit, hosts: &Hosts<'_>) {
+        audit.settle(&|id, key| hosts.owner(id, key).map(|flow| self.known(flow)));
+    }
+
+    /// What the guesses of the whole run were worth, of which so many flows have started.
+    pub fn audit(
+        &self,
+        audit: &mut dyn Audit,
+        hosts: &Hosts<'_>,
+        started: usize,
+    ) -> Vec<(&'static str, u64)> {
+        self.settle(audit, hosts);
+        audit.totals(&mut self.all().take(started).map(|flow| self.known(flow)))
+    }
+
+    /// Counts what all flows have done in vain.
+    pub fn sum_up(&self, counters: &mut Counters) {
+        let sum = |count: fn(&FlowState) -> u64| self.states.iter().map(count).sum::<u64>();
+        counters.needless_retransmissions = sum(|state| state.needless_retransmissions);
+        counters.recoveries_undone = sum(|state| u64::from(state.recoveries_undone));
     }
 
     // --- its connections --------------------------------------------------------------------------------------------
@@ -280,6 +345,28 @@ impl Flows {
         self.state_mut(flow).manager.as_mut()
     }
 
+    /// Receiving end: a data segment has arrived on one of its subflows, with a number if it has one. True when it was the last missing.
+    pub fn note_data(&mut self, flow: FlowIndex, number: Option<u32>) -> bool {
+        let Some((manager, number)) = self.manager_mut(flow).zip(number) else { return false };
+        manager.on_data(number)
+    }
+
+    /// Receiving end: what an acknowledgement of a subflow says of the data, and whether it ends the connection.
+    pub fn data_ack(&self, flow: FlowIndex, copy: u8) -> Option<DataAck> {
+        let (number, all) = self.manager(flow)?.received();
+        Some(DataAck { number, complete: all && self.may_win(flow, copy) })
+    }
+
+    /// What a segment of a subflow carries of the data, and what its packet goes by; `known` is what its sending end knows.
+    pub fn subflow_segment(&mut self, known: &Known, seq: u32) -> (Option<Mapping>, FlowKey) {
+        let &Known { flow, copy, key, .. } = known;
+        let Some(manager) = self.manager_mut(flow) else { return (None, key) };
+        let subflow::Carries { number, payload, last, scattered } = manager.carries(copy, seq);
+        let elsewhere =
+            |port| FlowKey::new(key.src(), key.dst(), FIRST_SOURCE_PORT + port, key.dport());
+        (Some(Mapping { number, payload, last }), scattered.map_or(key, elsewhere))
+    }
+
     /// Lets the manager of its subflows answer an event. What it asks for is to be given back.
     pub fn manage(
         &mut self,
@@ -298,65 +385,5 @@ impl Flows {
     pub fn give_back_subflow(&mut self, mut actions: Vec<subflow::Action>) {
         actions.clear();
         self.subflow_actions = actions;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::network::tests::scenario;
-
-    const FLOW: FlowIndex = FlowIndex(1);
-
-    /// Flow 1 of the scenario, which starts 10 us after the run.
-    fn flows() -> Flows {
-        Flows::new(&scenario())
-    }
-
-    #[test]
-    fn times_count_from_the_start_of_a_flow() {
-        let mut flows = flows();
-        flows.note_established(FLOW, Time::from_us(12));
-        flows.note_established(FLOW, Time::from_us(13));
-        flows.note_received(FLOW, Time::from_us(18));
-        assert!(flows.note_acknowledged(FLOW, Time::from_us(20)));
-        assert!(!flows.note_first_acknowledged(FLOW, Time::from_us(30)));
-        let record = flows.record(FLOW);
-        let times = [record.connect, record.fct, record.fct_ack];
-        assert_eq!(times, [2, 8, 10].map(|us| Some(Time::from_us(us))));
-        assert_eq!((flows.finished(), flows.has_finished(FLOW)), (1, true));
-        assert!(!flows.has_finished(FlowIndex(0)));
-    }
-
-    #[test]
-    fn a_flow_that_waited_starts_when_it_does() {
-        let mut flows = flows();
-        flows.start_at(FLOW, Time::from_us(50));
-        flows.note_received(FLOW, Time::from_us(53));
-        assert_eq!(flows.record(FLOW).fct, Some(Time::from_us(3)));
-        assert_eq!(flows.known(FLOW).start, Time::from_us(50));
-    }
-
-    #[test]
-    fn the_policy_is_asked_and_its_answers_have_room_again() {
-        let mut flows = flows();
-        let actions = flows.react(FLOW, Event::Started, Time::from_us(10));
-        assert!(matches!(actions[..], [Action::Open(_)]));
-        flows.give_back(actions);
-        assert_eq!(flows.react(FLOW, Event::Timer, Time::from_us(10)), []);
-    }
-
-    #[test]
-    fn what_is_foreseen_and_delivered_is_in_the_record() {
-        let mut flows = flows();
-        let ideal = (Time::from_us(3), Time::from_us(4));
-        let foreseen = Foreseen { profile: 0, hops: 4, shared_hops: Some(1), ideal };
-        flows.foresee(FLOW, &foreseen);
-        flows.note_delivered(FLOW, 77);
-        flows.note_copy(FLOW);
-        let record = flows.record(FLOW);
-        assert_eq!((record.ideal_fct, record.ideal_fct_ack), ideal);
-        assert_eq!((record.hops, record.shared_hops, record.copies), (4, Some(1), 1));
-        assert_eq!(record.delivered_in_arrivals, 77);
     }
 }

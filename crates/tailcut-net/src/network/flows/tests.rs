@@ -1,0 +1,168 @@
+//! What becomes of flows, and who is asked about them: without a network.
+
+use super::*;
+use crate::network::hosts::tests::{opening, tcp};
+use crate::network::hosts::Opening;
+use crate::network::profile::Profile;
+use crate::network::tests::scenario;
+use crate::packet::{Flags, Packet, NO_OPTIONS};
+use crate::topology::HostId;
+use crate::transport::mptcp::MptcpSpec;
+use crate::transport::Transport;
+
+const FLOW: FlowIndex = FlowIndex(1);
+
+/// Flow 1 of the scenario, which starts 10 us after the run.
+fn flows() -> Flows {
+    Flows::new(&scenario())
+}
+
+#[test]
+fn times_count_from_the_start_of_a_flow() {
+    let mut flows = flows();
+    flows.note_established(FLOW, Time::from_us(12));
+    flows.note_established(FLOW, Time::from_us(13));
+    flows.note_received(FLOW, Time::from_us(18));
+    assert!(flows.note_acknowledged(FLOW, Time::from_us(20)));
+    assert!(!flows.note_first_acknowledged(FLOW, Time::from_us(30)));
+    let record = flows.record(FLOW);
+    let times = [record.connect, record.fct, record.fct_ack];
+    assert_eq!(times, [2, 8, 10].map(|us| Some(Time::from_us(us))));
+    assert_eq!((flows.finished(), flows.has_finished(FLOW)), (1, true));
+    assert!(!flows.has_finished(FlowIndex(0)));
+}
+
+#[test]
+fn a_flow_that_waited_starts_when_it_does() {
+    let mut flows = flows();
+    flows.start_at(FLOW, Time::from_us(50));
+    flows.note_received(FLOW, Time::from_us(53));
+    assert_eq!(flows.record(FLOW).fct, Some(Time::from_us(3)));
+    assert_eq!(flows.known(FLOW).start, Time::from_us(50));
+}
+
+#[test]
+fn the_policy_is_asked_and_its_answers_have_room_again() {
+    let mut flows = flows();
+    let actions = flows.react(FLOW, Event::Started, Time::from_us(10));
+    assert!(matches!(actions[..], [Action::Open(_)]));
+    flows.give_back(actions);
+    assert_eq!(flows.react(FLOW, Event::Timer, Time::from_us(10)), []);
+}
+
+#[test]
+fn what_is_foreseen_is_in_the_record() {
+    let mut flows = flows();
+    let ideal = (Time::from_us(3), Time::from_us(4));
+    let foreseen = Foreseen { profile: 0, hops: 4, shared_hops: Some(1), ideal };
+    flows.foresee(FLOW, &foreseen);
+    flows.note_copy(FLOW);
+    let record = flows.record(FLOW);
+    assert_eq!((record.ideal_fct, record.ideal_fct_ack), ideal);
+    assert_eq!((record.hops, record.shared_hops, record.copies), (4, Some(1), 1));
+}
+
+/// Two connections of flow 1, of which the second has got three segments and the first one.
+fn connected<'a>(flows: &mut Flows, profiles: &'a [Profile]) -> (Hosts<'a>, [ConnectionId; 2]) {
+    let mut hosts = Hosts::new(profiles);
+    let ids = [(0, 1), (1, 3)].map(|(copy, segments)| {
+        let id = hosts.admit(opening(&hosts, FLOW.0, copy));
+        flows.set_head(FLOW, Some(hosts.insert(flows.head(FLOW), id)));
+        let (key, options) = (hosts.at_sender(id).key, NO_OPTIONS);
+        for seq in 0..segments {
+            let (flags, wire_bytes) = (Flags::DATA, 1_538);
+            let packet = Packet { key, connection: id, seq, options, wire_bytes, flags };
+            hosts.tell_receiver(Time::ZERO, &packet);
+        }
+        id
+    });
+    (hosts, ids)
+}
+
+#[test]
+fn a_flow_has_delivered_what_its_furthest_connection_has_or_all_if_it_is_over() {
+    let (mut flows, profiles) = (flows(), tcp());
+    let (hosts, _) = connected(&mut flows, &profiles);
+    flows.note_received(FlowIndex(0), Time::from_us(50));
+    flows.note_deliveries(&hosts);
+    let delivered = [FlowIndex(0), FLOW].map(|flow| flows.record(flow).delivered_in_arrivals);
+    assert_eq!(delivered, [10_000, 3 * 1_460]);
+}
+
+#[test]
+fn a_flow_is_sampled_by_its_first_connection_once() {
+    let (mut flows, profiles) = (flows(), tcp());
+    let (mut hosts, [first, _]) = connected(&mut flows, &profiles);
+    let window = hosts.sender(first).cwnd(hosts.sends_by(first));
+    assert_eq!(flows.samples(&hosts).collect::<Vec<_>>(), [(1, window, 0)]);
+    // A later piece of the same copy comes before it.
+    let later = hosts.admit(Opening { from: 5_840, ..opening(&hosts, FLOW.0, 0) });
+    flows.set_head(FLOW, Some(hosts.insert(flows.head(FLOW), later)));
+    assert_eq!(flows.samples(&hosts).collect::<Vec<_>>(), [(1, window, 5_840)]);
+}
+
+#[test]
+fn what_was_done_in_vain_is_summed_up() {
+    let (mut flows, profiles) = (flows(), tcp());
+    let (mut hosts, ids) = connected(&mut flows, &profiles);
+    let (key, options) = (hosts.at_sender(ids[0]).key, NO_OPTIONS);
+    let (flags, wire_bytes) = (Flags::DATA, 1_538);
+    let again = Packet { key, connection: ids[0], seq: 0, options, wire_bytes, flags };
+    hosts.tell_receiver(Time::ZERO, &again);
+    ids.iter().for_each(|&id| flows.absorb(&hosts, id));
+    let mut counters = Counters::default();
+    flows.sum_up(&mut counters);
+    assert_eq!((counters.needless_retransmissions, counters.recoveries_undone), (1, 0));
+}
+
+/// Notes what it is told.
+#[derive(Default)]
+struct Judge(Vec<Option<FlowIndex>>);
+
+impl Audit for Judge {
+    fn settle(&mut self, known: &dyn Fn(ConnectionId, FlowKey) -> Option<audit::Known>) {
+        let key = |port| FlowKey::new(HostId(0), HostId(1), 1_024, port);
+        let asked = [key(5_001), key(5_001).reversed(), key(7)];
+        self.0 = asked.map(|key| known(ConnectionId(1), key).map(|known| known.flow)).to_vec();
+    }
+    fn totals(&self, flows: &mut dyn Iterator<Item = audit::Known>) -> Vec<(&'static str, u64)> {
+        vec![("bytes", flows.map(|flow| flow.bytes).sum())]
+    }
+}
+
+#[test]
+fn guesses_are_judged_by_the_flows_that_are_there_and_have_started() {
+    let (mut flows, profiles) = (flows(), tcp());
+    let (hosts, _) = connected(&mut flows, &profiles);
+    let mut judge = Judge::default();
+    let totals = [0, 1, 2].map(|started| flows.audit(&mut judge, &hosts, started)[0].1);
+    assert_eq!(totals, [0, 10_000, 20_000]);
+    assert_eq!(judge.0, [Some(FLOW), Some(FLOW), None]);
+}
+
+#[test]
+fn a_spread_flow_says_what_its_subflows_carry_and_what_has_arrived() {
+    let (mut flows, profiles) = (flows(), tcp());
+    let (hosts, [first, _]) = connected(&mut flows, &profiles);
+    let known = hosts.at_sender(first);
+    assert_eq!(flows.subflow_segment(known, 0), (None, known.key), "it has no manager");
+    assert_eq!(flows.data_ack(FLOW, 0), None);
+    let spread = MptcpSpec::default().spread().expect("it spreads flows");
+    flows.set_manager(FLOW, spread.manager(flows.flow(FLOW), 1));
+    let manager = flows.manager_mut(FLOW).expect("it has one now");
+    // 10,000 bytes are seven segments.
+    let given: Vec<_> = (0..7).map(|_| manager.assign(0, &mut vec![])).collect();
+    assert_eq!((given[0], given[6]), (Some(1_460), Some(1_240)));
+    let (mapping, key) = flows.subflow_segment(known, 6);
+    assert_eq!(mapping, Some(Mapping { number: 6, payload: 1_240, last: true }));
+    assert_eq!(key, known.key);
+    assert!(!flows.note_data(FLOW, None) && !flows.note_data(FLOW, Some(1)));
+    let ack = |number, complete| Some(DataAck { number, complete });
+    assert_eq!(flows.data_ack(FLOW, 0), ack(0, false));
+    let complete: Vec<_> = [0, 2, 3, 4, 5, 6].map(|n| flows.note_data(FLOW, Some(n))).into();
+    assert_eq!(complete, [false, false, false, false, false, true]);
+    assert_eq!(flows.data_ack(FLOW, 1), ack(7, true));
+    flows.react(FLOW, Event::Received { copy: 0 }, Time::from_us(30));
+    assert_eq!(flows.data_ack(FLOW, 1), ack(7, false), "another has ended it");
+    assert!(flows.may_win(FLOW, 0) && !flows.may_win(FLOW, 1));
+}
