@@ -1,6 +1,7 @@
 """The architecture page says which source files know of each resident of the simulator; so does the source."""
 
 import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -129,6 +130,26 @@ def test_rooms_for_one_resident_are_where_the_page_says() -> None:
             assert any(re.search(rf"\b(?:const|fn) {name}\b", text) for text in CODE.values()), room
         else:
             assert (ROOT / "crates/tailcut-net/src" / room).exists(), room
+
+
+def knows() -> dict[str, set[str]]:
+    """Which of the folders and files of the simulator's folder each one of them uses."""
+    known: dict[str, set[str]] = {}
+    for name, text in CODE.items():
+        if name.startswith("tailcut-net/src/") and not name.endswith("/lib.rs"):
+            own = Path(name).relative_to("tailcut-net/src").parts[0].removesuffix(".rs")
+            used = re.findall(r"\bcrate::(\w+)", re.sub(r"#\[cfg\(test\)\]\s*use [^;]+;", "", text))
+            known.setdefault(own, set()).update(set(used) - {own})
+    return known
+
+
+def test_nothing_knows_what_knows_it() -> None:
+    """Folders have an order, from what knows least to what knows most."""
+    known = knows()
+    assert {"fabric", "measure", "network", "transport"} <= known["network"] | {"network"}
+    # Raises an error that names the circle.
+    order = list(TopologicalSorter(known).static_order())
+    assert order.index("transport") < order.index("measure") < order.index("network")
 
 
 def test_the_page_names_whatever_lies_in_the_simulators_folder() -> None:

@@ -17,6 +17,7 @@ use crate::port::Port;
 use crate::topology::{HostId, PortId};
 use crate::traffic::FlowIndex;
 use crate::transport::tcp::{CongestionState, Sender, SenderCounters};
+use crate::transport::{Stop, Timer};
 
 /// A packet as its headers describe it: positions in bytes, initial sequence numbers 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,36 +80,6 @@ pub enum End {
     Sender,
     /// It receives them.
     Receiver,
-}
-
-/// What an end of a connection waits for by its clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Timer {
-    /// Opening the connection.
-    Open,
-    /// Repeating its SYN, or its SYN-ACK.
-    Syn,
-    /// Repeating what is not answered.
-    Retransmission,
-    /// Probing the tail of a flight.
-    Probe,
-    /// Taking what is late for lost.
-    Reordering,
-    /// Sending what pacing holds back.
-    Pacing,
-    /// Acknowledging what might have been acknowledged together with more.
-    DelayedAck,
-}
-
-/// What a sender has stopped for: why nothing more left when it had handled an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
-    /// Its congestion window has no room, and grows by what is acknowledged.
-    SlowStart,
-    /// Its congestion window has no room.
-    CongestionWindow,
-    /// The receiver's window has no room, that of the connection or, of a subflow, that of the whole flow; its congestion window has.
-    ReceiveWindow,
 }
 
 /// A sender of any transport, after it has handled an event and before it sends.

@@ -5,10 +5,9 @@ use std::ops::{Deref, DerefMut};
 use tailcut_engine::Time;
 
 use super::profile::{Kind, Profile};
-use crate::measure::Timer;
 use crate::packet::OptionStore;
 use crate::transport::ends::{Ends, Pull, ReceivingEnd};
-use crate::transport::{other_ends, tcp, DataAck, Segment};
+use crate::transport::{other_ends, tcp, DataAck, Segment, Timer};
 
 macro_rules! receivers {
     ($($name:ident($spec:ty),)*) => {

@@ -3,11 +3,11 @@
 use tailcut_engine::Time;
 
 use super::profile::{Kind, Profile};
-use crate::measure::{SenderView, Stop, TcpView, Timer};
+use crate::measure::{SenderView, TcpView};
 use crate::packet::{Flags, OptionStore};
 use crate::transport::ends::Ends;
 use crate::transport::tcp::{self, SenderCounters};
-use crate::transport::{other_ends, Mapping, Phase, Segment, Transmit};
+use crate::transport::{other_ends, Mapping, Phase, Segment, Stop, Timer, Transmit};
 
 macro_rules! senders {
     ($($name:ident($spec:ty),)*) => {

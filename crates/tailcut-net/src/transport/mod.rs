@@ -15,10 +15,12 @@ pub mod segment;
 pub mod spread;
 pub mod subflows;
 pub mod tcp;
+mod waits;
 
 pub(crate) use life::segments_of;
 pub use life::{Phase, Transmit};
 pub use segment::{DataAck, Mapping, Segment};
+pub use waits::{Stop, Timer};
 
 use std::sync::Arc;
 

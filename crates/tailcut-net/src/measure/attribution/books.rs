@@ -4,7 +4,8 @@ use tailcut_engine::Time;
 
 use super::chains::Moment;
 use super::parts::Part;
-use crate::measure::{End, Timer};
+use crate::measure::End;
+use crate::transport::Timer;
 
 /// What is known of a flow.
 #[derive(Debug, Clone, Copy)]

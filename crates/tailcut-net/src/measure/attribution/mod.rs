@@ -18,11 +18,12 @@ use std::collections::BTreeMap;
 
 use tailcut_engine::Time;
 
-use super::{End, Observer, Stop, Timer};
+use super::{End, Observer};
 use crate::packet::{ConnectionId, Flags, Packet, Ticket};
 use crate::port::Port;
 use crate::topology::{Graph, PortId};
 use crate::traffic::FlowIndex;
+use crate::transport::{Stop, Timer};
 
 use books::{Armed, ConnectionBook, FlowBook};
 use chains::{Chains, Moment, NONE};

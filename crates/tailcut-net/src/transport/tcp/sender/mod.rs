@@ -24,9 +24,9 @@ use super::prr::Prr;
 use super::rtt::Rtt;
 use super::scoreboard::{Progress, Scoreboard};
 use super::{Recovery, TcpSpec};
-use crate::measure::Timer;
 use crate::packet::SackBlocks;
 use crate::transport::life::{owed, segments_of, Life, Phase, SynAck, Transmit};
+use crate::transport::Timer;
 use reordering::Reordering;
 use senses::{News, Senses};
 

@@ -24,9 +24,9 @@ use tailcut_engine::Time;
 
 use super::Sender;
 use crate::component::SpecError;
-use crate::measure::Timer;
 use crate::packet::SackBlocks;
 use crate::transport::tcp::{Hosts, TcpSpec};
+use crate::transport::Timer;
 
 /// The parameters of a method.
 pub(super) trait Parameters {

@@ -12,11 +12,11 @@ use self::f_rto::Doubt;
 use super::before::Before;
 use super::{split, Choice, Method, Parameters, Verdict};
 use crate::component::SpecError;
-use crate::measure::Timer;
 use crate::packet::SackBlocks;
 use crate::transport::tcp::hosts::LINUX_MIN_RTO;
 use crate::transport::tcp::sender::{CongestionState, Sender};
 use crate::transport::tcp::TcpSpec;
+use crate::transport::Timer;
 
 /// Parameters of RACK-TLP and F-RTO.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
