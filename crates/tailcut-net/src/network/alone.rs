@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tailcut_engine::{Rate, Time};
 
 use super::foresight::source_port;
-use super::profile::{Kind, Profile};
+use super::profile::{Kind, Profile, ProfileId};
 use crate::amount::Limit;
 use crate::fabric::{FabricError, Ways};
 use crate::faults::What;
@@ -20,8 +20,8 @@ use crate::traffic::Flow;
 /// The connections that carry a flow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Carriers {
-    /// Number of their transport.
-    pub profile: u8,
+    /// Their transport.
+    pub profile: ProfileId,
     /// How replication uses it.
     pub carriage: Carriage,
 }
@@ -38,7 +38,7 @@ pub(super) struct Alone {
     lossy: bool,
     /// All shortest paths between the switches of two hosts, there and back, without the hosts' links.
     inner: BTreeMap<(SwitchId, SwitchId), [Vec<Stage>; 2]>,
-    lone: BTreeMap<(u8, Way), LonePath>,
+    lone: BTreeMap<(ProfileId, Way), LonePath>,
 }
 
 impl Alone {
@@ -85,7 +85,7 @@ impl Alone {
         flow: &Flow,
         carriers: &Carriers,
     ) -> (Time, Time) {
-        let profile = &profiles[usize::from(carriers.profile)];
+        let profile = &profiles[carriers.profile.index()];
         let mut best = (Time::NEVER, Time::NEVER);
         for (way, later) in self.ways(on, profile, flow, carriers) {
             let lone = self.lone.entry((carriers.profile, way));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn alone(carriage: Carriage) -> Carriers {
-        Carriers { profile: 0, carriage }
+        Carriers { profile: ProfileId::at(0), carriage }
     }
 
     /// The ways of a flow to a host, and what it takes at best.

@@ -101,7 +101,7 @@ impl<O: Observer> Network<'_, O> {
     /// Gives a copy a connection, in the place of its number among its flow's; a later piece comes before an earlier.
     fn admit_copy(&mut self, flow: FlowIndex, open: &Open) {
         let asked = self.flows.flow(flow);
-        let profile = self.foresight.profile_number(asked);
+        let profile = self.foresight.profile(asked);
         let transport = self.hosts.transport(profile);
         let carried = Carried { flow: asked, index: flow, profile, transport };
         let links = self.flows.hops(flow);

@@ -3,7 +3,7 @@
 use tailcut_engine::Time;
 
 use super::alone::{Alone, Carriers};
-use super::profile::Profile;
+use super::profile::{Profile, ProfileId};
 use crate::fabric::{Fabric, FabricError};
 use crate::packet::{FlowKey, FIRST_SOURCE_PORT, SERVICE_PORT, SOURCE_PORTS};
 use crate::scenario::Scenario;
@@ -31,8 +31,8 @@ pub(super) fn key_of(flow: &Flow, copy: u8, piece: u64) -> FlowKey {
 /// What is known of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Foreseen {
-    /// The number of the transport that carries it.
-    pub profile: u8,
+    /// The transport that carries it.
+    pub profile: ProfileId,
     /// Links between its hosts.
     pub hops: u8,
     /// Links between their switches that its first two copies share; none where there is one, or paths are not kept.
@@ -60,7 +60,7 @@ impl<'a> Foresight<'a> {
     /// What is known of a flow that starts now.
     pub fn foresee(&mut self, flow: &Flow, fabric: &Fabric) -> Foreseen {
         let Scenario { scheme, graph, .. } = self.scenario;
-        let profile = self.profile_number(flow);
+        let profile = self.profile(flow);
         let carriage = scheme.replicate.policy().carriage(flow.bytes);
         let ways = fabric.ways(graph);
         let path = ways.path(key_of(flow, 0, 0));
@@ -81,12 +81,12 @@ impl<'a> Foresight<'a> {
         }
     }
 
-    /// The transport that carries a flow, by its number.
-    pub fn profile_number(&self, flow: &Flow) -> u8 {
-        match &self.scenario.scheme.transport {
-            TransportSpec::Mixed(mixed) => mixed.choose(flow, self.scenario.seed) as u8,
+    /// The transport that carries a flow.
+    pub fn profile(&self, flow: &Flow) -> ProfileId {
+        ProfileId::at(match &self.scenario.scheme.transport {
+            TransportSpec::Mixed(mixed) => mixed.choose(flow, self.scenario.seed),
             _ => 0,
-        }
+        })
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
             foresight.foresee(&scenario.flows[0], &fabric)
         };
         let alone = foresee(&scenario);
-        assert_eq!((alone.profile, alone.hops, alone.shared_hops), (0, 2, None));
+        assert_eq!((alone.profile, alone.hops, alone.shared_hops), (ProfileId::at(0), 2, None));
         assert!(alone.ideal.0 > Time::ZERO && alone.ideal.1 > alone.ideal.0);
         scenario.scheme.replicate = ReplicateSpec::Repflow(Default::default());
         let copied = foresee(&scenario);

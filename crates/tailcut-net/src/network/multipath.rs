@@ -1,6 +1,7 @@
 //! Flows over several subflows: what their managers ask for, done.
 
 use super::hosts::{Carried, Known, Opening};
+use super::profile::ProfileId;
 use super::sender::Sender;
 use super::Network;
 use crate::measure::Observer;
@@ -11,7 +12,12 @@ use crate::transport::spread::{Action, Event, Open, Seen, Spread, View};
 
 impl<O: Observer> Network<'_, O> {
     /// The first subflow of a flow, and its manager.
-    pub(super) fn open_first_subflow(&mut self, flow: FlowIndex, profile: u8, spread: &dyn Spread) {
+    pub(super) fn open_first_subflow(
+        &mut self,
+        flow: FlowIndex,
+        profile: ProfileId,
+        spread: &dyn Spread,
+    ) {
         let manager = spread.manager(self.flows.flow(flow), self.scenario.seed);
         let &Flow { src, dst, .. } = self.flows.flow(flow);
         let first =
@@ -20,7 +26,7 @@ impl<O: Observer> Network<'_, O> {
         self.open_subflow(flow, profile, first);
     }
 
-    fn open_subflow(&mut self, index: FlowIndex, profile: u8, open: Open) {
+    fn open_subflow(&mut self, index: FlowIndex, profile: ProfileId, open: Open) {
         let (flow, transport) = (self.flows.flow(index), self.hosts.transport(profile));
         let carried = Carried { flow, index, profile, transport };
         let opening = Opening::subflow(carried, open, self.clock.now());

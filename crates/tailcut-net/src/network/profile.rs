@@ -11,6 +11,27 @@ use crate::transport::spread::Spread;
 use crate::transport::tcp::{TcpSpec, WireSizes};
 use crate::transport::TransportSpec;
 
+/// The number of a profile among those of a run.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ProfileId(u8);
+
+impl ProfileId {
+    /// The one at this place of the run's.
+    ///
+    /// # Panics
+    /// When a mixture has more parts than its check lets through.
+    pub fn at(place: usize) -> ProfileId {
+        ProfileId(u8::try_from(place).expect("a mixture has at most 64 parts"))
+    }
+
+    /// Its place.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// What a connection goes by.
 #[derive(Debug, Clone)]
 pub(super) struct Profile {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::network::hosts::tests::{opening, tcp};
 use crate::network::hosts::Opening;
-use crate::network::profile::Profile;
+use crate::network::profile::{Profile, ProfileId};
 use crate::network::tests::scenario;
 use crate::packet::{Flags, Packet, NO_OPTIONS};
 use crate::topology::HostId;
@@ -54,7 +54,7 @@ fn the_policy_is_asked_and_its_answers_have_room_again() {
 fn what_is_foreseen_is_in_the_record() {
     let mut flows = flows();
     let ideal = (Time::from_us(3), Time::from_us(4));
-    let foreseen = Foreseen { profile: 0, hops: 4, shared_hops: Some(1), ideal };
+    let foreseen = Foreseen { profile: ProfileId::at(0), hops: 4, shared_hops: Some(1), ideal };
     flows.foresee(FLOW, &foreseen);
     flows.note_copy(FLOW);
     let record = flows.record(FLOW);

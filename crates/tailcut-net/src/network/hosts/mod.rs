@@ -10,8 +10,7 @@ mod view;
 
 use tailcut_engine::Time;
 
-pub(super) use self::opening::{Carried, Opening};
-use super::profile::Profile;
+use super::profile::{Profile, ProfileId};
 use super::receiver::Receiver;
 use super::sender::Sender;
 use crate::packet::{ConnectionId, Flags, FlowKey, OptionStore, Packet};
@@ -30,8 +29,8 @@ pub(super) struct Known {
     pub from: u64,
     /// Its number among those of its flow.
     pub copy: u8,
-    /// The number of its transport.
-    pub profile: u8,
+    /// Its transport.
+    pub profile: ProfileId,
 }
 
 /// A connection at the host that sends.
@@ -191,8 +190,8 @@ impl<'a> Hosts<'a> {
 
     /// A transport by its number.
     #[inline]
-    pub fn transport(&self, number: u8) -> &'a Profile {
-        &self.profiles[usize::from(number)]
+    pub fn transport(&self, number: ProfileId) -> &'a Profile {
+        &self.profiles[number.index()]
     }
 
     #[inline]
@@ -354,7 +353,7 @@ impl<'a> Hosts<'a> {
     pub fn tell_sender(&mut self, now: Time, packet: &Packet) {
         let SendingEnd { known, sender, .. } =
             &mut self.connections[packet.connection.index()].sending;
-        let profile = &self.profiles[usize::from(known.profile)];
+        let profile = &self.profiles[known.profile.index()];
         sender.on_packet(profile, now, &as_segment(packet), &self.options);
     }
 
@@ -363,7 +362,7 @@ impl<'a> Hosts<'a> {
     pub fn tell_receiver(&mut self, now: Time, packet: &Packet) -> Heard {
         let ReceivingEnd { known, receiver } =
             &mut self.connections[packet.connection.index()].receiving;
-        let profile = &self.profiles[usize::from(known.profile)];
+        let profile = &self.profiles[known.profile.index()];
         let data = packet.flags.has(Flags::DATA) && !receiver.closed;
         let completed = receiver.on_packet(profile, now, &as_segment(packet), &self.options);
         Heard { data, completed }
@@ -373,7 +372,7 @@ impl<'a> Hosts<'a> {
     #[inline]
     pub fn poll_sender(&mut self, id: ConnectionId, now: Time) -> Option<Transmit> {
         let SendingEnd { known, sender, .. } = &mut self.connections[id.index()].sending;
-        sender.poll_transmit(&self.profiles[usize::from(known.profile)], now)
+        sender.poll_transmit(&self.profiles[known.profile.index()], now)
     }
 
     /// The packet for it.
@@ -386,7 +385,7 @@ impl<'a> Hosts<'a> {
         mapping: Option<Mapping>,
     ) -> Segment {
         let SendingEnd { known, sender, .. } = &mut self.connections[id.index()].sending;
-        let profile = &self.profiles[usize::from(known.profile)];
+        let profile = &self.profiles[known.profile.index()];
         sender.packet(profile, now, transmit, mapping, &mut self.options)
     }
 
@@ -405,7 +404,7 @@ impl<'a> Hosts<'a> {
         data: Option<DataAck>,
     ) -> Option<Segment> {
         let ReceivingEnd { known, receiver } = &mut self.connections[id.index()].receiving;
-        let profile = &self.profiles[usize::from(known.profile)];
+        let profile = &self.profiles[known.profile.index()];
         receiver.poll_transmit(profile, now, data, &mut self.options)
     }
 

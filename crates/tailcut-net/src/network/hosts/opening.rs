@@ -4,7 +4,7 @@ use tailcut_engine::random::mix;
 use tailcut_engine::Time;
 
 use crate::network::foresight::{key_of, source_port};
-use crate::network::profile::Profile;
+use crate::network::profile::{Profile, ProfileId};
 use crate::network::sender::Sender;
 use crate::packet::{FlowKey, SERVICE_PORT};
 use crate::replicate::machine::Open;
@@ -22,8 +22,8 @@ pub(in crate::network) struct Opening {
     pub copy: u8,
     /// The first byte of the flow that it carries.
     pub from: u64,
-    /// Number of its transport.
-    pub profile: u8,
+    /// Its transport.
+    pub profile: ProfileId,
     pub sender: Sender,
     /// The application at its receiver has gone.
     pub closed: bool,
@@ -36,7 +36,7 @@ pub(in crate::network) struct Carried<'a> {
     /// Its number in the run.
     pub index: FlowIndex,
     /// Number of its transport.
-    pub profile: u8,
+    pub profile: ProfileId,
     /// That transport.
     pub transport: &'a Profile,
 }
@@ -85,8 +85,12 @@ mod tests {
     #[test]
     fn a_piece_carries_its_bytes_from_a_port_of_its_own_when_its_time_comes() {
         let (flow, profiles) = (flow(), tcp());
-        let carried =
-            Carried { flow: &flow, index: FlowIndex(2), profile: 0, transport: &profiles[0] };
+        let carried = Carried {
+            flow: &flow,
+            index: FlowIndex(2),
+            profile: ProfileId::at(0),
+            transport: &profiles[0],
+        };
         let open = Open { copy: 1, piece: 4, from: 40_000, bytes: 2_920, at: Time::from_us(9) };
         let opening = Opening::copy(carried, &open, 6, 1);
         assert_eq!(opening.key, key_of(&flow, 1, 4));
@@ -98,8 +102,12 @@ mod tests {
     #[test]
     fn a_subflow_is_given_data_later_and_bears_what_its_manager_says() {
         let (flow, profiles) = (flow(), tcp());
-        let carried =
-            Carried { flow: &flow, index: FlowIndex(2), profile: 0, transport: &profiles[0] };
+        let carried = Carried {
+            flow: &flow,
+            index: FlowIndex(2),
+            profile: ProfileId::at(0),
+            transport: &profiles[0],
+        };
         let open = |dupack_threshold| {
             let open = subflow::Open { copy: 3, coupled: true, dupack_threshold };
             Opening::subflow(carried, open, NOW)

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::amount::{Amount, Limit};
-use crate::network::profile;
+use crate::network::profile::{self, ProfileId};
 use crate::packet::NO_OPTIONS;
 use crate::topology::HostId;
 use crate::transport::tcp::{self, TcpSpec, WireSizes};
@@ -23,8 +23,8 @@ pub(in crate::network) fn opening(hosts: &Hosts<'_>, flow: u32, copy: u8) -> Ope
         flow: FlowIndex(flow),
         copy,
         from: 0,
-        profile: 0,
-        sender: Sender::new(hosts.transport(0), 14_600, NOW),
+        profile: ProfileId::at(0),
+        sender: Sender::new(hosts.transport(ProfileId::at(0)), 14_600, NOW),
         closed: false,
     }
 }
@@ -137,7 +137,7 @@ fn both_ends_hear_of_a_packet_and_say_what_it_did() {
 
 /// A subflow that has no data, and whose handshake is complete.
 fn established(hosts: &mut Hosts<'_>, copy: u8) -> ConnectionId {
-    let sender = Sender::Tcp(tcp::Sender::open_ended(&hosts.transport(0).tcp, NOW));
+    let sender = Sender::Tcp(tcp::Sender::open_ended(&hosts.transport(ProfileId::at(0)).tcp, NOW));
     let opening = Opening { sender, ..opening(hosts, 0, copy) };
     let id = hosts.admit(opening);
     hosts.wake_sender(id, NOW);
