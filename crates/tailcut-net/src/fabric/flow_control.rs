@@ -16,15 +16,23 @@ use crate::port::Port;
 use crate::switch::flow_control::FlowControl;
 use crate::topology::PortId;
 
-/// One link, and the ends that it joins.
-#[derive(Debug, Clone, Default)]
-struct Link {
-    /// At the far end: bytes that came by it and wait, and whether it was asked to stop.
+/// A link at its far end, in the switch or the host that it leads to.
+#[derive(Debug, Clone, Copy, Default)]
+struct FarEnd {
+    /// Bytes that came by it and wait.
     held: u64,
+    /// It was asked to stop.
     asked: bool,
-    /// Frames on their way to the near end: when each arrives, and whether it is to stop.
+    /// When the last frame that was sent back arrives.
+    answered: Time,
+}
+
+/// A link at its near end, in the switch or the host that sends by it. It hears of the other end by frames only.
+#[derive(Debug, Clone, Default)]
+struct NearEnd {
+    /// Frames on their way to it: when each arrives, and whether it is to stop.
     frames: VecDeque<(Time, bool)>,
-    /// At the near end: it has stopped.
+    /// It has stopped.
     stopped: bool,
     /// Its transmitter is to be asked when it falls idle.
     armed: bool,
@@ -36,7 +44,10 @@ struct Link {
 #[derive(Debug, Clone)]
 pub(super) struct Stops {
     kind: Arc<dyn FlowControl>,
-    links: Vec<Link>,
+    /// Both ends of each link, by its port. One switch has the near ends of the links that leave it and the far ends of those that
+    /// lead to it, and looks at no others.
+    near: Vec<NearEnd>,
+    far: Vec<FarEnd>,
     /// How often a switch has asked for a stop.
     count: u64,
     /// Links whose next frame was not told of yet, and when it arrives.
@@ -45,7 +56,8 @@ pub(super) struct Stops {
 
 impl Stops {
     pub fn new(kind: Arc<dyn FlowControl>, ports: usize) -> Stops {
-        Stops { kind, links: vec![Link::default(); ports], count: 0, due: vec![] }
+        let (near, far) = (vec![NearEnd::default(); ports], vec![FarEnd::default(); ports]);
+        Stops { kind, near, far, count: 0, due: vec![] }
     }
 
     /// A packet waits at `port`.
@@ -57,9 +69,9 @@ impl Stops {
         bytes: u16,
         ports: &[Port],
     ) {
-        self.links[port.index()].waiting.push_back((ingress, bytes));
+        self.near[port.index()].waiting.push_back((ingress, bytes));
         let Some(ingress) = ingress else { return };
-        let link = &mut self.links[ingress.index()];
+        let link = &mut self.far[ingress.index()];
         link.held += u64::from(bytes);
         if !link.asked && self.kind.stops(link.held, false) {
             link.asked = true;
@@ -70,9 +82,9 @@ impl Stops {
 
     /// The packet that has waited longest at `port` leaves.
     fn remove(&mut self, now: Time, port: PortId, ports: &[Port]) {
-        let first = self.links[port.index()].waiting.pop_front();
+        let first = self.near[port.index()].waiting.pop_front();
         let Some((Some(ingress), bytes)) = first else { return };
-        let link = &mut self.links[ingress.index()];
+        let link = &mut self.far[ingress.index()];
         link.held -= u64::from(bytes);
         if link.asked && !self.kind.stops(link.held, true) {
             link.asked = false;
@@ -86,9 +98,11 @@ impl Stops {
     fn send(&mut self, now: Time, ingress: PortId, stop: bool, ports: &[Port]) {
         let back = &ports[ingress.reversed().index()];
         let leaves = back.busy_until().max(now) + Time(back.transmission_time(self.kind.frame()));
-        let frames = &mut self.links[ingress.index()].frames;
+        let answered = &mut self.far[ingress.index()].answered;
         // One that is behind another does not overtake it where the wire has become shorter.
-        let arrives = (leaves + back.propagation()).max(frames.back().map_or(now, |last| last.0));
+        let arrives = (leaves + back.propagation()).max(*answered);
+        *answered = arrives;
+        let frames = &mut self.near[ingress.index()].frames;
         frames.push_back((arrives, stop));
         if frames.len() == 1 {
             self.due.push((ingress, arrives));
@@ -97,9 +111,10 @@ impl Stops {
 
     /// A link has failed or come back: nobody remembers what was asked along it.
     fn forget(&mut self, port: PortId) {
-        let link = &mut self.links[port.index()];
-        link.frames.clear();
-        (link.asked, link.stopped) = (false, false);
+        let (near, far) = (&mut self.near[port.index()], &mut self.far[port.index()]);
+        near.frames.clear();
+        (near.armed, near.stopped) = (false, false);
+        (far.asked, far.answered) = (false, Time::ZERO);
     }
 }
 
@@ -129,7 +144,7 @@ impl Fabric {
         let waits = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
         let free = self.ports[port.index()].busy_until().max(now);
         let Some(stops) = &mut self.stops else { return Heeded { idle: None, next: None } };
-        let link = &mut stops.links[port.index()];
+        let link = &mut stops.near[port.index()];
         while let Some(&(_, stop)) = link.frames.front().filter(|(at, _)| *at <= now) {
             link.frames.pop_front();
             link.stopped = stop;
@@ -149,7 +164,7 @@ impl Fabric {
     ) -> Offered {
         let waits = self.scheduled.waiting(port).is_some_and(|waiting| waiting > 0);
         let busy_until = self.ports[port.index()].busy_until();
-        let stopped = self.stops.as_ref().is_some_and(|s| s.links[port.index()].stopped);
+        let stopped = self.stops.as_ref().is_some_and(|s| s.near[port.index()].stopped);
         if !waits && !stopped && busy_until <= now {
             return self.put(now, port, packet);
         }
@@ -158,7 +173,7 @@ impl Fabric {
             return offered;
         };
         stops.add(now, port, ingress, packet.wire_bytes, &self.ports);
-        let link = &mut stops.links[port.index()];
+        let link = &mut stops.near[port.index()];
         let asks = !link.stopped && !link.armed;
         link.armed |= asks;
         Offered::Waits(asks.then(|| busy_until.max(now)))
@@ -168,7 +183,7 @@ impl Fabric {
     #[inline]
     pub(super) fn goes_on(&mut self, port: PortId) -> bool {
         let Some(stops) = &mut self.stops else { return true };
-        let link = &mut stops.links[port.index()];
+        let link = &mut stops.near[port.index()];
         link.armed = !link.stopped;
         link.armed
     }
@@ -178,20 +193,19 @@ impl Fabric {
     #[inline(always)]
     pub(super) fn leaves_controlled(&mut self, now: Time, port: PortId, more: bool) {
         if let Some(stops) = &mut self.stops {
-            stops.links[port.index()].armed = more;
+            stops.near[port.index()].armed = more;
             stops.remove(now, port, &self.ports);
         }
     }
 
     /// Whether a transmitter is to be asked when it falls idle, as far as flow control goes.
     pub(super) fn is_armed(&self, port: PortId) -> bool {
-        self.stops.as_ref().is_none_or(|stops| stops.links[port.index()].armed)
+        self.stops.as_ref().is_none_or(|stops| stops.near[port.index()].armed)
     }
 
     /// A link has failed or come back.
     pub(super) fn forget_frames(&mut self, port: PortId) {
         if let Some(stops) = &mut self.stops {
-            stops.links[port.index()].armed = false;
             stops.forget(port);
         }
     }
@@ -207,14 +221,16 @@ impl Fabric {
     /// Links that wait for each other and will for ever: each is stopped for packets that wait, in the end, for it. None unless
     /// there is a circle of links in which every switch holds too much for the next to go on.
     pub fn deadlock(&self) -> Vec<PortId> {
-        let Some(Stops { links, kind, .. }) = &self.stops else { return vec![] };
-        let stands = |link: &Link| link.stopped && link.asked && link.frames.is_empty();
-        let mut stuck: BTreeSet<PortId> =
-            (0..links.len()).map(PortId::at).filter(|&port| stands(&links[port.index()])).collect();
+        let Some(Stops { near, far, kind, .. }) = &self.stops else { return vec![] };
+        let stands = |port: &PortId| {
+            let (near, far) = (&near[port.index()], &far[port.index()]);
+            near.stopped && far.asked && near.frames.is_empty()
+        };
+        let mut stuck: BTreeSet<PortId> = (0..near.len()).map(PortId::at).filter(stands).collect();
         loop {
-            let mut held = vec![0; links.len()];
+            let mut held = vec![0; near.len()];
             for &port in &stuck {
-                for &(ingress, bytes) in &links[port.index()].waiting {
+                for &(ingress, bytes) in &near[port.index()].waiting {
                     if let Some(ingress) = ingress {
                         held[ingress.index()] += u64::from(bytes);
                     }
