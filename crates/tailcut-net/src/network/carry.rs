@@ -6,7 +6,7 @@ use super::profile::Kind;
 use super::Network;
 use crate::measure::Observer;
 use crate::packet::ConnectionId;
-use crate::replicate::machine::{Action, Carriage, Event, Open};
+use crate::replicate::machine::{Action, Answer, Carriage, Event, Open};
 use crate::traffic::demand::Signal;
 use crate::traffic::FlowIndex;
 use crate::transport::spread as subflow;
@@ -78,17 +78,11 @@ impl<O: Observer> Network<'_, O> {
                     self.wake(id);
                 }
             }
-            Action::Finish { .. } => {
-                self.flows.note_received(flow, now);
-                self.tally.follow(|observer| observer.flow_finishes(now, flow));
-                self.drive(flow, Signal::Received);
-            }
             Action::Confirm => {
                 if self.flows.note_acknowledged(flow, now) {
                     self.drive(flow, Signal::Acknowledged);
                 }
             }
-            Action::ResetOthers { but } => self.reset_others(flow, but),
             Action::AbandonOthers { but } => self.abandon_others(flow, but),
             Action::WakeAt(time) => {
                 self.starts.ask_at(time, flow);
@@ -142,7 +136,22 @@ impl<O: Observer> Network<'_, O> {
     /// The last byte that a connection carries has arrived in order.
     pub(super) fn on_received(&mut self, id: ConnectionId) {
         let &Known { flow, copy, .. } = self.hosts.at_receiver(id);
-        self.react(flow, Event::Received { copy });
+        let answers = self.flows.receive(flow, copy);
+        for &answer in &answers {
+            match answer {
+                Answer::Finish { .. } => self.finish_flow(flow),
+                Answer::ResetOthers { but } => self.reset_others(flow, but),
+            }
+        }
+        self.flows.give_back_answers(answers);
+    }
+
+    /// The last byte of a flow has arrived.
+    fn finish_flow(&mut self, flow: FlowIndex) {
+        let now = self.clock.now();
+        self.flows.note_received(flow, now);
+        self.tally.follow(|observer| observer.flow_finishes(now, flow));
+        self.drive(flow, Signal::Received);
     }
 
     /// The sender of a connection knows that every byte has arrived, and whether on no other one before.

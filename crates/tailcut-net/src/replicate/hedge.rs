@@ -10,7 +10,7 @@ use schemars::{json_schema, JsonSchema};
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time, UnitError};
 
-use super::machine::{Action, Carriage, Event, Replicate, View};
+use super::machine::{Action, Answer, Carriage, Event, Receiving, Replicate, Sending};
 use super::{check_delay, check_threshold, Policy, OFF};
 use crate::component::SpecError;
 
@@ -148,7 +148,7 @@ struct Hedging {
 }
 
 impl Replicate for Hedging {
-    fn on(&mut self, event: Event, mut view: View<'_>, actions: &mut Vec<Action>) {
+    fn on(&mut self, event: Event, mut view: Sending<'_>, actions: &mut Vec<Action>) {
         let Hedging { spec, hosts } = self;
         let hedged = view.flow.bytes <= spec.threshold.0;
         let host = &mut hosts[view.flow.src.index()];
@@ -168,12 +168,15 @@ impl Replicate for Hedging {
                 }
             }
             event => {
-                let over = view.first_wins_and_resets(event, actions);
-                if over && hedged && matches!(event, Event::Acknowledged { .. }) {
+                if view.first_wins_and_abandons(event, actions) && hedged {
                     host.seen.add(view.now - view.flow.start);
                 }
             }
         }
+    }
+
+    fn received(&self, copy: u8, mut view: Receiving<'_>, answers: &mut Vec<Answer>) {
+        view.first_wins_and_resets(copy, answers);
     }
 }
 
@@ -229,8 +232,9 @@ mod tests {
     use super::*;
     use crate::replicate::machine::Script;
     use proptest::prelude::*;
-    use Action::{AbandonOthers, Confirm, Finish, ResetOthers, WakeAt};
-    use Event::{Acknowledged, Received, Started, Timer};
+    use Action::{AbandonOthers, Confirm, WakeAt};
+    use Answer::{Finish, ResetOthers};
+    use Event::{Acknowledged, Started, Timer};
 
     fn after(us: u64) -> Hedge {
         Hedge { delay: HedgeDelay::After(Time::from_us(us)), ..Hedge::default() }
@@ -240,7 +244,7 @@ mod tests {
     fn quick(script: &mut Script, from: u64, takes: u64) {
         script.next_flow(from, 1_000);
         script.at(from, Started);
-        script.at(from + takes, Received { copy: 0 });
+        script.received(0);
         script.at(from + takes, Acknowledged { copy: 0, first: true });
         assert_eq!(script.at(from + 1_000_000, Timer), [], "it is over");
     }
@@ -252,7 +256,7 @@ mod tests {
         assert_eq!(script.at(10, Started), [script.open(0, 10), wake]);
         assert_eq!(script.at(310, Timer), [script.open(1, 310)]);
         let won = [Finish { copy: 1 }, ResetOthers { but: 1 }];
-        assert_eq!(script.at(400, Received { copy: 1 }), won);
+        assert_eq!(script.received(1), won);
         let known = [Confirm, AbandonOthers { but: 1 }];
         assert_eq!(script.at(420, Acknowledged { copy: 1, first: true }), known);
     }
@@ -261,7 +265,7 @@ mod tests {
     fn a_flow_whose_end_the_sender_knows_is_not_copied() {
         let mut script = Script::new(&after(300), 5_000);
         script.at(0, Started);
-        script.at(250, Received { copy: 0 });
+        script.received(0);
         script.at(290, Acknowledged { copy: 0, first: true });
         assert_eq!(script.at(300, Timer), []);
     }
@@ -270,7 +274,7 @@ mod tests {
     fn a_flow_that_has_arrived_unknown_to_its_sender_is_copied() {
         let mut script = Script::new(&after(300), 5_000);
         script.at(0, Started);
-        script.at(290, Received { copy: 0 });
+        script.received(0);
         assert_eq!(script.at(300, Timer), [script.open(1, 300)]);
     }
 

@@ -1,5 +1,7 @@
 //! The machine that every policy is: what has happened to the connections of a flow goes in, what the hosts are to do
 //! comes out. It does no input or output and reads no clock, so that a script of events tests it whole.
+//!
+//! A flow has two ends, and so has the machine: neither is told what the other one knows, but by packets.
 
 use std::fmt::Debug;
 
@@ -11,18 +13,13 @@ use crate::component::SpecError;
 use crate::topology::HostId;
 use crate::traffic::Flow;
 
-/// What has happened to a flow. Copies are numbered from 0, the original.
+/// What has happened to a flow at the host that sends it. Copies are numbered from 0, the original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The application has the flow to send.
     Started,
     /// The handshake of a connection is complete at its sender.
     Established {
-        /// The copy that the connection carries.
-        copy: u8,
-    },
-    /// All that a connection carries has arrived, in order, at its receiver.
-    Received {
         /// The copy that the connection carries.
         copy: u8,
     },
@@ -37,30 +34,35 @@ pub enum Event {
     Timer,
 }
 
-/// What the hosts are to do, in this order.
+/// What the sending host is to do, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Open a connection.
     Open(Open),
-    /// The flow is complete at its receiver, by this copy.
-    Finish {
-        /// The copy that has won.
-        copy: u8,
-    },
     /// The sender knows that the flow is complete.
     Confirm,
-    /// The receiving host resets every connection of the flow but one.
-    ResetOthers {
-        /// The copy that stays.
-        but: u8,
-    },
-    /// The sending host gives up every connection of the flow but one.
+    /// Give up every connection of the flow but one.
     AbandonOthers {
         /// The copy that stays.
         but: u8,
     },
     /// Send [`Event::Timer`] at this time.
     WakeAt(Time),
+}
+
+/// What the receiving host is to do, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// The flow is complete, by this copy.
+    Finish {
+        /// The copy that has won.
+        copy: u8,
+    },
+    /// Reset every connection of the flow but one.
+    ResetOthers {
+        /// The copy that stays.
+        but: u8,
+    },
 }
 
 /// A connection to open.
@@ -89,7 +91,7 @@ pub struct Sent {
     pub handed: u64,
 }
 
-/// What the receiving host does: [`Event::Received`] is its only event.
+/// What the receiving host remembers of it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Arrived {
     /// The copy that brought the flow's last byte first.
@@ -98,23 +100,32 @@ pub struct Arrived {
     pub connections: u64,
 }
 
-/// A flow, as a policy sees it.
+/// A flow, as a policy sees it at the sending host.
 #[derive(Debug)]
-pub struct View<'a> {
+pub struct Sending<'a> {
     /// What there is to carry.
     pub flow: &'a Flow,
-    /// What its sending host has done; no event at its receiver looks at it.
+    /// What this host has done.
     pub sent: &'a mut Sent,
-    /// What has come to its receiving host; no event at its sender looks at it.
-    pub arrived: &'a mut Arrived,
     /// The time of the event.
     pub now: Time,
 }
 
-/// A policy at work on all flows of a run.
+/// A flow, as a policy sees it at the receiving host.
+#[derive(Debug)]
+pub struct Receiving<'a> {
+    /// What there is to come.
+    pub flow: &'a Flow,
+    /// What has come.
+    pub arrived: &'a mut Arrived,
+}
+
+/// A policy at work on all flows of a run. What it keeps besides, it keeps by sending hosts.
 pub trait Replicate: Debug + Send {
-    /// An event of a flow; what follows from it is appended to `actions`.
-    fn on(&mut self, event: Event, view: View<'_>, actions: &mut Vec<Action>);
+    /// At the sender: an event of a flow; what follows from it is appended to `actions`.
+    fn on(&mut self, event: Event, view: Sending<'_>, actions: &mut Vec<Action>);
+    /// At the receiver: all that the connection of a copy carries has arrived, in order; what follows is appended to `answers`.
+    fn received(&self, copy: u8, view: Receiving<'_>, answers: &mut Vec<Answer>);
 }
 
 /// How a policy carries a flow of some size, as far as that is known before it starts.
@@ -144,7 +155,7 @@ impl Carriage {
     }
 
     /// Opens every copy of the whole flow, each its delay after the one before.
-    pub fn open_all(&self, view: &mut View<'_>, actions: &mut Vec<Action>) {
+    pub fn open_all(&self, view: &mut Sending<'_>, actions: &mut Vec<Action>) {
         for copy in 0..self.copies {
             let at = view.now + Time(self.delay.0 * u64::from(copy));
             view.open_whole(copy as u8, at, actions);
@@ -169,15 +180,19 @@ impl Policy for Plain {
 }
 
 impl Replicate for Plain {
-    fn on(&mut self, event: Event, mut view: View<'_>, actions: &mut Vec<Action>) {
+    fn on(&mut self, event: Event, mut view: Sending<'_>, actions: &mut Vec<Action>) {
         match event {
             Event::Started => view.open_whole(0, view.now, actions),
             event => drop(view.first_wins(event, actions)),
         }
     }
+
+    fn received(&self, copy: u8, mut view: Receiving<'_>, answers: &mut Vec<Answer>) {
+        view.first_wins(copy, answers);
+    }
 }
 
-impl View<'_> {
+impl Sending<'_> {
     /// Opens a connection for the whole flow.
     pub fn open_whole(&mut self, copy: u8, at: Time, actions: &mut Vec<Action>) {
         let bytes = self.flow.bytes;
@@ -185,34 +200,42 @@ impl View<'_> {
         actions.push(Action::Open(Open { copy, piece: 0, from: 0, bytes, at }));
     }
 
-    /// The flow is over when the first of its whole copies is: true if this event ends it, at its receiver or its sender.
+    /// The flow is over when its sender knows of the first of its whole copies: true if this event tells it.
     pub fn first_wins(&mut self, event: Event, actions: &mut Vec<Action>) -> bool {
-        match event {
-            Event::Received { copy } if self.arrived.winner.is_none() => {
-                self.arrived.winner = Some(copy);
-                actions.push(Action::Finish { copy });
-                true
-            }
-            Event::Acknowledged { first: true, .. } => {
-                self.sent.confirmed = true;
-                actions.push(Action::Confirm);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// As [`View::first_wins`]; then the other copies are reset by the receiver, and by the sender when it knows.
-    pub fn first_wins_and_resets(&mut self, event: Event, actions: &mut Vec<Action>) -> bool {
-        let over = self.first_wins(event, actions);
-        match event {
-            Event::Received { copy } if over => actions.push(Action::ResetOthers { but: copy }),
-            Event::Acknowledged { copy, .. } if over => {
-                actions.push(Action::AbandonOthers { but: copy });
-            }
-            _ => {}
+        let over = matches!(event, Event::Acknowledged { first: true, .. });
+        if over {
+            self.sent.confirmed = true;
+            actions.push(Action::Confirm);
         }
         over
+    }
+
+    /// As [`Sending::first_wins`]; then the sender gives up the other copies.
+    pub fn first_wins_and_abandons(&mut self, event: Event, actions: &mut Vec<Action>) -> bool {
+        let over = self.first_wins(event, actions);
+        if let (true, Event::Acknowledged { copy, .. }) = (over, event) {
+            actions.push(Action::AbandonOthers { but: copy });
+        }
+        over
+    }
+}
+
+impl Receiving<'_> {
+    /// The flow is over when the first of its whole copies is: true if this one ends it.
+    pub fn first_wins(&mut self, copy: u8, answers: &mut Vec<Answer>) -> bool {
+        let over = self.arrived.winner.is_none();
+        if over {
+            self.arrived.winner = Some(copy);
+            answers.push(Answer::Finish { copy });
+        }
+        over
+    }
+
+    /// As [`Receiving::first_wins`]; then the receiver resets the other copies.
+    pub fn first_wins_and_resets(&mut self, copy: u8, answers: &mut Vec<Answer>) {
+        if self.first_wins(copy, answers) {
+            answers.push(Answer::ResetOthers { but: copy });
+        }
     }
 }
 
@@ -239,10 +262,17 @@ impl Script {
     /// What follows from an event at some time, in microseconds.
     pub fn at(&mut self, us: u64, event: Event) -> Vec<Action> {
         let mut actions = vec![];
-        let Script { flow, sent, arrived, .. } = self;
-        let view = View { flow, sent, arrived, now: Time::from_us(us) };
-        self.policy.on(event, view, &mut actions);
+        let Script { policy, flow, sent, .. } = self;
+        policy.on(event, Sending { flow, sent, now: Time::from_us(us) }, &mut actions);
         actions
+    }
+
+    /// What follows at the receiver when all that a copy carries has arrived.
+    pub fn received(&mut self, copy: u8) -> Vec<Answer> {
+        let mut answers = vec![];
+        let Script { policy, flow, arrived, .. } = self;
+        policy.received(copy, Receiving { flow, arrived }, &mut answers);
+        answers
     }
 
     /// The next flow of the same host, from some time on, in microseconds.
@@ -261,15 +291,16 @@ impl Script {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Action::{Confirm, Finish};
-    use Event::{Acknowledged, Established, Received, Started};
+    use Action::Confirm;
+    use Answer::Finish;
+    use Event::{Acknowledged, Established, Started};
 
     #[test]
     fn a_flow_alone_opens_one_connection_and_ends_with_it() {
         let mut script = Script::new(&Plain, 5_000);
         assert_eq!(script.at(3, Started), [script.open(0, 3)]);
         assert_eq!(script.at(5, Established { copy: 0 }), []);
-        assert_eq!(script.at(9, Received { copy: 0 }), [Finish { copy: 0 }]);
+        assert_eq!(script.received(0), [Finish { copy: 0 }]);
         assert_eq!(script.at(11, Acknowledged { copy: 0, first: true }), [Confirm]);
     }
 }

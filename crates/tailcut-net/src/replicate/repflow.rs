@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::machine::{Action, Carriage, Event, Replicate, View};
+use super::machine::{Action, Answer, Carriage, Event, Receiving, Replicate, Sending};
 use super::{check_copies, Policy};
 use crate::component::SpecError;
 
@@ -63,13 +63,20 @@ impl Policy for RepFlow {
 }
 
 impl Replicate for RepFlow {
-    fn on(&mut self, event: Event, mut view: View<'_>, actions: &mut Vec<Action>) {
+    fn on(&mut self, event: Event, mut view: Sending<'_>, actions: &mut Vec<Action>) {
         match (event, self.loser) {
             (Event::Started, _) => {
                 self.carriage(view.flow.bytes).open_all(&mut view, actions);
             }
-            (event, Loser::Reset) => drop(view.first_wins_and_resets(event, actions)),
+            (event, Loser::Reset) => drop(view.first_wins_and_abandons(event, actions)),
             (event, Loser::Finish) => drop(view.first_wins(event, actions)),
+        }
+    }
+
+    fn received(&self, copy: u8, mut view: Receiving<'_>, answers: &mut Vec<Answer>) {
+        match self.loser {
+            Loser::Reset => view.first_wins_and_resets(copy, answers),
+            Loser::Finish => drop(view.first_wins(copy, answers)),
         }
     }
 }
@@ -78,8 +85,9 @@ impl Replicate for RepFlow {
 mod tests {
     use super::*;
     use crate::replicate::machine::Script;
-    use Action::{AbandonOthers, Confirm, Finish, ResetOthers};
-    use Event::{Acknowledged, Received, Started};
+    use Action::{AbandonOthers, Confirm};
+    use Answer::{Finish, ResetOthers};
+    use Event::{Acknowledged, Started};
 
     #[test]
     fn every_copy_opens_its_delay_after_the_one_before() {
@@ -100,8 +108,8 @@ mod tests {
         let mut script = Script::new(&RepFlow::default(), 5_000);
         script.at(0, Started);
         let won = [Finish { copy: 1 }, ResetOthers { but: 1 }];
-        assert_eq!(script.at(50, Received { copy: 1 }), won);
-        assert_eq!(script.at(52, Received { copy: 0 }), []);
+        assert_eq!(script.received(1), won);
+        assert_eq!(script.received(0), []);
         assert_eq!(script.at(60, Acknowledged { copy: 0, first: false }), []);
         let known = [Confirm, AbandonOthers { but: 1 }];
         assert_eq!(script.at(70, Acknowledged { copy: 1, first: true }), known);
@@ -112,7 +120,7 @@ mod tests {
         let mut script =
             Script::new(&RepFlow { loser: Loser::Finish, ..Default::default() }, 5_000);
         script.at(0, Started);
-        assert_eq!(script.at(50, Received { copy: 0 }), [Finish { copy: 0 }]);
+        assert_eq!(script.received(0), [Finish { copy: 0 }]);
         assert_eq!(script.at(70, Acknowledged { copy: 0, first: true }), [Confirm]);
     }
 }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Time};
 
-use super::machine::{Action, Carriage, Event, Replicate, View};
+use super::machine::{Action, Answer, Carriage, Event, Receiving, Replicate, Sending};
 use super::{check_copies, Policy};
 use crate::component::SpecError;
 
@@ -45,7 +45,7 @@ impl Policy for RepSyn {
 }
 
 impl Replicate for RepSyn {
-    fn on(&mut self, event: Event, mut view: View<'_>, actions: &mut Vec<Action>) {
+    fn on(&mut self, event: Event, mut view: Sending<'_>, actions: &mut Vec<Action>) {
         match event {
             Event::Started => self.carriage(view.flow.bytes).open_all(&mut view, actions),
             Event::Established { copy } => {
@@ -53,8 +53,12 @@ impl Replicate for RepSyn {
                     actions.push(Action::AbandonOthers { but: copy });
                 }
             }
-            event => drop(view.first_wins_and_resets(event, actions)),
+            event => drop(view.first_wins_and_abandons(event, actions)),
         }
+    }
+
+    fn received(&self, copy: u8, mut view: Receiving<'_>, answers: &mut Vec<Answer>) {
+        view.first_wins_and_resets(copy, answers);
     }
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Bytes;
 
-use super::machine::{Action, Carriage, Event, Open, Replicate, View};
+use super::machine::{Action, Answer, Carriage, Event, Open, Receiving, Replicate, Sending};
 use super::Policy;
 use crate::component::SpecError;
 
@@ -54,7 +54,7 @@ impl Policy for Split {
 }
 
 impl Split {
-    fn open_piece(&self, view: &mut View<'_>, actions: &mut Vec<Action>) {
+    fn open_piece(&self, view: &mut Sending<'_>, actions: &mut Vec<Action>) {
         let from = view.sent.handed;
         let bytes = self.piece.0.min(view.flow.bytes - from);
         let piece = from / self.piece.0;
@@ -64,7 +64,7 @@ impl Split {
 }
 
 impl Replicate for Split {
-    fn on(&mut self, event: Event, mut view: View<'_>, actions: &mut Vec<Action>) {
+    fn on(&mut self, event: Event, mut view: Sending<'_>, actions: &mut Vec<Action>) {
         match event {
             Event::Started if view.flow.bytes > self.threshold.0 => {
                 self.open_piece(&mut view, actions);
@@ -73,14 +73,15 @@ impl Replicate for Split {
             Event::Acknowledged { .. } if view.sent.handed < view.flow.bytes => {
                 self.open_piece(&mut view, actions);
             }
-            Event::Received { .. } => {
-                view.arrived.connections += 1;
-                let whole = view.flow.bytes <= self.threshold.0;
-                if whole || view.arrived.connections * self.piece.0 >= view.flow.bytes {
-                    view.first_wins(event, actions);
-                }
-            }
             event => drop(view.first_wins(event, actions)),
+        }
+    }
+
+    fn received(&self, copy: u8, mut view: Receiving<'_>, answers: &mut Vec<Answer>) {
+        view.arrived.connections += 1;
+        let whole = view.flow.bytes <= self.threshold.0;
+        if whole || view.arrived.connections * self.piece.0 >= view.flow.bytes {
+            view.first_wins(copy, answers);
         }
     }
 }
@@ -90,8 +91,9 @@ mod tests {
     use super::*;
     use crate::replicate::machine::Script;
     use tailcut_engine::Time;
-    use Action::{Confirm, Finish};
-    use Event::{Acknowledged, Received, Started};
+    use Action::Confirm;
+    use Answer::Finish;
+    use Event::{Acknowledged, Started};
 
     fn piece(piece: u64, from: u64, bytes: u64, us: u64) -> Action {
         Action::Open(Open { copy: 0, piece, from, bytes, at: Time::from_us(us) })
@@ -102,17 +104,17 @@ mod tests {
         let spec = Split { threshold: Bytes(20_000), piece: Bytes(10_000) };
         let mut script = Script::new(&spec, 25_000);
         assert_eq!(script.at(0, Started), [piece(0, 0, 10_000, 0)]);
-        assert_eq!(script.at(5, Received { copy: 0 }), []);
+        assert_eq!(script.received(0), []);
         assert_eq!(
             script.at(6, Acknowledged { copy: 0, first: true }),
             [piece(1, 10_000, 10_000, 6)]
         );
-        assert_eq!(script.at(8, Received { copy: 0 }), []);
+        assert_eq!(script.received(0), []);
         assert_eq!(
             script.at(9, Acknowledged { copy: 0, first: true }),
             [piece(2, 20_000, 5_000, 9)]
         );
-        assert_eq!(script.at(11, Received { copy: 0 }), [Finish { copy: 0 }]);
+        assert_eq!(script.received(0), [Finish { copy: 0 }]);
         assert_eq!(script.at(12, Acknowledged { copy: 0, first: true }), [Confirm]);
     }
 

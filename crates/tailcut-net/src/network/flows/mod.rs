@@ -10,7 +10,9 @@ use super::hosts::{Hosts, Known};
 use crate::balance::audit::{self, Audit};
 use crate::measure::records::{Counters, FlowRecord};
 use crate::packet::{ConnectionId, FlowKey, FIRST_SOURCE_PORT};
-use crate::replicate::machine::{Action, Arrived, Event, Replicate, Sent, View};
+use crate::replicate::machine::{
+    Action, Answer, Arrived, Event, Receiving, Replicate, Sending, Sent,
+};
 use crate::scenario::Scenario;
 use crate::traffic::{Flow, FlowIndex};
 use crate::transport::spread::{self as subflow, Manage};
@@ -100,6 +102,7 @@ pub(super) struct Flows {
     policy: Box<dyn Replicate>,
     /// What it asked for, room that is used again.
     actions: Vec<Action>,
+    answers: Vec<Answer>,
     /// What the managers of subflows asked for, the same.
     subflow_actions: Vec<subflow::Action>,
 }
@@ -112,6 +115,7 @@ impl Flows {
             finished: 0,
             policy: scenario.scheme.replicate.policy().machine(scenario.graph.hosts),
             actions: vec![],
+            answers: vec![],
             subflow_actions: vec![],
         }
     }
@@ -315,11 +319,11 @@ impl Flows {
         }
     }
 
-    /// Lets the replication policy answer an event of a flow. What it asks for is to be given back.
+    /// Sending end: lets the replication policy answer an event of a flow. What it asks for is to be given back.
     pub fn react(&mut self, flow: FlowIndex, event: Event, now: Time) -> Vec<Action> {
         let mut actions = std::mem::take(&mut self.actions);
-        let FlowState { flow, sent, arrived, .. } = &mut self.states[flow.index()];
-        self.policy.on(event, View { flow, sent, arrived, now }, &mut actions);
+        let FlowState { flow, sent, .. } = &mut self.states[flow.index()];
+        self.policy.on(event, Sending { flow, sent, now }, &mut actions);
         actions
     }
 
@@ -327,6 +331,20 @@ impl Flows {
     pub fn give_back(&mut self, mut actions: Vec<Action>) {
         actions.clear();
         self.actions = actions;
+    }
+
+    /// Receiving end: what follows when all that a copy carries has arrived. To be given back as well.
+    pub fn receive(&mut self, flow: FlowIndex, copy: u8) -> Vec<Answer> {
+        let mut answers = std::mem::take(&mut self.answers);
+        let FlowState { flow, arrived, .. } = &mut self.states[flow.index()];
+        self.policy.received(copy, Receiving { flow, arrived }, &mut answers);
+        answers
+    }
+
+    /// What [`Flows::receive`] gave, done.
+    pub fn give_back_answers(&mut self, mut answers: Vec<Answer>) {
+        answers.clear();
+        self.answers = answers;
     }
 
     /// Has its subflows managed.

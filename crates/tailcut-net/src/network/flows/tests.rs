@@ -162,7 +162,7 @@ fn a_spread_flow_says_what_its_subflows_carry_and_what_has_arrived() {
     let complete: Vec<_> = [0, 2, 3, 4, 5, 6].map(|n| flows.note_data(FLOW, Some(n))).into();
     assert_eq!(complete, [false, false, false, false, false, true]);
     assert_eq!(flows.data_ack(FLOW, 1), ack(7, true));
-    flows.react(FLOW, Event::Received { copy: 0 }, Time::from_us(30));
+    assert_eq!(flows.receive(FLOW, 0), [Answer::Finish { copy: 0 }]);
     assert_eq!(flows.data_ack(FLOW, 1), ack(7, false), "another has ended it");
     assert!(flows.may_win(FLOW, 0) && !flows.may_win(FLOW, 1));
 }
