@@ -22,7 +22,8 @@ impl<O: Observer> Network<'_, O> {
         let &Flow { src, dst, .. } = self.flows.flow(flow);
         let first =
             manager.first(&mut || self.fabric.shortest_paths(&self.scenario.graph, src, dst));
-        self.flows.set_manager(flow, manager);
+        let collected = spread.collected(self.flows.flow(flow));
+        self.flows.spread(flow, manager, collected);
         self.open_subflow(flow, profile, first);
     }
 

@@ -9,6 +9,7 @@ use tailcut_engine::Bytes;
 #[cfg(test)]
 use crate::topology::HostId;
 use crate::traffic::Flow;
+use crate::transport::subflows::Collected;
 use crate::transport::tcp::{self, CongestionState};
 
 /// What has happened to a subflow.
@@ -114,7 +115,7 @@ pub struct Carries {
     pub scattered: Option<u16>,
 }
 
-/// A manager at work on one flow, at both ends.
+/// A manager at work on one flow, at the host that sends it.
 pub trait Manage: Debug + Send {
     /// The subflow that opens the flow. `paths` tells how many shortest paths there are between its hosts, if that is asked.
     fn first(&self, paths: &mut dyn FnMut() -> u32) -> Open;
@@ -128,11 +129,6 @@ pub trait Manage: Debug + Send {
     fn assign(&mut self, copy: u8, actions: &mut Vec<Action>) -> Option<u64>;
     /// What a segment of a subflow carries, each time that it is sent.
     fn carries(&mut self, copy: u8, seq: u32) -> Carries;
-
-    /// Receiving end: a data segment has arrived. True when it was the last one missing.
-    fn on_data(&mut self, number: u32) -> bool;
-    /// Receiving end: the next data segment for the application, which every acknowledgement says; and whether it has all.
-    fn received(&self) -> (u32, bool);
 }
 
 /// The parameters of a transport that spreads flows.
@@ -151,11 +147,14 @@ pub trait Spread: Debug + Send + Sync {
     fn alone(&self) -> u64;
     /// The manager of a flow, in a run of this seed.
     fn manager(&self, flow: &Flow, seed: u64) -> Box<dyn Manage>;
+    /// What its receiver collects the data of a flow in.
+    fn collected(&self, flow: &Flow) -> Collected;
 }
 
 /// A manager, event by event: what tests write.
 #[cfg(test)]
 pub(super) struct Script {
+    pub flow: Flow,
     pub manager: Box<dyn Manage>,
     /// What is seen of each subflow.
     pub seen: Vec<Seen>,
@@ -173,12 +172,12 @@ impl Script {
             id: 7,
         };
         let seen = vec![Seen { dupack_threshold: 3, ..Seen::default() }; spec.subflows() as usize];
-        Script { manager: spec.manager(&flow, 1), seen }
+        Script { manager: spec.manager(&flow, 1), flow, seen }
     }
 
     /// What follows from an event of a subflow.
     pub fn on(&mut self, copy: u8, event: Event) -> Vec<Action> {
-        let Script { manager, seen } = self;
+        let Script { manager, seen, .. } = self;
         let look = |copy: u8| seen.get(usize::from(copy)).copied();
         let mut actions = vec![];
         let view = View { copy, seen: seen[usize::from(copy)], look: &look };

@@ -16,6 +16,7 @@ use crate::replicate::machine::{
 use crate::scenario::Scenario;
 use crate::traffic::{Flow, FlowIndex};
 use crate::transport::spread::{self as subflow, Manage};
+use crate::transport::subflows::Collected;
 use crate::transport::{DataAck, Mapping};
 
 /// What is known of a flow so far.
@@ -25,6 +26,8 @@ struct FlowState {
     connections: Option<ConnectionId>,
     /// Manages its subflows, while there are any.
     manager: Option<Box<dyn Manage>>,
+    /// What they have brought, the same.
+    collected: Option<Box<Collected>>,
     copies: u8,
     /// What replication remembers of it at either end.
     sent: Sent,
@@ -51,6 +54,7 @@ impl FlowState {
             flow: *flow,
             connections: None,
             manager: None,
+            collected: None,
             copies: 0,
             sent: Sent::default(),
             arrived: Arrived::default(),
@@ -238,12 +242,12 @@ impl Flows {
     }
 
     fn delivered(&self, index: FlowIndex, hosts: &Hosts<'_>) -> u64 {
-        let FlowState { flow, manager, .. } = self.state(index);
+        let FlowState { flow, collected, .. } = self.state(index);
         let mut delivered = if self.has_finished(index) { flow.bytes } else { 0 };
         let mut at = self.head(index);
         while let Some(id) = at.filter(|_| delivered < flow.bytes) {
-            let next = match manager {
-                Some(manager) => manager.received().0,
+            let next = match collected {
+                Some(collected) => collected.next(),
                 None => hosts.receiver(id).next(),
             };
             delivered = delivered.max(hosts.brought(id, next, flow));
@@ -315,7 +319,7 @@ impl Flows {
         let state = self.state_mut(flow);
         state.connections = head;
         if head.is_none() {
-            state.manager = None;
+            (state.manager, state.collected) = (None, None);
         }
     }
 
@@ -347,9 +351,11 @@ impl Flows {
         self.answers = answers;
     }
 
-    /// Has its subflows managed.
-    pub fn set_manager(&mut self, flow: FlowIndex, manager: Box<dyn Manage>) {
-        self.state_mut(flow).manager = Some(manager);
+    /// Has its subflows managed, and what they bring collected.
+    pub fn spread(&mut self, flow: FlowIndex, manager: Box<dyn Manage>, collected: Collected) {
+        let state = self.state_mut(flow);
+        state.manager = Some(manager);
+        state.collected = Some(Box::new(collected));
     }
 
     /// Who manages its subflows, if it has any.
@@ -365,14 +371,15 @@ impl Flows {
 
     /// Receiving end: a data segment has arrived on one of its subflows, with a number if it has one. True when it was the last missing.
     pub fn note_data(&mut self, flow: FlowIndex, number: Option<u32>) -> bool {
-        let Some((manager, number)) = self.manager_mut(flow).zip(number) else { return false };
-        manager.on_data(number)
+        let collected = self.state_mut(flow).collected.as_mut();
+        collected.zip(number).is_some_and(|(collected, number)| collected.on_segment(number))
     }
 
     /// Receiving end: what an acknowledgement of a subflow says of the data, and whether it ends the connection.
     pub fn data_ack(&self, flow: FlowIndex, copy: u8) -> Option<DataAck> {
-        let (number, all) = self.manager(flow)?.received();
-        Some(DataAck { number, complete: all && self.may_win(flow, copy) })
+        let collected = self.state(flow).collected.as_ref()?;
+        let complete = collected.complete() && self.may_win(flow, copy);
+        Some(DataAck { number: collected.next(), complete })
     }
 
     /// What a segment of a subflow carries of the data, and what its packet goes by; `known` is what its sending end knows.

@@ -148,7 +148,9 @@ fn a_spread_flow_says_what_its_subflows_carry_and_what_has_arrived() {
     assert_eq!(flows.subflow_segment(known, 0), (None, known.key), "it has no manager");
     assert_eq!(flows.data_ack(FLOW, 0), None);
     let spread = MptcpSpec::default().spread().expect("it spreads flows");
-    flows.set_manager(FLOW, spread.manager(flows.flow(FLOW), 1));
+    let (manager, collected) =
+        (spread.manager(flows.flow(FLOW), 1), spread.collected(flows.flow(FLOW)));
+    flows.spread(FLOW, manager, collected);
     let manager = flows.manager_mut(FLOW).expect("it has one now");
     // 10,000 bytes are seven segments.
     let given: Vec<_> = (0..7).map(|_| manager.assign(0, &mut vec![])).collect();

@@ -6,8 +6,9 @@ use tailcut_engine::{Bytes, Stream};
 use super::{MmptcpSpec, ScatterThreshold, Switch};
 use crate::packet::SOURCE_PORTS;
 use crate::traffic::Flow;
+use crate::transport::segments_of;
 use crate::transport::spread::{Action, Carries, Event, Manage, Open, Spread, View};
-use crate::transport::subflows::{Data, Phase};
+use crate::transport::subflows::{Collected, Data, Phase};
 
 /// MMPTCP on one flow.
 #[derive(Debug)]
@@ -44,6 +45,9 @@ impl Spread for MmptcpSpec {
             bears_all_paths: self.dupack_threshold == ScatterThreshold::Topology,
             ports: Stream::new(seed, flow.id, "packet-scatter"),
         })
+    }
+    fn collected(&self, flow: &Flow) -> Collected {
+        Collected::new(segments_of(flow.bytes, self.tcp.mss))
     }
 }
 
@@ -138,12 +142,6 @@ impl Manage for Manager {
     fn carries(&mut self, copy: u8, seq: u32) -> Carries {
         let scattered = (copy == 0).then(|| self.ports.below(SOURCE_PORTS) as u16);
         Carries { scattered, ..self.data.carries(copy, seq) }
-    }
-    fn on_data(&mut self, number: u32) -> bool {
-        self.data.of.on_segment(number)
-    }
-    fn received(&self) -> (u32, bool) {
-        (self.data.of.data_ack(), self.data.of.complete())
     }
 }
 

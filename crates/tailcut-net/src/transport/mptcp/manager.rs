@@ -5,8 +5,9 @@ use tailcut_engine::Bytes;
 
 use super::MptcpSpec;
 use crate::traffic::Flow;
+use crate::transport::segments_of;
 use crate::transport::spread::{Action, Carries, Event, Manage, Open, Spread, View};
-use crate::transport::subflows::{Data, Phase};
+use crate::transport::subflows::{Collected, Data, Phase};
 
 /// Multipath TCP on one flow.
 #[derive(Debug)]
@@ -29,6 +30,9 @@ impl Spread for MptcpSpec {
     }
     fn manager(&self, flow: &Flow, _: u64) -> Box<dyn Manage> {
         Box::new(Manager { data: Data::new(self, self.tcp.mss.0, flow) })
+    }
+    fn collected(&self, flow: &Flow) -> Collected {
+        Collected::new(segments_of(flow.bytes, self.tcp.mss))
     }
 }
 
@@ -72,12 +76,6 @@ impl Manage for Manager {
     }
     fn carries(&mut self, copy: u8, seq: u32) -> Carries {
         self.data.carries(copy, seq)
-    }
-    fn on_data(&mut self, number: u32) -> bool {
-        self.data.of.on_segment(number)
-    }
-    fn received(&self) -> (u32, bool) {
-        (self.data.of.data_ack(), self.data.of.complete())
     }
 }
 
@@ -152,11 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn the_receiver_counts_the_data_of_all_subflows() {
-        let mut script = script(2, 2_500);
-        assert!(!script.manager.on_data(2) && !script.manager.on_data(0));
-        assert_eq!(script.manager.received(), (1, false));
-        assert!(script.manager.on_data(1) && !script.manager.on_data(1));
-        assert_eq!(script.manager.received(), (3, true));
+    fn the_receiver_counts_as_many_segments_as_the_sender() {
+        let spec = MptcpSpec::default();
+        for bytes in [1, 1_460, 1_461, 14_600] {
+            let flow = script(2, bytes).flow;
+            let mut collected = spec.collected(&flow);
+            let segments = Data::new(&spec, spec.tcp.mss.0, &flow).of.segments();
+            let complete: Vec<_> = (0..segments).map(|n| collected.on_segment(n)).collect();
+            assert_eq!(complete.iter().position(|complete| *complete), Some(segments as usize - 1));
+        }
     }
 }

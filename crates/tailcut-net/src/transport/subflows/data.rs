@@ -1,5 +1,5 @@
-//! The data of a multipath flow: which subflow carries which segment, what has
-//! arrived, and what is carried again by another subflow.
+//! The data of a multipath flow at its sender: which subflow carries which segment,
+//! what is acknowledged, and what is carried again by another subflow.
 //!
 //! Positions count data segments of one MSS. Subflow segments have numbers of
 //! their own; the mapping is the data sequence signal of RFC 8684 section 3.3.
@@ -31,7 +31,7 @@ struct Mapping {
     segments: VecDeque<u32>,
 }
 
-/// The state that the subflows of one flow share, at both ends.
+/// What the subflows of one flow share at its sender.
 #[derive(Debug, Clone)]
 pub struct Multipath {
     segments: u32,
@@ -50,10 +50,6 @@ pub struct Multipath {
     phase: Phase,
     /// The first subflow gets no new data once another is up.
     retires_first: bool,
-    /// Receiving end: the next data segment for the application.
-    received: u32,
-    /// Which of the segments from `received` on have arrived.
-    waiting: VecDeque<bool>,
     reinjections: u64,
 }
 
@@ -71,8 +67,6 @@ impl Multipath {
             blocked: false,
             phase: Phase::Alone,
             retires_first: false,
-            received: 0,
-            waiting: VecDeque::new(),
             reinjections: 0,
         }
     }
@@ -213,39 +207,11 @@ impl Multipath {
     pub fn increase(&self, mss: u64) -> f64 {
         increase(&self.windows, mss)
     }
-
-    /// Receiving end: a data segment has arrived on some subflow. True when it was the last one missing.
-    pub fn on_segment(&mut self, segment: u32) -> bool {
-        if segment < self.received || segment >= self.segments {
-            return false;
-        }
-        let at = (segment - self.received) as usize;
-        if self.waiting.len() <= at {
-            self.waiting.resize(at + 1, false);
-        }
-        self.waiting[at] = true;
-        while self.waiting.front() == Some(&true) {
-            self.waiting.pop_front();
-            self.received += 1;
-        }
-        self.complete()
-    }
-
-    /// Receiving end: the next data segment for the application, which every acknowledgement says.
-    pub fn data_ack(&self) -> u32 {
-        self.received
-    }
-
-    /// Receiving end: every data segment has arrived.
-    pub fn complete(&self) -> bool {
-        self.received == self.segments
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn subflows_take_data_in_order_as_they_have_room() {
@@ -300,23 +266,5 @@ mod tests {
         assert_eq!((flow.assign(0), flow.assign(1)), (None, Some(2)));
         assert!(flow.reinject_first(0));
         assert_eq!((flow.assign(0), flow.assign(1)), (None, Some(0)));
-    }
-
-    proptest! {
-        /// Whatever the order and however often, the application gets each segment once and in order.
-        #[test]
-        fn segments_in_any_order_complete_the_flow_once(mut order in Just((0..40u32).collect::<Vec<_>>()).prop_shuffle(), again in prop::collection::vec(0..40u32, 0..40)) {
-            let mut flow = Multipath::new(40, 40, 2);
-            let last = order.pop().expect("there are segments");
-            let mut arrived = vec![];
-            for segment in order.into_iter().chain(again.into_iter().filter(|s| *s != last)) {
-                prop_assert!(!flow.on_segment(segment));
-                arrived.push(segment);
-                let expected = (0..).find(|s| !arrived.contains(s)).expect("one is missing");
-                prop_assert_eq!(flow.data_ack(), expected);
-            }
-            prop_assert!(flow.on_segment(last));
-            prop_assert!(flow.complete());
-        }
     }
 }

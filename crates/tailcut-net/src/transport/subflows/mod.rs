@@ -1,12 +1,15 @@
-//! What transports that spread a flow over subflows have in common: which subflow carries which data ([`Multipath`]), how
+//! What transports that spread a flow over subflows have in common: which subflow carries which data ([`Multipath`]), what of
+//! them has arrived ([`Collected`]), how
 //! their windows grow together ([`increase`]), and what their parameters may be. The machines that decide when subflows open and what follows from their
 //! events are the transports' own ([`Manage`](super::spread::Manage)).
 
+mod collected;
 mod data;
 mod lia;
 
 use tailcut_engine::Bytes;
 
+pub use collected::Collected;
 pub use data::{Multipath, Phase};
 pub use lia::{increase, SubflowWindow};
 
