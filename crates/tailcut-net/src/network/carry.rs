@@ -103,8 +103,8 @@ impl<O: Observer> Network<'_, O> {
         let closed = self.flows.winner(flow).is_some();
         let opening = Opening::copy(carried, open, links, self.scenario.seed);
         let id = self.admit(Opening { closed, ..opening });
-        let head = self.hosts.insert(self.flows.head(flow), id);
-        self.flows.set_head(flow, Some(head));
+        let chains = self.hosts.insert(self.flows.chains(flow), id);
+        self.flows.set_chains(flow, chains);
     }
 
     /// Gives a connection a place among those of the hosts and a timer.
@@ -162,9 +162,9 @@ impl<O: Observer> Network<'_, O> {
 
     /// The receiving host resets the flow's connections but one.
     fn reset_others(&mut self, flow: FlowIndex, but: u8) {
-        let mut at = self.flows.head(flow);
+        let mut at = self.flows.chains(flow).receiving;
         while let Some(other) = at {
-            at = self.hosts.after(other);
+            at = self.hosts.after_at_receiver(other);
             if self.hosts.at_receiver(other).copy != but {
                 self.hosts.receiver_mut(other).reset();
                 self.answer(other);

@@ -205,8 +205,8 @@ impl<O: Observer> Network<'_, O> {
         }
         let flow = self.hosts.at_sender(id).flow;
         self.flows.absorb(&self.hosts, id);
-        let head = self.hosts.unlink(self.flows.head(flow), id);
-        self.flows.set_head(flow, head);
+        let chains = self.hosts.unlink(self.flows.chains(flow), id);
+        self.flows.set_chains(flow, chains);
         self.hosts.retire(id);
     }
 }

@@ -32,8 +32,8 @@ impl<O: Observer> Network<'_, O> {
         let carried = Carried { flow, index, profile, transport };
         let opening = Opening::subflow(carried, open, self.clock.now());
         let id = self.admit(opening);
-        let head = self.hosts.prepend(self.flows.head(index), id);
-        self.flows.set_head(index, Some(head));
+        let chains = self.hosts.prepend(self.flows.chains(index), id);
+        self.flows.set_chains(index, chains);
         self.wake(id);
     }
 

@@ -6,7 +6,7 @@ mod tests;
 use tailcut_engine::Time;
 
 use super::foresight::Foreseen;
-use super::hosts::{Hosts, Known};
+use super::hosts::{Chains, Hosts, Known};
 use crate::balance::audit::{self, Audit};
 use crate::measure::records::{Counters, FlowRecord};
 use crate::packet::{ConnectionId, FlowKey, FIRST_SOURCE_PORT};
@@ -22,8 +22,8 @@ use crate::transport::{DataAck, Mapping};
 /// What is known of a flow so far.
 struct FlowState {
     flow: Flow,
-    /// Head of the chain of live connections.
-    connections: Option<ConnectionId>,
+    /// Its live connections at either host.
+    chains: Chains,
     /// Manages its subflows, while there are any.
     manager: Option<Box<dyn Manage>>,
     /// What they have brought, the same.
@@ -52,7 +52,7 @@ impl FlowState {
     fn new(flow: &Flow) -> FlowState {
         FlowState {
             flow: *flow,
-            connections: None,
+            chains: Chains::default(),
             manager: None,
             collected: None,
             copies: 0,
@@ -244,14 +244,14 @@ impl Flows {
     fn delivered(&self, index: FlowIndex, hosts: &Hosts<'_>) -> u64 {
         let FlowState { flow, collected, .. } = self.state(index);
         let mut delivered = if self.has_finished(index) { flow.bytes } else { 0 };
-        let mut at = self.head(index);
+        let mut at = self.chains(index).receiving;
         while let Some(id) = at.filter(|_| delivered < flow.bytes) {
             let next = match collected {
                 Some(collected) => collected.next(),
                 None => hosts.receiver(id).next(),
             };
             delivered = delivered.max(hosts.brought(id, next, flow));
-            at = hosts.after(id);
+            at = hosts.after_at_receiver(id);
         }
         delivered
     }
@@ -308,18 +308,26 @@ impl Flows {
 
     // --- its connections --------------------------------------------------------------------------------------------
 
-    /// The first of its connections.
+    /// The first of its connections at the host that sends it.
     #[inline]
     pub fn head(&self, flow: FlowIndex) -> Option<ConnectionId> {
-        self.state(flow).connections
+        self.state(flow).chains.sending
     }
 
-    /// Has another first connection. Without any, nobody manages them.
-    pub fn set_head(&mut self, flow: FlowIndex, head: Option<ConnectionId>) {
+    /// Its connections at both hosts.
+    pub fn chains(&self, flow: FlowIndex) -> Chains {
+        self.state(flow).chains
+    }
+
+    /// Has other first connections. Without any at its sender nobody manages them, and without any at its receiver nothing is collected.
+    pub fn set_chains(&mut self, flow: FlowIndex, chains: Chains) {
         let state = self.state_mut(flow);
-        state.connections = head;
-        if head.is_none() {
-            (state.manager, state.collected) = (None, None);
+        state.chains = chains;
+        if chains.sending.is_none() {
+            state.manager = None;
+        }
+        if chains.receiving.is_none() {
+            state.collected = None;
         }
     }
 

@@ -67,7 +67,7 @@ fn connected<'a>(flows: &mut Flows, profiles: &'a [Profile]) -> (Hosts<'a>, [Con
     let mut hosts = Hosts::new(profiles);
     let ids = [(0, 1), (1, 3)].map(|(copy, segments)| {
         let id = hosts.admit(opening(&hosts, FLOW.0, copy));
-        flows.set_head(FLOW, Some(hosts.insert(flows.head(FLOW), id)));
+        flows.set_chains(FLOW, hosts.insert(flows.chains(FLOW), id));
         let (key, options) = (hosts.at_sender(id).key, NO_OPTIONS);
         for seq in 0..segments {
             let (flags, wire_bytes) = (Flags::DATA, 1_538);
@@ -97,7 +97,7 @@ fn a_flow_is_sampled_by_its_first_connection_once() {
     assert_eq!(flows.samples(&hosts).collect::<Vec<_>>(), [(1, window, 0)]);
     // A later piece of the same copy comes before it.
     let later = hosts.admit(Opening { from: 5_840, ..opening(&hosts, FLOW.0, 0) });
-    flows.set_head(FLOW, Some(hosts.insert(flows.head(FLOW), later)));
+    flows.set_chains(FLOW, hosts.insert(flows.chains(FLOW), later));
     assert_eq!(flows.samples(&hosts).collect::<Vec<_>>(), [(1, window, 5_840)]);
 }
 

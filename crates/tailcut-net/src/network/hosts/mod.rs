@@ -3,6 +3,7 @@
 //! A connection's two ends are two structs, and what happens at a host touches those that are there. A run on one core keeps
 //! two things of both once: when the agenda wakes the connection, and how many of its packets are in the network.
 
+mod chains;
 mod opening;
 #[cfg(test)]
 pub(super) mod tests;
@@ -10,6 +11,8 @@ mod view;
 
 use tailcut_engine::Time;
 
+pub(super) use self::chains::Chains;
+pub(super) use self::opening::{Carried, Opening};
 use super::profile::{Profile, ProfileId};
 use super::receiver::Receiver;
 use super::sender::Sender;
@@ -36,7 +39,7 @@ pub(super) struct Known {
 /// A connection at the host that sends.
 struct SendingEnd {
     known: Known,
-    /// The next connection of the same flow.
+    /// The next connection of the same flow at this host.
     sibling: Option<ConnectionId>,
     sender: Sender,
 }
@@ -44,6 +47,8 @@ struct SendingEnd {
 /// A connection at the host that receives.
 struct ReceivingEnd {
     known: Known,
+    /// The next connection of the same flow at this host.
+    sibling: Option<ConnectionId>,
     receiver: Receiver,
 }
 
@@ -117,7 +122,7 @@ impl<'a> Hosts<'a> {
         let known = Known { key, flow, from, copy, profile };
         let sending = SendingEnd { known, sibling: None, sender };
         let known = Known { key: key.reversed(), ..known };
-        let receiving = ReceivingEnd { known, receiver };
+        let receiving = ReceivingEnd { known, sibling: None, receiver };
         let shared = Shared { live: true, in_network: 0, timer: Time::NEVER };
         let connection = Connection { receiving, shared, sending };
         self.live += 1;
@@ -241,59 +246,6 @@ impl<'a> Hosts<'a> {
         self.at_sender(id).from + here
     }
 
-    // --- the connections of one flow, a chain of which the flow knows the head ----------------------------------------
-
-    /// The connection after another one of its flow.
-    pub fn after(&self, id: ConnectionId) -> Option<ConnectionId> {
-        self.connections[id.index()].sending.sibling
-    }
-
-    /// The first connection of a chain that carries a copy.
-    pub fn find(&self, head: Option<ConnectionId>, copy: u8) -> Option<ConnectionId> {
-        let mut at = head;
-        while let Some(id) = at.filter(|id| self.at_sender(*id).copy != copy) {
-            at = self.after(id);
-        }
-        at
-    }
-
-    /// Puts a connection in a chain before those of its copy and later ones; the chain's head from now on.
-    pub fn insert(&mut self, head: Option<ConnectionId>, id: ConnectionId) -> ConnectionId {
-        let copy = self.at_sender(id).copy;
-        let (mut before, mut after) = (None, head);
-        while let Some(earlier) = after.filter(|after| self.at_sender(*after).copy < copy) {
-            (before, after) = (Some(earlier), self.after(earlier));
-        }
-        self.connections[id.index()].sending.sibling = after;
-        let Some(before) = before else { return id };
-        self.connections[before.index()].sending.sibling = Some(id);
-        head.unwrap_or(id)
-    }
-
-    /// Puts a connection at the head of a chain.
-    pub fn prepend(&mut self, head: Option<ConnectionId>, id: ConnectionId) -> ConnectionId {
-        self.connections[id.index()].sending.sibling = head;
-        id
-    }
-
-    /// Takes a connection out of its chain; the chain's head from now on.
-    pub fn unlink(&mut self, head: Option<ConnectionId>, id: ConnectionId) -> Option<ConnectionId> {
-        let after = self.after(id);
-        if head == Some(id) {
-            return after;
-        }
-        let mut at = head;
-        while let Some(before) = at {
-            let next = self.after(before);
-            if next == Some(id) {
-                self.connections[before.index()].sending.sibling = after;
-                break;
-            }
-            at = next;
-        }
-        head
-    }
-
     // --- subflows ---------------------------------------------------------------------------------------------------
 
     /// Before an acknowledgement: `growth` is how much the coupling lets a subflow's window grow by it, asked for where that matters.
@@ -360,7 +312,7 @@ impl<'a> Hosts<'a> {
     /// A packet has reached its connection's receiver.
     #[inline]
     pub fn tell_receiver(&mut self, now: Time, packet: &Packet) -> Heard {
-        let ReceivingEnd { known, receiver } =
+        let ReceivingEnd { known, receiver, .. } =
             &mut self.connections[packet.connection.index()].receiving;
         let profile = &self.profiles[known.profile.index()];
         let data = packet.flags.has(Flags::DATA) && !receiver.closed;
@@ -403,7 +355,7 @@ impl<'a> Hosts<'a> {
         now: Time,
         data: Option<DataAck>,
     ) -> Option<Segment> {
-        let ReceivingEnd { known, receiver } = &mut self.connections[id.index()].receiving;
+        let ReceivingEnd { known, receiver, .. } = &mut self.connections[id.index()].receiving;
         let profile = &self.profiles[known.profile.index()];
         receiver.poll_transmit(profile, now, data, &mut self.options)
     }

@@ -29,37 +29,6 @@ pub(in crate::network) fn opening(hosts: &Hosts<'_>, flow: u32, copy: u8) -> Ope
     }
 }
 
-/// Connections of one flow, put into a chain in this order of copies; the chain as copies.
-fn chain(copies: &[u8]) -> Vec<u8> {
-    let profiles = tcp();
-    let mut hosts = Hosts::new(&profiles);
-    let mut head = None;
-    for &copy in copies {
-        let id = hosts.admit(opening(&hosts, 0, copy));
-        head = Some(hosts.insert(head, id));
-    }
-    let next = |id: &ConnectionId| hosts.after(*id);
-    std::iter::successors(head, next).map(|id| hosts.at_sender(id).copy).collect()
-}
-
-#[test]
-fn the_connections_of_a_flow_are_in_the_order_of_copies() {
-    assert_eq!(chain(&[2, 0, 3, 1]), [0, 1, 2, 3]);
-}
-
-#[test]
-fn a_later_connection_of_a_copy_is_found_first() {
-    let profiles = tcp();
-    let mut hosts = Hosts::new(&profiles);
-    let ids: Vec<_> = (0..3).map(|_| hosts.admit(opening(&hosts, 0, 1))).collect();
-    let head = ids.iter().fold(None, |head, id| Some(hosts.insert(head, *id)));
-    assert_eq!((hosts.find(head, 1), hosts.find(head, 0)), (Some(ids[2]), None));
-    let head = hosts.unlink(head, ids[1]);
-    assert_eq!((hosts.find(head, 1), hosts.after(ids[2])), (Some(ids[2]), Some(ids[0])));
-    let head = hosts.unlink(head, ids[2]);
-    assert_eq!(hosts.unlink(head, ids[0]), None);
-}
-
 #[test]
 fn places_are_used_again_and_what_was_there_has_no_owner() {
     let profiles = tcp();
