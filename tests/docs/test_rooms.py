@@ -40,7 +40,7 @@ RESIDENTS = {
     "round robin": Resident("balance/round_robin.rs", BALANCE, "round_?robin"),
     "flowlet": Resident("balance/flowlet.rs", BALANCE, r"flowlet::\w+|BalanceSpec::Flowlet"),
     "DRILL": Resident("balance/drill/", BALANCE, "drill"),
-    "CONGA": Resident("balance/conga.rs", BALANCE, "conga"),
+    "CONGA": Resident("balance/conga/", BALANCE, "conga"),
     "TinyFlow": Resident("balance/tinyflow/", BALANCE, r"tiny_?flows?|elephants?|\w+_elephants"),
     "by tier": Resident("balance/by_tier.rs", BALANCE, "by_?tier"),
     "RED": Resident("queue/red.rs", QUEUE, r"red::\w+|RedState|QueueSpec::Red"),

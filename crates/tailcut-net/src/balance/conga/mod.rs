@@ -5,11 +5,19 @@
 //! largest estimate of the links that it crosses; the leaf that it reaches keeps that, and sends it back on packets the other way
 //! (section 3.3). Above the leaves, where the paper has one way only, switches hash (section 7).
 
+mod estimate;
+mod header;
+mod places;
+#[cfg(test)]
+mod tests;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::random::mix;
 use tailcut_engine::{Stream, Time};
 
+use self::header::Header;
+use self::places::{Link, Places};
 use super::{hash, Fork, Hop, Layout, Pick, Queues, Stamp, Strategy};
 use crate::component::SpecError;
 use crate::packet::Packet;
@@ -110,116 +118,6 @@ impl Conga {
         let leaves = places.uplinks.len() as u64;
         let uplinks = places.uplinks.iter().map(|uplinks| u64::from(*uplinks)).sum::<u64>();
         Measured { flowlets: leaves * u64::from(self.entries), measures: leaves * uplinks }
-    }
-}
-
-/// No leaf, or no uplink.
-const NONE: u32 = u32::MAX;
-
-/// Which switches are leaves, and which of their ports are uplinks.
-#[derive(Debug, Clone)]
-struct Places {
-    /// Per host.
-    leaf_of_host: Vec<u32>,
-    /// Per switch; `NONE` where no host hangs.
-    leaf_of_switch: Vec<u32>,
-    /// Per port.
-    links: Vec<Link>,
-    /// Per leaf: how many uplinks it has.
-    uplinks: Vec<u32>,
-}
-
-/// What every packet on a link asks for, in one place.
-#[derive(Debug, Clone, Copy)]
-struct Link {
-    estimate: Estimate,
-    /// Its number among the uplinks of its leaf; `NONE` where it is none.
-    uplink: u32,
-    from_host: bool,
-    to_host: bool,
-}
-
-impl Places {
-    fn new(graph: &Graph) -> Places {
-        let ends = || graph.links.iter().flat_map(|link| [(link.a, link.b), (link.b, link.a)]);
-        let mut leaf_of_switch = vec![NONE; graph.switches as usize];
-        let mut leaf_of_host = vec![NONE; graph.hosts as usize];
-        let mut leaves = 0;
-        for (from, to) in ends() {
-            let (None, Some(switch)) = (graph.switch(from), graph.switch(to)) else { continue };
-            let leaf = &mut leaf_of_switch[switch.index()];
-            if *leaf == NONE {
-                *leaf = leaves;
-                leaves += 1;
-            }
-            leaf_of_host[from.0 as usize] = *leaf;
-        }
-        let mut uplinks = vec![0; leaves as usize];
-        let mut number = |from, to| {
-            let (Some(from), Some(_)) = (graph.switch(from), graph.switch(to)) else { return NONE };
-            let Some(count) = uplinks.get_mut(leaf_of_switch[from.index()] as usize) else {
-                return NONE;
-            };
-            *count += 1;
-            *count - 1
-        };
-        let link = |(from, to)| Link {
-            estimate: Estimate::default(),
-            uplink: number(from, to),
-            from_host: graph.switch(from).is_none(),
-            to_host: graph.switch(to).is_none(),
-        };
-        let links = ends().map(link).collect();
-        Places { leaf_of_host, leaf_of_switch, links, uplinks }
-    }
-}
-
-/// What goes with a packet (section 3.1): the uplink that it has taken and the congestion that it has met, and the same of a
-/// packet that went the other way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Header {
-    forth: Option<(u16, u8)>,
-    back: Option<(u16, u8)>,
-}
-
-impl Header {
-    fn read(Stamp(bits): Stamp) -> Header {
-        let part = |bits: u64| {
-            (bits & 1 == 1).then_some(((bits >> 1 & 0xffff) as u16, (bits >> 17 & 0xff) as u8))
-        };
-        Header { forth: part(bits), back: part(bits >> 32) }
-    }
-
-    fn write(self) -> Stamp {
-        let part = |part: Option<(u16, u8)>| match part {
-            None => 0,
-            Some((uplink, measure)) => 1 | u64::from(uplink) << 1 | u64::from(measure) << 17,
-        };
-        Stamp(part(self.forth) | part(self.back) << 32)
-    }
-}
-
-/// The estimate of a link's rate (discounting rate estimator, section 3.2).
-#[derive(Debug, Clone, Copy, Default)]
-struct Estimate {
-    bytes: f64,
-    /// Periods that have passed when it was looked at.
-    periods: u64,
-}
-
-impl Estimate {
-    /// Bytes now, in the period with this number.
-    fn discounted(&mut self, periods: u64, decay: f64) -> &mut f64 {
-        // A product of equal factors is the same everywhere; a power need not be.
-        while self.periods < periods && self.bytes >= 1.0 {
-            self.bytes *= 1.0 - decay;
-            self.periods += 1;
-        }
-        // Less than a byte is nothing.
-        if self.periods < periods {
-            (self.bytes, self.periods) = (0.0, periods);
-        }
-        &mut self.bytes
     }
 }
 
@@ -431,174 +329,5 @@ impl Pick for Leaves {
             *congestion = met.max(*congestion);
         }
         *stamp = header.write();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::packet::{ConnectionId, Flags, FlowKey, NO_OPTIONS};
-    use crate::topology::leaf_spine::LeafSpine;
-    use crate::topology::{Routes, SwitchId};
-
-    /// Links of 1 Gbps: 8 us for 1,000 bytes.
-    struct Gigabit;
-    impl Queues for Gigabit {
-        fn last_use(&self, _: PortId) -> Time {
-            Time::ZERO
-        }
-        fn queued(&self, _: PortId) -> Time {
-            Time::ZERO
-        }
-        fn transmission(&self, _: PortId, bytes: u16) -> Time {
-            Time::from_ns(8 * u64::from(bytes))
-        }
-    }
-
-    /// Two racks of two hosts, two spines: hosts 0 and 1 hang on switch 0, hosts 2 and 3 on switch 1.
-    struct Fabric {
-        graph: Graph,
-        routes: Routes,
-        leaves: Box<Leaves>,
-    }
-
-    fn fabric() -> Fabric {
-        let shape = LeafSpine { racks: 2, hosts_per_rack: 2, spines: 2, ..LeafSpine::default() };
-        let graph = shape.build().expect("it is small");
-        let routes = Routes::new(&graph).expect("it is connected");
-        let leaves = Conga::default().state(Layout { graph: &graph, routes: &routes, seed: 3 });
-        Fabric { graph, routes, leaves }
-    }
-
-    impl Fabric {
-        /// Which of two spines a packet takes, and what it learns on its way.
-        fn send(&mut self, now: Time, src: u32, dst: u32, source_port: u16) -> u32 {
-            let key = FlowKey::new(HostId(src), HostId(dst), source_port, 5_000);
-            let (options, flags, wire_bytes) = (NO_OPTIONS, Flags::DATA, 1_000);
-            let connection = ConnectionId(0);
-            let mut packet = Packet { key, connection, seq: 0, options, wire_bytes, flags };
-            let (mut ingress, mut stamp) = (self.routes.host_port(key.src()), Stamp::default());
-            let mut taken = 0;
-            while let Some(switch) = self.graph.switch(self.graph.far_end(ingress)) {
-                let ports = self.routes.candidates(switch, key.dst());
-                let choices = ports.len() as u32;
-                let queues = &Gigabit;
-                let fork = Fork { now, switch, ingress, choices, ports, queues };
-                let choice = if choices > 1 { self.leaves.pick(fork, &mut packet) } else { 0 };
-                taken += choice;
-                let egress = ports[choice as usize];
-                let hop = Hop { now, switch, ingress, egress, queues };
-                self.leaves.pass(hop, &packet, &mut stamp);
-                ingress = egress;
-            }
-            taken
-        }
-
-        fn uplink(&self, spine: u32) -> PortId {
-            self.routes.candidates(SwitchId(0), HostId(2))[spine as usize]
-        }
-    }
-
-    #[test]
-    fn an_estimate_is_the_rate_times_tau() {
-        let mut fabric = fabric();
-        let port = fabric.uplink(0);
-        // 1,000 bytes each 16 us are half of 1 Gbps: 10 kB of the 20 kB that the link could carry in 160 us.
-        for step in 0..200 {
-            let periods = fabric.leaves.periods(Time::from_us(16 * step));
-            *fabric.leaves.sent(periods, port) += 1_000.0;
-        }
-        let bytes = fabric.leaves.places.links[port.index()].estimate.bytes;
-        assert!((9_000.0..11_000.0).contains(&bytes), "{bytes}");
-        let mut congestion = |now| {
-            let periods = fabric.leaves.periods(now);
-            fabric.leaves.congestion(periods, port, &Gigabit)
-        };
-        let busy = congestion(Time::from_us(16 * 199));
-        assert!((3..=4).contains(&busy), "{busy} of 8");
-        assert_eq!(congestion(Time::from_ms(60)), 0);
-    }
-
-    #[test]
-    fn a_flowlet_keeps_its_way_whatever_its_congestion() {
-        let mut fabric = fabric();
-        let way = fabric.send(Time::ZERO, 0, 2, 1_024);
-        assert!(
-            (1..100).all(|step| fabric.send(Time::from_us(8 * step), 0, 2, 1_024) == way),
-            "gaps of 8 us are no gaps"
-        );
-    }
-
-    #[test]
-    fn a_new_flowlet_takes_the_uplink_that_carries_less() {
-        let mut fabric = fabric();
-        let busy = fabric.send(Time::ZERO, 0, 2, 1_024);
-        for step in 1..100 {
-            fabric.send(Time::from_us(8 * step), 0, 2, 1_024);
-        }
-        for source_port in 2_000..2_010 {
-            assert_eq!(fabric.send(Time::from_us(800), 1, 3, source_port), 1 - busy);
-        }
-    }
-
-    #[test]
-    fn a_flow_stays_where_it_was_if_no_way_is_better() {
-        let mut fabric = fabric();
-        let way = fabric.send(Time::ZERO, 0, 2, 1_024);
-        assert!((1..50).all(|ms| fabric.send(Time::from_ms(ms), 0, 2, 1_024) == way));
-    }
-
-    /// The link from a spine to the leaf is beyond what the other leaf can see by itself.
-    #[test]
-    fn a_leaf_hears_of_congestion_behind_its_uplinks_from_packets_the_other_way() {
-        let mut fabric = fabric();
-        let spine = fabric.routes.candidates(SwitchId(2), HostId(2))[0];
-        let now = Time::from_us(100);
-        let periods = fabric.leaves.periods(now);
-        *fabric.leaves.sent(periods, spine) = 40_000.0;
-        let ways = |fabric: &mut Fabric, ports: std::ops::Range<u16>| {
-            ports.map(|port| fabric.send(now, 0, 2, port)).sum::<u32>()
-        };
-        let blind = ways(&mut fabric, 1_024..1_032);
-        assert!((1..=7).contains(&blind), "its own links are level: {blind} of 8");
-        // Answers tell of the first spine and of the second.
-        for port in 3_000..3_004 {
-            fabric.send(now, 2, 0, port);
-        }
-        assert_eq!(ways(&mut fabric, 4_000..4_008), 8, "none takes the first");
-    }
-
-    #[test]
-    fn what_is_not_heard_again_is_forgotten() {
-        let mut fabric = fabric();
-        let pair = fabric.leaves.pair(0, 1);
-        fabric.leaves.to[pair][0] = Measure { value: 7, fresh: false, at: Time::ZERO };
-        let left = [0, 9, 10, 20, 30].map(|ms| {
-            let measure = fabric.leaves.to[pair][0];
-            fabric.leaves.aged(measure, Time::from_ms(ms))
-        });
-        assert_eq!(left, [7, 7, 3, 1, 0]);
-    }
-
-    #[test]
-    fn a_header_is_what_was_written() {
-        for back in [None, Some((0, 0)), Some((65_535, 255))] {
-            let header = Header { forth: Some((7, 3)), back };
-            assert_eq!(Header::read(header.write()), header);
-        }
-        assert_eq!(Header::read(Stamp::default()), Header::default());
-    }
-
-    #[test]
-    fn parameters_that_mean_nothing_are_refused() {
-        let wrong = [
-            Conga { entries: 0, ..Conga::default() },
-            Conga { bits: 9, ..Conga::default() },
-            Conga { decay: 1.0, ..Conga::default() },
-            Conga { tau: Time::ZERO, ..Conga::default() },
-            Conga { age: Time::ZERO, ..Conga::default() },
-        ];
-        assert!(wrong.iter().all(|spec| spec.check().is_err()));
-        assert_eq!(Conga::default().check(), Ok(()));
     }
 }
