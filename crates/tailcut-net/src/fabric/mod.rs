@@ -66,7 +66,10 @@
 mod ahead;
 mod flow_control;
 mod incidents;
+mod look;
 mod marks;
+mod memory;
+mod parts;
 mod scheduled;
 mod stamps;
 #[cfg(test)]
@@ -76,77 +79,24 @@ mod ways;
 
 use tailcut_engine::Time;
 
-use crate::amount::Limit;
 use crate::balance::audit::Audit;
-use crate::balance::{BalanceSpec, Balancer, Fork, Layout, Pick};
-use crate::component::SpecError;
-use crate::faults::FaultsSpec;
-use crate::host::HostSpec;
+use crate::balance::{Balancer, Fork, Pick};
 use crate::packet::{Flags, Packet};
-use crate::port::{self, Port, PortCounters};
-use crate::queue::{At, Discipline, QueueSpec, Schedule};
+use crate::port::{self, Port};
 use crate::switch::pools::Pools;
-use crate::switch::SwitchSpec;
-use crate::topology::{Graph, HostId, PathCounts, PortId, RouteError, Routes, SwitchId};
+use crate::topology::{HostId, PathCounts, PortId, Routes, SwitchId};
 
 pub use flow_control::Heeded;
 use flow_control::Stops;
 pub use incidents::Consequence;
 use incidents::Incidents;
 use marks::Marks;
+pub use parts::{FabricError, Parts};
 pub use scheduled::Dequeued;
 use scheduled::Scheduled;
 use stamps::Stamps;
 use waiting::Waiting;
 pub(crate) use ways::Ways;
-
-/// What a fabric is made of.
-#[derive(Debug, Clone)]
-pub struct Parts<'a> {
-    /// The network.
-    pub graph: &'a Graph,
-    /// The queue of every switch port.
-    pub queue: QueueSpec,
-    /// How switches choose among equal-cost paths.
-    pub balance: BalanceSpec,
-    /// Switches.
-    pub switch: SwitchSpec,
-    /// What may wait in the interface of a host.
-    pub nic_queue: Limit,
-    /// What fails when.
-    pub faults: FaultsSpec,
-    /// Seed of whatever it draws.
-    pub seed: u64,
-}
-
-impl<'a> Parts<'a> {
-    /// A network whose parts are all as they are when nothing is said of them.
-    pub fn of(graph: &'a Graph) -> Parts<'a> {
-        Parts {
-            graph,
-            queue: QueueSpec::default(),
-            balance: BalanceSpec::default(),
-            switch: SwitchSpec::default(),
-            nic_queue: HostSpec::default().nic_queue,
-            faults: FaultsSpec::default(),
-            seed: 0,
-        }
-    }
-}
-
-/// Why a fabric cannot be built.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum FabricError {
-    /// The graph has no routes.
-    #[error(transparent)]
-    Route(#[from] RouteError),
-    /// What fails is not there, or fails in two ways at once.
-    #[error("faults: {0}")]
-    Fault(SpecError),
-    /// A strategy is that of a switch that is not there.
-    #[error("balance: {0}")]
-    Balance(SpecError),
-}
 
 /// What became of a packet that was offered to a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,63 +156,6 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// Builds it, idle.
-    ///
-    /// # Errors
-    /// When the graph has no routes, or something that shall fail or balance is not there.
-    pub fn new(parts: &Parts<'_>) -> Result<Fabric, FabricError> {
-        let Parts { graph, queue, balance, seed, .. } = parts;
-        balance.check_on(graph).map_err(FabricError::Balance)?;
-        let routes = Routes::new(graph)?;
-        let mut ports = vec![];
-        let mut scheduled = Scheduled::default();
-        let control = parts.switch.flow_control();
-        for link in &graph.links {
-            for (from, to) in [(link.a, link.b), (link.b, link.a)] {
-                let number = PortId::at(ports.len());
-                let host = graph.switch(from).is_none();
-                let limit = match host {
-                    true => parts.nic_queue,
-                    false => link.queue_limit.unwrap_or(queue.limit()),
-                };
-                let at = At { number: number.0, host, limit, seed: *seed };
-                let (mut limit, mut discipline) = (queue.limit_in_all(&at), queue.discipline(&at));
-                if control.is_some() {
-                    scheduled.place(number, queue.fifo(&at));
-                    (limit, discipline) = (Limit::Unlimited, Discipline::Plain);
-                } else if let Some(scheduler) = queue.scheduler(&at) {
-                    scheduled.place(number, scheduler);
-                }
-                let port = Port::with_discipline(link.rate, link.propagation, limit, discipline);
-                ports.push(port.leading_to(to));
-            }
-        }
-        let incidents = Incidents::new(parts).map_err(FabricError::Fault)?;
-        for (port, stream) in incidents.ports(*seed) {
-            ports[port.index()].expect_faults(stream);
-        }
-        let layout = Layout { graph, routes: &routes, seed: *seed };
-        let balancer = Balancer::new(balance, layout);
-        let pools = Pools::new(&parts.switch, graph);
-        let stamps = balancer.stamps().then(|| Box::new(Stamps::new(ports.len())));
-        Ok(Fabric {
-            ports,
-            routes,
-            path_counts: PathCounts::default(),
-            plain: scheduled.is_empty() && pools.is_none() && stamps.is_none(),
-            stamped: stamps.is_some(),
-            keeps_paths: balance.keeps_paths(),
-            scheduled,
-            hosts: graph.hosts,
-            marks: Marks::new(queue, balancer.large()),
-            balancer,
-            pools,
-            stops: control.map(|kind| Stops::new(kind, 2 * graph.links.len())),
-            incidents,
-            stamps,
-        })
-    }
-
     /// The port by which a host sends.
     #[inline]
     pub fn host_port(&self, host: HostId) -> PortId {
@@ -325,19 +218,6 @@ impl Fabric {
         }
     }
 
-    #[cold]
-    fn put_in_memory(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
-        if !self.has_memory(now, port, packet.wire_bytes) {
-            self.ports[port.index()].note_drop();
-            return Offered::Dropped;
-        }
-        let offered = self.put(now, port, packet);
-        if matches!(offered, Offered::First(_) | Offered::Behind) {
-            self.note_memory(now, port, packet.wire_bytes);
-        }
-        offered
-    }
-
     #[inline(always)]
     fn put(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
         match self.ports[port.index()].offer(now, packet) {
@@ -397,107 +277,6 @@ impl Fabric {
                 many[self.balancer.pick(fork, packet) as usize]
             }
         }
-    }
-
-    /// Whether the switch of `port` has memory for one more packet there; it needs none while the port is idle.
-    fn has_memory(&mut self, now: Time, port: PortId, bytes: u16) -> bool {
-        let busy = self.ports[port.index()].busy_until() > now;
-        let pools = self.pools.as_mut().expect("switches share their buffers");
-        pools.admits(now.0, port, bytes) || !busy
-    }
-
-    /// A packet was accepted at `port`; it may have to wait in its switch's memory.
-    fn note_memory(&mut self, now: Time, port: PortId, bytes: u16) {
-        let service = self.ports[port.index()].transmission_time(bytes);
-        let begins = self.ports[port.index()].busy_until().0 - service;
-        if let Some(pools) = self.pools.as_mut().filter(|_| begins > now.0) {
-            pools.add(port, bytes, begins);
-        }
-    }
-
-    /// What waits at `port` has changed under its switch's memory.
-    fn recount_memory(&mut self, now: Time, port: PortId) {
-        if let Some(pools) = &mut self.pools {
-            pools.retime(port, &self.ports[port.index()].waiting_begins(now));
-        }
-    }
-
-    /// How many ports there are: two per link of the graph.
-    pub fn ports(&self) -> u32 {
-        self.ports.len() as u32
-    }
-
-    /// The packet that a port accepted last, as it will leave (its queue may have marked it), and when its last bit does.
-    ///
-    /// # Panics
-    /// When the port holds none.
-    pub fn last(&self, port: PortId) -> (&Packet, Time) {
-        let port = &self.ports[port.index()];
-        (port.last(), port.busy_until())
-    }
-
-    /// A port.
-    #[inline]
-    pub(crate) fn port(&self, port: PortId) -> &Port {
-        &self.ports[port.index()]
-    }
-
-    /// When the last bit of all that a port has accepted leaves.
-    #[inline]
-    pub(crate) fn busy_until(&self, port: PortId) -> Time {
-        self.ports[port.index()].busy_until()
-    }
-
-    /// How long a packet of so many bytes takes at a port.
-    #[inline]
-    pub(crate) fn transmission(&self, port: PortId, bytes: u16) -> Time {
-        Time(self.ports[port.index()].transmission_time(bytes))
-    }
-
-    /// The packets in a port and on its link, the first to arrive first, and when the last bit of each leaves, or left.
-    pub(crate) fn departures(&self, port: PortId) -> Vec<(Packet, Time)> {
-        self.ports[port.index()].departures()
-    }
-
-    /// Packets waiting at a port.
-    pub fn queue(&mut self, now: Time, port: PortId) -> u32 {
-        match self.scheduled.waiting(port) {
-            Some(waiting) => waiting,
-            None => self.ports[port.index()].queue(now),
-        }
-    }
-
-    /// How long a transmitter has been busy in `[0, now)`.
-    pub fn busy(&self, now: Time, port: PortId) -> Time {
-        self.ports[port.index()].busy(now)
-    }
-
-    /// What a port has done so far.
-    pub fn counters(&self, port: PortId) -> PortCounters {
-        let mut counters = self.ports[port.index()].counters();
-        if let Some(queue) = self.scheduled.queue(port) {
-            (counters.drops, counters.max_queue) = (queue.drops(), queue.longest());
-        }
-        counters
-    }
-
-    /// The packets in queues and on links.
-    pub fn packets(&self) -> impl Iterator<Item = Packet> + '_ {
-        let mut waiting = vec![];
-        for queue in self.scheduled.queues() {
-            queue.visit(&mut |packet| waiting.push(*packet));
-        }
-        self.ports.iter().flat_map(Port::packets).copied().chain(waiting)
-    }
-
-    /// By which every switch routes at present.
-    pub fn routes(&self) -> &Routes {
-        &self.routes
-    }
-
-    /// How many shortest paths lead from one host to another at present; `u32::MAX` stands for that many or more.
-    pub fn shortest_paths(&mut self, graph: &Graph, src: HostId, dst: HostId) -> u32 {
-        self.path_counts.between(graph, &self.routes, src, dst)
     }
 
     /// What switches guess of flows, where that is counted.

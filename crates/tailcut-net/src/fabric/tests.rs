@@ -5,15 +5,18 @@ use std::collections::BTreeMap;
 use tailcut_engine::{Bytes, Rate};
 
 use super::*;
-use crate::amount::Amount;
+use crate::amount::{Amount, Limit};
+use crate::balance::BalanceSpec;
 use crate::faults::Incident;
 use crate::packet::{inline_number, ConnectionId, FlowKey, NO_OPTIONS};
 use crate::queue::drop_tail::DropTail;
 use crate::queue::pfabric::PfabricQueue;
+use crate::queue::QueueSpec;
 use crate::switch::pfc::Pfc;
+use crate::switch::SwitchSpec;
 use crate::topology::fat_tree::FatTree;
 use crate::topology::star::Star;
-use crate::topology::HostId;
+use crate::topology::Graph;
 
 /// What became of a packet: by its tag, when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

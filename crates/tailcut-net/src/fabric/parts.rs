@@ -1,0 +1,125 @@
+//! What a fabric is made of, and how it is put together.
+
+use super::flow_control::Stops;
+use super::incidents::Incidents;
+use super::marks::Marks;
+use super::scheduled::Scheduled;
+use super::stamps::Stamps;
+use super::Fabric;
+use crate::amount::Limit;
+use crate::balance::{BalanceSpec, Balancer, Layout, Pick};
+use crate::component::SpecError;
+use crate::faults::FaultsSpec;
+use crate::host::HostSpec;
+use crate::port::Port;
+use crate::queue::{At, Discipline, QueueSpec};
+use crate::switch::pools::Pools;
+use crate::switch::SwitchSpec;
+use crate::topology::{Graph, PathCounts, PortId, RouteError, Routes};
+
+/// What a fabric is made of.
+#[derive(Debug, Clone)]
+pub struct Parts<'a> {
+    /// The network.
+    pub graph: &'a Graph,
+    /// The queue of every switch port.
+    pub queue: QueueSpec,
+    /// How switches choose among equal-cost paths.
+    pub balance: BalanceSpec,
+    /// Switches.
+    pub switch: SwitchSpec,
+    /// What may wait in the interface of a host.
+    pub nic_queue: Limit,
+    /// What fails when.
+    pub faults: FaultsSpec,
+    /// Seed of whatever it draws.
+    pub seed: u64,
+}
+
+impl<'a> Parts<'a> {
+    /// A network whose parts are all as they are when nothing is said of them.
+    pub fn of(graph: &'a Graph) -> Parts<'a> {
+        Parts {
+            graph,
+            queue: QueueSpec::default(),
+            balance: BalanceSpec::default(),
+            switch: SwitchSpec::default(),
+            nic_queue: HostSpec::default().nic_queue,
+            faults: FaultsSpec::default(),
+            seed: 0,
+        }
+    }
+}
+
+/// Why a fabric cannot be built.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum FabricError {
+    /// The graph has no routes.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+    /// What fails is not there, or fails in two ways at once.
+    #[error("faults: {0}")]
+    Fault(SpecError),
+    /// A strategy is that of a switch that is not there.
+    #[error("balance: {0}")]
+    Balance(SpecError),
+}
+
+impl Fabric {
+    /// Builds it, idle.
+    ///
+    /// # Errors
+    /// When the graph has no routes, or something that shall fail or balance is not there.
+    pub fn new(parts: &Parts<'_>) -> Result<Fabric, FabricError> {
+        let Parts { graph, queue, balance, seed, .. } = parts;
+        balance.check_on(graph).map_err(FabricError::Balance)?;
+        let routes = Routes::new(graph)?;
+        let mut ports = vec![];
+        let mut scheduled = Scheduled::default();
+        let control = parts.switch.flow_control();
+        for link in &graph.links {
+            for (from, to) in [(link.a, link.b), (link.b, link.a)] {
+                let number = PortId::at(ports.len());
+                let host = graph.switch(from).is_none();
+                let limit = match host {
+                    true => parts.nic_queue,
+                    false => link.queue_limit.unwrap_or(queue.limit()),
+                };
+                let at = At { number: number.0, host, limit, seed: *seed };
+                let (mut limit, mut discipline) = (queue.limit_in_all(&at), queue.discipline(&at));
+                if control.is_some() {
+                    scheduled.place(number, queue.fifo(&at));
+                    (limit, discipline) = (Limit::Unlimited, Discipline::Plain);
+                } else if let Some(scheduler) = queue.scheduler(&at) {
+                    scheduled.place(number, scheduler);
+                }
+                let port = Port::with_discipline(link.rate, link.propagation, limit, discipline);
+                ports.push(port.leading_to(to));
+            }
+        }
+        let incidents = Incidents::new(parts).map_err(FabricError::Fault)?;
+        for (port, stream) in incidents.ports(*seed) {
+            ports[port.index()].expect_faults(stream);
+        }
+        let layout = Layout { graph, routes: &routes, seed: *seed };
+        let balancer = Balancer::new(balance, layout);
+        let pools = Pools::new(&parts.switch, graph);
+        let stamps = balancer.stamps().then(|| Box::new(Stamps::new(ports.len())));
+        Ok(Fabric {
+            ports,
+            routes,
+            path_counts: PathCounts::default(),
+            plain: scheduled.is_empty() && pools.is_none() && stamps.is_none(),
+            stamped: stamps.is_some(),
+            keeps_paths: balance.keeps_paths(),
+            scheduled,
+            hosts: graph.hosts,
+            marks: Marks::new(queue, balancer.large()),
+            balancer,
+            pools,
+            stops: control.map(|kind| Stops::new(kind, 2 * graph.links.len())),
+            incidents,
+            stamps,
+        })
+    }
+}
