@@ -107,6 +107,16 @@ def test_the_hosts_of_mmptcp_repeat_a_syn_after_three_seconds() -> None:
         assert {transport.get("tcp", transport)["initial_rto"] for transport in transports} == {"3s"}
 
 
+@pytest.mark.parametrize("figure", ["fig3", "fig4", "table2"])
+def test_the_hosts_of_tinyflow_are_not_tuned(figure: str) -> None:
+    """Section IV-A: "TCP NewReno is used without any tuning", of NS-3.10, which sends one segment at first."""
+    untuned = {"recovery": "newreno", "min_rto": "200ms", "initial_rto": "3s", "initial_window": "1packets"}
+    for suffix in ("", "-small"):
+        runs = tailcut.load(PAPERS / "tinyflow" / f"{figure}{suffix}.toml").plan["runs"]
+        hosts = [run["config"]["scheme"]["transport"] for run in runs]
+        assert [one for one in hosts if {key: one[key] for key in untuned} != untuned] == []
+
+
 @pytest.mark.parametrize("figure", ["table1", "fig13", "fig14"])
 def test_the_hosts_that_repflow_emulates_run_newreno(figure: str) -> None:
     """RepFlow, section VI: "on top of TCP-New Reno in Mininet 2.0.0 on a Ubuntu 12.10", where CUBIC is the default."""
