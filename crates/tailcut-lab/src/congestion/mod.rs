@@ -15,7 +15,7 @@ use serde::Serialize;
 use tailcut_net::transport::tcp::congestion::CongestionSpec;
 
 #[cfg(target_os = "linux")]
-use crate::programs;
+use crate::programs::compiled;
 use crate::settings::{Answer, Checked, Row};
 #[cfg(target_os = "linux")]
 use crate::sys::bpf::Object;
@@ -135,7 +135,7 @@ impl Program {
         /// What the source has for a name: as many letters as there may be.
         const NAME: &[u8] = b"tailcut-by-name";
         let file = self.name;
-        let mut bytes = programs::compiled(directory, file)?;
+        let mut bytes = compiled(directory, file)?;
         let name = format!("tailcut{:08x}", unlike_others().map_err(|error| error.to_string())?);
         let place = bytes.windows(NAME.len()).position(|there| there == NAME);
         let place = place.ok_or_else(|| {
