@@ -42,6 +42,8 @@ def disturbed(
 
 
 def stop(pids: list[int], seconds: float) -> None:
+    # By the number 0 everything that tests run in would be stopped.
+    assert all(pid > 0 for pid in pids), pids
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     time.sleep(seconds)
