@@ -149,7 +149,7 @@ def test_the_command_tells_of_the_fabric_that_is_asked_for(experiment: Path) -> 
     assert runner.invoke(cli.app, asked).exit_code == 0
     refused = runner.invoke(cli.app, [*asked, "--lab-fabric", KERNEL])
     assert refused.exit_code == 2
-    assert "would have to know its queues" in refused.stderr
+    assert "and not by queues" in refused.stderr
     assert list(FABRICS) == ["engine", KERNEL]
 
 
