@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import signal
 import socket
 from collections.abc import Callable
 from contextlib import closing
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from support import waiting
-from support.disturbances import disturbed, star
+from support.disturbances import disturbed, held, star
 from support.kernels import carried, planned
 from support.killing import Lab
 from tailcut.lab import process
@@ -62,12 +61,8 @@ def takes_one(connection: socket.socket) -> bool:
 def take_one_away(lab: Lab) -> None:
     receiver = lab.hosts[1]
     (connection,) = connections(receiver)
-    os.kill(receiver, signal.SIGSTOP)
-    try:
-        with closing(connection):
-            waiting.until(lambda: takes_one(connection), lambda: connection)
-    finally:
-        os.kill(receiver, signal.SIGCONT)
+    with held([receiver]), closing(connection):
+        waiting.until(lambda: takes_one(connection), lambda: connection)
 
 
 @pytest.mark.parametrize("disturb", [send_one_more, take_one_away], ids=["a byte too many", "a byte too few"])

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from support.disturbances import disturbed, star, stop
+from support.disturbances import disturbed, held, star, stop
 from support.kernels import carried, planned
 from support.killing import Lab, found
 
@@ -157,9 +156,8 @@ def test_frames_that_find_no_room_on_their_way_in_are_told_of(tmp_path: Path, to
     flood += "for _ in range(20_000): s.sendto(b'', ('10.77.0.2', 9))"
 
     def disturb(lab: Lab) -> None:
-        os.kill(lab.fabric, signal.SIGSTOP)
-        within(lab.hosts[0], sys.executable, "-c", flood)
-        os.kill(lab.fabric, signal.SIGCONT)
+        with held([lab.fabric]):
+            within(lab.hosts[0], sys.executable, "-c", flood)
 
     outcome = disturbed(star(tmp_path, SOME), token, 250_000_000, disturb)
     assert "frames found no room on their way into the fabric" in reasons(outcome)

@@ -4,7 +4,8 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,20 @@ def disturbed(
     return outcome
 
 
-def stop(pids: list[int], seconds: float) -> None:
+@contextmanager
+def held(pids: list[int]) -> Iterator[None]:
+    """Let processes stand still."""
     # By the number 0 everything that tests run in would be stopped.
     assert all(pid > 0 for pid in pids), pids
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    time.sleep(seconds)
-    for pid in pids:
-        os.kill(pid, signal.SIGCONT)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def stop(pids: list[int], seconds: float) -> None:
+    with held(pids):
+        time.sleep(seconds)

@@ -117,7 +117,7 @@ pub(crate) fn check(
         Some(found) => checked.hosts.transport = found.name(),
         None => checked.fatal(
             "transport.kind",
-            "no kernel has this transport, and all hosts of the lab have the same",
+            "no kernel has this transport, and hosts of the lab are set alike and have one",
         ),
     }
 }

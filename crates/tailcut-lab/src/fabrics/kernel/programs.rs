@@ -54,7 +54,7 @@ impl Wanted {
 /// # Errors
 /// Why there are none.
 pub fn load(scenario: &Scenario, directory: Option<&Path>) -> Result<Vec<Object>, String> {
-    let choice = balance::of(&scenario.scheme.balance);
+    let Some(choice) = balance::of(&scenario.scheme.balance) else { return Ok(vec![]) };
     let mut all = vec![];
     let mut bytes = None;
     for switch in scenario.graph.each_switch() {
@@ -117,7 +117,7 @@ pub fn attach(
     interfaces: &[(u32, PortId)],
 ) -> io::Result<Vec<OwnedFd>> {
     let Scenario { graph, scheme, .. } = scenario;
-    let edge_only = balance::of(&scheme.balance).sees_hosts_only();
+    let edge_only = balance::of(&scheme.balance).is_some_and(|choice| choice.sees_hosts_only());
     let leads_to_host = |port: PortId| graph.switch(graph.far_end(port)).is_none();
     let seen = interfaces.iter().filter(|(_, port)| !edge_only || leads_to_host(*port));
     seen.map(|(number, _)| program.attach("choose", *number)).collect()

@@ -13,7 +13,7 @@ use tailcut_net::amount::Limit;
 use tailcut_net::topology::find::link_name;
 use tailcut_net::topology::{HostId, NodeId, PortId, Routes, SwitchId};
 
-use super::balance;
+use super::balance::{self, By};
 use super::counters::Counters;
 use super::lines::{fifo, interface, queue, Switch};
 use super::programs;
@@ -155,7 +155,7 @@ impl<'a> Switches<'a> {
         Switch {
             number,
             seed: scenario.seed,
-            by: balance::of(&scenario.scheme.balance).by(),
+            by: balance::of(&scenario.scheme.balance).map_or(By::Hash, |choice| choice.by()),
             routes: &self.routes,
             addresses: &self.addresses,
             dead: &self.dead,

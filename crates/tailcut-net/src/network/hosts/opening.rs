@@ -82,15 +82,14 @@ mod tests {
         Flow { src: HostId(3), dst: HostId(5), bytes: 100_000, start: NOW, id: 11 }
     }
 
+    fn carried<'a>(flow: &'a Flow, transport: &'a Profile) -> Carried<'a> {
+        Carried { flow, index: FlowIndex(2), profile: ProfileId::at(0), transport }
+    }
+
     #[test]
     fn a_piece_carries_its_bytes_from_a_port_of_its_own_when_its_time_comes() {
         let (flow, profiles) = (flow(), tcp());
-        let carried = Carried {
-            flow: &flow,
-            index: FlowIndex(2),
-            profile: ProfileId::at(0),
-            transport: &profiles[0],
-        };
+        let carried = carried(&flow, &profiles[0]);
         let open = Open { copy: 1, piece: 4, from: 40_000, bytes: 2_920, at: Time::from_us(9) };
         let opening = Opening::copy(carried, &open, 6, 1);
         assert_eq!(opening.key, key_of(&flow, 1, 4));
@@ -102,12 +101,7 @@ mod tests {
     #[test]
     fn a_subflow_is_given_data_later_and_bears_what_its_manager_says() {
         let (flow, profiles) = (flow(), tcp());
-        let carried = Carried {
-            flow: &flow,
-            index: FlowIndex(2),
-            profile: ProfileId::at(0),
-            transport: &profiles[0],
-        };
+        let carried = carried(&flow, &profiles[0]);
         let open = |dupack_threshold| {
             let open = subflow::Open { copy: 3, coupled: true, dupack_threshold };
             Opening::subflow(carried, open, NOW)

@@ -14,13 +14,14 @@ use crate::settings::Checked;
 pub(super) struct Flowlet;
 
 impl Choice for Flowlet {
-    fn check(&self, checked: &mut Checked, spec: &BalanceSpec) -> bool {
-        let BalanceSpec::Flowlet(_) = spec else { return false };
+    fn is(&self, spec: &BalanceSpec) -> bool {
+        matches!(spec, BalanceSpec::Flowlet(_))
+    }
+    fn check(&self, checked: &mut Checked, _spec: &BalanceSpec) {
         by_program(
             checked,
             "a BPF program with the simulator's table; what it draws are the kernel's numbers, and its time is when a packet comes in",
         );
-        true
     }
     fn by(&self) -> By {
         By::Program

@@ -18,8 +18,11 @@ use crate::settings::Checked;
 
 /// A balancer that switches of kernels have.
 pub(super) trait Choice: Sync {
-    /// What becomes of a plan's, if it is this one; false if it is another.
-    fn check(&self, checked: &mut Checked, spec: &BalanceSpec) -> bool;
+    /// Whether a plan's is this one.
+    fn is(&self, spec: &BalanceSpec) -> bool;
+
+    /// What becomes of a plan's that is this one.
+    fn check(&self, checked: &mut Checked, spec: &BalanceSpec);
 
     /// What says by which port a packet leaves.
     fn by(&self) -> By;
@@ -50,18 +53,20 @@ pub enum By {
     Program,
 }
 
-/// All of them; the first is what a switch of which nothing is said does.
+/// All of them.
 pub(super) const CHOICES: [&dyn Choice; 5] =
     [&ecmp::Ecmp, &spray::Spray, &round_robin::RoundRobin, &flowlet::Flowlet, &tinyflow::TinyFlow];
 
 /// What becomes of a plan's.
 pub(super) fn check(checked: &mut Checked, spec: &BalanceSpec) {
     checked.needs("hash seeds", "balance");
-    match CHOICES.iter().find(|one| one.check(checked, spec)) {
-        Some(found) if matches!(found.by(), By::Draw | By::Turn) => {
-            checked.needs("nft numgen", "balance");
+    match of(spec) {
+        Some(found) => {
+            found.check(checked, spec);
+            if matches!(found.by(), By::Draw | By::Turn) {
+                checked.needs("nft numgen", "balance");
+            }
         }
-        Some(_) => {}
         None => checked.fatal(
             "balance.kind",
             "switches of kernels all choose in one way, by what they know of a packet on its way in, and not by queues or by the rates of links: \
@@ -70,11 +75,9 @@ pub(super) fn check(checked: &mut Checked, spec: &BalanceSpec) {
     }
 }
 
-/// The one that is a plan's.
-#[cfg(target_os = "linux")]
-pub(super) fn of(spec: &BalanceSpec) -> &'static dyn Choice {
-    let is = |one: &&'static dyn Choice| one.check(&mut Checked::new(Ok(())), spec);
-    CHOICES.into_iter().find(is).unwrap_or(CHOICES[0])
+/// The one that is a plan's, if switches of kernels have it.
+pub(super) fn of(spec: &BalanceSpec) -> Option<&'static dyn Choice> {
+    CHOICES.into_iter().find(|one| one.is(spec))
 }
 
 /// What becomes of one that takes a BPF program.

@@ -8,13 +8,14 @@ use crate::settings::Checked;
 pub(super) struct RoundRobin;
 
 impl Choice for RoundRobin {
-    fn check(&self, checked: &mut Checked, spec: &BalanceSpec) -> bool {
-        let BalanceSpec::RoundRobin(_) = spec else { return false };
+    fn is(&self, spec: &BalanceSpec) -> bool {
+        matches!(spec, BalanceSpec::RoundRobin(_))
+    }
+    fn check(&self, checked: &mut Checked, _spec: &BalanceSpec) {
         checked.done(
             "balance",
             "nft counts the packets to each host, and a rule takes them to their routes in turn",
         );
-        true
     }
     fn by(&self) -> By {
         By::Turn

@@ -8,13 +8,14 @@ use crate::settings::Checked;
 pub(super) struct Spray;
 
 impl Choice for Spray {
-    fn check(&self, checked: &mut Checked, spec: &BalanceSpec) -> bool {
-        let BalanceSpec::Spray(_) = spec else { return false };
+    fn is(&self, spec: &BalanceSpec) -> bool {
+        matches!(spec, BalanceSpec::Spray(_))
+    }
+    fn check(&self, checked: &mut Checked, _spec: &BalanceSpec) {
         checked.done(
             "balance",
             "nft draws a number for each packet, and a rule takes it to the route of that number",
         );
-        true
     }
     fn by(&self) -> By {
         By::Draw

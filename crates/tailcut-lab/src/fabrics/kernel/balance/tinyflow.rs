@@ -23,8 +23,11 @@ const SKIPS: u32 = 1_024;
 pub(super) struct TinyFlow;
 
 impl Choice for TinyFlow {
-    fn check(&self, checked: &mut Checked, spec: &BalanceSpec) -> bool {
-        let BalanceSpec::TinyFlow(spec) = spec else { return false };
+    fn is(&self, spec: &BalanceSpec) -> bool {
+        matches!(spec, BalanceSpec::TinyFlow(_))
+    }
+    fn check(&self, checked: &mut Checked, spec: &BalanceSpec) {
+        let BalanceSpec::TinyFlow(spec) = spec else { return };
         checked.only(
             spec.detect != Detect::HostMarked,
             "balance.detect",
@@ -48,7 +51,6 @@ impl Choice for TinyFlow {
             "a BPF program at the edge; skips and ways are drawn by the kernel, polls are counted from the machine's start, and what is no elephant goes by \
              the kernel's hash; which of those detected are elephants in truth is not told",
         );
-        true
     }
     fn by(&self) -> By {
         By::Program
