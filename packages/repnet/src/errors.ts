@@ -39,6 +39,11 @@ export function systemError(code: string, syscall: string): NodeJS.ErrnoExceptio
   return Object.assign(new Error(`${syscall} ${code}`), { errno: errnoOf(code), code, syscall });
 }
 
+/** The peer is gone: EPIPE is what the system says of a reset that comes after the peer's end. */
+export function isReset(error: NodeJS.ErrnoException | undefined): boolean {
+  return error?.code === 'ECONNRESET' || error?.code === 'EPIPE';
+}
+
 /** A bad option: names it, what it was and what is accepted. */
 export function optionError(name: string, value: unknown, expected: string): RepnetError {
   return new RepnetError(

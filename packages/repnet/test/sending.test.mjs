@@ -129,6 +129,37 @@ test('the end of a stream that the peer has closed in order is none, as with net
   assert.equal(error, null);
 });
 
+for (const code of ['ECONNRESET', 'EPIPE'])
+  for (const when of ['before it is sent', 'under it'])
+    test(`the end of a stream whose peer has ended its own and gone, ${code} ${when}, is no error, as with net`, async () => {
+      const flow = newFlow(FRAMED);
+      const legs = [memoryLeg(0), memoryLeg(1)];
+      const reset = Object.assign(new Error(), { code });
+      for (const leg of legs) {
+        leg.destroy = (error) => flow.legLost(leg, error);
+        flow.open(leg);
+      }
+      await new Promise((resolve) => flow.write(Buffer.from('x'), resolve));
+      flow.receiver.onControl(4, 0, -1);
+      assert.equal(flow.receiver.ended, true);
+      if (when === 'under it') for (const leg of legs) leg.post = (_, done) => setImmediate(done, reset);
+      else for (const leg of legs) flow.legLost(leg, reset);
+      const error = await new Promise((resolve) => flow.end(resolve));
+      assert.equal(error, null);
+    });
+
+test('the end of a stream that the peer has closed on one connection in order, and the system reset on the other, is no error', async () => {
+  const flow = newFlow(FRAMED);
+  const legs = [memoryLeg(0), memoryLeg(1)];
+  for (const leg of legs) flow.open(leg);
+  flow.rx.end(1, 0);
+  flow.receiver.checkEnd();
+  flow.legFin(legs[1]);
+  flow.legLost(legs[0], Object.assign(new Error(), { code: 'ECONNRESET' }));
+  const error = await new Promise((resolve) => flow.end(resolve));
+  assert.equal(error, null);
+});
+
 /** What a server hears that answers with 30 MB, of which the client takes 1 MB before it leaves. */
 async function eventsOfServer(t, library, server, client, leave) {
   const events = [];

@@ -3,7 +3,7 @@
  * received is up to sender.ts and receiver.ts; this file is about the connections: which there are, what becomes of the flow
  * when one is lost, and how they are closed.
  */
-import { RepnetError } from '../errors.js';
+import { isReset, RepnetError } from '../errors.js';
 import type { Archive } from '../memory/archive.js';
 import type { Handle } from '../net-internals.js';
 import { channels, counters } from '../stats.js';
@@ -214,7 +214,8 @@ export class Flow implements LegSink {
         copy: leg.copy === PRIMARY ? 'primary' : 'replica',
         error,
       });
-    this.#lose(leg.copy);
+    // A peer that goes away when it has sent all of its stream wants no more of ours.
+    this.#lose(leg.copy, this.receiver.ended && isReset(error));
   }
 
   fail(error: Error | undefined): void {

@@ -141,7 +141,7 @@ export class Sender {
     this.release();
   }
 
-  /** A copy is lost to this direction: the peer is told on the other. `closed`: the peer has closed it, as it may. */
+  /** A copy is lost to this direction: the peer is told on the other. `closed`: the peer wants no more of the flow. */
   lose(copy: Copy, closed: boolean): void {
     this.tx.lose(copy);
     this.#brokenOff = this.tx.state === 'ENDED' && !closed;
@@ -407,7 +407,7 @@ export class Sender {
     this.#ending = true;
     const first = new FirstOf((error) => {
       this.#ending = false;
-      done(this.tx.state === 'ENDED' ? error : null);
+      done(this.#brokenOff ? error : null);
     });
     let sent = 0;
     for (const copy of COPIES) {
