@@ -95,7 +95,7 @@ fn series(checked: &mut Checked, spec: &SeriesSpec, by_repnet: bool, fabric: &dy
         true => {}
         false if by_repnet => checked.near(
             "series.flows",
-            "not recorded: Node does not give its sockets away, by which the kernel is asked",
+            "not recorded: the lab does not ask the kernel about the sockets of Node",
         ),
         false if *interval < LEAST_BETWEEN_WINDOWS => checked.near(
             "series.flows",
