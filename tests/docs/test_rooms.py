@@ -1,6 +1,7 @@
 """The architecture page says which source files know of each resident of the simulator; so does the source."""
 
 import re
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
@@ -62,6 +63,7 @@ RESIDENTS = {
     "RFC 4653 (NCR)": Resident("transport/tcp/sender/reordering/ncr.rs", REORDERING, r"ncr|\w+_ncr"),
     "RR-TCP": Resident("transport/tcp/sender/reordering/rr_tcp.rs", REORDERING, "rr_?tcp"),
     "adaptive": Resident("transport/tcp/sender/reordering/adaptive.rs", REORDERING, r"adaptive\w*"),
+    "hosts as Linux's": Resident("transport/tcp/hosts.rs", "transport/tcp/hosts.rs", "Hosts::Linux"),
 }
 
 
@@ -83,11 +85,13 @@ def who_knows(resident: Resident) -> list[str]:
 
 # What is done where nothing is written is named in the list a second time.
 DEFAULTS = {"ECMP", "spray", "CUBIC", "RACK-TLP"}
+# Not policies of a list: a field of the switches' parameters, and a set of defaults.
+NO_LIST = {"PFC", "hosts as Linux's"}
 # Transports whose ends are not TCP's have a line in two lists.
 OWN_ENDS = {"pFabric's transport", "NDP"}
 
 
-@pytest.mark.parametrize("name", [name for name in RESIDENTS if name != "PFC"])
+@pytest.mark.parametrize("name", [name for name in RESIDENTS if name not in NO_LIST])
 def test_a_resident_has_one_line_in_its_list(name: str) -> None:
     """Besides the module: no list has an arm for it in its matches."""
     resident = RESIDENTS[name]
@@ -113,7 +117,7 @@ def test_every_resident_lives_where_it_is_said_to() -> None:
 
 def test_the_page_names_the_files_that_know_of_each_resident() -> None:
     """The table is what the source says."""
-    section = PAGE.read_text("utf-8").split("## Who knows of whom")[1].split("\n## ")[0]
+    section = PAGE.read_text("utf-8").split("## Who knows of whom")[1].split("\nA room can be there")[0]
     rows = re.findall(r"^\| ([^|]+) \| (none|`[^|]+`) \|", section, re.MULTILINE)
     told = {name: [] if files == "none" else re.findall("`([^`]+)`", files) for name, files in rows}
     assert told == table()
@@ -130,6 +134,48 @@ def test_rooms_for_one_resident_are_where_the_page_says() -> None:
             assert any(re.search(rf"\b(?:const|fn) {name}\b", text) for text in CODE.values()), room
         else:
             assert (ROOT / "crates/tailcut-net/src" / room).exists(), room
+
+
+def blocks(text: str, head: str) -> Iterator[tuple[str, str]]:
+    """What begins so and has a body in braces: its name, and the body."""
+    for found in re.finditer(head + r"[^{;]*\{", text):
+        depth, end = 1, found.end()
+        while depth:
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        yield found[1], text[found.end() : end - 1]
+
+
+def answers() -> Iterator[tuple[str, str]]:
+    """Methods with a default and whoever writes one of their own: the method with its trait, and a resident or file."""
+    defaults = [
+        (trait, method)
+        for name, text in CODE.items()
+        if name.startswith("tailcut-net/src/")
+        for trait, body in blocks(text, r"\btrait (\w+)")
+        for method, _ in blocks(body, r"\bfn (\w+)")
+    ]
+    for name, text in CODE.items():
+        who = next((it for it, one in RESIDENTS.items() if name.startswith(f"tailcut-net/src/{one.own}")), name)
+        for trait, body in blocks(text, r"\bimpl\b[^{;]*?\b(\w+)(?:<[^{;]*>)? for "):
+            for owner, method in defaults:
+                if owner == trait and re.search(rf"\bfn {method}\b", body):
+                    yield f"{trait}::{method}", who
+
+
+def test_the_page_names_what_one_resident_alone_answers() -> None:
+    """Methods with a default that are there for one: part of the house, but nobody else's yet."""
+    who: dict[str, set[str]] = {}
+    for method, resident in answers():
+        who.setdefault(method, set()).add(resident)
+    assert who["Control::on_loss"] > {"CUBIC", "BBR"}  # those of several are seen, too
+    alone: dict[str, list[str]] = {}
+    for method, one in sorted(who.items()):
+        if len(one) == 1 and (resident := min(one)) in RESIDENTS:
+            alone.setdefault(resident, []).append(method)
+    section = PAGE.read_text("utf-8").split("| resident | what it alone answers |")[1].split("\n\n")[0]
+    told = {name: re.findall("`([^`]+)`", methods) for name, methods in re.findall(r"\| ([^|]+) \| (`.*) \|", section)}
+    assert told == alone
 
 
 def knows() -> dict[str, set[str]]:

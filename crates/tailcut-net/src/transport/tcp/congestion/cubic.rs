@@ -9,7 +9,6 @@ use tailcut_engine::Time;
 use super::hystart::{HyStart, HystartSpec};
 use super::{Acked, Algorithm, Control, Window};
 use crate::component::SpecError;
-use crate::transport::tcp::Hosts;
 
 /// Parameters of CUBIC.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,13 +39,9 @@ impl Default for CubicSpec {
 }
 
 impl CubicSpec {
-    /// What hosts do that are told nothing.
-    pub fn of(hosts: Hosts) -> CubicSpec {
-        let hystart = match hosts {
-            Hosts::Plain => HystartSpec::Rfc9406,
-            Hosts::Linux => HystartSpec::Linux,
-        };
-        CubicSpec { hystart, ..CubicSpec::default() }
+    /// What Linux does.
+    pub fn linux() -> CubicSpec {
+        CubicSpec { hystart: HystartSpec::Linux, ..CubicSpec::default() }
     }
 }
 

@@ -358,7 +358,7 @@ impl CongestionSpec {
     pub fn of(hosts: Hosts) -> CongestionSpec {
         match hosts {
             Hosts::Plain => CongestionSpec::Newreno(newreno::NewrenoSpec {}),
-            Hosts::Linux => CongestionSpec::Cubic(cubic::CubicSpec::of(hosts)),
+            Hosts::Linux => CongestionSpec::Cubic(cubic::CubicSpec::linux()),
         }
     }
 }
