@@ -129,8 +129,12 @@ export class LabHost {
     this.#warm = true;
   }
 
-  /** Begins the flow at this place of the task's list. */
-  begin(at: number): void {
+  /**
+   * Begins the flow at this place of the task's list, and not before it is due, which is told a little ahead: a process that is awake
+   * by then is not late.
+   */
+  begin(at: number, due_ns: bigint): void {
+    while (process.hrtime.bigint() < due_ns);
     this.#open(this.#task.flows[at]!, at);
   }
 
@@ -227,7 +231,10 @@ export async function labMain(): Promise<never> {
     // What has arrived is read first.
     if (line === 'note') setImmediate(() => host!.note());
     else if (line === 'report') say(`${JSON.stringify(host!.report())}\n`);
-    else host!.begin(Number(line));
+    else {
+      const [at, due_ns] = line.split(' ');
+      host!.begin(Number(at), BigInt(due_ns!));
+    }
   };
   let pending = '';
   process.stdin.setEncoding('latin1');

@@ -40,7 +40,7 @@ for (const mode of ['net', 'syn', 'flow']) {
   test(`mode ${mode}: a host tells which flow is over, first where it ends and then where it began`, async (t) => {
     const { host, hear } = await startHost(t, mode);
     const began = process.hrtime.bigint();
-    host.stdin.write('0\n1\n2\n3\n');
+    host.stdin.write('0 0\n1 0\n2 0\n3 0\n');
     const told = new Map();
     for (let at = 0; at < 2 * SIZES.length; ) {
       const [letter, flow, ns] = (await hear()).split(' ');
@@ -69,7 +69,7 @@ for (const mode of ['net', 'syn', 'flow']) {
 for (const mode of ['net', 'syn', 'flow']) {
   test(`mode ${mode}: a host tells which connection brings a long flow, and of no other`, async (t) => {
     const { host, hear } = await startHost(t, mode);
-    host.stdin.write('2\n0\n1\n3\n');
+    host.stdin.write('2 0\n0 0\n1 0\n3 0\n');
     const long = [];
     for (let over = 0; over < SIZES.length; ) {
       const [letter, address, port] = (await hear()).split(' ');
@@ -82,10 +82,20 @@ for (const mode of ['net', 'syn', 'flow']) {
 
 test('a host that is sent what no flow is known for says so', async (t) => {
   const { host, hear } = await startHost(t, 'net', [900]);
-  host.stdin.write('1\n');
+  host.stdin.write('1 0\n');
   assert.equal(await hear(), 'w');
   host.stdin.write('report\n');
   let line = await hear();
   while (!line.startsWith('{')) line = await hear();
   assert.match(JSON.parse(line).wrong[0], /900 bytes from 127\.0\.0\.1:\d+ that no flow is known for/);
+});
+
+test('a flow that is told ahead begins when it is due', async (t) => {
+  const { host, hear } = await startHost(t, 'net');
+  const due = Number(process.hrtime.bigint()) + 20_000_000;
+  host.stdin.write(`1 ${due}\n`);
+  while (!(await hear()).startsWith('a'));
+  host.stdin.write('report\n');
+  const { sent } = JSON.parse(await hear());
+  assert.ok(sent[0].opened_ns >= due);
 });

@@ -18,12 +18,19 @@ pub struct Agenda {
     begun: usize,
     noted: bool,
     times: Times,
+    ahead_ns: u64,
 }
 
 impl Agenda {
     /// Of these flows, in the order of their starts.
     pub fn new(flows: Vec<HostFlow>) -> Agenda {
-        Agenda { flows, begun: 0, noted: false, times: Times { begin_ns: 0, arrivals_ns: 0 } }
+        let times = Times { begin_ns: 0, arrivals_ns: 0 };
+        Agenda { flows, begun: 0, noted: false, times, ahead_ns: 0 }
+    }
+
+    /// Flows are due so much before they begin, for whoever waits for the last of it himself; the end of the arrivals is not.
+    pub fn ahead(self, ahead_ns: u64) -> Agenda {
+        Agenda { ahead_ns, ..self }
     }
 
     /// Now it is known when the run begins.
@@ -41,25 +48,38 @@ impl Agenda {
         self.noted
     }
 
+    /// When a flow begins, by the monotonic clock.
+    pub fn begins_ns(&self, flow: HostFlow) -> u64 {
+        self.times.begin_ns + flow.start_ns
+    }
+
     /// When something is due next, by the monotonic clock.
     pub fn next_ns(&self) -> Option<u64> {
-        let start = self.flows.get(self.begun).map(|flow| flow.start_ns);
-        let note = (!self.noted).then_some(self.times.arrivals_ns);
-        start.into_iter().chain(note).min().map(|next| self.times.begin_ns + next)
+        self.next().map(|(next, _)| self.times.begin_ns + next)
     }
 
     /// The next that is due by now, if anything is.
     pub fn due(&mut self, now_ns: u64) -> Option<Due> {
-        if self.next_ns().is_none_or(|next| next > now_ns) {
+        let (next, due) = self.next()?;
+        if self.times.begin_ns + next > now_ns {
             return None;
         }
-        let start = self.flows.get(self.begun).map(|flow| flow.start_ns);
-        if start.is_some_and(|start| self.noted || start <= self.times.arrivals_ns) {
-            self.begun += 1;
-            return Some(Due::Begin(self.begun - 1));
+        match due {
+            Due::Begin(_) => self.begun += 1,
+            Due::Note => self.noted = true,
         }
-        self.noted = true;
-        Some(Due::Note)
+        Some(due)
+    }
+
+    /// What comes next, and when, since the run has begun.
+    fn next(&self) -> Option<(u64, Due)> {
+        let start = self.flows.get(self.begun).map(|flow| flow.start_ns);
+        // What begins after the arrivals have ended does not hold up their end.
+        match start.filter(|&start| self.noted || start <= self.times.arrivals_ns) {
+            Some(start) => Some((start.saturating_sub(self.ahead_ns), Due::Begin(self.begun))),
+            None if self.noted => None,
+            None => Some((self.times.arrivals_ns, Due::Note)),
+        }
     }
 }
 
@@ -78,5 +98,24 @@ mod tests {
         let rest: Vec<Due> = std::iter::from_fn(|| agenda.due(2_000)).collect();
         assert_eq!(rest, [Due::Begin(1), Due::Note, Due::Begin(2)]);
         assert_eq!((agenda.next_ns(), agenda.noted()), (None, true));
+    }
+
+    #[test]
+    fn flows_are_due_ahead_and_the_end_of_the_arrivals_is_not() {
+        let flow = |start_ns| HostFlow { start_ns, ..HostFlow::default() };
+        let mut agenda = Agenda::new(vec![flow(3), flow(49), flow(51)]).ahead(10);
+        agenda.set(Times { begin_ns: 1_000, arrivals_ns: 50 });
+        let mut told = vec![];
+        for now_ns in 990..1_060 {
+            told.extend(std::iter::from_fn(|| agenda.due(now_ns)).map(|due| (now_ns, due)));
+        }
+        let [first, second, note, third] = [
+            (1_000, Due::Begin(0)),
+            (1_039, Due::Begin(1)),
+            (1_050, Due::Note),
+            (1_050, Due::Begin(2)),
+        ];
+        assert_eq!(told, [first, second, note, third]);
+        assert_eq!(agenda.begins_ns(flow(3)), 1_003);
     }
 }

@@ -43,6 +43,10 @@ const NODE_ARGUMENTS: [&str; 5] = [
     "--expose-gc",
 ];
 
+/// So much before it is due, Node is told of a flow, and stays awake until then: to wake, and to end what it does for other flows,
+/// takes it up to a millisecond.
+const AHEAD_NS: u64 = 500_000;
+
 /// What the process is told at first.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -158,7 +162,7 @@ impl<'a> RepnetDriver<'a> {
             unread: vec![],
             supervisor,
             own,
-            agenda: Agenda::new(at_their_times),
+            agenda: Agenda::new(at_their_times).ahead(AHEAD_NS),
             waiting,
             due: BTreeMap::new(),
             epoll,
@@ -262,7 +266,10 @@ impl<'a> RepnetDriver<'a> {
         let mut any = false;
         while let Some(due) = self.agenda.due(monotonic_ns()) {
             match due {
-                Due::Begin(at) => lines.push_str(&begin(&self.own, self.agenda.flow(at))),
+                Due::Begin(at) => {
+                    let flow = self.agenda.flow(at);
+                    lines.push_str(&begin(&self.own, flow, self.agenda.begins_ns(flow)));
+                }
                 Due::Note => {
                     // So that what has come is counted.
                     self.long_flows.end();
@@ -275,7 +282,7 @@ impl<'a> RepnetDriver<'a> {
             match flow.src == self.host {
                 true => {
                     self.due.insert(flow.index, due_ns);
-                    lines.push_str(&begin(&self.own, flow));
+                    lines.push_str(&begin(&self.own, flow, due_ns));
                 }
                 false => self.waiting.tell(flow, due_ns)?,
             }
@@ -295,7 +302,7 @@ impl<'a> RepnetDriver<'a> {
         let mut lines = String::new();
         for (flow, due_ns) in self.waiting.hear()? {
             self.due.insert(flow.index, due_ns);
-            lines.push_str(&begin(&self.own, flow));
+            lines.push_str(&begin(&self.own, flow, due_ns));
         }
         self.say(&lines)
     }
@@ -367,9 +374,9 @@ fn start(program: &[String], channel: UnixStream) -> io::Result<Child> {
         .map_err(|error| io::Error::other(format!("{node}: {error}")))
 }
 
-/// A flow begins: where it is among those that the host sends.
-fn begin(own: &[HostFlow], flow: HostFlow) -> String {
-    format!("{}\n", own.partition_point(|other| other.index < flow.index))
+/// A flow begins: where it is among those that the host sends, and when.
+fn begin(own: &[HostFlow], flow: HostFlow, due_ns: u64) -> String {
+    format!("{} {due_ns}\n", own.partition_point(|other| other.index < flow.index))
 }
 
 fn task(host: u32, replication: &Replication, flows: &[HostFlow], payload: &Payload) -> Task {
@@ -460,7 +467,7 @@ mod tests {
     #[test]
     fn a_flow_begins_by_its_place_among_those_that_its_host_sends() {
         let own = [FLOWS[0], FLOWS[2]];
-        assert_eq!([begin(&own, FLOWS[0]), begin(&own, FLOWS[2])], ["0\n", "1\n"]);
+        assert_eq!([begin(&own, FLOWS[0], 7), begin(&own, FLOWS[2], 8)], ["0 7\n", "1 8\n"]);
     }
 
     #[test]
