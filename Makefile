@@ -132,7 +132,8 @@ lock: $(BIN)/python
 test: export TAILCUT_SKIPPED := $(abspath target/skipped.txt)
 
 .PHONY: test
-test: system-packages nothing-skipped test-rust explore test-python test-repnet
+test: system-packages nothing-skipped build setup setup-repnet setup-lab
+	.ci/tests
 	@echo; echo 'Skipped by all tests:'; cat target/skipped.txt
 
 .PHONY: nothing-skipped
