@@ -157,7 +157,7 @@ def test_a_sweep_survives_the_death_of_workers_head_and_scheduler(
     chaos(cluster, tmp_path, shared=shared, loads=4, seeds=3, workers=2, kills=2)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("shared", [False, True], ids=["without a shared directory", "with a shared directory"])
 def test_a_sweep_of_200_runs_survives_twenty_deaths(cluster: Cluster, tmp_path: Path, shared: bool) -> None:
