@@ -1,4 +1,4 @@
-"""How long the kernel lab takes to set up, and how much its fabric carries: rates double until a run is not faithful.
+"""How long the kernel lab takes to set up, and how much its fabric carries: until no run of three is faithful.
 
 Prints; asserts nothing. Says something of an idle machine only. Where there is no lab, it says why and is done.
 Flows start within 100 ms: sixteen hosts that are all due in one instant start one after the other, 30 us apart on two
@@ -18,6 +18,8 @@ MILLISECONDS = 2_000
 SHORT_MS = 200
 """How long a run is of which only the set-up counts."""
 TIMES = 5
+TRIES = 3
+"""Of twelve flows one that starts late is more than one in a hundred: a single run says how lucky it was."""
 TOPOLOGIES = {
     "star, 2 hosts": 'kind = "star"\nhosts = 2',
     "leaf-spine, 12 hosts": 'kind = "leaf-spine"\nracks = 2\nhosts_per_rack = 6\nspines = 3',
@@ -82,19 +84,24 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as directory:
         set_up(Path(directory))
-    print("| topology | rate | frames/s | handed over late, p50, p99, us | waiting | verdict |")
-    print("|---|---:|---:|---:|---:|---|")
+    print("| topology | rate | frames/s | handed over late, p50, p99, us | waiting | faithful of 3 | why not |")
+    print("|---|---:|---:|---:|---:|---:|---|")
     with tempfile.TemporaryDirectory() as directory:
         for name, topology in TOPOLOGIES.items():
             for rate in RATES_MBPS:
-                done = carried(Path(directory), topology, rate)
+                runs = [carried(Path(directory), topology, rate) for _ in range(TRIES)]
+                # The one whose frames were handed over in the middle of the three.
+                done = sorted(runs, key=lambda done: int(late(done["facts"]["released"], 0.99)))[TRIES // 2]
                 facts = done["facts"]
                 released = ", ".join(late(facts["released"], share) for share in (0.5, 0.99))
                 frames = f"{done['frames'] / (done['measured']['end_ns'] / 1e9):,.0f}"
                 waiting = "–" if facts["pressure"] is None else f"{100 * facts['pressure']:.0f} %"
-                verdict = "; ".join(done["unfaithful"]) or "faithful"
-                print(f"| {name} | {rate} Mbps | {frames} | {released} | {waiting} | {verdict} |", flush=True)
-                if done["unfaithful"]:
+                reasons = "; ".join(reason for done in runs for reason in done["unfaithful"]) or "–"
+                faithful = sum(not done["unfaithful"] for done in runs)
+                print(
+                    f"| {name} | {rate} Mbps | {frames} | {released} | {waiting} | {faithful} | {reasons} |", flush=True
+                )
+                if faithful == 0:
                     break
 
 
