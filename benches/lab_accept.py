@@ -1,8 +1,8 @@
 """`make lab-accept`: whether this machine, idle, carries the kernel lab's runs in time, and what it then finds.
 
 Fails if more than one run in ten is not faithful, or if a faithful one is not what it should be. What it prints goes
-into docs/validation/kernels.md if it does not fail: that is the evidence. If it fails, that page says when, and why.
-About three minutes; nothing else should run.
+into docs/validation/kernels.md: that is the evidence if it does not fail. If it does, it stands there by itself, and
+says why. About three minutes; nothing else should run.
 """
 
 import json
@@ -244,9 +244,9 @@ def failure(found: Acceptance) -> str:
 
 
 def noted(page: str, runs: Sequence[Carried], found: Acceptance) -> str:
-    """The page with what was found: the evidence if nothing is wrong, else a line that says what, beside the old."""
+    """The page with what was found: the evidence if nothing is wrong, else beside the old, and why it is none."""
     if found.wrong:
-        return into_page(page, failure(found), *FAILED)
+        return into_page(page, f"{failure(found)}\n\n{report(runs, found)}", *FAILED)
     return into_page(page, report(runs, found))
 
 

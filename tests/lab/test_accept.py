@@ -140,6 +140,7 @@ def test_a_failure_is_noted_beside_the_evidence_which_stays(experiment: Path, ac
     begin, end = accept.FAILED
     line = failed.split(begin)[1].split(end)[0]
     assert "1 of 1 runs are not faithful" in line
+    assert accept.row(bad) in line
     assert failed.replace(line, "") == before.replace(before.split(begin)[1].split(end)[0], "")
     again = accept.noted(failed, [good], accept.judge([good]))
     assert line in again
