@@ -206,6 +206,14 @@ def test_the_page_names_whatever_lies_in_the_simulators_folder() -> None:
             assert re.search(rf"`{path.stem}/?`", section), path.name
 
 
+def test_the_page_names_whatever_lies_in_the_loops_folder() -> None:
+    """No part of the loop, and nothing between its parts, goes without half a sentence; and nothing is named that is gone."""
+    section = PAGE.read_text("utf-8").split("## The simulated network")[1].split("\n## ")[0]
+    row = next(line for line in section.splitlines() if line.startswith("| `network/` |"))
+    folder = ROOT / "crates/tailcut-net/src/network"
+    assert set(re.findall(r"`(\w+)`", row)) == {path.stem for path in folder.iterdir()} - {"tests"}
+
+
 class Realised(NamedTuple):
     """What the kernel lab makes of a scheme: its file, the list that it is in, and the words of code that mean it."""
 
