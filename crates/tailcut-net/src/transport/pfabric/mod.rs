@@ -5,6 +5,8 @@
 
 mod receiver;
 mod sender;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 use schemars::JsonSchema;
