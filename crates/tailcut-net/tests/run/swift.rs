@@ -16,6 +16,8 @@ use crate::support::{flow, run_observed, scenario, tcp};
 
 const RATE: Rate = Rate(1_000_000_000);
 const FRAME: f64 = 1_538.0;
+/// What it takes on the link, in microseconds.
+const PACKET: f64 = FRAME * 8e6 / RATE.0 as f64;
 /// 6 us of propagation, a segment over one link of 1 Gbps and two of 4 Gbps, and its ACK back.
 const ROUND_TRIP: f64 = 6.0 + 12.304 * 1.5 + 0.624 * 1.5;
 const WARM_UP: Time = Time::from_ms(50);
@@ -32,6 +34,9 @@ struct Seen {
     /// That over the time.
     area: f64,
     time: f64,
+    /// Its window, and by how much it has grown in all, in segments.
+    window: f64,
+    grown: f64,
 }
 
 #[derive(Default)]
@@ -48,6 +53,10 @@ impl Observer for Watch {
         seen.area += seen.target * time;
         seen.time += time;
         seen.una.1 = una;
+        if seen.window > 0.0 {
+            seen.grown += (window - seen.window).max(0.0);
+        }
+        seen.window = window;
         (seen.since, seen.target) = (now, swift.target(window).as_secs_f64() * 1e6);
     }
 }
@@ -61,6 +70,8 @@ struct Steady {
     utilisation: f64,
     fairness: f64,
     drops: u64,
+    /// By how much a window grows in a round trip, in segments, in the mean over flows and time.
+    growth: f64,
 }
 
 impl Steady {
@@ -105,14 +116,16 @@ fn steady(flows: u32, swift: &SwiftSpec) -> Steady {
     let queue = late("queue_packets");
     let mean = queue.iter().sum::<f64>() / queue.len() as f64;
     let peak = queue.iter().copied().fold(0.0, f64::max);
-    let packet = FRAME * 8.0 / RATE.0 as f64 * 1e6;
+    let round_trip = ROUND_TRIP + mean * PACKET;
+    let rounds = (END - WARM_UP).as_secs_f64() * 1e6 / round_trip;
     Steady {
-        round_trip: ROUND_TRIP + mean * packet,
-        peak: ROUND_TRIP + peak * packet,
+        round_trip,
+        peak: ROUND_TRIP + peak * PACKET,
         target: watch.0.values().map(|seen| seen.area / seen.time).sum::<f64>() / f64::from(flows),
         utilisation: total * FRAME * 8.0 / (RATE.0 as f64 * (END - WARM_UP).as_secs_f64()),
         fairness: total * total / (squares * f64::from(flows)),
         drops: outcome.counters.dropped,
+        growth: watch.0.values().map(|seen| seen.grown).sum::<f64>() / (f64::from(flows) * rounds),
     }
 }
 
@@ -223,4 +236,56 @@ fn the_target_follows_the_base() {
     let swift = SwiftSpec { base_target: Time::from_us(150), ..SwiftSpec::default() };
     let [near, far] = [SwiftSpec::default(), swift].map(|swift| steady(2, &swift).round_trip);
     assert!((far - near - 100.0).abs() < 20.0, "{near}, {far}");
+}
+
+/// What is added in a round trip is taken away in one. Windows of a delay d give way by `beta` times (d - target) / d of the d
+/// microseconds that they hold: by `beta` times the excess. So the excess is what all flows add in a round trip, over `beta`.
+fn by_the_balance(flows: u32, swift: &SwiftSpec, steady: &Steady) -> f64 {
+    f64::from(flows) * steady.growth * PACKET / swift.beta
+}
+
+/// What lies above the target by measurement and by the balance, in microseconds.
+fn both(flows: u32, swift: &SwiftSpec) -> (f64, f64) {
+    let steady = steady(flows, swift);
+    let measured = steady.round_trip - steady.target;
+    let balance = by_the_balance(flows, swift, &steady);
+    let SwiftSpec { additive_increase, .. } = swift;
+    println!(
+        "| {flows} | {additive_increase} | {:.3} | {measured:.1} | {balance:.1} |",
+        steady.growth / additive_increase
+    );
+    (measured, balance)
+}
+
+/// A target that does not depend on the window, from windows of eight segments to windows of a twelfth.
+#[test]
+fn the_excess_is_what_all_flows_add_in_a_round_trip_over_beta() {
+    let swift = SwiftSpec { flow_scaling: Time::ZERO, ..SwiftSpec::default() };
+    for flows in [1, 2, 5, 10, 20, 50, 100] {
+        let (measured, balance) = both(flows, &swift);
+        let part = measured / balance;
+        assert!(part > 0.8 && part < 1.3, "{flows}: {part}");
+    }
+}
+
+/// Where the target rises as a window shrinks, a tenth to a third of that is missing. What a tenth of the increase leaves is as small
+/// as segments are: windows above one are rounded down, by a half in the mean, and below one the balance is met to the time of one.
+#[test]
+fn so_it_is_with_flow_based_scaling_to_a_third() {
+    let swift = SwiftSpec::default();
+    for flows in [2, 5, 10, 20, 50, 100] {
+        let (measured, balance) = both(flows, &swift);
+        let part = measured / balance;
+        assert!(part > 0.65 && part < 0.95, "{flows}: {part}");
+    }
+    let tenth = SwiftSpec { additive_increase: 0.1, ..SwiftSpec::default() };
+    let half = |flows| f64::from(flows) * PACKET / 2.0;
+    for (flows, swift) in [(1, &swift), (1, &tenth), (2, &tenth), (5, &tenth), (10, &tenth)] {
+        let (measured, balance) = both(flows, swift);
+        assert!(measured < balance && measured > balance - half(flows), "{flows}");
+    }
+    for flows in [20, 50, 100] {
+        let (measured, balance) = both(flows, &tenth);
+        assert!(measured > 0.0 && (measured - balance).abs() < PACKET, "{flows}");
+    }
 }
