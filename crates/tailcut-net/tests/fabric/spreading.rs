@@ -163,12 +163,17 @@ fn run_with(
     scheme: serde_json::Value,
     faults: FaultsSpec,
 ) -> (Outcome, Paths) {
+    let scenario = Scenario { faults, ..scenario(graph, traffic, scheme) };
+    simulate_observed(&scenario, Paths::default(), &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+fn scenario(graph: &Graph, traffic: serde_json::Value, scheme: serde_json::Value) -> Scenario {
     let horizon = Horizon { arrivals: Time::from_ms(20), drain: Time::from_ms(100) };
     let traffic: TrafficSpec = serde_json::from_value(traffic).unwrap();
     let flows = traffic.generate(graph, &horizon, 1, &|_: &str| unreachable!()).unwrap().flows;
     let scheme: Scheme = serde_json::from_value(scheme).unwrap();
-    let scenario = Scenario {
-        faults,
+    Scenario {
+        faults: FaultsSpec::default(),
         switch: SwitchSpec::default(),
         graph: graph.clone(),
         host: HostSpec::default(),
@@ -179,8 +184,7 @@ fn run_with(
         jobs: Jobs::default(),
         series: SeriesSpec::default(),
         instants: 0,
-    };
-    simulate_observed(&scenario, Paths::default(), &mut |_| ControlFlow::Continue(())).unwrap()
+    }
 }
 
 #[test]
@@ -246,6 +250,61 @@ fn queues_above_the_edge_stay_shorter_where_a_packet_looks_at_some_of_them() {
     };
     let (drill, spray) = (longest("drill"), longest("spray"));
     assert!(2 * drill < spray, "{drill} and {spray} packets");
+}
+
+/// Racks, hosts in each, and spines of the fabric that queues are compared on.
+const LEVEL: (u32, u32, u32) = (4, 8, 8);
+
+/// DRILL's own measure of balance (section 3.2): the standard deviation of the queues of a leaf's uplinks, in packets, in the mean over
+/// leaves and time.
+fn unevenness(sizes: &str, balance: &serde_json::Value) -> f64 {
+    let (racks, hosts_per_rack, spines) = LEVEL;
+    let shape = json!({"kind": "leaf-spine", "racks": racks, "hosts_per_rack": hosts_per_rack, "spines": spines});
+    let graph = topologies::build(shape).unwrap();
+    let traffic = json!({"kind": "poisson", "sizes": sizes, "load": 0.8, "pairs": "inter-rack"});
+    let transport = json!({"kind": "tcp", "reordering": {"kind": "adaptive"}});
+    let mut scenario =
+        scenario(&graph, traffic, json!({"balance": balance, "transport": transport}));
+    let uplinks = |leaf| (0..spines).map(move |spine| format!("leaf{leaf}>spine{spine}"));
+    scenario.series.links = (0..racks).flat_map(uplinks).collect();
+    scenario.series.interval = Time::from_us(10);
+    // Eight of the first ten milliseconds are looked at.
+    let end = Time::from_ms(10);
+    scenario.flows.retain(|flow| flow.start < end);
+    scenario.horizon = Horizon { arrivals: end, drain: Time::from_ms(1) };
+    let go_on = &mut |_: &_| ControlFlow::Continue(());
+    let (outcome, _) = simulate_observed(&scenario, Paths::default(), go_on).unwrap();
+    let queues = outcome.series.iter().filter(|series| series.name.ends_with("queue_packets"));
+    let queues: Vec<_> = queues.map(|series| &series.values[200..1_000]).collect();
+    assert_eq!(queues.len(), (racks * spines) as usize);
+    let deviation = |leaf: &[&[f64]], at: usize| {
+        let count = leaf.len() as f64;
+        let mean = leaf.iter().map(|queue| queue[at]).sum::<f64>() / count;
+        let squares = leaf.iter().map(|queue| (queue[at] - mean).powi(2)).sum::<f64>();
+        (squares / count).sqrt()
+    };
+    let leaves = queues.chunks(spines as usize);
+    let all: Vec<f64> =
+        leaves.flat_map(|leaf| (0..800).map(move |at| deviation(leaf, at))).collect();
+    all.iter().sum::<f64>() / all.len() as f64
+}
+
+#[test]
+fn the_queues_of_a_leaf_are_most_even_under_drill() {
+    for sizes in ["1460B", "web-search"] {
+        let kinds = [
+            json!({"kind": "ecmp"}),
+            json!({"kind": "spray"}),
+            json!({"kind": "round-robin"}),
+            json!({"kind": "drill"}),
+            json!({"kind": "drill", "samples": LEVEL.2, "memory": 0}),
+        ];
+        let found = kinds.each_ref().map(|kind| unevenness(sizes, kind));
+        println!("{sizes}: {found:.2?}");
+        let [ecmp, spray, round_robin, drill, all] = found;
+        assert!(drill < 0.6 * spray && drill < ecmp && drill < round_robin, "{found:?}");
+        assert!(all <= drill, "{found:?}");
+    }
 }
 
 /// DRILL's section on asymmetry: the spine that lost a link is a component of its own for racks that still reach each other by it, and
