@@ -207,7 +207,7 @@ def test_the_page_names_whatever_lies_in_the_simulators_folder() -> None:
 
 
 def test_the_page_names_whatever_lies_in_the_loops_folder() -> None:
-    """No part of the loop, and nothing between its parts, goes without half a sentence; and nothing is named that is gone."""
+    """Each with half a sentence; and it names nothing that is gone."""
     section = PAGE.read_text("utf-8").split("## The simulated network")[1].split("\n## ")[0]
     row = next(line for line in section.splitlines() if line.startswith("| `network/` |"))
     folder = ROOT / "crates/tailcut-net/src/network"
