@@ -95,9 +95,10 @@ $(VENV)/.locked: requirements-dev.lock $(VENV)/.running
 .PHONY: setup
 setup: $(VENV)/.locked
 
+# Compiled as the wheel of `make dist` is, and where, so that this does it no second time.
 .PHONY: build
 build: packages
-	$(BIN)/maturin develop --uv --release --locked --quiet
+	.ci/wheel $(CURDIR) $(CURDIR)/target/dist $(abspath $(BIN))/maturin develop --uv --release --locked --quiet
 
 # The README's first picture: a flow that goes round a hot link, from the page of a real run. Needs chromium.
 .PHONY: picture
@@ -133,8 +134,7 @@ test: export TAILCUT_SKIPPED := $(abspath target/skipped.txt)
 
 .PHONY: test
 test: system-packages nothing-skipped build setup setup-repnet setup-lab
-	.ci/tests
-	@echo; echo 'Skipped by all tests:'; cat target/skipped.txt
+	@.ci/tests; status=$$?; echo; echo 'Skipped by all tests:'; cat target/skipped.txt; exit $$status
 
 .PHONY: nothing-skipped
 nothing-skipped:
