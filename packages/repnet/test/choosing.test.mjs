@@ -76,8 +76,11 @@ for (const [loser, outcome] of [
     const socket = dial(t, port, { replicate: 'syn', peer: 'plain', loser });
     socket.on('error', () => {});
     await Promise.race([echo(socket, 'x').catch(() => {}), new Promise((r) => socket.once('close', r))]);
-    await settle();
-    child.stdin.end();
+    // On a busy machine it may hear of the reset much later; it ends by it.
+    if (outcome === 'lives') {
+      await settle();
+      child.stdin.end();
+    }
     await until(() => child.exitCode !== null, 'it ends');
     assert.equal(output.trim().split('\n')[1], outcome);
   });
