@@ -11,7 +11,7 @@ from typing import Any
 
 import tailcut
 
-NET = "repnet-bench, net"
+NET = "repnet-bench, TCP"
 """What all are held against: `node:net`."""
 TCP = 'receive_window = "64KB"\ninitial_rto = "1s"\nmin_rto = "1s"'
 MPTCP = (
@@ -20,8 +20,8 @@ MPTCP = (
 )
 DRIVERS = {
     NET: ("[schemes.TCP]", True),
-    "repnet-bench, flow": ('[schemes.RepFlow]\nreplicate = { kind = "repflow" }', True),
-    "repnet-bench, syn": ('[schemes.RepSYN]\nreplicate = { kind = "repsyn" }', True),
+    "repnet-bench, RepFlow": ('[schemes.RepFlow]\nreplicate = { kind = "repflow" }', True),
+    "repnet-bench, RepSYN": ('[schemes.RepSYN]\nreplicate = { kind = "repsyn" }', True),
     "sockets": ("[schemes.TCP]", False),
     "sockets, MPTCP with one subflow": (MPTCP.format(count=1), False),
     "sockets, MPTCP with four subflows": (MPTCP.format(count=4), False),

@@ -97,7 +97,7 @@ def test_drivers_stand_beside_one_of_net(accept: ModuleType, tmp_path: Path) -> 
     table = accept.further_tables(runs)
     assert len(table) == 2 + 3 * len(drivers.DRIVERS) + 1
     ideal_ms = runs[0].demand[0]["ideal_ps"] / 1e9
-    assert table[2] == f"| 1,000 | repnet-bench, net | 0.00 | +0.00 | {ideal_ms:.2f} | +0.00 |"
+    assert table[2] == f"| 1,000 | repnet-bench, TCP | 0.00 | +0.00 | {ideal_ms:.2f} | +0.00 |"
     assert table[5].startswith("| 1,000 | sockets | 0.00 | +0.00 |")
     assert table[5].endswith("| +0.30 |")
     assert all(row in accept.report(runs, accept.judge(runs)) for row in table)
