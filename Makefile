@@ -149,7 +149,7 @@ test-rust: $(BIN)/python
 
 # A few cases that nobody has seen, in every `make test`: what has changed need not be to blame for what they find.
 .PHONY: explore
-explore: $(BIN)/python
+explore: build setup
 	.ci/explore
 
 # Other random experiments than the tests draw; a failure names the seed that repeats it.
