@@ -10,6 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from lab_accept import quantile_us
+
 import tailcut
 from tailcut.lab import doctor, fabrics, process
 
@@ -67,16 +69,6 @@ def set_up(directory: Path) -> None:
     print()
 
 
-def late(histogram: dict[str, Any], share: float) -> str:
-    """In microseconds, of a histogram in steps of ten."""
-    wanted, below = sum(histogram["counts"]) * share, 0
-    for step, count in enumerate(histogram["counts"]):
-        below += count
-        if below >= wanted > 0:
-            return str(10 * (step + 1))
-    return "–"
-
-
 def main() -> None:
     obstacle = doctor.obstacle(doctor.findings())
     if obstacle is not None:
@@ -84,16 +76,16 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as directory:
         set_up(Path(directory))
-    print("| topology | rate | frames/s | handed over late, p50, p99, us | waiting | faithful of 3 | why not |")
+    print(f"| topology | rate | frames/s | handed over late, p50, p99, us | waiting | faithful of {TRIES} | why not |")
     print("|---|---:|---:|---:|---:|---:|---|")
     with tempfile.TemporaryDirectory() as directory:
         for name, topology in TOPOLOGIES.items():
             for rate in RATES_MBPS:
                 runs = [carried(Path(directory), topology, rate) for _ in range(TRIES)]
                 # The one whose frames were handed over in the middle of the three.
-                done = sorted(runs, key=lambda done: int(late(done["facts"]["released"], 0.99)))[TRIES // 2]
+                done = sorted(runs, key=lambda done: quantile_us(done["facts"]["released"], 0.99))[TRIES // 2]
                 facts = done["facts"]
-                released = ", ".join(late(facts["released"], share) for share in (0.5, 0.99))
+                released = ", ".join(str(quantile_us(facts["released"], share)) for share in (0.5, 0.99))
                 frames = f"{done['frames'] / (done['measured']['end_ns'] / 1e9):,.0f}"
                 waiting = "–" if facts["pressure"] is None else f"{100 * facts['pressure']:.0f} %"
                 reasons = "; ".join(reason for done in runs for reason in done["unfaithful"]) or "–"

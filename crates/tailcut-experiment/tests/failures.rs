@@ -174,6 +174,25 @@ fn two_elephants_on_one_path_come_close_to_a_link_each_with_tinyflow() {
     }
 }
 
+/// The same with buffers of 25 packets and NewReno, which takes reordering for loss: both paths are used, and much is sent again.
+#[test]
+fn two_elephants_whose_hosts_take_reordering_for_loss_use_both_paths_and_send_much_again() {
+    let hasty = [("queue.limit", "\"25packets\""), ("transport.dupack_threshold", "3")];
+    for run in plan("tinyflow/fig2.toml", &hasty) {
+        let outcome = outcome(&run);
+        let together = mbps(&outcome, 0, 50, 800) + mbps(&outcome, 1, 50, 800);
+        let resent: u64 = outcome.flows.iter().map(|flow| flow.retransmissions).sum();
+        match run.scheme.as_str() {
+            "ECMP" => assert!(together < 950.0 && resent < 100, "one link: {together} Mbps"),
+            "TinyFlow" | "TinyFlow, five-tuple" => {
+                assert!(together > 1.2 * 949.0, "{}: {together} Mbps", run.scheme);
+                assert!(resent > 137_000 / 50, "{}: {resent} segments", run.scheme);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// The same with the buffers and hosts of figure 3, which take reordering for loss: both paths are used, but an elephant that has lost a
 /// retransmission waits for 200 ms.
 #[test]
