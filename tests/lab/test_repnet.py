@@ -81,6 +81,7 @@ def test_every_flow_is_carried_and_every_byte_arrives(experiment: Path, program:
     facts = done["facts"]
     assert facts["strange"] == facts["refused"] == 0
     assert set(done["repnet"]) == {"node", "bench"}
+    assert done["goes_first"] == offered("processors first")
     # Second connections are repnet's alone; of RepFlow they carry about as much as the first.
     assert (done["copied"] == 0) == (kind == "none")
     if kind == "repflow":

@@ -47,6 +47,15 @@ pub enum Told {
     Failed(String),
 }
 
+/// What helps a run to be in time and not everybody may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Privileges {
+    /// Whether idle processors are kept from sleeping.
+    pub awake: bool,
+    /// Whether the lab's processes go before all others of the machine, which they do if Node carries flows.
+    pub goes_first: bool,
+}
+
 /// A run that was carried out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -74,8 +83,9 @@ pub struct Outcome {
     pub mtu: u64,
     /// Nanoseconds from the beginning of the set-up until everything was ready.
     pub set_up_ns: u64,
-    /// Whether idle processors were kept from sleeping.
-    pub awake: bool,
+    /// What the machine's root has allowed.
+    #[serde(flatten)]
+    pub privileges: Privileges,
     /// What carried the flows, if not the lab's own sockets.
     pub repnet: Option<Ready>,
     /// What is in the capture, if one was asked for.
@@ -101,6 +111,9 @@ pub fn run(asked: &str) -> Result<(), String> {
     let said = |error: io::Error| error.to_string();
     process::many_descriptors();
     let awake = process::keep_awake();
+    // Node is what processors have to be shared for. Hosts without it are in time as it is, and stay together on one processor.
+    let goes_first = prepared.hosts.repnet.is_some() && process::go_first().is_ok();
+    let privileges = Privileges { awake: awake.is_ok(), goes_first };
     process::enter_namespaces().map_err(|error| {
         format!("no namespaces can be had: {error}; ask `tailcut lab` what this kernel offers")
     })?;
@@ -108,7 +121,7 @@ pub fn run(asked: &str) -> Result<(), String> {
     match process::fork().map_err(said)? {
         process::Forked::Child => {
             drop(ours);
-            let told = match supervise(&prepared, theirs, awake.is_ok()) {
+            let told = match supervise(&prepared, theirs, privileges) {
                 Ok(outcome) => Told::Done(Box::new(outcome)),
                 Err(error) => Told::Failed(error.to_string()),
             };
@@ -140,7 +153,11 @@ fn tell(told: &Told) {
         .and_then(|()| out.flush());
 }
 
-fn supervise(prepared: &Prepared, parent: UnixStream, awake: bool) -> io::Result<Outcome> {
+fn supervise(
+    prepared: &Prepared,
+    parent: UnixStream,
+    privileges: Privileges,
+) -> io::Result<Outcome> {
     process::die_with_parent(0)?;
     parent.set_nonblocking(true)?;
     if let Ok(0) = (&parent).read(&mut [0]) {
@@ -151,7 +168,7 @@ fn supervise(prepared: &Prepared, parent: UnixStream, awake: bool) -> io::Result
     let lab = Lab::build(prepared)?;
     let set_up_ns = monotonic_ns() - began;
     let before = lab.alone()?;
-    lab.carry_out(before, set_up_ns, awake)
+    lab.carry_out(before, set_up_ns, privileges)
 }
 
 /// Hosts and fabric, ready.
@@ -221,7 +238,12 @@ impl<'a> Lab<'a> {
         Ok(plan.late(&opened, &read, self.prepared.fabric.delays_when_idle()))
     }
 
-    fn carry_out(self, before: Alone, set_up_ns: u64, awake: bool) -> io::Result<Outcome> {
+    fn carry_out(
+        self,
+        before: Alone,
+        set_up_ns: u64,
+        privileges: Privileges,
+    ) -> io::Result<Outcome> {
         let hosting: BTreeSet<u32> = self.prepared.guests.iter().map(|guest| guest.host).collect();
         for host in hosting {
             let host = &self.hosts[host as usize];
@@ -294,7 +316,7 @@ impl<'a> Lab<'a> {
             hosts: self.read_back,
             mtu: self.prepared.hosts.mtu,
             set_up_ns,
-            awake,
+            privileges,
             repnet: self.repnet,
             captured: fabric.captured,
             fabric: self.prepared.fabric.name().to_owned(),

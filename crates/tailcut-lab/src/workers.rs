@@ -18,7 +18,7 @@ use crate::hosts::setup::{self, ReadBack};
 use crate::hosts::turns::Turns;
 use crate::prepared::Prepared;
 use crate::sys::packets::Frames;
-use crate::sys::process;
+use crate::sys::process::{self, Rank};
 
 /// How long a process of ours may take to get ready, or to tell what it knows.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -152,6 +152,7 @@ pub fn be_host(
     turns: Option<&Turns>,
     channel: &UnixStream,
 ) -> io::Result<()> {
+    process::run_at_once(process::id(), Rank::Host);
     answer(channel, process::enter_network())?;
     plain::<()>(channel)?;
     let ready = setup::set_up(host, &prepared.hosts).and_then(|found| {
@@ -165,7 +166,6 @@ pub fn be_host(
         }
         Err(error) => return answer::<Found>(channel, Err(error)),
     };
-    process::run_briefly(process::id());
     let mut guests = Guests::default();
     loop {
         // In the end the supervisor ends, and this process with it; until then connections stay: what is still open would break

@@ -37,6 +37,7 @@ ABOUT = (
     "mtu",
     "set_up_ns",
     "awake",
+    "goes_first",
     "repnet",
     "fabric",
     "switches",

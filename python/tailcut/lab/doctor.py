@@ -102,6 +102,11 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
         "run the lab as root, or let its user write to /dev/cpu_dma_latency",
         False,
     ),
+    "processors first": (
+        "flows and frames in time on few processors: the lab's processes go before all others, whichever processor is free",
+        "run the lab as root, or let its user have real-time priority (`rtprio 2` in /etc/security/limits.conf)",
+        False,
+    ),
 }
 """What the lab needs: what for, how to get it, and whether nothing goes without."""
 

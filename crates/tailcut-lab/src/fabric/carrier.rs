@@ -28,7 +28,8 @@ use crate::hosts::driver::{Times, COPIES, LISTEN};
 use crate::hosts::drops::{self, Counters};
 use crate::hosts::setup::end_of;
 use crate::sys::packets::{Frames, Received};
-use crate::sys::{monotonic_ns, process, processor_ns, real_ahead_ns};
+use crate::sys::process::{self, Rank};
+use crate::sys::{monotonic_ns, processor_ns, real_ahead_ns};
 
 /// Frames that the ring holds at least.
 pub const RING: usize = 8_192;
@@ -225,7 +226,7 @@ impl<'a> Carrier<'a> {
     pub fn run(mut self, times: Times, mut supervisor: UnixStream) -> io::Result<FabricReport> {
         supervisor.set_nonblocking(true)?;
         process::exact_timers();
-        process::run_briefly(process::id());
+        process::run_at_once(process::id(), Rank::Fabric);
         let had_ns = processor_ns();
         let mut control = [0; 1];
         loop {

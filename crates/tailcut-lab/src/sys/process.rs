@@ -187,6 +187,33 @@ pub fn keep_awake() -> io::Result<File> {
     Ok(asked)
 }
 
+/// Who goes first among the lab's own threads, where these go before all others of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rank {
+    /// Hosts and what carries their flows.
+    Host = 1,
+    /// The fabric, which all hosts wait for.
+    Fabric = 2,
+}
+
+/// This process goes before all others of the machine, and so does what it starts (`SCHED_FIFO`). Unlike others, threads that
+/// wait for a processor then get the next that is free, whichever it is. Only the machine's root may ask for it, before it
+/// enters namespaces, or who has a limit of two for real-time priority (`RLIMIT_RTPRIO`).
+///
+/// # Errors
+/// The kernel's.
+pub fn go_first() -> io::Result<()> {
+    let asked = libc::sched_param { sched_priority: Rank::Fabric as i32 };
+    // SAFETY: takes a number and what outlives the call.
+    checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const asked) }).map(drop)
+}
+
+/// Whether a thread [goes first](go_first).
+pub fn goes_first(thread: i32) -> bool {
+    // SAFETY: takes a number.
+    unsafe { libc::sched_getscheduler(thread) == libc::SCHED_FIFO }
+}
+
 /// What `sched_setattr` is told, as far as this uses it.
 #[repr(C)]
 struct Scheduling {
@@ -203,10 +230,18 @@ struct Scheduling {
 /// `SCHED_FLAG_RESET_ON_FORK`.
 const RESET_ON_FORK: u64 = 1;
 
-/// A thread asks for processors a tenth of a millisecond at a time. Since Linux 6.12 it then need not wait, when it wakes, for
+/// A thread that [goes first](go_first) has this rank from now on.
+///
+/// Any other asks for processors a tenth of a millisecond at a time. Since Linux 6.12 it then need not wait, when it wakes, for
 /// one that has asked for more at a time: neither for other programs nor for the helpers of Node (EEVDF, `PREEMPT_SHORT`).
 /// Older kernels do not know this, and nothing changes there. What it starts asks for no less than others.
-pub fn run_briefly(thread: i32) {
+pub fn run_at_once(thread: i32, rank: Rank) {
+    if goes_first(thread) {
+        let asked = libc::sched_param { sched_priority: rank as i32 };
+        // SAFETY: takes a number and what outlives the call. Nobody may not lower a rank.
+        unsafe { libc::sched_setparam(thread, &raw const asked) };
+        return;
+    }
     let asked = Scheduling {
         size: std::mem::size_of::<Scheduling>() as u32,
         policy: libc::SCHED_OTHER as u32,
@@ -245,11 +280,13 @@ pub fn run_helpers_when_idle(process: u32) -> io::Result<()> {
 }
 
 /// A program will get a tenth of the processor time of one that does not give way, where both want it, and whoever does not
-/// give way runs as soon as it wakes.
+/// give way runs as soon as it wakes. If this process [goes first](go_first), the program does not.
 pub fn give_way(program: &mut Command) {
     // SAFETY: the call takes numbers, and may be made between fork and exec.
     unsafe {
         program.pre_exec(|| {
+            let priority = libc::sched_param { sched_priority: 0 };
+            libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const priority);
             libc::setpriority(libc::PRIO_PROCESS, 0, 10);
             Ok(())
         });
@@ -385,6 +422,37 @@ mod tests {
             assert!(!told);
             assert!(monotonic_ns() >= until);
         }
+    }
+
+    /// How `sh` is told to say by which policy, of which rank and how nice it runs itself.
+    const SAY: &str = "chrt -p $$; nice";
+
+    #[test]
+    fn a_program_that_gives_way_does_not_go_first() {
+        if go_first().is_err() {
+            return; // this user may not
+        }
+        let mut programs = [Command::new("sh"), Command::new("sh")];
+        give_way(&mut programs[1]);
+        let [first, gives_way] = programs.map(|mut program| {
+            let said = program.args(["-c", SAY]).output().expect("it runs").stdout;
+            String::from_utf8(said).expect("it is text")
+        });
+        assert!(first.contains("SCHED_FIFO") && first.contains("priority: 2"), "{first}");
+        assert!(gives_way.contains("SCHED_OTHER") && gives_way.ends_with("10\n"), "{gives_way}");
+    }
+
+    #[test]
+    fn a_host_goes_after_the_fabric() {
+        // Of this thread alone: the kernel counts threads, and a test has one of its own.
+        if go_first().is_err() {
+            return; // this user may not
+        }
+        run_at_once(0, Rank::Host);
+        let mut rank = libc::sched_param { sched_priority: 0 };
+        // SAFETY: takes a number and what outlives the call.
+        unsafe { libc::sched_getparam(0, &raw mut rank) };
+        assert_eq!(rank.sched_priority, Rank::Host as i32);
     }
 
     #[test]

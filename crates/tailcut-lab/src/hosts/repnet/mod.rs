@@ -24,7 +24,8 @@ use crate::hosts::waiting::WaitingFlows;
 use crate::payload::Payload;
 use crate::replication::Replication;
 use crate::sys::epoll::{Epoll, READABLE};
-use crate::sys::{monotonic_ns, process};
+use crate::sys::monotonic_ns;
+use crate::sys::process::{self, Rank};
 use crate::waits::listed;
 use events::Event;
 use pieces::ReadInPieces;
@@ -46,6 +47,8 @@ const NODE_ARGUMENTS: [&str; 5] = [
 /// So much before it is due, Node is told of a flow, and stays awake until then: to wake, and to end what it does for other flows,
 /// takes it up to a millisecond.
 const AHEAD_NS: u64 = 500_000;
+/// And so much where this process goes first: it wakes sooner, and while it stays awake no other host can have its processor.
+const AHEAD_FIRST_NS: u64 = 200_000;
 
 /// What the process is told at first.
 #[derive(Debug, Serialize)]
@@ -162,7 +165,10 @@ impl<'a> RepnetDriver<'a> {
             unread: vec![],
             supervisor,
             own,
-            agenda: Agenda::new(at_their_times).ahead(AHEAD_NS),
+            agenda: Agenda::new(at_their_times).ahead(match process::goes_first(0) {
+                true => AHEAD_FIRST_NS,
+                false => AHEAD_NS,
+            }),
             waiting,
             due: BTreeMap::new(),
             epoll,
@@ -176,7 +182,7 @@ impl<'a> RepnetDriver<'a> {
             }
             ready @ Ready::Versions { .. } => {
                 // The thread that flows wait for, and not those that compile beside it.
-                process::run_briefly(driver.node.id() as i32);
+                process::run_at_once(driver.node.id() as i32, Rank::Host);
                 process::run_helpers_when_idle(driver.node.id())?;
                 Ok((driver, ready))
             }
