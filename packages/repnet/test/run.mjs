@@ -42,7 +42,7 @@ function run(binary, version, chosen, share) {
       `--import=${hangReport}`,
       ...reporters,
       ...destinations,
-      '--test-concurrency=2',
+      '--test-concurrency=4',
       '--test-timeout=1800000',
       ...chosen.map((file) => join(packages, file)),
     ],
