@@ -1,12 +1,14 @@
 /**
- * First connections that are reset before the server has accepted them: the system no longer knows where they came from. One
- * 'connection' per flow all the same. The server's process stands still while a child connects and resets.
+ * Connections that are reset before the server has accepted them: the system no longer knows where they came from. One
+ * 'connection' per flow all the same, and an error as of net. The server's process stands still while a child connects and resets.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import net from 'node:net';
 import { beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import repnet from '../dist/index.js';
+import { Kind } from '../dist/wire.js';
 import { data, defaults, echoServer, hello, OWN_ADDRESS, ownPort, raw, until } from './lib/support.mjs';
 
 const CLIENT = fileURLToPath(new URL('lib/reset-client.mjs', import.meta.url));
@@ -16,14 +18,10 @@ beforeEach(() => {
   repnet.resetStats();
 });
 
-/** When this returns the connection is established and reset, and nobody has accepted it. */
-function connectAndReset(port, localPort) {
-  const { status, stderr } = spawnSync(process.execPath, [
-    CLIENT,
-    String(port),
-    OWN_ADDRESS,
-    String(localPort),
-  ]);
+/** When this returns the connection is established, has said `bytes` and is reset, and nobody has accepted it. */
+function connectAndReset(port, localPort, bytes = Buffer.alloc(0)) {
+  const args = [port, OWN_ADDRESS, localPort, bytes.toString('hex')].map(String);
+  const { status, stderr } = spawnSync(process.execPath, [CLIENT, ...args]);
   assert.equal(status, 0, String(stderr));
 }
 
@@ -84,3 +82,45 @@ for (const [how, options] of [
     assert.equal(sockets[0].errored?.code, 'ECONNRESET');
   });
 }
+
+/** What the winner of a race says before its application does. */
+function winnersHello(port, localPort) {
+  return hello({ localAddress: OWN_ADDRESS, localPort }, port, { kind: Kind.raw });
+}
+
+/** What the application sees of a connection to `port` that has said `bytes` and is reset. */
+async function seenOf(t, api, options, connect) {
+  const seen = [];
+  const server = api.createServer(options, (socket) => {
+    seen.push('connection');
+    socket.on('data', (chunk) => seen.push(String(chunk)));
+    socket.on('end', () => seen.push('end'));
+    socket.on('error', ({ code, message }) => seen.push(code, message));
+    socket.on('close', () => seen.push('close'));
+    if (options.pauseOnConnect) setImmediate(() => socket.resume());
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  connect(server.address().port, ownPort());
+  await until(() => seen.includes('close'), 'told, and closed');
+  return seen;
+}
+
+for (const [how, options] of [
+  ['', {}],
+  [' to a server that pauses', { pauseOnConnect: true }],
+])
+  test(`the winner of a race${how} that is reset before its application has said a word: the error that net shows`, async (t) => {
+    const ofNet = await seenOf(t, net, options, connectAndReset);
+    assert.deepEqual(ofNet, ['connection', 'ECONNRESET', 'read ECONNRESET', 'close']);
+    const winner = (port, localPort) => connectAndReset(port + 1, localPort, winnersHello(port, localPort));
+    assert.deepEqual(await seenOf(t, repnet, options, winner), ofNet);
+  });
+
+test('the winner of a race that is reset when its application has said something: what net shows', async (t) => {
+  const words = Buffer.from('words');
+  const ofNet = await seenOf(t, net, {}, (port, localPort) => connectAndReset(port, localPort, words));
+  const winner = (port, localPort) =>
+    connectAndReset(port + 1, localPort, Buffer.concat([winnersHello(port, localPort), words]));
+  assert.deepEqual(await seenOf(t, repnet, {}, winner), ofNet);
+});

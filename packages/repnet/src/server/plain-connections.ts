@@ -2,9 +2,10 @@
  * Connections that net has not accepted and that carry a plain stream: the winner of a RepSYN race, or a plain client's of a server that
  * pairs by token.
  */
+import { systemError } from '../errors.js';
 import { Leg, nobody } from '../flow/leg.js';
 import { PRIMARY } from '../flow/machine.js';
-import { applySettings, giveHandle, takeHandle, tellOwnPort } from '../net-internals.js';
+import { applySettings, giveHandle, type Handle, takeHandle, tellOwnPort } from '../net-internals.js';
 import { defaults } from '../options.js';
 import { attach, attachment, type Inner, setRace, setSkew } from '../socket-internals.js';
 import { counters } from '../stats.js';
@@ -29,6 +30,11 @@ export interface PlainParts {
   late: (leg: Leg, hello: Hello, rest: Buffer | undefined, had: Had) => void;
 }
 
+/** Nothing has been sent on it: it has no peer any more only if that has reset it. */
+function isReset(handle: Handle): boolean {
+  return handle.getpeername({}) !== 0;
+}
+
 export class PlainConnections {
   readonly #parts: PlainParts;
 
@@ -47,6 +53,8 @@ export class PlainConnections {
       return;
     }
     const handle = leg.release();
+    // Nothing but the hello has come, and libuv shows what follows bytes as an end, also where it is a reset. One that is read later shows it.
+    const wasReset = skew > 0 && rest === undefined && !owner.pauseOnConnect && isReset(handle);
     if (owner.pauseOnConnect && (rest !== undefined || skew > 0)) {
       handle.reading = false;
       handle.readStop();
@@ -71,6 +79,7 @@ export class PlainConnections {
         () => this.#drop(socket),
       );
     sockets.announce(socket);
+    if (wasReset) socket.destroy(systemError('ECONNRESET', 'read'));
   }
 
   /** The application has the connection already, and takes it for a plain client's. */
