@@ -8,7 +8,7 @@
 #   make check   what one runs before a commit: formatters, linters, types and the quick tests
 #   make test    build and run every test
 #   make soak    the long forms of tests, with other random cases each time
-#   make explore property tests of Rust and 100 random experiments, others each time: half a minute, a part of make test
+#   make explore property tests of Rust and Python, 100 random experiments and 750 random flows of repnet, others each time: a minute, a part of make test
 #   make fuzz    2,000 random experiments, others each time
 #   make bench   speed and memory, never part of the tests
 #   make dist    what people install, in dist/: a wheel, the source distribution and the npm tarball
