@@ -99,7 +99,7 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
     "cpu pressure": ("a reason of the verdict", "a kernel with CONFIG_PSI, booted with psi=1", False),
     "awake processors": (
         "frames and flows in time where a sleeping processor wakes late, as in virtual machines",
-        "run the lab as root, or let its user write to /dev/cpu_dma_latency",
+        "a kernel with a cpuidle driver; run the lab as root, or let its user write to /dev/cpu_dma_latency",
         False,
     ),
     "processors first": (

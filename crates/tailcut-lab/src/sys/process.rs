@@ -175,12 +175,17 @@ pub fn exact_timers() {
 
 /// While what this gives is kept, idle processors poll instead of sleeping (the kernel's `pm_qos`): a sleeping processor of a
 /// virtual machine takes tens of microseconds to wake. Whatever ends this process ends it. Only the machine's root may ask for it,
-/// before it enters namespaces.
+/// before it enters namespaces. A kernel without a driver for idle processors takes it, and lets them sleep.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's, and that it has no such driver.
 pub fn keep_awake() -> io::Result<File> {
     const LATENCY: &str = "/dev/cpu_dma_latency";
+    const DRIVER: &str = "/sys/devices/system/cpu/cpuidle/current_driver";
+    let driver = fs::read_to_string(DRIVER).map_err(|error| said(&error, DRIVER))?;
+    if driver.trim() == "none" {
+        return Err(io::Error::other(format!("{DRIVER}: none, so that nothing heeds {LATENCY}")));
+    }
     let mut asked =
         File::options().write(true).open(LATENCY).map_err(|error| said(&error, LATENCY))?;
     asked.write_all(&0_i32.to_ne_bytes()).map_err(|error| said(&error, LATENCY))?;
