@@ -79,7 +79,7 @@ impl Segments {
         }
         seen.arrived[word] |= bit;
         if !packet.flags.has(Flags::RETRANSMISSION) {
-            let extent = seen.highest.saturating_sub(segment);
+            let extent = seen.highest.saturating_sub(segment + 1);
             *self.reordering.entry(extent).or_default() += 1;
             seen.worst.reordering = seen.worst.reordering.max(extent);
         }
@@ -166,8 +166,14 @@ mod tests {
         let data = Flags::DATA;
         let segments = after(&[(data, 0), (data, 3), (data, 1), (retransmission, 2), (data, 4)]);
         let counts: Vec<_> = segments.reordering.into_iter().collect();
-        assert_eq!(counts, [(0, 3), (3, 1)]);
+        assert_eq!(counts, [(0, 3), (2, 1)]);
         assert!(segments.duplicates.is_empty());
+    }
+
+    #[test]
+    fn neighbours_that_have_changed_places_are_one_apart() {
+        let segments = after(&[(Flags::DATA, 1), (Flags::DATA, 0)]);
+        assert_eq!(segments.reordering.into_iter().collect::<Vec<_>>(), [(0, 1), (1, 1)]);
     }
 
     #[test]
@@ -192,7 +198,7 @@ mod tests {
         receive(&mut segments, 0, Flags::DATA, 0);
         receive(&mut segments, 1, ACK, 2);
         receive(&mut segments, 1, ACK, 2);
-        assert_eq!(segments.worst_of(1), Worst { duplicate_acks: 2, reordering: 4 });
+        assert_eq!(segments.worst_of(1), Worst { duplicate_acks: 2, reordering: 3 });
         assert_eq!(segments.worst_of(2), Worst::default());
     }
 }
