@@ -104,6 +104,8 @@ export class Flow implements LegSink {
   /** What the last connection that failed failed of. */
   lastError: NodeJS.ErrnoException | undefined;
   #linger: Linger | undefined;
+  /** Connections that were not answered while the flow was open are waited for no longer. */
+  #unanswered: NodeJS.Timeout | undefined;
   /** Client side: what follows a hello need not wait for its answer. */
   early = false;
   /** The peer has joined the two connections: it will not take the first, by itself, for the flow. */
@@ -385,6 +387,18 @@ export class Flow implements LegSink {
       this.#settled();
     };
     this.#linger = startLinger(over, this.options.pairTimeout, carrying);
+    // A client whose flow is over has been answered on one of them.
+    const isUnanswered = (copy: Copy) => this.framed[copy] && this.legs[copy]?.unheard;
+    if (this.receives !== 'reply' || !carrying || !COPIES.some(isUnanswered)) return;
+    // Reset before the server may have forgotten the flow: the kernel sends a hello that was lost for longer than that, and it would begin the flow again.
+    this.#unanswered = setTimeout(() => {
+      for (const copy of COPIES) {
+        if (!isUnanswered(copy)) continue;
+        this.legs[copy]?.abort();
+        this.legs[copy] = undefined;
+      }
+      this.#settled();
+    }, this.options.pairTimeout).unref();
   }
 
   /**
@@ -466,6 +480,7 @@ export class Flow implements LegSink {
     if (this.joined) this.#empty?.close();
     else this.#empty?.abort();
     this.#empty = undefined;
+    clearTimeout(this.#unanswered);
     if (this.#linger !== undefined) {
       endLinger(this.#linger);
       this.#linger = undefined;

@@ -323,6 +323,11 @@ export class Leg {
     return this.#handle?.setTypeOfService?.(value) ?? 0;
   }
 
+  /** Nothing has come on it yet, an answer neither. */
+  get unheard(): boolean {
+    return this.#bytesRead === 0;
+  }
+
   get #peer(): Partial<AddressInfo> {
     if (this.peername === undefined && this.#handle !== undefined) {
       const peername = {};
