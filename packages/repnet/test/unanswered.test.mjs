@@ -2,18 +2,36 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
+import { endLinger, startLinger } from '../dist/flow/linger.js';
 import repnet from '../dist/index.js';
+import { movedClock } from './lib/moved-clock.mjs';
 import { startRelay } from './lib/relay.mjs';
-import { OWN_ADDRESS, ownPort, until } from './lib/support.mjs';
+import { OWN_ADDRESS, ownPort, settle, until } from './lib/support.mjs';
 
 const PAIR_TIMEOUT = 300;
 /** Much less than a closed flow is waited for that still has something to give (60 s). */
 const REMEMBERED_MS = 30_000;
+/** As many closed flows as are waited for (flow/linger.ts). */
+const LINGER_MOST = 4_096;
 
-for (const pairing of ['token', 'address'])
-  test(`pairing by ${pairing}: the second connection is silent, and is reset when its flow is over and its patience at an end`, async (t) => {
+/** As many closed flows wait already as may; the next one waits for its `pairTimeout` alone. */
+function crowd(t) {
+  const lingers = Array.from({ length: LINGER_MOST }, () => startLinger(() => {}));
+  t.after(() => lingers.forEach(endLinger));
+}
+
+for (const [pairing, crowded] of [
+  ['token', false],
+  ['token', true],
+  ['address', false],
+  ['address', true],
+])
+  test(`pairing by ${pairing}${crowded ? ', many closed flows wait' : ''}: the second connection is silent, and is reset when its flow is over and its patience at an end`, async (t) => {
+    if (crowded) crowd(t);
     let second;
-    const fault = { copy: 1, direction: 'up', kind: 'nosyn', at: 0, fallen: (client) => (second = client) };
+    let failure;
+    const begun = (client) => (second = client.on('error', (error) => (failure = error)));
+    const fault = { copy: 1, direction: 'up', kind: 'nosyn', at: 0, fallen: begun };
     const relay = await startRelay({ faultsFor: (_, copy) => (copy === 1 ? [fault] : []) });
     const server = repnet.createServer(
       { pairing, allowHalfOpen: true, addresses: [`${relay.host}:${relay.port}`] },
@@ -45,9 +63,41 @@ for (const pairing of ['token', 'address'])
     await once(client, 'close');
     assert.equal(reply, 150_000);
     await until(() => second !== undefined, 'the second connection was there');
-    if (second.closed) return;
-    const late = setTimeout(() => second.destroy(new Error('it outlives the flow')), REMEMBERED_MS);
-    const [error] = await once(second, 'close').catch((failed) => [failed]);
-    clearTimeout(late);
-    assert.notEqual(error?.message, 'it outlives the flow');
+    if (!second.closed) {
+      const late = setTimeout(() => second.destroy(new Error('it outlives the flow')), REMEMBERED_MS);
+      await new Promise((resolve) => second.on('close', resolve));
+      clearTimeout(late);
+    }
+    assert.equal(failure?.code, 'ECONNRESET', 'reset: the kernel goes on sending what it closes orderly');
   });
+
+test('a server that has not spoken at all may still do so: of a flow that has only sent neither connection is reset', async (t) => {
+  const connections = [];
+  const begun = (client) => connections.push(client);
+  const relay = await startRelay({
+    faultsFor: (_, copy) => [{ copy, direction: 'up', kind: 'nosyn', at: 0, fallen: begun }],
+  });
+  t.after(() => relay.close());
+  const client = repnet.connect({
+    host: relay.host,
+    port: relay.port,
+    localAddress: OWN_ADDRESS,
+    localPort: ownPort(),
+    pairing: 'token',
+    peer: 'repnet',
+    replicate: 'flow',
+    pairTimeout: PAIR_TIMEOUT,
+  });
+  await once(client, 'connect');
+  await until(() => connections.length === 2, 'both are there');
+  const clock = movedClock();
+  t.after(() => clock.stop());
+  const ended = Promise.all(connections.map((connection) => once(connection, 'end')));
+  client.end('request', () => client.destroy());
+  await ended;
+  clock.tick(3 * PAIR_TIMEOUT);
+  await settle();
+  // Who is not read any more learns of a reset by what it writes.
+  const written = connections.map((connection) => new Promise((told) => connection.write('.', told)));
+  for (const error of await Promise.all(written)) assert.equal(error ?? null, null);
+});

@@ -377,27 +377,43 @@ export class Flow implements LegSink {
     // As the kernel does for a plain connection, what the peer has not taken yet is kept for it; it may be slow to read.
     const carrying = COPIES.some((copy) => this.legs[copy] && this.tx.copies[copy] === 'open');
     const over = () => {
+      const unanswered = this.#unansweredCopies;
       for (const copy of COPIES) {
         const leg = this.legs[copy];
         this.legs[copy] = undefined;
         // One that carries our end is not reset: what the peer has not read yet would be lost.
-        if (this.options.loser === 'rst' && this.tx.copies[copy] !== 'open') leg?.abort();
+        const carriesEnd = this.options.loser !== 'rst' || this.tx.copies[copy] === 'open';
+        if (!carriesEnd || unanswered.includes(copy)) leg?.abort();
         else leg?.close();
       }
       this.#settled();
     };
     this.#linger = startLinger(over, this.options.pairTimeout, carrying);
-    // A client whose flow is over has been answered on one of them.
-    const isUnanswered = (copy: Copy) => this.framed[copy] && this.legs[copy]?.unheard;
-    if (this.receives !== 'reply' || !carrying || !COPIES.some(isUnanswered)) return;
-    // Reset before the server may have forgotten the flow: the kernel sends a hello that was lost for longer than that, and it would begin the flow again.
+    if (this.receives === 'reply' && carrying) this.#endUnanswered();
+  }
+
+  /**
+   * Client: connections of records on which nothing has come, of a flow on which the server has spoken. One is closed by RST, and
+   * before the server may have forgotten the flow: the kernel sends a hello that was lost for longer than that, and after an
+   * orderly close, too. It would begin the flow again. What one carries alone is not given up.
+   */
+  get #unansweredCopies(): Copy[] {
+    const spoken = this.joined || this.receiver.ended || this.rx.delivered > 0;
+    if (this.receives !== 'reply' || !spoken) return [];
+    const alone = this.tx.state === 'CHOSEN' ? this.tx.chosen : undefined;
+    return COPIES.filter((copy) => this.framed[copy] && this.legs[copy]?.unheard && copy !== alone);
+  }
+
+  #endUnanswered(): void {
+    if (!COPIES.some((copy) => this.framed[copy] && this.legs[copy]?.unheard)) return;
     this.#unanswered = setTimeout(() => {
-      for (const copy of COPIES) {
-        if (!isUnanswered(copy)) continue;
+      for (const copy of this.#unansweredCopies) {
         this.legs[copy]?.abort();
         this.legs[copy] = undefined;
       }
       this.#settled();
+      // The server has not spoken at all yet: both may be under way.
+      if (this.#linger !== undefined) this.#endUnanswered();
     }, this.options.pairTimeout).unref();
   }
 
