@@ -88,8 +88,14 @@ function winnersHello(port, localPort) {
   return hello({ localAddress: OWN_ADDRESS, localPort }, port, { kind: Kind.raw });
 }
 
+/** Of `resumes`: the application's own pause, for a turn. */
+function pausing(resume, pause) {
+  pause();
+  setImmediate(resume);
+}
+
 /** What the application sees of a connection to `port` that has said `bytes` and is reset. */
-async function seenOf(t, api, options, connect) {
+async function seenOf(t, api, { resumes, ...options }, connect) {
   const seen = [];
   const server = api.createServer(options, (socket) => {
     seen.push('connection');
@@ -97,7 +103,10 @@ async function seenOf(t, api, options, connect) {
     socket.on('end', () => seen.push('end'));
     socket.on('error', ({ code, message }) => seen.push(code, message));
     socket.on('close', () => seen.push('close'));
-    if (options.pauseOnConnect) setImmediate(() => socket.resume());
+    resumes?.(
+      () => socket.resume(),
+      () => socket.pause(),
+    );
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.after(() => server.close());
@@ -108,7 +117,13 @@ async function seenOf(t, api, options, connect) {
 
 for (const [how, options] of [
   ['', {}],
-  [' to a server that pauses', { pauseOnConnect: true }],
+  [' to a server that pauses', { pauseOnConnect: true, resumes: setImmediate }],
+  [' to a server that pauses and resumes at once', { pauseOnConnect: true, resumes: (resume) => resume() }],
+  [
+    ' to a server that pauses and resumes in the same turn',
+    { pauseOnConnect: true, resumes: process.nextTick },
+  ],
+  [' to an application that pauses it', { resumes: pausing }],
 ])
   test(`the winner of a race${how} that is reset before its application has said a word: the error that net shows`, async (t) => {
     const ofNet = await seenOf(t, net, options, connectAndReset);

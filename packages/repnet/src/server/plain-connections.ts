@@ -53,8 +53,8 @@ export class PlainConnections {
       return;
     }
     const handle = leg.release();
-    // Nothing but the hello has come, and libuv shows what follows bytes as an end, also where it is a reset. One that is read later shows it.
-    const wasReset = skew > 0 && rest === undefined && !owner.pauseOnConnect && isReset(handle);
+    // Nothing but the hello has come, and libuv shows what follows bytes as an end, also where it is a reset.
+    const wasReset = skew > 0 && rest === undefined && isReset(handle);
     if (owner.pauseOnConnect && (rest !== undefined || skew > 0)) {
       handle.reading = false;
       handle.readStop();
@@ -79,7 +79,12 @@ export class PlainConnections {
         () => this.#drop(socket),
       );
     sockets.announce(socket);
-    if (wasReset) socket.destroy(systemError('ECONNRESET', 'read'));
+    if (!wasReset) return;
+    // One that is read in a later turn of the event loop shows it by itself.
+    process.nextTick(() => {
+      if (!owner.pauseOnConnect || socket.readableFlowing !== false)
+        socket.destroy(systemError('ECONNRESET', 'read'));
+    });
   }
 
   /** The application has the connection already, and takes it for a plain client's. */
