@@ -79,6 +79,23 @@ test('RepFlow, hedged: the second starts at the delay and carries the flow alone
   assert.deepEqual(await server.connections(), [4], 'one connection, each byte once');
 });
 
+test('RepFlow, hedged: where the second finds its source port taken the flow begins again, and waits no second time', async (t) => {
+  const server = await childServer(t, 'repnet');
+  const { port } = server;
+  const syns = await lostSyns(t, (to) => to === port);
+  const clock = movedClock();
+  t.after(() => clock.stop());
+  const hedged = { copyDelay: COPY_DELAY, pairTimeout: PAIR_TIMEOUT, replicate: 'flow', peer: 'repnet' };
+  const socket = repnet.connect({ host: HOST, port, ...hedged });
+  t.after(() => socket.destroy());
+  await until(() => syns.lost.length > 0, 'the first SYN');
+  const taken = syns.takenOnce(port + 1);
+  clock.tick(COPY_DELAY);
+  await until(() => !socket.connecting, 'a connection is established');
+  assert.ok(taken());
+  await exchange(socket);
+});
+
 for (const [replicate, offset] of [
   ['syn', 1],
   ['flow', 0],

@@ -138,14 +138,21 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     const destination = this.#destination;
     this.#localPort = localPort ?? nextPort([port, this.#target.replication.replicaPort]);
     const primary = this.#attempt(PRIMARY, { host, port, ...destination.options });
+    // A hedged one that finds its port taken has waited already: the flow that begins again does not wait anew.
+    const waits = this.#hedge !== undefined && !this.#hedge.due;
     // The second first: if its port is taken, nothing has been sent on the first yet, and another port will do.
-    if (destination.address !== undefined && this.#hedge === undefined)
-      this.#connectReplica(destination.address);
+    if (!waits && destination.address !== undefined) this.#connectSecond(destination.address);
     primary.start();
-    this.#hedge?.begin(() => {
-      // Of several addresses the first connection has not chosen one yet: the second goes where it goes.
-      if (!destination.undecided) this.#connectHedged();
-    });
+    if (waits)
+      this.#hedge?.begin(() => {
+        // Of several addresses the first connection has not chosen one yet: the second goes where it goes.
+        if (!destination.undecided) this.#connectHedged();
+      });
+  }
+
+  #connectSecond(address: Address): void {
+    if (this.#hedge === undefined) this.#connectReplica(address);
+    else this.#connectHedged();
   }
 
   /** Hedged: the second copy starts only if the first has brought nothing. */
@@ -234,8 +241,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       if (chosen && !flow.closed) {
         // Of a connection that is reset already the system does not know any more where it went.
         if (destination.address === undefined) flow.abandon(REPLICA);
-        else if (this.#hedge === undefined) this.#connectReplica(destination.address);
-        else if (this.#hedge.due) this.#connectHedged();
+        else if (this.#hedge?.due !== false) this.#connectSecond(destination.address);
       }
       return;
     }

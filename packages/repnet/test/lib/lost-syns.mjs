@@ -4,10 +4,12 @@
  */
 import { once } from 'node:events';
 import net from 'node:net';
+import { constants } from 'node:os';
 
 /**
  * `isLost(port, nth)`: whether that is the lot of this process's nth connection to `port`, from 0. `begun(port)`: how many there have been;
- * `lost`: those that are; `arrive()`: their next SYNs get there.
+ * `lost`: those that are; `arrive()`: their next SYNs get there; `takenOnce(port)`: the next connection to `port` finds its source port
+ * taken (what it returns says whether it has).
  */
 export async function lostSyns(t, isLost) {
   const server = net.createServer().listen(0, '127.0.0.1');
@@ -18,8 +20,13 @@ export async function lostSyns(t, isLost) {
   const counts = new Map();
   const begun = (port) => counts.get(port) ?? 0;
   const lost = [];
+  let taken;
   prototype.connect = function (...args) {
     const port = args[2];
+    if (port === taken) {
+      taken = undefined;
+      return -constants.errno.EADDRINUSE;
+    }
     const nth = begun(port);
     counts.set(port, nth + 1);
     if (!isLost(port, nth)) return connect.apply(this, args);
@@ -41,6 +48,10 @@ export async function lostSyns(t, isLost) {
   return {
     begun,
     lost,
+    takenOnce(port) {
+      taken = port;
+      return () => taken === undefined;
+    },
     arrive() {
       stop();
       for (const { handle, args, givenUp } of lost)
