@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tailcut
+from tailcut.lab.fabrics import FABRICS
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -25,8 +26,12 @@ def tshark(file: Path, shown: str, *fields: str) -> list[list[str]]:
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed (Debian package tshark)")
-def test_frames_of_a_host_are_whole_and_in_order_and_those_of_its_flows(experiment: Path, tmp_path: Path) -> None:
-    result = tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results", capture=["host:0"])
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_frames_of_a_host_are_whole_and_in_order_and_those_of_its_flows(
+    experiment: Path, tmp_path: Path, fabric: str
+) -> None:
+    out = tmp_path / "results"
+    result = tailcut.run(tailcut.load(experiment), on="lab", out=out, capture=["host:0"], lab_fabric=fabric)
     (file,) = (tmp_path / "results").glob("runs/*/capture.pcapng")
     about = json.loads((file.parent / "run.json").read_text())
     frames = tshark(file, "frame", "frame.time_epoch")

@@ -20,7 +20,6 @@ from support.bpf import in_kernel
 from support.kernels import AS_NOBODY, LIMIT_SECONDS, network, offered, planned, wait_until_gone
 from support.killing import Command
 from tailcut import cli
-from tailcut.backends import Capture, Options, backend
 from tailcut.backends.lab import fields
 from tailcut.errors import BackendError
 from tailcut.lab import process, programs
@@ -125,8 +124,6 @@ def test_a_fabric_that_is_not_there_or_for_another_backend_is_refused(experiment
     for on in ("sim", "lab"):
         with pytest.raises(BackendError, match="the lab has no fabric 'wood'"):
             tailcut.run(tailcut.load(experiment, set={"lab.fabric": '"wood"'}), on=on)
-    capture = Options(lab_fabric=KERNEL, capture=Capture(("host:0",)))
-    assert [gap.where for gap in backend("lab").check(wanted.plan, capture) if gap.fatal] == ["--capture"]
 
 
 def test_the_experiment_names_the_fabric_and_the_command_may_name_another(experiment: Path) -> None:

@@ -100,9 +100,6 @@ pub fn prepare(asked: &str) -> Result<Prepared, String> {
     if let Some(guest) = guests.iter().find(|guest| guest.host >= scenario.graph.hosts) {
         return Err(format!("there is no host {} for a guest", guest.host));
     }
-    if capture.is_some() && !fabric.sees_frames() {
-        return Err(format!("the fabric {:?} sees no frames, and captures none", fabric.name()));
-    }
     let programs = fabric.programs(&scenario, programs.as_deref())?;
     Ok(Prepared {
         scenario,

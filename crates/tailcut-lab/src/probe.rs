@@ -11,7 +11,7 @@ use crate::hosts::setup::{self, INTERFACE};
 use crate::programs::compiled;
 use crate::settings::HostSettings;
 use crate::sys::bpf::Object;
-use crate::sys::packets::Frames;
+use crate::sys::packets::{Frames, Seen};
 use crate::sys::process;
 use crate::tools::Tool;
 use crate::transports::TRANSPORTS;
@@ -103,7 +103,10 @@ fn tried(loaded: io::Result<Object>, names: &[Result<&str, &String>]) -> Vec<Off
     let mut offers = vec![
         offer("iproute2", Tool::Ip.version()),
         offer("veth", Tool::Ip.does(&pair).map(|()| "made".to_owned())),
-        offer("packet ring", Frames::new(1_500, 64).map(|_| "TPACKET_V2".to_owned())),
+        offer(
+            "packet ring",
+            Frames::new(Seen::Incoming, 1_500, 64).map(|_| "TPACKET_V2".to_owned()),
+        ),
     ];
     offers.extend(queues());
     offers.extend(switches());

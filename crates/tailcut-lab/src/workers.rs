@@ -17,7 +17,7 @@ use crate::hosts::repnet::{Ready, RepnetDriver};
 use crate::hosts::setup::{self, ReadBack};
 use crate::hosts::turns::Turns;
 use crate::prepared::Prepared;
-use crate::sys::packets::Frames;
+use crate::sys::packets::{Frames, Seen};
 use crate::sys::process::{self, Rank};
 
 /// How long a process of ours may take to get ready, or to tell what it knows.
@@ -208,7 +208,7 @@ pub fn be_fabric(
     };
     let races = prepared.hosts.repnet.as_ref().is_some_and(|how| how.kernel_chooses_ports);
     let racing = races.then_some(prepared.scenario.graph.hosts);
-    let mut frames = Frames::new(prepared.hosts.mtu as usize, RING);
+    let mut frames = Frames::new(Seen::Incoming, prepared.hosts.mtu as usize, RING);
     loop {
         let crossing = plain(channel)?;
         let (scenario, flows) = match crossing {

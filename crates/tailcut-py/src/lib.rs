@@ -345,14 +345,13 @@ fn lab_run(asked: &str) -> PyResult<()> {
     tailcut_lab::supervisor::run(asked).map_err(PyValueError::new_err)
 }
 
-/// The lab's kinds of fabric, as JSON: a list of {name, about, sees_frames, delays_when_idle}. The first is the default.
+/// The lab's kinds of fabric, as JSON: a list of {name, about, delays_when_idle}. The first is the default.
 #[pyfunction]
 fn lab_fabrics() -> PyResult<String> {
     let kinds = tailcut_lab::fabrics::KINDS.map(|kind| {
         serde_json::json!({
             "name": kind.name(),
             "about": kind.about(),
-            "sees_frames": kind.sees_frames(),
             "delays_when_idle": kind.delays_when_idle(),
         })
     });

@@ -16,7 +16,7 @@ from tailcut.backends import Gap, Options, Progress, tell_started
 from tailcut.backends.failures import Failures
 from tailcut.backends.sim import CAPTURE_FILE, SimBackend, series_frame, tell_of_capture
 from tailcut.lab import calibration, doctor, process, programs, repnet
-from tailcut.lab.fabrics import ENGINE, FABRICS
+from tailcut.lab.fabrics import ENGINE
 from tailcut.plan import Plan, PlannedRun, canonical, label, unique_runs
 from tailcut.results import lab_runs, machine, tables
 from tailcut.results.store import State, Store
@@ -25,7 +25,6 @@ from tailcut.units import rate_bps
 
 NO_CLUSTER = "the lab needs this machine's own kernel and processors: leave out --cluster"
 NO_LINKS = "the lab captures what hosts send and receive, and no links: frames do not cross these one by one"
-NO_FRAMES = "frames between kernels pass no process that could write them down: take the fabric engine"
 NOT_CAPTURED = "it was made without this capture, and no run is the same again: --repeat makes further ones"
 ABOUT = (
     "facts",
@@ -66,8 +65,6 @@ class LabBackend:
             gaps += SimBackend().check(plan, options)
             if any(">" in point for point in options.capture.points):
                 gaps.append(Gap("--capture", NO_LINKS, fatal=True))
-            if not FABRICS[options.lab_fabric].sees_frames:
-                gaps.append(Gap("--capture", NO_FRAMES, fatal=True))
         return gaps
 
     def run(self, plan: Plan, store: Store, progress: Progress, options: Options) -> None:

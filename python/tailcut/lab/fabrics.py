@@ -22,13 +22,11 @@ class Fabric:
     Attributes:
         name: as in ``--lab-fabric NAME``.
         about: what it is, in a line.
-        sees_frames: whether what hosts send and receive can be captured.
         delays_when_idle: whether a packet takes the time of its transmission at an idle port, too.
     """
 
     name: str
     about: str
-    sees_frames: bool
     delays_when_idle: bool
 
 

@@ -89,7 +89,7 @@ pub struct FabricReport {
 pub struct Captured {
     /// Frames in the file.
     pub packets: u64,
-    /// Frames after the file was full.
+    /// Frames after the file was full, and those that came faster than they were looked at.
     pub left_out: u64,
 }
 

@@ -38,7 +38,7 @@ impl Kind for Engine {
         true
     }
 
-    fn sees_frames(&self) -> bool {
+    fn knows_further_addresses(&self) -> bool {
         true
     }
 

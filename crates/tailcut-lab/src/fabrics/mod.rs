@@ -33,8 +33,8 @@ pub trait Kind: Sync {
     /// Whether a packet takes the time of its transmission at an idle port, too.
     fn delays_when_idle(&self) -> bool;
 
-    /// Whether it sees the frames that hosts send and receive, so that they can be captured.
-    fn sees_frames(&self) -> bool;
+    /// Whether it brings frames to the further addresses of hosts, which subflows have.
+    fn knows_further_addresses(&self) -> bool;
 
     /// How often it can tell the queue of each link at the most; zero if at any time.
     fn between_samples(&self) -> Time;

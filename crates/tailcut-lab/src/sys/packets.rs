@@ -1,4 +1,5 @@
 //! Frames in and out of every interface of a network namespace: one `AF_PACKET` socket with a TPACKET_V2 ring.
+//! It either is the way that frames take, or looks on.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -12,18 +13,29 @@ const PACKET_IGNORE_OUTGOING: i32 = 23;
 /// What precedes the data in a frame of the ring: its header, then where it came from.
 const ADDRESS_AT: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(16);
 
-/// A frame that a host has sent.
+/// Which frames a socket sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    /// Those that come in.
+    Incoming,
+    /// Those that come in and those that go out.
+    Both,
+}
+
+/// A frame that came by.
 #[derive(Debug, Clone, Copy)]
 pub struct Received<'a> {
     /// The number of the interface that it came by.
     pub interface: u32,
     /// When, in nanoseconds of the real-time clock.
     pub real_ns: u64,
+    /// It goes out.
+    pub outgoing: bool,
     /// Its bytes, from the Ethernet header on.
     pub bytes: &'a [u8],
 }
 
-/// All IPv4 frames that come in, and a way out.
+/// IPv4 frames that come by, and a way out.
 pub struct Frames {
     socket: OwnedFd,
     ring: *mut u8,
@@ -31,6 +43,7 @@ pub struct Frames {
     frames: usize,
     next: usize,
     dropped: u64,
+    seen: Seen,
 }
 
 impl Frames {
@@ -38,7 +51,7 @@ impl Frames {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn new(mtu: usize, frames: usize) -> io::Result<Frames> {
+    pub fn new(seen: Seen, mtu: usize, frames: usize) -> io::Result<Frames> {
         let frame = (ADDRESS_AT + 96 + mtu).next_power_of_two();
         let blocks = (frames * frame).div_ceil(BLOCK).max(1);
         let frames = blocks * (BLOCK / frame);
@@ -54,7 +67,7 @@ impl Frames {
             tp_frame_nr: frames as u32,
         };
         option(&socket, libc::PACKET_RX_RING, &request)?;
-        option(&socket, PACKET_IGNORE_OUTGOING, &1_i32)?;
+        option(&socket, PACKET_IGNORE_OUTGOING, &i32::from(seen == Seen::Incoming))?;
         option(&socket, libc::PACKET_QDISC_BYPASS, &1_i32)?;
         let (read, write) = (libc::PROT_READ, libc::PROT_WRITE);
         // SAFETY: a new mapping of the ring, as long as was asked for; it is unmapped when this is dropped.
@@ -66,7 +79,7 @@ impl Frames {
         if ring == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let made = Frames { socket, ring: ring.cast(), frame, frames, next: 0, dropped: 0 };
+        let made = Frames { socket, ring: ring.cast(), frame, frames, next: 0, dropped: 0, seen };
         let address = made.address(0);
         let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
         // SAFETY: the address outlives the call and has the length that is said.
@@ -80,7 +93,12 @@ impl Frames {
         // SAFETY: zeros are a valid address.
         let mut address: libc::sockaddr_ll = unsafe { zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = (libc::ETH_P_IP as u16).to_be();
+        // Whoever names a protocol is shown nothing that goes out.
+        let protocol = match self.seen {
+            Seen::Incoming => libc::ETH_P_IP,
+            Seen::Both => libc::ETH_P_ALL,
+        };
+        address.sll_protocol = (protocol as u16).to_be();
         address.sll_ifindex = interface as i32;
         address
     }
@@ -107,6 +125,7 @@ impl Frames {
             Received {
                 interface: from.sll_ifindex as u32,
                 real_ns: u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec),
+                outgoing: from.sll_pkttype == libc::PACKET_OUTGOING,
                 bytes: std::slice::from_raw_parts(data, header.tp_snaplen as usize),
             }
         };

@@ -139,7 +139,7 @@ fn check(checked: &mut Checked, spec: &MptcpSpec, by_repnet: bool, fabric: &dyn 
         "an address of the host for each, hashed as the simulator's subflow of that number",
         format!("{subflows} subflows: the lab gives a host {MOST_ADDRESSES} addresses"),
     );
-    if !fabric.sees_frames() {
+    if !fabric.knows_further_addresses() {
         checked.fatal(
             "transport.subflows",
             "switches that are kernels have no routes to the further addresses of hosts",

@@ -161,6 +161,11 @@ impl<W: Write> Capture<W> {
         Ok(summary)
     }
 
+    /// The hosts whose frames are captured.
+    pub fn hosts(&self) -> Vec<HostId> {
+        self.hosts.keys().copied().collect()
+    }
+
     /// A frame that a real host has sent or is handed, whole as it is: no earlier than any before it.
     pub fn frame(&mut self, now: Time, host: HostId, direction: Direction, bytes: &[u8]) {
         if let Some(&interface) = self.hosts.get(&host) {

@@ -16,6 +16,7 @@ use super::counters::Counts;
 use super::incidents::Incidents;
 use super::rates::Rates;
 use super::switches::Switches;
+use super::taps::Taps;
 use super::STEP;
 use crate::fabric::carrier::FabricReport;
 use crate::fabric::lateness::Lateness;
@@ -46,9 +47,13 @@ pub fn be_switches(prepared: &Prepared, hosts: &[i32], channel: &UnixStream) -> 
     };
     loop {
         let crossing = plain::<Crossing>(channel)?;
-        let before = switches.counted();
-        answer(channel, before.as_ref().map(drop).map_err(said))?;
-        let report = switches.cross(crossing, plain(channel)?, &before?, channel);
+        let made = switches.counted().and_then(|before| {
+            let asked = prepared.capture.as_ref().filter(|_| crossing == Crossing::Run);
+            Ok((before, asked.map(|asked| Taps::open(asked, &switches)).transpose()?))
+        });
+        answer(channel, made.as_ref().map(drop).map_err(said))?;
+        let (before, taps) = made?;
+        let report = switches.cross(crossing, plain(channel)?, &before, taps, channel);
         channel.set_nonblocking(false)?;
         answer(channel, report)?;
     }
@@ -160,8 +165,12 @@ impl Switches<'_> {
         crossing: Crossing,
         times: Times,
         before: &Counted,
+        mut taps: Option<Taps>,
         channel: &UnixStream,
     ) -> io::Result<FabricReport> {
+        if let Some(taps) = &mut taps {
+            taps.begin(times.begin_ns);
+        }
         channel.set_nonblocking(true)?;
         let is_run = crossing == Crossing::Run;
         let since = |ns: u64| Time(ns.saturating_sub(times.begin_ns) * 1_000);
@@ -186,6 +195,9 @@ impl Switches<'_> {
             if told && (&*channel).read(&mut [0]).is_ok() {
                 break;
             }
+            if let Some(taps) = &mut taps {
+                taps.look();
+            }
             let now = monotonic_ns();
             if let Some(at) = fails.filter(|at| now >= *at) {
                 incidents.carry_out(since(now), self)?;
@@ -203,13 +215,14 @@ impl Switches<'_> {
                 reads_ns = now + REST * (monotonic_ns() - now);
             }
         }
+        let captured = taps.map(Taps::finish).transpose()?;
         while !self.unread.is_empty() {
             self.read_one()?;
         }
         let Looks { rates, sampler, .. } = looks;
         let report = self.report(times, before, at_arrivals)?;
         let series = sampler.into_series().into_iter().map(Into::into).collect();
-        Ok(FabricReport { changed: late, paces: rates.judge(), series, ..report })
+        Ok(FabricReport { changed: late, paces: rates.judge(), series, captured, ..report })
     }
 
     /// What every switch was set to, and what its ports have counted, by the names of their links.

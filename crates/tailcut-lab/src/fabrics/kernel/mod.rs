@@ -17,6 +17,8 @@ mod rates;
 mod readback;
 #[cfg(target_os = "linux")]
 mod switches;
+#[cfg(target_os = "linux")]
+mod taps;
 
 #[cfg(target_os = "linux")]
 use std::io;
@@ -61,7 +63,7 @@ impl Kind for Kernel {
         false
     }
 
-    fn sees_frames(&self) -> bool {
+    fn knows_further_addresses(&self) -> bool {
         false
     }
 
