@@ -9,8 +9,7 @@ import { startRelay } from './lib/relay.mjs';
 import { OWN_ADDRESS, ownPort, settle, until } from './lib/support.mjs';
 
 const PAIR_TIMEOUT = 300;
-/** Much less than a closed flow is waited for that still has something to give (60 s). */
-const REMEMBERED_MS = 30_000;
+const REPLY = 150_000;
 /** As many closed flows as are waited for (flow/linger.ts). */
 const LINGER_MOST = 4_096;
 
@@ -35,10 +34,7 @@ for (const [pairing, crowded] of [
     const relay = await startRelay({ faultsFor: (_, copy) => (copy === 1 ? [fault] : []) });
     const server = repnet.createServer(
       { pairing, allowHalfOpen: true, addresses: [`${relay.host}:${relay.port}`] },
-      (socket) => {
-        socket.resume();
-        socket.on('end', () => socket.end(Buffer.alloc(150_000)));
-      },
+      (socket) => socket.once('data', () => socket.end(Buffer.alloc(REPLY))),
     );
     await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
     relay.targetPort = server.address().port;
@@ -47,6 +43,8 @@ for (const [pairing, crowded] of [
       server.close();
     });
     const { host, port } = relay;
+    const clock = movedClock();
+    t.after(() => clock.stop());
     const client = repnet.connect({
       host,
       port,
@@ -60,14 +58,14 @@ for (const [pairing, crowded] of [
     let reply = 0;
     client.on('data', (chunk) => (reply += chunk.length));
     client.end(Buffer.alloc(100));
-    await once(client, 'close');
-    assert.equal(reply, 150_000);
-    await until(() => second !== undefined, 'the second connection was there');
-    if (!second.closed) {
-      const late = setTimeout(() => second.destroy(new Error('it outlives the flow')), REMEMBERED_MS);
-      await new Promise((resolve) => second.on('close', resolve));
-      clearTimeout(late);
-    }
+    await until(() => reply === REPLY, 'the reply');
+    await until(() => {
+      // By address the end waits for the second connection's word.
+      clock.tick(PAIR_TIMEOUT);
+      return client.closed;
+    }, 'the flow is over');
+    clock.tick(PAIR_TIMEOUT);
+    await until(() => second?.closed || second?.readableEnded, 'the second connection is closed');
     assert.equal(failure?.code, 'ECONNRESET', 'reset: the kernel goes on sending what it closes orderly');
   });
 
