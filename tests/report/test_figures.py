@@ -248,6 +248,13 @@ def test_a_file_repeats_figures_of_one_point_for_the_first_middle_and_last_point
     assert export.points_shown([f"0.{i}" for i in range(1, 9)]) == ["0.1", "0.5", "0.8"]
 
 
+@pytest.mark.parametrize("interactive", [True, False], ids=["page", "file"])
+def test_every_chart_keeps_the_schema_of_vega_lite(study: Study, *, interactive: bool) -> None:
+    for figure in figures(study, interactive=interactive).values():
+        for panel in figure.panels:
+            assert panel.chart.to_dict(validate=True)["$schema"], panel.name
+
+
 def test_a_drawing_is_valid_for_vega_lite(study: Study) -> None:
     theme = theme_for(study.schemes, study.baseline, interactive=False)
     for figure, spec in export.sheets(study, Data.of(study), theme):
