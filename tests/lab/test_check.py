@@ -253,7 +253,10 @@ def leaves(schema: dict[str, Any], spec: dict[str, Any], name: str, kind: str | 
     [
         ({}, "reduction_base", "near"),
         ({"transport.reduction_base": '"pipe"'}, "reduction_base", "near"),
+        ({"transport.reduction_base": '"window"'}, "reduction_base", "done"),
         ({"transport.recovery": '"newreno"'}, "reduction_base", "done"),
+        ({}, "rto_variation", "near"),
+        ({"transport.rto_variation": '"linux"'}, "rto_variation", "done"),
         ({}, "clock_granularity", "done"),
         ({"transport.clock_granularity": '"50ms"'}, "clock_granularity", "near"),
         ({}, "delayed_ack_timeout", "done"),

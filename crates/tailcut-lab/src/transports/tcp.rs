@@ -3,7 +3,9 @@
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::transport::tcp::reordering::ReorderingSpec;
-use tailcut_net::transport::tcp::{Close, Imitation, Recovery, ReductionBase, TcpSpec};
+use tailcut_net::transport::tcp::{
+    Close, Imitation, Recovery, ReductionBase, RtoVariation, TcpSpec,
+};
 use tailcut_net::transport::TransportSpec;
 
 use super::Transport;
@@ -59,6 +61,7 @@ pub(super) fn tcp(checked: &mut Checked, spec: &TcpSpec) {
         max_rto,
         initial_rto,
         clock_granularity,
+        rto_variation,
         syn_retries,
         ack_every,
         delayed_ack_timeout,
@@ -89,6 +92,7 @@ pub(super) fn tcp(checked: &mut Checked, spec: &TcpSpec) {
     checked.done("transport.ecn", "sysctl tcp_ecn at both ends");
     timers(checked, *min_rto, *max_rto, *initial_rto, *syn_retries);
     granularity(checked, *clock_granularity, *min_rto);
+    variation(checked, *rto_variation);
     acknowledgements(checked, *ack_every, *quick_acks, *delayed_ack_timeout);
     checked.sysctl("ipv4/tcp_timestamps", u8::from(*timestamps));
     match *timestamps && *recovery == Recovery::SackPrr {
@@ -256,6 +260,7 @@ fn reduction(checked: &mut Checked, recovery: Recovery, base: ReductionBase) {
     const FIELD: &str = "transport.reduction_base";
     match (recovery, base) {
         (Recovery::Newreno, _) => checked.done(FIELD, "only recovery = \"sack-prr\" has one"),
+        (_, ReductionBase::Window) => checked.done(FIELD, "as the kernel does"),
         (_, ReductionBase::FlightSize) => checked.near(
             FIELD,
             "the kernel reduces its congestion window: what is outstanding may be less, where an application or the receive window holds it back",
@@ -274,6 +279,15 @@ fn granularity(checked: &mut Checked, granularity: Time, min: Time) {
         "transport.clock_granularity",
         "min_rto bounds the same term, and is no less",
         format!("none of its own: min_rto, which is less, bounds four deviations in place of {granularity}"),
+    );
+}
+
+fn variation(checked: &mut Checked, variation: RtoVariation) {
+    checked.only_nearly(
+        variation == RtoVariation::Linux,
+        "transport.rto_variation",
+        "as the kernel does",
+        "the kernel keeps the largest of a window of data",
     );
 }
 

@@ -1,9 +1,9 @@
 //! What `hosts = "linux"` does in single connections.
 
 use crate::pair::{Pair, What};
-use crate::script::sack;
-use tailcut_engine::Time;
-use tailcut_net::transport::tcp::{Hosts, TcpSpec};
+use crate::script::{sack, Script, ENDLESS, MSS};
+use tailcut_engine::{Bytes, Time};
+use tailcut_net::transport::tcp::{Hosts, ReductionBase, TcpSpec};
 use What::{Data, Syn};
 
 const MS: Time = Time::from_ms(1);
@@ -47,4 +47,62 @@ fn a_lost_syn_takes_a_second() {
 fn a_lost_tail_takes_two_round_trips() {
     let pair = Pair::new(linux(), 10).lose(Data(8)).lose(Data(9)).run();
     assert_eq!((pair.times(Data(9))[1], pair.counters().timeouts), (4_000, 0));
+}
+
+/// Ten segments at first, and never more than 20 under way.
+fn bounded(reduction_base: ReductionBase) -> TcpSpec {
+    TcpSpec { receive_window: Bytes(20 * MSS), reduction_base, ..sack(10) }
+}
+
+/// The first 100 segments have been acknowledged one by one.
+fn held_back(reduction_base: ReductionBase) -> Script {
+    let mut script = Script::established(bounded(reduction_base), ENDLESS);
+    (1..=100).for_each(|ack| drop(script.ack(ack)));
+    script
+}
+
+fn lose_first(script: &mut Script) {
+    (102..=104).for_each(|end| drop(script.sack(100, &[(101, end)])));
+}
+
+#[test]
+fn in_slow_start_the_window_grows_to_twice_what_it_lets_out() {
+    assert_eq!(held_back(ReductionBase::Window).window(), 40);
+}
+
+#[test]
+fn in_congestion_avoidance_the_window_grows_to_a_segment_more_than_it_lets_out() {
+    let mut script = held_back(ReductionBase::Window);
+    lose_first(&mut script);
+    (120..=900).for_each(|ack| drop(script.ack(ack)));
+    assert_eq!((script.threshold(), script.sender.cwnd() / MSS), (20, 21));
+}
+
+#[test]
+fn a_flow_that_the_receive_window_holds_back_keeps_all_of_it_through_a_loss() {
+    let threshold = |base| {
+        let mut script = held_back(base);
+        lose_first(&mut script);
+        script.threshold()
+    };
+    assert_eq!([ReductionBase::Window, ReductionBase::FlightSize].map(threshold), [20, 10]);
+}
+
+#[test]
+fn a_timeout_halves_the_window() {
+    let mut script = held_back(ReductionBase::Window);
+    script.expire();
+    assert_eq!(script.threshold(), 20);
+}
+
+#[test]
+fn a_timeout_within_a_recovery_reduces_no_second_time() {
+    let threshold = |base| {
+        let mut script = held_back(base);
+        lose_first(&mut script);
+        script.expire();
+        script.threshold()
+    };
+    assert_eq!(threshold(ReductionBase::Window), 20);
+    assert!(threshold(ReductionBase::FlightSize) < 10);
 }

@@ -8,7 +8,7 @@ use tailcut_engine::{Bytes, Time};
 use super::congestion::CongestionSpec;
 use super::departures::Imitation;
 use super::reordering::ReorderingSpec;
-use super::spec::{Close, Recovery, ReductionBase, TcpSpec};
+use super::spec::{Close, Recovery, ReductionBase, RtoVariation, TcpSpec};
 use crate::amount::{Amount, Limit};
 
 /// Whose defaults the parameters have that are not written.
@@ -46,6 +46,7 @@ fn linux() -> TcpSpec {
         // tcp_rmem's largest, of which half is window.
         receive_window: Bytes(3_145_728),
         recovery: Recovery::SackPrr,
+        reduction_base: ReductionBase::Window,
         reordering: ReorderingSpec::of(Hosts::Linux),
         congestion: CongestionSpec::of(Hosts::Linux),
         min_rto: LINUX_MIN_RTO,
@@ -53,6 +54,7 @@ fn linux() -> TcpSpec {
         initial_rto: Time::from_ms(1_000),
         // TCP_RTO_MIN bounds the variation from below: RTO = SRTT + max(200 ms, 4 RTTVAR).
         clock_granularity: LINUX_MIN_RTO,
+        rto_variation: RtoVariation::Linux,
         syn_retries: 6,
         ack_every: 2,
         delayed_ack_timeout: Time::from_ms(40),
@@ -63,7 +65,7 @@ fn linux() -> TcpSpec {
 }
 
 /// Parameters that came after there were plans: what says nothing of them is the same run as before.
-const LATER: [&str; 2] = ["quick_acks", "timestamp_tick"];
+const LATER: [&str; 3] = ["quick_acks", "timestamp_tick", "rto_variation"];
 
 /// The parameters as they are written, and what stands for those that are not.
 macro_rules! written {
@@ -128,6 +130,7 @@ written! {
     max_rto: Time,
     initial_rto: Time,
     clock_granularity: Time,
+    rto_variation: RtoVariation,
     syn_retries: u32,
     ack_every: u32,
     delayed_ack_timeout: Time,

@@ -48,6 +48,8 @@ pub struct TcpSpec {
     pub initial_rto: Time,
     /// Clock granularity G of RFC 6298: RTO = SRTT + max(G, 4 RTTVAR).
     pub clock_granularity: Time,
+    /// What stands for 4 RTTVAR.
+    pub rto_variation: RtoVariation,
     /// Give up after this many retransmissions of one SYN.
     pub syn_retries: u32,
     /// Acknowledge every n-th in-order segment at once (1: every segment; 2: RFC 1122 delayed ACK).
@@ -89,6 +91,22 @@ pub enum ReductionBase {
     /// What is thought to be in the network: without what has arrived beyond the gap. So do ns-3 and whoever moderates
     /// the window to it when reordering ends, as Linux did: the more a path reorders, the more a reduction costs.
     Pipe,
+    /// The congestion window, at a timeout too, unless that interrupts a recovery: so does Linux. The window grows only while it
+    /// holds the sender back: in slow start to twice what is outstanding at most, later to a segment more. A flow that the receive
+    /// window bounds may thus keep all of it through a loss.
+    Window,
+}
+
+/// By how much round trips vary, in the retransmission timeout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum RtoVariation {
+    /// Four mean deviations (RFC 6298 section 2).
+    #[serde(rename = "rfc-6298")]
+    Rfc6298,
+    /// The largest four mean deviations of a window of data, as in Linux: what is less takes over by a quarter per window, a round
+    /// trip that shortens counts an eighth, and `clock_granularity` bounds each.
+    #[serde(rename = "linux")]
+    Linux,
 }
 
 /// What ends a finished connection.
@@ -120,6 +138,7 @@ impl Default for TcpSpec {
             max_rto: Time::from_ms(60_000),
             initial_rto: Time::from_ms(10),
             clock_granularity: Time::from_ms(1),
+            rto_variation: RtoVariation::Rfc6298,
             syn_retries: 20,
             ack_every: 1,
             delayed_ack_timeout: Time::from_ms(40),
@@ -138,6 +157,12 @@ impl TcpSpec {
     #[inline]
     pub fn uses_ecn(&self) -> bool {
         self.ecn || self.echoes_marks()
+    }
+
+    /// Whether reductions go by the congestion window, which then grows only while it holds the sender back.
+    #[inline]
+    pub(super) fn reduces_window(&self) -> bool {
+        self.reduction_base == ReductionBase::Window && self.recovery == Recovery::SackPrr
     }
 
     /// Whether recovery goes by ns-3's guesses of what has arrived.

@@ -47,6 +47,17 @@ pub struct Window {
 }
 
 impl Window {
+    /// Whether it is what holds back a sender that had `flight` outstanding: in slow start while more than half of it was in
+    /// use (Linux: `tcp_is_cwnd_limited`).
+    #[inline]
+    pub fn holds_back(&self, flight: u64, mss: u64) -> bool {
+        if self.cwnd < self.ssthresh {
+            self.cwnd < 2 * flight
+        } else {
+            self.cwnd < flight + mss
+        }
+    }
+
     /// That of a new connection.
     pub fn initial(spec: &TcpSpec) -> Window {
         Window {

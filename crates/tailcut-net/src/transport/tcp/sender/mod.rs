@@ -263,11 +263,15 @@ impl Sender {
         if spec.imitate.timeout_halves_anew || self.timed_out != Some(self.una) {
             self.timed_out = Some(self.una);
             let flight = match spec.recovery {
+                Recovery::SackPrr if spec.reduces_window() => self.window.cwnd,
                 Recovery::Newreno if !spec.guesses() => self.flight(spec),
                 Recovery::Newreno | Recovery::SackPrr => self.pipe(spec),
             };
-            let usable = self.usable(spec);
-            self.window.ssthresh = self.congestion.on_timeout(&usable, flight, spec.mss.0);
+            let interrupts = spec.reduces_window() && self.state == CongestionState::Recovery;
+            if !interrupts {
+                let usable = self.usable(spec);
+                self.window.ssthresh = self.congestion.on_timeout(&usable, flight, spec.mss.0);
+            }
         }
         self.rtt.back_off(spec);
         self.window.cwnd = spec.mss.0;
@@ -292,7 +296,7 @@ impl Sender {
         match answer {
             SynAck::Opens if self.life.syn_tries == 1 || spec.imitate.repeated_syn_measures => {
                 let rtt = now.since(self.opened);
-                self.rtt.sample(spec, rtt);
+                self.rtt.sample(spec, rtt, self.una, self.board.end());
                 self.note_handshake(rtt);
             }
             SynAck::Opens => {
@@ -383,6 +387,9 @@ impl Sender {
 
     /// The window without what the receiver's forbids: that was never in use.
     fn usable(&self, spec: &TcpSpec) -> Window {
+        if spec.reduces_window() {
+            return self.window;
+        }
         Window { cwnd: self.window.cwnd.min(spec.receive_window.0), ..self.window }
     }
 
@@ -396,7 +403,7 @@ impl Sender {
         let mut progress = self.board.on_cumulative(ack, now);
         progress.rtt = since.unwrap_or(progress.rtt);
         match progress.rtt {
-            Some(rtt) => self.rtt.sample(spec, rtt),
+            Some(rtt) => self.rtt.sample(spec, rtt, ack, self.board.end()),
             None if spec.imitate.any_ack_ends_back_off => self.rtt.end_back_off(spec),
             None => {}
         }
@@ -420,7 +427,11 @@ impl Sender {
             una: self.una,
             end: self.board.end(),
         };
+        let before = self.window;
         self.congestion.grow(&mut self.window, spec.mss.0, &acked);
+        if spec.reduces_window() && !before.holds_back(acked.flight, spec.mss.0) {
+            self.window.cwnd = self.window.cwnd.min(before.cwnd);
+        }
     }
 
     /// Restarts the retransmission timer (RFC 6298 5.2, 5.3).
