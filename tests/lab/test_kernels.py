@@ -45,6 +45,7 @@ def test_exactly_the_flows_of_the_plan_are_carried_and_every_byte_arrives(experi
     assert (flows["fct_ack_ns"] > flows["connect_ns"]).all()
     about = json.loads(next((tmp_path / "results/runs").glob("*-lab-1/run.json")).read_text())
     assert about["lab"]["awake"] == offered("awake processors")
+    assert about["lab"]["in_memory"] == offered("programs in memory")
     assert not about["lab"]["goes_first"], "there is no Node that would need it"
     assert about["lab"]["facts"]["strange"] == about["lab"]["facts"]["refused"] == 0
     sysctls = dict(about["lab"]["hosts"]["sysctls"])
@@ -200,6 +201,7 @@ def test_it_works_without_root(experiment: Path, monkeypatch: pytest.MonkeyPatch
     done = carried(run)
     assert len(done["measured"]["flows"]) == run["facts"]["flows"]
     assert not done["awake"], "nobody may not keep processors from sleeping"
+    assert not done["in_memory"], "nobody may lock 8 MB at the most"
 
 
 def test_a_run_that_takes_too_long_is_ended(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:

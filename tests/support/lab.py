@@ -93,6 +93,7 @@ def outcome(demand: dict[str, Any], found: dict[str, Any], **different: Any) -> 
         "hosts": {"sysctls": [], "route": {}},
         "mtu": 1500,
         "awake": True,
+        "in_memory": True,
         "goes_first": False,
         "fabric": "engine",
         **dict.fromkeys(("repnet", "captured", "switches")),

@@ -53,6 +53,7 @@ pub fn probe(programs: Option<&Path>) -> Vec<Offer> {
         });
     }
     let awake = process::keep_awake().map(|_| "idle processors poll during a run".to_owned());
+    let in_memory = process::keep_in_memory(&[]).map(|_| "programs are locked".to_owned());
     let first = process::go_first().map(|()| "SCHED_FIFO, of two ranks".to_owned());
     let entered = process::enter_namespaces().map(|()| "entered".to_owned());
     let mut offers = vec![offer("namespaces", entered)];
@@ -66,6 +67,7 @@ pub fn probe(programs: Option<&Path>) -> Vec<Offer> {
     offers.push(offer("BPF struct_ops", struct_ops));
     offers.push(offer("cpu pressure", pressure));
     offers.push(offer("awake processors", awake));
+    offers.push(offer("programs in memory", in_memory));
     offers.push(offer("processors first", first));
     offers
 }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tailcut_experiment::Measured;
@@ -52,6 +53,8 @@ pub enum Told {
 pub struct Privileges {
     /// Whether idle processors are kept from sleeping.
     pub awake: bool,
+    /// Whether the programs stay in memory.
+    pub in_memory: bool,
     /// Whether the lab's processes go before all others of the machine, which they do if Node carries flows.
     pub goes_first: bool,
 }
@@ -111,9 +114,11 @@ pub fn run(asked: &str) -> Result<(), String> {
     let said = |error: io::Error| error.to_string();
     process::many_descriptors();
     let awake = process::keep_awake();
+    let program = prepared.program.as_ref().and_then(|program| program.first());
+    let in_memory = process::keep_in_memory(program.map(PathBuf::from).as_slice());
     // Node is what processors have to be shared for. Hosts without it are in time as it is, and stay together on one processor.
     let goes_first = prepared.hosts.repnet.is_some() && process::go_first().is_ok();
-    let privileges = Privileges { awake: awake.is_ok(), goes_first };
+    let privileges = Privileges { awake: awake.is_ok(), in_memory: in_memory.is_ok(), goes_first };
     process::enter_namespaces().map_err(|error| {
         format!("no namespaces can be had: {error}; ask `tailcut lab` what this kernel offers")
     })?;

@@ -50,6 +50,10 @@ const LONG = 65_536;
 /** Flows that a host carries to itself before it is ready. */
 const WARM_UPS = 30;
 
+/** So much before a flow is due it is awake. */
+const AWAKE_MS = 0.15;
+const NOBODY_WAKES = new Int32Array(new SharedArrayBuffer(4));
+
 const now = (): number => Number(process.hrtime.bigint());
 
 export class LabHost {
@@ -131,9 +135,11 @@ export class LabHost {
 
   /**
    * Begins the flow at this place of the task's list, and not before it is due, which is told a little ahead: a process that is awake
-   * by then is not late.
+   * by then is not late. Until just before that it sleeps, and leaves its processor to others.
    */
   begin(at: number, due_ns: bigint): void {
+    const early_ms = Number(due_ns - process.hrtime.bigint()) / 1e6;
+    if (early_ms > AWAKE_MS) Atomics.wait(NOBODY_WAKES, 0, 0, early_ms - AWAKE_MS);
     while (process.hrtime.bigint() < due_ns);
     this.#open(this.#task.flows[at]!, at);
   }

@@ -36,6 +36,7 @@ ABOUT = (
     "mtu",
     "set_up_ns",
     "awake",
+    "in_memory",
     "goes_first",
     "repnet",
     "fabric",

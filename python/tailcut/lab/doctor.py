@@ -102,6 +102,11 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
         "a kernel with a cpuidle driver; run the lab as root, or let its user write to /dev/cpu_dma_latency",
         False,
     ),
+    "programs in memory": (
+        "flows in time where the kernel takes memory back from programs that sleep, and reads them from the disk again",
+        "run the lab as root, or let its user lock memory (`memlock 262144` in /etc/security/limits.conf)",
+        False,
+    ),
     "processors first": (
         "flows and frames of Node in time: the lab's processes go before all others, on whichever processor is free",
         "run the lab as root, or let its user have real-time priority (`rtprio 2` in /etc/security/limits.conf)",

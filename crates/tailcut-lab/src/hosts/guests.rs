@@ -53,9 +53,15 @@ impl Guests {
     }
 }
 
-/// A program without the settings that the user has for Node and repnet. It gives way to the fabric and to the lab's own part
-/// of the host.
+/// A guest's program. It gives way to the fabric and to the lab's own part of the host.
 pub fn command(program: &str) -> Command {
+    let mut command = unset(program);
+    process::give_way(&mut command);
+    command
+}
+
+/// A program without the settings that the user has for Node and repnet.
+pub fn unset(program: &str) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
@@ -63,6 +69,5 @@ pub fn command(program: &str) -> Command {
             command.env_remove(name.as_ref());
         }
     }
-    process::give_way(&mut command);
     command
 }

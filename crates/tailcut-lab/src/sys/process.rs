@@ -1,10 +1,12 @@
 //! Namespaces and processes.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 use super::checked;
@@ -190,6 +192,54 @@ pub fn keep_awake() -> io::Result<File> {
         File::options().write(true).open(LATENCY).map_err(|error| said(&error, LATENCY))?;
     asked.write_all(&0_i32.to_ne_bytes()).map_err(|error| said(&error, LATENCY))?;
     Ok(asked)
+}
+
+/// Files that stay in memory as long as this is kept.
+pub struct InMemory(Vec<(*mut libc::c_void, usize)>);
+
+impl Drop for InMemory {
+    fn drop(&mut self) {
+        for &(place, bytes) in &self.0 {
+            // SAFETY: it was mapped for this alone, and nobody else knows where.
+            unsafe { libc::munmap(place, bytes) };
+        }
+    }
+}
+
+/// Keeps in memory what this process has mapped of files, its program and libraries, and further files. A kernel may take memory
+/// back from programs that sleep, and whoever touches such a page then waits for the disk. Only the machine's root may ask for
+/// so much, before it enters namespaces, or who has a limit of 256 MB for locked memory (`RLIMIT_MEMLOCK`).
+///
+/// # Errors
+/// The kernel's, for the first file that it does not keep.
+pub fn keep_in_memory(further: &[PathBuf]) -> io::Result<InMemory> {
+    let maps = fs::read_to_string("/proc/self/maps")?;
+    let mapped =
+        maps.lines().filter_map(|line| line.find('/').map(|at| PathBuf::from(&line[at..])));
+    let files: BTreeSet<PathBuf> = mapped.chain(further.iter().cloned()).collect();
+    let mut kept = InMemory(vec![]);
+    for path in files {
+        // What was deleted or replaced since has no name.
+        let Ok(file) = File::open(&path) else { continue };
+        let about = file.metadata()?;
+        let bytes = about.len() as usize;
+        if bytes == 0 || !about.is_file() {
+            continue;
+        }
+        let nowhere = std::ptr::null_mut();
+        // SAFETY: the mapping is of its own, is only read, and is undone with what is given.
+        unsafe {
+            let place =
+                libc::mmap(nowhere, bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0);
+            if place == libc::MAP_FAILED {
+                return Err(said(&io::Error::last_os_error(), &path.to_string_lossy()));
+            }
+            kept.0.push((place, bytes));
+            checked(libc::mlock(place, bytes))
+                .map_err(|error| said(&error, &path.to_string_lossy()))?;
+        }
+    }
+    Ok(kept)
 }
 
 /// Who goes first among the lab's own threads, where these go before all others of the machine.
@@ -427,6 +477,29 @@ mod tests {
             assert!(!told);
             assert!(monotonic_ns() >= until);
         }
+    }
+
+    /// Kilobytes of this process that are locked in memory.
+    fn locked() -> u64 {
+        let status = fs::read_to_string("/proc/self/status").expect("there is one");
+        let line = status.lines().find(|line| line.starts_with("VmLck")).expect("it is told");
+        line.split_whitespace().nth(1).and_then(|kb| kb.parse().ok()).expect("it is a number")
+    }
+
+    #[test]
+    fn programs_stay_in_memory_as_long_as_they_are_kept() {
+        let sh = fs::canonicalize("/bin/sh").expect("there is one");
+        let bytes = fs::metadata(&sh).expect("it is a file").len();
+        let Ok(own) = keep_in_memory(&[]) else {
+            return; // this user may not
+        };
+        let without = locked();
+        drop(own);
+        assert_eq!(locked(), 0);
+        let kept = keep_in_memory(&[sh, "/nowhere".into()]).expect("it was just done");
+        assert_eq!(locked(), without + bytes.div_ceil(4096) * 4);
+        drop(kept);
+        assert_eq!(locked(), 0);
     }
 
     /// How `sh` is told to say by which policy, of which rank and how nice it runs itself.

@@ -17,7 +17,7 @@ use tailcut_net::scenario::Scenario;
 
 use crate::hosts::agenda::{Agenda, Due};
 use crate::hosts::driver::{Got, HostFlow, HostReport, Sent, Times, LISTEN};
-use crate::hosts::guests::command;
+use crate::hosts::guests::unset;
 use crate::hosts::setup::address;
 use crate::hosts::turns::Turns;
 use crate::hosts::waiting::WaitingFlows;
@@ -44,11 +44,9 @@ const NODE_ARGUMENTS: [&str; 5] = [
     "--expose-gc",
 ];
 
-/// So much before it is due, Node is told of a flow, and stays awake until then: to wake, and to end what it does for other flows,
-/// takes it up to a millisecond.
-const AHEAD_NS: u64 = 500_000;
-/// And so much where this process goes first: it wakes sooner, and while it stays awake no other host can have its processor.
-const AHEAD_FIRST_NS: u64 = 200_000;
+/// So much before it is due, Node is told of a flow, and sleeps until just before that: to wake, and to end what it does for other
+/// flows, takes it up to a millisecond.
+const AHEAD_NS: u64 = 1_000_000;
 
 /// What the process is told at first.
 #[derive(Debug, Serialize)]
@@ -165,10 +163,7 @@ impl<'a> RepnetDriver<'a> {
             unread: vec![],
             supervisor,
             own,
-            agenda: Agenda::new(at_their_times).ahead(match process::goes_first(0) {
-                true => AHEAD_FIRST_NS,
-                false => AHEAD_NS,
-            }),
+            agenda: Agenda::new(at_their_times).ahead(AHEAD_NS),
             waiting,
             due: BTreeMap::new(),
             epoll,
@@ -182,7 +177,12 @@ impl<'a> RepnetDriver<'a> {
             }
             ready @ Ready::Versions { .. } => {
                 // The thread that flows wait for, and not those that compile beside it.
-                process::run_at_once(driver.node.id() as i32, Rank::Host);
+                let node = driver.node.id() as i32;
+                process::run_at_once(node, Rank::Host);
+                if process::goes_first(0) && !process::goes_first(node) {
+                    let what = format!("host {host} goes first, but not its Node process");
+                    return Err(io::Error::other(what));
+                }
                 process::run_helpers_when_idle(driver.node.id())?;
                 Ok((driver, ready))
             }
@@ -370,7 +370,12 @@ fn start(program: &[String], channel: UnixStream) -> io::Result<Child> {
     let (node, arguments) =
         program.split_first().ok_or_else(|| io::Error::other("there is no Node to start"))?;
     let input = OwnedFd::from(channel.try_clone()?);
-    command(node)
+    let mut command = unset(node);
+    // Where hosts go first, Node does, too.
+    if !process::goes_first(0) {
+        process::give_way(&mut command);
+    }
+    command
         .args(NODE_ARGUMENTS)
         .args(arguments)
         .arg("lab")
