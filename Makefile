@@ -2,7 +2,7 @@
 #   make demo    build, run the quickstart experiment, end in its table and the path of its page
 #   make lab     TCP, RepFlow and RepSYN in the simulator and over real kernels, two minutes of real time, and their pages
 #   make lab-accept   on an idle machine: whether it carries the lab's runs, some minutes of real time, into docs/validation/kernels.md
-#   make lab-table    on an idle machine: nine experiments, five seeds, kernels against the simulator, a quarter of an hour, into the same page
+#   make lab-table    on an idle machine: nine experiments, five seeds, kernels against the simulator, half an hour, into the same page
 #   make lab-bpf      the lab's BPF programs, which only root can load: flowlets, TinyFlow and DCTCP over kernels (needs clang and libbpf-dev)
 #   make first-minutes   how long that takes from a fresh clone, part by part
 #   make check   what one runs before a commit: formatters, linters, types and the quick tests

@@ -1,6 +1,6 @@
 """`make lab-table`: the lab's experiments over five seeds, over real kernels and in the simulator.
 
-A quarter of an hour of a machine that does nothing else. What is finished is kept: the same command goes on. Only
+Half an hour of a machine that does nothing else. What is finished is kept: the same command goes on. Only
 faithful runs count. Its tables go into docs/validation/kernels.md, and say where the two are further apart than they
 should be.
 """
