@@ -3,7 +3,8 @@
 use crate::pair::{Pair, What};
 use crate::script::{sack, Script, ENDLESS, MSS};
 use tailcut_engine::{Bytes, Time};
-use tailcut_net::transport::tcp::{Hosts, ReductionBase, TcpSpec};
+use tailcut_net::transport::tcp::reordering::rack::RackSpec;
+use tailcut_net::transport::tcp::{Hosts, ReductionBase, ReorderingSpec, TcpSpec};
 use What::{Data, Syn};
 
 const MS: Time = Time::from_ms(1);
@@ -86,6 +87,20 @@ fn a_flow_that_the_receive_window_holds_back_keeps_all_of_it_through_a_loss() {
         script.threshold()
     };
     assert_eq!([ReductionBase::Window, ReductionBase::FlightSize].map(threshold), [20, 10]);
+}
+
+/// Of a window of eight segments the receiver's lets one out. It is lost, a probe repeats it, and the ACK of the next one tells.
+#[test]
+fn a_loss_that_a_probe_has_repaired_halves_the_window() {
+    let rack = RackSpec { max_ack_delay: Time::ZERO, ..RackSpec::default() };
+    let threshold = |reduction_base| {
+        let reordering = ReorderingSpec::Rack(rack.clone());
+        let spec = TcpSpec { receive_window: Bytes(MSS), reordering, reduction_base, ..sack(8) };
+        let pair = Pair::new(spec, 3).lose(Data(0)).run();
+        assert_eq!(pair.counters().timeouts, 0);
+        pair.sender.ssthresh() / MSS
+    };
+    assert_eq!([ReductionBase::Window, ReductionBase::FlightSize].map(threshold), [4, 2]);
 }
 
 #[test]

@@ -382,7 +382,8 @@ impl Sender {
             return self.window.ssthresh;
         }
         let usable = self.usable(spec);
-        self.congestion.on_loss(&usable, flight, spec.mss.0)
+        let reduced = if spec.reduces_window() { usable.cwnd } else { flight };
+        self.congestion.on_loss(&usable, reduced, spec.mss.0)
     }
 
     /// The window without what the receiver's forbids: that was never in use.

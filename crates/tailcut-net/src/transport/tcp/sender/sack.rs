@@ -117,9 +117,6 @@ impl Sender {
 
     /// What recovery halves (step 4.2).
     fn flight_at_loss(&self, spec: &TcpSpec) -> u64 {
-        if spec.reduces_window() {
-            return self.window.cwnd;
-        }
         if spec.reduction_base == ReductionBase::Pipe || spec.imitate.pipe_is_halved {
             return self.pipe(spec);
         }
