@@ -30,8 +30,8 @@ export PYO3_PYTHON := $(abspath $(BIN)/python)
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
-# Compiled Python is kept, whatever the environment says: without it, each of the thousand processes that tests start compiles its
-# packages again, which takes it two thirds of its time.
+# Compiled Python is kept, whatever the environment says: otherwise each of the processes that tests start compiles its packages
+# again, and takes twice as long to begin (`tailcut list`: 1.05 s, not 0.59).
 unexport PYTHONDONTWRITEBYTECODE
 
 # Property tests draw the same cases in every run, so that a change is to blame for what it breaks. `make explore` and `make soak` draw others.
