@@ -12,7 +12,7 @@ use crate::programs::compiled;
 use crate::settings::HostSettings;
 use crate::sys::bpf::Object;
 use crate::sys::packets::{Frames, Seen};
-use crate::sys::process;
+use crate::sys::{in_time, process};
 use crate::tools::Tool;
 use crate::transports::TRANSPORTS;
 
@@ -52,9 +52,9 @@ pub fn probe(programs: Option<&Path>) -> Vec<Offer> {
             _ => Ok(control.name()),
         });
     }
-    let awake = process::keep_awake().map(|_| "idle processors poll during a run".to_owned());
-    let in_memory = process::keep_in_memory(&[]).map(|_| "programs are locked".to_owned());
-    let first = process::go_first().map(|()| "SCHED_FIFO, of two ranks".to_owned());
+    let awake = in_time::keep_awake().map(|_| "idle processors poll during a run".to_owned());
+    let in_memory = in_time::keep_in_memory(&[]).map(|_| "programs are locked".to_owned());
+    let first = in_time::go_first().map(|()| "SCHED_FIFO, of two ranks".to_owned());
     let entered = process::enter_namespaces().map(|()| "entered".to_owned());
     let mut offers = vec![offer("namespaces", entered)];
     if offers[0].offered {

@@ -26,7 +26,7 @@ use crate::lone::Alone;
 use crate::measured::{measure, Start};
 use crate::prepared::{host_flows, prepare, Prepared};
 use crate::sys::epoll::{Epoll, READABLE, TIMER};
-use crate::sys::{bpf, monotonic_ns, process};
+use crate::sys::{bpf, in_time, monotonic_ns, process};
 use crate::tools::Tool;
 use crate::verdict::{self, Facts};
 use crate::workers::{be_host, hear, say, start, Crossing, Found, Order, Worker};
@@ -113,11 +113,11 @@ pub fn run(asked: &str) -> Result<(), String> {
     let prepared = prepare(asked)?;
     let said = |error: io::Error| error.to_string();
     process::many_descriptors();
-    let awake = process::keep_awake();
+    let awake = in_time::keep_awake();
     let program = prepared.program.as_ref().and_then(|program| program.first());
-    let in_memory = process::keep_in_memory(program.map(PathBuf::from).as_slice());
+    let in_memory = in_time::keep_in_memory(program.map(PathBuf::from).as_slice());
     // Node is what processors have to be shared for. Hosts without it are in time as it is, and stay together on one processor.
-    let goes_first = prepared.hosts.repnet.is_some() && process::go_first().is_ok();
+    let goes_first = prepared.hosts.repnet.is_some() && in_time::go_first().is_ok();
     let privileges = Privileges { awake: awake.is_ok(), in_memory: in_memory.is_ok(), goes_first };
     process::enter_namespaces().map_err(|error| {
         format!("no namespaces can be had: {error}; ask `tailcut lab` what this kernel offers")

@@ -17,8 +17,9 @@ use crate::hosts::repnet::{Ready, RepnetDriver};
 use crate::hosts::setup::{self, ReadBack};
 use crate::hosts::turns::Turns;
 use crate::prepared::Prepared;
+use crate::sys::in_time::{self, Rank};
 use crate::sys::packets::{Frames, Seen};
-use crate::sys::process::{self, Rank};
+use crate::sys::process;
 
 /// How long a process of ours may take to get ready, or to tell what it knows.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -152,7 +153,7 @@ pub fn be_host(
     turns: Option<&Turns>,
     channel: &UnixStream,
 ) -> io::Result<()> {
-    process::run_at_once(process::id(), Rank::Host);
+    in_time::run_at_once(process::id(), Rank::Host);
     answer(channel, process::enter_network())?;
     plain::<()>(channel)?;
     let ready = setup::set_up(host, &prepared.hosts).and_then(|found| {

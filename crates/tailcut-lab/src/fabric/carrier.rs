@@ -27,8 +27,9 @@ use crate::hosts::alone::ALONE;
 use crate::hosts::driver::{Times, COPIES, LISTEN};
 use crate::hosts::drops::{self, Counters};
 use crate::hosts::setup::end_of;
+use crate::sys::in_time::{self, Rank};
 use crate::sys::packets::{Frames, Received};
-use crate::sys::process::{self, Rank};
+use crate::sys::process;
 use crate::sys::{monotonic_ns, processor_ns, real_ahead_ns};
 
 /// Frames that the ring holds at least.
@@ -225,8 +226,8 @@ impl<'a> Carrier<'a> {
     /// The kernel's, and routes that overflow after a failure.
     pub fn run(mut self, times: Times, mut supervisor: UnixStream) -> io::Result<FabricReport> {
         supervisor.set_nonblocking(true)?;
-        process::exact_timers();
-        process::run_at_once(process::id(), Rank::Fabric);
+        in_time::exact_timers();
+        in_time::run_at_once(process::id(), Rank::Fabric);
         let had_ns = processor_ns();
         let mut control = [0; 1];
         loop {
@@ -235,7 +236,7 @@ impl<'a> Carrier<'a> {
             self.release(times);
             let next = self.engine.next();
             let next = next.map(|(time, exactly)| (times.begin_ns + time.as_ns(), exactly));
-            let told = process::wait_until(self.frames, &supervisor, next)?;
+            let told = in_time::wait_until(self.frames, &supervisor, next)?;
             if told && supervisor.read(&mut control).is_ok() {
                 break;
             }

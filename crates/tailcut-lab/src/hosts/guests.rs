@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde::Deserialize;
 
-use crate::sys::process;
+use crate::sys::in_time;
 
 /// A program, and where it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -56,7 +56,7 @@ impl Guests {
 /// A guest's program. It gives way to the fabric and to the lab's own part of the host.
 pub fn command(program: &str) -> Command {
     let mut command = unset(program);
-    process::give_way(&mut command);
+    in_time::give_way(&mut command);
     command
 }
 

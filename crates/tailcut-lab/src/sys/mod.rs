@@ -4,6 +4,7 @@
 
 pub mod bpf;
 pub mod epoll;
+pub mod in_time;
 pub mod link;
 pub mod netlink;
 pub mod packets;
@@ -18,6 +19,11 @@ pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
         -1 => Err(io::Error::last_os_error()),
         value => Ok(value),
     }
+}
+
+/// The same error, with what was asked of the kernel.
+fn said(error: &io::Error, what: &str) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
 fn clock(id: libc::clockid_t) -> u64 {

@@ -24,7 +24,7 @@ use crate::fabric::ports::{self, near_end};
 use crate::hosts::driver::Times;
 use crate::hosts::drops;
 use crate::prepared::Prepared;
-use crate::sys::{monotonic_ns, process};
+use crate::sys::{in_time, monotonic_ns, process};
 use crate::workers::{answer, plain, Crossing};
 
 /// Asking the queues, and reading back what has changed, takes no more than one part each in this many of the time.
@@ -191,7 +191,7 @@ impl Switches<'_> {
             });
             let reads = (!self.unread.is_empty()).then_some(reads_ns);
             let next = [counts, looks_at, fails, reads].into_iter().flatten().min();
-            let told = process::wait_until(channel, channel, next.map(|at| (at, false)))?;
+            let told = in_time::wait_until(channel, channel, next.map(|at| (at, false)))?;
             if told && (&*channel).read(&mut [0]).is_ok() {
                 break;
             }

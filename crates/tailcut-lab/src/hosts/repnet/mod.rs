@@ -24,8 +24,9 @@ use crate::hosts::waiting::WaitingFlows;
 use crate::payload::Payload;
 use crate::replication::Replication;
 use crate::sys::epoll::{Epoll, READABLE};
+use crate::sys::in_time::{self, Rank};
 use crate::sys::monotonic_ns;
-use crate::sys::process::{self, Rank};
+use crate::sys::process;
 use crate::waits::listed;
 use events::Event;
 use pieces::ReadInPieces;
@@ -178,12 +179,12 @@ impl<'a> RepnetDriver<'a> {
             ready @ Ready::Versions { .. } => {
                 // The thread that flows wait for, and not those that compile beside it.
                 let node = driver.node.id() as i32;
-                process::run_at_once(node, Rank::Host);
-                if process::goes_first(0) && !process::goes_first(node) {
+                in_time::run_at_once(node, Rank::Host);
+                if in_time::goes_first(0) && !in_time::goes_first(node) {
                     let what = format!("host {host} goes first, but not its Node process");
                     return Err(io::Error::other(what));
                 }
-                process::run_helpers_when_idle(driver.node.id())?;
+                in_time::run_helpers_when_idle(driver.node.id())?;
                 Ok((driver, ready))
             }
         }
@@ -372,8 +373,8 @@ fn start(program: &[String], channel: UnixStream) -> io::Result<Child> {
     let input = OwnedFd::from(channel.try_clone()?);
     let mut command = unset(node);
     // Where hosts go first, Node does, too.
-    if !process::goes_first(0) {
-        process::give_way(&mut command);
+    if !in_time::goes_first(0) {
+        in_time::give_way(&mut command);
     }
     command
         .args(NODE_ARGUMENTS)
