@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 import vl_convert
+from altair.utils import schemapi
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -253,6 +254,17 @@ def test_every_chart_keeps_the_schema_of_vega_lite(study: Study, *, interactive:
     for figure in figures(study, interactive=interactive).values():
         for panel in figure.panels:
             assert panel.chart.to_dict(validate=True)["$schema"], panel.name
+
+
+@pytest.mark.parametrize("interactive", [True, False], ids=["page", "file"])
+def test_no_chart_has_altair_look_through_its_schema(
+    study: Study, monkeypatch: pytest.MonkeyPatch, *, interactive: bool
+) -> None:
+    def look(cls: type, dct: object, /, **_: object) -> None:
+        pytest.fail(f"{dct} is given as itself: give the channel's class, alt.{cls.__name__}")
+
+    monkeypatch.setattr(schemapi.SchemaBase, "from_dict", classmethod(look))
+    assert figures(study, interactive=interactive)
 
 
 def test_a_drawing_is_valid_for_vega_lite(study: Study) -> None:

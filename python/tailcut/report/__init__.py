@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from altair.utils import schemapi
+
 from tailcut import results
 from tailcut.report import export, page
 from tailcut.report.figures import Data
@@ -35,7 +37,12 @@ def write(result: Result | Path, path: Path, slow_flows: int = 0, seeds: Sequenc
         ReportError: it holds a plan but nothing has finished.
         ExplainError: a slow flow cannot be told.
     """
-    opened = results.open(result) if isinstance(result, Path) else result
+    # That charts keep the schema of Vega-Lite is tested; Altair would ask it of every part of each.
+    with schemapi.debug_mode(arg=False):
+        return _write(results.open(result) if isinstance(result, Path) else result, path, slow_flows, seeds)
+
+
+def _write(opened: Result, path: Path, slow_flows: int, seeds: Sequence[int]) -> list[Path]:
     study = Study.of(opened)
     data = Data.of(study)
     interactive = theme_for(study.schemes, study.baseline, interactive=True)

@@ -8,12 +8,11 @@ from typing import Any
 
 import jinja2
 import polars as pl
-import vl_convert
 from markupsafe import Markup
 
 from tailcut.plan import flatten
-from tailcut.report import attribution, kernels, watched, words
-from tailcut.report.export import VEGA_LITE, Pool, specification
+from tailcut.report import attribution, kernels, vega, watched, words
+from tailcut.report.export import Pool, specification
 from tailcut.report.figures import Data, Figure, draw
 from tailcut.report.figures.base import significant, unit_for
 from tailcut.report.figures.jobs import TITLES as JOB_TITLES
@@ -85,19 +84,13 @@ def render(study: Study, data: Data, theme: Theme, slow: Timelines | None = None
         script=Markup((assets / "page.js").read_text("utf-8")),  # noqa: S704
         **kernels.on_page(study),
         **watched.on_page(study, theme),
-        vega=Markup(vega()),  # noqa: S704
+        vega=Markup(vega.script()),  # noqa: S704
     )
 
 
 def tied(text: str) -> str:
     """The text with its numbers tied to what follows them: a line does not end between 95 and %."""
     return re.sub(r"(\d) (%|of|KB|MB|ms|µs)", "\\1\N{NO-BREAK SPACE}\\2", text)
-
-
-def vega() -> str:
-    """Vega, Vega-Lite and vega-embed as one script, from the package that also draws the files."""
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
-    return bundle.replace("</script", "<\\/script")
 
 
 def script_json(value: object) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil, floor, log10
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import altair as alt
 import polars as pl
@@ -169,7 +169,7 @@ def hoverable(
         resting: the opacity of marks that are not the nearest.
     """
     if not theme.interactive:
-        return marks.encode(size=alt.value(size))
+        return marks.encode(size=alt.SizeValue(size))
     name = panel.replace("-", "_")
     near = alt.selection_point(name=f"hover_{name}", on="pointerover", nearest=True, empty=False)
     # Altair would number an unnamed chart with a selection, and so write the same report differently the second time.
@@ -177,11 +177,24 @@ def hoverable(
         marks.properties(name=f"marks_{name}")
         .encode(
             tooltip=tooltip,
-            size=alt.condition(near, alt.value(size * 2.5), alt.value(size)),
-            opacity=alt.condition(near, alt.value(1), alt.value(resting)),
+            size=alt.SizeValue(size, condition=condition(near, size * 2.5)),
+            opacity=alt.OpacityValue(resting, condition=condition(near, 1)),
         )
         .add_params(near)
     )
+
+
+def condition(when: alt.Parameter | str, value: object) -> dict[str, Any]:
+    """What a channel's class takes for the value that a channel has only where something holds.
+
+    Channels are given as their classes, never as texts or dictionaries: to find the class of one of those, Altair goes
+    through its whole schema each time.
+
+    Args:
+        when: a selection, or an expression of Vega.
+        value: what the channel has there.
+    """
+    return cast("dict[str, Any]", alt.condition(when, alt.value(value), alt.value(value))["condition"])
 
 
 def unit_for(times_us: pl.Series) -> tuple[str, float]:

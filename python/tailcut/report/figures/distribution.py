@@ -174,10 +174,11 @@ def _tail(name: str, rows: pl.DataFrame, axis: str, study: Study, theme: Theme) 
     )
     base = _base(rows, theme, axis)
     line = base.mark_line(interpolate="step-before", strokeWidth=2).encode(y=y, strokeDash=scheme_dash(theme))
-    percentile = alt.Chart(pl.DataFrame({"at": [0.01], "label": ["99th percentile"]})).encode(y="at:Q")
+    percentile = alt.Chart(pl.DataFrame({"at": [0.01], "label": ["99th percentile"]})).encode(y=alt.Y("at:Q"))
     rule = percentile.mark_rule(color=theme.ink("rule"), strokeDash=[3, 3])
     label = percentile.mark_text(color=theme.ink("muted"), align="left", dx=4, dy=-6).encode(
-        x=alt.value(0), text="label:N"
+        x=alt.XValue(0),  # type: ignore[no-untyped-call]
+        text=alt.Text("label:N"),
     )
     return _with_hover(name, base, layered(rule, label, line) if least < 0.01 else line, y, axis, study, theme)
 

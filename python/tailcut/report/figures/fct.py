@@ -164,7 +164,7 @@ def _groups(
         base.transform_filter("isValid(datum.low)")
         .transform_calculate(base=f"max(datum.low, {low})", top=f"min(datum.high, {high})")
         .mark_rule(strokeWidth=2, opacity=0.5)
-        .encode(y=scale.y("base", quantity.title), y2="top:Q")
+        .encode(y=scale.y("base", quantity.title), y2=alt.Y2("top:Q"))
     )
     points = solid(base, theme).encode(y=scale.y("value", quantity.title))
     tips = [alt.Tooltip("group:N", title="flow size"), *tooltip(quantity, study.x)]

@@ -12,6 +12,7 @@ from tailcut.report.figures.base import (
     Chart,
     Panel,
     colour,
+    condition,
     dash,
     fill,
     hoverable,
@@ -153,7 +154,7 @@ def solid(base: alt.Chart, theme: Theme) -> alt.Chart:
         color=colour(theme),
         fill=fill(theme),
         shape=shape(theme),
-        fillOpacity=alt.condition("datum.bound", alt.value(0), alt.value(1)),
+        fillOpacity=alt.FillOpacityValue(1, condition=condition("datum.bound", 0)),
     )
     return marks
 
@@ -167,7 +168,9 @@ def lines(name: str, rows: pl.DataFrame, quantity: Quantity, axis: Axis, theme: 
         base.transform_filter("isValid(datum.low)")
         .transform_calculate(base=f"max(datum.low, {low})", top=f"min(datum.high, {high})")
         .mark_area(opacity=min(0.16, 0.5 / rows["scheme"].n_unique()), clip=True)
-        .encode(y=scale.y("base", quantity.title), y2="top:Q", color=colour(theme), detail="backend:N")
+        .encode(
+            y=scale.y("base", quantity.title), y2=alt.Y2("top:Q"), color=colour(theme), detail=alt.Detail("backend:N")
+        )
     )
     line = base.mark_line(strokeWidth=2, clip=True).encode(
         y=y, color=colour(theme), strokeDash=dash(theme, _backends(rows))
@@ -188,7 +191,7 @@ def dots(name: str, rows: pl.DataFrame, quantity: Quantity, axis: Axis, theme: T
     whisker = (
         base.transform_filter("isValid(datum.low)")
         .mark_rule(strokeWidth=2, clip=True)
-        .encode(y=scale.y("low", quantity.title), y2="high:Q")
+        .encode(y=scale.y("low", quantity.title), y2=alt.Y2("high:Q"))
     )
     points = solid(base, theme).encode(y=scale.y("value", quantity.title))
     marks = hoverable(name, points, theme, tooltip=tooltip(quantity, axis), size=80)
@@ -218,9 +221,9 @@ def bars(rows: pl.DataFrame, quantity: Quantity, theme: Theme) -> Chart:
     text = (
         base.transform_calculate(end="max(0, datum.value, isValid(datum.high) ? datum.high : 0)")
         .mark_text(align="left", dx=6, color=theme.ink("ink"))
-        .encode(x="end:Q", text="said:N")
+        .encode(x=alt.X("end:Q"), text=alt.Text("said:N"))
     )
-    return layered(bar, whisker.encode(x="low:Q", x2="high:Q"), text)
+    return layered(bar, whisker.encode(x=alt.X("low:Q"), x2=alt.X2("high:Q")), text)
 
 
 def _furthest(rows: pl.DataFrame) -> float:
@@ -237,4 +240,6 @@ def _zero(quantity: Quantity, theme: Theme) -> list[alt.Chart]:
     """The line between gain and loss."""
     if not quantity.signed:
         return []
-    return [alt.Chart(pl.DataFrame({"at": [0]})).mark_rule(color=theme.ink("rule"), strokeWidth=1.5).encode(y="at:Q")]
+    return [
+        alt.Chart(pl.DataFrame({"at": [0]})).mark_rule(color=theme.ink("rule"), strokeWidth=1.5).encode(y=alt.Y("at:Q"))
+    ]

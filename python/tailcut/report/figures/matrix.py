@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
-from tailcut.report.figures.base import Chart, layered, shown, sized
+from tailcut.report.figures.base import Chart, condition, layered, shown, sized
 from tailcut.report.theme import Theme
 
 ROW = 25
@@ -51,12 +51,12 @@ def matrix(
     most = max((abs(float(v)) for v in rows["value"].drop_nulls().to_list()), default=0.0) or 1.0
     better, worse = theme.hue(1), theme.hue(2)
     ground = base.mark_rect(cornerRadius=2).encode(
-        fill=alt.condition("datum.value > 0", alt.value(worse), alt.value(better)) if signed else alt.value(better),
+        fill=alt.FillValue(better, condition=condition("datum.value > 0", worse)) if signed else alt.FillValue(better),
         fillOpacity=alt.Opacity(
             "strength:Q", scale=alt.Scale(domain=[0, 1], range=[0.03, STRONGEST], clamp=True), legend=None
         ),
         tooltip=tooltip,
     )
     ground = ground.transform_calculate(strength=f"abs(datum.value) / {min(most, 100.0) if signed else most}")
-    label = base.mark_text(fontSize=11, color=theme.ink("ink")).encode(text=f"{text}:N", tooltip=tooltip)
+    label = base.mark_text(fontSize=11, color=theme.ink("ink")).encode(text=alt.Text(f"{text}:N"), tooltip=tooltip)
     return sized(layered(ground, label), theme, height=ROW * rows["scheme"].n_unique())

@@ -122,7 +122,7 @@ def _used(rows: pl.DataFrame, study: Study, theme: Theme) -> Chart:
     bars = base.mark_bar(opacity=0.85).encode(
         x=alt.X("mean:Q", title="% of the arrivals window", scale=scale, axis=axis), tooltip=_tips(study)
     )
-    ticks = base.mark_tick(thickness=2.5, bandSize=9).encode(x="busiest:Q", tooltip=_tips(study))
+    ticks = base.mark_tick(thickness=2.5, bandSize=9).encode(x=alt.X("busiest:Q"), tooltip=_tips(study))
     return sized(layered(bars, ticks), theme, height=_height(rows))
 
 

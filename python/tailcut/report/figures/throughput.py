@@ -93,5 +93,7 @@ def _ideal(table: pl.DataFrame, theme: Theme) -> Chart:
         alt.Tooltip("high:Q", title="third quartile (%)"),
     ]
     bars = base.mark_bar(opacity=0.85).encode(x=alt.X("mean:Q", title="% of the ideal", scale=scale), tooltip=tips)
-    whiskers = base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q", color=alt.value(theme.ink("ink")))
+    whiskers = base.mark_rule(strokeWidth=2).encode(
+        x=alt.X("low:Q"), x2=alt.X2("high:Q"), color=alt.ColorValue(theme.ink("ink"))
+    )
     return sized(layered(bars, whiskers), theme, height=40 + 34 * rows["scheme"].n_unique())

@@ -165,7 +165,8 @@ def _scatter(plane: pl.DataFrame, study: Study, theme: Theme) -> Chart:
         scale=scale((low, high)), axis=axis((low, high)),
     )  # fmt: skip
     one = alt.Chart(pl.DataFrame({"at": [1]}))
-    cross = [one.mark_rule(color=theme.ink("rule"), strokeDash=[4, 3]).encode(**{way: "at:Q"}) for way in ("x", "y")]
+    line = one.mark_rule(color=theme.ink("rule"), strokeDash=[4, 3])
+    cross = [line.encode(x=alt.X("at:Q")), line.encode(y=alt.Y("at:Q"))]
     base = shown(alt.Chart(plane), theme, choose=["cell", "point"]).encode(x=x)
     labels = []
     sides: tuple[tuple[str, int, Literal["left", "right"]], ...] = (("left", -1, "right"), ("right", 1, "left"))
@@ -174,8 +175,8 @@ def _scatter(plane: pl.DataFrame, study: Study, theme: Theme) -> Chart:
         thread = ours.mark_rule(color=theme.ink("rule"), strokeWidth=0.7, xOffset=8 * sign)
         name = ours.mark_text(align=align, dx=11 * sign, fontSize=11, color=theme.ink("ink"))
         labels += [
-            thread.encode(y=alt.Y("y:Q"), y2="label_y:Q"),
-            name.encode(y=alt.Y("label_y:Q"), text="scheme:N"),
+            thread.encode(y=alt.Y("y:Q"), y2=alt.Y2("label_y:Q")),
+            name.encode(y=alt.Y("label_y:Q"), text=alt.Text("scheme:N")),
         ]
     tips = [
         alt.Tooltip("scheme:N", title="scheme"),
