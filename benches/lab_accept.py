@@ -24,7 +24,7 @@ import polars as pl
 
 import tailcut
 from tailcut import _core
-from tailcut.lab import process, repnet
+from tailcut.lab import doctor, process, repnet
 from tailcut.results import tables
 
 ROOT = Path(__file__).parents[1]
@@ -120,10 +120,10 @@ def row(carried: Carried) -> str:
     facts = carried.done["facts"]
     alone = ", ".join(median_us(facts[when]["late_ns"]) for when in ("before", "after"))
     starts, released = (quantile_us(facts[name], 0.99) for name in ("starts", "released"))
-    pressure = "–" if facts["pressure"] is None else f"{100 * facts['pressure']:.0f} %"
+    pressure, stolen = ("–" if facts[name] is None else f"{100 * facts[name]:.0f} %" for name in ("pressure", "stolen"))
     frames = f"{carried.done['frames']:,}"
     verdict = "; ".join(carried.unfaithful) or "faithful"
-    return f"| {carried.name} | {frames} | {starts} | {released} | {alone} | {pressure} | {verdict} |"
+    return f"| {carried.name} | {frames} | {starts} | {released} | {alone} | {pressure} | {stolen} | {verdict} |"
 
 
 def median_us(late_ns: Sequence[int | None]) -> str:
@@ -243,26 +243,27 @@ def failure(found: Acceptance) -> str:
     return f"Failed last on {datetime.now(UTC):%Y-%m-%d} ({machine()}): {'; '.join(found.wrong)}."
 
 
-def noted(page: str, runs: Sequence[Carried], found: Acceptance) -> str:
+def noted(page: str, runs: Sequence[Carried], found: Acceptance, timers: tuple[str, str]) -> str:
     """The page with what was found: the evidence if nothing is wrong, else beside the old, and why it is none."""
     if found.wrong:
-        return into_page(page, f"{failure(found)}\n\n{report(runs, found)}", *FAILED)
-    return into_page(page, report(runs, found))
+        return into_page(page, f"{failure(found)}\n\n{report(runs, found, timers)}", *FAILED)
+    return into_page(page, report(runs, found, timers))
 
 
-def report(runs: Sequence[Carried], found: Acceptance) -> str:
-    """In Markdown."""
+def report(runs: Sequence[Carried], found: Acceptance, timers: tuple[str, str]) -> str:
+    """In Markdown; ``timers`` is what `tailcut lab` says of the machine's, before and after the runs."""
     versions = [one.done["repnet"]["node"] for one in runs if one.done["repnet"]]
     node = f", Node {versions[0]}" if versions else ""
     return "\n".join(
         [
             "| run | frames | starts late, p99, us | handed over late, p99, us"
-            " | alone before, after, us | waiting | verdict |",
-            "|---|---:|---:|---:|---:|---:|---|",
+            " | alone before, after, us | waiting | stolen | verdict |",
+            "|---|---:|---:|---:|---:|---:|---:|---|",
             *map(row, runs),
             "",
             *further_tables(runs),
             *found.lines,
+            f"- of the machine's own timers {timers[0]} before the runs, and {timers[1]} after them",
             "",
             f"Measured on {datetime.now(UTC):%Y-%m-%d} by `make lab-accept`: {machine()}{node}.",
         ]
@@ -297,11 +298,17 @@ def carry_all() -> list[Carried]:
     return runs
 
 
+def own_timers() -> str:
+    """How late the machine's own timers are, whatever runs."""
+    return next(one.found for one in doctor.findings() if one.name == "timers")
+
+
 def main() -> int:
+    before = own_timers()
     runs = carry_all()
-    found = judge(runs)
-    print(f"\n{report(runs, found)}")
-    PAGE.write_text(noted(PAGE.read_text(), runs, found))
+    found, timers = judge(runs), (before, own_timers())
+    print(f"\n{report(runs, found, timers)}")
+    PAGE.write_text(noted(PAGE.read_text(), runs, found, timers))
     if found.wrong:
         print(f"\nnot accepted: {'; '.join(found.wrong)}")
         return 1

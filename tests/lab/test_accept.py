@@ -20,6 +20,9 @@ def accept() -> ModuleType:
     return bench("lab_accept")
 
 
+TIMERS = ("one in a hundred is 0.12 ms late", "one in a hundred is 0.80 ms late")
+
+
 def made(accept: ModuleType, name: str, run: dict[str, Any], unfaithful: list[str], late_ns: int) -> Any:
     """A run in which each flow is late by so much."""
     demand = json.loads(_core.demand(json.dumps(run)))
@@ -28,7 +31,14 @@ def made(accept: ModuleType, name: str, run: dict[str, Any], unfaithful: list[st
         flow["fct_ns"] += late_ns + 1
     lateness = {"counts": [90, 9, 1], "longest_ns": 25_000}
     alone = {"late_ns": [5_000, 7_000, 6_000], "allowed_ns": 300_000}
-    facts = {"starts": lateness, "released": lateness, "pressure": 0.25, "before": alone, "after": alone}
+    facts = {
+        "starts": lateness,
+        "released": lateness,
+        "pressure": 0.25,
+        "stolen": None,
+        "before": alone,
+        "after": alone,
+    }
     done = {"measured": flows, "unfaithful": unfaithful, "facts": facts, "frames": 1234, "repnet": None}
     return accept.Carried(name, run, done, demand["flows"])
 
@@ -100,7 +110,7 @@ def test_drivers_stand_beside_one_of_net(accept: ModuleType, tmp_path: Path) -> 
     assert table[2] == f"| 1,000 | repnet-bench, TCP | 0.00 | +0.00 | {ideal_ms:.2f} | +0.00 |"
     assert table[5].startswith("| 1,000 | sockets | 0.00 | +0.00 |")
     assert table[5].endswith("| +0.30 |")
-    assert all(row in accept.report(runs, accept.judge(runs)) for row in table)
+    assert all(row in accept.report(runs, accept.judge(runs), TIMERS) for row in table)
     # Beside no faithful run of `net` nothing can be held against it.
     runs[0].done["unfaithful"].append("it was late")
     assert accept.further_tables(runs) == []
@@ -122,10 +132,11 @@ def test_mice_meet_a_congested_path_as_often_as_they_should(accept: ModuleType) 
 
 def test_a_run_is_a_row_and_the_table_stands_between_its_marks(experiment: Path, accept: ModuleType) -> None:
     run = made(accept, "any", planned(experiment), [], 0)
-    assert accept.row(run) == "| any | 1,234 | 20 | 20 | 6, 6 | 25 % | faithful |"
+    assert accept.row(run) == "| any | 1,234 | 20 | 20 | 6, 6 | 25 % | – | faithful |"
     found = accept.judge([run])
-    text = accept.report([run], found)
+    text = accept.report([run], found, TIMERS)
     assert text.splitlines()[2] == accept.row(run)
+    assert all(late in text for late in TIMERS)
     page = accept.PAGE.read_text()
     once = accept.into_page(page, text)
     assert text in once
@@ -135,12 +146,12 @@ def test_a_run_is_a_row_and_the_table_stands_between_its_marks(experiment: Path,
 def test_a_failure_is_noted_beside_the_evidence_which_stays(experiment: Path, accept: ModuleType) -> None:
     run = planned(experiment)
     good, bad = (made(accept, "any", run, unfaithful, 0) for unfaithful in ([], ["it was late"]))
-    before = accept.noted(accept.PAGE.read_text(), [good], accept.judge([good]))
-    failed = accept.noted(before, [bad], accept.judge([bad]))
+    before = accept.noted(accept.PAGE.read_text(), [good], accept.judge([good]), TIMERS)
+    failed = accept.noted(before, [bad], accept.judge([bad]), TIMERS)
     begin, end = accept.FAILED
     line = failed.split(begin)[1].split(end)[0]
     assert "1 of 1 runs are not faithful" in line
     assert accept.row(bad) in line
     assert failed.replace(line, "") == before.replace(before.split(begin)[1].split(end)[0], "")
-    again = accept.noted(failed, [good], accept.judge([good]))
+    again = accept.noted(failed, [good], accept.judge([good]), TIMERS)
     assert line in again

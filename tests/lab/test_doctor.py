@@ -72,6 +72,7 @@ def test_what_no_run_can_do_without_is_an_obstacle_with_its_remedy(monkeypatch: 
         "subflows",
         "cpu_pressure",
         "repnet_bench",
+        "timers",
     ],
 )
 def test_what_some_runs_need_is_told_and_no_obstacle(monkeypatch: pytest.MonkeyPatch, name: str) -> None:

@@ -18,6 +18,8 @@ pub mod payload;
 pub mod prepared;
 #[cfg(target_os = "linux")]
 pub mod probe;
+#[cfg(target_os = "linux")]
+pub mod processors;
 pub mod programs;
 pub mod replication;
 pub mod settings;

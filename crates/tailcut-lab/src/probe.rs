@@ -3,18 +3,26 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::congestion::{self, offered, CONTROLS};
+use crate::fabric::lateness::Lateness;
 use crate::hosts::setup::{self, INTERFACE};
 use crate::programs::compiled;
 use crate::settings::HostSettings;
 use crate::sys::bpf::Object;
 use crate::sys::packets::{Frames, Seen};
-use crate::sys::{in_time, process};
+use crate::sys::{in_time, monotonic_ns, process};
 use crate::tools::Tool;
 use crate::transports::TRANSPORTS;
+use crate::verdict;
+
+/// So many timers are waited for, each so long.
+const TIMERS: usize = 600;
+const TIMER: Duration = Duration::from_millis(1);
 
 /// Something that the kernel or the system offers, or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +63,7 @@ pub fn probe(programs: Option<&Path>) -> Vec<Offer> {
     let awake = in_time::keep_awake().map(|_| "idle processors poll during a run".to_owned());
     let in_memory = in_time::keep_in_memory(&[]).map(|_| "programs are locked".to_owned());
     let first = in_time::go_first().map(|()| "SCHED_FIFO, of two ranks".to_owned());
+    let timers = timers();
     let entered = process::enter_namespaces().map(|()| "entered".to_owned());
     let mut offers = vec![offer("namespaces", entered)];
     if offers[0].offered {
@@ -69,7 +78,26 @@ pub fn probe(programs: Option<&Path>) -> Vec<Offer> {
     offers.push(offer("awake processors", awake));
     offers.push(offer("programs in memory", in_memory));
     offers.push(offer("processors first", first));
+    offers.push(offer("timers", timers));
     offers
+}
+
+/// Whether this process, which goes first where it may, wakes in time: what frames and flows are then late by is not the lab's.
+fn timers() -> io::Result<String> {
+    in_time::exact_timers();
+    let late: Lateness = (0..TIMERS)
+        .map(|_| {
+            let due_ns = monotonic_ns() + TIMER.as_nanos() as u64;
+            thread::sleep(TIMER);
+            monotonic_ns() - due_ns
+        })
+        .collect();
+    let late_ns = late.quantile_ns(0.99);
+    let found = format!("one in a hundred is {:.2} ms late", late_ns as f64 / 1e6);
+    match late_ns > verdict::RELEASED_NS {
+        true => Err(io::Error::other(found)),
+        false => Ok(found),
+    }
 }
 
 /// The program of a switch that remembers flows.

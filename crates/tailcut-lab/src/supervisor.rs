@@ -7,7 +7,6 @@
 //! is ever written to a file, but for a capture where one is asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -25,6 +24,7 @@ use crate::hosts::turns::Turns;
 use crate::lone::Alone;
 use crate::measured::{measure, Start};
 use crate::prepared::{host_flows, prepare, Prepared};
+use crate::processors::Processors;
 use crate::sys::epoll::{Epoll, READABLE, TIMER};
 use crate::sys::{bpf, in_time, monotonic_ns, process};
 use crate::tools::Tool;
@@ -259,11 +259,9 @@ impl<'a> Lab<'a> {
         for host in &self.hosts {
             say(&host.channel, &Order::Run(times))?;
         }
-        let pressure = pressure_us().map(|us| (us, monotonic_ns()));
+        let before_run = Processors::now();
         let end_ns = self.wait_for_end(times)?;
-        let waited = pressure.zip(pressure_us()).map(|((before, from_ns), after)| {
-            (after - before) as f64 / (monotonic_ns() - from_ns).div_ceil(1_000) as f64
-        });
+        let after_run = Processors::now();
         let mut reports = vec![];
         for host in &self.hosts {
             (&host.channel).write_all(b"s")?;
@@ -306,7 +304,8 @@ impl<'a> Lab<'a> {
             ring_drops: fabric.ring_drops,
             refused: fabric.refused,
             strange: fabric.strange,
-            pressure: waited,
+            pressure: before_run.waited_until(&after_run),
+            stolen: before_run.stolen_until(&after_run),
         };
         Ok(Outcome {
             measured,
@@ -399,11 +398,4 @@ fn thrown_away(reports: &[HostReport], fabric: &FabricReport) -> Counters {
         *all.entry(name.clone()).or_default() += count;
     }
     all
-}
-
-/// How long something has waited for a processor since the machine started, in microseconds.
-fn pressure_us() -> Option<u64> {
-    let text = fs::read_to_string("/proc/pressure/cpu").ok()?;
-    let total = text.lines().find(|line| line.starts_with("some"))?.rsplit_once("total=")?.1;
-    total.trim().parse().ok()
 }

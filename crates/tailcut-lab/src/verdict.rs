@@ -27,6 +27,10 @@ pub struct Facts {
     /// The share of the run's time in which something waited for a processor (`/proc/pressure/cpu`); none where the kernel
     /// does not say.
     pub pressure: Option<f64>,
+    /// The share of the processors' time that the host of a virtual machine took meanwhile ("steal"); none where the kernel does
+    /// not say. It is no reason by itself, and may be the reason of others.
+    #[serde(default)]
+    pub stolen: Option<f64>,
     /// What hosts were handed while the links to them were busy.
     pub paces: Paces,
     /// What kernels have thrown away, by the names of their counters.
@@ -45,6 +49,8 @@ pub const RELEASED_NS: u64 = 300_000;
 pub const CHANGED_NS: u64 = 50_000_000;
 /// Something may wait for a processor for this share of the run's time.
 pub const PRESSURE: f64 = 0.5;
+/// A host that takes so much from a virtual machine is told of, where a run is not in time.
+pub const STOLEN: f64 = 0.005;
 const MOST: f64 = 0.99;
 
 fn ms(ns: u64) -> f64 {
@@ -83,6 +89,12 @@ pub fn reasons(facts: &Facts) -> Vec<String> {
     }
     reasons.extend(facts.before.reason("before"));
     reasons.extend(facts.after.reason("after"));
+    if let Some(share) = facts.stolen.filter(|share| *share >= STOLEN && !reasons.is_empty()) {
+        reasons.push(format!(
+            "meanwhile the host of this virtual machine took {:.1} % of its processors",
+            100.0 * share
+        ));
+    }
     if !facts.thrown_away.is_empty() {
         let count: u64 = facts.thrown_away.values().sum();
         let names: Vec<&str> = facts.thrown_away.keys().map(String::as_str).collect();
@@ -128,6 +140,7 @@ mod tests {
             released: late(300_000, 100),
             changed: late(50_000_000, 1),
             pressure: Some(PRESSURE),
+            stolen: Some(0.5),
             paces: Paces { busy: 100, off: 1 },
             before: Alone { late_ns: vec![Some(300_000)], allowed_ns: 300_000 },
             after: Alone { late_ns: vec![Some(0)], allowed_ns: 300_000 },
@@ -145,6 +158,18 @@ mod tests {
         let released = |count| Facts { released: late(2_000_000, count), ..Facts::default() };
         assert_eq!(reasons(&released(9)), [""; 0]);
         assert!(only(released(30)).contains("more than 2.00 ms late"));
+    }
+
+    #[test]
+    fn a_host_that_took_processors_is_told_of_where_something_was_late() {
+        let late = Facts { released: late(2_000_000, 30), ..Facts::default() };
+        assert_eq!(reasons(&Facts { stolen: Some(0.0049), ..late.clone() }).len(), 1);
+        let told = reasons(&Facts { stolen: Some(0.036), ..late });
+        assert_eq!(told.len(), 2);
+        assert_eq!(
+            told[1],
+            "meanwhile the host of this virtual machine took 3.6 % of its processors"
+        );
     }
 
     #[test]

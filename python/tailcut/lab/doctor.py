@@ -112,6 +112,11 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
         "run the lab as root, or let its user have real-time priority (`rtprio 2` in /etc/security/limits.conf)",
         False,
     ),
+    "timers": (
+        "frames and flows in time: nothing of the lab's can be more so than a timer of the machine's",
+        "an idle machine; to a virtual one, processors of its own that its host gives to nobody else",
+        False,
+    ),
 }
 """What the lab needs: what for, how to get it, and whether nothing goes without."""
 
