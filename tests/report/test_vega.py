@@ -60,6 +60,16 @@ def test_where_nothing_can_be_kept_it_is_bundled_each_time(
     assert len(bundled) == 2
 
 
+def test_a_user_without_a_home_keeps_nothing(
+    bundled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    keep_in(monkeypatch, lambda: Path("~/.cache/tailcut"))
+    assert vega.script() == vega.script()
+    assert len(bundled) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_is_kept_and_is_no_text_is_bundled_again(bundled: list[str]) -> None:
     script = vega.script()
     vega.kept_at().write_bytes(b"\xff\xfe\xff")

@@ -23,9 +23,10 @@ def script() -> str:
     except (OSError, UnicodeDecodeError):
         bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
         bundle = bundle.replace("</script", "<\\/script")
-    with contextlib.suppress(OSError):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(kept, bundle.encode())
+    if kept.is_absolute():  # a user without a home has none: `~` would become a directory
+        with contextlib.suppress(OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(kept, bundle.encode())
     return bundle
 
 
