@@ -46,7 +46,7 @@ def test_exactly_the_flows_of_the_plan_are_carried_and_every_byte_arrives(experi
     about = json.loads(next((tmp_path / "results/runs").glob("*-lab-1/run.json")).read_text())
     assert about["lab"]["awake"] == offered("awake processors")
     assert about["lab"]["in_memory"] == offered("programs in memory")
-    assert not about["lab"]["goes_first"], "there is no Node that would need it"
+    assert about["lab"]["goes_first"] == offered("processors first")
     assert about["lab"]["facts"]["strange"] == about["lab"]["facts"]["refused"] == 0
     sysctls = dict(about["lab"]["hosts"]["sysctls"])
     assert sysctls["ipv4/tcp_sack"] == "1"

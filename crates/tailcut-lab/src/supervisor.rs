@@ -55,7 +55,7 @@ pub struct Privileges {
     pub awake: bool,
     /// Whether the programs stay in memory.
     pub in_memory: bool,
-    /// Whether the lab's processes go before all others of the machine, which they do if Node carries flows.
+    /// Whether the lab's processes go before all others of the machine, which they do where they may.
     pub goes_first: bool,
 }
 
@@ -116,8 +116,7 @@ pub fn run(asked: &str) -> Result<(), String> {
     let awake = in_time::keep_awake();
     let program = prepared.program.as_ref().and_then(|program| program.first());
     let in_memory = in_time::keep_in_memory(program.map(PathBuf::from).as_slice());
-    // Node is what processors have to be shared for. Hosts without it are in time as it is, and stay together on one processor.
-    let goes_first = prepared.hosts.repnet.is_some() && in_time::go_first().is_ok();
+    let goes_first = in_time::go_first().is_ok();
     let privileges = Privileges { awake: awake.is_ok(), in_memory: in_memory.is_ok(), goes_first };
     process::enter_namespaces().map_err(|error| {
         format!("no namespaces can be had: {error}; ask `tailcut lab` what this kernel offers")

@@ -108,7 +108,7 @@ NEEDS: dict[str, tuple[str, str, bool]] = {
         False,
     ),
     "processors first": (
-        "flows and frames of Node in time: the lab's processes go before all others, on whichever processor is free",
+        "flows and frames in time: the lab's processes go before all others, on whichever processor is free",
         "run the lab as root, or let its user have real-time priority (`rtprio 2` in /etc/security/limits.conf)",
         False,
     ),
