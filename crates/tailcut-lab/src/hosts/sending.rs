@@ -11,6 +11,10 @@ use crate::sys::epoll::{READABLE, WRITABLE};
 use crate::sys::{monotonic_ns, realtime_ns, socket};
 use crate::transports::{self, Transport};
 
+/// So many bytes of a flow are handed to the kernel before others get their turn. A buffer of the kernel's has room for 4 MB, which take
+/// ten milliseconds and more; no window is near 256 KB.
+const TURN: u64 = 256 * 1024;
+
 /// A connection that this host opened.
 pub struct Outgoing {
     /// What it carries.
@@ -114,9 +118,10 @@ impl Outgoing {
 
     fn send(&mut self, payload: &Payload, settings: &HostSettings) -> io::Result<()> {
         let receivers_end = self.transport.receivers_end();
-        while self.sent < self.flow.bytes {
+        let turn_ends = self.sent + TURN;
+        while self.sent < self.flow.bytes.min(turn_ends) {
             let left = self.flow.bytes - self.sent;
-            let part = payload.of(self.flow.index, self.sent, left);
+            let part = payload.of(self.flow.index, self.sent, left.min(turn_ends - self.sent));
             let last = part.len() as u64 == left;
             // The last segment waits for the end of the connection, which it then carries.
             let closes = settings.closes && !receivers_end;
@@ -184,5 +189,33 @@ impl Outgoing {
             self.told.timeouts = u32::from(known.timeouts.unwrap_or(0));
             self.told.counts_timeouts = known.timeouts.is_some();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_long_flow_leaves_others_their_turn() {
+        let home = Ipv4Addr::LOCALHOST;
+        let listener = TcpListener::bind((home, 0)).expect("a port is free");
+        let to = listener.local_addr().expect("it has an address").port();
+        let flow = HostFlow { bytes: 10_000_000, ..HostFlow::default() };
+        let mut settings = HostSettings { transport: "tcp", ..HostSettings::default() };
+        let opened = Outgoing::open(flow, None, (home, 0), (home, to), &settings);
+        let mut outgoing = opened.expect("somebody listens");
+        settings.congestion = socket::congestion(&outgoing.stream).expect("it has one");
+        let (_reader, _) = listener.accept().expect("it has just connected");
+        let payload = Payload::default();
+        let mut before = 0;
+        for _ in 0..3 {
+            outgoing.on(WRITABLE, &payload, &settings).expect("it is established");
+            assert!(outgoing.sent - before <= TURN, "{} bytes", outgoing.sent - before);
+            before = outgoing.sent;
+        }
+        assert!(before > 0);
     }
 }

@@ -104,6 +104,13 @@ pub fn go_first() -> io::Result<()> {
     checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const asked) }).map(drop)
 }
 
+/// Whoever waits for this processor with the same rank runs now: a thread that [goes first](go_first) is interrupted by higher ranks
+/// alone, however long it works. Nothing happens where nobody waits.
+pub fn let_equals_run() {
+    // SAFETY: takes nothing.
+    unsafe { libc::sched_yield() };
+}
+
 /// Whether a thread [goes first](go_first).
 pub fn goes_first(thread: i32) -> bool {
     // SAFETY: takes a number.
