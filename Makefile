@@ -220,7 +220,7 @@ lint-code: build setup setup-repnet
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --profile checked --workspace --all-targets --locked -- -D warnings
 	cd packages && npm run lint && npm run typecheck
 
 .PHONY: lint
