@@ -133,6 +133,9 @@ lock: $(BIN)/python
 
 # --- tests ----------------------------------------------------------------------------------------------------------
 
+# So many Python tests run at a time. Beside other work more have a larger share of the processors: make test WORKERS=6.
+WORKERS ?= 2
+
 # Each run adds what it left out, and why, to one list, which is the last that is said. (No Rust test can be left out.)
 test: export TAILCUT_SKIPPED := $(abspath target/skipped.txt)
 
@@ -164,7 +167,7 @@ fuzz: $(BIN)/python
 
 .PHONY: test-python
 test-python: build setup setup-lab
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n $(WORKERS)
 
 packages/node_modules/.locked: packages/package-lock.json
 	cd packages && npm ci --no-audit --no-fund
