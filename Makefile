@@ -223,6 +223,7 @@ lint-code: build setup setup-repnet
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	cargo fmt --all --check
+	# The profile of the tests, which then need not compile macros and build scripts again.
 	cargo clippy --profile checked --workspace --all-targets --locked -- -D warnings
 	cd packages && npm run lint && npm run typecheck
 

@@ -12,7 +12,7 @@ use crate::sys::{monotonic_ns, realtime_ns, socket};
 use crate::transports::{self, Transport};
 
 /// So many bytes of a flow are handed to the kernel before others get their turn. A buffer of the kernel's has room for 4 MB, which take
-/// ten milliseconds and more; no window is near 256 KB.
+/// ten milliseconds and more. While there is room, its turn comes again at once.
 const TURN: u64 = 256 * 1024;
 
 /// A connection that this host opened.

@@ -305,6 +305,32 @@ mod tests {
     }
 
     #[test]
+    fn whoever_waits_with_the_same_rank_runs_when_let() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let ran = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // In a thread of its own: what it is bound to, and how it runs, ends with it.
+            scope.spawn(|| {
+                if go_first().is_err() {
+                    return; // this user may not
+                }
+                // SAFETY: zeroes are an empty set, and it outlives the calls.
+                unsafe {
+                    let mut one: libc::cpu_set_t = std::mem::zeroed();
+                    libc::CPU_SET(libc::sched_getcpu() as usize, &mut one);
+                    libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const one);
+                }
+                // It inherits the processor and the rank.
+                scope.spawn(|| ran.store(true, Ordering::Release));
+                for _ in 0..1_000 {
+                    let_equals_run();
+                }
+                assert!(ran.load(Ordering::Acquire), "it had to wait for this thread to end");
+            });
+        });
+    }
+
+    #[test]
     fn the_supervisor_is_heard_though_something_is_always_due() {
         let (mut far, supervisor) = channel().expect("there is one");
         let (quiet, _other) = channel().expect("there is one");
