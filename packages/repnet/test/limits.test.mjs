@@ -24,11 +24,17 @@ const HOST = '127.0.0.1';
 const MODES = [false, 'syn', 'flow'];
 
 before(() => {
-  Object.assign(defaults, { waitTimeout: 300, pairTimeout: 250 });
+  defaults.pairTimeout = 250;
 });
 beforeEach(() => {
+  defaults.waitTimeout = 300;
   repnet.resetStats();
 });
+
+/** From now on a drop that was told is remembered for longer than any machine needs to drop the other connection. */
+function rememberDrops() {
+  defaults.waitTimeout = 60_000;
+}
 
 function dial(t, port, replicate) {
   const socket = repnet.connect({ host: HOST, port, replicate, peer: 'repnet' }).on('error', () => {});
@@ -72,6 +78,7 @@ for (const replicate of MODES)
     assert.equal(await new Promise((resolve) => server.getConnections((_, count) => resolve(count))), 3);
     const own = replicate === 'syn' ? {} : { localAddress: OWN_ADDRESS, localPort: ownPort() };
     const options = { host: HOST, port, replicate, peer: 'repnet', ...own };
+    rememberDrops();
     const dropped = repnet.connect(options).on('error', () => {});
     dropped.write('x');
     const from = await new Promise((resolve) => dropped.once('connect', () => resolve(dropped.localPort)));
@@ -102,6 +109,7 @@ for (const order of ['first', 'second'])
         await until(() => connection.closed || connection.ended);
       },
     };
+    rememberDrops();
     await connect[order]();
     await connect[order === 'first' ? 'second' : 'first']();
     assert.deepEqual(drops, [drop(port, localPort, OWN_ADDRESS)]);
