@@ -19,9 +19,12 @@ def _name(word: str) -> str:
 def probe(monkeypatch: pytest.MonkeyPatch, **missing: str) -> None:
     """A kernel that offers everything but what is named, with the reason."""
     names = {_name(name): why for name, why in missing.items()}
-    of_kernel = [one for one in EVERYTHING if one != "repnet-bench"]
-    offers = [{"name": one, "offered": one not in names, "found": names.get(one, "there")} for one in of_kernel]
-    monkeypatch.setattr(process, "probe", lambda: offers)
+
+    def offers(*, timers: bool) -> list[dict[str, object]]:
+        of_kernel = [one for one in EVERYTHING if one != "repnet-bench" and (timers or one != "timers")]
+        return [{"name": one, "offered": one not in names, "found": names.get(one, "there")} for one in of_kernel]
+
+    monkeypatch.setattr(process, "probe", offers)
 
     def program() -> list[str]:
         if "repnet-bench" in names:
@@ -77,13 +80,13 @@ def test_what_no_run_can_do_without_is_an_obstacle_with_its_remedy(monkeypatch: 
 )
 def test_what_some_runs_need_is_told_and_no_obstacle(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     probe(monkeypatch, **{name: "it is not there"})
-    found = doctor.findings()
+    found = doctor.findings(timers=True)
     assert doctor.obstacle(found) is None
     assert [one.name for one in found if not one.offered] == [_name(name)]
 
 
 def test_a_process_that_cannot_even_begin_is_an_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails() -> None:
+    def fails(*, timers: bool) -> None:
         raise process.LabError("the lab's process ended before it had tried anything")
 
     monkeypatch.setattr(process, "probe", fails)
@@ -97,7 +100,12 @@ def test_another_system_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.usefixtures("kernel")
 def test_everything_is_tried_that_is_told_of() -> None:
-    assert {one.name for one in doctor.findings()} == set(EVERYTHING)
+    assert {one.name for one in doctor.findings(timers=True)} == set(EVERYTHING)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_timers_are_waited_for_only_where_somebody_asks_for_them() -> None:
+    assert {one.name for one in doctor.findings()} == {*EVERYTHING} - {"timers"}
 
 
 @pytest.mark.usefixtures("kernel")

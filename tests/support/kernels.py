@@ -52,7 +52,7 @@ def planned(experiment: Path, **overrides: str) -> dict[str, Any]:
 
 def offered(name: str) -> bool:
     """Whether this kernel offers something, by its name in ``tailcut lab``."""
-    return any(one["name"] == name and one["offered"] for one in process.probe())
+    return any(one["name"] == name and one["offered"] for one in process.probe(timers=False))
 
 
 def carried(run: dict[str, Any], program: list[str] | None = None, fabric: str = "engine") -> dict[str, Any]:

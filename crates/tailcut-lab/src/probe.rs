@@ -44,7 +44,9 @@ fn offer(name: &str, tried: io::Result<String>) -> Offer {
 }
 
 /// Tries everything; `programs` is where BPF programs are, if they are compiled. This process must have one thread, and is good for nothing else afterwards.
-pub fn probe(programs: Option<&Path>) -> Vec<Offer> {
+///
+/// `timers`: the machine's own, too, which takes most of a second and decides no run.
+pub fn probe(programs: Option<&Path>, timers: bool) -> Vec<Offer> {
     let loaded = loaded(programs);
     // Those of the lab's own are registered for as long as everything is tried.
     let own = CONTROLS.map(|control| control.program().map(|one| one.register(programs)));
@@ -63,7 +65,7 @@ pub fn probe(programs: Option<&Path>) -> Vec<Offer> {
     let awake = in_time::keep_awake().map(|_| "idle processors poll during a run".to_owned());
     let in_memory = in_time::keep_in_memory(&[]).map(|_| "programs are locked".to_owned());
     let first = in_time::go_first().map(|()| "SCHED_FIFO, of two ranks".to_owned());
-    let timers = timers();
+    let timers = timers.then(lateness_of_timers);
     let entered = process::enter_namespaces().map(|()| "entered".to_owned());
     let mut offers = vec![offer("namespaces", entered)];
     if offers[0].offered {
@@ -78,12 +80,12 @@ pub fn probe(programs: Option<&Path>) -> Vec<Offer> {
     offers.push(offer("awake processors", awake));
     offers.push(offer("programs in memory", in_memory));
     offers.push(offer("processors first", first));
-    offers.push(offer("timers", timers));
+    offers.extend(timers.map(|found| offer("timers", found)));
     offers
 }
 
 /// Whether this process, which goes first where it may, wakes in time: what frames and flows are then late by is not the lab's.
-fn timers() -> io::Result<String> {
+fn lateness_of_timers() -> io::Result<String> {
     in_time::exact_timers();
     let late: Lateness = (0..TIMERS)
         .map(|_| {

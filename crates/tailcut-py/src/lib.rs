@@ -364,11 +364,11 @@ fn lab_rows() -> PyResult<String> {
     to_json(&tailcut_lab::settings::rows())
 }
 
-/// What this kernel offers the lab, as JSON: a list of {name, offered, found}. `programs`: where BPF programs are, if they are compiled. Needs a process as `lab_run` does.
+/// What this kernel offers the lab, as JSON: a list of {name, offered, found}. `programs`: where BPF programs are, if they are compiled; `timers`: also how late the machine's own timers are, which takes most of a second. Needs a process as `lab_run` does.
 #[cfg(target_os = "linux")]
 #[pyfunction]
-fn lab_probe(programs: Option<PathBuf>) -> PyResult<String> {
-    to_json(&tailcut_lab::probe::probe(programs.as_deref()))
+fn lab_probe(programs: Option<PathBuf>, timers: bool) -> PyResult<String> {
+    to_json(&tailcut_lab::probe::probe(programs.as_deref(), timers))
 }
 
 /// The JSON Schema of experiment files, as JSON.

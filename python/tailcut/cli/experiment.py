@@ -168,7 +168,7 @@ def lab() -> None:
     from tailcut.lab import doctor
     from tailcut.terminal import lab as view
 
-    found = doctor.findings()
+    found = doctor.findings(timers=True)
     out.print(view.offers(found))
     obstacle = doctor.obstacle(found)
     if obstacle is not None:

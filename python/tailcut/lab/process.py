@@ -11,6 +11,7 @@ from threading import Timer
 from typing import IO, Any, cast
 
 from tailcut.lab import fabrics, programs
+from tailcut.lab.inside import PROBE, PROBE_TIMERS
 
 COMMAND = (sys.executable, "-m", "tailcut.lab.inside")
 PATIENCE_SECONDS = 30.0  # for what is not a run
@@ -106,13 +107,16 @@ def run(
     raise LabError(ENDED)
 
 
-def probe() -> list[dict[str, Any]]:
+def probe(*, timers: bool) -> list[dict[str, Any]]:
     """What this kernel offers: ``name``, ``offered``, and what was ``found``.
+
+    Args:
+        timers: also how late the machine's own timers are, which takes most of a second.
 
     Raises:
         LabError: nothing could be tried.
     """
-    with contextlib.suppress(_EndedError), _inside("", PATIENCE_SECONDS) as answers:
+    with contextlib.suppress(_EndedError), _inside(PROBE_TIMERS if timers else PROBE, PATIENCE_SECONDS) as answers:
         for answer in answers:
             found: list[dict[str, Any]] = json.loads(answer)
             return found
