@@ -110,7 +110,7 @@ def test_jobs_are_the_simulators_and_their_flows_start_when_what_they_wait_for_i
     assert (done["copied"] == 0) == (kind == "none")
 
 
-@pytest.mark.parametrize(("arrivals", "load"), [("400ms", 0.2), ("9500ms", 0.01)], ids=["in a hurry", "at leisure"])
+@pytest.mark.parametrize(("arrivals", "load"), [("400ms", 0.2), ("9500ms", 0.02)], ids=["in a hurry", "at leisure"])
 def test_node_collects_no_garbage_while_flows_are_due(
     experiment: Path, program: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrivals: str, load: float
 ) -> None:

@@ -34,12 +34,12 @@ use pieces::ReadInPieces;
 /// How long Node may take to get ready, or to tell what it knows.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-/// With room for 16 MB of new objects, and the garbage of its start collected before the run, Node collects hardly any in a run; by
+/// With room for 64 MB of new objects, some thousand flows, and the garbage of its start collected before the run, Node collects hardly any in a run; by
 /// default it stops for one to two milliseconds after each MB, and a flow that is due waits. Nor is the whole heap collected, for ten
 /// milliseconds and more, because there has been little to do for eight seconds.
 const NODE_ARGUMENTS: [&str; 5] = [
-    "--min-semi-space-size=16",
-    "--max-semi-space-size=16",
+    "--min-semi-space-size=64",
+    "--max-semi-space-size=64",
     "--single-threaded-gc",
     "--no-memory-reducer",
     "--expose-gc",
