@@ -1,8 +1,8 @@
 """The process that a run of the lab lives in: it has one thread, so that it may enter namespaces of its own.
 
-``python -m tailcut.lab.inside`` reads one line: what is to be run, as JSON, or `PROBE` or `PROBE_TIMERS`, which ask what
-this kernel offers. It answers in lines of JSON. When its standard input is closed at the other end, everything that it has started
-ends with it.
+``python -m tailcut.lab.inside`` reads one line: what is to be run, as JSON, or `PROBE` or `PROBE_TIMERS`, which ask
+what this kernel offers. It answers in lines of JSON. When its standard input is closed at the other end, everything
+that it has started ends with it.
 """
 
 import json
