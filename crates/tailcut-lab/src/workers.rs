@@ -21,8 +21,9 @@ use crate::sys::in_time::{self, Rank};
 use crate::sys::packets::{Frames, Seen};
 use crate::sys::process;
 
-/// How long a process of ours may take to get ready, or to tell what it knows.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a process of ours may take to get ready, or to tell what it knows: longer than any machine needs, since one that ends
+/// is noticed at once, and longer than Node may take, which says what it was.
+const PATIENCE: Duration = Duration::from_secs(360);
 
 /// What a host is told to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -14,8 +14,7 @@ from tailcut.lab import fabrics, programs
 from tailcut.lab.inside import PROBE, PROBE_TIMERS
 
 COMMAND = (sys.executable, "-m", "tailcut.lab.inside")
-PATIENCE_SECONDS = 30.0  # for what is not a run
-
+PATIENCE_SECONDS = 300.0  # for what is not a run; a process that ends is noticed at once
 
 ENDED = "the lab's process ended before the run did"
 

@@ -31,8 +31,9 @@ use crate::waits::listed;
 use events::Event;
 use pieces::ReadInPieces;
 
-/// How long Node may take to get ready, or to tell what it knows.
-const PATIENCE: Duration = Duration::from_secs(25);
+/// How long Node may take to get ready, or to tell what it knows. Where it gives way to others, and these take both processors, that
+/// can be half a minute; a process that ends is noticed at once.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// With room for 64 MB of new objects, some thousand flows, and the garbage of its start collected before the run, Node collects hardly any in a run; by
 /// default it stops for one to two milliseconds after each MB, and a flow that is due waits. Nor is the whole heap collected, for ten
