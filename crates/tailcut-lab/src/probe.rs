@@ -14,6 +14,7 @@ use crate::hosts::setup::{self, INTERFACE};
 use crate::programs::compiled;
 use crate::settings::HostSettings;
 use crate::sys::bpf::Object;
+use crate::sys::first::{self, Rank};
 use crate::sys::packets::{Frames, Seen};
 use crate::sys::{in_time, monotonic_ns, process};
 use crate::tools::Tool;
@@ -64,7 +65,7 @@ pub fn probe(programs: Option<&Path>, timers: bool) -> Vec<Offer> {
     }
     let awake = in_time::keep_awake().map(|_| "idle processors poll during a run".to_owned());
     let in_memory = in_time::keep_in_memory(&[]).map(|_| "programs are locked".to_owned());
-    let first = in_time::go_first().map(|()| "SCHED_FIFO, of two ranks".to_owned());
+    let first = first::allow().map(|()| "SCHED_FIFO, of two ranks".to_owned());
     let timers = timers.then(lateness_of_timers);
     let entered = process::enter_namespaces().map(|()| "entered".to_owned());
     let mut offers = vec![offer("namespaces", entered)];
@@ -87,6 +88,7 @@ pub fn probe(programs: Option<&Path>, timers: bool) -> Vec<Offer> {
 /// Whether this process, which goes first where it may, wakes in time: what frames and flows are then late by is not the lab's.
 fn lateness_of_timers() -> io::Result<String> {
     in_time::exact_timers();
+    in_time::run_at_once(process::id(), Rank::Fabric)?;
     let late: Lateness = (0..TIMERS)
         .map(|_| {
             let due_ns = monotonic_ns() + TIMER.as_nanos() as u64;

@@ -26,6 +26,7 @@ use crate::measured::{measure, Start};
 use crate::prepared::{host_flows, prepare, Prepared};
 use crate::processors::Processors;
 use crate::sys::epoll::{Epoll, READABLE, TIMER};
+use crate::sys::first::{self, Rank};
 use crate::sys::{bpf, in_time, monotonic_ns, process};
 use crate::tools::Tool;
 use crate::verdict::{self, Facts};
@@ -116,7 +117,7 @@ pub fn run(asked: &str) -> Result<(), String> {
     let awake = in_time::keep_awake();
     let program = prepared.program.as_ref().and_then(|program| program.first());
     let in_memory = in_time::keep_in_memory(program.map(PathBuf::from).as_slice());
-    let goes_first = in_time::go_first().is_ok();
+    let goes_first = first::allow().is_ok();
     let privileges = Privileges { awake: awake.is_ok(), in_memory: in_memory.is_ok(), goes_first };
     process::enter_namespaces().map_err(|error| {
         format!("no namespaces can be had: {error}; ask `tailcut lab` what this kernel offers")
@@ -171,6 +172,7 @@ fn supervise(
     process::own_mounts();
     let lab = Lab::build(prepared)?;
     let set_up_ns = monotonic_ns() - began;
+    in_time::run_at_once(process::id(), Rank::Host)?;
     let before = lab.alone()?;
     lab.carry_out(before, set_up_ns, privileges)
 }

@@ -17,7 +17,8 @@ use crate::hosts::repnet::{Ready, RepnetDriver};
 use crate::hosts::setup::{self, ReadBack};
 use crate::hosts::turns::Turns;
 use crate::prepared::Prepared;
-use crate::sys::in_time::{self, Rank};
+use crate::sys::first::Rank;
+use crate::sys::in_time;
 use crate::sys::packets::{Frames, Seen};
 use crate::sys::process;
 
@@ -154,11 +155,11 @@ pub fn be_host(
     turns: Option<&Turns>,
     channel: &UnixStream,
 ) -> io::Result<()> {
-    in_time::run_at_once(process::id(), Rank::Host);
     answer(channel, process::enter_network())?;
     plain::<()>(channel)?;
     let ready = setup::set_up(host, &prepared.hosts).and_then(|found| {
         let (carrying, ready) = Carrying::new(host, prepared, flows, turns, channel.try_clone()?)?;
+        in_time::run_at_once(process::id(), Rank::Host)?;
         Ok(((found, ready), carrying))
     });
     let mut carrying = match ready {

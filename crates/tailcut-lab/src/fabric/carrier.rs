@@ -27,7 +27,8 @@ use crate::hosts::alone::ALONE;
 use crate::hosts::driver::{Times, COPIES, LISTEN};
 use crate::hosts::drops::{self, Counters};
 use crate::hosts::setup::end_of;
-use crate::sys::in_time::{self, Rank};
+use crate::sys::first::Rank;
+use crate::sys::in_time;
 use crate::sys::packets::{Frames, Received};
 use crate::sys::process;
 use crate::sys::{monotonic_ns, processor_ns, real_ahead_ns};
@@ -227,7 +228,7 @@ impl<'a> Carrier<'a> {
     pub fn run(mut self, times: Times, mut supervisor: UnixStream) -> io::Result<FabricReport> {
         supervisor.set_nonblocking(true)?;
         in_time::exact_timers();
-        in_time::run_at_once(process::id(), Rank::Fabric);
+        in_time::run_at_once(process::id(), Rank::Fabric)?;
         let had_ns = processor_ns();
         let mut control = [0; 1];
         loop {

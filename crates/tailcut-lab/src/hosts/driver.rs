@@ -21,7 +21,7 @@ use super::windows::Windows;
 use crate::payload::Payload;
 use crate::settings::HostSettings;
 use crate::sys::epoll::{Epoll, READABLE, TIMER, WRITABLE};
-use crate::sys::{in_time, monotonic_ns, socket};
+use crate::sys::{first, monotonic_ns, socket};
 use crate::transports::{self, Beside, Transport};
 use crate::waits::listed;
 
@@ -205,10 +205,10 @@ impl<'a> Driver<'a> {
         self.epoll.add(&self.supervisor, READABLE, SUPERVISOR)?;
         self.wake_for_next()?;
         let mut happened = vec![];
-        let goes_first = in_time::goes_first(0);
+        let goes_first = first::goes(0);
         loop {
             if goes_first {
-                in_time::let_equals_run();
+                first::let_equals_run();
             }
             self.epoll.wait(&mut happened)?;
             self.begin_what_is_due()?;

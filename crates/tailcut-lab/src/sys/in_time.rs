@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+use super::first::{self, Rank};
 use super::{checked, said};
 
 /// The timers of this process are as exact as the kernel can have them.
@@ -83,40 +84,6 @@ pub fn keep_in_memory(further: &[PathBuf]) -> io::Result<InMemory> {
     Ok(kept)
 }
 
-/// Who goes first among the lab's own threads, where these go before all others of the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rank {
-    /// Hosts and what carries their flows.
-    Host = 1,
-    /// The fabric, which all hosts wait for.
-    Fabric = 2,
-}
-
-/// This process goes before all others of the machine, and so does what it starts (`SCHED_FIFO`). Unlike others, threads that
-/// wait for a processor then get the next that is free, whichever it is. Only the machine's root may ask for it, before it
-/// enters namespaces, or who has a limit of two for real-time priority (`RLIMIT_RTPRIO`).
-///
-/// # Errors
-/// The kernel's.
-pub fn go_first() -> io::Result<()> {
-    let asked = libc::sched_param { sched_priority: Rank::Fabric as i32 };
-    // SAFETY: takes a number and what outlives the call.
-    checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const asked) }).map(drop)
-}
-
-/// Whoever waits for this processor with the same rank runs now: a thread that [goes first](go_first) is interrupted by higher ranks
-/// alone, however long it works. Nothing happens where nobody waits.
-pub fn let_equals_run() {
-    // SAFETY: takes nothing.
-    unsafe { libc::sched_yield() };
-}
-
-/// Whether a thread [goes first](go_first).
-pub fn goes_first(thread: i32) -> bool {
-    // SAFETY: takes a number.
-    unsafe { libc::sched_getscheduler(thread) == libc::SCHED_FIFO }
-}
-
 /// What `sched_setattr` is told, as far as this uses it.
 #[repr(C)]
 struct Scheduling {
@@ -133,17 +100,17 @@ struct Scheduling {
 /// `SCHED_FLAG_RESET_ON_FORK`.
 const RESET_ON_FORK: u64 = 1;
 
-/// A thread that [goes first](go_first) has this rank from now on.
+/// A thread, or the first of another process, [goes first](first::go) from now on, if it may.
 ///
-/// Any other asks for processors a tenth of a millisecond at a time. Since Linux 6.12 it then need not wait, when it wakes, for
+/// Where it may not, it asks for processors a tenth of a millisecond at a time. Since Linux 6.12 it then need not wait, when it wakes, for
 /// one that has asked for more at a time: neither for other programs nor for the helpers of Node (EEVDF, `PREEMPT_SHORT`).
 /// Older kernels do not know this, and nothing changes there. What it starts asks for no less than others.
-pub fn run_at_once(thread: i32, rank: Rank) {
-    if goes_first(thread) {
-        let asked = libc::sched_param { sched_priority: rank as i32 };
-        // SAFETY: takes a number and what outlives the call. Nobody may not lower a rank.
-        unsafe { libc::sched_setparam(thread, &raw const asked) };
-        return;
+///
+/// # Errors
+/// That it does not go first though it may.
+pub fn run_at_once(thread: i32, rank: Rank) -> io::Result<()> {
+    if first::may() {
+        return first::go(thread, rank);
     }
     let asked = Scheduling {
         size: std::mem::size_of::<Scheduling>() as u32,
@@ -158,6 +125,7 @@ pub fn run_at_once(thread: i32, rank: Rank) {
     };
     // SAFETY: what is asked outlives the call and has the size that it says.
     unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const asked, 0) };
+    Ok(())
 }
 
 /// The other threads of a process run only where nothing else wants a processor (`SCHED_IDLE`), and leave it to whatever
@@ -183,13 +151,11 @@ pub fn run_helpers_when_idle(process: u32) -> io::Result<()> {
 }
 
 /// A program will get a tenth of the processor time of one that does not give way, where both want it, and whoever does not
-/// give way runs as soon as it wakes. If this process [goes first](go_first), the program does not.
+/// give way runs as soon as it wakes. What a process starts does not [go first](first::go).
 pub fn give_way(program: &mut Command) {
     // SAFETY: the call takes numbers, and may be made between fork and exec.
     unsafe {
         program.pre_exec(|| {
-            let priority = libc::sched_param { sched_priority: 0 };
-            libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const priority);
             libc::setpriority(libc::PRIO_PROCESS, 0, 10);
             Ok(())
         });
@@ -273,61 +239,15 @@ mod tests {
         assert_eq!(locked(), 0);
     }
 
-    /// How `sh` is told to say by which policy, of which rank and how nice it runs itself.
-    const SAY: &str = "chrt -p $$; nice";
-
     #[test]
-    fn a_program_that_gives_way_does_not_go_first() {
-        if go_first().is_err() {
-            return; // this user may not
-        }
-        let mut programs = [Command::new("sh"), Command::new("sh")];
-        give_way(&mut programs[1]);
-        let [first, gives_way] = programs.map(|mut program| {
-            let said = program.args(["-c", SAY]).output().expect("it runs").stdout;
-            String::from_utf8(said).expect("it is text")
-        });
-        assert!(first.contains("SCHED_FIFO") && first.contains("priority: 2"), "{first}");
-        assert!(gives_way.contains("SCHED_OTHER") && gives_way.ends_with("10\n"), "{gives_way}");
-    }
-
-    #[test]
-    fn a_host_goes_after_the_fabric() {
-        // Of this thread alone: the kernel counts threads, and a test has one of its own.
-        if go_first().is_err() {
-            return; // this user may not
-        }
-        run_at_once(0, Rank::Host);
-        let mut rank = libc::sched_param { sched_priority: 0 };
-        // SAFETY: takes a number and what outlives the call.
-        unsafe { libc::sched_getparam(0, &raw mut rank) };
-        assert_eq!(rank.sched_priority, Rank::Host as i32);
-    }
-
-    #[test]
-    fn whoever_waits_with_the_same_rank_runs_when_let() {
-        use std::sync::atomic::{AtomicBool, Ordering};
-        let ran = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            // In a thread of its own: what it is bound to, and how it runs, ends with it.
-            scope.spawn(|| {
-                if go_first().is_err() {
-                    return; // this user may not
-                }
-                // SAFETY: zeroes are an empty set, and it outlives the calls.
-                unsafe {
-                    let mut one: libc::cpu_set_t = std::mem::zeroed();
-                    libc::CPU_SET(libc::sched_getcpu() as usize, &mut one);
-                    libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const one);
-                }
-                // It inherits the processor and the rank.
-                scope.spawn(|| ran.store(true, Ordering::Release));
-                for _ in 0..1_000 {
-                    let_equals_run();
-                }
-                assert!(ran.load(Ordering::Acquire), "it had to wait for this thread to end");
-            });
-        });
+    fn a_program_that_gives_way_is_nice_and_does_not_go_first() {
+        // Of this thread alone: the kernel counts threads, and a test has one of its own. Some users may not.
+        let _ = first::allow().and_then(|()| first::go(0, Rank::Host));
+        let mut program = Command::new("sh");
+        give_way(&mut program);
+        let said = program.args(["-c", "chrt -p $$; nice"]).output().expect("it runs").stdout;
+        let said = String::from_utf8(said).expect("it is text");
+        assert!(said.contains("SCHED_OTHER") && said.ends_with("10\n"), "{said}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 pub mod bpf;
 pub mod epoll;
+pub mod first;
 pub mod in_time;
 pub mod link;
 pub mod netlink;

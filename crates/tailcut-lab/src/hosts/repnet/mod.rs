@@ -24,7 +24,8 @@ use crate::hosts::waiting::WaitingFlows;
 use crate::payload::Payload;
 use crate::replication::Replication;
 use crate::sys::epoll::{Epoll, READABLE};
-use crate::sys::in_time::{self, Rank};
+use crate::sys::first::{self, Rank};
+use crate::sys::in_time;
 use crate::sys::monotonic_ns;
 use crate::sys::process;
 use crate::waits::listed;
@@ -180,9 +181,9 @@ impl<'a> RepnetDriver<'a> {
             ready @ Ready::Versions { .. } => {
                 // The thread that flows wait for, and not those that compile beside it.
                 let node = driver.node.id() as i32;
-                in_time::run_at_once(node, Rank::Host);
-                if in_time::goes_first(0) && !in_time::goes_first(node) {
-                    let what = format!("host {host} goes first, but not its Node process");
+                in_time::run_at_once(node, Rank::Host)?;
+                if first::may() && !first::goes(node) {
+                    let what = format!("host {host} may go first, but its Node process does not");
                     return Err(io::Error::other(what));
                 }
                 in_time::run_helpers_when_idle(driver.node.id())?;
@@ -373,8 +374,8 @@ fn start(program: &[String], channel: UnixStream) -> io::Result<Child> {
         program.split_first().ok_or_else(|| io::Error::other("there is no Node to start"))?;
     let input = OwnedFd::from(channel.try_clone()?);
     let mut command = unset(node);
-    // Where hosts go first, Node does, too.
-    if !in_time::goes_first(0) {
+    // Where hosts go first, Node does, too, when it is ready.
+    if !first::may() {
         in_time::give_way(&mut command);
     }
     command
