@@ -167,7 +167,7 @@ fuzz: $(BIN)/python
 
 .PHONY: test-python
 test-python: build setup setup-lab
-	$(BIN)/pytest -n $(WORKERS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 packages/node_modules/.locked: packages/package-lock.json
 	cd packages && npm ci --no-audit --no-fund
@@ -202,7 +202,7 @@ bench: build setup
 .PHONY: check
 check: build setup setup-repnet setup-lab lint-code
 	$(CARGO_TEST) --workspace --lib --test errors --test fabric --test plan --test properties --test schema --test smoke --test tcp
-	$(BIN)/pytest -n 2 -q -m "not slow and not soak"
+	$(BIN)/pytest -n 2 --dist worksteal -q -m "not slow and not soak"
 
 # What the tests' short forms leave out. A failure prints the seed that draws its cases again.
 .PHONY: soak

@@ -21,7 +21,7 @@ BEGINS = b"packet-hops to simulate"
 LAPSE = 1.15
 """Moments are drawn over so many times the length of a run: the last of them come after its end."""
 SHARED = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108 - nothing is written there
-VICTIMS = ("command", "asking", "supervisor", "host", "fabric", "node", "tool")
+VICTIMS = ("command", "asking", "outside", "supervisor", "host", "fabric", "node", "tool")
 """What a run is made of, from the outside in."""
 
 
@@ -32,6 +32,7 @@ class Lab:
     Attributes:
         asking: which has entered the lab's namespaces, and whose child is PID 1 there.
         supervisor: that.
+        outside: the other child, which stays outside the namespaces and says who goes first.
         fabric: in the supervisor's network, as hosts are until they have one of their own.
         hosts: each in a network of its own.
         nodes: what `repnet-bench` runs in.
@@ -40,6 +41,7 @@ class Lab:
 
     asking: int = 0
     supervisor: int = 0
+    outside: int = 0
     fabric: int = 0
     hosts: list[int] = field(default_factory=list)
     nodes: list[int] = field(default_factory=list)
@@ -47,7 +49,7 @@ class Lab:
 
     def of(self, victim: str) -> list[int]:
         """Which processes are of that kind."""
-        alone = {"asking": self.asking, "supervisor": self.supervisor, "fabric": self.fabric}
+        alone = {"asking": self.asking, "supervisor": self.supervisor, "fabric": self.fabric, "outside": self.outside}
         many = {"host": self.hosts, "node": self.nodes, "tool": self.tools}
         return [pid for pid in [alone.get(victim, 0), *many.get(victim, [])] if pid]
 
@@ -66,8 +68,13 @@ def found(token: str, caller: int) -> Lab:
     own = Path(sys.executable).resolve().name
     lab = Lab()
     lab.asking = next((pid for pid, of in parent.items() if of == caller and program[pid] == own), 0)
-    lab.supervisor = next((pid for pid, of in parent.items() if of == lab.asking != 0), 0)
-    for pid in sorted(parent.keys() - {caller, lab.asking, lab.supervisor}):
+    here = Path(f"/proc/{caller}/ns/net").readlink()
+    for pid in [pid for pid, of in parent.items() if of == lab.asking != 0]:
+        if networks[pid] == here:
+            lab.outside = pid
+        else:
+            lab.supervisor = pid
+    for pid in sorted(parent.keys() - {caller, lab.asking, lab.supervisor, lab.outside}):
         if parent[pid] == lab.supervisor and program[pid] == own:
             if networks[pid] == networks.get(lab.supervisor):
                 lab.fabric = pid
