@@ -65,23 +65,28 @@ pub fn may() -> bool {
 }
 
 /// A thread of this process, or the first of another, goes before all others of the machine from now on (`SCHED_FIFO`). Where it waits
-/// for a processor it gets the next that is free, whichever it is. What it starts runs as others do.
+/// for a processor it gets the next that is free, whichever it is. What it starts runs as others do. That it does is read back.
 ///
 /// # Errors
 /// That this process [was not allowed](allow) to say so, and the kernel's.
 pub fn go(thread: i32, rank: Rank) -> io::Result<()> {
     let outside = OUTSIDE.get().ok_or(io::ErrorKind::PermissionDenied)?;
     // Outside of namespaces, and by a limit, it can be had without asking.
-    as_first(thread, rank).or_else(|_| by_asking(outside, thread, rank))
+    as_first(thread, rank).or_else(|_| by_asking(outside, thread, rank))?;
+    match goes(thread) {
+        true => Ok(()),
+        false => Err(io::Error::other("it was given its rank, and has it not")),
+    }
 }
 
 fn by_asking(outside: &OwnedFd, thread: i32, rank: Rank) -> io::Result<()> {
     let who = process::watch(if thread == 0 { process::id() } else { thread })?;
     let (mut ours, theirs) = process::channel()?;
-    ask(outside, rank, [who.as_raw_fd(), theirs.as_raw_fd()])?;
+    let gone = |_| io::Error::other("the process that says who goes first has ended");
+    ask(outside, rank, [who.as_raw_fd(), theirs.as_raw_fd()]).map_err(gone)?;
     drop(theirs);
     let mut answer = [0; 4];
-    ours.read_exact(&mut answer)?;
+    ours.read_exact(&mut answer).map_err(gone)?;
     match i32::from_ne_bytes(answer) {
         0 => Ok(()),
         number => Err(io::Error::from_raw_os_error(number)),
