@@ -20,8 +20,9 @@ from tailcut.lab.fabrics import FABRICS
 pytestmark = pytest.mark.usefixtures("kernel")
 
 PIDFD_GETFD = 438
-FLOWS = "0,1,2000000,1000\n2,3,8000000,1000"
-"""The first is over while the second still runs."""
+FLOWS = "0,1,20000000,1000\n2,3,20000000,1000"
+"""They last eight seconds, of which the run has but the first, if it fails when the wrong byte comes: whoever disturbs
+it may be seconds late on a busy machine, and still finds the flow under way."""
 
 
 def connections(pid: int) -> list[socket.socket]:
