@@ -43,7 +43,7 @@ interface Pending extends Request {
 
 interface Queue {
   readonly parts: Buffer[];
-  done: Done | undefined;
+  readonly done: Done[];
 }
 
 /** Connections that have something to send at the end of this turn of the event loop. */
@@ -84,13 +84,14 @@ function onread(this: Handle, chunk?: ArrayBuffer): void {
 
 function ignore(): void {}
 
-/** Both are told of the outcome of one write. */
-function inTurn(first: Done | undefined, second: Done | undefined): Done | undefined {
-  if (first === undefined || second === undefined) return first ?? second;
-  return (error) => {
-    first(error);
-    second(error);
-  };
+/** All from `at` on are told of the outcome of one write. */
+function tell(all: readonly Done[], error: Error | null | undefined, at = 0): void {
+  try {
+    while (at < all.length) (all[at++] as Done)(error);
+  } finally {
+    // A callback of the application's has thrown: the others are still to be told.
+    if (at < all.length) process.nextTick(tell, all, error, at);
+  }
 }
 
 function failure(status: number, syscall: string): NodeJS.ErrnoException {
@@ -200,27 +201,29 @@ export class Leg {
   post(parts: readonly Buffer[], done: Done | undefined): void {
     const queue = this.#queue;
     if (queue === undefined) {
-      this.#queue = { parts: parts.slice(), done };
+      this.#queue = { parts: parts.slice(), done: done === undefined ? [] : [done] };
       sendLater(this);
       return;
     }
     for (const part of parts) queue.parts.push(part);
-    queue.done = inTurn(queue.done, done);
+    if (done !== undefined) queue.done.push(done);
   }
 
   flush(): void {
     const queue = this.#queue;
     if (queue === undefined) return;
     this.#queue = undefined;
-    this.#write(queue.parts, queue.done ?? ignore);
+    const { parts, done } = queue;
+    const [only = ignore] = done;
+    this.#write(parts, done.length <= 1 ? only : (error) => tell(done, error));
   }
 
   /** Sends `parts` now, after what is posted. `done` is called when the kernel has it, or with the error. */
   send(parts: readonly Buffer[], done: Done): void {
     const queue = this.#queue;
     if (queue === undefined) return this.#write(parts, done);
-    queue.parts.push(...parts);
-    queue.done = inTurn(queue.done, done);
+    for (const part of parts) queue.parts.push(part);
+    queue.done.push(done);
     this.flush();
   }
 

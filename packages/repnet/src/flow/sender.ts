@@ -47,6 +47,8 @@ export class Sender {
   #verdictTimer: NodeJS.Timeout | undefined;
   /** The wait for a verdict is over: it has not come. */
   #waited = false;
+  /** The peer knows that one copy carries the flow alone. */
+  #saidAlone = false;
   /** The last copy was lost, and not because the peer wanted no more of the flow. */
   #brokenOff = false;
   /** What the system has taken for a second copy that the peer has not taken: that does not count yet. */
@@ -87,8 +89,7 @@ export class Sender {
     this.trimArchive();
     const carries = tx.copies[copy] !== 'gone';
     if (carries && framed) {
-      if (tx.copies[other(copy)] === 'gone' && !replay && tx.offset > 0)
-        parts.push(controlRecord(Control.alone, tx.offset));
+      if (tx.copies[other(copy)] === 'gone' && !replay && tx.offset > 0) parts.push(this.#alone());
       if (tx.total >= 0) parts.push(controlRecord(Control.end, tx.total));
     }
     if (parts.length > 0) this.post(leg, parts, replay ? this.#replays(copy) : undefined);
@@ -146,9 +147,16 @@ export class Sender {
     this.tx.lose(copy);
     this.#brokenOff = this.tx.state === 'ENDED' && !closed;
     const rest = this.#host.legs[other(copy)];
-    if (rest !== undefined && this.#host.framed[rest.copy] && this.tx.copies[rest.copy] === 'open')
-      this.post(rest, [controlRecord(Control.alone, this.tx.offset)], undefined);
+    const mayTell =
+      rest !== undefined && this.#host.framed[rest.copy] && this.tx.copies[rest.copy] === 'open';
+    if (mayTell && !this.#saidAlone) this.post(rest, [this.#alone()], undefined);
     if (copy === REPLICA) this.#unconfirmable();
+  }
+
+  /** Said once, whoever asks how often: what is sent from then on is on the other copy anyway. */
+  #alone(): Buffer {
+    this.#saidAlone = true;
+    return controlRecord(Control.alone, this.tx.offset);
   }
 
   /** Bytes of the peer's are delivered: what is written next may be a new message. */
