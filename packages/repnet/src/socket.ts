@@ -194,8 +194,10 @@ function chooseTarget(socket: Inner, args: unknown[]): DialTarget | undefined {
     return undefined;
   }
   if (replication.replicaPort > 65535) return undefined;
+  // For net 0 is no port, and neither is null.
+  const ownPort = net.localPort || undefined;
   // One object where `net.connect` has made the socket.
-  const where = { host: net.host || 'localhost', port };
+  const where = { host: net.host || 'localhost', port, localPort: ownPort };
   const wanted = own === undefined || own === net ? { ...net, ...where } : { ...own, ...net, ...where };
   // Reading into the application's own buffer is the native handle's: one connection, chosen by its handshake.
   const { onread } = wanted as { onread?: object };

@@ -6,7 +6,7 @@ import { beforeEach, test } from 'node:test';
 import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
 import { newHandle } from '../dist/net-internals.js';
-import { defaults, echo, echoServer, settle, until } from './lib/support.mjs';
+import { defaults, echo, echoServer, grown, settle, until } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
 
@@ -116,6 +116,27 @@ for (const [code, status] of Object.entries({ EADDRINUSE: -98, EADDRNOTAVAIL: -9
       socket.end();
       await closed;
     });
+
+for (const localPort of [0, null]) {
+  test(`a source port of ${localPort} is none: both connections come from one that is chosen here`, async (t) => {
+    const { port, sockets } = await echoServer(t);
+    await grown();
+    const socket = dial(t, port, { localPort, peer: 'repnet' });
+    assert.equal(await echo(socket, 'asked once'), 'asked once');
+    await until(() => repnet.info(socket).paired || sockets.length > 1, 'the server has both connections');
+    assert.deepEqual(
+      sockets.map(({ remotePort }) => remotePort),
+      [socket.localPort],
+    );
+  });
+
+  test(`a source port of ${localPort} is none: that the one chosen here is taken is no error`, async (t) => {
+    const { port } = await echoServer(t);
+    refuseToBind(t, -98);
+    const socket = dial(t, port, { localPort, peer: 'repnet' });
+    assert.equal(await echo(socket, 'x'), 'x');
+  });
+}
 
 test("a source port that is the application's own and is taken: its error, as net tells it", async (t) => {
   const { port } = await echoServer(t);

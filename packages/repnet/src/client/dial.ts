@@ -36,7 +36,7 @@ setDial((socket, target) => {
 
 function dialSyn(socket: Inner, target: DialTarget, known: Peer | undefined): void {
   const { host, port, localPort } = target.net;
-  if (localPort) return dialPlain(socket, target);
+  if (localPort !== undefined) return dialPlain(socket, target);
   // Two connections to the first port would be two flows to such a server, and its second might be another's. One that is
   // silent behind a filter may be such a server, too: it is asked again when that is forgotten.
   if (known?.kind === 'other' || known?.kind === 'silent' || ((known?.flags ?? 0) & TRANSLATED) !== 0)
