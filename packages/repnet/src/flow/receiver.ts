@@ -165,6 +165,14 @@ export class Receiver implements RecordSink {
   }
 
   onData(offset: number, bytes: Buffer): void {
+    try {
+      this.#data(offset, bytes);
+    } catch (error) {
+      throwLater(error);
+    }
+  }
+
+  #data(offset: number, bytes: Buffer): void {
     const copy = this.#reading;
     const { rx } = this;
     const skip = rx.acceptRecord(copy, offset, bytes.length);
@@ -209,7 +217,19 @@ export class Receiver implements RecordSink {
       this.#host.sender.post(leg, [controlRecord(Control.stop, this.rx.delivered)], undefined);
   }
 
+  /** @throws RepnetError ERR_REPNET_PROTOCOL, and nothing else. */
   onControl(type: number, offset: number, extra: number): void {
+    const { total, delivered } = this.rx;
+    if (type === Control.end && ((total >= 0 && total !== offset) || offset < delivered))
+      throw new RepnetError('ERR_REPNET_PROTOCOL', 'The peer declared two different totals');
+    try {
+      this.#control(type, offset, extra);
+    } catch (error) {
+      throwLater(error);
+    }
+  }
+
+  #control(type: number, offset: number, extra: number): void {
     const copy = this.#reading;
     const { rx } = this;
     const { sender } = this.#host;
@@ -221,8 +241,6 @@ export class Receiver implements RecordSink {
       case Control.query:
         return sender.query(copy);
       case Control.end:
-        if ((rx.total >= 0 && rx.total !== offset) || offset < rx.delivered)
-          throw new RepnetError('ERR_REPNET_PROTOCOL', 'The peer declared two different totals');
         rx.end(copy, offset);
         if (this.#host.closed) this.#host.peerDone(this.#host.legs[copy]);
         else if (this.ended && offset > rx.delivered) this.#notTheEnd(offset);
@@ -265,12 +283,12 @@ export class Receiver implements RecordSink {
     if (this.#host.closed) this.leftUnread = true;
     if (this.#host.closed || this.ended) return;
     this.#host.sender.turn();
-    if (!this.#host.outer.deliver(bytes)) this.paused = true;
+    this.#give(bytes);
     const { rx } = this;
     if (rx.early.length > 0) {
       for (let next = rx.takeEarly(); next !== undefined; next = rx.takeEarly()) {
         this.#won(next.copy, next.bytes.length);
-        if (!this.#host.outer.deliver(next.bytes)) this.paused = true;
+        this.#give(next.bytes);
       }
       if (!this.paused && !this.#crowded) for (const leg of this.#host.legs) leg?.resumeReading();
     }
@@ -278,6 +296,15 @@ export class Receiver implements RecordSink {
     if (this.#doubled && rx.delivered - this.#reportedAt >= interval) this.#report();
     if (rx.alone >= 0) this.#dropFirst();
     if (rx.total >= 0 || rx.done[PRIMARY]) this.checkEnd();
+  }
+
+  /** What follows from the bytes follows also where the application throws at them. */
+  #give(bytes: Buffer): void {
+    try {
+      if (!this.#host.outer.deliver(bytes)) this.paused = true;
+    } catch (error) {
+      throwLater(error);
+    }
   }
 
   /**
@@ -402,6 +429,13 @@ export class Receiver implements RecordSink {
     clearTimeout(this.#endTimer);
     clearTimeout(this.#queryTimer);
   }
+}
+
+/** What the application throws is uncaught, as with net: it is no fault of the connection whose bytes it was given. */
+function throwLater(error: unknown): void {
+  process.nextTick(() => {
+    throw error;
+  });
 }
 
 function truncated(delivered: number, total: number): RepnetError {
