@@ -198,6 +198,11 @@ export function wantsNoDelay(socket: object): boolean {
   return Boolean((socket as Settings)[parts.noDelay]);
 }
 
+/** Of a connection that was established: it has failed, and has no peer any more. */
+export function isBroken(handle: Handle): boolean {
+  return handle.getpeername({}) !== 0;
+}
+
 /** A handle for a connection to be made. */
 export function newHandle(): Handle {
   return new parts.Handle(0);

@@ -16,7 +16,7 @@ import {
   RecordParser,
   Refusal,
 } from '../dist/wire.js';
-import { data, defaults, grown, hello, ownPort, raw, until } from './lib/support.mjs';
+import { data, defaults, echoServer, grown, hello, ownPort, raw, until } from './lib/support.mjs';
 
 const REQUEST = 'a request';
 const REPLY = 'the reply'.repeat(1_000);
@@ -145,6 +145,27 @@ test('a request that the FIN of the first connection cut off is an error, never 
   await until(() => late.ended);
   assert.equal(received(late).total, undefined);
   assert.equal(received(late).reset, true);
+});
+
+test("a socket that the application destroys with another's read error is closed at once, though its host pairs", async (t) => {
+  const { sockets, port } = await echoServer(t);
+  const pairing = ownPort();
+  await raw(t, port, { localPort: pairing });
+  const usual = await raw(t, port + 1, { localPort: pairing });
+  usual.socket.write(hello(usual, port));
+  await until(() => repnet.stats().flowsPaired === 1, 'the host is one that pairs');
+  const localPort = ownPort();
+  await raw(t, port, { localPort });
+  await until(() => sockets.length === 2);
+  const heard = [];
+  for (const event of ['error', 'close']) sockets[1].on(event, () => heard.push(event));
+  const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', syscall: 'read' });
+  assert.equal(sockets[1].destroy(reset).destroyed, true);
+  const late = await raw(t, port + 1, { localPort });
+  late.socket.write(hello(late, port));
+  await until(() => late.bytes.length >= ANSWER_BYTES);
+  assert.equal(received(late).refusal, Refusal.late);
+  assert.deepEqual(heard, ['error', 'close']);
 });
 
 test('a server that closes without waiting for the end of the request is taken at its word', async (t) => {

@@ -10,7 +10,7 @@ import { patientTimeout } from '../flow/patience.js';
 import { Archive } from '../memory/archive.js';
 import * as budget from '../memory/budget.js';
 import type { Blank, Entry } from '../memory/waiting.js';
-import { applySettings, type Handle, takeHandle } from '../net-internals.js';
+import { applySettings, type Handle, isBroken, nativeHandle, takeHandle } from '../net-internals.js';
 import type { Replication } from '../options.js';
 import { type Attachment, becomeNative, type Connection, detach, type Inner } from '../socket-internals.js';
 import { channels, counters, notePeerVersion } from '../stats.js';
@@ -98,6 +98,8 @@ export class Accepted implements Attachment {
   holds(error: Error | null): boolean {
     if (this.flow !== undefined || this.#over || this.entry?.state !== 'waiting') return false;
     if (this.#told || this.#held !== undefined) return false;
+    // The application may destroy a connection that is whole with the error of another.
+    if (error !== null && !isBroken(nativeHandle(this.socket) as Handle)) return false;
     if (!pairsUsually(this.socket.remoteAddress) && !this.#secondComes(this.socket)) return false;
     // Of an elephant a second connection would not bring the rest.
     if (this.socket.bytesRead > this.#replication.threshold) return false;

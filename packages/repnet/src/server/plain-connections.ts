@@ -5,7 +5,7 @@
 import { systemError } from '../errors.js';
 import { Leg, nobody } from '../flow/leg.js';
 import { PRIMARY } from '../flow/machine.js';
-import { applySettings, giveHandle, type Handle, takeHandle, tellOwnPort } from '../net-internals.js';
+import { applySettings, giveHandle, isBroken, takeHandle, tellOwnPort } from '../net-internals.js';
 import { defaults } from '../options.js';
 import { attach, attachment, type Inner, setRace, setSkew } from '../socket-internals.js';
 import { counters } from '../stats.js';
@@ -30,11 +30,6 @@ export interface PlainParts {
   late: (leg: Leg, hello: Hello, rest: Buffer | undefined, had: Had) => void;
 }
 
-/** Nothing has been sent on it: it has no peer any more only if that has reset it. */
-function isReset(handle: Handle): boolean {
-  return handle.getpeername({}) !== 0;
-}
-
 export class PlainConnections {
   readonly #parts: PlainParts;
 
@@ -53,8 +48,9 @@ export class PlainConnections {
       return;
     }
     const handle = leg.release();
-    // Nothing but the hello has come, and libuv shows what follows bytes as an end, also where it is a reset.
-    const wasReset = skew > 0 && rest === undefined && isReset(handle);
+    // Nothing but the hello has come, and libuv shows what follows bytes as an end, also where it is a reset. Nothing has been sent
+    // that it could have failed of.
+    const wasReset = skew > 0 && rest === undefined && isBroken(handle);
     if (owner.pauseOnConnect && (rest !== undefined || skew > 0)) {
       handle.reading = false;
       handle.readStop();
