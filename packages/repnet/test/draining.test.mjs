@@ -109,6 +109,21 @@ test('a second connection that says its hello when the server is closed is refus
   await until(() => seen.closed);
 });
 
+test('a server that listens again goes on, when what was accepted before is gone', async (t) => {
+  const { server, port } = await echoing(repnet, {});
+  const silent = await accepted(t, port + 1);
+  server.close();
+  await new Promise((resolve) => server.listen(0, HOST, resolve));
+  t.after(() => server.close());
+  silent.socket.destroy();
+  const connections = () => new Promise((resolve) => server.getConnections((_, count) => resolve(count)));
+  await until(async () => (await connections()) === 0, 'nothing is waited for any more');
+  assert.equal(server.listening, true);
+  const client = await raw(t, server.address().port);
+  client.socket.write('request');
+  await until(() => client.bytes.includes('request'));
+});
+
 test('nothing is waited for where there is nothing', async () => {
   for (const pairing of ['address', 'token']) {
     const seen = await echoing(repnet, { pairing });

@@ -200,8 +200,8 @@ define('close', function close(this: Internals, done?: (error?: Error) => void) 
   this[kReplication] = undefined;
   const waits = replication?.close(() => {
     this._connections--;
-    // Once more: if that was the last, the server is closed now.
-    base.close.call(this);
+    // Once more: if that was the last, the server is closed now. Not if it listens again.
+    if (this._handle === null) base.close.call(this);
   });
   // A connection that nobody has been told of yet.
   if (waits) this._connections++;
