@@ -6,6 +6,7 @@ import { Leg, nobody } from '../dist/flow/leg.js';
 import { PRIMARY } from '../dist/flow/machine.js';
 import repnet from '../dist/index.js';
 import { ANSWER_BYTES, controlRecord, Record, RecordParser } from '../dist/wire.js';
+import { memoryLeg, newFlow } from './lib/memory-leg.mjs';
 import { data, defaults, echo, echoServer, hello, ownPort, raw, settle, until } from './lib/support.mjs';
 
 before(() => {
@@ -74,4 +75,53 @@ test('a callback that throws is uncaught, and keeps no other from being called',
     { called, uncaught },
     { called: ['first', 'second', 'third'], uncaught: ['first', 'second'] },
   );
+});
+
+/** A flow whose second connection takes nothing that it is given to send, to a peer that wants word of every byte. */
+function toOneThatReadsNothing() {
+  const flow = newFlow([false, true]);
+  const legs = [memoryLeg(0), memoryLeg(1, { slow: true })];
+  for (const leg of legs) flow.open(leg);
+  flow.peerThreshold = 0;
+  const [, second] = legs;
+  /** Is told `bytes`, as much as is read at once in each turn. */
+  const hears = async (bytes) => {
+    for (let at = 0; at < bytes.length; at += 65_536) {
+      flow.legData(second, bytes.subarray(at, at + 65_536));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  return { flow, second, hears };
+}
+
+const SIXTY_FOUR = 'x'.repeat(64);
+for (const [what, flood] of Object.entries({
+  questions: () => Buffer.alloc(10_000_000, controlRecord(Record.query, 0)),
+  'records of 64 bytes': () =>
+    Buffer.concat(Array.from({ length: 50_000 }, (_, n) => data(64 * n, SIXTY_FOUR))),
+  'records that come late': () =>
+    Buffer.concat(
+      Array.from({ length: 50_000 }, (_, n) =>
+        Buffer.concat([data(64 * n, SIXTY_FOUR), data(0, SIXTY_FOUR)]),
+      ),
+    ),
+}))
+  test(`a peer that sends many ${what} and reads nothing: hardly anything waits to be sent to it`, async () => {
+    const { flow, second, hears } = toOneThatReadsNothing();
+    await hears(flood());
+    assert.ok(second.backlog < 100, `${second.backlog} bytes`);
+    flow.close(true);
+  });
+
+test('what could not be reported is, when the connection takes more', async () => {
+  const { flow, second, hears } = toOneThatReadsNothing();
+  for (let n = 0; n < 10; n++) await hears(data(64 * n, SIXTY_FOUR));
+  second.settle();
+  const reports = [];
+  new RecordParser().feed(second.bytes(), {
+    onData() {},
+    onControl: (type, offset) => type === Record.report && reports.push(offset),
+  });
+  assert.deepEqual(reports, [64, 640]);
+  flow.close(true);
 });

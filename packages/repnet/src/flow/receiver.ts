@@ -79,6 +79,9 @@ export class Receiver implements RecordSink {
   #reportedAt: number;
   #doubled = true;
   #toldToStop = false;
+  /** A report is on its way to the system, and another is due. */
+  #reporting = false;
+  #reportDue = false;
   /** Client side: what the second copy is worth, and where the reply began that it may bring sooner. */
   #gain: Gain | undefined;
   #replyAt = 0;
@@ -319,22 +322,31 @@ export class Receiver implements RecordSink {
     if (closed || rx.alone <= rx.delivered) this.#host.forsakeFirst();
   }
 
-  /** Tells the sender which copy is ahead, in time for its choice at the threshold, as long as it doubles. */
+  /**
+   * Tells the sender which copy is ahead, in time for its choice at the threshold, as long as it doubles. One report at a time: a peer
+   * that does not read them is not kept any, and has a fresh one when it does.
+   */
   #report(): void {
     this.#reportedAt = this.rx.delivered;
     this.#doubled = false;
-    this.#toldToStop = false;
+    this.#reportDue = true;
+    if (this.#reporting) return;
+    this.#reporting = true;
     // Both copies may have become readable in this turn of the event loop: judge when both have been read.
-    setImmediate(() => {
-      const leg = this.#host.legs[REPLICA];
-      if (leg === undefined || this.#host.closed || this.rx.copies[REPLICA] !== 'open') return;
+    setImmediate(() => this.#tellReport());
+  }
 
-      this.#host.sender.post(
-        leg,
-        [controlRecord(Control.report, this.rx.delivered, this.rx.reach[PRIMARY])],
-        undefined,
+  #tellReport(): void {
+    const { delivered, reach, copies } = this.rx;
+    const leg = this.#host.legs[REPLICA];
+    this.#toldToStop = false;
+    this.#reporting =
+      this.#reportDue && leg !== undefined && copies[REPLICA] === 'open' && !this.#host.closed;
+    this.#reportDue = false;
+    if (this.#reporting && leg !== undefined)
+      this.#host.sender.tell(leg, controlRecord(Control.report, delivered, reach[PRIMARY]), () =>
+        this.#tellReport(),
       );
-    });
   }
 
   /** The application is not reading: what came with the hello is kept until it does. */

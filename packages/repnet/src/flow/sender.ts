@@ -373,6 +373,15 @@ export class Sender {
     leg.post(parts, this.#sent(leg, parts, done));
   }
 
+  /** A word to the peer, which is no activity of the application's. `over`: the system has it, or the connection failed. */
+  tell(leg: Leg, word: Buffer, over: () => void): void {
+    const sent = this.#sent(leg, [word], undefined);
+    leg.post([word], (error) => {
+      sent(error);
+      over();
+    });
+  }
+
   /** Now. */
   #transmit(leg: Leg, parts: Buffer[], done: Callback | undefined): void {
     leg.send(parts, this.#sent(leg, parts, done));
