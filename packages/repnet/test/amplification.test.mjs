@@ -7,6 +7,7 @@ import { before, test } from 'node:test';
 import { REPLICA, ReceiveMachine } from '../dist/flow/machine.js';
 import repnet from '../dist/index.js';
 import { Archive, archiveSize } from '../dist/memory/archive.js';
+import { WaitingList } from '../dist/memory/waiting.js';
 import { ANSWER_BYTES, dataHeader, HELLO_BYTES, Kind, RECORD_HEADER_BYTES } from '../dist/wire.js';
 import { data, defaults, grown, hello, ownPort, raw, settle, until } from './lib/support.mjs';
 
@@ -164,6 +165,18 @@ test('a piece of one byte that comes early counts for what it takes', () => {
     rx.takeEarly();
   }
   assert.equal(rx.earlyBytes, 0);
+});
+
+test('a flow waits for its other connection for as long as its hello says, but for four waits more at most', (t) => {
+  const timeout = 3_000;
+  const list = new WaitingList({ timeout, entries: 10 }, () => {});
+  t.after(() => list.clear());
+  const wait = (patience) => {
+    const { until, awaited } = list.add(`${patience}`, 'replica', {}, { token: Buffer.alloc(16), patience });
+    return { until, awaited };
+  };
+  assert.notDeepEqual(wait(timeout), wait(4 * timeout));
+  assert.deepEqual(wait(2 ** 32 - 1), wait(4 * timeout));
 });
 
 test('records of one byte far ahead of the stream: the server stops reading soon', async (t) => {

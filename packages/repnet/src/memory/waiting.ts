@@ -154,7 +154,9 @@ export class WaitingList<T> {
     this.#awaited.delete(key);
     if (first === 'replica') this.#headless++;
     const tick = this.#tick;
-    const awaited = tick + TICKS + Math.ceil((TICKS * (said?.patience ?? 0)) / this.#options.timeout) + 1;
+    // A client may say anything: it is waited for no longer than a flow is remembered.
+    const timeouts = Math.min((said?.patience ?? 0) / this.#options.timeout, MEMORY);
+    const awaited = tick + TICKS + Math.ceil(TICKS * timeouts) + 1;
     const mark = markOf(said);
     // The first is taken for its flow's for longer than a second would be waited for, so it is waited for as long.
     const until = first === 'replica' && said !== undefined ? awaited : tick + TICKS + 1;
