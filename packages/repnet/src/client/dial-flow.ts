@@ -35,7 +35,7 @@ import {
 } from './dialing.js';
 import { flowHello } from './flow-hello.js';
 import { Hedge } from './hedge.js';
-import type { Peer } from './peers.js';
+import { isLearnt, type Peer } from './peers.js';
 import { nextPort } from './ports.js';
 import {
   noteAnswer,
@@ -92,7 +92,8 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     flow.peerKnown = this.#known !== undefined;
     flow.joined = false;
     flow.tx.taken = false;
-    flow.early = this.#known !== undefined;
+    // Who is told what the server is has no answer of its yet: the second port may be another service's.
+    flow.early = this.#known !== undefined && isLearnt(this.#known);
     if (this.#known !== undefined && this.#known.threshold > 0) flow.peerThreshold = this.#known.threshold;
     flow.client = this;
     return flow;
