@@ -18,6 +18,8 @@ export interface BridgeTarget {
   /** { address, family, port } of the flow's ends; tls asks the handle for them. */
   peername(): object;
   sockname(): object;
+  /** What the system would say to one more attempt to connect: a negative error number. */
+  connectsAgain(): number;
   /** Bytes nobody consumed natively go to the stream after all. */
   give(chunk: Buffer | null): boolean;
 }
@@ -54,6 +56,8 @@ function nativeStreamClass(): (new () => NativeStream) | undefined {
 }
 
 const UV_EPIPE = -32;
+/** What the system says to a connection that is bound once more. */
+const UV_EINVAL = -22;
 
 export class Bridge {
   readonly handle: NativeStream;
@@ -121,6 +125,11 @@ export class Bridge {
         Object.assign(out, target.sockname());
         return 0;
       },
+      // net connects the handle that it finds.
+      connect: () => target.connectsAgain(),
+      connect6: () => target.connectsAgain(),
+      bind: () => UV_EINVAL,
+      bind6: () => UV_EINVAL,
       // Called by JavaScript only (http); native consumers go through onreadstart.
       readStart: () => 0,
       readStop: () => 0,

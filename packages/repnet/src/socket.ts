@@ -5,7 +5,7 @@
  */
 import net from 'node:net';
 import { Bridge, type BridgeTarget } from './bridge.js';
-import { handoverRefused } from './errors.js';
+import { errnoOf, handoverRefused } from './errors.js';
 import { handleOfAll } from './flow/settings.js';
 import { begun, finished, isFlow } from './flow-events.js';
 import { onLeaving } from './handover.js';
@@ -318,8 +318,15 @@ function bridgeTo(socket: Inner): BridgeTarget {
     resume: () => socket._read(0),
     peername: () => socket._getpeername(),
     sockname: () => socket._getsockname(),
+    connectsAgain: () => errnoOf(isConnected(socket) ? 'EISCONN' : 'EALREADY') as number,
     give: (chunk) => give(socket, chunk),
   };
+}
+
+/** By a connection, whatever net thinks of the socket. */
+function isConnected(socket: Inner): boolean {
+  const attached = socket[kAttachment];
+  return attached?.native === true || attached?.flow?.tx.copies.includes('open') === true;
 }
 
 // -------------------------------------------------------------------- closing
@@ -351,6 +358,8 @@ define('_destroy', function _destroy(this: Inner, error: Error | null, done: Cal
   const attached = this[kAttachment];
   const told = channels.finished.hasSubscribers && isFlow(this);
   this[kBegun] = false;
+  // The connections of its next life are referenced, as net's handle is.
+  this[kUnref] = false;
   if (attached === undefined) {
     base._destroy.call(this, error, done);
     if (told) finished(this);

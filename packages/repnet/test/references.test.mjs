@@ -24,6 +24,9 @@ const MODES = [
   ['flow by token', false, { replicate: 'flow', peer: 'repnet', pairing: 'token' }],
 ];
 
+/** A socket that is closed may connect again. */
+const AGAIN = ['destroy', 'closed', 'connect', 'connected'];
+
 /** Starts it; `outcome` is what it prints. */
 function start(t, role, options, steps, port) {
   const args = [role, JSON.stringify({ defaults: PATIENT, ...options }), JSON.stringify(steps), String(port)];
@@ -48,6 +51,16 @@ describe('references', { concurrency: 4 }, () => {
       ['stays', 'a connected socket', ['connect', 'connected', 'exchange', 'wait']],
       ['exits', 'unref() of a connected socket', ['connect', 'connected', 'exchange', 'wait', 'unref']],
       ['exits', 'unref() before connect()', ['unref', 'connect', 'connected']],
+      [
+        'stays',
+        'unref() in a life before',
+        ['connect', 'connected', 'exchange', 'unref', ...AGAIN, 'exchange'],
+      ],
+      [
+        'exits',
+        'unref() between two lives',
+        ['connect', 'connected', 'destroy', 'closed', 'unref', 'connect', 'connected'],
+      ],
       ['exits', 'unref() while it connects', ['connect', 'unref', 'connected']],
       ['stays', 'unref() and then ref()', ['connect', 'connected', 'exchange', 'unref', 'ref']],
       ['exits', 'a socket that was destroyed', ['connect', 'connected', 'exchange', 'destroy']],

@@ -29,6 +29,7 @@ if (role === 'client') {
       socket.write('x');
       await once(socket, 'data');
     },
+    closed: () => once(socket, 'close'),
     // The second connection has had time to come, or the hedge to be made.
     wait: () => ticks(5, 20),
   });
