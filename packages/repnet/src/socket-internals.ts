@@ -8,7 +8,7 @@ import type { Replication, ReplicationOptions } from './options.js';
 
 export type Callback = (error?: Error | null) => void;
 
-/** One connection, or an attempt at one, as far as it keeps the process alive. */
+/** One connection, an attempt at one, or a wait in place of one, as far as it keeps the process alive. */
 export interface Connection {
   ref(): unknown;
   unref(): unknown;
@@ -48,7 +48,7 @@ export interface Attachment {
   handOver(): boolean;
   /** The socket is being destroyed. */
   closed(reset: boolean): void;
-  /** Every connection there is. */
+  /** Every connection there is, and what is waited for when they are at their end. */
   connections(): Iterable<Connection>;
   /** Where the flow came from or goes to, by the port the application knows. */
   peername(): object;

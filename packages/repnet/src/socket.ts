@@ -432,8 +432,8 @@ for (const name of ['ref', 'unref'] as const) {
     const attached = this[kAttachment];
     this[kUnref] = name === 'unref';
     if (attached === undefined) return inherited.call(this);
-    if (attached.native && attached.flow === undefined) return native(this, () => inherited.call(this));
     for (const connection of attached.connections()) connection[name]();
+    if (attached.native && attached.flow === undefined) return native(this, () => inherited.call(this));
     return this;
   });
 }

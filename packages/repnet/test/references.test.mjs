@@ -1,6 +1,7 @@
 /**
  * `ref()` and `unref()`: a process that has nothing else to do ends if its sockets and servers are unreferenced, and does not
- * while one of them is referenced, as with net and however a flow is carried; timers of this library keep none.
+ * while one of them is referenced, as with net and however a flow is carried; timers of this library keep none, but those that a referenced
+ * socket waits for at the end of what it reads.
  */
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
@@ -9,7 +10,7 @@ import net from 'node:net';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import repnet from '../dist/index.js';
-import { echo, echoServer, hello, raw } from './lib/support.mjs';
+import { countingServer, echo, echoServer, hello, raw, until } from './lib/support.mjs';
 
 const PROGRAM = fileURLToPath(new URL('lib/reference-child.mjs', import.meta.url));
 const LONG = 60_000;
@@ -91,6 +92,18 @@ describe('references', { concurrency: 4 }, () => {
     assert.equal(await outcome(t, 'client', options, ['connect', 'connected', 'destroy'], port), 'exits');
   });
 
+  for (const [expected, what, steps, pairTimeout] of [
+    ['exits', "the process ends when 'end' has been told", ['connect', 'connected', 'ended'], 200],
+    ['stays', 'the process waits', ['connect', 'connected', 'wait'], LONG],
+    ['exits', 'unref() meanwhile ends it', ['connect', 'connected', 'wait', 'unref'], LONG],
+    ['stays', 'ref() meanwhile does not', ['connect', 'connected', 'wait', 'unref', 'ref'], LONG],
+  ])
+    test(`client, hedged, a server that ends without a byte, of which the second connection may know better: ${what}`, async (t) => {
+      const { port } = await countingServer(t, net, 0, (socket) => socket.end());
+      const waits = { defaults: { pairTimeout }, replicate: 'flow', peer: 'repnet', copyDelay: LONG };
+      assert.equal(await outcome(t, 'client', waits, steps, port), expected);
+    });
+
   test('client, a server that is silent on its second port: the wait for it does not keep the process', async (t) => {
     const { port } = await echoServer(t, { replicate: false });
     const silent = net.createServer((socket) => {
@@ -135,6 +148,23 @@ describe('references', { concurrency: 4 }, () => {
         assert.equal(await outcome, expected);
       });
   }
+
+  test("server, unreferenced, a plain client from a host that pairs: the process ends when 'end' has been told", async (t) => {
+    const steps = ['listen', 'pass', 'endOfNext', 'disconnect'];
+    const { child, outcome } = start(t, 'server', {}, steps);
+    const [port] = await once(child, 'message');
+    const passed = once(child, 'message');
+    const client = repnet.connect({ host: '127.0.0.1', port, replicate: 'flow', peer: 'repnet' });
+    await echo(client, 'x');
+    await until(() => repnet.info(client).paired);
+    client.end();
+    await passed;
+    net
+      .connect(port, '127.0.0.1')
+      .on('error', () => {})
+      .end('x');
+    assert.equal(await outcome, 'exits');
+  });
 
   test('server, unreferenced: connections to the second port that say nothing, or wait, do not keep the process', async (t) => {
     const { child, outcome } = start(t, 'server', {}, ['listen', 'silence', 'disconnect', 'unref']);

@@ -443,6 +443,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       const connection = this.#attempts[copy] ?? this.flow.legs[copy];
       if (connection !== undefined) yield connection;
     }
+    yield* this.flow.receiver.waits();
   }
 
   peername(): object {

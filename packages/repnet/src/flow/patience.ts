@@ -5,7 +5,7 @@
 const SLICES = 4;
 
 /**
- * As `setTimeout`, to be cleared by `clearTimeout`; does not keep the process alive. `done` runs when what had arrived by then
+ * As `setTimeout`, to be cleared by `clearTimeout`; does not keep the process alive, unless it is referenced. `done` runs when what had arrived by then
  * is read, after a further quarter of the time if the process stood still at the end; it may still run once after
  * `clearTimeout`, and has to ask whether it is wanted.
  */

@@ -386,13 +386,25 @@ export class Receiver implements RecordSink {
    */
   #query(): void {
     if (!this.rx.asks || this.ended || this.#host.closed) return;
-    this.#queryTimer ??= setTimeout(() => {
+    if (this.#queryTimer !== undefined) return;
+    const timer = setTimeout(() => {
       this.#queryTimer = undefined;
       const replica = this.#host.legs[REPLICA];
       if (this.rx.asks && replica !== undefined)
         this.#host.sender.post(replica, [controlRecord(Control.query, this.rx.plain)], undefined);
       this.checkEnd();
-    }, QUERY_DELAY).unref();
+    }, QUERY_DELAY);
+    this.#queryTimer = this.#keeping(timer);
+  }
+
+  /** A connection that is read to its end keeps no process: what is waited for then does, where the socket would. */
+  #keeping(timer: NodeJS.Timeout): NodeJS.Timeout {
+    return this.#host.outer.unreferenced ? timer.unref() : timer.ref();
+  }
+
+  /** The waits for the end. */
+  *waits(): Iterable<NodeJS.Timeout> {
+    for (const timer of [this.#endTimer, this.#queryTimer]) if (timer !== undefined) yield timer;
   }
 
   checkEnd(): void {
@@ -413,7 +425,7 @@ export class Receiver implements RecordSink {
         }
         // Most often word of the end comes before it would be asked for; the wait for it begins then.
         if (this.#endTimer === undefined && this.#queryTimer === undefined) {
-          this.#endTimer = patientTimeout(() => {
+          const timer = patientTimeout(() => {
             this.#endTimer = undefined;
             if (this.ended || this.#host.closed || this.rx.verdict() !== 'wait') return;
             counters.copiesFailed++;
@@ -422,6 +434,7 @@ export class Receiver implements RecordSink {
             this.rx.lose(REPLICA);
             this.checkEnd();
           }, this.#host.options.pairTimeout);
+          this.#endTimer = this.#keeping(timer);
         }
         return;
     }

@@ -12,7 +12,14 @@ import * as budget from '../memory/budget.js';
 import type { Blank, Entry } from '../memory/waiting.js';
 import { applySettings, type Handle, isBroken, nativeHandle, takeHandle } from '../net-internals.js';
 import type { Replication } from '../options.js';
-import { type Attachment, becomeNative, type Connection, detach, type Inner } from '../socket-internals.js';
+import {
+  type Attachment,
+  becomeNative,
+  type Connection,
+  detach,
+  type Inner,
+  isUnref,
+} from '../socket-internals.js';
 import { channels, counters, notePeerVersion } from '../stats.js';
 import { type Hello, HelloFlag } from '../wire.js';
 import { notePairing, noteUnpaired, pairsUsually } from './hosts.js';
@@ -105,6 +112,8 @@ export class Accepted implements Attachment {
     if (this.socket.bytesRead > this.#replication.threshold) return false;
     this.#held = error;
     this.#grace = patientTimeout(() => this.#letGo(), END_GRACE);
+    // A connection that is read to its end keeps no process.
+    if (!isUnref(this.socket)) this.#grace.ref();
     return true;
   }
 
@@ -269,6 +278,8 @@ export class Accepted implements Attachment {
 
   *connections(): Iterable<Connection> {
     for (const leg of this.flow?.legs ?? []) if (leg !== undefined) yield leg;
+    if (this.flow !== undefined) yield* this.flow.receiver.waits();
+    if (this.#grace !== undefined) yield this.#grace;
   }
 
   peername(): object {

@@ -11,7 +11,10 @@ const [role, optionsText, stepsText, port] = process.argv.slice(2);
 const { defaults: settings, ...options } = JSON.parse(optionsText);
 const steps = JSON.parse(stepsText);
 Object.assign(repnet.defaults, settings);
-process.once('exit', (code) => console.log({ 0: 'exits', [STAYED]: 'stays' }[code] ?? 'fails'));
+process.once('exit', (code) =>
+  // One that ends before all its steps are done has an exit code that the event does not tell.
+  console.log({ 0: 'exits', [STAYED]: 'stays' }[process.exitCode ?? code] ?? 'fails'),
+);
 
 async function run(target, actions) {
   for (const step of steps) await (actions[step] ?? (() => target[step]()))();
@@ -30,6 +33,7 @@ if (role === 'client') {
       await once(socket, 'data');
     },
     closed: () => once(socket, 'close'),
+    ended: () => once(socket.resume(), 'end'),
     // The second connection has had time to come, or the hedge to be made.
     wait: () => ticks(5, 20),
   });
@@ -50,6 +54,18 @@ if (role === 'client') {
     accept: async () => {
       await once(server, 'connection');
       await ticks(5, 20);
+    },
+    /** A flow has come and gone, and the parent is told. */
+    pass: async () => {
+      await once(server, 'connection');
+      await once(accepted, 'close');
+      process.send('passed');
+    },
+    /** The next connection is all there is. */
+    endOfNext: async () => {
+      await once(server, 'connection');
+      server.unref();
+      await once(accepted, 'end');
     },
     unrefAccepted: () => accepted.unref(),
     refAccepted: () => accepted.ref(),
