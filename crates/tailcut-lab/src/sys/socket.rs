@@ -264,6 +264,9 @@ pub struct Known {
 }
 
 impl Known {
+    /// Bytes of `struct tcp_info` without which nothing can be read.
+    const LEAST: usize = 220;
+
     /// Of `struct tcp_info` (linux/tcp.h), which only ever grows; the kernel has filled in so many bytes.
     fn read(info: &[u8], filled: usize) -> Known {
         let number = |at: usize| {
@@ -310,22 +313,36 @@ pub fn known(stream: &TcpStream) -> io::Result<Known> {
     Ok(Known::read(&info, filled))
 }
 
+/// The header of what is known of several connections: its own size, how many there are, the size of what the kernel knows of each,
+/// and the size of what it tells of each.
+const NUMBERS: usize = 16;
+
 /// Asks the kernel of a connection that has several: of all of them together, and how many there are. The option gives a header of
 /// four numbers, and as many times what [`known`] reads.
 ///
 /// # Errors
 /// The kernel's.
 pub fn known_of_parts(stream: &TcpStream, level: i32, name: i32) -> io::Result<(Known, u32)> {
-    const NUMBERS: usize = 16;
     const MOST: usize = 16;
     let mut all = [0; NUMBERS + MOST * INFO];
     all[..4].copy_from_slice(&(NUMBERS as u32).to_ne_bytes());
     all[12..NUMBERS].copy_from_slice(&(INFO as u32).to_ne_bytes());
     get(stream, level, name, &mut all)?;
+    parts(&all)
+}
+
+/// What such an answer says. A kernel that knows less of each than it was asked for (before Linux 6.18) tells that much, one after
+/// the other without a gap, and says so.
+fn parts(all: &[u8]) -> io::Result<(Known, u32)> {
     let number = |at: usize| u32::from_ne_bytes([all[at], all[at + 1], all[at + 2], all[at + 3]]);
-    let (count, filled) = (number(4), number(8) as usize);
-    let each = all[NUMBERS..].chunks_exact(INFO).take(count as usize);
-    let known = each.map(|info| Known::read(info, filled));
+    let (count, each) = (number(4), number(12) as usize);
+    if each < Known::LEAST {
+        let message =
+            format!("the kernel tells {each} bytes of each connection, which is too little");
+        return Err(io::Error::other(message));
+    }
+    let infos = all[NUMBERS..].chunks_exact(each).take(count as usize);
+    let known = infos.map(|info| Known::read(info, each));
     Ok((known.reduce(Known::and).unwrap_or_default(), count))
 }
 
@@ -357,6 +374,35 @@ mod tests {
 
     use super::super::process;
     use super::*;
+
+    /// An answer of a kernel that tells so many bytes of each connection: their windows are 10, 20 and so on, and so are their segments.
+    fn answer(each: usize, connections: u32) -> Vec<u8> {
+        let numbers = [NUMBERS as u32, connections, each as u32, each as u32];
+        let mut all = numbers.map(u32::to_ne_bytes).concat();
+        for connection in 1..=connections {
+            let mut info = vec![0; each];
+            for place in [80, 156] {
+                info[place..place + 4].copy_from_slice(&(10 * connection).to_ne_bytes());
+            }
+            all.extend(info);
+        }
+        all.resize(NUMBERS + 16 * INFO, 0);
+        all
+    }
+
+    #[test]
+    fn connections_are_told_one_after_the_other_however_much_a_kernel_knows_of_each() {
+        for each in [232, 248, INFO] {
+            let (known, count) = parts(&answer(each, 3)).expect("it is an answer");
+            assert_eq!((count, known.window, known.data_segments), (3, 60, 60), "{each} bytes");
+            assert_eq!(known.timeouts.is_some(), each > 240);
+        }
+        assert_eq!(parts(&answer(248, 0)).expect("it is an answer"), (Known::default(), 0));
+        for each in [0, 219] {
+            let refused = parts(&answer(each, 0)).expect_err("nothing can be read");
+            assert!(refused.to_string().contains("too little"), "{refused}");
+        }
+    }
 
     #[test]
     fn whoever_waits_for_borrowed_connection_is_woken_by_enough_bytes_or_their_end() {
