@@ -201,8 +201,9 @@ impl Switches<'_> {
             let now = monotonic_ns();
             if let Some(at) = fails.filter(|at| now >= *at) {
                 incidents.carry_out(since(now), self)?;
-                late.add(monotonic_ns().saturating_sub(at.max(times.begin_ns)));
+                // A change is over when the switches at the ends of its link have their routes, too.
                 self.renew()?;
+                late.add(monotonic_ns().saturating_sub(at.max(times.begin_ns)));
                 looks.rates.begin_again();
             } else if counts.is_some_and(|at| now >= at) {
                 at_arrivals = Some(self.counts()?);
