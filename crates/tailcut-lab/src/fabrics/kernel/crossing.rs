@@ -10,7 +10,7 @@ use tailcut_engine::Time;
 use tailcut_net::measure::series::{Links, Sampler, SeriesSpec};
 use tailcut_net::network::tier_records;
 use tailcut_net::port::PortCounters;
-use tailcut_net::topology::PortId;
+use tailcut_net::topology::{Graph, PortId};
 
 use super::counters::Counts;
 use super::incidents::Incidents;
@@ -279,17 +279,15 @@ impl Switches<'_> {
             thrown_away
                 .retain(|name, _| !name.starts_with("interface") && name != "Ip InHdrErrors");
         }
-        let frames: u64 = hosts.clone().map(|port| until_now(*port).packets).sum();
-        let dropped = all(|counts| counts.drops);
-        // What hosts have sent and were not sent, and no full queue has dropped; their own queues' drops were never sent.
-        let at_hosts: u64 = hosts.clone().map(|port| until_now(*port).drops).sum();
-        let handed: u64 = hosts.map(|port| until_now(port.reversed()).packets).sum();
-        let gone = frames.saturating_sub(handed + dropped - at_hosts);
+        let frames: u64 = hosts.map(|port| until_now(*port).packets).sum();
         Ok(FabricReport {
             tiers: tier_records(graph, scenario.horizon.arrivals, &busy, until_now),
             packet_hops: all(|counts| counts.packets),
-            dropped,
-            lost: if scenario.faults.is_quiet() { 0 } else { gone },
+            dropped: all(|counts| counts.drops),
+            lost: match scenario.faults.is_quiet() {
+                true => 0,
+                false => lost(graph, |port| now.ports[&port].since(before.ports[&port])),
+            },
             frames,
             thrown_away,
             switches: self.told(until_now).into(),
@@ -298,5 +296,52 @@ impl Switches<'_> {
             unknown: [("max_queue".to_owned(), NO_LONGEST.to_owned())].into(),
             ..FabricReport::default()
         })
+    }
+}
+
+/// Packets that hosts have sent and were not sent, that no full queue has dropped and that wait in none. What hosts' own queues have
+/// dropped, or keep, was never sent.
+fn lost(graph: &Graph, counts: impl Fn(PortId) -> Counts) -> u64 {
+    let (mut sent, mut known) = (0, 0);
+    for port in (0..graph.links.len()).flat_map(PortId::of) {
+        let Counts { packets, drops, waiting, .. } = counts(port);
+        match graph.switch(near_end(graph, port)) {
+            None => sent += packets,
+            Some(_) => known += drops + waiting,
+        }
+        if graph.switch(graph.far_end(port)).is_none() {
+            known += packets;
+        }
+    }
+    sent.saturating_sub(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use tailcut_net::topology::chain::Chain;
+    use tailcut_net::topology::find::find_link;
+
+    use super::*;
+
+    #[test]
+    fn what_waits_at_the_end_is_not_lost() {
+        let chain: Chain = serde_json::from_value(serde_json::json!({})).expect("it is a chain");
+        let graph = chain.build().expect("it can be built");
+        let at = |name| find_link(&graph, name).expect("it is a link");
+        let (of_host, between, to_host) = (at("h0>s0"), at("s0>s1"), at("s1>h1"));
+        let counts = |port| match port {
+            // The host's own queue keeps two, and has dropped one: these were never sent.
+            port if port == of_host => {
+                Counts { packets: 100, waiting: 2, drops: 1, ..Counts::default() }
+            }
+            port if port == between => {
+                Counts { packets: 80, waiting: 6, drops: 5, ..Counts::default() }
+            }
+            port if port == to_host => {
+                Counts { packets: 70, waiting: 3, drops: 4, ..Counts::default() }
+            }
+            _ => Counts::default(),
+        };
+        assert_eq!(lost(&graph, counts), 100 - (6 + 5) - (3 + 4) - 70);
     }
 }
