@@ -29,6 +29,8 @@ pub struct Outgoing {
     pub over: bool,
     transport: &'static dyn Transport,
     established: bool,
+    /// Retransmissions of the handshake, which are none of data.
+    syns_again: u32,
     sent: u64,
 }
 
@@ -57,6 +59,7 @@ impl Outgoing {
             over: false,
             transport,
             established: false,
+            syns_again: 0,
             sent: 0,
         })
     }
@@ -104,6 +107,7 @@ impl Outgoing {
     fn establish(&mut self, settings: &HostSettings) -> io::Result<()> {
         self.told.established_ns = Some(monotonic_ns());
         self.established = true;
+        self.syns_again = self.known()?.0.retransmissions;
         let congestion = socket::congestion(&self.stream)?;
         if congestion != settings.congestion {
             let message =
@@ -184,7 +188,10 @@ impl Outgoing {
         if let Ok((known, subflows)) = self.known() {
             self.told.subflows = subflows;
             self.told.data_packets = u64::from(known.data_segments);
-            self.told.retransmissions = u64::from(known.retransmissions);
+            self.told.retransmissions = match self.established {
+                true => u64::from(known.retransmissions.saturating_sub(self.syns_again)),
+                false => 0,
+            };
             self.told.duplicates = u64::from(known.duplicates);
             self.told.timeouts = u32::from(known.timeouts.unwrap_or(0));
             self.told.counts_timeouts = known.timeouts.is_some();
@@ -197,6 +204,7 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
+    use crate::sys::epoll::{Epoll, TIMER};
 
     #[test]
     fn a_long_flow_leaves_others_their_turn() {
@@ -217,5 +225,42 @@ mod tests {
             before = outgoing.sent;
         }
         assert!(before > 0);
+    }
+    #[test]
+    fn syns_that_are_sent_again_are_no_retransmissions_of_data() {
+        const TICK_NS: u64 = 10_000_000;
+        let home = Ipv4Addr::LOCALHOST;
+        let listener = TcpListener::bind((home, 0)).expect("a port is free");
+        socket::let_one_wait(&listener).expect("it listens");
+        let at = listener.local_addr().expect("it has an address");
+        let _first = TcpStream::connect(at).expect("somebody listens");
+        let (epoll, mut happened) = (Epoll::new().expect("it can be had"), vec![]);
+        epoll.add(&listener, READABLE, 0).expect("it is open");
+        epoll.wait(&mut happened).expect("it waits");
+
+        let flow = HostFlow { bytes: 1_000, ..HostFlow::default() };
+        let mut settings = HostSettings { transport: "tcp", ..HostSettings::default() };
+        let opened = Outgoing::open(flow, None, (home, 0), (home, at.port()), &settings);
+        let mut outgoing = opened.expect("it need not be established");
+        settings.congestion = socket::congestion(&outgoing.stream).expect("it has one");
+        let again = |outgoing: &Outgoing| outgoing.known().expect("it is open").0.retransmissions;
+        let epoll = Epoll::new().expect("it can be had");
+        epoll.add(&outgoing.stream, WRITABLE, 0).expect("it is open");
+        while again(&outgoing) == 0 {
+            epoll.wake_at(monotonic_ns() + TICK_NS).expect("it is a time");
+            epoll.wait(&mut happened).expect("it waits");
+            assert!(happened.iter().all(|(token, _)| *token == TIMER), "its SYN found room");
+        }
+        outgoing.look();
+        assert_eq!(outgoing.told.retransmissions, 0);
+
+        let (_taken, _) = listener.accept().expect("the first waits");
+        while !happened.iter().any(|(token, _)| *token != TIMER) {
+            epoll.wait(&mut happened).expect("it waits");
+        }
+        outgoing.on(WRITABLE, &Payload::default(), &settings).expect("it is established");
+        outgoing.look();
+        assert!(again(&outgoing) > 0);
+        assert_eq!(outgoing.told.retransmissions, 0);
     }
 }

@@ -70,6 +70,16 @@ pub fn listen(at: (Ipv4Addr, u16), protocol: i32) -> io::Result<TcpListener> {
     Ok(TcpListener::from(socket))
 }
 
+/// From now on one connection may wait until it is accepted, and SYNs of others are dropped meanwhile.
+///
+/// # Errors
+/// The kernel's.
+#[cfg(test)]
+pub fn let_one_wait(listener: &TcpListener) -> io::Result<()> {
+    // SAFETY: takes numbers.
+    checked(unsafe { libc::listen(listener.as_raw_fd(), 0) }).map(drop)
+}
+
 /// What a socket connects by that is not bound yet, instead of what its route says.
 ///
 /// # Errors
