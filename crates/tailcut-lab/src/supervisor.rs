@@ -194,10 +194,13 @@ impl<'a> Lab<'a> {
         let turns = waits.then(|| Turns::new(count)).transpose()?;
         let turns = turns.as_ref();
         let hosts: Vec<Worker> = (0..count)
-            .map(|host| start(|channel| be_host(host, prepared, &flows, turns, &channel)))
+            .map(|host| {
+                let name = format!("host {host}");
+                start(name, |channel| be_host(host, prepared, &flows, turns, &channel))
+            })
             .collect::<io::Result<_>>()?;
         for host in &hosts {
-            hear::<()>(&host.channel)?;
+            hear::<()>(host)?;
         }
         let fabric = prepared.fabric.build(prepared, &hosts)?;
         for host in &hosts {
@@ -205,7 +208,7 @@ impl<'a> Lab<'a> {
         }
         let mut found = vec![];
         for host in &hosts {
-            found.push(hear::<Found>(&host.channel)?);
+            found.push(hear::<Found>(host)?);
         }
         let (read_back, repnet) = found.into_iter().next().unwrap_or_default();
         Ok(Lab { prepared, hosts, fabric, read_back, repnet })
@@ -214,7 +217,7 @@ impl<'a> Lab<'a> {
     /// The fabric is ready, and empty; gives when it begins.
     fn empty_fabric(&self, crossing: Crossing) -> io::Result<Times> {
         say(&self.fabric.channel, &crossing)?;
-        hear::<()>(&self.fabric.channel)?;
+        hear::<()>(&self.fabric)?;
         let times = Times {
             begin_ns: monotonic_ns() + PAUSE_NS,
             arrivals_ns: self.prepared.scenario.horizon.arrivals.as_ns(),
@@ -226,7 +229,7 @@ impl<'a> Lab<'a> {
     /// What the fabric has to tell, now that nothing crosses it any more.
     fn fabric_report(&self) -> io::Result<FabricReport> {
         (&self.fabric.channel).write_all(b"s")?;
-        hear(&self.fabric.channel)
+        hear(&self.fabric)
     }
 
     /// Sends flows through the fabric, one after the other, while nothing else is in it.
@@ -236,10 +239,10 @@ impl<'a> Lab<'a> {
         let [(from, sends), (to, receives)] = plan.tasks(times.begin_ns);
         let (sender, receiver) = (&self.hosts[from as usize], &self.hosts[to as usize]);
         say(&receiver.channel, &Order::Alone(receives))?;
-        hear::<()>(&receiver.channel)?;
+        hear::<()>(receiver)?;
         say(&sender.channel, &Order::Alone(sends))?;
-        let opened = hear::<Vec<Option<u64>>>(&sender.channel)?;
-        let read = hear::<Vec<Option<u64>>>(&receiver.channel)?;
+        let opened = hear::<Vec<Option<u64>>>(sender)?;
+        let read = hear::<Vec<Option<u64>>>(receiver)?;
         self.fabric_report()?;
         Ok(plan.late(&opened, &read, self.prepared.fabric.delays_when_idle()))
     }
@@ -254,7 +257,7 @@ impl<'a> Lab<'a> {
         for host in hosting {
             let host = &self.hosts[host as usize];
             say(&host.channel, &Order::Guests)?;
-            hear::<()>(&host.channel)?;
+            hear::<()>(host)?;
         }
         let times = self.empty_fabric(Crossing::Run)?;
         for host in &self.hosts {
@@ -268,7 +271,7 @@ impl<'a> Lab<'a> {
             (&host.channel).write_all(b"s")?;
         }
         for host in &self.hosts {
-            reports.push(hear::<HostReport>(&host.channel)?);
+            reports.push(hear::<HostReport>(host)?);
         }
         let fabric = self.fabric_report()?;
         let after = self.alone()?;
@@ -358,7 +361,7 @@ impl<'a> Lab<'a> {
             for (token, _) in happened.iter().filter(|(token, _)| *token != TIMER) {
                 let Some(host) = self.hosts.get(*token as usize) else {
                     // It says why, if it still could.
-                    hear::<FabricReport>(&self.fabric.channel)?;
+                    hear::<FabricReport>(&self.fabric)?;
                     return Err(io::Error::other("the fabric has ended before the run"));
                 };
                 let mut events = [0; 4_096];

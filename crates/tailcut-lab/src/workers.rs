@@ -50,6 +50,8 @@ pub enum Crossing {
 
 /// A process of the lab, and the way to talk to it.
 pub struct Worker {
+    /// What it is, as whoever reads of it knows it.
+    pub name: String,
     /// Its number.
     pub pid: i32,
     /// By which it is told what to do.
@@ -60,7 +62,10 @@ pub struct Worker {
 ///
 /// # Errors
 /// The kernel's.
-pub fn start(work: impl FnOnce(UnixStream) -> io::Result<()>) -> io::Result<Worker> {
+pub fn start(
+    name: impl Into<String>,
+    work: impl FnOnce(UnixStream) -> io::Result<()>,
+) -> io::Result<Worker> {
     let supervisor = process::id();
     let (ours, theirs) = process::channel()?;
     match process::fork()? {
@@ -72,7 +77,7 @@ pub fn start(work: impl FnOnce(UnixStream) -> io::Result<()>) -> io::Result<Work
         process::Forked::Parent(pid) => {
             drop(theirs);
             ours.set_read_timeout(Some(PATIENCE))?;
-            Ok(Worker { pid, channel: ours })
+            Ok(Worker { name: name.into(), pid, channel: ours })
         }
     }
 }
@@ -87,18 +92,26 @@ pub fn say<T: Serialize>(mut channel: &UnixStream, what: &T) -> io::Result<()> {
     channel.write_all(&line)
 }
 
-/// What the other side says, a line, or why it cannot.
+/// What a process says, a line, or why it cannot.
 ///
 /// # Errors
-/// That, and its end.
-pub fn hear<T: for<'de> Deserialize<'de>>(channel: &UnixStream) -> io::Result<T> {
+/// That, its end, and that it has said nothing for too long.
+pub fn hear<T: for<'de> Deserialize<'de>>(worker: &Worker) -> io::Result<T> {
+    let Worker { name, channel, .. } = worker;
     let mut line = String::new();
     // Each side waits for the other's answer, so that nothing follows a line that is already there.
-    BufReader::with_capacity(1 << 16, channel).read_line(&mut line)?;
+    BufReader::with_capacity(1 << 16, channel).read_line(&mut line).map_err(|error| {
+        io::Error::other(match error.kind() {
+            io::ErrorKind::WouldBlock => {
+                format!("{name} has not answered for {} s", PATIENCE.as_secs())
+            }
+            _ => format!("{name}: {error}"),
+        })
+    })?;
     // Events that nobody counts any more come before the report.
     let from = line.find(['{', '[', '"']).unwrap_or(0);
     let answer: Result<T, String> = serde_json::from_str(&line[from..])
-        .map_err(|_| io::Error::other("a process of the lab has ended"))?;
+        .map_err(|_| io::Error::other(format!("{name} has ended")))?;
     answer.map_err(io::Error::other)
 }
 
@@ -255,4 +268,25 @@ pub fn plain<T: for<'de> Deserialize<'de>>(channel: &UnixStream) -> io::Result<T
     let mut line = String::new();
     BufReader::new(channel).read_line(&mut line)?;
     serde_json::from_str(&line).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_ended_or_says_nothing_is_named() {
+        let (channel, theirs) = process::channel().expect("there is one");
+        let host = Worker { name: "host 3".to_owned(), pid: 0, channel };
+        let heard = || hear::<u64>(&host).map_err(|error| error.to_string());
+        say(&theirs, &Ok::<u64, String>(7)).expect("it is open");
+        assert_eq!(heard(), Ok(7));
+        say(&theirs, &Err::<u64, String>("it is late".to_owned())).expect("it is open");
+        assert_eq!(heard(), Err("it is late".to_owned()));
+        let soon = Some(Duration::from_millis(1));
+        host.channel.set_read_timeout(soon).expect("it is a time");
+        assert_eq!(heard(), Err("host 3 has not answered for 360 s".to_owned()));
+        drop(theirs);
+        assert_eq!(heard(), Err("host 3 has ended".to_owned()));
+    }
 }

@@ -77,7 +77,7 @@ impl Kind for Engine {
         let interfaces = (0..hosts.len())
             .map(|host| process::interface_number(&format!("e{host}")))
             .collect::<io::Result<Vec<u32>>>()?;
-        start(|channel| be_fabric(prepared, interfaces, &channel))
+        start("the fabric", |channel| be_fabric(prepared, interfaces, &channel))
     }
 }
 

@@ -38,7 +38,7 @@ use crate::settings::Checked;
 #[cfg(target_os = "linux")]
 use crate::sys::bpf::Object;
 #[cfg(target_os = "linux")]
-use crate::workers::{start, Worker};
+use crate::workers::{hear, start, Worker};
 
 /// See the module.
 pub struct Kernel;
@@ -135,8 +135,9 @@ impl Kind for Kernel {
     #[cfg(target_os = "linux")]
     fn build(&self, prepared: &Prepared, hosts: &[Worker]) -> io::Result<Worker> {
         let pids: Vec<i32> = hosts.iter().map(|host| host.pid).collect();
-        let fabric = start(|channel| crossing::be_switches(prepared, &pids, &channel))?;
-        crate::workers::hear::<()>(&fabric.channel)?;
+        let work = |channel| crossing::be_switches(prepared, &pids, &channel);
+        let fabric = start("the fabric", work)?;
+        hear::<()>(&fabric)?;
         Ok(fabric)
     }
 }
