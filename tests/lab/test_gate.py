@@ -48,6 +48,17 @@ def test_nothing_is_thrown_away_in_a_run_that_nothing_disturbs(experiment: Path)
         assert all(one is not None and one >= 0 for one in late)
 
 
+@pytest.mark.skipif(not Path("/proc/net/if_inet6").exists(), reason="this kernel has no IPv6")
+def test_neither_hosts_nor_fabric_have_ipv6_whose_frames_no_plan_knows(tmp_path: Path, token: str) -> None:
+    addresses: list[str] = []
+
+    def look(lab: Lab) -> None:
+        addresses.extend(Path(f"/proc/{pid}/net/if_inet6").read_text() for pid in [lab.fabric, *lab.hosts])
+
+    disturbed(star(tmp_path, SOME, drain="100ms"), token, 250_000_000, look)
+    assert addresses == [""] * 5
+
+
 def test_a_fabric_that_is_held_up_hands_over_late_and_keeps_no_rate(tmp_path: Path, token: str) -> None:
     outcome = disturbed(star(tmp_path, LONG), token, 1_500_000_000, lambda lab: stop([lab.fabric], 0.3))
     assert "the fabric handed over one frame in a hundred more than" in reasons(outcome)

@@ -11,7 +11,7 @@ use tailcut_net::scenario::Scenario;
 
 use super::Kind;
 #[cfg(target_os = "linux")]
-use crate::hosts::setup::{hardware, INTERFACE};
+use crate::hosts::setup::{self, hardware, INTERFACE};
 #[cfg(target_os = "linux")]
 use crate::prepared::Prepared;
 use crate::settings::Checked;
@@ -73,6 +73,8 @@ impl Kind for Engine {
 
     #[cfg(target_os = "linux")]
     fn build(&self, prepared: &Prepared, hosts: &[Worker]) -> io::Result<Worker> {
+        // Otherwise its own ends of the links would send what IPv6 has to say, past every port of the fabric.
+        setup::set(&[])?;
         Tool::Ip.does(&links(hosts, prepared.hosts.mtu))?;
         let interfaces = (0..hosts.len())
             .map(|host| process::interface_number(&format!("e{host}")))
