@@ -340,6 +340,13 @@ def test_a_link_that_fails_is_left_out_and_what_it_lost_is_sent_again(tmp_path: 
     assert done["facts"]["changed"]["longest_ns"] > 0
 
 
+@pytest.mark.usefixtures("kernel")
+def test_what_hosts_send_to_a_link_of_theirs_that_is_down_is_lost_and_thrown_away_by_no_kernel(tmp_path: Path) -> None:
+    path = small(tmp_path, LEAF_SPINE, [(0, 2), (3, 1)])
+    down = '[{ kind = "link-down", link = "h0>s0", at = "200ms", until = "500ms" }]'
+    assert carried(planned(path, **{"faults.incidents": down}))["facts"]["thrown_away"] == {}
+
+
 BROKEN_IP = """#!/bin/sh
 if [ "$1" = -batch ]; then sed '/^link set p[0-9]* down$/d' | {real} "$@"; else exec {real} "$@"; fi
 """

@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tailcut_net::packet::FlowKey;
+use tailcut_net::topology::NodeId;
 use tailcut_net::Foretold;
 
 use crate::fabric::carrier::{Carrier, Flows, RING};
+use crate::fabric::ports::near_end;
 use crate::hosts::alone::{Plan, Task};
 use crate::hosts::driver::{Driver, HostFlow, Times};
 use crate::hosts::drops;
 use crate::hosts::guests::Guests;
 use crate::hosts::repnet::{Ready, RepnetDriver};
-use crate::hosts::setup::{self, ReadBack};
+use crate::hosts::setup::{self, ReadBack, INTERFACE};
 use crate::hosts::turns::Turns;
 use crate::prepared::Prepared;
 use crate::sys::first::Rank;
@@ -172,13 +174,14 @@ pub fn be_host(
     plain::<()>(channel)?;
     let ready = setup::set_up(host, &prepared.hosts).and_then(|found| {
         let (carrying, ready) = Carrying::new(host, prepared, flows, turns, channel.try_clone()?)?;
+        let down = taken_down(host, prepared)?;
         in_time::run_at_once(process::id(), Rank::Host)?;
-        Ok(((found, ready), carrying))
+        Ok(((found, ready), (carrying, down)))
     });
-    let mut carrying = match ready {
-        Ok((found, carrying)) => {
+    let (mut carrying, down) = match ready {
+        Ok((found, ready)) => {
             say(channel, &Ok::<Found, String>(found))?;
-            carrying
+            ready
         }
         Err(error) => return answer::<Found>(channel, Err(error)),
     };
@@ -193,13 +196,13 @@ pub fn be_host(
             }
             Order::Guests => answer(channel, guests.start(host, &prepared.guests))?,
             Order::Run(times) => {
-                let before = drops::counted();
+                let before = drops::counted_but_of(&down);
                 let mut report = match &mut carrying {
                     Carrying::Sockets(driver) => driver.run(times),
                     Carrying::Repnet(driver) => driver.run(times),
                 };
                 if let Ok(report) = &mut report {
-                    report.thrown_away = drops::since(&before, &drops::counted());
+                    report.thrown_away = drops::since(&before, &drops::counted_but_of(&down));
                     report.wrong.extend(guests.failed());
                 }
                 channel.set_nonblocking(false)?;
@@ -208,6 +211,14 @@ pub fn be_host(
             }
         }
     }
+}
+
+/// The interface of a host, if its link is taken down in the run.
+fn taken_down(host: u32, prepared: &Prepared) -> io::Result<Vec<String>> {
+    let Prepared { scenario, fabric, .. } = prepared;
+    let down = fabric.taken_down(scenario)?;
+    let its = down.iter().any(|port| near_end(&scenario.graph, *port) == NodeId(host));
+    Ok(its.then(|| INTERFACE.to_owned()).into_iter().collect())
 }
 
 /// The fabric, from its ring to its report.

@@ -4,12 +4,16 @@ pub mod engine;
 pub mod kernel;
 
 #[cfg(target_os = "linux")]
+use std::collections::BTreeSet;
+#[cfg(target_os = "linux")]
 use std::io;
 #[cfg(target_os = "linux")]
 use std::path::Path;
 
 use tailcut_engine::Time;
 use tailcut_net::scenario::Scenario;
+#[cfg(target_os = "linux")]
+use tailcut_net::topology::PortId;
 
 #[cfg(target_os = "linux")]
 use crate::prepared::Prepared;
@@ -38,6 +42,16 @@ pub trait Kind: Sync {
 
     /// How often it can tell the queue of each link at the most; zero if at any time.
     fn between_samples(&self) -> Time;
+
+    /// Directed links whose interfaces it takes down while a run lasts, as the plan says. What comes to these is lost, and none of it
+    /// thrown away by a kernel.
+    ///
+    /// # Errors
+    /// When its incidents do not suit the network.
+    #[cfg(target_os = "linux")]
+    fn taken_down(&self, _: &Scenario) -> io::Result<BTreeSet<PortId>> {
+        Ok(BTreeSet::new())
+    }
 
     /// BPF programs of its switches, if it has any, from the directory that they are in: asked for while this process may still load them.
     ///

@@ -28,9 +28,14 @@ const COUNTERS: [(&str, &[&str]); 3] = [
 
 /// What this process's namespace has counted so far; nothing where it cannot be read.
 pub fn counted() -> Counters {
+    counted_but_of(&[])
+}
+
+/// The same without what these interfaces have counted.
+pub fn counted_but_of(interfaces: &[String]) -> Counters {
     let read = |name: &str| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
     let mut counters = of_protocols(&(read("snmp") + &read("netstat")));
-    counters.extend(of_interfaces(&read("dev")));
+    counters.extend(of_interfaces(&read("dev"), interfaces));
     counters
 }
 
@@ -54,12 +59,13 @@ fn of_protocols(text: &str) -> Counters {
     found
 }
 
-/// Errors and drops of all interfaces, received and sent.
-fn of_interfaces(text: &str) -> Counters {
+/// Errors and drops of all interfaces but these, received and sent.
+fn of_interfaces(text: &str, but: &[String]) -> Counters {
     const PLACES: [(usize, &str); 4] =
         [(2, "receive errors"), (3, "receive drops"), (10, "send errors"), (11, "send drops")];
     let mut found = Counters::new();
-    for (_, values) in text.lines().filter_map(|line| line.split_once(':')) {
+    let named = text.lines().filter_map(|line| line.split_once(':'));
+    for (_, values) in named.filter(|(name, _)| !but.iter().any(|one| one == name.trim())) {
         let values: Vec<u64> = values.split_whitespace().filter_map(|v| v.parse().ok()).collect();
         for (at, name) in PLACES {
             *found.entry(format!("interface {name}")).or_default() +=
@@ -93,14 +99,23 @@ mod tests {
         assert_eq!(of_protocols(""), Counters::new());
     }
 
+    const INTERFACES: &str = "Inter-|   Receive |  Transmit\n face |bytes packets errs drop\n\
+                    eth0: 90 9 1 2 0 0 0 0 80 8 3 4 0 0 0 0\n  lo: 1 1 0 10 0 0 0 0 1 1 0 0 0 0 0 0\n";
+
     #[test]
     fn interfaces_are_taken_together() {
-        let text = "Inter-|   Receive |  Transmit\n face |bytes packets errs drop\n\
-                    eth0: 90 9 1 2 0 0 0 0 80 8 3 4 0 0 0 0\n  lo: 1 1 0 10 0 0 0 0 1 1 0 0 0 0 0 0\n";
-        let found = of_interfaces(text);
+        let found = of_interfaces(INTERFACES, &[]);
         assert_eq!(found["interface receive errors"], 1);
         assert_eq!(found["interface receive drops"], 12);
         assert_eq!((found["interface send errors"], found["interface send drops"]), (3, 4));
+    }
+
+    #[test]
+    fn interfaces_that_are_left_out_leave_the_others() {
+        let found = of_interfaces(INTERFACES, &["eth0".to_owned(), "p7".to_owned()]);
+        let told = |name: &str| found[&format!("interface {name}")];
+        assert_eq!([told("receive errors"), told("receive drops")], [0, 10]);
+        assert_eq!([told("send errors"), told("send drops")], [0, 0]);
     }
 
     #[test]

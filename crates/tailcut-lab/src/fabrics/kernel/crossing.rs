@@ -151,7 +151,11 @@ impl Switches<'_> {
         let graph = &self.prepared.scenario.graph;
         let mut thrown_away = drops::Counters::new();
         for switch in graph.each_switch() {
-            for (name, count) in self.within(switch.node(graph.hosts), || Ok(drops::counted()))? {
+            let node = switch.node(graph.hosts);
+            // What comes to an interface that is down is lost as the plan says.
+            let down = self.ports(node).filter(|port| self.taken_down.contains(port));
+            let down: Vec<String> = down.map(|port| self.interface(port)).collect();
+            for (name, count) in self.within(node, || Ok(drops::counted_but_of(&down)))? {
                 *thrown_away.entry(name).or_default() += count;
             }
         }
@@ -273,11 +277,9 @@ impl Switches<'_> {
         let is_host = |port: &&PortId| graph.switch(near_end(graph, **port)).is_none();
         let hosts = ports.iter().filter(is_host);
         let mut thrown_away = drops::since(&before.thrown_away, &now.thrown_away);
-        if !scenario.faults.is_quiet() {
-            // What comes to an interface that is down is lost as the plan says, and so is what goes round while one switch after the other
-            // learns of it.
-            thrown_away
-                .retain(|name, _| !name.starts_with("interface") && name != "Ip InHdrErrors");
+        if !self.taken_down.is_empty() {
+            // What goes round while one switch after the other learns of a failure is lost as the plan says, too.
+            thrown_away.remove("Ip InHdrErrors");
         }
         let frames: u64 = hosts.map(|port| until_now(*port).packets).sum();
         Ok(FabricReport {

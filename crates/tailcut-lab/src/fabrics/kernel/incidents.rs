@@ -4,14 +4,27 @@ use std::collections::BTreeSet;
 use std::io;
 
 use tailcut_engine::{Rate, Time};
-use tailcut_net::faults::{Change, What};
-use tailcut_net::topology::{PortId, Routes, SwitchId};
+use tailcut_net::faults::{Change, FaultsSpec, What};
+use tailcut_net::topology::{Graph, PortId, Routes, SwitchId};
 
 use super::lines::{interface, other_rate};
 use super::switches::Switches;
 use crate::fabric::ports::near_end;
 use crate::sys::process;
 use crate::tools::Tool;
+
+/// Both directions of every link that is down at some time.
+///
+/// # Errors
+/// When the incidents do not suit the network.
+pub fn taken_down(faults: &FaultsSpec, graph: &Graph) -> io::Result<BTreeSet<PortId>> {
+    let changes = faults.changes(graph).map_err(io::Error::other)?;
+    let links = changes.iter().filter_map(|change| match change.what {
+        What::Down { link, .. } => Some(link as usize),
+        _ => None,
+    });
+    Ok(links.flat_map(PortId::of).collect())
+}
 
 /// The changes that are to come, and what has become of the links.
 pub struct Incidents {
@@ -148,5 +161,38 @@ impl Switches<'_> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tailcut_net::topology::chain::Chain;
+    use tailcut_net::topology::find::link_name;
+
+    use super::*;
+
+    /// The links that these incidents take down between two hosts with two switches between them.
+    fn links(incidents: serde_json::Value) -> BTreeSet<String> {
+        let chain: Chain = serde_json::from_value(json!({})).expect("it is a chain");
+        let graph = chain.build().expect("it can be built");
+        let faults = serde_json::from_value(json!({ "incidents": incidents }));
+        let down = taken_down(&faults.expect("they are faults"), &graph).expect("they suit it");
+        down.into_iter().map(|port| link_name(&graph, port)).collect()
+    }
+
+    fn named<const COUNT: usize>(names: [&str; COUNT]) -> BTreeSet<String> {
+        names.map(str::to_owned).into()
+    }
+
+    #[test]
+    fn links_that_are_only_slow_are_never_down() {
+        let slow = json!({ "kind": "rate", "link": "s0>s1", "rate": "1Mbps", "at": "1ms" });
+        assert_eq!(links(json!([])), named([]));
+        assert_eq!(links(json!([slow])), named([]));
+        let fails = json!({ "kind": "link-down", "link": "h0>s0", "at": "2ms", "until": "3ms" });
+        assert_eq!(links(json!([slow, fails])), named(["h0>s0", "s0>h0"]));
+        let fails = json!({ "kind": "switch-down", "switch": "s1", "at": "2ms" });
+        assert_eq!(links(json!([fails])), named(["s0>s1", "s1>s0", "s1>h1", "h1>s1"]));
     }
 }

@@ -21,6 +21,8 @@ mod switches;
 mod taps;
 
 #[cfg(target_os = "linux")]
+use std::collections::BTreeSet;
+#[cfg(target_os = "linux")]
 use std::io;
 #[cfg(target_os = "linux")]
 use std::path::Path;
@@ -30,6 +32,8 @@ use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::faults::Incident;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::scenario::Scenario;
+#[cfg(target_os = "linux")]
+use tailcut_net::topology::PortId;
 
 use super::Kind;
 #[cfg(target_os = "linux")]
@@ -121,6 +125,11 @@ impl Kind for Kernel {
             "host.nic_queue",
             "tbf with its limit at the host's own interface, where a flow does not fill it: TCP keeps little in it (small queues)",
         );
+    }
+
+    #[cfg(target_os = "linux")]
+    fn taken_down(&self, scenario: &Scenario) -> io::Result<BTreeSet<PortId>> {
+        incidents::taken_down(&scenario.faults, &scenario.graph)
     }
 
     #[cfg(target_os = "linux")]

@@ -59,6 +59,8 @@ pub struct Switches<'a> {
     pub applied: Vec<String>,
     /// Links that are down.
     pub dead: BTreeSet<usize>,
+    /// Directed links that are down at some time of the run.
+    pub taken_down: BTreeSet<PortId>,
     /// Rates of ports that are others now than those that they were built with.
     pub rates: BTreeMap<PortId, Rate>,
     /// What was read back of each switch when it was set up.
@@ -97,6 +99,7 @@ impl<'a> Switches<'a> {
             addresses: (0..graph.hosts).map(address).collect(),
             applied: vec![],
             dead: BTreeSet::new(),
+            taken_down: prepared.fabric.taken_down(&prepared.scenario)?,
             rates: BTreeMap::new(),
             found: vec![],
             queues: BTreeMap::new(),
