@@ -201,13 +201,14 @@ impl<'a> Carrier<'a> {
         let links = SeriesSpec { flows: vec![], ..scenario.series.clone() };
         let sampler = Sampler::new(&links, &scenario.graph, engine.fabric().routes())
             .map_err(io::Error::other)?;
+        let changes = scenario.faults.changes(&scenario.graph).map_err(io::Error::other)?;
         Ok(Carrier {
             scenario,
             engine,
             sample: sampler.interval(),
             sampler,
             before: (frames.dropped()?, drops::counted()),
-            pace: Pace::new(&scenario.graph),
+            pace: Pace::new(&scenario.graph, &changes),
             capture,
             frames,
             hosts: hosts.collect(),

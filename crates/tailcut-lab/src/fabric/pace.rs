@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Rate;
+use tailcut_net::faults::{Change, What};
 use tailcut_net::topology::{Graph, NodeId};
 
 /// How long a window is.
@@ -35,21 +36,34 @@ pub struct Paces {
 /// Bytes in one window: those whose last bit was due in it, and those handed over in it.
 type Window = (u64, u64);
 
+/// The rate of a host's last link from so many nanoseconds after the beginning on.
+type From = (u64, Rate);
+
 /// What every host is handed.
 pub struct Pace {
-    rates: Vec<Rate>,
+    /// In order of time.
+    rates: Vec<Vec<From>>,
     windows: Vec<Vec<Window>>,
     longest: u64,
 }
 
 impl Pace {
-    /// Of the hosts of a graph.
-    pub fn new(graph: &Graph) -> Pace {
-        let rate = |host| {
+    /// Of the hosts of a graph that changes so, in order of time.
+    pub fn new(graph: &Graph, changes: &[Change]) -> Pace {
+        let built = |host| {
             let link = graph.links.iter().find(|link| link.a == host || link.b == host);
             link.map_or(Rate(1), |link| link.rate)
         };
-        let rates: Vec<Rate> = (0..graph.hosts).map(NodeId).map(rate).collect();
+        let rates = |host| {
+            let later = changes.iter().filter_map(|change| match change.what {
+                What::Rate(port, rate) if graph.far_end(port) == host => {
+                    Some((change.at.as_ns(), rate.unwrap_or(built(host))))
+                }
+                _ => None,
+            });
+            [(0, built(host))].into_iter().chain(later).collect()
+        };
+        let rates: Vec<Vec<From>> = (0..graph.hosts).map(NodeId).map(rates).collect();
         Pace { windows: vec![vec![]; rates.len()], rates, longest: 0 }
     }
 
@@ -65,33 +79,50 @@ impl Pace {
         self.longest = self.longest.max(bytes);
     }
 
-    /// How many windows were busy, and how many of these off their rate.
+    /// How many windows were busy, and how many of these off their rate. In a window in which its rate changes a link has none to keep.
     pub fn judge(&self) -> Paces {
         let mut paces = Paces::default();
-        for (rate, windows) in self.rates.iter().zip(&self.windows) {
-            let whole = in_ns(*rate, WINDOW_NS);
-            for &(due, handed) in windows {
-                if due as f64 + (self.longest as f64) < whole {
+        for (rates, windows) in self.rates.iter().zip(&self.windows) {
+            for (begin_ns, &(due, handed)) in (0..).step_by(WINDOW_NS as usize).zip(windows) {
+                let Some(rate) = throughout(rates, begin_ns) else { continue };
+                if due as f64 + (self.longest as f64) < in_ns(rate, WINDOW_NS) {
                     continue;
                 }
                 paces.busy += 1;
-                paces.off += u64::from(!keeps(*rate, WINDOW_NS, self.longest, handed));
+                paces.off += u64::from(!keeps(rate, WINDOW_NS, self.longest, handed));
             }
         }
         paces
     }
 }
 
+/// The rate of a link all through the window that begins then, if it has one.
+fn throughout(rates: &[From], begin_ns: u64) -> Option<Rate> {
+    let by = rates.partition_point(|(from_ns, _)| *from_ns <= begin_ns);
+    let next = rates.get(by).is_none_or(|(from_ns, _)| *from_ns >= begin_ns + WINDOW_NS);
+    next.then(|| rates[by - 1].1)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::json;
+    use tailcut_net::faults::FaultsSpec;
     use tailcut_net::topology::chain::Chain;
 
-    /// Two hosts; 100 Mbps carry 625 packets of 1,000 bytes in a window.
+    use super::*;
+
+    /// Of the second of two hosts, whose links have 100 Mbps where these incidents do not say otherwise.
+    fn pace(incidents: serde_json::Value) -> Pace {
+        let chain = serde_json::from_value::<Chain>(json!({ "rate": "100Mbps" }));
+        let graph = chain.expect("it is a chain").build().expect("it can be built");
+        let faults = serde_json::from_value::<FaultsSpec>(json!({ "incidents": incidents }));
+        let changes = faults.expect("they are faults").changes(&graph).expect("they suit it");
+        Pace::new(&graph, &changes)
+    }
+
+    /// 100 Mbps carry 625 packets of 1,000 bytes in a window.
     fn judged(late_ns: impl Fn(u64) -> u64, every: u64) -> Paces {
-        let chain: Chain = serde_json::from_value(serde_json::json!({ "rate": "100Mbps" }))
-            .expect("it is a chain");
-        let mut pace = Pace::new(&chain.build().expect("it can be built"));
+        let mut pace = pace(json!([]));
         for packet in (0..6_250).step_by(every as usize) {
             let due_ns = packet * 80_000;
             pace.add(1, 1_000, due_ns, due_ns + late_ns(due_ns));
@@ -116,5 +147,32 @@ mod tests {
     #[test]
     fn a_link_that_is_not_busy_has_no_rate_to_keep() {
         assert_eq!(judged(|_| 20_000_000, 2), Paces { busy: 0, off: 0 });
+    }
+    /// Half a second of a link that is slower from 120 ms to 300 ms: it sends its packets at this rate then.
+    fn judged_slow(link: &str, mbps: u64) -> Paces {
+        let slow = json!({ "kind": "rate", "link": link, "one_way": true, "rate": "20Mbps", "at": "120ms", "until": "300ms" });
+        let mut pace = pace(json!([slow]));
+        let mut due_ns = 0;
+        while due_ns < 500_000_000 {
+            pace.add(1, 1_000, due_ns, due_ns);
+            let is_slow = (120_000_000..300_000_000).contains(&due_ns);
+            due_ns += 8_000_000 / if is_slow { mbps } else { 100 };
+        }
+        pace.judge()
+    }
+
+    #[test]
+    fn a_link_keeps_the_rate_that_it_has_just_then() {
+        // Of ten windows the third has a change within it, and three are slow.
+        assert_eq!(judged_slow("s1>h1", 20), Paces { busy: 9, off: 0 });
+        assert_eq!(judged_slow("s1>h1", 40), Paces { busy: 9, off: 3 });
+        assert_eq!(judged_slow("s1>h1", 10), Paces { busy: 6, off: 0 }, "it is not busy");
+    }
+
+    #[test]
+    fn what_changes_at_another_link_changes_nothing() {
+        for other in ["h1>s1", "s0>h0", "s0>s1"] {
+            assert_eq!(judged_slow(other, 100), Paces { busy: 10, off: 0 }, "{other}");
+        }
     }
 }
