@@ -12,6 +12,7 @@ use tailcut_net::network::tier_records;
 use tailcut_net::port::PortCounters;
 use tailcut_net::topology::{Graph, PortId};
 
+use super::busy::Busy;
 use super::counters::Counts;
 use super::incidents::Incidents;
 use super::rates::Rates;
@@ -70,18 +71,16 @@ struct Counted {
 }
 
 /// What is known of the ports while flows cross.
-struct Looks<'a> {
-    before: &'a Counted,
-    framing: u64,
-    now: BTreeMap<PortId, Counts>,
+struct Looks {
+    busy: Busy,
     rates: Rates,
     sampler: Sampler,
     /// When the next sample is due, from the beginning.
     sample: Option<Time>,
 }
 
-impl<'a> Looks<'a> {
-    fn new(switches: &Switches<'_>, before: &'a Counted) -> io::Result<Looks<'a>> {
+impl Looks {
+    fn new(switches: &Switches<'_>, before: &Counted) -> io::Result<Looks> {
         let scenario = &switches.prepared.scenario;
         let framing = scenario.host.framing_overhead.0;
         // Windows are the hosts' to tell.
@@ -89,26 +88,32 @@ impl<'a> Looks<'a> {
         let sampler =
             Sampler::new(&links, &scenario.graph, &switches.routes).map_err(io::Error::other)?;
         Ok(Looks {
-            before,
-            framing,
-            now: BTreeMap::new(),
+            busy: Busy::new(&before.ports, framing),
             rates: Rates::new(switches.prepared.hosts.mtu + framing, framing),
             sample: sampler.interval(),
             sampler,
         })
     }
 
+    /// Asks all ports for how long they have sent, whose rates have been the same since they were asked last.
+    fn count(&mut self, switches: &mut Switches<'_>) -> io::Result<BTreeMap<PortId, Counts>> {
+        let now = switches.counts()?;
+        for (port, counts) in &now {
+            self.busy.add(*port, switches.rate(*port), *counts);
+        }
+        Ok(now)
+    }
+
     /// Asks all ports. The beginning was at `begin_ns` of the monotonic clock.
     fn look(&mut self, begin_ns: u64, switches: &mut Switches<'_>) -> io::Result<()> {
-        self.now = switches.counts()?;
+        let now = self.count(switches)?;
         // No link has sent for longer than until then.
         let at = Time(monotonic_ns().saturating_sub(begin_ns) * 1_000);
-        for (port, counts) in &self.now {
-            self.rates.add(*port, switches.rate(*port), *counts);
+        for (port, counts) in now {
+            self.rates.add(port, switches.rate(port), counts);
         }
         if self.sample.is_some_and(|sample| at >= sample) {
-            let (now, before, framing) = (&self.now, self.before, self.framing);
-            self.sampler.sample_links(at, &mut Seen { now, before, framing, switches });
+            self.sampler.sample_links(at, &mut Seen(&self.busy));
             self.sample = self.sampler.interval().map(|interval| at + interval);
         }
         Ok(())
@@ -116,22 +121,16 @@ impl<'a> Looks<'a> {
 }
 
 /// The ports as they were seen last.
-struct Seen<'a> {
-    now: &'a BTreeMap<PortId, Counts>,
-    before: &'a Counted,
-    framing: u64,
-    switches: &'a Switches<'a>,
-}
+struct Seen<'a>(&'a Busy);
 
 impl Links for Seen<'_> {
     fn queue(&mut self, _now: Time, port: PortId) -> u32 {
-        self.now[&port].waiting as u32
+        self.0.counts(port).waiting as u32
     }
 
-    /// The time that its rate takes for what it has sent.
+    /// The time that its rates take for what it has sent.
     fn busy(&mut self, _now: Time, port: PortId) -> Time {
-        let sent = self.now[&port].since(self.before.ports[&port]).on_wire(self.framing);
-        self.switches.rate(port).transmission_time(sent)
+        self.0.time(port)
     }
 }
 
@@ -179,14 +178,14 @@ impl Switches<'_> {
         let is_run = crossing == Crossing::Run;
         let since = |ns: u64| Time(ns.saturating_sub(times.begin_ns) * 1_000);
         let arrivals_ns = times.begin_ns + times.arrivals_ns;
-        let mut at_arrivals = None;
+        let mut in_arrivals = None;
         let mut incidents = Incidents::new(self)?;
         let mut looks = Looks::new(self, before)?;
         let mut looks_ns = times.begin_ns;
         let mut reads_ns = times.begin_ns;
         let mut late = Lateness::default();
         loop {
-            let counts = (is_run && at_arrivals.is_none()).then_some(arrivals_ns);
+            let counts = (is_run && in_arrivals.is_none()).then_some(arrivals_ns);
             let looks_at = is_run.then_some(looks_ns);
             // What is broken from the beginning is so before it.
             let fails = incidents.next().filter(|_| is_run).map(|next| match next {
@@ -204,13 +203,16 @@ impl Switches<'_> {
             }
             let now = monotonic_ns();
             if let Some(at) = fails.filter(|at| now >= *at) {
+                // What was sent until now was sent at the rates of until now.
+                looks.count(self)?;
                 incidents.carry_out(since(now), self)?;
                 // A change is over when the switches at the ends of its link have their routes, too.
                 self.renew()?;
                 late.add(monotonic_ns().saturating_sub(at.max(times.begin_ns)));
                 looks.rates.begin_again();
             } else if counts.is_some_and(|at| now >= at) {
-                at_arrivals = Some(self.counts()?);
+                looks.count(self)?;
+                in_arrivals = Some(looks.busy.within(times.begin_ns, times.arrivals_ns));
             } else if looks_at.is_some_and(|at| now >= at) {
                 looks.look(times.begin_ns, self)?;
                 let took = monotonic_ns() - now;
@@ -224,8 +226,15 @@ impl Switches<'_> {
         while !self.unread.is_empty() {
             self.read_one()?;
         }
+        let in_arrivals = match in_arrivals {
+            Some(known) => known,
+            None => {
+                looks.count(self)?;
+                looks.busy.within(times.begin_ns, times.arrivals_ns)
+            }
+        };
         let Looks { rates, sampler, .. } = looks;
-        let report = self.report(times, before, at_arrivals)?;
+        let report = self.report(before, &in_arrivals)?;
         let series = sampler.into_series().into_iter().map(Into::into).collect();
         Ok(FabricReport { changed: late, paces: rates.judge(), series, captured, ..report })
     }
@@ -243,15 +252,14 @@ impl Switches<'_> {
 
     fn report(
         &mut self,
-        times: Times,
         before: &Counted,
-        at_arrivals: Option<BTreeMap<PortId, Counts>>,
+        busy: &BTreeMap<PortId, Time>,
     ) -> io::Result<FabricReport> {
         let now = self.counted()?;
         let scenario = &self.prepared.scenario;
         let (graph, framing) = (&scenario.graph, scenario.host.framing_overhead.0);
-        let since = |counted: &BTreeMap<PortId, Counts>, port: PortId| {
-            let counts = counted[&port].since(before.ports[&port]);
+        let until_now = |port: PortId| {
+            let counts = now.ports[&port].since(before.ports[&port]);
             PortCounters {
                 packets: counts.packets,
                 bytes: counts.on_wire(framing),
@@ -259,19 +267,8 @@ impl Switches<'_> {
                 ..PortCounters::default()
             }
         };
-        let until_now = |port: PortId| since(&now.ports, port);
         let ports: Vec<PortId> = (0..graph.links.len()).flat_map(PortId::of).collect();
-        // What was sent between the end of the arrivals and the asking is taken off in proportion.
-        let busy = |port: &PortId| {
-            let rate = graph.links[port.link()].rate;
-            let Some(counted) = &at_arrivals else {
-                return rate.transmission_time(until_now(*port).bytes);
-            };
-            let asked_ns = counted[port].at_ns - times.begin_ns;
-            let sent = u128::from(since(counted, *port).bytes) * u128::from(times.arrivals_ns);
-            rate.transmission_time((sent / u128::from(asked_ns.max(1))) as u64)
-        };
-        let busy: Vec<Time> = ports.iter().map(busy).collect();
+        let busy: Vec<Time> = ports.iter().map(|port| busy[port]).collect();
         let all =
             |what: fn(PortCounters) -> u64| ports.iter().map(|port| what(until_now(*port))).sum();
         let is_host = |port: &&PortId| graph.switch(near_end(graph, **port)).is_none();

@@ -2,6 +2,8 @@
 
 mod balance;
 #[cfg(target_os = "linux")]
+mod busy;
+#[cfg(target_os = "linux")]
 mod counters;
 #[cfg(target_os = "linux")]
 mod crossing;
