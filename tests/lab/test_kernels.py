@@ -12,6 +12,7 @@ import pytest
 
 import tailcut
 from support import waiting
+from support.disturbances import disturbed, star
 from support.kernels import (
     AS_NOBODY,
     EVERY_JOB,
@@ -25,6 +26,7 @@ from support.kernels import (
     planned,
     wait_until_none,
 )
+from support.killing import Lab
 from tailcut.lab import process
 from tailcut.lab.fabrics import FABRICS
 
@@ -60,6 +62,17 @@ def test_exactly_the_flows_of_the_plan_are_carried_and_every_byte_arrives(experi
     assert tiers["host", "up"]["packets"] == about["lab"]["frames"] - tiers["host", "up"]["drops"]
     assert network() == before
     assert not list(tmp_path.rglob("elsewhere"))
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_the_fabric_goes_before_hosts_and_these_before_all_others(tmp_path: Path, token: str, fabric: str) -> None:
+    ranks: list[int] = []
+
+    def look(lab: Lab) -> None:
+        ranks.extend(os.sched_getparam(pid).sched_priority for pid in [lab.fabric, *lab.hosts])
+
+    disturbed(star(tmp_path, "0,1,1000,1000\n0,1,1000,500000"), token, 250_000_000, look, fabric)
+    assert ranks == ([2, 1, 1, 1, 1] if offered("processors first") else [0] * 5)
 
 
 def test_it_is_known_of_every_flow_how_late_it_started(experiment: Path, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ use crate::fabric::ports::{self, near_end};
 use crate::hosts::driver::Times;
 use crate::hosts::drops;
 use crate::prepared::Prepared;
+use crate::sys::first::Rank;
 use crate::sys::{in_time, monotonic_ns, process};
 use crate::workers::{answer, plain, Crossing};
 
@@ -175,6 +176,8 @@ impl Switches<'_> {
             taps.begin(times.begin_ns);
         }
         channel.set_nonblocking(true)?;
+        in_time::exact_timers();
+        in_time::run_at_once(process::id(), Rank::Fabric)?;
         let is_run = crossing == Crossing::Run;
         let since = |ns: u64| Time(ns.saturating_sub(times.begin_ns) * 1_000);
         let arrivals_ns = times.begin_ns + times.arrivals_ns;
