@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import tailcut
 from support import kernels
 from support.bpf import in_kernel
+from support.disturbances import star
 from support.kernels import AS_NOBODY, LIMIT_SECONDS, network, offered, planned, wait_until_gone
 from support.killing import Command
 from tailcut import cli
@@ -345,6 +346,14 @@ def test_what_hosts_send_to_a_link_of_theirs_that_is_down_is_lost_and_thrown_awa
     path = small(tmp_path, LEAF_SPINE, [(0, 2), (3, 1)])
     down = '[{ kind = "link-down", link = "h0>s0", at = "200ms", until = "500ms" }]'
     assert carried(planned(path, **{"faults.incidents": down}))["facts"]["thrown_away"] == {}
+
+
+@pytest.mark.usefixtures("kernel")
+def test_no_flow_is_sent_alone_after_a_run_while_others_go_on_sending(tmp_path: Path) -> None:
+    unfinished = carried(star(tmp_path, "0,1,8000000,1000", drain="100ms"))
+    assert unfinished["facts"]["after"]["late_ns"] == []
+    assert not [reason for reason in unfinished["unfaithful"] if "after the run" in reason]
+    assert len(carried(star(tmp_path, "0,1,1000,1000"))["facts"]["after"]["late_ns"]) == 5
 
 
 BROKEN_IP = """#!/bin/sh

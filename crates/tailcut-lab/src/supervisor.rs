@@ -247,6 +247,12 @@ impl<'a> Lab<'a> {
         Ok(plan.late(&opened, &read, self.prepared.fabric.delays_when_idle()))
     }
 
+    /// Whether something of the run may still cross the fabric.
+    fn goes_on(&self, reports: &[HostReport]) -> bool {
+        let Prepared { fabric, foretold, guests, .. } = self.prepared;
+        fabric.goes_on() && (!guests.is_empty() || !all_over(foretold.len(), reports))
+    }
+
     fn carry_out(
         self,
         before: Alone,
@@ -274,7 +280,10 @@ impl<'a> Lab<'a> {
             reports.push(hear::<HostReport>(host)?);
         }
         let fabric = self.fabric_report()?;
-        let after = self.alone()?;
+        let after = match self.goes_on(&reports) {
+            true => Alone::default(),
+            false => self.alone()?,
+        };
         let by_repnet = self.repnet.is_some();
         let misled = match by_repnet {
             true => repnet::misled(&reports, times.begin_ns + end_ns),
@@ -389,6 +398,15 @@ impl<'a> Lab<'a> {
     }
 }
 
+/// Whether all of so many flows have arrived, as far as both of their hosts know.
+fn all_over(flows: usize, reports: &[HostReport]) -> bool {
+    let sent = reports.iter().flat_map(|report| &report.sent);
+    let got = reports.iter().flat_map(|report| &report.got);
+    let acknowledged = sent.filter(|sent| sent.acknowledged_ns.is_some()).count();
+    let complete = got.filter(|got| got.complete_ns.is_some()).count();
+    acknowledged == flows && complete == flows
+}
+
 /// Subflows besides the first of each flow.
 fn joined(reports: &[HostReport]) -> u64 {
     let sent = reports.iter().flat_map(|report| &report.sent);
@@ -402,4 +420,28 @@ fn thrown_away(reports: &[HostReport], fabric: &FabricReport) -> Counters {
         *all.entry(name.clone()).or_default() += count;
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hosts::driver::{Got, Sent};
+
+    #[test]
+    fn a_run_is_over_when_every_sender_and_every_receiver_has_said_so() {
+        let sent = |acknowledged_ns| Sent { acknowledged_ns, ..Sent::default() };
+        let got = |complete_ns| Got { complete_ns, ..Got::default() };
+        let both = |last_sent, last_got| {
+            let sender =
+                HostReport { sent: vec![sent(Some(5)), sent(last_sent)], ..HostReport::default() };
+            let receiver =
+                HostReport { got: vec![got(Some(4)), got(last_got)], ..HostReport::default() };
+            [sender, receiver]
+        };
+        assert!(all_over(2, &both(Some(7), Some(6))));
+        assert!(!all_over(2, &both(None, Some(6))), "the last acknowledgement is under way");
+        assert!(!all_over(2, &both(None, None)));
+        assert!(!all_over(3, &both(Some(7), Some(6))), "one was never opened");
+        assert!(all_over(0, &[]));
+    }
 }

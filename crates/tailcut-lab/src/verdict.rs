@@ -37,7 +37,7 @@ pub struct Facts {
     pub thrown_away: BTreeMap<String, u64>,
     /// Flows alone before the run.
     pub before: Alone,
-    /// And after it.
+    /// And after it; none where what the run has left behind still crosses the fabric.
     pub after: Alone,
 }
 

@@ -38,6 +38,11 @@ impl Kind for Engine {
         true
     }
 
+    /// What crosses it next is a fabric of its own.
+    fn goes_on(&self) -> bool {
+        false
+    }
+
     fn knows_further_addresses(&self) -> bool {
         true
     }

@@ -37,6 +37,9 @@ pub trait Kind: Sync {
     /// Whether a packet takes the time of its transmission at an idle port, too.
     fn delays_when_idle(&self) -> bool;
 
+    /// Whether connections that a run leaves unfinished go on sending through it afterwards.
+    fn goes_on(&self) -> bool;
+
     /// Whether it brings frames to the further addresses of hosts, which subflows have.
     fn knows_further_addresses(&self) -> bool;
 

@@ -69,6 +69,10 @@ impl Kind for Kernel {
         false
     }
 
+    fn goes_on(&self) -> bool {
+        true
+    }
+
     fn knows_further_addresses(&self) -> bool {
         false
     }
