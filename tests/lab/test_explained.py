@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -197,7 +198,8 @@ def test_without_a_capture_it_says_what_makes_one(experiment: Path, tmp_path: Pa
     points = f"--capture host:{flow['src']} --capture host:{flow['dst']}"
     assert (refused.value.code, refused.value.hint) == (
         "TC-X005",
-        f"capture a further one: tailcut run {result.plan['source_file']} --on lab --repeat 3 {points}",
+        f"make all of them once more: tailcut run {shlex.quote(result.plan['source_file'])} --on lab --repeat 3"
+        f" {points} --out {result.directory}",
     )
     again = tailcut.run(
         tailcut.load(experiment),

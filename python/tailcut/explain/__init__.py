@@ -120,7 +120,8 @@ def _from_capture(result: "Result", run: LabRun, rows: Mapping[int, Mapping[str,
 def _not_seen(result: "Result", place: Place, row: Mapping[str, Any]) -> ExplainError:
     """Why the capture does not tell of a flow, and what would."""
     run = place.lab[place.scheme]
-    again = f"capture a further run: {captured.command(result.plan, result.finished_lab_runs, row)}"
+    of_fabric = [one for one in result.finished_lab_runs if one.fabric == run.fabric]
+    again = f"make all runs once more: {captured.command(result.plan, result.directory, of_fabric, row)}"
     if {row["src"], row["dst"]} & captured.hosts_seen(run.run, run.about):
         return ExplainError(
             "TC-X006",

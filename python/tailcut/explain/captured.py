@@ -5,6 +5,7 @@ ends are captured, a frame that does not arrive is lost; where one is, what beco
 """
 
 import json
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from tailcut.explain.errors import ExplainError
 from tailcut.explain.pcapng import DamagedError, Frame, frames
 from tailcut.plan import Plan, PlannedRun
 from tailcut.results.lab_runs import LabRun
+from tailcut.results.place import default_directory
 from tailcut.traces import read_table
 from tailcut.units import amount_bytes, time_ps
 
@@ -36,11 +38,15 @@ def hosts_seen(run: PlannedRun, about: Mapping[str, Any]) -> set[int]:
     return {by_name[point] if point in by_name else int(point.removeprefix("h")) for point in points}
 
 
-def command(plan: Plan, there: Sequence[LabRun], flow: Mapping[str, Any] | None) -> str:
-    """What makes a further run of the lab with both ends of a flow captured, given the runs that are there."""
+def command(plan: Plan, directory: Path, there: Sequence[LabRun], flow: Mapping[str, Any] | None) -> str:
+    """What makes further runs of the lab with both ends of a flow captured, given those of a fabric that are there."""
     hosts = ("N",) if flow is None else (flow["src"], flow["dst"])
-    points = " ".join(f"--capture host:{host}" for host in hosts)
-    return f"tailcut run {plan['source_file']} --on lab --repeat {max(one.repeat for one in there) + 1} {points}"
+    words = ["tailcut", "run", plan["source_file"], "--on", "lab", "--repeat", max(one.repeat for one in there) + 1]
+    words += [word for host in hosts for word in ("--capture", f"host:{host}")]
+    fabric = there[0].fabric
+    words += ["--lab-fabric", fabric] if fabric != plan["lab"]["fabric"] else []
+    words += ["--out", directory] if directory != default_directory(Path(plan["source_file"])) else []
+    return shlex.join(map(str, words))
 
 
 def stories(lab: LabRun, file: Path, rows: Mapping[int, Mapping[str, Any]], most: int) -> dict[int, dict[str, Any]]:

@@ -8,6 +8,7 @@ import polars as pl
 
 from tailcut.explain import captured
 from tailcut.explain.errors import ExplainError
+from tailcut.lab.fabrics import ENGINE
 from tailcut.plan import PlannedRun, Value, short_keys
 from tailcut.results.lab_runs import LabRun
 from tailcut.results.summary import CLOCKS
@@ -43,7 +44,8 @@ class Place:
         parts = [f"{name} {self.point[key]}" for key, name in short_keys(self.point).items()]
         parts.append(f"seed {self.seed}")
         if self.lab:
-            parts.append(f"repeat {self.lab[self.scheme].repeat} of the lab")
+            of = self.lab[self.scheme]
+            parts.append(f"repeat {of.repeat} of the lab{'' if of.fabric == ENGINE else f' ({of.fabric} fabric)'}")
         return ", ".join(parts)
 
     def finished(self, scheme: str) -> PlannedRun | LabRun:
@@ -68,7 +70,8 @@ def find_place(
         seed: of the runs.
         at: values of swept keys as they are written; a key may be its last part (``load``).
         on: ``sim`` or ``lab``: whose runs; by default the simulator's, if there are any.
-        repeat: which of the lab's; by default the first that was captured.
+        repeat: which of the lab's; by default the first that was captured. Runs of the lab are of one fabric: the
+            engine's, if any of those was captured.
 
     Raises:
         ExplainError: TC-X001: no such run is there; TC-X002: what is named is not among the results; TC-X005: the lab's
@@ -81,6 +84,7 @@ def find_place(
     lab = [one for one in in_lab if repeat in (None, one.repeat) and result.capture_of(one) is not None]
     if in_lab and not lab:
         raise _not_captured(result, in_lab)
+    lab = [one for one in lab if one.fabric == lab[0].fabric]
     there = [one.run for one in lab] if in_lab or on == "lab" else result.finished_runs
     if not there:
         raise _nothing(result, on)
@@ -142,11 +146,12 @@ def _nothing(result: "Result", on: str | None) -> ExplainError:
 
 def _not_captured(result: "Result", lab: Sequence[LabRun]) -> ExplainError:
     """Kernels are not deterministic: what is not in a capture cannot be had by making the run again."""
+    of_fabric = [one for one in lab if one.fabric == lab[0].fabric]
     flow = _ranked(result, lab[0]).row(0, named=True) if not result.flows_of(lab[0]).is_empty() else None
     return ExplainError(
         "TC-X005",
         f"the runs of the kernel lab in {result.directory} were made without a capture, and no run is the same again",
-        f"capture a further one: {captured.command(result.plan, lab, flow)}",
+        f"make all of them once more: {captured.command(result.plan, result.directory, of_fabric, flow)}",
     )
 
 
