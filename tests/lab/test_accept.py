@@ -116,6 +116,25 @@ def test_drivers_stand_beside_one_of_net(accept: ModuleType, tmp_path: Path) -> 
     assert accept.further_tables(runs) == []
 
 
+def test_what_rests_on_a_run_that_was_not_faithful_is_not_accepted(experiment: Path, accept: ModuleType) -> None:
+    run = planned(experiment)
+    unfaithful, faithful = (made(accept, "driver: net", run, reasons, 0) for reasons in (["it was late"], []))
+    others = [made(accept, "any", run, [], 0)] * 18
+    found = accept.judge([unfaithful, *others])
+    assert found.wrong == ["driver: net was not checked"]
+    assert "- **Not checked**: driver: net, of which no run was faithful" in found.lines
+    assert accept.judge([unfaithful, faithful, *others]).wrong == []
+
+
+@pytest.mark.parametrize(("verdicts", "runs"), [([[]], 1), ([["late"], []], 2), ([["late"], ["late"]], 2)])
+def test_a_run_that_something_rests_on_is_made_once_more_if_it_was_not_faithful(
+    experiment: Path, accept: ModuleType, monkeypatch: pytest.MonkeyPatch, verdicts: list[list[str]], runs: int
+) -> None:
+    run, left = planned(experiment), list(verdicts)
+    monkeypatch.setattr(accept, "carry", lambda name, of, _program: made(accept, name, of, left.pop(0), 0))
+    assert len(accept.carry_until_faithful("driver: net", run)) == runs
+
+
 def test_mice_meet_a_congested_path_as_often_as_they_should(accept: ModuleType) -> None:
     name = "one congested path: TCP"
     run = planned(CONGESTED, **{"horizon.arrivals": '"3s"'})
