@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailcut import _core, plan
-from tailcut.backends import Capture, Options, Progress, backend
+from tailcut.backends import FATAL_HINT, Capture, Options, Progress, backend
 from tailcut.document import as_toml
 from tailcut.errors import BackendError
 from tailcut.lab import fabrics
@@ -182,7 +182,7 @@ def run(
         raise BackendError(
             "TC-B002",
             f"the backend {on!r} cannot realise this experiment:\n{reasons}",
-            "change what is named, or choose another backend with --on",
+            FATAL_HINT,
         )
     store = Store.create(Path(out) if out is not None else experiment.directory, experiment.plan, experiment.path)
     progress = progress or _usual_progress()

@@ -190,6 +190,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     }
 )
 """Every backend by name, as in ``--on NAME``; the first is the default."""
+FATAL_HINT = "change what is named, or choose another backend with --on"
+"""What to do where a backend cannot realise an experiment."""
 NAMES = tuple(KINDS)
 
 

@@ -28,11 +28,12 @@ class Failures:
         """Whether a run has failed."""
         return bool(self._failed)
 
-    def fail(self, run: PlannedRun, reason: str, traceback: str | None = None) -> None:
-        """A run cannot be had, and where in the code it failed, if it did there."""
+    def fail(self, run: PlannedRun, reason: str, traceback: str | None = None, name: str | None = None) -> None:
+        """A run cannot be had, and where in the code it failed, if it did there; its name, if it has repeats."""
+        name = name or label(run)
         if traceback is not None:
-            self._tracebacks[label(run)] = traceback
-        self._failed[run["id"]] = f"  {label(run)}: {reason}"
+            self._tracebacks[name] = traceback
+        self._failed[name] = f"  {name}: {reason}"
         self.progress.failed(run["id"], reason)
 
     def has_room(self, runs: Sequence[PlannedRun]) -> bool:

@@ -18,7 +18,7 @@ from tailcut.backends.sim import CAPTURE_FILE, SimBackend, series_frame, tell_of
 from tailcut.lab import calibration, doctor, process, programs, repnet
 from tailcut.lab.fabrics import ENGINE
 from tailcut.plan import Plan, PlannedRun, canonical, label, unique_runs
-from tailcut.results import lab_runs, machine, tables
+from tailcut.results import lab_runs, machine, room, tables
 from tailcut.results.store import State, Store
 from tailcut.traces import read_table
 from tailcut.units import rate_bps
@@ -74,25 +74,33 @@ class LabBackend:
         by_repnet = lab_runs.by_repnet(plan["runs"])
         program = repnet.program() if by_repnet else None
         wanted = [
-            (run, lab_runs.identifier(run["id"], repeat, repnet=by_repnet, fabric=options.lab_fabric))
+            Wanted(
+                run,
+                lab_runs.identifier(run["id"], repeat, repnet=by_repnet, fabric=options.lab_fabric),
+                label(run) if options.repeat == 1 else f"{label(run)}, repeat {repeat}",
+            )
             for repeat in range(1, options.repeat + 1)
             for run in unique_runs(plan).values()
         ]
-        missing = [(run, run_id) for run, run_id in wanted if store.state(run_id) is not State.COMPLETE]
-        for run, run_id in wanted:
-            capture = options.capture if (run, run_id) not in missing else None
-            if capture is not None and not capture.is_in(store.about(run_id)):
-                progress.note(f"{label(run)}: {NOT_CAPTURED}")
-        hops = sum(run["facts"]["expected_packet_hops"] for run, _ in missing)
+        there = {one.id for one in wanted if store.state(one.id) is State.COMPLETE}
+        missing = [one for one in wanted if one.id not in there]
+        capture = options.capture
+        if capture is not None:
+            for one in wanted:
+                if one.id in there and not capture.is_in(store.about(one.id)):
+                    progress.note(f"{one.name}: {NOT_CAPTURED}")
+        hops = sum(one.run["facts"]["expected_packet_hops"] for one in missing)
         progress.begin(len(wanted), len(wanted) - len(missing), hops)
-        failures = Failures(store, progress, None)
-        for run, run_id in missing:
-            if not failures.has_room([run]):
+        failures = Failures(store, progress, capture)
+        for one in missing:
+            if not failures.has_room([one.run]):
                 break
-            with store.claim(run_id, wait=True):
-                if store.state(run_id) is not State.COMPLETE:
-                    _make(run, run_id, program, Into(store, progress, options, failures))
-            if failures.any and options.fail_fast:
+            with store.claim(one.id, wait=True):
+                if store.state(one.id) is State.COMPLETE:  # somebody else has made it meanwhile
+                    progress.finished(one.run["id"])
+                else:
+                    _make(one, program, Into(store, progress, options, failures))
+            if failures.full or (failures.any and options.fail_fast):
                 break
         failures.raise_if_any(len(missing))
 
@@ -159,6 +167,15 @@ def _checked(run: PlannedRun, *, by_repnet: bool, fabric: str) -> dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """A run of the lab that is asked for: of which planned run, its identifier in the store, and what it is called."""
+
+    run: PlannedRun
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Into:
     """Where a run goes, who is told of it, and how it is to be made."""
 
@@ -174,7 +191,8 @@ def starts_frame(starts: Sequence[Mapping[str, int]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=tables.schema("starts"), orient="row")
 
 
-def _make(run: PlannedRun, run_id: str, program: list[str] | None, into: Into) -> None:
+def _make(wanted: Wanted, program: list[str] | None, into: Into) -> None:
+    run = wanted.run
     tell_started(into.progress, run)
     hops = run["facts"]["expected_packet_hops"]
     flows = max(1, run["facts"]["flows"])
@@ -183,7 +201,7 @@ def _make(run: PlannedRun, run_id: str, program: list[str] | None, into: Into) -
         into.progress.advanced(run["id"], 1000 * now_ns, hops * over // flows)
 
     capture = into.options.capture
-    with nullcontext() if capture is None else into.store.scratch(run_id) as scratch:
+    with nullcontext() if capture is None else into.store.scratch(wanted.id) as scratch:
         captured: dict[str, Any] = {}
         if capture is not None and scratch is not None:
             captured["capture"] = {"file": str(scratch / CAPTURE_FILE), "spec": capture.spec}
@@ -198,25 +216,26 @@ def _make(run: PlannedRun, run_id: str, program: list[str] | None, into: Into) -
                 **captured,
             )
         except process.LabError as error:
-            into.failures.fail(run, str(error))
+            into.failures.fail(run, str(error), name=wanted.name)
             return
         more = {path.name: path for path in sorted(scratch.iterdir())} if scratch is not None else {}
-        _put(run, run_id, into, done, time.perf_counter() - began, more)
+        try:
+            _put(wanted, into, done, time.perf_counter() - began, more)
+        except OSError as error:
+            if not room.is_full(error):
+                raise
+            into.failures.fail(run, f"{into.store.directory}: {error.strerror}", name=wanted.name)
+            into.failures.no_room(f"the disk was full when {wanted.name} was to be written")
+            return
     if capture is not None:
-        tell_of_capture(label(run), run_id, into.store, into.progress)
+        tell_of_capture(wanted.name, wanted.id, into.store, into.progress)
     if done["unfaithful"]:
-        into.progress.note(f"{label(run)}: not faithful: {'; '.join(done['unfaithful'])}")
+        into.progress.note(f"{wanted.name}: not faithful: {'; '.join(done['unfaithful'])}")
     into.progress.finished(run["id"])
 
 
-def _put(
-    run: PlannedRun,
-    run_id: str,
-    into: Into,
-    done: Mapping[str, Any],
-    wall_seconds: float,
-    more: Mapping[str, Path],
-) -> None:
+def _put(wanted: Wanted, into: Into, done: Mapping[str, Any], wall_seconds: float, more: Mapping[str, Path]) -> None:
+    run = wanted.run
     capture = into.options.capture
     made = _core.tabulate(json.dumps(run), json.dumps(done["measured"]), read_table)
     frames = {"flows": tables.frame(made["flows"]), "tiers": tables.frame(made["tiers"])}
@@ -253,4 +272,4 @@ def _put(
         },
     }
     files = {f"{name}.parquet": tables.encode(name, data, run) for name, data in frames.items()}
-    into.store.put(run_id, {**files, **more}, about)
+    into.store.put(wanted.id, {**files, **more}, about)

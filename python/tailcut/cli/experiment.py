@@ -152,7 +152,7 @@ def run(
             err.print(f"{label}:\n{where}", highlight=False, soft_wrap=True)
         raise
     except KeyboardInterrupt:
-        _interrupted(directory, experiment.plan)
+        _interrupted(directory, experiment.plan, on, repeat, lab_fabric)
         raise
     if quiet:
         return
@@ -264,15 +264,20 @@ def _overrides(given: list[str] | None) -> dict[str, str]:
     return overrides
 
 
-def _interrupted(directory: Path, plan: "Plan") -> None:
+def _interrupted(directory: Path, plan: "Plan", on: str, repeat: int, lab_fabric: str | None) -> None:
     """Say what is kept and how to go on."""
+    from tailcut.lab import fabrics
     from tailcut.results import Result, Store
 
     result = Result(Store(directory), plan)
+    kept, runs = len(result.finished_runs), len(plan["runs"])
+    if on == "lab":
+        fabric = fabrics.of(plan, lab_fabric, on)
+        kept = sum(one.fabric == fabric and one.repeat <= repeat for one in result.finished_lab_runs)
+        runs *= repeat
     again = " ".join(["tailcut", *sys.argv[1:]])
     err.print(
-        f"Interrupted. {len(result.finished_runs)} of {len(result.plan['runs'])} runs are kept in {directory}.\n"
-        f"To go on from there: {again}",
+        f"Interrupted. {kept} of {runs} runs are kept in {directory}.\nTo go on from there: {again}",
         highlight=False,
         soft_wrap=True,
     )

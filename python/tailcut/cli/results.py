@@ -171,7 +171,7 @@ def show(result: "Result") -> None:
 def missing(result: "Result") -> None:
     """Say which runs are not there, if any, and how to get them."""
     absent, damaged, runs = len(result.missing_runs), len(result.damaged_runs), len(result.plan["runs"])
-    answered_without_runs = absent == runs and not {"model", "lab"}.isdisjoint(result.summary()["backend"])
+    answered_without_runs = absent == runs and set(result.summary()["backend"]) != {"sim"}
     if not absent or answered_without_runs:
         return
     which = f"{absent} of {runs} runs {'is' if absent == 1 else 'are'} not there"

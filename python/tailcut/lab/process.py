@@ -28,7 +28,7 @@ class _EndedError(Exception):
 
 
 @contextmanager
-def _inside(line: str, seconds: float | None) -> Iterator[IO[str]]:
+def _inside(line: str, seconds: float | None) -> Iterator[Iterator[str]]:
     """The answers of such a process; it is killed when the block is left, and all that it has started with it."""
     with subprocess.Popen(  # noqa: S603 - this interpreter, and nothing of the caller's
         COMMAND,
@@ -44,7 +44,8 @@ def _inside(line: str, seconds: float | None) -> Iterator[IO[str]]:
             to, answers = cast("IO[str]", child.stdin), cast("IO[str]", child.stdout)
             to.write(line + "\n")
             to.flush()
-            yield answers
+            # A line that was cut off is of a process that has gone.
+            yield (answer for answer in answers if answer.endswith("\n"))
         except BrokenPipeError:
             raise _EndedError from None
         finally:

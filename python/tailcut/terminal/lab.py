@@ -8,7 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tailcut.backends import lab
+from tailcut.backends import FATAL_HINT, lab
 from tailcut.errors import BackendError
 from tailcut.lab import calibration
 from tailcut.lab.doctor import Finding
@@ -80,7 +80,7 @@ def check(plan: Plan, fabric: str, out: Console, to: IO[str] | None = None) -> N
         to.write(json.dumps({**plan, "on": about}, indent=2) + "\n")
     if fatal:
         reasons = "\n".join(fatal)
-        raise BackendError("TC-B002", f"the backend 'lab' cannot realise this experiment:\n{reasons}")
+        raise BackendError("TC-B002", f"the backend 'lab' cannot realise this experiment:\n{reasons}", FATAL_HINT)
 
 
 def verdicts(result: "Result") -> RenderableType:
