@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from support.kernels import MARK
-from support.lab import LAB
-from tailcut.lab import doctor
+from support.lab import LAB, Kernels
+from tailcut.lab import doctor, process
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +38,11 @@ def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """What the processes of this test's runs have in their environment."""
     monkeypatch.setenv(MARK, str(tmp_path))
     return str(tmp_path)
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> Kernels:
+    """Stands for real kernels."""
+    made = Kernels()
+    monkeypatch.setattr(process, "run", made)
+    return made

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 import tailcut
-from support.lab import measured, outcome
-from tailcut import _core, cli
+from support.lab import Kernels
+from tailcut import cli
 from tailcut.api import Silent
 from tailcut.backends import Options
 from tailcut.backends.lab import LabBackend
@@ -18,52 +18,6 @@ from tailcut.lab import process, repnet
 from tailcut.report import tables
 from tailcut.report.study import Study
 from tailcut.results import Store, upkeep
-
-
-class Kernels:
-    """Stands for real ones: each run takes a little longer than the one before, and the second is not faithful."""
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self.series: list[dict[str, Any]] = []
-        self.programs: list[list[str] | None] = []
-
-    def __call__(
-        self,
-        planned: str,
-        _on_progress: Any,
-        _limit: float | None,
-        program: list[str] | None = None,
-        capture: dict[str, Any] | None = None,
-        fabric: str = "engine",
-    ) -> dict[str, Any]:
-        self.runs += 1
-        if capture is not None:
-            Path(capture["file"]).write_bytes(b"frames")
-        self.programs.append(program)
-        demand = json.loads(_core.demand(planned))
-        unfaithful = ["something waited for a processor for 90 % of the time"] if self.runs == 2 else []
-        return outcome(
-            demand,
-            {**measured(demand, 1.0 + self.runs), "series": self._series()},
-            unfaithful=unfaithful,
-            repnet=None if program is None else {"node": "v20.0.0", "bench": "0.1.0"},
-            captured=None if capture is None else {"packets": 7, "left_out": 0},
-            fabric=fabric,
-            versions={"iproute2": "ip utility, iproute2-6.1.0"},
-            starts=[{"id": flow["id"], "late_ns": 1000 * flow["id"]} for flow in demand["flows"]],
-        )
-
-    def _series(self) -> list[dict[str, Any]]:
-        """Those that are set; there was no room for all of the first."""
-        return [one | {"truncated": number == 0} for number, one in enumerate(self.series)]
-
-
-@pytest.fixture
-def kernels(monkeypatch: pytest.MonkeyPatch) -> Kernels:
-    made = Kernels()
-    monkeypatch.setattr(process, "run", made)
-    return made
 
 
 def test_simulated_runs_and_those_of_kernels_lie_beside_each_other(

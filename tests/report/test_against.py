@@ -8,8 +8,10 @@ import pytest
 from support import synthetic
 from tailcut.report import page, tables, words
 from tailcut.report.figures import Data, draw
+from tailcut.report.figures import against as figure
 from tailcut.report.study import Study
 from tailcut.report.theme import theme_for
+from tailcut.results import against
 
 
 @pytest.fixture(scope="module")
@@ -19,21 +21,25 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 def over_kernels(study: Study, longer: dict[tuple[str, str], float], runs: int = 0, unfaithful: int = 0) -> Study:
-    """The same study with rows of real kernels, longer by so much in each class and statistic, and alike elsewhere."""
+    """The same study with runs of real kernels, longer by so much in each class and statistic, and alike elsewhere."""
+    kept = pl.col("class").is_in(against.CLASSES) & pl.col("statistic").is_in(against.STATISTICS)
+    rows = study.summary.filter(kept, pl.col("grouping") == "class").with_columns(
+        simulated_us="value_us", backend=pl.lit("lab")
+    )
     factor = pl.lit(1.0)
     for (name, statistic), by in longer.items():
         here = (pl.col("class") == name) & (pl.col("statistic") == statistic)
         factor = pl.when(here).then(pl.lit(by)).otherwise(factor)
-    lab = study.summary.with_columns(
-        pl.col("value_us") * factor, backend=pl.lit("lab"), lower_bound=pl.lit(value=False)
-    )
-    own = study.summary.with_columns(lower_bound=pl.lit(value=False))
-    return replace(study, summary=pl.concat([own, lab]), over_kernels=runs, unfaithful=unfaithful)
+    table = rows.select(
+        "backend", "scheme", "traffic.load", "class", "statistic", "simulated_us", "n_seeds",
+        real_us=pl.col("simulated_us") * factor,
+    )  # fmt: skip
+    return replace(study, against=table, over_kernels=runs, unfaithful=unfaithful)
 
 
 def test_every_class_and_statistic_is_held_against_the_simulator(simulated: Study) -> None:
     study = over_kernels(simulated, {("short", "p99"): 1.5, ("long", "mean"): 0.9})
-    table = tables.against(tables.curves(study))
+    table = tables.against(study)
     of = {(row["class"], row["statistic"]): row for row in table.filter(scheme="RepFlow", point="0.2").to_dicts()}
     assert {key: row["said"] for key, row in of.items()} == {
         ("short", "mean"): "±0 %", ("short", "p99"): "+50 %", ("long", "mean"): "−10 %", ("long", "p99"): "±0 %",
@@ -43,30 +49,60 @@ def test_every_class_and_statistic_is_held_against_the_simulator(simulated: Stud
     figures = {figure.name: figure for _, figure in draw(study, Data.of(study), theme)}
     assert [panel.name for panel in figures["against"].panels] == ["against-kernels"]
     assert "+50 %" in figures["against"].data["change"].to_list()
-    said = words.agreement(table)
-    assert said == (
+    assert words.agreement(table) == (
         "Real kernels differ from the simulator by ±0 % in the mean of short flows, +50 % in their 99th percentile,"
-        " −10 % in the mean of long flows."
+        " −10 % in the mean of long flows, over 2 seeds that both have."
     )
     html = page.render(study, Data.of(study), theme)
     assert "Real kernels differ from the simulator" in html
     assert "against-kernels" in html
 
 
+@pytest.mark.parametrize(("with_unfaithful", "told"), [(False, "faithful runs alone"), (True, "unfaithful runs inc")])
+def test_the_caption_says_which_runs_count(simulated: Study, with_unfaithful: bool, told: str) -> None:
+    study = replace(over_kernels(simulated, {}), with_unfaithful=with_unfaithful)
+    theme = theme_for(study.schemes, study.baseline, interactive=True)
+    assert told in figure.kernels(study, tables.against(study), theme).caption
+
+
 def test_without_runs_over_kernels_the_page_says_nothing_of_them(simulated: Study) -> None:
-    assert tables.against(tables.curves(simulated)).height == 0
+    assert tables.against(simulated).height == 0
     assert words.agreement(pl.DataFrame()) == ""
     theme = theme_for(simulated.schemes, simulated.baseline, interactive=True)
     html = page.render(simulated, Data.of(simulated), theme)
     assert "Real kernels differ" not in html
     assert "not faithful" not in html
-    assert "No faithful run" not in html
+    assert "No run over real kernels" not in html
 
 
-def test_a_bound_is_not_held_against_anything(simulated: Study) -> None:
-    study = over_kernels(simulated, {})
-    bounds = study.summary.with_columns(lower_bound=pl.col("backend") == "lab")
-    assert tables.against(tables.curves(replace(study, summary=bounds))).height == 0
+def per_run(values: dict[int, float], bound: int | None = None) -> pl.DataFrame:
+    """The mean of short flows by seed, of which one may be a mere bound."""
+    return pl.DataFrame(
+        [
+            {
+                "scheme": "TCP", "grouping": "class", "class": "short", "statistic": "mean", "seed": seed,
+                "value_us": value, "lower_bound": seed == bound,
+            }
+            for seed, value in values.items()
+        ]
+    )  # fmt: skip
+
+
+def test_a_seed_that_one_backend_lacks_does_not_count() -> None:
+    (row,) = against.of(per_run({1: 10.0, 2: 1_000.0, 3: 20.0}), per_run({1: 11.0, 3: 25.0}), ["scheme"]).to_dicts()
+    assert (row["simulated_us"], row["real_us"], row["n_seeds"]) == (15.0, 18.0, 2)
+
+
+def test_repeats_of_a_seed_count_by_their_mean() -> None:
+    repeats = pl.concat([per_run({1: 10.0, 2: 40.0}), per_run({1: 20.0})])
+    (row,) = against.of(per_run({1: 10.0, 2: 10.0}), repeats, ["scheme"]).to_dicts()
+    assert row["real_us"] == (15.0 + 40.0) / 2
+
+
+@pytest.mark.parametrize("bounds", [(1, None), (None, 1)])
+def test_a_bound_is_not_held_against_anything(bounds: tuple[int | None, int | None]) -> None:
+    simulated, real = (per_run({1: 10.0, 2: 12.0}, bound) for bound in bounds)
+    assert against.of(simulated, real, ["scheme"]).height == 0
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,6 @@ def test_unfinished_flows_are_told_where_they_are_most(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("seeds", "told"), [((1,), "one seed"), ((1, 2), "Two seeds"), ((1, 2, 3), None)])
 def test_few_seeds_are_a_caution(tmp_path: Path, seeds: tuple[int, ...], told: str | None) -> None:
-    of = Study.of(synthetic.build(tmp_path, synthetic.Shape(sweep=(), seeds=seeds, flows=50)))
+    of = Study.of(synthetic.build(tmp_path, synthetic.Shape(sweep=(), seeds=seeds, flows=400)))
     said = " ".join(words.cautions(of, tables.curves(of)))
     assert (told in said) if told else said == ""

@@ -11,7 +11,7 @@ LOADS = {
 
 def clock(study: Study) -> str:
     """When a flow's clock starts and stops."""
-    if not study.runs:
+    if study.by_model_alone:
         return "Flow completion times (FCT) are the queueing model's, which knows no handshake."
     return f"Flow completion time (FCT) runs {CLOCKS[study.clock][1]} ({study.clock}'s clock)."
 
@@ -35,7 +35,7 @@ def load(study: Study) -> str:
 def unfinished(study: Study) -> str:
     """How flows that never finished enter the statistics."""
     if study.summary["n_unfinished"].sum() == 0:
-        return "Every flow finished before its run ended." if study.runs else ""
+        return "Every flow finished before its run ended." if study.measured else ""
     if study.unfinished == "censored":
         return (
             "Flows that had not finished when the run ended enter with the time they had been running,"
@@ -54,14 +54,16 @@ def intervals(study: Study, *, paired: bool = False, model: bool = True) -> str:
         paired: true for gains, whose intervals are of differences on the same flows.
         model: false for a figure that leaves the model out.
     """
-    simulated = {run.planned["seed"] for run in study.runs}
+    simulated, real = (len({run.planned["seed"] for run in of}) for of in (study.runs, study.counted))
     parts = []
-    if len(simulated) > 1:
+    if max(simulated, real) > 1:
         of = "the gains seed by seed, on the same flows" if paired else "the seeds' values"
+        apart = f" ({real} over real kernels)" if simulated and real not in (0, simulated) else ""
         parts.append(
-            f"Marks are means over {len(simulated)} seeds; bands and whiskers are 95 % Student-t intervals of {of}."
+            f"Marks are means over {simulated or real} seeds{apart}; bands and whiskers are 95 % Student-t intervals of"
+            f" {of}."
         )
-    elif simulated:
+    elif study.measured:
         parts.append("One seed, so there is no interval: another seed would give other numbers.")
     if model and "model" in study.backends:
         parts.append("Dashed lines are the queueing model's; it has no seeds and no interval.")

@@ -30,6 +30,8 @@ def html(result: Result) -> str:
     sentences += [v.sentence for v in words.verdicts(study, data.curves) if v.sentence not in sentences]
     if study.missing:
         sentences.append(f"{study.missing} of {len(result.plan['runs'])} runs are missing.")
+    if study.unfaithful and not study.with_unfaithful:
+        sentences.append(f"{words.unfaithful(study)}, and left out.")
     screen = Console(file=io.StringIO(), record=True, width=COLUMNS, force_jupyter=False)
     screen.print(summary_table(result.plan, result.summary(), result.totals()))
     theme = theme_for(study.schemes, study.baseline, interactive=False)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tailcut.errors import TailcutError
+from tailcut.lab.fabrics import backend
 from tailcut.plan import Plan, PlannedRun, Value, short_keys
 
 if TYPE_CHECKING:
@@ -57,10 +58,11 @@ class Axis:
 
 @dataclass(frozen=True)
 class Run:
-    """One planned run that is in the store."""
+    """One planned run that a backend has made, and that is in the store."""
 
     planned: PlannedRun
     directory: Path
+    backend: str = "sim"
 
     @cached_property
     def record(self) -> dict[str, Any]:
@@ -88,6 +90,7 @@ class Study:
         with_unfaithful: whether all of them are counted, since that was asked for.
         judged: each of them, with its verdict.
         spread: how far repeats of one seed are apart over kernels, and seeds (`Result.lab_spread`).
+        against: the simulator and real kernels, seed by seed (`Result.lab_against`).
     """
 
     plan: Plan
@@ -100,6 +103,7 @@ class Study:
     with_unfaithful: bool = False
     judged: "tuple[LabRun, ...]" = ()
     spread: pl.DataFrame = field(default_factory=pl.DataFrame)
+    against: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @classmethod
     def of(cls, result: "Result") -> "Study":
@@ -111,13 +115,13 @@ class Study:
         plan = result.plan
         runs = tuple(Run(planned, result.directory / "runs" / planned["id"]) for planned in result.finished_runs)
         summary = result.summary()
-        if not runs and summary["value_us"].null_count() == summary.height:
+        over_kernels = result.finished_lab_runs
+        if not runs and not over_kernels and summary["value_us"].null_count() == summary.height:
             raise ReportError(
                 "TC-P001",
                 f"{result.directory} holds a plan of {len(plan['runs'])} runs and none of them has finished",
                 f"tailcut run {plan['source_file']}",
             )
-        over_kernels = result.finished_lab_runs
         return cls(
             plan,
             runs,
@@ -125,10 +129,13 @@ class Study:
             result.totals(),
             len(over_kernels),
             sum(not one.faithful for one in over_kernels),
-            tuple(Run(one.run, result.directory / "runs" / one.id) for one in result.counted_lab_runs),
+            tuple(
+                Run(one.run, result.directory / "runs" / one.id, backend(one.fabric)) for one in result.counted_lab_runs
+            ),
             result.with_unfaithful,
             tuple(over_kernels),
             result.lab_spread,
+            result.lab_against,
         )
 
     @property
@@ -154,8 +161,18 @@ class Study:
 
     @property
     def missing(self) -> int:
-        """How many planned runs are not in the store."""
-        return len(self.plan["runs"]) - len(self.runs)
+        """How many planned runs are not in the store; none where all numbers are other backends'."""
+        return len(self.plan["runs"]) - len(self.runs) if self.runs else 0
+
+    @property
+    def measured(self) -> tuple[Run, ...]:
+        """The runs that numbers are of, the simulator's first; the model has none."""
+        return self.runs + self.counted
+
+    @property
+    def by_model_alone(self) -> bool:
+        """Whether all numbers are the queueing model's."""
+        return self.backends == ("model",)
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:

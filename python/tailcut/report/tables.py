@@ -24,7 +24,13 @@ STATISTICS = {"mean": "mean", "p50": "median", "p99": "99th percentile", "p99_9"
 
 def curves(study: Study) -> pl.DataFrame:
     """The summary with the labels of its points; times in us, gains in percent."""
-    table = study.summary
+    table = _labelled(study, study.summary)
+    percent = {f"gain{end}": pl.col(f"gain{end}") * 100 for end in ("", "_ci_low", "_ci_high")}
+    return _without_mere_bounds(table.with_columns(**percent), study.baseline)
+
+
+def _labelled(study: Study, table: pl.DataFrame) -> pl.DataFrame:
+    """A table with the sweep's axes, which become the labels of the points and their place on the first axis."""
     keys = [axis["key"] for axis in study.plan["sweep"]]
     if keys:
         places = [run["point"] for run in study.plan["runs"]]
@@ -36,9 +42,7 @@ def curves(study: Study) -> pl.DataFrame:
     else:
         table = table.with_columns(cell=pl.lit(""), point=pl.lit(""))
     x = pl.col(study.x.key) if study.x else pl.lit(None, pl.Float64)
-    table = table.with_columns(x=x).drop(keys)
-    percent = {f"gain{end}": pl.col(f"gain{end}") * 100 for end in ("", "_ci_low", "_ci_high")}
-    return _without_mere_bounds(table.with_columns(**percent), study.baseline)
+    return table.with_columns(x=x).drop(keys)
 
 
 def _without_mere_bounds(table: pl.DataFrame, baseline: str | None) -> pl.DataFrame:
@@ -103,28 +107,19 @@ def changes(study: Study, table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def against(table: pl.DataFrame) -> pl.DataFrame:
-    """How real kernels differ from the simulator, by scheme, point, class and statistic.
+def against(study: Study) -> pl.DataFrame:
+    """How real kernels differ from the simulator, by scheme, point, class and statistic (``results.against``).
 
-    Args:
-        table: ``curves`` of a study.
-
-    Columns: scheme, backend, cell, point, class, statistic, simulated_us, real_us, change (percent, above zero where
-    kernels took longer), said. Times of which only a lower bound is known are left out.
+    Columns: scheme, backend, cell, point, class, statistic, simulated_us, real_us, n_seeds, change (percent, above zero
+    where kernels took longer), said.
     """
-    keys = ["scheme", "cell", "point", "class", "statistic"]
-    known = table.filter(
-        pl.col("grouping") == "class", pl.col("class").is_in(["short", "long"]),
-        pl.col("statistic").is_in(["mean", "p99"]), pl.col("value_us").is_not_null(), ~pl.col("lower_bound"),
-    )  # fmt: skip
-    real = known.filter(pl.col("backend") == "lab").select("backend", *keys, real_us="value_us")
-    simulated = known.filter(pl.col("backend") == "sim").select(*keys, simulated_us="value_us")
-    both = simulated.join(real, on=keys, how="inner", maintain_order="left")
-    if both.height == 0:
+    if study.against.height == 0:
         return pl.DataFrame()
     change = ((pl.col("real_us") / pl.col("simulated_us") - 1) * 100).round_sig_figs(4)
     said = pl.struct("change", sure=pl.lit(value=False)).map_elements(_said, return_dtype=pl.String)
-    return both.with_columns(change=change).with_columns(said=said)
+    columns = ["scheme", "backend", "cell", "point", "class", "statistic", "simulated_us", "real_us", "n_seeds"]
+    table = _labelled(study, study.against).select(*columns, change=change)
+    return table.with_columns(said=said)
 
 
 def _packets_sent(study: Study) -> pl.DataFrame:
@@ -298,28 +293,31 @@ def unfinished(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def series(study: Study, limit: int = 2000) -> pl.DataFrame:
-    """The sampled time series of the first run of each scheme and backend at the first point that has some.
+    """The sampled time series of each scheme and backend at the first point that has some, all of one seed.
+
+    It is the seed of which most of them have a run, since other seeds have other flows. What has no run of it is not
+    there.
 
     Columns: backend, scheme, cell, point, seed, name, quantity (what was sampled), ms, value. A series of more than
     ``limit`` samples keeps the least and the greatest of each of ``limit / 2`` equal spans.
     """
-    frames: list[pl.DataFrame] = []
-    first = None
-    made = (("sim", study.runs), ("lab", study.counted))
-    groups = [(backend, *group) for backend, of in made for group in study.groups(of)]
-    for backend, labels, runs in groups:
-        table = runs[0].table("series")
-        if table is None or first not in (None, (labels["cell"], labels["point"])):
-            continue
-        samples = table.collect()
-        if samples.height == 0:
-            continue
-        first = (labels["cell"], labels["point"])
+
+    def place(run: Run) -> dict[str, str]:
+        return {"cell": study.cell(run.planned["point"]), "point": study.point(run.planned["point"])}
+
+    first = next((place(run) for run in study.measured if _samples(run) is not None), None)
+    of_seeds: dict[int, dict[tuple[str, str], tuple[Run, pl.LazyFrame]]] = {}
+    for run in study.measured:
+        if place(run) == first and (samples := _samples(run)) is not None:
+            lines = of_seeds.setdefault(run.planned["seed"], {})
+            lines.setdefault((run.backend, run.planned["scheme"]), (run, samples))  # of several repeats the first
+    seed, drawn = max(of_seeds.items(), key=lambda item: len(item[1]), default=(0, {}))
+    frames = []
+    for (backend, scheme), (run, samples) in drawn.items():
+        labels = {"backend": backend, "scheme": scheme, **place(run), "seed": seed}
         frames.append(
-            thinned(samples, limit).select(
-                pl.lit(backend).alias("backend"),
-                *(pl.lit(labels[key]).alias(key) for key in ("scheme", "cell", "point")),
-                pl.lit(runs[0].planned["seed"]).alias("seed"),
+            thinned(samples.collect(), limit).select(
+                *(pl.lit(value).alias(key) for key, value in labels.items()),
                 "name",
                 pl.col("name").str.split(" ").list.last().alias("quantity"),
                 (pl.col("time_ns") / 1e6).alias("ms"),
@@ -327,6 +325,12 @@ def series(study: Study, limit: int = 2000) -> pl.DataFrame:
             )
         )
     return pl.concat(frames) if frames else pl.DataFrame()
+
+
+def _samples(run: Run) -> pl.LazyFrame | None:
+    """What a run has sampled, or none where it has sampled nothing."""
+    table = run.table("series")
+    return table if table is not None and table.select(pl.len()).collect().item() else None
 
 
 def thinned(samples: pl.DataFrame, limit: int) -> pl.DataFrame:

@@ -7,6 +7,7 @@ import polars as pl
 
 from tailcut.report.figures.base import significant, unit_for
 from tailcut.report.study import Study
+from tailcut.results import statistics
 
 JOBS = {"query": "queries", "transfer": "transfers", "shuffle": "shuffles", "sort": "sorts"}
 NEGLIGIBLE = 2.0
@@ -124,7 +125,7 @@ def _tail(study: Study, scheme: str, rows: list[dict[str, Any]], what: str) -> t
     """The kind of change in what the page is about, and its sentence."""
     better = [row for row in rows if _sign(row) > 0]
     worse = [row for row in rows if _sign(row) < 0]
-    source = "" if "sim" in study.backends else " according to the model"
+    source = {"sim": "", "model": " according to the model"}.get(study.backends[0], " over real kernels")
     if not better and not worse:
         least, most = min(r["gain"] for r in rows), max(r["gain"] for r in rows)
         span = f"changes between {change(least)} and {change(most)}" if len(rows) > 1 else f"change of {change(least)}"
@@ -178,6 +179,8 @@ def _alone(study: Study, table: pl.DataFrame, throughput: pl.DataFrame | None) -
     about = subject(table)
     rows = _about(table, about).filter(pl.col("value_us").is_not_null())
     if rows.height == 0:
+        if not study.measured and study.unfaithful:
+            return f"No number is shown: {unfaithful(study)}; --with-unfaithful counts them in all the same."
         if throughput is not None and throughput.height and throughput["ideal_mean"].null_count() < throughput.height:
             return _speed(study, throughput)
         return "No flow runs to its end here: what the experiment is about are its links and flows over time."
@@ -265,27 +268,37 @@ def agreement(table: pl.DataFrame) -> str:
         if found:
             low, high = (change(-ends) for ends in (min(found), max(found)))
             parts.append(f"{low if low == high else f'{low} to {high}'} {what}")
-    return f"Real kernels differ from the simulator by {', '.join(parts)}." if parts else ""
+    counts = table["n_seeds"].unique().sort().to_list()
+    seeds = " to ".join(str(count) for count in dict.fromkeys([counts[0], counts[-1]]))
+    seeds += " seed that both have" if counts[-1] == 1 else " seeds that both have"
+    return f"Real kernels differ from the simulator by {', '.join(parts)}, over {seeds}." if parts else ""
+
+
+def unfaithful(study: Study) -> str:
+    """How many runs over kernels the machine could not carry, as a clause."""
+    which = f"{study.unfaithful} of {study.over_kernels} runs over real kernels"
+    verb = "is" if study.unfaithful == 1 else "are"
+    return f"{which} {verb} not faithful, since the machine could not carry them in time"
 
 
 def cautions(study: Study, table: pl.DataFrame) -> list[str]:
     """What a reader must know before believing a figure: missing runs, unfinished flows, a single seed."""
     said = []
     if not study.runs:
-        said.append("Nothing has been simulated here: all numbers are the queueing model's.")
-    elif study.missing:
+        whose = ["real kernels'"] if study.counted else []
+        whose += ["the queueing model's"] if "model" in study.backends else []
+        said.append("Nothing has been simulated here" + (f": all numbers are {' or '.join(whose)}." if whose else "."))
+    if study.missing:
         said.append(
             f"{study.missing} of {len(study.plan['runs'])} runs {'is' if study.missing == 1 else 'are'} not in the"
             " directory: run the experiment again to fill in what is missing. Points without runs are not drawn."
         )
     if study.unfaithful:
-        most = f"{study.unfaithful} of {study.over_kernels} runs over real kernels"
         fate = "left out of all figures"
         if study.with_unfaithful:
             fate = "counted in all the same, as was asked for, so that what is said of kernels is not to be relied on"
         said.append(
-            f"{most} {'is' if study.unfaithful == 1 else 'are'} not faithful, since the machine could not carry them in"
-            f" time, and {fate}: the verdicts, with their reasons, are under “Runs over real kernels”."
+            f"{unfaithful(study)}, and {fate}: the verdicts, with their reasons, are under “Runs over real kernels”."
         )
     if "lab-kernel" in study.backends:
         said.append(
@@ -307,13 +320,23 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
             f" {significant(worst['share'] * 100)} % of {worst['class']} flows under {worst['scheme']}"
             f"{_where(study, worst)}."
         )
-    cut = sorted({name for run in study.runs for name in run.record.get("truncated_series", [])})
+    fewest = statistics.fewest("p99")
+    few = _about(table, SHORT).filter(
+        pl.col("value_us").is_not_null(), pl.col("n_flows").is_between(1, fewest * pl.col("n_seeds"), closed="left")
+    )
+    if few.height:
+        said.append(
+            f"Where there are fewer than {fewest} short flows per seed, as under {few['scheme'][0]}"
+            f"{_where(study, few.row(0, named=True))}, their 99th percentile is the slowest of them: one lost packet"
+            " decides it."
+        )
+    cut = sorted({name for run in study.measured for name in run.record.get("truncated_series", [])})
     if cut:
         said.append(
             f"Time series end before their run does, at {study.configuration['series']['max_samples']:,} samples:"
             f" {', '.join(cut)}. A longer series.interval or a larger series.max_samples takes in the whole run."
         )
-    seeds = len({run.planned["seed"] for run in study.runs})
+    seeds = len({run.planned["seed"] for run in study.measured})
     if seeds == 1:
         said.append("All numbers come from one seed. Another would give others; more seeds (--seeds 5) give intervals.")
     elif seeds == 2:

@@ -11,7 +11,7 @@ from tailcut.errors import StoreError
 from tailcut.lab import fabrics
 from tailcut.lab.fabrics import FABRICS
 from tailcut.plan import Plan, PlannedRun, unique_runs
-from tailcut.results import derived, lab_runs, machine, spread
+from tailcut.results import against, derived, lab_runs, machine, spread
 from tailcut.results import summary as summaries
 from tailcut.results.derived import Derived, tables_of
 from tailcut.results.store import State, Store, write_atomically
@@ -344,6 +344,18 @@ class Result:
         """
         return spread.of(self.lab_per_repeat, ["fabric", "scheme", *summaries.axes_schema(self.plan)])
 
+    @property
+    def lab_against(self) -> pl.DataFrame:
+        """How real kernels, joined by the simulator's fabric, differ from the simulator (`tailcut.results.against.of`).
+
+        A column ``backend`` comes first.
+        """
+        cell = ["scheme", *summaries.axes_schema(self.plan)]
+        real = self.lab_per_repeat.filter(fabric=fabrics.ENGINE)
+        return against.of(self.per_seed, real, cell).select(
+            pl.lit(fabrics.backend(fabrics.ENGINE)).alias("backend"), pl.all()
+        )
+
     def _lab_summary(self) -> pl.DataFrame:
         """The lab's rows of the summary, a fabric after the other: of each seed the mean over its counted repeats."""
         cell = ["scheme", *summaries.axes_schema(self.plan)]
@@ -354,7 +366,8 @@ class Result:
             per_seed = of_runs.group_by(place, maintain_order=True).agg(
                 pl.col("value_us", "normalised").mean(),
                 pl.col("lower_bound").any(),
-                pl.col("n_flows", "n_unfinished").sum(),
+                pl.col("n_flows").max(),  # each repeat has the same flows
+                pl.col("n_unfinished").mean().ceil(),
             )
             rows = summaries.summarise(self.plan, per_seed, fabrics.backend(fabric), NO_FAITHFUL_RUN)
             if not FABRICS[fabric].delays_when_idle:
@@ -364,20 +377,24 @@ class Result:
             parts.append(self._marked(rows, of_runs, cell))
         return pl.concat(parts)
 
-    @staticmethod
-    def _marked(rows: pl.DataFrame, of_runs: pl.DataFrame, cell: list[str]) -> pl.DataFrame:
-        """The rows of the summary, of which those say so that have unfaithful runs in them."""
-        runs = (
-            of_runs.unique([*cell, "seed", "repeat"])
-            .group_by(cell)
-            .agg(bad=(~pl.col("faithful")).sum(), of_all=pl.len())
-        )
-        said = pl.struct("bad", "of_all").map_elements(lambda one: lab_runs.unfaithful(**one), return_dtype=pl.String)
-        caveat = pl.col("reason").map_elements(lab_runs.is_caveat, return_dtype=pl.Boolean).fill_null(value=False)
-        with_it = pl.when(caveat).then(pl.concat_str("reason", said, separator="; ")).otherwise(said)
-        spoiled = pl.col("value_us").is_not_null() & (pl.col("bad") > 0)
-        joined = rows.join(runs, on=cell, how="left", nulls_equal=True, maintain_order="left")
-        return joined.with_columns(reason=pl.when(spoiled).then(with_it).otherwise("reason")).drop("bad", "of_all")
+    def _marked(self, rows: pl.DataFrame, of_runs: pl.DataFrame, cell: list[str]) -> pl.DataFrame:
+        """The rows of the summary, of which those say so that have unfaithful runs in them.
+
+        Those may be the baseline's, which are in the gain alone.
+        """
+        runs = of_runs.unique([*cell, "seed", "repeat"])
+        verdicts = {key: value["faithful"] for key, value in runs.group_by(cell)}
+        said = []
+        for row in rows.iter_rows(named=True):
+            _, *axes = place = tuple(row[name] for name in cell)
+            own = verdicts.get(place) if row["value_us"] is not None else None
+            base = verdicts.get((self.plan["baseline"], *axes)) if row["gain"] is not None else None
+            counted = [faithful for part in (own, base) if part is not None for faithful in part]
+            caveats = [row["reason"]] if lab_runs.is_caveat(row["reason"]) else []
+            if not all(counted):
+                caveats.append(lab_runs.unfaithful(counted.count(False), len(counted)))
+            said.append("; ".join(caveats) or row["reason"])
+        return rows.with_columns(reason=pl.Series("reason", said, dtype=pl.String))
 
     def summary(self) -> pl.DataFrame:
         """Mean, p50, p99 and p99.9 per scheme, point and class, of every backend (see ``summary_schema``)."""
@@ -420,9 +437,10 @@ class Result:
         )
 
     def write_summary(self) -> Path:
-        """Write ``summary.parquet`` anew from what is there."""
+        """Write ``summary.parquet`` anew from what is there, without unfaithful runs: its readers asked for none."""
         path = self.directory / "summary.parquet"
-        write_atomically(path, to_parquet(self.summary(), {"tailcut": self.plan["title"]}))
+        faithful = Result(self._store, self.plan) if self.with_unfaithful else self
+        write_atomically(path, to_parquet(faithful.summary(), {"tailcut": self.plan["title"]}))
         return path
 
     def changed_ns(self) -> int:

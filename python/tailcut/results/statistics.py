@@ -28,6 +28,11 @@ def nearest_rank(ascending: Values, fraction: Fraction) -> float:
     return float(ascending[rank - 1])
 
 
+def fewest(percentile: str) -> int:
+    """Of how many values a percentile is not merely the largest."""
+    return math.ceil(1 / (1 - PERCENTILES[percentile]))
+
+
 def of(ascending: Values) -> dict[str, float]:
     """Every statistic of at least one value, given in ascending order."""
     return {"mean": float(ascending.mean())} | {

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from tailcut.plan import Plan, short_keys
 from tailcut.results.lab_runs import is_caveat
+from tailcut.results.statistics import fewest
 from tailcut.results.summary import PARTS_OF, axes_schema
 from tailcut.units import count, microseconds
 
@@ -33,8 +34,8 @@ def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> Re
     lines.sort(key=lambda line: _order(plan, axes, line.row(0, named=True)))
     short = _table(plan, summary, "Short flows")
     long = _table(plan, summary, "Long flows, and what was carried")
-    for table, statistics in ((short, ("mean", "p99", "p99_9")), (long, ("mean", "p99"))):
-        for statistic in statistics:
+    for table, shown in ((short, ("mean", "p99", "p99_9")), (long, ("mean", "p99"))):
+        for statistic in shown:
             table.add_column(NAMES[statistic], justify="right", no_wrap=True)
             table.add_column("", justify="right", no_wrap=True)
     rated = "long_throughput_bps" in totals.columns and totals["long_throughput_bps"].null_count() < totals.height
@@ -239,14 +240,11 @@ def _legend(plan: Plan, summary: pl.DataFrame) -> Iterable[Text]:
         lines.append("≥: unfinished flows count with the time they had been running, so the truth is at least this.")
     elif summary["n_unfinished"].max():
         lines.append("Unfinished flows are left out of the times.")
-    few = summary.filter(
-        pl.col("statistic") == "p99_9",
-        pl.col("class") == "short",
-        pl.col("value_us").is_not_null(),
-        pl.col("n_flows") < 1000 * pl.col("n_seeds"),
-    )
-    if few.height:
-        lines.append("p99.9 of fewer than 1,000 flows per seed is the slowest flow.")
+    for statistic, name in (("p99", "p99"), ("p99_9", "p99.9")):
+        least = fewest(statistic)
+        short = (pl.col("class") == "short") & (pl.col("statistic") == statistic) & pl.col("value_us").is_not_null()
+        if summary.filter(short, pl.col("n_flows").is_between(1, least * pl.col("n_seeds"), closed="left")).height:
+            lines.append(f"{name} of fewer than {least:,} flows per seed is the slowest flow.")
     return [Text(line, style="dim") for line in lines]
 
 

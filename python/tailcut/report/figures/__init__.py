@@ -58,7 +58,7 @@ class Data:
             tables.series(study),
             tables.segments(study),
             tables.throughput(study),
-            tables.against(curves),
+            tables.against(study),
             parts.table(study),
         )
 

@@ -33,20 +33,22 @@ def kernels(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
             " difference is the best that can be."
         ),
         caption=captions.join(
-            "Changes of completion times (FCT) from the simulator to real kernels, of faithful runs alone.",
+            "Changes of completion times (FCT) from the simulator to real kernels, over the seeds that both have"
+            f"{', unfaithful runs included' if study.with_unfaithful else '; of faithful runs alone'}.",
             captions.clock(study),
             captions.load(study),
         ),
         panels=panels,
         data=_numbers(table),
-        note=None if panels else "No faithful run over real kernels is there beside simulated ones.",
+        note=None if panels else "No run over real kernels is counted in that lies beside a simulated one of its seed.",
     )
 
 
 def _numbers(table: pl.DataFrame) -> pl.DataFrame:
     if table.height == 0:
         return table
-    return _timed(table).select("scheme", "cell", "point", "class", "statistic", "simulated", "real", change="said")
+    columns = ["scheme", "cell", "point", "class", "statistic", "simulated", "real"]
+    return _timed(table).select(*columns, change="said", seeds="n_seeds")
 
 
 def _timed(table: pl.DataFrame) -> pl.DataFrame:

@@ -214,7 +214,7 @@ def unfinished(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
         note=None
         if panels
         else "Every flow finished before its run ended."
-        if study.runs
+        if study.measured
         else "No flow was simulated.",
     )
 
