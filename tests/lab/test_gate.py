@@ -1,13 +1,8 @@
 """The verdict's reasons, each provoked over real kernels. What is forgiven, unit tests of the lab's crate say."""
 
-import os
 import shutil
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +10,8 @@ import pytest
 
 from support.disturbances import disturbed, held, star, stop
 from support.kernels import carried, planned
-from support.killing import Lab, found
+from support.killing import Lab
+from support.stutter import stuttering
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -93,52 +89,20 @@ def test_hosts_that_are_held_up_start_flows_late(tmp_path: Path, token: str) -> 
     assert "one flow in a hundred started more than" in reasons(outcome)
 
 
-def stutter(fabrics: Callable[[], list[int]], over: threading.Event) -> None:
-    """Let a fabric, once it is there, do something for one millisecond in 51."""
-    while not over.is_set():
-        with suppress(ProcessLookupError):
-            stop(fabrics(), 0.05)
-        # Not slept: on a busy machine this would wake late, and the fabric go on all that time.
-        goes_on_until = time.monotonic() + 0.001
-        while time.monotonic() < goes_on_until:
-            pass
-
-
-@contextmanager
-def stuttering(fabrics: Callable[[], list[int]]) -> Iterator[threading.Event]:
-    over = threading.Event()
-    thread = threading.Thread(target=stutter, args=[fabrics, over])
-    try:
-        thread.start()
-        yield over
-    finally:
-        over.set()
-        thread.join()
-
-
-TWO = "0,1,1000,1000\n0,1,1000,300000"
+TWO = "0,1,1000,1000\n0,1,1000,1500000"
+"""The second goes long after the run is disturbed, however late that is: the run is not over by then."""
 
 
 def test_flows_alone_tell_of_a_machine_that_keeps_no_time_after_the_run(tmp_path: Path, token: str) -> None:
-    fabric: list[int] = []
-    with stuttering(lambda: fabric):
-        outcome = disturbed(star(tmp_path, TWO), token, 250_000_000, lambda lab: fabric.append(lab.fabric))
+    with stuttering() as stutter:
+        outcome = disturbed(star(tmp_path, TWO), token, 250_000_000, lambda lab: stutter.begin(lab.fabric))
     assert "after the run a flow alone took" in reasons(outcome)
 
 
 def test_flows_alone_tell_of_a_machine_that_keeps_no_time_before_the_run(tmp_path: Path, token: str) -> None:
-    fabric: list[int] = []
-
-    def once_there() -> list[int]:
-        if not fabric:
-            with suppress(OSError, StopIteration):  # what is being set up comes and goes
-                lab = found(token, os.getpid())
-                if len(lab.hosts) == 4 and lab.fabric:
-                    fabric.append(lab.fabric)
-        return fabric
-
-    with stuttering(once_there) as over:
-        outcome = disturbed(star(tmp_path, TWO), token, 250_000_000, lambda _lab: over.set())
+    with stuttering() as stutter:
+        stutter.begin_with_the_next_run()
+        outcome = disturbed(star(tmp_path, TWO), token, 250_000_000, lambda _lab: stutter.end())
     assert "before the run a flow alone took" in reasons(outcome)
 
 
