@@ -1,6 +1,7 @@
 //! Every number of the schema at the edges of what can be written, one at a time: it is refused by name, or the run ends.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{json, Value as Json};
 use tailcut_experiment::schema;
@@ -220,6 +221,30 @@ fn numbers(schema: &Json, place: &str, found: &mut BTreeSet<String>) {
 /// Sections that decide no run.
 const TOLD: [&str; 5] = ["title", "question", "schemes", "sweep", "report"];
 
+/// What becomes of an experiment, unless it panics.
+type Carried = std::thread::Result<Result<Ending, String>>;
+
+/// What becomes of each case's experiment, in their order; every processor has one at a time.
+fn carried_out(cases: &[(Case, String)]) -> Vec<Carried> {
+    let next = AtomicUsize::new(0);
+    let carry = || {
+        let mut carried = vec![];
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some((case, text)) = cases.get(at) else { return carried };
+            eprintln!("{} {}", case.place, case.value);
+            carried.push((at, std::panic::catch_unwind(|| carry_out(text, 1))));
+        }
+    };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut all: Vec<(usize, Carried)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..processors).map(|_| scope.spawn(carry)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("panics are caught")).collect()
+    });
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, carried)| carried).collect()
+}
+
 #[test]
 fn every_number_at_its_edges_is_refused_by_name_or_runs_to_an_end() {
     let schema = schema();
@@ -228,6 +253,7 @@ fn every_number_at_its_edges_is_refused_by_name_or_runs_to_an_end() {
     // Per number: whether an experiment with it ran, or was refused by its name.
     let mut decided: BTreeMap<String, bool> = BTreeMap::new();
     let mut failures = vec![];
+    let mut cases = vec![];
     for (section, described) in sections.iter().filter(|(name, _)| !TOLD.contains(&name.as_str())) {
         for case in walk.cases(described, section, section) {
             let mut experiment = json!({
@@ -248,19 +274,21 @@ fn every_number_at_its_edges_is_refused_by_name_or_runs_to_an_end() {
             if section == "series" && experiment[section]["links"].is_null() {
                 experiment[section]["links"] = json!(["s0>s8"]);
             }
-            let text = written(&experiment);
-            eprintln!("{} {}", case.place, case.value);
-            match std::panic::catch_unwind(|| carry_out(&text, 1)) {
-                Ok(Ok(ending)) => {
-                    let counts = match ending {
-                        Ending::Refused(keys) => keys.iter().any(|key| key.starts_with(&case.key)),
-                        Ending::Ran | Ending::Long => true,
-                    };
-                    *decided.entry(case.place).or_default() |= counts;
-                }
-                Ok(Err(why)) => failures.push(format!("{} {}: {why}", case.place, case.value)),
-                Err(_) => failures.push(format!("{} {}: panics", case.place, case.value)),
+            cases.push((case, written(&experiment)));
+        }
+    }
+    let endings = carried_out(&cases);
+    for ((case, _), ending) in cases.into_iter().zip(endings) {
+        match ending {
+            Ok(Ok(ending)) => {
+                let counts = match ending {
+                    Ending::Refused(keys) => keys.iter().any(|key| key.starts_with(&case.key)),
+                    Ending::Ran | Ending::Long => true,
+                };
+                *decided.entry(case.place).or_default() |= counts;
             }
+            Ok(Err(why)) => failures.push(format!("{} {}: {why}", case.place, case.value)),
+            Err(_) => failures.push(format!("{} {}: panics", case.place, case.value)),
         }
     }
     let idle: Vec<_> = decided.iter().filter(|(_, decided)| !**decided).collect();
