@@ -220,7 +220,8 @@ class SendModel {
       this.sent[REPLICA].length > 0 && this.copies[PRIMARY] === 'pending' && this.copies[REPLICA] === 'open';
     if (alone && this.expectsFirst) assert.equal(this.kept, this.offset);
     if (tx.state === 'ENDED') return;
-    assert.equal(this.tx.secondHasAll, this.sent[REPLICA].length === this.offset);
+    for (const copy of [PRIMARY, REPLICA])
+      assert.equal(this.tx.hasAll(copy), this.sent[copy].length === this.offset);
     const reached = new Set([...this.sent[PRIMARY], ...this.sent[REPLICA], ...range(0, this.kept ?? 0)]);
     assert.equal(reached.size, this.offset, 'no byte is left out');
   }

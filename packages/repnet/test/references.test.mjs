@@ -10,6 +10,7 @@ import net from 'node:net';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import repnet from '../dist/index.js';
+import { encodeAnswer } from '../dist/wire.js';
 import { countingServer, echo, echoServer, hello, raw, until } from './lib/support.mjs';
 
 const PROGRAM = fileURLToPath(new URL('lib/reference-child.mjs', import.meta.url));
@@ -103,6 +104,27 @@ describe('references', { concurrency: 4 }, () => {
       const waits = { defaults: { pairTimeout }, replicate: 'flow', peer: 'repnet', copyDelay: LONG };
       assert.equal(await outcome(t, 'client', waits, steps, port), expected);
     });
+
+  test('client, closed, a second connection that is not read: it does not keep the process that the first has done with', async (t) => {
+    const { port } = await countingServer(t, net, 0, (socket) =>
+      socket.resume().on('end', () => socket.end()),
+    );
+    const answering = (socket) => {
+      const answer = { refusal: 0, flags: 0, threshold: 0, port, version: 2 };
+      socket.once('readable', () => socket.read() && socket.write(encodeAnswer(answer)));
+    };
+    const second = await countingServer(t, net, 0, answering);
+    const options = {
+      defaults: { pairTimeout: 200 },
+      replicate: 'flow',
+      peer: 'repnet',
+      threshold: 40_000_000,
+      replicaPort: second.port,
+      stays: [100, 100],
+    };
+    const steps = ['connect', 'connected', 'paired', 'sendMuch'];
+    assert.equal(await outcome(t, 'client', options, steps, port), 'exits');
+  });
 
   test('client, a server that is silent on its second port: the wait for it does not keep the process', async (t) => {
     const { port } = await echoServer(t, { replicate: false });

@@ -106,6 +106,8 @@ export class Flow implements LegSink {
   #linger: Linger | undefined;
   /** Connections that were not answered while the flow was open are waited for no longer. */
   #unanswered: NodeJS.Timeout | undefined;
+  /** Closed, and what the second connection does not take the first has. */
+  #stuck: NodeJS.Timeout | undefined;
   /** Client side: what follows a hello need not wait for its answer. */
   early = false;
   /** The peer has joined the two connections: it will not take the first, by itself, for the flow. */
@@ -340,6 +342,7 @@ export class Flow implements LegSink {
     this.#parted?.(reset);
     this.#parted = undefined;
     const orderly = this.receiver.ended && this.tx.total >= 0;
+    const spare = this.#firstHasAll;
     if (orderly && !reset) this.#tellOfFirst();
     for (const copy of COPIES) {
       const leg = this.legs[copy];
@@ -390,6 +393,8 @@ export class Flow implements LegSink {
     };
     this.#linger = startLinger(over, this.options.pairTimeout, carrying);
     if (this.receives === 'reply' && carrying) this.#endUnanswered();
+    const { [REPLICA]: second } = this.legs;
+    if (spare && second !== undefined && second.backlog > 0) this.#endStuck(second);
   }
 
   /**
@@ -414,6 +419,24 @@ export class Flow implements LegSink {
       this.#settled();
       // The server has not spoken at all yet: both may be under way.
       if (this.#linger !== undefined) this.#endUnanswered();
+    }, this.options.pairTimeout).unref();
+  }
+
+  /** The system has all of ours by the first connection, as it would with net. */
+  get #firstHasAll(): boolean {
+    const { [PRIMARY]: first } = this.legs;
+    return first?.backlog === 0 && this.tx.copies[PRIMARY] === 'open' && this.tx.hasAll(PRIMARY);
+  }
+
+  /** What the system does not take of a connection keeps the process: `second` has a while, and as long as it moves. */
+  #endStuck(second: Leg, before = Number.POSITIVE_INFINITY): void {
+    this.#stuck = setTimeout(() => {
+      const { unsent } = second;
+      if (unsent === 0 || this.legs[REPLICA] !== second) return;
+      if (unsent < before) return this.#endStuck(second, unsent);
+      second.close();
+      this.legs[REPLICA] = undefined;
+      this.#settled();
     }, this.options.pairTimeout).unref();
   }
 
@@ -497,6 +520,7 @@ export class Flow implements LegSink {
     else this.#empty?.abort();
     this.#empty = undefined;
     clearTimeout(this.#unanswered);
+    clearTimeout(this.#stuck);
     if (this.#linger !== undefined) {
       endLinger(this.#linger);
       this.#linger = undefined;

@@ -326,6 +326,11 @@ export class Leg {
     return this.#handle?.setTypeOfService?.(value) ?? 0;
   }
 
+  /** Bytes that the system has been given and has not taken yet. */
+  get unsent(): number {
+    return this.#handle?.writeQueueSize ?? 0;
+  }
+
   /** Nothing has come on it yet, an answer neither. */
   get unheard(): boolean {
     return this.#bytesRead === 0;

@@ -57,8 +57,8 @@ export class SendMachine {
   /** The first copy may still come; false while it is pending: the peer has given it up. */
   expectsFirst = true;
   readonly #limits: SendLimits;
-  /** Bytes that the second copy has been sent. */
-  #onSecond = 0;
+  /** Bytes that each copy has been sent. */
+  readonly #sent: [number, number] = [0, 0];
   #allowance: number;
   /** What the first copy was sent after the second: that it trails says nothing of it before as much again is sent on both. */
   #headStart = 0;
@@ -69,7 +69,7 @@ export class SendMachine {
     this.#allowance = limits.threshold;
     if (begun !== undefined) {
       this.copies[PRIMARY] = 'open';
-      this.offset = begun.offset;
+      this.offset = this.#sent[PRIMARY] = begun.offset;
       this.archived = begun.archived;
       this.state = begun.archived ? 'ONE_CONN' : 'CHOSEN';
     }
@@ -88,7 +88,7 @@ export class SendMachine {
     }
     this.copies[copy] = 'open';
     const replay = this.archived && this.offset > 0;
-    if (replay && copy === REPLICA) this.#onSecond = this.offset;
+    if (replay) this.#sent[copy] = this.offset;
     switch (this.copies[rest]) {
       case 'pending':
         this.chosen = copy;
@@ -151,7 +151,7 @@ export class SendMachine {
   /** Routes the next `n` bytes. In DUP_CONN, and while the first copy is awaited, `n` is at most `room`. */
   route(n: number): Route {
     const route = this.#route(n);
-    if ((route.copies & (1 << REPLICA)) !== 0) this.#onSecond += n;
+    for (const copy of COPIES) if ((route.copies & (1 << copy)) !== 0) this.#sent[copy] += n;
     return route;
   }
 
@@ -178,9 +178,9 @@ export class SendMachine {
     }
   }
 
-  /** The second copy has been sent all that was routed. */
-  get secondHasAll(): boolean {
-    return this.#onSecond === this.offset;
+  /** The copy has been sent all that was routed. */
+  hasAll(copy: Copy): boolean {
+    return this.#sent[copy] === this.offset;
   }
 
   /** Transition 4, for want of room: the archive is given up. */

@@ -317,7 +317,7 @@ export class Receiver implements RecordSink {
   #dropFirst(): void {
     const { rx } = this;
     const { client, closed, sender } = this.#host;
-    if (client === undefined || rx.lost !== PRIMARY || !sender.tx.secondHasAll) return;
+    if (client === undefined || rx.lost !== PRIMARY || !sender.tx.hasAll(REPLICA)) return;
     // Nobody reads any more what might be missing of a flow that is closed.
     if (closed || rx.alone <= rx.delivered) this.#host.forsakeFirst();
   }

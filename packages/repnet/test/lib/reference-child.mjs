@@ -2,13 +2,16 @@
 // process ends because nothing keeps it, 'stays' if it is still there after a while.
 import { once } from 'node:events';
 import repnet from '../../dist/index.js';
-import { ticks } from './support.mjs';
+import { ticks, until } from './support.mjs';
 
-/** So many ticks of so many milliseconds: of a process that stands still one passes, and what is over is closed by the next. */
+/**
+ * So many ticks of so many milliseconds, unless OPTIONS say otherwise (`stays`): of a process that stands still one passes, and what is
+ * over is closed by the next.
+ */
 const STAYS = [10, 25];
 const STAYED = 42;
 const [role, optionsText, stepsText, port] = process.argv.slice(2);
-const { defaults: settings, ...options } = JSON.parse(optionsText);
+const { defaults: settings, stays = STAYS, ...options } = JSON.parse(optionsText);
 const steps = JSON.parse(stepsText);
 Object.assign(repnet.defaults, settings);
 process.once('exit', (code) =>
@@ -19,7 +22,7 @@ process.once('exit', (code) =>
 async function run(target, actions) {
   for (const step of steps) await (actions[step] ?? (() => target[step]()))();
   // Nothing that keeps the process: it fires if something else does.
-  let [ticks, milliseconds] = STAYS;
+  let [ticks, milliseconds] = stays;
   setInterval(() => --ticks === 0 && process.exit(STAYED), milliseconds).unref();
 }
 
@@ -33,6 +36,9 @@ if (role === 'client') {
       await once(socket, 'data');
     },
     closed: () => once(socket, 'close'),
+    paired: () => until(() => repnet.info(socket).paired),
+    /** More than the system takes of a connection that is not read. */
+    sendMuch: () => once(socket.resume().end(Buffer.alloc(32_000_000)), 'close'),
     ended: () => once(socket.resume(), 'end'),
     // The second connection has had time to come, or the hedge to be made.
     wait: () => ticks(5, 20),
