@@ -107,6 +107,7 @@ export interface Defaults {
   archiveBytes: number;
 }
 
+/** Loading the library never throws: a program is not to end because of a variable that its code knows nothing of. */
 function modeFromEnvironment(value: string | undefined): Mode {
   switch (value) {
     case undefined:
@@ -119,7 +120,11 @@ function modeFromEnvironment(value: string | undefined): Mode {
     case 'net':
       return false;
     default:
-      throw optionError('REPNET_MODE', value, "'flow', 'syn' or 'off'");
+      process.emitWarning(`REPNET_MODE is '${value}'; expected 'flow', 'syn' or 'off'. The mode is 'flow'`, {
+        type: 'RepnetWarning',
+        code: 'REPNET_MODE',
+      });
+      return 'flow';
   }
 }
 
