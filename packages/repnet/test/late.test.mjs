@@ -16,7 +16,8 @@ import {
   RecordParser,
   Refusal,
 } from '../dist/wire.js';
-import { data, defaults, echoServer, grown, hello, ownPort, raw, until } from './lib/support.mjs';
+import { movedClock } from './lib/moved-clock.mjs';
+import { data, defaults, echoServer, grown, hello as helloOf, ownPort, raw, until } from './lib/support.mjs';
 
 const REQUEST = 'a request';
 const REPLY = 'the reply'.repeat(1_000);
@@ -46,6 +47,8 @@ async function replyServer(t, options = {}, reply = REPLY) {
   return { server, seen, port: server.address().port };
 }
 
+/** Of a client that takes as long as any test. */
+const hello = (connection, port, fields = {}) => helloOf(connection, port, { patience: 600_000, ...fields });
 const end = (offset) => controlRecord(Record.end, offset);
 
 /** The answer and the records that a connection has received. */
@@ -122,6 +125,23 @@ test('a closed flow is joined once: a third connection is refused', async (t) =>
   await until(() => third.bytes.length >= ANSWER_BYTES);
   assert.equal(received(third).refusal, Refusal.late);
 });
+
+for (const [patience, refusal] of [
+  [7_500, Refusal.none],
+  [2_500, Refusal.late],
+])
+  test(`a hello three quarters of the wait later, of a client that waits for ${patience} of 10,000 ms: ${refusal === Refusal.none ? 'the reply' : "another flow's, from the same port, and no reply"}`, async (t) => {
+    const clock = movedClock();
+    t.after(() => clock.stop());
+    const server = await replyServer(t);
+    const localPort = await stalledFirst(t, server);
+    clock.tick(7_500);
+    const late = await raw(t, server.port + 1, { localPort });
+    late.socket.write(Buffer.concat([hello(late, server.port, { patience }), end(REQUEST.length)]));
+    await until(() => late.closed || late.ended);
+    const { refusal: said, text } = received(late);
+    assert.deepEqual([said, text], [refusal, refusal === Refusal.none ? REPLY : '']);
+  });
 
 test('after the wait nothing is kept, and the second connection is refused', async (t) => {
   defaults.waitTimeout = 400;
@@ -222,7 +242,8 @@ test('a first connection that comes after the close brings the reply as a plain 
   const localPort = ownPort();
   const second = await raw(t, server.port + 1, { localPort, allowHalfOpen: true });
   second.socket.pause();
-  second.socket.write(Buffer.concat([hello(second, server.port), data(0, REQUEST), end(REQUEST.length)]));
+  const said = hello(second, server.port, { patience: 100 });
+  second.socket.write(Buffer.concat([said, data(0, REQUEST), end(REQUEST.length)]));
   await until(() => server.seen.closed === 1);
   const late = await raw(t, server.port, { localPort, allowHalfOpen: true });
   late.socket.write(REQUEST);

@@ -17,6 +17,8 @@ export interface Entry<T> {
   /** Which connection came first. */
   readonly first: 'primary' | 'replica';
   flow: T | undefined;
+  /** Tick at which it was listed. */
+  readonly began: number;
   /** Tick at which the wait is over. */
   until: number;
   /**
@@ -110,6 +112,7 @@ export class WaitingList<T> {
       state: (remembered & PAIRED) !== 0 ? 'paired' : 'over',
       first: (remembered & REPLICA_FIRST) !== 0 ? 'replica' : 'primary',
       flow: undefined,
+      began: this.#tick,
       until: this.#tick,
       awaited: this.#tick,
       mark: remembered >> MARK,
@@ -136,6 +139,11 @@ export class WaitingList<T> {
     return entry.state !== 'waiting' && entry.mark !== 0 && entry.mark !== markOf(said);
   }
 
+  /** The flow began longer ago than its client takes for its second connection: a hello that comes now was held up, or is another flow's. */
+  outlasts({ began }: Entry<T>, { patience }: Said): boolean {
+    return (this.#tick - began - 1) * this.#options.timeout >= TICKS * patience;
+  }
+
   /**
    * No first connection can have been forgotten, or have gone to a process before us, of a flow whose client begins its
    * second within `patience` milliseconds.
@@ -160,7 +168,7 @@ export class WaitingList<T> {
     const mark = markOf(said);
     // The first is taken for its flow's for longer than a second would be waited for, so it is waited for as long.
     const until = first === 'replica' && said !== undefined ? awaited : tick + TICKS + 1;
-    const entry: Entry<T> = { key, state: 'waiting', first, flow, until, awaited, mark };
+    const entry: Entry<T> = { key, state: 'waiting', first, flow, began: tick, until, awaited, mark };
     this.#waiting.set(key, entry);
     return entry;
   }

@@ -175,7 +175,9 @@ export class Pairing {
     const known = this.#waiting.get(key);
     if (known !== undefined && known.first === 'primary' && !this.#waiting.isOther(known, hello)) {
       const waiting = known.flow;
-      if (known.state !== 'waiting' || waiting === undefined || !waiting.joinable) {
+      // A closed flow's port may be another's by now, which is not to be given its reply.
+      const over = waiting instanceof Remains && this.#waiting.outlasts(known, hello);
+      if (known.state !== 'waiting' || waiting === undefined || !waiting.joinable || over) {
         counters.lateTwins++;
         return this.#answers.refuse(leg, 'late', hello);
       }
