@@ -29,8 +29,10 @@ ALLOWED = {
     ("packages/repnet/test/soak/run.mjs", "const loop = `for ("): "it keeps a processor busy for as long as the soak",
     ("tests/support/waiting.py", "time.sleep(0.01)"): "the helper: its limit is pytest's, and it tells the state",
     ("tests/support/disturbances.py", "time.sleep(seconds)"): "the disturbance: something stands still for so long",
-    ("tests/lab/test_gate.py", "goes_on_until = time.monotonic() + 0.001"): "the disturbance goes on so long",
-    ("tests/lab/test_gate.py", "while time.monotonic() < goes_on_until:"): "the disturbance goes on so long",
+    ("tests/support/stutter.py", "time.sleep(LOOKS_EVERY_SECONDS)"): "the helper: its limit is the test's",
+    ("tests/support/stutter.py", "time.sleep(still_seconds)"): "the disturbance: something stands still for so long",
+    ("tests/support/stutter.py", "goes_on_until = time.monotonic() + GOES"): "the disturbance goes on so long",
+    ("tests/support/stutter.py", "while time.monotonic() < goes_on_until:"): "the disturbance goes on so long",
     ("tests/lab/test_guests.py", "time.sleep(0.01)"): "a guest of the lab, which asks until it is answered",
     ("tests/lab/test_table.py", "time.monotonic() + 600"): "a deadline that is passed on, and not waited for",
 }
