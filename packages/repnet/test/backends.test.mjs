@@ -107,7 +107,7 @@ test('pairing by address, and the first connection never comes: no process has t
   const socket = repnet.connect({ replicate: 'flow', peer: 'repnet', ...to });
   t.after(() => socket.destroy());
   socket.on('error', () => {}).write('request');
-  await until(async () => (await second.report()).stats.refused > 0, 'the second is refused');
+  await until(() => repnet.stats().copiesFailed > 0, 'the second is refused');
   await settle();
   assert.deepEqual((await first.report()).requests, []);
   assert.deepEqual((await second.report()).requests, []);

@@ -2,10 +2,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { forgetPeers, peerKey, rememberPeer } from '../dist/client/peers.js';
 import { endLinger, startLinger } from '../dist/flow/linger.js';
 import repnet from '../dist/index.js';
-import { AnswerFlag } from '../dist/wire.js';
 import { movedClock } from './lib/moved-clock.mjs';
 import { startRelay } from './lib/relay.mjs';
 import { OWN_ADDRESS, ownPort, settle, until } from './lib/support.mjs';
@@ -78,15 +76,13 @@ test('a server that has not spoken at all may still do so: of a flow that has on
     faultsFor: (_, copy) => [{ copy, direction: 'up', kind: 'nosyn', at: 0, fallen: begun }],
   });
   t.after(() => relay.close());
-  // It has answered before: the request is on both connections.
-  rememberPeer(peerKey(relay.host, relay.port, relay.port + 1), 'repnet', AnswerFlag.token);
-  t.after(forgetPeers);
   const client = repnet.connect({
     host: relay.host,
     port: relay.port,
     localAddress: OWN_ADDRESS,
     localPort: ownPort(),
     pairing: 'token',
+    peer: 'repnet',
     replicate: 'flow',
     pairTimeout: PAIR_TIMEOUT,
   });

@@ -35,7 +35,7 @@ import {
 } from './dialing.js';
 import { flowHello } from './flow-hello.js';
 import { Hedge } from './hedge.js';
-import { isLearnt, type Peer } from './peers.js';
+import type { Peer } from './peers.js';
 import { nextPort } from './ports.js';
 import {
   noteAnswer,
@@ -92,8 +92,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     flow.peerKnown = this.#known !== undefined;
     flow.joined = false;
     flow.tx.taken = false;
-    // Who is told what the server is has no answer of its yet: the second port may be another service's.
-    flow.early = this.#known !== undefined && isLearnt(this.#known);
+    flow.early = this.#known !== undefined;
     if (this.#known !== undefined && this.#known.threshold > 0) flow.peerThreshold = this.#known.threshold;
     flow.client = this;
     return flow;

@@ -9,7 +9,7 @@ import { FlowDial } from './dial-flow.js';
 import { SynDial } from './dial-syn.js';
 import { dialPlain } from './dialing.js';
 import { chooseDelay } from './hedge-delay.js';
-import { isDue, isLearnt, mayRace, type Peer, peerKey, recallPeer, TRANSLATED, toldPeer } from './peers.js';
+import { isDue, mayRace, type Peer, peerKey, recallPeer, TRANSLATED, toldPeer } from './peers.js';
 import { probe } from './probe.js';
 
 setDial((socket, target) => {
@@ -26,7 +26,7 @@ setDial((socket, target) => {
       dialPlain(socket, target);
       return probeBeside(socket, target, host);
     }
-    if (isLearnt(known) && (known.flags & AnswerFlag.token) === 0) return dialPlain(socket, target);
+    if (known.until !== 0 && (known.flags & AnswerFlag.token) === 0) return dialPlain(socket, target);
   }
   // From a port of the application's own: to the same on this host it would be a connection to itself.
   if (target.net.localPort === target.replication.replicaPort) return dialPlain(socket, target);

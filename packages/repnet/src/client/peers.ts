@@ -79,9 +79,6 @@ export function toldPeer(kind: 'repnet' | 'plain', threshold = 0): Peer {
   return { ...peerOf(kind, 0, threshold, 0), refusals: REFUSALS, refused: Number.POSITIVE_INFINITY };
 }
 
-/** The server has said so itself, by an answer. */
-export const isLearnt = (peer: Peer): boolean => peer.until !== 0;
-
 /** A flow had been accepted when, at `asked`, the second port was asked; nobody listens there, or another service. */
 export function noteRefusal(key: string, asked: number): void {
   const before = recallPeer(key);
