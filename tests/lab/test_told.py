@@ -1,5 +1,6 @@
 """What the page, the summary and the command say of runs over kernels; those runs are made up."""
 
+import errno
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tailcut import cli
 from tailcut.lab import process
 from tailcut.report import tables, words
 from tailcut.report.study import Study
+from tailcut.results import Store
 
 
 def said(*arguments: object) -> str:
@@ -131,6 +133,29 @@ def test_a_repeat_that_fails_is_named(experiment: Path, tmp_path: Path, monkeypa
     first, *others = str(failed.value).splitlines()
     assert first.endswith("2 of 2 runs failed:")
     assert [line.rpartition(", ")[2] for line in others] == ["repeat 1: no", "repeat 2: no"]
+
+
+def test_a_full_disk_ends_the_lab_and_what_had_failed_before_is_told(
+    experiment: Path, tmp_path: Path, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(planned: str, *arguments: Any, **more: Any) -> dict[str, Any]:
+        if kernels.runs == 0:
+            kernels.runs += 1
+            raise process.LabError("no")
+        return kernels(planned, *arguments, **more)
+
+    def put(_store: Store, _run_id: str, *_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(process, "run", run)
+    monkeypatch.setattr(Store, "put", put)
+    with pytest.raises(tailcut.RunError) as failed:
+        tailcut.run(tailcut.load(experiment), on="lab", out=tmp_path / "results", repeat=3)
+    assert failed.value.code == "TC-R002"
+    first, _, *others = str(failed.value).splitlines()
+    assert first.endswith("seed 1, repeat 2 was to be written")
+    assert [line.rpartition(", ")[2] for line in others[:1]] == ["repeat 1: no"]
+    assert kernels.runs == 2, "nothing more is begun"
 
 
 def test_a_process_that_ends_within_its_last_line_has_ended_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,10 @@ class Failures:
         if self.full is None:
             self.full = f"there is no room for more runs in {self.store.directory}: {why}"
 
+    def was_full(self, name: str) -> None:
+        """The disk took no more when the run of that name was to be written: nothing more is to be begun."""
+        self.no_room(f"the disk was full when {name} was to be written")
+
     def raise_if_any(self, runs: int) -> None:
         """Say what went wrong, if anything did, of so many runs.
 

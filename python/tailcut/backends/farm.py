@@ -391,7 +391,7 @@ class Sweep:
                 self.progress.finished(run["id"])
 
     def _disk_was_full(self, run: PlannedRun) -> None:
-        self._failures.no_room(f"the disk was full when {label(run)} was to be written")
+        self._failures.was_full(label(run))
         self._stop_beginning()
 
     def _stop_beginning(self) -> None:

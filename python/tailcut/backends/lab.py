@@ -225,7 +225,7 @@ def _make(wanted: Wanted, program: list[str] | None, into: Into) -> None:
             if not room.is_full(error):
                 raise
             into.failures.fail(run, f"{into.store.directory}: {error.strerror}", name=wanted.name)
-            into.failures.no_room(f"the disk was full when {wanted.name} was to be written")
+            into.failures.was_full(wanted.name)
             return
     if capture is not None:
         tell_of_capture(wanted.name, wanted.id, into.store, into.progress)

@@ -132,7 +132,7 @@ class Pool:
         if "failed" in message:
             self._failures.fail(run, message["failed"], message["traceback"])
             if message["full"]:
-                self._failures.no_room(f"the disk was full when {label(run)} was to be written")
+                self._failures.was_full(label(run))
                 self._stop_beginning()
         elif message["done"] == Outcome.BUSY:
             self.progress.note(f"{label(run)}: another process is making it")
