@@ -90,8 +90,15 @@ def canonical(value: object) -> str:
 
 
 def question_id(plan: Plan) -> str:
-    """Identifies what is asked, apart from seeds: the schemes, the points and their configurations."""
-    asked = {canonical([run["scheme"], run["point"], run["config"]]) for run in plan["runs"]}
+    """Identifies what is asked, apart from seeds: all that decides an answer that is computed without runs.
+
+    Files count by what is in them: the same path may have other contents tomorrow.
+    """
+    asked = {
+        canonical([run["scheme"], run["point"], run["config"], [file["sha256"] for file in run["files"]]])
+        for run in plan["runs"]
+    }
+    asked.add(canonical([plan["baseline"], plan["model"], plan["version"]]))
     return hashlib.sha256("\n".join(sorted(asked)).encode()).hexdigest()
 
 

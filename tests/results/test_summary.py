@@ -1,4 +1,5 @@
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +239,36 @@ def test_another_backends_rows_answer_the_question_that_they_were_computed_for(t
     store.put_summary("model", Result(store).summary().with_columns(backend=pl.lit("model")), asked)
     assert "model" in store.summaries(made_up.plan(sweep=[], seeds=[1, 2]))
     assert "model" not in store.summaries(made_up.plan(seeds=[1]))
+
+
+def _of_another_workload(plan: Plan) -> None:
+    """Its file is at the same place and has other contents."""
+    for run in plan["runs"]:
+        run["files"] = [{"path": "sizes.cdf", "resolved": "/sizes.cdf", "sha256": "1"}]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plan: plan.update(baseline="RepFlow"),
+        lambda plan: plan.update(model={"short_byte_share": 0.1}),
+        lambda plan: plan.update(version="0.2.0"),
+        _of_another_workload,
+    ],
+    ids=["baseline", "model", "version", "workload"],
+)
+def test_rows_that_were_computed_from_something_else_answer_nothing(
+    change: Callable[[Plan], None], tmp_path: Path
+) -> None:
+    asked = made_up.plan(sweep=[], seeds=[1])
+    for run in asked["runs"]:
+        run["files"] = [{"path": "sizes.cdf", "resolved": "/sizes.cdf", "sha256": "0"}]
+    store = Store.create(tmp_path / "results", asked)
+    store.put_summary("model", Result(store).summary().with_columns(backend=pl.lit("model")), asked)
+    other = copy.deepcopy(asked)
+    change(other)
+    assert "model" in store.summaries(asked)
+    assert "model" not in store.summaries(other)
 
 
 def test_rows_for_another_question_leave_those_for_the_first_alone(tmp_path: Path) -> None:
