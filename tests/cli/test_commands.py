@@ -109,6 +109,12 @@ def test_run_ends_in_the_table_and_says_where_the_results_are(tailcut: Tailcut, 
     assert Path("results/tiny/summary.parquet").exists()
 
 
+def test_results_may_be_in_a_directory_whose_name_could_be_a_pattern(tailcut: Tailcut, tiny: Path) -> None:
+    result = tailcut("run", tiny, "--out", "odd[1]*?")
+    assert result.exit_code == 0
+    assert result.stdout == tailcut("run", tiny).stdout
+
+
 def test_run_says_what_it_does_line_by_line_where_there_is_no_terminal(tailcut: Tailcut, tiny: Path) -> None:
     lines = tailcut("run", tiny, "--jobs", 1).stderr.splitlines()
     assert lines[0].startswith("4 runs; about ")

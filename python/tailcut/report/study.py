@@ -13,6 +13,7 @@ import polars as pl
 from tailcut.errors import TailcutError
 from tailcut.lab.fabrics import backend
 from tailcut.plan import Plan, PlannedRun, Value, short_keys
+from tailcut.results.tables import scan_parquet
 
 if TYPE_CHECKING:
     from tailcut.results import Result
@@ -72,7 +73,7 @@ class Run:
     def table(self, name: str) -> pl.LazyFrame | None:
         """One of the run's tables, or none where the backend writes no such table."""
         path = self.directory / f"{name}.parquet"
-        return pl.scan_parquet(path) if path.is_file() else None
+        return scan_parquet(path) if path.is_file() else None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from tailcut.report.study import CLOCKS, Run, Study
 from tailcut.report.theme import Theme
+from tailcut.results.tables import read_parquet, scan_parquet
 
 MOST_BYTES = 2_400_000
 """Of the samples of all schemes, compressed: instants are dropped beyond. In letters they take a third more."""
@@ -96,7 +97,7 @@ class Watched:
         of_seed = [run for run in here if run.planned["seed"] == here[0].planned["seed"]]
         if not of_seed:
             return None
-        ports = pl.read_parquet(of_seed[0].directory / "ports.parquet")
+        ports = read_parquet(of_seed[0].directory / "ports.parquet")
         sampled = [_sampled(run, ports.height) for run in of_seed]
         longest = max(s.interval_ns for s in sampled)
         runs = {s.run.planned["scheme"]: s.thinned(longest // s.interval_ns) for s in sampled}
@@ -176,14 +177,14 @@ class Watched:
 
 
 def _sampled(run: Run, ports: int) -> Sampled:
-    table = pl.read_parquet(run.directory / "fabric.parquet")
+    table = read_parquet(run.directory / "fabric.parquet")
     planes = [table[name].to_numpy().reshape(-1, ports) for name in ("queue_packets", "busy_ns", "drops")]
     return Sampled(run, int(table["time_ns"][0]), *planes)
 
 
 def _flows(run: Run, clock: str) -> pl.DataFrame:
     columns = ["id", "src", "dst", "bytes", "start_ns", "class", "winner", pl.col(clock).alias("ns"), "normalised_fct"]
-    return pl.scan_parquet(run.directory / "flows.parquet").select(columns).collect()
+    return scan_parquet(run.directory / "flows.parquet").select(columns).collect()
 
 
 def _slowest(flows: pl.DataFrame) -> list[int]:
@@ -196,7 +197,7 @@ def _slowest(flows: pl.DataFrame) -> list[int]:
 def _fared(run: Run, flows: pl.DataFrame, wanted: Sequence[int]) -> dict[int, dict[str, Any]]:
     """How each of these flows fared in a run; ``ways`` are pairs of connection and port, where they were recorded."""
     ways: dict[int, list[tuple[int, int]]] = {}
-    paths = pl.scan_parquet(run.directory / "paths.parquet").filter(pl.col("id").is_in(list(wanted))).collect()
+    paths = scan_parquet(run.directory / "paths.parquet").filter(pl.col("id").is_in(list(wanted))).collect()
     for flow, copy, port in paths.select("id", "copy", "port").iter_rows():
         ways.setdefault(flow, []).append((copy, port))
     rows = flows.filter(pl.col("id").is_in(list(wanted)))

@@ -17,7 +17,7 @@ import polars as pl
 from tailcut.plan import canonical
 from tailcut.results import statistics, summary
 from tailcut.results.store import Store
-from tailcut.results.tables import to_parquet
+from tailcut.results.tables import read_parquet, to_parquet
 
 SUMS = ("retransmissions", "timeouts", "data_packets")
 TOTALS: dict[str, pl.DataType] = {
@@ -63,7 +63,7 @@ class Derived:
         path = self._store.directory / "derived" / f"{self._prefix}{kind}-{self._name}.parquet"
         kept = pl.DataFrame(schema=schema)
         with contextlib.suppress(OSError, pl.exceptions.PolarsError):
-            kept = pl.read_parquet(path).select(pl.col(name).cast(kind) for name, kind in schema.items())
+            kept = read_parquet(path).select(pl.col(name).cast(kind) for name, kind in schema.items())
         asked = pl.DataFrame(
             {"id": list(runs), OF: [of for of, _ in runs.values()]}, schema={"id": pl.String(), OF: pl.String()}
         )
@@ -82,18 +82,18 @@ class Derived:
 
     def _statistics_of(self, run_id: str, end_ns: int) -> pl.DataFrame:
         path = self._store.path(run_id)
-        parts = [summary.of_run(pl.read_parquet(path / "flows.parquet"), self._measure, end_ns)]
+        parts = [summary.of_run(read_parquet(path / "flows.parquet"), self._measure, end_ns)]
         if (path / "jobs.parquet").exists():
-            parts.append(summary.of_jobs(pl.read_parquet(path / "jobs.parquet"), self._measure, end_ns))
+            parts.append(summary.of_jobs(read_parquet(path / "jobs.parquet"), self._measure, end_ns))
         return pl.concat(parts)
 
     def _totals_of(self, run_id: str, _end_ns: int) -> pl.DataFrame:
         path = self._store.path(run_id)
-        of_flows = pl.read_parquet(path / "flows.parquet", columns=list(SUMS))
+        of_flows = read_parquet(path / "flows.parquet", SUMS)
         totals = of_flows.select(pl.col(name).cast(pl.UInt64).sum() for name in SUMS)
         speed: dict[str, Any] = {"long_throughput_bps": None, "long_share_of_ideal": None}
         if (path / "throughput.parquet").exists():
-            of_long = pl.read_parquet(path / "throughput.parquet").select(
+            of_long = read_parquet(path / "throughput.parquet").select(
                 long_throughput_bps=pl.col("throughput_bps").mean(),
                 long_share_of_ideal=(pl.col("throughput_bps") / pl.col("ideal_bps")).mean(),
             )

@@ -15,7 +15,7 @@ from tailcut.results import against, derived, lab_runs, machine, spread
 from tailcut.results import summary as summaries
 from tailcut.results.derived import Derived, tables_of
 from tailcut.results.store import State, Store, write_atomically
-from tailcut.results.tables import schema, to_parquet
+from tailcut.results.tables import read_parquet, scan_parquet, schema, to_parquet
 
 # What of run.json adds up over seeds, and says nothing about runs that have none of it.
 SUMS = (
@@ -146,7 +146,7 @@ class Result:
     def flows_of(self, run: PlannedRun | lab_runs.LabRun) -> pl.DataFrame:
         """The flows of one finished run, of the simulator or the lab: the columns of flows.parquet."""
         run_id = run.id if isinstance(run, lab_runs.LabRun) else run["id"]
-        return pl.read_parquet(self._store.path(run_id) / "flows.parquet")
+        return read_parquet(self._store.path(run_id) / "flows.parquet")
 
     def scan_flows(self) -> pl.LazyFrame:
         """The rows of ``flows``, read when they are collected and as far as they are needed.
@@ -164,12 +164,10 @@ class Result:
     def _scan(self, runs: Mapping[str, PlannedRun]) -> pl.LazyFrame:
         """The flows of these runs by one scan: one per run takes a megabyte each."""
         place = ".file"
-        labels = [
-            {place: str(self._store.path(run_id) / "flows.parquet"), **self._labels(run)}
-            for run_id, run in runs.items()
-        ]
+        paths = [self._store.path(run_id) / "flows.parquet" for run_id in runs]
+        labels = [{place: str(path), **self._labels(run)} for path, run in zip(paths, runs.values(), strict=True)]
         named = pl.LazyFrame(labels, schema={place: pl.String(), **self._label_schema})
-        rows = pl.scan_parquet([one[place] for one in labels], include_file_paths=place)
+        rows = scan_parquet(*paths, place=place)
         joined = rows.join(named, on=place, how="left", maintain_order="left")
         return joined.select(*self._label_schema, pl.exclude(place, *self._label_schema))
 
@@ -304,10 +302,10 @@ class Result:
                 repeat = pl.lit(one.repeat, dtype=pl.UInt32()).alias("repeat")
                 fabric = pl.lit(one.fabric).alias("fabric")
                 verdict = pl.lit(one.faithful).alias("faithful")
-                rows = pl.read_parquet(path)
+                rows = read_parquet(path)
                 if beside is not None:
                     more = self._store.path(one.id) / f"{beside}.parquet"
-                    known = pl.read_parquet(more) if more.exists() else pl.DataFrame(schema=schema(beside))
+                    known = read_parquet(more) if more.exists() else pl.DataFrame(schema=schema(beside))
                     rows = rows.join(known, on="id", how="left", maintain_order="left")
                 parts.append(rows.select(*self._literals(one.run), repeat, fabric, verdict, pl.all()))
         head = {**self._label_schema, **LAB_HEAD, "faithful": pl.Boolean()}
@@ -463,7 +461,7 @@ class Result:
         for run in self._there:
             path = self._store.path(run["id"]) / f"{name}.parquet"
             if path.exists():
-                parts.append(pl.read_parquet(path).select(*self._literals(run), pl.all()))
+                parts.append(read_parquet(path).select(*self._literals(run), pl.all()))
         return pl.concat(parts) if parts else pl.DataFrame(schema={**self._label_schema, **schema(name)})
 
     @property

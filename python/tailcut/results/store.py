@@ -39,7 +39,7 @@ from tailcut.errors import StoreError
 from tailcut.plan import Plan, question_id
 from tailcut.results import drafts, place
 from tailcut.results.locks import locked
-from tailcut.results.tables import METADATA_KEY, to_parquet
+from tailcut.results.tables import METADATA_KEY, read_parquet, to_parquet
 
 PLAN_FORMAT = 1
 RUN_FORMAT = 1
@@ -328,7 +328,7 @@ class Store:
         for path in sorted((self.directory / "summaries").glob("*.parquet")):
             with contextlib.suppress(pl.exceptions.ComputeError, OSError):
                 if pl.read_parquet_metadata(path).get(METADATA_KEY) == asked:
-                    found[path.stem.partition("-")[0]] = pl.read_parquet(path)
+                    found[path.stem.partition("-")[0]] = read_parquet(path)
         return found
 
 

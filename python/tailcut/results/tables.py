@@ -5,7 +5,8 @@ metadata follows from the configuration and the seed alone. Wall time, machine a
 """
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -192,6 +193,20 @@ def encode(table: str, data: pl.DataFrame, run: PlannedRun) -> bytes:
         "units": {name: UNITS[table].get(name, "") for name in data.columns},
     }
     return to_parquet(data, {METADATA_KEY: canonical(about)})
+
+
+def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """The table in a file, or some columns of it.
+
+    All reading goes through here and `scan_parquet`: unless told otherwise, Polars takes ``[``, ``*`` and ``?`` in a
+    path for a pattern, and reads nothing of a directory that has them in its name, or what is in another.
+    """
+    return pl.read_parquet(path, columns=None if columns is None else list(columns), glob=False)
+
+
+def scan_parquet(*paths: Path, place: str | None = None) -> pl.LazyFrame:
+    """The tables in files as one, read when it is collected; ``place`` names a further column, of each row's file."""
+    return pl.scan_parquet([str(path) for path in paths], include_file_paths=place, glob=False)
 
 
 def to_parquet(data: pl.DataFrame, metadata: dict[str, str]) -> bytes:
