@@ -1,11 +1,15 @@
 """Runs of the lab beside those of the simulator; what they measured is made up here, and no kernel is asked."""
 
+import io
 import json
+import shutil
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import tailcut
@@ -18,6 +22,7 @@ from tailcut.lab import process, repnet
 from tailcut.report import tables
 from tailcut.report.study import Study
 from tailcut.results import Store, upkeep
+from tailcut.terminal.progress import Lines
 
 
 def test_simulated_runs_and_those_of_kernels_lie_beside_each_other(
@@ -213,6 +218,30 @@ def test_a_run_that_fails_is_told_and_the_others_are_made(
         tailcut.run(tailcut.load(experiment, seeds=2), on="lab", out=tmp_path / "results")
     assert failed.value.code == "TC-R001"
     assert tailcut.open_results(tmp_path / "results").lab_runs["seed"].to_list() == [2]
+
+
+def test_a_run_that_another_command_is_making_is_waited_for_and_not_made_again(
+    experiment: Path, tmp_path: Path, kernels: Kernels
+) -> None:
+    wanted = tailcut.load(experiment)
+    elsewhere = tailcut.run(wanted, on="lab", out=tmp_path / "elsewhere")
+    (made,) = elsewhere.finished_lab_runs
+    store = Store.create(tmp_path / "results", wanted.plan, wanted.path)
+    other = ExitStack()
+
+    class Told(Lines):
+        def note(self, message: str) -> None:
+            super().note(message)
+            if message.endswith("another process is making it"):
+                shutil.copytree(elsewhere.directory / "runs" / made.id, store.path(made.id))
+                other.close()
+
+    said = io.StringIO()
+    with other:
+        other.enter_context(store.claim(made.id))
+        tailcut.run(wanted, on="lab", out=store.directory, progress=Told(Console(file=said, width=200), lambda: 0.0))
+    assert kernels.runs == 1
+    assert "T; 'C' P, seed 1: another process is making it\n[1/1] T; 'C' P, seed 1" in said.getvalue()
 
 
 def test_what_is_compared_with_replication_is_carried_by_the_same_program(

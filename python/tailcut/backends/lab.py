@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -95,7 +95,8 @@ class LabBackend:
         for one in missing:
             if not failures.has_room([one.run]):
                 break
-            with store.claim(one.id, wait=True):
+            with _claimed(one, store, progress):
+                tell_started(progress, one.run)
                 if store.state(one.id) is State.COMPLETE:  # somebody else has made it meanwhile
                     progress.finished(one.run["id"])
                 else:
@@ -191,9 +192,18 @@ def starts_frame(starts: Sequence[Mapping[str, int]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=tables.schema("starts"), orient="row")
 
 
+@contextmanager
+def _claimed(wanted: Wanted, store: Store, progress: Progress) -> Iterator[None]:
+    """Take a run on, once whoever is making it has ended; that is told, as it may take long."""
+    with ExitStack() as taken:
+        if not taken.enter_context(store.claim(wanted.id)):
+            progress.note(f"{wanted.name}: another process is making it")
+            taken.enter_context(store.claim(wanted.id, wait=True))
+        yield
+
+
 def _make(wanted: Wanted, program: list[str] | None, into: Into) -> None:
     run = wanted.run
-    tell_started(into.progress, run)
     hops = run["facts"]["expected_packet_hops"]
     flows = max(1, run["facts"]["flows"])
 
