@@ -5,7 +5,7 @@ import pytest
 
 from support import made_up
 from tailcut import StoreError
-from tailcut.results import State, Store, upkeep
+from tailcut.results import State, Store, drafts, upkeep
 from tailcut.results.locks import locked
 
 ONE_SEED = made_up.plan(schemes=["TCP"], sweep=[], seeds=[1])
@@ -67,6 +67,15 @@ def test_the_runs_of_both_are_in_the_first_and_the_second_is_as_it_was(tmp_path:
     assert names(into) == sorted(IDS)
     assert {into.verify(run_id) for run_id in IDS} == {State.COMPLETE}
     assert {path: path.read_bytes() for path in other.directory.rglob("*") if path.is_file()} == before
+
+
+def test_runs_are_put_together_where_nothing_tells_which_processes_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drafts, "_started", lambda process: "0")  # as without /proc
+    into, other = filled(tmp_path / "a", 1), filled(tmp_path / "b", 2)
+    assert upkeep.merge(into, other).taken == [IDS[1]]
+    assert names(into) == sorted(IDS[:2])
 
 
 def test_a_merged_run_is_taken_for_written_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,8 @@ def left_behind(path: Path) -> bool:
         return True  # an older version's, which knew it by the lock alone
     if place != _here():
         return _age(path) > FORGOTTEN_SECONDS
+    if int(number) == os.getpid() and started == _started(os.getpid()):
+        return False  # our own, also where there is no telling when a process was started
     return _started(int(number)) != started or started == _UNKNOWN
 
 
