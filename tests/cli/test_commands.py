@@ -115,6 +115,12 @@ def test_results_may_be_in_a_directory_whose_name_could_be_a_pattern(tailcut: Ta
     assert result.stdout == tailcut("run", tiny).stdout
 
 
+def test_modules_of_the_users_directory_are_not_taken_for_pythons_own(tailcut: Tailcut, tiny: Path) -> None:
+    for name in ("json", "random", "signal"):
+        Path(f"{name}.py").write_text("raise RuntimeError('not that one')\n")
+    assert tailcut("run", tiny).exit_code == 0
+
+
 def test_run_says_what_it_does_line_by_line_where_there_is_no_terminal(tailcut: Tailcut, tiny: Path) -> None:
     lines = tailcut("run", tiny, "--jobs", 1).stderr.splitlines()
     assert lines[0].startswith("4 runs; about ")

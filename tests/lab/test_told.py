@@ -158,6 +158,14 @@ def test_a_full_disk_ends_the_lab_and_what_had_failed_before_is_told(
     assert kernels.runs == 2, "nothing more is begun"
 
 
+def test_modules_of_the_users_directory_are_not_taken_for_pythons_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("raise RuntimeError('not that one')\n")
+    monkeypatch.chdir(tmp_path)
+    assert process.probe(timers=False)
+
+
 def test_a_process_that_ends_within_its_last_line_has_ended_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     cut = """import sys; sys.stdin.readline(); sys.stdout.write('{"done": {"frames": 1')"""
     monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", cut))

@@ -34,7 +34,8 @@ class Child:
     def __init__(self, directory: Path, said: Said) -> None:
         self._said = said
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tailcut.backends.worker", str(directory)],
+            # -P: a random.py in the user's directory is none of ours.
+            [sys.executable, "-P", "-m", "tailcut.backends.worker", str(directory)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **ONE_THREAD},

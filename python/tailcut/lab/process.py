@@ -13,7 +13,7 @@ from typing import IO, Any, cast
 from tailcut.lab import fabrics, programs
 from tailcut.lab.inside import PROBE, PROBE_TIMERS
 
-COMMAND = (sys.executable, "-m", "tailcut.lab.inside")
+COMMAND = (sys.executable, "-P", "-m", "tailcut.lab.inside")  # -P: a json.py in the user's directory is none of ours
 PATIENCE_SECONDS = 300.0  # for what is not a run; a process that ends is noticed at once
 
 ENDED = "the lab's process ended before the run did"
