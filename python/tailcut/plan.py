@@ -105,8 +105,13 @@ def question_id(plan: Plan) -> str:
 def label(run: PlannedRun) -> str:
     """A run as a person refers to it: ``TCP, load 0.2, seed 1``."""
     names = short_keys(run["point"])
-    point = [f"{names[key]} {value}" for key, value in run["point"].items()]
+    point = [f"{names[key]} {written(value)}" for key, value in run["point"].items()]
     return ", ".join([run["scheme"], *point, f"seed {run['seed']}"])
+
+
+def written(value: Value) -> str:
+    """A value as an experiment and the columns of tables have it: ``true``, where Python says ``True``."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def short_key(key: str) -> str:

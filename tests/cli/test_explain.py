@@ -73,6 +73,14 @@ def test_a_point_of_a_sweep_is_named_and_the_last_is_the_default(tailcut: Tailcu
         assert (refused.exit_code, "error[TC-X002]" in refused.stderr, hint in refused.stderr) == (2, True, True)
 
 
+def test_a_point_is_named_as_the_experiment_has_it(tailcut: Tailcut, tmp_path: Path) -> None:
+    path = experiments.tiny(tmp_path, '[sweep]\n"transport.timestamps" = [true, false]\n')
+    assert tailcut("run", path, "-o", "swept", "--seeds", 1, "-q").exit_code == 0
+    assert "; timestamps true, seed 1" in tailcut("explain", "swept", "--at", "timestamps=true").stdout
+    refused = tailcut("explain", "swept", "--at", "timestamps=True")
+    assert "there are those of: true, false" in " ".join(refused.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("options", "code", "hint"),
     [

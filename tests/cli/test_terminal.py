@@ -1,5 +1,6 @@
 """What a person reads: tables, progress and numbers, of results that were made up."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,15 @@ def test_the_summary_without_a_sweep_and_with_one_seed_has_no_empty_columns(
 ) -> None:
     found = result(tmp_path, made_up.plan(sweep=[], seeds=[1], unfinished="exclude"))
     assert shown(summary_table(found.plan, found.summary(), found.totals())) == snapshot
+
+
+def test_points_come_in_the_order_of_the_plan_whatever_their_values_are(tmp_path: Path) -> None:
+    for number, values in enumerate(([True, False], [0.4, "all", 2])):
+        found = result(tmp_path / str(number), made_up.plan(sweep=[{"key": "transport.it", "values": values}]))
+        lines = shown(summary_table(found.plan, found.summary(), found.totals())).splitlines()
+        first = [line.split()[0] for line in lines if " µs" in line]  # of short flows
+        spelt = [value if isinstance(value, str) else json.dumps(value) for value in values]
+        assert first == [word for value in spelt for word in (value, "RepFlow")]
 
 
 def test_unfinished_flows_are_counted_where_they_belong(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import polars as pl
 from tailcut.explain import captured
 from tailcut.explain.errors import ExplainError
 from tailcut.lab.fabrics import ENGINE
-from tailcut.plan import PlannedRun, Value, short_keys
+from tailcut.plan import PlannedRun, Value, short_keys, written
 from tailcut.results.lab_runs import LabRun
 from tailcut.results.summary import CLOCKS
 
@@ -41,7 +41,7 @@ class Place:
     @property
     def label(self) -> str:
         """It as a person refers to it: ``load 0.8, seed 1``."""
-        parts = [f"{name} {self.point[key]}" for key, name in short_keys(self.point).items()]
+        parts = [f"{name} {written(self.point[key])}" for key, name in short_keys(self.point).items()]
         parts.append(f"seed {self.seed}")
         if self.lab:
             of = self.lab[self.scheme]
@@ -93,7 +93,7 @@ def find_place(
     seed = _one_of("seed", seed if seed is not None else of_scheme[0]["seed"], [run["seed"] for run in of_scheme])
     points = [run["point"] for run in of_scheme if run["seed"] == seed]
     wanted = _wanted(at or {}, points)
-    points = [point for point in points if all(str(point[key]) == value for key, value in wanted.items())]
+    points = [point for point in points if all(written(point[key]) == value for key, value in wanted.items())]
     if not points:
         raise ExplainError(
             "TC-X002", f"no run of {scheme} with seed {seed} is at that point together", "name one key only"
@@ -175,7 +175,7 @@ def _wanted(at: Mapping[str, str], points: Sequence[Mapping[str, Value]]) -> dic
         if key is None:
             swept = ", ".join(names.values()) or "nothing is swept"
             raise ExplainError("TC-X002", f"{asked!r} is not swept here", f"swept: {swept}")
-        _one_of(names[key], value, [str(point[key]) for point in points])
+        _one_of(names[key], value, [written(point[key]) for point in points])
         wanted[key] = value
     return wanted
 

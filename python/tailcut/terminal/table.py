@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tailcut.plan import Plan, short_keys
+from tailcut.plan import Plan, Value, short_keys, written
 from tailcut.results.lab_runs import is_caveat
 from tailcut.results.statistics import fewest
 from tailcut.results.summary import PARTS_OF, axes_schema
@@ -177,8 +177,8 @@ def _order(plan: Plan, axes: Sequence[str], row: Row) -> tuple[Any, ...]:
     return (*at, plan["schemes"].index(row["scheme"]), row["backend"] != "sim")
 
 
-def _same(value: object, cell: object) -> bool:
-    return value == cell or str(value) == cell
+def _same(value: Value, cell: object) -> bool:
+    return value == cell or written(value) == cell
 
 
 def _value(value: object) -> str:
