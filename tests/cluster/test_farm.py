@@ -3,8 +3,10 @@
 import json
 import multiprocessing
 import tempfile
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +56,26 @@ def test_a_forked_process_leaves_the_children_of_its_parent_alone(sent: tuple[St
         assert len(tailcut.run(experiment, out=sent[0].directory, executor=pool).finished_runs) == 4
     again = remote.carry_out(job(experiment, sent[0].directory), scratch=str(sent[0].directory.parent))
     assert again.files is not None
+
+
+class BreaksAfterOneRun(ThreadPoolExecutor):
+    """Stands for a pool whose process dies: it takes the question after its version and one job, and then nothing."""
+
+    taken = 0
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> "Future[Any]":
+        self.taken += 1
+        if self.taken > 2:
+            raise BrokenExecutor("a process in the pool was terminated abruptly")
+        return super().submit(function, *arguments, **named)
+
+
+def test_a_pool_that_breaks_fails_the_runs_that_it_does_not_take_and_the_others_are_kept(tmp_path: Path) -> None:
+    experiment = tailcut.load(experiments.tiny(tmp_path))
+    with BreaksAfterOneRun(1) as pool, pytest.raises(RunError, match="3 of 4 runs failed") as failed:
+        tailcut.run(experiment, out=tmp_path / "results", executor=pool)
+    assert str(failed.value).count("BrokenExecutor: a process in the pool was terminated abruptly") == 3
+    assert len(tailcut.open_results(tmp_path / "results").finished_runs) == 1
 
 
 def test_a_run_that_fails_is_one_failed_run_and_the_others_are_kept(tmp_path: Path) -> None:

@@ -123,7 +123,11 @@ class ExecutorFarm:
 
     def submit(self, job: Job, done: Done) -> None:
         """Hand over one job."""
-        future = self.executor.submit(carry_out, job)
+        try:
+            future = self.executor.submit(carry_out, job)
+        except RuntimeError as error:  # it is broken, or shut down, and says so here and not in a future
+            done(Attempt(job, error=error))
+            return
         self._under_way.add(future)
 
         def ended(future: "Future[Answer]") -> None:
