@@ -156,3 +156,16 @@ def test_a_worker_of_another_version_makes_nothing(tmp_path: Path) -> None:
     answer = remote.carry_out(remote.Job(**{**{n: getattr(asked, n) for n in asked.__slots__}, "made_by": ("9.9", 1)}))
     assert answer.failure is not None
     assert "9.9" in answer.failure
+
+
+@pytest.mark.parametrize("sees", [True, False], ids=["shared directory", "directory of its own"])
+def test_what_its_system_refuses_a_worker_is_the_workers_fault_and_no_lost_connection(
+    sees: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = tailcut.load(experiments.tiny(tmp_path))
+    monkeypatch.setattr(remote, "_sees", lambda job: sees)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    answer = remote.carry_out(job(experiment, tmp_path / "results"))
+    assert answer.unfit
+    assert "FileNotFoundError" in str(answer.failure)
+    assert str(tmp_path / "absent") in str(answer.failure)

@@ -98,17 +98,18 @@ def carry_out(job: Job, tell: Callable[[dict[str, Any]], None] | None = None, sc
     if job.made_by != made_by():
         return Answer(None, f"it has {_words(made_by())}, this sweep is of {_words(job.made_by)}", unfit=True)
     supplied = Path(scratch or tempfile.gettempdir(), "tailcut-supplied")
-    needs = _missing(job, supplied)
-    if needs:
-        return Answer(None, kept=str(supplied), needs=needs)
-    if _sees(job):
-        return _HERE.make(Path(job.store), job, supplied, tell)
     try:
+        needs = _missing(job, supplied)
+        if needs:
+            return Answer(None, kept=str(supplied), needs=needs)
+        if _sees(job):
+            return _HERE.make(Path(job.store), job, supplied, tell)
         return _made_and_kept(job, supplied, tell, scratch)
     except OSError as error:
-        if not room.is_full(error):
-            raise
-        return Answer(None, _disk_full(scratch or tempfile.gettempdir()), unfit=True)
+        # Raised here, it would look like a lost connection at the head, which would hand the run out again and again.
+        full = room.is_full(error)
+        why = _disk_full(scratch or tempfile.gettempdir()) if full else f"{type(error).__name__}: {error}"
+        return Answer(None, why, unfit=True)
 
 
 def _made_and_kept(
