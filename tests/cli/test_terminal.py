@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from syrupy.assertion import SnapshotAssertion
 
 from support import made_up
-from tailcut import units
+from tailcut import cli, units
 from tailcut.plan import Plan
 from tailcut.results import Result, Store
 from tailcut.terminal.diagnostics import coloured
@@ -18,11 +18,13 @@ from tailcut.terminal.pace import Pace
 from tailcut.terminal.progress import Bars, Lines
 from tailcut.terminal.table import full_table, summary_table
 
+from .conftest import Tailcut
+
 
 def shown(what: RenderableType, width: int = 80) -> str:
     console = Console(width=width)
     with console.capture() as capture:
-        console.print(what)
+        console.print(what, crop=False)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
@@ -92,6 +94,20 @@ def test_empty_cells_refer_to_their_reasons(tmp_path: Path, snapshot: SnapshotAs
 def test_the_full_table_has_a_line_per_class_and_statistic(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     found = result(tmp_path, made_up.plan(sweep=[]))
     assert shown(full_table(found.plan, found.summary()), width=130) == snapshot
+
+
+@pytest.mark.parametrize("more", [[], ["--full"]], ids=["short", "full"])
+def test_no_number_is_cut_off_where_there_is_little_room(
+    more: list[str], tailcut: Tailcut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = result(tmp_path, made_up.plan())
+
+    def rows(width: int) -> list[str]:
+        monkeypatch.setattr(cli.out, "width", width)
+        lines = tailcut("summary", found.directory, *more).stdout.splitlines()
+        return [line.rstrip() for line in lines if "µs" in line or "ms" in line]
+
+    assert rows(30) == rows(200)
 
 
 class Clock:

@@ -33,7 +33,7 @@ def summary(
     elif csv:
         sys.stdout.write(result.summary().write_csv())
     elif full:
-        out.print(full_table(result.plan, result.summary()))
+        out.print(full_table(result.plan, result.summary()), crop=False)
     else:
         show(result)
 
@@ -159,11 +159,11 @@ def show(result: "Result") -> None:
     """Print the summary, what became of runs over kernels, and what is missing."""
     from tailcut.terminal.table import summary_table
 
-    out.print(summary_table(result.plan, result.summary(), result.totals()))
+    out.print(summary_table(result.plan, result.summary(), result.totals()), crop=False)
     if result.finished_lab_runs:
         from tailcut.terminal import lab
 
-        out.print(lab.spread(result))
+        out.print(lab.spread(result), crop=False)
         out.print(lab.verdicts(result))
     missing(result)
 

@@ -16,6 +16,7 @@ from tailcut.lab.process import LabError
 from tailcut.plan import Plan, label, short_keys
 from tailcut.results import spread as spreads
 from tailcut.results.summary import axes_schema
+from tailcut.terminal.table import WholeTable
 from tailcut.units import microseconds
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def check(plan: Plan, fabric: str, out: Console, to: IO[str] | None = None) -> N
 def verdicts(result: "Result") -> RenderableType:
     """Every run over kernels, whether the machine could carry it, and why not."""
     runs = result.finished_lab_runs
-    table = _titled(f"Runs over real kernels: {sum(one.faithful for one in runs)} of {len(runs)} faithful")
+    table = _titled(Table, f"Runs over real kernels: {sum(one.faithful for one in runs)} of {len(runs)} faithful")
     for name in ("run", "repeat", "fabric"):
         table.add_column(name, no_wrap=True)
     table.add_column("verdict", no_wrap=True)
@@ -107,7 +108,7 @@ def spread(result: "Result") -> RenderableType:
     if rows.height == 0:
         return Group()
     axes = list(axes_schema(result.plan))
-    table = _titled("Over real kernels: standard deviation over repeats of one seed, and over seeds")
+    table = _titled(WholeTable, "Over real kernels: standard deviation over repeats of one seed, and over seeds")
     for name in [*short_keys(axes).values(), "scheme", "fabric", "of"]:
         table.add_column(name, no_wrap=True)
     for name in ("mean", "over repeats", "over seeds", "runs", "seeds"):
@@ -130,7 +131,7 @@ def _deviation(deviation_us: float | None, of_us: float) -> str:
     return "—" if deviation_us is None else f"{microseconds(deviation_us)} ({deviation_us / of_us:.0%})"
 
 
-def _titled(title: str) -> Table:
-    return Table(
+def _titled(kind: type[Table], title: str) -> Table:
+    return kind(
         box=None, pad_edge=False, header_style="bold", title=f"\n{title}", title_justify="left", title_style="bold cyan"
     )

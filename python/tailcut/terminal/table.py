@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -17,7 +17,20 @@ from tailcut.units import count, microseconds
 
 NAMES = {"mean": "mean", "p50": "median", "p99": "p99", "p99_9": "p99.9", "slowest": "slowest 1 %"}
 UNFINISHED = "un-\nfinished"
+WIDEST = 10_000
 Row = dict[str, Any]
+
+
+class WholeTable(Table):
+    """A table of numbers, as wide as they need: a number that lost its unit or its sign would be another one.
+
+    Print it with ``crop=False``. Where there is less room, the terminal breaks its lines.
+    """
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Take the room that all columns need."""
+        needed = self.__rich_measure__(console, options.update(max_width=WIDEST)).maximum
+        return super().__rich_console__(console, options.update(max_width=max(options.max_width, needed)))
 
 
 def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> RenderableType:
@@ -120,7 +133,7 @@ def _head(plan: Plan, summary: pl.DataFrame, row: Row, point: tuple[Any, ...] | 
 
 
 def _table(plan: Plan, summary: pl.DataFrame, title: str) -> Table:
-    table = Table(
+    table = WholeTable(
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
         pad_edge=False,
@@ -145,7 +158,9 @@ def full_table(plan: Plan, summary: pl.DataFrame) -> RenderableType:
     """Every row of the summary, with its interval; where a cell is empty, a note says why."""
     notes = _Notes()
     axes = list(axes_schema(plan))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=plan["title"], title_justify="left", title_style="bold")
+    table = WholeTable(
+        box=box.SIMPLE_HEAD, pad_edge=False, title=plan["title"], title_justify="left", title_style="bold"
+    )
     for name in [*short_keys(axes).values(), "scheme", "backend", "class", "statistic"]:
         table.add_column(name, no_wrap=True)
     for name in ["FCT", "95 % interval", "/ ideal", "gain", "95 % interval", "flows", "unfinished"]:
