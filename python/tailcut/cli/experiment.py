@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -275,7 +276,7 @@ def _interrupted(directory: Path, plan: "Plan", on: str, repeat: int, lab_fabric
         fabric = fabrics.of(plan, lab_fabric, on)
         kept = sum(one.fabric == fabric and one.repeat <= repeat for one in result.finished_lab_runs)
         runs *= repeat
-    again = " ".join(["tailcut", *sys.argv[1:]])
+    again = shlex.join(["tailcut", *sys.argv[1:]])
     err.print(
         f"Interrupted. {kept} of {runs} runs are kept in {directory}.\nTo go on from there: {again}",
         highlight=False,

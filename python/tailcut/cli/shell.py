@@ -1,5 +1,6 @@
 """What all commands share: the two consoles, options, and how an error becomes a message and an exit code."""
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -14,9 +15,18 @@ if TYPE_CHECKING:
 
 FILE_WIDTH = 150  # of tables that go to a file or a pipe
 
+
+class _Console(Console):
+    """Leaves it to `Commands` what happens when nobody reads on; Rich would end the process as if something failed."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error that Rich has caught."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 # Names, titles and values are the user's: brackets in them are no markup.
-out = Console(markup=False, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_WIDTH)
-err = Console(markup=False, stderr=True)
+out = _Console(markup=False, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_WIDTH)
+err = _Console(markup=False, stderr=True)
 
 
 class Commands(TyperGroup):
@@ -30,7 +40,8 @@ class Commands(TyperGroup):
             raise typer.Exit(130) from None
         except BrokenPipeError:
             # Whoever read the output has seen enough; nothing is left to flush when the interpreter ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            for stream in (sys.stdout, sys.stderr):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             raise typer.Exit(0) from None
         except OSError as error:
             raise typer.Exit(_tell(_unusable(error)) or 1) from None

@@ -42,12 +42,13 @@ def _inside(line: str, seconds: float | None) -> Iterator[Iterator[str]]:
             if timer is not None:
                 timer.start()
             to, answers = cast("IO[str]", child.stdin), cast("IO[str]", child.stdout)
-            to.write(line + "\n")
-            to.flush()
+            try:
+                to.write(line + "\n")
+                to.flush()
+            except BrokenPipeError:
+                raise _EndedError from None
             # A line that was cut off is of a process that has gone.
             yield (answer for answer in answers if answer.endswith("\n"))
-        except BrokenPipeError:
-            raise _EndedError from None
         finally:
             if timer is not None:
                 timer.cancel()
