@@ -87,6 +87,7 @@ def test_a_point_is_named_as_the_experiment_has_it(tailcut: Tailcut, tmp_path: P
         (["--flow", 123456], "TC-X003", "its flows are 0 to"),
         (["--scheme", "Quick"], "TC-X002", "TCP, RepFlow"),
         (["--seed", 9], "TC-X002", "1, 2"),
+        (["--repeat", 99], "TC-X002", "--on lab"),
     ],
 )
 def test_what_is_not_there_is_refused(

@@ -1,4 +1,4 @@
-"""What the command has in common with every other in a shell: pipes and quotes."""
+"""What the command has in common with every other in a shell: pipes, quotes, and names that it shows as they are."""
 
 import os
 import shlex
@@ -39,3 +39,8 @@ def test_after_an_interrupt_the_command_that_goes_on_can_be_pasted_into_a_shell(
     result = tailcut(*asked)
     assert result.exit_code == 130
     assert shlex.split(result.stderr.rpartition("To go on from there: ")[2]) == ["tailcut", *asked]
+
+
+def test_words_between_colons_are_shown_as_they_are(tailcut: Tailcut, tiny: Path) -> None:
+    tiny.write_text(tiny.read_text().replace("[schemes.RepFlow]", '[schemes.":fire:"]'))
+    assert "2 schemes (TCP, :fire:)" in tailcut("check", tiny).stdout

@@ -24,9 +24,9 @@ class _Console(Console):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
-# Names, titles and values are the user's: brackets in them are no markup.
-out = _Console(markup=False, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_WIDTH)
-err = _Console(markup=False, stderr=True)
+# Names, titles and values are the user's: brackets in them are no markup, and words between colons no pictures.
+out = _Console(markup=False, emoji=False, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_WIDTH)
+err = _Console(markup=False, emoji=False, stderr=True)
 
 
 class Commands(TyperGroup):

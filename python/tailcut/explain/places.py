@@ -88,6 +88,12 @@ def find_place(
     there = [one.run for one in lab] if in_lab or on == "lab" else result.finished_runs
     if not there:
         raise _nothing(result, on)
+    if repeat is not None and not in_lab:
+        raise ExplainError(
+            "TC-X002",
+            f"repeat {repeat} is asked for, and only runs of the lab have repeats",
+            "say --on lab, or leave it out",
+        )
     scheme = _one_of("scheme", scheme or _baseline(plan["baseline"], there), [run["scheme"] for run in there])
     of_scheme = [run for run in there if run["scheme"] == scheme]
     seed = _one_of("seed", seed if seed is not None else of_scheme[0]["seed"], [run["seed"] for run in of_scheme])
