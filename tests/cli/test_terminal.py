@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from support import made_up
 from tailcut import cli, units
-from tailcut.plan import Plan
+from tailcut.plan import Plan, Value
 from tailcut.results import Result, Store
 from tailcut.terminal.diagnostics import coloured
 from tailcut.terminal.pace import Pace
@@ -51,13 +51,13 @@ def test_the_summary_without_a_sweep_and_with_one_seed_has_no_empty_columns(
     assert shown(summary_table(found.plan, found.summary(), found.totals())) == snapshot
 
 
-def test_points_come_in_the_order_of_the_plan_whatever_their_values_are(tmp_path: Path) -> None:
-    for number, values in enumerate(([True, False], [0.4, "all", 2])):
-        found = result(tmp_path / str(number), made_up.plan(sweep=[{"key": "transport.it", "values": values}]))
-        lines = shown(summary_table(found.plan, found.summary(), found.totals())).splitlines()
-        first = [line.split()[0] for line in lines if " µs" in line]  # of short flows
-        spelt = [value if isinstance(value, str) else json.dumps(value) for value in values]
-        assert first == [word for value in spelt for word in (value, "RepFlow")]
+@pytest.mark.parametrize("values", [[True, False], [0.4, "all", 2]], ids=["booleans", "mixed"])
+def test_points_come_in_the_order_of_the_plan_whatever_their_values_are(values: list[Value], tmp_path: Path) -> None:
+    found = result(tmp_path, made_up.plan(sweep=[{"key": "transport.it", "values": values}]))
+    lines = shown(summary_table(found.plan, found.summary(), found.totals())).splitlines()
+    first = [line.split()[0] for line in lines if " µs" in line]  # of short flows
+    spelt = [value if isinstance(value, str) else json.dumps(value) for value in values]
+    assert first == [word for value in spelt for word in (value, "RepFlow")]
 
 
 def test_unfinished_flows_are_counted_where_they_belong(tmp_path: Path) -> None:
