@@ -3,14 +3,44 @@
  * be subclassed onto another transport; it takes any duplex stream by its 'connection' event, which is documented. So a
  * repnet server in front does the listening, and the methods that concern listening are answered by it.
  */
-import type { Server as NetServer } from 'node:net';
+import type { BlockList, Server as NetServer } from 'node:net';
 import { createServer, type ServerOptions } from '../index.js';
 
 const adopted = new WeakSet<NetServer>();
 
+/** Where a server of net keeps what it was made with and does by itself to the connections it accepts. */
+interface MadeWith {
+  readonly allowHalfOpen?: boolean;
+  readonly pauseOnConnect?: boolean;
+  readonly noDelay?: boolean;
+  readonly keepAlive?: boolean;
+  /** Seconds. */
+  readonly keepAliveInitialDelay?: number;
+  readonly highWaterMark?: number;
+  readonly blockList?: BlockList;
+}
+
+/** Newer than the types. */
+type Front = NetServer & { dropMaxConnection?: boolean };
+
+function madeWith(server: MadeWith): ServerOptions {
+  const { allowHalfOpen, pauseOnConnect, noDelay, keepAlive, highWaterMark, blockList } = server;
+  const keepAliveInitialDelay = (server.keepAliveInitialDelay ?? 0) * 1000;
+  return {
+    allowHalfOpen,
+    pauseOnConnect,
+    noDelay,
+    keepAlive,
+    keepAliveInitialDelay,
+    highWaterMark,
+    blockList,
+  };
+}
+
 /**
  * Let `server` take its connections from a repnet server: `listen`, `close`, `address`, `getConnections`, `ref`, `unref`,
  * `listening`, `maxConnections` and `dropMaxConnection` then concern both ports of it. Everything else stays the server's own.
+ * What the server was made with (`noDelay`, `keepAlive`, `highWaterMark` and the like) holds, unless `options` say otherwise.
  * @throws TypeError ERR_REPNET_ADOPTED if the server already listens or was adopted before.
  */
 export function adopt<S extends NetServer>(server: S, options: ServerOptions = {}): S {
@@ -21,7 +51,10 @@ export function adopt<S extends NetServer>(server: S, options: ServerOptions = {
     );
   }
   adopted.add(server);
-  const front = createServer(options);
+  const { maxConnections, dropMaxConnection } = server as Front;
+  const front: Front = createServer({ ...madeWith(server as MadeWith), ...options });
+  if (maxConnections != null) front.maxConnections = maxConnections;
+  if (dropMaxConnection != null) front.dropMaxConnection = dropMaxConnection;
   for (const event of ['connection', 'listening', 'error', 'drop']) {
     front.on(event, (...args: unknown[]) => server.emit(event, ...args));
   }
@@ -79,8 +112,8 @@ export function adopt<S extends NetServer>(server: S, options: ServerOptions = {
       set: (value: number) => (front.maxConnections = value),
     },
     dropMaxConnection: {
-      get: () => (front as { dropMaxConnection?: boolean }).dropMaxConnection,
-      set: (value: boolean) => ((front as { dropMaxConnection?: boolean }).dropMaxConnection = value),
+      get: () => front.dropMaxConnection,
+      set: (value: boolean) => (front.dropMaxConnection = value),
     },
   };
   for (const key of Reflect.ownKeys(own))
