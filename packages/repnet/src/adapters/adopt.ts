@@ -59,6 +59,14 @@ export function adopt<S extends NetServer>(server: S, options: ServerOptions = {
     front.on(event, (...args: unknown[]) => server.emit(event, ...args));
   }
   const closeOwn = server.close.bind(server);
+  front.on('close', () => closeOwn()); // emits 'close'
+  const closeFront = front.close.bind(front);
+  // Also the signal that listen() was given closes by way of this.
+  front.close = (callback) => {
+    // http's close also ends idle kept-alive connections; without that the front would wait for them.
+    (server as { closeIdleConnections?: () => void }).closeIdleConnections?.();
+    return closeFront(callback);
+  };
   const own: PropertyDescriptorMap & ThisType<S> = {
     listen: {
       value: (...args: unknown[]) => {
@@ -70,22 +78,17 @@ export function adopt<S extends NetServer>(server: S, options: ServerOptions = {
     },
     close: {
       value: (callback?: (error?: Error) => void) => {
-        // http's close also ends idle kept-alive connections; without that the front would wait for them.
-        (server as { closeIdleConnections?: () => void }).closeIdleConnections?.();
-        if (!front.listening) {
-          closeOwn(callback); // says ERR_SERVER_NOT_RUNNING
-          return server;
-        }
-        if (callback !== undefined) server.once('close', () => callback());
-        front.close(() => closeOwn()); // emits 'close'
+        // Told once the server says 'close', as net does; a front that did not listen has an error for it.
+        front.close(callback && ((error) => server.once('close', () => callback(error))));
         return server;
       },
     },
     [Symbol.asyncDispose]: {
       value: () =>
-        new Promise<void>((resolve, reject) =>
-          server.close((error) => (error === undefined ? resolve() : reject(error))),
-        ),
+        new Promise<void>((resolve, reject) => {
+          if (!front.listening) resolve();
+          else server.close((error) => (error === undefined ? resolve() : reject(error)));
+        }),
     },
     address: { value: () => front.address() },
     getConnections: {
