@@ -1,7 +1,7 @@
 /** The sidecar: routes from a listener to a destination, limits, counts and draining. No process, no signals. */
 
 import { chmodSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { lstat, rm } from 'node:fs/promises';
 import * as net from 'node:net';
 import { type ConnectEndpoint, describeEndpoint, type ListenEndpoint } from './endpoint.js';
 import { type Relay, type RelayEnd, relay } from './relay.js';
@@ -131,9 +131,10 @@ export class Sidecar {
   async #listen(route: Route, counts: RouteCounts): Promise<void> {
     const server = listener(route.listen, (socket) => this.#accept(socket, route, counts));
     await listenOnce(server, route.listen).catch(async (error: NodeJS.ErrnoException) => {
-      if (route.listen.kind !== 'unix' || error.code !== 'EADDRINUSE' || (await answers(route.listen.path)))
+      const { listen } = route;
+      if (listen.kind !== 'unix' || error.code !== 'EADDRINUSE' || !(await leftBehind(listen.path)))
         throw error;
-      await rm(route.listen.path); // left behind by a process that is gone
+      await rm(listen.path);
       await listenOnce(server, route.listen);
     });
     if (route.listen.kind === 'unix' && this.#options.socketMode !== undefined)
@@ -195,14 +196,16 @@ function listenOnce(server: net.Server, endpoint: ListenEndpoint): Promise<void>
   });
 }
 
-/** Whether a process listens on this Unix socket. */
-function answers(path: string): Promise<boolean> {
+/** Whether this is a Unix socket of a process that is gone. */
+async function leftBehind(path: string): Promise<boolean> {
+  // Of any other file, too, the system says that the address is in use and that nobody answers there.
+  if (!(await lstat(path)).isSocket()) return false;
   return new Promise((resolve) => {
     const probe = net.connect({ path });
     probe.once('connect', () => {
       probe.destroy();
-      resolve(true);
+      resolve(false);
     });
-    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'));
+    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'));
   });
 }

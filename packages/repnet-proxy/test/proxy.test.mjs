@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { runNode, startNode } from '../../repnet/test/apps/support/process.mjs';
 import { collect, listen } from '../../repnet/test/apps/support/servers.mjs';
-import { standstill, until } from '../../repnet/test/lib/support.mjs';
+import { PATIENCE, standstill, until } from '../../repnet/test/lib/support.mjs';
 
 const PROXY = '../repnet-proxy/dist/main.js';
 const startProxy = (t, ...args) => startNode(t, PROXY, args);
@@ -158,6 +158,21 @@ test('a Unix socket left behind is replaced, one in use is not', async (t) => {
   await first.closed;
   const second = await startProxy(t, ...args);
   assert.deepEqual(address(second), { path: near });
+});
+
+test('what is no socket is not replaced by one', async (t) => {
+  const place = await folder(t);
+  const file = path.join(place, 'notes.txt');
+  await writeFile(file, 'notes');
+  const link = path.join(place, 'link');
+  await symlink(file, link);
+  for (const near of [file, link]) {
+    const args = ['--listen', `unix:${near}`, '--connect', 'tcp://127.0.0.1:1'];
+    const { code, stderr } = await runNode(PROXY, args, { timeout: PATIENCE });
+    assert.equal(code, 1);
+    assert.match(stderr, /EADDRINUSE/);
+    assert.equal(await readFile(near, 'utf8'), 'notes');
+  }
 });
 
 test('a connection over --max-connections is reset and counted', async (t) => {
