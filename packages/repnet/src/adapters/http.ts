@@ -15,7 +15,7 @@ import {
 } from '../index.js';
 import { CONNECTION_OPTIONS, checkOptionNames } from '../options.js';
 import { adopt } from './adopt.js';
-import { shareAddresses } from './tls-addresses.js';
+import { startOver } from './tls-socket.js';
 
 export { adopt };
 
@@ -88,14 +88,16 @@ export class HttpsAgent extends https.Agent {
     options: https.RequestOptions & ReplicationOptions,
     onSocket?: OnSocket,
   ): Duplex | null | undefined {
-    const socket = connect(options as ConnectOptions);
+    const { timeout, ...transport } = options;
+    const socket = connect(transport as ConnectOptions);
     const host = options.host ?? 'localhost';
     const servername = options.servername ?? (isIP(host) === 0 ? host : '');
-    const secure = super.createConnection(
-      { ...options, servername, socket } as https.RequestOptions,
-      onSocket,
+    const secure = startOver(socket, () =>
+      super.createConnection({ ...options, servername, socket } as https.RequestOptions, onSocket),
     );
-    return secure == null ? secure : shareAddresses(secure, socket);
+    // Of a TLS socket over another one tls leaves that to whoever made the other.
+    if (timeout !== undefined) (secure as Socket | null | undefined)?.setTimeout(timeout);
+    return secure;
   }
 
   override getName(options?: https.RequestOptions & ReplicationOptions): string {

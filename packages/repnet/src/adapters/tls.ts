@@ -6,7 +6,7 @@ import { isIP } from 'node:net';
 import * as tls from 'node:tls';
 import { type ConnectOptions, connect as connectSocket, type ServerOptions } from '../index.js';
 import { adopt } from './adopt.js';
-import { shareAddresses } from './tls-addresses.js';
+import { startOver } from './tls-socket.js';
 
 export type TlsConnectOptions = tls.ConnectionOptions & Partial<ConnectOptions>;
 export type TlsServerOptions = tls.TlsOptions & ServerOptions;
@@ -21,7 +21,7 @@ export function connect(options: TlsConnectOptions, onSecure?: () => void): tls.
   const host = options.host ?? 'localhost';
   const servername = options.servername ?? (isIP(host) === 0 ? host : '');
   const socket = connectSocket({ ...transport, host: options.host } as ConnectOptions);
-  const secure = shareAddresses(tls.connect({ ...options, socket, servername }, onSecure), socket);
+  const secure = startOver(socket, () => tls.connect({ ...options, socket, servername }, onSecure));
   if (timeout !== undefined) secure.setTimeout(timeout);
   if (signal !== undefined) abortWith(signal, secure);
   return secure;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import nodeHttp from 'node:http';
 import nodeHttps from 'node:https';
+import net from 'node:net';
 import { test } from 'node:test';
 import { Agent, adopt, createHttpsServer, createServer, HttpsAgent } from 'repnet/http';
 import { certificate } from './support/certificate.mjs';
@@ -76,6 +77,15 @@ for (const replicate of MODES) {
       const { text } = await fetchText(nodeHttps, { port, agent, path });
       assert.equal(text, `GET ${path} `);
     }
+  });
+
+  test(`replicate ${replicate}: a https server that says nothing is a timeout of the request`, async (t) => {
+    const port = await listen(t, net.createServer());
+    const agent = new HttpsAgent({ replicate, timeout: 20 });
+    t.after(() => agent.destroy());
+    const request = nodeHttps.get({ host: 'localhost', port, agent }).on('error', () => {});
+    await once(request, 'timeout');
+    request.destroy();
   });
 
   test(`replicate ${replicate}: an ordinary http server is reached`, async (t) => {

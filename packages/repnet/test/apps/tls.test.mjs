@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import nodeHttps from 'node:https';
+import net from 'node:net';
 import { beforeEach, test } from 'node:test';
 import nodeTls from 'node:tls';
+import { Socket } from 'repnet';
+import { HttpsAgent } from 'repnet/http';
 import * as tls from 'repnet/tls';
 import { forgetPeers } from '../../dist/client/peers.js';
 import { certificate } from './support/certificate.mjs';
@@ -116,5 +120,22 @@ for (const replicate of MODES) {
     controller.abort();
     const [error] = await once(socket, 'error');
     assert.equal(error.name, 'AbortError');
+  });
+}
+
+for (const [name, ask] of [
+  ['tls.connect', (options) => tls.connect(options)],
+  ['a request by HttpsAgent', ({ agent, ...options }) => nodeHttps.get({ ...options, agent: agent() })],
+]) {
+  test(`${name} with a certificate that is none throws, and leaves no connection open`, async (t) => {
+    const port = await listen(t, net.createServer());
+    const destroy = t.mock.method(Socket.prototype, 'destroy');
+    const options = { host: '127.0.0.1', port, cert: 'none', key: 'none', replicate: false };
+    assert.throws(() => ask({ ...options, agent: () => new HttpsAgent() }), { code: /^ERR_OSSL_/ });
+    const below = destroy.mock.calls.map((call) => call.this);
+    assert.deepEqual(
+      below.map((socket) => [socket instanceof Socket, socket.destroyed]),
+      [[true, true]],
+    );
   });
 }
