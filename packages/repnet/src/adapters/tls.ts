@@ -9,6 +9,7 @@ import { adopt } from './adopt.js';
 import { startOver } from './tls-socket.js';
 
 export type TlsConnectOptions = tls.ConnectionOptions & Partial<ConnectOptions>;
+type SecureConnectionListener = (socket: tls.TLSSocket) => void;
 export type TlsServerOptions = tls.TlsOptions & ServerOptions;
 
 /**
@@ -38,10 +39,12 @@ function abortWith(signal: AbortSignal, socket: tls.TLSSocket): void {
   }
 }
 
-/** As tls.createServer, listening through repnet on both ports. */
+/** As tls.createServer([options][, secureConnectionListener]), listening through repnet on both ports. */
 export function createServer(
-  options: TlsServerOptions,
-  onSecureConnection?: (socket: tls.TLSSocket) => void,
+  options: TlsServerOptions | SecureConnectionListener = {},
+  onSecureConnection?: SecureConnectionListener,
 ): tls.Server {
+  // As an option of the server below it would be given the connections that carry TLS.
+  if (typeof options === 'function') return createServer({}, options);
   return adopt(tls.createServer(options, onSecureConnection), options);
 }

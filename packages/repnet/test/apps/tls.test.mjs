@@ -123,6 +123,14 @@ for (const replicate of MODES) {
   });
 }
 
+test('a server made with a listener alone speaks TLS', async (t) => {
+  const server = tls.createServer((socket) => socket.end('hello'));
+  server.setSecureContext(certificate());
+  const port = await listen(t, server);
+  const socket = nodeTls.connect({ host: 'localhost', port, ca: certificate().cert });
+  assert.equal(String(await collect(socket)), 'hello');
+});
+
 for (const [name, ask] of [
   ['tls.connect', (options) => tls.connect(options)],
   ['a request by HttpsAgent', ({ agent, ...options }) => nodeHttps.get({ ...options, agent: agent() })],
