@@ -71,13 +71,22 @@ function parse(text: string, where: string, kinds: readonly string[], expected: 
   if (kind === 'tcp' && query.size > 0)
     throw refuse(text, where, expected, 'has options, and tcp takes none');
   const names = kind === 'repnet' ? LISTEN_OPTIONS : CONNECT_OPTIONS;
-  return { kind, host: match[1] ?? match[2], port: Number(match[3]), ...options(query, names, text, where) };
+  const port = Number(match[3]);
+  const own = options(query, names, text, where);
+  if (own.replicaPort === port)
+    throw refuse(text, where, 'another port for the copies', 'has its own port as replicaPort');
+  return { kind, host: match[1] ?? match[2], port, ...own };
 }
 
 const LISTEN_OPTIONS = ['replicaPort', 'pairing', 'threshold', 'loser'] as const;
 const CONNECT_OPTIONS = [...LISTEN_OPTIONS, 'copyDelay', 'peer'] as const;
 
-function options(query: URLSearchParams, names: readonly string[], text: string, where: string): object {
+function options(
+  query: URLSearchParams,
+  names: readonly string[],
+  text: string,
+  where: string,
+): ConnectOptions {
   const found: Record<string, unknown> = {};
   for (const [name, value] of query) {
     if (!names.includes(name)) throw refuse(text, where, names.join(', '), `has the option '${name}'`);

@@ -63,6 +63,7 @@ for (const text of [
   'repnet://a:1?threshold=1',
   'repnet://a:1?copyDelay=1ms',
   'repnet://a:1?peer=plain',
+  'repnet://a:1?replicaPort=1',
 ]) {
   test(`--listen '${text}' is refused`, () =>
     assert.throws(() => parseListen(text), { code: 'ERR_ENDPOINT', message: /^--listen: / }));
@@ -74,6 +75,8 @@ for (const text of [
   'flow://a:0',
   'flow://a:1?copyDelay=1',
   'syn://a:1?loser=kill',
+  'flow://a:1?replicaPort=1',
+  'syn://a:1?replicaPort=1',
 ]) {
   test(`--connect '${text}' is refused`, () =>
     assert.throws(() => parseConnect(text), { code: 'ERR_ENDPOINT', message: /^--connect: / }));
