@@ -15,7 +15,7 @@ import {
 } from 'repnet-cli/units';
 import { type FlowSizes, fixedSize, parseCdf } from './cdf.js';
 import { BenchClient, type BenchMode, type FlowRow } from './client.js';
-import { createDialer } from './dial.js';
+import { createDialer, parseReplicaPort } from './dial.js';
 import { flowHeader, flowLine, planHeader, planLine } from './rows.js';
 import {
   arrivalRate,
@@ -250,11 +250,13 @@ export async function clientMain(argv: readonly string[]): Promise<number> {
   if (line.texts('to').length === 0)
     throw new UsageError('ERR_USAGE', '--to is needed: the HOST:PORT of a repnet-bench server');
   const milliseconds = (name: string): number => line.parsed(name, parseDuration)! / 1e3;
+  const servers = line.texts('to').map((text) => parseEndpoint(text, '--to'));
+  const replicaPort = line.parsed('replica-port', (text, where) => parseReplicaPort(text, where, servers));
   const dialer = createDialer({
     mode: line.oneOf('mode', MODES),
-    servers: line.texts('to').map((text) => parseEndpoint(text, '--to')),
+    servers,
     threshold: parseBytes(line.required('threshold'), '--threshold'),
-    replicaPort: line.parsed('replica-port', (text, where) => parseCount(text, where, 1, 65535)),
+    replicaPort,
     copyDelay: milliseconds('copy-delay'),
     pairing: line.oneOf('pairing', ['address', 'token']),
     peer: line.oneOf('peer', ['auto', 'repnet', 'plain']),

@@ -1,7 +1,7 @@
 /** How the traffic generator connects and listens. The only file of it that knows the library. */
 import * as net from 'node:net';
-import { connect, createServer, type ServerOptions, type Stats, stats } from 'repnet';
-import type { Endpoint } from 'repnet-cli/units';
+import { connect, createServer, type Server, type ServerOptions, type Stats, stats } from 'repnet';
+import { type Endpoint, parseCount, UsageError } from 'repnet-cli/units';
 import type { BenchMode, Dialer } from './client.js';
 import { HEADER_BYTES } from './wire.js';
 
@@ -46,7 +46,15 @@ export function createDialer(options: DialOptions): BenchDialer {
   };
 }
 
+/** The second port of servers whose first ones are these. */
+export function parseReplicaPort(text: string, where: string, servers: readonly Endpoint[]): number {
+  const port = parseCount(text, where, 1, 65535);
+  if (servers.some((server) => server.port === port))
+    throw new UsageError('ERR_USAGE', `${where}: '${text}' is a server's first port; give another`);
+  return port;
+}
+
 /** A server that serves every mode, not yet listening. */
-export function listenReplicated(options: ServerOptions): net.Server {
+export function listenReplicated(options: ServerOptions): Server {
   return createServer(options);
 }

@@ -5,7 +5,7 @@ import * as net from 'node:net';
 import { defaults } from 'repnet';
 import { CommandLine, describeOptions, type OptionTable } from 'repnet-cli/command-line';
 import { parseCount, parseDuration, parseEndpoint } from 'repnet-cli/units';
-import { listenReplicated } from './dial.js';
+import { listenReplicated, parseReplicaPort } from './dial.js';
 import { serve } from './server.js';
 
 export const serverOptions: OptionTable = {
@@ -39,18 +39,18 @@ SIGTERM or SIGINT ends it; exit code 0 if every byte was right, 1 if not, 2 if t
 
 export async function serverMain(argv: readonly string[]): Promise<number> {
   const line = new CommandLine(serverOptions, argv);
-  const { host, port } = parseEndpoint(line.required('listen'), '--listen', true);
+  const first = parseEndpoint(line.required('listen'), '--listen', true);
+  const replicaPort = line.parsed('replica-port', (text, where) => parseReplicaPort(text, where, [first]));
   const plain = line.has('plain');
   defaults.waitTimeout = parseDuration(line.required('wait-timeout'), '--wait-timeout') / 1e3;
-  const server = plain
-    ? net.createServer({ noDelay: true })
-    : listenReplicated({ pairing: line.oneOf('pairing', ['address', 'token'] as const), noDelay: true });
+  const pairing = line.oneOf('pairing', ['address', 'token'] as const);
+  const replicated = plain ? undefined : listenReplicated({ pairing, noDelay: true, replicaPort });
+  const server = replicated ?? net.createServer({ noDelay: true });
   server.maxConnections = parseCount(line.required('max-connections'), '--max-connections');
   const counts = serve(server);
-  const replicaPort = line.parsed('replica-port', (text, where) => parseCount(text, where, 1, 65535));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ host, port, ...(plain || replicaPort === undefined ? {} : { replicaPort }) }, () => {
+    server.listen(first, () => {
       server.off('error', reject);
       resolve();
     });
@@ -61,12 +61,12 @@ export async function serverMain(argv: readonly string[]): Promise<number> {
   const asked = new Promise<void>((resolve) => {
     process.once('SIGTERM', () => resolve()).once('SIGINT', () => resolve());
   });
-  const address = server.address() as net.AddressInfo & { replicaPort?: number };
+  const address = server.address() as net.AddressInfo;
   const ready = {
     ready: true,
     host: address.address,
     port: address.port,
-    replicaPort: address.replicaPort ?? null,
+    replicaPort: replicated?.replicaAddress()?.port ?? null,
     pid: process.pid,
   };
   process.stdout.write(`${JSON.stringify(ready)}\n`);

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { root, runNode, startNode } from '../../repnet/test/apps/support/process.mjs';
-import { listen } from '../../repnet/test/apps/support/servers.mjs';
+import { freePort, listen } from '../../repnet/test/apps/support/servers.mjs';
 
 const BENCH = '../repnet-bench/dist/main.js';
 /** No flow is given up because the machine is busy, unless a test is about that. */
@@ -193,6 +193,16 @@ test('fan-in starts a group of one size together', async (t) => {
     const members = rows.filter((row) => row.group === group);
     assert.deepEqual(members.map(({ to: server }) => server).sort(), ['0', '0', '1', '1']);
   }
+});
+
+test("a server's second port is the one asked for, and its ready line says which it is", async (t) => {
+  const port = await freePort();
+  const server = await startServer(t, '--replica-port', `${port}`);
+  assert.equal(server.ready.replicaPort, port);
+  const beside = await startServer(t);
+  assert.equal(beside.ready.replicaPort, beside.ready.port + 1);
+  const plain = await startServer(t, '--plain');
+  assert.equal(plain.ready.replicaPort, null);
 });
 
 test('the summary states what was asked for and what came of it', async (t) => {
@@ -415,6 +425,16 @@ for (const [what, args, code] of [
     'ERR_USAGE',
   ],
   ['a bad address', ['client', '--to', 'somewhere', '--closed', '1', '--bytes', '1KB'], 'ERR_ENDPOINT'],
+  [
+    'one port for both connections',
+    ['client', '--to', 'a:7', '--closed', '1', '--bytes', '1KB', '--mode', 'flow', '--replica-port', '7'],
+    'ERR_USAGE',
+  ],
+  [
+    'one port for both connections of a server',
+    ['server', '--listen', '127.0.0.1:7', '--replica-port', '7'],
+    'ERR_USAGE',
+  ],
   ['no server', ['client', '--closed', '1', '--bytes', '1KB'], 'ERR_USAGE'],
   [
     'fewer flows than a group',
