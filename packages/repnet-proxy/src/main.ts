@@ -133,7 +133,10 @@ async function main(argv: string[]): Promise<number> {
   if (adminAt !== undefined) {
     await new Promise<void>((resolve, reject) =>
       admin.once('error', reject).listen(adminAt.port, adminAt.host, resolve),
-    );
+    ).catch(async (error) => {
+      await sidecar.drain(0); // it would keep the process, which has failed, alive
+      throw error;
+    });
   }
   const asked = new Promise<void>((resolve) => {
     process.once('SIGTERM', () => resolve()).once('SIGINT', () => resolve());

@@ -76,13 +76,13 @@ export class Sidecar {
     return this.#state;
   }
 
-  /** Listen on every route; rejects with the first listener's error, having closed the others. */
+  /** Listen on every route; rejects with the first listener's error, having closed the others and what they had accepted. */
   async start(): Promise<void> {
     try {
       for (const [index, route] of this.#options.routes.entries())
         await this.#listen(route, this.counts[index]!);
     } catch (error) {
-      for (const server of this.#servers) server.close();
+      await this.drain(0);
       throw error;
     }
     this.#state = 'ready';
@@ -137,12 +137,12 @@ export class Sidecar {
       await rm(listen.path);
       await listenOnce(server, route.listen);
     });
+    this.#servers.push(server);
     if (route.listen.kind === 'unix' && this.#options.socketMode !== undefined)
       chmodSync(route.listen.path, this.#options.socketMode);
     server.on('error', (error) =>
       this.#options.onEvent?.({ event: 'listener-error', route: counts.route, error: String(error) }),
     );
-    this.#servers.push(server);
     const address = server.address();
     const bound =
       typeof address === 'string' || address === null

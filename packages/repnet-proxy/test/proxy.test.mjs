@@ -316,3 +316,13 @@ test('a port in use is an error, exit code 1', async (t) => {
   assert.equal(code, 1);
   assert.match(stderr, /EADDRINUSE/);
 });
+
+test('an --admin port in use is an error, exit code 1, and nothing stays open', async (t) => {
+  const port = await listen(t, echoServer());
+  const near = path.join(await folder(t), 'near.sock');
+  const args = ['--listen', `unix:${near}`, '--connect', 'tcp://127.0.0.1:1', '--admin', `127.0.0.1:${port}`];
+  const { code, stderr } = await runNode(PROXY, args, { timeout: PATIENCE });
+  assert.equal(code, 1);
+  assert.match(stderr, /EADDRINUSE/);
+  await assert.rejects(stat(near), { code: 'ENOENT' });
+});
