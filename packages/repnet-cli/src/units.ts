@@ -39,7 +39,10 @@ function quantity(text: string, where: string, units: Record<string, number>, ki
       `${where}: '${text}' ${said}; a ${kind} is written with one of ${names}`,
     );
   }
-  return Number(match[1]) * factor;
+  const product = Number(match[1]) * factor;
+  // 64.1 times 1000 is 64099.99999999999 in binary fractions.
+  const whole = Math.round(product);
+  return Math.abs(product - whole) <= 4 * Number.EPSILON * whole ? whole : product;
 }
 
 /** '100KB' -> 100000 (bytes, whole). */
@@ -61,6 +64,20 @@ export function parseRate(text: string, where: string): number {
 /** '10ms' -> 10000 (microseconds). */
 export function parseDuration(text: string, where: string): number {
   return quantity(text, where, MICROSECONDS, 'duration');
+}
+
+/** '2ms' -> 2 (milliseconds), as far as a timer goes: a longer one would expire at once. */
+export function parseDelay(text: string, where: string): number {
+  const milliseconds = parseDuration(text, where) / 1e3;
+  if (milliseconds <= 0x7fff_ffff) return milliseconds;
+  throw new UsageError('ERR_QUANTITY', `${where}: '${text}' is more than 24 days`);
+}
+
+/** As parseDelay, of what has to be more than nothing. */
+export function parseTimeout(text: string, where: string): number {
+  const milliseconds = parseDelay(text, where);
+  if (milliseconds > 0) return milliseconds;
+  throw new UsageError('ERR_QUANTITY', `${where}: '${text}' must be more than 0`);
 }
 
 /** A whole number in [min, max]. */

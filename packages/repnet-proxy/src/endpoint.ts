@@ -1,5 +1,5 @@
 /** Where a route listens and where it connects to, written as a URL. */
-import { parseBytes, parseChoice, parseCount, parseDuration, UsageError } from 'repnet-cli/units';
+import { parseBytes, parseChoice, parseCount, parseDelay, UsageError } from 'repnet-cli/units';
 
 export type Pairing = 'address' | 'token';
 export type Loser = 'rst' | 'fin';
@@ -113,13 +113,6 @@ export function parseThreshold(text: string, where: string): number {
   const bytes = parseBytes(text, where);
   if (bytes <= 0xffff_ffff) return bytes;
   throw new UsageError('ERR_QUANTITY', `${where}: '${text}' is not below 4GiB`);
-}
-
-/** '2ms' -> 2 (milliseconds), as far as a timer goes. */
-export function parseDelay(text: string, where: string): number {
-  const milliseconds = parseDuration(text, where) / 1e3;
-  if (milliseconds <= 0x7fff_ffff) return milliseconds;
-  throw new UsageError('ERR_QUANTITY', `${where}: '${text}' is more than 24 days`);
 }
 
 export function parseLoser(text: string, where: string): Loser {

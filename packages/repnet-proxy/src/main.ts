@@ -2,9 +2,9 @@
 /** `repnet-proxy`: a sidecar that gives flow replication to applications in any language. */
 import type { AddressInfo } from 'node:net';
 import { CommandLine, describeOptions, type OptionTable, runCommand } from 'repnet-cli/command-line';
-import { parseCount, parseDuration, parseEndpoint, parseShare, UsageError } from 'repnet-cli/units';
+import { parseCount, parseDelay, parseEndpoint, parseShare, UsageError } from 'repnet-cli/units';
 import { adminServer } from './admin.js';
-import { parseConnect, parseDelay, parseListen, parseLoser, parsePeer, parseThreshold } from './endpoint.js';
+import { parseConnect, parseListen, parseLoser, parsePeer, parseThreshold } from './endpoint.js';
 import { type Route, Sidecar, type SidecarEvent } from './sidecar.js';
 import { configureReplication } from './transport.js';
 
@@ -39,7 +39,11 @@ const OPTIONS: OptionTable = {
     help: 'relayed at a time, over all routes; one more is reset',
     default: '10000',
   },
-  'connect-timeout': { value: 'TIME', help: 'until the destination must have answered', default: '10s' },
+  'connect-timeout': {
+    value: 'TIME',
+    help: 'until the destination must have answered; 0s for never',
+    default: '10s',
+  },
   'idle-timeout': { value: 'TIME', help: 'without a byte either way; 0s for never', default: '0s' },
   'drain-delay': {
     value: 'TIME',
@@ -107,7 +111,7 @@ async function main(argv: string[]): Promise<number> {
     return 0;
   }
   const line = new CommandLine(OPTIONS, argv);
-  const milliseconds = (name: string): number => line.parsed(name, parseDuration)! / 1e3;
+  const milliseconds = (name: string): number => line.parsed(name, parseDelay)!;
   configureReplication({
     threshold: line.parsed('threshold', parseThreshold)!,
     copyDelay: line.parsed('copy-delay', parseDelay)!,
@@ -119,6 +123,7 @@ async function main(argv: string[]): Promise<number> {
     },
   });
   const mode = line.parsed('socket-mode', socketMode);
+  const drain = { delay: milliseconds('drain-delay'), timeout: milliseconds('drain-timeout') };
   const sidecar = new Sidecar({
     routes: routes(line),
     maxConnections: parseCount(line.required('max-connections'), '--max-connections'),
@@ -152,9 +157,8 @@ async function main(argv: string[]): Promise<number> {
   process.on('SIGTERM', () => process.exit(1)).on('SIGINT', () => process.exit(1));
   sidecar.announceDrain();
   // Without a delay nothing is accepted once readiness is down.
-  const delay = milliseconds('drain-delay');
-  if (delay > 0) await new Promise((resolve) => setTimeout(resolve, delay));
-  const reset = await sidecar.drain(milliseconds('drain-timeout'));
+  if (drain.delay > 0) await new Promise((resolve) => setTimeout(resolve, drain.delay));
+  const reset = await sidecar.drain(drain.timeout);
   admin.close();
   admin.closeAllConnections();
   if (reset > 0)

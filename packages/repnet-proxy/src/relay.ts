@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 export type RelayEnd = 'closed' | 'connect-failed' | 'connect-timeout' | 'idle-timeout' | 'broken';
 
 export interface RelayOptions {
-  /** ms until the far side must have connected. */
+  /** ms until the far side must have connected; 0 for never. */
   readonly connectTimeout: number;
   /** ms without a byte either way after which the relay is given up; 0 for never. */
   readonly idleTimeout: number;
@@ -37,7 +37,8 @@ export function relay(
     reset(near);
     reset(far);
   };
-  const timer = setTimeout(() => stop('connect-timeout'), options.connectTimeout);
+  const { connectTimeout } = options;
+  const timer = connectTimeout > 0 ? setTimeout(() => stop('connect-timeout'), connectTimeout) : undefined;
   far.once('connect', () => {
     connected = true;
     clearTimeout(timer);

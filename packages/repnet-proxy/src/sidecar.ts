@@ -16,7 +16,7 @@ export interface SidecarOptions {
   readonly routes: readonly Route[];
   /** Most connections relayed at a time, over all routes; one more is reset at once. */
   readonly maxConnections: number;
-  /** ms */
+  /** ms; 0 for never. */
   readonly connectTimeout: number;
   /** ms without a byte; 0 for never. */
   readonly idleTimeout: number;

@@ -296,6 +296,11 @@ for (const [what, args, code] of [
   ['no route', [], 'ERR_USAGE'],
   ['an unpaired route', ['--listen', 'tcp://127.0.0.1:0'], 'ERR_USAGE'],
   ['a bad endpoint', ['--listen', 'tcp://x', '--connect', 'tcp://y:1'], 'ERR_ENDPOINT'],
+  [
+    'a time longer than timers go',
+    ['--listen', 'unix:/x', '--connect', 'tcp://y:1', '--drain-timeout', '50000min'],
+    'ERR_QUANTITY',
+  ],
   ['a bad mode', ['--listen', 'unix:/x', '--connect', 'tcp://y:1', '--socket-mode', '9'], 'ERR_USAGE'],
 ]) {
   test(`a command line with ${what} is refused in one line, exit code 2`, async () => {
