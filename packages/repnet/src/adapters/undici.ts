@@ -24,7 +24,7 @@ export type UndiciConnector = (request: UndiciConnectRequest, callback: UndiciCa
 export interface ConnectorOptions extends ReplicationOptions {
   /** TLS options for https origins. */
   readonly tls?: ConnectionOptions;
-  /** ms until the connection must stand. Default 10000. */
+  /** ms until the connection must stand; 0 for no bound, as in undici. Default 10000. */
   readonly timeout?: number;
   /** Offer HTTP/2 (undici's Agent needs allowH2 too). */
   readonly allowH2?: boolean;
@@ -74,12 +74,13 @@ export function connector(options: ConnectorOptions = {}): UndiciConnector {
       ...(request.localAddress ? { localAddress: request.localAddress } : {}),
     } as ConnectOptions;
     const socket = secure ? openTls(request, target) : connect(target);
-    const timer = setTimeout(() => {
+    const expire = (): void => {
       const message = `Connect Timeout Error (attempted address: ${request.hostname}:${request.port}, timeout: ${timeout}ms)`;
       socket.destroy(
         Object.assign(new Error(message), { name: 'ConnectTimeoutError', code: 'UND_ERR_CONNECT_TIMEOUT' }),
       );
-    }, timeout);
+    };
+    const timer = timeout === 0 ? undefined : setTimeout(expire, timeout);
     const settle = (error: Error | null): void => {
       clearTimeout(timer);
       socket.off('error', settle).off(ready, succeed).off('close', closed);

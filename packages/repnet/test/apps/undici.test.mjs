@@ -84,3 +84,17 @@ test('a handshake that does not come is a connect timeout', async (t) => {
     code: 'UND_ERR_CONNECT_TIMEOUT',
   });
 });
+
+test('a connect timeout of 0 is none', async (t) => {
+  const port = await listen(t, net.createServer());
+  const begun = t.mock.method(globalThis, 'setTimeout');
+  const connect = connector({ replicate: false, timeout: 0 });
+  const socket = await new Promise((resolve) =>
+    connect({ protocol: 'http:', hostname: '127.0.0.1', port: `${port}` }, (_error, made) => resolve(made)),
+  );
+  socket.destroy();
+  assert.deepEqual(
+    begun.mock.calls.map(({ arguments: [, delay] }) => delay),
+    [],
+  );
+});
