@@ -25,7 +25,7 @@ export interface FlowRow {
 
 export interface Dialer {
   readonly mode: BenchMode;
-  /** Whether a flow of so many bytes is replicated. */
+  /** Whether a flow of so many bytes is to be replicated. */
   replicates(bytes: number): boolean;
   /** Open a connection to server `to`, from a port of the caller's choice if it has one. */
   dial(to: number, replicated: boolean, localPort?: number): Socket;
@@ -107,7 +107,6 @@ export class BenchClient {
       flow: flow.id,
       group: flow.group,
       mode: dialer.mode,
-      replicated,
       to: flow.to,
       direction,
       bytes: flow.bytes,
@@ -121,6 +120,7 @@ export class BenchClient {
         connect: null,
         fct: 0,
         delivered: null,
+        replicated: false,
         winner: { up: '', down: '' },
         verified: 0,
         status: 'ERR_BENCH_OVERLOAD',
@@ -149,6 +149,7 @@ export class BenchClient {
       start,
       connect,
       fct: Number(result.finished - begun),
+      replicated: result.replicated,
       delivered: result.delivered === null ? null : Number(result.delivered - begun),
       winner: result.winner,
       verified: result.verified,

@@ -1,6 +1,15 @@
 /** How the traffic generator connects and listens. The only file of it that knows the library. */
 import * as net from 'node:net';
-import { connect, createServer, type Server, type ServerOptions, type Stats, stats } from 'repnet';
+import {
+  connect,
+  createServer,
+  isEnabled,
+  type Server,
+  type ServerOptions,
+  type Stats,
+  stats,
+  supported,
+} from 'repnet';
 import { type Endpoint, parseCount, UsageError } from 'repnet-cli/units';
 import type { BenchMode, Dialer } from './client.js';
 import { HEADER_BYTES } from './wire.js';
@@ -44,6 +53,11 @@ export function createDialer(options: DialOptions): BenchDialer {
     },
     stats: () => (mode === 'net' ? null : stats()),
   };
+}
+
+/** Whether the library, as it is in this process, replicates what it is asked to. */
+export function canReplicate(): boolean {
+  return supported && isEnabled();
 }
 
 /** The second port of servers whose first ones are these. */

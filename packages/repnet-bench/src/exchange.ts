@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { firstMismatch } from './payload.js';
 import { pumpPayload } from './pump.js';
 import type { Direction, PlannedFlow } from './schedule.js';
-import { WinnerMeter, winnerName } from './winner.js';
+import { carriedBy, WinnerMeter, winnerName } from './winner.js';
 import {
   clockName,
   decodeReceipt,
@@ -24,6 +24,8 @@ export interface ExchangeResult {
   readonly delivered: bigint | null;
   /** Payload bytes that were received and right. */
   readonly verified: number;
+  /** Whether the library began two connections for the flow. */
+  readonly replicated: boolean;
   /** Which copy brought most of the bytes to the server, and to the client, first. */
   readonly winner: { readonly up: string; readonly down: string };
 }
@@ -138,13 +140,19 @@ export class BenchConnection {
     const down = exchange.direction === 'down';
     const sharedClock = receipt.clock !== 0n && receipt.clock === clockName();
     const verified = down ? exchange.received : receipt.verified;
+    const carried = carriedBy(this.socket);
     const right = receipt.status === Status.OK && verified === exchange.flow.bytes;
     exchange.result = {
       status: right ? 'ok' : 'ERR_CORRUPT',
       finished,
       delivered: down ? finished : sharedClock ? receipt.lastByte : null,
       verified: right ? verified : 0,
-      winner: { up: winnerName(receipt.winner), down: winnerName(this.#meter.read()) },
+      replicated: carried !== false,
+      winner: {
+        // The server waits for a second connection of every flow, and cannot tell one that has none.
+        up: carried === 'flow' ? winnerName(receipt.winner) : '',
+        down: winnerName(this.#meter.read()),
+      },
     };
     if (!exchange.last) this.#settle(exchange.result);
   }
@@ -163,7 +171,9 @@ export class BenchConnection {
 
   #fail(status: string): void {
     const verified = this.#exchange?.direction === 'down' ? this.#exchange.received : 0;
-    this.#settle({ status, finished: process.hrtime.bigint(), delivered: null, verified, winner: NOBODY });
+    const replicated = carriedBy(this.socket) !== false;
+    const finished = process.hrtime.bigint();
+    this.#settle({ status, finished, delivered: null, verified, replicated, winner: NOBODY });
   }
 
   #settle(result: ExchangeResult): void {

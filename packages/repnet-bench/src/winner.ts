@@ -23,6 +23,14 @@ export class WinnerMeter {
   }
 }
 
+/**
+ * How a client's flow is carried: by two connections that race byte by byte ('flow'), by the one of two that was established first
+ * ('syn'), or by one (false), also where the library was asked for two and knows that the server cannot.
+ */
+export function carriedBy(socket: Socket): 'flow' | 'syn' | false {
+  return info(socket)?.mode ?? false;
+}
+
 /** The name of a winner in the CSV. */
 export function winnerName(winner: number): string {
   return ['', 'primary', 'replica'][winner] ?? '';

@@ -63,11 +63,12 @@ for (const mode of ['net', 'off', 'syn', 'flow']) {
         rows.map(({ flow }) => Number(flow)).sort((a, b) => a - b),
         Array.from({ length: 40 }, (_, id) => id),
       );
+      // With RepSYN the first ones find out what the server is.
+      const replicated = rows.filter((row) => row.replicated === '1');
+      assert.equal(replicated.length > 0, mode === 'syn' || mode === 'flow');
       for (const row of rows) {
-        assert.deepEqual(
-          [row.status, row.verified_bytes, row.mode, row.replicated],
-          ['ok', '30000', mode, mode === 'syn' || mode === 'flow' ? '1' : '0'],
-        );
+        assert.deepEqual([row.status, row.verified_bytes, row.mode], ['ok', '30000', mode]);
+        if (mode !== 'flow') assert.deepEqual([row.winner_up, row.winner_down], ['', '']);
         assert.ok(Number(row.connect_ns) > 0 && Number(row.fct_ns) >= Number(row.connect_ns));
         assert.ok(Number(row.delivered_ns) <= Number(row.fct_ns));
       }
@@ -169,6 +170,28 @@ test('flows over the threshold are not replicated', async (t) => {
       ['0', 'ok'],
     ],
   );
+});
+
+for (const mode of ['syn', 'flow'])
+  test(`mode ${mode}: a flow to a server that is known to be unmodified, or is yet to be known, is not called replicated`, async (t) => {
+    const server = await startServer(t, '--plain');
+    const { code, stdout, stderr } = await bench(
+      ...['client', '--to', `127.0.0.1:${server.ready.port}`, '--bytes', '1KB'],
+      ...['--closed', '1', '--flows', '2', '--mode', mode],
+    );
+    assert.equal(code, 0, stderr);
+    // RepFlow's first one asks by its second connection.
+    const rows = parseRows(stdout).slice(mode === 'flow' ? 1 : 0);
+    for (const { replicated, winner_up, status } of rows)
+      assert.deepEqual([replicated, winner_up, status], ['0', '', 'ok']);
+  });
+
+test('a library that is switched off is an error of a mode that needs it', async () => {
+  const off = `data:text/javascript,import repnet from '${new URL('../../repnet/dist/index.js', import.meta.url)}'; repnet.disable();`;
+  const args = ['client', '--to', '127.0.0.1:1', '--bytes', '1KB', '--closed', '1', '--flows', '1'];
+  const { code, stdout, stderr } = await runNode('--import', [off, BENCH, ...args, '--mode', 'flow']);
+  assert.deepEqual([code, stdout], [1, '']);
+  assert.match(stderr, /^repnet-bench: --mode flow: the library is switched off/);
 });
 
 test('fan-in starts a group of one size together', async (t) => {
