@@ -8,9 +8,10 @@ import { CommandLine, describeOptions, type OptionTable } from 'repnet-cli/comma
 import {
   parseBytes,
   parseCount,
-  parseDuration,
+  parseDelay,
   parseEndpoint,
   parseRate,
+  parseTimeout,
   UsageError,
 } from 'repnet-cli/units';
 import { type FlowSizes, fixedSize, parseCdf } from './cdf.js';
@@ -141,7 +142,7 @@ function makePlan(line: CommandLine): ClientPlan {
     seed: parseCount(line.required('seed'), '--seed', 0),
     stream: line.required('stream'),
     flows: line.has('flows') ? count('flows') : line.has('duration') || line.has('trace') ? Infinity : 1000,
-    duration: (line.parsed('duration', parseDuration) ?? Infinity) * 1e3,
+    duration: (line.parsed('duration', parseTimeout) ?? Infinity) * 1e6,
   };
   if (workload.flows < fanIn)
     throw new UsageError(
@@ -249,7 +250,6 @@ export async function clientMain(argv: readonly string[]): Promise<number> {
   const plan = makePlan(line);
   if (line.texts('to').length === 0)
     throw new UsageError('ERR_USAGE', '--to is needed: the HOST:PORT of a repnet-bench server');
-  const milliseconds = (name: string): number => line.parsed(name, parseDuration)! / 1e3;
   const mode = line.oneOf('mode', MODES);
   if ((mode === 'syn' || mode === 'flow') && !canReplicate())
     throw new Error(
@@ -262,7 +262,7 @@ export async function clientMain(argv: readonly string[]): Promise<number> {
     servers,
     threshold: parseBytes(line.required('threshold'), '--threshold'),
     replicaPort,
-    copyDelay: milliseconds('copy-delay'),
+    copyDelay: line.parsed('copy-delay', parseDelay)!,
     pairing: line.oneOf('pairing', ['address', 'token']),
     peer: line.oneOf('peer', ['auto', 'repnet', 'plain']),
   });
@@ -281,7 +281,7 @@ export async function clientMain(argv: readonly string[]): Promise<number> {
     dialer,
     direction: plan.workload.direction,
     keepAlive: line.has('keep-alive'),
-    timeout: milliseconds('timeout'),
+    timeout: line.parsed('timeout', parseTimeout)!,
     maxInFlight: parseCount(line.required('max-in-flight'), '--max-in-flight'),
     precise: line.has('precise'),
     onRow,

@@ -1,5 +1,6 @@
 /** The client of the traffic generator: starts the planned flows, open or closed loop, and gives one row per flow. */
 import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { BenchConnection, type ExchangeResult } from './exchange.js';
 import type { Direction, PlannedFlow } from './schedule.js';
 
@@ -69,13 +70,13 @@ export class BenchClient {
     this.#close();
   }
 
-  /** Start every group at its time, whatever became of the ones before; resolves when the last flow has ended. */
+  /** Start every group at its time, whatever became of the ones before, until `stop`; resolves when the last flow has ended. */
   async openLoop(groups: Iterable<PlannedFlow[]>, stop: AbortSignal): Promise<void> {
     this.#origin = process.hrtime.bigint();
     const running = new Set<Promise<void>>();
     for (const flows of groups) {
+      await this.#until(flows[0]!.at!, stop);
       if (stop.aborted) break;
-      await this.#until(flows[0]!.at!);
       for (const flow of flows) {
         const run: Promise<void> = this.#run(flow).then(() => void running.delete(run));
         running.add(run);
@@ -93,11 +94,13 @@ export class BenchClient {
    * Timers count whole milliseconds, so a flow starts up to about 1 ms late (`start` says when it did) unless the last
    * millisecond is spent polling, which keeps a core busy.
    */
-  async #until(at: number): Promise<void> {
+  async #until(at: number, stop: AbortSignal): Promise<void> {
     const { precise } = this.#options;
-    const sleep = precise ? Math.floor((at - this.#now()) / 1e6) - 1 : Math.round((at - this.#now()) / 1e6);
-    if (sleep > 0) await new Promise((resolve) => setTimeout(resolve, sleep));
-    while (precise && this.#now() < at) await new Promise((resolve) => setImmediate(resolve));
+    const left = (at - this.#now()) / 1e6;
+    const whole = precise ? Math.floor(left) - 1 : Math.round(left);
+    if (whole > 0) await sleep(whole, undefined, { signal: stop }).catch(() => {}); // stopped meanwhile
+    while (precise && this.#now() < at && !stop.aborted)
+      await new Promise((resolve) => setImmediate(resolve));
   }
 
   async #run(flow: PlannedFlow): Promise<void> {

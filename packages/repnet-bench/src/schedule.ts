@@ -94,14 +94,14 @@ export function arrivalRate(workload: Workload, load: number, rate: number): num
 
 /**
  * Flows listed one by one: CSV with a header naming at least `start_ns` and `bytes`; `to` is a server's index (default 0), `id`
- * defaults to the row number, and with `src` in the header only rows of `source` are this client's.
+ * defaults to the row number, and of a `source` only the rows whose `src` it is are this client's.
  * @throws UsageError ERR_TRACE naming file and line.
  */
 export function parseTrace(text: string, file: string, workload: Workload, source?: string): PlannedFlow[] {
   const [header, ...rows] = text.split(/\r?\n/).filter((line) => line.trim() !== '' && !line.startsWith('#'));
   const names = (header ?? '').split(',').map((name) => name.trim());
   const column = (name: string): number => names.indexOf(name);
-  for (const name of ['start_ns', 'bytes']) {
+  for (const name of ['start_ns', 'bytes', ...(source === undefined ? [] : ['src'])]) {
     if (column(name) < 0)
       throw new UsageError('ERR_TRACE', `${file}:1: no column '${name}' in the header '${header ?? ''}'`);
   }
@@ -120,7 +120,7 @@ export function parseTrace(text: string, file: string, workload: Workload, sourc
       }
       return value;
     };
-    if (source !== undefined && column('src') >= 0 && cells[column('src')] !== source) return;
+    if (source !== undefined && cells[column('src')] !== source) return;
     const to = number('to', 0);
     if (to >= workload.servers) {
       throw new UsageError(
@@ -133,5 +133,8 @@ export function parseTrace(text: string, file: string, workload: Workload, sourc
     if (bytes === 0) throw new UsageError('ERR_TRACE', `${file}: row ${index + 1}: bytes must be at least 1`);
     flows.push({ id, group: id, key: keys.uint32(), bytes, to, at: number('start_ns', 0) });
   });
-  return flows.sort((a, b) => a.at! - b.at! || a.id - b.id).slice(0, workload.flows);
+  return flows
+    .filter(({ at }) => at! <= workload.duration)
+    .sort((a, b) => a.at! - b.at! || a.id - b.id)
+    .slice(0, workload.flows);
 }

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import * as net from 'node:net';
 import { defaults } from 'repnet';
 import { CommandLine, describeOptions, type OptionTable } from 'repnet-cli/command-line';
-import { parseCount, parseDuration, parseEndpoint } from 'repnet-cli/units';
+import { parseCount, parseEndpoint, parseTimeout } from 'repnet-cli/units';
 import { listenReplicated, parseReplicaPort } from './dial.js';
 import { serve } from './server.js';
 
@@ -42,7 +42,7 @@ export async function serverMain(argv: readonly string[]): Promise<number> {
   const first = parseEndpoint(line.required('listen'), '--listen', true);
   const replicaPort = line.parsed('replica-port', (text, where) => parseReplicaPort(text, where, [first]));
   const plain = line.has('plain');
-  defaults.waitTimeout = parseDuration(line.required('wait-timeout'), '--wait-timeout') / 1e3;
+  defaults.waitTimeout = line.parsed('wait-timeout', parseTimeout)!;
   const pairing = line.oneOf('pairing', ['address', 'token'] as const);
   const replicated = plain ? undefined : listenReplicated({ pairing, noDelay: true, replicaPort });
   const server = replicated ?? net.createServer({ noDelay: true });

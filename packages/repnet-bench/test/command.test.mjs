@@ -458,6 +458,16 @@ for (const [what, args, code] of [
     ['server', '--listen', '127.0.0.1:7', '--replica-port', '7'],
     'ERR_USAGE',
   ],
+  [
+    'a timeout of 0',
+    ['client', '--to', 'a:1', '--closed', '1', '--bytes', '1KB', '--timeout', '0s'],
+    'ERR_QUANTITY',
+  ],
+  [
+    'a duration longer than timers go',
+    ['client', '--to', 'a:1', '--closed', '1', '--bytes', '1KB', '--duration', '50000min'],
+    'ERR_QUANTITY',
+  ],
   ['no server', ['client', '--closed', '1', '--bytes', '1KB'], 'ERR_USAGE'],
   [
     'fewer flows than a group',

@@ -103,6 +103,21 @@ test('a trace is read in order of time, for one source', () => {
   );
 });
 
+test('the duration bounds a trace, too', () => {
+  const flows = parseTrace('start_ns,bytes\n500,10\n501,20\n100,30\n', 't.csv', workload({ duration: 500 }));
+  assert.deepEqual(
+    flows.map(({ at }) => at),
+    [100, 500],
+  );
+});
+
+test('a source of a trace that names none is refused', () => {
+  assert.throws(() => parseTrace('start_ns,bytes\n1,2\n', 't.csv', workload(), 'a'), {
+    code: 'ERR_TRACE',
+    message: /^t.csv:1: no column 'src'/,
+  });
+});
+
 for (const [what, text, message] of [
   ['a missing column', 'id,bytes\n1,2\n', /no column 'start_ns'/],
   ['a bad number', 'start_ns,bytes\n1,2\n1,many\n', /row 2: bytes 'many'/],
