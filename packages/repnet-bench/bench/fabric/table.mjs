@@ -71,5 +71,5 @@ export const README = `### What it does for the tail of three services
 
 Three paths between two racks at 50 Mbps, one of them congested: two long flows stand in its queue for 40 ms. Requests of 1 KB to 100 KB, ten on each
 connection, the first with its handshake; the ways take turns. Real kernels, real servers, over the fabric of Tailcut's
-kernel lab. RepFlow is this library at both ends, RepSYN at the client's alone, and \`repnet-proxy\` stands at both ends of a plain client and a
-plain server.`;
+kernel lab. RepFlow is this library at both ends, RepSYN at the client's alone (with Express at both), and \`repnet-proxy\` stands at both ends
+of a plain client and a plain server.`;
