@@ -1,4 +1,4 @@
-# Everything below sets itself up: Python 3.11, Rust, Node 20, gcc and make are all a machine needs.
+# Everything below sets itself up: Python 3.11, Rust 1.88, Node 20, gcc and make are all a machine needs.
 #   make demo    build, run the quickstart experiment, end in its table and the path of its page
 #   make lab     TCP, RepFlow and RepSYN in the simulator and over real kernels, two minutes of real time, and their pages
 #   make lab-accept   on an idle machine: whether it carries the lab's runs, some minutes of real time, into docs/validation/kernels.md
@@ -102,6 +102,8 @@ setup: $(VENV)/.locked
 # Compiled as the wheel of `make dist` is, and where, so that this does it no second time.
 .PHONY: build
 build: packages
+	@cargo --version | awk '{ split($$2, v, "."); exit !(v[1] > 1 || v[2] >= 88) }' \
+	    || { echo 'Tailcut needs Rust 1.88 or later, as rustup installs it' >&2; exit 1; }
 	.ci/wheel $(CURDIR) $(CURDIR)/target/dist $(abspath $(BIN))/maturin develop --uv --release --locked --quiet
 
 # The README's first picture: a flow that goes round a hot link, from the page of a real run. Needs chromium.

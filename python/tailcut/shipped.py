@@ -25,7 +25,9 @@ def texts() -> Mapping[str, str]:
 
 
 def unknown(name: str, known: Iterable[str]) -> str:
-    """That there is none of that name, and which is meant."""
+    """That there is none of that name, and which is meant; or that it needs a file beside it."""
+    if name in dict(_core.shipped()[0]):
+        return f"{name!r} needs a file beside it: take experiments/{name}.toml of a checkout, where that is"
     close = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {close[0]}?" if close else "tailcut new --list names all"
     return f"nothing that comes with Tailcut is called {name!r}; {hint}"

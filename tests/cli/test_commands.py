@@ -345,6 +345,13 @@ def test_a_copy_is_called_as_what_it_is_from(tailcut: Tailcut) -> None:
     )
 
 
+def test_an_experiment_that_needs_a_file_beside_it_is_said_to_be_in_a_checkout(tailcut: Tailcut) -> None:
+    result = tailcut("new", "--from", "papers/tinyflow/fig1")
+
+    assert result.exit_code == 2
+    assert "needs a file beside it" in result.stderr
+
+
 def test_a_misspelt_name_to_start_from_is_told_with_the_likely_one(tailcut: Tailcut) -> None:
     result = tailcut("new", "--from", "quikstart")
     assert (result.exit_code, list(Path().glob("*.toml"))) == (2, [])

@@ -1,4 +1,4 @@
-//! RepSYN (Liu, Xu, Liu, Wang, RepNet): several SYNs on other paths, data only
+//! RepSYN (Liu, Bai, Xu, Chen, Cai, RepNet): several SYNs on other paths, data only
 //! on the connection that is established first; the others are reset.
 
 use schemars::JsonSchema;
