@@ -80,6 +80,25 @@ fn the_next_new_segment_says_once_that_the_window_was_reduced() {
     assert!(!script.sender.take_cwr());
 }
 
+/// Section 6.1.2: "for any reason (because of a retransmit timeout, a Fast Retransmit, or in response to an ECN Notification)".
+#[test]
+fn after_a_fast_retransmit_and_a_timeout_too_the_next_new_segment_says_so() {
+    let mut lost = Script::established(ecn(8), ENDLESS);
+    (0..3).for_each(|_| drop(lost.ack(0)));
+    assert!(lost.sender.take_cwr());
+    let mut late = Script::established(ecn(8), ENDLESS);
+    late.expire();
+    assert!(late.sender.take_cwr());
+    assert!(!late.sender.take_cwr());
+}
+
+#[test]
+fn without_ecn_nothing_is_said_of_a_reduction() {
+    let mut script = Script::established(newreno(8), ENDLESS);
+    (0..3).for_each(|_| drop(script.ack(0)));
+    assert!(!script.sender.take_cwr());
+}
+
 #[test]
 fn without_ecn_an_echo_means_nothing() {
     let mut script = Script::established(newreno(4), ENDLESS);

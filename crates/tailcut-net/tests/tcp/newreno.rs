@@ -1,7 +1,7 @@
 //! Fast retransmit and fast recovery without SACK (RFC 5681 3.2, RFC 6582, RFC 3042).
 
-use crate::script::{again, new, newreno, Script, ENDLESS, RTT};
-use tailcut_engine::Time;
+use crate::script::{again, new, newreno, Script, ENDLESS, MSS, RTT};
+use tailcut_engine::{Bytes, Time};
 use tailcut_net::transport::tcp::{CongestionState, TcpSpec};
 
 /// RFC 3042: new segments keep the ACK clock going, and the window stays as it is.
@@ -38,6 +38,17 @@ fn the_threshold_of_duplicate_acks_is_a_parameter() {
     let mut script = Script::established(TcpSpec { dupack_threshold: 2, ..newreno(8) }, ENDLESS);
     assert_eq!(script.ack(0), [new(8)]);
     assert_eq!(script.ack(0), [again(0)]);
+}
+
+/// RFC 5681 section 3.2 takes what limited transmit has sent off the flight: here the receiver's window lets nothing out.
+#[test]
+fn limited_transmit_that_was_not_sent_is_part_of_the_flight() {
+    let spec = TcpSpec { receive_window: Bytes(10 * MSS), ..newreno(10) };
+    let mut script = Script::established(spec, ENDLESS);
+    assert_eq!(script.ack(0), []);
+    assert_eq!(script.ack(0), []);
+    assert_eq!(script.ack(0), [again(0)]);
+    assert_eq!(script.threshold(), 5);
 }
 
 #[test]

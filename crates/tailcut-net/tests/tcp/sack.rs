@@ -210,6 +210,19 @@ fn losses_beyond_the_recovery_point_start_a_second_recovery() {
     assert_eq!(script.sender.counters().fast_recoveries, 2);
 }
 
+/// RFC 5681 section 4.3. No later acknowledgement would tell of them.
+#[test]
+fn losses_beyond_the_recovery_point_that_are_known_as_the_recovery_ends_start_a_second_one() {
+    let mut script = recovering();
+    assert_eq!(script.sack(0, &[(1, 10)]), news(10..14));
+    // The first segment that was sent in the recovery is lost as well, and is sent again in it.
+    assert!(script.sack(0, &[(1, 10), (11, 14)]).contains(&again(10)));
+    script.sack(10, &[(11, 14)]);
+    assert_eq!(script.sender.state(), CongestionState::Recovery);
+    assert_eq!(script.sender.counters().fast_recoveries, 2);
+    assert_eq!(script.threshold(), 3);
+}
+
 #[test]
 fn the_receive_window_bounds_new_data_in_recovery_too() {
     let spec = TcpSpec { receive_window: tailcut_engine::Bytes(10 * MSS), ..sack(10) };

@@ -226,6 +226,11 @@ impl Scoreboard {
         self.resend_from = self.base;
     }
 
+    /// Whether anything outstanding is thought lost, sent again or not.
+    pub fn any_lost(&self) -> bool {
+        self.lost > 0
+    }
+
     /// Marks as lost every segment with `threshold` sacked segments above it
     /// (`IsLost` of RFC 6675, counted in segments); returns how many those are.
     pub fn mark_lost(&mut self, threshold: u32) -> u32 {

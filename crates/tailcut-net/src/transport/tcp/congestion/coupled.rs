@@ -21,6 +21,10 @@ impl Coupled {
 
 impl Control for Coupled {
     fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
+        // What is not in use does not grow, nor counts among the windows of the group (RFC 7661 section 4.4).
+        if acked.flight + mss <= window.cwnd {
+            return;
+        }
         if window.cwnd < window.ssthresh {
             return newreno::grow(window, mss);
         }
@@ -44,18 +48,30 @@ mod tests {
         after_acks_of(MSS, increase, window, acks)
     }
 
-    fn after_acks_of(bytes: u64, increase: f64, mut window: Window, acks: u32) -> u64 {
-        let acked = Acked {
-            now: Time::ZERO,
-            bytes,
-            flight: window.cwnd,
-            rtt: None,
-            smoothed: Time::ZERO,
-            una: 1,
-            end: 2,
-        };
+    fn after_acks_of(bytes: u64, increase: f64, window: Window, acks: u32) -> u64 {
+        after_acks_in_flight(None, bytes, increase, window, acks)
+    }
+
+    fn after_acks_in_flight(
+        flight: Option<u64>,
+        bytes: u64,
+        increase: f64,
+        mut window: Window,
+        acks: u32,
+    ) -> u64 {
         let mut coupled = Coupled::new(increase);
-        (0..acks).for_each(|_| coupled.grow(&mut window, MSS, &acked));
+        for _ in 0..acks {
+            let acked = Acked {
+                now: Time::ZERO,
+                bytes,
+                flight: flight.unwrap_or(window.cwnd),
+                rtt: None,
+                smoothed: Time::ZERO,
+                una: 1,
+                end: 2,
+            };
+            coupled.grow(&mut window, MSS, &acked);
+        }
         window.cwnd
     }
 
@@ -77,6 +93,15 @@ mod tests {
         let window = Window { cwnd: 10 * MSS, ssthresh: 2 * MSS };
         for bytes in [2 * MSS, 30 * MSS] {
             assert_eq!(after_acks_of(bytes, 0.5, window, 1), 10 * MSS + MSS / 10);
+        }
+    }
+
+    #[test]
+    fn a_window_that_is_not_in_use_does_not_grow() {
+        let congestion_avoidance = Window { cwnd: 10 * MSS, ssthresh: 2 * MSS };
+        let slow_start = Window { cwnd: 10 * MSS, ssthresh: 100 * MSS };
+        for window in [congestion_avoidance, slow_start] {
+            assert_eq!(after_acks_in_flight(Some(9 * MSS), MSS, 0.5, window, 100), 10 * MSS);
         }
     }
 

@@ -207,6 +207,11 @@ impl Control for Swift {
         window.cwnd
     }
 
+    /// An echo has changed nothing.
+    fn echo_counts_as_loss(&self) -> bool {
+        false
+    }
+
     /// It goes by delay alone.
     fn on_echo(&mut self, window: &Window, _: u64) -> u64 {
         window.cwnd
@@ -310,6 +315,14 @@ mod tests {
             swift.on_sample(&mut window, MSS, &sample(us(ack), us(70)));
         }
         assert!((10_900..=11_000).contains(&window.cwnd), "{window:?}");
+    }
+
+    /// An echo changes nothing, so that a loss in the same window of data has had no reduction yet.
+    #[test]
+    fn an_echo_is_no_reduction() {
+        let (mut swift, window) = at(10.0);
+        assert_eq!(swift.on_echo(&window, MSS), window.cwnd);
+        assert!(!swift.echo_counts_as_loss());
     }
 
     #[test]

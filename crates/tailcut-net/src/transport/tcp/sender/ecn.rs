@@ -19,13 +19,14 @@ impl Sender {
         self.window.ssthresh = self.congestion.on_echo(&usable, spec.mss.0);
         self.window.cwnd = self.window.ssthresh;
         self.reduced();
-        self.owes_cwr = true;
         self.counters.echo_reductions += 1;
     }
 
-    /// The window was reduced for what is in flight now: an echo by its last ACK still speaks of it.
+    /// The window was reduced for what is in flight now: an echo by its last ACK still speaks of it. The receiver is told,
+    /// whatever the reason was, so that it echoes no more marks of the time before.
     pub(super) fn reduced(&mut self) {
         self.reduced_until = self.board.end() + 1;
+        self.owes_cwr = self.ecn;
     }
 
     /// Whether the new segment in hand carries CWR; it is asked once for each.

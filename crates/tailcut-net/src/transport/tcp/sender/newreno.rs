@@ -53,14 +53,17 @@ impl Sender {
             return;
         }
         self.duplicates += 1;
+        if self.duplicates == 1 {
+            self.limited_from = self.next;
+        }
         match self.state {
             CongestionState::Recovery => self.window.cwnd += mss,
             CongestionState::Open | CongestionState::Disorder
                 if self.duplicates >= self.threshold =>
             {
                 // Segments sent by limited transmit do not count as flight (RFC 5681 3.2).
-                let limited = u64::from(self.limited(spec)) * mss;
-                let flight = self.flight(spec).saturating_sub(limited);
+                let regular = self.limited_from.clamp(self.una, self.next);
+                let flight = self.offset(spec, regular) - self.offset(spec, self.una);
                 self.window.ssthresh = self.threshold_after_loss(spec, flight);
                 self.window.cwnd = self.window.ssthresh + 3 * mss;
                 self.enter_recovery();

@@ -50,7 +50,13 @@ impl Sender {
                 self.state = CongestionState::Open;
                 self.window.cwnd = self.window.ssthresh;
                 self.duplicates = 0;
-                self.grow(spec, now, acked, rtt);
+                // What is known to be lost now was sent after the recovery had begun: another window of data
+                // (RFC 5681 section 4.3).
+                if self.board.any_lost() && !spec.imitate.timeout_ends_in_open {
+                    self.begin_sack_recovery(spec, delivered, advanced);
+                } else {
+                    self.grow(spec, now, acked, rtt);
+                }
             }
             CongestionState::Recovery => {
                 if verdict.holds {

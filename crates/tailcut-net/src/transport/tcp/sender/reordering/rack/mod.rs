@@ -266,6 +266,8 @@ impl Method for Rack {
     /// What is lost, time has told.
     fn recovery_begins(&mut self, sender: &Sender, _: bool) -> bool {
         self.before = Some(Before::of(sender));
+        // The window pays for what the probe has told by the recovery.
+        self.probe = None;
         false
     }
 
