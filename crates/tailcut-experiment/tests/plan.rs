@@ -346,3 +346,16 @@ fn the_plan_survives_its_own_json() {
     let back: Plan = serde_json::from_str(&text).expect("it reads what it wrote");
     assert_eq!(back, plan);
 }
+
+/// A run is refused unless its identifier is that of its content: a number that is read a little off would make it another run.
+#[test]
+fn a_number_of_seventeen_digits_survives_the_plans_json() {
+    let plan = plan_with(GOOD, &[("traffic.load", "[0.09090909090909091, 0.30000000000000004]")]);
+    for run in &plan.runs {
+        let text = serde_json::to_string(run).expect("a run is plain data");
+        let back: RunPlan = serde_json::from_str(&text).expect("it reads what it wrote");
+        assert_eq!(back.config, run.config);
+        tailcut_experiment::to_scenario(&back, &tailcut_experiment::no_tables)
+            .expect("it is the same run");
+    }
+}

@@ -1,5 +1,7 @@
 //! Which links carried a flow's data.
 
+use std::collections::BTreeMap;
+
 use tailcut_engine::Time;
 
 use super::{Observer, PacketView};
@@ -24,13 +26,14 @@ pub struct Crossing {
 /// which they first did. Acknowledgements are left out.
 #[derive(Debug, Clone, Default)]
 pub struct Paths {
-    of_flow: Vec<Vec<Crossing>>,
+    /// By the flow's identifier, which a trace may have chosen as large as it likes.
+    of_flow: BTreeMap<u64, Vec<Crossing>>,
 }
 
 impl Paths {
     /// The links of a flow.
     pub fn of(&self, flow: u64) -> &[Crossing] {
-        self.of_flow.get(flow as usize).map_or(&[], Vec::as_slice)
+        self.of_flow.get(&flow).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -39,11 +42,7 @@ impl Observer for Paths {
         if packet.flags.has(Flags::TO_SENDER) {
             return;
         }
-        let flow = packet.flow as usize;
-        if self.of_flow.len() <= flow {
-            self.of_flow.resize_with(flow + 1, Vec::new);
-        }
-        let links = &mut self.of_flow[flow];
+        let links = self.of_flow.entry(packet.flow).or_default();
         let known = links.iter().position(|at| (at.port, at.copy) == (link, packet.copy));
         match known {
             Some(at) => links[at].packets = links[at].packets.saturating_add(1),

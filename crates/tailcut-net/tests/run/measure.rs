@@ -1,9 +1,10 @@
 //! Measurements on whole runs, where what they must say is known.
 
-use tailcut_engine::Time;
+use tailcut_engine::{Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::spray::Spray;
 use tailcut_net::balance::BalanceSpec;
+use tailcut_net::measure::paths::Paths;
 use tailcut_net::measure::segments::Segments;
 use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::fat_tree::FatTree;
@@ -12,7 +13,7 @@ use tailcut_net::topology::star::Star;
 use tailcut_net::transport::tcp::reordering::adaptive::AdaptiveSpec;
 use tailcut_net::transport::tcp::{Recovery, ReorderingSpec};
 
-use crate::support::{flow, limit_queues, run, run_observed, scenario, tcp};
+use crate::support::{flow, limit_queues, row, run, run_observed, scenario, tcp};
 
 /// Every host of a fat-tree sends to the host half a fabric away.
 fn across() -> Scenario {
@@ -117,4 +118,15 @@ fn what_is_delivered_in_the_arrivals_is_counted_once() {
     assert_eq!(delivered[0], 50_000);
     let wire = 20_000_000 / 8 * 1_460 / 1_538;
     assert!(delivered[1] < wire && delivered[1] > wire * 9 / 10, "{} of {wire}", delivered[1]);
+}
+
+/// A trace may number its flows as it likes.
+#[test]
+fn the_links_of_a_flow_are_noted_whatever_its_identifier() {
+    let link = (Rate(1_000_000_000), Time::from_us(5));
+    let id = 100_000_000_000_000_000;
+    let scenario = scenario(row(&[link; 3]), vec![flow(id, 0, 1, 30_000, Time::ZERO)]);
+    let (_, paths) = run_observed(&scenario, Paths::default());
+    assert_eq!(paths.of(id).len(), 3);
+    assert_eq!(paths.of(0), []);
 }
