@@ -10,8 +10,8 @@ use tailcut_net::component::SpecError;
 use tailcut_net::files::ReadFiles;
 use tailcut_net::network::full_packet;
 use tailcut_net::queue::Around;
-use tailcut_net::topology::find::{find_hosts, find_link};
-use tailcut_net::topology::Graph;
+use tailcut_net::topology::find::{find_hosts, find_link, link_name};
+use tailcut_net::topology::{Graph, PortId};
 use tailcut_net::traffic::demand::Demand;
 
 use crate::file::{Clock, MeasureSpec};
@@ -132,12 +132,39 @@ impl Config {
         if self.switch.check().is_err() || self.scheme.queue.check().is_err() {
             return Ok(());
         }
+        self.scheme.queue.check_room(&self.around(None))
+    }
+
+    /// What surrounds the queues, at a link that holds `link_limit` if it says so itself.
+    fn around(&self, link_limit: Option<Limit>) -> Around {
         let tcp = self.scheme.transport.segments();
-        self.scheme.queue.check_room(&Around {
+        Around {
+            link_limit,
             full_packet: full_packet(&tcp, &self.host),
             nic_queue: self.host.nic_queue,
             switch: self.switch.clone(),
-        })
+        }
+    }
+
+    /// Checks the scheme on the network.
+    ///
+    /// # Errors
+    /// When switches cannot balance so, or a link whose queue has a limit of its own holds too little.
+    pub fn check_on(&self, graph: &Graph) -> Result<(), SectionError> {
+        self.scheme.balance.check_on(graph).map_err(|error| ("balance", error))?;
+        let mut known = vec![None];
+        for (index, link) in graph.links.iter().enumerate() {
+            if known.contains(&link.queue_limit) {
+                continue;
+            }
+            known.push(link.queue_limit);
+            self.scheme.queue.check_room(&self.around(link.queue_limit)).map_err(|error| {
+                let name = link_name(graph, PortId::of(index)[0]);
+                let message = format!("the queue of {name}: {}", error.message);
+                ("queue", SpecError { message, ..error })
+            })?;
+        }
+        Ok(())
     }
 
     /// A shared buffer decides on arrival what may wait; so must the queues behind it.

@@ -100,6 +100,8 @@ refused! {
     marks_beyond_the_shared_buffer: "[queue]\nlimit = \"100packets\"" => "[switch]\nshared_buffer = \"100KB\"\n[queue]\nkind = \"ecn\"\nlimit = \"unlimited\"\nthreshold = \"300packets\"",
     replicated_mixture_with_subflows: "like = \"TCP\"" => "transport = { kind = \"mixed\", parts = [{ transport = { kind = \"tcp\" } }, { transport = { kind = \"mptcp\" } }] }",
     queue_of_nothing: "limit = \"100packets\"" => "limit = \"0packets\"",
+    queue_of_a_link_smaller_than_a_packet: "kind = \"fat-tree\"\nk = 4" => "kind = \"dumbbell\"\npairs = 2\nbottleneck_queue = \"1KB\"",
+    marks_beyond_the_queue_of_a_link: "kind = \"fat-tree\"\nk = 4\n[queue]\nlimit = \"100packets\"" => "kind = \"dumbbell\"\npairs = 2\nbottleneck_queue = \"4packets\"\n[queue]\nkind = \"ecn\"\nlimit = \"100packets\"\nthreshold = \"5packets\"",
     queue_smaller_than_a_packet: "limit = \"100packets\"" => "limit = \"1KB\"",
     threshold_zero: "{ kind = \"repflow\" }" => "{ kind = \"repflow\", threshold = \"0B\" }",
     copies_zero: "{ kind = \"repflow\" }" => "{ kind = \"repflow\", copies = 0 }",

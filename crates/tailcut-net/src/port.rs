@@ -11,8 +11,8 @@ mod faults;
 
 use tailcut_engine::{Rate, Time};
 
-pub(crate) use self::faults::remaining;
 use self::faults::Faults;
+pub(crate) use self::faults::Retiming;
 use crate::amount::{Amount, Limit};
 use crate::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
 use crate::queue::{Admit, Arrival, Discipline, Verdict};
@@ -290,6 +290,29 @@ impl Port {
         if self.cold.faults.as_mut().is_some_and(|faults| faults.swallow()) {
             return Admission::Dead;
         }
+        let (arrival, full) = self.arrival(now, packet);
+        let Arrival { busy, waiting, .. } = arrival;
+        if busy && full {
+            self.cold.discipline.turned_away(&arrival);
+            return Admission::Full;
+        }
+        match self.cold.discipline.admit(&arrival) {
+            Verdict::Accept => {}
+            Verdict::Mark => packet.flags = packet.flags | Flags::CONGESTION_EXPERIENCED,
+            Verdict::Drop => return Admission::Full,
+        }
+        if self.cold.faults.as_mut().is_some_and(|faults| faults.corrupt()) {
+            packet.flags = packet.flags | Flags::CORRUPTED;
+        }
+        if busy && waiting >= self.cold.max_queue {
+            self.cold.max_queue = waiting + 1;
+            self.pay_attention();
+        }
+        Admission::Accepted
+    }
+
+    /// A packet as the discipline sees it, and whether it exceeds the limit if it has to wait.
+    fn arrival(&mut self, now: u64, packet: &Packet) -> (Arrival, bool) {
         let busy = self.busy_until > now;
         let waiting = if busy { self.waiting(now) } else { 0 };
         let marked = packet.flags.has(Flags::LOST_PATHS);
@@ -309,9 +332,6 @@ impl Port {
                 waiting_bytes + u64::from(packet.wire_bytes) > limit
             }
         };
-        if busy && full {
-            return Admission::Full;
-        }
         let idle = now.saturating_sub(self.busy_until);
         let arrival = Arrival {
             now,
@@ -327,19 +347,7 @@ impl Port {
             ecn_capable: packet.flags.has(Flags::ECN_CAPABLE),
             idle_packets: idle / self.transmission(FULL_PACKET),
         };
-        match self.cold.discipline.admit(&arrival) {
-            Verdict::Accept => {}
-            Verdict::Mark => packet.flags = packet.flags | Flags::CONGESTION_EXPERIENCED,
-            Verdict::Drop => return Admission::Full,
-        }
-        if self.cold.faults.as_mut().is_some_and(|faults| faults.corrupt()) {
-            packet.flags = packet.flags | Flags::CORRUPTED;
-        }
-        if busy && waiting >= self.cold.max_queue {
-            self.cold.max_queue = waiting + 1;
-            self.pay_attention();
-        }
-        Admission::Accepted
+        (arrival, full)
     }
 
     /// Packets waiting behind the one in service.
@@ -448,8 +456,12 @@ impl Port {
     }
 
     /// A packet is dropped before it is offered: the switch has no memory for it.
-    pub fn note_drop(&mut self) {
+    pub fn turn_away(&mut self, now: Time, packet: &Packet) {
         self.cold.drops += 1;
+        if self.cold.discipline.acts_from().is_none() {
+            let (arrival, _) = self.arrival(now.0, packet);
+            self.cold.discipline.turned_away(&arrival);
+        }
     }
 
     /// How long the wire is.

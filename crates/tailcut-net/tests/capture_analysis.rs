@@ -11,8 +11,9 @@ use common::tshark::{tshark, Row};
 use tailcut_engine::{Rate, Time};
 use tailcut_net::capture::pcapng::START_OF_RUN;
 use tailcut_net::capture::{Capture, CaptureError, CaptureSpec, CaptureSummary};
+use tailcut_net::faults::{FaultsSpec, Incident};
 use tailcut_net::measure::records::Outcome;
-use tailcut_net::measure::{Observer, PacketView};
+use tailcut_net::measure::{Loss, Observer, PacketView};
 use tailcut_net::packet::Flags;
 use tailcut_net::queue::{ecn::Ecn, QueueSpec};
 use tailcut_net::replicate::repflow::RepFlow;
@@ -94,6 +95,12 @@ impl Observer for Watch<'_> {
     }
     fn link_sends(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
         self.capture.link_sends(now, link, departs, packet);
+    }
+    fn lost(&mut self, now: Time, link: PortId, loss: Loss, packet: &PacketView) {
+        self.capture.lost(now, link, loss, packet);
+    }
+    fn link_changes(&mut self, now: Time, link: PortId, rate: Rate, propagation: Time) {
+        self.capture.link_changes(now, link, rate, propagation);
     }
     fn sender_acted(&mut self, _: Time, _: u64, _: u8, sender: &Sender) {
         self.truth.duplicate_acks = sender.counters().duplicate_acks;
@@ -376,6 +383,37 @@ fn a_link_sends_frames_one_after_the_other_at_its_rate() {
         let [before, after] = [pair[0], pair[1]].map(time);
         let bytes = pair[1]["frame.len"].parse::<u64>().unwrap() - 14 + 2;
         assert!(after - before >= bytes * 80 - 1, "{bytes} bytes take 80 ns each");
+    }
+}
+
+/// What waits as a link goes down never leaves it, and was never on it.
+#[test]
+fn a_link_that_goes_down_shows_no_frame_after_that() {
+    let mut scenario = bottleneck(Recovery::Newreno, "20packets", 300_000);
+    let at = Time::from_ms(10);
+    let incidents = vec![Incident::LinkDown { link: "s0>s1".to_owned(), at, until: None }];
+    scenario.faults = FaultsSpec { incidents, ..FaultsSpec::default() };
+    let run = captured(&scenario, &["link:s0>s1"]);
+    assert!(run.outcome.counters.lost_on_links > 10, "packets waited");
+    let last = run.rows.iter().map(time).max().expect("the link carried some");
+    assert!(last <= at.as_ns(), "{last} ns");
+}
+
+/// What waits as the rate falls leaves as the new rate has it.
+#[test]
+fn after_a_change_of_its_rate_a_link_sends_frames_at_the_new_one() {
+    let mut scenario = bottleneck(Recovery::Newreno, "20packets", 300_000);
+    let at = Time::from_ms(10);
+    let (link, rate) = ("s0>s1".to_owned(), Rate(50_000_000));
+    let incidents = vec![Incident::Rate { link, one_way: false, rate, at, until: None }];
+    scenario.faults = FaultsSpec { incidents, ..FaultsSpec::default() };
+    let run = captured(&scenario, &["link:s0>s1"]);
+    let after: Vec<_> = run.rows.iter().filter(|row| time(row) > at.as_ns()).collect();
+    assert!(after.len() > 20, "{}", after.len());
+    for pair in after.windows(2) {
+        let [before, after] = [pair[0], pair[1]].map(time);
+        let bytes = pair[1]["frame.len"].parse::<u64>().unwrap() - 14 + 2;
+        assert!(after - before >= bytes * 160 - 1, "{bytes} bytes take 160 ns each");
     }
 }
 

@@ -110,10 +110,8 @@ impl Loader<'_> {
                     .and_then(|graph| route(graph).map_err(|error| ("topology", error)))
                     .map(Rc::new),
             };
-            let checked = known_or_routed.and_then(|network| {
-                let balance = config.scheme.balance.check_on(&network.graph);
-                balance.map(|()| network).map_err(|error| ("balance", error))
-            });
+            let checked = known_or_routed
+                .and_then(|network| config.check_on(&network.graph).map(|()| network));
             match checked {
                 Ok(network) => {
                     known.entry(key).or_insert_with(|| Rc::clone(&network));

@@ -92,6 +92,7 @@ impl Strategy for ByTier {
                 }
                 _ => spec.check().map_err(|error| below(tier, error))?,
             }
+            fabric_only(tier, spec)?;
             if let Some(edge) = spec.edge_only().filter(|_| tier != "edge") {
                 let message = format!("{tier}: {} runs at edge switches only", edge.name);
                 return Err(SpecError::new(edge.code, tier, message).hint(edge.why));
@@ -107,6 +108,7 @@ impl Strategy for ByTier {
                 }
                 _ => spec.check().map_err(|error| below(&place, error))?,
             }
+            fabric_only(&place, spec)?;
             if let Some(EdgeOnly { code, kind, name: strategy, .. }) = spec.edge_only() {
                 let message = format!("{name}: {strategy} is a strategy of the edge as a whole");
                 return Err(SpecError::new(code, place, message).hint(format!(
@@ -173,6 +175,14 @@ fn below(place: &str, error: SpecError) -> SpecError {
     SpecError { field: format!("{place}.{}", error.field), ..error }
 }
 
+/// Refuses a strategy of which the switches of other tiers would be without.
+fn fabric_only(place: &str, spec: &BalanceSpec) -> Result<(), SpecError> {
+    let Some(kind) = spec.fabric_only() else { return Ok(()) };
+    let message = format!("{place}: {kind} is a strategy of the fabric as a whole, whose switches tell each other what they see");
+    Err(SpecError::new("by-tier-fabric", place, message)
+        .hint(format!("write balance = {{ kind = \"{kind}\" }}")))
+}
+
 /// Which balancer each switch has.
 #[derive(Debug, Clone)]
 pub(crate) struct Mixture {
@@ -237,6 +247,7 @@ pub(super) fn tiers_of(graph: &Graph) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::balance::conga::Conga;
     use crate::balance::flowlet::Flowlet;
     use crate::balance::round_robin::RoundRobin;
     use crate::balance::spray::Spray;
@@ -263,6 +274,18 @@ mod tests {
         assert_eq!(ByTier { edge: tinyflow(), ..ByTier::default() }.check(), Ok(()));
         let core = ByTier { core: tinyflow(), ..ByTier::default() };
         assert_eq!(core.check().expect_err("not at the edge").code, "by-tier-tinyflow");
+    }
+
+    #[test]
+    fn a_strategy_of_the_whole_fabric_is_refused_at_a_part_of_it() {
+        let conga = || BalanceSpec::Conga(Conga::default());
+        let tier = ByTier { aggregation: Box::new(conga()), ..ByTier::default() };
+        let error = tier.check().expect_err("leaves would not know what it sees");
+        assert_eq!((error.code, &error.field[..]), ("by-tier-fabric", "aggregation"));
+        let switches = [("s0".to_owned(), conga())].into();
+        let switch = ByTier { switches, ..ByTier::default() };
+        let error = switch.check().expect_err("nobody tells it anything");
+        assert_eq!((error.code, &error.field[..]), ("by-tier-fabric", "switches.s0"));
     }
 
     fn with(switches: &[(&str, BalanceSpec)]) -> ByTier {

@@ -99,6 +99,10 @@ pub(crate) trait Strategy {
     fn edge_only(&self) -> Option<EdgeOnly> {
         None
     }
+    /// Its kind, if it is a strategy of the fabric as a whole: its switches tell each other what they see.
+    fn fabric_only(&self) -> Option<&'static str> {
+        None
+    }
     /// Bytes of memory that grow with the parameters.
     fn state_bytes(&self, _: &Graph) -> u64 {
         0
@@ -212,6 +216,11 @@ macro_rules! strategies {
             /// Why it is not for any switch alone, if it is a strategy of the edge as a whole.
             pub(crate) fn edge_only(&self) -> Option<EdgeOnly> {
                 match self { $(BalanceSpec::$name(spec) => Strategy::edge_only(spec),)* }
+            }
+
+            /// Its kind, if it is a strategy of the fabric as a whole.
+            pub(crate) fn fabric_only(&self) -> Option<&'static str> {
+                match self { $(BalanceSpec::$name(spec) => Strategy::fabric_only(spec),)* }
             }
 
             /// Bytes of memory that grow with the parameters.

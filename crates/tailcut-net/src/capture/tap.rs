@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
-use tailcut_engine::{Bytes, Time};
+use tailcut_engine::{Bytes, Rate, Time};
 
 use super::frame::{encode, Ecn, Endpoint, Frame, FrameError, TcpFlags, TcpOptions};
 use super::pcapng::{Bounds, Direction, Interface, Writer};
-use crate::measure::{Observer, PacketView};
+use crate::measure::{Loss, Observer, PacketView};
 use crate::packet::{Flags, FIRST_SOURCE_PORT, SERVICE_PORT};
+use crate::port::Retiming;
 use crate::topology::find::{find_link, UnknownLink};
 use crate::topology::{Graph, HostId, NodeId, PortId};
 
@@ -82,7 +83,15 @@ struct Pending {
     time: Time,
     order: u64,
     interface: usize,
+    wire_bytes: u16,
     bytes: Vec<u8>,
+}
+
+/// A captured link.
+#[derive(Debug, Clone, Copy)]
+struct Tapped {
+    interface: usize,
+    rate: Rate,
 }
 
 /// Writes packets to a file as they pass.
@@ -93,7 +102,7 @@ struct Pending {
 pub struct Capture<W: Write> {
     writer: Writer<W>,
     hosts: BTreeMap<HostId, usize>,
-    links: BTreeMap<PortId, usize>,
+    links: BTreeMap<PortId, Tapped>,
     pending: BinaryHeap<Reverse<Pending>>,
     noted: u64,
     scratch: Vec<u8>,
@@ -123,7 +132,8 @@ impl<W: Write> Capture<W> {
                     if links.contains_key(&link) {
                         continue;
                     }
-                    links.insert(link, interfaces.len());
+                    let rate = graph.links[link.link()].rate;
+                    links.insert(link, Tapped { interface: interfaces.len(), rate });
                     link_interface(graph, name, link)
                 }
             };
@@ -216,13 +226,39 @@ impl<W: Write> Observer for Capture<W> {
     }
 
     fn link_sends(&mut self, now: Time, link: PortId, departs: Time, packet: &PacketView) {
-        let Some(&interface) = self.links.get(&link) else { return };
+        let Some(&Tapped { interface, .. }) = self.links.get(&link) else { return };
         self.flush(now);
         let mut bytes = vec![];
         self.encode(packet, &mut bytes);
         let order = self.noted;
         self.noted += 1;
-        self.pending.push(Reverse(Pending { time: departs, order, interface, bytes }));
+        let wire_bytes = packet.wire_bytes;
+        self.pending.push(Reverse(Pending { time: departs, order, interface, wire_bytes, bytes }));
+    }
+
+    /// What has not left a link that goes down never does.
+    fn lost(&mut self, now: Time, link: PortId, loss: Loss, _: &PacketView) {
+        let Some(&Tapped { interface, .. }) = self.links.get(&link) else { return };
+        if loss == Loss::UnderWay {
+            self.flush(now);
+            self.pending.retain(|Reverse(frame)| frame.interface != interface);
+        }
+    }
+
+    fn link_changes(&mut self, now: Time, link: PortId, rate: Rate, _: Time) {
+        let Some(tapped) = self.links.get_mut(&link) else { return };
+        let mut retiming = Retiming::new(now, tapped.rate, rate);
+        tapped.rate = rate;
+        let interface = tapped.interface;
+        self.flush(now);
+        // The first to leave stands last.
+        let pending = std::mem::take(&mut self.pending).into_sorted_vec();
+        for Reverse(mut frame) in pending.into_iter().rev() {
+            if frame.interface == interface {
+                frame.time = retiming.next(frame.time, frame.wire_bytes).1;
+            }
+            self.pending.push(Reverse(frame));
+        }
     }
 }
 

@@ -11,7 +11,7 @@ impl Fabric {
     #[cold]
     pub(super) fn put_in_memory(&mut self, now: Time, port: PortId, packet: Packet) -> Offered {
         if !self.has_memory(now, port, packet.wire_bytes) {
-            self.ports[port.index()].note_drop();
+            self.ports[port.index()].turn_away(now, &packet);
             return Offered::Dropped;
         }
         let offered = self.put(now, port, packet);

@@ -168,6 +168,7 @@ impl<O: Observer> Network<'_, O> {
             if self.hosts.at_receiver(other).copy != but {
                 self.hosts.receiver_mut(other).reset();
                 self.answer(other);
+                self.retire_if_over(other);
             }
         }
     }

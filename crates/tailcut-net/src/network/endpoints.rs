@@ -72,10 +72,11 @@ impl<O: Observer> Network<'_, O> {
         }
     }
 
-    /// Sends whatever the receiver has to send, and sets its timer.
+    /// Sends whatever the receiver has to send, and sets its timer. The connection may be over then.
     #[inline]
     pub(super) fn answer(&mut self, id: ConnectionId) {
         let spreads = self.hosts.receives_by(id).spreads;
+        self.hosts.hold(id);
         let &Known { flow, copy, key, .. } = self.hosts.at_receiver(id);
         while self.hosts.owes_answer(id) {
             let data = if spreads { self.flows.data_ack(flow, copy) } else { None };
@@ -92,6 +93,7 @@ impl<O: Observer> Network<'_, O> {
             let (deadline, timer) = self.hosts.receiver(id).timer();
             observer.timer_set(self.clock.now(), id, End::Receiver, deadline, timer);
         });
+        self.hosts.let_go(id);
     }
 
     /// A host hands a packet to its interface.
@@ -114,10 +116,11 @@ impl<O: Observer> Network<'_, O> {
         self.transmit(self.fabric.host_port(host), None, packet);
     }
 
-    /// Sends whatever the sender has to send, and sets its timer.
+    /// Sends whatever the sender has to send, and sets its timer. The connection may be over then.
     #[inline]
     pub(super) fn pump(&mut self, id: ConnectionId) {
         let (now, spreads) = (self.clock.now(), self.hosts.sends_by(id).spreads);
+        self.hosts.hold(id);
         self.tally.note_acted(now, || {
             let (&Known { key, flow, copy, .. }, sender) =
                 (self.hosts.at_sender(id), self.hosts.sender(id));
@@ -151,6 +154,7 @@ impl<O: Observer> Network<'_, O> {
             let stop = self.hosts.sender(id).stop(self.hosts.sends_by(id));
             observer.sender_stops(self.clock.now(), id, stop);
         });
+        self.hosts.let_go(id);
     }
 
     /// What the sender waits for, to whoever wants to know.
@@ -208,5 +212,9 @@ impl<O: Observer> Network<'_, O> {
         let chains = self.hosts.unlink(self.flows.chains(flow), id);
         self.flows.set_chains(flow, chains);
         self.hosts.retire(id);
+        // What befalls a network in which nothing happens any more does not keep a run going.
+        if self.is_over() {
+            self.clock.cancel(Due::Incident);
+        }
     }
 }

@@ -131,6 +131,11 @@ impl<O: Observer> Network<'_, O> {
         self.expect_frames();
     }
 
+    /// Whether no packet is under way, and none will be.
+    pub(super) fn is_over(&self) -> bool {
+        !self.hosts.any() && self.starts.next_start().is_none()
+    }
+
     /// Something fails or comes back.
     #[cold]
     pub(super) fn incident(&mut self) -> Result<(), RouteError> {
@@ -157,8 +162,7 @@ impl<O: Observer> Network<'_, O> {
             }
         }
         self.expect_frames();
-        let more = self.hosts.any() || self.starts.more();
-        if let Some(at) = self.fabric.next_incident().filter(|_| more) {
+        if let Some(at) = self.fabric.next_incident().filter(|_| !self.is_over()) {
             self.clock.expect(Due::Incident, at);
         }
         Ok(())

@@ -69,6 +69,7 @@ impl<O: Observer> Network<'_, O> {
             at = self.hosts.after(other);
             if other != id {
                 self.pump(other);
+                self.retire_if_over(other);
             }
         }
     }

@@ -18,9 +18,10 @@ impl<O: Observer> Network<'_, O> {
             self.close_window();
         }
         self.hosts.live().for_each(|id| self.flows.absorb(&self.hosts, id));
-        let started = self.starts.listed_started();
         let audit = self.fabric.audit();
-        let audited = audit.map(|audit| self.flows.audit(audit, &self.hosts, started));
+        let audited = audit.map(|audit| {
+            self.flows.audit(audit, &self.hosts, &|flow| self.starts.has_started(flow))
+        });
         let mut further = audited.unwrap_or_default();
         further.extend(self.fabric.stops());
         let with_options = self.fabric.packets().filter(|p| OptionStore::holds(p.options));

@@ -115,28 +115,22 @@ impl Port {
     /// Unless the port expects faults.
     pub fn retime(&mut self, now: Time, rate: Rate, propagation: Time) -> Option<Time> {
         let (busy, now, bytes) = (self.busy(now).0, now.0, self.bytes);
-        let (old_rate, old_propagation) = (self.cold.clocking.rate, self.propagation);
+        let (old, old_propagation) = (self.cold.clocking.rate, self.propagation);
         self.cold.clocking = Clocking::new(rate);
         self.ps_per_byte = u32::try_from(self.cold.clocking.ps_per_byte).unwrap_or(0);
         self.propagation = propagation.0;
-        let mut free = None;
+        let mut retiming = Retiming::new(Time(now), old, rate);
         for index in 0..self.held {
             let entry = *self.entry(index);
             let mut departs = entry.arrival.saturating_sub(old_propagation);
             if departs > now {
-                let whole = self.transmission(entry.packet.wire_bytes);
-                // The first that has not left is in service: a transmitter never idles while packets wait.
-                departs = match free {
-                    None => now + remaining(departs - now, old_rate, rate).min(whole),
-                    Some(free) => free + whole,
-                };
-                free = Some(departs);
+                departs = retiming.next(Time(departs), entry.packet.wire_bytes).1 .0;
             }
             let mask = self.ring.len() - 1;
             self.ring[(self.head + index) as usize & mask].arrival =
                 (departs + propagation.0).max(now);
         }
-        self.busy_until = free.unwrap_or(self.busy_until);
+        self.busy_until = retiming.free.map_or(self.busy_until, |free| free.0);
         let spent = busy + self.busy_until.saturating_sub(now);
         let faults = self.faults();
         (faults.spent, faults.bytes_before) = (spent, bytes);
@@ -144,8 +138,43 @@ impl Port {
     }
 }
 
-/// How long the bits that take `time` at the old rate take at the new one, to the nearest picosecond.
-pub(crate) fn remaining(time: u64, old: Rate, new: Rate) -> u64 {
-    let (old, new) = (u128::from(old.0), u128::from(new.0));
-    ((u128::from(time) * old + new / 2) / new) as u64
+/// When what a link has accepted leaves once its rate has changed: told of one packet after the other, in their order, from the one in
+/// service, for a transmitter never idles while packets wait.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Retiming {
+    now: Time,
+    old: Clocking,
+    new: Clocking,
+    /// When the packet before has left.
+    free: Option<Time>,
+}
+
+impl Retiming {
+    /// The rate changes now, from the first to the second.
+    pub fn new(now: Time, old: Rate, new: Rate) -> Retiming {
+        Retiming { now, old: Clocking::new(old), new: Clocking::new(new), free: None }
+    }
+
+    /// A packet that was to depart later than now: when it begins, unless it has begun, and departs.
+    pub fn next(&mut self, departs: Time, bytes: u16) -> (Option<Time>, Time) {
+        let begins = self.free;
+        let departs = match begins {
+            None => self.now + Time(self.rest((departs - self.now).0, bytes)),
+            Some(begins) => begins + Time(self.new.transmission(bytes)),
+        };
+        self.free = Some(departs);
+        (begins, departs)
+    }
+
+    /// How long the bits in service that have not left, which took `left` at the old rate, take at the new one, to the nearest
+    /// picosecond.
+    fn rest(&self, left: u64, bytes: u16) -> u64 {
+        let whole = self.new.transmission(bytes);
+        // None has left: rounded twice it could be faster than alone on the link.
+        if left >= self.old.transmission(bytes) {
+            return whole;
+        }
+        let (old, new) = (u128::from(self.old.rate.0), u128::from(self.new.rate.0));
+        (((u128::from(left) * old + new / 2) / new) as u64).min(whole)
+    }
 }

@@ -67,9 +67,10 @@ impl Early {
             );
             Err(SpecError::new("red-thresholds", "min", message).hint(hint))
         };
-        if self.min >= around.port(self.limit).packets as f64 {
+        let limit = around.limit(self.limit);
+        if self.min >= around.port(limit).packets as f64 {
             let hint = "give a lower min or a higher limit, at least two packets apart; for a queue without early drops write kind = \"drop-tail\"";
-            return refuse(format!("limit = \"{}\"", self.limit), hint);
+            return refuse(format!("limit = \"{limit}\""), hint);
         }
         if self.min >= around.shared().packets as f64 {
             let hint = "give a lower min, or more switch.shared_buffer or switch.alpha";
@@ -151,6 +152,11 @@ impl Admit for EarlyState {
             false => Verdict::Accept,
         }
     }
+
+    /// The average is over all arrivals (Floyd and Jacobson, section 4): it rises most where the queue overflows.
+    fn turned_away(&mut self, arrival: &Arrival) {
+        self.admit(arrival);
+    }
 }
 
 #[cfg(test)]
@@ -199,7 +205,8 @@ mod tests {
         let limit = limit.parse().expect("it is a limit");
         let shared_buffer = shared_buffer.parse().expect("it is a limit");
         let switch = SwitchSpec { shared_buffer, ..SwitchSpec::default() };
-        let around = Around { full_packet: 1_538, nic_queue: Limit::Unlimited, switch };
+        let around =
+            Around { link_limit: None, full_packet: 1_538, nic_queue: Limit::Unlimited, switch };
         let spec = Early { min, max: 2.0 * min, limit, ..Early::default() };
         spec.check_room(&around).err().map(|error| error.code)
     }
@@ -214,6 +221,16 @@ mod tests {
         assert_eq!(refusal(10.0, "19KB", "unlimited"), None);
         assert_eq!(refusal(10.0, "unlimited", "30KB"), refused);
         assert_eq!(refusal(10.0, "unlimited", "40KB"), None);
+    }
+
+    #[test]
+    fn the_average_rises_with_packets_that_find_the_queue_full() {
+        let mut red = EarlyState::new(&Early::default(), Stream::new(1, 0, "red"));
+        for _ in 0..500 {
+            red.turned_away(&arrival(100));
+        }
+        assert!((red.average - 100.0 * (1.0 - 0.998f64.powi(500))).abs() < 1e-9);
+        assert_eq!(red.admit(&arrival(50)), Verdict::Drop);
     }
 
     #[test]

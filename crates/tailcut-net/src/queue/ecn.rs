@@ -44,13 +44,14 @@ impl Queueing for Ecn {
 
     fn check_room(&self, around: &Around) -> Result<(), SpecError> {
         let Ecn { threshold, limit, hosts } = self;
+        let limit = around.limit(*limit);
         let refuse = |field: &str, written: String, what: &str, hint: &str| {
             let message = format!(
                 "threshold = \"{threshold}\", {written}: {what} that is full before it marks never marks"
             );
             Err(SpecError::new("ecn-threshold", field, message).hint(hint))
         };
-        if self.never_passed(&around.port(*limit)) {
+        if self.never_passed(&around.port(limit)) {
             let hint = "give a threshold at least two packets below the limit; for a queue without marks write kind = \"drop-tail\"";
             return refuse("threshold", format!("limit = \"{limit}\""), "a queue", hint);
         }
@@ -131,7 +132,12 @@ mod tests {
     use crate::switch::SwitchSpec;
 
     fn around() -> Around {
-        Around { full_packet: 1_538, nic_queue: Limit::Unlimited, switch: SwitchSpec::default() }
+        Around {
+            link_limit: None,
+            full_packet: 1_538,
+            nic_queue: Limit::Unlimited,
+            switch: SwitchSpec::default(),
+        }
     }
 
     fn refusal(limit: &str, threshold: &str) -> Option<&'static str> {

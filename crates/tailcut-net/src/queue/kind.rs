@@ -103,6 +103,8 @@ pub(crate) trait Admit {
     }
     /// Decides on one packet.
     fn admit(&mut self, arrival: &Arrival) -> Verdict;
+    /// A packet came for which there is no room: it is dropped, whatever is said of it.
+    fn turned_away(&mut self, _arrival: &Arrival) {}
 }
 
 /// Keeps the packets that wait at a port, and says which is sent next.

@@ -166,6 +166,12 @@ macro_rules! queues {
                     $(Discipline::$name(state) => state.admit(arrival),)*
                 }
             }
+            fn turned_away(&mut self, arrival: &Arrival) {
+                match self {
+                    Discipline::Plain => {}
+                    $(Discipline::$name(state) => state.turned_away(arrival),)*
+                }
+            }
         }
 
         impl Schedule for Scheduler {
@@ -269,7 +275,8 @@ impl QueueSpec {
     /// # Errors
     /// When not even one full packet fits, or a queue is full before its thresholds act.
     pub fn check_room(&self, around: &Around) -> Result<(), SpecError> {
-        let (limit, packet) = (self.limit(), around.full_packet);
+        let (limit, packet) = (around.limit(self.limit()), around.full_packet);
+        check_limit("queue-frame", "limit", limit)?;
         if matches!(limit, Limit::AtMost(Amount::Bytes(bytes)) if bytes < packet) {
             let message = format!(
                 "limit = \"{limit}\" holds not even one full packet of {packet} B (mss, headers and framing)"

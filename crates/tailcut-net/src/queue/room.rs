@@ -9,6 +9,8 @@ use crate::switch::SwitchSpec;
 /// What surrounds a queue.
 #[derive(Debug, Clone)]
 pub struct Around {
+    /// What the link of the port holds instead of the kind's own limit.
+    pub link_limit: Option<Limit>,
     /// Bytes of a full packet on the wire.
     pub full_packet: u64,
     /// What the hosts' interfaces hold.
@@ -25,6 +27,11 @@ pub(super) struct Fullest {
 }
 
 impl Around {
+    /// What the port holds, whose kind has the limit `own`.
+    pub(super) fn limit(&self, own: Limit) -> Limit {
+        self.link_limit.unwrap_or(own)
+    }
+
     /// In a queue of its own that holds `limit`.
     pub(super) fn port(&self, limit: Limit) -> Fullest {
         match limit {

@@ -136,21 +136,35 @@ impl Admit for SelectiveState {
             Some(Limit::Unlimited) | None => false,
         };
         if arrival.busy && full {
+            self.turned_away(arrival);
             return Verdict::Drop;
         }
         if !arrival.marked {
             return Verdict::Accept;
         }
-        let idle = arrival.now.saturating_sub(self.last_leaves) / arrival.full_packet.max(1);
-        let verdict = self.early.admit(&Arrival {
-            waiting: arrival.marked_waiting,
-            idle_packets: idle,
-            ..*arrival
-        });
+        let verdict = self.early(arrival);
         if verdict != Verdict::Drop {
             self.last_leaves = arrival.leaves;
         }
         verdict
+    }
+
+    fn turned_away(&mut self, arrival: &Arrival) {
+        if arrival.marked {
+            self.early(arrival);
+        }
+    }
+}
+
+impl SelectiveState {
+    /// What RED says of a marked packet.
+    fn early(&mut self, arrival: &Arrival) -> Verdict {
+        let idle = arrival.now.saturating_sub(self.last_leaves) / arrival.full_packet.max(1);
+        self.early.admit(&Arrival {
+            waiting: arrival.marked_waiting,
+            idle_packets: idle,
+            ..*arrival
+        })
     }
 }
 

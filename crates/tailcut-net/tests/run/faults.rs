@@ -270,3 +270,35 @@ fn an_overloaded_port_takes_half_of_a_shared_buffer() {
     let longest = outcome.tiers.iter().filter(|tier| !tier.up).map(|tier| tier.max_queue).max();
     assert_eq!(longest, Some(26));
 }
+
+/// "The run ends earlier when all have", whatever is still to befall links that nobody uses.
+#[test]
+fn a_run_ends_with_its_last_packet_and_not_with_a_later_repair() {
+    let link = (Rate(1_000_000_000), Time::from_us(5));
+    let mut scenario = scenario(row(&[link; 3]), vec![flow(0, 0, 1, 3_000_000, Time::ZERO)]);
+    let undisturbed = run(&scenario).counters.end;
+    let down = link_down("s0>s1", Time::from_ms(100), Some(Time::from_ms(900)));
+    scenario.faults = faults(Time::from_ms(1), vec![down]);
+    assert_eq!(run(&scenario).counters.end, undisturbed);
+}
+
+/// 86 bytes take 9,173,333.3 ps at 75 Mbps and 5,982,608.7 ps at 115 Mbps: what is rounded twice is a picosecond short, and no flow may
+/// be faster than alone.
+#[test]
+fn a_rate_that_is_raised_as_a_packet_begins_makes_nobody_faster_than_alone() {
+    let link = (Rate(75_000_000), Time::from_us(5));
+    let mut scenario = scenario(row(&[link; 2]), vec![flow(0, 0, 1, 1_000, Time::ZERO)]);
+    let raised = |link: &str| Incident::Rate {
+        link: link.into(),
+        one_way: false,
+        rate: Rate(115_000_000),
+        at: Time::ZERO,
+        until: None,
+    };
+    for recovery in [Recovery::Newreno, Recovery::SackPrr] {
+        tcp(&mut scenario).recovery = recovery;
+        scenario.faults = faults(Time::ZERO, vec![raised("h0>s0"), raised("s0>h1")]);
+        let flow = &run(&scenario).flows[0];
+        assert!(flow.fct >= Some(flow.ideal_fct), "{flow:?}");
+    }
+}

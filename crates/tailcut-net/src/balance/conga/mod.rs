@@ -60,6 +60,10 @@ const MOST: u64 = 1 << 26;
 impl Strategy for Conga {
     type State = Box<Leaves>;
 
+    fn fabric_only(&self) -> Option<&'static str> {
+        Some("conga")
+    }
+
     fn check(&self) -> Result<(), SpecError> {
         let wrong = |field: &str, message: String| Err(SpecError::new("conga", field, message));
         if self.entries == 0 || self.entries > 1 << 20 {

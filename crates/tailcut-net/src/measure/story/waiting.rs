@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use tailcut_engine::{Rate, Time};
 
-use crate::port::{remaining, Clocking};
+use crate::port::Retiming;
 
 /// A packet that a port has accepted and not sent yet.
 #[derive(Debug, Clone, Copy)]
@@ -70,16 +70,11 @@ impl Port {
         tell: &mut dyn FnMut(&Accepted, Option<Time>),
     ) {
         self.forget(now);
-        let clocking = Clocking::new(new);
-        let mut free = None;
+        let mut retiming = Retiming::new(now, old, new);
         for packet in &mut self.accepted {
-            let whole = clocking.transmission(packet.wire_bytes);
-            packet.departs = match free {
-                None => now + Time(remaining(packet.departs.0 - now.0, old, new).min(whole)),
-                Some(free) => free + Time(whole),
-            };
-            tell(packet, free);
-            free = Some(packet.departs);
+            let begins;
+            (begins, packet.departs) = retiming.next(packet.departs, packet.wire_bytes);
+            tell(packet, begins);
         }
     }
 

@@ -288,15 +288,16 @@ impl Flows {
         audit.settle(&|id, key| hosts.owner(id, key).map(|flow| self.known(flow)));
     }
 
-    /// What the guesses of the whole run were worth, of which so many flows have started.
+    /// What the guesses of the whole run were worth, for the flows that have started.
     pub fn audit(
         &self,
         audit: &mut dyn Audit,
         hosts: &Hosts<'_>,
-        started: usize,
+        has_started: &dyn Fn(FlowIndex) -> bool,
     ) -> Vec<(&'static str, u64)> {
         self.settle(audit, hosts);
-        audit.totals(&mut self.all().take(started).map(|flow| self.known(flow)))
+        let started = self.all().filter(|flow| has_started(*flow));
+        audit.totals(&mut started.map(|flow| self.known(flow)))
     }
 
     /// Counts what all flows have done in vain.

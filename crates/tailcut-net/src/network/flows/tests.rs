@@ -135,7 +135,10 @@ fn guesses_are_judged_by_the_flows_that_are_there_and_have_started() {
     let (mut flows, profiles) = (flows(), tcp());
     let (hosts, _) = connected(&mut flows, &profiles);
     let mut judge = Judge::default();
-    let totals = [0, 1, 2].map(|started| flows.audit(&mut judge, &hosts, started)[0].1);
+    let totals = [0, 1, 2].map(|started| {
+        let has_started = |flow: FlowIndex| flow.index() < started;
+        flows.audit(&mut judge, &hosts, &has_started)[0].1
+    });
     assert_eq!(totals, [0, 10_000, 20_000]);
     assert_eq!(judge.0, [Some(FLOW), Some(FLOW), None]);
 }

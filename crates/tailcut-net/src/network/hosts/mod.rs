@@ -288,6 +288,18 @@ impl<'a> Hosts<'a> {
         self.connections[id.index()].shared.in_network -= 1;
     }
 
+    /// One of its ends is at work: it is not over before that is done, though its last packet may be dropped at its own interface.
+    #[inline]
+    pub fn hold(&mut self, id: ConnectionId) {
+        self.connections[id.index()].shared.in_network += 1;
+    }
+
+    /// That end is done.
+    #[inline]
+    pub fn let_go(&mut self, id: ConnectionId) {
+        self.connections[id.index()].shared.in_network -= 1;
+    }
+
     /// The options of a packet that is no more may be used again.
     #[inline]
     pub fn release(&mut self, packet: &Packet) {
