@@ -1,5 +1,6 @@
 """The figures: what they draw of a table, and that every kind of experiment gives some."""
 
+from dataclasses import replace
 from itertools import pairwise
 from math import log10
 from pathlib import Path
@@ -174,6 +175,14 @@ def test_four_schemes_and_more_are_shown_at_a_glance_first(tmp_path: Path) -> No
     spec, _ = drawn(page["glance"], "glance-matrix")
     columns = spec["layer"][0]["encoding"]["x"]["sort"]
     assert columns == ["short|p99", "short|mean", "long|mean", "long|p99", "packets|sent", "changes|in"]
+
+
+def test_a_gain_of_almost_everything_has_its_place_in_the_plane(tmp_path: Path) -> None:
+    of = Study.of(synthetic.build(tmp_path, synthetic.Shape(schemes=FOUR, sweep=(), seeds=(1,), flows=50)))
+    almost = pl.when(pl.col("scheme") == "DCTCP").then(0.999976).otherwise("gain")
+    figure = figures(replace(of, summary=of.summary.with_columns(gain=almost)))["glance"]
+    _, (*_, plane) = drawn(figure, "glance-plane")
+    assert plane.filter(scheme="DCTCP").select("x", "y").row(0) == (2.4e-5, 2.4e-5)
 
 
 def test_few_schemes_need_no_glance(page: dict[str, Figure]) -> None:

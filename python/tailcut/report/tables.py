@@ -71,8 +71,9 @@ def changes(study: Study, table: pl.DataFrame) -> pl.DataFrame:
         study: the experiment.
         table: ``curves`` of it.
 
-    Columns: scheme, backend, cell, point, class, statistic, change (percent; null where it is no number), low, high,
-    said, range. The class is ``packets`` for the packets sent and ``asks`` for what has to be changed.
+    Columns: scheme, backend, cell, point, class, statistic, change (percent; null where it is no number), factor (of
+    times: the same as a multiple of the baseline's), low, high, said, range. The class is ``packets`` for the packets
+    sent and ``asks`` for what has to be changed.
     """
     if study.baseline is None or not study.runs:
         return pl.DataFrame()
@@ -81,7 +82,9 @@ def changes(study: Study, table: pl.DataFrame) -> pl.DataFrame:
         pl.col("grouping") == "class", pl.col("backend") == "sim", pl.col("statistic").is_in(["mean", "p99"]),
         pl.col("scheme") != study.baseline, pl.col("gain").is_not_null(),
     ).select(
-        *keys, "class", "statistic", change=-pl.col("gain"), low=-pl.col("gain_ci_high"), high=-pl.col("gain_ci_low")
+        *keys, "class", "statistic", change=-pl.col("gain"), low=-pl.col("gain_ci_high"), high=-pl.col("gain_ci_low"),
+        # Not from the rounded change: of one near -100 % nothing or a single digit would be left.
+        factor=1 - pl.col("gain") / 100,
     )  # fmt: skip
     if times.height == 0:
         return pl.DataFrame()
@@ -101,7 +104,7 @@ def changes(study: Study, table: pl.DataFrame) -> pl.DataFrame:
     table = pl.concat([times, packets, asked], how="diagonal")
     sure = ((pl.col("low") > 0) | (pl.col("high") < 0)).fill_null(value=False)
     return table.with_columns(
-        pl.col("change", "low", "high").round_sig_figs(4),
+        pl.col("change", "factor", "low", "high").round_sig_figs(4),
         said=pl.coalesce("said", pl.struct("change", sure=sure).map_elements(_said, return_dtype=pl.String)),
         range=pl.struct("low", "high").map_elements(_range, return_dtype=pl.String),
     )

@@ -74,7 +74,7 @@ def _numbers(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _matrix(table: pl.DataFrame, study: Study, theme: Theme) -> Chart:
-    rows = table.with_columns(
+    rows = table.drop("factor").with_columns(
         column=pl.struct("class", "statistic").map_elements(
             lambda row: HEADINGS[row["class"], row["statistic"]], return_dtype=pl.String
         ),
@@ -96,7 +96,7 @@ def _plane(table: pl.DataFrame) -> pl.DataFrame:
 
     def factor(name: str, statistic: str, column: str) -> pl.DataFrame:
         rows = table.filter(pl.col("class") == name, pl.col("statistic") == statistic, pl.col("change").is_not_null())
-        return rows.select(*keys, (1 + pl.col("change") / 100).round_sig_figs(4).alias(column), said=pl.col("said"))
+        return rows.select(*keys, pl.col("factor").alias(column), said=pl.col("said"))
 
     short = factor("short", "p99", "y").rename({"said": "said_short"})
     both = short.join(
