@@ -46,11 +46,15 @@ class Sampled:
     drops: np.ndarray
 
     def thinned(self, factor: int) -> "Sampled":
-        """With every so-manieth instant: queues are those at it, times and drops those since the one before."""
-        kept = len(self.queue) // factor
-        whole = slice(0, kept * factor)
-        sums = [plane[whole].reshape(kept, factor, -1).sum(axis=1) for plane in (self.busy_ns, self.drops)]
-        return Sampled(self.run, self.interval_ns * factor, self.queue[factor - 1 : whole.stop : factor], *sums)
+        """With every so-manieth instant: queues are those at it, times and drops those since the one before.
+
+        A run may end between two of them: the last one then has the queues of its end, and what came before that.
+        """
+        kept = -(-len(self.queue) // factor)
+        last = np.minimum(np.arange(1, kept + 1) * factor, len(self.queue)) - 1
+        first = np.arange(kept) * factor
+        sums = [np.add.reduceat(plane, first, axis=0, dtype=np.int64) for plane in (self.busy_ns, self.drops)]
+        return Sampled(self.run, self.interval_ns * factor, self.queue[last], *sums)
 
     @cached_property
     def use(self) -> np.ndarray:
