@@ -68,6 +68,14 @@ def gains(rows: pl.DataFrame, size_class: str, statistic: str) -> list[int]:
     return [round(100 * gain) for gain in chosen.sort("traffic.load")["gain"]]
 
 
+def test_where_all_flows_are_short_the_cells_of_long_ones_are_empty_with_the_reason(plan: Planner) -> None:
+    rows = summary(plan(FULL_SECTIONS + '[measure]\nshort = "2MB"\n', ("web-search", "storage"), ("repflow", "none")))
+    assert cell(rows, "TCP", "short", "p99")["value_us"] is not None
+    assert cell(rows, "TCP", "long", "p99")["reason"] == "the workload has no long flows"
+    of_all = rows.filter(scheme="TCP", grouping="all", statistic="mean")["value_us"].to_list()
+    assert of_all == [cell(rows, "TCP", "short", "mean")["value_us"]]
+
+
 def test_figure_4_from_its_experiment_file() -> None:
     rows = summary(tailcut.load(PAPER / "fig4.toml").plan)
     assert gains(rows, "short", "mean") == [14, 24, 31, 35, 38, 40, 39, 35]

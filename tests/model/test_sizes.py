@@ -60,6 +60,16 @@ def test_the_cdf_of_any_table_is_its_interpolation(sizes: FlowSizes, size: float
     assert sizes.cdf(size) == pytest.approx(expected, abs=1e-9)
 
 
+@given(flow_sizes(), st.floats(1.0, 2.0))
+def test_no_flow_is_larger_than_the_largest(sizes: FlowSizes, factor: float) -> None:
+    assert sizes.cdf(sizes.packets[-1] * factor) == 1.0
+
+
+def test_where_the_table_goes_on_without_flows_none_is_larger() -> None:
+    sizes = FlowSizes((1.0, 2.0, 4.0, 8.0, 50.0), (0.1, 0.2, 0.9, 1.0, 1.0))
+    assert sizes.cdf(20.0) == 1.0
+
+
 @given(flow_sizes(), st.floats(1.0, 1e4))
 def test_short_and_long_flows_share_all_bytes(sizes: FlowSizes, limit: float) -> None:
     long_bytes = sizes.partial_expectation(lambda x: x, above=limit) / sizes.mean()
