@@ -1,6 +1,7 @@
 """The tables behind the figures."""
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support import synthetic
+from tailcut.plan import PlannedRun
 from tailcut.report import tables
 from tailcut.report.study import Study
 
@@ -243,6 +245,16 @@ def test_changes_count_the_packets_that_every_flow_sends(two_loads: Study) -> No
         for scheme in ("TCP", "RepFlow")
     }
     assert row["change"] == pytest.approx((sent["RepFlow"] / sent["TCP"] - 1) * 100, rel=1e-3)
+
+
+def test_packets_are_counted_over_the_seeds_of_which_both_have_runs(tmp_path: Path) -> None:
+    def packets(directory: str, there: Callable[[PlannedRun], bool]) -> object:
+        shape = synthetic.Shape(sweep=(), seeds=(1, 2), flows=200)
+        of = Study.of(synthetic.build(tmp_path / directory, shape, keep=there))
+        return cell(tables.changes(of, tables.curves(of)), "RepFlow", "packets", "sent")["change"]
+
+    of_one = packets("one", lambda run: run["seed"] == 1)
+    assert packets("unfinished", lambda run: (run["scheme"], run["seed"]) != ("RepFlow", 2)) == of_one
 
 
 @pytest.mark.parametrize(

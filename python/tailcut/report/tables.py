@@ -89,14 +89,8 @@ def changes(study: Study, table: pl.DataFrame) -> pl.DataFrame:
     if times.height == 0:
         return pl.DataFrame()
     places = times.select(keys).unique(maintain_order=True)
-    sent = _packets_sent(study)
-    base = sent.filter(pl.col("scheme") == study.baseline).select("cell", "point", before="sent")
-    packets = (
-        places.join(sent, on=["scheme", "cell", "point"], how="inner", maintain_order="left")
-        .join(base, on=["cell", "point"], how="inner", maintain_order="left")
-        .select(*keys, pl.lit("packets").alias("class"), pl.lit("sent").alias("statistic"),
-                change=(pl.col("sent") / pl.col("before") - 1) * 100)
-    )  # fmt: skip
+    packets = places.join(_packets_change(study), on=["scheme", "cell", "point"], how="inner", maintain_order="left")
+    packets = packets.select(*keys, pl.lit("packets").alias("class"), pl.lit("sent").alias("statistic"), "change")
     asks = {scheme: study.asks(scheme) for scheme in study.schemes}
     asked = places.with_columns(
         pl.lit("asks").alias("class"), pl.lit("").alias("statistic"), said=pl.col("scheme").replace_strict(asks)
@@ -125,14 +119,24 @@ def against(study: Study) -> pl.DataFrame:
     return table.with_columns(said=said)
 
 
-def _packets_sent(study: Study) -> pl.DataFrame:
-    """Data packets sent per scheme and point, over all seeds."""
+def _packets_change(study: Study) -> pl.DataFrame:
+    """By how many percent each scheme sends more data packets than the baseline at each point, over their common seeds.
+
+    Another seed has other flows, and where runs are missing sums over all seeds would be of different ones.
+    """
     rows = []
     for labels, runs in study.groups():
-        flows = [t.select(pl.col("data_packets").sum()) for r in runs if (t := r.table("flows")) is not None]
-        sent = sum(int(t.collect().item()) for t in flows)
-        rows.append({"scheme": labels["scheme"], "cell": labels["cell"], "point": labels["point"], "sent": sent})
-    return pl.DataFrame(rows)
+        at = {name: labels[name] for name in ("scheme", "cell", "point")}
+        for run in runs:
+            if (flows := run.table("flows")) is not None:
+                sent = int(flows.select(pl.col("data_packets").sum()).collect().item())
+                rows.append({**at, "seed": run.planned["seed"], "sent": sent})
+    table = pl.DataFrame(rows)
+    base = table.filter(pl.col("scheme") == study.baseline).select("cell", "point", "seed", before="sent")
+    both = table.join(base, on=["cell", "point", "seed"], how="inner", maintain_order="left")
+    return both.group_by("scheme", "cell", "point", maintain_order=True).agg(
+        change=(pl.col("sent").sum() / pl.col("before").sum() - 1) * 100
+    )
 
 
 def _said(row: dict[str, Any]) -> str:
