@@ -135,6 +135,17 @@ def test_marks_that_unfinished_flows_make_lower_bounds_are_hollow(tmp_path: Path
     assert spec["layer"][-1]["encoding"]["fillOpacity"]["condition"] == {"test": "datum.bound", "value": 0}
 
 
+def test_the_gain_over_a_lower_bound_is_hollow_and_at_least_that(tmp_path: Path) -> None:
+    of = Study.of(synthetic.build(tmp_path, synthetic.Shape(sweep=LOADS, seeds=(1, 2), flows=100)))
+    late = (pl.col("scheme") == "TCP") & (pl.col("class") == "long")
+    gain = figures(replace(of, summary=of.summary.with_columns(lower_bound=late)))["gain"]
+    _, found = drawn(gain, "gain-long-mean")
+    rows = next(table for table in found if "scheme" in table.columns)
+    assert rows["bound"].all()
+    assert rows["said"].str.starts_with("at least ").all()
+    assert "against one at least" in gain.caption
+
+
 def test_size_groups_are_named_in_words_and_in_order(page: dict[str, Figure]) -> None:
     spec, _ = drawn(page["size"], "size-mean")
     labels = spec["layer"][0]["encoding"]["x"]["sort"]

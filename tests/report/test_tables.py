@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -222,6 +223,27 @@ def test_a_time_that_no_finished_flow_stands_behind_is_no_time(tmp_path: Path) -
     short = cell(tables.curves(of), "RepFlow", "short", "p99")
     assert short["value_us"] is not None
     assert short["gain"] is not None
+
+
+@pytest.mark.parametrize(
+    ("unfinished", "bound", "mark"),
+    [
+        ({"RepFlow"}, "at most", "≥ "),
+        ({"TCP"}, "at least", "≤ "),
+        ({"TCP", "RepFlow"}, "roughly", "~ "),
+        (set(), None, ""),
+    ],
+)
+def test_the_gain_of_or_over_a_lower_bound_is_a_bound(
+    tmp_path: Path, unfinished: set[str], bound: str | None, mark: str
+) -> None:
+    of = study(tmp_path, synthetic.Shape(sweep=(), seeds=(1, 2), flows=100))
+    late = pl.col("scheme").is_in(unfinished) & (pl.col("class") == "long")
+    curves = tables.curves(replace(of, summary=of.summary.with_columns(lower_bound=late)))
+    assert cell(curves, "RepFlow", "long", "p99")["gain_bound"] == bound
+    assert cell(curves, "RepFlow", "short", "p99")["gain_bound"] is None
+    said = str(cell(tables.changes(of, curves), "RepFlow", "long", "p99")["said"])
+    assert said.removeprefix(mark)[0] in "+−±"
 
 
 def test_changes_are_the_gains_with_their_sign_turned(two_loads: Study) -> None:

@@ -12,18 +12,23 @@ from tailcut.report import tables, words
 from tailcut.report.study import Study
 
 
-def rows(*gains: tuple[float, float | None, float | None], statistic: str = "p99", name: str = "short") -> pl.DataFrame:
+def rows(
+    *gains: tuple[float, float | None, float | None],
+    statistic: str = "p99",
+    name: str = "short",
+    bound: str | None = None,
+) -> pl.DataFrame:
     """Summary rows of RepFlow at the loads 0.1, 0.2 …, one per (gain, low, high) in percent."""
     return pl.DataFrame(
         [
             {
                 "backend": "sim", "scheme": "RepFlow", "grouping": "class", "class": name, "statistic": statistic,
                 "cell": "", "point": f"0.{i + 1}", "gain": gain, "gain_ci_low": low, "gain_ci_high": high,
-                "n_seeds": 1 if low is None else 3, "value_us": 100.0,
+                "n_seeds": 1 if low is None else 3, "value_us": 100.0, "gain_bound": bound,
             }
             for i, (gain, low, high) in enumerate(gains)
         ],
-        schema_overrides={"gain_ci_low": pl.Float64, "gain_ci_high": pl.Float64},
+        schema_overrides={"gain_ci_low": pl.Float64, "gain_ci_high": pl.Float64, "gain_bound": pl.String},
     )  # fmt: skip
 
 
@@ -82,6 +87,34 @@ def test_one_seed_gives_no_interval_and_the_sentence_says_so(study: Study) -> No
 
 def test_without_an_interval_a_percent_is_no_difference(study: Study) -> None:
     assert "too little to call a difference" in headline(study, rows((1.0, None, None)))
+
+
+def test_a_gain_over_a_lower_bound_is_at_least_that(study: Study) -> None:
+    assert " by at least 30 % (95 %" in headline(study, rows((30.0, 20.0, 40.0), bound="at least"))
+
+
+def test_the_loss_of_a_lower_bound_is_at_least_that(study: Study) -> None:
+    assert " by at least 30 % (no interval" in headline(study, rows((-30.0, None, None), bound="at most"))
+
+
+@pytest.mark.parametrize(("gain", "bound"), [(30.0, "at most"), (-30.0, "at least"), (30.0, "roughly")])
+def test_what_unfinished_flows_may_turn_round_is_no_gain_and_no_loss(study: Study, gain: float, bound: str) -> None:
+    said = headline(study, rows((gain, gain - 10, gain + 10), bound=bound))
+    assert said.startswith("RepFlow shows no clear effect")
+    assert said.endswith("and unfinished flows leave open which way it goes.")
+
+
+def test_a_gain_says_at_how_many_points_unfinished_flows_leave_it_open(study: Study) -> None:
+    table = rows((30.0, 20.0, 40.0), (40.0, 30.0, 50.0), (1.0, -3.0, 5.0))
+    bounds = pl.Series("gain_bound", [None, "roughly", None])
+    assert headline(study, table.with_columns(bounds)).endswith(
+        "excludes zero at 1 of 3 points of the sweep, and unfinished flows leave open which way it goes at 1."
+    )
+
+
+def test_the_changes_below_a_headline_carry_their_bounds(study: Study) -> None:
+    table = pl.concat([rows((30.0, 20.0, 40.0)), rows((20.0, 15.0, 25.0), statistic="mean", bound="at least")])
+    assert words.verdicts(study, table)[0].detail == "mean of short flows ≤ −20 %"
 
 
 def test_a_single_scheme_is_told_without_a_comparison(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """What a figure's caption must say: which clock, which normalisation, which load, which interval."""
 
+import polars as pl
+
 from tailcut.report.study import CLOCKS, LOAD_KEY, Study, spell
 from tailcut.report.tables import EXACT_POINTS
 
@@ -43,6 +45,20 @@ def unfinished(study: Study) -> str:
         )
     return (
         "Flows that had not finished when the run ended are left out of the statistics and counted in their own figure."
+    )
+
+
+def gains_of_bounds(table: pl.DataFrame) -> str:
+    """What a gain is where flows have not finished (``results.bounds``); empty where every gain is known.
+
+    Args:
+        table: ``tables.curves``.
+    """
+    if table["gain_bound"].null_count() == table.height:
+        return ""
+    return (
+        "The gain of such a lower bound is at most what is drawn, and against one at least; of one against another"
+        " (“roughly”) it may be more or less. All three are hollow."
     )
 
 

@@ -167,6 +167,7 @@ HEADINGS = {
     "normalised": "slowdown",
     "normalised_ci_low": "95 % from",
     "normalised_ci_high": "95 % to",
+    "gain_bound": "bound of the gain",
     "gain": "gain (%)",
     "gain_ci_low": "95 % from",
     "gain_ci_high": "95 % to",
@@ -248,7 +249,7 @@ def _summary_row(key: dict[str, Any], group: pl.DataFrame, size: float, reasons:
                 "note": _note(row["reason"], reasons) if is_caveat(row["reason"]) else None,
                 "text": ("≥ " if row["lower_bound"] else "") + significant(row["value_us"] / size),
                 "interval": f"{significant(low / size)} to {significant(high / size)}" if low is not None else "",
-                "change": words.change(row["gain"]) if row["gain"] is not None else "",
+                "change": words.change(row["gain"], row["gain_bound"]) if row["gain"] is not None else "",
             }
         )
     first = group.row(0, named=True)

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from tailcut.report.study import CLOCKS, Run, Study
+from tailcut.results.bounds import MARKS, stands, with_gain_bounds
 from tailcut.results.summary import axes_schema, point_columns
 
 BODY_POINTS = 150
@@ -19,14 +20,17 @@ TAIL_POINTS = 150
 EXACT_POINTS = 100
 CLASS = 1 << 56  # apart from the times of another class, which are less than two years
 UNFINISHED = CLASS - 1
+PLACE = ["backend", "cell", "point", "grouping", "class", "statistic"]
+"""What tells the rows of a scheme apart."""
 STATISTICS = {"mean": "mean", "p50": "median", "p99": "99th percentile", "p99_9": "99.9th percentile"}
 
 
 def curves(study: Study) -> pl.DataFrame:
-    """The summary with the labels of its points; times in us, gains in percent."""
+    """The summary with the labels of its points; times in us, gains in percent, with ``bounds.with_gain_bounds``."""
     table = _labelled(study, study.summary)
     percent = {f"gain{end}": pl.col(f"gain{end}") * 100 for end in ("", "_ci_low", "_ci_high")}
-    return _without_mere_bounds(table.with_columns(**percent), study.baseline)
+    table = _without_mere_bounds(table.with_columns(**percent), study.baseline)
+    return with_gain_bounds(table, study.baseline, PLACE)
 
 
 def _labelled(study: Study, table: pl.DataFrame) -> pl.DataFrame:
@@ -48,11 +52,10 @@ def _labelled(study: Study, table: pl.DataFrame) -> pl.DataFrame:
 def _without_mere_bounds(table: pl.DataFrame, baseline: str | None) -> pl.DataFrame:
     """The rows without values that no finished flow stands behind: such a time says how long the run was."""
     none = (pl.col("n_flows") > 0) & (pl.col("n_unfinished") == pl.col("n_flows"))
-    place = ["backend", "cell", "point", "grouping", "class", "statistic"]
-    against_none = table.filter(none, pl.col("scheme") == (baseline or "")).select(*place, against_none=True)
+    against_none = table.filter(none, pl.col("scheme") == (baseline or "")).select(*PLACE, against_none=True)
     times = ["value_us", "ci_low", "ci_high", "normalised", "normalised_ci_low", "normalised_ci_high"]
     gains = ["gain", "gain_ci_low", "gain_ci_high"]
-    table = table.join(against_none, on=place, how="left", nulls_equal=True, maintain_order="left")
+    table = table.join(against_none, on=PLACE, how="left", nulls_equal=True, maintain_order="left")
     return (
         table.with_columns(pl.when(~none).then(pl.col(name)).alias(name) for name in times)
         .with_columns(
@@ -72,8 +75,8 @@ def changes(study: Study, table: pl.DataFrame) -> pl.DataFrame:
         table: ``curves`` of it.
 
     Columns: scheme, backend, cell, point, class, statistic, change (percent; null where it is no number), factor (of
-    times: the same as a multiple of the baseline's), low, high, said, range. The class is ``packets`` for the packets
-    sent and ``asks`` for what has to be changed.
+    times: the same as a multiple of the baseline's), low, high, gain_bound, said, range. The class is ``packets`` for
+    the packets sent and ``asks`` for what has to be changed.
     """
     if study.baseline is None or not study.runs:
         return pl.DataFrame()
@@ -84,7 +87,7 @@ def changes(study: Study, table: pl.DataFrame) -> pl.DataFrame:
     ).select(
         *keys, "class", "statistic", change=-pl.col("gain"), low=-pl.col("gain_ci_high"), high=-pl.col("gain_ci_low"),
         # Not from the rounded change: of one near -100 % nothing or a single digit would be left.
-        factor=1 - pl.col("gain") / 100,
+        factor=1 - pl.col("gain") / 100, gain_bound="gain_bound",
     )  # fmt: skip
     if times.height == 0:
         return pl.DataFrame()
@@ -96,10 +99,10 @@ def changes(study: Study, table: pl.DataFrame) -> pl.DataFrame:
         pl.lit("asks").alias("class"), pl.lit("").alias("statistic"), said=pl.col("scheme").replace_strict(asks)
     )
     table = pl.concat([times, packets, asked], how="diagonal")
-    sure = ((pl.col("low") > 0) | (pl.col("high") < 0)).fill_null(value=False)
+    said = pl.struct("change", "low", "high", "gain_bound").map_elements(_said, return_dtype=pl.String)
     return table.with_columns(
         pl.col("change", "factor", "low", "high").round_sig_figs(4),
-        said=pl.coalesce("said", pl.struct("change", sure=sure).map_elements(_said, return_dtype=pl.String)),
+        said=pl.coalesce("said", said),
         range=pl.struct("low", "high").map_elements(_range, return_dtype=pl.String),
     )
 
@@ -113,7 +116,7 @@ def against(study: Study) -> pl.DataFrame:
     if study.against.height == 0:
         return pl.DataFrame()
     change = ((pl.col("real_us") / pl.col("simulated_us") - 1) * 100).round_sig_figs(4)
-    said = pl.struct("change", sure=pl.lit(value=False)).map_elements(_said, return_dtype=pl.String)
+    said = pl.struct("change").map_elements(_said, return_dtype=pl.String)
     columns = ["scheme", "backend", "cell", "point", "class", "statistic", "simulated_us", "real_us", "n_seeds"]
     table = _labelled(study, study.against).select(*columns, change=change)
     return table.with_columns(said=said)
@@ -144,7 +147,9 @@ def _said(row: dict[str, Any]) -> str:
         return ""
     digits = 0 if abs(row["change"]) >= 9.95 or round(row["change"], 1) == 0 else 1
     text = f"{row['change']:+.{digits}f}".replace("-", "−") if round(row["change"], 1) else "±0"
-    return f"{text} %{'*' if row['sure'] else ''}"
+    low, high, bound = (row.get(name) for name in ("low", "high", "gain_bound"))
+    sure = low is not None and high is not None and (low > 0 or high < 0) and stands(-row["change"], bound)
+    return f"{MARKS[bound] if bound else ''}{text} %{'*' if sure else ''}"
 
 
 def _range(row: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ import polars as pl
 from tailcut.report.figures.base import significant, unit_for
 from tailcut.report.study import Study
 from tailcut.results import statistics
+from tailcut.results.bounds import MARKS, stands
 
 JOBS = {"query": "queries", "transfer": "transfers", "shuffle": "shuffles", "sort": "sorts"}
 NEGLIGIBLE = 2.0
@@ -20,7 +21,7 @@ class Verdict:
 
     Attributes:
         scheme: the scheme.
-        kind: ``gain``, ``loss``, ``mixed`` or ``none``.
+        kind: ``gain``, ``loss``, ``mixed`` or ``none``; what may be otherwise once all flows finish is ``none``.
         sentence: the same in words.
         detail: what it does to the mean of short flows and to long flows.
         strength: the gain in percent, averaged over the sweep.
@@ -125,11 +126,15 @@ def _tail(study: Study, scheme: str, rows: list[dict[str, Any]], what: str) -> t
     """The kind of change in what the page is about, and its sentence."""
     better = [row for row in rows if _sign(row) > 0]
     worse = [row for row in rows if _sign(row) < 0]
+    open_ = [row for row in rows if _seen(row) and not _sign(row)]
     source = {"sim": "", "model": " according to the model"}.get(study.backends[0], " over real kernels")
     if not better and not worse:
         least, most = min(r["gain"] for r in rows), max(r["gain"] for r in rows)
         span = f"changes between {change(least)} and {change(most)}" if len(rows) > 1 else f"change of {change(least)}"
         told = "and every interval holds zero" if _has_interval(rows) else "too little to call a difference"
+        if open_:
+            where = f" at {len(open_)} of {len(rows)} points of the sweep" if len(rows) > 1 else ""
+            told = f"and unfinished flows leave open which way it goes{where}"
         return "none", f"{scheme} shows no clear effect on {what}{source}: {span} against {study.baseline}, {told}."
     if better and worse:
         best, worst = max(better, key=_gain), min(worse, key=_gain)
@@ -146,7 +151,8 @@ def _tail(study: Study, scheme: str, rows: list[dict[str, Any]], what: str) -> t
         least = min(abs(row["gain"]) for row in clear)
         return kind, f"{sentence}, and by at least {least:.0f} % at every other point of the sweep."
     told = "the interval excludes zero" if _has_interval(rows) else f"it exceeds {NEGLIGIBLE:.0f} %"
-    return kind, f"{sentence}; {told} at {len(clear)} of {len(rows)} points of the sweep."
+    rest = f", and unfinished flows leave open which way it goes at {len(open_)}" if open_ else ""
+    return kind, f"{sentence}; {told} at {len(clear)} of {len(rows)} points of the sweep{rest}."
 
 
 def _mean(study: Study, rows: list[dict[str, Any]]) -> str:
@@ -167,10 +173,11 @@ def _detail(ranges: tuple[str, str, str]) -> str:
 
 def _range(rows: pl.DataFrame, name: str, statistic: str) -> str:
     """The change of a statistic from its best to its worst point; empty if there is none."""
-    gains = rows.filter(pl.col("class") == name, pl.col("statistic") == statistic)["gain"].to_list()
-    if not gains:
+    found = rows.filter(pl.col("class") == name, pl.col("statistic") == statistic).sort("gain", descending=True)
+    if found.height == 0:
         return ""
-    low, high = change(max(gains)), change(min(gains))
+    ends = found.select("gain", "gain_bound").rows()
+    low, high = change(*ends[0]), change(*ends[-1])
     return "unchanged" if low == high == change(0) else low if low == high else f"{low} to {high}"
 
 
@@ -210,6 +217,11 @@ def _speed(study: Study, throughput: pl.DataFrame) -> str:
 
 
 def _sign(row: dict[str, Any]) -> int:
+    """As ``_seen``; 0 also for what may be otherwise once all flows finish."""
+    return _seen(row) if stands(row["gain"], row["gain_bound"]) else 0
+
+
+def _seen(row: dict[str, Any]) -> int:
     """Whether a gain is told from zero: by its interval, or without one by its size."""
     low, high = row["gain_ci_low"], row["gain_ci_high"]
     if low is None or high is None:
@@ -226,22 +238,23 @@ def _has_interval(rows: list[dict[str, Any]]) -> bool:
 
 
 def _size(row: dict[str, Any]) -> str:
-    """A gain or a loss as a positive number with its interval."""
+    """A gain or a loss that ``_sign`` tells as a positive number with its interval."""
+    bound = "at least " if row["gain_bound"] else ""
     sign = 1 if row["gain"] > 0 else -1
     low, high = row["gain_ci_low"], row["gain_ci_high"]
     if low is None or high is None:
         seeds = ", one seed" if row["n_seeds"] == 1 else ""
-        return f"{abs(row['gain']):.0f} % (no interval{seeds})"
+        return f"{bound}{abs(row['gain']):.0f} % (no interval{seeds})"
     ends = sorted((sign * low, sign * high))
     digits = 0 if ends[1] - ends[0] >= 2 else 1
     said, least, most = (f"{value:.{digits}f}".replace("-", "−") for value in (abs(row["gain"]), *ends))
-    return f"{said} % (95 % interval {least} to {most} %)"
+    return f"{bound}{said} % (95 % interval {least} to {most} %)"
 
 
-def change(gain: float) -> str:
-    """A gain as the change in time: a gain of 30 % is −30 %."""
+def change(gain: float, bound: str | None = None) -> str:
+    """A gain as the change in time: a gain of 30 % is −30 %, and one of at least 30 % is ≤ −30 %."""
     rounded = round(-gain)
-    return f"{'+' if rounded > 0 else '−' if rounded < 0 else '±'}{abs(rounded)} %"
+    return f"{MARKS[bound] if bound else ''}{'+' if rounded > 0 else '−' if rounded < 0 else '±'}{abs(rounded)} %"
 
 
 def _where(study: Study, row: dict[str, Any]) -> str:
@@ -320,6 +333,11 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
             f" {significant(worst['share'] * 100)} % of {worst['class']} flows under {worst['scheme']}"
             f"{_where(study, worst)}."
         )
+        if table["gain_bound"].is_not_null().any():
+            said[-1] += (
+                " Changes of times that this makes lower bounds are bounds as well (≥ and ≤); those of one lower bound"
+                " to another (~) may be more or less."
+            )
     fewest = statistics.fewest("p99")
     few = _about(table, SHORT).filter(
         pl.col("value_us").is_not_null(), pl.col("n_flows").is_between(1, fewest * pl.col("n_seeds"), closed="left")

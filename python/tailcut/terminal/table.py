@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tailcut.plan import Plan, Value, short_keys, written
+from tailcut.results.bounds import MARKS, stands, with_gain_bounds
 from tailcut.results.lab_runs import is_caveat
 from tailcut.results.statistics import fewest
 from tailcut.results.summary import PARTS_OF, axes_schema
@@ -42,6 +43,7 @@ def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> Re
         totals: as ``Result.totals`` gives it.
     """
     axes = list(axes_schema(plan))
+    summary = _bounded(plan, summary)
     notes = _Notes()
     lines = summary.partition_by([*axes, "scheme", "backend"], maintain_order=True)
     lines.sort(key=lambda line: _order(plan, axes, line.row(0, named=True)))
@@ -158,6 +160,7 @@ def full_table(plan: Plan, summary: pl.DataFrame) -> RenderableType:
     """Every row of the summary, with its interval; where a cell is empty, a note says why."""
     notes = _Notes()
     axes = list(axes_schema(plan))
+    summary = _bounded(plan, summary)
     table = WholeTable(
         box=box.SIMPLE_HEAD, pad_edge=False, title=plan["title"], title_justify="left", title_style="bold"
     )
@@ -186,6 +189,11 @@ def full_table(plan: Plan, summary: pl.DataFrame) -> RenderableType:
     return Group(table, *notes.lines())
 
 
+def _bounded(plan: Plan, summary: pl.DataFrame) -> pl.DataFrame:
+    place = ["backend", *axes_schema(plan), "grouping", "class", "statistic"]
+    return with_gain_bounds(summary, plan["baseline"], place)
+
+
 def _order(plan: Plan, axes: Sequence[str], row: Row) -> tuple[Any, ...]:
     values = {axis["key"]: axis["values"] for axis in plan["sweep"]}
     at = [next((i for i, value in enumerate(values[axis]) if _same(value, row[axis])), -1) for axis in axes]
@@ -208,13 +216,18 @@ def _time(row: Row | None, notes: "_Notes") -> Text:
 
 
 def _gain(row: Row | None) -> Text:
-    """The change against the baseline; green is faster; starred if the interval over seeds excludes zero, else dim."""
+    """The change against the baseline; green is faster; starred if the interval over seeds excludes zero, else dim.
+
+    What may be otherwise once all flows finish has no star.
+    """
     if row is None or row["gain"] is None:
         return Text("")
     low, high = row["gain_ci_low"], row["gain_ci_high"]
-    sure = low is not None and high is not None and (low > 0 or high < 0)
+    bound = row["gain_bound"]
+    sure = low is not None and high is not None and (low > 0 or high < 0) and stands(row["gain"], bound)
     colour = "green" if row["gain"] > 0 else "red"
-    return Text(f"{_percent(-row['gain'])}%{'*' if sure else ' '}", style=colour if sure else f"dim {colour}")
+    mark = MARKS[bound] if bound else ""
+    return Text(f"{mark}{_percent(-row['gain'])}%{'*' if sure else ' '}", style=colour if sure else f"dim {colour}")
 
 
 def _percent(change: float) -> str:
@@ -253,6 +266,8 @@ def _legend(plan: Plan, summary: pl.DataFrame) -> Iterable[Text]:
         lines.append(f"Changes are against {plan['baseline']}, seed by seed; {sure}.")
     if summary["lower_bound"].any():
         lines.append("≥: unfinished flows count with the time they had been running, so the truth is at least this.")
+        if summary["gain_bound"].is_not_null().any():
+            lines.append("Changes of such times are bounds as well (≥, ≤), or may be more or less (~).")
     elif summary["n_unfinished"].max():
         lines.append("Unfinished flows are left out of the times.")
     for statistic, name in (("p99", "p99"), ("p99_9", "p99.9")):

@@ -105,12 +105,12 @@ def gain(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
         caption=captions.join(
             f"Gain is 1 − FCT / FCT of {baseline}, of the same statistic." if baseline else "",
             captions.clock(study), captions.load(study), captions.unfinished(study),
-            captions.intervals(study, paired=True),
+            captions.gains_of_bounds(others), captions.intervals(study, paired=True),
         ),
         panels=panels,
         gaps=gaps(others, "gain", CLASSES, SHOWN),
         data=others.filter(pl.col("grouping").is_in(["class", "all"])).select(
-            *COLUMNS, "gain", "gain_ci_low", "gain_ci_high", "n_seeds", "reason"
+            *COLUMNS, "gain_bound", "gain", "gain_ci_low", "gain_ci_high", "n_seeds", "reason"
         ),
         note=note,
     )  # fmt: skip

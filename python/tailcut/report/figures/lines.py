@@ -28,6 +28,7 @@ from tailcut.report.figures.base import (
 )
 from tailcut.report.study import Axis
 from tailcut.report.theme import Theme
+from tailcut.results.bounds import AT_LEAST
 
 MOST_BANDS = 12
 """Schemes up to which bands tell something; those of more cover each other, and tooltips and the numbers have them."""
@@ -78,21 +79,22 @@ def drawn(
         flows="n_flows",
         unfinished="n_unfinished",
         seeds="n_seeds",
-        bound=pl.col("lower_bound") & pl.lit(not quantity.signed),
+        bounded="gain_bound" if quantity.signed else pl.when("lower_bound").then(pl.lit(AT_LEAST)),
     )  # fmt: skip
     if rows["low"].null_count() == rows.height:
         rows = rows.with_columns(low=pl.lit(None, pl.Float64), high=pl.lit(None, pl.Float64))
     return rows.with_columns(
         pl.col("value", "low", "high").round_sig_figs(5),
         source=pl.col("backend").map_elements(source, return_dtype=pl.String),
-        said=pl.struct("value", "bound").map_elements(
-            lambda r: f"{'at least ' * r['bound']}{text(r['value'])}{unit and ' ' + unit}",
+        bound=pl.col("bounded").is_not_null(),
+        said=pl.struct("value", "bounded").map_elements(
+            lambda r: f"{r['bounded'] or ''} {text(r['value'])} {unit}".strip(),
             return_dtype=pl.String,
         ),
         range=pl.struct("low", "high").map_elements(
             lambda r: interval(r["low"], r["high"], unit), return_dtype=pl.String
         ),
-    )
+    ).drop("bounded")
 
 
 def of_statistics(

@@ -54,12 +54,22 @@ def glance(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
             f"Completion times (FCT) as changes against {study.baseline}, seed by seed; * where the 95 % interval over"
             " seeds excludes zero. Packets sent are data packets of all flows, retransmissions and copies included."
             " Hosts change with [transport] and [replicate], switches with [queue] and [balance].",
+            _bounds(table),
             captions.clock(study),
             captions.load(study),
         ),
         panels=panels,
         data=_numbers(table),
         note=None if panels else "There are too few schemes for a trade-off.",
+    )
+
+
+def _bounds(table: pl.DataFrame) -> str:
+    if table.height == 0 or table["gain_bound"].null_count() == table.height:
+        return ""
+    return (
+        "Where flows have not finished, changes are bounds (hollow, ≥ and ≤); ~ is that of one lower bound to another,"
+        " which may be more or less."
     )
 
 
@@ -74,7 +84,7 @@ def _numbers(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _matrix(table: pl.DataFrame, study: Study, theme: Theme) -> Chart:
-    rows = table.drop("factor").with_columns(
+    rows = table.drop("factor", "gain_bound").with_columns(
         column=pl.struct("class", "statistic").map_elements(
             lambda row: HEADINGS[row["class"], row["statistic"]], return_dtype=pl.String
         ),
@@ -96,22 +106,25 @@ def _plane(table: pl.DataFrame) -> pl.DataFrame:
 
     def factor(name: str, statistic: str, column: str) -> pl.DataFrame:
         rows = table.filter(pl.col("class") == name, pl.col("statistic") == statistic, pl.col("change").is_not_null())
-        return rows.select(*keys, pl.col("factor").alias(column), said=pl.col("said"))
+        bound = pl.col("gain_bound").is_not_null()
+        return rows.select(*keys, pl.col("factor").alias(column), said="said", bound=bound)
 
     short = factor("short", "p99", "y").rename({"said": "said_short"})
-    both = short.join(
-        factor("long", "mean", "x").rename({"said": "said_long"}), on=keys, how="inner", maintain_order="left"
-    )
+    long = factor("long", "mean", "x").rename({"said": "said_long", "bound": "bound_long"})
+    both = short.join(long, on=keys, how="inner", maintain_order="left")
     if both.height == 0:
         return both
     low, high = _domain(both["y"])
     pixels = _height(both) / log10(high / low)
-    sides = both.with_columns(side=pl.when(pl.col("x") < 1).then(pl.lit("left")).otherwise(pl.lit("right")))
+    sides = both.with_columns(
+        side=pl.when(pl.col("x") < 1).then(pl.lit("left")).otherwise(pl.lit("right")),
+        bound=pl.col("bound") | pl.col("bound_long"),
+    ).drop("bound_long")
     placed = [
         part.with_columns(label_y=pl.Series(apart(part["y"].to_list(), LABEL / pixels)).round_sig_figs(5))
         for part in sides.partition_by("cell", "point", "side", maintain_order=True)
     ]
-    return pl.concat(placed).with_columns(bound=pl.lit(value=False))
+    return pl.concat(placed)
 
 
 def apart(values: list[float], gap: float) -> list[float]:
