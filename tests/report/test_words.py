@@ -1,6 +1,7 @@
 """The sentences on top of the page follow the numbers, whichever way they point."""
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,38 @@ def test_a_single_scheme_is_told_without_a_comparison(tmp_path: Path) -> None:
     said = headline(of, tables.curves(of))
     assert said.startswith("The 99th percentile of short flows' completion times under TCP is ")
     assert "against" not in said
+
+
+def of_tcp(**columns: object) -> pl.DataFrame:
+    """A summary row of TCP alone, with other values in some columns."""
+    row = rows((0.0, None, None)).with_columns(scheme=pl.lit("TCP"), point=pl.lit(""), lower_bound=pl.lit(value=False))
+    empty = row.with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("gain", "gain_ci_low", "gain_ci_high"))
+    return empty.with_columns(pl.lit(value).alias(name) for name, value in columns.items())
+
+
+def alone(study: Study, *rows: pl.DataFrame) -> str:
+    """The headline of a study whose backends are those of the rows."""
+    table = pl.concat(rows)
+    return words.headline(replace(study, summary=table), table)
+
+
+TAIL = "The 99th percentile of short flows' completion times under TCP is"
+
+
+def test_a_single_scheme_of_two_backends_is_told_by_the_first(study: Study) -> None:
+    plan: Any = {**study.plan, "schemes": ["TCP"]}
+    of = replace(study, plan=plan)
+    assert alone(of, of_tcp(), of_tcp(backend="model", value_us=50.0)) == f"{TAIL} 100 µs."
+    assert alone(of, of_tcp(backend="model")) == f"{TAIL} 100 µs according to the model."
+
+
+def test_only_a_scheme_that_is_alone_is_said_to_be(study: Study) -> None:
+    assert alone(study, of_tcp()) == f"{TAIL} 100 µs; no other scheme has results to hold against it."
+    assert alone(study, of_tcp(), of_tcp(scheme="RepFlow")) == f"{TAIL} 100 µs."
+
+
+def test_a_lower_bound_is_told_as_one(study: Study) -> None:
+    assert f"{TAIL} at least 100 µs" in alone(study, of_tcp(lower_bound=True))
 
 
 def test_the_strongest_gain_makes_the_headline(study: Study) -> None:

@@ -127,7 +127,7 @@ def _tail(study: Study, scheme: str, rows: list[dict[str, Any]], what: str) -> t
     better = [row for row in rows if _sign(row) > 0]
     worse = [row for row in rows if _sign(row) < 0]
     open_ = [row for row in rows if _seen(row) and not _sign(row)]
-    source = {"sim": "", "model": " according to the model"}.get(study.backends[0], " over real kernels")
+    source = _source(study.backends[0])
     if not better and not worse:
         least, most = min(r["gain"] for r in rows), max(r["gain"] for r in rows)
         span = f"changes between {change(least)} and {change(most)}" if len(rows) > 1 else f"change of {change(least)}"
@@ -153,6 +153,11 @@ def _tail(study: Study, scheme: str, rows: list[dict[str, Any]], what: str) -> t
     told = "the interval excludes zero" if _has_interval(rows) else f"it exceeds {NEGLIGIBLE:.0f} %"
     rest = f", and unfinished flows leave open which way it goes at {len(open_)}" if open_ else ""
     return kind, f"{sentence}; {told} at {len(clear)} of {len(rows)} points of the sweep{rest}."
+
+
+def _source(backend: str) -> str:
+    """Whose numbers a sentence is about; empty for the simulator's."""
+    return {"sim": "", "model": " according to the model"}.get(backend, " over real kernels")
 
 
 def _mean(study: Study, rows: list[dict[str, Any]]) -> str:
@@ -184,7 +189,9 @@ def _range(rows: pl.DataFrame, name: str, statistic: str) -> str:
 def _alone(study: Study, table: pl.DataFrame, throughput: pl.DataFrame | None) -> str:
     """What to say with nothing to compare."""
     about = subject(table)
-    rows = _about(table, about).filter(pl.col("value_us").is_not_null())
+    told = _about(table, about).filter(pl.col("value_us").is_not_null())
+    backend = next((name for name in study.backends if name in told["backend"]), "")
+    rows = told.filter(pl.col("backend") == backend)
     if rows.height == 0:
         if not study.measured and study.unfaithful:
             return f"No number is shown: {unfaithful(study)}; --with-unfaithful counts them in all the same."
@@ -193,12 +200,14 @@ def _alone(study: Study, table: pl.DataFrame, throughput: pl.DataFrame | None) -
         return "No flow runs to its end here: what the experiment is about are its links and flows over time."
     unit, size = unit_for(rows["value_us"])
     scheme = rows["scheme"][0]
-    times = rows.filter(pl.col("scheme") == scheme)["value_us"].to_list()
-    span = f"{significant(min(times) / size)} {unit}"
+    ours = rows.filter(pl.col("scheme") == scheme)
+    times = ours["value_us"].to_list()
+    span = f"{'at least ' if ours['lower_bound'].any() else ''}{significant(min(times) / size)} {unit}"
     if len(times) > 1:
         span += f" to {significant(max(times) / size)} {unit} over the sweep"
-    others = "" if len(study.schemes) == 1 else "; no other scheme has results to hold against it"
-    return f"{about.words[0].upper()}{about.words[1:]} under {scheme} is {span}{others}."
+    alone = len(study.schemes) > 1 and rows["scheme"].n_unique() == 1
+    others = "; no other scheme has results to hold against it" if alone else ""
+    return f"{about.words[0].upper()}{about.words[1:]} under {scheme} is {span}{_source(backend)}{others}."
 
 
 def _speed(study: Study, throughput: pl.DataFrame) -> str:
