@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from support import synthetic
 from tailcut.plan import PlannedRun
 from tailcut.report import tables
+from tailcut.report.figures import distribution
 from tailcut.report.study import Study
 
 LOADS = (("traffic.load", (0.3, 0.7)),)
@@ -73,6 +74,21 @@ def test_a_distribution_pools_the_seeds_and_counts_unfinished_flows_as_slower_th
     for row in curve.iter_rows(named=True):
         slower = int((finished / 1000 >= row["fct_us"]).sum()) + flows.height - len(finished)
         assert row["at_least"] == pytest.approx(slower / flows.height)
+
+
+def test_percentiles_below_a_distribution_are_nearest_ranks_of_all_flows(tmp_path: Path) -> None:
+    of = study(tmp_path, synthetic.Shape(schemes=("TCP",), sweep=(), seeds=(1,), flows=3_000, all_short=True))
+    times = np.sort(pl.read_parquet(of.runs[0].directory / "flows.parquet")["fct_ns"].to_numpy() / 1000)
+    row = distribution.quantiles(tables.distributions(of)).row(0, named=True)
+    assert (row["p50 (us)"], row["p95 (us)"], row["p99_9 (us)"]) == (times[1_499], times[2_849], times[2_996])
+
+
+def test_a_percentile_that_unfinished_flows_reach_is_empty(tmp_path: Path) -> None:
+    shape = synthetic.Shape(schemes=("TCP",), sweep=(), seeds=(1,), flows=500, unfinished=0.2)
+    table = distribution.quantiles(tables.distributions(study(tmp_path, shape)))
+    row = table.filter(pl.col("class") == "long").row(0, named=True)
+    assert row["p75 (us)"] is not None
+    assert row["p90 (us)"] is None
 
 
 def test_a_class_of_which_no_flow_finished_has_no_curve(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Every table that depends on the sweep has the columns ``cell`` (the label of the
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from math import ceil
 from typing import Any
 
@@ -20,6 +21,8 @@ TAIL_POINTS = 150
 EXACT_POINTS = 100
 CLASS = 1 << 56  # apart from the times of another class, which are less than two years
 UNFINISHED = CLASS - 1
+READ = {f"p{q}".replace(".", "_"): Fraction(q) / 100 for q in ("10", "25", "50", "75", "90", "95", "99", "99.9")}
+"""The percentiles that are told of a distribution; exact, because 0.999 in binary is a little more than 999/1000."""
 PLACE = ["backend", "cell", "point", "grouping", "class", "statistic"]
 """What tells the rows of a scheme apart."""
 STATISTICS = {"mean": "mean", "p50": "median", "p99": "99th percentile", "p99_9": "99.9th percentile"}
@@ -162,8 +165,9 @@ def distributions(study: Study) -> pl.DataFrame:
     """The distribution of completion times per scheme, point and class, all seeds pooled.
 
     Columns: scheme, cell, point, x, class, fct_us, at_most (fraction of flows that took at most this long), at_least
-    (fraction that took at least this long, or had not finished), flows, unfinished, drawn (points kept). Fractions
-    are of all flows, finished or not, so that flows that never finished lie to the right of everything drawn.
+    (fraction that took at least this long, or had not finished), flows, unfinished, drawn (points kept), and of the
+    whole curve its ``READ`` percentiles (us). Fractions are of all flows, finished or not, so that flows that never
+    finished lie to the right of everything drawn, and a percentile that they reach is null.
     """
     return _distributions(study, CLOCKS[study.clock][0], pl.lit(True))
 
@@ -202,9 +206,16 @@ def _distributions(study: Study, time: str, which: pl.Expr) -> pl.DataFrame:
                     pl.lit(flows).alias("flows"),
                     pl.lit(flows - len(times)).alias("unfinished"),
                     pl.lit(len(ranks)).alias("drawn"),
+                    *(pl.lit(us, pl.Float64).alias(name) for name, us in _read(times, flows).items()),
                 )
             )
     return pl.concat(frames) if frames else pl.DataFrame()
+
+
+def _read(times: np.ndarray[tuple[int], np.dtype[np.int64]], flows: int) -> dict[str, float | None]:
+    """Percentiles by nearest rank among all flows: the points of a curve that are kept need not be theirs."""
+    ranks = {name: ceil(flows * fraction) for name, fraction in READ.items()}
+    return {name: times[rank - 1] / 1000 if rank <= len(times) else None for name, rank in ranks.items()}
 
 
 def _pooled(

@@ -19,6 +19,7 @@ from tailcut.report.figures.base import (
     unit_for,
 )
 from tailcut.report.study import Study
+from tailcut.report.tables import READ
 from tailcut.report.theme import Theme
 
 CLASSES = ("short", "long")
@@ -93,18 +94,14 @@ def _drawn(rows: pl.DataFrame, size: float) -> pl.DataFrame:
 
 
 def quantiles(table: pl.DataFrame) -> pl.DataFrame:
-    """The curves at round percentiles of all flows, for reading instead of looking."""
+    """Round percentiles of all flows, for reading instead of looking."""
     if table.height == 0:
         return table
     keys = ["scheme", "cell", "point", "class"]
-    wanted = [10, 25, 50, 75, 90, 95, 99, 99.9]
     return table.group_by(keys, maintain_order=True).agg(
         pl.col("flows").first(),
         pl.col("unfinished").first(),
-        *(
-            pl.col("fct_us").filter(pl.col("at_most") >= q / 100).first().alias(f"p{q:g} (us)".replace("99.9", "99_9"))
-            for q in wanted
-        ),
+        *(pl.col(name).first().alias(f"{name} (us)") for name in READ),
         pl.col("fct_us").max().alias("slowest (us)"),
     )
 
