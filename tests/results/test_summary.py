@@ -44,6 +44,18 @@ def test_statistics_are_taken_per_class_and_per_size_group() -> None:
     ]
 
 
+def test_size_groups_are_listed_from_the_smallest_up_whichever_a_run_has_flows_of(tmp_path: Path) -> None:
+    def of_groups(*names: str) -> pl.DataFrame:
+        return made_up.flows([100.0] * len(names)).with_columns(size_group=pl.Series(names))
+
+    plan = made_up.plan(sweep=[], seeds=[1])
+    first = of_groups("(0,10KB]", "(100KB,1MB]", ">10MB")
+    second = of_groups("(10KB,100KB]", "(1MB,10MB]")
+    summary = results(tmp_path, plan, {("TCP", 1): first, ("RepFlow", 1): second}).summary()
+    groups = summary.filter(grouping="size_group")["class"].unique(maintain_order=True).to_list()
+    assert groups == ["(0,10KB]", "(10KB,100KB]", "(100KB,1MB]", "(1MB,10MB]", ">10MB"]
+
+
 def attributed(fct_us: Sequence[float | None]) -> pl.DataFrame:
     """Flows that wait for a timer half of their time, and for nothing else but the wire."""
     half = pl.col("fct_ns") // 2

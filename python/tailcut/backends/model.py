@@ -13,7 +13,7 @@ from tailcut.model.scope import cells_out_of_scope, fit, host_rate, packet_bytes
 from tailcut.plan import Plan, PlannedRun
 from tailcut.results import Store, summary_schema
 from tailcut.results.statistics import STATISTICS
-from tailcut.results.summary import cells, point_columns
+from tailcut.results.summary import cells, point_columns, size_groups
 
 ONLY_MEAN_AND_P99 = "the analysis gives the mean and the 99th percentile only"
 ONLY_CLASSES = "the analysis tells short flows from long ones and no finer groups"
@@ -78,12 +78,9 @@ def _answers(run: PlannedRun, plan: Plan) -> dict[Place, dict[str, Any]]:
 
 
 def _places(config: Mapping[str, Any]) -> Iterator[Place]:
-    bounds = [str(bound) for bound in config["labels"]["size_groups"]]
-    groups = [f"({low},{high}]" for low, high in zip(["0", *bounds], bounds, strict=False)]
-    groups.append(f">{bounds[-1] if bounds else 0}")
     for grouping, name in [("all", "all"), ("class", "short"), ("class", "long")]:
         yield from ((grouping, name, statistic) for statistic in STATISTICS)
-    for name in groups:
+    for name in size_groups(config["labels"]["size_groups"]):
         yield from (("size_group", name, statistic) for statistic in STATISTICS)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -218,7 +219,10 @@ def summarise(plan: Plan, per_seed: pl.DataFrame, backend: str, no_run: str = NO
         key: {row["seed"]: row for row in rows}
         for key, rows in per_seed.sort("seed").rows_by_key([*_cell_columns(plan)], named=True, include_key=True).items()
     }
-    groups = list(dict.fromkeys([*ALWAYS, *per_seed.select("grouping", "class").unique(maintain_order=True).rows()]))
+    there = per_seed.select("grouping", "class").unique(maintain_order=True).rows()
+    # A run that has no flow of a size does not tell the place of its group.
+    sizes = [("size_group", name) for name in size_groups(plan["measure"]["size_groups"])]
+    groups = dict.fromkeys([*ALWAYS, *(group for group in sizes if group in there), *there])
     rows = []
     for scheme, point in cells(plan["runs"]):
         at = point_columns(plan, point)
@@ -233,6 +237,12 @@ def summarise(plan: Plan, per_seed: pl.DataFrame, backend: str, no_run: str = NO
                 cell = {"scheme": scheme, **at, "grouping": grouping, "class": name, "statistic": statistic}
                 rows.append({"backend": backend, **cell, **_over_seeds(here, base, no_run)})
     return pl.DataFrame(rows, schema=summary_schema(plan))
+
+
+def size_groups(bounds: Sequence[object]) -> list[str]:
+    """The names of the size groups between these bounds, from the smallest up."""
+    ends = ["0", *(str(bound) for bound in bounds)]
+    return [*(f"({low},{high}]" for low, high in pairwise(ends)), f">{ends[-1]}"]
 
 
 def _cell_columns(plan: Plan) -> list[str]:
