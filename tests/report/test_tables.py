@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from support import synthetic
 from tailcut.plan import PlannedRun
-from tailcut.report import tables
+from tailcut.report import captions, tables
 from tailcut.report.figures import distribution
 from tailcut.report.study import Study
 
@@ -124,6 +124,15 @@ def test_a_second_axis_becomes_cells_and_the_load_stays_on_the_horizontal_axis(t
     assert of.x.key == "traffic.load"
     assert of.cells == ("limit 25 packets", "limit 100 packets")
     assert set(tables.curves(of)["cell"]) == set(of.cells)
+
+
+def test_the_load_of_a_part_of_a_mix_is_the_horizontal_axis_and_no_fixed_load(two_loads: Study) -> None:
+    plan = copy.deepcopy(two_loads.plan)
+    plan["sweep"] = [{"key": "queue.weight", "values": [1, 2]}, {"key": "traffic.parts.1.load", "values": [0.3, 0.6]}]
+    plan["runs"][0]["config"]["traffic"] = {"kind": "mix", "parts": [{"kind": "incast"}, {"load": 0.3}]}
+    of = replace(two_loads, plan=plan)
+    assert [axis.key for axis in of.axes] == ["traffic.parts.1.load", "queue.weight"]
+    assert captions.load(of) == captions.LOADS["host-links"]
 
 
 def test_an_axis_with_a_single_value_is_no_axis(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ class Study:
             Axis(key, name, LOAD_TITLES[self.load_of] if LOAD_KEY.match(key) else name, tuple(axis["values"]))
             for axis, (key, name) in zip(swept, names.items(), strict=True)
         ]
-        return tuple(sorted(axes, key=lambda axis: (axis.key != "traffic.load", not axis.numeric)))
+        return tuple(sorted(axes, key=lambda axis: (not LOAD_KEY.match(axis.key), not axis.numeric)))
 
     @property
     def x(self) -> Axis | None:
