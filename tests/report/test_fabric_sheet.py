@@ -61,7 +61,7 @@ def test_it_is_one_of_the_files_and_says_when_it_is(result: Result, tmp_path: Pa
     names = [path.name for path in written]
     assert names[-2:] == ["fabric.svg", "fabric.png"]
     assert written[-1].read_bytes().startswith(b"\x89PNG")
-    captions = (tmp_path / "figures/captions.md").read_text("utf-8")
+    captions = (tmp_path / "page-figures/captions.md").read_text("utf-8")
     assert "## fabric\n\nPackets that wait at the links of the fabric " in captions
     first = written[-2].read_bytes()
     assert report.write(result, tmp_path / "page.html")[-2].read_bytes() == first

@@ -264,6 +264,18 @@ def test_every_caption_states_clock_and_load(page: dict[str, Figure]) -> None:
     assert "closed form" in page["slowdown"].caption
 
 
+def test_figures_that_are_not_drawn_any_more_are_removed_and_nothing_else(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "KINDS", ())
+    (tmp_path / "captions.md").write_text("# Before\n\n## links\n\nLinks.\n", "utf-8")
+    for name in ("links.svg", "links.png", "mine.svg"):
+        (tmp_path / name).touch()
+    theme = theme_for(study.schemes, study.baseline, interactive=False)
+    export.write(study, Data.of_summary(study), theme, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["captions.md", "mine.svg"]
+
+
 def test_a_file_repeats_figures_of_one_point_for_the_first_middle_and_last_point() -> None:
     assert export.points_shown(["0.1", "0.2"]) == ["0.1", "0.2"]
     assert export.points_shown([f"0.{i}" for i in range(1, 9)]) == ["0.1", "0.5", "0.8"]

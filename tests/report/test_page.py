@@ -39,8 +39,16 @@ def test_the_page_names_no_address_to_load_anything_from(written: list[Path]) ->
 
 
 def test_the_same_results_give_the_same_page(written: list[Path], tmp_path: Path) -> None:
-    again = report.write(written[0].parent, tmp_path / "again.html")
+    again = report.write(written[0].parent, tmp_path / "report.html")
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in written]
+
+
+def test_pages_in_one_folder_name_figures_of_their_own(tmp_path: Path) -> None:
+    result = synthetic.build(tmp_path, synthetic.Shape(schemes=("TCP",), sweep=(), seeds=(1,), flows=20))
+    for name, folder in (("report", "figures"), ("other", "other-figures")):
+        page, *figures = report.write(result, tmp_path / f"{name}.html")
+        assert {path.parent for path in figures} == {tmp_path / folder}
+        assert f"<code>{folder}</code> beside this page" in page.read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,9 @@ __all__ = ["ReportError", "write"]
 def write(result: Result | Path, path: Path, slow_flows: int = 0, seeds: Sequence[int] = ()) -> list[Path]:
     """Writes the page and, in ``figures`` beside it, every figure as SVG and PNG.
 
+    The figures of a page that is not called ``report.html`` are in a directory named after it, so that pages in one
+    place do not write over each other's.
+
     The files follow from the results alone: the same results give the same bytes.
 
     Args:
@@ -47,8 +50,9 @@ def _write(opened: Result, path: Path, slow_flows: int, seeds: Sequence[int]) ->
     data = Data.of(study)
     interactive = theme_for(study.schemes, study.baseline, interactive=True)
     slow = timelines(opened, slow_flows, interactive, seeds) if slow_flows else None
-    html = page.render(study, data, interactive, slow)
+    figures = path.with_name("figures" if path.name == "report.html" else f"{path.stem}-figures")
+    html = page.render(study, data, interactive, slow, figures.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, html.encode())
     theme = theme_for(study.schemes, study.baseline, interactive=False)
-    return [path, *export.write(study, data, theme, path.parent / "figures")]
+    return [path, *export.write(study, data, theme, figures)]

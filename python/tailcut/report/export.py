@@ -111,6 +111,8 @@ def svg(spec: dict[str, Any]) -> str:
 def write(study: Study, data: Data, theme: Theme, directory: Path) -> list[Path]:
     """Writes ``<figure>.svg`` and ``.png`` for every figure that has something to draw, and ``captions.md``.
 
+    Those that were written there before and have nothing to draw any more are removed: they are of other results.
+
     Returns:
         The files, in the order of the page.
     """
@@ -132,5 +134,10 @@ def write(study: Study, data: Data, theme: Theme, directory: Path) -> list[Path]
             path = directory / f"{name}{suffix}"
             path.write_bytes(content)
             written.append(path)
-    (directory / "captions.md").write_text("\n".join([f"# {study.plan['title']}\n", *captions]), "utf-8")
+    told = directory / "captions.md"
+    before = re.findall(r"^## ([\w-]+)$", told.read_text("utf-8"), re.MULTILINE) if told.is_file() else []
+    for path in (directory / f"{name}{suffix}" for name in before for suffix in (".svg", ".png")):
+        if path not in written:
+            path.unlink(missing_ok=True)
+    told.write_text("\n".join([f"# {study.plan['title']}\n", *captions]), "utf-8")
     return written

@@ -35,7 +35,7 @@ SYMBOLS = {
 """The mark shapes of Vega as SVG paths of about 10 units, for the page's own legend."""
 
 
-def render(study: Study, data: Data, theme: Theme, slow: Timelines | None = None) -> str:
+def render(study: Study, data: Data, theme: Theme, slow: Timelines | None = None, files_in: str = "figures") -> str:
     """The page as HTML.
 
     Args:
@@ -43,6 +43,7 @@ def render(study: Study, data: Data, theme: Theme, slow: Timelines | None = None
         data: its tables.
         theme: an interactive one.
         slow: flows that are told packet by packet.
+        files_in: the directory beside it with the figures as files.
     """
     assets = files("tailcut.report") / "assets"
     environment = jinja2.Environment(
@@ -65,6 +66,7 @@ def render(study: Study, data: Data, theme: Theme, slow: Timelines | None = None
         point=study.points[len(study.points) // 2],
         figures=figures,
         absent=absent,
+        files_in=files_in,
         slow=slow,
         instant=lambda picoseconds: f"{picoseconds / 1e9:,.3f} ms",
         one_point=any(kind.per_point and figure.panels for kind, figure in figures),
