@@ -203,6 +203,14 @@ def test_unfinished_flows_are_told_where_they_are_most(tmp_path: Path) -> None:
     assert "% of long flows under" in said[0]
 
 
+def test_few_jobs_whose_tail_is_told_are_a_caution(tmp_path: Path) -> None:
+    of = Study.of(synthetic.build(tmp_path, synthetic.Shape(sweep=(), seeds=(1, 2, 3), flows=400)))
+    flows = of.summary.filter(pl.col("grouping") == "class", pl.col("class") == "short")
+    queries = flows.with_columns(grouping=pl.lit("job"), n_flows=pl.lit(60, pl.UInt64), **{"class": pl.lit("query")})
+    said = words.cautions(of, tables.curves(replace(of, summary=pl.concat([of.summary, queries]))))
+    assert [text.partition(",")[0] for text in said] == ["Where there are fewer than 100 queries per seed"]
+
+
 @pytest.mark.parametrize(("seeds", "told"), [((1,), "one seed"), ((1, 2), "Two seeds"), ((1, 2, 3), None)])
 def test_few_seeds_are_a_caution(tmp_path: Path, seeds: tuple[int, ...], told: str | None) -> None:
     of = Study.of(synthetic.build(tmp_path, synthetic.Shape(sweep=(), seeds=seeds, flows=400)))

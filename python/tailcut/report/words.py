@@ -73,6 +73,10 @@ def _jobs(kind: str) -> Subject:
     return Subject("job", kind, statistic, f"the {words} completion time of {JOBS.get(kind, kind)}")
 
 
+def _many(about: Subject) -> str:
+    return JOBS.get(about.name, about.name) if about.grouping == "job" else f"{about.name} flows"
+
+
 def _about(table: pl.DataFrame, about: Subject) -> pl.DataFrame:
     return table.filter(
         pl.col("grouping") == about.grouping, pl.col("class") == about.name, pl.col("statistic") == about.statistic
@@ -348,15 +352,16 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
                 " to another (~) may be more or less."
             )
     fewest = statistics.fewest("p99")
-    few = _about(table, SHORT).filter(
-        pl.col("value_us").is_not_null(), pl.col("n_flows").is_between(1, fewest * pl.col("n_seeds"), closed="left")
-    )
-    if few.height:
-        said.append(
-            f"Where there are fewer than {fewest} short flows per seed, as under {few['scheme'][0]}"
-            f"{_where(study, few.row(0, named=True))}, their 99th percentile is the slowest of them: one lost packet"
-            " decides it."
+    for about in dict.fromkeys(one for one in (subject(table), SHORT) if one.statistic == "p99"):
+        few = _about(table, about).filter(
+            pl.col("value_us").is_not_null(), pl.col("n_flows").is_between(1, fewest * pl.col("n_seeds"), closed="left")
         )
+        if few.height:
+            said.append(
+                f"Where there are fewer than {fewest} {_many(about)} per seed, as under {few['scheme'][0]}"
+                f"{_where(study, few.row(0, named=True))}, their 99th percentile is the slowest of them: one lost"
+                " packet decides it."
+            )
     cut = sorted({name for run in study.measured for name in run.record.get("truncated_series", [])})
     if cut:
         said.append(
