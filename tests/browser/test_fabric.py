@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +175,21 @@ def test_pointing_at_a_link_tells_its_numbers_and_a_click_shows_it_over_time(sho
     expect(shown.page.locator("#fabric-series-title")).to_contain_text(found[0][0])
     assert shown.page.locator("#fabric-series-drawn path:not(.axis)").count() == 4
     shown.page.keyboard.press("Escape")
+
+
+def test_many_drops_are_told_to_the_last(
+    browser: Browser, small: tuple[Path, Watched], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = small[1]
+    runs = {name: replace(sampled, drops=sampled.queue * 1001) for name, sampled in watched.runs.items()}
+    monkeypatch.setattr(Watched, "whole", lambda _: replace(watched, runs=runs))
+    result = tailcut.open_results(small[0].parent / "results")
+    page = report.write(result, tmp_path / "report.html")[0]
+    dropped = runs["TCP"].drops.sum(axis=1)
+    with opened(browser, (page, watched)) as shown:
+        move(shown.page, int(dropped.argmax()) + 1)
+        told = shown.page.locator(".fabric-said").first
+        expect(told).to_have_text(f"{dropped.max():,} packets dropped just now")
 
 
 def test_a_flow_of_the_tail_lights_up_its_ways_under_both_schemes(shown: Shown) -> None:

@@ -113,11 +113,18 @@ def test_thinning_out_keeps_what_happened_up_to_the_end_of_a_run(
 
 def test_what_is_packed_comes_out_again(shown: Watched) -> None:
     sampled = shown.runs["RepFlow"]
-    queue, use, drops = np.frombuffer(zlib.decompress(sampled.packed(1)), np.uint8).reshape(3, 96, -1)
+    queue, use, *drops = np.frombuffer(zlib.decompress(sampled.packed(1)), np.uint8).reshape(6, 96, -1)
     assert queue.T.tolist() == np.minimum(sampled.queue, 255).tolist()
     assert use.T.tolist() == sampled.use.tolist()
     assert np.abs(use.T - sampled.busy_ns / sampled.interval_ns * 100).max() <= 0.5001
-    assert drops.T.tolist() == np.minimum(sampled.drops, 255).tolist()
+    assert drops[0].T.tolist() == sampled.drops.tolist()
+    assert not np.any(drops[1:])
+
+
+def test_no_drop_is_lost_where_they_are_many() -> None:
+    none, drops = np.zeros((2, 1), np.uint32), np.array([[256], [70_000]], np.uint32)
+    planes = zlib.decompress(Sampled(None, 1000, none, none, drops).packed(1))  # type: ignore[arg-type]
+    assert np.frombuffer(planes[4:], np.uint8).reshape(4, 2).T.tolist() == [[0, 1, 0, 0], [0x70, 0x11, 1, 0]]
 
 
 def test_incompressible_samples_of_a_large_fabric_are_thinned_out_until_there_is_room() -> None:

@@ -62,9 +62,10 @@ class Sampled:
         return np.clip(np.rint(self.busy_ns / self.interval_ns * 100), 0, 100).astype(np.uint8)
 
     def packed(self, unit: int) -> bytes:
-        """Queues in steps of ``unit`` packets, use and drops, a byte each, port by port; compressed."""
+        """Queues in steps of ``unit`` packets and use, a byte each, and drops, four bytes; port by port, compressed."""
         queue = np.clip(-(-self.queue // unit), 0, MOST_QUEUE)
-        planes = (queue, self.use, np.clip(self.drops, 0, 255))
+        # Drops are told one by one and added up. Nearly all upper bytes are 0, which compress to nothing.
+        planes = (queue, self.use, *(self.drops >> shift & 255 for shift in (0, 8, 16, 24)))
         return zlib.compress(b"".join(np.ascontiguousarray(p.T.astype(np.uint8)).tobytes() for p in planes), 9)
 
 

@@ -14,7 +14,7 @@
   const end = (port, side) => data.links[2 * (port >> 1) + ((port & 1) ^ side)];
   const called = (port) => `${data.names[end(port, 0)]} → ${data.names[end(port, 1)]}`;
 
-  // --- the samples: packets that wait, use in per cent, drops; the series of each port in a row ----------------------------
+  // --- the samples: packets that wait, use in per cent, drops in four bytes; the series of each port in a row --------------
   const inflate = async (letters) => {
     const bytes = Uint8Array.from(atob(letters), (letter) => letter.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -24,10 +24,12 @@
     data.schemes.map(async (scheme) => {
       const all = await inflate(scheme.samples);
       const plane = (number) => all.subarray(number * ports * scheme.instants, (number + 1) * ports * scheme.instants);
-      return { ...scheme, queue: plane(0), use: plane(1), drops: plane(2) };
+      return { ...scheme, queue: plane(0), use: plane(1), drops: [2, 3, 4, 5].map(plane) };
     }),
   );
   const value = (scheme, what, port, at) => (at < scheme.instants ? scheme[what][port * scheme.instants + at] : 0);
+  const dropped = (scheme, port, at) =>
+    at < scheme.instants ? scheme.drops.reduce((sum, plane, byte) => sum + plane[port * scheme.instants + at] * 256 ** byte, 0) : 0;
   const packets = (steps) => steps * data.unit;
   const ownInterface = (port) => end(port, 0) < data.hosts;
   const worst = (scheme, what, port, at) => (what === "queue" && ownInterface(port) ? 0 : value(scheme, what, port, at));
@@ -157,9 +159,9 @@
         }
       });
       boxes.forEach((box, at) => panel.frames[at]?.setAttribute("class", `pod l${level(now.by, hottest(scheme, box.ports))}`));
-      let dropped = 0;
-      for (let port = 0; port < ports; port++) dropped += value(scheme, "drops", port, now.at);
-      const said = over ? "its run is over" : dropped ? `${dropped} packets dropped just now` : "";
+      let lost = 0;
+      for (let port = 0; port < ports; port++) lost += dropped(scheme, port, now.at);
+      const said = over ? "its run is over" : lost ? `${lost.toLocaleString("en")} packets dropped just now` : "";
       if (panel.said.textContent !== said) panel.said.textContent = said;
       panel.map.setAttribute("aria-label", `The fabric under ${scheme.name} at ${milliseconds(time)}`);
       panel.mark.replaceChildren();
@@ -289,8 +291,9 @@
   // --- the mouse and the keyboard -------------------------------------------------------------------------------------------
   const say = (text) => (document.getElementById("spoken").textContent = text);
   const numbers = (scheme, port) => {
-    const [queue, use, drops] = ["queue", "use", "drops"].map((what) => value(scheme, what, port, now.at));
-    return `${called(port)}: ${packets(queue)} packets wait, ${use} % used${drops ? `, ${drops} dropped` : ""}`;
+    const [queue, use] = ["queue", "use"].map((what) => value(scheme, what, port, now.at));
+    const drops = dropped(scheme, port, now.at);
+    return `${called(port)}: ${packets(queue)} packets wait, ${use} % used${drops ? `, ${drops.toLocaleString("en")} dropped` : ""}`;
   };
   const describe = (scheme, of) => {
     const [first, second] = [...of].sort((one, other) => value(scheme, now.by, other, now.at) - value(scheme, now.by, one, now.at));
