@@ -109,6 +109,14 @@ def test_an_axis_of_names_is_drawn_as_points_side_by_side(tmp_path: Path) -> Non
     assert "xOffset" in spec["layer"][0]["encoding"]
 
 
+def test_points_of_names_stand_in_the_order_of_the_plan_by_their_labels(tmp_path: Path) -> None:
+    sweep = (("queue.limit", ("100packets", "25packets")),)
+    of = Study.of(synthetic.build(tmp_path, synthetic.Shape(sweep=sweep, seeds=(1, 2), flows=50)))
+    spec, (rows,) = drawn(figures(of)["fct"], "fct-short-p99")
+    assert spec["layer"][0]["encoding"]["x"]["sort"] == ["100 packets", "25 packets"]
+    assert set(rows["point"]) == {"100 packets", "25 packets"}
+
+
 def test_a_single_scheme_has_no_gain_and_says_so(tmp_path: Path) -> None:
     of = Study.of(synthetic.build(tmp_path, synthetic.Shape(schemes=("TCP",), sweep=LOADS, seeds=(1,), flows=100)))
     gain = figures(of)["gain"]

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 import altair as alt
 import polars as pl
 
-from tailcut.report.study import Axis
+from tailcut.report.study import Axis, spell
 from tailcut.report.theme import BACKENDS, Theme
 
 Chart: TypeAlias = alt.Chart | alt.LayerChart
@@ -145,7 +145,7 @@ def dash(theme: Theme, present: Sequence[str]) -> alt.StrokeDash:
 def x_position(axis: Axis) -> alt.X:
     """The sweep's axis, with a tick at each of its values."""
     if not axis.numeric:
-        labels = list(dict.fromkeys(str(v) for v in axis.values))
+        labels = list(dict.fromkeys(spell(v) for v in axis.values))
         return alt.X("point:N", sort=labels, title=axis.title, axis=alt.Axis(labelAngle=0, grid=False))
     numbers = [float(v) for v in axis.values]
     spread = min(numbers) > 0 and max(numbers) / min(numbers) >= 50
