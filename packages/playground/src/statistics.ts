@@ -57,27 +57,34 @@ export function verdict(first: Told, second: Told | undefined): string {
   if (half === undefined || tail === undefined) {
     return 'No flow of this size has finished.';
   }
-  const typical = `Under ${first.name}, half of the flows take less than ${duration(half)}.`;
+  const finishes = Number.isFinite(half);
+  const typical = finishes
+    ? `Under ${first.name}, half of the flows take less than ${duration(half)}.`
+    : `Under ${first.name}, more than half of the flows do not finish.`;
   const slow = Number.isFinite(tail)
     ? tail / half < 1.5
       ? `One in a hundred takes ${duration(tail)} or more: there is hardly a tail.`
       : `But one in a hundred takes ${duration(tail)} or more, ${times(tail / half)} as long: that is the tail.`
     : 'But one in a hundred does not finish at all: that is the tail.';
+  const told = finishes ? `${typical} ${slow}` : typical;
   const other = second && percentile(second.sorted, 0.99);
   if (second === undefined || other === undefined) {
-    return `${typical} ${slow}`;
+    return told;
   }
   if (!Number.isFinite(other)) {
-    return `${typical} ${slow} Under ${second.name}, one in a hundred does not finish.`;
+    const usual = Number.isFinite(percentile(second.sorted, 0.5));
+    return `${told} Under ${second.name}, ${usual ? 'one in a hundred does' : 'more than half do'} not finish.`;
   }
   const ratio = other / tail;
-  const difference =
-    ratio > 2
+  // Against what does not finish at all there is no difference in percent.
+  const difference = !Number.isFinite(tail)
+    ? ''
+    : ratio > 2
       ? `, ${times(ratio)} as long`
       : ratio > 1.02
         ? `, ${(100 * (ratio - 1)).toFixed(0)}\u00a0% more`
         : ratio < 0.98
           ? `, ${(100 * (1 - ratio)).toFixed(0)}\u00a0% less`
           : ', about the same';
-  return `${typical} ${slow} Under ${second.name}, one in a hundred takes ${duration(other)} or more${difference}.`;
+  return `${told} Under ${second.name}, one in a hundred takes ${duration(other)} or more${difference}.`;
 }
