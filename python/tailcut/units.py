@@ -102,6 +102,12 @@ def count(value: float) -> str:
     return f"{_digits(value / 1e12)} T"
 
 
+def percent(value: float, digits: int = 0) -> str:
+    """A part in percent, not below 0, without its sign; 100 only where it is all: less time by 100 % would be none."""
+    text = f"{value:.{digits}f}"
+    return f"{min(value, 99.9):.1f}" if value < 100 <= float(text) else text
+
+
 def size(value: float) -> str:
     """Bytes with a decimal prefix: ``1.50 MB``."""
     text = count(value)

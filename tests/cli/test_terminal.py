@@ -220,6 +220,14 @@ def test_durations_read_naturally(value: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [(0.4, 0, "0"), (29.6, 0, "30"), (99.6, 0, "99.6"), (99.998, 0, "99.9"), (99.998, 1, "99.9"), (250, 0, "250")],
+)
+def test_a_part_in_percent_is_all_only_where_it_is(value: float, digits: int, text: str) -> None:
+    assert units.percent(value, digits) == text
+
+
+@pytest.mark.parametrize(
     ("text", "picoseconds"),
     [("0ps", 0), ("2667ns", 2_667_000), ("1.5us", 1_500_000), ("100ms", 10**11), ("3s", 3 * 10**12)],
 )

@@ -75,6 +75,11 @@ def test_a_loss_is_told_as_a_loss(study: Study) -> None:
     assert "by 30 % (95 % interval 20 to 40 %) at load 0.1" in said
 
 
+def test_a_gain_of_almost_everything_is_not_called_one_of_everything(study: Study) -> None:
+    assert "by 99.9 % (no interval" in headline(study, rows((99.998, None, None)))
+    assert words.change(99.998) == "−99.9 %"
+
+
 def test_gains_and_losses_are_both_told(study: Study) -> None:
     said = headline(study, rows((30.0, 20.0, 40.0), (-8.0, -12.0, -4.0)))
     assert "cuts" in said

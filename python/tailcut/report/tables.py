@@ -15,6 +15,7 @@ import polars as pl
 from tailcut.report.study import CLOCKS, Run, Study
 from tailcut.results.bounds import MARKS, stands, with_gain_bounds
 from tailcut.results.summary import axes_schema, point_columns
+from tailcut.units import percent
 
 BODY_POINTS = 150
 TAIL_POINTS = 150
@@ -149,7 +150,8 @@ def _said(row: dict[str, Any]) -> str:
     if row["change"] is None:
         return ""
     digits = 0 if abs(row["change"]) >= 9.95 or round(row["change"], 1) == 0 else 1
-    text = f"{row['change']:+.{digits}f}".replace("-", "−") if round(row["change"], 1) else "±0"
+    size = f"{'−' if row['change'] < 0 else '+'}{percent(abs(row['change']), digits)}"
+    text = size if round(row["change"], 1) else "±0"
     low, high, bound = (row.get(name) for name in ("low", "high", "gain_bound"))
     sure = low is not None and high is not None and (low > 0 or high < 0) and stands(-row["change"], bound)
     return f"{MARKS[bound] if bound else ''}{text} %{'*' if sure else ''}"

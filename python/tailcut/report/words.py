@@ -9,6 +9,7 @@ from tailcut.report.figures.base import significant, unit_for
 from tailcut.report.study import Study
 from tailcut.results import statistics
 from tailcut.results.bounds import MARKS, stands
+from tailcut.units import percent
 
 JOBS = {"query": "queries", "transfer": "transfers", "shuffle": "shuffles", "sort": "sorts"}
 NEGLIGIBLE = 2.0
@@ -152,8 +153,8 @@ def _tail(study: Study, scheme: str, rows: list[dict[str, Any]], what: str) -> t
     if len(rows) == 1:
         return kind, f"{sentence} against {study.baseline}."
     if len(clear) == len(rows):
-        least = min(abs(row["gain"]) for row in clear)
-        return kind, f"{sentence}, and by at least {least:.0f} % at every other point of the sweep."
+        least = percent(min(abs(row["gain"]) for row in clear))
+        return kind, f"{sentence}, and by at least {least} % at every other point of the sweep."
     told = "the interval excludes zero" if _has_interval(rows) else f"it exceeds {NEGLIGIBLE:.0f} %"
     rest = f", and unfinished flows leave open which way it goes at {len(open_)}" if open_ else ""
     return kind, f"{sentence}; {told} at {len(clear)} of {len(rows)} points of the sweep{rest}."
@@ -257,17 +258,17 @@ def _size(row: dict[str, Any]) -> str:
     low, high = row["gain_ci_low"], row["gain_ci_high"]
     if low is None or high is None:
         seeds = ", one seed" if row["n_seeds"] == 1 else ""
-        return f"{bound}{abs(row['gain']):.0f} % (no interval{seeds})"
+        return f"{bound}{percent(abs(row['gain']))} % (no interval{seeds})"
     ends = sorted((sign * low, sign * high))
     digits = 0 if ends[1] - ends[0] >= 2 else 1
-    said, least, most = (f"{value:.{digits}f}".replace("-", "−") for value in (abs(row["gain"]), *ends))
+    said, least, most = (f"{'−' * (value < 0)}{percent(abs(value), digits)}" for value in (abs(row["gain"]), *ends))
     return f"{bound}{said} % (95 % interval {least} to {most} %)"
 
 
 def change(gain: float, bound: str | None = None) -> str:
     """A gain as the change in time: a gain of 30 % is −30 %, and one of at least 30 % is ≤ −30 %."""
-    rounded = round(-gain)
-    return f"{MARKS[bound] if bound else ''}{'+' if rounded > 0 else '−' if rounded < 0 else '±'}{abs(rounded)} %"
+    size = percent(abs(gain))
+    return f"{MARKS[bound] if bound else ''}{'±' if size == '0' else '−' if gain > 0 else '+'}{size} %"
 
 
 def _where(study: Study, row: dict[str, Any]) -> str:

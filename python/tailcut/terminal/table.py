@@ -14,7 +14,7 @@ from tailcut.results.bounds import MARKS, stands, with_gain_bounds
 from tailcut.results.lab_runs import is_caveat
 from tailcut.results.statistics import fewest
 from tailcut.results.summary import PARTS_OF, axes_schema
-from tailcut.units import count, microseconds
+from tailcut.units import count, microseconds, percent
 
 NAMES = {"mean": "mean", "p50": "median", "p99": "p99", "p99_9": "p99.9", "slowest": "slowest 1 %"}
 UNFINISHED = "un-\nfinished"
@@ -231,8 +231,8 @@ def _gain(row: Row | None) -> Text:
 
 
 def _percent(change: float) -> str:
-    rounded = round(change * 100)
-    return "0" if rounded == 0 else f"{rounded:+d}".replace("-", "−")
+    text = percent(abs(change) * 100)
+    return text if text == "0" else f"{'−' if change < 0 else '+'}{text}"
 
 
 def _percentage(part: float, whole: float) -> str:

@@ -29,6 +29,7 @@ from tailcut.report.figures.base import (
 from tailcut.report.study import Axis
 from tailcut.report.theme import Theme
 from tailcut.results.bounds import AT_LEAST
+from tailcut.units import percent
 
 MOST_BANDS = 12
 """Schemes up to which bands tell something; those of more cover each other, and tooltips and the numbers have them."""
@@ -70,7 +71,7 @@ def drawn(
         divisor: how many units of the column are one unit of the panel.
     """
     unit = quantity.unit
-    text = (lambda v: f"{round(v, 1) + 0.0:.1f}".replace("-", "−")) if quantity.signed else significant
+    text = (lambda v: f"{'−' * (round(v, 1) < 0)}{percent(abs(v), 1)}") if quantity.signed else significant
     rows = table.filter(pl.col(value).is_not_null()).select(
         "backend", "scheme", "cell", "point", "x",
         pl.col(value).truediv(divisor).alias("value"),
