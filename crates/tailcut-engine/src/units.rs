@@ -118,7 +118,7 @@ impl Quantity {
             .units
             .iter()
             .filter(|(name, _)| !name.contains('i'))
-            .find(|(_, scale)| value >= *scale && value % scale == 0)
+            .find(|(_, scale)| value >= *scale && value.is_multiple_of(*scale))
             .or_else(|| self.units.last())
             .expect("a quantity has units");
         format!("{}{unit}", value / scale)
@@ -146,7 +146,7 @@ fn part(digits: &str, scale: u64) -> Option<u64> {
     // Without common factors of the other two, all of the denominator must divide the numerator; nothing can overflow.
     let common = greatest_common_divisor(u128::from(scale), denominator);
     let (scale, denominator) = (u128::from(scale) / common, denominator / common);
-    (numerator % denominator == 0).then(|| (numerator / denominator * scale) as u64)
+    numerator.is_multiple_of(denominator).then(|| (numerator / denominator * scale) as u64)
 }
 
 fn greatest_common_divisor(mut a: u128, mut b: u128) -> u128 {

@@ -88,7 +88,7 @@ impl Watch for Until<'_> {
 
     fn look(&mut self, progress: &Progress, run: &mut dyn Sight) -> ControlFlow<()> {
         self.events += EVERY;
-        if self.events % (1 << 20) == 0 && (self.on_progress)(progress).is_break() {
+        if self.events.is_multiple_of(1 << 20) && (self.on_progress)(progress).is_break() {
             self.interrupted = true;
             return ControlFlow::Break(());
         }

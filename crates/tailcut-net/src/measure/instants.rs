@@ -49,7 +49,7 @@ impl Instants {
             self.thin_out();
         }
         // It may have been thinned out to the times that are not this one's.
-        if now.0 % self.interval.0 == 0 {
+        if now.0.is_multiple_of(self.interval.0) {
             self.taken.times.push(now);
             for port in (0..self.ports).map(PortId::at) {
                 let (packets, bytes) = fabric.backlog(now, port);

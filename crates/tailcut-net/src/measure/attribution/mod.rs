@@ -56,7 +56,7 @@ pub struct Attribution {
 
 /// The kind of the place before a link, as a place in [`WAITING`].
 fn kind(graph: &Graph, port: usize) -> u8 {
-    let (link, up) = (&graph.links[port / 2], port % 2 == 0);
+    let (link, up) = (&graph.links[port / 2], port.is_multiple_of(2));
     let from = if up { link.a } else { link.b };
     match (up, link.tier) {
         _ if graph.switch(from).is_none() => 0,

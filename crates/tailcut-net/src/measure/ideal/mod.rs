@@ -223,7 +223,7 @@ impl LonePath {
             asked.is_some_and(|asked| asked + self.syn_round_trip <= self.released[last])
         });
         let Some(period) = self.windows.full_at(acks).filter(|_| joined) else { return };
-        if last / 2 < period || last % period != 0 {
+        if last / 2 < period || !last.is_multiple_of(period) {
             return;
         }
         let step = |i: usize| -> Option<u64> {
