@@ -7,42 +7,18 @@
 //! backlog. A packet counts as in service from the instant its transmission
 //! starts; a packet arriving at that very instant finds it in service.
 
+mod clocking;
 mod faults;
 
 use tailcut_engine::{Rate, Time};
 
+pub use self::clocking::Clocking;
 use self::faults::Faults;
 pub(crate) use self::faults::Retiming;
 use crate::amount::{Amount, Limit};
 use crate::packet::{ConnectionId, Flags, FlowKey, Packet, NO_OPTIONS};
 use crate::queue::{Admit, Arrival, Discipline, Verdict};
 use crate::topology::NodeId;
-
-/// Serialisation at a fixed rate, exact to the nearest picosecond.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Clocking {
-    /// Picoseconds per byte when that is a whole number, else 0.
-    ps_per_byte: u64,
-    rate: Rate,
-}
-
-impl Clocking {
-    /// The clocking of a link of this rate.
-    pub fn new(rate: Rate) -> Clocking {
-        let bit_ps = 8_000_000_000_000;
-        let ps_per_byte = if bit_ps % rate.0 == 0 { bit_ps / rate.0 } else { 0 };
-        Clocking { ps_per_byte, rate }
-    }
-    /// How long `bytes` take to transmit.
-    #[inline]
-    pub fn transmission(self, bytes: u16) -> u64 {
-        if self.ps_per_byte != 0 {
-            u64::from(bytes) * self.ps_per_byte
-        } else {
-            self.rate.transmission_time(u64::from(bytes)).0
-        }
-    }
-}
 
 /// Two to a cache line, of which neither reaches into the next one.
 #[derive(Debug, Clone, Copy)]
