@@ -21,7 +21,7 @@ impl<O: Observer> Network<'_, O> {
         let packet = self.tickets.redeemed::<O>(packet);
         let seen = || view(&self.hosts, &self.flows, &packet);
         self.tally.note_delivered(self.clock.now(), host, seen);
-        self.hosts.note_gone(id);
+        self.hosts.let_go(id);
         if packet.flags.has(Flags::TO_SENDER) {
             self.deliver_to_sender(id, packet);
         } else {
@@ -105,7 +105,7 @@ impl<O: Observer> Network<'_, O> {
             let flow = self.flows.flow(self.hosts.whose(&packet));
             self.fabric.mark(&mut packet, flow.bytes);
         }
-        self.hosts.note_sent(id);
+        self.hosts.hold(id);
         let host = packet.key.src();
         let seen = || view(&self.hosts, &self.flows, &packet);
         self.tally.note_sent(self.clock.now(), host, seen);

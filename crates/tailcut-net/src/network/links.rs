@@ -131,11 +131,6 @@ impl<O: Observer> Network<'_, O> {
         self.expect_frames();
     }
 
-    /// Whether no packet is under way, and none will be.
-    pub(super) fn is_over(&self) -> bool {
-        !self.hosts.any() && self.starts.next_start().is_none()
-    }
-
     /// Something fails or comes back.
     #[cold]
     pub(super) fn incident(&mut self) -> Result<(), RouteError> {
@@ -196,7 +191,7 @@ impl<O: Observer> Network<'_, O> {
     /// A packet is no more.
     fn forget(&mut self, packet: Packet) {
         self.hosts.release(&packet);
-        self.hosts.note_gone(packet.connection);
+        self.hosts.let_go(packet.connection);
         self.retire_if_over(packet.connection);
     }
 }

@@ -248,9 +248,13 @@ impl<'a, O: Observer> Network<'a, O> {
     fn sample(&mut self) {
         let seen = self.flows.samples(&self.hosts);
         self.tally.sample(self.clock.now(), &mut self.fabric, seen);
-        let more = self.hosts.any() || self.starts.next_start().is_some();
-        if let (true, Some(interval)) = (more, self.tally.interval()) {
+        if let Some(interval) = self.tally.interval().filter(|_| !self.is_over()) {
             self.clock.expect(Due::Sample, self.clock.now() + interval);
         }
+    }
+
+    /// Whether no packet is under way, and none will be.
+    fn is_over(&self) -> bool {
+        !self.hosts.any() && self.starts.next_start().is_none()
     }
 }

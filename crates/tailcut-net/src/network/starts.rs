@@ -97,7 +97,7 @@ impl<'a> Starts<'a> {
 
     /// Whether a flow belongs into the results: unless it waits for others, and has not started.
     pub fn counts(&self, flow: FlowIndex) -> bool {
-        self.driver.as_ref().is_none_or(|driver| driver.has_started(flow))
+        flow.index() < self.listed || self.has_started(flow)
     }
 
     /// What became of the jobs that have begun.

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use proptest::prelude::*;
+use proptest::test_runner::{RngSeed, TestRunner};
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::balance::by_tier::ByTier;
@@ -456,4 +457,22 @@ fn a_flow_that_the_horizon_cuts_off_is_reported_as_unfinished() {
     assert_eq!((flow.fct, flow.fct_ack, flow.winner), (None, None, None));
     assert!(flow.connect.is_some() && flow.data_packets > 1_000);
     assert!(outcome.counters.in_flight > 0);
+}
+
+/// A case that chance drew: its subflows are reset while their host's interface is full, and others take their places.
+#[test]
+fn a_connection_whose_reset_is_dropped_at_its_own_interface_is_gone_once() {
+    let rng_seed = RngSeed::Fixed(3_909_515_491);
+    let config = ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        rng_seed,
+        ..ProptestConfig::default()
+    };
+    TestRunner::new(config)
+        .run(&scenarios(), |scenario| {
+            run(&scenario);
+            Ok(())
+        })
+        .expect("every run ends");
 }

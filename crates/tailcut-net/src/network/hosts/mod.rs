@@ -55,8 +55,8 @@ struct ReceivingEnd {
 /// What a run on one core keeps of a connection once.
 struct Shared {
     live: bool,
-    /// Its packets that are queued or on a wire.
-    in_network: u32,
+    /// Its packets that are queued or on a wire, and its ends that are at work.
+    holds: u32,
     /// When the agenda will wake it: no later than either end wants to be woken.
     timer: Time,
 }
@@ -123,7 +123,7 @@ impl<'a> Hosts<'a> {
         let sending = SendingEnd { known, sibling: None, sender };
         let known = Known { key: key.reversed(), ..known };
         let receiving = ReceivingEnd { known, sibling: None, receiver };
-        let shared = Shared { live: true, in_network: 0, timer: Time::NEVER };
+        let shared = Shared { live: true, holds: 0, timer: Time::NEVER };
         let connection = Connection { receiving, shared, sending };
         self.live += 1;
         if let Some(id) = self.vacant.pop() {
@@ -221,7 +221,7 @@ impl<'a> Hosts<'a> {
     #[inline]
     pub fn is_over(&self, id: ConnectionId) -> bool {
         let Connection { shared, sending, .. } = &self.connections[id.index()];
-        shared.in_network == 0 && shared.live && sending.sender.finished()
+        shared.holds == 0 && shared.live && sending.sender.finished()
     }
 
     /// Bytes that a connection carries: all of its flow's, or a piece of them.
@@ -276,28 +276,17 @@ impl<'a> Hosts<'a> {
 
     // --- packets ----------------------------------------------------------------------------------------------------
 
-    /// A packet of a connection is in the network from now on.
-    #[inline]
-    pub fn note_sent(&mut self, id: ConnectionId) {
-        self.connections[id.index()].shared.in_network += 1;
-    }
-
-    /// It is there no more.
-    #[inline]
-    pub fn note_gone(&mut self, id: ConnectionId) {
-        self.connections[id.index()].shared.in_network -= 1;
-    }
-
-    /// One of its ends is at work: it is not over before that is done, though its last packet may be dropped at its own interface.
+    /// A packet of the connection is in the network, or one of its ends is at work: it is not over before that is so no more. A
+    /// packet may be dropped at its own host's interface, while its end goes on.
     #[inline]
     pub fn hold(&mut self, id: ConnectionId) {
-        self.connections[id.index()].shared.in_network += 1;
+        self.connections[id.index()].shared.holds += 1;
     }
 
-    /// That end is done.
+    /// The packet is gone, or the end is done.
     #[inline]
     pub fn let_go(&mut self, id: ConnectionId) {
-        self.connections[id.index()].shared.in_network -= 1;
+        self.connections[id.index()].shared.holds -= 1;
     }
 
     /// The options of a packet that is no more may be used again.

@@ -54,11 +54,11 @@ fn a_connection_is_over_when_nothing_of_it_is_under_way() {
     hosts.wake_sender(id, NOW);
     let transmit = hosts.poll_sender(id, NOW).expect("the SYN is due");
     assert_eq!(hosts.segment(id, NOW, transmit, None).flags, Flags::SYN);
-    hosts.note_sent(id);
+    hosts.hold(id);
     hosts.sender_mut(id).abort();
     while hosts.poll_sender(id, NOW).is_some() {}
     assert!(!hosts.is_over(id), "the SYN is under way");
-    hosts.note_gone(id);
+    hosts.let_go(id);
     assert!(hosts.is_over(id));
     hosts.retire(id);
     assert!(!hosts.is_over(id), "it is not there any more");
