@@ -227,8 +227,8 @@ struct Textbook {
     up: bool,
     epoch: u32,
     waiting: VecDeque<(u32, u16)>,
-    /// Packet, its size, and when its service ends.
-    in_service: Option<(u32, u16, u64)>,
+    /// Packet, its size, and when its service begins and ends.
+    in_service: Option<(u32, u16, u64, u64)>,
     /// Packet, departure, arrival and epoch of what is on the wire.
     wire: VecDeque<(u32, u64, u64, u32)>,
     history: Troubled,
@@ -242,12 +242,12 @@ impl Textbook {
 
     /// Ends of service up to `until`, then arrivals up to it.
     fn advance(&mut self, until: u64) {
-        while let Some((seq, _, end)) = self.in_service.filter(|(_, _, end)| *end <= until) {
+        while let Some((seq, .., end)) = self.in_service.filter(|service| service.3 <= until) {
             self.wire.push_back((seq, end, end + self.propagation, self.epoch));
             self.in_service = self
                 .waiting
                 .pop_front()
-                .map(|(n, bytes)| (n, bytes, end + self.transmission(bytes)));
+                .map(|(n, bytes)| (n, bytes, end, end + self.transmission(bytes)));
         }
         while let Some(&(seq, _, arrival, epoch)) = self.wire.front().filter(|p| p.2 <= until) {
             self.wire.pop_front();
@@ -272,7 +272,7 @@ impl Textbook {
                 };
                 let offered = match self.in_service {
                     None => {
-                        self.in_service = Some((seq, bytes, now + self.transmission(bytes)));
+                        self.in_service = Some((seq, bytes, now, now + self.transmission(bytes)));
                         Offered::Accepted
                     }
                     Some(_) if fits => {
@@ -295,12 +295,14 @@ impl Textbook {
             Event::Wire { rate, propagation } => {
                 let old = self.rate;
                 (self.rate, self.propagation) = (rate, propagation);
-                if let Some((seq, bytes, end)) = self.in_service {
+                if let Some((seq, bytes, begin, end)) = self.in_service {
                     let (old, new) = (u128::from(old), u128::from(rate));
                     let rest = ((u128::from(end - now) * old + new / 2) / new) as u64;
-                    // Rounding must not make the rest longer than the whole.
-                    let end = now + rest.min(self.transmission(bytes));
-                    self.in_service = Some((seq, bytes, end));
+                    // Rounding must not make the rest longer than the whole, nor the whole shorter than it is: half a
+                    // picosecond is many when the new rate is slow.
+                    let whole = self.transmission(bytes);
+                    let rest = if begin == now { whole } else { rest.min(whole) };
+                    self.in_service = Some((seq, bytes, begin, now + rest));
                 }
                 for packet in &mut self.wire {
                     packet.2 = (packet.1 + propagation).max(now);
@@ -430,6 +432,18 @@ fn the_packet_in_service_keeps_what_has_left_when_the_rate_changes() {
     assert_eq!(first, Some(Time::from_us(93)));
     assert_eq!(port.busy_until(), Time::from_us(93 + 120));
     assert_eq!(port.busy(Time::from_us(50)), Time::from_us(50));
+}
+
+#[test]
+fn a_packet_that_begins_as_the_rate_changes_takes_its_whole_transmission_at_the_new_rate() {
+    // 1,502 B take 143,853.4999984 ps at this rate; what was rounded off would be 42 ps less at 1 Gbps.
+    let mut port = Port::new(Rate(83_529_424_033), Time::ZERO, Limit::Unlimited);
+    port.expect_faults(Stream::new(1, 0, "loss"));
+    port.offer(Time::ZERO, packet(0, 1_502));
+    port.offer(Time(143_852), packet(1, 1_502));
+    assert_eq!(port.take().1, Some(Time(2 * 143_853)));
+    let changed = port.retime(Time(143_853), Rate(1_000_000_000), Time::ZERO);
+    assert_eq!(changed, Some(Time(143_853) + Time::from_ns(12_016)));
 }
 
 #[test]
