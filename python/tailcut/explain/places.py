@@ -181,9 +181,20 @@ def _wanted(at: Mapping[str, str], points: Sequence[Mapping[str, Value]]) -> dic
         if key is None:
             swept = ", ".join(names.values()) or "nothing is swept"
             raise ExplainError("TC-X002", f"{asked!r} is not swept here", f"swept: {swept}")
-        _one_of(names[key], value, [written(point[key]) for point in points])
-        wanted[key] = value
+        known = [written(point[key]) for point in points]
+        meant = next((written(point[key]) for point in points if _means(value, point[key])), value)
+        wanted[key] = _one_of(names[key], meant, known)
     return wanted
+
+
+def _means(asked: str, value: Value) -> bool:
+    """Whether a text is this value: however a number is spelled, since a column of 1.0 has ``1``."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return float(asked) == value
+        except ValueError:
+            return False
+    return asked == written(value)
 
 
 def slowest(result: "Result", place: Place, number: int) -> list[int]:

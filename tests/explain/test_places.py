@@ -1,0 +1,28 @@
+"""Which runs are told about, of those that there are."""
+
+import pytest
+
+import tailcut
+from support import experiments
+from tailcut.explain import ExplainError, find_place
+from tailcut.results import Result
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """Two loads."""
+    directory = tmp_path_factory.mktemp("swept")
+    path = experiments.tiny(directory, '[sweep]\n"traffic.load" = [0.2, 1.0]\n')
+    return tailcut.run(tailcut.load(path), out=directory / "results")
+
+
+@pytest.mark.parametrize("spelled", ["1", "1.0", "1e0"])
+def test_a_number_is_the_same_however_it_is_spelled(swept: Result, spelled: str) -> None:
+    assert find_place(swept, at={"load": spelled}).point == {"traffic.load": 1.0}
+
+
+@pytest.mark.parametrize("spelled", ["0.9", "nan", "true", ""])
+def test_a_value_that_is_not_there_is_refused_with_those_that_are(swept: Result, spelled: str) -> None:
+    with pytest.raises(ExplainError) as refused:
+        find_place(swept, at={"load": spelled})
+    assert (refused.value.code, refused.value.hint) == ("TC-X002", "there are those of: 0.2, 1.0")
