@@ -3,7 +3,8 @@
 import { createHash } from 'node:crypto';
 import { createWriteStream, readFileSync, writeFileSync } from 'node:fs';
 import { arch, cpus, hostname, platform, release } from 'node:os';
-import type { Writable } from 'node:stream';
+import { Readable, type Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { CommandLine, describeOptions, type OptionTable } from 'repnet-cli/command-line';
 import {
   parseBytes,
@@ -203,13 +204,23 @@ async function closeOutput(stream: Writable): Promise<void> {
 /** `repnet-bench plan`. */
 export async function planMain(argv: readonly string[]): Promise<number> {
   const line = new CommandLine(clientOptions, argv);
-  const { workers } = makePlan(line);
+  const plan = makePlan(line);
+  if (plan.loop === 'closed' && plan.workload.flows === Infinity)
+    throw new UsageError(
+      'ERR_USAGE',
+      'plan: how many flows a closed loop has in --duration is known when they are sent; say how many to print: --flows',
+    );
   const out = openOutput(line.required('out'));
-  out.write(planHeader);
-  for (const groups of workers)
-    for (const flows of groups) for (const flow of flows) out.write(planLine(flow));
+  // As fast as they are read: a plan may be longer than memory, and its reader may have enough of it.
+  await pipeline(Readable.from(planLines(plan)), out, { end: false });
   await closeOutput(out);
   return 0;
+}
+
+function* planLines(plan: ClientPlan): Generator<string> {
+  yield planHeader;
+  for (const groups of plan.workers)
+    for (const flows of groups) for (const flow of flows) yield planLine(flow);
 }
 
 interface Totals {

@@ -125,6 +125,19 @@ test('modes are compared on the same flows', async (t) => {
   );
 });
 
+test('a plan ends when its reader has had enough', async (t) => {
+  const flows = ['--bytes', '1KB', '--arrivals', '1000', '--flows', '1000000000'];
+  const plan = spawn(process.execPath, [BENCH, 'plan', ...flows], { cwd: root });
+  t.after(() => plan.kill('SIGKILL'));
+  let stderr = '';
+  plan.stderr.setEncoding('utf8').on('data', (text) => (stderr += text));
+  const ended = once(plan, 'close');
+  await once(plan.stdout, 'data');
+  plan.stdout.destroy();
+  assert.deepEqual(await ended, [1, null]);
+  assert.match(stderr, /^repnet-bench: cannot write the rows: .*EPIPE.*\n$/);
+});
+
 test('kept-alive connections carry many flows and connect once', async (t) => {
   const server = await startServer(t);
   const { code, stdout } = await bench(
@@ -469,6 +482,7 @@ for (const [what, args, code] of [
     'ERR_QUANTITY',
   ],
   ['no server', ['client', '--closed', '1', '--bytes', '1KB'], 'ERR_USAGE'],
+  ['a plan without end', ['plan', '--closed', '1', '--bytes', '1KB', '--duration', '1s'], 'ERR_USAGE'],
   [
     'fewer flows than a group',
     ['client', '--to', 'a:1', '--closed', '1', '--bytes', '1KB', '--fan-in', '5', '--flows', '2'],
