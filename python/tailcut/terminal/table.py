@@ -270,11 +270,15 @@ def _legend(plan: Plan, summary: pl.DataFrame) -> Iterable[Text]:
             lines.append("Changes of such times are bounds as well (≥, ≤), or may be more or less (~).")
     elif summary["n_unfinished"].max():
         lines.append("Unfinished flows are left out of the times.")
-    for statistic, name in (("p99", "p99"), ("p99_9", "p99.9")):
+    job = pl.col("grouping") == "job"
+    short, long = ((pl.col("class") == name) & ~job for name in ("short", "long"))
+    shown = (("p99", "p99", "flow", short | long), ("p99_9", "p99.9", "flow", short), ("p99", "p99", "job", job))
+    for statistic, name, what, rows in shown:
         least = fewest(statistic)
-        short = (pl.col("class") == "short") & (pl.col("statistic") == statistic) & pl.col("value_us").is_not_null()
-        if summary.filter(short, pl.col("n_flows").is_between(1, least * pl.col("n_seeds"), closed="left")).height:
-            lines.append(f"{name} of fewer than {least:,} flows per seed is the slowest flow.")
+        few = pl.col("n_flows").is_between(1, least * pl.col("n_seeds"), closed="left")
+        there = (pl.col("statistic") == statistic) & pl.col("value_us").is_not_null()
+        if summary.filter(rows, there, few).height:
+            lines.append(f"{name} of fewer than {least:,} {what}s per seed is the slowest {what}.")
     return [Text(line, style="dim") for line in lines]
 
 
