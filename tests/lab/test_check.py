@@ -259,6 +259,8 @@ def leaves(schema: dict[str, Any], spec: dict[str, Any], name: str, kind: str | 
         ({"transport.reduction_base": '"pipe"'}, "reduction_base", "near"),
         ({"transport.reduction_base": '"window"'}, "reduction_base", "done"),
         ({"transport.recovery": '"newreno"'}, "reduction_base", "done"),
+        ({}, "window_growth", "near"),
+        ({"transport.window_growth": '"delivered"'}, "window_growth", "done"),
         ({}, "rto_variation", "near"),
         ({"transport.rto_variation": '"linux"'}, "rto_variation", "done"),
         ({}, "clock_granularity", "done"),

@@ -4,7 +4,7 @@ use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::transport::tcp::reordering::ReorderingSpec;
 use tailcut_net::transport::tcp::{
-    Close, Imitation, Recovery, ReductionBase, RtoVariation, TcpSpec,
+    Close, Imitation, Recovery, ReductionBase, RtoVariation, TcpSpec, WindowGrowth,
 };
 use tailcut_net::transport::TransportSpec;
 
@@ -54,6 +54,7 @@ pub(super) fn tcp(checked: &mut Checked, spec: &TcpSpec) {
         limited_transmit,
         recovery,
         reduction_base,
+        window_growth,
         reordering,
         congestion,
         ecn,
@@ -87,6 +88,7 @@ pub(super) fn tcp(checked: &mut Checked, spec: &TcpSpec) {
     windows(checked, *initial_window, *initial_ssthresh, *receive_window, mss.0);
     losses(checked, *recovery, *dupack_threshold, *limited_transmit, reordering);
     reduction(checked, *recovery, *reduction_base);
+    growth(checked, *window_growth);
     congestion::check(checked, congestion, congestion::offered);
     checked.sysctl("ipv4/tcp_ecn", u8::from(*ecn || spec.uses_ecn()));
     checked.done("transport.ecn", "sysctl tcp_ecn at both ends");
@@ -270,6 +272,16 @@ fn reduction(checked: &mut Checked, recovery: Recovery, base: ReductionBase) {
             "the kernel reduces its congestion window, not what is thought to be in the network: reductions are smaller the more paths reorder",
         ),
     }
+}
+
+/// The kernel's windows grow by what an ACK newly delivers (`tcp_cong_control`), without SACK too.
+fn growth(checked: &mut Checked, growth: WindowGrowth) {
+    checked.only_nearly(
+        growth == WindowGrowth::Delivered,
+        "transport.window_growth",
+        "as the kernel does",
+        "the kernel's windows grow by what an ACK is the first to tell of: faster where ACKs overtake each other or cover several segments",
+    );
 }
 
 /// A timeout is the smoothed round trip and, in the kernel, four deviations, but `rto_min` at least (`tcp_rtt_estimator`).

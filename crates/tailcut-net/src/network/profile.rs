@@ -113,7 +113,10 @@ impl Profile {
             },
             receive_window: tcp.receive_window.0,
             // A lower bound: no ACK is ever later than that.
-            ack_every: match tcp.quick_acks == 0 && tcp.congestion.grows_by_acks() {
+            ack_every: match tcp.quick_acks == 0
+                && tcp.congestion.grows_by_acks()
+                && !tcp.grows_by_delivery()
+            {
                 true => tcp.ack_every,
                 false => 1,
             },

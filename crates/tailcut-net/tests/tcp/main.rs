@@ -6,6 +6,7 @@ mod congestion;
 mod cubic;
 mod dctcp;
 mod ecn;
+mod growth;
 mod hystart;
 mod imitation;
 mod life;

@@ -8,7 +8,7 @@ use tailcut_engine::{Bytes, Time};
 use super::congestion::CongestionSpec;
 use super::departures::Imitation;
 use super::reordering::ReorderingSpec;
-use super::spec::{Close, Recovery, ReductionBase, RtoVariation, TcpSpec};
+use super::spec::{Close, Recovery, ReductionBase, RtoVariation, TcpSpec, WindowGrowth};
 use crate::amount::{Amount, Limit};
 
 /// Whose defaults the parameters have that are not written.
@@ -47,6 +47,7 @@ fn linux() -> TcpSpec {
         receive_window: Bytes(3_145_728),
         recovery: Recovery::SackPrr,
         reduction_base: ReductionBase::Window,
+        window_growth: WindowGrowth::Delivered,
         reordering: ReorderingSpec::of(Hosts::Linux),
         congestion: CongestionSpec::of(Hosts::Linux),
         min_rto: LINUX_MIN_RTO,
@@ -65,7 +66,7 @@ fn linux() -> TcpSpec {
 }
 
 /// Parameters that came after there were plans: what says nothing of them is the same run as before.
-const LATER: [&str; 3] = ["quick_acks", "timestamp_tick", "rto_variation"];
+const LATER: [&str; 4] = ["quick_acks", "timestamp_tick", "rto_variation", "window_growth"];
 
 /// The parameters as they are written, and what stands for those that are not.
 macro_rules! written {
@@ -123,6 +124,7 @@ written! {
     limited_transmit: bool,
     recovery: Recovery,
     reduction_base: ReductionBase,
+    window_growth: WindowGrowth,
     reordering: ReorderingSpec,
     congestion: CongestionSpec,
     ecn: bool,

@@ -34,6 +34,8 @@ pub struct TcpSpec {
     pub recovery: Recovery,
     /// What a fast retransmit under `recovery = "sack-prr"` halves, or reduces as `congestion` says.
     pub reduction_base: ReductionBase,
+    /// By how much an acknowledgement opens the window under `recovery = "sack-prr"`.
+    pub window_growth: WindowGrowth,
     /// How reordering is told from loss; wants `recovery = "sack-prr"`.
     pub reordering: ReorderingSpec,
     /// How the window grows and shrinks.
@@ -97,6 +99,19 @@ pub enum ReductionBase {
     Window,
 }
 
+/// By how much an acknowledgement opens the window under SACK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowGrowth {
+    /// As the congestion control's own document says: NewReno by a segment per ACK of new data, however much that covers (RFC 5681
+    /// section 3.1), CUBIC by the bytes that it covers (RFC 9438).
+    Acks,
+    /// By what an ACK of new data is the first to tell of, selectively or not, and in slow start to the threshold at most: so
+    /// does Linux. Once a segment has been overtaken by `dupack_threshold` others, an ACK that tells of nothing but what lies
+    /// beyond a gap opens the window, too. The two differ where ACKs overtake each other, cover several segments or are lost.
+    Delivered,
+}
+
 /// By how much round trips vary, in the retransmission timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RtoVariation {
@@ -131,6 +146,7 @@ impl Default for TcpSpec {
             limited_transmit: true,
             recovery: Recovery::SackPrr,
             reduction_base: ReductionBase::FlightSize,
+            window_growth: WindowGrowth::Acks,
             reordering: ReorderingSpec::default(),
             congestion: CongestionSpec::default(),
             ecn: false,
@@ -163,6 +179,12 @@ impl TcpSpec {
     #[inline]
     pub(super) fn reduces_window(&self) -> bool {
         self.reduction_base == ReductionBase::Window && self.recovery == Recovery::SackPrr
+    }
+
+    /// Whether windows grow by what is delivered, whichever ACK tells of it.
+    #[inline]
+    pub(crate) fn grows_by_delivery(&self) -> bool {
+        self.window_growth == WindowGrowth::Delivered && self.recovery == Recovery::SackPrr
     }
 
     /// Whether recovery goes by ns-3's guesses of what has arrived.

@@ -181,7 +181,8 @@ fn senders() -> Sections {
     let plain_bbr = json!({ "kind": "bbr", "aggregation": false, "policers": false });
     let otherwise =
         json!({ "limited_transmit": false, "mss_option": false, "initial_ssthresh": "20packets" });
-    let of_its_own = json!({ "reduction_base": "pipe", "close": "none" });
+    let of_its_own =
+        json!({ "reduction_base": "pipe", "window_growth": "delivered", "close": "none" });
     let subflows = with(otherwise.clone(), json!({ "timestamps": true }));
     let by_rr_tcp = json!({ "recovery": "sack-prr", "reordering": { "kind": "rr-tcp" } });
     let parts = json!([

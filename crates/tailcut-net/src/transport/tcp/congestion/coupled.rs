@@ -26,11 +26,12 @@ impl Control for Coupled {
             return;
         }
         if window.cwnd < window.ssthresh {
-            return newreno::grow(window, mss);
+            return newreno::grow(window, mss, acked);
         }
         let alone = mss as f64 / window.cwnd as f64;
         // NewReno adds by the ACK, whatever that acknowledges: appropriate byte counting with L = 1 (RFC 3465).
-        self.carry += acked.bytes.min(mss) as f64 * self.increase.min(alone);
+        let bytes = if acked.by_delivery { acked.bytes } else { acked.bytes.min(mss) };
+        self.carry += bytes as f64 * self.increase.min(alone);
         let whole = self.carry.floor();
         window.cwnd += whole as u64;
         self.carry -= whole;
@@ -64,6 +65,7 @@ mod tests {
             let acked = Acked {
                 now: Time::ZERO,
                 bytes,
+                by_delivery: false,
                 flight: flight.unwrap_or(window.cwnd),
                 rtt: None,
                 smoothed: Time::ZERO,

@@ -237,7 +237,16 @@ mod tests {
         let mut now = Time::ZERO;
         let mut acked = |now: Time, bytes: u64, flight: Option<u64>, window: &mut Window| {
             let (flight, smoothed) = (flight.unwrap_or(window.cwnd), Time::from_ms(10));
-            let acked = Acked { now, bytes, flight, rtt: None, smoothed, una: 1, end: 2 };
+            let acked = Acked {
+                now,
+                bytes,
+                by_delivery: false,
+                flight,
+                rtt: None,
+                smoothed,
+                una: 1,
+                end: 2,
+            };
             cubic.grow(window, MSS, &acked);
         };
         for round in 0..200 {

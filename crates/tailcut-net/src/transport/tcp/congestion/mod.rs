@@ -75,8 +75,10 @@ impl Window {
 pub struct Acked {
     /// When it arrived.
     pub now: Time,
-    /// Bytes newly acknowledged by the cumulative acknowledgement.
+    /// Bytes newly acknowledged by the cumulative acknowledgement; those newly known to have arrived, `by_delivery`.
     pub bytes: u64,
+    /// The window grows by these bytes, whatever their number ([`WindowGrowth::Delivered`](crate::transport::tcp::WindowGrowth)).
+    pub by_delivery: bool,
     /// Bytes that were in flight before it arrived.
     pub flight: u64,
     /// The round trip it measured, if any.
@@ -169,10 +171,10 @@ pub trait Algorithm {
 
 /// The congestion control of one connection.
 pub trait Control {
-    /// New data is acknowledged outside recovery: the window may grow.
+    /// New data is acknowledged outside recovery, or delivered, by which the window may grow.
     #[inline]
-    fn grow(&mut self, window: &mut Window, mss: u64, _: &Acked) {
-        newreno::grow(window, mss);
+    fn grow(&mut self, window: &mut Window, mss: u64, acked: &Acked) {
+        newreno::grow(window, mss, acked);
     }
 
     /// A fast retransmit: the new threshold. `flight` is what was in the network.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Algorithm, Control, Window};
+use super::{Acked, Algorithm, Control, Window};
 
 /// NewReno has no parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,9 +32,21 @@ impl Control for Newreno {
 
 /// Slow start or congestion avoidance.
 #[inline]
-pub(super) fn grow(window: &mut Window, mss: u64) {
+pub(super) fn grow(window: &mut Window, mss: u64, acked: &Acked) {
+    if acked.by_delivery {
+        return grow_by_delivery(window, mss, acked.bytes);
+    }
     let cwnd = window.cwnd;
     window.cwnd += if cwnd < window.ssthresh { mss } else { (mss * mss / cwnd).max(1) };
+}
+
+/// Slow start up to the threshold, and congestion avoidance by what is left (Linux: `tcp_reno_cong_avoid`).
+fn grow_by_delivery(window: &mut Window, mss: u64, bytes: u64) {
+    let slowly = bytes.min(window.ssthresh.saturating_sub(window.cwnd));
+    window.cwnd += slowly;
+    if bytes > slowly {
+        window.cwnd += (mss * (bytes - slowly) / window.cwnd).max(1);
+    }
 }
 
 /// Half of `bytes`, at least two segments (equation 4).

@@ -97,10 +97,10 @@ impl Sender {
             return;
         }
         let slow_start = self.window.cwnd < self.window.ssthresh;
-        self.grow(spec, now, acked, rtt);
+        self.grow(spec, now, acked, None, rtt);
         let reached = slow_start && self.window.cwnd >= self.window.ssthresh;
         if reached && segments > 1 && self.congestion.grows_twice_in_ns3() {
-            self.grow(spec, now, acked, rtt);
+            self.grow(spec, now, acked, None, rtt);
         }
     }
 

@@ -413,15 +413,23 @@ impl Sender {
         progress
     }
 
-    /// New data is acknowledged outside recovery.
+    /// `bytes` of new data are acknowledged outside recovery; the window grows by what is `delivered`, where that is given.
     #[inline]
-    fn grow(&mut self, spec: &TcpSpec, now: Time, bytes: u64, rtt: Option<Time>) {
+    fn grow(
+        &mut self,
+        spec: &TcpSpec,
+        now: Time,
+        bytes: u64,
+        delivered: Option<u64>,
+        rtt: Option<Time>,
+    ) {
         if self.pauses {
             return;
         }
         let acked = Acked {
             now,
-            bytes,
+            bytes: delivered.unwrap_or(bytes),
+            by_delivery: delivered.is_some(),
             flight: self.flight(spec) + bytes,
             rtt,
             smoothed: self.rtt.smoothed(),

@@ -20,7 +20,7 @@ impl Sender {
                 self.state = CongestionState::Open;
             }
             self.duplicates = 0;
-            self.grow(spec, now, acked, rtt);
+            self.grow(spec, now, acked, None, rtt);
             self.rearm(now);
         } else if ack >= self.recover {
             // Full acknowledgement (RFC 6582 step 3, first option).

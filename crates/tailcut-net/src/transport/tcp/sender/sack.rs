@@ -2,7 +2,7 @@
 
 use tailcut_engine::Time;
 
-use super::reordering::{Choice, Verdict};
+use super::reordering::{Choice, Reordering, Verdict};
 use super::{CongestionState, Sender};
 use crate::packet::SackBlocks;
 use crate::transport::life::owed;
@@ -44,6 +44,8 @@ impl Sender {
         if advanced || self.state == CongestionState::Open {
             self.limited_from = self.board.end();
         }
+        let counts = spec.grows_by_delivery().then(|| u64::from(delivered) * spec.mss.0);
+        let opens = advanced || counts.is_some() && self.opens_beyond_gap(spec, ack, delivered);
         self.counters.duplicate_acks += u64::from(duplicate && !advanced);
         match self.state {
             CongestionState::Recovery if self.una >= self.recover => {
@@ -55,7 +57,7 @@ impl Sender {
                 if self.board.any_lost() && !spec.imitate.timeout_ends_in_open {
                     self.begin_sack_recovery(spec, delivered, advanced);
                 } else {
-                    self.grow(spec, now, acked, rtt);
+                    self.grow(spec, now, acked, counts, rtt);
                 }
             }
             CongestionState::Recovery => {
@@ -70,21 +72,22 @@ impl Sender {
                 }
             }
             CongestionState::Loss if self.una < self.recover => {
-                if advanced {
-                    self.grow(spec, now, acked, rtt);
+                if opens {
+                    self.grow(spec, now, acked, counts, rtt);
                 }
             }
             CongestionState::Loss if spec.imitate.timeout_ends_in_open => {
                 self.state = CongestionState::Open;
                 if self.una > self.recover {
-                    self.grow(spec, now, acked, rtt);
+                    self.grow(spec, now, acked, counts, rtt);
                 }
             }
             _ if verdict.recovers => self.begin_sack_recovery(spec, delivered, advanced),
             _ => {
                 let gap = self.board.sacked() > 0;
-                if advanced && !self.disorder_ends(spec) {
-                    self.grow(spec, now, acked, rtt);
+                let set = advanced && self.disorder_ends(spec);
+                if opens && !set {
+                    self.grow(spec, now, acked, counts, rtt);
                 }
                 if gap && self.state != CongestionState::Disorder {
                     self.begin_disorder(spec);
@@ -101,6 +104,12 @@ impl Sender {
         if self.reordering.is_some() {
             self.end_ack(now);
         }
+    }
+
+    /// Whether an ACK that does not advance opens the window: `tcp_may_raise_cwnd` of Linux, where reordering is wide.
+    fn opens_beyond_gap(&self, spec: &TcpSpec, ack: u32, delivered: u32) -> bool {
+        let wide = |method: &Reordering| method.is_wide(self.threshold, spec.dupack_threshold);
+        delivered > 0 && ack == self.una && self.reordering.as_deref().is_some_and(wide)
     }
 
     /// Step 4: what the ACK tells of is no reordering but loss.

@@ -142,6 +142,7 @@ mod tests {
             let acked = Acked {
                 now: self.now,
                 bytes: MSS,
+                by_delivery: false,
                 flight: self.window.cwnd,
                 rtt: Some(rtt),
                 smoothed: rtt,

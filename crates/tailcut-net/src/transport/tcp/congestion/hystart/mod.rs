@@ -56,7 +56,7 @@ impl HyStart {
     /// The window grows in slow start. Returns what is left of the acknowledged bytes for congestion avoidance.
     pub fn grow(this: &mut Option<HyStart>, window: &mut Window, mss: u64, acked: &Acked) -> u64 {
         match this {
-            None => newreno::grow(window, mss),
+            None => newreno::grow(window, mss, acked),
             Some(HyStart::Rfc9406(hystart)) => {
                 let phase = hystart.on_ack(acked);
                 window.cwnd += hystart.increase(acked.bytes, mss);

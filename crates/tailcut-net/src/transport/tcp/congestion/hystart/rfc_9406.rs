@@ -110,6 +110,7 @@ mod tests {
             phase = hystart.on_ack(&Acked {
                 now: Time::ZERO,
                 bytes: 1_000,
+                by_delivery: false,
                 flight: 10_000,
                 rtt: Some(Time::from_ms(ms)),
                 smoothed: Time::from_ms(ms),

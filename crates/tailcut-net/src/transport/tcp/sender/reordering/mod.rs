@@ -50,6 +50,10 @@ pub(super) trait Parameters {
 pub(super) trait Method {
     /// What the handshake took, of which nothing was repeated.
     fn note_handshake(&mut self, _rtt: Time) {}
+    /// Whether reordering is wider than `base` duplicate ACKs, with which the threshold began that is so many now.
+    fn is_wide(&self, threshold: u32, base: u32) -> bool {
+        threshold > base
+    }
     /// The ACK in hand echoes a timestamp whose tick was over then.
     fn note_echo(&mut self, _: Time) {}
     /// An ACK, before the scoreboard hears of it. Returns its blocks without a duplicate report.

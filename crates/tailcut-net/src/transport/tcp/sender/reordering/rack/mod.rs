@@ -72,6 +72,7 @@ impl Parameters for RackSpec {
             min_rtt: Time::NEVER,
             highest: 0,
             reordering_seen: false,
+            extent: 0,
             quarters: 1,
             persistence: 0,
             round: None,
@@ -105,6 +106,8 @@ pub(in crate::transport::tcp) struct Rack {
     /// End of the highest segment delivered (`RACK.fack`).
     highest: u32,
     reordering_seen: bool,
+    /// From a segment that others overtook to the end of the highest of them, at most: `tcp_reordering` of Linux.
+    extent: u32,
     /// The reordering window in quarters of the shortest round trip, and recoveries until it is one again.
     quarters: u32,
     persistence: u32,
@@ -208,6 +211,10 @@ impl Method for Rack {
         self.min_rtt = self.min_rtt.min(rtt);
     }
 
+    fn is_wide(&self, _: u32, base: u32) -> bool {
+        self.extent > base
+    }
+
     fn note_echo(&mut self, until: Time) {
         self.echoed = Some(until);
     }
@@ -227,7 +234,10 @@ impl Method for Rack {
             self.delivered += 1;
             self.on_delivered(now, ack, seq, sent, resent);
             self.highest = self.highest.max(seq + 1);
-            self.reordering_seen |= seq + 1 < highest && !resent;
+            if seq + 1 < highest && !resent {
+                self.reordering_seen = true;
+                self.extent = self.extent.max(highest - seq);
+            }
         });
         if let Some((start, end)) = reported {
             sender.counters.duplicates_reported += u64::from(end - start);
