@@ -219,20 +219,31 @@ dist: packages setup-repnet
 
 # --- what people read and what reviewers skip -----------------------------------------------------------------------
 
-.PHONY: lint-code
-lint-code: build setup setup-repnet
+# One for each language, which may run beside each other once all is set up: make -j2 lint.
+.PHONY: lint-code lint-python lint-rust lint-packages
+lint-code: lint-rust lint-python lint-packages
+
+lint-python: build setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+lint-rust: $(BIN)/python
 	cargo fmt --all --check
 	# The profile of the tests, which then need not compile macros and build scripts again.
 	cargo clippy --profile checked --workspace --all-targets --locked -- -D warnings
+
+lint-packages: setup-repnet
 	cd packages && npm run lint && npm run typecheck
 
-.PHONY: lint
-lint: lint-code
+.PHONY: lint check-stubs check-packages
+lint: lint-code check-stubs check-packages
 	$(BIN)/python .ci/taken_back.py
+
+check-stubs: build setup
 	MYPYPATH=python $(BIN)/stubtest tailcut._core
+
+check-packages: lint-packages
 	cd packages && npm run build && npm run check-package
 
 .PHONY: format
