@@ -53,6 +53,11 @@ mod tests {
         after_acks_in_flight(None, bytes, increase, window, acks)
     }
 
+    fn acked(bytes: u64, by_delivery: bool, flight: u64) -> Acked {
+        let (now, smoothed) = (Time::ZERO, Time::ZERO);
+        Acked { now, bytes, by_delivery, flight, rtt: None, smoothed, una: 1, end: 2 }
+    }
+
     fn after_acks_in_flight(
         flight: Option<u64>,
         bytes: u64,
@@ -62,16 +67,7 @@ mod tests {
     ) -> u64 {
         let mut coupled = Coupled::new(increase);
         for _ in 0..acks {
-            let acked = Acked {
-                now: Time::ZERO,
-                bytes,
-                by_delivery: false,
-                flight: flight.unwrap_or(window.cwnd),
-                rtt: None,
-                smoothed: Time::ZERO,
-                una: 1,
-                end: 2,
-            };
+            let acked = acked(bytes, false, flight.unwrap_or(window.cwnd));
             coupled.grow(&mut window, MSS, &acked);
         }
         window.cwnd
@@ -96,6 +92,13 @@ mod tests {
         for bytes in [2 * MSS, 30 * MSS] {
             assert_eq!(after_acks_of(bytes, 0.5, window, 1), 10 * MSS + MSS / 10);
         }
+    }
+
+    #[test]
+    fn by_delivery_an_ack_of_many_segments_adds_for_each() {
+        let mut window = Window { cwnd: 10 * MSS, ssthresh: 2 * MSS };
+        Coupled::new(0.5).grow(&mut window, MSS, &acked(3 * MSS, true, 10 * MSS));
+        assert_eq!(window.cwnd, 10 * MSS + 3 * MSS / 10);
     }
 
     #[test]

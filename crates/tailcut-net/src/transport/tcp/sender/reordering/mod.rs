@@ -50,7 +50,8 @@ pub(super) trait Parameters {
 pub(super) trait Method {
     /// What the handshake took, of which nothing was repeated.
     fn note_handshake(&mut self, _rtt: Time) {}
-    /// Whether reordering is wider than `base` duplicate ACKs, with which the threshold began that is so many now.
+    /// Whether segments were overtaken by more than the plan lets pass for reordering: by `base` duplicate ACKs or more. `threshold`
+    /// is what means a loss by now.
     fn is_wide(&self, threshold: u32, base: u32) -> bool {
         threshold > base
     }
