@@ -104,6 +104,7 @@ def test_flows_alone_tell_of_a_machine_that_keeps_no_time_before_the_run(tmp_pat
         stutter.begin_with_the_next_run()
         outcome = disturbed(star(tmp_path, TWO), token, 250_000_000, lambda _lab: stutter.end())
     assert "before the run a flow alone took" in reasons(outcome)
+    assert None not in outcome["facts"]["before"]["late_ns"]
 
 
 def test_packets_that_kernels_throw_away_are_told_of(tmp_path: Path, token: str) -> None:

@@ -18,7 +18,7 @@ from typing import IO, cast
 from support.kernels import MARK
 from tailcut.lab.process import COMMAND
 
-FABRIC_STILL_SECONDS, ALL_STILL_SECONDS = 0.05, 0.003
+FABRIC_STILL_SECONDS, ALL_STILL_SECONDS = 0.05, 0.005
 GOES_ON_SECONDS = 0.001
 LOOKS_EVERY_SECONDS = 0.002
 

@@ -80,7 +80,8 @@ impl Epoll {
         .map(drop)
     }
 
-    /// Waits, and gives (token, what happened) of each.
+    /// Waits, and gives (token, what happened) of each. A process that was stopped goes on waiting once it goes on (signal(7): the
+    /// kernel's call ends then), so that whoever waits for one thing finds that it has happened.
     ///
     /// # Errors
     /// The kernel's.
@@ -88,12 +89,15 @@ impl Epoll {
         const MOST: usize = 64;
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; MOST];
         happened.clear();
-        // SAFETY: there is room for as many events as are asked for.
-        let result =
-            unsafe { libc::epoll_wait(self.of.as_raw_fd(), events.as_mut_ptr(), MOST as i32, -1) };
-        let count = match checked(result) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
-            other => other?,
+        let count = loop {
+            // SAFETY: there is room for as many events as are asked for.
+            let result = unsafe {
+                libc::epoll_wait(self.of.as_raw_fd(), events.as_mut_ptr(), MOST as i32, -1)
+            };
+            match checked(result) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other?,
+            }
         };
         happened.extend(events[..count as usize].iter().map(|event| (event.u64, event.events)));
         if happened.iter().any(|(token, _)| *token == TIMER) {
@@ -102,5 +106,54 @@ impl Epoll {
             unsafe { libc::read(self.timer.as_raw_fd(), expirations.as_mut_ptr().cast(), 8) };
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::os::unix::thread::JoinHandleExt;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    static INTERRUPTIONS: AtomicUsize = AtomicUsize::new(0);
+
+    extern "C" fn interrupted(_signal: libc::c_int) {
+        INTERRUPTIONS.fetch_add(1, Ordering::SeqCst);
+    }
+
+    #[test]
+    fn who_is_interrupted_goes_on_waiting() {
+        // No test but this one has anything to do with this signal. It restarts no call.
+        // SAFETY: zeroes are no flags and an empty mask, and the action outlives the call; it only counts.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = interrupted as *const () as usize;
+            checked(libc::sigaction(libc::SIGUSR2, &action, std::ptr::null_mut()))
+        }
+        .expect("it is ours");
+        let (near, far) = UnixStream::pair().expect("there is one");
+        let waits = std::thread::spawn(move || {
+            let epoll = Epoll::new().expect("there is one");
+            epoll.add(&near, READABLE, 7).expect("it is watched");
+            let mut happened = vec![];
+            epoll.wait(&mut happened).expect("it waits");
+            happened
+        });
+        // The first may find it before it waits, those after it do not.
+        for interruption in 1..=50 {
+            if waits.is_finished() {
+                break;
+            }
+            // SAFETY: the thread is joined only below.
+            unsafe { libc::pthread_kill(waits.as_pthread_t(), libc::SIGUSR2) };
+            while INTERRUPTIONS.load(Ordering::SeqCst) < interruption && !waits.is_finished() {
+                std::thread::yield_now();
+            }
+        }
+        drop(far);
+        let happened = waits.join().expect("it ends");
+        assert_eq!(happened.iter().map(|(token, _)| *token).collect::<Vec<_>>(), [7]);
     }
 }
