@@ -239,6 +239,13 @@ mod tests {
     }
 
     #[test]
+    fn a_window_that_grows_by_delivery_is_slowed_by_no_late_acknowledgement() {
+        let window_growth = crate::transport::tcp::WindowGrowth::Delivered;
+        let by_delivery = shape(TcpSpec { ack_every: 2, window_growth, ..TcpSpec::default() });
+        assert_eq!((by_delivery.ack_every, by_delivery.acks_each), (1, false));
+    }
+
+    #[test]
     fn whoever_is_pulled_for_is_bounded_by_no_window() {
         let pulled = of(TransportSpec::Ndp(NdpSpec::default()))[0].shape();
         let Shape { handshake, initial_window, receive_window, .. } = pulled;
