@@ -97,12 +97,9 @@ pub(super) fn tcp(checked: &mut Checked, spec: &TcpSpec) {
     variation(checked, *rto_variation);
     acknowledgements(checked, *ack_every, *quick_acks, *delayed_ack_timeout);
     checked.sysctl("ipv4/tcp_timestamps", u8::from(*timestamps));
-    match *timestamps && *recovery == Recovery::SackPrr {
-        false => checked.done("transport.timestamps", "sysctl tcp_timestamps"),
-        true => checked.near(
-            "transport.timestamps",
-            "sysctl tcp_timestamps; SYNs are 4 bytes shorter than the plan's: the kernel puts what they say of SACK beside the time",
-        ),
+    match (*timestamps, *recovery) {
+        (false, _) => checked.done("transport.timestamps", "sysctl tcp_timestamps"),
+        (true, recovery) => checked.near("transport.timestamps", stamped(recovery)),
     }
     checked.only(
         !*timestamps || *timestamp_tick == Time::from_ms(1),
@@ -257,6 +254,17 @@ fn losses(
     }
 }
 
+/// What kernels do with timestamps that the simulator does not.
+fn stamped(recovery: Recovery) -> String {
+    let old = "sysctl tcp_timestamps; receivers throw away what PAWS takes for old, which segments that were overtaken may be";
+    match recovery {
+        Recovery::SackPrr => format!(
+            "{old}; SYNs are 4 bytes shorter than the plan's: the kernel puts what they say of SACK beside the time"
+        ),
+        Recovery::Newreno => old.to_owned(),
+    }
+}
+
 /// Whose reductions the kernel's are not: of its congestion controls each gives a threshold by the window (`tcp_init_cwnd_reduction`).
 fn reduction(checked: &mut Checked, recovery: Recovery, base: ReductionBase) {
     const FIELD: &str = "transport.reduction_base";
@@ -391,6 +399,17 @@ mod tests {
             set(json!({ "timestamps": true, "timestamp_tick": tick }), "transport.timestamp_tick").1
         };
         assert_eq!((ticks("1ms"), ticks("1us")), (vec![Answer::Done], vec![Answer::Fatal]));
+    }
+
+    #[test]
+    fn timestamps_are_told_to_throw_away_what_was_overtaken() {
+        for recovery in ["sack-prr", "newreno"] {
+            let told = |timestamps: bool| {
+                let parameters = json!({ "timestamps": timestamps, "recovery": recovery });
+                set(parameters, "transport.timestamps").1
+            };
+            assert_eq!((told(false), told(true)), (vec![Answer::Done], vec![Answer::Near]));
+        }
     }
 
     #[test]
