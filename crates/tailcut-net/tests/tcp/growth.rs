@@ -131,24 +131,6 @@ fn cubic_grows_by_what_was_reported_first() {
     assert_eq!([Acks, Delivered].map(window), [11, 18]);
 }
 
-/// Six of the eight segments acknowledged are left for congestion avoidance, which is CUBIC's own. A whole window's growth in it
-/// is less than a segment.
-#[test]
-fn cubic_opens_slow_start_to_the_threshold_whatever_ends_it() {
-    let cwnd = |hystart, growth| {
-        let congestion = CongestionSpec::Cubic(CubicSpec { hystart, ..CubicSpec::default() });
-        let initial_ssthresh = Limit::AtMost(Amount::Packets(12));
-        let mut script = start(TcpSpec { congestion, initial_ssthresh, ..spec(growth) });
-        script.ack(8);
-        script.sender.cwnd()
-    };
-    let opened = [HystartSpec::None, HystartSpec::Rfc9406, HystartSpec::Linux];
-    for cwnd in opened.map(|hystart| cwnd(hystart, Delivered)) {
-        assert!((12 * MSS..13 * MSS).contains(&cwnd), "{cwnd} bytes");
-    }
-    assert_eq!(opened.map(|hystart| cwnd(hystart, Acks) / MSS), [11, 18, 12]);
-}
-
 #[test]
 fn without_selective_acknowledgements_windows_grow_by_acks() {
     let mut script = start(TcpSpec { window_growth: Delivered, ..newreno(10) });

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::Time;
 
-use super::{Acked, Window};
+use super::{newreno, Acked, Window};
 use linux::Linux;
 use rfc_9406::{Phase, Rfc9406};
 
@@ -55,24 +55,24 @@ impl HyStart {
 
     /// The window grows in slow start. Returns what is left of the acknowledged bytes for congestion avoidance.
     pub fn grow(this: &mut Option<HyStart>, window: &mut Window, mss: u64, acked: &Acked) -> u64 {
-        let mut over = false;
-        let bytes = match this {
-            None if !acked.by_delivery => mss,
-            None | Some(HyStart::Linux(_)) => acked.bytes,
+        match this {
+            None => newreno::grow(window, mss, acked),
             Some(HyStart::Rfc9406(hystart)) => {
-                over = hystart.on_ack(acked) == Phase::Over;
-                hystart.increase(acked.bytes, mss)
+                let phase = hystart.on_ack(acked);
+                window.cwnd += hystart.increase(acked.bytes, mss);
+                if phase == Phase::Over {
+                    window.ssthresh = window.cwnd;
+                    *this = None;
+                }
             }
-        };
-        // As `tcp_slow_start` does. The RFCs let the last ACK of slow start lead past the threshold.
-        let exactly = acked.by_delivery || matches!(this, Some(HyStart::Linux(_)));
-        let grown = if exactly { bytes.min(window.ssthresh - window.cwnd) } else { bytes };
-        window.cwnd += grown;
-        if over {
-            window.ssthresh = window.cwnd;
-            *this = None;
+            // `tcp_slow_start`.
+            Some(HyStart::Linux(_)) => {
+                let grown = acked.bytes.min(window.ssthresh - window.cwnd);
+                window.cwnd += grown;
+                return acked.bytes - grown;
+            }
         }
-        bytes - grown
+        0
     }
 
     /// The window was reduced, by a timeout or otherwise. RFC 9406 is for the first slow start alone (section 4.2); Linux begins
