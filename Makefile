@@ -12,7 +12,7 @@
 #   make fuzz    2,000 random experiments, others each time
 #   make bench   speed and memory, never part of the tests
 #   make dist    what people install, in dist/: a wheel, the source distribution and the npm tarball
-#   make lint    formatters, linters and type checkers; work that a commit lost
+#   make lint    formatters, linters and type checkers
 #   make format  let the formatters have their way
 #   make docs    the documentation as HTML
 #   make playground   the simulator in one page of the browser: docs/playground/index.html (needs a compiler for WebAssembly)
@@ -238,7 +238,6 @@ lint-packages: setup-repnet
 
 .PHONY: lint check-stubs check-packages
 lint: lint-code check-stubs check-packages
-	$(BIN)/python .ci/taken_back.py
 
 check-stubs: build setup
 	MYPYPATH=python $(BIN)/stubtest tailcut._core
