@@ -14,6 +14,7 @@ import {
   Record,
   Refusal,
 } from '../dist/wire.js';
+import { notThisNode } from './lib/skips.mjs';
 import { data, defaults, echoServer, hello, ownPort, raw, settle, ticks, until } from './lib/support.mjs';
 
 before(() => {
@@ -248,7 +249,7 @@ test('a BlockList holds on the second port', async (t) => {
   blockList.addAddress('127.0.0.3');
   const { server, sockets, port } = await echoServer(t, { blockList });
   if (server.blockList === undefined) {
-    t.skip('this Node has no server.blockList');
+    t.skip(notThisNode('no server.blockList'));
     return;
   }
   for (const kind of Object.values(Kind)) {

@@ -4,6 +4,7 @@ import net from 'node:net';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { run } from './apps/support/process.mjs';
+import { notThisNode } from './lib/skips.mjs';
 import { OWN_ADDRESS, ownPort } from './lib/support.mjs';
 
 const PROGRAM = fileURLToPath(new URL('lib/listening-cluster.cjs', import.meta.url));
@@ -41,7 +42,7 @@ for (const policy of ['rr', 'none'])
   for (const options of [{}, { exclusive: true }, { reusePort: true }])
     for (const random of [true, false])
       test(`${policy}, ${random ? 'a random port' : 'a port'}, ${JSON.stringify(options)}`, async (t) => {
-        if (options.reusePort && !(await knowsReusePort())) return t.skip('no reusePort here');
+        if (options.reusePort && !(await knowsReusePort())) return t.skip(notThisNode('no reusePort'));
         const port = random ? 0 : ownPort();
         const expected = await listen(policy, 'net', { port, ...options });
         const { replica, ...seen } = await listen(policy, 'repnet', { port, ...options });

@@ -8,6 +8,7 @@ import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
 import { resetBudget } from '../dist/memory/budget.js';
 import { HOST, path } from './lib/observe.mjs';
+import { notThisNode } from './lib/skips.mjs';
 import { defaults, echo, grown, hello, ownPort, raw, until } from './lib/support.mjs';
 
 beforeEach(() => {
@@ -126,7 +127,8 @@ test('a Unix socket: the connections are ours', async (t) => {
 
 test("'drop' is seen once, too", async (t) => {
   const seen = await serve(t, repnet, 'on the object', {}, (server) => (server.maxConnections = 0));
-  if (Number.parseInt(process.versions.node, 10) < 22) return t.skip('0 is no limit in this Node');
+  if (Number.parseInt(process.versions.node, 10) < 22)
+    return t.skip(notThisNode('maxConnections = 0 is no limit'));
   const socket = repnet.connect({ port: seen.port, host: HOST, replicate: 'flow', peer: 'repnet' });
   socket.on('error', () => {}).resume();
   await once(socket, 'close');

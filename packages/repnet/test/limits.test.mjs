@@ -7,6 +7,7 @@ import { before, beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import repnet from '../dist/index.js';
 import { Kind } from '../dist/wire.js';
+import { notThisNode } from './lib/skips.mjs';
 import {
   defaults,
   echo,
@@ -168,7 +169,7 @@ for (const [api, replicate] of [
   });
 
 const [major, minor] = process.versions.node.split('.').map(Number);
-const skip = major < 22 || (major === 22 && minor < 12) ? 'this Node has no dropMaxConnection' : false;
+const skip = major < 22 || (major === 22 && minor < 12) ? notThisNode('no dropMaxConnection') : false;
 
 for (const [api, replicate] of [
   ['net', false],

@@ -1,107 +1,71 @@
-/** `listen(0)` finds two free ports side by side, also where clients hold many of those that the kernel leaves for them. */
+/** `listen(0)` finds two free ports side by side. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import repnet from '../dist/index.js';
-import { until } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
-const MOST = 7_000;
-const AT_ONCE = 100;
-/** Of the ports that the kernel offers to one who listens, so many have a successor that is held; fewer than the least show nothing. */
-const WANTED = 0.25;
-const LEAST = 0.1;
 
-const held = [];
-const accepted = new Set();
-let target;
-let skip = false;
+/** Resolves to the error of `server.listen(...where)`, or to undefined when it listens. */
+const outcome = (server, ...where) =>
+  new Promise((resolve) => server.once('error', resolve).listen(...where, () => resolve(undefined)));
 
-/** Holds a connection from a port of the kernel's choice, which is not to be shared as one that was bound explicitly is. */
-function hold() {
-  return new Promise((resolve) => {
-    const socket = net.connect({ host: HOST, port: target.address().port });
-    socket.once('connect', () => {
-      held.push(socket.on('error', () => {}));
-      resolve();
-    });
-    socket.once('error', resolve);
-  });
-}
-
-/** A port that the kernel offers to one who listens and takes the first. */
-async function offered() {
-  const naive = net.createServer();
-  await new Promise((resolve, reject) => naive.once('error', reject).listen(0, HOST, resolve));
-  const { port } = naive.address();
-  await new Promise((resolve) => naive.close(resolve));
-  return port;
-}
-
-/** Which share of those has a successor that is held. */
-async function shareBeside() {
-  const taken = new Set(held.map(({ localPort }) => localPort));
-  let beside = 0;
-  for (let n = 0; n < 200; n++) if (taken.has((await offered()) + 1)) beside++;
-  return beside / 200;
-}
-
-before(async () => {
-  target = net.createServer((socket) => {
-    accepted.add(socket.on('error', () => {}).on('close', () => accepted.delete(socket)));
-  });
-  await new Promise((resolve) => target.listen({ host: HOST, port: 0, backlog: 2 * AT_ONCE }, resolve));
-  // Linux gives listeners odd ports first, and of those the lower half of its range; clients even ones, from a place of its choice on. So
-  // how many have to be held until they are beside a listener's differs.
-  let share = 0;
-  for (let n = 0; n < MOST && share < WANTED; n += AT_ONCE) {
-    await Promise.all(Array.from({ length: AT_ONCE }, hold));
-    if (n % (5 * AT_ONCE) === 0) share = await shareBeside();
-  }
-  if (share < LEAST)
-    skip = `${held.length} connections are beside too few ports: too few descriptors or ports`;
-});
-
-after(async () => {
-  // By RST, so that no port stays behind in TIME_WAIT.
-  for (const socket of held) socket.resetAndDestroy();
-  await until(() => accepted.size === 0, 'every held connection is gone');
-  target?.close();
-});
-
-test('where clients hold a quarter of the ports beside those that the kernel offers, every listen(0) succeeds', async (t) => {
-  if (skip) return t.skip(skip);
-  t.diagnostic(`${held.length} connections held`);
-  const taken = new Set(held.map((socket) => socket.localPort));
-  let beside = 0;
-  const servers = [];
-  try {
-    for (let i = 0; i < 50; i++) {
-      const server = repnet.createServer({ replicate: 'flow' });
-      servers.push(server);
-      await new Promise((resolve, reject) => server.once('error', reject).listen(0, HOST, resolve));
-      const { port } = server.address();
-      assert.equal(server.replicaAddress().port, port + 1);
-      assert.ok(!taken.has(port) && !taken.has(port + 1));
-      // What one who takes the first port the kernel offers would have met.
-      if (taken.has((await offered()) + 1)) beside++;
+/** Takes the successor of each of the next `count` ports that the system chooses; the ports chosen so far. */
+function takeSuccessors(t, count) {
+  const create = net._createServerHandle;
+  const chosen = [];
+  const takers = [];
+  t.mock.method(net, '_createServerHandle', (host, port, ...rest) => {
+    const handle = create(host, port, ...rest);
+    if (port !== 0 || typeof handle === 'number') return handle;
+    const bound = {};
+    handle.getsockname(bound);
+    chosen.push(bound.port);
+    if (chosen.length <= count) {
+      const taker = create(host, bound.port + 1, ...rest);
+      // Otherwise somebody else has it, which is as well.
+      if (taker.listen(1) === 0) takers.push(taker);
+      else taker.close();
     }
-  } finally {
-    for (const server of servers) server.close();
-  }
-  t.diagnostic(`${beside} of 50 ports that the kernel offered had no free successor`);
-  for (let tries = 0; beside === 0 && tries < 1_000; tries++) if (taken.has((await offered()) + 1)) beside++;
-  assert.ok(beside > 0, 'the test meets what it is about');
+    return handle;
+  });
+  t.after(() => {
+    for (const taker of takers) taker.close();
+  });
+  return chosen;
+}
+
+for (const [taken, where] of [
+  [1, 'the next that the system chooses'],
+  [15, 'the last that it is asked for'],
+])
+  test(`with the successors of ${taken} ports taken, it is ${where}`, async (t) => {
+    const chosen = takeSuccessors(t, taken);
+    const server = repnet.createServer({ replicate: 'flow' });
+    t.after(() => server.close());
+    assert.equal(await outcome(server, 0, HOST), undefined);
+    const { port } = server.address();
+    assert.equal(server.replicaAddress().port, port + 1);
+    assert.ok(!chosen.slice(0, taken).includes(port));
+  });
+
+test('with the successors of all ports taken that the system offers, it is below its range', async (t) => {
+  const chosen = takeSuccessors(t, Number.POSITIVE_INFINITY);
+  const server = repnet.createServer({ replicate: 'flow' });
+  t.after(() => server.close());
+  assert.equal(await outcome(server, 0, HOST), undefined);
+  const { port } = server.address();
+  assert.equal(chosen.length, 16);
+  assert.ok(port >= 10_000 && port < 32_000, `${port}`);
+  assert.equal(server.replicaAddress().port, port + 1);
 });
 
 test('an explicit replicaPort is kept, or its being taken is an error', async (t) => {
-  if (skip) return t.skip(skip);
-  const { localPort } = held[0];
-  const server = repnet.createServer({ replicate: 'flow', replicaPort: localPort });
+  const holder = net.createServer();
+  assert.equal(await outcome(holder, 0, HOST), undefined);
+  t.after(() => holder.close());
+  const server = repnet.createServer({ replicate: 'flow', replicaPort: holder.address().port });
   t.after(() => server.close());
-  const error = await new Promise((resolve) =>
-    server.once('error', resolve).listen(0, HOST, () => resolve(undefined)),
-  );
-  assert.equal(error?.code, 'EADDRINUSE');
+  assert.equal((await outcome(server, 0, HOST))?.code, 'EADDRINUSE');
   assert.equal(server.listening, false);
 });

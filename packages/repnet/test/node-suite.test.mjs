@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { pinnedVersions } from './lib/node-versions.mjs';
+import { missing as missingPart } from './lib/skips.mjs';
 
 const beside = (path) => fileURLToPath(new URL(`../../../../${path}`, import.meta.url));
 const harness = process.env.REPNET_NODE_SUITE ?? beside('shared/tools/node-net-suite');
@@ -113,11 +114,16 @@ const RUNS = [
 
 function missing() {
   if (!existsSync(join(harness, 'run')))
-    return 'no harness at ../shared/tools/node-net-suite nor where REPNET_NODE_SUITE says';
+    return missingPart('no harness at ../shared/tools/node-net-suite nor where REPNET_NODE_SUITE says');
   if (!existsSync(repository))
-    return "Node's tests are not at hand: no clone of node_test at ../node_test.git nor where REPNET_NODE_TESTS says";
+    return missingPart(
+      "Node's tests are not at hand: no clone of node_test at ../node_test.git nor where REPNET_NODE_TESTS says",
+    );
   const absent = subjects.filter(({ installed }) => !installed).map(({ version }) => version);
-  return absent.length > 0 && `Node ${absent.join(' and ')} not installed: npm ci in node-versions`;
+  return (
+    absent.length > 0 &&
+    missingPart(`Node ${absent.join(' and ')} not installed`, 'npm ci --prefix packages/repnet/node-versions')
+  );
 }
 const skip = missing();
 

@@ -4,6 +4,7 @@ import net from 'node:net';
 import { before, test } from 'node:test';
 import repnet from '../dist/index.js';
 import { startRelay } from './lib/relay.mjs';
+import { notThisNode } from './lib/skips.mjs';
 import { defaults, echo, grown, OWN_ADDRESS, ownPort } from './lib/support.mjs';
 
 const HOST = OWN_ADDRESS;
@@ -104,7 +105,7 @@ test('behind address translation the flows are plain in address mode, and replic
 
 test('processes that share a port by reusePort: each flow reaches one of them', async (t) => {
   const [major, minor] = process.versions.node.split('.').map(Number);
-  if (major < 23 || (major === 23 && minor < 1)) return t.skip('this Node has no reusePort');
+  if (major < 23 || (major === 23 && minor < 1)) return t.skip(notThisNode('no reusePort'));
   const one = await counting(t, {}, { port: 0, host: HOST, reusePort: true });
   const other = await counting(t, {}, { port: one.port, host: HOST, reusePort: true });
   await grown();

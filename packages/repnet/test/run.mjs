@@ -1,6 +1,11 @@
 /**
- * npm test: every test file on the Node that runs this, then what depends on Node on each other version that
- * ../node-versions pins; bounded in time. `npm test -- --node current` leaves the other versions out.
+ * npm test: every test file on the oldest and the newest Node that are supported. `npm test -- --node all` also runs those
+ * between, `--node current` only the Node that runs this; `--long` adds the tests of test/long, once. The Node that runs
+ * this stands for its major version, those that ../node-versions pins for the others. Further words choose the files
+ * whose paths have one of them: `npm test -- hedge`.
+ *
+ * TEST_TIMES=N prints the N slowest tests and files. TAILCUT_SKIPPED names a file to which a JSON line is added for each
+ * reason for which tests were skipped.
  */
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -9,101 +14,138 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { failureReport } from './lib/failure-report.mjs';
 import { installPinnedVersions, pinnedVersions } from './lib/node-versions.mjs';
+import { processorTime } from './lib/processor-time.mjs';
+import { skipLines, skipRecords, slowestLines } from './lib/run-report.mjs';
+import { missing } from './lib/skips.mjs';
 
 /**
- * Not repeated on the other versions: what measures this library's own memory or the paths of a network (minutes each), what the
- * compiler says of the types, and Node's own suite, which starts the versions that it is about.
+ * Not repeated on the other versions: what is about the paths of a network, the compiler or a page of the browser, and
+ * Node's own suite, which starts the versions that it is about.
  */
-const ONCE = /\/(leak-|two-paths|bucket-sort|package-types|readme|node-suite)/;
+const ONCE = /^playground|\/(long\/|two-paths|package-types|readme|node-suite)/;
+const LONG = /\/long\//;
+
+const CONCURRENCY = 4;
+/** Milliseconds that a test file may take. */
+const TIME_LIMIT = 1_800_000;
+
+const {
+  values: { node, long },
+  positionals: words,
+} = parseArgs({
+  options: { node: { type: 'string', default: 'ends' }, long: { type: 'boolean', default: false } },
+  allowPositionals: true,
+});
 
 /** The library's tests, and those of the programs beside it. */
 const packages = new URL('../../', import.meta.url).pathname;
-const files = ['repnet', 'repnet-bench', 'repnet-proxy'].flatMap((name) =>
-  readdirSync(join(packages, name, 'test'), { recursive: true })
-    .map((file) => join(name, 'test', String(file)))
-    .filter((file) => /\.test\.(mjs|cjs|js)$/.test(file))
-    .sort(),
-);
-const reporter = new URL('lib/summary-reporter.mjs', import.meta.url).href;
-const hangReport = new URL('lib/hang-report.mjs', import.meta.url).href;
+const files = ['repnet', 'repnet-bench', 'repnet-proxy', 'playground']
+  .flatMap((name) =>
+    readdirSync(join(packages, name, 'test'), { recursive: true })
+      .map((file) => join(name, 'test', String(file)))
+      .filter((file) => /\.test\.(mjs|cjs|js)$/.test(file))
+      .sort(),
+  )
+  .filter((file) => long || !LONG.test(file))
+  .filter((file) => words.length === 0 || words.some((word) => file.includes(word)));
+
+/** The versions to run on, { version, binary, installed }, oldest first. */
+function versions() {
+  const current = { version: process.versions.node, binary: process.execPath, installed: true };
+  if (node === 'current') return [current];
+  installPinnedVersions();
+  const all = pinnedVersions().map((pinned) =>
+    pinned.major === Number.parseInt(current.version, 10) ? current : pinned,
+  );
+  const chosen = node === 'all' ? all : [all[0], all.at(-1)];
+  return chosen.some(({ installed }) => installed) ? chosen : [current, ...chosen];
+}
+
 const scratch = mkdtempSync(join(tmpdir(), 'repnet-test-'));
 
-/** Runs these files under node:test, with a share of the fault bench's flows; the counts, and whether all is well. */
-function run(binary, version, chosen, share) {
+/** Runs these files under node:test, with a share of the fault bench's flows; the counts and times, and whether all is well. */
+function run({ binary, version }, chosen, share) {
   const counts = join(scratch, `${version}.json`);
-  const hangs = join(scratch, version);
-  mkdirSync(hangs);
-  const reporters = ['spec', reporter].map((name) => `--test-reporter=${name}`);
-  const destinations = ['stdout', counts].map((name) => `--test-reporter-destination=${name}`);
+  const folders = { hangs: join(scratch, `${version}-hangs`), times: join(scratch, `${version}-times`) };
+  for (const folder of Object.values(folders)) mkdirSync(folder);
+  const library = (name) => new URL(`lib/${name}.mjs`, import.meta.url).href;
+  const before = processorTime();
   const { status } = spawnSync(
     binary,
     [
       '--test',
-      `--import=${hangReport}`,
-      ...reporters,
-      ...destinations,
-      '--test-concurrency=4',
-      '--test-timeout=1800000',
+      ...['hang-report', 'file-times'].map((name) => `--import=${library(name)}`),
+      ...['spec', library('summary-reporter')].map((name) => `--test-reporter=${name}`),
+      ...['stdout', counts].map((name) => `--test-reporter-destination=${name}`),
+      `--test-concurrency=${CONCURRENCY}`,
+      `--test-timeout=${TIME_LIMIT}`,
       ...chosen.map((file) => join(packages, file)),
     ],
-    { stdio: 'inherit', env: { ...process.env, REPNET_HANG_REPORTS: hangs, REPNET_FAULT_SHARE: share } },
+    {
+      stdio: 'inherit',
+      env: {
+        ...process.env,
+        REPNET_HANG_REPORTS: folders.hangs,
+        REPNET_FILE_TIMES: folders.times,
+        REPNET_FAULT_SHARE: share,
+      },
+    },
   );
-  for (const name of readdirSync(hangs))
-    console.log(`\n${name} did not end; what it had open:\n${readFileSync(join(hangs, name), 'utf8')}`);
-  return { version, files: chosen.length, ok: status === 0, ...JSON.parse(readFileSync(counts, 'utf8')) };
+  const processor = processorTime() - before;
+  for (const name of readdirSync(folders.hangs))
+    console.log(
+      `\n${name} did not end; what it had open:\n${readFileSync(join(folders.hangs, name), 'utf8')}`,
+    );
+  const fileTimes = readdirSync(folders.times).map((name) =>
+    JSON.parse(readFileSync(join(folders.times, name), 'utf8')),
+  );
+  const summary = JSON.parse(readFileSync(counts, 'utf8'));
+  return { version, files: chosen.length, ok: status === 0, processor, fileTimes, ...summary };
 }
 
-const { node } = parseArgs({ options: { node: { type: 'string', default: 'all' } } }).values;
-const current = process.versions.node;
 const results = [];
-const without = [];
+const left = [];
 try {
-  const others = [];
-  if (node !== 'current') {
-    installPinnedVersions();
-    for (const { major, version, binary, installed } of pinnedVersions())
-      if (major !== Number.parseInt(current, 10)) (installed ? others : without).push({ version, binary });
-  }
-  results.push(run(process.execPath, current, files, 1));
-  for (const { version, binary } of others) {
-    console.log(`\nNode ${version}`);
-    results.push(
-      run(
-        binary,
-        version,
-        files.filter((file) => !ONCE.test(file)),
-        4,
-      ),
-    );
+  for (const each of versions()) {
+    if (!each.installed) {
+      left.push({ ...each, test: 'every test', why: missing('this Node has no binary for this platform') });
+      continue;
+    }
+    const first = results.length === 0;
+    console.log(`\nNode ${each.version}`);
+    results.push(run(each, first ? files : files.filter((file) => !ONCE.test(file)), first ? 1 : 4));
+    left.push(...results.at(-1).left.map((test) => ({ ...test, version: each.version })));
   }
 } finally {
   rmSync(scratch, { recursive: true, force: true });
 }
 
 console.log();
+const { TAILCUT_SKIPPED, TEST_TIMES } = process.env;
+if (TEST_TIMES)
+  for (const result of results) console.log(`${slowestLines(Number(TEST_TIMES), result).join('\n')}\n`);
+
 const sum = (name) => results.reduce((total, counts) => total + counts[name], 0);
-for (const { version, files: count, tests, pass, fail, cancelled, skipped, duration_ms } of results)
+for (const {
+  version,
+  files: count,
+  tests,
+  pass,
+  fail,
+  cancelled,
+  skipped,
+  duration_ms,
+  processor,
+} of results)
   console.log(
-    `Node ${version.padEnd(8)} ${count} files, ${tests} tests: ${pass} passed, ${fail + cancelled} failed, ${skipped} skipped, ${Math.round(duration_ms / 1000)} s`,
+    `Node ${version.padEnd(8)} ${count} files, ${tests} tests: ${pass} passed, ${fail + cancelled} failed, ${skipped} skipped, ${Math.round(duration_ms / 1000)} s, ${Math.round(processor)} s of a processor`,
   );
-for (const { version } of without)
-  console.log(`Node ${version.padEnd(8)} not run: no binary for this platform`);
-const reasons = new Map();
-for (const { version, left } of results)
-  for (const { test, why } of left) reasons.set(why, [...(reasons.get(why) ?? []), `${version} ${test}`]);
 if (results.length > 1)
-  reasons.set(
-    'takes minutes, or is not about Node: run on one version',
-    files.filter((file) => ONCE.test(file)),
-  );
-if (reasons.size > 0) console.log('\nSkipped:');
-const { TAILCUT_SKIPPED } = process.env;
-for (const [why, tests] of reasons) {
-  const more = tests.length > 5 ? [`and ${tests.length - 5} more`] : [];
-  const some = [...tests.slice(0, 5), ...more];
-  console.log([`  ${why} (${tests.length})`, ...some].join('\n    '));
-  if (TAILCUT_SKIPPED) appendFileSync(TAILCUT_SKIPPED, `  repnet: ${why}: ${some.join(', ')}\n`);
-}
+  console.log(`On the first of them only: ${files.filter((file) => ONCE.test(file)).join(', ')}`);
+const records = skipRecords(left);
+if (records.length > 0) console.log(`\nSkipped:\n${skipLines(records).join('\n')}`);
+if (TAILCUT_SKIPPED)
+  for (const record of records) appendFileSync(TAILCUT_SKIPPED, `${JSON.stringify(record)}\n`);
 const failures = results.flatMap(({ version, failed }) => failed.map((each) => ({ version, ...each })));
 if (failures.length > 0) console.log(`\nFailed:\n${failureReport(failures).join('\n')}\n`);
 console.log(`${sum('pass')} passed, ${sum('fail') + sum('cancelled')} failed, ${sum('skipped')} skipped`);

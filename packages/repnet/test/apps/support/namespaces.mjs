@@ -7,6 +7,7 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { missing } from '../../lib/skips.mjs';
 import { root } from './process.mjs';
 
 export const CLIENT = '10.77.0.1';
@@ -24,8 +25,8 @@ export function skipNamespaces() {
     run('ip', 'netns', 'add', name);
   } catch (error) {
     return error.code === 'ENOENT'
-      ? 'ip is not installed (Debian package iproute2)'
-      : `network namespaces are not permitted: ${String(error.stderr ?? error.message).trim()}`;
+      ? missing('ip is not installed', 'apt-get install iproute2')
+      : missing(`network namespaces are not permitted: ${String(error.stderr ?? error.message).trim()}`);
   }
   try {
     run(
@@ -49,7 +50,7 @@ export function skipNamespaces() {
     );
     return false;
   } catch (error) {
-    return `links cannot be shaped: ${String(error.stderr ?? error.message).trim()}`;
+    return missing(`links cannot be shaped: ${String(error.stderr ?? error.message).trim()}`);
   } finally {
     run('ip', 'netns', 'del', name);
   }

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { chownSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { missing } from '../../lib/skips.mjs';
 import { certificate } from './certificate.mjs';
 import { findProgram } from './process.mjs';
 import { freePort } from './servers.mjs';
@@ -20,7 +21,7 @@ const postgres = await findProgram('postgres', folders());
 const initdb = await findProgram('initdb', folders());
 export const skipPostgres =
   (postgres === undefined || initdb === undefined) &&
-  'PostgreSQL is not installed (Debian package postgresql)';
+  missing('PostgreSQL is not installed', 'apt-get install postgresql');
 
 /** PostgreSQL refuses to run as root: as root it runs as the user that the Debian package makes. */
 function unprivileged() {

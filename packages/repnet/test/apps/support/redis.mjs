@@ -1,13 +1,14 @@
 /** A real redis-server for tests: a free loopback port, nothing on disk. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { missing } from '../../lib/skips.mjs';
 import { findProgram } from './process.mjs';
 import { freePort } from './servers.mjs';
 
 /** The path of redis-server, or undefined where it is not installed. */
 export const redisProgram = await findProgram('redis-server');
 export const skipRedis =
-  redisProgram === undefined && 'redis-server is not installed (Debian package redis-server)';
+  redisProgram === undefined && missing('redis-server is not installed', 'apt-get install redis-server');
 
 /** Start redis-server; resolves to its port. Ended with the test, by its id. */
 export async function startRedis(t) {
