@@ -39,6 +39,8 @@ export interface Attachment {
   failed?(error: NodeJS.ErrnoException): Error | null;
   /** The application ends the stream. */
   ending?(): void;
+  /** The socket is about to be destroyed, and has its native handle still. */
+  closing?(): void;
   /** The native connection ended or failed: true if that is held back, since a second connection may know better. */
   holds?(error: Error | null): boolean;
   /**
@@ -68,7 +70,7 @@ export const noSkew: readonly [number, number] = [0, 0];
 
 /** The socket as this package sees it. */
 export interface Inner extends net.Socket, Outer {
-  destroy(error?: Error): this;
+  destroy(error?: Error | null, done?: Callback): this;
   _pendingData: unknown;
   _read(n: number): void;
   [kAttachment]: Attachment | undefined;

@@ -3,6 +3,7 @@
  * While a replication is attached, the methods that would touch the native handle go to it instead.
  * docs/design.md says why this and not a look-alike.
  */
+import { AsyncResource } from 'node:async_hooks';
 import net from 'node:net';
 import { Bridge, type BridgeTarget } from './bridge.js';
 import { errnoOf, handoverRefused } from './errors.js';
@@ -155,12 +156,14 @@ define('connect', function connect(this: Inner, ...args: unknown[]) {
   if (target === undefined) return (base.connect as (...a: unknown[]) => net.Socket).apply(this, args);
   const listener = args.at(-1);
   if (typeof listener === 'function') this.once('connect', listener as () => void);
-  if (Object.hasOwn(this, 'write')) delete (this as { write?: unknown }).write;
+  // A `write` that the socket or its class has of its own is lost, as with net.
+  if (this.write !== proto.write) this.write = proto.write;
   if (this.destroyed) {
-    this._undestroy();
     setNativeHandle(this, null);
     Object.assign(this, { _peername: null, _sockname: null });
   }
+  // Also a socket that was ended before it connects is not any more.
+  this._undestroy();
   this._unrefTimer();
   setConnecting(this, true);
   dial(this, target);
@@ -196,12 +199,12 @@ function chooseTarget(socket: Inner, args: unknown[]): DialTarget | undefined {
   if (replication.replicaPort > 65535) return undefined;
   // For net 0 is no port, and neither is null.
   const ownPort = net.localPort || undefined;
-  // One object where `net.connect` has made the socket.
-  const where = { host: net.host || 'localhost', port, localPort: ownPort };
-  const wanted = own === undefined || own === net ? { ...net, ...where } : { ...own, ...net, ...where };
+  // For net these two are the constructor's alone, and all the rest is the caller's of `connect` alone.
+  const { onread } = (own ?? {}) as { onread?: object };
+  const { blockList } = socket as { blockList?: net.BlockList };
+  const where = { host: net.host || 'localhost', port, localPort: ownPort, blockList };
   // Reading into the application's own buffer is the native handle's: one connection, chosen by its handshake.
-  const { onread } = wanted as { onread?: object };
-  return { mode: onread === undefined ? mode : 'syn', net: wanted, replication };
+  return { mode: onread == null ? mode : 'syn', net: { ...net, ...where }, replication };
 }
 
 getter('pending', function () {
@@ -211,6 +214,7 @@ getter('pending', function () {
 });
 
 getter('bufferSize', function () {
+  if (this.destroyed) return undefined;
   if (this[kAttachment] !== undefined || nativeHandle(this) !== null) return this.writableLength;
   return undefined;
 });
@@ -257,6 +261,17 @@ define(
     native(this, () => base._writeGeneric.call(this, false, bytes, 'buffer' as BufferEncoding, settled));
   },
 );
+
+define('write', function write(this: Inner, chunk: unknown, encoding?: unknown, done?: unknown) {
+  const args = [chunk, encoding, done];
+  // A write that net would have given to the system at once waits behind one that waits for the peer. Its callback is called
+  // when that one is done, which is another request's doing.
+  if (this[kAttachment]?.flow?.writing) {
+    const at = typeof encoding === 'function' ? 1 : 2;
+    if (typeof args[at] === 'function') args[at] = AsyncResource.bind(args[at] as () => void);
+  }
+  return (base.write as (...a: unknown[]) => boolean).apply(this, args);
+});
 
 function gather(chunks: { chunk: unknown; encoding: BufferEncoding }[]): Buffer {
   return Buffer.concat(chunks.map(({ chunk, encoding }) => asBuffer(chunk, encoding)));
@@ -331,9 +346,10 @@ function isConnected(socket: Inner): boolean {
 
 // -------------------------------------------------------------------- closing
 
-define('destroy', function destroy(this: Inner, error?: NodeJS.ErrnoException) {
-  if (error?.syscall === 'read' && this[kAttachment]?.holds?.(error)) return this;
-  return base.destroy.call(this, error);
+define('destroy', function destroy(this: Inner, error?: NodeJS.ErrnoException, done?: Callback) {
+  // Who gives a callback is not net, which destroys a socket whose connection failed without one.
+  if (done === undefined && error?.syscall === 'read' && this[kAttachment]?.holds?.(error)) return this;
+  return base.destroy.call(this, error, done);
 });
 
 define('resetAndDestroy', function resetAndDestroy(this: Inner) {
@@ -369,6 +385,7 @@ define('_destroy', function _destroy(this: Inner, error: Error | null, done: Cal
   // shutting down cannot be reset.)
   if ((attached.unread ?? 0) > 0 && !this.writableEnded) this.resetAndClosing = true;
   const reset = this.resetAndClosing === true;
+  attached.closing?.();
   if (!attached.native || attached.flow !== undefined) {
     // Also of a write that the first connection was busy with when the second came.
     const underWay = this.writableLength > 0 || (attached.flow?.underWay ?? false);
@@ -441,7 +458,7 @@ for (const name of ['ref', 'unref'] as const) {
 for (const name of ['setNoDelay', 'setKeepAlive', 'setTypeOfService', 'getTypeOfService']) {
   const inherited = Reflect.get(base, name) as ((...args: unknown[]) => unknown) | undefined;
   if (inherited === undefined) continue; // not in this version of Node
-  define(name, function (this: Inner, ...args: unknown[]) {
+  const own = function (this: Inner, ...args: unknown[]) {
     const attached = this[kAttachment];
     if (attached === undefined) return inherited.apply(this, args);
     // http2 takes the handle of a socket after this call; before Node 26 it begins to read it, too.
@@ -456,7 +473,8 @@ for (const name of ['setNoDelay', 'setKeepAlive', 'setTypeOfService', 'getTypeOf
     } finally {
       setNativeHandle(this, handle);
     }
-  });
+  };
+  define(name, Object.defineProperty(own, 'length', { value: inherited.length }));
 }
 
 define('_onTimeout', function _onTimeout(this: Inner) {
@@ -470,7 +488,8 @@ define('_onTimeout', function _onTimeout(this: Inner) {
     }
     return stillWriting(this, handle.writeQueueSize ?? 0) ? undefined : void this.emit('timeout');
   }
-  if (!stillWriting(this, attached.flow.backlog)) this.emit('timeout');
+  // What a copy still has to send of a write that the other has finished is no activity of the application's.
+  if (!stillWriting(this, this.writableLength > 0 ? attached.flow.backlog : 0)) this.emit('timeout');
 });
 
 /** A write that makes progress is activity, as net has it. */

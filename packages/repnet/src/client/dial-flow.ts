@@ -388,7 +388,8 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   /** No source port of ours will do; net leaves the choice to the system, which may know one. */
   #goPlain(): void {
     this.#discard();
-    dialPlain(this.#socket, { ...this.#target, net: { ...this.#target.net, ...this.#destination.options } });
+    const net = { ...this.#target.net, ...this.#destination.options };
+    dialPlain(this.#socket, { ...this.#target, net }, true);
   }
 
   /** Nothing of the flow has been sent yet. */

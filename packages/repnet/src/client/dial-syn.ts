@@ -18,10 +18,9 @@ import {
   setConnecting,
   setPeerPort,
   setRace,
-  setSkew,
 } from '../socket-internals.js';
 import { counters } from '../stats.js';
-import { encodeHello, HELLO_BYTES, HelloFlag, Kind } from '../wire.js';
+import { encodeHello, HelloFlag, Kind } from '../wire.js';
 import { type Address, asAddress } from './address.js';
 import type { Attempt, AttemptSink } from './attempt.js';
 import { type ConnectionError, connected, copyAttempts, dialPlain, newAttempt, newToken } from './dialing.js';
@@ -135,7 +134,7 @@ export class SynDial implements Attachment, AttemptSink {
   /** Nothing has been sent on the second port. */
   #goPlain(): void {
     const names = asAddress(this.#target.net.host) === undefined ? this.#resolution.options : {};
-    dialPlain(this.#socket, { ...this.#target, net: { ...this.#target.net, ...names } });
+    dialPlain(this.#socket, { ...this.#target, net: { ...this.#target.net, ...names } }, true);
   }
 
   #giveUp(): void {
@@ -218,7 +217,6 @@ export class SynDial implements Attachment, AttemptSink {
       patience: 0,
     });
     setPeerPort(this.#socket, this.#target.net.port);
-    setSkew(this.#socket, 0, HELLO_BYTES);
     sendHelloFirst(this.#socket, handle, hello);
   }
 

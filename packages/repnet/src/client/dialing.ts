@@ -4,14 +4,7 @@ import net from 'node:net';
 import type { Copy } from '../flow/machine.js';
 import { begun } from '../flow-events.js';
 import { keepingState } from '../net-internals.js';
-import {
-  type DialTarget,
-  detachToConnect,
-  type Inner,
-  kBegun,
-  kRace,
-  setConnecting,
-} from '../socket-internals.js';
+import { type DialTarget, detachToConnect, type Inner, kRace, setConnecting } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import { asAddress } from './address.js';
 import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
@@ -21,29 +14,30 @@ import { NameAttempt } from './attempt-name.js';
 export type ConnectionError = NodeJS.ErrnoException & { localAddress?: string; localPort?: number };
 
 /**
- * Options of one connection to a host and port of its own: otherwise the application's, less what concerns its socket alone, or
- * is applied once it is established. `host`: the name that the application dials, or an address; without it, net would connect to
- * localhost.
+ * Options of one connection to a host and port of its own: the application's of `connect`, less what net reads in its
+ * constructor alone. `host`: the name that the application dials, or an address; without it, net would connect to localhost.
  */
 export function legOptions(target: DialTarget, host: string, port: number): AttemptOptions {
   if (!host) throw new TypeError('A connection of a flow needs a host');
-  const {
-    signal,
-    onread,
-    timeout,
-    fd,
-    readable,
-    writable,
-    noDelay,
-    keepAlive,
-    keepAliveInitialDelay,
-    ...rest
-  } = target.net as net.TcpNetConnectOpts &
-    net.SocketConstructorOpts & {
-      signal?: unknown;
-    };
-  return { ...rest, host, port, allowHalfOpen: true };
+  const options = { host, port, allowHalfOpen: true } as AttemptOptions & { [name: string]: unknown };
+  for (const name of OF_CONNECT) {
+    const value = Reflect.get(target.net, name);
+    if (value !== undefined) options[name] = value;
+  }
+  return options;
 }
+
+/** What net reads to connect; of the block list, what the application's socket was made with. */
+const OF_CONNECT = [
+  'localAddress',
+  'localPort',
+  'family',
+  'hints',
+  'lookup',
+  'autoSelectFamily',
+  'autoSelectFamilyAttemptTimeout',
+  'blockList',
+] as const;
 
 /** What net checks or has its own way with, also where the host is an address. */
 const NETS_OWN = [
@@ -67,11 +61,12 @@ export function newAttempt(
   return new AddressAttempt(copy, sink, own);
 }
 
-export function dialPlain(socket: Inner, target: DialTarget): void {
-  counters.flowsPlain++;
-  // A race or a flow that came to nothing has begun already.
-  const again = socket[kBegun];
-  if (!again) begun(socket, 'plain');
+/** `again`: a race or a flow has begun, is counted, and came to nothing. */
+export function dialPlain(socket: Inner, target: DialTarget, again = false): void {
+  if (!again) {
+    counters.flowsPlain++;
+    begun(socket, 'plain');
+  }
   socket[kRace] = undefined;
   setConnecting(socket, false);
   detachToConnect(socket);

@@ -1,6 +1,32 @@
-/** What a write's callback waits for, where the bytes go more than one way. */
+/** What a write's callback waits for, where the bytes go more than one way, and where it is called. */
+import { AsyncResource } from 'node:async_hooks';
 
 export type Callback = (error?: Error | null) => void;
+
+/**
+ * Calls back in the async context of whoever made it, once, from whatever event: a timer, a report of the peer's, another
+ * request's write. A call before `leave` is in that context already and costs nothing.
+ */
+export class InContext {
+  readonly #done: Callback;
+  #called = false;
+  #context: AsyncResource | undefined;
+
+  constructor(done: Callback) {
+    this.#done = done;
+  }
+
+  readonly callback: Callback = (error) => {
+    this.#called = true;
+    if (this.#context === undefined) this.#done(error);
+    else this.#context.runInAsyncScope(this.#done, undefined, error);
+  };
+
+  /** The maker returns: keeps its context for a callback that is still to come. */
+  leave(): void {
+    if (!this.#called) this.#context = new AsyncResource('REPNETWRITE');
+  }
+}
 
 /**
  * Calls back at the first success, or when all that were begun have failed, but not before `begun`: a write may succeed at

@@ -283,6 +283,11 @@ export class Flow implements LegSink {
     return this.rx.delivered;
   }
 
+  /** A write of the application's is not done yet. */
+  get writing(): boolean {
+    return this.sender.writing;
+  }
+
   /** Something was given to the system, or is about to be, and is not taken yet. */
   get underWay(): boolean {
     return this.sender.underWay;

@@ -71,7 +71,7 @@ export class Receiver implements RecordSink {
   /** Bytes of an answer still expected on a copy (client side). */
   #answer: [Buffer | undefined, Buffer | undefined] | undefined;
   #reading: Copy = PRIMARY;
-  /** What came with a hello before the application has begun to read, or while it is behind. */
+  /** What came with a hello or an answer before the application has begun to read, or while it is behind. */
   #unread: { leg: Leg; chunk: Buffer }[] | undefined;
   #endTimer: NodeJS.Timeout | undefined;
   #queryTimer: NodeJS.Timeout | undefined;
@@ -127,8 +127,12 @@ export class Receiver implements RecordSink {
       if (this.#host.client?.answered(leg, chunk) === false) return true;
       if (chunk.length === ANSWER_BYTES) return !this.paused;
       chunk = chunk.subarray(ANSWER_BYTES);
+      // The answer is read even while the application reads nothing; what follows it is not its due yet.
+      if (this.paused && !this.#host.closed) {
+        this.pause(leg, chunk);
+        return false;
+      }
     }
-    this.#host.outer.touch();
     const parser = this.#parsers[copy];
     if (parser === undefined) {
       const skip = this.rx.acceptPlain(chunk.length);
@@ -303,6 +307,7 @@ export class Receiver implements RecordSink {
 
   /** What follows from the bytes follows also where the application throws at them. */
   #give(bytes: Buffer): void {
+    this.#host.outer.touch();
     try {
       if (!this.#host.outer.deliver(bytes)) this.paused = true;
     } catch (error) {
@@ -349,7 +354,7 @@ export class Receiver implements RecordSink {
       );
   }
 
-  /** The application is not reading: what came with the hello is kept until it does. */
+  /** The application is not reading: what came with the hello or the answer is kept until it does. */
   pause(leg: Leg, chunk: Buffer | undefined): void {
     this.paused = true;
     if (chunk !== undefined) {
@@ -366,6 +371,7 @@ export class Receiver implements RecordSink {
     if (unread !== undefined) {
       this.#unread = undefined;
       for (const { leg, chunk } of unread) if (this.#host.legs[leg.copy] === leg) this.data(leg, chunk);
+      if (this.paused) return;
     }
     for (const leg of this.#host.legs)
       if (leg !== undefined && !(this.#crowded && this.rx.reach[leg.copy] > this.rx.delivered))
@@ -413,6 +419,7 @@ export class Receiver implements RecordSink {
       case 'end':
         clearTimeout(this.#endTimer);
         this.ended = true;
+        this.#host.outer.touch();
         this.#host.outer.deliver(null);
         return;
       case 'truncated':

@@ -8,7 +8,7 @@ import { Archive } from '../memory/archive.js';
 import * as budget from '../memory/budget.js';
 import { counters } from '../stats.js';
 import { Record as Control, controlRecord } from '../wire.js';
-import { type Callback, FirstOf, onceBoth } from './callbacks.js';
+import { type Callback, FirstOf, InContext, onceBoth } from './callbacks.js';
 import type { FlowOptions, Outer } from './flow.js';
 import type { Leg } from './leg.js';
 import { COPIES, type Copy, other, PRIMARY, REPLICA, SendMachine } from './machine.js';
@@ -39,6 +39,8 @@ export class Sender {
   #archive: Archive | undefined;
   /** The peer has spoken since our last message, and nothing of ours was under way; or nobody has. */
   turned = true;
+  /** A write of the application's is not done yet. */
+  writing = false;
   #lastWrite = 0;
   #unfinished = 0;
   /** The end of the stream is under way. */
@@ -187,13 +189,21 @@ export class Sender {
 
   // ------------------------------------------------------------------ what the application sends
 
-  /** Sends `bytes`; `done` when the first copy has taken them. */
+  /** Sends `bytes`; calls `done` in the caller's async context when the first copy has taken them. */
   write(bytes: Buffer, done: Callback): void {
-    this.#host.outer.touch();
+    const { outer } = this.#host;
+    outer.touch();
     if (bytes.length === 0) return done();
     budget.carried(bytes.length);
     this.#startMessage();
-    this.#push(bytes, done);
+    this.writing = true;
+    const written = new InContext((error) => {
+      this.writing = false;
+      if (!error) outer.touch();
+      done(error);
+    });
+    this.#push(bytes, written.callback);
+    written.leave();
   }
 
   /** A message is new after a turn (the peer spoke since, and nothing of ours was under way) or a lull. */
@@ -402,10 +412,7 @@ export class Sender {
         done?.(destroyed ? null : error);
         return;
       }
-      if (done !== undefined) {
-        this.#host.outer.touch();
-        done();
-      }
+      done?.();
     };
   }
 
@@ -417,8 +424,15 @@ export class Sender {
     return this.#unfinished > 0 || this.#held !== undefined || this.#ending;
   }
 
-  /** The application has ended its stream: FIN on a plain copy, the total on a framed one. */
+  /** The application has ended its stream; calls `done` in the caller's async context when that is sent. */
   end(done: Callback): void {
+    const ended = new InContext(done);
+    this.#end(ended.callback);
+    ended.leave();
+  }
+
+  /** FIN on a plain copy, the total on a framed one. */
+  #end(done: Callback): void {
     this.tx.end();
     // A copy that is open now, or comes later, carries the end if the one that was open failed under it.
     this.#ending = true;

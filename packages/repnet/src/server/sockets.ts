@@ -2,6 +2,7 @@
  * Sockets for what net has not accepted itself, one made ahead (while a hello is under way there is time), and telling the application of
  * them as net does.
  */
+import { AsyncResource } from 'node:async_hooks';
 import { channel } from 'node:diagnostics_channel';
 import type net from 'node:net';
 import { type Handle, takeHandle } from '../net-internals.js';
@@ -11,6 +12,8 @@ import type { Internals } from './server-internals.js';
 
 export class Sockets {
   readonly #server: Internals;
+  /** That of `listen`, in which net emits 'connection'. */
+  readonly #context = new AsyncResource('REPNETSERVER');
   #socket: Inner | undefined;
 
   constructor(server: Internals) {
@@ -30,6 +33,10 @@ export class Sockets {
 
   /** What net does with a connection it has accepted. */
   announce(socket: Inner): void {
+    this.#context.runInAsyncScope(() => this.#announce(socket));
+  }
+
+  #announce(socket: Inner): void {
     const server = this.#server;
     server._connections++;
     Object.assign(socket, { server, _server: server });
