@@ -5,10 +5,13 @@ Property tests draw the same cases in every session. TAILCUT_TEST_SEED, in the h
 
 import os
 import re
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from support import apart, skipping, workers
 
 # Machines differ in speed and share their cores; only results are tested. The seed is all that it takes to repeat them.
 settings.register_profile("tailcut", deadline=None, database=None)
@@ -24,12 +27,33 @@ SLOW = re.compile(
 """Tests that take seconds each, by their names below this folder: `make check` leaves them out."""
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _in_process() -> Iterator[None]:
+    """Makes runs in this process, by the worker's code; `worker_processes` brings the processes back."""
+    with workers.in_process():
+        yield
+
+
+@pytest.fixture(scope="session")
+def own_machine() -> None:
+    """A network and mounts of this process's own, for tests that compare or use the machine's."""
+    apart.leave()
+
+
+@pytest.fixture
+def worker_processes() -> Iterator[None]:
+    """Makes runs in worker processes, for tests of these."""
+    with workers.in_processes():
+        yield
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the slow tests."""
+    """Mark the slow tests; put those last that need an idle machine."""
     here = Path(__file__).parent
     for item in items:
         if SLOW.search(f"{item.path.relative_to(here).as_posix()}::{item.name}"):
             item.add_marker("slow")
+    items.sort(key=lambda item: item.get_closest_marker("idle") is not None)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -44,15 +68,28 @@ def pytest_report_header() -> str:
     return f"{SEED}={os.environ[SEED]}"
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that skips without saying what kind of thing is missing."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and skipping.Skip.of(reason(report)) is None:
+        report.outcome = "failed"
+        report.longrepr = f"use support.skipping, which tells the kind: {reason(report)}"
+    return report
+
+
+def reason(report: pytest.TestReport) -> str:
+    """Returns why a test was skipped."""
+    why = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return why.removeprefix("Skipped: ")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say it where failures are told, too; what was skipped goes to the list of all tests."""
-    reasons: dict[str, list[str]] = {}
-    for report in terminalreporter.stats.get("skipped", []):
-        why = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        reasons.setdefault(why.removeprefix("Skipped: "), []).append(report.nodeid)
-    skipped = os.environ.get("TAILCUT_SKIPPED")
-    if skipped and "PYTEST_XDIST_WORKER" not in os.environ:
-        with Path(skipped).open("a", encoding="utf-8") as file:
-            file.writelines(f"  Python: {why}: {', '.join(tests)}\n" for why, tests in reasons.items())
+    """Write what was skipped to the list of all suites; say the seed where failures are told, too."""
+    skipped = [(report.nodeid, reason(report)) for report in terminalreporter.stats.get("skipped", [])]
+    listed = os.environ.get("TAILCUT_SKIPPED")
+    if listed and "PYTEST_XDIST_WORKER" not in os.environ:
+        with Path(listed).open("a", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in skipping.lines(skipped))
     if terminalreporter.stats.get("failed"):
         terminalreporter.write_line(f"{SEED}={os.environ[SEED]} draws the same cases again")

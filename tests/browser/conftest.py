@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from support import browsing, synthetic
+from support.skipping import missing
 from tailcut import report
 
 ARGUMENTS = (
@@ -28,7 +29,7 @@ class Opened:
 def browser() -> Iterator[Browser]:
     executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if executable is None:
-        pytest.skip("no chromium: install the Debian package chromium")
+        missing("there is no chromium", "apt-get install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=list(ARGUMENTS))
         yield browser

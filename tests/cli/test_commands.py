@@ -115,6 +115,7 @@ def test_results_may_be_in_a_directory_whose_name_could_be_a_pattern(tailcut: Ta
     assert result.stdout == tailcut("run", tiny).stdout
 
 
+@pytest.mark.usefixtures("worker_processes")
 def test_modules_of_the_users_directory_are_not_taken_for_pythons_own(tailcut: Tailcut, tiny: Path) -> None:
     for name in ("json", "random", "signal"):
         Path(f"{name}.py").write_text("raise RuntimeError('not that one')\n")

@@ -1,5 +1,6 @@
 """Real Dask processes on loopback, in a directory of the test's own, and gone after it."""
 
+import importlib
 import json
 import os
 import signal
@@ -12,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from support import waiting
-
-distributed = pytest.importorskip("distributed", reason="the extra tailcut[cluster] is not installed")
+from support.skipping import missing
 
 BIN = Path(sys.executable).parent
 PAGES = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")  # some are served without a dashboard, too
@@ -99,6 +99,16 @@ class Cluster:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _extra(own_machine: None) -> None:
+    """Skips every test of clusters where Dask is not installed. A scheduler that is started again has its port."""
+    try:
+        # Dask reads its settings here, before a test changes the environment.
+        importlib.import_module("distributed")
+    except ImportError:
+        missing("the extra tailcut[cluster] is not installed", "pip install 'tailcut[cluster]'")
 
 
 @pytest.fixture

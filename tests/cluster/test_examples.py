@@ -15,8 +15,7 @@ import yaml  # type: ignore[import-untyped]
 import tailcut
 from support import experiments
 from support.clusters import local, tables
-
-pytest.importorskip("distributed", reason="the extra tailcut[cluster] is not installed")
+from support.skipping import needs
 
 EXAMPLES = Path(__file__).parents[2] / "examples/cluster"
 BIN = Path(sys.executable).parent
@@ -119,7 +118,7 @@ def test_scripts_are_what_a_shell_understands(script: str) -> None:
     subprocess.run(["bash", "-n", str(EXAMPLES / script)], check=True)
 
 
-@pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
+@needs(shutil.which("shellcheck"), "shellcheck is not installed", "apt-get install shellcheck")
 @pytest.mark.parametrize("script", ["slurm.sbatch", "by-ssh.sh"])
 def test_shellcheck_finds_nothing_in_the_scripts(script: str) -> None:
     checked = subprocess.run(["shellcheck", str(EXAMPLES / script)], capture_output=True, text=True, check=False)

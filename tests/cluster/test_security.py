@@ -11,6 +11,7 @@ import pytest
 import tailcut
 from support import experiments
 from support.clusters import local, tables
+from support.skipping import missing, needs
 from tailcut.cluster import connect
 from tailcut.errors import ClusterError
 
@@ -39,7 +40,7 @@ with connect("local:2"):
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="needs Linux's /proc")
+@needs(Path("/proc/self/net/tcp").exists(), "there is no /proc as Linux has it")
 def test_a_cluster_on_this_machine_listens_on_loopback_alone() -> None:
     told = subprocess.run(
         [sys.executable, "-c", LISTENING],
@@ -54,7 +55,7 @@ def test_a_cluster_on_this_machine_listens_on_loopback_alone() -> None:
 def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that signs itself, for everybody, in Dask's own settings."""
     if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
+        missing("openssl is not installed", "apt-get install openssl")
     key, made = tmp_path / "key.pem", tmp_path / "me.pem"
     subprocess.run(
         [

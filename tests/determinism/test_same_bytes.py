@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tailcut
-from support import experiments
+from support import experiments, workers
 from tailcut.results import Result
 from tailcut.results.tables import to_parquet
 
@@ -37,17 +37,23 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> tailcut.Experiment:
 
 @pytest.fixture(scope="module")
 def made(experiment: tailcut.Experiment, tmp_path_factory: pytest.TempPathFactory) -> Result:
-    return tailcut.run(experiment, out=tmp_path_factory.mktemp("results") / "one", jobs=1)
+    with workers.in_processes():
+        return tailcut.run(experiment, out=tmp_path_factory.mktemp("results") / "one", jobs=1)
 
 
-def test_one_worker_and_two_write_the_same_bytes(experiment: tailcut.Experiment, made: Result, tmp_path: Path) -> None:
-    again = tailcut.run(experiment, out=tmp_path / "two", jobs=2)
+@pytest.fixture(scope="module")
+def again(experiment: tailcut.Experiment, tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """The same by two workers."""
+    with workers.in_processes():
+        return tailcut.run(experiment, out=tmp_path_factory.mktemp("results") / "two", jobs=2)
+
+
+def test_one_worker_and_two_write_the_same_bytes(made: Result, again: Result) -> None:
     assert tables(again) == tables(made)
     assert len(tables(made)) == 8 * 3
 
 
-def test_the_summary_is_the_same_bytes_too(experiment: tailcut.Experiment, made: Result, tmp_path: Path) -> None:
-    again = tailcut.run(experiment, out=tmp_path / "two", jobs=2)
+def test_one_worker_and_two_write_the_same_summary(made: Result, again: Result) -> None:
     assert (again.directory / "summary.parquet").read_bytes() == (made.directory / "summary.parquet").read_bytes()
 
 

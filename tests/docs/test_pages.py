@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support import pages
+from support.skipping import missing
 
 DOCS = Path(__file__).parents[2] / "docs"
 REPLAYED = [DOCS / "tutorial.md", *sorted((DOCS / "guide").glob("*.md")), *sorted((DOCS / "howto").glob("*.md"))]
@@ -19,7 +20,7 @@ def test_a_page_can_be_followed_and_prints_what_it_says(
 ) -> None:
     said = page.read_text("utf-8")
     if "tshark" in said and shutil.which("tshark") is None:
-        pytest.skip("tshark is not installed (Debian: apt-get install tshark)")
+        missing("tshark is not installed", "apt-get install tshark")
     now = pages.replay(said, tmp_path)
     if request.config.getoption("update_snapshots"):
         page.write_text(now, "utf-8")

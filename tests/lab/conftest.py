@@ -4,15 +4,16 @@ import pytest
 
 from support.kernels import MARK
 from support.lab import LAB, Kernels
+from support.skipping import missing
 from tailcut.lab import doctor, process
 
 
 @pytest.fixture(scope="session")
-def kernel() -> None:
+def kernel(own_machine: None) -> None:
     """Namespaces and what else the lab needs; a test that has none of it is skipped with the reason."""
     obstacle = doctor.obstacle(doctor.findings())
     if obstacle is not None:
-        pytest.skip(f"the kernel lab: {obstacle}")
+        missing(f"the kernel lab: {obstacle}", "tailcut lab")
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +21,7 @@ def bpf() -> None:
     """BPF programs, compiled and in a kernel that takes them; a test that has none of it is skipped with the reason."""
     for found in doctor.findings():
         if found.name == "BPF programs" and not found.offered:
-            pytest.skip(f"the kernel lab: {found.found}")
+            missing(f"the lab's BPF programs: {found.found}", "make lab-bpf")
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from support import waiting
 from support.disturbances import disturbed, held, star
 from support.kernels import carried, planned
 from support.killing import Lab
+from support.skipping import missing
 from tailcut.lab import process
 from tailcut.lab.fabrics import FABRICS
 
@@ -35,7 +36,7 @@ def connections(pid: int) -> list[socket.socket]:
             continue
         ours = call(PIDFD_GETFD, process_of, int(one.name), 0)
         if ours < 0:
-            pytest.skip(f"the kernel lab: another's sockets cannot be had: {os.strerror(ctypes.get_errno())}")
+            missing(f"the kernel lab: another's sockets cannot be had: {os.strerror(ctypes.get_errno())}")
         known = socket.socket(fileno=ours)
         if known.family == socket.AF_INET and not known.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             found.append(known)

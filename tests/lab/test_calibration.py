@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tailcut
+from support.skipping import missing
 from tailcut import cli
 from tailcut.backends import lab
 from tailcut.lab import calibration, doctor, repnet
@@ -117,7 +118,7 @@ def test_this_machine_carries_some_frames_by_repnet() -> None:
     try:
         program = repnet.program()
     except repnet.MissingError as error:
-        pytest.skip(f"the kernel lab: {error}")
+        missing(f"the kernel lab: {error}", "make setup-lab")
     carried = calibration.calibrate("engine", program, limit_seconds=None)
     assert carried.carrier == BY_REPNET
     assert carried.frames > 0

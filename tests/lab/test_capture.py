@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tailcut
+from support.skipping import needs
 from tailcut.lab.fabrics import FABRICS
 
 pytestmark = pytest.mark.usefixtures("kernel")
@@ -25,7 +26,7 @@ def tshark(file: Path, shown: str, *fields: str) -> list[list[str]]:
     return [line.split("\t") for line in done.stdout.splitlines()]
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed (Debian package tshark)")
+@needs(shutil.which("tshark"), "tshark is not installed", "apt-get install tshark")
 @pytest.mark.parametrize("fabric", FABRICS)
 def test_frames_of_a_host_are_whole_and_in_order_and_those_of_its_flows(
     experiment: Path, tmp_path: Path, fabric: str
@@ -53,7 +54,7 @@ def test_frames_of_a_host_are_whole_and_in_order_and_those_of_its_flows(
     assert len(answered) == flows.filter(dst=0).height
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed (Debian package tshark)")
+@needs(shutil.which("tshark"), "tshark is not installed", "apt-get install tshark")
 @pytest.mark.parametrize("recovery", ["sack-prr", "newreno"])
 def test_handshakes_weigh_what_the_simulators_do(experiment: Path, tmp_path: Path, recovery: str) -> None:
     """Else a flow alone is faster than any flow can be, the more so the slower links are."""

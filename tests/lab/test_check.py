@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tailcut
+from support import skipping
 from tailcut import _core, cli
 from tailcut.backends import Capture, Options, backend
 from tailcut.backends.lab import fields
@@ -336,7 +337,7 @@ def test_only_the_lab_repeats(experiment: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_the_labs_experiments_can_be_had_by_the_simulator_and_by_the_lab(path: Path) -> None:
     if path.stem == "mptcp" and not Path("/proc/sys/net/mptcp/pm_type").exists():
-        pytest.skip("the kernel lab: this kernel has no Multipath TCP whose subflows a program opens")
+        skipping.missing("the kernel lab: this kernel has no Multipath TCP whose subflows a program opens")
     plan = tailcut.load(path).plan
     assert [gap for gap in backend("sim").check(plan, Options()) if gap.fatal] == []
     assert [one for one in fields(plan) if one["answer"] == "fatal"] == []

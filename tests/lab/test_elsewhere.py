@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from support.skipping import missing
 
 ROOT = Path(__file__).parents[2]
 CRATE = ROOT / "crates/tailcut-lab"
@@ -127,12 +127,12 @@ def test_what_is_compiled_everywhere_names_nothing_that_only_linux_has() -> None
 def test_it_compiles_where_a_compiler_for_another_system_is_at_hand() -> None:
     rustc = shutil.which("rustc")
     if rustc is None:
-        pytest.skip("there is no rustc")
+        missing("there is no rustc")
     asked = [rustc, "--print", "sysroot"]
     sysroot = Path(subprocess.run(asked, check=True, capture_output=True, encoding="utf-8").stdout.strip())
     there = [target for target in ELSEWHERE if (sysroot / "lib/rustlib" / target).exists()]
     if not there:
-        pytest.skip(f"this Rust has no standard library of another system: rustup target add {ELSEWHERE[0]}")
+        missing("this Rust has no standard library of another system", f"rustup target add {ELSEWHERE[0]}")
     for target in there:
         command = ["cargo", "check", "--locked", "--package", "tailcut-lab", "--lib", "--target", target]
         said = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)

@@ -11,6 +11,7 @@ import pytest
 from support.disturbances import disturbed, held, star, stop
 from support.kernels import carried, planned
 from support.killing import Lab
+from support.skipping import missing, needs
 from support.stutter import stuttering
 
 pytestmark = pytest.mark.usefixtures("kernel")
@@ -25,7 +26,7 @@ def within(pid: int, *command: str, network: str = "") -> None:
     """Run a command in the network of a process of the lab, or in a network that it keeps."""
     enter = shutil.which("nsenter")
     if enter is None:
-        pytest.skip("the kernel lab: nsenter is not there (package util-linux)")
+        missing("the kernel lab: nsenter is not there", "apt-get install util-linux")
     where = [enter, f"--target={pid}", "--user", f"--net={network}" if network else "--net", "--preserve-credentials"]
     subprocess.run([*where, *command], check=True, capture_output=True)
 
@@ -44,7 +45,7 @@ def test_nothing_is_thrown_away_in_a_run_that_nothing_disturbs(experiment: Path)
         assert all(one is not None and one >= 0 for one in late)
 
 
-@pytest.mark.skipif(not Path("/proc/net/if_inet6").exists(), reason="this kernel has no IPv6")
+@needs(Path("/proc/net/if_inet6").exists(), "this kernel has no IPv6")
 def test_neither_hosts_nor_fabric_have_ipv6_whose_frames_no_plan_knows(tmp_path: Path, token: str) -> None:
     addresses: list[str] = []
 

@@ -1,7 +1,6 @@
 """Switches as namespaces: what of a plan they realise, what is carried, and what is told of it."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -20,6 +19,8 @@ from support.bpf import in_kernel
 from support.disturbances import star
 from support.kernels import AS_NOBODY, LIMIT_SECONDS, network, offered, planned, wait_until_gone
 from support.killing import Command
+from support.lab import LAB
+from support.skipping import busy, judged_when_idle, missing, needs_root
 from tailcut import cli
 from tailcut.backends.lab import fields
 from tailcut.errors import BackendError
@@ -97,7 +98,7 @@ def test_switches_that_remember_flows_are_refused_where_programs_are_not_compile
 
 
 @pytest.mark.usefixtures("bpf")
-@pytest.mark.skipif(os.geteuid() != 0, reason="this user is not root already")
+@needs_root
 def test_switches_that_remember_flows_are_refused_to_another_user_than_root(experiment: Path) -> None:
     code = """
 import os, sys
@@ -386,6 +387,7 @@ LATE_NS = 300_000
 
 
 @pytest.mark.usefixtures("kernel")
+@judged_when_idle
 def test_a_busy_link_has_its_rate(tmp_path: Path) -> None:
     """It is faster by the packet that finds it idle, and by what a timer has been late."""
     (tmp_path / "small.csv").write_text("src,dst,bytes,start_us\n0,1,1460000,0")
@@ -396,7 +398,7 @@ def test_a_busy_link_has_its_rate(tmp_path: Path) -> None:
     (flow,) = done["measured"]["flows"]
     assert flow["fct_ns"] >= 999 * packet_ns - LATE_NS
     if done["unfaithful"]:
-        pytest.skip(f"the kernel lab: unfaithful: {'; '.join(done['unfaithful'])}")
+        busy(f"unfaithful: {'; '.join(done['unfaithful'])}")
     assert flow["fct_ns"] < 1.03 * 1000 * packet_ns
 
 
@@ -406,18 +408,18 @@ def test_a_busy_link_has_its_rate(tmp_path: Path) -> None:
     [{"topology.spines": "1"}, {"topology.rate": '{ host = "10Mbps", spine = "20Mbps" }'}],
     ids=["one spine", "two spines"],
 )
-def test_a_permutation_takes_as_long_with_either_fabric(experiment: Path, shape: dict[str, str]) -> None:
+@judged_when_idle
+def test_a_permutation_takes_as_long_with_either_fabric(tmp_path: Path, shape: dict[str, str]) -> None:
     """Over the one path that there is, or two that either carry what a rack sends: the kernel's hash is its own."""
-    poisson = 'kind = "poisson"\nsizes = "20KB"\nload = 0.2'
-    text = experiment.read_text()
-    assert poisson in text
-    experiment.write_text(text.replace(poisson, 'kind = "permutation"\nsizes = "1MB"'))
-    run = planned(experiment, **shape, **{"queue.limit": '"unlimited"'})
+    assert kernels.POISSON in LAB
+    path = tmp_path / "permutation.toml"
+    path.write_text(LAB.replace(kernels.POISSON, 'kind = "permutation"\nsizes = "1MB"'))
+    run = planned(path, **shape, **{"queue.limit": '"unlimited"'})
     both = [process.run(json.dumps(run), lambda _now, _over: None, LIMIT_SECONDS, fabric=fabric) for fabric in FABRICS]
     assert both[1]["facts"]["paces"]["busy"] > 0
     means = [sum(flow["fct_ns"] for flow in done["measured"]["flows"]) / 4 for done in both]
     if any(done["unfaithful"] for done in both):
-        pytest.skip(f"the kernel lab: unfaithful: {both[0]['unfaithful']}, {both[1]['unfaithful']}")
+        busy(f"unfaithful: {both[0]['unfaithful']}, {both[1]['unfaithful']}")
     assert means[1] == pytest.approx(means[0], rel=0.05)
 
 
@@ -444,11 +446,11 @@ def test_queues_of_kernels_are_sampled(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("kernel")
-@pytest.mark.skipif(os.geteuid() != 0, reason="this user is not root already")
+@needs_root
 def test_it_works_without_root(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", AS_NOBODY))
     if not offered("namespaces") or not offered("hosts with reno"):
-        pytest.skip("the kernel lab: it needs root here")
+        missing("the kernel lab without root: this kernel lets nobody make namespaces")
     done = carried(planned(experiment, **{"balance.kind": '"spray"'}))
     assert all(flow["fct_ns"] for flow in done["measured"]["flows"])
 

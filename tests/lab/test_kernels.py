@@ -27,6 +27,7 @@ from support.kernels import (
     wait_until_none,
 )
 from support.killing import Lab
+from support.skipping import missing, needs_root
 from tailcut.lab import process
 from tailcut.lab.fabrics import FABRICS
 
@@ -152,7 +153,7 @@ def result_tiers(directory: Path) -> list[dict[str, Any]]:
 def test_what_the_plan_says_of_hosts_and_fabric_is_had(experiment: Path, overrides: dict[str, str]) -> None:
     for kind in ("cubic", "bbr"):
         if kind in overrides.get("transport.congestion", "") and not offered(f"hosts with {kind}"):
-            pytest.skip(f"the kernel lab: this kernel does not offer {kind}")
+            missing(f"the kernel lab: this kernel does not offer {kind}")
     run = planned(experiment, **overrides)
     done = carried(run)
     measured = done["measured"]
@@ -204,12 +205,12 @@ def test_two_labs_run_side_by_side(experiment: Path, fabric: str) -> None:
     assert [len(one["measured"]["flows"]) for one in done] == [json.loads(run)["facts"]["flows"]] * 2
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="this user is not root already")
+@needs_root
 @pytest.mark.parametrize(("kind", "kernels"), [("newreno", "reno"), ("bbr", "bbr")])
 def test_it_works_without_root(experiment: Path, monkeypatch: pytest.MonkeyPatch, kind: str, kernels: str) -> None:
     monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", AS_NOBODY))
     if not offered("namespaces") or not offered(f"hosts with {kernels}"):
-        pytest.skip("the kernel lab: it needs root here")
+        missing("the kernel lab without root: this kernel lets nobody make namespaces")
     run = planned(experiment, **{"transport.congestion": f'{{ kind = "{kind}" }}'})
     done = carried(run)
     assert len(done["measured"]["flows"]) == run["facts"]["flows"]
@@ -234,7 +235,7 @@ def test_a_kernel_that_refuses_is_told_of(experiment: Path) -> None:
 
 def test_beside_busy_processors_a_run_is_not_faithful(experiment: Path) -> None:
     if not Path("/proc/pressure/cpu").exists():
-        pytest.skip("the kernel lab: this kernel does not tell how busy the processors are")
+        missing("the kernel lab: this kernel does not tell how busy the processors are")
 
     def ran(pid: int) -> int:
         """Ticks that a process has had."""

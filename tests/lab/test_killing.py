@@ -9,6 +9,7 @@ import pytest
 from support.kernels import LIMIT_SECONDS, network, planned
 from support.killing import Command
 from support.lab import LAB
+from support.skipping import missing
 from tailcut.lab import process, repnet
 
 pytestmark = pytest.mark.usefixtures("kernel")
@@ -34,7 +35,7 @@ def by_repnet(text: str) -> str:
     try:
         repnet.program()
     except repnet.MissingError as error:
-        pytest.skip(f"the kernel lab: {error}")
+        missing(f"the kernel lab: {error}", "make setup-lab")
     return text[: text.index("[schemes")] + REPFLOW
 
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from support.kernels import (
     network,
     offered,
 )
+from support.skipping import busy, judged_when_idle, missing, needs_root
 from tailcut import _core
 from tailcut.lab import process, repnet
 from tailcut.results import tables
@@ -53,7 +53,7 @@ def program() -> list[str]:
     try:
         return repnet.program()
     except repnet.MissingError as error:
-        pytest.skip(f"the kernel lab: {error}")
+        missing(f"the kernel lab: {error}", "make setup-lab")
 
 
 def runs(experiment: Path) -> dict[str, dict[str, Any]]:
@@ -139,6 +139,7 @@ def test_what_node_does_not_tell_stays_empty(experiment: Path, program: list[str
     assert (flows["fct_ack_ns"] > flows["fct_ns"]).all()
 
 
+@judged_when_idle
 def test_the_flows_that_meet_a_congested_path_are_a_third_and_with_two_copies_a_ninth(program: list[str]) -> None:
     """RepNet, Figure 2: flows of 10 KB that wait where two windows stand take 110 ms or more, all others 30 at most."""
     plan = tailcut.load(CONGESTED, set={"horizon.arrivals": '"4s"'}).plan
@@ -156,7 +157,7 @@ def test_the_flows_that_meet_a_congested_path_are_a_third_and_with_two_copies_a_
         met[kind] = [[of[mouse] for mouse in mice] for of in waits]
         unfaithful += done["unfaithful"]
     if unfaithful:
-        pytest.skip(f"the kernel lab: unfaithful: {'; '.join(unfaithful)}")
+        busy(f"unfaithful: {'; '.join(unfaithful)}")
     # The very flows of the simulator, since both hash the same ports; one in twenty may be held up by chance.
     for kind in ("none", "repflow"):
         expected, real = met[kind]
@@ -167,11 +168,11 @@ def test_the_flows_that_meet_a_congested_path_are_a_third_and_with_two_copies_a_
     assert sum(met["repflow"][1]) < sum(met["none"][1]) / 2
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="this user is not root already")
+@needs_root
 def test_it_works_without_root(experiment: Path, program: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", AS_NOBODY))
     if not offered("namespaces") or not offered("hosts with reno"):
-        pytest.skip("the kernel lab: it needs root here")
+        missing("the kernel lab without root: this kernel lets nobody make namespaces")
     run = runs(experiment)["repflow"]
     assert len(carried(run, program)["measured"]["flows"]) == run["facts"]["flows"]
 

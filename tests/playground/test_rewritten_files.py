@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from support import playground
+from support.skipping import missing
 from tailcut import _core
 
 EXPERIMENTS = sorted((playground.ROOT / "experiments").rglob("*.toml"))
@@ -22,7 +23,7 @@ def first_point(plan: dict[str, Any]) -> dict[str, Any]:
 def rewritten(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, dict[str, Any], str]]:
     """Every experiment that comes along: its file, its plan, and what the page makes of it."""
     if reason := playground.no_scripts():
-        pytest.skip(reason)
+        missing(reason, "make playground")
     components = tmp_path_factory.mktemp("page") / "components.json"
     components.write_text(_core.describe())
     plans = [first_point(json.loads(_core.load(str(path), [("seeds", "2")]))) for path in EXPERIMENTS]

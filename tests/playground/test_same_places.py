@@ -9,6 +9,7 @@ import pytest
 
 import tailcut
 from support import experiments, playground
+from support.skipping import missing
 from tailcut import _core
 from tailcut.report import watched
 
@@ -39,7 +40,7 @@ def graph(topology: dict[str, object], directory: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("topology", TOPOLOGIES, ids=lambda topology: topology["kind"])
 def test_both_layouts_have_every_node_on_the_same_level(topology: dict[str, object], tmp_path: Path) -> None:
     if reason := playground.no_scripts():
-        pytest.skip(reason)
+        missing(reason, "make playground")
     network = graph(topology, tmp_path)
     script = playground.NODE.parent / "dist/layout.js"
     done = subprocess.run(

@@ -12,6 +12,7 @@ import pytest
 
 import tailcut
 from support import experiments, made_up
+from support.skipping import missing
 from tailcut.api import Silent
 from tailcut.backends import worker
 from tailcut.results import Store, room
@@ -209,10 +210,10 @@ def on_a_small_disk(directory: Path, size: str, program: str, *options: str) -> 
         disk,
     ]
     if shutil.which("unshare") is None:
-        pytest.skip("no unshare, so no small disk of our own")
+        missing("there is no unshare, and so no small disk", "apt-get install util-linux")
     done = subprocess.run([*namespace, *arguments], capture_output=True, text=True, check=False)
     if done.returncode == 77 or "unshare" in done.stderr:
-        pytest.skip("this system lets nobody mount a tmpfs of their own")
+        missing("this system lets nobody mount a tmpfs of their own")
     return done
 
 

@@ -6,9 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import tailcut
+from support.skipping import missing
 
 VARYING = ("machine", "wall_seconds", "peak_memory_bytes", "packet_hops_per_second")
 """Entries of ``run.json`` that say where and how fast a run was made; besides these, the times of its files."""
@@ -46,5 +45,5 @@ def blind(directory: Path) -> list[str]:
     directory.mkdir(parents=True)
     command = ["unshare", "--user", "--map-root-user", "--mount"]
     if subprocess.run([*command, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("user namespaces are not allowed here")
+        missing("user namespaces are not allowed here")
     return [*command, "sh", "-c", f'mount -t tmpfs none {directory} && exec "$@"', "sh"]

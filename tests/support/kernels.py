@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 import tailcut
-from support import waiting
+from support import apart, waiting
 from tailcut import _core
 from tailcut.lab import process
 from tailcut.results import tables
@@ -61,12 +61,26 @@ def carried(run: dict[str, Any], program: list[str] | None = None, fabric: str =
 
 SHOWN = ("link", "address", "route show table all", "-6 route show table all", "rule", "-6 rule", "nexthop")
 COUNTED = re.compile(r"\b(valid_lft|preferred_lft|expires|packets|bytes) \S+")  # goes on by itself
+HOSTS = r"10\.77\."
+"""What addresses of the lab's hosts begin with."""
 MOVING = re.compile(r"nf_conntrack_count$|tcp_available_congestion_control$")
 """Sysctls that other processes of the machine move: DCTCP of a lab beside this one is among the second."""
 
 
 def network() -> dict[str, str]:
-    """The machine's own network, as everybody on it sees it, and what is mounted; a text for each part."""
+    """Returns the network and the mounts around the lab, a text for each part.
+
+    They are this process's own, where nothing else moves them. Those of the machine are shown as far as they name
+    the lab's hosts: other programs move the rest, and who is not root cannot.
+    """
+    parts = around()
+    if apart.is_apart():
+        return parts
+    return {name: "\n".join(re.findall(f".*{HOSTS}.*", text)) for name, text in parts.items()}
+
+
+def around() -> dict[str, str]:
+    """Returns the network and the mounts of this process."""
 
     def said(*command: str, lines: str = "") -> str:
         done = subprocess.run(command, input=lines, capture_output=True, check=False, encoding="utf-8")
@@ -78,8 +92,6 @@ def network() -> dict[str, str]:
         parts["nft"] = said("nft", "list", "ruleset")
     parts["sysctls"] = sysctls(Path("/proc/sys/net"))
     parts["mounts"] = Path("/proc/self/mountinfo").read_text("utf-8")
-    named = Path("/run/netns")
-    parts["named namespaces"] = " ".join(sorted(path.name for path in named.iterdir())) if named.exists() else ""
     return parts
 
 

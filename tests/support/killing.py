@@ -68,7 +68,7 @@ def found(token: str, caller: int) -> Lab:
     own = Path(sys.executable).resolve().name
     lab = Lab()
     lab.asking = next((pid for pid, of in parent.items() if of == caller and program[pid] == own), 0)
-    here = Path("/proc/self/ns/net").readlink()  # no test leaves it
+    here = Path("/proc/self/ns/net").readlink()  # the main thread's, in which tests run
     for pid in [pid for pid, of in parent.items() if of == lab.asking != 0]:
         if networks[pid] == here:
             lab.outside = pid

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
+from support.skipping import missing
 
 ROOT = Path(__file__).parents[2]
 MODULE = ROOT / "target/playground/tailcut.wasm"
@@ -18,24 +18,24 @@ def no_scripts() -> str | None:
         return "no node"
     made = NODE.parent / "dist/engine.js"
     if not made.exists():
-        return "the playground's scripts have not been built: make playground"
+        return "the playground's scripts have not been built"
     if any(source.stat().st_mtime > made.stat().st_mtime for source in (NODE.parent / "src").iterdir()):
-        return "the playground's scripts were built from other sources: make playground"
+        return "the playground's scripts were built from other sources"
     return None
 
 
 def no_module() -> str | None:
     """Why there is no WebAssembly module of these sources, or none."""
     if not MODULE.exists():
-        return "the playground has not been built: make playground"
+        return "the playground has not been built"
     now = subprocess.run([ROOT / ".ci/playground-module", "--digest"], check=True, capture_output=True, text=True)
     if now.stdout != (MODULE.parent / "built-from").read_text():
-        return "the playground was built from other sources: make playground"
+        return "the playground was built from other sources"
     return no_scripts()
 
 
 def module() -> Path:
     """The WebAssembly module; skips where it has not been built from these sources."""
     if reason := no_module():
-        pytest.skip(reason)
+        missing(reason, "make playground")
     return MODULE

@@ -1,0 +1,79 @@
+"""Worker processes without processes: a test that is not about them need not start an interpreter for each."""
+
+import json
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tailcut.backends import Capture, worker
+from tailcut.backends.child import Child, Said
+from tailcut.plan import PlannedRun
+from tailcut.results import room
+from tailcut.results.store import Store
+
+
+class InProcess(Child):
+    """Makes each run at once, in this process, by the code of the worker.
+
+    The pool around it is the real one. It cannot give up a run, which is over when it could.
+    """
+
+    def __init__(self, directory: Path, said: Said) -> None:
+        self._store = Store(directory)
+        self._said = said
+        self._open = True
+
+    @property
+    def open(self) -> bool:
+        return self._open
+
+    def send(self, run: PlannedRun, capture: Capture | None, *, wait: bool) -> None:
+        """Makes a run, and says what the worker would have written."""
+        try:
+            outcome = worker.work(self._store, run, capture, wait=wait, tell=self._tell)
+        except (Exception, MemoryError) as error:  # noqa: BLE001 - as the worker does
+            where = traceback.format_exc()
+            self._tell({"failed": f"{type(error).__name__}: {error}", "full": room.is_full(error), "traceback": where})
+        else:
+            self._tell({"done": outcome})
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        self._said.put((self, json.loads(json.dumps(message))))
+
+    def finish(self) -> None:
+        """Ends it: there are no more jobs."""
+        if self._open:
+            self._open = False
+            self._said.put((self, None))
+
+    def ended(self) -> str:
+        return "exit code 0"
+
+    def ask_to_stop(self) -> None:
+        """Does nothing: no run is under way."""
+
+    def stop(self) -> None:
+        """Does nothing: there is no process."""
+
+    def kill(self) -> None:
+        raise AssertionError("a run of this test has to be given up: use the fixture worker_processes")
+
+
+@contextmanager
+def in_process() -> Iterator[None]:
+    """Lets pools make runs in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tailcut.backends.pool.Child", InProcess)
+        yield
+
+
+@contextmanager
+def in_processes() -> Iterator[None]:
+    """Lets pools start worker processes, as they do for users."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tailcut.backends.pool.Child", Child)
+        yield
