@@ -20,6 +20,8 @@ export const ANSWER_BYTES = 24;
 export const RECORD_HEADER_BYTES = 10;
 /** Longest record payload (24-bit length). */
 export const RECORD_MAX_BYTES = 0xffffff;
+/** Most bytes that a stream has: what an offset (48 bits) can say. */
+export const STREAM_MAX_BYTES = 2 ** 48 - 1;
 
 /** What the connection that says hello is for. */
 export const Kind = {
@@ -306,6 +308,7 @@ export class RecordParser {
       const offset = chunk.readUIntBE(at + 4, 6);
       if (type === Record.data) {
         if (length === 0) throw malformed('an empty data record');
+        if (offset + length > STREAM_MAX_BYTES) throw malformed('data beyond the longest stream');
         this.#offset = offset;
         this.#left = length;
         at += RECORD_HEADER_BYTES;

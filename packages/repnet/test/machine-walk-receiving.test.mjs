@@ -150,7 +150,7 @@ class ReceiveModel {
       this.arrived,
       'each byte counts once',
     );
-    assert.equal(rx.earlyBytes, waiting + 256 * rx.early.length);
+    assert.equal(rx.earlyBytes(PRIMARY) + rx.earlyBytes(REPLICA), waiting + 256 * rx.early.length);
     const firstOver = this.copies[PRIMARY] === 'gone' || this.done[PRIMARY];
     const untold = !this.framedFirst && firstOver && this.total < 0;
     assert.equal(
@@ -221,7 +221,9 @@ class ReceiveModel {
 
   key() {
     const { copies, done, plain, won, early, text, known, total, alone, lost, arrived } = this;
-    const kept = this.rx.early.map(({ copy, offset, bytes }) => [copy, offset, bytes.length]);
+    const kept = [...this.rx.early]
+      .sort((a, b) => a.offset - b.offset || a.order - b.order)
+      .map(({ copy, offset, bytes }) => [copy, offset, bytes.length]);
     const came = this.came.map((set) => [...set].sort());
     return JSON.stringify([
       copies,

@@ -21,7 +21,8 @@ test('after any operations it holds what a Map holds, in its order', () => {
         if (deleted !== undefined) for (const each of [map, model]) each.delete(deleted);
         if (get !== undefined) assert.equal(map.get(get), model.get(get));
         if (clear) for (const each of [map, model]) each.clear();
-        assert.deepEqual([[...map.values()], map.size], [[...model.values()], model.size]);
+        assert.deepEqual([[...map.entries()], map.size], [[...model], model.size]);
+        assert.equal(map.oldest, [...model.keys()][0]);
       }
     }),
   );

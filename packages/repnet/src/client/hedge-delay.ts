@@ -6,6 +6,7 @@
  */
 
 import { Quantiles } from '../memory/quantiles.js';
+import { TidyMap } from '../memory/tidy-map.js';
 import type { DialTarget } from '../socket-internals.js';
 import { peerKey } from './peers.js';
 
@@ -15,7 +16,7 @@ const BEYOND = 1;
 /** Destinations remembered, about 1 KiB each; beyond that the one whose last flow is the longest ago is forgotten. */
 const MOST_DESTINATIONS = 1024;
 
-const times = new Map<string, Quantiles>();
+const times = new TidyMap<string, Quantiles>();
 
 function keyOf({ mode, net, replication }: DialTarget): string {
   return `${mode}|${peerKey(net.host, net.port, replication.replicaPort)}`;
@@ -38,7 +39,7 @@ export function noteTime(target: DialTarget, begun: number): void {
   const key = keyOf(target);
   let seen = times.get(key);
   if (seen === undefined) {
-    if (times.size >= MOST_DESTINATIONS) times.delete(times.keys().next().value as string);
+    if (times.size >= MOST_DESTINATIONS) times.delete(times.oldest as string);
     seen = new Quantiles();
     times.set(key, seen);
   } else if (times.size >= MOST_DESTINATIONS) {

@@ -2,6 +2,8 @@
  * What the client has learnt of servers: whether replication is understood at an address and port. Bounded and forgotten
  * after a time, since services move.
  */
+import { TidyMap } from '../memory/tidy-map.js';
+
 export interface Peer {
   /**
    * unsure: hellos went unanswered, too few to tell. other: a hello was answered for another first port than was dialled; it
@@ -37,7 +39,7 @@ const ASK_AGAIN = 5_000;
 export const TRANSLATED = 0x100;
 const MOST = 8_192;
 
-const peers = new Map<string, Peer>();
+const peers = new TidyMap<string, Peer>();
 
 export function peerKey(address: string, port: number, replicaPort: number): string {
   return `${address}|${port}|${replicaPort}`;
@@ -66,7 +68,7 @@ export function rememberPeer(key: string, kind: Peer['kind'], flags = 0, thresho
 
 function remember(key: string, peer: Peer): void {
   peers.delete(key);
-  if (peers.size >= MOST) peers.delete(peers.keys().next().value as string);
+  if (peers.size >= MOST) peers.delete(peers.oldest as string);
   peers.set(key, peer);
 }
 

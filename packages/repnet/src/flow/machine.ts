@@ -11,6 +11,7 @@
  * | CHOSEN   | one copy carries the flow (for this message or for good) | the chosen one       |
  * | ENDED    | nothing more can be sent                               | none                   |
  */
+import { type Early, EarlyPieces } from './early.js';
 
 export const PRIMARY = 0;
 export const REPLICA = 1;
@@ -246,16 +247,7 @@ export class SendMachine {
 /** Verdict on the end of a stream; 'wait': only a bare FIN so far, the other copy may know better. */
 export type End = 'open' | 'end' | 'wait' | 'truncated';
 
-/** Bytes that a piece which came early takes beside its own: what bounds them bounds pieces of one byte, too. */
-const EARLY_COST = 256;
-
 const NONE: readonly Early[] = [];
-
-export interface Early {
-  copy: Copy;
-  offset: number;
-  bytes: Buffer;
-}
 
 export class ReceiveMachine {
   readonly copies: [CopyState, CopyState] = ['pending', 'pending'];
@@ -275,13 +267,11 @@ export class ReceiveMachine {
   alone = -1;
   readonly won: [number, number] = [0, 0];
   duplicate = 0;
-  /** Records beyond `delivered`, by offset; the other copy is expected to fill the hole. */
+  /** Records beyond `delivered`, in no particular order; the other copy is expected to fill the hole. */
   get early(): readonly Early[] {
-    return this.#early ?? NONE;
+    return this.#early?.pieces ?? NONE;
   }
-  #early: Early[] | undefined;
-  /** What they take, counting `EARLY_COST` for each. */
-  earlyBytes = 0;
+  #early: EarlyPieces | undefined;
   readonly #framedFirst: boolean;
   #highest = 0;
 
@@ -318,29 +308,30 @@ export class ReceiveMachine {
     return skip;
   }
 
+  /** The memory that the early records of a copy take. */
+  earlyBytes(copy: Copy): number {
+    return this.#early?.bytesOf[copy] ?? 0;
+  }
+
+  /** The end of all that the peer is known to have sent. */
+  get highest(): number {
+    return this.#highest;
+  }
+
   keepEarly(copy: Copy, offset: number, bytes: Buffer): void {
-    this.#early ??= [];
-    const list = this.#early;
-    let i = list.length;
-    while (i > 0 && (list[i - 1] as Early).offset > offset) i--;
-    // A small piece must not keep all that was read with it.
-    const kept = 2 * bytes.length < bytes.buffer.byteLength ? Buffer.from(bytes) : bytes;
-    list.splice(i, 0, { copy, offset, bytes: kept });
-    this.earlyBytes += EARLY_COST + kept.length;
+    this.#early ??= new EarlyPieces();
+    this.#early.add(copy, offset, bytes);
   }
 
   /** The next early bytes that have become deliverable, trimmed and counted. */
-  takeEarly(): Early | undefined {
+  takeEarly(): { copy: Copy; bytes: Buffer } | undefined {
     for (;;) {
-      const next = this.early[0];
-      if (next === undefined || next.offset > this.delivered) return undefined;
-      this.#early?.shift();
-      this.earlyBytes -= EARLY_COST + next.bytes.length;
-      const skip = Math.min(next.bytes.length, this.delivered - next.offset);
-      this.#count(next.copy, next.bytes.length - skip, skip);
-      if (skip === next.bytes.length) continue;
-      if (skip > 0) next.bytes = next.bytes.subarray(skip);
-      return next;
+      const next = this.#early?.takeUpTo(this.delivered);
+      if (next === undefined) return undefined;
+      const { copy, offset, bytes } = next;
+      const skip = Math.min(bytes.length, this.delivered - offset);
+      this.#count(copy, bytes.length - skip, skip);
+      if (skip < bytes.length) return { copy, bytes: skip === 0 ? bytes : bytes.subarray(skip) };
     }
   }
 

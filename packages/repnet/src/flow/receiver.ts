@@ -3,6 +3,7 @@
  * peer is told of it, and when the stream ends.
  */
 import { RepnetError, systemError } from '../errors.js';
+import { ownCopy } from '../memory/own-copy.js';
 import { counters } from '../stats.js';
 import {
   ANSWER_BYTES,
@@ -119,7 +120,7 @@ export class Receiver implements RecordSink {
       if (begun.length > 0) chunk = Buffer.concat([begun, chunk]);
       if (chunk.length < ANSWER_BYTES) {
         const known = decodeAnswerPrefix(chunk);
-        this.#expected(copy, chunk);
+        this.#expected(copy, ownCopy(chunk));
         if (!known) this.#host.client?.answered(leg, chunk);
         return true;
       }
@@ -153,7 +154,7 @@ export class Receiver implements RecordSink {
       }
       if (parser.midRecord) this.rx.announce(parser.announced);
     }
-    return this.#host.closed || !(this.paused || (this.rx.reach[copy] > this.rx.delivered && this.#crowded));
+    return this.#host.closed || !(this.paused || this.#isCrowded(copy));
   }
 
   /** `bytes` of the answer on this copy have come; undefined: all. */
@@ -164,14 +165,17 @@ export class Receiver implements RecordSink {
   }
 
   /**
-   * Enough is held that lies beyond a hole which only the first copy can fill: the second is read on when it has. What the
+   * Enough of this copy is held that lies beyond a hole which only the other can fill: it is read on when the other has. What the
    * sender doubles in messages to come is for it to decide, so its bytes wait in the kernel rather than break the flow.
    */
-  get #crowded(): boolean {
-    return this.rx.earlyBytes > this.#earlyLimit;
+  #isCrowded(copy: Copy): boolean {
+    return this.rx.earlyBytes(copy) > this.#earlyLimit;
   }
 
+  /** @throws RepnetError ERR_REPNET_PROTOCOL, and nothing else. */
   onData(offset: number, bytes: Buffer): void {
+    const { total } = this.rx;
+    if (total >= 0 && offset + bytes.length > total) throw impossible('data beyond the total it declared');
     try {
       this.#data(offset, bytes);
     } catch (error) {
@@ -226,9 +230,12 @@ export class Receiver implements RecordSink {
 
   /** @throws RepnetError ERR_REPNET_PROTOCOL, and nothing else. */
   onControl(type: number, offset: number, extra: number): void {
-    const { total, delivered } = this.rx;
-    if (type === Control.end && ((total >= 0 && total !== offset) || offset < delivered))
-      throw new RepnetError('ERR_REPNET_PROTOCOL', 'The peer declared two different totals');
+    const { total, highest } = this.rx;
+    if (type === Control.end && ((total >= 0 && total !== offset) || offset < highest))
+      throw impossible('two different totals, or one below what it had sent');
+    const received = type === Control.stop || type === Control.report;
+    if (received && Math.max(offset, extra) > this.#host.sender.tx.offset)
+      throw impossible('that it has received more than was sent');
     try {
       this.#control(type, offset, extra);
     } catch (error) {
@@ -297,7 +304,7 @@ export class Receiver implements RecordSink {
         this.#won(next.copy, next.bytes.length);
         this.#give(next.bytes);
       }
-      if (!this.paused && !this.#crowded) for (const leg of this.#host.legs) leg?.resumeReading();
+      this.#readOn();
     }
     const interval = Math.max(REPORT_INTERVAL, this.#host.peerThreshold / 2);
     if (this.#doubled && rx.delivered - this.#reportedAt >= interval) this.#report();
@@ -373,9 +380,13 @@ export class Receiver implements RecordSink {
       for (const { leg, chunk } of unread) if (this.#host.legs[leg.copy] === leg) this.data(leg, chunk);
       if (this.paused) return;
     }
+    this.#readOn();
+  }
+
+  #readOn(): void {
+    if (this.paused) return;
     for (const leg of this.#host.legs)
-      if (leg !== undefined && !(this.#crowded && this.rx.reach[leg.copy] > this.rx.delivered))
-        leg.resumeReading();
+      if (leg !== undefined && !this.#isCrowded(leg.copy)) leg.resumeReading();
   }
 
   /** A bare FIN on the first copy of a flow that is not closed. */
@@ -468,6 +479,10 @@ function throwLater(error: unknown): void {
   process.nextTick(() => {
     throw error;
   });
+}
+
+function impossible(what: string): RepnetError {
+  return new RepnetError('ERR_REPNET_PROTOCOL', `The peer said ${what}`);
 }
 
 function truncated(delivered: number, total: number): RepnetError {

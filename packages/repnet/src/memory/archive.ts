@@ -3,9 +3,13 @@
  * flows of the process; the archives of flows that are closed already are the first to go.
  */
 import { defaults } from '../options.js';
+import { ownCopy } from './own-copy.js';
+import { TidyMap } from './tidy-map.js';
 
 let held = 0;
-const retired = new Set<Archive>();
+/** Archives of flows that are closed, by serial number. */
+const retired = new TidyMap<number, Archive>();
+let serials = 0;
 
 /** Bytes held at present, over all flows. */
 export function archiveSize(): number {
@@ -18,14 +22,16 @@ const BLOCK = 16 * 1024;
 export class Archive {
   readonly #parts: Buffer[] = [];
   #size = 0;
+  readonly #serial = serials++;
   /** The block that the last part is the beginning of, if it has room. */
   #block: Buffer | undefined;
 
   /** There is room for `n` bytes; archives of closed flows are dropped for it. */
   static fits(n: number): boolean {
     while (held + n > defaults.archiveBytes) {
-      const [oldest] = retired;
-      if (oldest === undefined) return false;
+      const { oldest: serial } = retired;
+      if (serial === undefined) return false;
+      const oldest = retired.get(serial) as Archive;
       oldest.drop();
       oldest.onEvicted?.();
     }
@@ -51,7 +57,7 @@ export class Archive {
   #append(bytes: Buffer): void {
     // Most flows write once.
     if (this.#parts.length === 0) {
-      this.#parts.push(Buffer.from(bytes));
+      this.#parts.push(ownCopy(bytes));
       return;
     }
     const block = this.#block;
@@ -73,17 +79,17 @@ export class Archive {
   /** The flow is closed: the archive gives way to those of flows that are open. */
   retire(onEvicted: () => void): void {
     this.onEvicted = onEvicted;
-    retired.add(this);
+    retired.set(this.#serial, this);
   }
   onEvicted: (() => void) | undefined;
 
   /** No longer to be evicted: it is being sent. */
   reinstate(): void {
-    retired.delete(this);
+    retired.delete(this.#serial);
   }
 
   drop(): void {
-    retired.delete(this);
+    retired.delete(this.#serial);
     held -= this.#size;
     this.#size = 0;
     this.#block = undefined;

@@ -2,40 +2,68 @@
  * A Map, in order of insertion, for what comes and goes with every flow. A Map of V8 moves to a new table every few insertions
  * and deletions, and the old one goes on referring to what it held; once one of them has reached the old generation, the collector of
  * the young takes what it refers to for alive (measured on a busy server: twice as much survived). Here tables hold cells that
- * are emptied when their key is deleted.
+ * are emptied when their key is deleted. Cells are linked by age besides: of a Map, the oldest key is found behind all the keys
+ * that were deleted before it, so that replacing the oldest of 65,536 took 70 microseconds.
  */
 
-interface Cell<V> {
+interface Cell<K, V> {
+  readonly key: K;
   value: V | undefined;
+  older: Cell<K, V> | undefined;
+  younger: Cell<K, V> | undefined;
 }
 
 /** Keys have to be primitive, since tables hold them, too. */
 export class TidyMap<K extends string | number, V> {
-  readonly #cells = new Map<K, Cell<V>>();
+  readonly #cells = new Map<K, Cell<K, V>>();
+  #oldest: Cell<K, V> | undefined;
+  #youngest: Cell<K, V> | undefined;
 
   get size(): number {
     return this.#cells.size;
+  }
+
+  /** The key that was inserted first of those there are. */
+  get oldest(): K | undefined {
+    return this.#oldest?.key;
   }
 
   get(key: K): V | undefined {
     return this.#cells.get(key)?.value;
   }
 
+  /** A key that is there already keeps its age. */
   set(key: K, value: V): void {
-    const cell = this.#cells.get(key);
-    if (cell === undefined) this.#cells.set(key, { value });
-    else cell.value = value;
+    const known = this.#cells.get(key);
+    if (known !== undefined) {
+      known.value = value;
+      return;
+    }
+    const cell: Cell<K, V> = { key, value, older: this.#youngest, younger: undefined };
+    if (cell.older === undefined) this.#oldest = cell;
+    else cell.older.younger = cell;
+    this.#youngest = cell;
+    this.#cells.set(key, cell);
   }
 
   delete(key: K): void {
     const cell = this.#cells.get(key);
     if (cell === undefined) return;
     this.#cells.delete(key);
-    cell.value = undefined;
+    const { older, younger } = cell;
+    if (older === undefined) this.#oldest = younger;
+    else older.younger = younger;
+    if (younger === undefined) this.#youngest = older;
+    else younger.older = older;
+    cell.value = cell.older = cell.younger = undefined;
   }
 
   *values(): Generator<V, void> {
     for (const cell of this.#cells.values()) yield cell.value as V;
+  }
+
+  *entries(): Generator<[K, V], void> {
+    for (const [key, cell] of this.#cells) yield [key, cell.value as V];
   }
 
   clear(): void {

@@ -67,7 +67,7 @@ export class WaitingList<T> {
   readonly #waiting = new TidyMap<string, Entry<T>>();
   readonly #remembered = new PairMemory(MEMORY + 1);
   /** Flows that are over and whose first connection may be under way. */
-  readonly #awaited = new Map<string, Entry<T>>();
+  readonly #awaited = new TidyMap<string, Entry<T>>();
   /** Of those that wait, the ones that began with their second connection. */
   #headless = 0;
   readonly #options: WaitingOptions;
@@ -174,11 +174,11 @@ export class WaitingList<T> {
   }
 
   #makeRoom(): void {
-    const [awaited] = this.#awaited.keys();
+    const awaited = this.#awaited.oldest;
     if (this.#remembered.size > 0) this.#remembered.forget();
     else if (awaited !== undefined) this.#awaited.delete(awaited);
     else {
-      const oldest = this.#waiting.values().next().value as Entry<T>;
+      const oldest = this.#waiting.get(this.#waiting.oldest as string) as Entry<T>;
       this.#end(oldest);
       this.#delete(oldest);
     }
@@ -251,7 +251,7 @@ export class WaitingList<T> {
       if (this.#mayWaitOn(entry)) entry.until = tick + TICKS;
       else this.#expire(entry);
     }
-    for (const [key, { awaited }] of this.#awaited) if (awaited <= tick) this.#awaited.delete(key);
+    for (const [key, { awaited }] of this.#awaited.entries()) if (awaited <= tick) this.#awaited.delete(key);
     if (tick % TICKS === 0) this.#remembered.age();
     if (this.size === 0 && this.covers(MEMORY * this.#options.timeout)) {
       clearInterval(this.#timer);

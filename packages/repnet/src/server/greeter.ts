@@ -2,6 +2,7 @@
 
 import { Leg, type LegSink, nobody } from '../flow/leg.js';
 import type { Copy } from '../flow/machine.js';
+import { ownCopy } from '../memory/own-copy.js';
 import type { Handle } from '../net-internals.js';
 import { comparableAddress, decodeHello, HELLO_BYTES, type Hello, Kind, looksLikeHello } from '../wire.js';
 
@@ -168,7 +169,7 @@ export class Greeter {
       return true;
     }
     if (bytes.length < HELLO_BYTES) {
-      silent.bytes = bytes;
+      silent.bytes = ownCopy(bytes);
       return true;
     }
     const hello = decodeHello(bytes);

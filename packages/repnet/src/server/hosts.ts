@@ -1,6 +1,7 @@
 /**
  * What a server knows of the hosts that connect, so that it can judge a connection before it has said anything. Bounded.
  */
+import { TidyMap } from '../memory/tidy-map.js';
 
 interface Host {
   /** When a flow was paired last; 0: never. */
@@ -11,7 +12,7 @@ interface Host {
   greeted: number;
 }
 
-const hosts = new Map<string, Host>();
+const hosts = new TidyMap<string, Host>();
 const MOST_HOSTS = 4_096;
 const PAIRED_LATELY = 60_000;
 /** As long as a client remembers a server, and with it that the server reads hellos. */
@@ -22,7 +23,7 @@ function hostOf(address: string | undefined): Host {
   const known = hosts.get(address ?? '');
   if (known !== undefined) return known;
   const host = { paired: 0, unpaired: 0, greeted: 0 };
-  if (hosts.size >= MOST_HOSTS) hosts.delete(hosts.keys().next().value as string);
+  if (hosts.size >= MOST_HOSTS) hosts.delete(hosts.oldest as string);
   hosts.set(address ?? '', host);
   return host;
 }

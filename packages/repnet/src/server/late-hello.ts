@@ -3,6 +3,7 @@
  * Its first bytes decide: a hello after all is none of the application's. Attached to the socket until then, so that nothing
  * reads the native handle past it.
  */
+import { ownCopy } from '../memory/own-copy.js';
 import { type Attachment, attach, type Connection, detach, type Inner } from '../socket-internals.js';
 import { decodeHello, HELLO_BYTES, type Hello, looksLikeHello } from '../wire.js';
 
@@ -45,8 +46,8 @@ export class LateHello implements Attachment {
     }
     const bytes = this.#bytes === undefined ? chunk : Buffer.concat([this.#bytes, chunk]);
     if (!looksLikeHello(bytes)) return this.#plain(bytes, encoding);
-    this.#bytes = bytes;
     if (bytes.length < HELLO_BYTES) {
+      this.#bytes = ownCopy(bytes);
       this.#timer ??= setTimeout(() => this.#broken(), this.#timeout).unref();
       return true;
     }

@@ -1,6 +1,7 @@
 /** The limits that a server's application sets for connections, held on both ports and told once per flow. */
 import type { Leg } from '../flow/leg.js';
 import { type Copy, other } from '../flow/machine.js';
+import { TidyMap } from '../memory/tidy-map.js';
 import type { Handle } from '../net-internals.js';
 import { defaults } from '../options.js';
 import type { Internals } from './server-internals.js';
@@ -12,7 +13,7 @@ export class Limits {
   readonly #owner: Internals;
   readonly #port: () => number;
   /** What was dropped for a limit, and told: which connection of the flow, by where it came from. */
-  readonly #dropped = new Map<string, { copy: Copy; until: number }>();
+  readonly #dropped = new TidyMap<string, { copy: Copy; until: number }>();
 
   /** `port`: the first, to which every flow is as far as the application knows. */
   constructor(owner: Internals, port: () => number) {
@@ -55,7 +56,7 @@ export class Limits {
     const before = this.#dropped.get(key);
     this.#dropped.delete(key);
     if (before?.copy === other(copy) && now < before.until) return false;
-    if (this.#dropped.size >= MOST_DROPPED) this.#dropped.delete(this.#dropped.keys().next().value as string);
+    if (this.#dropped.size >= MOST_DROPPED) this.#dropped.delete(this.#dropped.oldest as string);
     this.#dropped.set(key, { copy, until: now + defaults.waitTimeout });
     return true;
   }
