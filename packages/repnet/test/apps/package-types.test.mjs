@@ -1,13 +1,10 @@
 /** The declarations of the installed package, compiled with a consumer of theirs. */
 import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { env, installPackage } from './support/installed-package.mjs';
 import { root, runNode } from './support/process.mjs';
-
-const require = createRequire(import.meta.url);
 
 const CONSUMER = `
   import type * as net from 'node:net';
@@ -25,18 +22,23 @@ const CONSUMER = `
   connect({ port: 1, replicate: 'twice' });
   export { agent, connector, counters, secure, server, socket };`;
 
-test('its types compile in an ES module and in a CommonJS one, declarations included', async (t) => {
-  const folder = await installPackage();
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const consumers = ['consumer.mts', 'consumer.cts'];
+const consumers = ['consumer.mts', 'consumer.cts'];
+let folder;
+before(async () => {
+  folder = await installPackage();
   for (const name of consumers) writeFileSync(join(folder, name), CONSUMER);
-  const { code, stdout } = await runNode(
-    require.resolve('typescript/bin/tsc'),
-    [
-      ...['--noEmit', '--strict', '--module', 'node16', '--target', 'es2022', '--types', 'node'],
-      ...['--typeRoots', join(root, '../node_modules/@types'), ...consumers],
-    ],
-    { cwd: folder, env },
-  );
-  assert.equal(code, 0, stdout);
 });
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+for (const compiler of ['typescript', 'typescript-7'])
+  test(`${compiler}: its types compile in an ES module and in a CommonJS one, declarations included`, async () => {
+    const { code, stdout } = await runNode(
+      join(root, '../node_modules', compiler, 'bin/tsc'),
+      [
+        ...['--noEmit', '--strict', '--module', 'node16', '--target', 'es2022', '--types', 'node'],
+        ...['--typeRoots', join(root, '../node_modules/@types'), ...consumers],
+      ],
+      { cwd: folder, env },
+    );
+    assert.equal(code, 0, stdout);
+  });

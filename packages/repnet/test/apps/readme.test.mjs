@@ -2,14 +2,12 @@
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { env, installPackage } from './support/installed-package.mjs';
 import { root, runNode } from './support/process.mjs';
 
-const require = createRequire(import.meta.url);
 const [, asPasted] = readFileSync(join(root, 'README.md'), 'utf8').match(/```js\n(.*?)```/s);
 const [, imported, required] = asPasted.match(/^(import .*?;) \/\/ CommonJS: (.*)$/m);
 
@@ -52,7 +50,7 @@ test('it compiles under tsc --strict', async () => {
   for (const name of files) writeFileSync(join(folder, name), pasted);
   const types = ['--types', 'node', '--typeRoots', join(root, '../node_modules/@types')];
   const { code, stdout } = await runNode(
-    require.resolve('typescript/bin/tsc'),
+    join(root, '../node_modules/typescript-7/bin/tsc'),
     ['--noEmit', '--strict', '--module', 'node16', '--target', 'es2022', ...types, ...files],
     { cwd: folder, env },
   );
