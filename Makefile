@@ -4,7 +4,7 @@
 #   make lab-accept   on an idle machine: whether it carries the lab's runs, some minutes of real time, into docs/validation/kernels.md
 #   make lab-table    on an idle machine: nine experiments, five seeds, kernels against the simulator, half an hour, into the same page
 #   make lab-bpf      the lab's BPF programs, which only root can load: flowlets, TinyFlow and DCTCP over kernels (needs clang and libbpf-dev)
-#   make first-minutes   how long that takes from a fresh clone, part by part
+#   make first-minutes   how long the demo takes from a fresh clone, part by part
 #   make check   what one runs before a commit: formatters, linters, types and the quick tests
 #   make test    build and run every test
 #   make soak    the long forms of tests, with other random cases each time
@@ -22,6 +22,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := demo
+MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 VENV := .venv
@@ -99,11 +100,14 @@ $(VENV)/.locked: requirements-dev.lock $(VENV)/.running
 .PHONY: setup
 setup: $(VENV)/.locked
 
-# Compiled as the wheel of `make dist` is, and where, so that this does it no second time.
-.PHONY: build
-build: packages
+.PHONY: rust-version
+rust-version:
 	@cargo --version | awk '{ split($$2, v, "."); exit !(v[1] > 1 || v[2] >= 88) }' \
 	    || { echo 'Tailcut needs Rust 1.88 or later, as rustup installs it' >&2; exit 1; }
+
+# Compiled as the wheel of `make dist` is, and where, so that this does it no second time.
+.PHONY: build
+build: packages rust-version
 	.ci/wheel $(CURDIR) $(CURDIR)/target/dist $(abspath $(BIN))/maturin develop --uv --release --locked --quiet
 
 # The README's first picture: a flow that goes round a hot link, from the page of a real run. Needs chromium.
@@ -138,19 +142,18 @@ lock: $(BIN)/python
 # So many Python tests run at a time. Beside other work more have a larger share of the processors: make test WORKERS=6.
 WORKERS ?= 2
 
-# Each run adds what it left out, and why, to one list, which is the last that is said. (No Rust test can be left out.)
-test: export TAILCUT_SKIPPED := $(abspath target/skipped.txt)
-
 .PHONY: test
-test: system-packages nothing-skipped build setup setup-repnet setup-lab
-	@.ci/tests; status=$$?; echo; echo 'Skipped by all tests:'; cat target/skipped.txt; exit $$status
-
-.PHONY: nothing-skipped
-nothing-skipped:
-	mkdir -p target && : > target/skipped.txt
+test:
+	.ci/tests
 
 # `checked` is the release build with assertions and overflow checks on.
 CARGO_TEST := cargo test --locked --profile checked
+
+# All that the tests of Rust and Python run.
+.PHONY: compile
+compile: packages rust-version
+	$(CARGO_TEST) --workspace --no-run
+	$(MAKE) build
 
 .PHONY: test-rust
 test-rust: $(BIN)/python
@@ -200,11 +203,19 @@ bench: build setup
 	$(BIN)/python benches/lab.py
 
 # What one runs before a commit. Left out: what takes long (tests/conftest.py has the list for Python), the browser, and repnet's
-# tests, which wait most of their time.
-.PHONY: check
-check: build setup setup-repnet setup-lab lint-code
-	$(CARGO_TEST) --workspace --lib --test errors --test fabric --test plan --test properties --test schema --test smoke --test tcp
-	$(BIN)/pytest -n 2 --dist worksteal -q -m "not slow and not soak"
+# tests, which wait most of their time. The compiler of Rust works beside all else.
+.PHONY: check check-rust check-python
+check:
+	$(MAKE) -j2 --output-sync=target check-rust check-python
+
+QUICK := errors fabric plan properties schema smoke tcp
+
+check-rust: build lint-rust
+	$(CARGO_TEST) --workspace --lib $(QUICK:%=--test %)
+
+check-python: lint-packages lint-python
+	$(MAKE) setup-lab
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q -m "not slow and not soak"
 
 # What the tests' short forms leave out. A failure prints the seed that draws its cases again.
 .PHONY: soak
