@@ -117,23 +117,23 @@ def test_workers_end_when_the_command_is_killed(tmp_path: Path) -> None:
 
 
 def test_the_death_of_a_worker_costs_its_run_alone(tmp_path: Path) -> None:
-    with sweeping(tmp_path, "--jobs", "1") as process:
-        until(process, "[1/12]")
+    with sweeping(tmp_path, "--jobs", "1", "--seeds", "1") as process:
+        until(process, "[1/6]")
         (worker,) = workers_of(process)
         os.kill(worker, signal.SIGKILL)
         _, said = process.communicate()
     assert process.returncode == 1
     assert "the worker process ended with signal SIGKILL (out of memory? try --jobs 1)" in said
-    assert "1 of 12 runs failed" in said
+    assert "1 of 6 runs failed" in said
     found = states(tmp_path)
-    assert (found.count(State.COMPLETE), found.count(State.ABSENT)) == (11, 1)
+    assert (found.count(State.COMPLETE), found.count(State.ABSENT)) == (5, 1)
 
 
 def test_two_commands_on_one_directory_share_the_work(tmp_path: Path) -> None:
     experiments.tiny(tmp_path, SWEEP)
     both = [
         subprocess.Popen(
-            command("run", "tiny.toml", "--jobs", "1"),
+            command("run", "tiny.toml", "--jobs", "1", "--seeds", "1"),
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

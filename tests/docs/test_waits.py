@@ -33,6 +33,11 @@ ALLOWED = {
     ("tests/support/stutter.py", "time.sleep(still_seconds)"): "the disturbance: something stands still for so long",
     ("tests/support/stutter.py", "goes_on_until = time.monotonic() + GOES"): "the disturbance goes on so long",
     ("tests/support/stutter.py", "while time.monotonic() < goes_on_until:"): "the disturbance goes on so long",
+    ("tests/support/idle.py", "while time.monotonic() - began"): "a busy machine is not waited for without end",
+    ("tests/support/idle.py", "time.sleep(WINDOW_SECONDS)"): "the load is counted over so long",
+    ("tests/support/disturber.py", "until = time.monotonic() + seconds"): "the disturbance is told how long to go on",
+    ("tests/support/disturber.py", "while time.monotonic() < until"): "the disturbance is told how long to go on",
+    ("tests/support/disturber.py", "time.sleep(PAUSE_SECONDS"): "the disturbance pauses",
     ("tests/lab/test_guests.py", "time.sleep(0.01)"): "a guest of the lab, which asks until it is answered",
     ("tests/lab/test_table.py", "time.monotonic() + 600"): "a deadline that is passed on, and not waited for",
 }

@@ -53,13 +53,14 @@ def test_tests_that_lack_the_same_part_share_a_line() -> None:
 
 def test_kinds_are_shown_with_counts_and_what_was_not_judged_last(tmp_path: Path) -> None:
     file = tmp_path / "skipped.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in LINES))
+    # Each suite may run twice.
+    file.write_text("".join(json.dumps(line) + "\n" for line in [*LINES, *LINES]))
     assert shown(file).stdout.splitlines() == [
         "missing optional part: 2 tests",
         "  repnet, 2: no tshark (to have it: apt-get)",
-        "not this Node: 1 tests",
+        "not this Node: 1 test",
         "  repnet, 1: Node 20 has no such option",
-        "not judged: machine too busy: 1 tests",
+        "not judged: machine too busy: 1 test",
         "  python, 1: unfaithful",
         "    lab::a, tried 3 times",
     ]
