@@ -27,7 +27,7 @@ class SendModel {
   verdict;
   ended = false;
   expectsFirst = true;
-  headStart = 0;
+  firstIsLate = false;
 
   constructor(framed, begun, taken = true) {
     this.framed = framed;
@@ -76,11 +76,12 @@ class SendModel {
     if (!first) return;
     this.copies[copy] = usable ? 'open' : 'gone';
     if (replay) this.sent[copy].push(...range(0, this.kept));
+    // By token one may come after the peer has given it up.
+    if (usable && copy === PRIMARY && this.kept === undefined) this.firstIsLate = true;
     const rest = this.copies[other(copy)];
     if (rest !== 'open') this.carrier = copy;
     else if (usable) {
       this.doubling = this.kept !== undefined;
-      if (copy === PRIMARY) this.headStart = this.offset;
     }
     if (!usable) this.carrier = other(copy);
     this.settle();
@@ -116,30 +117,21 @@ class SendModel {
     });
   }
 
-  choose(copy) {
-    this.tx.choose(copy);
-    this.chosen(copy);
+  choose() {
+    this.tx.choose();
+    this.chosen();
   }
 
-  chosen(copy) {
+  chosen() {
     if (this.state !== 'DUP_CONN') return;
     this.doubling = false;
-    this.carrier = copy;
-    if (!this.framed[other(copy)]) this.copies[other(copy)] = 'gone';
-  }
-
-  /** The first copy is not judged by bytes that it was sent later than the second, nor before the peer has taken that. */
-  fair(offset) {
-    return offset >= 2 * this.headStart;
+    this.carrier = PRIMARY;
   }
 
   stop(copy) {
-    const heeded =
-      this.state === 'DUP_CONN' &&
-      this.framed[copy] &&
-      (copy === REPLICA || (this.taken && this.fair(this.offset)));
-    assert.equal(this.tx.stop(copy, this.offset), heeded);
-    if (heeded) this.chosen(other(copy));
+    const heeded = this.state === 'DUP_CONN' && copy === REPLICA;
+    assert.equal(this.tx.stop(copy), heeded);
+    if (heeded) this.chosen();
   }
 
   forgo() {
@@ -150,13 +142,13 @@ class SendModel {
   extend() {
     this.tx.extend();
     this.allowance *= 2;
+    this.verdict = undefined;
   }
 
   report(offset, first) {
     this.tx.report(offset, first, SLACK);
     if (offset <= this.message) return;
-    if (offset - first <= SLACK) this.verdict = PRIMARY;
-    else if (this.fair(offset)) this.verdict = REPLICA;
+    this.verdict = offset - first <= SLACK ? 'keeps up' : 'trails';
   }
 
   take() {
@@ -215,7 +207,10 @@ class SendModel {
       if (tx.state === 'ONE_CONN' && this.kept !== undefined && tx.copies[copy] === 'open')
         assert.equal(sent.length, this.offset, 'the one copy has carried everything');
     }
-    // The law: while the first copy may come, what the second alone has been given is kept for it.
+    // The law: the first copy is given everything as long as it is open, and while it may come
+    // what the second alone has been given is kept for it.
+    if (this.copies[PRIMARY] === 'open' && !this.firstIsLate)
+      assert.equal(this.sent[PRIMARY].length, this.offset);
     const alone =
       this.sent[REPLICA].length > 0 && this.copies[PRIMARY] === 'pending' && this.copies[REPLICA] === 'open';
     if (alone && this.expectsFirst) assert.equal(this.kept, this.offset);
@@ -231,7 +226,7 @@ class SendModel {
     return JSON.stringify([
       this.taken,
       this.expectsFirst,
-      this.headStart,
+      this.firstIsLate,
       copies,
       sent,
       offset,
@@ -251,9 +246,9 @@ const SEND_EVENTS = [
   ...COPIES.flatMap((copy) => [
     { name: `open ${copy}`, may: always, run: (m) => m.open(copy) },
     { name: `lose ${copy}`, may: always, run: (m) => m.lose(copy) },
-    { name: `choose ${copy}`, may: always, run: (m) => m.choose(copy) },
     { name: `stop ${copy}`, may: always, run: (m) => m.stop(copy) },
   ]),
+  { name: 'choose', may: always, run: (m) => m.choose() },
   ...[2, 4].map((n) => ({
     name: `write ${n}`,
     may: (m) => !m.stuck && !m.ended && !((m.state === 'DUP_CONN' || m.awaitsFirst) && m.tx.room === 0),

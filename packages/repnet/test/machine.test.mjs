@@ -87,28 +87,39 @@ test('transitions 5 to 7: without copies the direction has ended', () => {
   assert.deepEqual(tx.route(1), { copies: 0, archive: false });
 });
 
-test('transition 8: a message that outgrows the threshold is carried once, by the verdict of the receiver', () => {
+test('transition 8: a message that outgrows the threshold is carried once, by a first copy that keeps up', () => {
   const tx = sender();
   tx.open(PRIMARY);
   tx.open(REPLICA);
   tx.route(10);
   assert.equal(tx.room, 0);
   tx.report(5, 5, 2);
-  assert.equal(tx.verdict, PRIMARY);
-  tx.choose(tx.verdict);
+  assert.equal(tx.verdict, 'keeps up');
+  tx.choose();
   assert.deepEqual(tx.route(100), { copies: 1, archive: false });
 });
 
-test('transition 8: a first copy that trails is given up for sending', () => {
+test('transition 8: while the first copy trails both carry the message, in growing steps', () => {
   const tx = sender();
   tx.open(PRIMARY);
   tx.open(REPLICA);
   tx.route(10);
   tx.report(8, 1, 2);
-  assert.equal(tx.verdict, REPLICA);
-  tx.choose(tx.verdict);
-  assert.deepEqual(states(tx), ['CHOSEN', 'gone', 'open']);
-  assert.equal(tx.newMessage(), false, 'a plain stream with a hole is of no further use');
+  assert.equal(tx.verdict, 'trails');
+  tx.extend();
+  assert.deepEqual([tx.room, tx.verdict], [10, undefined]);
+  assert.deepEqual(tx.route(10), { copies: 3, archive: false });
+  tx.extend();
+  assert.equal(tx.room, 20);
+});
+
+test('the first copy is never stopped: it is what net would have', () => {
+  const tx = sender(undefined, [true, true]);
+  tx.open(PRIMARY);
+  tx.open(REPLICA);
+  tx.route(2);
+  assert.equal(tx.stop(PRIMARY), false);
+  assert.deepEqual(tx.route(3), { copies: 3, archive: false });
 });
 
 test('transition 9: the next message is doubled again', () => {
@@ -116,7 +127,7 @@ test('transition 9: the next message is doubled again', () => {
   tx.open(PRIMARY);
   tx.open(REPLICA);
   tx.route(10);
-  tx.choose(PRIMARY);
+  tx.choose();
   tx.route(50);
   assert.equal(tx.newMessage(), true);
   assert.equal(tx.room, THRESHOLD);

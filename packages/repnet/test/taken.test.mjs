@@ -8,6 +8,7 @@ import { PRIMARY, REPLICA } from '../dist/flow/machine.js';
 import { archiveSize } from '../dist/memory/archive.js';
 import { resetBudget } from '../dist/memory/budget.js';
 import { memoryLeg, newFlow } from './lib/memory-leg.mjs';
+import { movedClock } from './lib/moved-clock.mjs';
 import { defaults } from './lib/support.mjs';
 
 const THRESHOLD = 1_000;
@@ -143,34 +144,55 @@ test('the first is sent what the second carried before it, whatever the budget',
   assert.equal(first.bytes().toString(), 'abcdefghij!');
 });
 
-test('the first is not judged by bytes that it was sent later than the second', () => {
+/** Kept-alive messages on a first connection that takes nothing, and a second that takes everything, until one has to wait. */
+function stuckFirst() {
   const flow = newFlow([false, true], 100_000);
-  const second = memoryLeg(REPLICA);
-  flow.open(second);
-  write(flow, text(100_000));
-  flow.open(memoryLeg(PRIMARY));
-  flow.sender.report(50_000, 0);
-  assert.equal(flow.tx.verdict, undefined);
-  flow.sender.report(100_000, 60_000);
-  assert.equal(flow.tx.verdict, undefined);
-  flow.sender.report(200_000, 100_000);
-  assert.equal(flow.tx.verdict, REPLICA);
-});
-
-test('a first connection that takes nothing while the second moves is given up at 1 MiB, whoever writes on', () => {
-  const flow = newFlow([false, true], 100_000);
+  flow.options.pairTimeout = 1_000;
   const first = memoryLeg(PRIMARY, { slow: true });
-  const second = memoryLeg(REPLICA, { slow: true });
+  const second = memoryLeg(REPLICA);
   flow.open(first);
   flow.open(second);
   const message = Buffer.alloc(50_000);
-  for (let n = 0; n < 400; n++) {
+  let written = 0;
+  let called;
+  do {
     flow.sender.tx.newMessage();
-    const called = write(flow, message);
-    second.settle();
-    assert.deepEqual(called, [null]);
-  }
+    called = write(flow, message);
+    written += message.length;
+  } while (called.length > 0 && written < 10 << 20);
+  return { flow, first, second, called, message };
+}
+
+test('a first connection that takes nothing while the second moves is kept no more than 1 MiB: the application waits for it', (t) => {
+  const clock = movedClock();
+  t.after(() => clock.stop());
+  const { flow, first, called, message } = stuckFirst();
+  assert.deepEqual([called, flow.tx.copies[PRIMARY]], [[], 'open']);
   assert.ok(first.backlog <= 1024 * 1024 + message.length, `${first.backlog} bytes wait`);
+  first.settle();
+  assert.deepEqual([called, flow.tx.copies[PRIMARY]], [[null], 'open'], 'it has taken them');
+});
+
+test('… and is given up for the second when it has taken nothing for pairTimeout', (t) => {
+  const clock = movedClock();
+  t.after(() => clock.stop());
+  const { flow, first, called } = stuckFirst();
+  first.unsent = 500_000;
+  clock.tick(999);
+  assert.deepEqual(called, []);
+  clock.tick(1);
+  assert.deepEqual([called, flow.tx.copies[PRIMARY]], [[null], 'gone']);
+});
+
+test('… but not while it moves', (t) => {
+  const clock = movedClock();
+  t.after(() => clock.stop());
+  const { flow, first, called } = stuckFirst();
+  for (let unsent = -1; unsent > -5; unsent--) {
+    first.unsent = unsent;
+    clock.tick(1_000);
+  }
+  assert.deepEqual([called, flow.tx.copies[PRIMARY]], [[], 'open']);
 });
 
 test('… but not before the server has taken the second: then the application waits', () => {

@@ -96,6 +96,7 @@ export class Flow implements LegSink {
   peerThreshold: number;
   peerKnown = true;
   closed = false;
+  broken = false;
   /** Where it is among those that are open; -1: it is not. */
   #place: number;
   /** Closed, and the peer is not told how: what it has sent is still being looked for. */
@@ -224,6 +225,7 @@ export class Flow implements LegSink {
 
   fail(error: Error | undefined): void {
     if (this.closed) return;
+    this.broken = true;
     this.outer.destroy(
       error ??
         new RepnetError('ERR_REPNET_COPIES_FAILED', 'Both connections of the flow ended before the flow did'),
@@ -302,6 +304,8 @@ export class Flow implements LegSink {
   close(reset: boolean, parted?: (reset: boolean) => void): void {
     if (this.closed) return;
     this.closed = true;
+    // Whatever would reach the peer as an orderly end would make what is lost look complete.
+    reset ||= this.broken;
     this.#parted = parted;
     this.receiver.close();
     for (const copy of COPIES) if (reset || !this.#misleads(copy)) this.client?.copyAbandoned(copy);

@@ -8,7 +8,7 @@
  * |----------|--------------------------------------------------------|------------------------|
  * | ONE_CONN | one copy is open, the other may still come             | the open one; archived. On the second copy alone no more than the threshold: the rest waits for the first |
  * | DUP_CONN | both are open and the message is below the threshold   | both                   |
- * | CHOSEN   | one copy carries the flow (for this message or for good) | the chosen one       |
+ * | CHOSEN   | one copy carries the flow: the first for this message, or the one that is left for good | the chosen one |
  * | ENDED    | nothing more can be sent                               | none                   |
  */
 import { type Early, EarlyPieces } from './early.js';
@@ -49,8 +49,8 @@ export class SendMachine {
   total = -1;
   /** The copy that carries the flow in CHOSEN. */
   chosen: Copy = PRIMARY;
-  /** The receiver's verdict on this message: which copy to keep at the threshold. */
-  verdict: Copy | undefined;
+  /** The receiver's latest report on this message: the first copy keeps up, or it trails. */
+  verdict: 'keeps up' | 'trails' | undefined;
   /** Every byte since offset 0 is still archived for the copy that is pending. */
   archived = true;
   /** The peer has taken the second copy: what it has been sent counts. Client side: when it has answered the hello. */
@@ -61,8 +61,6 @@ export class SendMachine {
   /** Bytes that each copy has been sent. */
   readonly #sent: [number, number] = [0, 0];
   #allowance: number;
-  /** What the first copy was sent after the second: that it trails says nothing of it before as much again is sent on both. */
-  #headStart = 0;
 
   /** `begun`: the first copy is open already and has carried `offset` bytes. */
   constructor(limits: SendLimits, begun?: { offset: number; archived: boolean }) {
@@ -101,7 +99,6 @@ export class SendMachine {
         break;
       default:
         this.state = this.archived ? 'DUP_CONN' : 'CHOSEN';
-        if (copy === PRIMARY) this.#headStart = this.offset;
     }
     this.archived = false;
     return replay;
@@ -190,41 +187,32 @@ export class SendMachine {
     if (this.state === 'ONE_CONN' && this.copies[this.chosen] === 'open') this.state = 'CHOSEN';
   }
 
-  /** Transition 8: the message outgrew the threshold (or the receiver said stop); one copy carries the rest of it. */
-  choose(copy: Copy): void {
+  /**
+   * Transition 8: the message outgrew the threshold (or the receiver said stop); the first copy carries the rest of it. Never the
+   * second: while the first copy is open it is sent every byte, so that a second path that fails takes nothing with it.
+   */
+  choose(): void {
     if (this.state !== 'DUP_CONN') return;
-    this.chosen = copy;
+    this.chosen = PRIMARY;
     this.state = 'CHOSEN';
-    const rest = other(copy);
-    // A plain stream with a hole in it is of no further use to this direction.
-    if (!this.#limits.framed[rest]) this.copies[rest] = 'gone';
   }
 
-  /** No verdict came in time: double as much again rather than bet on a copy that may be dead. */
+  /** Doubles as much again: the first copy trails, or no report came in time, so that it may be dead. */
   extend(): void {
     this.#allowance *= 2;
+    this.verdict = undefined;
   }
 
-  /**
-   * The receiver, which has everything below `offset` by the other copy, asks for no more of this message on this one. False:
-   * nothing to stop.
-   */
-  stop(copy: Copy, offset: number): boolean {
-    if (this.state !== 'DUP_CONN' || !this.#limits.framed[copy]) return false;
-    if (copy === PRIMARY && !(this.taken && this.#fair(offset))) return false;
-    this.choose(other(copy));
+  /** The receiver has everything by the first copy and asks for no more of this message on `copy`. Returns false if nothing stops. */
+  stop(copy: Copy): boolean {
+    if (this.state !== 'DUP_CONN' || copy === PRIMARY) return false;
+    this.choose();
     return true;
   }
 
-  #fair(offset: number): boolean {
-    return offset >= 2 * this.#headStart;
-  }
-
-  /** The receiver gives its verdict on the message that covers `offset`. */
+  /** The receiver reports on the message that covers `offset`. */
   report(offset: number, firstBrought: number, slack: number): void {
-    if (offset <= this.message) return;
-    if (offset - firstBrought <= slack) this.verdict = PRIMARY;
-    else if (this.#fair(offset)) this.verdict = REPLICA;
+    if (offset > this.message) this.verdict = offset - firstBrought <= slack ? 'keeps up' : 'trails';
   }
 
   /** Transition 9: a new message begins (after a lull or a turn): it may be doubled again. Returns true if it now is. */

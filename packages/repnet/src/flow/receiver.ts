@@ -45,7 +45,7 @@ export interface ReceiverHost {
 const QUERY_DELAY = 5;
 /** Bytes between two reports at least, whatever the peer's threshold: a report is shorter than what it is about. */
 const REPORT_INTERVAL = 64;
-/** Bytes by which a copy trails before it is told to stop. */
+/** Bytes by which the second copy trails before it is told to stop. */
 const STOP_LAG = 32 * 1024;
 
 const NOTHING = Buffer.alloc(0);
@@ -83,6 +83,8 @@ export class Receiver implements RecordSink {
   /** A report is on its way to the system, and another is due. */
   #reporting = false;
   #reportDue = false;
+  /** The sender knows that nothing was lost with the copy that it gave up. */
+  #confirmed = false;
   /** Client side: what the second copy is worth, and where the reply began that it may bring sooner. */
   #gain: Gain | undefined;
   #replyAt = 0;
@@ -201,7 +203,8 @@ export class Receiver implements RecordSink {
     }
     counters.bytesDuplicate += skip;
     if (skip === bytes.length) {
-      if (!this.#toldToStop && rx.delivered - offset - skip > STOP_LAG) this.#tellToStop(copy);
+      const behind = copy === REPLICA && rx.delivered - offset - skip > STOP_LAG;
+      if (behind && !this.#toldToStop) this.#tellToStop(copy);
       return;
     }
     const fresh = bytes.length - skip;
@@ -267,6 +270,7 @@ export class Receiver implements RecordSink {
         rx.announce(offset);
         if (rx.lost === PRIMARY) sender.firstGivenUp();
         this.#dropFirst();
+        this.#confirm();
         this.checkEnd();
         return;
       case Control.reset:
@@ -308,7 +312,10 @@ export class Receiver implements RecordSink {
     }
     const interval = Math.max(REPORT_INTERVAL, this.#host.peerThreshold / 2);
     if (this.#doubled && rx.delivered - this.#reportedAt >= interval) this.#report();
-    if (rx.alone >= 0) this.#dropFirst();
+    if (rx.alone >= 0) {
+      this.#dropFirst();
+      this.#confirm();
+    }
     if (rx.total >= 0 || rx.done[PRIMARY]) this.checkEnd();
   }
 
@@ -359,6 +366,15 @@ export class Receiver implements RecordSink {
       this.#host.sender.tell(leg, controlRecord(Control.report, delivered, reach[PRIMARY]), () =>
         this.#tellReport(),
       );
+  }
+
+  /** Tells the sender, which gave up a copy, that everything is here that this may have carried alone. */
+  #confirm(): void {
+    const { delivered, alone, reach } = this.rx;
+    const second = this.#host.legs[REPLICA];
+    if (this.#confirmed || alone > delivered || second === undefined || this.#host.closed) return;
+    this.#confirmed = true;
+    this.#host.sender.post(second, [controlRecord(Control.report, delivered, reach[PRIMARY])], undefined);
   }
 
   /** The application is not reading: what came with the hello or the answer is kept until it does. */
@@ -434,7 +450,7 @@ export class Receiver implements RecordSink {
         this.#host.outer.deliver(null);
         return;
       case 'truncated':
-        this.#host.fail(this.#host.lastError ?? truncated(this.rx.delivered, this.rx.total));
+        this.#host.fail(this.#host.lastError ?? this.#cause());
         return;
       case 'wait':
         if (this.rx.copies[REPLICA] === 'pending' && !this.#host.peerKnown) {
@@ -456,6 +472,13 @@ export class Receiver implements RecordSink {
         }
         return;
     }
+  }
+
+  /** Why bytes are missing, where no connection has failed here: one was reset at the peer, or ended too early. */
+  #cause(): Error {
+    const { alone, delivered, done, total } = this.rx;
+    if (alone >= 0 && !done[PRIMARY]) return systemError('ECONNRESET', 'read');
+    return truncated(delivered, total);
   }
 
   /** The copy brings nothing more. */

@@ -21,11 +21,13 @@ export interface SenderHost {
   readonly legs: readonly [Leg | undefined, Leg | undefined];
   readonly framed: readonly [boolean, boolean];
   readonly lastError: NodeJS.ErrnoException | undefined;
+  /** The application has been told that the flow broke off: so is the peer, by a reset. */
+  broken: boolean;
 }
 
-/** Milliseconds an elephant waits at the threshold for the receiver's verdict on which copy to keep. */
+/** Milliseconds an elephant waits at the threshold for the receiver's report on the first copy. */
 const VERDICT_TIMEOUT = 25;
-/** Bytes by which the first copy may trail the second and still be kept at the threshold. */
+/** Bytes by which the first copy may trail the second before a message beyond the threshold is doubled further. */
 const VERDICT_SLACK = 32 * 1024;
 
 interface Held {
@@ -49,10 +51,19 @@ export class Sender {
   #verdictTimer: NodeJS.Timeout | undefined;
   /** The wait for a verdict is over: it has not come. */
   #waited = false;
+  /** What is held waits for the first connection, which takes nothing while the second does. */
+  #stuckTimer: NodeJS.Timeout | undefined;
   /** The peer knows that one copy carries the flow alone. */
   #saidAlone = false;
   /** The last copy was lost, and not because the peer wanted no more of the flow. */
   #brokenOff = false;
+  /**
+   * The first connection was lost with bytes that the second was not sent, and the peer has not confirmed that it has them: everything
+   * below this offset. -1: there are none.
+   */
+  #doubtful = -1;
+  /** The end of the stream, whose success waits for that. */
+  #doubtedEnd: { done: Callback; timer: NodeJS.Timeout } | undefined;
   /** What the system has taken for a second copy that the peer has not taken: that does not count yet. */
   #unconfirmed: Callback[] | undefined;
   /** The write under way that is archived: a copy that is sent the archive carries it, too. */
@@ -146,7 +157,10 @@ export class Sender {
 
   /** A copy is lost to this direction: the peer is told on the other. `closed`: the peer wants no more of the flow. */
   lose(copy: Copy, closed: boolean): void {
-    this.tx.lose(copy);
+    const { tx } = this;
+    if (copy === PRIMARY && tx.copies[REPLICA] === 'open' && !tx.hasAll(REPLICA) && !closed)
+      this.#doubtful = tx.offset;
+    tx.lose(copy);
     this.#brokenOff = this.tx.state === 'ENDED' && !closed;
     const rest = this.#host.legs[other(copy)];
     const mayTell =
@@ -169,14 +183,35 @@ export class Sender {
   // ------------------------------------------------------------------ what the peer says of our stream, on `copy`
 
   stop(copy: Copy, offset: number): void {
-    if (offset <= this.tx.message || !this.tx.stop(copy, offset)) return;
+    if (offset <= this.tx.message || !this.tx.stop(copy)) return;
     counters.doublingStopped++;
     this.release();
   }
 
   report(offset: number, plain: number): void {
     this.tx.report(offset, plain, VERDICT_SLACK);
+    if (offset >= this.#doubtful) this.#confirm();
     if (this.tx.verdict !== undefined) this.release();
+  }
+
+  /** Nothing is lost with the first connection. */
+  #confirm(): void {
+    this.#doubtful = -1;
+    const end = this.#doubtedEnd;
+    if (end === undefined) return;
+    this.#doubtedEnd = undefined;
+    clearTimeout(end.timer);
+    end.done();
+  }
+
+  /**
+   * The end of the stream has left. Where bytes may be lost with the first connection it has succeeded when the peer says that it has
+   * them, or (a peer of an earlier version does not) is silent for `pairTimeout`; a peer that misses them resets the flow.
+   */
+  #ended(done: Callback): void {
+    if (this.#doubtful < 0) return done();
+    const timer = setTimeout(() => this.#confirm(), this.#host.options.pairTimeout);
+    this.#doubtedEnd = { done, timer };
   }
 
   /** The other copy has ended, which we did not mean. */
@@ -199,7 +234,8 @@ export class Sender {
     this.writing = true;
     const written = new InContext((error) => {
       this.writing = false;
-      if (!error) outer.touch();
+      if (error) this.#host.broken = true;
+      else outer.touch();
       done(error);
     });
     this.#push(bytes, written.callback);
@@ -236,6 +272,7 @@ export class Sender {
       return;
     }
     if (tx.state === 'DUP_CONN') {
+      if (this.#firstIsStuck) return this.#holdForFirst(bytes, done);
       const room = this.#room(bytes.length);
       if (room >= bytes.length) return this.#both(bytes, done);
       if (room > 0) {
@@ -296,28 +333,41 @@ export class Sender {
   #room(wanted: number): number {
     const room = this.tx.room;
     if (room === 0) return 0;
-    const primary = this.#host.legs[PRIMARY]?.backlog ?? 0;
     const replica = this.#host.legs[REPLICA]?.backlog ?? 0;
-    if (replica > 2 * this.#host.options.threshold) {
-      this.tx.verdict = PRIMARY;
-      return 0;
-    }
-    // One that is stuck while the other moves is given up rather than fed for ever.
-    if (this.tx.taken && primary - replica > this.#backlogLimit) {
-      counters.copiesFailed++;
-      this.tx.verdict = REPLICA;
-      return 0;
-    }
-    if (!budget.takeBytes(Math.min(room, wanted))) {
-      this.tx.verdict = PRIMARY;
+    if (replica > 2 * this.#host.options.threshold || !budget.takeBytes(Math.min(room, wanted))) {
+      this.tx.verdict = 'keeps up';
       return 0;
     }
     return room;
   }
 
-  /** At the threshold: one copy carries the rest. False: the receiver's verdict is awaited. */
+  /** The first connection has more of its own waiting to be sent than is kept for it, while the second moves. */
+  get #firstIsStuck(): boolean {
+    const primary = this.#host.legs[PRIMARY]?.backlog ?? 0;
+    const replica = this.#host.legs[REPLICA]?.backlog ?? 0;
+    return this.tx.taken && primary - replica > this.#backlogLimit;
+  }
+
+  /** The application waits for the first connection, as with net; one that takes nothing for `pairTimeout` is given up for the second. */
+  #holdForFirst(bytes: Buffer, done: Callback): void {
+    this.#held = { bytes, done };
+    const unsent = this.#host.legs[PRIMARY]?.unsent ?? 0;
+    this.#stuckTimer = setTimeout(() => {
+      const left = this.#host.legs[PRIMARY]?.unsent ?? 0;
+      if (left < unsent) return this.#holdForFirst(bytes, done);
+      counters.copiesFailed++;
+      this.lose(PRIMARY, false);
+      this.release();
+    }, this.#host.options.pairTimeout);
+  }
+
+  /** At the threshold: the first copy carries the rest, or both as much again. Returns false if the receiver's report is awaited. */
   #choose(): boolean {
     const { tx } = this;
+    if (tx.verdict === 'trails') {
+      tx.extend();
+      return true;
+    }
     const primary = this.#host.legs[PRIMARY];
     const replica = this.#host.legs[REPLICA];
     // Who has not taken the second copy has no verdict to give.
@@ -330,7 +380,7 @@ export class Sender {
       return true;
     }
     counters.doublingStopped++;
-    tx.choose(tx.verdict ?? PRIMARY);
+    tx.choose();
     return true;
   }
 
@@ -344,10 +394,15 @@ export class Sender {
     if (held === undefined) return;
     this.#held = undefined;
     this.#waited = this.#verdictTimer !== undefined;
-    clearTimeout(this.#verdictTimer);
-    this.#verdictTimer = undefined;
+    this.#stopTimers();
     this.#push(held.bytes, held.done);
     this.#waited = false;
+  }
+
+  #stopTimers(): void {
+    clearTimeout(this.#verdictTimer);
+    clearTimeout(this.#stuckTimer);
+    this.#verdictTimer = this.#stuckTimer = undefined;
   }
 
   #both(bytes: Buffer, done: Callback): void {
@@ -413,6 +468,7 @@ export class Sender {
         return;
       }
       done?.();
+      if (this.#stuckTimer !== undefined && !this.#firstIsStuck) this.release();
     };
   }
 
@@ -436,10 +492,14 @@ export class Sender {
     this.tx.end();
     // A copy that is open now, or comes later, carries the end if the one that was open failed under it.
     this.#ending = true;
-    const first = new FirstOf((error) => {
+    const over = (error?: Error | null) => {
       this.#ending = false;
-      done(this.#brokenOff ? error : null);
-    });
+      if (error && this.#brokenOff) {
+        this.#host.broken = true;
+        done(error);
+      } else done(null);
+    };
+    const first = new FirstOf((error) => (error ? over(error) : this.#ended(over)));
     let sent = 0;
     for (const copy of COPIES) {
       const leg = this.#host.legs[copy];
@@ -455,10 +515,7 @@ export class Sender {
       if (open) sent++;
     }
     if (sent > 0) first.begun(sent);
-    else {
-      this.#ending = false;
-      done(this.#brokenOff ? this.#broken() : null);
-    }
+    else over(this.#broken());
   }
 
   /** Why there is nothing to send on. */
@@ -468,12 +525,16 @@ export class Sender {
 
   /** The flow is over. */
   close(): void {
-    clearTimeout(this.#verdictTimer);
+    this.#stopTimers();
     const held = this.#held;
     this.#held = undefined;
     this.#archive?.drop();
     this.#archive = undefined;
     held?.done(systemError('EPIPE', 'write'));
+    const end = this.#doubtedEnd;
+    this.#doubtedEnd = undefined;
+    clearTimeout(end?.timer);
+    end?.done();
     this.#unconfirmable();
   }
 }

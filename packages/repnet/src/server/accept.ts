@@ -93,6 +93,7 @@ export class Accepted implements Attachment {
     if (flow === undefined) return error;
     // A write that the first connection was busy with when the second came, and was lost under.
     if (this.#replayed && flow.tx.copies[REPLICA] === 'open') return null;
+    flow.broken = true;
     return error.code === 'ECANCELED' ? (flow.lastError ?? systemError('ECONNRESET', 'write')) : error;
   }
 

@@ -22,6 +22,7 @@ export function memoryLeg(copy, { slow = false } = {}) {
   return {
     copy,
     backlog: 0,
+    unsent: 0,
     resumeReading() {},
     abort() {},
     close() {},
