@@ -17,7 +17,7 @@ import {
 } from 'repnet-cli/units';
 import { type FlowSizes, fixedSize, parseCdf } from './cdf.js';
 import { BenchClient, type BenchMode, type FlowRow } from './client.js';
-import { canReplicate, createDialer, parseReplicaPort } from './dial.js';
+import { canReplicate, createDialer, parseReplicaPort, parseThreshold } from './dial.js';
 import { flowHeader, flowLine, planHeader, planLine } from './rows.js';
 import {
   arrivalRate,
@@ -268,10 +268,11 @@ export async function clientMain(argv: readonly string[]): Promise<number> {
     );
   const servers = line.texts('to').map((text) => parseEndpoint(text, '--to'));
   const replicaPort = line.parsed('replica-port', (text, where) => parseReplicaPort(text, where, servers));
+  const maxInFlight = parseCount(line.required('max-in-flight'), '--max-in-flight');
   const dialer = createDialer({
     mode,
     servers,
-    threshold: parseBytes(line.required('threshold'), '--threshold'),
+    threshold: parseThreshold(line.required('threshold'), '--threshold'),
     replicaPort,
     copyDelay: line.parsed('copy-delay', parseDelay)!,
     pairing: line.oneOf('pairing', ['address', 'token']),
@@ -293,7 +294,7 @@ export async function clientMain(argv: readonly string[]): Promise<number> {
     direction: plan.workload.direction,
     keepAlive: line.has('keep-alive'),
     timeout: line.parsed('timeout', parseTimeout)!,
-    maxInFlight: parseCount(line.required('max-in-flight'), '--max-in-flight'),
+    maxInFlight: plan.loop === 'open' ? maxInFlight : Infinity,
     precise: line.has('precise'),
     onRow,
   });

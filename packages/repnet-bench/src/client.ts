@@ -39,7 +39,7 @@ export interface ClientOptions {
   readonly keepAlive: boolean;
   /** ms after which a flow is given up. */
   readonly timeout: number;
-  /** Most flows in flight; an open-loop flow over it is not sent and reported as ERR_BENCH_OVERLOAD. */
+  /** Most flows in flight; a flow over it is not sent and reported as ERR_BENCH_OVERLOAD. A closed loop has no such bound. */
   readonly maxInFlight: number;
   /** Start open-loop flows within microseconds of their time, at the price of a busy core. */
   readonly precise: boolean;

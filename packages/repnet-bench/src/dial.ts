@@ -10,7 +10,7 @@ import {
   stats,
   supported,
 } from 'repnet';
-import { type Endpoint, parseCount, UsageError } from 'repnet-cli/units';
+import { type Endpoint, parseBytes, parseCount, UsageError } from 'repnet-cli/units';
 import type { BenchMode, Dialer } from './client.js';
 import { HEADER_BYTES } from './wire.js';
 
@@ -58,6 +58,16 @@ export function createDialer(options: DialOptions): BenchDialer {
 /** Whether the library, as it is in this process, replicates what it is asked to. */
 export function canReplicate(): boolean {
   return supported && isEnabled();
+}
+
+/** The longest threshold, in bytes: the library's counts the header, too, and ends where a hello cannot say more. */
+const MOST_THRESHOLD = 2 ** 32 - 1 - HEADER_BYTES;
+
+/** '100KB' -> 100000 (bytes). */
+export function parseThreshold(text: string, where: string): number {
+  const bytes = parseBytes(text, where);
+  if (bytes <= MOST_THRESHOLD) return bytes;
+  throw new UsageError('ERR_QUANTITY', `${where}: '${text}' is more than ${MOST_THRESHOLD} bytes`);
 }
 
 /** The second port of servers whose first ones are these. */

@@ -48,6 +48,11 @@ export async function serverMain(argv: readonly string[]): Promise<number> {
   const server = replicated ?? net.createServer({ noDelay: true });
   server.maxConnections = parseCount(line.required('max-connections'), '--max-connections');
   const counts = serve(server);
+  const sockets = new Set<net.Socket>();
+  server.on('connection', (socket: net.Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(first, () => {
@@ -70,11 +75,6 @@ export async function serverMain(argv: readonly string[]): Promise<number> {
     pid: process.pid,
   };
   process.stdout.write(`${JSON.stringify(ready)}\n`);
-  const sockets = new Set<net.Socket>();
-  server.on('connection', (socket: net.Socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
   await asked;
   const totals = { ...counts };
   server.close();

@@ -11,6 +11,9 @@ export interface RelayOptions {
 }
 
 export interface Relay {
+  /** Bytes that the far side's system has taken of the near side's, and the other way round. */
+  readonly bytesIn: number;
+  readonly bytesOut: number;
   /** Ends both sides at once. */
   destroy(): void;
 }
@@ -57,13 +60,42 @@ export function relay(
         done(end ?? 'closed', failure);
       }
     });
-    socket.pipe(other);
   }
+  const into = forward(near, far);
+  const outOf = forward(far, near);
   if (options.idleTimeout > 0) {
     // Every byte of either direction passes the near socket, so its own inactivity timer covers both.
     near.setTimeout(options.idleTimeout, () => stop('idle-timeout'));
   }
-  return { destroy: () => stop('broken') };
+  return {
+    destroy: () => stop('broken'),
+    get bytesIn() {
+      return into.bytes;
+    },
+    get bytesOut() {
+      return outOf.bytes;
+    },
+  };
+}
+
+/** Forwards one direction until `to` closes; counts the bytes that the system has taken, not those that only wait for it. */
+function forward(from: Socket, to: Socket): { readonly bytes: number } {
+  const taken = { bytes: 0 };
+  const write = (chunk: Buffer): void => {
+    const more = to.write(chunk, (error) => {
+      if (!error && !to.destroyed) taken.bytes += chunk.length;
+    });
+    if (more) return;
+    from.pause();
+    to.once('drain', () => from.resume());
+  };
+  from.on('data', write);
+  from.once('end', () => to.end());
+  to.once('close', () => {
+    from.off('data', write);
+    from.pause();
+  });
+  return taken;
 }
 
 /** RST where there is one to send (a Unix socket has none). */

@@ -168,15 +168,16 @@ export class Sidecar {
       this.#relays.delete(one);
       counts.open--;
       counts.ends[end]++;
-      counts.bytesIn += far.bytesWritten;
-      counts.bytesOut += near.bytesWritten;
+      const { bytesIn, bytesOut } = one;
+      counts.bytesIn += bytesIn;
+      counts.bytesOut += bytesOut;
       this.#options.onEvent?.({
         event: 'relay-end',
         route: counts.route,
         end,
         ...(error === undefined ? {} : { error: (error as NodeJS.ErrnoException).code ?? error.message }),
-        bytesIn: far.bytesWritten,
-        bytesOut: near.bytesWritten,
+        bytesIn,
+        bytesOut,
         ms: Math.round(performance.now() - began),
       });
       if (this.#relays.size === 0) this.#drained?.();

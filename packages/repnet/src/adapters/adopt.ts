@@ -20,6 +20,12 @@ interface MadeWith {
   readonly blockList?: BlockList;
 }
 
+/** What a socket that is closed does with the server that it came from. */
+interface Counting {
+  _connections: number;
+  _emitCloseIfDrained(): void;
+}
+
 /** Newer than the types. */
 type Front = NetServer & { dropMaxConnection?: boolean };
 
@@ -55,11 +61,22 @@ export function adopt<S extends NetServer>(server: S, options: ServerOptions = {
   const front: Front = createServer({ ...madeWith(server as MadeWith), ...options });
   if (maxConnections != null) front.maxConnections = maxConnections;
   if (dropMaxConnection != null) front.dropMaxConnection = dropMaxConnection;
-  for (const event of ['connection', 'listening', 'error', 'drop']) {
+  for (const event of ['listening', 'error', 'drop']) {
     front.on(event, (...args: unknown[]) => server.emit(event, ...args));
   }
+  front.on('connection', (socket) => {
+    // By this net counts: what it does to a socket's server reaches the one in front by the two properties below.
+    Object.assign(socket, { server, _server: server });
+    server.emit('connection', socket);
+  });
   const closeOwn = server.close.bind(server);
-  front.on('close', () => closeOwn()); // emits 'close'
+  const { _emitCloseIfDrained: emitOwn } = server as unknown as Counting;
+  let closing = false;
+  front.on('close', () => {
+    closing = true;
+    closeOwn(); // emits 'close'
+    closing = false;
+  });
   const closeFront = front.close.bind(front);
   // Also the signal that listen() was given closes by way of this.
   front.close = (callback) => {
@@ -89,6 +106,18 @@ export function adopt<S extends NetServer>(server: S, options: ServerOptions = {
           if (!front.listening) resolve();
           else server.close((error) => (error === undefined ? resolve() : reject(error)));
         }),
+    },
+    _connections: {
+      get: () => (front as unknown as Counting)._connections,
+      set: (connections: number) => {
+        (front as unknown as Counting)._connections = connections;
+      },
+    },
+    _emitCloseIfDrained: {
+      value: () => {
+        if (closing) emitOwn.call(server);
+        else (front as unknown as Counting)._emitCloseIfDrained();
+      },
     },
     address: { value: () => front.address() },
     getConnections: {

@@ -13,16 +13,47 @@ type SecureConnectionListener = (socket: tls.TLSSocket) => void;
 export type TlsServerOptions = tls.TlsOptions & ServerOptions;
 
 /**
- * As tls.connect(options[, secureConnectListener]), over a repnet socket; takes the replication options of repnet.connect
- * too. With `options.socket` it is tls.connect: the caller has chosen the transport.
+ * As tls.connect, over a repnet socket; takes the replication options of repnet.connect too. With `options.socket` it is
+ * tls.connect: the caller has chosen the transport.
  */
-export function connect(options: TlsConnectOptions, onSecure?: () => void): tls.TLSSocket {
-  if (options.socket !== undefined) return tls.connect(options, onSecure);
+export function connect(options: TlsConnectOptions, onSecure?: () => void): tls.TLSSocket;
+export function connect(port: number, options?: TlsConnectOptions, onSecure?: () => void): tls.TLSSocket;
+export function connect(
+  port: number,
+  host?: string,
+  options?: TlsConnectOptions,
+  onSecure?: () => void,
+): tls.TLSSocket;
+export function connect(path: string, options?: TlsConnectOptions, onSecure?: () => void): tls.TLSSocket;
+export function connect(...args: unknown[]): tls.TLSSocket {
+  const last = args.at(-1);
+  return connectOver(
+    normalize(args),
+    typeof last === 'function' ? (last as SecureConnectionListener) : undefined,
+  );
+}
+
+/** One object of what `connect` is given. Where a host is given twice, that of the options counts, as with tls. */
+function normalize([first, second, third]: unknown[]): TlsConnectOptions {
+  if (typeof first === 'object' && first !== null) return first as TlsConnectOptions;
+  const isPath = typeof first === 'string' && !(Number(first) >= 0);
+  const where = isPath ? { path: first } : { port: first as number };
+  const host = !isPath && typeof second === 'string' ? { host: second } : {};
+  const options = [second, third].find((each) => typeof each === 'object' && each !== null);
+  return { ...where, ...host, ...options } as TlsConnectOptions;
+}
+
+function connectOver(
+  options: TlsConnectOptions,
+  onSecure: SecureConnectionListener | undefined,
+): tls.TLSSocket {
+  const secured = onSecure as (() => void) | undefined;
+  if (options.socket !== undefined) return tls.connect(options, secured);
   const { signal, timeout, ...transport } = options as TlsConnectOptions & { signal?: AbortSignal };
   const host = options.host ?? 'localhost';
   const servername = options.servername ?? (isIP(host) === 0 ? host : '');
   const socket = connectSocket({ ...transport, host: options.host } as ConnectOptions);
-  const secure = startOver(socket, () => tls.connect({ ...options, socket, servername }, onSecure));
+  const secure = startOver(socket, () => tls.connect({ ...options, socket, servername }, secured));
   if (timeout !== undefined) secure.setTimeout(timeout);
   if (signal !== undefined) abortWith(signal, secure);
   return secure;
