@@ -6,8 +6,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { test } from 'node:test';
-import { root, runNode, startNode } from '../../repnet/test/apps/support/process.mjs';
+import { before, test } from 'node:test';
+import { root, runNode, startNode, wholeFile } from '../../repnet/test/apps/support/process.mjs';
+import { refusals } from '../../repnet/test/apps/support/refusals.mjs';
 import { freePort, listen } from '../../repnet/test/apps/support/servers.mjs';
 
 const BENCH = '../repnet-bench/dist/main.js';
@@ -17,6 +18,13 @@ const bench = (command, ...args) =>
   runNode(BENCH, [command, ...args, ...(command === 'client' && !args.includes('--timeout') ? PATIENT : [])]);
 const startServer = (t, ...args) =>
   startNode(t, BENCH, ['server', '--listen', '127.0.0.1:0', '--wait-timeout', '200ms', ...args]);
+
+/** A server for tests that are not about it. */
+const file = wholeFile();
+let shared;
+before(async () => {
+  shared = await startServer(file);
+});
 
 async function folder(t) {
   const name = await mkdtemp(path.join(tmpdir(), 'repnet-bench-'));
@@ -38,9 +46,8 @@ const HEADER =
 
 for (const mode of ['net', 'off', 'syn', 'flow']) {
   for (const direction of ['up', 'down']) {
-    test(`mode ${mode}, ${direction}: every flow arrives and is verified`, async (t) => {
-      const server = await startServer(t);
-      const to = `127.0.0.1:${server.ready.port}`;
+    test(`mode ${mode}, ${direction}: every flow arrives and is verified`, async () => {
+      const to = `127.0.0.1:${shared.ready.port}`;
       const { code, stdout, stderr } = await bench(
         'client',
         '--to',
@@ -72,16 +79,22 @@ for (const mode of ['net', 'off', 'syn', 'flow']) {
         assert.ok(Number(row.connect_ns) > 0 && Number(row.fct_ns) >= Number(row.connect_ns));
         assert.ok(Number(row.delivered_ns) <= Number(row.fct_ns));
       }
-      server.kill('SIGTERM');
-      const end = await server.closed;
-      assert.equal(end.code, 0);
-      assert.match(end.stderr, /^40 flows, .* 0 corrupt, 0 broken$/m);
     });
   }
 }
 
-test('modes are compared on the same flows', async (t) => {
+test('a server that is ended says what flows it had', async (t) => {
   const server = await startServer(t);
+  const flows = ['--bytes', '30KB', '--closed', '4', '--flows', '40', '--mode', 'flow'];
+  const { code, stderr } = await bench('client', '--to', `127.0.0.1:${server.ready.port}`, ...flows);
+  assert.equal(code, 0, stderr);
+  server.kill('SIGTERM');
+  const end = await server.closed;
+  assert.equal(end.code, 0);
+  assert.match(end.stderr, /^40 flows, .* 0 corrupt, 0 broken$/m);
+});
+
+test('modes are compared on the same flows', async (t) => {
   const name = await folder(t);
   const sizes = path.join(name, 'sizes.txt');
   await writeFile(sizes, '1 0\n20 1\n');
@@ -89,7 +102,7 @@ test('modes are compared on the same flows', async (t) => {
     const { stdout } = await bench(
       'client',
       '--to',
-      `127.0.0.1:${server.ready.port}`,
+      `127.0.0.1:${shared.ready.port}`,
       '--sizes',
       sizes,
       '--size-unit',
@@ -138,12 +151,11 @@ test('a plan ends when its reader has had enough', async (t) => {
   assert.match(stderr, /^repnet-bench: cannot write the rows: .*EPIPE.*\n$/);
 });
 
-test('kept-alive connections carry many flows and connect once', async (t) => {
-  const server = await startServer(t);
+test('kept-alive connections carry many flows and connect once', async () => {
   const { code, stdout } = await bench(
     'client',
     '--to',
-    `127.0.0.1:${server.ready.port}`,
+    `127.0.0.1:${shared.ready.port}`,
     '--bytes',
     '2KB',
     '--closed',
@@ -158,12 +170,11 @@ test('kept-alive connections carry many flows and connect once', async (t) => {
   assert.equal(parseRows(stdout).filter(({ connect_ns }) => connect_ns !== '').length, 2);
 });
 
-test('flows over the threshold are not replicated', async (t) => {
-  const server = await startServer(t);
+test('flows over the threshold are not replicated', async () => {
   const { stdout } = await bench(
     'client',
     '--to',
-    `127.0.0.1:${server.ready.port}`,
+    `127.0.0.1:${shared.ready.port}`,
     '--bytes',
     '200KB',
     '--closed',
@@ -242,13 +253,12 @@ test("a server's second port is the one asked for, and its ready line says which
 });
 
 test('the summary states what was asked for and what came of it', async (t) => {
-  const server = await startServer(t);
   const name = await folder(t);
   const file = path.join(name, 'summary.json');
   await bench(
     'client',
     '--to',
-    `127.0.0.1:${server.ready.port}`,
+    `127.0.0.1:${shared.ready.port}`,
     '--bytes',
     '1KB',
     '--closed',
@@ -408,12 +418,11 @@ test('a server that speaks something else is told apart', async (t) => {
 });
 
 test('SIGTERM ends a client after the flows in flight, with their rows', async (t) => {
-  const server = await startServer(t);
   const file = path.join(await folder(t), 'summary.json');
   const args = [
     'client',
     '--to',
-    `127.0.0.1:${server.ready.port}`,
+    `127.0.0.1:${shared.ready.port}`,
     '--bytes',
     '1KB',
     '--closed',
@@ -438,8 +447,13 @@ test('SIGTERM ends a client after the flows in flight, with their rows', async (
   assert.equal(parseRows(rows).length, totals.ok);
 });
 
-for (const [what, args, code] of [
-  ['no command', ['nonsense'], 'ERR_USAGE'],
+test('a command line that is refused ends the program with code 2', async () => {
+  const { code, stderr } = await bench('nonsense');
+  assert.equal(code, 2, stderr);
+  assert.match(stderr, /^repnet-bench: .*\[ERR_USAGE\]\n$/);
+});
+
+const REFUSED = [
   ['an unknown option', ['client', '--nonsense'], 'ERR_USAGE'],
   ['no workload', ['client', '--to', 'a:1', '--closed', '1'], 'ERR_USAGE'],
   [
@@ -488,13 +502,21 @@ for (const [what, args, code] of [
     ['client', '--to', 'a:1', '--closed', '1', '--bytes', '1KB', '--fan-in', '5', '--flows', '2'],
     'ERR_USAGE',
   ],
-]) {
-  test(`a command line with ${what} is refused in one line, exit code 2`, async () => {
-    const { code: exit, stderr } = await bench(...args);
-    assert.equal(exit, 2, stderr);
-    assert.match(stderr, new RegExp(`^repnet-bench: .*\\[${code}\\]\\n$`));
+];
+
+let refused;
+before(async () => {
+  refused = await refusals(
+    BENCH,
+    REFUSED.map(([, args]) => args),
+  );
+});
+
+for (const [n, [what, , code]] of REFUSED.entries())
+  test(`a command line with ${what} is refused in one line, exit code 2`, () => {
+    assert.equal(refused[n].code, 2, refused[n].stderr);
+    assert.match(refused[n].stderr, new RegExp(`^repnet-bench: .*\\[${code}\\]\\n$`));
   });
-}
 
 test('every option is in --help', async () => {
   for (const command of ['server', 'client']) {

@@ -4,8 +4,9 @@ import { mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promise
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { test } from 'node:test';
-import { runNode, startNode } from '../../repnet/test/apps/support/process.mjs';
+import { before, test } from 'node:test';
+import { runNode, startNode, wholeFile } from '../../repnet/test/apps/support/process.mjs';
+import { refusals } from '../../repnet/test/apps/support/refusals.mjs';
 import { collect, listen } from '../../repnet/test/apps/support/servers.mjs';
 import { PATIENCE, standstill, until } from '../../repnet/test/lib/support.mjs';
 
@@ -55,20 +56,24 @@ async function chain(t, kind, options = [], server = echoServer()) {
   );
 }
 
+const file = wholeFile();
+
 for (const kind of ['tcp', 'syn', 'flow']) {
-  test(`${kind}: bytes pass both ways and each end is carried by itself`, async (t) => {
-    const proxy = await chain(t, kind);
+  let proxy;
+  before(async () => {
+    proxy = await chain(file, kind);
+  });
+
+  test(`${kind}: bytes pass both ways and each end is carried by itself`, async () => {
     assert.equal(await echoed(address(proxy), 'hello'), 'hello');
   });
 
-  test(`${kind}: a long stream passes whole`, async (t) => {
-    const proxy = await chain(t, kind);
+  test(`${kind}: a long stream passes whole`, async () => {
     const long = 'abcdefghij'.repeat(500_000);
     assert.equal(await echoed(address(proxy), long), long);
   });
 
-  test(`${kind}: many connections at a time do not mix`, async (t) => {
-    const proxy = await chain(t, kind);
+  test(`${kind}: many connections at a time do not mix`, async () => {
     const answers = await Promise.all(Array.from({ length: 100 }, (_, i) => echoed(address(proxy), `${i}`)));
     assert.deepEqual(
       answers,
@@ -292,8 +297,13 @@ test('a slow reader holds the writer back instead of filling the sidecar', async
   socket.destroy();
 });
 
-for (const [what, args, code] of [
-  ['no route', [], 'ERR_USAGE'],
+test('a command line that is refused ends the program with code 2', async () => {
+  const { code, stderr } = await runNode(PROXY, []);
+  assert.equal(code, 2);
+  assert.match(stderr, /^repnet-proxy: .*\[ERR_USAGE\]\n$/);
+});
+
+const REFUSED = [
   ['an unpaired route', ['--listen', 'tcp://127.0.0.1:0'], 'ERR_USAGE'],
   ['a bad endpoint', ['--listen', 'tcp://x', '--connect', 'tcp://y:1'], 'ERR_ENDPOINT'],
   [
@@ -302,13 +312,21 @@ for (const [what, args, code] of [
     'ERR_QUANTITY',
   ],
   ['a bad mode', ['--listen', 'unix:/x', '--connect', 'tcp://y:1', '--socket-mode', '9'], 'ERR_USAGE'],
-]) {
-  test(`a command line with ${what} is refused in one line, exit code 2`, async () => {
-    const { code: exit, stderr } = await runNode(PROXY, args);
-    assert.equal(exit, 2);
-    assert.match(stderr, new RegExp(`^repnet-proxy: .*\\[${code}\\]\\n$`));
+];
+
+let refused;
+before(async () => {
+  refused = await refusals(
+    PROXY,
+    REFUSED.map(([, args]) => args),
+  );
+});
+
+for (const [n, [what, , code]] of REFUSED.entries())
+  test(`a command line with ${what} is refused in one line, exit code 2`, () => {
+    assert.equal(refused[n].code, 2);
+    assert.match(refused[n].stderr, new RegExp(`^repnet-proxy: .*\\[${code}\\]\\n$`));
   });
-}
 
 test('a port in use is an error, exit code 1', async (t) => {
   const port = await listen(t, echoServer());

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
-import { test } from 'node:test';
-import { runNode, startNode } from '../../repnet/test/apps/support/process.mjs';
+import { before, test } from 'node:test';
+import { startNode } from '../../repnet/test/apps/support/process.mjs';
+import { refusals } from '../../repnet/test/apps/support/refusals.mjs';
 import { collect, freePort, listen } from '../../repnet/test/apps/support/servers.mjs';
 import { until } from '../../repnet/test/lib/support.mjs';
 
@@ -172,7 +173,7 @@ test('the replica port of a repnet endpoint that is listened on', async (t) => {
   }, 'a flow of two connections');
 });
 
-for (const [option, value, code] of [
+const REFUSED = [
   ['--threshold', '100', 'ERR_QUANTITY_UNIT'],
   ['--threshold', '5GiB', 'ERR_QUANTITY'],
   ['--copy-delay', '50000min', 'ERR_QUANTITY'],
@@ -180,12 +181,19 @@ for (const [option, value, code] of [
   ['--peer', 'redis', 'ERR_USAGE'],
   ['--budget-bytes', '0.05', 'ERR_QUANTITY'],
   ['--budget-connections', '-5%', 'ERR_QUANTITY'],
-])
-  test(`${option} ${value} is refused`, async () => {
-    const { code: status, stderr } = await runNode(PROXY, [
-      ...['--listen', 'tcp://127.0.0.1:0', '--connect', 'flow://127.0.0.1:9'],
-      `${option}=${value}`,
-    ]);
-    assert.equal(status, 2);
-    assert.match(stderr, new RegExp(`^repnet-proxy: ${option}: .*\\[${code}\\]`));
+];
+
+let refused;
+before(async () => {
+  const route = ['--listen', 'tcp://127.0.0.1:0', '--connect', 'flow://127.0.0.1:9'];
+  refused = await refusals(
+    PROXY,
+    REFUSED.map(([option, value]) => [...route, `${option}=${value}`]),
+  );
+});
+
+for (const [n, [option, value, code]] of REFUSED.entries())
+  test(`${option} ${value} is refused`, () => {
+    assert.equal(refused[n].code, 2);
+    assert.match(refused[n].stderr, new RegExp(`^repnet-proxy: ${option}: .*\\[${code}\\]`));
   });

@@ -16,7 +16,7 @@ let declared;
 before(() => {
   const root = new URL('../', import.meta.url).pathname;
   const paths = files.map(({ types }) => root + types);
-  const program = ts.createProgram(paths, { module: ts.ModuleKind.Node16, types: ['node'] });
+  const program = ts.createProgram(paths, { module: ts.ModuleKind.Node16, types: [], noLib: true });
   const checker = program.getTypeChecker();
   declared = paths.map((path) =>
     checker

@@ -19,10 +19,13 @@ import { skipLines, skipRecords, slowestLines } from './lib/run-report.mjs';
 import { missing } from './lib/skips.mjs';
 
 /**
- * Not repeated on the other versions: what is about the paths of a network, the compiler or a page of the browser, and
- * Node's own suite, which starts the versions that it is about.
+ * Not repeated on the other versions: what takes minutes, what is about the compiler, npm, the syntax of the source or a page of
+ * the browser, every state of the machine, and Node's own suite, which starts the versions that it is about.
  */
-const ONCE = /^playground|\/(long\/|two-paths|package-types|readme|node-suite)/;
+const ONCE =
+  /^playground|^repnet-proxy\/test\/package|\/(long\/|package-types|readme|node-internals|machine-walk|node-suite)/;
+/** Repeated by `--long` only: what is about the paths of a network. */
+const NETWORKS = /\/(balancer|segment-loss|two-paths)\./;
 const LONG = /\/long\//;
 
 const CONCURRENCY = 4;
@@ -60,6 +63,9 @@ function versions() {
   const chosen = node === 'all' ? all : [all[0], all.at(-1)];
   return chosen.some(({ installed }) => installed) ? chosen : [current, ...chosen];
 }
+
+/** Whether a file is run on one version only. */
+const once = (file) => ONCE.test(file) || (!long && NETWORKS.test(file));
 
 const scratch = mkdtempSync(join(tmpdir(), 'repnet-test-'));
 
@@ -113,7 +119,7 @@ try {
     }
     const first = results.length === 0;
     console.log(`\nNode ${each.version}`);
-    results.push(run(each, first ? files : files.filter((file) => !ONCE.test(file)), first ? 1 : 4));
+    results.push(run(each, first ? files : files.filter((file) => !once(file)), first ? 1 : 4));
     left.push(...results.at(-1).left.map((test) => ({ ...test, version: each.version })));
   }
 } finally {
@@ -140,8 +146,7 @@ for (const {
   console.log(
     `Node ${version.padEnd(8)} ${count} files, ${tests} tests: ${pass} passed, ${fail + cancelled} failed, ${skipped} skipped, ${Math.round(duration_ms / 1000)} s, ${Math.round(processor)} s of a processor`,
   );
-if (results.length > 1)
-  console.log(`On the first of them only: ${files.filter((file) => ONCE.test(file)).join(', ')}`);
+if (results.length > 1) console.log(`On the first of them only: ${files.filter(once).join(', ')}`);
 const records = skipRecords(left);
 if (records.length > 0) console.log(`\nSkipped:\n${skipLines(records).join('\n')}`);
 if (TAILCUT_SKIPPED)

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { runNode } from './process.mjs';
 
-/** Sort so many numbers on eleven slaves; fails unless the result is sorted and nothing was complained of. */
-export async function bucketSort(replicate, numbers) {
-  const args = ['--replicate', replicate, '--numbers', String(numbers)];
+/** Sort so many numbers on so many slaves; fails unless the result is sorted and nothing was complained of. */
+export async function bucketSort(replicate, numbers, slaves = 11) {
+  const args = ['--replicate', replicate, '--numbers', String(numbers), '--slaves', String(slaves)];
   const { code, stdout, stderr } = await runNode('examples/bucket-sort/run.js', args);
   assert.equal(code, 0, stderr);
   assert.equal(stderr, '');

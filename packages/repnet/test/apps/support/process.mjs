@@ -1,9 +1,19 @@
 /** Child processes of tests: started, awaited by what they print, ended by their id. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('../../../', import.meta.url));
+
+/** In a test's place for what the tests of a file share; called while the file is loaded. Ended when those are over. */
+export function wholeFile() {
+  const ends = [];
+  after(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+  return { after: (end) => ends.push(end) };
+}
 
 /** Run a program to its end. */
 export async function run(program, args, options = {}) {

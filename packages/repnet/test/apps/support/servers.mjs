@@ -1,4 +1,5 @@
 /** Servers and clients of tests. */
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import net from 'node:net';
 
@@ -30,12 +31,21 @@ export async function collect(readable) {
   return Buffer.concat(chunks);
 }
 
-/** A loopback port that was free a moment ago, for programs that cannot be asked to find one. */
-export async function freePort() {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
+const listens = (server, port) =>
+  new Promise((resolve) =>
+    server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true)),
+  );
+
+/**
+ * A loopback port that was free a moment ago, as were the `beside` next ones, for programs that cannot be asked to find one. Below
+ * those that the system gives to connections and to whoever asks for any: nobody is given it meanwhile.
+ */
+export async function freePort(beside = 0) {
+  for (;;) {
+    const port = 10_000 + randomInt(22_000);
+    const servers = Array.from({ length: beside + 1 }, () => net.createServer());
+    const free = await Promise.all(servers.map((server, n) => listens(server, port + n)));
+    await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+    if (free.every(Boolean)) return port;
+  }
 }
