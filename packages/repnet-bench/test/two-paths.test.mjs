@@ -4,8 +4,10 @@
  * than one (RepNet, section II-B).
  */
 import assert from 'node:assert/strict';
+import { availableParallelism, loadavg } from 'node:os';
 import { test } from 'node:test';
 import { SERVER, skipNamespaces, TwoPaths } from '../../repnet/test/apps/support/namespaces.mjs';
+import { tooBusy } from '../../repnet/test/lib/skips.mjs';
 import { until } from '../../repnet/test/lib/support.mjs';
 
 const BENCH = '../repnet-bench/dist/main.js';
@@ -79,6 +81,26 @@ function describe(t, mode, rows) {
   );
 }
 
+const MOST_TRIES = 3;
+/** So many processes wait for each processor that a link which is idle need not be the quicker one. */
+const isBusy = () => loadavg()[0] > 1.5 * availableParallelism();
+
+/**
+ * Fails unless nine in ten of the flows that `send` resolves to were brought by `copy`, the one on the idle link. Tried again on
+ * a busy machine, and not judged if it stays busy.
+ */
+async function assertWins(t, copy, count, send) {
+  for (let tries = 1; ; tries++) {
+    const rows = await send();
+    describe(t, 'flow', rows);
+    const won = rows.filter(({ winner_up }) => winner_up === copy).length;
+    t.diagnostic(`the copy on the idle link brought ${won} of ${count} flows first`);
+    if (won > 0.9 * count) return;
+    assert.ok(isBusy(), `${won} of ${count} flows`);
+    if (tries === MOST_TRIES) return t.skip(tooBusy('processes wait for the processors', tries));
+  }
+}
+
 test('with the first port on the busy link, RepFlow is as fast as the idle one', {
   skip,
 }, async (t) => {
@@ -92,13 +114,12 @@ test('with the first port on the busy link, RepFlow is as fast as the idle one',
   describe(t, 'net', await flows(paths, 'net', count));
   assert.ok(paths.sent('b') - sentBefore < 10_000, 'plain flows have no business on the idle link');
 
-  sentBefore = paths.sent('b');
-  const replicated = await flows(paths, 'flow', count);
-  describe(t, 'flow', replicated);
-  assert.ok(paths.sent('b') - sentBefore > 0.9 * payload, 'a copy of the payload goes over the idle link');
-  const won = replicated.filter(({ winner_up }) => winner_up === 'replica').length;
-  t.diagnostic(`the copy on the idle link brought ${won} of ${count} flows first`);
-  assert.ok(won > 0.9 * count);
+  await assertWins(t, 'replica', count, async () => {
+    sentBefore = paths.sent('b');
+    const replicated = await flows(paths, 'flow', count);
+    assert.ok(paths.sent('b') - sentBefore > 0.9 * payload, 'a copy of the payload goes over the idle link');
+    return replicated;
+  });
 });
 
 test('with the second port on the busy link, the copy there does no harm', {
@@ -109,11 +130,7 @@ test('with the second port on the busy link, the copy there does no harm', {
   paths.pin(PORT + 1, 'a');
   const count = 100;
   describe(t, 'net', await flows(paths, 'net', count));
-  const replicated = await flows(paths, 'flow', count);
-  describe(t, 'flow', replicated);
-  const won = replicated.filter(({ winner_up }) => winner_up === 'primary').length;
-  t.diagnostic(`the copy on the idle link brought ${won} of ${count} flows first`);
-  assert.ok(won > 0.9 * count);
+  await assertWins(t, 'primary', count, () => flows(paths, 'flow', count));
 });
 
 for (const [what, serverOptions, clientOptions, modes] of [

@@ -20,10 +20,10 @@ import { missing } from './lib/skips.mjs';
 
 /**
  * Not repeated on the other versions: what takes minutes, what is about the compiler, npm, the syntax of the source or a page of
- * the browser, every state of the machine, and Node's own suite, which starts the versions that it is about.
+ * the browser, every state of the machine, memory, and Node's own suite, which starts the versions that it is about.
  */
 const ONCE =
-  /^playground|^repnet-proxy\/test\/package|\/(long\/|package-types|readme|node-internals|machine-walk|node-suite)/;
+  /^playground|^repnet-proxy\/test\/package|\/(long\/|leak|package-types|readme|node-internals|machine-walk|node-suite)/;
 /** Repeated by `--long` only: what is about the paths of a network. */
 const NETWORKS = /\/(balancer|segment-loss|two-paths)\./;
 const LONG = /\/long\//;
