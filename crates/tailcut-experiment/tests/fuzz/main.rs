@@ -1,16 +1,16 @@
 //! Random small experiments, drawn from the schema: none panics, hangs or loses a packet. What the schema gains is drawn too.
 //! One number in sixty is at the edge of what can be written.
 //!
-//! The same 1,000 experiments in every run, so that a change is to blame for what it breaks. `make explore` draws 100 others, `make
+//! The same 200 experiments in every run, so that a change is to blame for what it breaks. `make explore` draws 100 others, `make
 //! fuzz` 2,000.
 
 mod carry;
 mod extremes;
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 use serde_json::{json, Map, Value as Json};
 use tailcut_experiment::{describe, schema};
@@ -19,7 +19,9 @@ use carry::{carry_out, Ending};
 use extremes::small;
 
 /// Experiments that are carried out, unless the environment has another number.
-const EXPERIMENTS: u32 = 1_000;
+const EXPERIMENTS: u32 = 200;
+/// So many experiments have every component in one that is carried out.
+const DRAWS: u32 = 100_000;
 
 type Values = BoxedStrategy<Json>;
 
@@ -216,35 +218,45 @@ fn experiments() -> Values {
         .boxed()
 }
 
-/// How often something was part of an experiment that was carried out.
-type Met = BTreeMap<String, u32>;
-
-fn note(experiment: &Json, met: &RefCell<Met>) {
-    let mut met = met.borrow_mut();
-    let mut one = |section: &str, what: &Json| {
-        if let Some(kind) = what["kind"].as_str() {
-            *met.entry(format!("{section} {kind}")).or_default() += 1;
-        }
-    };
-    for section in ["topology", "queue", "transport", "balance", "replicate", "traffic"] {
-        one(section, &experiment[section]);
-    }
+/// What an experiment is made of: the kind of each section, and of each incident by whether it is between switches.
+fn parts(experiment: &Json) -> Vec<String> {
+    let sections = SECTIONS.map(|section| (section, &experiment[section]["kind"]));
+    let mut parts: Vec<_> = sections.into_iter().filter_map(part).collect();
     for incident in experiment["faults"]["incidents"].as_array().into_iter().flatten() {
-        one("incident", incident);
+        parts.extend(part(("incident", &incident["kind"])));
         let place = incident["link"].as_str().or(incident["switch"].as_str());
         if place.is_some_and(|place| !place.contains('h')) {
-            one("inner incident", incident);
+            parts.extend(part(("inner incident", &incident["kind"])));
         }
     }
+    parts
+}
+
+fn part((section, kind): (&str, &Json)) -> Option<String> {
+    kind.as_str().map(|kind| format!("{section} {kind}"))
+}
+
+/// Sections that choose one of several kinds.
+const SECTIONS: [&str; 6] = ["topology", "queue", "transport", "balance", "replicate", "traffic"];
+
+/// All that an experiment can be made of.
+fn every_part() -> BTreeSet<String> {
+    let mut parts = BTreeSet::new();
+    for component in describe() {
+        let (group, kind) = (component.group.as_str(), component.name);
+        if SECTIONS.contains(&group) {
+            parts.insert(format!("{group} {kind}"));
+        } else if group == "faults.incidents" {
+            parts.extend(["incident", "inner incident"].map(|place| format!("{place} {kind}")));
+        }
+    }
+    parts
 }
 
 /// Loads and runs an experiment; refused or large ones are rejected.
-fn try_one(experiment: &Json, met: &RefCell<Met>) -> Result<(), TestCaseError> {
+fn try_one(experiment: &Json) -> Result<(), TestCaseError> {
     match carry_out(&extremes::written(experiment), 0) {
-        Ok(Ending::Ran) => {
-            note(experiment, met);
-            Ok(())
-        }
+        Ok(Ending::Ran) => Ok(()),
         Ok(Ending::Long | Ending::Refused(_)) => Err(TestCaseError::reject("refused or large")),
         Err(why) => Err(TestCaseError::fail(why)),
     }
@@ -256,24 +268,24 @@ fn number(name: &str, otherwise: u64) -> u64 {
     given.map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
-/// Draws and carries out `cases` experiments, and says what they were made of.
-fn carry_out_many(cases: u32, seed: u64) -> Met {
+/// The same draws whenever the seed is the same.
+fn config(seed: u64) -> Config {
+    Config { failure_persistence: None, rng_seed: RngSeed::Fixed(seed), ..Config::default() }
+}
+
+/// Draws and carries out `cases` experiments.
+fn carry_out_many(cases: u32, seed: u64) {
     let config = Config {
         cases,
         // One in 27 is carried out: so many refusals are no luck.
         max_global_rejects: 100 * cases,
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(seed),
         max_shrink_iters: 400,
-        ..Config::default()
+        ..config(seed)
     };
-    let met = RefCell::default();
-    let outcome =
-        TestRunner::new(config).run(&experiments(), |experiment| try_one(&experiment, &met));
+    let outcome = TestRunner::new(config).run(&experiments(), |experiment| try_one(&experiment));
     if let Err(error) = outcome {
         panic!("{error}");
     }
-    met.into_inner()
 }
 
 /// Two threads have half of them each.
@@ -282,30 +294,28 @@ fn random_small_experiments_neither_panic_nor_hang_nor_lose_a_packet() {
     let seed = number("TAILCUT_FUZZ_SEED", 4);
     let experiments = number("TAILCUT_FUZZ_EXPERIMENTS", EXPERIMENTS.into()) as u32;
     println!("TAILCUT_FUZZ_SEED={seed} TAILCUT_FUZZ_EXPERIMENTS={experiments}");
-    let mut met = Met::new();
     std::thread::scope(|scope| {
         let half = |apart| scope.spawn(move || carry_out_many(experiments / 2, seed + apart));
         for half in [0, 1_000_000].map(half) {
-            let half = half.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            half.into_iter().for_each(|(what, times)| *met.entry(what).or_default() += times);
+            half.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
     });
-    println!("{met:#?}");
-    // Whether a few meet everything is a matter of luck.
-    if experiments < EXPERIMENTS {
-        return;
-    }
-    let groups = ["topology", "queue", "transport", "balance", "replicate", "traffic"];
-    let kinds =
-        describe().into_iter().filter(|component| groups.contains(&component.group.as_str()));
-    for kind in kinds {
-        let name = format!("{} {}", kind.group, kind.name);
-        assert!(met.contains_key(&name), "no experiment with {name} was carried out: {met:#?}");
-    }
-    for kind in describe().into_iter().filter(|component| component.group == "faults.incidents") {
-        for place in ["incident", "inner incident"] {
-            let name = format!("{place} {}", kind.name);
-            assert!(met.contains_key(&name), "no {name} was carried out: {met:#?}");
+}
+
+/// Of what is drawn only experiments with a part that was in none before are carried out.
+#[test]
+fn every_component_is_drawn_into_an_experiment_that_runs() {
+    let mut missing = every_part();
+    let (mut runner, experiments) = (TestRunner::new(config(4)), experiments());
+    for _ in 0..DRAWS {
+        let experiment = experiments.new_tree(&mut runner).expect("it can be drawn").current();
+        let parts = parts(&experiment);
+        if parts.iter().any(|part| missing.contains(part)) && try_one(&experiment).is_ok() {
+            missing.retain(|part| !parts.contains(part));
+        }
+        if missing.is_empty() {
+            return;
         }
     }
+    panic!("no experiment with these was carried out: {missing:?}");
 }

@@ -7,7 +7,7 @@ use tailcut_experiment::{no_tables, to_scenario};
 use tailcut_net::topology::find::{link_name, node_name};
 use tailcut_net::topology::{Graph, PortId};
 
-use crate::cover::pairs;
+use crate::cover::{pairs, Choice};
 use crate::experiment::{carry_out, loaded};
 use crate::factors;
 
@@ -82,14 +82,25 @@ fn reasons(
     refusals.map(|(code, _)| code.to_owned()).collect()
 }
 
-/// Nothing but these four decides whether a combination makes sense, and they are few enough to try all.
+/// What decides whether a transport is refused.
+fn character(transport: &Json) -> (String, bool, bool) {
+    (transport["kind"].to_string(), reacts_to_marks(transport), has_subflows(transport))
+}
+
+/// Nothing but these four decides whether a combination makes sense. Of transports of one character the first is tried with all that there
+/// is, the others with each queue and with each policy of replication.
 #[test]
 fn combinations_that_make_no_sense_are_refused_each_with_its_code_and_all_others_are_accepted() {
     let (mut accepted, mut refused) = (0, BTreeMap::<String, u32>::new());
+    let mut characters = BTreeSet::new();
     for transport in factors::transports() {
-        for queue in factors::queues() {
-            for replicate in factors::replications() {
-                for switch in factors::memories() {
+        let first = characters.insert(character(&transport));
+        for (q, queue) in factors::queues().into_iter().enumerate() {
+            for (r, replicate) in factors::replications().into_iter().enumerate() {
+                for (m, switch) in factors::memories().into_iter().enumerate() {
+                    if !first && (m > 0 || q.min(r) > 0) {
+                        continue;
+                    }
                     let expected =
                         reasons(Some(&transport), Some(&queue), Some(&replicate), Some(&switch));
                     let found = loaded(&experiment(&[
@@ -107,6 +118,7 @@ fn combinations_that_make_no_sense_are_refused_each_with_its_code_and_all_others
             }
         }
     }
+    println!("{} characters, {accepted} accepted, {refused:?}", characters.len());
     assert_eq!(refused.len(), 8, "every reason is met: {refused:?}");
     assert!(accepted > 500, "{accepted} are accepted");
 }
@@ -141,9 +153,29 @@ fn places(topologies: &[Json]) -> Vec<(String, String)> {
     topologies.iter().map(graph).collect()
 }
 
-/// Every two values of any two factors meet in a run in which every flow finishes and no packet is unaccounted for.
+/// A transport of TCP with both a congestion control and a treatment of reordering: two components, which this one brings together.
+fn is_a_pair(transport: &Json) -> bool {
+    let chosen = |choice: &str, default: &str| {
+        transport[choice]["kind"].as_str().is_some_and(|kind| kind != default)
+    };
+    chosen("congestion", "newreno") && chosen("reordering", "none")
+}
+
+/// Every two components meet in a run in which every flow finishes and no packet is unaccounted for. Each pair of a congestion control
+/// and a treatment of reordering runs once; with other components run only those with one of the two.
 #[test]
 fn every_two_components_run_together_or_are_refused() {
+    run_pairs(|transport| !is_a_pair(transport));
+}
+
+#[test]
+#[ignore = "a minute for what only three components do together"]
+fn every_two_components_of_tcp_run_with_every_other_component_or_are_refused() {
+    run_pairs(|_| true);
+}
+
+/// Runs every two components of which none is a transport, and each transport once, or with every other component if it is `wanted`.
+fn run_pairs(wanted: impl Fn(&Json) -> bool) {
     let sections = ["transport", "queue", "replicate", "switch", "topology", "balance", "faults"];
     let values = [
         factors::transports(),
@@ -161,7 +193,12 @@ fn every_two_components_run_together_or_are_refused() {
         let [transport, queue, replicate, switch] = [0, 1, 2, 3].map(|at| chosen(row, at));
         reasons(transport.as_ref(), queue.as_ref(), replicate.as_ref(), switch.as_ref()).is_empty()
     };
-    let (rows, never) = pairs(&sizes, &allowed);
+    let wanted: Vec<bool> = values[0].iter().map(wanted).collect();
+    // The others meet shared memory and pauses, which are few.
+    let meets = |&((factor, value), (other, _)): &(Choice, Choice)| {
+        factor != 0 || wanted[value] || other == 3
+    };
+    let (rows, never) = pairs(&sizes, &meets, &allowed);
     for (a, b) in never {
         let mut pair = vec![("topology", json!({ "kind": "dumbbell" }))];
         pair.extend(

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 /// A value of a factor: their numbers.
 pub type Choice = (usize, usize);
 
-/// Rows with one value for each of `sizes.len()` factors, so that every two values that `allowed` lets meet in some row
-/// do; and the pairs that meet in none. `allowed` judges rows of which some values are not chosen yet.
+/// Rows with one value for each of `sizes.len()` factors, so that every two values that are `wanted` together and that `allowed`
+/// lets meet in some row do; and the wanted pairs that meet in none. `allowed` judges rows of which some values are not chosen yet.
 pub fn pairs(
     sizes: &[usize],
+    wanted: &dyn Fn(&(Choice, Choice)) -> bool,
     allowed: &dyn Fn(&[Option<usize>]) -> bool,
 ) -> (Vec<Vec<usize>>, Vec<(Choice, Choice)>) {
     let mut left = BTreeSet::new();
@@ -17,6 +18,7 @@ pub fn pairs(
             left.extend((0..values).flat_map(|v| (0..others).map(move |w| ((a, v), (b, w)))));
         }
     }
+    left.retain(wanted);
     let (mut rows, mut never) = (vec![], vec![]);
     while let Some(pair @ (a, b)) = left.pop_first() {
         let mut row = vec![None; sizes.len()];
@@ -65,13 +67,13 @@ fn fill(
 }
 
 #[test]
-fn every_pair_that_is_allowed_meets_and_no_other() {
+fn every_pair_that_is_wanted_and_allowed_meets_and_no_other() {
     // The first two values of factors 0 and 1 exclude each other, and with factor 2 at 1 nothing goes.
     let allowed = |row: &[Option<usize>]| {
         (row[0], row[1]) != (Some(0), Some(0)) && (row[2], row[3]) != (Some(1), Some(1))
     };
     let sizes = [3, 4, 2, 2];
-    let (rows, never) = pairs(&sizes, &allowed);
+    let (rows, never) = pairs(&sizes, &|_| true, &allowed);
     assert_eq!(never, [((0, 0), (1, 0)), ((2, 1), (3, 1))]);
     let mut met = BTreeSet::new();
     for row in &rows {
@@ -82,4 +84,6 @@ fn every_pair_that_is_allowed_meets_and_no_other() {
     let all = 3 * 4 + 3 * 2 + 3 * 2 + 4 * 2 + 4 * 2 + 2 * 2;
     assert_eq!(met.len(), all - never.len());
     assert!(rows.len() < 16, "few rows: {}", rows.len());
+    let (rows, never) = pairs(&sizes, &|(a, b)| (a.0, b.0) == (2, 3), &allowed);
+    assert_eq!((rows.len(), never), (3, vec![((2, 1), (3, 1))]));
 }
