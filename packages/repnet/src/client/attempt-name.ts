@@ -10,18 +10,29 @@ import {
   connectFailure,
   type Handle,
   nativeHandle,
+  setNativeHandle,
   takeHandle,
 } from '../net-internals.js';
 import { type Attempt, type AttemptOptions, type AttemptSink, isToItself } from './attempt.js';
 
 const { prototype } = net.Socket;
 
+const refuse = () => errnoOf('ECANCELED') as number;
+/** Stands in for the handle of an attempt that is given up while net tells of it, and goes on to connect. */
+const refusing = {
+  bind: () => 0,
+  bind6: () => 0,
+  connect: refuse,
+  connect6: refuse,
+  close: (done?: () => void) => done?.(),
+} as unknown as Handle;
+
 export class NameAttempt extends net.Socket implements Attempt {
   declare readonly autoSelectFamilyAttemptedAddresses: string[];
   readonly copy: Copy;
   readonly #options: AttemptOptions;
   #sink: AttemptSink | undefined;
-  /** Node 20.11 asserts that whoever hears of a resolved name has not given up. */
+  /** An event is being told: net asserts, or needs a handle, after some of them. */
   #telling = false;
 
   constructor(copy: Copy, sink: AttemptSink, options: AttemptOptions) {
@@ -58,14 +69,15 @@ export class NameAttempt extends net.Socket implements Attempt {
         return true;
       }
       case 'lookup':
-        this.#telling = true;
-        this.#sink?.attemptEvent(this, event, args);
-        this.#telling = false;
-        return true;
       case 'connectionAttempt':
       case 'connectionAttemptFailed':
       case 'connectionAttemptTimeout':
-        this.#sink?.attemptEvent(this, event, args);
+        this.#telling = true;
+        try {
+          this.#sink?.attemptEvent(this, event, args);
+        } finally {
+          this.#telling = false;
+        }
         return true;
       default:
         return (prototype.emit as (...a: unknown[]) => boolean).call(this, event, ...args);
@@ -89,15 +101,21 @@ export class NameAttempt extends net.Socket implements Attempt {
   /** Gives it up. `reset`: by RST, if the kernel has established what Node still takes for connecting. */
   abandon(reset: boolean): void {
     this.#sink = undefined;
-    if (this.#telling) {
-      process.nextTick(() => prototype.destroy.call(this));
-      return;
-    }
+    if (this.#telling) return this.#stop();
     if (reset) {
       const handle = nativeHandle(this);
       // One without a descriptor yet cannot be reset, and a reset that fails leaves a handle that cannot be closed.
       if (handle !== null && (handle.fd ?? -1) >= 0) takeHandle(this).reset();
     }
     prototype.destroy.call(this);
+  }
+
+  /** Lets net go on to connect with a handle that refuses, to this address and to no other. */
+  #stop(): void {
+    const handle = nativeHandle(this);
+    setNativeHandle(this, refusing);
+    Object.assign(this, { _aborted: true });
+    handle?.close();
+    process.nextTick(() => prototype.destroy.call(this));
   }
 }

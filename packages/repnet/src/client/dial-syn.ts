@@ -190,12 +190,13 @@ export class SynDial implements Attachment, AttemptSink {
     becomeNative(socket, handle);
     // The second attempt may have begun after the application's unref().
     if (isUnref(socket)) handle.unref();
-    if (this.#peer !== undefined) this.#sayHello(handle);
     const other = attempt.copy === REPLICA ? where : undefined;
     copyAttempts(this.#primary ?? attempt, socket, this.#target.net.port, other);
     try {
       this.#tellEvents();
-      if (!socket.destroyed) connected(socket);
+      if (socket.destroyed) return;
+      if (this.#peer !== undefined) this.#sayHello(handle);
+      connected(socket);
     } finally {
       // After the application's first bytes, which the server can begin with meanwhile.
       this.#dropOthers();
