@@ -1,7 +1,8 @@
 /** Connecting to an address: what net does of it for a native handle, without a socket around it. */
 import type { AddressInfo } from 'node:net';
 import { errnoOf } from '../errors.js';
-import type { Copy } from '../flow/machine.js';
+import { type Copy, REPLICA } from '../flow/machine.js';
+import { isScarce } from '../memory/descriptors.js';
 import { ConnectRequest, connectFailure, type Handle, newHandle } from '../net-internals.js';
 import { type Attempt, type AttemptOptions, type AttemptSink, isToItself } from './attempt.js';
 
@@ -55,6 +56,7 @@ export class AddressAttempt implements Attempt {
         ? handle.bind6(request.localAddress, localPort, 0)
         : handle.bind(request.localAddress, localPort);
     }
+    if (status === 0 && this.copy === REPLICA && isScarce(handle.fd)) status = errnoOf('EMFILE') as number;
     if (status === 0)
       status = six ? handle.connect6(request, address, port) : handle.connect(request, address, port);
     if (status !== 0) this.completed(status, request);

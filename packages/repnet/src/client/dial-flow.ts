@@ -29,6 +29,7 @@ import {
   copyAttempts,
   dialPlain,
   isCollision,
+  isShortage,
   newAttempt,
   newToken,
   withoutLocal,
@@ -65,7 +66,9 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   #localPort = 0;
   #connectError: ConnectionError | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #quiet = false;
+  /** Events that the application has been told; and of those the ones that come again, since the flow has begun again. */
+  readonly #told: string[] = [];
+  #toRepeat: string[] = [];
   readonly #destination: Destination;
   readonly #hedge: Hedge | undefined;
   readonly #answer: AnswerWait;
@@ -344,7 +347,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       if (this.#retries < PORT_ATTEMPTS) {
         counters.portRetries++;
         this.#retries++;
-        this.#quiet = true;
+        this.#toRepeat = [...this.#told];
         this.#restart();
         return true;
       }
@@ -353,7 +356,12 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
         return true;
       }
     }
-    if (copy === REPLICA && !isCollision(error) && !this.#answer.understood) {
+    // What the second has taken is free for the first again.
+    if (copy === PRIMARY && isShortage(error) && socket.connecting && this.#attempts[REPLICA] !== undefined) {
+      this.#goPlain();
+      return true;
+    }
+    if (copy === REPLICA && !isShortage(error) && !this.#answer.understood) {
       const refused = error?.code === 'ECONNREFUSED';
       if (refused) this.#answer.unlikely = true;
       noteUnreachable(this.#target, this.#known, refused);
@@ -409,7 +417,10 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
 
   attemptEvent(attempt: Attempt, event: string, args: unknown[]): void {
     if (attempt.copy !== PRIMARY) return;
-    if (!this.#quiet) {
+    const repeated = this.#toRepeat.indexOf(event);
+    if (repeated >= 0) this.#toRepeat.splice(repeated, 1);
+    else {
+      this.#told.push(event);
       const last = args.at(-1);
       if (
         event === 'connectionAttemptFailed' &&

@@ -92,6 +92,13 @@ export function isCollision(error: NodeJS.ErrnoException | undefined): boolean {
   return error?.code === 'EADDRINUSE' || error?.code === 'EADDRNOTAVAIL';
 }
 
+const OF_THIS_HOST = ['EADDRINUSE', 'EADDRNOTAVAIL', 'EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'];
+
+/** Returns whether a connection failed for want of something on this host, which says nothing of the server. */
+export function isShortage(error: NodeJS.ErrnoException | undefined): boolean {
+  return error?.code !== undefined && OF_THIS_HOST.includes(error.code);
+}
+
 /** Takes the source port, which the application did not choose, out of a connection error. */
 export function withoutLocal(error: ConnectionError): ConnectionError {
   for (const each of [error, ...((error as { errors?: ConnectionError[] }).errors ?? [])]) {

@@ -4,7 +4,7 @@ import type { DialTarget } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import { decodeAnswer, encodeHello, Kind } from '../wire.js';
 import type { Address } from './address.js';
-import { legOptions, newToken } from './dialing.js';
+import { isShortage, legOptions, newToken } from './dialing.js';
 import { noteRefusal, type Peer, peerKey, rememberPeer } from './peers.js';
 
 /** Asks, beside a flow that the server has just accepted, whether it understands replication. */
@@ -52,7 +52,9 @@ export function probe(host: string, address: Address, target: DialTarget): void 
   });
   // Accepted and closed: so does a server of this library that has too many connections.
   connection.on('end', () => finish('silent'));
-  connection.on('error', (error: NodeJS.ErrnoException) =>
-    finish(error.code === 'ECONNREFUSED' ? 'plain' : 'silent'),
-  );
+  connection.on('error', (error: NodeJS.ErrnoException) => {
+    if (!isShortage(error)) return finish(error.code === 'ECONNREFUSED' ? 'plain' : 'silent');
+    clearTimeout(timer);
+    probing.delete(key);
+  });
 }

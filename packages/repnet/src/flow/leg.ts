@@ -336,6 +336,11 @@ export class Leg {
     return this.#bytesRead === 0;
   }
 
+  /** The system's number for the connection, if it tells it. */
+  get fd(): number | undefined {
+    return this.#handle?.fd;
+  }
+
   get #peer(): Partial<AddressInfo> {
     if (this.peername === undefined && this.#handle !== undefined) {
       const peername = {};

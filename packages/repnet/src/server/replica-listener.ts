@@ -5,6 +5,7 @@
 import type net from 'node:net';
 import type { Leg } from '../flow/leg.js';
 import { PRIMARY, REPLICA } from '../flow/machine.js';
+import { isScarce } from '../memory/descriptors.js';
 import type { Handle } from '../net-internals.js';
 import { defaults, isEnabled, type Replication, replicationOptions } from '../options.js';
 import type { Inner } from '../socket-internals.js';
@@ -185,6 +186,7 @@ export class ReplicaListener {
         if (late) return this.#answers.refuse(leg, 'late', hello);
         if (byToken) return this.#pairing.placeByToken(leg, hello, rest);
         if (!isEnabled()) return this.#answers.refuse(leg, 'disabled', hello);
+        if (isScarce(leg.fd)) return this.#answers.refuse(leg, 'limit', hello);
         if (!sameSource(leg, hello)) return this.#answers.refuse(leg, 'mismatch', hello);
         return this.#pairing.placeByAddress(leg, hello, rest);
       }
