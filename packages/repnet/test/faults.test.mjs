@@ -34,7 +34,7 @@ after(async () => {
   await bench.close();
 });
 
-/** On further versions of Node run.mjs wants every so many-th flow, on each version others. */
+/** Of several versions of Node run.mjs wants every so many-th flow of each, on each version others. */
 const SHARE = Number(process.env.REPNET_FAULT_SHARE ?? 1);
 const MAJOR = Number.parseInt(process.versions.node, 10);
 
