@@ -34,12 +34,6 @@ def _in_process() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def own_machine() -> None:
-    """A network and mounts of this process's own, for tests that compare or use the machine's."""
-    apart.leave()
-
-
 @pytest.fixture
 def worker_processes() -> Iterator[None]:
     """Makes runs in worker processes, for tests of these."""
@@ -58,7 +52,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Give Hypothesis the session's seed; the workers of a session inherit it."""
+    """Leave the machine's network and mounts; give Hypothesis the session's seed, which its workers inherit."""
+    apart.leave()
     os.environ.setdefault(SEED, "1")
     config.option.hypothesis_seed = os.environ[SEED]
 

@@ -50,7 +50,8 @@ def test_the_commands_run_without_what_only_linux_has(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-c", program, *command],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(tmp_path / "hidden")},
+            # Without pwd a home is what the environment says.
+            env={**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(tmp_path / "hidden")},
             capture_output=True,
             text=True,
             check=False,

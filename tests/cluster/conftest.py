@@ -102,8 +102,8 @@ class Cluster:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _extra(own_machine: None) -> None:
-    """Skips every test of clusters where Dask is not installed. A scheduler that is started again has its port."""
+def _extra() -> None:
+    """Skips every test of clusters where Dask is not installed."""
     try:
         # Dask reads its settings here, before a test changes the environment.
         importlib.import_module("distributed")

@@ -154,7 +154,7 @@ def chaos(cluster: Cluster, tmp_path: Path, *, shared: bool, loads: int, seeds: 
 def test_a_sweep_survives_the_death_of_workers_head_and_scheduler(
     cluster: Cluster, tmp_path: Path, shared: bool
 ) -> None:
-    chaos(cluster, tmp_path, shared=shared, loads=4, seeds=3, workers=2, kills=2)
+    chaos(cluster, tmp_path, shared=shared, loads=2, seeds=3, workers=2, kills=2)
 
 
 @pytest.mark.soak

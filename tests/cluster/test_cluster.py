@@ -78,7 +78,7 @@ def test_files_that_an_experiment_names_travel_with_it(
 
 
 def test_a_killed_worker_costs_its_run_a_new_start_and_nothing_else(cluster: Cluster, tmp_path: Path) -> None:
-    experiment = tailcut.load(experiments.tiny(tmp_path, MORE_LOADS))
+    experiment = tailcut.load(experiments.tiny(tmp_path, MORE_LOADS), seeds=1)
     for _ in range(2):
         cluster.start_worker()
 
@@ -97,7 +97,7 @@ def test_a_killed_worker_costs_its_run_a_new_start_and_nothing_else(cluster: Clu
 
 
 def test_a_sweep_whose_only_worker_is_killed_goes_on_with_the_next(cluster: Cluster, tmp_path: Path) -> None:
-    experiment = tailcut.load(experiments.tiny(tmp_path, MORE_LOADS))
+    experiment = tailcut.load(experiments.tiny(tmp_path, MORE_LOADS), seeds=1)
     cluster.start_worker()
 
     with connect(str(cluster.file)) as client:
@@ -119,7 +119,7 @@ def test_a_sweep_whose_only_worker_is_killed_goes_on_with_the_next(cluster: Clus
 
 
 def test_a_killed_scheduler_ends_the_command_and_the_same_command_goes_on(cluster: Cluster, tmp_path: Path) -> None:
-    experiment = tailcut.load(experiments.tiny(tmp_path, MORE_LOADS))
+    experiment = tailcut.load(experiments.tiny(tmp_path, MORE_LOADS), seeds=1)
     cluster.start_worker()
 
     class KillScheduler(Silent):

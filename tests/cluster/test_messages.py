@@ -94,7 +94,7 @@ def test_a_worker_that_cannot_give_the_same_is_refused_before_any_run(
 def test_a_worker_that_comes_later_and_cannot_give_the_same_is_given_nothing(
     cluster: Cluster, tmp_path: Path, code: str
 ) -> None:
-    experiment = tailcut.load(experiments.tiny(tmp_path, MORE_LOADS))
+    experiment = tailcut.load(experiments.tiny(tmp_path, MORE_LOADS), seeds=1)
     cluster.start_worker()
 
     with connect(str(cluster.file)) as client:
@@ -169,7 +169,7 @@ def test_a_worker_whose_disk_is_full_costs_no_run(cluster: Cluster, tmp_path: Pa
     mount = f"mount -t tmpfs -o size=4k none {small} && "
     cluster.start_worker("--local-directory", str(small), before=[*hidden[:-2], mount + hidden[-2], hidden[-1]])
     cluster.start_worker(before=hidden)
-    experiment = tailcut.load(experiments.tiny(tmp_path, MORE_LOADS))
+    experiment = tailcut.load(experiments.tiny(tmp_path, MORE_LOADS), seeds=1)
     with connect(str(cluster.file)) as client:
         client.wait_for_workers(2)
         notes = Notes()

@@ -9,7 +9,7 @@ from tailcut.lab import doctor, process
 
 
 @pytest.fixture(scope="session")
-def kernel(own_machine: None) -> None:
+def kernel() -> None:
     """Namespaces and what else the lab needs; a test that has none of it is skipped with the reason."""
     obstacle = doctor.obstacle(doctor.findings())
     if obstacle is not None:

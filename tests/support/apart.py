@@ -28,7 +28,9 @@ def is_apart() -> bool:
 def leave() -> None:
     """Gives this process, and what it starts from now on, a network and mounts of its own, for good.
 
-    Does nothing for another user than root, who cannot have them, and can change neither.
+    It comes before everything else that a process does: threads that are there already keep the network that they have,
+    and a working directory of their own. Does nothing for another user than root, who cannot have them, and can change
+    neither.
     """
     global _apart  # noqa: PLW0603 - a process leaves once
     if _apart or os.geteuid() != 0:
