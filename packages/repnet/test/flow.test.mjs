@@ -167,20 +167,6 @@ test('a predicate chooses by target, and a bad choice is named', async (t) => {
   });
 });
 
-test("the port after the server's being taken is an error of the server", async (t) => {
-  const { server, port } = await echoServer(t, { replicate: false });
-  assert.equal(server.replicaAddress(), null);
-  const other = repnet.createServer();
-  t.after(() => other.close());
-  let said = 0;
-  other.on('listening', () => said++);
-  const error = await new Promise((resolve) => other.once('error', resolve).listen(port - 1, '127.0.0.1'));
-  await settle();
-  assert.equal(said, 0, "no 'listening' before the error");
-  assert.equal(error.code, 'EADDRINUSE');
-  assert.equal(other.listening, false);
-});
-
 test('back-pressure: an application that does not read stops the sender', async (t) => {
   const server = repnet.createServer((s) => s.on('error', () => {}).pause()).listen(0, '127.0.0.1');
   await until(() => server.listening);

@@ -43,7 +43,10 @@ export class SecondServer extends net.Server {
     if (this._handle !== null) this.#listens(this._handle);
   }
 
-  /** On `replicaPort`, or the successor of the first. False: it is known to have failed; `failed` will be called. */
+  /**
+   * On `replicaPort`, or the successor of the first. One that was asked for by its number has to be had; without the successor the server
+   * is a plain one, with a warning. False: it is known to have failed; `failed` will be called.
+   */
   listenBeside(
     bound: Bound,
     replicaPort: number | undefined,
@@ -51,9 +54,13 @@ export class SecondServer extends net.Server {
     failed: (error: Error) => void,
   ): boolean {
     const port = replicaPort ?? bound.port + 1;
-    this.once('error', (error) => {
-      // A worker's random port comes from the cluster's primary, which knows nothing of pairs: flows are plain then.
-      if (!(viaPrimary && random)) failed(error);
+    const required = replicaPort !== undefined;
+    this.once('error', (error: NodeJS.ErrnoException) => {
+      // A worker's random port comes from the cluster's primary, which knows nothing of pairs.
+      if (viaPrimary && random) return;
+      if (!required) return warnOfPlain(bound, port, error);
+      error.message += `: the second port of the server on ${bound.port}, for replicas (option replicaPort)`;
+      failed(error);
     });
     if (port === bound.port) {
       process.nextTick(failed, samePort(port));
@@ -70,6 +77,14 @@ export class SecondServer extends net.Server {
     const family = bound.family === 'IPv6' ? 6 : 4;
     (this as unknown as Internals)._listen2(bound.address, port, family, backlog, undefined, flags);
     this.#tell();
-    return this._handle !== null;
+    return this._handle !== null || !required;
   }
+}
+
+function warnOfPlain(bound: Bound, port: number, { code }: NodeJS.ErrnoException): void {
+  process.emitWarning(
+    `Port ${port}, on which the server on port ${bound.port} would take second connections for replicas, cannot be had (${code}): ` +
+      'its flows are plain. The option replicaPort names another port',
+    { type: 'RepnetWarning', code: 'REPNET_SECOND_PORT' },
+  );
 }
