@@ -89,6 +89,10 @@ def canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
+SUMMARY_FORMAT = 2
+"""Of the summary's columns: raised when one is renamed or changes its meaning, so that older rows answer nothing."""
+
+
 def question_id(plan: Plan) -> str:
     """Identifies what is asked, apart from seeds: all that decides an answer that is computed without runs.
 
@@ -98,7 +102,7 @@ def question_id(plan: Plan) -> str:
         canonical([run["scheme"], run["point"], run["config"], [file["sha256"] for file in run["files"]]])
         for run in plan["runs"]
     }
-    asked.add(canonical([plan["baseline"], plan["model"], plan["version"]]))
+    asked.add(canonical([plan["baseline"], plan["model"], plan["version"], SUMMARY_FORMAT]))
     return hashlib.sha256("\n".join(sorted(asked)).encode()).hexdigest()
 
 

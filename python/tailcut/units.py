@@ -2,6 +2,8 @@
 
 from fractions import Fraction
 
+LONG = 1e6
+"""From here on a number is written with an exponent: the end of an interval over two seeds may have many digits."""
 _TIME_PS = {"s": 10**12, "ms": 10**9, "us": 10**6, "ns": 10**3, "ps": 1}
 
 
@@ -77,6 +79,8 @@ def microseconds(value: float) -> str:
 
 
 def _digits(value: float) -> str:
+    if value >= LONG:
+        return f"{value:.1e}"
     return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
 
 
@@ -102,9 +106,15 @@ def count(value: float) -> str:
     return f"{_digits(value / 1e12)} T"
 
 
+def number(value: float) -> str:
+    """A number of a sweep: six digits if that is exact, else as many as tell it from its neighbours."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
+
+
 def percent(value: float, digits: int = 0) -> str:
     """A part in percent, not below 0, without its sign; 100 only where it is all: less time by 100 % would be none."""
-    text = f"{value:.{digits}f}"
+    text = f"{value:.{digits}f}" if value < LONG else f"{value:.1e}"
     return f"{min(value, 99.9):.1f}" if value < 100 <= float(text) else text
 
 

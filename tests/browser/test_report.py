@@ -29,7 +29,7 @@ def test_nothing_is_fetched(opened: Any, report_file: Path) -> None:
     assert opened.requests == [report_file.as_uri()]
 
 
-@pytest.mark.parametrize("panel", ["#fct-short-p99", "#gain-short-mean", "#slowdown-short-p99", "#size-p99"])
+@pytest.mark.parametrize("panel", ["#fct-short-p99", "#change-short-mean", "#slowdown-short-p99", "#size-p99"])
 def test_hovering_shows_value_and_interval(opened: Any, panel: str) -> None:
     page = opened.page
     mark = marks(page, "RepFlow", panel).first
@@ -160,9 +160,9 @@ def test_a_figure_saved_as_svg_has_colours_of_its_own(opened: Any) -> None:
 
 def test_the_numbers_of_a_figure_are_saved_as_csv(opened: Any) -> None:
     page = opened.page
-    page.locator("#gain details summary").click()
+    page.locator("#change details summary").click()
     with page.expect_download() as download:
-        page.locator("#gain").get_by_role("button", name="Save as CSV").click()
+        page.locator("#change").get_by_role("button", name="Save as CSV").click()
     lines = Path(download.value.path()).read_text("utf-8").splitlines()
     assert lines[0].startswith("backend,scheme,point,class,statistic")
     assert len(lines) > 20

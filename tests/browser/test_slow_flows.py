@@ -38,7 +38,7 @@ def test_the_chosen_flow_is_shown_and_no_other(page: Page) -> None:
         page.locator("#slow-flow").select_option(flow)
         expect(page.locator("figure.slow:visible")).to_have_count(1)
         expect(page.locator(f"figure.slow[data-flow='{flow}'] svg.timeline")).to_have_count(2)
-    page.locator("[data-hide='RepFlow']").click()
+    page.locator("[data-hide='scheme:RepFlow']").click()
     expect(page.locator("figure.slow:visible svg.timeline:visible")).to_have_count(1)
 
 

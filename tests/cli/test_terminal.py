@@ -39,7 +39,7 @@ def result(directory: Path, plan: Plan) -> Result:
     return Result(store)
 
 
-def test_the_summary_fits_eighty_columns_and_shows_gains(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+def test_the_summary_fits_eighty_columns_and_shows_changes(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     found = result(tmp_path, made_up.plan())
     assert shown(summary_table(found.plan, found.summary(), found.totals())) == snapshot
 

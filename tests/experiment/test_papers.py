@@ -20,7 +20,7 @@ MODEL_ONLY = {f"repflow/fig{number}" for number in (4, 5, 6, 7)}
 """Figures of the queueing analysis, which needs no small variant."""
 TOYS = ["tinyflow/fig1", "tinyflow/fig2"]
 """Experiments that are small as they are."""
-EVERYWHERE = {"fct", "gain", "slowdown", "links"}
+EVERYWHERE = {"fct", "change", "slowdown", "links"}
 FURTHER = {
     "mmptcp/fig1": {"throughput", "segments"},
     "repnet/fig1": {"round-trips", "series"},
@@ -202,7 +202,7 @@ def test_a_small_variant_runs_and_its_page_has_the_figure(made: tuple[str, tailc
     drawn = set(figures)
     wanted = FURTHER.get(name, set()) | ({"links"} if name in ENDLESS else EVERYWHERE)
     if len(study.schemes) == 1:
-        wanted -= {"gain"}
+        wanted -= {"change"}
     assert wanted <= drawn
     if "fct" in drawn:
         says(study, figures["fct"].caption, name)

@@ -63,9 +63,9 @@ def cell(rows: pl.DataFrame, scheme: str, size_class: str, statistic: str) -> di
     return found.row(0, named=True)
 
 
-def gains(rows: pl.DataFrame, size_class: str, statistic: str) -> list[int]:
+def changes(rows: pl.DataFrame, size_class: str, statistic: str) -> list[int]:
     chosen = rows.filter(scheme="RepFlow", statistic=statistic).filter(pl.col("class") == size_class)
-    return [round(100 * gain) for gain in chosen.sort("traffic.load")["gain"]]
+    return [round(100 * change) for change in chosen.sort("traffic.load")["change"]]
 
 
 def test_where_all_flows_are_short_the_cells_of_long_ones_are_empty_with_the_reason(plan: Planner) -> None:
@@ -78,29 +78,29 @@ def test_where_all_flows_are_short_the_cells_of_long_ones_are_empty_with_the_rea
 
 def test_figure_4_from_its_experiment_file() -> None:
     rows = summary(tailcut.load(PAPER / "fig4.toml").plan)
-    assert gains(rows, "short", "mean") == [14, 24, 31, 35, 38, 40, 39, 35]
+    assert changes(rows, "short", "mean") == [-14, -24, -31, -35, -38, -40, -39, -35]
 
 
 def test_figure_6_from_its_experiment_file() -> None:
     rows = summary(tailcut.load(PAPER / "fig6.toml").plan)
-    assert gains(rows, "short", "p99") == [42, 54, 58, 57, 55, 52, 47, 39]
+    assert changes(rows, "short", "p99") == [-42, -54, -58, -57, -55, -52, -47, -39]
 
 
 def test_figure_5_from_its_experiment_file() -> None:
     rows = summary(tailcut.load(PAPER / "fig5.toml").plan)
-    assert gains(rows, "long", "mean") == [0, -1, -1, -2, -4, -6, -10, -21]
+    assert changes(rows, "long", "mean") == [0, 1, 1, 2, 4, 6, 10, 21]
 
 
 def test_figure_7_from_its_experiment_file() -> None:
     rows = summary(tailcut.load(PAPER / "fig7.toml").plan)
-    assert gains(rows, "long", "p99") == [0, -1, -2, -3, -4, -7, -12, -23]
+    assert changes(rows, "long", "p99") == [0, 1, 2, 3, 4, 7, 12, 23]
 
 
-def test_the_workloads_own_epsilon_is_the_default_and_gains_more(plan: Planner) -> None:
-    own = cell(summary(plan()), "RepFlow", "short", "mean")["gain"]
+def test_the_workloads_own_epsilon_is_the_default_and_cuts_more(plan: Planner) -> None:
+    own = cell(summary(plan()), "RepFlow", "short", "mean")["change"]
     given = plan(FULL_SECTIONS + "\n[model]\nshort_byte_share = 0.05\n")
-    papers = cell(summary(given), "RepFlow", "short", "mean")["gain"]
-    assert (own, papers) == (pytest.approx(0.408, abs=1e-3), pytest.approx(0.384, abs=1e-3))
+    papers = cell(summary(given), "RepFlow", "short", "mean")["change"]
+    assert (own, papers) == (pytest.approx(-0.408, abs=1e-3), pytest.approx(-0.384, abs=1e-3))
 
 
 def test_the_table_has_the_columns_and_cells_of_every_backend(plan: Planner) -> None:

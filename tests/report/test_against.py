@@ -1,17 +1,18 @@
 """The simulator against real kernels on the page: the figure, the sentence and the note, whichever way they differ."""
 
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 import pytest
 
-from support import synthetic
+from support import made_up, synthetic
 from tailcut.report import page, tables, words
 from tailcut.report.figures import Data, draw
 from tailcut.report.figures import against as figure
 from tailcut.report.study import Study
 from tailcut.report.theme import theme_for
-from tailcut.results import against
+from tailcut.results import against, samples
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def over_kernels(study: Study, longer: dict[tuple[str, str], float], runs: int =
         factor = pl.when(here).then(pl.lit(by)).otherwise(factor)
     table = rows.select(
         "backend", "scheme", "traffic.load", "class", "statistic", "simulated_us", "n_seeds",
-        real_us=pl.col("simulated_us") * factor,
+        real_us=pl.col("simulated_us") * factor, change=factor - 1,
     )  # fmt: skip
     return replace(study, against=table, over_kernels=runs, unfaithful=unfaithful)
 
@@ -75,34 +76,45 @@ def test_without_runs_over_kernels_the_page_says_nothing_of_them(simulated: Stud
     assert "No run over real kernels" not in html
 
 
-def per_run(values: dict[int, float], bound: int | None = None) -> pl.DataFrame:
-    """The mean of short flows by seed, of which one may be a mere bound."""
-    return pl.DataFrame(
-        [
-            {
-                "scheme": "TCP", "grouping": "class", "class": "short", "statistic": "mean", "seed": seed,
-                "value_us": value, "lower_bound": seed == bound,
-            }
-            for seed, value in values.items()
-        ]
-    )  # fmt: skip
+PLAN = made_up.plan(schemes=["TCP"], sweep=[], seeds=[1, 2, 3])
+
+
+class Runs:
+    """Runs of which only the times of short flows are there: by seed, those of its flows in us, None where open."""
+
+    def __init__(self, of_seeds: dict[int, list[float | None]]) -> None:
+        self._of_seeds = of_seeds
+
+    def samples(self, scheme: str, point: object) -> dict[int, dict[samples.Group, samples.Sample]]:
+        return {
+            seed: samples.by_group(samples.of_flows(made_up.flows(times), made_up.MEASURE, 10**9))
+            for seed, times in self._of_seeds.items()
+        }
+
+    def parted(self, scheme: str, point: object) -> dict[int, pl.DataFrame]:
+        raise NotImplementedError
+
+
+def of_mean(simulated: dict[int, list[float | None]], real: dict[int, list[float | None]]) -> dict[str, Any]:
+    rows = against.of(PLAN, Runs(simulated), Runs(real)).filter(statistic="mean", **{"class": "short"})
+    return rows.row(0, named=True)
 
 
 def test_a_seed_that_one_backend_lacks_does_not_count() -> None:
-    (row,) = against.of(per_run({1: 10.0, 2: 1_000.0, 3: 20.0}), per_run({1: 11.0, 3: 25.0}), ["scheme"]).to_dicts()
+    row = of_mean({1: [10.0], 2: [1_000.0], 3: [20.0]}, {1: [11.0], 3: [25.0]})
     assert (row["simulated_us"], row["real_us"], row["n_seeds"]) == (15.0, 18.0, 2)
+    assert row["change"] == pytest.approx(0.2)
 
 
-def test_repeats_of_a_seed_count_by_their_mean() -> None:
-    repeats = pl.concat([per_run({1: 10.0, 2: 40.0}), per_run({1: 20.0})])
-    (row,) = against.of(per_run({1: 10.0, 2: 10.0}), repeats, ["scheme"]).to_dicts()
-    assert row["real_us"] == (15.0 + 40.0) / 2
+def test_the_flows_of_all_seeds_count_alike() -> None:
+    row = of_mean({1: [10.0], 2: [10.0]}, {1: [10.0, 20.0], 2: [40.0]})
+    assert row["real_us"] == pytest.approx((10 + 20 + 40) / 3)
 
 
-@pytest.mark.parametrize("bounds", [(1, None), (None, 1)])
-def test_a_bound_is_not_held_against_anything(bounds: tuple[int | None, int | None]) -> None:
-    simulated, real = (per_run({1: 10.0, 2: 12.0}, bound) for bound in bounds)
-    assert against.of(simulated, real, ["scheme"]).height == 0
+@pytest.mark.parametrize("bounds", [(None, 11.0), (11.0, None)])
+def test_a_bound_is_not_held_against_anything(bounds: tuple[float | None, float | None]) -> None:
+    simulated, real = (Runs({1: [10.0, one], 2: [12.0]}) for one in bounds)
+    assert against.of(PLAN, simulated, real).filter(statistic="mean").height == 0
 
 
 @pytest.mark.parametrize(

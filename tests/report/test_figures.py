@@ -51,7 +51,7 @@ def page(study: Study) -> dict[str, Figure]:
     return figures(study)
 
 
-# --- completion times, slowdown, gain -------------------------------------------------------------------------------
+# --- completion times, slowdown, change -----------------------------------------------------------------------------
 
 
 def test_a_panel_draws_the_summary_in_its_unit_with_intervals(study: Study, page: dict[str, Figure]) -> None:
@@ -86,8 +86,8 @@ def test_one_seed_draws_no_band(tmp_path: Path) -> None:
     assert marks(spec) == ["line", "point"]
 
 
-def test_gain_leaves_the_baseline_out_and_draws_the_line_of_no_gain(page: dict[str, Figure]) -> None:
-    spec, tables = drawn(page["gain"], "gain-short-p99")
+def test_changes_leave_the_baseline_out_and_draw_the_line_of_no_change(page: dict[str, Figure]) -> None:
+    spec, tables = drawn(page["change"], "change-short-p99")
     assert marks(spec)[0] == "rule"
     rows = next(table for table in tables if "scheme" in table.columns)
     assert set(rows["scheme"]) == {"RepFlow", "RepSYN"}
@@ -117,11 +117,11 @@ def test_points_of_names_stand_in_the_order_of_the_plan_by_their_labels(tmp_path
     assert set(rows["point"]) == {"100 packets", "25 packets"}
 
 
-def test_a_single_scheme_has_no_gain_and_says_so(tmp_path: Path) -> None:
+def test_a_single_scheme_has_no_change_and_says_so(tmp_path: Path) -> None:
     of = Study.of(synthetic.build(tmp_path, synthetic.Shape(schemes=("TCP",), sweep=LOADS, seeds=(1,), flows=100)))
-    gain = figures(of)["gain"]
-    assert not gain.panels
-    assert gain.note == "There is no other scheme to hold against a baseline."
+    change = figures(of)["change"]
+    assert not change.panels
+    assert change.note == "There is no other scheme to hold against a baseline."
 
 
 def test_a_class_without_a_value_is_not_drawn_and_is_named_with_the_reason(
@@ -143,15 +143,15 @@ def test_marks_that_unfinished_flows_make_lower_bounds_are_hollow(tmp_path: Path
     assert spec["layer"][-1]["encoding"]["fillOpacity"]["condition"] == {"test": "datum.bound", "value": 0}
 
 
-def test_the_gain_over_a_lower_bound_is_hollow_and_at_least_that(tmp_path: Path) -> None:
+def test_the_change_against_a_lower_bound_is_hollow_and_at_most_that(tmp_path: Path) -> None:
     of = Study.of(synthetic.build(tmp_path, synthetic.Shape(sweep=LOADS, seeds=(1, 2), flows=100)))
-    late = (pl.col("scheme") == "TCP") & (pl.col("class") == "long")
-    gain = figures(replace(of, summary=of.summary.with_columns(lower_bound=late)))["gain"]
-    _, found = drawn(gain, "gain-long-mean")
+    late = pl.when(pl.col("class") == "long").then(pl.lit("at most"))
+    change = figures(replace(of, summary=of.summary.with_columns(change_bound=late)))["change"]
+    _, found = drawn(change, "change-long-mean")
     rows = next(table for table in found if "scheme" in table.columns)
     assert rows["bound"].all()
-    assert rows["said"].str.starts_with("at least ").all()
-    assert "against one at least" in gain.caption
+    assert rows["said"].str.starts_with("at most ").all()
+    assert "against one at most" in change.caption
 
 
 def test_size_groups_are_named_in_words_and_in_order(page: dict[str, Figure]) -> None:
@@ -196,10 +196,10 @@ def test_four_schemes_and_more_are_shown_at_a_glance_first(tmp_path: Path) -> No
     assert columns == ["short|p99", "short|mean", "long|mean", "long|p99", "packets|sent", "changes|in"]
 
 
-def test_a_gain_of_almost_everything_has_its_place_in_the_plane(tmp_path: Path) -> None:
+def test_a_change_of_almost_everything_has_its_place_in_the_plane(tmp_path: Path) -> None:
     of = Study.of(synthetic.build(tmp_path, synthetic.Shape(schemes=FOUR, sweep=(), seeds=(1,), flows=50)))
-    almost = pl.when(pl.col("scheme") == "DCTCP").then(0.999976).otherwise("gain")
-    figure = figures(replace(of, summary=of.summary.with_columns(gain=almost)))["glance"]
+    almost = pl.when(pl.col("scheme") == "DCTCP").then(-0.999976).otherwise("change")
+    figure = figures(replace(of, summary=of.summary.with_columns(change=almost)))["glance"]
     _, (*_, plane) = drawn(figure, "glance-plane")
     assert plane.filter(scheme="DCTCP").select("x", "y").row(0) == (2.4e-5, 2.4e-5)
 
@@ -265,7 +265,7 @@ def test_on_the_page_marks_obey_the_signals_and_in_a_file_they_stand_alone(
 
 
 def test_every_caption_states_clock_and_load(page: dict[str, Figure]) -> None:
-    for name in ("fct", "gain", "cdf", "slowdown", "size"):
+    for name in ("fct", "change", "cdf", "slowdown", "size"):
         caption = page[name].caption
         assert "receiver's clock" in caption
         assert "capacity of all host links" in caption

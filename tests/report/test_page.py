@@ -26,7 +26,7 @@ def test_the_page_comes_first_and_every_figure_is_there_as_svg_and_png(written: 
     page, *figures = written
     assert page.name == "report.html"
     names = {path.stem for path in figures}
-    assert {"fct", "gain", "cdf", "slowdown", "size", "links"} <= names
+    assert {"fct", "change", "cdf", "slowdown", "size", "links"} <= names
     assert {(path.stem, path.suffix) for path in figures} == {(n, s) for n in names for s in (".svg", ".png")}
     assert all(path.stat().st_size > 1000 for path in figures)
 

@@ -3,6 +3,8 @@
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from tailcut.plan import PlannedRun
 from tailcut.report import captions, tables
 from tailcut.report.figures import distribution
 from tailcut.report.study import Study
+from tailcut.results import bounds
 
 LOADS = (("traffic.load", (0.3, 0.7)),)
 
@@ -108,13 +111,13 @@ def test_the_clock_of_the_plan_times_the_flows(tmp_path: Path) -> None:
 # --- curves ---------------------------------------------------------------------------------------------------------
 
 
-def test_curves_carry_the_labels_of_their_points_and_gains_in_percent(two_loads: Study) -> None:
+def test_curves_carry_the_labels_of_their_points_and_changes_in_percent(two_loads: Study) -> None:
     table = tables.curves(two_loads)
     assert set(table["point"]) == {"0.3", "0.7"}
     assert set(table["x"]) == {0.3, 0.7}
     assert set(table["cell"]) == {""}
-    raw = two_loads.summary["gain"].drop_nulls()
-    assert table["gain"].drop_nulls().to_list() == pytest.approx((raw * 100).to_list())
+    raw = two_loads.summary["change"].drop_nulls()
+    assert table["change"].drop_nulls().to_list() == pytest.approx((raw * 100).to_list())
 
 
 def test_a_second_axis_becomes_cells_and_the_load_stays_on_the_horizontal_axis(tmp_path: Path) -> None:
@@ -227,9 +230,16 @@ def test_the_numbers_of_throughput_are_those_of_all_flows_and_not_of_the_points_
     row = tables.throughput(of).filter(scheme="TCP").row(0, named=True)
     assert row["mean"] == pytest.approx(mbps.mean())
     assert row["deviation"] == pytest.approx(mbps.std())
-    assert [row["p25"], row["p50"], row["p75"]] == [mbps.quantile(q) for q in (0.25, 0.5, 0.75)]
+    ascending, shares = (column.drop_nulls().sort().to_list() for column in (mbps, ideal))
+    assert [row["p25"], row["p50"], row["p75"]] == [ascending[ceil(len(ascending) * q) - 1] for q in (0.25, 0.5, 0.75)]
     assert row["ideal_mean"] == pytest.approx(ideal.mean())
-    assert [row["ideal_p25"], row["ideal_p75"]] == [ideal.quantile(q) for q in (0.25, 0.75)]
+    assert [row["ideal_p25"], row["ideal_p75"]] == [shares[ceil(len(shares) * q) - 1] for q in (0.25, 0.75)]
+
+
+def test_a_quartile_is_a_value_by_nearest_rank_as_percentiles_of_times_are() -> None:
+    of = pl.DataFrame({"mbps": [4.0, 1.0, 3.0, 2.0]})
+    found = of.select(**{f"p{q}": tables.nearest_rank(pl.col("mbps"), Fraction(q, 100)) for q in (25, 50, 75)})
+    assert found.row(0) == (1, 2, 3)
 
 
 # --- what no finished flow stands behind, and what schemes change ---------------------------------------------------
@@ -243,42 +253,44 @@ def cell(table: pl.DataFrame, scheme: str, name: str, statistic: str) -> dict[st
 def test_a_time_that_no_finished_flow_stands_behind_is_no_time(tmp_path: Path) -> None:
     of = study(tmp_path, synthetic.Shape(sweep=(), seeds=(1, 2), flows=100, unfinished=1.0))
     long = cell(tables.curves(of), "RepFlow", "long", "p99")
-    assert (long["value_us"], long["normalised"], long["gain"]) == (None, None, None)
+    assert (long["value_us"], long["normalised"], long["change"]) == (None, None, None)
     assert str(long["reason"]).startswith("none of its ")
     short = cell(tables.curves(of), "RepFlow", "short", "p99")
     assert short["value_us"] is not None
-    assert short["gain"] is not None
+    assert short["change"] is not None
 
 
 @pytest.mark.parametrize(
     ("unfinished", "bound", "mark"),
     [
-        ({"RepFlow"}, "at most", "≥ "),
-        ({"TCP"}, "at least", "≤ "),
+        ({"RepFlow"}, "at least", "≥ "),
+        ({"TCP"}, "at most", "≤ "),
         ({"TCP", "RepFlow"}, "roughly", "~ "),
         (set(), None, ""),
     ],
 )
-def test_the_gain_of_or_over_a_lower_bound_is_a_bound(
+def test_a_change_of_or_against_a_lower_bound_is_marked_as_a_bound(
     tmp_path: Path, unfinished: set[str], bound: str | None, mark: str
 ) -> None:
     of = study(tmp_path, synthetic.Shape(sweep=(), seeds=(1, 2), flows=100))
-    late = pl.col("scheme").is_in(unfinished) & (pl.col("class") == "long")
-    curves = tables.curves(replace(of, summary=of.summary.with_columns(lower_bound=late)))
-    assert cell(curves, "RepFlow", "long", "p99")["gain_bound"] == bound
-    assert cell(curves, "RepFlow", "short", "p99")["gain_bound"] is None
+    long = (pl.col("scheme") == "RepFlow") & (pl.col("class") == "long")
+    own, base = (name in unfinished for name in ("RepFlow", "TCP"))
+    summary = of.summary.with_columns(change_bound=pl.when(long).then(pl.lit(bounds.of_change(own, base), pl.String)))
+    curves = tables.curves(replace(of, summary=summary))
+    assert cell(curves, "RepFlow", "long", "p99")["change_bound"] == bound
+    assert cell(curves, "RepFlow", "short", "p99")["change_bound"] is None
     said = str(cell(tables.changes(of, curves), "RepFlow", "long", "p99")["said"])
     assert said.removeprefix(mark)[0] in "+−±"
 
 
-def test_changes_are_the_gains_with_their_sign_turned(two_loads: Study) -> None:
+def test_changes_are_those_of_the_summary(two_loads: Study) -> None:
     curves = tables.curves(two_loads)
     row = cell(tables.changes(two_loads, curves).filter(point="0.7"), "RepFlow", "short", "p99")
-    gain = cell(curves.filter(point="0.7"), "RepFlow", "short", "p99")
-    assert row["change"] == pytest.approx(-gain["gain"], rel=1e-3)  # type: ignore[operator]
-    assert row["low"] == pytest.approx(-gain["gain_ci_high"], rel=1e-3)  # type: ignore[operator]
-    assert row["high"] == pytest.approx(-gain["gain_ci_low"], rel=1e-3)  # type: ignore[operator]
-    assert str(row["said"]).endswith("*") == (row["high"] < 0 or row["low"] > 0)  # type: ignore[operator]
+    of_summary = cell(curves.filter(point="0.7"), "RepFlow", "short", "p99")
+    assert row["change"] == pytest.approx(of_summary["change"], rel=1e-3)
+    assert row["low"] == pytest.approx(of_summary["change_ci_low"], rel=1e-3)
+    assert row["high"] == pytest.approx(of_summary["change_ci_high"], rel=1e-3)
+    assert str(row["said"]).endswith("*") == bool(of_summary["significant"])
 
 
 def test_changes_count_the_packets_that_every_flow_sends(two_loads: Study) -> None:

@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 from support import made_up
 from tailcut.errors import StoreError
 from tailcut.plan import Plan
-from tailcut.results import Result, Store, summary
+from tailcut.results import Result, Store, samples
 
 PLAN = made_up.plan()
 
@@ -38,13 +38,13 @@ def same(one: list[pl.DataFrame], other: list[pl.DataFrame]) -> None:
 def no_reading(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The flow tables that are read from now on."""
     read: list[str] = []
-    of_run = summary.of_run
+    of_flows = samples.of_flows
 
     def noted(flows: pl.DataFrame, measure: dict[str, str], end_ns: int) -> pl.DataFrame:
         read.append("flows")
-        return of_run(flows, measure, end_ns)
+        return of_flows(flows, measure, end_ns)
 
-    monkeypatch.setattr(summary, "of_run", noted)
+    monkeypatch.setattr(samples, "of_flows", noted)
     return read
 
 

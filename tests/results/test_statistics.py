@@ -1,11 +1,9 @@
-import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import t
 
 from tailcut.results import statistics
 
@@ -35,28 +33,3 @@ def test_p99_9_takes_exact_ranks_where_binary_fractions_would_not(count: int, ra
 
 def test_every_statistic_of_one_value_is_that_value() -> None:
     assert statistics.of(ascending([7.0])) == {"mean": 7.0, "p50": 7.0, "p99": 7.0, "p99_9": 7.0}
-
-
-def test_one_seed_has_no_interval() -> None:
-    assert statistics.over_seeds([5.0]) == statistics.Estimate(5.0, None, None)
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40))
-def test_the_interval_is_the_one_of_students_t(values: list[float]) -> None:
-    estimate = statistics.over_seeds(values)
-    spread = np.std(values, ddof=1) / math.sqrt(len(values))
-    half = t.ppf(0.975, len(values) - 1) * spread
-    assert estimate.value == pytest.approx(np.mean(values), abs=1e-6)
-    assert estimate.low == pytest.approx(np.mean(values) - half, abs=1e-5)
-    assert estimate.high == pytest.approx(np.mean(values) + half, abs=1e-5)
-
-
-def test_the_interval_covers_the_mean_as_often_as_it_says() -> None:
-    random = np.random.default_rng(1)
-    covered = 0
-    for _ in range(2000):
-        estimate = statistics.over_seeds(list(random.normal(10.0, 3.0, size=5)))
-        assert estimate.low is not None
-        assert estimate.high is not None
-        covered += estimate.low <= 10.0 <= estimate.high
-    assert 0.93 < covered / 2000 < 0.97

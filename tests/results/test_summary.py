@@ -1,4 +1,5 @@
 import copy
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from support import made_up
 from tailcut.plan import Plan
-from tailcut.results import Result, Store, summary_schema, tables
+from tailcut.results import Result, Store, statistics, summary_schema, tables
 from tailcut.results.summary import of_run
 
 Times = Sequence[float | None]
@@ -74,13 +75,13 @@ def test_parts_have_their_mean_over_all_flows_and_over_the_slowest() -> None:
     assert of_run(made_up.flows([100]), made_up.MEASURE, 10**9)["grouping"].str.starts_with("part").any() is False
 
 
-def test_parts_are_in_the_summary_and_gain_nothing(tmp_path: Path) -> None:
+def test_parts_are_in_the_summary_and_have_no_change(tmp_path: Path) -> None:
     plan = made_up.plan(sweep=[])
     tables = {(scheme, seed): attributed([100.0 * seed, 300]) for scheme in ("TCP", "RepFlow") for seed in (1, 2)}
     summary = results(tmp_path, plan, tables).summary()
     of = {"scheme": "RepFlow", "grouping": "part of all", "class": "timeout"}
     mean, slowest = (cell(summary, **of, statistic=statistic) for statistic in ("mean", "slowest"))
-    assert (mean["value_us"], mean["gain"], mean["n_seeds"], mean["reason"]) == (112.5, None, 2, None)
+    assert (mean["value_us"], mean["change"], mean["n_seeds"], mean["reason"]) == (112.5, None, 2, None)
     assert (slowest["value_us"], slowest["reason"]) == (None, "there are not 10 flows among the slowest 1 %")
 
 
@@ -131,15 +132,16 @@ def test_a_censored_statistic_not_marked_as_a_bound_is_what_waiting_longer_would
             assert after["value_us"] == before["value_us"]
 
 
-def test_values_are_means_over_seeds_with_an_interval(tmp_path: Path) -> None:
+def test_values_are_of_the_flows_of_all_seeds_with_an_interval(tmp_path: Path) -> None:
     plan = made_up.plan(schemes=["TCP"], sweep=[], seeds=[1, 2])
-    result = results(tmp_path, plan, {("TCP", 1): made_up.flows([100]), ("TCP", 2): made_up.flows([300])})
+    result = results(tmp_path, plan, {("TCP", 1): made_up.flows([100, 100, 100]), ("TCP", 2): made_up.flows([300])})
     row = cell(result.summary(), **SHORT_MEAN)
-    assert row["value_us"] == 200
-    # t(0.975, 1) = 12.706; s / sqrt(n) = 100
-    assert row["ci_low"] == pytest.approx(200 - 1270.6, abs=0.1)
-    assert row["ci_high"] == pytest.approx(200 + 1270.6, abs=0.1)
-    assert (row["n_seeds"], row["n_flows"], row["reason"]) == (2, 2, None)
+    assert row["value_us"] == 150
+    # Of the logarithm: t(0.975, 1) = 12.706, and with two seeds the jackknife's error is half of ln(300 / 100).
+    factor = math.exp(12.7062 * math.log(3) / 2)
+    assert row["ci_low"] == pytest.approx(150 / factor, rel=1e-4)
+    assert row["ci_high"] == pytest.approx(150 * factor, rel=1e-4)
+    assert (row["n_seeds"], row["n_flows"], row["reason"]) == (2, 4, None)
 
 
 def test_one_seed_leaves_the_interval_empty_with_the_reason(tmp_path: Path) -> None:
@@ -178,7 +180,20 @@ def test_a_cell_whose_runs_are_missing_is_there_and_says_so(tmp_path: Path) -> N
     assert (row["value_us"], row["n_seeds"], row["reason"]) == (None, 0, "no run of this cell has finished")
 
 
-def test_gains_are_paired_by_seed(tmp_path: Path) -> None:
+def test_a_change_is_that_of_the_two_values_that_it_stands_between(tmp_path: Path) -> None:
+    plan = made_up.plan(sweep=[], seeds=[1, 2, 3])
+    times = {"TCP": ([10, 1_000], [20, 30], [5]), "RepFlow": ([100, 500], [40, 30], [50])}
+    tables = {(scheme, seed + 1): made_up.flows(of[seed]) for scheme, of in times.items() for seed in range(3)}
+    summary = results(tmp_path, plan, tables).summary()
+    for statistic in statistics.STATISTICS:
+        base, ours = (
+            cell(summary, scheme=scheme, statistic=statistic, **{"class": "short"}) for scheme in ("TCP", "RepFlow")
+        )
+        assert ours["change"] == pytest.approx(ours["value_us"] / base["value_us"] - 1)
+    assert (base["change"], base["change_note"], base["significant"]) == (None, None, None)
+
+
+def test_changes_are_paired_by_seed(tmp_path: Path) -> None:
     plan = made_up.plan(sweep=[], seeds=[1, 2])
     tables = {
         ("TCP", 1): made_up.flows([100]),
@@ -187,11 +202,11 @@ def test_gains_are_paired_by_seed(tmp_path: Path) -> None:
         ("RepFlow", 2): made_up.flows([500]),
     }
     row = cell(results(tmp_path, plan, tables).summary(), scheme="RepFlow", **SHORT_MEAN)
-    # Values differ tenfold between seeds, the gain does not: pairing makes its interval a point.
-    assert (row["gain"], row["gain_ci_low"], row["gain_ci_high"]) == (0.5, 0.5, 0.5)
+    # Values differ tenfold between seeds, the change does not.
+    assert (row["change"], row["change_ci_low"], row["change_note"]) == (-0.5, None, "all seeds gave the same change")
 
 
-def test_gains_use_only_the_seeds_that_both_schemes_have(tmp_path: Path) -> None:
+def test_changes_use_only_the_seeds_that_both_schemes_have(tmp_path: Path) -> None:
     plan = made_up.plan(sweep=[], seeds=[1, 2])
     tables = {
         ("TCP", 1): made_up.flows([100]),
@@ -199,8 +214,47 @@ def test_gains_use_only_the_seeds_that_both_schemes_have(tmp_path: Path) -> None
         ("RepFlow", 2): made_up.flows([500]),
     }
     row = cell(results(tmp_path, plan, tables).summary(), scheme="RepFlow", **SHORT_MEAN)
-    assert row["gain"] == pytest.approx(0.2)
-    assert row["gain_ci_low"] is None
+    assert row["change"] == pytest.approx(-0.2)
+    assert row["change_ci_low"] is None
+    assert (row["change_seeds"], row["n_seeds"], row["change_note"]) == (1, 2, "over 1 of 2 seeds")
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "bound"),
+    [
+        ([100.0, 200.0], [50.0, None], "at least"),
+        ([100.0, None], [50.0, 60.0], "at most"),
+        ([100.0, None], [50.0, None], "roughly"),
+        ([100.0, 200.0], [50.0, 60.0], None),
+    ],
+)
+def test_the_change_of_or_against_a_lower_bound_is_a_bound(
+    base: Times, ours: Times, bound: str | None, tmp_path: Path
+) -> None:
+    tables = {("TCP", 1): made_up.flows(base), ("RepFlow", 1): made_up.flows(ours)}
+    row = cell(results(tmp_path, made_up.plan(sweep=[], seeds=[1]), tables).summary(), scheme="RepFlow", **SHORT_MEAN)
+    assert row["change_bound"] == bound
+
+
+def test_where_no_flow_of_one_scheme_finished_there_is_no_change(tmp_path: Path) -> None:
+    tables = {("TCP", 1): made_up.flows([100]), ("RepFlow", 1): made_up.flows([None])}
+    summary = results(tmp_path, made_up.plan(sweep=[], seeds=[1]), tables).summary()
+    assert summary["change"].null_count() == summary.height
+
+
+def test_a_slowdown_that_unfinished_flows_may_raise_is_a_bound_of_its_own(tmp_path: Path) -> None:
+    """The open flow's time is beyond all others, and its slowdown below them."""
+    done = made_up.flows([1_000.0] * 100).with_columns(
+        ideal_fct_ns=pl.Series([10**6 // (2 + i) for i in range(100)], dtype=pl.Int64)
+    )
+    late = made_up.flows([None]).with_columns(
+        ideal_fct_ns=pl.lit(8_000_000, pl.Int64), start_ns=pl.lit(10**9 - 10**7, pl.Int64)
+    )
+    rows = of_run(pl.concat([done, late]), made_up.MEASURE, 10**9).filter(grouping="all")
+    assert dict(rows.select("statistic", "lower_bound").rows()) == {
+        "mean": True, "p50": False, "p99": False, "p99_9": True
+    }  # fmt: skip
+    assert rows["normalised_lower_bound"].to_list() == [True] * 4
 
 
 def test_every_scheme_point_class_and_statistic_has_exactly_one_row(tmp_path: Path) -> None:
@@ -222,7 +276,7 @@ def test_schemes_with_the_same_configuration_share_their_runs(tmp_path: Path) ->
     made_up.put(store, plan["runs"][0], made_up.flows([100]))
     summary = Result(store).summary()
     assert cell(summary, scheme="TCP", **SHORT_MEAN)["value_us"] == 100
-    assert cell(summary, scheme="Same", **SHORT_MEAN)["gain"] == 0
+    assert cell(summary, scheme="Same", **SHORT_MEAN)["change"] == 0
 
 
 def test_axes_that_are_not_numbers_become_text(tmp_path: Path) -> None:

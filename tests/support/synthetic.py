@@ -30,7 +30,7 @@ class Shape:
         sweep: axes as (key, values).
         seeds: the seeds.
         flows: flows per run.
-        advantage: by scheme, which factor of a short flow's queueing is left; 1 is no gain.
+        advantage: by scheme, which factor of a short flow's queueing is left; 1 is no change.
         unfinished: the share of long flows that never finish.
         all_short: true for an experiment without long flows.
         lossless: true where no queue overflows.
@@ -257,7 +257,7 @@ def build(
 def with_model(result: Result) -> Result:
     """The same results with a model's rows beside the simulator's: no seeds, mean and p99 only, no RepSYN."""
     simulated = result.summary()
-    numbers = ["value_us", "normalised", "gain"]
+    numbers = ["value_us", "normalised", "change"]
     intervals = [name for name in simulated.columns if name.endswith(("ci_low", "ci_high"))]
     said = pl.col("statistic").is_in(["mean", "p99"]) & (pl.col("scheme") != "RepSYN") & (pl.col("grouping") == "class")
     why = pl.when(pl.col("scheme") == "RepSYN").then(pl.lit("the analysis does not cover RepSYN")).otherwise(
@@ -268,6 +268,9 @@ def with_model(result: Result) -> Result:
         *(pl.lit(None, pl.Float64).alias(name) for name in intervals),
         backend=pl.lit("model"),
         lower_bound=pl.lit(value=False),
+        change_note=pl.lit(None, pl.String),
+        change_seeds=pl.lit(None, pl.UInt32),
+        significant=pl.lit(None, pl.Boolean),
         n_flows=pl.lit(0, pl.UInt64),
         n_unfinished=pl.lit(0, pl.UInt64),
         n_seeds=pl.lit(0, pl.UInt32),

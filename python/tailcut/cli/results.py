@@ -25,13 +25,14 @@ def summary(
     with_unfaithful: WithUnfaithful = False,
 ) -> None:
     """Print the summary of what is there."""
+    from tailcut.results.tables import for_spreadsheets
     from tailcut.terminal.table import full_table
 
     result = tailcut.open_results(directory, with_unfaithful=with_unfaithful)
     if as_json:
         sys.stdout.write(result.summary().write_json() + "\n")
     elif csv:
-        sys.stdout.write(result.summary().write_csv())
+        sys.stdout.write(for_spreadsheets(result.summary()).write_csv())
     elif full:
         out.print(full_table(result.plan, result.summary()), crop=False)
     else:

@@ -11,7 +11,7 @@ from tailcut.explain.errors import ExplainError
 from tailcut.lab.fabrics import ENGINE
 from tailcut.plan import PlannedRun, Value, short_keys, written
 from tailcut.results.lab_runs import LabRun
-from tailcut.results.summary import CLOCKS
+from tailcut.results.samples import CLOCKS
 
 if TYPE_CHECKING:
     from tailcut.results import Result

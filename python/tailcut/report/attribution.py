@@ -81,7 +81,7 @@ def _slice(name: str, flows: pl.DataFrame) -> list[dict[str, Any]]:
         ns = sum(mean[f"part_{column}_ns"] or 0.0 for column in columns)
         rows.append(
             {
-                "backend": "sim", "slice": name, "part": part, "us": ns / 1e3, "share": 100 * ns / whole,
+                "backend": "sim", "slice": name, "part": part, "us": ns / 1e3, "share": 100 * ns / (whole or 1),
                 "fct_us": whole / 1e3, "flows": flows.height,
             }
         )  # fmt: skip

@@ -48,43 +48,43 @@ def unfinished(study: Study) -> str:
     )
 
 
-def gains_of_bounds(table: pl.DataFrame) -> str:
-    """What a gain is where flows have not finished (``results.bounds``); empty where every gain is known.
+def changes_of_bounds(table: pl.DataFrame) -> str:
+    """What a change is where flows have not finished (``results.bounds``); empty where every change is known.
 
     Args:
         table: ``tables.curves``.
     """
-    if table["gain_bound"].null_count() == table.height:
+    if table["change_bound"].null_count() == table.height:
         return ""
     return (
-        "The gain of such a lower bound is at most what is drawn, and against one at least; of one against another"
+        "The change of such a lower bound is at least what is drawn, and against one at most; of one against another"
         " (“roughly”) it may be more or less. All three are hollow."
     )
 
 
-def intervals(study: Study, *, paired: bool = False, model: bool = True) -> str:
+def intervals(study: Study, *, changes: bool = False, model: bool = True) -> str:
     """What lines and bands are.
 
     Args:
         study: the experiment.
-        paired: true for gains, whose intervals are of differences on the same flows.
+        changes: true for changes against the baseline.
         model: false for a figure that leaves the model out.
     """
     simulated, real = (len({run.planned["seed"] for run in of}) for of in (study.runs, study.counted))
     parts = []
     if max(simulated, real) > 1:
-        of = "the gains seed by seed, on the same flows" if paired else "the seeds' values"
+        of = "changes" if changes else "values"
         apart = f" ({real} over real kernels)" if simulated and real not in (0, simulated) else ""
         parts.append(
-            f"Marks are means over {simulated or real} seeds{apart}; bands and whiskers are 95 % Student-t intervals of"
-            f" {of}."
+            f"Marks are {of} of the flows of all {simulated or real} seeds{apart} together; bands and whiskers are 95 %"
+            " intervals over seeds."
         )
     elif study.measured:
         parts.append("One seed, so there is no interval: another seed would give other numbers.")
     if model and "model" in study.backends:
         parts.append("Dashed lines are the queueing model's; it has no seeds and no interval.")
-        if paired:
-            parts.append("The model's gains are those of its mean and 99th percentile slowdown, as in its paper.")
+        if changes:
+            parts.append("The model's changes are those of its mean and 99th percentile slowdown, as in its paper.")
     return " ".join(parts)
 
 

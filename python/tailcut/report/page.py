@@ -17,9 +17,10 @@ from tailcut.report.figures import Data, Figure, draw
 from tailcut.report.figures.base import significant, unit_for
 from tailcut.report.figures.jobs import TITLES as JOB_TITLES
 from tailcut.report.study import Study, spell
-from tailcut.report.tables import STATISTICS
+from tailcut.report.tables import STATISTICS, share
 from tailcut.report.theme import BACKENDS, Theme, variables
 from tailcut.report.timelines import Timelines
+from tailcut.results import estimates
 from tailcut.results.lab_runs import is_caveat
 from tailcut.results.summary import point_columns
 
@@ -70,6 +71,7 @@ def render(study: Study, data: Data, theme: Theme, slow: Timelines | None = None
         slow=slow,
         instant=lambda picoseconds: f"{picoseconds / 1e9:,.3f} ms",
         one_point=any(kind.per_point and figure.panels for kind, figure in figures),
+        often=estimates.OFTEN,
         spell=spell,
         columns=columns,
         cells=cells,
@@ -169,10 +171,10 @@ HEADINGS = {
     "normalised": "slowdown",
     "normalised_ci_low": "95 % from",
     "normalised_ci_high": "95 % to",
-    "gain_bound": "bound of the gain",
-    "gain": "gain (%)",
-    "gain_ci_low": "95 % from",
-    "gain_ci_high": "95 % to",
+    "change_bound": "bound of the change",
+    "change": "change (%)",
+    "change_ci_low": "95 % from",
+    "change_ci_high": "95 % to",
     "max_queue": "longest queue (packets)",
     "mean": "mean utilisation (%)",
     "busiest": "busiest link (%)",
@@ -183,7 +185,8 @@ HEADINGS = {
 def columns(table: pl.DataFrame) -> list[tuple[str, str]]:
     """The columns of a table worth showing, as (name, heading): those that say something, in words."""
     kept = [c for c in table.columns if c != "x" and not (c in ("cell", "point") and set(table[c]) <= {"", None})]
-    return [(c, HEADINGS.get(c, c.replace("_", " "))) for c in kept if table[c].null_count() < table.height]
+    known = table.fill_nan(None)
+    return [(c, HEADINGS.get(c, c.replace("_", " "))) for c in kept if known[c].null_count() < table.height]
 
 
 def cells(row: dict[str, Any], shown: Sequence[tuple[str, str]]) -> list[tuple[str, bool]]:
@@ -251,7 +254,7 @@ def _summary_row(key: dict[str, Any], group: pl.DataFrame, size: float, reasons:
                 "note": _note(row["reason"], reasons) if is_caveat(row["reason"]) else None,
                 "text": ("≥ " if row["lower_bound"] else "") + significant(row["value_us"] / size),
                 "interval": f"{significant(low / size)} to {significant(high / size)}" if low is not None else "",
-                "change": words.change(row["gain"], row["gain_bound"]) if row["gain"] is not None else "",
+                "change": _marked(row) if row["change"] is not None else "",
             }
         )
     first = group.row(0, named=True)
@@ -262,6 +265,11 @@ def _summary_row(key: dict[str, Any], group: pl.DataFrame, size: float, reasons:
         "unfinished": first["n_unfinished"],
         "seeds": first["n_seeds"],
     }
+
+
+def _marked(row: dict[str, Any]) -> str:
+    """A change with its star."""
+    return words.change(row["change"], row["change_bound"]) + ("*" if row["significant"] else "")
 
 
 def totals(study: Study) -> pl.DataFrame:
@@ -279,15 +287,15 @@ def totals(study: Study) -> pl.DataFrame:
         pl.col("flows").cast(pl.Int64),
         pl.col("unfinished_flows").cast(pl.Int64).alias("unfinished"),
         packets.cast(pl.Int64).alias("data packets sent"),
-        (pl.col("retransmissions") / packets * 100).alias("retransmitted (%)"),
-        (pl.col("timeouts") / pl.col("flows") * 1000).alias("timeouts per 1,000 flows"),
+        share(pl.col("retransmissions"), packets, 100).alias("retransmitted (%)"),
+        share(pl.col("timeouts"), pl.col("flows"), 1000).alias("timeouts per 1,000 flows"),
         pl.col("dropped").cast(pl.Int64).alias("packets dropped"),
         *_telling(table),
     )  # fmt: skip
     points = [run["point"] for run in study.plan["runs"]]
     for place, axis in enumerate(study.axes, start=1):
         name = axis.key if axis.name in shown.columns else axis.name
-        spelled = {point_columns(study.plan, at)[axis.key]: spell(at[axis.key]) for at in points}
+        spelled = {point_columns(study.plan, at)[axis.key]: axis.label(at[axis.key]) for at in points}
         shown.insert_column(place, pl.Series(name, [spelled[value] for value in table[axis.key]], pl.String()))
     return shown
 

@@ -12,8 +12,9 @@ import polars as pl
 
 from tailcut.errors import TailcutError
 from tailcut.lab.fabrics import backend
-from tailcut.plan import Plan, PlannedRun, Value, short_keys
+from tailcut.plan import Plan, PlannedRun, Value, canonical, short_keys, written
 from tailcut.results.tables import scan_parquet
+from tailcut.units import number
 
 if TYPE_CHECKING:
     from tailcut.results import Result
@@ -50,6 +51,23 @@ class Axis:
     name: str
     title: str
     values: tuple[Value, ...]
+
+    @cached_property
+    def _labels(self) -> dict[str, str]:
+        labels: dict[str, str] = {}
+        for value in self.values:
+            label = spell(value) if spell(value) not in labels.values() else written(value)
+            labels.setdefault(canonical(value), label if label not in labels.values() else f"{label} ({len(labels)})")
+        return labels
+
+    def label(self, value: Value) -> str:
+        """What a value is called: each by another name, since tables are joined by it."""
+        return self._labels[canonical(value)]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the values are called."""
+        return tuple(map(self.label, self.values))
 
     @property
     def numeric(self) -> bool:
@@ -91,7 +109,7 @@ class Study:
         with_unfaithful: whether all of them are counted, since that was asked for.
         judged: each of them, with its verdict.
         spread: how far repeats of one seed are apart over kernels, and seeds (`Result.lab_spread`).
-        against: the simulator and real kernels, seed by seed (`Result.lab_against`).
+        against: the simulator and real kernels, over common seeds (`Result.lab_against`).
     """
 
     plan: Plan
@@ -238,16 +256,16 @@ class Study:
 
     def point(self, at: dict[str, Value]) -> str:
         """The label of a point on the axis drawn from left to right."""
-        return spell(at[self.x.key]) if self.x else ""
+        return self.x.label(at[self.x.key]) if self.x else ""
 
     def cell(self, at: dict[str, Value]) -> str:
         """The label of a point on all other axes together; empty with one axis."""
-        return ", ".join(f"{axis.name} {spell(at[axis.key])}" for axis in self.axes[1:])
+        return ", ".join(f"{axis.name} {axis.label(at[axis.key])}" for axis in self.axes[1:])
 
     @cached_property
     def points(self) -> tuple[str, ...]:
         """The labels along the axis drawn from left to right; one empty label without a sweep."""
-        return tuple(spell(v) for v in self.x.values) if self.x else ("",)
+        return tuple(dict.fromkeys(self.x.labels)) if self.x else ("",)
 
     @cached_property
     def cells(self) -> tuple[str, ...]:
@@ -266,7 +284,7 @@ class Study:
         for (scheme, cell, point), runs in groups.items():
             at = runs[0].planned["point"]
             columns = {"scheme": scheme, "cell": cell, "point": point}
-            yield columns | {"x": at[self.x.key] if self.x else None}, runs
+            yield columns | {"x": float(at[self.x.key]) if self.x and self.x.numeric else None}, runs
 
 
 def spell(value: object) -> str:
@@ -274,7 +292,7 @@ def spell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:g}"
+        return number(value)
     if isinstance(value, dict):
         return " ".join(f"{key} {spell(item)}" for key, item in value.items())
     return re.sub(r"^(\d+(?:\.\d+)?)([A-Za-z]+)$", r"\1 \2", str(value))

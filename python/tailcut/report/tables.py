@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 
 from tailcut.report.study import CLOCKS, Run, Study
-from tailcut.results.bounds import MARKS, stands, with_gain_bounds
+from tailcut.results import statistics
+from tailcut.results.bounds import MARKS
 from tailcut.results.summary import axes_schema, point_columns
 from tailcut.units import percent
 
@@ -30,11 +31,10 @@ STATISTICS = {"mean": "mean", "p50": "median", "p99": "99th percentile", "p99_9"
 
 
 def curves(study: Study) -> pl.DataFrame:
-    """The summary with the labels of its points; times in us, gains in percent, with ``bounds.with_gain_bounds``."""
+    """The summary with the labels of its points; times in us, changes in percent."""
     table = _labelled(study, study.summary)
-    percent = {f"gain{end}": pl.col(f"gain{end}") * 100 for end in ("", "_ci_low", "_ci_high")}
-    table = _without_mere_bounds(table.with_columns(**percent), study.baseline)
-    return with_gain_bounds(table, study.baseline, PLACE)
+    percent = {f"change{end}": pl.col(f"change{end}") * 100 for end in ("", "_ci_low", "_ci_high")}
+    return _without_mere_bounds(table.with_columns(**percent))
 
 
 def _labelled(study: Study, table: pl.DataFrame) -> pl.DataFrame:
@@ -53,21 +53,15 @@ def _labelled(study: Study, table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(x=x).drop(keys)
 
 
-def _without_mere_bounds(table: pl.DataFrame, baseline: str | None) -> pl.DataFrame:
+def _without_mere_bounds(table: pl.DataFrame) -> pl.DataFrame:
     """The rows without values that no finished flow stands behind: such a time says how long the run was."""
     none = (pl.col("n_flows") > 0) & (pl.col("n_unfinished") == pl.col("n_flows"))
-    against_none = table.filter(none, pl.col("scheme") == (baseline or "")).select(*PLACE, against_none=True)
     times = ["value_us", "ci_low", "ci_high", "normalised", "normalised_ci_low", "normalised_ci_high"]
-    gains = ["gain", "gain_ci_low", "gain_ci_high"]
-    table = table.join(against_none, on=PLACE, how="left", nulls_equal=True, maintain_order="left")
-    return (
-        table.with_columns(pl.when(~none).then(pl.col(name)).alias(name) for name in times)
-        .with_columns(
-            *(pl.when(~none & pl.col("against_none").is_null()).then(pl.col(name)).alias(name) for name in gains),
-            lower_bound=pl.col("lower_bound") & ~none,
-            reason=pl.when(none).then(pl.format("none of its {} flows finished", "n_flows")).otherwise("reason"),
-        )
-        .drop("against_none")
+    return table.with_columns(
+        *(pl.when(~none).then(pl.col(name)).alias(name) for name in times),
+        lower_bound=pl.col("lower_bound") & ~none,
+        normalised_lower_bound=pl.col("normalised_lower_bound") & ~none,
+        reason=pl.when(none).then(pl.format("none of its {} flows finished", "n_flows")).otherwise("reason"),
     )
 
 
@@ -79,19 +73,19 @@ def changes(study: Study, table: pl.DataFrame) -> pl.DataFrame:
         table: ``curves`` of it.
 
     Columns: scheme, backend, cell, point, class, statistic, change (percent; null where it is no number), factor (of
-    times: the same as a multiple of the baseline's), low, high, gain_bound, said, range. The class is ``packets`` for
-    the packets sent and ``asks`` for what has to be changed.
+    times: the same as a multiple of the baseline's), low, high, change_bound, significant, said, range. The class is
+    ``packets`` for the packets sent and ``asks`` for what has to be changed.
     """
     if study.baseline is None or not study.runs:
         return pl.DataFrame()
     keys = ["scheme", "backend", "cell", "point"]
     times = table.filter(
         pl.col("grouping") == "class", pl.col("backend") == "sim", pl.col("statistic").is_in(["mean", "p99"]),
-        pl.col("scheme") != study.baseline, pl.col("gain").is_not_null(),
+        pl.col("scheme") != study.baseline, pl.col("change").is_not_null(),
     ).select(
-        *keys, "class", "statistic", change=-pl.col("gain"), low=-pl.col("gain_ci_high"), high=-pl.col("gain_ci_low"),
+        *keys, "class", "statistic", "change", low="change_ci_low", high="change_ci_high",
         # Not from the rounded change: of one near -100 % nothing or a single digit would be left.
-        factor=1 - pl.col("gain") / 100, gain_bound="gain_bound",
+        factor=1 + pl.col("change") / 100, change_bound="change_bound", significant="significant",
     )  # fmt: skip
     if times.height == 0:
         return pl.DataFrame()
@@ -103,7 +97,7 @@ def changes(study: Study, table: pl.DataFrame) -> pl.DataFrame:
         pl.lit("asks").alias("class"), pl.lit("").alias("statistic"), said=pl.col("scheme").replace_strict(asks)
     )
     table = pl.concat([times, packets, asked], how="diagonal")
-    said = pl.struct("change", "low", "high", "gain_bound").map_elements(_said, return_dtype=pl.String)
+    said = pl.struct("change", "change_bound", "significant").map_elements(_said, return_dtype=pl.String)
     return table.with_columns(
         pl.col("change", "factor", "low", "high").round_sig_figs(4),
         said=pl.coalesce("said", said),
@@ -119,7 +113,7 @@ def against(study: Study) -> pl.DataFrame:
     """
     if study.against.height == 0:
         return pl.DataFrame()
-    change = ((pl.col("real_us") / pl.col("simulated_us") - 1) * 100).round_sig_figs(4)
+    change = (pl.col("change") * 100).round_sig_figs(4)
     said = pl.struct("change").map_elements(_said, return_dtype=pl.String)
     columns = ["scheme", "backend", "cell", "point", "class", "statistic", "simulated_us", "real_us", "n_seeds"]
     table = _labelled(study, study.against).select(*columns, change=change)
@@ -142,8 +136,13 @@ def _packets_change(study: Study) -> pl.DataFrame:
     base = table.filter(pl.col("scheme") == study.baseline).select("cell", "point", "seed", before="sent")
     both = table.join(base, on=["cell", "point", "seed"], how="inner", maintain_order="left")
     return both.group_by("scheme", "cell", "point", maintain_order=True).agg(
-        change=(pl.col("sent").sum() / pl.col("before").sum() - 1) * 100
+        change=share(pl.col("sent").sum(), pl.col("before").sum(), 100) - 100
     )
+
+
+def share(part: pl.Expr, whole: pl.Expr, of: float) -> pl.Expr:
+    """A part of a whole, times ``of``; null where the whole is nothing."""
+    return pl.when(whole > 0).then(part / whole * of)
 
 
 def _said(row: dict[str, Any]) -> str:
@@ -152,15 +151,14 @@ def _said(row: dict[str, Any]) -> str:
     digits = 0 if abs(row["change"]) >= 9.95 or round(row["change"], 1) == 0 else 1
     size = f"{'−' if row['change'] < 0 else '+'}{percent(abs(row['change']), digits)}"
     text = size if round(row["change"], 1) else "±0"
-    low, high, bound = (row.get(name) for name in ("low", "high", "gain_bound"))
-    sure = low is not None and high is not None and (low > 0 or high < 0) and stands(-row["change"], bound)
-    return f"{MARKS[bound] if bound else ''}{text} %{'*' if sure else ''}"
+    bound = row.get("change_bound")
+    return f"{MARKS[bound] if bound else ''}{text} %{'*' if row.get('significant') else ''}"
 
 
 def _range(row: dict[str, Any]) -> str:
     if row["low"] is None or row["high"] is None:
         return "none"
-    return " to ".join(f"{row[end]:+.1f} %".replace("-", "−") for end in ("low", "high"))
+    return " to ".join(f"{'−' if row[end] < 0 else '+'}{percent(abs(row[end]), 1)} %" for end in ("low", "high"))
 
 
 def distributions(study: Study) -> pl.DataFrame:
@@ -416,7 +414,9 @@ def throughput(study: Study) -> pl.DataFrame:
             continue
         flows = (
             pl.concat(tables)
-            .select(mbps=pl.col("throughput_bps") / 1e6, ideal=pl.col("throughput_bps") / pl.col("ideal_bps") * 100)
+            .select(
+                mbps=pl.col("throughput_bps") / 1e6, ideal=share(pl.col("throughput_bps"), pl.col("ideal_bps"), 100)
+            )
             .sort("mbps")
             .collect()
         )
@@ -427,10 +427,10 @@ def throughput(study: Study) -> pl.DataFrame:
             flows=pl.len(),
             drawn=pl.lit(len(ranks)),
             mean=pl.col("mbps").mean(),
-            **{f"p{q}": pl.col("mbps").quantile(q / 100) for q in (25, 50, 75)},
+            **{f"p{q}": nearest_rank(pl.col("mbps"), Fraction(q, 100)) for q in (25, 50, 75)},
             deviation=pl.col("mbps").std(),
             ideal_mean=pl.col("ideal").mean(),
-            **{f"ideal_p{q}": pl.col("ideal").quantile(q / 100) for q in (25, 75)},
+            **{f"ideal_p{q}": nearest_rank(pl.col("ideal"), Fraction(q, 100)) for q in (25, 75)},
         ).row(0, named=True)
         frames.append(
             flows[ranks - 1].select(
@@ -441,6 +441,19 @@ def throughput(study: Study) -> pl.DataFrame:
             )
         )
     return pl.concat(frames, how="vertical_relaxed") if frames else pl.DataFrame()
+
+
+def nearest_rank(column: pl.Expr, fraction: Fraction) -> pl.Expr:
+    """The percentile of a column by nearest rank, as of completion times; null without values."""
+    return (
+        column.drop_nulls()
+        .sort()
+        .map_batches(
+            lambda values: pl.Series([statistics.nearest_rank(values.to_numpy(), fraction) if len(values) else None]),
+            return_dtype=pl.Float64(),
+            returns_scalar=True,
+        )
+    )
 
 
 def size_groups(table: pl.DataFrame) -> list[str]:

@@ -7,11 +7,13 @@ import polars as pl
 
 from tailcut.report.figures.base import significant, unit_for
 from tailcut.report.study import Study
-from tailcut.results import statistics
+from tailcut.results import estimates, statistics
 from tailcut.results.bounds import MARKS, stands
+from tailcut.results.summary import SEPARATOR, notes
 from tailcut.units import percent
 
 JOBS = {"query": "queries", "transfer": "transfers", "shuffle": "shuffles", "sort": "sorts"}
+ONE_SEED = "one seed does not tell it from chance"
 NEGLIGIBLE = 2.0
 """Percent of change below which two times are called about equal when there is no interval."""
 
@@ -25,7 +27,7 @@ class Verdict:
         kind: ``gain``, ``loss``, ``mixed`` or ``none``; what may be otherwise once all flows finish is ``none``.
         sentence: the same in words.
         detail: what it does to the mean of short flows and to long flows.
-        strength: the gain in percent, averaged over the sweep.
+        strength: by how many percent times fall, averaged over the sweep.
         ranges: the change of the short flows' 99th percentile, of their mean, and of the long flows' mean.
     """
 
@@ -93,7 +95,7 @@ def verdicts(study: Study, table: pl.DataFrame) -> list[Verdict]:
     """
     backend = study.backends[0] if study.backends else ""
     about = subject(table)
-    of_backend = table.filter(pl.col("backend") == backend, pl.col("gain").is_not_null())
+    of_backend = table.filter(pl.col("backend") == backend, pl.col("change").is_not_null())
     found = []
     for scheme in study.schemes:
         if scheme == study.baseline:
@@ -106,7 +108,7 @@ def verdicts(study: Study, table: pl.DataFrame) -> list[Verdict]:
             if kind == "none" and about is SHORT:
                 mean = rows.filter(pl.col("class") == "short", pl.col("statistic") == "mean").to_dicts()
                 sentence += _mean(study, mean)
-            strength = sum(row["gain"] for row in tail) / len(tail)
+            strength = -sum(row["change"] for row in tail) / len(tail)
             ranges = (_range(rows, "short", "p99"), _range(rows, "short", "mean"), _range(rows, "long", "mean"))
             found.append(Verdict(scheme, kind, sentence, _detail(ranges), strength, ranges))
     return found
@@ -129,33 +131,38 @@ def headline(study: Study, table: pl.DataFrame, throughput: pl.DataFrame | None 
 
 def _tail(study: Study, scheme: str, rows: list[dict[str, Any]], what: str) -> tuple[str, str]:
     """The kind of change in what the page is about, and its sentence."""
-    better = [row for row in rows if _sign(row) > 0]
-    worse = [row for row in rows if _sign(row) < 0]
+    better = [row for row in rows if _sign(row) < 0]
+    worse = [row for row in rows if _sign(row) > 0]
     open_ = [row for row in rows if _seen(row) and not _sign(row)]
     source = _source(study.backends[0])
     if not better and not worse:
-        least, most = min(r["gain"] for r in rows), max(r["gain"] for r in rows)
+        least, most = max(r["change"] for r in rows), min(r["change"] for r in rows)
         span = f"changes between {change(least)} and {change(most)}" if len(rows) > 1 else f"change of {change(least)}"
         told = "and every interval holds zero" if _has_interval(rows) else "too little to call a difference"
         if open_:
             where = f" at {len(open_)} of {len(rows)} points of the sweep" if len(rows) > 1 else ""
             told = f"and unfinished flows leave open which way it goes{where}"
+        elif lacking := _lacking(rows):
+            at = f"{_interval(rows[0])}" if len(rows) == 1 else ""
+            return "none", (
+                f"{scheme} changes {what}{source} by {_span(rows)}{at} against {study.baseline}; {'; '.join(lacking)}."
+            )
         return "none", f"{scheme} shows no clear effect on {what}{source}: {span} against {study.baseline}, {told}."
     if better and worse:
-        best, worst = max(better, key=_gain), min(worse, key=_gain)
+        best, worst = min(better, key=_change), max(worse, key=_change)
         return "mixed", (
             f"{scheme} cuts {what} by {_size(best)}{_where(study, best)}, but lengthens it by {_size(worst)}"
             f"{_where(study, worst)}{source}."
         )
     kind, verb, clear = ("gain", "cuts", better) if better else ("loss", "lengthens", worse)
-    extreme = max(clear, key=lambda row: abs(row["gain"]))
+    extreme = max(clear, key=lambda row: abs(row["change"]))
     sentence = f"{scheme} {verb} {what} by {_size(extreme)}{_where(study, extreme)}{source}"
     if len(rows) == 1:
         return kind, f"{sentence} against {study.baseline}."
     if len(clear) == len(rows):
-        least = percent(min(abs(row["gain"]) for row in clear))
+        least = percent(min(abs(row["change"]) for row in clear))
         return kind, f"{sentence}, and by at least {least} % at every other point of the sweep."
-    told = "the interval excludes zero" if _has_interval(rows) else f"it exceeds {NEGLIGIBLE:.0f} %"
+    told = "the change is clear" if _has_interval(rows) else f"it exceeds {NEGLIGIBLE:.0f} %"
     rest = f", and unfinished flows leave open which way it goes at {len(open_)}" if open_ else ""
     return kind, f"{sentence}; {told} at {len(clear)} of {len(rows)} points of the sweep{rest}."
 
@@ -170,8 +177,8 @@ def _mean(study: Study, rows: list[dict[str, Any]]) -> str:
     clear = [row for row in rows if _sign(row)]
     if not clear:
         return ""
-    extreme = max(clear, key=lambda row: abs(row["gain"]))
-    verb = "falls" if extreme["gain"] > 0 else "rises"
+    extreme = max(clear, key=lambda row: abs(row["change"]))
+    verb = "falls" if extreme["change"] < 0 else "rises"
     return f" Their mean {verb} by {_size(extreme)}{_where(study, extreme)}."
 
 
@@ -183,10 +190,10 @@ def _detail(ranges: tuple[str, str, str]) -> str:
 
 def _range(rows: pl.DataFrame, name: str, statistic: str) -> str:
     """The change of a statistic from its best to its worst point; empty if there is none."""
-    found = rows.filter(pl.col("class") == name, pl.col("statistic") == statistic).sort("gain", descending=True)
+    found = rows.filter(pl.col("class") == name, pl.col("statistic") == statistic).sort("change")
     if found.height == 0:
         return ""
-    ends = found.select("gain", "gain_bound").rows()
+    ends = found.select("change", "change_bound").rows()
     low, high = change(*ends[0]), change(*ends[-1])
     return "unchanged" if low == high == change(0) else low if low == high else f"{low} to {high}"
 
@@ -232,43 +239,73 @@ def _speed(study: Study, throughput: pl.DataFrame) -> str:
 
 def _sign(row: dict[str, Any]) -> int:
     """As ``_seen``; 0 also for what may be otherwise once all flows finish."""
-    return _seen(row) if stands(row["gain"], row["gain_bound"]) else 0
+    return _seen(row) if stands(row["change"], row["change_bound"]) else 0
 
 
 def _seen(row: dict[str, Any]) -> int:
-    """Whether a gain is told from zero: by its interval, or without one by its size."""
-    low, high = row["gain_ci_low"], row["gain_ci_high"]
+    """The sign of a change that is told from zero, else 0.
+
+    That takes a star; where there is no interval to expect, as of the model or of seeds that all gave the same, its
+    size decides. What unfinished flows leave open is told from zero here by its interval.
+    """
+    low, high = row["change_ci_low"], row["change_ci_high"]
+    clear = False
     if low is None or high is None:
-        low, high = row["gain"] - NEGLIGIBLE, row["gain"] + NEGLIGIBLE
-    return 1 if low > 0 else -1 if high < 0 else 0
+        clear = row["change_seeds"] != 1 and abs(row["change"]) > NEGLIGIBLE
+    elif low > 0 or high < 0:
+        clear = row["significant"] or not stands(row["change"], row["change_bound"])
+    return 0 if not clear else 1 if row["change"] > 0 else -1
 
 
-def _gain(row: dict[str, Any]) -> float:
-    return float(row["gain"])
+def _lacking(rows: list[dict[str, Any]]) -> list[str]:
+    """What rows lack for a star that otherwise look like an effect; empty if none does."""
+    found: dict[str, None] = {}
+    for row in rows:
+        low, high = row["change_ci_low"], row["change_ci_high"]
+        if row["change_seeds"] == 1 and abs(row["change"]) > NEGLIGIBLE:
+            found[ONE_SEED] = None
+        elif low is not None and high is not None and (low > 0 or high < 0):
+            notes = (row["change_note"] or "").split(SEPARATOR)
+            found |= dict.fromkeys(note for note in notes if note.startswith(estimates.NO_STAR))
+    return [*found]
+
+
+def _span(rows: list[dict[str, Any]]) -> str:
+    changes = [row["change"] for row in rows]
+    low, high = change(min(changes)), change(max(changes))
+    return low if low == high else f"{low} to {high}"
+
+
+def _interval(row: dict[str, Any]) -> str:
+    low, high = row["change_ci_low"], row["change_ci_high"]
+    return "" if low is None or high is None else f" (95 % interval {change(low)} to {change(high)})"
+
+
+def _change(row: dict[str, Any]) -> float:
+    return float(row["change"])
 
 
 def _has_interval(rows: list[dict[str, Any]]) -> bool:
-    return all(row["gain_ci_low"] is not None for row in rows)
+    return all(row["change_ci_low"] is not None for row in rows)
 
 
 def _size(row: dict[str, Any]) -> str:
-    """A gain or a loss that ``_sign`` tells as a positive number with its interval."""
-    bound = "at least " if row["gain_bound"] else ""
-    sign = 1 if row["gain"] > 0 else -1
-    low, high = row["gain_ci_low"], row["gain_ci_high"]
+    """A change that ``_sign`` tells as a positive number with its interval."""
+    bound = "at least " if row["change_bound"] else ""
+    sign = 1 if row["change"] > 0 else -1
+    low, high = row["change_ci_low"], row["change_ci_high"]
     if low is None or high is None:
-        seeds = ", one seed" if row["n_seeds"] == 1 else ""
-        return f"{bound}{percent(abs(row['gain']))} % (no interval{seeds})"
+        return f"{bound}{percent(abs(row['change']))} % (no interval)"
     ends = sorted((sign * low, sign * high))
     digits = 0 if ends[1] - ends[0] >= 2 else 1
-    said, least, most = (f"{'−' * (value < 0)}{percent(abs(value), digits)}" for value in (abs(row["gain"]), *ends))
+    said, least, most = (f"{'−' * (value < 0)}{percent(abs(value), digits)}" for value in (abs(row["change"]), *ends))
     return f"{bound}{said} % (95 % interval {least} to {most} %)"
 
 
-def change(gain: float, bound: str | None = None) -> str:
-    """A gain as the change in time: a gain of 30 % is −30 %, and one of at least 30 % is ≤ −30 %."""
-    size = percent(abs(gain))
-    return f"{MARKS[bound] if bound else ''}{'±' if size == '0' else '−' if gain > 0 else '+'}{size} %"
+def change(percents: float, bound: str | None = None) -> str:
+    """A change in time: −30 % is 30 % less, and ≤ −30 % at least 30 % less."""
+    size = percent(abs(percents))
+    return f"{MARKS[bound] if bound else ''}{'±' if size == '0' else '−' if percents < 0 else '+'}{size} %"
 
 
 def _where(study: Study, row: dict[str, Any]) -> str:
@@ -293,7 +330,7 @@ def agreement(table: pl.DataFrame) -> str:
     ):
         found = table.filter(pl.col("class") == name, pl.col("statistic") == statistic)["change"].to_list()
         if found:
-            low, high = (change(-ends) for ends in (min(found), max(found)))
+            low, high = (change(ends) for ends in (min(found), max(found)))
             parts.append(f"{low if low == high else f'{low} to {high}'} {what}")
     counts = table["n_seeds"].unique().sort().to_list()
     seeds = " to ".join(str(count) for count in dict.fromkeys([counts[0], counts[-1]]))
@@ -347,22 +384,23 @@ def cautions(study: Study, table: pl.DataFrame) -> list[str]:
             f" {significant(worst['share'] * 100)} % of {worst['class']} flows under {worst['scheme']}"
             f"{_where(study, worst)}."
         )
-        if table["gain_bound"].is_not_null().any():
+        if table["change_bound"].is_not_null().any():
             said[-1] += (
                 " Changes of times that this makes lower bounds are bounds as well (≥ and ≤); those of one lower bound"
                 " to another (~) may be more or less."
             )
     fewest = statistics.fewest("p99")
     for about in dict.fromkeys(one for one in (subject(table), SHORT) if one.statistic == "p99"):
-        few = _about(table, about).filter(
-            pl.col("value_us").is_not_null(), pl.col("n_flows").is_between(1, fewest * pl.col("n_seeds"), closed="left")
-        )
+        few = _about(table, about).filter(pl.col("value_us").is_not_null(), pl.col("n_flows").is_between(1, fewest - 1))
         if few.height:
             said.append(
-                f"Where there are fewer than {fewest} {_many(about)} per seed, as under {few['scheme'][0]}"
+                f"Where there are fewer than {fewest} {_many(about)}, as under {few['scheme'][0]}"
                 f"{_where(study, few.row(0, named=True))}, their 99th percentile is the slowest of them: one lost"
                 " packet decides it."
             )
+    noted = notes(table.filter(pl.col("grouping") == "class", pl.col("statistic").is_in(["mean", "p99"])))
+    if starless := [note for note in noted if note.startswith((estimates.NO_STAR, estimates.GAP))]:
+        said.append(" ".join(f"{note[0].upper()}{note[1:]}." for note in starless))
     cut = sorted({name for run in study.measured for name in run.record.get("truncated_series", [])})
     if cut:
         said.append(

@@ -1,42 +1,48 @@
-"""The simulator against real kernels, seed by seed: one that only one of them has says nothing of how they differ."""
-
-from collections.abc import Sequence
+"""The simulator against real kernels, over the seeds that both have: another seed says nothing of how they differ."""
 
 import polars as pl
+
+from tailcut.plan import Plan
+from tailcut.results import estimates
+from tailcut.results.summary import Cell, Runs, axes_schema, cells, point_columns
 
 CLASSES, STATISTICS = ("short", "long"), ("mean", "p99")
 
 
-def of(simulated: pl.DataFrame, real: pl.DataFrame, cell: Sequence[str]) -> pl.DataFrame:
-    """Both backends' means over the seeds that both have, of each class and statistic.
+def of(plan: Plan, simulated: Runs, real: Runs) -> pl.DataFrame:
+    """The values of both over the flows of the seeds that both have, of each class and statistic, and their change.
 
     Args:
-        simulated: a row per run, class and statistic, as ``Result.per_seed`` has them.
-        real: those of one fabric, as ``Result.lab_per_repeat`` has them; of repeats of a seed the mean counts.
-        cell: the columns that tell cells apart: the scheme, and the axes of the sweep.
+        plan: what was asked.
+        simulated: the simulator's runs.
+        real: those over kernels.
 
     Returns:
-        The columns of ``cell``, ``class``, ``statistic``, ``simulated_us``, ``real_us`` and ``n_seeds``. Times of which
-        only a lower bound is known are left out.
+        The columns ``scheme``, the sweep's axes, ``class``, ``statistic``, ``simulated_us``, ``real_us``, ``change``
+        (above zero where kernels took longer) and ``n_seeds``. Times of which only a lower bound is known are left out.
     """
-    place = [*cell, "class", "statistic"]
-
-    def per_seed(rows: pl.DataFrame) -> pl.DataFrame:
-        asked = rows.filter(
-            pl.col("grouping") == "class", pl.col("class").is_in(CLASSES), pl.col("statistic").is_in(STATISTICS)
-        )
-        return asked.group_by(*place, "seed", maintain_order=True).agg(
-            pl.col("value_us").mean(), pl.col("lower_bound").any()
-        )
-
-    both = per_seed(simulated).join(
-        per_seed(real), on=[*place, "seed"], how="inner", nulls_equal=True, maintain_order="left", suffix="_real"
-    )
-    known = both.filter(pl.col("value_us").is_not_null(), pl.col("value_us_real").is_not_null())
-    means = known.group_by(place, maintain_order=True).agg(
-        simulated_us=pl.col("value_us").mean(),
-        real_us=pl.col("value_us_real").mean(),
-        n_seeds=pl.len(),
-        bound=(pl.col("lower_bound") | pl.col("lower_bound_real")).any(),
-    )
-    return means.filter(~pl.col("bound")).drop("bound")
+    rows = []
+    for scheme, point in cells(plan["runs"]):
+        over_kernels = real.samples(scheme, point)
+        both = {seed: of for seed, of in simulated.samples(scheme, point).items() if seed in over_kernels}
+        for name in CLASSES if both else ():
+            ours = Cell({seed: of["class", name] for seed, of in both.items()})
+            theirs = Cell({seed: over_kernels[seed]["class", name] for seed in both})
+            for statistic in STATISTICS:
+                change = estimates.change(ours.times, theirs.times, statistic)
+                if change is None or ours.is_bound(statistic) or theirs.is_bound(statistic):
+                    continue
+                common = tuple(seed for seed in ours.times.seeds if seed in theirs.times.seeds)
+                rows.append(
+                    {
+                        "scheme": scheme, **point_columns(plan, point), "class": name, "statistic": statistic,
+                        "simulated_us": ours.times.only(common).values[statistic] / 1000,
+                        "real_us": theirs.times.only(common).values[statistic] / 1000,
+                        "change": change.value, "n_seeds": change.seeds,
+                    }
+                )  # fmt: skip
+    schema = {
+        "scheme": pl.String(), **axes_schema(plan), "class": pl.String(), "statistic": pl.String(),
+        "simulated_us": pl.Float64(), "real_us": pl.Float64(), "change": pl.Float64(), "n_seeds": pl.UInt32(),
+    }  # fmt: skip
+    return pl.DataFrame(rows, schema=schema)

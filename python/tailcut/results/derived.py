@@ -1,8 +1,8 @@
 """What is computed from the tables of each run, computed once: a summary of thousands of runs reads one file.
 
-``derived/<…>.parquet`` of a directory of results has the rows of all runs. It is named by everything but the runs that
-decides them, and each row says which tables it is of, so that nothing old is taken for new. It can be removed at any
-time.
+``derived/<…>.parquet`` of a directory of results has the rows of all runs, and ``derived/times-<…>.parquet`` the sorted
+times of one. They are named by everything but the runs that decides them, and each row says which tables it is of, so
+that nothing old is taken for new. They can be removed at any time.
 """
 
 import contextlib
@@ -15,7 +15,8 @@ from typing import Any
 import polars as pl
 
 from tailcut.plan import canonical
-from tailcut.results import statistics, summary
+from tailcut.results import samples, statistics, summary
+from tailcut.results.samples import Group, Sample
 from tailcut.results.store import Store
 from tailcut.results.tables import read_parquet, to_parquet
 
@@ -70,7 +71,7 @@ class Derived:
         kept = kept.join(asked, on=["id", OF], how="semi", maintain_order="left")
         there = set(kept["id"])
         new = [
-            compute(run_id, end_ns).select(pl.lit(run_id).alias("id"), pl.lit(of).alias(OF), pl.all())
+            compute(run_id, of, end_ns).select(pl.lit(run_id).alias("id"), pl.lit(of).alias(OF), pl.all())
             for run_id, (of, end_ns) in runs.items()
             if run_id not in there
         ]
@@ -80,14 +81,44 @@ class Derived:
                 self._store.put_derived(path, to_parquet(kept, {}))
         return kept.drop(OF)
 
-    def _statistics_of(self, run_id: str, end_ns: int) -> pl.DataFrame:
-        path = self._store.path(run_id)
-        parts = [summary.of_run(read_parquet(path / "flows.parquet"), self._measure, end_ns)]
-        if (path / "jobs.parquet").exists():
-            parts.append(summary.of_jobs(read_parquet(path / "jobs.parquet"), self._measure, end_ns))
-        return pl.concat(parts)
+    def samples(self, run_id: str, of: str, end_ns: int) -> dict[Group, Sample]:
+        """The flows of a run that count, by class, read from what is kept of it or kept from now on.
 
-    def _totals_of(self, run_id: str, _end_ns: int) -> pl.DataFrame:
+        Args:
+            run_id: its identifier.
+            of: which tables it has (``tables_of``).
+            end_ns: when it ended.
+        """
+        kept = pl.DataFrame()
+        with contextlib.suppress(OSError, pl.exceptions.PolarsError):
+            found = read_parquet(self._times_at(run_id))
+            kept = found.select(pl.col(name).cast(kind) for name, kind in samples.KEPT.items())
+        if kept.height == 0 or kept["of"][0] != of:
+            kept = self._keep_samples(run_id, of, self._flows(run_id), end_ns)
+        return samples.by_group(kept)
+
+    def _keep_samples(self, run_id: str, of: str, flows: pl.DataFrame, end_ns: int) -> pl.DataFrame:
+        jobs = self._store.path(run_id) / "jobs.parquet"
+        parts = [samples.of_flows(flows, self._measure, end_ns)]
+        if jobs.exists():
+            parts.append(samples.of_jobs(read_parquet(jobs), self._measure, end_ns))
+        kept = pl.concat(parts).select(pl.lit(of).alias("of"), pl.all())
+        with contextlib.suppress(OSError):  # where nothing may be written, it is computed again the next time
+            self._store.put_derived(self._times_at(run_id), to_parquet(kept, {}))
+        return kept
+
+    def _times_at(self, run_id: str) -> Path:
+        return self._store.directory / "derived" / f"times-{self._name}-{run_id}.parquet"
+
+    def _flows(self, run_id: str) -> pl.DataFrame:
+        return read_parquet(self._store.path(run_id) / "flows.parquet")
+
+    def _statistics_of(self, run_id: str, of: str, end_ns: int) -> pl.DataFrame:
+        flows = self._flows(run_id)
+        of_groups = samples.by_group(self._keep_samples(run_id, of, flows, end_ns))
+        return pl.concat([summary.of_samples(of_groups), summary.of_parts(flows)])
+
+    def _totals_of(self, run_id: str, _of: str, _end_ns: int) -> pl.DataFrame:
         path = self._store.path(run_id)
         of_flows = read_parquet(path / "flows.parquet", SUMS)
         totals = of_flows.select(pl.col(name).cast(pl.UInt64).sum() for name in SUMS)
@@ -95,7 +126,9 @@ class Derived:
         if (path / "throughput.parquet").exists():
             of_long = read_parquet(path / "throughput.parquet").select(
                 long_throughput_bps=pl.col("throughput_bps").mean(),
-                long_share_of_ideal=(pl.col("throughput_bps") / pl.col("ideal_bps")).mean(),
+                long_share_of_ideal=pl.when(pl.col("ideal_bps") > 0)
+                .then(pl.col("throughput_bps") / pl.col("ideal_bps"))
+                .mean(),
             )
             speed = of_long.row(0, named=True)
         return totals.with_columns(pl.lit(value, pl.Float64).alias(name) for name, value in speed.items())
@@ -104,5 +137,7 @@ class Derived:
 @cache
 def _code() -> str:
     """Identifies the code that rows are computed by."""
-    modules: Sequence[Path] = [Path(str(module.__file__)) for module in (statistics, summary)] + [Path(__file__)]
+    modules: Sequence[Path] = [Path(str(module.__file__)) for module in (samples, statistics, summary)] + [
+        Path(__file__)
+    ]
     return hashlib.sha256(b"".join(path.read_bytes() for path in modules)).hexdigest()

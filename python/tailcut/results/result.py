@@ -10,9 +10,10 @@ import polars as pl
 from tailcut.errors import StoreError
 from tailcut.lab import fabrics
 from tailcut.lab.fabrics import FABRICS
-from tailcut.plan import Plan, PlannedRun, unique_runs
+from tailcut.plan import SUMMARY_FORMAT, Plan, PlannedRun, unique_runs
 from tailcut.results import against, derived, lab_runs, machine, spread
 from tailcut.results import summary as summaries
+from tailcut.results.cells import Cells, groups_of
 from tailcut.results.derived import Derived, tables_of
 from tailcut.results.store import State, Store, write_atomically
 from tailcut.results.tables import read_parquet, scan_parquet, schema, to_parquet
@@ -219,7 +220,7 @@ class Result:
 
     @cached_property
     def per_seed(self) -> pl.DataFrame:
-        """The statistics that the summary's intervals come from: one row per finished run, class and statistic."""
+        """The statistics of each run by itself: one row per finished run, class and statistic."""
         rows = [{"id": run["id"], **self._labels(run)} for run in self._there]
         labels = pl.DataFrame(rows, schema={"id": pl.String(), **self._label_schema})
         of_runs = self._derived.statistics(self._tables)
@@ -315,8 +316,8 @@ class Result:
     def lab_per_repeat(self) -> pl.DataFrame:
         """The statistics of each counted run of the lab: one row per run, class and statistic.
 
-        The spread over repeats of one seed is that of the kernels (``lab_spread``); the summary takes their mean, so
-        that its intervals are over seeds alone.
+        The spread over repeats of one seed is that of the kernels (``lab_spread``); the summary takes the flows of all
+        repeats for those of their seed, so that its intervals are over seeds alone.
         """
         counted = self.counted_lab_runs
         rows = [
@@ -348,26 +349,28 @@ class Result:
 
         A column ``backend`` comes first.
         """
-        cell = ["scheme", *summaries.axes_schema(self.plan)]
-        real = self.lab_per_repeat.filter(fabric=fabrics.ENGINE)
-        return against.of(self.per_seed, real, cell).select(
-            pl.lit(fabrics.backend(fabrics.ENGINE)).alias("backend"), pl.all()
-        )
+        rows = against.of(self.plan, self._simulated, self._over_kernels(fabrics.ENGINE))
+        return rows.select(pl.lit(fabrics.backend(fabrics.ENGINE)).alias("backend"), pl.all())
+
+    @property
+    def _simulated(self) -> Cells:
+        runs = [(run, (run["id"], *self._tables[run["id"]])) for run in self._there]
+        return Cells(self._derived, self._store, runs)
+
+    def _over_kernels(self, fabric: str) -> Cells:
+        counted = [one for one in self.counted_lab_runs if one.fabric == fabric]
+        runs = [(one.run, (one.id, tables_of(one.about), int(one.about["end_ns"]))) for one in counted]
+        return Cells(self._lab_derived, self._store, runs)
 
     def _lab_summary(self) -> pl.DataFrame:
-        """The lab's rows of the summary, a fabric after the other: of each seed the mean over its counted repeats."""
+        """The lab's rows of the summary, a fabric after the other: all counted repeats of a seed are its flows."""
         cell = ["scheme", *summaries.axes_schema(self.plan)]
-        place = [*self._label_schema, "grouping", "class", "statistic"]
         parts = []
         for fabric in [name for name in FABRICS if any(one.fabric == name for one in self._of_lab)]:
             of_runs = self.lab_per_repeat.filter(fabric=fabric)
-            per_seed = of_runs.group_by(place, maintain_order=True).agg(
-                pl.col("value_us", "normalised").mean(),
-                pl.col("lower_bound").any(),
-                pl.col("n_flows").max(),  # each repeat has the same flows
-                pl.col("n_unfinished").mean().ceil(),
+            rows = summaries.summarise(
+                self.plan, self._over_kernels(fabric), groups_of(of_runs), fabrics.backend(fabric), NO_FAITHFUL_RUN
             )
-            rows = summaries.summarise(self.plan, per_seed, fabrics.backend(fabric), NO_FAITHFUL_RUN)
             if not FABRICS[fabric].delays_when_idle:
                 # Of long flows alone the time does not hang on what idle ports do.
                 falsified = pl.col("value_us").is_not_null() & (pl.col("class") != "long")
@@ -378,7 +381,7 @@ class Result:
     def _marked(self, rows: pl.DataFrame, of_runs: pl.DataFrame, cell: list[str]) -> pl.DataFrame:
         """The rows of the summary, of which those say so that have unfaithful runs in them.
 
-        Those may be the baseline's, which are in the gain alone.
+        Those may be the baseline's, which are in the change alone.
         """
         runs = of_runs.unique([*cell, "seed", "repeat"])
         verdicts = {key: value["faithful"] for key, value in runs.group_by(cell)}
@@ -386,7 +389,7 @@ class Result:
         for row in rows.iter_rows(named=True):
             _, *axes = place = tuple(row[name] for name in cell)
             own = verdicts.get(place) if row["value_us"] is not None else None
-            base = verdicts.get((self.plan["baseline"], *axes)) if row["gain"] is not None else None
+            base = verdicts.get((self.plan["baseline"], *axes)) if row["change"] is not None else None
             counted = [faithful for part in (own, base) if part is not None for faithful in part]
             caveats = [row["reason"]] if lab_runs.is_caveat(row["reason"]) else []
             if not all(counted):
@@ -400,7 +403,7 @@ class Result:
         parts = []
         others = self._store.summaries(self.plan)
         if self._there or not (others or self._of_lab):
-            parts.append(summaries.summarise(self.plan, self.per_seed, "sim"))
+            parts.append(summaries.summarise(self.plan, self._simulated, groups_of(self.per_seed), "sim"))
         if self._of_lab:
             parts.append(self._lab_summary())
         parts.extend(rows.select(pl.col(name).cast(kind) for name, kind in schema.items()) for rows in others.values())
@@ -438,7 +441,9 @@ class Result:
         """Write ``summary.parquet`` anew from what is there, without unfaithful runs: its readers asked for none."""
         path = self.directory / "summary.parquet"
         faithful = Result(self._store, self.plan) if self.with_unfaithful else self
-        write_atomically(path, to_parquet(faithful.summary(), {"tailcut": self.plan["title"]}))
+        write_atomically(
+            path, to_parquet(faithful.summary(), {"tailcut": self.plan["title"], "format": str(SUMMARY_FORMAT)})
+        )
         return path
 
     def changed_ns(self) -> int:

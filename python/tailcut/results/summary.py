@@ -3,18 +3,16 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 
 from tailcut.plan import Plan, PlannedRun, Value
-from tailcut.results import statistics
-from tailcut.results.statistics import Estimate
+from tailcut.results import bounds, estimates, samples, statistics
+from tailcut.results.estimates import Interval, Pool
+from tailcut.results.samples import ALWAYS, Group, Sample
 
-CLOCKS = {"receiver": ("fct_ns", "ideal_fct_ns"), "sender": ("fct_ack_ns", "ideal_fct_ack_ns")}
-"""The completion time by each clock, and the best possible one."""
-ALWAYS = (("all", "all"), ("class", "short"), ("class", "long"))
 NO_INTERVAL = "one seed gives no interval; ask for more with --seeds"
 ALL_THE_SAME = "all seeds gave the same value"
 NO_RUN = "no run of this cell has finished"
@@ -24,8 +22,9 @@ OF_PARTS = ("mean", "slowest")
 """The statistics of a part: the mean over all flows, and over the slowest 1 %."""
 SLOWEST, FEWEST = 100, 10
 """One flow of so many is among the slowest, and so many of them say something."""
+SEPARATOR = "; "
+"""Between the sentences of ``change_note``."""
 TOO_FEW = f"there are not {FEWEST} flows among the slowest 1 %"
-Observation = TypeVar("Observation")
 
 
 def summary_schema(plan: Plan) -> dict[str, pl.DataType]:
@@ -44,9 +43,14 @@ def summary_schema(plan: Plan) -> dict[str, pl.DataType]:
         "normalised": pl.Float64(),
         "normalised_ci_low": pl.Float64(),
         "normalised_ci_high": pl.Float64(),
-        "gain": pl.Float64(),
-        "gain_ci_low": pl.Float64(),
-        "gain_ci_high": pl.Float64(),
+        "normalised_lower_bound": pl.Boolean(),
+        "change": pl.Float64(),
+        "change_ci_low": pl.Float64(),
+        "change_ci_high": pl.Float64(),
+        "change_bound": pl.String(),
+        "change_seeds": pl.UInt32(),
+        "significant": pl.Boolean(),
+        "change_note": pl.String(),
         "n_flows": pl.UInt64(),
         "n_unfinished": pl.UInt64(),
         "n_seeds": pl.UInt32(),
@@ -84,6 +88,7 @@ PER_RUN: dict[str, pl.DataType] = {
     "value_us": pl.Float64(),
     "normalised": pl.Float64(),
     "lower_bound": pl.Boolean(),
+    "normalised_lower_bound": pl.Boolean(),
     "n_flows": pl.UInt64(),
     "n_unfinished": pl.UInt64(),
 }
@@ -92,151 +97,212 @@ PER_RUN: dict[str, pl.DataType] = {
 
 
 def of_run(flows: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl.DataFrame:
-    """Every statistic of every class of one run.
-
-    Args:
-        flows: the run's flow table.
-        measure: the plan's ``measure``; its ``clock`` says which completion time counts, its ``unfinished`` whether
-            flows that did not complete are left out (``exclude``) or enter with the time they had (``censored``).
-        end_ns: when the run ended.
-
-    Returns:
-        A row per class and statistic, with the columns ``PER_RUN``.
-    """
-    clock, ideal = CLOCKS[measure["clock"]]
-    timed = flows.select(
-        "class",
-        "size_group",
-        "bytes",
-        finished=pl.col(clock).is_not_null(),
-        fct=pl.col(clock).fill_null(end_ns - pl.col("start_ns")),
-        ideal=ideal,
-    ).with_columns(normalised=pl.col("fct") / pl.col("ideal"))
-    censored = measure["unfinished"] == "censored"
-    return pl.DataFrame(
-        [
-            {"grouping": grouping, "class": name, **row}
-            for grouping, name, part in _parts(timed)
-            for row in _statistics(part, censored=censored)
-        ]
-        + list(_made_of(flows)),
-        schema=PER_RUN,
-    )
-
-
-def _made_of(flows: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    """What completion times are made of, by class and part; nothing without attribution.
-
-    Parts are those of ``fct_ns``, whatever the plan's clock; flows that have not finished have none.
-    """
-    columns = [name for name in flows.columns if name.startswith("part_")]
-    for grouping, name in PARTS_OF.items() if columns else ():
-        asked = flows if name == "all" else flows.filter(pl.col("class") == name)
-        done = asked.filter(pl.col("fct_ns").is_not_null()).sort("fct_ns", descending=True, maintain_order=True)
-        slowest = done.head(-(-done.height // SLOWEST))
-        for column in columns:
-            for statistic, of, fewest in zip(OF_PARTS, (done, slowest), (1, FEWEST), strict=True):
-                yield {
-                    "grouping": grouping,
-                    "class": column.removeprefix("part_").removesuffix("_ns"),
-                    "statistic": statistic,
-                    "value_us": of[column].sum() / of.height / 1000 if of.height >= fewest else None,
-                    "lower_bound": False,
-                    "n_flows": of.height,
-                    "n_unfinished": asked.height - done.height,
-                }
+    """Every statistic of every class of one run: rows of ``PER_RUN``; the arguments are ``samples.of_flows``'."""
+    of_groups = samples.by_group(samples.of_flows(flows, measure, end_ns))
+    return pl.concat([of_samples(of_groups), of_parts(flows)])
 
 
 def of_jobs(jobs: pl.DataFrame, measure: Mapping[str, Any], end_ns: int) -> pl.DataFrame:
     """Every statistic of each kind of job of one run: rows of ``PER_RUN`` whose grouping is ``job`` and class the kind.
 
-    Args:
-        jobs: the run's job table; ``n_flows`` and ``n_unfinished`` of the rows count jobs.
-        measure: as for ``of_run``; only ``unfinished`` concerns jobs, which end when their last byte is received.
-        end_ns: when the run ended.
+    ``n_flows`` and ``n_unfinished`` of the rows count jobs. The arguments are those of ``samples.of_jobs``.
     """
-    timed = jobs.select(
-        "kind",
-        "finished",
-        fct=pl.col("completion_ns").fill_null(end_ns - pl.col("start_ns")),
-        normalised=pl.lit(None, pl.Float64),
-    )
-    censored = measure["unfinished"] == "censored"
+    of_groups = samples.by_group(samples.of_jobs(jobs, measure, end_ns))
+    return of_samples({group: sample for group, sample in of_groups.items() if group[0] == "job"})
+
+
+def of_samples(of_groups: Mapping[Group, Sample]) -> pl.DataFrame:
+    """Every statistic of the samples of one run: rows of ``PER_RUN``."""
     return pl.DataFrame(
         [
-            {"grouping": "job", "class": kind, **row}
-            for (kind,), part in timed.group_by("kind", maintain_order=True)
-            for row in _statistics(part, censored=censored)
+            {"grouping": grouping, "class": name, **row}
+            for (grouping, name), sample in of_groups.items()
+            for row in _statistics(sample)
         ],
         schema=PER_RUN,
     )
 
 
-def _parts(timed: pl.DataFrame) -> Iterator[tuple[str, str, pl.DataFrame]]:
-    """All flows, each class, each size group from the smallest up."""
-    for grouping, name in ALWAYS:
-        yield grouping, name, timed if grouping == "all" else timed.filter(pl.col("class") == name)
-    for part in timed.sort("bytes").partition_by("size_group", maintain_order=True):
-        yield "size_group", part["size_group"][0], part
+def of_parts(flows: pl.DataFrame) -> pl.DataFrame:
+    """What the completion times of one run are made of, by class and part: rows of ``PER_RUN``."""
+    rows = [
+        {"grouping": grouping, "class": part, "statistic": statistic, "lower_bound": False,
+         "normalised_lower_bound": False, "value_us": cell.get("value_us"), "n_flows": cell["n_flows"],
+         "n_unfinished": cell["n_unfinished"]}
+        for (grouping, part, statistic), cell in _parts({0: flows}).items()
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=PER_RUN)
 
 
-def _statistics(part: pl.DataFrame, *, censored: bool) -> list[dict[str, Any]]:
-    counts = {"n_flows": part.height, "n_unfinished": part.height - int(part["finished"].sum())}
-    counted = part if censored else part.filter("finished")
-    if counted.height == 0:
-        return [{"statistic": name, "lower_bound": False, **counts} for name in statistics.STATISTICS]
-    # Sums of whole nanoseconds below 2^53 are exact, whatever the order of the rows.
-    fct = statistics.of(np.sort(counted["fct"].to_numpy().astype(np.float64)))
-    has_ideal = counted["normalised"].null_count() == 0
-    normalised = statistics.of(np.sort(counted["normalised"].to_numpy())) if has_ideal else {}
-    open_for = counted.filter(~pl.col("finished"))["fct"].to_numpy()
-    return [
-        {
+def _statistics(sample: Sample) -> Iterator[dict[str, Any]]:
+    times = statistics.of(sample.times) if len(sample.times) else {}
+    slowdowns = statistics.of(sample.slowdowns) if sample.slowdowns is not None and len(sample.slowdowns) else {}
+    for name in statistics.STATISTICS:
+        yield {
             "statistic": name,
-            "value_us": fct[name] / 1000,
-            "normalised": normalised.get(name),
-            # Unfinished flows can only move a statistic that lies at or above the time they have had.
-            "lower_bound": len(open_for) > 0 and (name == "mean" or bool(open_for.min() <= fct[name])),
-            **counts,
+            "value_us": times[name] / 1000 if times else None,
+            "normalised": slowdowns.get(name),
+            "lower_bound": bool(times) and may_grow(name, times[name], sample.shortest_open_ns),
+            "normalised_lower_bound": bool(slowdowns) and may_grow(name, slowdowns[name], sample.least_open_slowdown),
+            "n_flows": sample.flows,
+            "n_unfinished": sample.unfinished,
         }
-        for name in statistics.STATISTICS
-    ]
+
+
+def may_grow(name: str, value: float, least_open: float) -> bool:
+    """Whether unfinished flows may make a statistic greater: they move only what lies at or above what they have had.
+
+    Args:
+        name: the statistic.
+        value: it.
+        least_open: the least of the values that unfinished flows count with; infinite without any.
+    """
+    return least_open < np.inf and (name == "mean" or least_open <= value)
+
+
+def _parts(of_seeds: Mapping[int, pl.DataFrame]) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """What the completion times of one cell are made of, over all flows of all seeds; nothing without attribution.
+
+    Parts are those of ``fct_ns``, whatever the plan's clock; flows that have not finished have none.
+
+    Args:
+        of_seeds: by seed, the flow table.
+
+    Returns:
+        By grouping, part and statistic: columns of the summary.
+    """
+    columns = [name for name in next(iter(of_seeds.values())).columns if name.startswith("part_")] if of_seeds else []
+    cells = {}
+    for grouping, name in PARTS_OF.items() if columns else ():
+        parts = [
+            flows.select("class", "fct_ns", *columns).with_columns(seed=pl.lit(place))
+            for place, flows in enumerate(of_seeds.values())
+        ]
+        asked = pl.concat(parts) if name == "all" else pl.concat(parts).filter(pl.col("class") == name)
+        done = asked.filter(pl.col("fct_ns").is_not_null()).sort("fct_ns", descending=True, maintain_order=True)
+        seeds = [*range(len(of_seeds))]
+        for statistic, fewest in zip(OF_PARTS, (1, FEWEST), strict=True):
+            of = _looked_at(done, statistic)
+            others = [_looked_at(done.filter(pl.col("seed") != seed), statistic) for seed in seeds]
+            there = of.height >= fewest
+            left = [other.select(columns).mean() for other in others] if there and all(o.height for o in others) else []
+            for column in columns:
+                cell: dict[str, Any] = {
+                    "n_flows": of.height,
+                    "n_unfinished": asked.height - done.height,
+                    "n_seeds": done["seed"].n_unique() if there else 0,
+                }
+                if there:
+                    value = float(of[column].sum()) / of.height / 1000
+                    known = estimates.linear(value, np.array([mean[column].item() / 1000 for mean in left]))
+                    cell |= {"value_us": value, "ci_low": known.low, "ci_high": known.high}
+                    cell["reason"] = NO_INTERVAL if len(seeds) == 1 else ALL_THE_SAME if known.same else None
+                else:
+                    cell["reason"] = _why_empty(asked.height, enough_finished=done.height > 0)
+                cells[grouping, column.removeprefix("part_").removesuffix("_ns"), statistic] = cell
+    return cells
+
+
+def _looked_at(slowest_first: pl.DataFrame, statistic: str) -> pl.DataFrame:
+    return slowest_first if statistic == "mean" else slowest_first.head(-(-slowest_first.height // SLOWEST))
+
+
+def _why_empty(flows: int, *, enough_finished: bool = False) -> str:
+    if enough_finished:
+        return TOO_FEW
+    return f"none of its {flows} flows finished" if flows else "there are no such flows"
 
 
 # --- over seeds -----------------------------------------------------------------------------------------------------
 
 
-def summarise(plan: Plan, per_seed: pl.DataFrame, backend: str, no_run: str = NO_RUN) -> pl.DataFrame:
-    """The summary of a plan from the statistics of its runs.
+class Runs(Protocol):
+    """The runs that a summary is of."""
+
+    def samples(self, scheme: str, point: Mapping[str, Value]) -> Mapping[int, Mapping[Group, Sample]]:
+        """By seed, the samples of one cell's runs."""
+
+    def parted(self, scheme: str, point: Mapping[str, Value]) -> Mapping[int, pl.DataFrame]:
+        """By seed, the flows of one cell with their parts; asked for only where there is attribution."""
+
+
+class Cell:
+    """One group of flows of one scheme at one point, over its seeds.
+
+    Args:
+        of_seeds: by seed, its sample.
+    """
+
+    def __init__(self, of_seeds: Mapping[int, Sample]) -> None:
+        self.of_seeds = of_seeds
+        self.times = Pool({seed: sample.times for seed, sample in of_seeds.items()})
+        known = {seed: sample.slowdowns for seed, sample in of_seeds.items() if len(sample.times)}
+        self.slowdowns = Pool({seed: part for seed, part in known.items() if part is not None})
+        self.flows = sum(sample.flows for sample in of_seeds.values())
+        self.unfinished = sum(sample.unfinished for sample in of_seeds.values())
+
+    @property
+    def none_finished(self) -> bool:
+        """Whether no flow has finished: a time then says how long the run was."""
+        return self.unfinished == self.flows
+
+    def is_bound(self, name: str) -> bool:
+        """Whether unfinished flows may make a time greater."""
+        least = min((sample.shortest_open_ns for sample in self.of_seeds.values()), default=np.inf)
+        return bool(self.times.seeds) and may_grow(name, self.times.values[name], least)
+
+    def slowdown_is_bound(self, name: str) -> bool:
+        """Whether unfinished flows may make a slowdown greater."""
+        least = min((sample.least_open_slowdown for sample in self.of_seeds.values()), default=np.inf)
+        return bool(self.slowdowns.seeds) and may_grow(name, self.slowdowns.values[name], least)
+
+
+def summarise(plan: Plan, runs: Runs, there: Iterable[Group], backend: str, no_run: str = NO_RUN) -> pl.DataFrame:
+    """The summary of a plan from the flows of its runs.
 
     Args:
         plan: what was asked; cells without a finished run are there, empty.
-        per_seed: ``of_run`` of each run, with columns scheme, seed and the sweep's axes.
+        runs: the runs that are there.
+        there: which groupings and classes they have rows of; parts among them.
         backend: whose runs they are.
         no_run: why a cell is empty that no run is there for.
     """
-    found = {
-        key: {row["seed"]: row for row in rows}
-        for key, rows in per_seed.sort("seed").rows_by_key([*_cell_columns(plan)], named=True, include_key=True).items()
-    }
-    there = per_seed.select("grouping", "class").unique(maintain_order=True).rows()
+    there = [*there]
     # A run that has no flow of a size does not tell the place of its group.
     sizes = [("size_group", name) for name in size_groups(plan["measure"]["size_groups"])]
-    groups = dict.fromkeys([*ALWAYS, *(group for group in sizes if group in there), *there])
+    groups = [*dict.fromkeys([*ALWAYS, *(group for group in sizes if group in there), *there])]
+    parted = any(grouping in PARTS_OF for grouping, _ in groups)
+    baselines: dict[str, dict[Group, Cell]] = {}
     rows = []
     for scheme, point in cells(plan["runs"]):
         at = point_columns(plan, point)
+        place = json.dumps(point)
+        if place not in baselines:
+            baselines = {place: _cells_of(runs, plan["baseline"], point, groups)}
+        base = baselines[place]
+        here = base if scheme == plan["baseline"] else _cells_of(runs, scheme, point, groups)
+        parts = _parts(runs.parted(scheme, point)) if parted else {}
         for grouping, name in groups:
-            made_of = grouping in PARTS_OF
-            for statistic in OF_PARTS if made_of else statistics.STATISTICS:
-                place = (*at.values(), grouping, name, statistic)
-                here = found.get((scheme, *place), {})
-                # A part may be nothing at all: there is no share of it to be gained.
-                compared = scheme != plan["baseline"] and not made_of
-                base = found.get((plan["baseline"], *place), {}) if compared else {}
-                cell = {"scheme": scheme, **at, "grouping": grouping, "class": name, "statistic": statistic}
-                rows.append({"backend": backend, **cell, **_over_seeds(here, base, no_run)})
+            head = {"backend": backend, "scheme": scheme, **at, "grouping": grouping, "class": name}
+            if grouping in PARTS_OF:
+                # A part may be nothing at all: there is no change of it in percent.
+                empty = {"reason": no_run, "n_flows": 0, "n_unfinished": 0, "n_seeds": 0}
+                found = ((statistic, parts.get((grouping, name, statistic), empty)) for statistic in OF_PARTS)
+                rows += [
+                    {**head, "statistic": statistic, "lower_bound": False, "normalised_lower_bound": False, **row}
+                    for statistic, row in found
+                ]
+                continue
+            against = base[grouping, name] if scheme != plan["baseline"] else None
+            for statistic in statistics.STATISTICS:
+                row = _over_seeds(here[grouping, name], against, statistic, no_run)
+                rows.append({**head, "statistic": statistic, **row})
     return pl.DataFrame(rows, schema=summary_schema(plan))
+
+
+def _cells_of(runs: Runs, scheme: str, point: Mapping[str, Value], groups: Iterable[Group]) -> dict[Group, Cell]:
+    of_seeds = runs.samples(scheme, point)
+    return {group: Cell({seed: of.get(group, samples.NONE) for seed, of in of_seeds.items()}) for group in groups}
 
 
 def size_groups(bounds: Sequence[object]) -> list[str]:
@@ -254,49 +320,55 @@ def cells(runs: Iterable[PlannedRun]) -> list[tuple[str, dict[str, Value]]]:
     return list({(run["scheme"], json.dumps(run["point"])): (run["scheme"], run["point"]) for run in runs}.values())
 
 
-def _over_seeds(
-    here: Mapping[int, Mapping[str, Any]], base: Mapping[int, Mapping[str, Any]], no_run: str
-) -> dict[str, Any]:
-    """One cell from its value for each seed, and the baseline's."""
-    filled = [row for row in here.values() if row["value_us"] is not None]
-    cell = {
-        "lower_bound": any(row["lower_bound"] for row in filled),
-        "n_flows": sum(row["n_flows"] for row in here.values()),
-        "n_unfinished": sum(row["n_unfinished"] for row in here.values()),
-        "n_seeds": len(filled),
-        "reason": _reason(here, filled) if here else no_run,
+def _over_seeds(here: Cell, base: Cell | None, name: str, no_run: str) -> dict[str, Any]:
+    """One statistic of one cell, and its change against the baseline's."""
+    row: dict[str, Any] = {
+        "lower_bound": here.is_bound(name),
+        "normalised_lower_bound": here.slowdown_is_bound(name),
+        "n_flows": here.flows,
+        "n_unfinished": here.unfinished,
+        "n_seeds": len(here.times.seeds),
+        "reason": None if here.times.seeds else _why_empty(here.flows) if here.of_seeds else no_run,
     }
-    if filled:
-        cell |= _columns("value_us", "ci", _observed([row["value_us"] for row in filled]))
-    normalised = [row["normalised"] for row in filled if row["normalised"] is not None]
-    if normalised:
-        cell |= _columns("normalised", "normalised_ci", _observed(normalised))
-    pairs = [
-        (row["value_us"], base[seed]["value_us"])
-        for seed, row in here.items()
-        if seed in base and row["value_us"] is not None and base[seed]["value_us"] is not None
-    ]
-    if pairs:
-        cell |= _columns("gain", "gain_ci", [1 - value / of for value, of in _observed(pairs)])
-    return cell
+    if here.times.seeds:
+        known = estimates.interval(here.times, name)
+        row |= _columns("value_us", "ci", here.times.values[name], known, 1000)
+        row["reason"] = NO_INTERVAL if len(here.times.seeds) == 1 else ALL_THE_SAME if known.same else None
+    # Where the best possible time of some flows is not known, slowdowns would be those of the others.
+    if here.slowdowns.seeds == here.times.seeds and here.slowdowns.seeds:
+        known = estimates.interval(here.slowdowns, name)
+        row |= _columns("normalised", "normalised_ci", here.slowdowns.values[name], known)
+    return row | (_change(here, base, name) if base is not None else {})
 
 
-def _observed(of_seeds: Sequence[Observation]) -> Sequence[Observation]:
-    """Seeds that all give the same are one observation: nothing that decides it is drawn."""
-    return of_seeds[:1] if len(set(of_seeds)) == 1 else of_seeds
+def _change(here: Cell, base: Cell, name: str) -> dict[str, Any]:
+    if here.none_finished or base.none_finished:
+        return {}
+    found = estimates.change(base.times, here.times, name)
+    if found is None:
+        return {}
+    common = {seed for seed in base.times.seeds if seed in here.times.seeds}
+    of_both = (Cell({seed: cell.of_seeds[seed] for seed in common}) for cell in (here, base))
+    whole = common == {*base.times.seeds} == {*here.times.seeds}
+    here, base = (here, base) if whole else of_both
+    bound = bounds.of_change(here.is_bound(name), base.is_bound(name))
+    return {
+        "change": found.value,
+        "change_ci_low": found.low,
+        "change_ci_high": found.high,
+        "change_bound": bound,
+        "change_seeds": found.seeds,
+        "significant": found.sure and bounds.stands(found.value, bound),
+        "change_note": SEPARATOR.join(found.notes) or None,
+    }
 
 
-def _columns(value: str, interval: str, values: Sequence[float]) -> dict[str, float | None]:
-    estimate: Estimate = statistics.over_seeds(values)
-    return {value: estimate.value, f"{interval}_low": estimate.low, f"{interval}_high": estimate.high}
+def _columns(value: str, interval: str, of: float, known: Interval, scale: float = 1) -> dict[str, float | None]:
+    low, high = (None if end is None else end / scale for end in (known.low, known.high))
+    return {value: of / scale, f"{interval}_low": low, f"{interval}_high": high}
 
 
-def _reason(here: Mapping[int, Mapping[str, Any]], filled: Sequence[Mapping[str, Any]]) -> str | None:
-    if not filled:
-        flows = sum(row["n_flows"] for row in here.values())
-        if flows and any(row["statistic"] == "slowest" for row in here.values()):
-            return TOO_FEW
-        return f"none of its {flows} flows finished" if flows else "there are no such flows"
-    if len(filled) == 1:
-        return NO_INTERVAL
-    return ALL_THE_SAME if len(_observed([row["value_us"] for row in filled])) == 1 else None
+def notes(table: pl.DataFrame) -> list[str]:
+    """What the rows of a summary say of their changes, each sentence once; how many seeds a change is over is apart."""
+    said = table["change_note"].drop_nulls().unique(maintain_order=True).to_list()
+    return [*dict.fromkeys(sentence for text in said for sentence in text.split(SEPARATOR))]

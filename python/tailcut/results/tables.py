@@ -209,6 +209,12 @@ def scan_parquet(*paths: Path, place: str | None = None) -> pl.LazyFrame:
     return pl.scan_parquet([str(path) for path in paths], include_file_paths=place, glob=False)
 
 
+def for_spreadsheets(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with a quote before texts that a spreadsheet would take for formulas, such as a scheme ``=1+1``."""
+    text = pl.selectors.string()
+    return table.with_columns(pl.when(text.str.contains(r"^[=+\-@\t\r]")).then("'" + text).otherwise(text).name.keep())
+
+
 def to_parquet(data: pl.DataFrame, metadata: dict[str, str]) -> bytes:
     """``data`` as Parquet with every setting that shows in the bytes fixed."""
     buffer = io.BytesIO()

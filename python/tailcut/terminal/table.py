@@ -1,4 +1,4 @@
-"""The summary as a table that reads well, with gains against the baseline."""
+"""The summary as a table that reads well, with changes against the baseline."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -10,13 +10,18 @@ from rich.table import Table
 from rich.text import Text
 
 from tailcut.plan import Plan, Value, short_keys, written
-from tailcut.results.bounds import MARKS, stands, with_gain_bounds
+from tailcut.results import estimates
+from tailcut.results.bounds import MARKS
 from tailcut.results.lab_runs import is_caveat
 from tailcut.results.statistics import fewest
 from tailcut.results.summary import PARTS_OF, axes_schema
-from tailcut.units import count, microseconds, percent
+from tailcut.results.summary import notes as change_notes
+from tailcut.units import count, microseconds, number, percent
 
 NAMES = {"mean": "mean", "p50": "median", "p99": "p99", "p99_9": "p99.9", "slowest": "slowest 1 %"}
+AT_LEAST_MARK = "≥ "
+SHOWN = {"short": ("mean", "p99", "p99_9"), "long": ("mean", "p99"), "job": ("mean", "p50", "p99")}
+"""Which statistics of which flows the short tables have."""
 UNFINISHED = "un-\nfinished"
 WIDEST = 10_000
 Row = dict[str, Any]
@@ -35,7 +40,7 @@ class WholeTable(Table):
 
 
 def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> RenderableType:
-    """Flow completion times of short and of long flows, one line per point and scheme, with gains against the baseline.
+    """Completion times of short and of long flows, a line per point and scheme, with changes against the baseline.
 
     Args:
         plan: what was asked.
@@ -43,13 +48,12 @@ def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> Re
         totals: as ``Result.totals`` gives it.
     """
     axes = list(axes_schema(plan))
-    summary = _bounded(plan, summary)
     notes = _Notes()
     lines = summary.partition_by([*axes, "scheme", "backend"], maintain_order=True)
     lines.sort(key=lambda line: _order(plan, axes, line.row(0, named=True)))
     short = _table(plan, summary, "Short flows")
     long = _table(plan, summary, "Long flows, and what was carried")
-    for table, shown in ((short, ("mean", "p99", "p99_9")), (long, ("mean", "p99"))):
+    for table, shown in ((short, SHOWN["short"]), (long, SHOWN["long"])):
         for statistic in shown:
             table.add_column(NAMES[statistic], justify="right", no_wrap=True)
             table.add_column("", justify="right", no_wrap=True)
@@ -70,13 +74,11 @@ def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> Re
         head = _head(plan, summary, first, point if point != previous else None, len(axes))
         previous = point
         rows = {(row["class"], row["statistic"]): row for row in line.iter_rows(named=True)}
-        short.add_row(
-            *head, *_cells(rows, "short", ("mean", "p99", "p99_9"), notes), _unfinished(rows.get(("short", "mean")))
-        )
+        short.add_row(*head, *_cells(rows, "short", SHOWN["short"], notes), _unfinished(rows.get(("short", "mean"))))
         simulated = carried.get((first["scheme"], *point)) if first["backend"] == "sim" else None
         long.add_row(
             *head,
-            *_cells(rows, "long", ("mean", "p99"), notes),
+            *_cells(rows, "long", SHOWN["long"], notes),
             _unfinished(rows.get(("long", "mean"))),
             "" if simulated is None else _percentage(simulated["finished_bytes"], simulated["offered_bytes"]),
             "" if simulated is None else f"{simulated['carried_load']:.0%}",
@@ -104,7 +106,7 @@ def _job_table(plan: Plan, summary: pl.DataFrame, kind: str, lines: Sequence[pl.
     """Completion times of one kind of job."""
     axes = list(axes_schema(plan))
     table = _table(plan, summary, f"Jobs: {kind}")
-    statistics = ("mean", "p50", "p99")
+    statistics = SHOWN["job"]
     for statistic in statistics:
         table.add_column(NAMES[statistic], justify="right", no_wrap=True)
         table.add_column("", justify="right", no_wrap=True)
@@ -139,9 +141,8 @@ def _table(plan: Plan, summary: pl.DataFrame, title: str) -> Table:
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
         pad_edge=False,
-        title=title,
+        title=Text(title, style="bold cyan"),
         title_justify="left",
-        title_style="bold cyan",
     )
     for name in short_keys(axes_schema(plan)).values():
         table.add_column(name, justify="right", no_wrap=True)
@@ -153,45 +154,38 @@ def _table(plan: Plan, summary: pl.DataFrame, title: str) -> Table:
 
 def _cells(rows: dict[tuple[str, str], Row], name: str, statistics: Iterable[str], notes: "_Notes") -> list[Text]:
     found = [rows.get((name, statistic)) for statistic in statistics]
-    return [cell for row in found for cell in (_time(row, notes), _gain(row))]
+    return [cell for row in found for cell in (_time(row, notes), _change(row))]
 
 
 def full_table(plan: Plan, summary: pl.DataFrame) -> RenderableType:
     """Every row of the summary, with its interval; where a cell is empty, a note says why."""
     notes = _Notes()
     axes = list(axes_schema(plan))
-    summary = _bounded(plan, summary)
     table = WholeTable(
-        box=box.SIMPLE_HEAD, pad_edge=False, title=plan["title"], title_justify="left", title_style="bold"
+        box=box.SIMPLE_HEAD, pad_edge=False, title=Text(plan["title"], style="bold"), title_justify="left"
     )
     for name in [*short_keys(axes).values(), "scheme", "backend", "class", "statistic"]:
         table.add_column(name, no_wrap=True)
-    for name in ["FCT", "95 % interval", "/ ideal", "gain", "95 % interval", "flows", "unfinished"]:
+    for name in ["FCT", "95 % interval", "/ ideal", "change", "95 % interval", "flows", "unfinished"]:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("note")
     for row in summary.iter_rows(named=True):
-        at_least = "≥ " if row["lower_bound"] else ""
         table.add_row(
             *(_value(row[axis]) for axis in axes),
-            row["scheme"],
+            Text(row["scheme"]),
             row["backend"],
-            f"{PARTS_OF[row['grouping']]}, {row['class']}" if row["grouping"] in PARTS_OF else row["class"],
+            Text(f"{PARTS_OF[row['grouping']]}, {row['class']}" if row["grouping"] in PARTS_OF else row["class"]),
             NAMES[row["statistic"]],
-            "—" if row["value_us"] is None else at_least + microseconds(row["value_us"]),
+            "—" if row["value_us"] is None else _bound(row["lower_bound"]) + microseconds(row["value_us"]),
             _interval(row["ci_low"], row["ci_high"], microseconds),
-            "—" if row["normalised"] is None else f"{row['normalised']:.2f}",
-            _gain(row),
-            _interval(row["gain_ci_high"], row["gain_ci_low"], lambda value: f"{_percent(-value)}%"),
+            "—" if row["normalised"] is None else _bound(row["normalised_lower_bound"]) + f"{row['normalised']:.2f}",
+            _change(row),
+            _interval(row["change_ci_low"], row["change_ci_high"], lambda value: f"{_percent(value)}%"),
             count(row["n_flows"]),
             count(row["n_unfinished"]),
-            Text(notes.mark(row["reason"]), style="dim"),
+            Text(notes.mark(row["reason"]) + notes.mark(row["change_note"]), style="dim"),
         )
     return Group(table, *notes.lines())
-
-
-def _bounded(plan: Plan, summary: pl.DataFrame) -> pl.DataFrame:
-    place = ["backend", *axes_schema(plan), "grouping", "class", "statistic"]
-    return with_gain_bounds(summary, plan["baseline"], place)
 
 
 def _order(plan: Plan, axes: Sequence[str], row: Row) -> tuple[Any, ...]:
@@ -204,30 +198,29 @@ def _same(value: Value, cell: object) -> bool:
     return value == cell or written(value) == cell
 
 
-def _value(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _value(value: object) -> Text:
+    return Text(number(value) if isinstance(value, float) else str(value))
 
 
 def _time(row: Row | None, notes: "_Notes") -> Text:
     if row is None or row["value_us"] is None:
         return Text(f"— {notes.mark(row['reason'] if row else None)}", style="dim")
     mark = f" {notes.mark(row['reason'])}" if is_caveat(row["reason"]) else ""
-    return Text(("≥ " if row["lower_bound"] else "") + microseconds(row["value_us"]) + mark)
+    return Text(_bound(row["lower_bound"]) + microseconds(row["value_us"]) + mark)
 
 
-def _gain(row: Row | None) -> Text:
-    """The change against the baseline; green is faster; starred if the interval over seeds excludes zero, else dim.
+def _bound(is_bound: bool | None) -> str:
+    return AT_LEAST_MARK if is_bound else ""
 
-    What may be otherwise once all flows finish has no star.
-    """
-    if row is None or row["gain"] is None:
+
+def _change(row: Row | None) -> Text:
+    """The change against the baseline; green is faster; starred if it is told from zero, else dim."""
+    if row is None or row["change"] is None:
         return Text("")
-    low, high = row["gain_ci_low"], row["gain_ci_high"]
-    bound = row["gain_bound"]
-    sure = low is not None and high is not None and (low > 0 or high < 0) and stands(row["gain"], bound)
-    colour = "green" if row["gain"] > 0 else "red"
-    mark = MARKS[bound] if bound else ""
-    return Text(f"{mark}{_percent(-row['gain'])}%{'*' if sure else ' '}", style=colour if sure else f"dim {colour}")
+    colour = "green" if row["change"] < 0 else "red"
+    mark = MARKS[row["change_bound"]] if row["change_bound"] else ""
+    sure = row["significant"]
+    return Text(f"{mark}{_percent(row['change'])}%{'*' if sure else ' '}", style=colour if sure else f"dim {colour}")
 
 
 def _percent(change: float) -> str:
@@ -257,29 +250,44 @@ def _unfinished(row: Row | None) -> Text:
 
 def _legend(plan: Plan, summary: pl.DataFrame) -> Iterable[Text]:
     lines = []
-    gained = summary.filter(pl.col("gain").is_not_null())["backend"].unique().to_list()
-    if "model" in gained:
+    changed = _shown(summary).filter(pl.col("change").is_not_null())
+    backends = changed["backend"].unique().to_list()
+    if "model" in backends:
         lines.append(f"The model's changes are of the slowdown (FCT / best possible) against {plan['baseline']}'s.")
-    if set(gained) - {"model"}:
-        seeds = summary["n_seeds"].max()
-        sure = "*: the 95 % interval over seeds excludes zero" if seeds != 1 else "one seed gives no interval"
-        lines.append(f"Changes are against {plan['baseline']}, seed by seed; {sure}.")
+    if set(backends) - {"model"}:
+        alone = "; one seed gives no interval" if changed["change_seeds"].max() == 1 else ""
+        lines.append(f"Changes are against {plan['baseline']}, of the flows of all seeds; below zero is faster{alone}.")
+        if changed["significant"].any():
+            lines.append(f"*: the 95 % interval over seeds excludes zero ({estimates.OFTEN}).")
+    lines += [f"{note[0].upper()}{note[1:]}." for note in change_notes(changed)]
     if summary["lower_bound"].any():
         lines.append("≥: unfinished flows count with the time they had been running, so the truth is at least this.")
-        if summary["gain_bound"].is_not_null().any():
+        if summary["change_bound"].is_not_null().any():
             lines.append("Changes of such times are bounds as well (≥, ≤), or may be more or less (~).")
     elif summary["n_unfinished"].max():
         lines.append("Unfinished flows are left out of the times.")
-    job = pl.col("grouping") == "job"
-    short, long = ((pl.col("class") == name) & ~job for name in ("short", "long"))
-    shown = (("p99", "p99", "flow", short | long), ("p99_9", "p99.9", "flow", short), ("p99", "p99", "job", job))
-    for statistic, name, what, rows in shown:
+    for statistic, what in (("p99", "flow"), ("p99_9", "flow"), ("p99", "job")):
         least = fewest(statistic)
-        few = pl.col("n_flows").is_between(1, least * pl.col("n_seeds"), closed="left")
-        there = (pl.col("statistic") == statistic) & pl.col("value_us").is_not_null()
-        if summary.filter(rows, there, few).height:
-            lines.append(f"{name} of fewer than {least:,} {what}s per seed is the slowest {what}.")
+        few = pl.col("n_flows").is_between(1, least - 1) & pl.col("value_us").is_not_null()
+        of_jobs = (pl.col("grouping") == "job") == (what == "job")
+        if _shown(summary).filter(pl.col("statistic") == statistic, of_jobs, few).height:
+            lines.append(f"{NAMES[statistic]} of fewer than {least:,} {what}s is the slowest {what}.")
     return [Text(line, style="dim") for line in lines]
+
+
+def _shown(summary: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a summary that are in its short tables."""
+    shown = {
+        "job": ("job", pl.col("grouping") == "job"),
+        "short": ("class", pl.col("class") == "short"),
+        "long": ("class", pl.col("class") == "long"),
+    }
+    return summary.filter(
+        pl.any_horizontal(
+            (pl.col("grouping") == grouping) & which & pl.col("statistic").is_in(SHOWN[name])
+            for name, (grouping, which) in shown.items()
+        )
+    )
 
 
 class _Notes:

@@ -40,7 +40,8 @@
     signals.hidden = names;
     for (const key of all("[data-hide]")) key.setAttribute("aria-pressed", String(!signals.hidden.includes(key.dataset.hide)));
     for (const row of all("tr[data-scheme], .slow [data-scheme]"))
-      row.hidden = signals.hidden.includes(row.dataset.scheme) || signals.hidden.includes(row.dataset.backend);
+      row.hidden =
+        signals.hidden.includes(`scheme:${row.dataset.scheme}`) || signals.hidden.includes(`backend:${row.dataset.backend}`);
     return apply("hidden");
   };
   const toggle = (name) => {
@@ -53,7 +54,7 @@
     button.addEventListener("click", () => {
       const only = button.dataset.only;
       const sources = signals.hidden.filter((name) => !schemes.includes(name));
-      return hideAll([...sources, ...(only ? schemes.filter((name) => name !== only) : [])]);
+      return hideAll([...sources, ...(only ? schemes.filter((name) => name !== `scheme:${only}`) : [])]);
     });
   for (const choice of all("[data-choose]"))
     choice.addEventListener("change", () => {
@@ -152,11 +153,14 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   };
-  const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  // A spreadsheet takes a text that begins like this for a formula, unless it is a number with its marks.
+  const formula = (text) => /^[=+\-@\t\r]/.test(text) && !/^[+\-\d., %*]+$/.test(text);
+  const guarded = (text) => (formula(text) ? `'${text}` : text);
+  const quoted = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   for (const control of all("[data-csv]"))
     control.addEventListener("click", () => {
       const rows = [...control.closest("details").querySelectorAll("tr")];
-      const text = rows.map((row) => [...row.cells].map((cell) => quoted(cell.textContent)).join(",")).join("\n");
+      const text = rows.map((row) => [...row.cells].map((cell) => quoted(guarded(cell.textContent))).join(",")).join("\n");
       save(`${control.dataset.csv}.csv`, "text/csv", `${text}\n`);
     });
   for (const control of all("[data-svg]"))

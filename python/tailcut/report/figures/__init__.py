@@ -97,7 +97,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(tradeoff.glance, attrgetter("changes"), per_point=True, shown_empty=False, leads=lambda _: True),
     Kind(jobs.completion, attrgetter("curves"), shown_empty=False, leads=jobs.are_the_question),
     Kind(fct.completion, attrgetter("curves")),
-    Kind(fct.gain, attrgetter("curves")),
+    Kind(fct.change, attrgetter("curves")),
     Kind(against.kernels, attrgetter("against"), per_point=True, shown_empty=False),
     Kind(attribution.tail, attrgetter("attribution"), per_point=True, shown_empty=False),
     Kind(distribution.cdf, attrgetter("distributions"), per_point=True),

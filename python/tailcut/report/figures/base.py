@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import ceil, floor, log10
+from math import ceil, floor, isfinite, log10
 from typing import Any, TypeAlias, cast
 
 import altair as alt
 import polars as pl
 
-from tailcut.report.study import Axis, spell
+from tailcut.report.study import Axis
 from tailcut.report.theme import BACKENDS, Theme
 
 Chart: TypeAlias = alt.Chart | alt.LayerChart
@@ -16,6 +16,10 @@ PANEL_WIDTH, PANEL_HEIGHT = 310, 220
 UNITS = (("s", 1e6), ("ms", 1e3), ("µs", 1.0))
 NUMBER = ",.6~r"
 """Decimal notation, without an exponent and without needless zeros."""
+FAR = 5
+"""A value this many times the next is an outlier, if few are: it would flatten all others."""
+MANY = 6
+"""Schemes from which on a scale leaves outliers out."""
 LOG_SPAN = 20
 """An axis of times becomes logarithmic when its values span more than this factor."""
 
@@ -70,7 +74,9 @@ def shown(chart: alt.Chart, theme: Theme, *, choose: Sequence[str] = ()) -> alt.
     """
     if not theme.interactive:
         return chart
-    chart = chart.transform_filter("indexof(hidden, datum.scheme) < 0 && indexof(hidden, datum.backend) < 0")
+    chart = chart.transform_filter(
+        "indexof(hidden, 'scheme:' + datum.scheme) < 0 && indexof(hidden, 'backend:' + datum.backend) < 0"
+    )
     for name in choose:
         chart = chart.transform_filter(f"datum.{name} === {name}")
     return chart
@@ -145,7 +151,7 @@ def dash(theme: Theme, present: Sequence[str]) -> alt.StrokeDash:
 def x_position(axis: Axis) -> alt.X:
     """The sweep's axis, with a tick at each of its values."""
     if not axis.numeric:
-        labels = list(dict.fromkeys(spell(v) for v in axis.values))
+        labels = list(dict.fromkeys(axis.labels))
         return alt.X("point:N", sort=labels, title=axis.title, axis=alt.Axis(labelAngle=0, grid=False))
     numbers = [float(v) for v in axis.values]
     spread = min(numbers) > 0 and max(numbers) / min(numbers) >= 50
@@ -231,10 +237,14 @@ class Scale:
 def scale_of(rows: pl.DataFrame, *, signed: bool = False) -> Scale:
     """A scale for the columns value, low and high: logarithmic beyond a factor of ``LOG_SPAN``, else from zero.
 
-    It covers the values, and their intervals as far as they do not squeeze the values into half of it or reach below
-    zero; what lies beyond is clipped. With ``signed`` it is linear and zero is somewhere within.
+    It covers the values without outliers (``inner``), and their intervals as far as they do not squeeze the values into
+    half of it or reach below zero; what lies beyond is clipped. With ``signed`` it is linear and zero is somewhere
+    within.
     """
     known = [float(v) for v in rows["value"].to_list() if v is not None]
+    # A logarithmic axis of few schemes has room for all.
+    many = "scheme" in rows.columns and rows["scheme"].n_unique() >= MANY
+    known = inner(known) if signed or many else known
     ends = [float(v) for name in ("low", "high") for v in rows[name].to_list() if v is not None]
     least, most = min(known, default=0.0), max(known, default=1.0)
     if signed:
@@ -249,6 +259,17 @@ def scale_of(rows: pl.DataFrame, *, signed: bool = False) -> Scale:
     bottom = max(min([least, *(end for end in ends if end > 0)]), least / 2)
     low, high = bottom / 1.15, top * 1.15
     return Scale((low, high), log_ticks(low, high), log=True)
+
+
+def inner(values: Sequence[float]) -> list[float]:
+    """The values without outliers: at most a tenth of them (one of four and more) that are ``FAR`` times the next."""
+    by_size = sorted(values, key=abs)
+    most = max(1, len(values) // 10) if len(values) >= 4 else 0
+    for outliers in range(most, 0, -1):
+        next_largest = abs(by_size[-outliers - 1])
+        if next_largest > 0 and abs(by_size[-outliers]) > FAR * next_largest:
+            return by_size[:-outliers]
+    return by_size
 
 
 def log_ticks(low: float, high: float) -> list[float]:
@@ -271,7 +292,7 @@ def sized(chart: Chart, theme: Theme, width: int = PANEL_WIDTH, height: int = PA
 
 def significant(value: float | None, digits: int = 3) -> str:
     """A number with ``digits`` significant digits, or whole if it has more before the point; a dash for none."""
-    if value is None:
+    if value is None or not isfinite(value):
         return "–"
     if value == 0:
         return "0"

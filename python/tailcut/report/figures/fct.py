@@ -18,7 +18,17 @@ from tailcut.report.figures.base import (
     sized,
     unit_for,
 )
-from tailcut.report.figures.lines import Quantity, drawn, of_statistics, panel, solid, time_in, tooltip
+from tailcut.report.figures.lines import (
+    Quantity,
+    drawn,
+    of_statistics,
+    panel,
+    placed,
+    solid,
+    time_in,
+    tooltip,
+    whiskers,
+)
 from tailcut.report.study import Study, spell
 from tailcut.report.theme import Theme
 
@@ -81,36 +91,37 @@ def slowdown(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     )  # fmt: skip
 
 
-def gain(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
-    """What each scheme gains over the baseline in mean and 99th percentile, in percent."""
+def change(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
+    """The change of mean and 99th percentile from the baseline to each scheme, in percent."""
     baseline = study.baseline
     others = table.filter(pl.col("scheme") != (baseline or ""))
     panels: list[Panel] = []
     for name in CLASSES:
         panels += of_statistics(
-            f"gain-{name}", study.class_title(name), _of(others, name), "gain",
-            lambda words: Quantity(f"gain over {baseline} (%)", f"gain in {words}", "%", signed=True),
+            f"change-{name}", study.class_title(name), _of(others, name), "change",
+            lambda words: Quantity(f"change against {baseline} (%)", f"change of {words}", "%", signed=True),
             study.x, theme, shown=SHOWN,
         )  # fmt: skip
     note = None
     if baseline is None or len(study.schemes) < 2:
         note = "There is no other scheme to hold against a baseline."
     elif not panels:
-        note = f"No gain over {baseline} can be told: it, or every other scheme, has no value yet."
+        note = f"No change against {baseline} can be told: it, or every other scheme, has no value yet."
     return Figure(
-        name="gain",
-        title=f"What is gained over {baseline}" if baseline else "What is gained",
-        lead="Above zero is faster than the baseline: 50 % means half the time. Where a band crosses zero, the seeds do"
-        " not tell gain from loss.",
+        name="change",
+        title=f"The change against {baseline}" if baseline else "The change",
+        lead="Below zero is faster than the baseline: −50 % means half the time. Where a band crosses zero, the seeds"
+        " do not tell faster from slower.",
         caption=captions.join(
-            f"Gain is 1 − FCT / FCT of {baseline}, of the same statistic." if baseline else "",
+            f"The change is FCT / FCT of {baseline} − 1, of the same statistic of all flows." if baseline else "",
             captions.clock(study), captions.load(study), captions.unfinished(study),
-            captions.gains_of_bounds(others), captions.intervals(study, paired=True),
+            captions.changes_of_bounds(others), captions.intervals(study, changes=True),
         ),
         panels=panels,
-        gaps=gaps(others, "gain", CLASSES, SHOWN),
+        gaps=gaps(others, "change", CLASSES, SHOWN),
         data=others.filter(pl.col("grouping").is_in(["class", "all"])).select(
-            *COLUMNS, "gain_bound", "gain", "gain_ci_low", "gain_ci_high", "n_seeds", "reason"
+            *COLUMNS, "change_bound", "change", "change_ci_low", "change_ci_high", "significant", "n_seeds", "reason",
+            "change_note",
         ),
         note=note,
     )  # fmt: skip
@@ -134,7 +145,7 @@ def by_size(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
             panels.append(Panel(f"size-{statistic}", f"All flows by size: {tables.STATISTICS[statistic]}", chart))
     return Figure(
         name="size",
-        title="Which flows gain",
+        title="How flows of each size fare",
         lead="Each group holds flows of similar size, smallest first. Lower is better.",
         caption=captions.join(
             captions.normalisation(),
@@ -153,20 +164,15 @@ def by_size(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
 def _groups(
     name: str, rows: pl.DataFrame, groups: list[str], quantity: Quantity, study: Study, theme: Theme,
 ) -> alt.LayerChart | alt.Chart:  # fmt: skip
+    scale = scale_of(rows)
+    rows = placed(rows, scale)
     base = shown(alt.Chart(rows), theme, choose=["cell", "point"]).encode(
         x=alt.X("group:N", sort=groups, title="flow size", axis=alt.Axis(labelAngle=0, grid=False, labelOverlap=True)),
         xOffset=alt.XOffset("scheme:N", sort=list(theme.schemes)),
         color=colour(theme),
     )
-    scale = scale_of(rows)
-    low, high = scale.domain
-    whisker = (
-        base.transform_filter("isValid(datum.low)")
-        .transform_calculate(base=f"max(datum.low, {low})", top=f"min(datum.high, {high})")
-        .mark_rule(strokeWidth=2, opacity=0.5)
-        .encode(y=scale.y("base", quantity.title), y2=alt.Y2("top:Q"))
-    )
-    points = solid(base, theme).encode(y=scale.y("value", quantity.title))
+    whisker = whiskers(base, scale, quantity.title)
+    points = solid(base, theme).encode(y=scale.y("at", quantity.title))
     tips = [alt.Tooltip("group:N", title="flow size"), *tooltip(quantity, study.x)]
     marks = hoverable(name, points, theme, tooltip=tips, size=70)
     return sized(layered(whisker, marks), theme)

@@ -11,11 +11,13 @@ from tailcut.report.figures.base import (
     NUMBER,
     Chart,
     Panel,
+    Scale,
     colour,
     condition,
     dash,
     fill,
     hoverable,
+    inner,
     interval,
     layered,
     scale_of,
@@ -43,7 +45,7 @@ class Quantity:
         title: the axis title.
         tip: what a tooltip calls it.
         unit: follows a number in a tooltip.
-        signed: true for gains, whose axis crosses zero and is never logarithmic.
+        signed: true for changes, whose axis crosses zero and is never logarithmic.
     """
 
     title: str
@@ -72,6 +74,8 @@ def drawn(
     """
     unit = quantity.unit
     text = (lambda v: f"{'−' * (round(v, 1) < 0)}{percent(abs(v), 1)}") if quantity.signed else significant
+    bound = "normalised_lower_bound" if value == "normalised" else "lower_bound"
+    bounded = pl.col("change_bound") if quantity.signed else pl.when(bound).then(pl.lit(AT_LEAST))
     rows = table.filter(pl.col(value).is_not_null()).select(
         "backend", "scheme", "cell", "point", "x",
         pl.col(value).truediv(divisor).alias("value"),
@@ -80,7 +84,7 @@ def drawn(
         flows="n_flows",
         unfinished="n_unfinished",
         seeds="n_seeds",
-        bounded="gain_bound" if quantity.signed else pl.when("lower_bound").then(pl.lit(AT_LEAST)),
+        bounded=bounded,
     )  # fmt: skip
     if rows["low"].null_count() == rows.height:
         rows = rows.with_columns(low=pl.lit(None, pl.Float64), high=pl.lit(None, pl.Float64))
@@ -164,12 +168,12 @@ def solid(base: alt.Chart, theme: Theme) -> alt.Chart:
 
 def lines(name: str, rows: pl.DataFrame, quantity: Quantity, axis: Axis, theme: Theme) -> Chart:
     """One line per scheme and backend, a band where there are intervals."""
-    base = shown(alt.Chart(rows), theme, choose=["cell"]).encode(x=x_position(axis))
     scale = scale_of(rows, signed=quantity.signed)
-    y, (low, high) = scale.y("value", quantity.title), scale.domain
+    rows = placed(rows, scale)
+    base = shown(alt.Chart(rows), theme, choose=["cell"]).encode(x=x_position(axis))
+    y = scale.y("value", quantity.title)
     band = (
-        base.transform_filter("isValid(datum.low)")
-        .transform_calculate(base=f"max(datum.low, {low})", top=f"min(datum.high, {high})")
+        _within(base, scale)
         .mark_area(opacity=min(0.16, 0.5 / rows["scheme"].n_unique()), clip=True)
         .encode(
             y=scale.y("base", quantity.title), y2=alt.Y2("top:Q"), color=colour(theme), detail=alt.Detail("backend:N")
@@ -178,27 +182,52 @@ def lines(name: str, rows: pl.DataFrame, quantity: Quantity, axis: Axis, theme: 
     line = base.mark_line(strokeWidth=2, clip=True).encode(
         y=y, color=colour(theme), strokeDash=dash(theme, _backends(rows))
     )
-    points = solid(base, theme).encode(y=y)
+    points = solid(base, theme).encode(y=scale.y("at", quantity.title))
     marks = hoverable(name, points, theme, tooltip=tooltip(quantity, axis))
     few = rows["scheme"].n_unique() <= MOST_BANDS
     layers = [band] if few and rows["low"].null_count() < rows.height else []
-    return layered(*_zero(quantity, theme), *layers, line, marks)
+    return layered(*_zero(quantity, theme), *layers, line, marks, *_beyond(rows, base))
+
+
+def placed(rows: pl.DataFrame, scale: Scale) -> pl.DataFrame:
+    """The rows with where their marks go: ``at``, at the edge for a value beyond the scale, which ``beyond`` tells."""
+    low, high = scale.domain
+    arrow = pl.when(pl.col("value") > high).then(pl.lit("↑ ")).when(pl.col("value") < low).then(pl.lit("↓ "))
+    return rows.with_columns(at=pl.col("value").clip(low, high), beyond=arrow + pl.col("said"))
+
+
+def _within(base: alt.Chart, scale: Scale) -> alt.Chart:
+    """The intervals that reach into the scale, cut at its edges: on a logarithmic one zero has no place."""
+    low, high = scale.domain
+    return base.transform_filter(
+        f"isValid(datum.low) && datum.high >= {low} && datum.low <= {high}"
+    ).transform_calculate(base=f"max(datum.low, {low})", top=f"min(datum.high, {high})")
+
+
+def whiskers(base: alt.Chart, scale: Scale, title: str) -> alt.Chart:
+    """A rule for each interval."""
+    rules: alt.Chart = _within(base, scale).mark_rule(strokeWidth=2, opacity=0.5)
+    return rules.encode(y=scale.y("base", title), y2=alt.Y2("top:Q"))
+
+
+def _beyond(rows: pl.DataFrame, base: alt.Chart) -> list[alt.Chart]:
+    """An arrow with its value for each mark whose value lies beyond the scale."""
+    if rows["beyond"].null_count() == rows.height:
+        return []
+    text = base.transform_filter("isValid(datum.beyond)").mark_text(align="left", dx=7, dy=4, fontSize=10)
+    return [text.encode(y=alt.Y("at:Q"), text=alt.Text("beyond:N"))]
 
 
 def dots(name: str, rows: pl.DataFrame, quantity: Quantity, axis: Axis, theme: Theme) -> Chart:
     """Points side by side with their intervals, for an axis whose values are names."""
+    scale = scale_of(rows, signed=quantity.signed)
+    rows = placed(rows, scale)
     base = shown(alt.Chart(rows), theme, choose=["cell"]).encode(
         x=x_position(axis), xOffset=alt.XOffset("scheme:N", sort=list(theme.schemes)), color=colour(theme)
     )
-    scale = scale_of(rows, signed=quantity.signed)
-    whisker = (
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=2, clip=True)
-        .encode(y=scale.y("low", quantity.title), y2=alt.Y2("high:Q"))
-    )
-    points = solid(base, theme).encode(y=scale.y("value", quantity.title))
+    points = solid(base, theme).encode(y=scale.y("at", quantity.title))
     marks = hoverable(name, points, theme, tooltip=tooltip(quantity, axis), size=80)
-    return layered(*_zero(quantity, theme), whisker, marks)
+    return layered(*_zero(quantity, theme), whiskers(base, scale, quantity.title), marks, *_beyond(rows, base))
 
 
 def bars(rows: pl.DataFrame, quantity: Quantity, theme: Theme) -> Chart:
@@ -210,19 +239,25 @@ def bars(rows: pl.DataFrame, quantity: Quantity, theme: Theme) -> Chart:
     )
     order = labelled["who"].unique(maintain_order=True).to_list()
     low, high = scale_of(rows, signed=quantity.signed).domain if quantity.signed else (0.0, _furthest(rows))
+    labelled = labelled.with_columns(
+        at=pl.col("value").clip(low, high),
+        low=pl.col("low").clip(low, high),
+        high=pl.col("high").clip(low, high),
+        said=pl.when(pl.col("value") > high).then("→ " + pl.col("said")).otherwise("said"),
+    )
     room = (high - low) * (0.4 if rows["bound"].any() else 0.28)
     scale = alt.Scale(domain=[low, high + room], nice=False)
     base = shown(alt.Chart(labelled), theme, choose=["cell"]).encode(
         y=alt.Y("who:N", sort=order, title=None, axis=alt.Axis(labelLimit=220, domain=False, ticks=False))
     )
     bar = base.mark_bar(height=16, opacity=0.85).encode(
-        x=alt.X("value:Q", title=quantity.title, scale=scale, axis=alt.Axis(tickCount=5, format=NUMBER)),
+        x=alt.X("at:Q", title=quantity.title, scale=scale, axis=alt.Axis(tickCount=5, format=NUMBER)),
         color=colour(theme),
         tooltip=tooltip(quantity, None),
     )
     whisker = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=1.5, color=theme.ink("ink"), clip=True)
     text = (
-        base.transform_calculate(end="max(0, datum.value, isValid(datum.high) ? datum.high : 0)")
+        base.transform_calculate(end="max(0, datum.at, isValid(datum.high) ? datum.high : 0)")
         .mark_text(align="left", dx=6, color=theme.ink("ink"))
         .encode(x=alt.X("end:Q"), text=alt.Text("said:N"))
     )
@@ -231,7 +266,7 @@ def bars(rows: pl.DataFrame, quantity: Quantity, theme: Theme) -> Chart:
 
 def _furthest(rows: pl.DataFrame) -> float:
     """Where the longest bar or whisker of a panel ends, without the ends beyond twice the longest bar."""
-    most = max((float(v) for v in rows["value"].to_list()), default=0.0) or 1.0
+    most = max(inner([float(v) for v in rows["value"].to_list()]), default=0.0) or 1.0
     return min(max([most, *(float(v) for v in rows["high"].drop_nulls().to_list())]), 2 * most)
 
 
@@ -240,7 +275,7 @@ def _backends(rows: pl.DataFrame) -> Sequence[str]:
 
 
 def _zero(quantity: Quantity, theme: Theme) -> list[alt.Chart]:
-    """The line between gain and loss."""
+    """The line between faster and slower."""
     if not quantity.signed:
         return []
     return [

@@ -22,8 +22,9 @@ def counts(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
     panels = []
     for number, (quantity, words) in enumerate(SHOWN.items()):
         rows = table.filter(pl.col("quantity") == quantity) if table.height else table
-        if rows.height and rows["value"].max() != 0:
-            panels.append(Panel(f"segments-{number}", words[0], _share(rows, words[1], words[2], theme)))
+        drawn = rows.filter(pl.col("value") <= LONGEST, pl.col("at_least") > 0) if rows.height else rows
+        if drawn.height and rows["value"].max() != 0:
+            panels.append(Panel(f"segments-{number}", words[0], _share(drawn, words[1], words[2], theme)))
     return Figure(
         name="segments",
         title="What reordering and loss do to segments",
@@ -41,10 +42,8 @@ def counts(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
 
 
 def _share(rows: pl.DataFrame, unit: str, of: str, theme: Theme) -> Chart:
-    drawn = rows.filter(pl.col("value") <= LONGEST).select(
-        "scheme", "cell", "point", "value", "count", pl.col("percent", "at_least").round_sig_figs(5)
-    )
-    least = float(drawn.filter(pl.col("at_least") > 0)["at_least"].min())  # type: ignore[arg-type]
+    drawn = rows.select("scheme", "cell", "point", "value", "count", pl.col("percent", "at_least").round_sig_figs(5))
+    least = float(drawn["at_least"].min())  # type: ignore[arg-type]
     most = int(drawn["value"].max())  # type: ignore[arg-type]
     whole = list(range(0, most + 1, max(1, most // 8)))
     chart = shown(alt.Chart(drawn), theme, choose=["cell", "point"]).encode(

@@ -51,9 +51,9 @@ def glance(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
         + f"In the table, blue is less than {study.baseline} and orange more; the last column says what has to be"
         " changed to have the scheme.",
         caption=captions.join(
-            f"Completion times (FCT) as changes against {study.baseline}, seed by seed; * where the 95 % interval over"
-            " seeds excludes zero. Packets sent are data packets of all flows, retransmissions and copies included."
-            " Hosts change with [transport] and [replicate], switches with [queue] and [balance].",
+            f"Completion times (FCT) as changes against {study.baseline}, of the flows of all seeds; * where the 95 %"
+            " interval over seeds excludes zero. Packets sent are data packets of all flows, retransmissions and copies"
+            " included. Hosts change with [transport] and [replicate], switches with [queue] and [balance].",
             _bounds(table),
             captions.clock(study),
             captions.load(study),
@@ -65,7 +65,7 @@ def glance(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
 
 
 def _bounds(table: pl.DataFrame) -> str:
-    if table.height == 0 or table["gain_bound"].null_count() == table.height:
+    if table.height == 0 or table["change_bound"].null_count() == table.height:
         return ""
     return (
         "Where flows have not finished, changes are bounds (hollow, ≥ and ≤); ~ is that of one lower bound to another,"
@@ -84,7 +84,7 @@ def _numbers(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _matrix(table: pl.DataFrame, study: Study, theme: Theme) -> Chart:
-    rows = table.drop("factor", "gain_bound").with_columns(
+    rows = table.drop("factor", "change_bound", "significant").with_columns(
         column=pl.struct("class", "statistic").map_elements(
             lambda row: HEADINGS[row["class"], row["statistic"]], return_dtype=pl.String
         ),
@@ -106,7 +106,7 @@ def _plane(table: pl.DataFrame) -> pl.DataFrame:
 
     def factor(name: str, statistic: str, column: str) -> pl.DataFrame:
         rows = table.filter(pl.col("class") == name, pl.col("statistic") == statistic, pl.col("change").is_not_null())
-        bound = pl.col("gain_bound").is_not_null()
+        bound = pl.col("change_bound").is_not_null()
         return rows.select(*keys, pl.col("factor").alias(column), said="said", bound=bound)
 
     short = factor("short", "p99", "y").rename({"said": "said_short"})
