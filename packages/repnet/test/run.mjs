@@ -149,7 +149,8 @@ for (const {
   console.log(
     `Node ${version.padEnd(8)} ${count} files, ${tests} tests: ${pass} passed, ${fail + cancelled} failed, ${skipped} skipped, ${Math.round(duration_ms / 1000)} s, ${Math.round(processor)} s of a processor`,
   );
-if (results.length > 1) console.log(`On the first of them only: ${files.filter(once).join(', ')}`);
+const onFirst = files.filter(once);
+if (results.length > 1 && onFirst.length > 0) console.log(`On the first of them only: ${onFirst.join(', ')}`);
 const records = skipRecords(left);
 if (records.length > 0) console.log(`\nSkipped:\n${skipLines(records).join('\n')}`);
 if (TAILCUT_SKIPPED)
