@@ -33,6 +33,8 @@ export const Kind = {
   probe: 3,
   /** The first copy of a flow paired by token: records follow. */
   primary: 4,
+  /** The server is to prove itself; a hello of kind raw may follow the answer on this connection. */
+  prove: 5,
 } as const;
 
 export const HelloFlag = {
@@ -42,6 +44,8 @@ export const HelloFlag = {
   early: 2,
   /** The other connection had not been established when this was sent. */
   origin: 4,
+  /** A probe's: the source is that of the flow's first connection, beside which it is asked. */
+  beside: 8,
 } as const;
 
 export const AnswerFlag = {
@@ -91,6 +95,8 @@ export interface Answer {
   port: number;
   /** The version that both go by: the earlier of the two. */
   version: number;
+  /** The server's life: 6 random bytes, drawn when it began to listen. Undefined: not told. */
+  life?: Buffer | undefined;
 }
 
 /** 'a.b.c.d' for IPv4 and IPv4-mapped IPv6; otherwise the canonical text without zone. */
@@ -208,6 +214,7 @@ export function encodeAnswer(answer: Answer): Buffer {
   out[10] = answer.version;
   out.writeUInt32BE(Math.min(answer.threshold, 0xffffffff), 12);
   out.writeUInt16BE(answer.port, 16);
+  answer.life?.copy(out, 18);
   return out;
 }
 
@@ -219,6 +226,7 @@ export function decodeAnswer(bytes: Buffer): Answer | undefined {
     threshold: bytes.readUInt32BE(12),
     port: bytes.readUInt16BE(16),
     version: bytes[10] || FIRST_VERSION,
+    ...(bytes.readUIntBE(18, 6) === 0 ? {} : { life: Buffer.from(bytes.subarray(18, 24)) }),
   };
 }
 

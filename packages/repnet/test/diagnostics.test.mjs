@@ -96,7 +96,9 @@ test('a RepSYN flow: begun and finished at both ends, the bytes are the winnerâ€
   const byWinner =
     winner === 'primary' ? { wonByPrimary: 12, wonByReplica: 0 } : { wonByPrimary: 0, wonByReplica: 12 };
   assert.deepEqual(mine, { name: 'finished', socket, mode: 'syn', ...bytes, ...byWinner });
-  assert.deepEqual([servers.mode, servers.bytesRead, won(servers)], ['syn', 12, 12]);
+  // A first connection that wins is one as net makes it.
+  const seen = winner === 'primary' ? 'plain' : 'syn';
+  assert.deepEqual([servers.mode, servers.bytesRead, won(servers)], [seen, 12, 12]);
 });
 
 test('a plain client of a server: finished as plain, also where it had waited for a second connection', async (t) => {

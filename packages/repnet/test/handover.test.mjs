@@ -11,6 +11,7 @@ import { createServer as createHttpServer } from '../dist/adapters/http.js';
 import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
 import { decodeAnswer, Refusal } from '../dist/wire.js';
+import { lostSyns } from './lib/lost-syns.mjs';
 import { defaults, echo, echoServer, hello, messageOf, ownPort, raw, until } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
@@ -149,6 +150,7 @@ test('the winner of a RepSYN race, by its server: not with bytes unread, which c
     });
     socket.resume();
   });
+  await lostSyns(t, (to) => to === port);
   const client = repnet.connect({ port, host: HOST, replicate: 'syn', peer: 'repnet' });
   client.write('a request');
   await arrived();

@@ -153,9 +153,7 @@ const named = (mode) => `${mode.replicate}, peer ${mode.peer}${mode.copyDelay ? 
 const races = ({ replicate }) => replicate === 'syn';
 
 /**
- * A flow from a port of the application's own never races: for races the relay lets the kernel choose ports. Both connections of a race go
- * to the second port, and the winner is the one that there is. Told of the server, it asks nothing first, so that only a port where
- * nobody listens is refused in time (docs/design.md, RepSYN).
+ * A flow from a port of the application's own never races: for races the relay lets the kernel choose ports.
  */
 const relayFor = (mode, relayOptions) => (races(mode) ? { ...relayOptions, translates: true } : relayOptions);
 const inTime = (mode, relayOptions) => !races(mode) || mode.peer === 'auto' || relayOptions?.refuses === true;

@@ -7,6 +7,7 @@ import net from 'node:net';
 import { before, beforeEach, test } from 'node:test';
 import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
+import { lostSyns } from './lib/lost-syns.mjs';
 import { startRelay } from './lib/relay.mjs';
 import { defaults, settle, until } from './lib/support.mjs';
 
@@ -285,8 +286,8 @@ test('pairing by token: both begin with a hello of one token, and the one that c
   assert.equal(stream(bytes(0, 'up').subarray(HELLO)), 'request');
 });
 
-/** A server on one port that keeps what it gets. */
-async function sink(t) {
+/** A server on one port that keeps what it gets, and says `answer` to the first of it. */
+async function sink(t, answer) {
   const got = [];
   const server = net.createServer((socket) => {
     const seen = { bytes: Buffer.alloc(0) };
@@ -294,6 +295,7 @@ async function sink(t) {
     t.after(() => socket.destroy());
     socket.on('error', () => {});
     socket.on('data', (chunk) => {
+      if (answer !== undefined && seen.bytes.length === 0) socket.write(answer);
       seen.bytes = Buffer.concat([seen.bytes, chunk]);
     });
   });
@@ -302,8 +304,12 @@ async function sink(t) {
   return { got, port: server.address().port };
 }
 
-test('raw: the winner of a RepSYN race says where it comes from to nobody, and goes on as a plain stream', async (t) => {
-  const { got, port } = await sink(t);
+test('raw: a second connection of a RepSYN race asks for a proof first, says where it comes from to nobody, and goes on as a plain stream', async (t) => {
+  const PROOF = Buffer.alloc(24);
+  PROOF.write(`${MAGIC}81`, 'hex');
+  PROOF.writeUInt16BE(9, 16);
+  const { got, port } = await sink(t, PROOF);
+  await lostSyns(t, (to) => to === 9);
   const socket = repnet.connect({
     host: '127.0.0.1',
     port: 9,
@@ -313,17 +319,13 @@ test('raw: the winner of a RepSYN race says where it comes from to nobody, and g
   });
   t.after(() => socket.destroy());
   socket.write('request');
-  await until(() => got.some(({ bytes }) => bytes.length >= HELLO + 7));
-  const winner = got.find(({ bytes }) => bytes.length > 0);
-  const { kind, target } = hello(winner.bytes);
-  assert.equal(kind, 2);
-  assert.equal(target, 9);
-  assert.ok(winner.bytes.subarray(32, 66).every((byte) => byte === 0));
-  assert.equal(winner.bytes.subarray(HELLO).toString(), 'request');
-  assert.deepEqual(
-    got.filter((each) => each !== winner).map(({ bytes }) => bytes.length),
-    got.length > 1 ? [0] : [],
-  );
+  await until(() => got[0]?.bytes.length >= 2 * HELLO + 7);
+  const [{ bytes }] = got;
+  const [question, winner] = [bytes, bytes.subarray(HELLO)].map(hello);
+  assert.deepEqual([question.kind, winner.kind], [5, 2]);
+  assert.deepEqual([question.target, winner.target], [9, 9]);
+  for (const at of [0, HELLO]) assert.ok(bytes.subarray(at + 32, at + 66).every((byte) => byte === 0));
+  assert.equal(bytes.subarray(2 * HELLO).toString(), 'request');
 });
 
 test('an answer names the first port of the server: the one that was asked for, if it is known by that', async (t) => {

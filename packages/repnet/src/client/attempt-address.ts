@@ -101,6 +101,10 @@ export class AddressAttempt implements Attempt {
     return sockname;
   }
 
+  get isEstablished(): boolean {
+    return this.#handle.getpeername({}) === 0;
+  }
+
   ref(): void {
     this.#handle.ref();
   }

@@ -50,6 +50,10 @@ export class NameAttempt extends net.Socket implements Attempt {
     return undefined;
   }
 
+  get isEstablished(): boolean {
+    return nativeHandle(this)?.getpeername({}) === 0;
+  }
+
   get local() {
     return { address: this.localAddress, family: this.localFamily, port: this.localPort };
   }

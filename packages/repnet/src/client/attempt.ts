@@ -33,6 +33,8 @@ export interface Attempt extends Connection {
   readonly autoSelectFamilyAttemptedAddresses?: string[];
   /** From where, as far as it is known. */
   readonly local: { address?: string | undefined; family?: string | undefined; port?: number | undefined };
+  /** The system has established the connection, which is not told yet. */
+  readonly isEstablished: boolean;
   /** To where, if that is known without asking the system. */
   readonly remote: net.AddressInfo | undefined;
   /** Begins. Throws what net throws for invalid options. */

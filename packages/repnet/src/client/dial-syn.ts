@@ -20,20 +20,23 @@ import {
   setRace,
 } from '../socket-internals.js';
 import { counters } from '../stats.js';
-import { encodeHello, HelloFlag, Kind } from '../wire.js';
+import { type Answer, Kind } from '../wire.js';
 import { type Address, asAddress } from './address.js';
 import type { Attempt, AttemptSink } from './attempt.js';
-import { type ConnectionError, connected, copyAttempts, dialPlain, newAttempt, newToken } from './dialing.js';
+import { type ConnectionError, connected, copyAttempts, isShortage, newAttempt } from './dialing.js';
 import { noteTime } from './hedge-delay.js';
 import { sendHelloFirst } from './hello-first.js';
-import { forgetPeer, type Peer, peerKey, rememberPeer } from './peers.js';
+import { forgetLife, forgetPeer, lifeKey, type Peer, peerKey, strikePeer } from './peers.js';
+import { probe } from './probe.js';
+import { Proof, raceHello } from './proof.js';
 import { Resolution } from './resolution.js';
 
 /** Addresses of a name that are tried for the second connection, at most. */
 const MOST_ADDRESSES = 8;
 
 /**
- * Two handshakes to one port from two source ports; the winner's handle becomes the socket's own. Of a name with several addresses the first
+ * Two handshakes from two source ports: both to the one port of a server of net, or to the two of one of this library, where the second
+ * counts when the server has proved itself on it (proof.ts). The winner's handle becomes the socket's own. Of a name with several addresses the first
  * connection tries one after the other, as net does, and the second races it to the others: the next one when one has failed, or beside it
  * when that takes too long (RFC 8305).
  */
@@ -43,7 +46,6 @@ export class SynDial implements Attachment, AttemptSink {
   readonly paired = false;
   readonly #socket: Inner;
   readonly #target: DialTarget;
-  readonly #port: number;
   readonly #peer: Peer | undefined;
   readonly #resolution: Resolution;
   /** And to where, as far as it is decided. */
@@ -53,19 +55,22 @@ export class SynDial implements Attachment, AttemptSink {
   #untried: Address[] = [];
   #stagger: NodeJS.Timeout | undefined;
   #error: ConnectionError | undefined;
+  /** The race is over. */
+  #settled = false;
   #delay: NodeJS.Timeout | undefined;
   /** When the wait for the first connection began. */
   #begun = 0;
   #patience: NodeJS.Timeout | undefined;
   #address: Address | undefined;
-  /** What is told when it is known that the race counts. */
-  readonly #events: [event: string, args: unknown[]][] = [];
+  /** Connections to the second port on which the server has still to prove itself. */
+  readonly #proofs = new Set<Proof>();
+  /** The server has answered on one of them, and is not known by its life. */
+  #isUnknown = false;
 
-  /** `peer`: the server is of this library, and the connections go to its second port. */
-  constructor(socket: Inner, target: DialTarget, port: number, peer: Peer | undefined) {
+  /** `peer`: the server is of this library, and the second connection goes to its second port. */
+  constructor(socket: Inner, target: DialTarget, peer: Peer | undefined) {
     this.#socket = socket;
     this.#target = target;
-    this.#port = port;
     this.#peer = peer;
     this.#resolution = new Resolution(target.net.lookup);
   }
@@ -90,18 +95,18 @@ export class SynDial implements Attachment, AttemptSink {
 
   #second(address: Address): void {
     const { copyDelay, pairTimeout } = this.#target.replication;
-    // Whoever drops what goes to the second port may let the first one through.
-    if (this.#peer !== undefined)
-      this.#patience = patientTimeout(() => this.#miss(), copyDelay + pairTimeout);
+    if (copyDelay > 0) this.#begun = performance.now();
     const { addresses } = this.#resolution;
     // The first connection begins with the first address, and comes to the others in turn.
     const [first = address, ...others] = addresses;
-    this.#untried = [...others, first].slice(0, MOST_ADDRESSES);
+    this.#untried = [...others, first].filter((each) => this.#mayProve(each)).slice(0, MOST_ADDRESSES);
+    if (this.#untried.length === 0) return;
+    if (this.#peer !== undefined)
+      this.#patience = patientTimeout(() => this.#miss(), copyDelay + pairTimeout);
     if (copyDelay === 0) {
       this.#next();
       return;
     }
-    this.#begun = performance.now();
     this.#delay = setTimeout(() => {
       this.#delay = undefined;
       if (budget.takeConnection()) this.#next();
@@ -109,11 +114,17 @@ export class SynDial implements Attachment, AttemptSink {
     this.#delay.unref();
   }
 
+  /** A server of net has nothing to prove; one that the application vouches for is known by its port, others by their lives. */
+  #mayProve(address: string): boolean {
+    const { until = 0, lives = [] } = this.#peer ?? {};
+    return until === 0 || lives.some((life) => life.startsWith(`${address}|`));
+  }
+
   /** The second connection, to the next address. */
   #next(): void {
     clearTimeout(this.#stagger);
     const address = this.#untried.shift();
-    if (address === undefined) return;
+    if (address === undefined || this.#settled) return;
     this.#connect(REPLICA, address);
     if (this.#untried.length === 0) return;
     const { autoSelectFamilyAttemptTimeout: wait } = this.#target.net;
@@ -122,25 +133,49 @@ export class SynDial implements Attachment, AttemptSink {
     }, wait ?? net.getDefaultAutoSelectFamilyAttemptTimeout()).unref();
   }
 
-  /** Neither is established in time: the flow is plain, and so are the next ones for a while. */
-  #miss(): void {
-    if (this.#attempts.size === 0) return;
-    const { host, port } = this.#target.net;
-    rememberPeer(peerKey(host, port, this.#target.replication.replicaPort), 'silent');
-    this.#giveUp();
-    this.#goPlain();
+  get #key(): string {
+    const { net, replication } = this.#target;
+    return peerKey(net.host, net.port, replication.replicaPort);
   }
 
-  /** Nothing has been sent on the second port. */
-  #goPlain(): void {
-    const names = asAddress(this.#target.net.host) === undefined ? this.#resolution.options : {};
-    dialPlain(this.#socket, { ...this.#target, net: { ...this.#target.net, ...names } }, true);
+  /** No second connection has proved anything in time: the first goes on, as with net. */
+  #miss(): void {
+    if (this.#settled) return;
+    strikePeer(this.#key);
+    this.#dropSeconds();
+    this.#endIfAlone();
   }
 
   #giveUp(): void {
+    this.#settled = true;
     this.#stopTimers();
     for (const attempt of this.#attempts.keys()) attempt.abandon(false);
     this.#attempts.clear();
+    this.#dropProofs();
+  }
+
+  #dropProofs(): void {
+    for (const proof of this.#proofs) proof.abandon();
+    this.#proofs.clear();
+  }
+
+  /** Gives up what goes to the second port. */
+  #dropSeconds(): void {
+    this.#stopTimers();
+    this.#untried = [];
+    for (const attempt of this.#attempts.keys()) {
+      if (attempt.copy === PRIMARY) continue;
+      this.#attempts.delete(attempt);
+      attempt.abandon(false);
+    }
+    this.#dropProofs();
+  }
+
+  /** Neither connection is left. */
+  #endIfAlone(): void {
+    if (this.#settled || this.#attempts.size > 0 || this.#proofs.size > 0) return;
+    this.#giveUp();
+    this.#socket.destroy(this.#error);
   }
 
   #stopTimers(): void {
@@ -152,7 +187,9 @@ export class SynDial implements Attachment, AttemptSink {
   #connect(copy: Copy, host: string): void {
     const names = asAddress(host) === undefined ? this.#resolution.options : {};
     if (copy === REPLICA) counters.copiesIssued++;
-    const attempt = newAttempt(copy, this, this.#target, { host, port: this.#port, ...names });
+    const { net, replication } = this.#target;
+    const port = copy === REPLICA && this.#peer !== undefined ? replication.replicaPort : net.port;
+    const attempt = newAttempt(copy, this, this.#target, { host, port, ...names });
     this.#attempts.set(attempt, host);
     if (copy === PRIMARY) this.#primary = attempt;
     attempt.start();
@@ -160,12 +197,7 @@ export class SynDial implements Attachment, AttemptSink {
 
   attemptEvent(attempt: Attempt, event: string, args: unknown[]): void {
     if (attempt.copy !== PRIMARY) return;
-    // The application has dialled the first port.
-    if (event !== 'lookup') args = [args[0], this.#target.net.port, ...args.slice(2)];
-    // The race for the second port may come to nothing, and all of this happen again on the first.
-    if (this.#peer === undefined) this.#socket.emit(event, ...args);
-    // Who does not listen now would not have heard it.
-    else if (this.#socket.listenerCount(event) > 0) this.#events.push([event, args]);
+    this.#socket.emit(event, ...args);
     if (event !== 'lookup' || this.#address !== undefined || this.#socket.destroyed) return;
     const [error, resolved] = args;
     const address = error ? undefined : asAddress(resolved);
@@ -175,79 +207,99 @@ export class SynDial implements Attachment, AttemptSink {
   }
 
   attemptOpen(attempt: Attempt, handle: Handle): void {
+    const where = this.#attempts.get(attempt) as string;
+    this.#attempts.delete(attempt);
+    if (attempt.copy === REPLICA && this.#peer !== undefined) return this.#prove(handle, where);
+    this.#win(attempt.copy, handle, where);
+  }
+
+  /** Nothing of the application's goes on a second connection before the server has proved on it that it is the one that is known. */
+  #prove(handle: Handle, address: string): void {
+    const { until = 0, lives = [] } = this.#peer ?? {};
+    const isKnown = ({ life }: Answer) => {
+      if (until === 0 || (life !== undefined && lives.includes(lifeKey(address, life)))) return true;
+      this.#isUnknown = true;
+      return false;
+    };
+    const proof = new Proof(handle, address, this.#target, isKnown, (_, proved) => {
+      if (!this.#proofs.delete(proof)) return;
+      // The first may be established and not be told yet: a server would take it for another flow.
+      if (proved && this.#primary?.isEstablished !== true) this.#win(REPLICA, proof.release(), address);
+      else {
+        proof.abandon();
+        if (this.#untried.length > 0) this.#next();
+        this.#endIfAlone();
+      }
+    });
+    this.#proofs.add(proof);
+    if (isUnref(this.#socket)) proof.unref();
+    proof.ask();
+  }
+
+  #win(copy: Copy, handle: Handle, where: string): void {
     const socket = this.#socket;
+    this.#settled = true;
     this.#stopTimers();
-    if (attempt.copy === PRIMARY) counters.synWonByFirst++;
+    if (copy === PRIMARY) counters.synWonByFirst++;
     else {
       counters.synWonBySecond++;
       counters.copiesWon++;
     }
     noteTime(this.#target, this.#begun);
-    const where = this.#attempts.get(attempt);
-    this.#attempts.delete(attempt);
-    setRace(socket, attempt.copy);
+    setRace(socket, copy);
     applySettings(socket, handle);
     becomeNative(socket, handle);
     // The second attempt may have begun after the application's unref().
     if (isUnref(socket)) handle.unref();
-    const other = attempt.copy === REPLICA ? where : undefined;
-    copyAttempts(this.#primary ?? attempt, socket, this.#target.net.port, other);
+    const other = copy === REPLICA ? where : undefined;
+    if (this.#primary !== undefined) copyAttempts(this.#primary, socket, this.#target.net.port, other);
     try {
-      this.#tellEvents();
       if (socket.destroyed) return;
-      if (this.#peer !== undefined) this.#sayHello(handle);
+      if (copy === REPLICA && this.#peer !== undefined) this.#sayHello(handle);
       connected(socket);
     } finally {
       // After the application's first bytes, which the server can begin with meanwhile.
       this.#dropOthers();
+      if (this.#isUnknown && copy === PRIMARY) this.#askAgain();
     }
+  }
+
+  /** The server is another than the one that was known: it is asked beside this flow, for the next ones. */
+  #askAgain(): void {
+    forgetLife(this.#key);
+    const { localAddress, localPort, remoteAddress, destroyed } = this.#socket;
+    const address = asAddress(remoteAddress);
+    if (address !== undefined && !destroyed && budget.takeConnection())
+      probe(this.#target.net.host, address, this.#target, { localAddress, localPort });
   }
 
   /** To the second port of a server of this library: what follows the hello is a plain stream. */
   #sayHello(handle: Handle): void {
-    const hello = encodeHello({
-      kind: Kind.raw,
-      flags: HelloFlag.early,
-      threshold: this.#target.replication.threshold,
-      token: newToken(),
-      // Of no use to a server that pairs it with nothing.
-      sourceAddress: '',
-      sourcePort: 0,
-      targetAddress: '',
-      targetPort: this.#target.net.port,
-      patience: 0,
-    });
     setPeerPort(this.#socket, this.#target.net.port);
-    sendHelloFirst(this.#socket, handle, hello);
+    sendHelloFirst(this.#socket, handle, raceHello(this.#target, Kind.raw));
   }
 
   #dropOthers(): void {
     const losers = [...this.#attempts.keys()];
     this.#attempts.clear();
     for (const attempt of losers) attempt.abandon(this.#target.replication.loser === 'rst');
+    this.#dropProofs();
   }
 
   attemptFailed(attempt: Attempt, error: NodeJS.ErrnoException | undefined): void {
     if (!this.#attempts.delete(attempt)) return;
     if (attempt.copy === PRIMARY) copyAttempts(attempt, this.#socket, this.#target.net.port);
     if (attempt.copy === PRIMARY || this.#error === undefined) this.#error = error;
+    if (this.#peer !== undefined && attempt.copy === PRIMARY) {
+      // Nobody is there any more, as net would say; whoever else may be on the second port.
+      if (error?.code === 'ECONNREFUSED') this.#dropSeconds();
+      return this.#endIfAlone();
+    }
     // To another address at once; the first connection goes on to all of them by itself.
     if (attempt.copy === REPLICA && this.#untried.length > 0 && this.#attempts.size > 0) return this.#next();
-    if (this.#attempts.size > 0) return;
-    this.#stopTimers();
-    const { host, port } = this.#target.net;
     // The port is gone: the server may be another by now, or when it is there again.
-    if (this.#address !== undefined) forgetPeer(peerKey(host, port, this.#target.replication.replicaPort));
-    if (this.#peer !== undefined && this.#address !== undefined) {
-      // It was the second, and nothing has been sent; try the first, plainly.
-      return this.#goPlain();
-    }
-    this.#tellEvents();
-    this.#socket.destroy(this.#error);
-  }
-
-  #tellEvents(): void {
-    for (const [event, args] of this.#events.splice(0)) this.#socket.emit(event, ...args);
+    if ((this.#attempts.size === 0 || this.#peer !== undefined) && !isShortage(error)) forgetPeer(this.#key);
+    this.#endIfAlone();
   }
 
   /** Never: a socket that is connecting has nothing to give. */
@@ -261,6 +313,7 @@ export class SynDial implements Attachment, AttemptSink {
 
   *connections(): Iterable<Connection> {
     yield* this.#attempts.keys();
+    yield* this.#proofs;
   }
   peername(): object {
     return {};

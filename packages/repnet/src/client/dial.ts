@@ -9,7 +9,16 @@ import { FlowDial } from './dial-flow.js';
 import { SynDial } from './dial-syn.js';
 import { dialPlain } from './dialing.js';
 import { chooseDelay } from './hedge-delay.js';
-import { isDue, mayRace, type Peer, peerKey, recallPeer, TRANSLATED, toldPeer } from './peers.js';
+import {
+  isDue,
+  mayLearnLife,
+  mayRace,
+  type Peer,
+  peerKey,
+  recallPeer,
+  TRANSLATED,
+  toldPeer,
+} from './peers.js';
 import { probe } from './probe.js';
 
 setDial((socket, target) => {
@@ -35,7 +44,7 @@ setDial((socket, target) => {
 });
 
 function dialSyn(socket: Inner, target: DialTarget, known: Peer | undefined): void {
-  const { host, port, localPort } = target.net;
+  const { host, localPort } = target.net;
   if (localPort !== undefined) return dialPlain(socket, target);
   // Two connections to the first port would be two flows to such a server, and its second might be another's. One that is
   // silent behind a filter may be such a server, too: it is asked again when that is forgotten.
@@ -44,9 +53,9 @@ function dialSyn(socket: Inner, target: DialTarget, known: Peer | undefined): vo
   // Unknown, or not for certain: one connection now, and find out for the next.
   const certain = known?.kind === 'repnet' || (known?.kind === 'plain' && mayRace(known));
   if (!certain || !mayDouble(target)) dialPlain(socket, target);
-  else if (known.kind === 'plain') new SynDial(socket, target, port, undefined).start();
-  else new SynDial(socket, target, target.replication.replicaPort, known).start();
-  if (known?.kind !== 'repnet' && (known?.kind !== 'plain' || isDue(known)))
+  else if (known.kind === 'plain') new SynDial(socket, target, undefined).start();
+  else new SynDial(socket, target, known).start();
+  if (known?.kind === 'repnet' ? mayLearnLife(known) : known?.kind !== 'plain' || isDue(known))
     probeBeside(socket, target, host);
 }
 
@@ -61,7 +70,8 @@ function probeBeside(socket: Inner, target: DialTarget, host: string): void {
   socket.once('connect', () => {
     // A listener before this one may have destroyed the socket, which then goes nowhere: the next flow asks.
     const address = asAddress(socket.remoteAddress);
-    if (address !== undefined) probe(host, address, target);
+    const { localAddress, localPort } = socket;
+    if (address !== undefined) probe(host, address, target, { localAddress, localPort });
   });
 }
 

@@ -4,6 +4,7 @@ import { type Attachment, attach, detach, type Inner, setSkew } from '../socket-
 
 /** Sends the hello: at once, or with what the application has written already. */
 export function sendHelloFirst(socket: Inner, handle: Handle, hello: Buffer): void {
+  setSkew(socket, handle.bytesRead, handle.bytesWritten);
   if (socket._pendingData != null) return attach(socket, new HelloFirst(socket, handle, hello));
   say(socket, handle, hello);
   if (wantsNoDelay(socket)) return;
@@ -16,7 +17,7 @@ export function sendHelloFirst(socket: Inner, handle: Handle, hello: Buffer): vo
 
 /** Bytes of the hello are none of the application's, from when the handle counts them. */
 function say(socket: Inner, handle: Handle, hello: Buffer): void {
-  setSkew(socket, 0, hello.length);
+  setSkew(socket, handle.bytesRead, handle.bytesWritten + hello.length);
   write(handle, [hello], undefined);
 }
 
@@ -38,7 +39,7 @@ class HelloFirst implements Attachment {
   /** The application writes: the hello goes in the same packet. */
   preface(): Buffer {
     detach(this.#socket);
-    setSkew(this.#socket, 0, this.#hello.length);
+    setSkew(this.#socket, this.#handle.bytesRead, this.#handle.bytesWritten + this.#hello.length);
     return this.#hello;
   }
 

@@ -14,6 +14,8 @@ export interface Peer {
   flags: number;
   threshold: number;
   until: number;
+  /** Lives that servers at the addresses of the host have told beside a flow that they had accepted ('address|life'), the latest last. */
+  readonly lives: string[];
   /** Replicas in a row that failed without an answer. */
   strikes: number;
   /** Questions that were refused, each beside a flow that had just been accepted, as far as they count; and when the last was. */
@@ -53,6 +55,22 @@ export function recallPeer(key: string): Peer | undefined {
   return undefined;
 }
 
+/** Most lives that are remembered of a host: processes that share a port have one each. */
+const MOST_LIVES = 32;
+
+export function lifeKey(address: string, life: Buffer): string {
+  return `${address}|${life.toString('hex')}`;
+}
+
+/** The server at `address`, which has accepted a flow's first connection, has told its life. */
+export function noteLife(key: string, address: string, life: Buffer): void {
+  const lives = recallPeer(key)?.lives;
+  const told = lifeKey(address, life);
+  if (lives === undefined || lives.includes(told)) return;
+  lives.push(told);
+  if (lives.length > MOST_LIVES) lives.shift();
+}
+
 export function rememberPeer(key: string, kind: Peer['kind'], flags = 0, threshold = 0): void {
   const known = peers.get(key);
   // With every answer: what is known already is known for longer. In which order counts when there is no room.
@@ -73,7 +91,7 @@ function remember(key: string, peer: Peer): void {
 }
 
 function peerOf(kind: Peer['kind'], flags: number, threshold: number, until: number): Peer {
-  return { kind, flags, threshold, until, strikes: 0, refusals: 0, refused: 0 };
+  return { kind, flags, threshold, until, lives: [], strikes: 0, refusals: 0, refused: 0 };
 }
 
 /** What the application says of the server, which is not forgotten. */
@@ -99,6 +117,19 @@ export const mayRace = (peer: Peer): boolean => peer.refusals >= REFUSALS;
 /** It is time to ask it once more. */
 export const isDue = (peer: Peer): boolean =>
   Date.now() - peer.refused >= (mayRace(peer) ? ASK_AGAIN : APART);
+
+/** The server has told no life, though the application does not vouch for it: it is asked again, but not with every flow. */
+export function mayLearnLife(peer: Peer): boolean {
+  if (peer.until === 0 || peer.lives.length > 0 || Date.now() - peer.refused < APART) return false;
+  peer.refused = Date.now();
+  return true;
+}
+
+/** The life that a server was known by is not its any more. */
+export function forgetLife(key: string): void {
+  const peer = recallPeer(key);
+  if (peer !== undefined) peer.lives.length = 0;
+}
 
 /** A replica to the peer failed without an answer. True: the peer is now taken for one that does not replicate. */
 export function strikePeer(key: string): boolean {

@@ -2,14 +2,20 @@
 import net from 'node:net';
 import type { DialTarget } from '../socket-internals.js';
 import { counters } from '../stats.js';
-import { decodeAnswer, encodeHello, Kind } from '../wire.js';
+import { type Answer, decodeAnswer, encodeHello, HelloFlag, Kind } from '../wire.js';
 import type { Address } from './address.js';
 import { isShortage, legOptions, newToken } from './dialing.js';
-import { noteRefusal, type Peer, peerKey, rememberPeer } from './peers.js';
+import { noteLife, noteRefusal, type Peer, peerKey, rememberPeer } from './peers.js';
+
+/** From where the flow's connection to the first port comes. */
+export interface FirstConnection {
+  localAddress?: string | undefined;
+  localPort?: number | undefined;
+}
 
 /** Asks, beside a flow that the server has just accepted, whether it understands replication. */
 const probing = new Set<string>();
-export function probe(host: string, address: Address, target: DialTarget): void {
+export function probe(host: string, address: Address, target: DialTarget, first: FirstConnection): void {
   const { replicaPort, pairTimeout } = target.replication;
   const key = peerKey(host, target.net.port, replicaPort);
   if (probing.has(key)) return;
@@ -18,12 +24,13 @@ export function probe(host: string, address: Address, target: DialTarget): void 
   const connection = net.connect(legOptions(target, address, replicaPort));
   connection.unref();
   let seen = Buffer.alloc(0);
-  const finish = (kind: Peer['kind'], flags = 0, threshold = 0) => {
+  const finish = (kind: Peer['kind'], { flags = 0, threshold = 0, life }: Partial<Answer> = {}) => {
     clearTimeout(timer);
     if (!probing.delete(key)) return;
     if (kind !== 'repnet' && kind !== 'other') counters.foreignPeers++;
     if (kind === 'plain') noteRefusal(key, asked);
     else rememberPeer(key, kind, flags, threshold);
+    if (kind === 'repnet' && life !== undefined) noteLife(key, address, life);
     connection.destroy();
   };
   const timer = setTimeout(() => finish('silent'), pairTimeout);
@@ -32,11 +39,11 @@ export function probe(host: string, address: Address, target: DialTarget): void 
     connection.write(
       encodeHello({
         kind: Kind.probe,
-        flags: 0,
+        flags: HelloFlag.beside,
         threshold: target.replication.threshold,
         token: newToken(),
-        sourceAddress: connection.localAddress ?? '',
-        sourcePort: connection.localPort ?? 0,
+        sourceAddress: first.localAddress ?? '',
+        sourcePort: first.localPort ?? 0,
         targetAddress: connection.remoteAddress ?? '',
         targetPort: target.net.port,
         patience: 0,
@@ -48,7 +55,7 @@ export function probe(host: string, address: Address, target: DialTarget): void 
     if (seen.length < 24 && seen[0] === 0x9e) return;
     const answer = seen.length >= 24 ? decodeAnswer(seen) : undefined;
     if (answer === undefined) finish('plain');
-    else finish(answer.port === target.net.port ? 'repnet' : 'other', answer.flags, answer.threshold);
+    else finish(answer.port === target.net.port ? 'repnet' : 'other', answer);
   });
   // Accepted and closed: so does a server of this library that has too many connections.
   connection.on('end', () => finish('silent'));

@@ -1,4 +1,5 @@
 /** What a server says on connections that are none of the application's, and what it says of those that it turns away. */
+import { randomBytes } from 'node:crypto';
 import type { Leg } from '../flow/leg.js';
 import type { Replication } from '../options.js';
 import type { Inner } from '../socket-internals.js';
@@ -12,6 +13,8 @@ export class Answers {
   /** First ports of ours, as clients may know them; and the one that we listen on. */
   readonly #ports = new Set<number>();
   #port = 0;
+  /** Tells this listener from every other, before and after it. */
+  readonly #life = randomBytes(6);
 
   /** `known`: 'host:port' at which clients reach the server. */
   constructor(owner: Internals, replication: Replication, known: Iterable<string>) {
@@ -32,7 +35,7 @@ export class Answers {
   }
 
   /** `hello`: undefined if it is of a form that is not known here. */
-  answer(reason: RefusalReason, hello: Hello | undefined): Buffer {
+  answer(reason: RefusalReason, hello: Hello | undefined, tellsLife = false): Buffer {
     const { targetPort = this.#port, version = VERSION } = hello ?? {};
     return encodeAnswer({
       refusal: Refusal[reason],
@@ -42,12 +45,13 @@ export class Answers {
       threshold: this.#replication.threshold,
       port: this.#ports.has(targetPort) ? targetPort : this.#port,
       version: Math.min(version, VERSION),
+      life: tellsLife ? this.#life : undefined,
     });
   }
 
   /** Says the answer, which is all that there is to say. */
-  only(leg: Leg, reason: RefusalReason, hello: Hello | undefined): void {
-    leg.send([this.answer(reason, hello)], () => {});
+  only(leg: Leg, reason: RefusalReason, hello: Hello | undefined, tellsLife = false): void {
+    leg.send([this.answer(reason, hello, tellsLife)], () => {});
     leg.close();
   }
 

@@ -180,7 +180,7 @@ export class Greeter {
     this.#remove(silent);
     leg.sink = nobody;
     // The application's own stream follows, with its own setting.
-    if (hello.kind !== Kind.raw) leg.setNoDelay(true);
+    if (hello.kind !== Kind.raw && hello.kind !== Kind.prove) leg.setNoDelay(true);
     const rest = bytes.length > HELLO_BYTES ? bytes.subarray(HELLO_BYTES) : undefined;
     this.#greeted(leg, hello, rest, silent.due <= this.#tick);
     this.#left();

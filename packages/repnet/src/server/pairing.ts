@@ -78,6 +78,11 @@ export class Pairing {
     this.#waiting.miss();
   }
 
+  /** The flow under this key has begun with a first connection to this process. */
+  hasFirst(key: string): boolean {
+    return this.#waiting.get(key)?.first === 'primary';
+  }
+
   /** Every wait is over. */
   clear(): void {
     this.#held.clear();

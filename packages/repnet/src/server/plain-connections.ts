@@ -59,7 +59,9 @@ export class PlainConnections {
     tellOwnPort(handle, port());
     giveHandle(handle, socket);
     applySettings(socket, handle);
-    setSkew(socket, skew, 0);
+    // A connection that has proved the server has had two hellos and an answer.
+    if (skew === 0) setSkew(socket, 0, 0);
+    else setSkew(socket, handle.bytesRead - (rest?.length ?? 0), handle.bytesWritten);
     if (skew > 0) setRace(socket, 'open');
     socket.ref();
     if (owner.pauseOnConnect) Object.assign(socket, { readableFlowing: false });

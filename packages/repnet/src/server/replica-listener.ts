@@ -10,7 +10,7 @@ import type { Handle } from '../net-internals.js';
 import { defaults, isEnabled, type Replication, replicationOptions } from '../options.js';
 import type { Inner } from '../socket-internals.js';
 import { counters } from '../stats.js';
-import { HELLO_BYTES, type Hello, HelloFlag, isLaterHello, Kind } from '../wire.js';
+import { comparableAddress, HELLO_BYTES, type Hello, HelloFlag, isLaterHello, Kind } from '../wire.js';
 import { Answers } from './answers.js';
 import { Greeter } from './greeter.js';
 import { noteHello } from './hosts.js';
@@ -169,7 +169,14 @@ export class ReplicaListener {
     if (this.byToken) noteHello(leg.remoteAddress);
     switch (hello.kind) {
       case Kind.probe:
-        return this.#answers.only(leg, isEnabled() ? 'none' : 'disabled', hello);
+        return this.#answers.only(
+          leg,
+          isEnabled() ? 'none' : 'disabled',
+          hello,
+          this.#asksBeside(leg, hello),
+        );
+      case Kind.prove:
+        return this.#prove(leg, hello, rest);
       case Kind.raw:
         // For another service, which was at this port before, or whose first port has ours for its successor.
         if (leg.copy === PRIMARY || !this.#answers.isOurs(hello.targetPort))
@@ -193,6 +200,24 @@ export class ReplicaListener {
       default:
         return this.#answers.refuse(leg, 'version', hello);
     }
+  }
+
+  /** The question comes from the client of a first connection that this process has accepted: the two ports are of one server. */
+  #asksBeside(leg: Leg, { flags, sourceAddress, sourcePort }: Hello): boolean {
+    if ((flags & HelloFlag.beside) === 0 || sourceAddress !== comparableAddress(leg.remoteAddress))
+      return false;
+    return this.#pairing.hasFirst(keyOf(leg.remoteAddress, sourcePort));
+  }
+
+  /** Tells whose this port is, and awaits the hello that makes the connection the winner of its race. */
+  #prove(leg: Leg, hello: Hello, rest: Buffer | undefined): void {
+    if (leg.copy === PRIMARY || !this.#answers.isOurs(hello.targetPort))
+      return this.#answers.refuse(leg, 'mismatch', hello);
+    if (!isEnabled()) return this.#answers.refuse(leg, 'disabled', hello);
+    leg.send([this.#answers.answer('none', hello, true)], () => {});
+    if (leg.lost) return;
+    this.#greeter.expect(leg);
+    if (rest !== undefined) leg.receive(rest);
   }
 
   /** A client that speaks a later form only is told, so that it goes on without a copy, or asks as this version does. */
