@@ -108,7 +108,7 @@ const AFTER = {
 
 for (const [what, [first, second]] of Object.entries(AFTER))
   for (const peer of ['auto', 'repnet'])
-    test(`${what} (peer: '${peer}'): the flow is as with net, and nobody hears what is for A`, async (t) => {
+    test(`nobody else hears what is for A, and the flow is as with net: ${what} (peer: '${peer}')`, async (t) => {
       const a = await knownServer(t);
       if (peer === 'auto') await racing(t, a.port);
       await a.close();
@@ -125,7 +125,7 @@ for (const [what, second] of [
   ['a plain service', (t, port, serve) => countingServer(t, net, port, serve)],
   ['another server of this library', (t, port, serve) => countingServer(t, repnet, port, serve)],
 ])
-  test(`${what} has the second port, and the first connection has lost its SYN: the flow waits for that`, async (t) => {
+  test(`a flow waits for its first connection, which has lost its SYN, while ${what} has the second port`, async (t) => {
     const a = await knownServer(t);
     await racing(t, a.port);
     await a.close();
