@@ -146,8 +146,7 @@ WORKERS ?= 2
 test:
 	.ci/tests
 
-# `checked` is the release build with assertions and overflow checks on.
-CARGO_TEST := cargo test --locked --profile checked
+CARGO_TEST := cargo test --locked
 
 # All that the tests of Rust and Python run.
 .PHONY: compile
@@ -168,7 +167,7 @@ explore: build setup
 .PHONY: fuzz
 fuzz: $(BIN)/python
 	TAILCUT_FUZZ_SEED=$${TAILCUT_FUZZ_SEED:-$$RANDOM} TAILCUT_FUZZ_EXPERIMENTS=$${TAILCUT_FUZZ_EXPERIMENTS:-2000} \
-	    $(CARGO_TEST) -p tailcut-experiment --test fuzz
+	    $(CARGO_TEST) --workspace --test integration -- fuzz::random
 
 .PHONY: test-python
 test-python: build setup setup-lab
@@ -208,10 +207,11 @@ bench: build setup
 check:
 	$(MAKE) -j2 --output-sync=target check-rust check-python
 
-QUICK := errors fabric plan properties schema smoke tcp
+QUICK := errors:: fabric:: plan:: properties:: schema:: smoke:: tcp::
 
 check-rust: build lint-rust
-	$(CARGO_TEST) --workspace --lib $(QUICK:%=--test %)
+	$(CARGO_TEST) --workspace --lib
+	$(CARGO_TEST) --workspace --test integration -- $(QUICK)
 
 check-python: lint-packages lint-python
 	$(MAKE) setup-lab
@@ -241,8 +241,7 @@ lint-python: build setup
 
 lint-rust: $(BIN)/python
 	cargo fmt --all --check
-	# The profile of the tests, which then need not compile macros and build scripts again.
-	cargo clippy --profile checked --workspace --all-targets --locked -- -D warnings
+	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 lint-packages: setup-repnet
 	cd packages && npm run lint && npm run typecheck

@@ -1,10 +1,8 @@
 //! What other backends are told of a run is what the simulator does, and their tables are made as its own are.
 
-mod common;
-
 use std::ops::ControlFlow;
 
-use common::{plan, GOOD};
+use crate::common::{plan, GOOD};
 use tailcut_experiment::{
     demand, no_tables, run, tabulate, Column, Measured, MeasuredFlow, RunDemand, RunResult, Values,
 };

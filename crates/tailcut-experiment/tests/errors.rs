@@ -1,11 +1,9 @@
 //! What a reader sees when a file is wrong: one snapshot per error in `snapshots/`, to be read as a reader would.
 //!
 //! A new component or parameter enters the lists of what was expected. When a change is meant, write the snapshots anew
-//! (`INSTA_UPDATE=always cargo test -p tailcut-experiment --test errors`) and read the difference.
+//! (`INSTA_UPDATE=always cargo test -p tailcut-experiment --test integration errors::`) and read the difference.
 
-mod common;
-
-use common::{failure, load, replaced, with, GOOD};
+use crate::common::{failure, load, replaced, with, GOOD};
 
 macro_rules! refused {
     ($($name:ident: $line:literal => $replacement:literal,)*) => {

@@ -1,8 +1,6 @@
 //! Values that no run could bear are refused at loading: by code, rule and key.
 
-mod common;
-
-use common::{failure, plan};
+use crate::common::{failure, plan};
 
 /// Code, rule and key of the first error of the good experiment with a section in place of its own.
 fn refused(section: &str, lines: &str) -> (String, String) {

@@ -1,10 +1,8 @@
 //! Measurements on request add to the results and change nothing in them.
 
-mod common;
-
 use std::ops::ControlFlow;
 
-use common::{plan, GOOD};
+use crate::common::{plan, GOOD};
 use tailcut_experiment::{no_tables, run, Column, RunResult, Values};
 use tailcut_net::measure::attribution::{Part, PARTS};
 

@@ -2,14 +2,13 @@
 
 #![allow(unsafe_code, reason = "an allocator that counts")]
 
-mod common;
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
-use common::plan_with;
 use tailcut_experiment::{no_tables, run};
+
+use crate::common::plan_with;
 
 /// The system's allocator, and how many bytes it has given out to each thread: a run is one thread's, and tests run beside it.
 struct Counting;

@@ -1,10 +1,8 @@
 //! What an experiment means: schemes, sweeps, overrides, identifiers.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{plan, plan_with, with, GOOD};
+use crate::common::{plan, plan_with, with, GOOD};
 use serde_json::{json, Value as Json};
 use tailcut_experiment::{Plan, RunPlan};
 

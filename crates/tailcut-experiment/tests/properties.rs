@@ -1,8 +1,6 @@
 //! What holds for every text, right or wrong.
 
-mod common;
-
-use common::{load, with, GOOD};
+use crate::common::{load, with, GOOD};
 use proptest::prelude::*;
 use tailcut_experiment::Plan;
 

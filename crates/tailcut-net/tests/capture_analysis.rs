@@ -1,13 +1,11 @@
 //! tshark's own TCP analysis of captured runs, held against the simulator's counters.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
-use common::ns3::{chain, Setting};
-use common::tshark::{tshark, Row};
+use crate::common::ns3::{chain, Setting};
+use crate::common::tshark::{tshark, Row};
 use tailcut_engine::{Rate, Time};
 use tailcut_net::capture::pcapng::START_OF_RUN;
 use tailcut_net::capture::{Capture, CaptureError, CaptureSpec, CaptureSummary};

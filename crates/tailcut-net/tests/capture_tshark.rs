@@ -1,8 +1,6 @@
 //! What tshark, an independent reader, finds in a capture file.
 
-mod common;
-
-use common::tshark::tshark;
+use crate::common::tshark::tshark;
 use tailcut_engine::{Rate, Time};
 use tailcut_net::capture::frame::{encode, Ecn, Endpoint, Frame, TcpFlags, TcpOptions};
 use tailcut_net::capture::pcapng::{Bounds, Direction, Interface, Writer};

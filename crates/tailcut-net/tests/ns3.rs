@@ -1,8 +1,6 @@
 //! Held against ns-3 (tests/oracles/ns3/README.md): same links, same parameters, same flows.
 
-mod common;
-
-use common::ns3::{
+use crate::common::ns3::{
     chain, dumbbell, oracle_drops, oracle_flows, oracle_rows, run, six_pairs, EventLog, Setting,
 };
 use tailcut_engine::Time;
@@ -280,7 +278,11 @@ const FABRICS: [(&str, &str, u64, &str, u64); 5] = [
 ];
 
 /// The fabrics on which ns-3's run lies further from the middle of ours than any of ours does.
-fn fabrics_that_differ(imitate: Imitation, share_of_runs: u64) -> Vec<&'static str> {
+fn fabrics_that_differ(
+    fabrics: &[(&'static str, &'static str, u64, &str, u64)],
+    imitate: Imitation,
+    share_of_runs: u64,
+) -> Vec<&'static str> {
     let differs = |&(case, nic_queue, min_rto, flows, runs): &(&'static str, _, _, _, _)| {
         let min_rto = Time::from_ms(min_rto);
         let setting =
@@ -289,24 +291,32 @@ fn fabrics_that_differ(imitate: Imitation, share_of_runs: u64) -> Vec<&'static s
         println!("{case}: ns-3 {theirs:.1}, ours at most {ours:.1}");
         (theirs > ours).then_some(case)
     };
-    FABRICS.iter().filter_map(differs).collect()
+    fabrics.iter().filter_map(differs).collect()
 }
 
 #[test]
+fn newreno_on_fabrics_of_57_flows_has_the_completion_times_of_ns3_with_its_departures_from_the_rfcs(
+) {
+    assert_eq!(fabrics_that_differ(&FABRICS[..4], Imitation::NS3, 2), [""; 0]);
+}
+
+#[test]
+#[ignore = "half a minute for the precision of more runs"]
 fn newreno_on_fabrics_full_of_flows_has_the_completion_times_of_ns3_with_its_departures_from_the_rfcs(
 ) {
-    assert_eq!(fabrics_that_differ(Imitation::NS3, 1), [""; 0]);
+    assert_eq!(fabrics_that_differ(&FABRICS, Imitation::NS3, 1), [""; 0]);
 }
 
 /// What the departures are worth. With 57 flows and a minimum of 200 ms chance outweighs them.
 #[test]
+#[ignore = "half a minute; first_differences and the flows of a fabric show each departure"]
 fn newreno_on_fabrics_full_of_flows_has_other_completion_times_by_the_rfcs() {
     let differ = [
         "d_k4_l05_01s_rto10_nicq100",
         "d_k4_l05_01s_rto10_nicq100000",
         "d_k4_l05_1s_rto200_nicq100000",
     ];
-    assert_eq!(fabrics_that_differ(Imitation::NONE, 2), differ);
+    assert_eq!(fabrics_that_differ(&FABRICS, Imitation::NONE, 2), differ);
 }
 
 const SACK_FABRIC: (&str, &str) = ("d_k4_l05_1s_rto10_nicq100000_sackprr", "k4_l0.5_1s_s2");
@@ -316,19 +326,26 @@ fn with_sack(imitate: Imitation) -> Setting {
 }
 
 /// The four class means taken together: of eight intervals of 95 % one would often be missed by chance.
-fn a_fabric_full_of_flows_agrees(imitate: Imitation) {
+fn a_fabric_full_of_flows_agrees(imitate: Imitation, runs: u64) {
     let (case, flows) = SACK_FABRIC;
-    let (theirs, ours) = distances(&with_sack(imitate), case, flows, 40);
+    let (theirs, ours) = distances(&with_sack(imitate), case, flows, runs);
     println!("{case}: ns-3 {theirs:.1}, ours at most {ours:.1}");
     assert!(theirs <= ours, "{theirs:.1} where ours reach {ours:.1}");
 }
 
 #[test]
 fn a_fabric_full_of_flows_has_the_completion_times_of_ns3() {
-    a_fabric_full_of_flows_agrees(Imitation::NONE);
+    a_fabric_full_of_flows_agrees(Imitation::NONE, 10);
 }
 
 #[test]
+#[ignore = "half a minute for the precision of more runs"]
+fn a_fabric_full_of_flows_has_the_completion_times_of_ns3_in_forty_runs() {
+    a_fabric_full_of_flows_agrees(Imitation::NONE, 40);
+}
+
+#[test]
+#[ignore = "half a minute; six long flows show each departure with SACK"]
 fn a_fabric_full_of_flows_has_the_completion_times_of_ns3_with_its_departures_from_the_rfcs() {
-    a_fabric_full_of_flows_agrees(Imitation::NS3);
+    a_fabric_full_of_flows_agrees(Imitation::NS3, 40);
 }

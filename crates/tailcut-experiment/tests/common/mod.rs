@@ -1,7 +1,5 @@
 //! An experiment that is right, to be made wrong or varied.
 
-#![allow(dead_code, reason = "each test file uses a part")]
-
 use std::path::Path;
 
 use tailcut_experiment::{load_text, no_tables, Failure, Plan};

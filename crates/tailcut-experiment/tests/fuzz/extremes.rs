@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{json, Value as Json};
 use tailcut_experiment::schema;
 
-use crate::carry::{carry_out, Ending};
+use crate::fuzz::carry::{carry_out, Ending};
 
 pub const TIMES: &[&str] =
     &["0s", "1ps", "1us", "10s", "86400s", "999999s", "1000000s", "18446744s"];

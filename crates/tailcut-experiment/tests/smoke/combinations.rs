@@ -7,9 +7,9 @@ use tailcut_experiment::{no_tables, to_scenario};
 use tailcut_net::topology::find::{link_name, node_name};
 use tailcut_net::topology::{Graph, PortId};
 
-use crate::cover::{pairs, Choice};
-use crate::experiment::{carry_out, loaded};
-use crate::factors;
+use crate::smoke::cover::{pairs, Choice};
+use crate::smoke::experiment::{carry_out, loaded};
+use crate::smoke::factors;
 
 /// Short flows, of which copies are made, beside long ones, which are elephants and switch.
 fn experiment(row: &[(&'static str, Json)]) -> Json {

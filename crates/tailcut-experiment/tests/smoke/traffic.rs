@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::experiment::{carry_out, loaded};
-use crate::factors::kinds;
+use crate::smoke::experiment::{carry_out, loaded};
+use crate::smoke::factors::kinds;
 
 #[test]
 fn every_kind_of_traffic_runs() {

@@ -265,10 +265,6 @@ impl EventLog {
         let line = |lines: &[&str]| lines.get(same).copied().unwrap_or("(end)").to_owned();
         (same, line(&ours), line(&theirs))
     }
-
-    pub fn lines(&self) -> impl Iterator<Item = &str> {
-        self.text.lines()
-    }
 }
 
 /// The lines in the order of time and flow: what two flows do at one instant has no order. Of several states or windows

@@ -13,6 +13,7 @@ pub fn tshark(capture: &[u8], fields: &[&'static str]) -> Vec<Row> {
     let mut file = tempfile::Builder::new().suffix(".pcapng").tempfile().unwrap();
     file.write_all(capture).unwrap();
     let mut command = Command::new("tshark");
+    command.env("LC_ALL", "C");
     command.args(["-n", "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a"]);
     command.args(["-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"]);
     command.args(["-o", "tcp.relative_sequence_numbers:FALSE", "-r"]);

@@ -7,7 +7,7 @@ use tailcut_net::scenario::Horizon;
 use tailcut_net::traffic::demand::Demand;
 use tailcut_net::traffic::TrafficSpec;
 
-use crate::topologies;
+use crate::fabric::topologies;
 use tailcut_net::topology::HostId;
 
 fn demand(spec: Value) -> Result<Demand, SpecError> {

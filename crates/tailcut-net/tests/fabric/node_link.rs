@@ -47,7 +47,7 @@ fn hosts_and_switches_are_numbered_in_file_order() {
 fn files_written_by_networkx_are_the_built_in_fat_tree() {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fabric/data/");
     let spec = json!({"kind": "fat-tree", "k": 4, "propagation": "2us"});
-    let built_in = crate::topologies::build(spec).unwrap();
+    let built_in = crate::fabric::topologies::build(spec).unwrap();
     for name in ["fat_tree_k4_links.json", "fat_tree_k4_edges.json"] {
         let graph = read(&std::fs::read_to_string(format!("{data}{name}")).unwrap()).unwrap();
         assert_eq!(graph.links, built_in.links, "{name}");

@@ -5,7 +5,7 @@ use tailcut_engine::{Rate, Stream, Time};
 use tailcut_net::amount::Limit;
 use tailcut_net::port::{Offer, Port};
 
-use crate::ports::packet;
+use crate::fabric::ports::packet;
 
 /// Packets of a few sizes, each with its probability.
 type Mixture = &'static [(u16, f64)];

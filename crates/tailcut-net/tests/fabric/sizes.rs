@@ -7,7 +7,7 @@ use tailcut_net::component::SpecError;
 use tailcut_net::traffic::sizes::{FlowSizes, SizesSpec};
 use tailcut_net::workload::{SizeTable, SizeUnit, BUILTIN};
 
-use crate::statistics::{kolmogorov_smirnov, kolmogorov_smirnov_limit};
+use crate::fabric::statistics::{kolmogorov_smirnov, kolmogorov_smirnov_limit};
 
 fn table(name: &str) -> SizeTable {
     SizeTable::builtin(name, "sizes").unwrap()

@@ -19,8 +19,8 @@ use tailcut_net::topology::{Graph, HostId, NodeId, PortId, Routes, SwitchId};
 use tailcut_net::traffic::demand::Jobs;
 use tailcut_net::traffic::TrafficSpec;
 
-use crate::statistics::{assert_even, assert_independent, chi_squared, chi_squared_limit};
-use crate::topologies;
+use crate::fabric::statistics::{assert_even, assert_independent, chi_squared, chi_squared_limit};
+use crate::fabric::topologies;
 
 fn fat_tree(k: u32) -> Graph {
     topologies::build(json!({"kind": "fat-tree", "k": k})).unwrap()

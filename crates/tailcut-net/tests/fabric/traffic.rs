@@ -10,10 +10,10 @@ use tailcut_net::traffic::offered::{offered, Offered};
 use tailcut_net::traffic::{Flow, TrafficSpec};
 use tailcut_net::workload::SizeTable;
 
-use crate::statistics::{
+use crate::fabric::statistics::{
     assert_even, assert_independent, kolmogorov_smirnov, kolmogorov_smirnov_limit,
 };
-use crate::topologies;
+use crate::fabric::topologies;
 
 fn graph(spec: Value) -> Graph {
     topologies::build(spec).unwrap()

@@ -13,7 +13,7 @@ use tailcut_net::scenario::Scenario;
 use tailcut_net::topology::star::Star;
 use tailcut_net::traffic::Flow;
 
-use crate::support::{flow, row, run, run_observed, scenario, tcp};
+use crate::run::support::{flow, row, run, run_observed, scenario, tcp};
 
 /// Every flow that has finished is split into parts that add up to its completion time, and no other is split.
 pub fn check(outcome: &Outcome, attribution: &Attribution) {

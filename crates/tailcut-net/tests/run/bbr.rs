@@ -13,7 +13,7 @@ use tailcut_net::transport::tcp::congestion::bbr::{BbrSpec, Mode};
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::{Congestion, CongestionSpec, Recovery, Sender};
 
-use crate::support::{flow, row, run, run_observed, scenario, tcp};
+use crate::run::support::{flow, row, run, run_observed, scenario, tcp};
 
 const RATE: Rate = Rate(100_000_000);
 const MSS: u64 = 1_460;

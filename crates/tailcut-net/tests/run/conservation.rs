@@ -46,8 +46,8 @@ use tailcut_net::transport::tcp::congestion::{bbr::BbrSpec, cubic::CubicSpec, dc
 use tailcut_net::transport::tcp::{Close, CongestionSpec, Recovery, ReorderingSpec, TcpSpec};
 use tailcut_net::transport::TransportSpec;
 
-use crate::ledger::Ledger;
-use crate::support::{limit_queues, row, run, run_observed, scenario, tcp};
+use crate::run::ledger::Ledger;
+use crate::run::support::{limit_queues, row, run, run_observed, scenario, tcp};
 
 fn graphs() -> impl Strategy<Value = Graph> {
     let slow = (Rate(100_000_000), Time::from_us(5));
@@ -72,7 +72,13 @@ fn flows(hosts: u32) -> impl Strategy<Value = Vec<Flow>> {
     prop::collection::vec(flow, 1..24).prop_map(move |mut rows| {
         rows.sort_by_key(|row| row.3);
         let flow = |(id, (src, step, bytes, start)): (usize, (u32, u32, u64, u64))| {
-            crate::support::flow(id as u64, src, (src + step) % hosts, bytes, Time::from_ns(start))
+            crate::run::support::flow(
+                id as u64,
+                src,
+                (src + step) % hosts,
+                bytes,
+                Time::from_ns(start),
+            )
         };
         rows.into_iter().enumerate().map(flow).collect()
     })
@@ -382,7 +388,7 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
 }
 
 proptest! {
-    #![proptest_config(crate::support::random_cases(400))]
+    #![proptest_config(crate::run::support::random_cases(400))]
 
     #[test]
     fn the_books_of_every_link_balance(scenario in scenarios()) {
@@ -405,13 +411,13 @@ proptest! {
         prop_assert_eq!(&plain.flows, &observed.flows);
         prop_assert_eq!(&plain.jobs, &observed.jobs);
         prop_assert_eq!(&plain.tiers, &observed.tiers);
-        crate::attribution::check(&observed, &attribution);
+        crate::run::attribution::check(&observed, &attribution);
     }
 
     #[test]
     fn the_parts_of_completion_times_add_up(scenario in scenarios()) {
         let (outcome, attribution) = run_observed(&scenario, Attribution::new(&scenario.graph));
-        crate::attribution::check(&outcome, &attribution);
+        crate::run::attribution::check(&outcome, &attribution);
         prop_assert_eq!(run(&scenario), outcome);
     }
 
@@ -436,7 +442,7 @@ proptest! {
 fn flows_finish_however_small_the_queues() {
     for recovery in [Recovery::Newreno, Recovery::SackPrr] {
         let flows = (0..12)
-            .map(|id| crate::support::flow(id, id as u32 % 4, 4, 60_000, Time::ZERO))
+            .map(|id| crate::run::support::flow(id, id as u32 % 4, 4, 60_000, Time::ZERO))
             .collect();
         let mut scenario = scenario(Star { hosts: 5, ..Star::default() }.build().unwrap(), flows);
         limit_queues(&mut scenario, Limit::AtMost(Amount::Packets(3)));
@@ -449,7 +455,7 @@ fn flows_finish_however_small_the_queues() {
 
 #[test]
 fn a_flow_that_the_horizon_cuts_off_is_reported_as_unfinished() {
-    let flows = vec![crate::support::flow(0, 0, 1, 50_000_000, Time::ZERO)];
+    let flows = vec![crate::run::support::flow(0, 0, 1, 50_000_000, Time::ZERO)];
     let mut scenario = scenario(row(&[(Rate(1_000_000_000), Time::from_us(2)); 2]), flows);
     scenario.horizon.drain = Time::from_ms(50);
     let outcome = run(&scenario);

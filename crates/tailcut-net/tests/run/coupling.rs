@@ -15,7 +15,7 @@ use tailcut_net::transport::mptcp::MptcpSpec;
 use tailcut_net::transport::tcp::{Recovery, Sender, TcpSpec};
 use tailcut_net::transport::TransportSpec;
 
-use crate::support::{flow, limit_queues, run, run_observed, scenario};
+use crate::run::support::{flow, limit_queues, run, run_observed, scenario};
 
 const FAST: Rate = Rate(1_000_000_000);
 const MULTI: Bytes = Bytes(1_000_000_000);

@@ -14,7 +14,7 @@ use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
 use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 use tailcut_net::transport::tcp::{Congestion, CongestionSpec, Recovery, Sender};
 
-use crate::support::{flow, row, run, run_observed, scenario, tcp};
+use crate::run::support::{flow, row, run, run_observed, scenario, tcp};
 
 /// The paper's setting (section 3.3, figure 12): 10 Gbps, a round trip of 100 us, K = 40 packets.
 const RATE: Rate = Rate(10_000_000_000);

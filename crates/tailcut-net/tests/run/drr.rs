@@ -7,7 +7,7 @@ use tailcut_net::queue::{drop_tail::DropTail, drr::Drr, QueueSpec};
 use tailcut_net::topology::dumbbell::{Dumbbell, Parts};
 use tailcut_net::traffic::Flow;
 
-use crate::support::*;
+use crate::run::support::*;
 
 const BOTTLENECK: Rate = Rate(1_000_000_000);
 /// Transmission of a full packet at the bottleneck.

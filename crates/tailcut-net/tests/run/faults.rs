@@ -20,7 +20,7 @@ use tailcut_net::topology::star::Star;
 use tailcut_net::topology::{Graph, HostId, PortId};
 use tailcut_net::transport::tcp::Recovery;
 
-use crate::support::{flow, row, run, run_observed, scenario, tcp};
+use crate::run::support::{flow, row, run, run_observed, scenario, tcp};
 
 /// Data packets over each link in a window of time, and everything that is lost or dropped.
 #[derive(Default)]
@@ -226,7 +226,7 @@ fn without_a_failure_selective_red_is_drop_tail() {
     let mut scenario = two_flows(true);
     scenario.faults.active = false;
     let selective = run(&scenario);
-    crate::support::limit_queues(&mut scenario, Limit::Unlimited);
+    crate::run::support::limit_queues(&mut scenario, Limit::Unlimited);
     let plain = run(&scenario);
     assert_eq!(selective.flows, plain.flows);
 }

@@ -9,7 +9,7 @@ use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::congestion::hystart::HystartSpec;
 use tailcut_net::transport::tcp::{CongestionSpec, Hosts};
 
-use crate::support::{flow, run, scenario, tcp};
+use crate::run::support::{flow, run, scenario, tcp};
 
 /// Packets that one flow of 5 MB loses where its queue holds 200, and what it takes.
 fn lost(hystart: HystartSpec) -> (u64, Time) {

@@ -22,7 +22,7 @@ use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::{CongestionSpec, Hosts, Recovery, TcpSpec};
 use tailcut_net::transport::TransportSpec;
 
-use crate::support::{flow, row, run, scenario, tcp};
+use crate::run::support::{flow, row, run, scenario, tcp};
 
 const FAST: Rate = Rate(1_000_000_000);
 

@@ -16,7 +16,7 @@ use tailcut_net::topology::NodeId;
 use tailcut_net::transport::pfabric::PfabricSpec;
 use tailcut_net::transport::TransportSpec;
 
-use crate::support::{flow, limit_queues, run, run_observed, scenario};
+use crate::run::support::{flow, limit_queues, run, run_observed, scenario};
 
 /// Four hosts send to a fifth, whose queue holds 20 packets.
 fn incast() -> Scenario {

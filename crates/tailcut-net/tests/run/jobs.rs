@@ -12,8 +12,8 @@ use tailcut_net::topology::star::Star;
 use tailcut_net::topology::{Graph, HostId};
 use tailcut_net::traffic::TrafficSpec;
 
-use crate::ledger::Ledger;
-use crate::support::{run, run_observed, scenario};
+use crate::run::ledger::Ledger;
+use crate::run::support::{run, run_observed, scenario};
 
 fn star(hosts: u32) -> Graph {
     Star { hosts, ..Star::default() }.build().expect("the parameters are valid")
@@ -220,7 +220,7 @@ fn the_books_balance_for_jobs_under_open_traffic() {
         {"kind": "pings", "from": 0, "to": 1, "count": 30},
     ]});
     let mut scenario = of(spec, star(6));
-    crate::support::limit_queues(&mut scenario, "20packets".parse().expect("a limit"));
+    crate::run::support::limit_queues(&mut scenario, "20packets".parse().expect("a limit"));
     let (outcome, ledger) = run_observed(&scenario, Ledger::new(&scenario));
     ledger.check(&outcome);
     assert_all_finish(&outcome, &scenario);

@@ -11,7 +11,7 @@ use tailcut_net::transport::tcp::congestion::{
 };
 use tailcut_net::transport::tcp::CongestionSpec;
 
-use crate::support::{flow, limit_queues, row, run, scenario, tcp};
+use crate::run::support::{flow, limit_queues, row, run, scenario, tcp};
 
 fn rates() -> impl Strategy<Value = Rate> {
     // 3 and 7 Gbps do not take a whole number of picoseconds per byte.
@@ -106,7 +106,7 @@ impl Line {
 }
 
 proptest! {
-    #![proptest_config(crate::support::random_cases(256))]
+    #![proptest_config(crate::run::support::random_cases(256))]
 
     #[test]
     fn the_recurrence_holds_with_unbounded_queues(

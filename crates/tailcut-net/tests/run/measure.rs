@@ -13,7 +13,7 @@ use tailcut_net::topology::star::Star;
 use tailcut_net::transport::tcp::reordering::adaptive::AdaptiveSpec;
 use tailcut_net::transport::tcp::{Recovery, ReorderingSpec};
 
-use crate::support::{flow, limit_queues, row, run, run_observed, scenario, tcp};
+use crate::run::support::{flow, limit_queues, row, run, run_observed, scenario, tcp};
 
 /// Every host of a fat-tree sends to the host half a fabric away.
 fn across() -> Scenario {

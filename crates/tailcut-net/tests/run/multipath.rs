@@ -21,8 +21,8 @@ use tailcut_net::transport::tcp::reordering::{rr_tcp::RrTcpSpec, ReorderingSpec}
 use tailcut_net::transport::tcp::{Recovery, Sender, TcpSpec};
 use tailcut_net::transport::TransportSpec;
 
-use crate::coupling::{progress, side_by_side};
-use crate::support::{flow, limit_queues, row, run, run_observed, scenario};
+use crate::run::coupling::{progress, side_by_side};
+use crate::run::support::{flow, limit_queues, row, run, run_observed, scenario};
 
 const FAST: Rate = Rate(1_000_000_000);
 

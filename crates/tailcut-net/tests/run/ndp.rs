@@ -16,7 +16,7 @@ use tailcut_net::traffic::Flow;
 use tailcut_net::transport::ndp::NdpSpec;
 use tailcut_net::transport::TransportSpec;
 
-use crate::support::{flow, limit_queues, row, run, scenario};
+use crate::run::support::{flow, limit_queues, row, run, scenario};
 
 fn ndp(graph: Graph, flows: Vec<Flow>) -> Scenario {
     let mut scenario = scenario(graph, flows);

@@ -17,7 +17,7 @@ use tailcut_net::transport::pfabric::{PfabricSender, PfabricSpec};
 use tailcut_net::transport::Transmit;
 use tailcut_net::transport::TransportSpec;
 
-use crate::support::{flow, row, run, scenario};
+use crate::run::support::{flow, row, run, scenario};
 
 const RTT: Time = Time::from_us(100);
 

@@ -14,7 +14,7 @@ use tailcut_net::topology::{Graph, Link, NodeId};
 use tailcut_net::transport::tcp::congestion::dctcp::DctcpSpec;
 use tailcut_net::transport::tcp::CongestionSpec;
 
-use crate::support::{flow, limit_queues, run, scenario, tcp};
+use crate::run::support::{flow, limit_queues, run, scenario, tcp};
 
 fn limit(scenario: &mut Scenario, bytes: u64) {
     limit_queues(scenario, Limit::AtMost(Amount::Bytes(bytes)));

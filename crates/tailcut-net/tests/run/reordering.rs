@@ -8,7 +8,7 @@ use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::transport::tcp::reordering::{adaptive, ncr, rr_tcp};
 use tailcut_net::transport::tcp::{Recovery, ReorderingSpec};
 
-use crate::support::{flow, limit_queues, run, scenario, tcp};
+use crate::run::support::{flow, limit_queues, run, scenario, tcp};
 
 #[derive(Debug)]
 struct Spent {

@@ -16,7 +16,7 @@ use tailcut_net::simulate_watched;
 use tailcut_net::topology::PortId;
 use tailcut_net::watch::{Sight, Watch};
 
-use crate::support::run;
+use crate::run::support::run;
 use asked::Asked;
 use rows::{networks, schemes, Row};
 

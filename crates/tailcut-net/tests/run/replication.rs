@@ -15,8 +15,8 @@ use tailcut_net::topology::fat_tree::FatTree;
 use tailcut_net::topology::parallel_paths::ParallelPaths;
 use tailcut_net::transport::tcp::CongestionSpec;
 
-use crate::ledger::Ledger;
-use crate::support::{flow, run, run_observed, scenario, tcp};
+use crate::run::ledger::Ledger;
+use crate::run::support::{flow, run, run_observed, scenario, tcp};
 use tailcut_net::topology::HostId;
 
 const FAST: Rate = Rate(1_000_000_000);

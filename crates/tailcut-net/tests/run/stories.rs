@@ -15,7 +15,7 @@ use tailcut_net::topology::find::find_link;
 use tailcut_net::topology::star::Star;
 use tailcut_net::topology::Graph;
 
-use crate::support::{flow, limit_queues, row, run, run_observed, scenario, tcp};
+use crate::run::support::{flow, limit_queues, row, run, run_observed, scenario, tcp};
 
 const NANOSECOND: u64 = 1_000;
 

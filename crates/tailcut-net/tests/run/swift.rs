@@ -12,7 +12,7 @@ use tailcut_net::transport::tcp::congestion::swift::SwiftSpec;
 use tailcut_net::transport::tcp::congestion::Congestion;
 use tailcut_net::transport::tcp::{CongestionSpec, Sender};
 
-use crate::support::{flow, run_observed, scenario, tcp};
+use crate::run::support::{flow, run_observed, scenario, tcp};
 
 const RATE: Rate = Rate(1_000_000_000);
 const FRAME: f64 = 1_538.0;

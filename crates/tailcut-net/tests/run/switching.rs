@@ -15,8 +15,8 @@ use tailcut_net::transport::mmptcp::{MmptcpSpec, Switch};
 use tailcut_net::transport::tcp::{Sender, TcpSpec};
 use tailcut_net::transport::{Phase, TransportSpec};
 
-use crate::multipath::{fat_tree, with};
-use crate::support::{flow, run_observed};
+use crate::run::multipath::{fat_tree, with};
+use crate::run::support::{flow, run_observed};
 
 /// What the scattering subflows went through, by flow.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::script::{again, sack, Script, ENDLESS, MSS};
+use crate::tcp::script::{again, sack, Script, ENDLESS, MSS};
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::transport::tcp::reordering::adaptive::AdaptiveSpec;
 use tailcut_net::transport::tcp::{CongestionState, Receiver, ReorderingSpec, TcpSpec};

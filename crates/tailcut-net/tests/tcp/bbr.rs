@@ -1,7 +1,7 @@
 //! BBR at the two ends of a wire: its first segments, and data that come in pieces.
 
-use crate::pair::{Pair, What};
-use crate::script::{sack, MSS};
+use crate::tcp::pair::{Pair, What};
+use crate::tcp::script::{sack, MSS};
 use tailcut_engine::Time;
 use tailcut_net::transport::tcp::congestion::bbr::{Bbr, BbrSpec, Mode};
 use tailcut_net::transport::tcp::{Congestion, CongestionSpec, Receiver, Sender, TcpSpec};

@@ -1,6 +1,6 @@
 //! CUBIC (RFC 9438): windows after each event, against the equations written anew.
 
-use crate::script::{newreno, Script, ENDLESS, MSS};
+use crate::tcp::script::{newreno, Script, ENDLESS, MSS};
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;

@@ -1,6 +1,6 @@
 //! `window_growth = "delivered"`: windows that grow by what an ACK is the first to tell of.
 
-use crate::script::{newreno, sack, Script, ENDLESS, MSS, RTT};
+use crate::tcp::script::{newreno, sack, Script, ENDLESS, MSS, RTT};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;
 use tailcut_net::transport::tcp::congestion::hystart::HystartSpec;

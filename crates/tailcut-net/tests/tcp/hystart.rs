@@ -1,6 +1,6 @@
 //! What ends slow start before a loss does, in senders of whole windows.
 
-use crate::script::{Script, ENDLESS, MSS};
+use crate::tcp::script::{Script, ENDLESS, MSS};
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::Amount;
 use tailcut_net::transport::tcp::congestion::cubic::CubicSpec;

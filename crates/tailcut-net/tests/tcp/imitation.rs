@@ -1,6 +1,6 @@
 //! Departures from the RFCs that are switched on to compare with ns-3.
 
-use crate::script::{again, new, newreno, news, sack, Script, ENDLESS, MSS, RTT};
+use crate::tcp::script::{again, new, newreno, news, sack, Script, ENDLESS, MSS, RTT};
 use tailcut_net::transport::tcp::{CongestionState, Imitation, TcpSpec};
 use tailcut_net::transport::Transmit;
 

@@ -1,6 +1,6 @@
 //! From the SYN to the end (RFC 9293, RFC 6298).
 
-use crate::script::{new, newreno, news, Script, ENDLESS, RTT};
+use crate::tcp::script::{new, newreno, news, Script, ENDLESS, RTT};
 use tailcut_engine::Time;
 use tailcut_net::transport::tcp::{Sender, TcpSpec};
 use tailcut_net::transport::{Phase, Transmit};

@@ -1,7 +1,7 @@
 //! What `hosts = "linux"` does in single connections.
 
-use crate::pair::{Pair, What};
-use crate::script::{sack, Script, ENDLESS, MSS};
+use crate::tcp::pair::{Pair, What};
+use crate::tcp::script::{sack, Script, ENDLESS, MSS};
 use tailcut_engine::{Bytes, Time};
 use tailcut_net::transport::tcp::reordering::rack::RackSpec;
 use tailcut_net::transport::tcp::{Hosts, ReductionBase, ReorderingSpec, TcpSpec};

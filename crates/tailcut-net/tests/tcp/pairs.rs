@@ -1,8 +1,8 @@
 //! Whole connections without a network: what both ends make of single losses, delays, marks and duplicates.
 //! A round trip takes 1 ms, a timeout 10 ms, a segment 1,000 bytes.
 
-use crate::pair::{Pair, What, DELAY};
-use crate::script::{newreno, sack};
+use crate::tcp::pair::{Pair, What, DELAY};
+use crate::tcp::script::{newreno, sack};
 use tailcut_engine::Time;
 use tailcut_net::amount::Amount;
 use tailcut_net::packet::Flags;
@@ -366,7 +366,7 @@ mod marks {
     #[test]
     fn only_new_data_may_be_marked() {
         let pair = Pair::new(ecn(), 8).lose(Data(0)).run();
-        let capable = |sent: &crate::pair::Sent| sent.flags.has(Flags::ECN_CAPABLE);
+        let capable = |sent: &crate::tcp::pair::Sent| sent.flags.has(Flags::ECN_CAPABLE);
         assert_eq!(pair.of(Data(0)).map(capable).collect::<Vec<_>>(), [true, false]);
         assert!(!pair.log.iter().any(|s| !matches!(s.what, Data(_)) && capable(s)));
     }

@@ -1,7 +1,7 @@
 //! RACK-TLP (RFC 8985) and F-RTO (RFC 5682). A round trip takes 1 ms, a timeout 10 ms.
 
-use crate::pair::{Pair, Sent, What};
-use crate::script::{newreno, sack};
+use crate::tcp::pair::{Pair, Sent, What};
+use crate::tcp::script::{newreno, sack};
 use proptest::prelude::*;
 use tailcut_engine::Time;
 use tailcut_net::transport::tcp::reordering::rack::RackSpec;

@@ -1,6 +1,6 @@
 //! Telling reordering from loss: D-SACK (RFC 2883), adaptive thresholds with undo, RR-TCP, NCR (RFC 4653).
 
-use crate::script::{again, new, news, sack, Script, ENDLESS, MSS};
+use crate::tcp::script::{again, new, news, sack, Script, ENDLESS, MSS};
 use tailcut_engine::Time;
 use tailcut_net::transport::tcp::reordering::{adaptive, ncr, rr_tcp};
 use tailcut_net::transport::tcp::{CongestionState, Receiver, ReorderingSpec, TcpSpec};

@@ -1,6 +1,6 @@
 //! Recovery with selective acknowledgements (RFC 6675) and proportional rate reduction (RFC 9937).
 
-use crate::script::{again, new, news, sack, Script, ENDLESS, MSS};
+use crate::tcp::script::{again, new, news, sack, Script, ENDLESS, MSS};
 use tailcut_engine::Time;
 use tailcut_net::transport::tcp::{CongestionState, ReductionBase, TcpSpec};
 use tailcut_net::transport::Transmit;

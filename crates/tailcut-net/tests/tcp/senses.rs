@@ -1,7 +1,7 @@
 //! What a congestion control may ask for: samples of every ACK, and pacing.
 
-use crate::pair::{Pair, What};
-use crate::script::{sack, Script};
+use crate::tcp::pair::{Pair, What};
+use crate::tcp::script::{sack, Script};
 use tailcut_engine::Time;
 use tailcut_net::transport::tcp::congestion::{Pacing, Sample};
 use tailcut_net::transport::tcp::{CongestionState, TcpSpec};

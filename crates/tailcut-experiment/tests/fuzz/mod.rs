@@ -15,8 +15,8 @@ use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 use serde_json::{json, Map, Value as Json};
 use tailcut_experiment::{describe, schema};
 
-use carry::{carry_out, Ending};
-use extremes::small;
+use self::carry::{carry_out, Ending};
+use self::extremes::small;
 
 /// Experiments that are carried out, unless the environment has another number.
 const EXPERIMENTS: u32 = 200;
