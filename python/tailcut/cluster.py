@@ -112,10 +112,13 @@ class DaskFarm:
 
     def __init__(self, client: "Client") -> None:
         self._client = client
-        self._under_way: dict[Any, tuple[Future[Any], frozenset[str]]] = {}  # with the workers that may carry it out
+        # With the workers that may carry it out, and the bytes that it is expected to need.
+        self._under_way: dict[Any, tuple[Future[Any], frozenset[str], int]] = {}
         self._topic: str | None = None
         self._attempts = 0
         self._by_memory = False
+        self._memory: dict[str, float] = {}  # how many bytes the runs of a worker may take, by its address
+        self._stuck_since: float | None = None
         self._fit: set[str] = set()  # addresses of workers that can be given jobs
         self._judged: set[str] = set()
         self._refused: list[str] = []
@@ -155,16 +158,36 @@ class DaskFarm:
             try:
                 _require_package(address, found, theirs)
                 require_same(f"the worker {address}", tuple(theirs))
+                if self._by_memory:
+                    self._memory[address] = self._declared(address)
                 self._fit.add(address)
             except ClusterError as error:
                 errors.append(error)
             self._judged.add(address)
         return errors
 
+    def _declared(self, address: str) -> float:
+        """How many bytes a worker says that its runs may take: no job that needs some comes to one that is mute.
+
+        Raises:
+            ClusterError: it does not say so.
+        """
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        found: float | None = workers.get(address, {}).get("resources", {}).get(MEMORY)
+        if not found:
+            raise ClusterError(
+                "TC-C008",
+                f"the worker {address} does not say how much memory runs may take, as the others do",
+                f"start it with --resources {MEMORY}=BYTES",
+            )
+        return found
+
     def _check_memory(self, runs: Sequence[PlannedRun]) -> None:
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
         declared = [worker["resources"].get(MEMORY) for worker in workers.values()]
         self._by_memory = all(declared)
+        if self._by_memory:
+            self._memory = dict(zip(workers, declared, strict=True))
         limits = declared if self._by_memory else [worker["memory_limit"] or None for worker in workers.values()]
         if not all(limits):
             return  # a worker that states no limit may be large enough
@@ -191,12 +214,37 @@ class DaskFarm:
         self._judged &= there.keys()
         self._fit &= there.keys()
         self._withdraw()
+        self._look_whether_stuck()
         return {_short(address): there[address] for address in sorted(self._fit)}
 
     def refused(self) -> list[str]:
         """Why workers that have come since were given nothing."""
         refused, self._refused = self._refused, []
         return refused
+
+    def _look_whether_stuck(self) -> None:
+        """Say it when no worker is left that could carry out any of the jobs under way.
+
+        Raises:
+            ClusterError: none has come for a minute.
+        """
+        needed = [bytes_ for _, _, bytes_ in list(self._under_way.values())]
+        if not needed or any(self._can_take(address, min(needed)) for address in self._fit):
+            self._stuck_since = None
+        elif self._stuck_since is None:
+            self._stuck_since = time.monotonic()
+            self._refused.append(
+                f"no worker is left that could make the runs: waiting for one, {WORKERS_SECONDS:g} s at most"
+            )
+        elif time.monotonic() - self._stuck_since > WORKERS_SECONDS:
+            raise ClusterError(
+                "TC-C005",
+                f"the scheduler has had no worker that could make the runs for {WORKERS_SECONDS:g} s",
+                "start workers with `dask worker ADDRESS`, and the same command goes on; what had finished is kept",
+            )
+
+    def _can_take(self, address: str, bytes_: int) -> bool:
+        return not self._by_memory or self._memory.get(address, 0) >= bytes_
 
     def shun(self, attempt: Attempt) -> bool:
         """Give the worker of an attempt nothing more, as long as it is the same worker."""
@@ -208,7 +256,7 @@ class DaskFarm:
 
         Dask gives a job that no worker may carry out to none that comes later, not even with `allow_other_workers`.
         """
-        lost = [future for future, allowed in list(self._under_way.values()) if allowed and not allowed & self._fit]
+        lost = [future for future, allowed, _ in list(self._under_way.values()) if allowed and not allowed & self._fit]
         if lost and self._fit:
             with contextlib.suppress(OSError, TimeoutError):  # the scheduler has just gone, and every job with it
                 self._client.cancel(lost, force=True)
@@ -217,16 +265,17 @@ class DaskFarm:
         """Hand over one job."""
         self._wait_for_scheduler()
         self._attempts += 1
-        allowed = frozenset(self._fit)
+        needed = _bytes(job.run)
+        allowed = frozenset(address for address in self._fit if self._can_take(address, needed))
         future = self._client.submit(
             carry_out,
             job,
             key=f"tailcut-{job.run['id']}-{self._attempts}",
             pure=False,
-            resources={MEMORY: _bytes(job.run)} if self._by_memory else None,
+            resources={MEMORY: needed} if self._by_memory else None,
             workers=sorted(allowed) or None,
         )
-        self._under_way[future.key] = future, allowed
+        self._under_way[future.key] = future, allowed, needed
 
         def ended(future: "Future[Any]") -> None:
             attempt = Attempt(job)
@@ -283,7 +332,7 @@ class DaskFarm:
         with contextlib.suppress(Exception):  # without a scheduler nothing is carried out
             if self._topic is not None:
                 self._client.unsubscribe_topic(self._topic)
-            self._client.cancel([future for future, _ in self._under_way.values()], force=True)
+            self._client.cancel([future for future, _, _ in self._under_way.values()], force=True)
 
     def _on(self, attempt: Attempt, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function on the worker that carried out a job."""

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
@@ -23,6 +24,20 @@ def as_toml(document: Mapping[str, Any]) -> str:
             lines += ["", f"[{_key(section)}]"]
             lines += [f"{_key(key)} = {_value(value, f'{section}.{key}')}" for key, value in table.items()]
     return "\n".join(lines) + "\n"
+
+
+def toml_key(name: str) -> str:
+    """A key as TOML has it: bare where it can be."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML has it, in one line.
+
+    Raises:
+        TypeError: TOML has no word for it.
+    """
+    return _value(value, "the value")
 
 
 def _key(key: object) -> str:

@@ -12,8 +12,9 @@ import signal
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from tailcut.backends import Capture
 from tailcut.plan import PlannedRun
@@ -29,10 +30,12 @@ Said: TypeAlias = "queue.SimpleQueue[tuple[Child, dict[str, Any] | None]]"
 
 
 class Child:
-    """One worker process (`tailcut.backends.worker`) that puts runs into one store."""
+    """One worker process (`tailcut.backends.worker`) that puts runs into one store.
+
+    The process ends with this object at the latest, so that a thread that ends without a word leaves none behind.
+    """
 
     def __init__(self, directory: Path, said: Said) -> None:
-        self._said = said
         self._process = subprocess.Popen(
             # -P: a random.py in the user's directory is none of ours.
             [sys.executable, "-P", "-m", "tailcut.backends.worker", str(directory)],
@@ -43,15 +46,10 @@ class Child:
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # the same on Windows
         )
         # A thread listens: not every system can wait for several pipes.
-        self._ear = threading.Thread(target=self._hear, daemon=True)
-        self._ear.start()
-
-    def _hear(self) -> None:
         assert self._process.stdout is not None  # noqa: S101 - opened with a pipe
-        for line in self._process.stdout:
-            if line.endswith(b"\n"):  # half a line is what a killed one leaves
-                self._said.put((self, json.loads(line)))
-        self._said.put((self, None))
+        self._ear = threading.Thread(target=_hear, args=(self._process.stdout, weakref.ref(self), said), daemon=True)
+        self._ear.start()
+        weakref.finalize(self, _end, self._process, os.getpid()).atexit = False  # then its input ends, and so does it
 
     def send(self, run: PlannedRun, capture: Capture | None, *, wait: bool) -> None:
         """Tell it to make a run; if it has died, it says nothing more."""
@@ -76,7 +74,7 @@ class Child:
         """Wait for its end; how it ended, in words that follow "the worker process ended with"."""
         code = self._process.wait()
         self._close()
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        how = f"signal {_name(-code)}" if code < 0 else f"exit code {code}"
         return f"{how} (out of memory? try --jobs 1)" if code == -KILLED else how
 
     def ask_to_stop(self) -> None:
@@ -105,3 +103,37 @@ class Child:
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
+
+
+def _hear(stdout: IO[bytes], child: "weakref.ref[Child]", said: Said) -> None:
+    """Passes on what a child says, for as long as somebody holds the child."""
+
+    def put(message: dict[str, Any] | None) -> None:
+        there = child()
+        if there is not None:
+            said.put((there, message))
+
+    with stdout:
+        for line in stdout:
+            if line.endswith(b"\n"):  # half a line is what a killed one leaves
+                put(json.loads(line))
+    put(None)
+
+
+def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+    """Ends a process that nobody holds any more; a fork of its owner leaves it alone."""
+    if os.getpid() != owner or process.returncode is not None:
+        return
+    process.kill()
+    process.wait()
+    if process.stdin is not None:
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+
+
+def _name(number: int) -> str:
+    """A signal's name; its number where it has none, as most real-time signals."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

@@ -99,9 +99,13 @@ class Pool:
     def _begin(self, worker: _Worker, run: PlannedRun, *, wait: bool) -> None:
         worker.run = run
         tell_started(self.progress, run)
-        if self.options.limit_seconds is not None:
-            worker.deadline = time.monotonic() + self.options.limit_seconds
+        worker.deadline = float("inf") if wait else self._deadline()  # a run that is waited for has not begun
         worker.child.send(run, self.options.capture, wait=wait)
+
+    def _deadline(self) -> float:
+        """When a run that begins now has taken too long."""
+        limit = self.options.limit_seconds
+        return float("inf") if limit is None else time.monotonic() + limit
 
     def _stop_hung(self) -> None:
         """Give up runs that have taken too long; their end is heard as that of any worker."""
@@ -125,6 +129,9 @@ class Pool:
         run = worker.run
         if run is None:
             return  # it was given up
+        if "begun" in message:
+            worker.deadline = self._deadline()
+            return
         if "now_ps" in message:
             self.progress.advanced(run["id"], message["now_ps"], message["packet_hops"])
             return

@@ -5,7 +5,6 @@ goes straight into the store where this machine sees the store's directory. Othe
 until the head has taken its files.
 """
 
-import atexit
 import hashlib
 import os
 import queue
@@ -13,6 +12,7 @@ import shutil
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from tailcut.backends.child import Child, Said
 from tailcut.backends.worker import Outcome
 from tailcut.plan import FileUse, PlannedRun
 from tailcut.results import room
-from tailcut.results.store import State, Store
+from tailcut.results.store import State, Store, files_of
 
 INLINE_BYTES = 8_000_000  # files of a run up to this size come back with the answer, larger ones piece by piece
 
@@ -103,7 +103,7 @@ def carry_out(job: Job, tell: Callable[[dict[str, Any]], None] | None = None, sc
         if needs:
             return Answer(None, kept=str(supplied), needs=needs)
         if _sees(job):
-            return _HERE.make(Path(job.store), job, supplied, tell)
+            return _HERE.kept.make(Path(job.store), job, supplied, tell)
         return _made_and_kept(job, supplied, tell, scratch)
     except OSError as error:
         # Raised here, it would look like a lost connection at the head, which would hand the run out again and again.
@@ -116,13 +116,14 @@ def _made_and_kept(
     job: Job, supplied: Path, tell: Callable[[dict[str, Any]], None] | None, scratch: str | None
 ) -> Answer:
     """Make a run beside the store that it belongs to."""
-    scratch_store = _HERE.scratch_store(scratch)
-    answer = _HERE.make(scratch_store, job, supplied, tell)
+    scratch_store = _HERE.kept.scratch_store(scratch)
+    answer = _HERE.kept.make(scratch_store, job, supplied, tell)
     if answer.failure is not None:
         return answer
     made = Store(scratch_store).path(job.run["id"])
-    if sum(path.stat().st_size for path in made.iterdir()) <= INLINE_BYTES:
-        answer = Answer(answer.outcome, files={path.name: path.read_bytes() for path in made.iterdir()})
+    files = Store(scratch_store).files(job.run["id"])
+    if sum(path.stat().st_size for path in files) <= INLINE_BYTES:
+        answer = Answer(answer.outcome, files={path.name: path.read_bytes() for path in files})
         shutil.rmtree(made)
         return answer
     kept = Path(tempfile.mkdtemp(prefix="kept-", dir=scratch_store))
@@ -139,7 +140,7 @@ def piece(kept: str, name: str, offset: int, size: int) -> bytes:
 
 def listing(kept: str) -> dict[str, int]:
     """The files of a run that is kept here, and their sizes."""
-    return {path.name: path.stat().st_size for path in Path(kept).iterdir()}
+    return {path.name: path.stat().st_size for path in files_of(Path(kept))}
 
 
 def forget(kept: str) -> None:
@@ -209,8 +210,11 @@ def _with_files(run: PlannedRun, contents: dict[str, bytes], supplied: Path, own
     return {**run, "files": files}
 
 
-class _Here(threading.local):
-    """What a thread that carries out jobs keeps for the next one: a child process, and a place outside of the store."""
+class _Kept:
+    """What a thread that carries out jobs keeps for the next one: a child process, and a place outside of the store.
+
+    Both go with the thread.
+    """
 
     def __init__(self) -> None:
         self._child: Child | None = None
@@ -223,7 +227,7 @@ class _Here(threading.local):
         if self._scratch is None or not self._scratch.is_dir():
             self._scratch = Path(tempfile.mkdtemp(prefix="tailcut-runs-", dir=within))
             (self._scratch / "runs").mkdir()
-            atexit.register(shutil.rmtree, self._scratch, ignore_errors=True)
+            weakref.finalize(self, _remove, self._scratch, os.getpid())
         return self._scratch
 
     def make(self, directory: Path, job: Job, supplied: Path, tell: Callable[[dict[str, Any]], None] | None) -> Answer:
@@ -243,11 +247,12 @@ class _Here(threading.local):
 
     def _ask(self, child: Child, run: PlannedRun, job: Job, tell: Callable[[dict[str, Any]], None] | None) -> Answer:
         child.send(run, job.capture, wait=job.wait)
-        deadline = float("inf") if job.limit_seconds is None else time.monotonic() + job.limit_seconds
+        limit = float("inf") if job.limit_seconds is None else job.limit_seconds
+        deadline = float("inf") if job.wait else time.monotonic() + limit  # a run that is waited for has not begun
         while True:
             left = max(deadline - time.monotonic(), 0)
             try:
-                _, message = self._said.get(timeout=None if left == float("inf") else left)
+                _, message = self._said.get(timeout=left if left < threading.TIMEOUT_MAX else None)
             except queue.Empty:
                 self._drop()
                 return Answer(None, f"it took longer than the limit of {job.limit_seconds:g} s")
@@ -260,7 +265,9 @@ class _Here(threading.local):
                 return Answer(None, message["failed"], traceback=message["traceback"], full=message["full"])
             if "done" in message:
                 return Answer(message["done"])
-            if tell is not None:
+            if "begun" in message:
+                deadline = time.monotonic() + limit
+            elif tell is not None:
                 tell(message)
 
     def _child_for(self, directory: Path) -> Child:
@@ -274,6 +281,19 @@ class _Here(threading.local):
         if self._child is not None:
             self._child.kill()
             self._child = None
+
+
+class _Here(threading.local):
+    """What each thread keeps."""
+
+    def __init__(self) -> None:
+        self.kept = _Kept()
+
+
+def _remove(directory: Path, owner: int) -> None:
+    """Removes a directory, but in no fork of its owner."""
+    if os.getpid() == owner:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _forget_all() -> None:

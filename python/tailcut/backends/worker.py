@@ -4,7 +4,8 @@ Started as ``python -m tailcut.backends.worker DIRECTORY`` with a job per line o
 
     {"run": {...}, "capture": {"points": ["h0"]}, "wait": false}
 
-and lines on standard output: ``{"now_ps": …, "packet_hops": …}`` while it runs, then one of ``{"done": …}`` with an
+and lines on standard output: ``{"begun": true}`` once another process that had the run, and was waited for, has left
+it, ``{"now_ps": …, "packet_hops": …}`` while it runs, then one of ``{"done": …}`` with an
 `Outcome` or ``{"failed": …, "full": …, "traceback": …}`` with a reason, whether the disk is full, and where it was in
 the code. It ends when its input does, when nobody listens any more, and on SIGTERM after removing what it had begun, as
 soon as that can be done in order.
@@ -120,6 +121,8 @@ def work(
             ours = held.enter_context(store.claim(run["id"], wait=wait))
         if not ours:
             return Outcome.BUSY
+        if wait:
+            tell({"begun": True})
         if store.state(run["id"]) is State.COMPLETE and (capture is None or capture.is_in(store.about(run["id"]))):
             return Outcome.FOUND
         make(

@@ -14,7 +14,7 @@ import typer
 import tailcut
 from tailcut import backends
 from tailcut.cli.results import show
-from tailcut.cli.shell import File, Jobs, Override, Seeds, WithUnfaithful, err, out
+from tailcut.cli.shell import File, Jobs, Override, Seeds, WithUnfaithful, err, key_and_value, out
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -258,10 +258,10 @@ def _executor(cluster: str | None) -> "Iterator[Client | None]":
 def _overrides(given: list[str] | None) -> dict[str, str]:
     overrides = {}
     for text in given or []:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
+        key, value = key_and_value(text)
+        if value is None or not key:
             raise typer.BadParameter(f"--set {text}: write KEY=VALUE, such as --set traffic.load=0.3")
-        overrides[key.strip()] = value.strip()
+        overrides[key] = value
     return overrides
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import tailcut
-from tailcut.cli.shell import Directory, out
+from tailcut.cli.shell import Directory, key_and_value, out
 
 
 def explain(
@@ -64,10 +64,10 @@ def explain(
         raise typer.BadParameter(f"--on {on}: sim or lab")
     wanted = {}
     for text in at or ():
-        key, equals, value = text.partition("=")
-        if not equals:
+        key, value = key_and_value(text)
+        if value is None:
             raise typer.BadParameter(f"--at {text}: write KEY=VALUE, such as --at load=0.8")
-        wanted[key.strip()] = value.strip()
+        wanted[key] = value
     result = tailcut.open_results(directory)
     place = find_place(result, scheme, seed, wanted, on=on, repeat=repeat)
     stories = explained(result, place, flow or slowest_of(result, place, slowest or 1))

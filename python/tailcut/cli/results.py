@@ -109,6 +109,10 @@ def verify(directory: Directory) -> None:
             "run the experiment again, with the same options, to make them anew",
         )
     out.print(f"{len(runs)} runs, all as they were written", highlight=False)
+    strays = store.strays()
+    if strays:
+        which = ", ".join(str(one.relative_to(directory)) for one in strays[:3]) + (", …" if len(strays) > 3 else "")
+        err.print(f"{len(strays)} files belong to no run: {which}", style="yellow", highlight=False, soft_wrap=True)
 
 
 def prune(
@@ -150,10 +154,13 @@ def merge(
     for run_id in done.damaged:
         err.print(f"{other}: run {run_id} is damaged and was left out", style="yellow", highlight=False, soft_wrap=True)
     unasked = len(set(upkeep.unasked(store)) & {*done.taken, *done.there})
+    repeats = f", {len(done.repeats)} of them as further repeats of the lab's" if done.repeats else ""
     more = (
         f"; {unasked} are not in the plan of {into}: run the experiment with their seeds and values" if unasked else ""
     )
-    err.print(f"{len(done.taken)} runs taken, {len(done.there)} were there{more}.", highlight=False, soft_wrap=True)
+    err.print(
+        f"{len(done.taken)} runs taken{repeats}, {len(done.there)} were there{more}.", highlight=False, soft_wrap=True
+    )
 
 
 def show(result: "Result") -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -50,6 +51,13 @@ class Commands(TyperGroup):
             if code is None:
                 raise
             raise typer.Exit(code) from None
+
+
+def key_and_value(text: str) -> tuple[str, str | None]:
+    """What stands before and after the first ``=`` that is in no quotes; the value is None where there is none."""
+    quoted = r""" "(?:[^"\\]|\\.)*" | '[^']*' """
+    found = re.fullmatch(rf"((?> {quoted} | [^=] )*?) = (.*)", text, re.VERBOSE | re.DOTALL)
+    return (text.strip(), None) if found is None else (found[1].strip(), found[2].strip())
 
 
 def _tell(error: Exception) -> int | None:

@@ -14,6 +14,7 @@ from tailcut.lab import fabrics, programs
 from tailcut.lab.inside import PROBE, PROBE_TIMERS
 
 COMMAND = (sys.executable, "-P", "-m", "tailcut.lab.inside")  # -P: a json.py in the user's directory is none of ours
+LONGEST_SECONDS = 1e9  # of a timer, whose end must be a time that the system has; longer limits are none
 PATIENCE_SECONDS = 300.0  # for what is not a run; a process that ends is noticed at once
 
 ENDED = "the lab's process ended before the run did"
@@ -37,7 +38,7 @@ def _inside(line: str, seconds: float | None) -> Iterator[Iterator[str]]:
         encoding="utf-8",
         process_group=0,  # Ctrl-C is for the caller, who ends it
     ) as child:
-        timer = None if seconds is None else Timer(seconds, child.kill)
+        timer = Timer(seconds, child.kill) if seconds is not None and seconds <= LONGEST_SECONDS else None
         try:
             if timer is not None:
                 timer.start()

@@ -1,9 +1,9 @@
 """The lab's runs in a store: beside the simulator's, under an identifier with which run and which repeat it is."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 from tailcut.lab import fabrics
@@ -22,6 +22,16 @@ def by_repnet(runs: Iterable[PlannedRun]) -> bool:
 def identifier(run_id: str, repeat: int, *, repnet: bool, fabric: str = fabrics.ENGINE) -> str:
     """The identifier of the lab's run of a planned run, the ``repeat``-th from 1, by `repnet-bench` or by sockets."""
     return f"{run_id}-{fabrics.backend(fabric)}-{'repnet-' if repnet else ''}{repeat}"
+
+
+def repeats_from(run_id: str) -> Iterator[str]:
+    """The identifiers of the repeats of a run of the lab: its own, and then all others from the first on."""
+    yield run_id
+    found = IDENTIFIER.fullmatch(run_id)
+    assert found is not None  # noqa: S101 - asked of the lab's runs only
+    for repeat in count(1):
+        if repeat != int(found["repeat"]):
+            yield f"{run_id[: found.start('repeat')]}{repeat}"
 
 
 def planned(run_id: str) -> str:

@@ -44,6 +44,8 @@ from tailcut.results.tables import METADATA_KEY, read_parquet, to_parquet
 PLAN_FORMAT = 1
 RUN_FORMAT = 1
 RUN_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # a name that cannot lead out of the run's directory
+RUN = re.compile(r"[0-9a-f]{8,}(-[a-z0-9-]+)?")  # how the directory of a run may be called
+UNDER_WAY = re.compile(r"\..+\.(tmp|lock)")  # how drafts and locks are called
 NOT_WRITTEN = "nothing of it was written; look at the worker that sent it"
 
 
@@ -125,7 +127,25 @@ class Store:
 
     def runs(self) -> list[str]:
         """The runs that are there in some state, of whichever plan."""
-        return sorted(path.name for path in self._runs.glob("[!.]*"))
+        there = (path for path in self._runs.glob("*") if RUN.fullmatch(path.name))
+        return sorted(path.name for path in there if path.is_dir())
+
+    def files(self, run_id: str) -> list[Path]:
+        """The files of a finished run: those that it lists, and the list. Others in its directory are none of its."""
+        return files_of(self.path(run_id))
+
+    def strays(self) -> list[Path]:
+        """What lies among the runs and belongs to none: not their files, and nothing that is under way.
+
+        Such files do no harm; file managers leave them.
+        """
+        runs = self.runs()
+        found = [one for one in self._runs.glob("*") if one.name not in runs and not UNDER_WAY.fullmatch(one.name)]
+        for run_id in runs:
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # it is damaged, and said to be
+                listed = self.files(run_id)
+                found += [one for one in self.path(run_id).iterdir() if one not in listed]
+        return sorted(found)
 
     def state(self, run_id: str, *, whole: bool = False) -> State:
         """Whether a run is there as it was written.
@@ -325,11 +345,17 @@ class Store:
         """The rows of such backends, by name, as far as they answer ``plan``."""
         asked = question_id(plan)
         found = {}
-        for path in sorted((self.directory / "summaries").glob("*.parquet")):
+        for path in sorted((self.directory / "summaries").glob("[!.]*.parquet")):
             with contextlib.suppress(pl.exceptions.ComputeError, OSError):
                 if pl.read_parquet_metadata(path).get(METADATA_KEY) == asked:
                     found[path.stem.partition("-")[0]] = read_parquet(path)
         return found
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files of a finished run, given its directory."""
+    about = json.loads((path / "run.json").read_bytes())
+    return [path / name for name in (*about["files"], "run.json")]
 
 
 def _record(path: Path, run_id: str, *, whole: bool) -> dict[str, Any] | None:
@@ -410,9 +436,12 @@ def _refuse_another(directory: Path, plan: Plan, file: Path | None) -> None:
 
 
 def _foreign(directory: Path) -> bool:
-    """Whether there are files in a directory that is not one of results, nor about to become one."""
+    """Whether there are files in a directory that is not one of results, nor about to become one.
+
+    Hidden ones do not count: file managers leave them, and so does a plan that is under way.
+    """
     names = {path.name for path in directory.iterdir()}
-    return "plan.json" not in names and any(not name.startswith(".plan.json.") for name in names)
+    return "plan.json" not in names and any(not name.startswith(".") for name in names)
 
 
 def write_atomically(path: Path, content: bytes) -> None:

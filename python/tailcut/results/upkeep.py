@@ -1,5 +1,6 @@
 """Putting stores together, and taking out of one what nobody asks for."""
 
+import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,13 +17,15 @@ class Merged:
     """What `merge` did, run by run.
 
     Attributes:
-        taken: runs that are now in the first store as well.
+        taken: runs that are now in the first store as well, as they are called there.
         there: runs that were in both already.
+        repeats: those of the runs taken that are further repeats: the lab of another machine has made the same run.
         damaged: runs of the second store that are not as they were written, and were left out.
     """
 
     taken: list[str]
     there: list[str]
+    repeats: list[str]
     damaged: list[str]
 
 
@@ -37,8 +40,8 @@ def unasked(store: Store) -> list[str]:
 
 
 def bytes_of(store: Store, runs: Sequence[str]) -> int:
-    """How many bytes the files of runs take."""
-    return sum(file.stat().st_size for run_id in runs for file in store.path(run_id).iterdir())
+    """How many bytes the directories of runs take."""
+    return sum(file.lstat().st_size for run_id in runs for file in store.path(run_id).iterdir())
 
 
 def prune(store: Store, runs: Sequence[str]) -> int:
@@ -70,28 +73,53 @@ def merge(into: Store, other: Store) -> Merged:
             f"{into.directory} is of the experiment {titles[0]!r}, {other.directory} of {titles[1]!r}",
             "name two directories of the same experiment",
         )
-    merged = Merged([], [], [])
-    for run_id in other.runs():
+    merged = Merged([], [], [], [])
+    # Those whose names are free keep them.
+    for run_id in sorted(other.runs(), key=lambda name: into.state(name) is State.COMPLETE):
         state = other.state(run_id, whole=True)
         if state is not State.COMPLETE:
             merged.damaged.append(run_id)
             continue
-        there = into.state(run_id) is State.COMPLETE
-        if there and not lab_runs.is_of_lab(run_id):
-            into.compare(run_id, other.about(run_id))
+        name = _name(into, other, run_id)
+        there = into.state(name) is State.COMPLETE
+        if there and not lab_runs.is_of_lab(name):
+            into.compare(name, other.about(run_id))
         if not there:
-            _copy(into, other, run_id)
-        (merged.there if there else merged.taken).append(run_id)
-    for path in sorted((other.directory / "summaries").glob("*.parquet")):
+            _copy(into, other, run_id, name)
+            merged.repeats.extend([name] if name != run_id else [])
+        (merged.there if there else merged.taken).append(name)
+    for path in sorted((other.directory / "summaries").glob("[!.]*.parquet")):
         place = into.directory / "summaries" / path.name
         if not place.exists():
             into.put_derived(place, path.read_bytes())
     return merged
 
 
-def _copy(into: Store, other: Store, run_id: str) -> None:
-    with into.scratch(run_id) as incoming:
-        files: dict[str, bytes | Path] = {}
-        for file in other.path(run_id).iterdir():
-            files[file.name] = Path(shutil.copyfile(file, incoming / file.name))
-        into.adopt(run_id, files)
+def _name(into: Store, other: Store, run_id: str) -> str:
+    """What a run of the other store is called in this one.
+
+    That is another name for a run of the lab whose number another measurement has here: the one by which the same
+    measurement is here already, or that of the next repeat.
+    """
+    if not lab_runs.is_of_lab(run_id):
+        return run_id
+    measured = _digests(other, run_id)
+    for name in lab_runs.repeats_from(run_id):
+        if into.state(name) is not State.COMPLETE or _digests(into, name) == measured:
+            break
+    return name
+
+
+def _digests(store: Store, run_id: str) -> dict[str, str]:
+    """The SHA-256 of each file of a run, by its name."""
+    return {name: file["sha256"] for name, file in store.about(run_id)["files"].items()}
+
+
+def _copy(into: Store, other: Store, run_id: str, name: str) -> None:
+    with into.scratch(name) as incoming:
+        files: dict[str, bytes | Path] = {
+            file.name: Path(shutil.copyfile(file, incoming / file.name)) for file in other.files(run_id)
+        }
+        if name != run_id:
+            files["run.json"] = json.dumps({**other.about(run_id), "id": name}, indent=1).encode()
+        into.adopt(name, files)

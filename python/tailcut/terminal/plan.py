@@ -1,16 +1,20 @@
 """A plan as `tailcut check` shows it: how much work it is, and every value that decides the results."""
 
 import json
-from collections.abc import Iterable, Iterator, Sized
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from typing import Any, TypeAlias
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tailcut.plan import Plan, PlannedRun, flatten, unique_runs
+from tailcut.document import toml_key, toml_value
+from tailcut.plan import Plan, PlannedRun, canonical, flatten, unique_runs
 from tailcut.results import room
 from tailcut.units import count, duration, size
+
+LONGEST_LIST = 100
+"""Characters of the values of a key that is swept by another, where they are listed."""
 
 
 def plan_view(plan: Plan, jobs: int) -> RenderableType:
@@ -84,28 +88,50 @@ def _list(values: Iterable[Any]) -> str:
 def _config(plan: Plan) -> Text:
     """Every value of every run as TOML: what all runs share first, then what each scheme has of its own."""
     swept = {axis["key"] for axis in plan["sweep"]}
-    by_scheme: dict[str, dict[str, Any]] = {}
+    points: dict[str, dict[str, dict[str, Any]]] = {}
     for run in plan["runs"]:
-        by_scheme.setdefault(run["scheme"], _sections(run))
-    names = [name for name in plan["schemes"] if name in by_scheme]
-    first = by_scheme[names[0]]
+        points.setdefault(run["scheme"], {}).setdefault(canonical(run["point"]), _sections(run))
+    names = [name for name in plan["schemes"] if name in points]
+    by_scheme = {name: _at_all_points(list(points[name].values())) for name in names}
     shared = {
-        key: value
-        for key, value in first.items()
-        if all(name_values.get(key, ...) == value for name_values in by_scheme.values())
+        key: values
+        for key, values in by_scheme[names[0]].items()
+        if all(of_scheme.get(key) == values for of_scheme in by_scheme.values())
     }
-    measure = {f"measure.{key}": value for key, value in flatten(plan["measure"]).items()}
-    own = {
-        f"schemes.{name}.{key}": value for name in names for key, value in by_scheme[name].items() if key not in shared
-    }
-    order = [*sorted(shared | measure, key=_table), *own]
-    text = Text("").join(_toml({key: (shared | measure | own)[key] for key in order}, swept))
+    measure = {f"measure.{key}": [value] for key, value in flatten(plan["measure"]).items()}
+    common = sorted(((_split(key), key, values) for key, values in (shared | measure).items()), key=_place)
+    own = [
+        ((f"schemes.{toml_key(name)}.{_split(key)[0]}", _split(key)[1]), f"schemes.{toml_key(name)}.{key}", values)
+        for name in names
+        for key, values in sorted(by_scheme[name].items(), key=lambda item: _split(item[0])[0])
+        if key not in shared
+    ]
+    text = Text("").join(_toml([*common, *own], swept))
     text.rstrip()
     return text
 
 
-def _table(key: str) -> str:
-    return key.rpartition(".")[0]
+_Entry: TypeAlias = tuple[tuple[str, str], str, list[Any]]
+"""A table and the name of a value in it, the key of both, and the values."""
+
+
+def _at_all_points(configurations: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """By key the values that it has at the points of a sweep, one each: a single one where it is the same at all."""
+    keys = dict.fromkeys(key for one in configurations for key in one)
+    found = {}
+    for key in keys:
+        values = [one.get(key) for one in configurations]
+        found[key] = values[:1] if all(value == values[0] for value in values) else values
+    return found
+
+
+def _split(key: str) -> tuple[str, str]:
+    table, _, name = key.rpartition(".")
+    return table, name
+
+
+def _place(entry: _Entry) -> str:
+    return entry[0][0]
 
 
 def _sections(run: PlannedRun) -> dict[str, Any]:
@@ -116,15 +142,36 @@ def _sections(run: PlannedRun) -> dict[str, Any]:
     return flatten({**config, **scheme})
 
 
-def _toml(values: dict[str, Any], swept: set[str]) -> Iterator[Text]:
+def _toml(entries: Iterable[_Entry], swept: set[str]) -> Iterator[Text]:
     section = None
-    for key, value in values.items():
-        table, _, name = key.rpartition(".")
+    for (table, name), key, values in entries:
         if table != section:
             yield Text(f"[{table}]\n" if section is None else f"\n[{table}]\n", style="bold cyan")
             section = table
         shown = Text(f"{name} = ")
-        if key in swept:
+        if values == [None]:
+            yield Text(f"# {name} is not set\n", style="dim")
+        elif key in swept:
             yield shown.append("swept\n", style="yellow")
+        elif len(values) > 1:
+            yield shown.append(f"swept{_each(values)}\n", style="yellow")
         else:
-            yield shown.append(f"{json.dumps(value, ensure_ascii=False)}\n", style="green")
+            yield shown.append(f"{_written(values[0])}\n", style="green")
+
+
+def _each(values: Iterable[Any]) -> str:
+    """The different values that a key has because of others that are swept, if they are few."""
+    texts = list(dict.fromkeys("none" if value is None else _written(value) for value in values))
+    listed = ", ".join(texts)
+    return f": {listed}" if len(listed) <= LONGEST_LIST else ""
+
+
+def _written(value: Any) -> str:
+    """A value as TOML has it, which has no word for what is not set."""
+    return toml_value(_set(value))
+
+
+def _set(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _set(one) for key, one in value.items() if one is not None}
+    return [_set(one) for one in value] if isinstance(value, list) else value
