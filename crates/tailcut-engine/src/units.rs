@@ -2,6 +2,7 @@
 //!
 //! A quantity is written as a decimal number and a unit (`"10Gbps"`, `"100KB"`,
 //! `"32us"`). KB is 1000 B, KiB is 1024 B. A number without a unit is an error.
+//! Units are also read as they are shown to people: `"4.2 µs"`, `"12.0 kB"`.
 //! Parsing is exact: a value that is not a whole number of the base unit
 //! (picoseconds, bits per second, bytes) is refused, never rounded. So is one
 //! beyond what can be meant: the largest leave room for sums of a dozen below 2^64.
@@ -66,6 +67,8 @@ struct Quantity {
     example: &'static str,
     /// Units and their size in base units, largest first.
     units: &'static [(&'static str, u64)],
+    /// Other spellings that are read, and the units that they stand for.
+    spellings: &'static [(&'static str, &'static str)],
     /// The largest value that can be written, in base units.
     most: u64,
 }
@@ -89,7 +92,9 @@ impl Quantity {
                 example: format!("{number}{}", self.units[self.units.len() / 2].0),
             });
         }
-        let Some(&(_, scale)) = self.units.iter().find(|(name, _)| *name == unit) else {
+        let spelled = self.spellings.iter().find(|(spelling, _)| *spelling == unit);
+        let name = spelled.map_or(unit, |(_, name)| name);
+        let Some(&(_, scale)) = self.units.iter().find(|(known, _)| *known == name) else {
             return Err(UnitError::UnknownUnit {
                 unit: unit.to_owned(),
                 quantity: self.name,
@@ -125,7 +130,9 @@ impl Quantity {
     }
 
     fn schema(&self, description: &str) -> Schema {
-        let units = self.units.iter().map(|u| u.0).collect::<Vec<_>>().join("|");
+        let names = self.units.iter().map(|unit| unit.0);
+        let spellings = self.spellings.iter().map(|spelling| spelling.0);
+        let units = names.chain(spellings).collect::<Vec<_>>().join("|");
         json_schema!({
             "type": "string",
             "description": description,
@@ -167,6 +174,8 @@ static TIME: Quantity = Quantity {
         ("ns", 1_000),
         ("ps", 1),
     ],
+    // The micro sign, and the Greek letter that looks the same.
+    spellings: &[("\u{b5}s", "us"), ("\u{3bc}s", "us")],
     most: 1_000_000_000_000_000_000,
 };
 
@@ -181,6 +190,7 @@ static RATE: Quantity = Quantity {
         ("kbps", 1_000),
         ("bps", 1),
     ],
+    spellings: &[],
     most: 100_000_000_000_000,
 };
 
@@ -197,6 +207,7 @@ static BYTES: Quantity = Quantity {
         ("KB", 1_000),
         ("B", 1),
     ],
+    spellings: &[("kB", "KB")],
     most: 1_000_000_000_000_000,
 };
 
@@ -312,6 +323,17 @@ mod tests {
         assert_eq!("10Gbps".parse(), Ok(Rate(10_000_000_000)));
         assert_eq!("36KB".parse(), Ok(Bytes(36_000)));
         assert_eq!("36KiB".parse(), Ok(Bytes(36_864)));
+    }
+
+    #[test]
+    fn units_are_read_as_they_are_shown_to_people() {
+        for text in ["493 µs", "493 μs", "493µs", "0.493 ms"] {
+            assert_eq!(text.parse(), Ok(Time::from_us(493)), "{text}");
+        }
+        assert_eq!("12.0 kB".parse(), Ok(Bytes(12_000)));
+        assert_eq!("9.87 kbps".parse(), Ok(Rate(9_870)));
+        assert_eq!(Time::from_us(2).to_string(), "2us", "written as before");
+        assert_eq!(Bytes(12_000).to_string(), "12KB");
     }
 
     #[test]

@@ -235,6 +235,25 @@ fn an_override_of_a_swept_key_with_a_list_sweeps_over_the_list() {
 }
 
 #[test]
+fn an_override_with_a_list_leaves_the_order_of_the_axes_as_it_was() {
+    let swept = |axes: &str| GOOD.replace("\"traffic.load\" = [0.2, 0.5]", axes);
+    for text in [
+        swept("traffic.load = [0.2, 0.5]\n\"transport.mss\" = [\"1000B\", \"1460B\"]"),
+        swept(
+            "[sweep.traffic]\nload = [0.2, 0.5]\n[sweep.transport]\nmss = [\"1000B\", \"1460B\"]",
+        ),
+        swept("\"queue.limit\" = [\"9packets\", \"50packets\"]\n\"traffic.load\" = [0.2, 0.5]"),
+    ] {
+        let written = plan(&text);
+        for axis in &written.sweep {
+            let values = serde_json::to_string(&axis.values).expect("values are plain data");
+            let set = plan_with(&text, &[(&axis.key, &values)]);
+            assert_eq!(set, written, "{}", axis.key);
+        }
+    }
+}
+
+#[test]
 fn names_titles_and_the_order_of_the_file_do_not_enter_identifiers() {
     let other = r#"
         report = { baseline = "B" }
@@ -335,6 +354,8 @@ fn facts_count_the_network_and_its_flows() {
     assert_eq!(tcp.expected_packets, (10 + 10 + 4) + (1 + 1 + 4));
     assert_eq!(tcp.expected_packet_hops, 6 * (10 + 10 + 4) + 2 * (1 + 1 + 4));
     assert_eq!(facts("RepFlow").expected_packet_hops, 2 * tcp.expected_packet_hops);
+    // One goes to another pod, the other to the host beside it.
+    assert_eq!(tcp.flows_with_choice, 1);
 }
 
 #[test]

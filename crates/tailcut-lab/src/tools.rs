@@ -50,12 +50,11 @@ impl Tool {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()?;
-        if let Some(mut input) = child.stdin.take() {
-            input.write_all(lines.as_bytes())?;
-        }
+        // A tool that ends at its first line breaks the pipe of the others: what it says counts.
+        let told = child.stdin.take().map_or(Ok(()), |mut to| to.write_all(lines.as_bytes()));
         let done = child.wait_with_output()?;
         match done.status.success() {
-            true => Ok(()),
+            true => told,
             false => Err(self.error(&done.stderr)),
         }
     }
@@ -87,5 +86,17 @@ impl Tool {
     fn error(self, said: &[u8]) -> io::Error {
         let said = String::from_utf8_lossy(said);
         io::Error::other(format!("{}: {}", self.names().0, said.trim()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_that_ends_at_the_first_of_many_lines_is_told_in_its_own_words() {
+        let lines = "wrong\n".repeat(50_000);
+        let error = Tool::Ip.does(&lines).expect_err("`ip` knows no such object").to_string();
+        assert!(error.starts_with("ip: ") && error.contains("wrong"), "{error}");
     }
 }

@@ -103,7 +103,7 @@ tailcut_engine::text_serde!(
     json_schema!({
         "type": "string",
         "description": "An amount in packets (\"100packets\") or bytes (\"36KB\").",
-        "pattern": r"^[0-9][0-9_]*(\.[0-9]+)? ?(packets?|GiB|GB|MiB|MB|KiB|KB|B)$",
+        "pattern": r"^[0-9][0-9_]*(\.[0-9]+)? ?(packets?|GiB|GB|MiB|MB|KiB|KB|B|kB)$",
     })
 );
 tailcut_engine::text_serde!(
@@ -112,7 +112,7 @@ tailcut_engine::text_serde!(
     json_schema!({
         "type": "string",
         "description": "An amount in packets (\"100packets\") or bytes (\"36KB\"), or \"unlimited\".",
-        "pattern": r"^(unlimited|[0-9][0-9_]*(\.[0-9]+)? ?(packets?|GiB|GB|MiB|MB|KiB|KB|B))$",
+        "pattern": r"^(unlimited|[0-9][0-9_]*(\.[0-9]+)? ?(packets?|GiB|GB|MiB|MB|KiB|KB|B|kB))$",
     })
 );
 
@@ -124,6 +124,7 @@ mod tests {
     fn packets_and_bytes_are_told_apart() {
         assert_eq!("100packets".parse(), Ok(Amount::Packets(100)));
         assert_eq!("36KB".parse(), Ok(Amount::Bytes(36_000)));
+        assert_eq!("36.0 kB".parse(), Ok(Amount::Bytes(36_000)));
         assert_eq!("unlimited".parse(), Ok(Limit::Unlimited));
         assert_eq!(Limit::AtMost(Amount::Packets(5)).to_string(), "5packets");
     }

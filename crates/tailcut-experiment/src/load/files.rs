@@ -33,7 +33,16 @@ impl ReadFiles for Files<'_> {
         if let Some(content) = self.contents.borrow().get(path) {
             return Ok(content.clone());
         }
-        let content = std::fs::read(self.directory.join(path))?;
+        let place = std::path::absolute(self.directory.join(path))?;
+        if place.to_str().is_none() {
+            // A plan is JSON: it could not say where the file is.
+            let message = format!(
+                "it lies in {}, whose name is not text in UTF-8: rename the directory",
+                place.parent().unwrap_or(&place).display()
+            );
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidFilename, message));
+        }
+        let content = std::fs::read(place)?;
         self.contents.borrow_mut().insert(path.to_owned(), content.clone());
         Ok(content)
     }

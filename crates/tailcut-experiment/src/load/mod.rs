@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::check::Checker;
 use crate::diagnostic::{Code, Failure, Problem};
-use crate::document::{parse_document, Override, Place, Sources, Table, Value};
+use crate::document::{parse_document, Node, Override, Place, Sources, Table, Value};
 use crate::plan::{Plan, SweepAxis, FORMAT};
 use crate::resolve::{axes, Axis, Schemes};
 use crate::schema::schema;
@@ -114,31 +114,31 @@ fn apply(root: &mut Table, change: Override) -> Option<Problem> {
     if let (true, Some(Value::Table(sweep))) =
         (swept, root.entries.iter_mut().find(|e| e.key == "sweep").map(|e| &mut e.node.value))
     {
-        remove_axis(sweep, &path);
         if matches!(node.value, Value::Array(_)) {
-            sweep.set(&[crate::document::write_key(&path)], place, node);
+            replace_axis(sweep, &path, &mut Some((place, node)));
             return None;
         }
+        replace_axis(sweep, &path, &mut None);
     }
     root.set(&path, place, node);
     None
 }
 
-fn remove_axis(sweep: &mut Table, path: &[String]) {
-    let mut index = 0;
-    while index < sweep.entries.len() {
-        let inner = crate::document::parse_key(&sweep.entries[index].key).unwrap_or_default();
+/// Puts other values in the place of an axis: the first varies slowest, so that the place counts.
+/// The axis is removed where there are no `values`, or they have been put in another place already.
+fn replace_axis(sweep: &mut Table, path: &[String], values: &mut Option<(Place, Node)>) {
+    sweep.entries.retain_mut(|entry| {
+        let inner = crate::document::parse_key(&entry.key).unwrap_or_default();
         if inner == path {
-            sweep.entries.remove(index);
-            continue;
-        }
-        if let (Some(rest), Value::Table(table)) =
-            (path.strip_prefix(inner.as_slice()), &mut sweep.entries[index].node.value)
+            let Some((place, node)) = values.take() else { return false };
+            (entry.place, entry.node) = (place, node);
+        } else if let (Some(rest), Value::Table(table)) =
+            (path.strip_prefix(inner.as_slice()), &mut entry.node.value)
         {
-            remove_axis(table, rest);
+            replace_axis(table, rest, values);
         }
-        index += 1;
-    }
+        true
+    });
 }
 
 struct Loader<'a> {

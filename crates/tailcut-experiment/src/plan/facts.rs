@@ -28,6 +28,9 @@ pub struct Facts {
     pub host_capacity_bps: u64,
     /// Flows that start.
     pub flows: u64,
+    /// Flows between whose hosts there are several equal-cost paths.
+    #[serde(default)]
+    pub flows_with_choice: u64,
     /// Application bytes of all flows.
     pub offered_bytes: u64,
     /// The most of them that the hosts' links could carry before the run ends.
@@ -59,15 +62,17 @@ impl Network {
         Ok(Network { graph, routes })
     }
 
-    /// Links between the hosts of a flow.
-    fn hops(&self, flow: &Flow) -> u8 {
+    /// The links between the hosts of a flow, and whether there are several paths as short.
+    fn hops(&self, flow: &Flow) -> (u8, bool) {
         let mut node = self.graph.far_end(self.routes.host_port(flow.src));
-        let mut hops = 1u8;
+        let (mut hops, mut has_choice) = (1u8, false);
         while let Some(switch) = self.graph.switch(node) {
-            node = self.graph.far_end(self.routes.candidates(switch, flow.dst)[0]);
+            let ports = self.routes.candidates(switch, flow.dst);
+            has_choice |= ports.len() > 1;
+            node = self.graph.far_end(ports[0]);
             hops = hops.saturating_add(1);
         }
-        hops
+        (hops, has_choice)
     }
 }
 
@@ -77,6 +82,7 @@ pub struct Workload {
     flows: Vec<Flow>,
     /// Links between source and destination, per flow.
     hops: Vec<u8>,
+    flows_with_choice: u64,
     offered_bytes: u64,
     carriable_bytes: u64,
 }
@@ -87,12 +93,13 @@ impl Workload {
         let mut flows = demand.flows;
         // Flows that wait are counted from the earliest time at which they could start.
         flows.sort_by_key(|flow| flow.start);
-        let hops = flows.iter().map(|flow| network.hops(flow)).collect();
+        let ways: Vec<(u8, bool)> = flows.iter().map(|flow| network.hops(flow)).collect();
         let totals = offered(&flows, &network.graph.host_rates(), end);
         Workload {
             network: Rc::clone(network),
             flows,
-            hops,
+            hops: ways.iter().map(|(hops, _)| *hops).collect(),
+            flows_with_choice: ways.iter().filter(|(_, has_choice)| *has_choice).count() as u64,
             offered_bytes: totals.bytes,
             carriable_bytes: totals.carriable_bytes,
         }
@@ -137,6 +144,7 @@ impl Workload {
             links: self.network.graph.links.len() as u64,
             host_capacity_bps: self.network.graph.host_rates().iter().map(|rate| rate.0).sum(),
             flows: self.flows.len() as u64,
+            flows_with_choice: self.flows_with_choice,
             offered_bytes: self.offered_bytes,
             carriable_bytes: self.carriable_bytes,
             expected_packets: packets as u64,

@@ -49,7 +49,9 @@ pub fn be_switches(prepared: &Prepared, hosts: &[i32], channel: &UnixStream) -> 
     };
     loop {
         let crossing = plain::<Crossing>(channel)?;
-        let made = switches.counted().and_then(|before| {
+        // What lone flows should take is known of the network as it is before anything fails.
+        let ready = if crossing == Crossing::Alone { switches.repair() } else { Ok(()) };
+        let made = ready.and_then(|()| switches.counted()).and_then(|before| {
             let asked = prepared.capture.as_ref().filter(|_| crossing == Crossing::Run);
             Ok((before, asked.map(|asked| Taps::open(asked, &switches)).transpose()?))
         });

@@ -131,9 +131,32 @@ impl Switches<'_> {
     fn renew_one(&mut self, number: SwitchId) -> io::Result<()> {
         let node = number.node(self.prepared.scenario.graph.hosts);
         self.within(node, || self.set_routes(number))?;
-        self.applied[number.index()] = self.switch(number).routes();
+        let (routes, most) = {
+            let switch = self.switch(number);
+            (switch.routes(), switch.most_marks())
+        };
+        self.applied[number.index()] = routes;
+        let ruled = &mut self.ruled[number.index()];
+        *ruled = most.max(*ruled);
         self.unread.insert(node);
         Ok(())
+    }
+
+    /// Repairs what the run has left broken: brings up links that are down, puts rates back, and
+    /// gives every switch the routes that it was built with.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn repair(&mut self) -> io::Result<()> {
+        for link in self.dead.clone() {
+            self.set_link(link, true)?;
+        }
+        for port in self.rates.keys().copied().collect::<Vec<_>>() {
+            self.set_rate(port, None)?;
+        }
+        let whole = Routes::new(&self.prepared.scenario.graph).map_err(io::Error::other)?;
+        self.learn(whole)?;
+        self.renew()
     }
 
     fn set_rate(&mut self, port: PortId, rate: Option<Rate>) -> io::Result<()> {

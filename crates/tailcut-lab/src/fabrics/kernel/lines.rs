@@ -14,8 +14,8 @@ use super::ETHERNET;
 
 /// What waits at a port without limit, in packets.
 pub const UNLIMITED: u64 = 1_000_000;
-/// Packets with mark n go by routing table 100 + n.
-const TABLES: u32 = 100;
+/// Packets with mark n go by routing table 1,000 + n: the kernel's own tables are 253 to 255.
+const TABLES: u32 = 1_000;
 /// The granularity with which the kernel is told how much tbf may send at once.
 const TICK_NS: u64 = 64;
 /// What tbf may make up for: when its timer is later than this, the port has lost the rest for ever.
@@ -54,8 +54,8 @@ fn set_queue(
     mtu: u64,
     framing: u64,
 ) -> String {
-    let in_time = rate.0 * (TICK_NS + LATE_NS) / 8_000_000_000 + 1;
-    let (overhead, burst) = (framing - ETHERNET, mtu + framing + in_time);
+    let in_time = u128::from(rate.0) * u128::from(TICK_NS + LATE_NS) / 8_000_000_000 + 1;
+    let (overhead, burst) = (framing - ETHERNET, u128::from(mtu + framing) + in_time);
     let (kind, limit) = fifo(limit);
     format!(
         "qdisc {verb} dev {interface} root handle 1: tbf rate {}bit burst {burst}b overhead {overhead} limit 1000000b\n\
@@ -149,11 +149,17 @@ impl Switch<'_> {
         (1..=most).map(|mark| (mark, TABLES + mark)).collect()
     }
 
-    /// The rules that take marked packets to their routes, for `ip`.
-    pub fn rules(&self) -> String {
+    /// The rules, for `ip`, that take marked packets to their routes: those for marks above
+    /// `given`, where the switch has the others already.
+    pub fn rules(&self, given: u32) -> String {
         let rule =
             |(mark, table)| format!("rule add priority {mark} fwmark {mark} lookup {table}\n");
-        self.tables().into_iter().map(rule).collect()
+        self.tables().into_iter().filter(|(mark, _)| *mark > given).map(rule).collect()
+    }
+
+    /// The largest mark that packets get; 0 where nothing is marked.
+    pub fn most_marks(&self) -> u32 {
+        self.tables().into_keys().next_back().unwrap_or(0)
     }
 
     /// Where the turns of a host begin, so that hosts do not move in step.
@@ -273,7 +279,7 @@ mod tests {
     #[test]
     fn sprayed_packets_are_marked_and_each_mark_has_a_route_of_its_own() {
         let routes = told(By::Draw, &[], |switch| switch.routes());
-        for (port, table) in [("p8", 101), ("p10", 102), ("p12", 103)] {
+        for (port, table) in [("p8", 1_001), ("p10", 1_002), ("p12", 1_003)] {
             assert!(
                 routes.contains(&format!("route replace 10.0.0.2/32 dev {port} table {table}\n"))
             );
@@ -286,10 +292,29 @@ mod tests {
             !told(By::Draw, &[4, 5], |switch| switch.marking()).contains("chain"),
             "there is no choice"
         );
-        let rules = told(By::Draw, &[], |switch| switch.rules());
+        let rules = told(By::Draw, &[], |switch| switch.rules(0));
         assert_eq!(rules.lines().count(), 3);
-        assert!(rules.contains("rule add priority 2 fwmark 2 lookup 102\n"));
-        assert_eq!(told(By::Hash, &[], |switch| switch.rules()), "");
+        assert!(rules.contains("rule add priority 2 fwmark 2 lookup 1002\n"));
+        assert_eq!(told(By::Hash, &[], |switch| switch.rules(0)), "");
+    }
+
+    #[test]
+    fn rules_that_a_switch_has_are_not_given_again() {
+        let beyond = |given| told(By::Turn, &[], |switch| switch.rules(given));
+        assert_eq!(beyond(2), "rule add priority 3 fwmark 3 lookup 1003\n");
+        assert_eq!(beyond(3), "");
+        assert_eq!(
+            told(By::Draw, &[4], |switch| switch.most_marks()),
+            2,
+            "two of three ports are left"
+        );
+        assert_eq!(told(By::Draw, &[4, 5], |switch| switch.most_marks()), 0);
+    }
+
+    #[test]
+    fn the_fastest_rate_that_can_be_written_has_a_burst() {
+        let lines = queue("p1", Rate(100_000_000_000_000), Limit::Unlimited, 1_500, 38);
+        assert!(lines.contains("rate 100000000000000bit burst 3750801539b"), "{lines}");
     }
 
     #[test]

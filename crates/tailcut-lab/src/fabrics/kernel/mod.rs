@@ -29,13 +29,14 @@ use std::io;
 #[cfg(target_os = "linux")]
 use std::path::Path;
 
-use tailcut_engine::Time;
+use tailcut_engine::{Bytes, Time};
 use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::faults::Incident;
 use tailcut_net::queue::QueueSpec;
 use tailcut_net::scenario::Scenario;
 #[cfg(target_os = "linux")]
 use tailcut_net::topology::PortId;
+use tailcut_net::topology::{Graph, HostId, Routes};
 
 use super::Kind;
 #[cfg(target_os = "linux")]
@@ -53,6 +54,10 @@ pub struct Kernel;
 const ETHERNET: u64 = 14;
 /// How often the queues are asked what they have counted.
 const STEP: Time = Time::from_ms(5);
+/// The largest limit of a queue in bytes that `tc` takes.
+const MOST_BYTES: u64 = u32::MAX as u64;
+/// Equal-cost ports of a switch: a line of `ip` has 512 words, and a route takes three for each port.
+const MOST_PORTS: usize = 169;
 /// Beyond this many switches a machine has no room for their namespaces.
 const MOST_SWITCHES: u32 = 256;
 
@@ -89,6 +94,13 @@ impl Kind for Kernel {
             "a network namespace for each switch, a veth pair for each link",
             format!("{switches} switches: the lab carries {MOST_SWITCHES} at most"),
         );
+        let ports = most_ports(&scenario.graph);
+        if ports > MOST_PORTS {
+            checked.fatal(
+                "topology",
+                format!("a switch with {ports} equal-cost ports: a route of the kernel's takes {MOST_PORTS} at most"),
+            );
+        }
         checked.needs("tbf", "topology.rate");
         checked.near(
             "topology.rate",
@@ -104,6 +116,7 @@ impl Kind for Kernel {
             format!("none, in place of {longest} a link: only netem delays packets"),
         );
         queue(checked, scenario);
+        limits(checked, scenario);
         balance::check(checked, &scenario.scheme.balance);
         let spec = &scenario.switch;
         checked.only(
@@ -174,6 +187,37 @@ fn faults(checked: &mut Checked, scenario: &Scenario) {
             );
             checked.done("faults.active", "without it nothing fails");
             checked.done("faults.reconvergence", "after it switches have the simulator's routes");
+        }
+    }
+}
+
+/// The most equal-cost ports that a switch has towards a host.
+fn most_ports(graph: &Graph) -> usize {
+    let Ok(routes) = Routes::new(graph) else { return 0 };
+    let hosts = || (0..graph.hosts).map(HostId);
+    let ports = graph.each_switch().flat_map(|switch| hosts().map(move |host| (switch, host)));
+    ports.map(|(switch, host)| routes.candidates(switch, host).len()).max().unwrap_or(0)
+}
+
+/// Refuses limits in bytes that `tc` cannot count to.
+fn limits(checked: &mut Checked, scenario: &Scenario) {
+    let of_links = scenario.graph.links.iter().filter_map(|link| link.queue_limit);
+    let limits = [
+        ("queue.limit", vec![scenario.scheme.queue.limit()]),
+        ("host.nic_queue", vec![scenario.host.nic_queue]),
+        ("topology", of_links.collect()),
+    ];
+    for (field, limits) in limits {
+        let too_large = limits.into_iter().find(|limit| match limit {
+            Limit::AtMost(Amount::Bytes(bytes)) => *bytes > MOST_BYTES,
+            _ => false,
+        });
+        if let Some(limit) = too_large {
+            let most = Bytes(MOST_BYTES);
+            checked.fatal(
+                field,
+                format!("a queue of {limit}: tc counts to {most}; write a smaller limit, or \"unlimited\""),
+            );
         }
     }
 }

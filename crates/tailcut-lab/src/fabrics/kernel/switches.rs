@@ -57,6 +57,8 @@ pub struct Switches<'a> {
     addresses: Vec<Ipv4Addr>,
     /// The routes that each switch was last given.
     pub applied: Vec<String>,
+    /// The largest mark for which each switch has been given a rule.
+    pub ruled: Vec<u32>,
     /// Links that are down.
     pub dead: BTreeSet<usize>,
     /// Directed links that are down at some time of the run.
@@ -98,6 +100,7 @@ impl<'a> Switches<'a> {
             routes: Routes::new(graph).map_err(io::Error::other)?,
             addresses: (0..graph.hosts).map(address).collect(),
             applied: vec![],
+            ruled: vec![0; graph.switches as usize],
             dead: BTreeSet::new(),
             taken_down: prepared.fabric.taken_down(&prepared.scenario)?,
             rates: BTreeMap::new(),
@@ -130,8 +133,14 @@ impl<'a> Switches<'a> {
             }
         }
         process::enter(&switches.home)?;
-        switches.applied =
-            graph.each_switch().map(|number| switches.switch(number).routes()).collect();
+        for number in graph.each_switch() {
+            let (routes, most) = {
+                let switch = switches.switch(number);
+                (switch.routes(), switch.most_marks())
+            };
+            switches.applied.push(routes);
+            switches.ruled[number.index()] = most;
+        }
         Ok(switches)
     }
 
@@ -251,15 +260,16 @@ impl<'a> Switches<'a> {
         // a switch says nothing of its own.
         let _ =
             writeln!(lines, "route add blackhole {PREFIX}\nrule add priority 100 iif lo blackhole");
-        Tool::Ip.does(&(lines + &self.switch(number).rules()))?;
+        Tool::Ip.does(&lines)?;
         self.set_routes(number)?;
         self.as_read(node)
     }
 
-    /// Gives a switch, in whose namespace this process is, the routes that it is to have now.
+    /// Gives a switch, in whose namespace this process is, the routes that it is to have now, and
+    /// the rules for marks that no packet has had before.
     pub fn set_routes(&self, number: SwitchId) -> io::Result<()> {
         let switch = self.switch(number);
-        Tool::Ip.does(&switch.routes())?;
+        Tool::Ip.does(&(switch.routes() + &switch.rules(self.ruled[number.index()])))?;
         match self.program(number) {
             Some(program) => programs::tell(program, &switch),
             None if switch.marks() => Tool::Nft.does(&switch.marking()),

@@ -136,6 +136,7 @@ impl Draft {
             copy: packet.copy,
             port: looks.sport,
             kind: Kind::of(packet.flags, !tcp),
+            back: looks.towards_sender,
             seq: packet.seq,
             bytes: packet.payload,
             ack: if looks.towards_sender { packet.ack } else { 0 },

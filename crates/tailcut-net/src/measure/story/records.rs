@@ -27,6 +27,8 @@ pub struct Journey {
     pub port: u16,
     /// What it is.
     pub kind: Kind,
+    /// It goes from the flow's receiver to its sender.
+    pub back: bool,
     /// TCP sequence number of its first byte.
     pub seq: u64,
     /// Payload bytes.
