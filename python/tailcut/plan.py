@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, NotRequired, TypeAlias, TypedDict
 
 Value: TypeAlias = float | int | str | bool
 Config: TypeAlias = dict[str, Any]
@@ -28,6 +28,7 @@ class Facts(TypedDict):
     switches: int
     links: int
     flows: int
+    flows_with_choice: NotRequired[int]  # plans of older versions do not say
     offered_bytes: int
     carriable_bytes: int
     expected_packets: int

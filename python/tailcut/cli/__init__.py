@@ -1,6 +1,6 @@
 """The ``tailcut`` command: one thin function per command.
 
-Exit codes: 0 done, 2 what was asked is wrong, 130 interrupted, 1 anything else.
+Exit codes: 0 done, 2 what was asked is wrong, 3 no run over kernels is faithful, 130 interrupted, 1 anything else.
 """
 
 import signal
@@ -12,6 +12,7 @@ import typer
 import tailcut
 from tailcut.cli import experiment, explain, results
 from tailcut.cli.shell import Commands, err, out
+from tailcut.terminal.encoding import plain_where_needed
 
 __all__ = ["app", "err", "main", "out"]
 
@@ -64,4 +65,5 @@ def main() -> None:
     """Run the command line."""
     # A batch system's SIGTERM ends a sweep the way Ctrl-C does: in order, keeping what is done.
     signal.signal(signal.SIGTERM, _terminated)
+    plain_where_needed()
     app()

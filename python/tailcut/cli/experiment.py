@@ -13,14 +13,17 @@ import typer
 
 import tailcut
 from tailcut import backends
-from tailcut.cli.results import show
+from tailcut.cli.results import quoted, show
 from tailcut.cli.shell import File, Jobs, Override, Seeds, WithUnfaithful, err, key_and_value, out
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from tailcut.plan import Plan
+    from tailcut.results import Result
 
+NONE_FAITHFUL = 3
+"""Exit code where runs over kernels were made, or are there, and none is faithful."""
 LabFabric = Annotated[
     str | None,
     typer.Option(
@@ -123,6 +126,7 @@ def run(
 ) -> None:
     """Make the runs that are not there yet, and print the summary."""
     from tailcut.errors import RunError
+    from tailcut.lab import fabrics
     from tailcut.terminal.progress import display
 
     packets = backends.Capture(tuple(capture or ()), capture_packets, capture_bytes, capture_snapshot)
@@ -155,12 +159,38 @@ def run(
     except KeyboardInterrupt:
         _interrupted(directory, experiment.plan, on, repeat, lab_fabric)
         raise
-    if quiet:
-        return
-    show(result)
+    if not quiet:
+        show(result)
+        _say_where(directory)
+    if on == "lab" and not with_unfaithful:
+        _judge(result, fabrics.of(experiment.plan, lab_fabric, on))
+
+
+def _say_where(directory: Path) -> None:
     err.print(
-        f"\nResults are in {directory}; tailcut report {directory} writes the page.", highlight=False, soft_wrap=True
+        f"\nResults are in {directory}; tailcut report {quoted(directory)} writes the page.",
+        highlight=False,
+        soft_wrap=True,
     )
+
+
+def _judge(result: "Result", fabric: str) -> None:
+    """Say how runs are made again that the machine could not carry; end with a code of its own if it carried none."""
+    there = [one for one in result.finished_lab_runs if one.fabric == fabric]
+    faithful = {one.run["id"] for one in there if one.faithful}
+    without = {one.run["id"] for one in there} - faithful
+    if not without:
+        return
+    more = max(one.repeat for one in there) + 1
+    err.print(
+        f"{len(without)} of {len(without | faithful)} runs have no faithful repeat: the same command with"
+        f" --repeat {more} makes each once more.",
+        style="yellow",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if not faithful:
+        raise typer.Exit(NONE_FAITHFUL)
 
 
 def lab() -> None:
@@ -239,7 +269,7 @@ def new(
     except FileExistsError:
         raise typer.BadParameter(f"{file} is there already; name another file") from None
     workload = from_ is not None and from_.endswith(shipped.WORKLOAD)
-    use = f'name it in an experiment: sizes = {{ file = "{file}" }}' if workload else f"try tailcut run {file}"
+    use = f'name it in an experiment: sizes = {{ file = "{file}" }}' if workload else f"try tailcut run {quoted(file)}"
     out.print(f"{file}: {use}", highlight=False, soft_wrap=True)
 
 
@@ -277,8 +307,10 @@ def _interrupted(directory: Path, plan: "Plan", on: str, repeat: int, lab_fabric
         kept = sum(one.fabric == fabric and one.repeat <= repeat for one in result.finished_lab_runs)
         runs *= repeat
     again = shlex.join(["tailcut", *sys.argv[1:]])
+    lost = "; one that is under way begins anew" if kept < runs else ""
+    way = "To begin anew" if runs == 1 and not kept else "To go on from there"
     err.print(
-        f"Interrupted. {kept} of {runs} runs are kept in {directory}.\nTo go on from there: {again}",
+        f"Interrupted. {kept} of {runs} runs are kept in {directory}{lost}.\n{way}: {again}",
         highlight=False,
         soft_wrap=True,
     )

@@ -72,7 +72,7 @@ def explain(
     place = find_place(result, scheme, seed, wanted, on=on, repeat=repeat)
     stories = explained(result, place, flow or slowest_of(result, place, slowest or 1))
     if as_json:
-        sys.stdout.write(json.dumps(as_data(stories), ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(as_data(stories)) + "\n")
         return
     for number, one in enumerate(stories):
         if number:

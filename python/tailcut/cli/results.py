@@ -1,5 +1,7 @@
 """Commands that take a directory of results."""
 
+import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,7 +32,8 @@ def summary(
 
     result = tailcut.open_results(directory, with_unfaithful=with_unfaithful)
     if as_json:
-        sys.stdout.write(result.summary().write_json() + "\n")
+        rows = json.loads(result.summary().write_json())
+        sys.stdout.write(json.dumps(rows, separators=(",", ":")) + "\n")  # in ASCII, which every terminal has
     elif csv:
         sys.stdout.write(for_spreadsheets(result.summary()).write_csv())
     elif full:
@@ -168,6 +171,8 @@ def show(result: "Result") -> None:
     from tailcut.terminal.table import summary_table
 
     out.print(summary_table(result.plan, result.summary(), result.totals()), crop=False)
+    for sentence in result.same:
+        out.print(sentence, style="yellow", highlight=False, soft_wrap=True)
     if result.finished_lab_runs:
         from tailcut.terminal import lab
 
@@ -186,3 +191,8 @@ def missing(result: "Result") -> None:
     which += f", {damaged} of them damaged" if damaged else ""
     again = f"run {result.plan['source_file']} again, with the same options, to fill in what is missing"
     err.print(f"{which}: {again}.", style="yellow", highlight=False, soft_wrap=True)
+
+
+def quoted(path: Path | str) -> str:
+    """A path as a shell takes it."""
+    return shlex.quote(str(path))

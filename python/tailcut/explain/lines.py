@@ -4,6 +4,7 @@ What is the same for many packets is one line: packets that are sent together, a
 Those that nothing happened to are folded further when there are many of them.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -32,8 +33,13 @@ LOSSES = {
     "corrupted": "corrupted on {}",
     "missing": "lost: it does not arrive",
 }
+NUMBER = re.compile(r"[0-9][0-9.,]*( ([pnµm]?s|[kMG]?B)\b)?")
 TO_SENDER = frozenset({"syn-ack", "ack", "pull", "cut"})
 SEVERAL = frozenset({"data", "ack", "pull"})
+SHORT = 60
+"""Lines of a story that has room for all of them; in longer ones, what happens again and again is told once."""
+FIRST = 3
+"""Of what happens again and again, so many times are told."""
 FEW = 24
 """Stretches without incident that are all told; of more, neighbours are one line."""
 
@@ -123,7 +129,7 @@ def lines(told: Told, *, everything: bool = False) -> list[Line]:
     story = told.story
     found = [*_of_flow(story), *_of_senders(story), *_of_packets(story, everything), *_silences(story)]
     found.sort(key=lambda line: line.at_ps)  # what is of one instant stays in this order: packets are what comes of it
-    return found if everything else _folded(found)
+    return found if everything else _grouped(_folded(found))
 
 
 def _of_packets(story: Mapping[str, Any], everything: bool) -> Iterator[Line]:
@@ -329,3 +335,45 @@ def _together(run: Sequence[Line]) -> Line:
     copies = {line.copy for line in run}
     copy = run[0].copy if len(copies) == 1 else None
     return Line(run[0].at_ps, copy, "; ".join(said), packets=packets, wait=wait, held_ps=lasts)
+
+
+def _grouped(found: Sequence[Line]) -> list[Line]:
+    """A long story in which what happens again and again is told for the first times, and then counted.
+
+    Openings and ends of connections stay where they are; what is between two of them is looked at by itself.
+    """
+    if len(found) <= SHORT:
+        return list(found)
+    grouped: list[Line] = []
+    between: list[Line] = []
+    for line in [*found, None]:
+        if line is not None and line.kind in ("quiet", "incident"):
+            between.append(line)
+            continue
+        grouped.extend(_once(between))
+        between = []
+        if line is not None:
+            grouped.append(line)
+    return grouped
+
+
+def _once(between: Sequence[Line]) -> Iterator[Line]:
+    alike: dict[tuple[int | None, str], list[Line]] = {}
+    for line in between:
+        alike.setdefault((line.copy, NUMBER.sub("#", line.what)), []).append(line)
+    again = {id(lines[FIRST]): lines[FIRST:] for lines in alike.values() if len(lines) > FIRST + 1}
+    left_out = {id(line) for lines in again.values() for line in lines}
+    for line in between:
+        if id(line) in again:
+            yield _counted(again[id(line)])
+        elif id(line) not in left_out:
+            yield line
+
+
+def _counted(same: Sequence[Line]) -> Line:
+    """Lines that differ by their numbers only, as one."""
+    last = same[-1]
+    what = f"{len(same):,} times more until {time_text(last.at_ps)}, and then: {last.what}"
+    wait = max((line.wait for line in same if line.wait is not None), key=lambda wait: wait.waited_ps, default=None)
+    packets, lasts = sum(line.packets for line in same), sum(line.held_ps for line in same)
+    return Line(same[0].at_ps, last.copy, what, last.kind, packets, wait, lasts)

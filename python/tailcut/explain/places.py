@@ -1,5 +1,6 @@
 """Where flows are looked for: the runs of all schemes at one point with one seed, simulated or of the kernel lab."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -146,7 +147,7 @@ def _nothing(result: "Result", on: str | None) -> ExplainError:
     return ExplainError(
         "TC-X001",
         f"{result.directory} holds no run of {what}{why}",
-        f"tailcut run {result.plan['source_file']}{more} makes them",
+        f"tailcut run {shlex.quote(result.plan['source_file'])}{more} makes them",
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -110,6 +111,7 @@ class Study:
         judged: each of them, with its verdict.
         spread: how far repeats of one seed are apart over kernels, and seeds (`Result.lab_spread`).
         against: the simulator and real kernels, over common seeds (`Result.lab_against`).
+        same: which schemes carried every flow as another one did (`Result.same`).
     """
 
     plan: Plan
@@ -123,6 +125,7 @@ class Study:
     judged: "tuple[LabRun, ...]" = ()
     spread: pl.DataFrame = field(default_factory=pl.DataFrame)
     against: pl.DataFrame = field(default_factory=pl.DataFrame)
+    same: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, result: "Result") -> "Study":
@@ -139,7 +142,7 @@ class Study:
             raise ReportError(
                 "TC-P001",
                 f"{result.directory} holds a plan of {len(plan['runs'])} runs and none of them has finished",
-                f"tailcut run {plan['source_file']}",
+                f"tailcut run {shlex.quote(plan['source_file'])}",
             )
         return cls(
             plan,
@@ -155,6 +158,7 @@ class Study:
             tuple(over_kernels),
             result.lab_spread,
             result.lab_against,
+            tuple(result.same),
         )
 
     @property

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from tailcut.explain import Explained, Place, Told, all_places, explain, slowest
-from tailcut.explain.lines import Line, lines, lost
+from tailcut.explain.lines import Line, lines, lost, towards_sender
 from tailcut.report.theme import Theme
 from tailcut.units import size, time_text
 
@@ -227,7 +227,7 @@ def _end(y: int, name: str) -> str:
 
 def _way(packet: Mapping[str, Any], x: Any, colour: str) -> str:
     """A packet's way from one host to the other: level while it waits."""
-    back = packet["kind"] in ("syn-ack", "ack", "pull", "cut")
+    back = towards_sender(packet)
     near, far = (TOP + WAY, TOP) if back else (TOP, TOP + WAY)
     links = max(len(packet["hops"]), 1) if not lost(packet) else max(len(packet["hops"]) + 1, 2)
     points: list[tuple[float, float]] = [(x(packet["sent_ps"]), near)]

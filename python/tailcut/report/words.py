@@ -101,7 +101,7 @@ def verdicts(study: Study, table: pl.DataFrame) -> list[Verdict]:
         if scheme == study.baseline:
             continue
         rows = of_backend.filter(pl.col("scheme") == scheme)
-        tail = _about(rows, about).to_dicts()
+        tail = _distinct(_about(rows, about)).to_dicts()
         rows = rows.filter(pl.col("grouping") == "class")
         if tail:
             kind, sentence = _tail(study, scheme, tail, about.words)
@@ -112,6 +112,12 @@ def verdicts(study: Study, table: pl.DataFrame) -> list[Verdict]:
             ranges = (_range(rows, "short", "p99"), _range(rows, "short", "mean"), _range(rows, "long", "mean"))
             found.append(Verdict(scheme, kind, sentence, _detail(ranges), strength, ranges))
     return found
+
+
+def _distinct(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows without those that repeat another one's numbers: points of a sweep that are one run, and so one point."""
+    numbers = [name for name, kind in rows.schema.items() if kind.is_float() and name not in ("x", "point")]
+    return rows.unique(numbers, keep="first", maintain_order=True)
 
 
 def headline(study: Study, table: pl.DataFrame, throughput: pl.DataFrame | None = None) -> str:
@@ -347,7 +353,7 @@ def unfaithful(study: Study) -> str:
 
 def cautions(study: Study, table: pl.DataFrame) -> list[str]:
     """What a reader must know before believing a figure: missing runs, unfinished flows, a single seed."""
-    said = []
+    said = list(study.same)
     if not study.runs:
         whose = ["real kernels'"] if study.counted else []
         whose += ["the queueing model's"] if "model" in study.backends else []

@@ -25,8 +25,11 @@ TOTALS: dict[str, pl.DataType] = {
     **dict.fromkeys(SUMS, pl.UInt64()),
     "long_throughput_bps": pl.Float64(),
     "long_share_of_ideal": pl.Float64(),
+    "times": pl.String(),
 }
-"""Of each run: sums over its flows; the mean throughput of its long flows and the mean of its shares of the ideal."""
+"""Of each run: sums over its flows; the mean throughput of its long flows and the mean of its shares of the ideal; what
+identifies the completion times of all of its flows, empty where there are none."""
+TIMES = ("id", "fct_ns", "fct_ack_ns")
 OF = "of"  # which tables a row was computed from
 READ = ("flows.parquet", "jobs.parquet", "throughput.parquet")
 
@@ -120,8 +123,9 @@ class Derived:
 
     def _totals_of(self, run_id: str, _of: str, _end_ns: int) -> pl.DataFrame:
         path = self._store.path(run_id)
-        of_flows = read_parquet(path / "flows.parquet", SUMS)
+        of_flows = read_parquet(path / "flows.parquet", (*SUMS, *TIMES))
         totals = of_flows.select(pl.col(name).cast(pl.UInt64).sum() for name in SUMS)
+        times = _identity(of_flows.select(TIMES).sort("id")) if of_flows.height else ""
         speed: dict[str, Any] = {"long_throughput_bps": None, "long_share_of_ideal": None}
         if (path / "throughput.parquet").exists():
             of_long = read_parquet(path / "throughput.parquet").select(
@@ -131,7 +135,17 @@ class Derived:
                 .mean(),
             )
             speed = of_long.row(0, named=True)
-        return totals.with_columns(pl.lit(value, pl.Float64).alias(name) for name, value in speed.items())
+        speeds = (pl.lit(value, pl.Float64).alias(name) for name, value in speed.items())
+        return totals.with_columns(*speeds, pl.lit(times).alias("times"))
+
+
+def _identity(table: pl.DataFrame) -> str:
+    """Identifies the values of a table of whole numbers, some of which may be missing."""
+    digest = hashlib.sha256()
+    for column in table:
+        digest.update(column.is_null().to_numpy().tobytes())
+        digest.update(column.fill_null(0).cast(pl.Int64).to_numpy().tobytes())
+    return digest.hexdigest()
 
 
 @cache

@@ -11,7 +11,7 @@ from tailcut.errors import StoreError
 from tailcut.lab import fabrics
 from tailcut.lab.fabrics import FABRICS
 from tailcut.plan import SUMMARY_FORMAT, Plan, PlannedRun, unique_runs
-from tailcut.results import against, derived, lab_runs, machine, spread
+from tailcut.results import against, derived, lab_runs, machine, same, spread
 from tailcut.results import summary as summaries
 from tailcut.results.cells import Cells, groups_of
 from tailcut.results.derived import Derived, tables_of
@@ -214,9 +214,23 @@ class Result:
 
     @cached_property
     def runs(self) -> pl.DataFrame:
-        """One row per finished run: its totals, wall time, speed and memory."""
+        """One row per finished run: its totals, wall time, speed and memory.
+
+        A run that several schemes or points share, as their configuration is the same, is one row, under the first.
+        """
+        return self._runs_of_cells.unique("id", keep="first", maintain_order=True)
+
+    @cached_property
+    def _runs_of_cells(self) -> pl.DataFrame:
+        """One row per scheme, point and seed that has a finished run."""
         rows = [{"id": run["id"], **self._labels(run), **self._records[run["id"]]} for run in self._there]
         return pl.DataFrame(rows, schema={"id": pl.String(), **self._label_schema, **ABOUT})
+
+    @cached_property
+    def same(self) -> list[str]:
+        """Which schemes carried every flow in the same nanosecond as another one did, in sentences; and why."""
+        times = self._derived.totals(self._tables).filter(pl.col("times") != "").select("id", "times")
+        return same.observed(self.plan, dict(times.iter_rows()))
 
     @cached_property
     def per_seed(self) -> pl.DataFrame:
@@ -415,7 +429,7 @@ class Result:
         counts = derived.SUMS
         per_run = self._derived.totals(self._tables)
         return (
-            self.runs.join(per_run, on="id", how="left", maintain_order="left")
+            self._runs_of_cells.join(per_run, on="id", how="left", maintain_order="left")
             .group_by("scheme", *axes, maintain_order=True)
             .agg(
                 n_seeds=pl.len(),

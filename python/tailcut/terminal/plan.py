@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tailcut.document import toml_key, toml_value
 from tailcut.plan import Plan, PlannedRun, canonical, flatten, unique_runs
-from tailcut.results import room
+from tailcut.results import room, same
 from tailcut.units import count, duration, size
 
 LONGEST_LIST = 100
@@ -27,7 +27,8 @@ def plan_view(plan: Plan, jobs: int) -> RenderableType:
     parts: list[RenderableType] = [Text(plan["title"], style="bold")]
     if plan["question"]:
         parts.append(Text(plan["question"], style="italic"))
-    return Group(*parts, _work(plan, jobs), _config(plan))
+    notes = [Text(sentence, style="yellow") for sentence in same.foreseen(plan)]
+    return Group(*parts, _work(plan, jobs), *notes, *([Text("")] if notes else []), _config(plan))
 
 
 def _work(plan: Plan, jobs: int) -> Table:
