@@ -6,6 +6,8 @@ import queue
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 import tailcut
 from support import experiments
 from tailcut.api import Silent
-from tailcut.backends import Options, child, pool
+from tailcut.backends import Options, pool
 from tailcut.backends.child import Child, Said
 from tailcut.lab import process
 from tailcut.results import Store
@@ -25,7 +27,7 @@ def test_a_child_that_a_signal_ends_says_which(number: int, tmp_path: Path, monk
     says_its_number = 'import os, time; print(f"{{\\"pid\\": {os.getpid()}}}", flush=True); input()'
     popen = subprocess.Popen
     monkeypatch.setattr(
-        child.subprocess, "Popen", lambda command, **named: popen([sys.executable, "-c", says_its_number], **named)
+        subprocess, "Popen", lambda command, **named: popen([sys.executable, "-c", says_its_number], **named)
     )
     said: Said = queue.SimpleQueue()
     started = Child(tmp_path, said)
@@ -73,7 +75,7 @@ class Scripted:
 
 def test_the_time_limit_of_a_run_counts_from_when_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "Child", Scripted)
-    monkeypatch.setattr(pool.time, "monotonic", lambda: Scripted.now)
+    monkeypatch.setattr(time, "monotonic", lambda: Scripted.now)
     experiment = tailcut.load(experiments.tiny(tmp_path))
     store = Store.create(tmp_path / "results", experiment.plan)
     pool.Pool(store, Silent(), Options(limit_seconds=4, jobs=1)).make(experiment.plan["runs"][:1])
@@ -99,6 +101,6 @@ def test_a_worker_says_when_what_it_waited_for_begins(tmp_path: Path) -> None:
 def test_a_limit_that_no_clock_has_is_none(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[float] = []
     monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", 'input(); print(\'{"done": {"frames": 1}}\')'))
-    monkeypatch.setattr(process.Timer, "start", lambda timer: started.append(timer.interval))
+    monkeypatch.setattr(threading.Timer, "start", lambda timer: started.append(timer.interval))
     assert process.run("{}", lambda now_ns, over: None, seconds) == {"frames": 1}
     assert started == []

@@ -1,5 +1,6 @@
 """Schemes that carry every flow in the same nanosecond are named so, and knobs that cannot act are told beforehand."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tailcut.results import Result, Store, same
 LOADS = {"key": "traffic.load", "values": [0.2, 0.4]}
 
 
-def result(directory: Path, plan: Plan, times: dict[tuple[str, Any, int], list[float | None]]) -> Result:
+def result(directory: Path, plan: Plan, times: Mapping[Any, Sequence[float | None]]) -> Result:
     """Results in which each scheme, at each load with each seed, took these times in us."""
     store = Store.create(directory, plan)
     for run in plan["runs"]:
@@ -48,7 +49,7 @@ def test_where_schemes_are_equal_at_some_points_only_these_are_named(tmp_path: P
 
 def test_the_unfinished_are_equal_to_the_unfinished_alone(tmp_path: Path) -> None:
     plan = made_up.plan(schemes=["A", "B", "C"], sweep=[], seeds=[1])
-    times = {("A", None, 1): [None], ("B", None, 1): [None], ("C", None, 1): [0.0]}
+    times: dict[Any, list[float | None]] = {("A", None, 1): [None], ("B", None, 1): [None], ("C", None, 1): [0.0]}
     (said,) = result(tmp_path / "results", plan, times).same
     assert said.startswith("B equals A")
 
