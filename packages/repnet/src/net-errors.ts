@@ -1,4 +1,4 @@
-/** What net itself would say of a connection that failed: it is asked with something else in the socket's place. */
+/** What net itself would say of a connection: it is asked with something else in the socket's place. */
 import net from 'node:net';
 import type { ConnectRequest, Handle } from './net-internals.js';
 import type { Parts } from './net-parts.js';
@@ -24,6 +24,27 @@ export function askConnectFailure(
   const handle = { [owner]: asking } as unknown as Handle;
   onconnect.call(request, status, handle, request, false, false);
   return failure;
+}
+
+const measuring = {
+  destroyed: false,
+  connecting: true,
+  readable: false,
+  writable: false,
+  _unrefTimer: () => {},
+  emit: () => {},
+};
+
+/** Has net tell perf_hooks of a connection that was begun at `startTime` and is established now, if anybody observes. */
+export function measureConnect(
+  { owner, onconnect, measured }: Pick<Parts, 'owner' | 'onconnect' | 'measured'>,
+  detail: { host: string; port: number },
+  startTime: number,
+): void {
+  if (measured === undefined) return;
+  const context = { type: 'net', name: 'connect', detail, startTime };
+  const handle = { [owner]: { ...measuring, [measured]: context } } as unknown as Handle;
+  onconnect.call({}, 0, handle, {}, false, false);
 }
 
 /** Why `onread` was called without bytes, of which the number is net's alone. Null: the peer has ended the stream. */

@@ -1,6 +1,6 @@
 /** What this package does with the non-public properties of `net` that ./net-parts.ts has found. */
 import type net from 'node:net';
-import { askConnectFailure, askReadFailure } from './net-errors.js';
+import { askConnectFailure, askReadFailure, measureConnect } from './net-errors.js';
 import { parts, supported } from './net-parts.js';
 
 /** A native TCP connection. Results are 0 or a negative error number of libuv, unless said otherwise. */
@@ -215,6 +215,20 @@ export function connectFailure(
   emit: (event: string, args: unknown[]) => void,
 ): NodeJS.ErrnoException | undefined {
   return askConnectFailure(parts, status, request, emit);
+}
+
+/** A connection to `host` and `port`, begun at `startTime` by `performance.now()`, is established: for who observes that. */
+export function noteConnect(host: string, port: number, startTime: number): void {
+  measureConnect(parts, { host, port }, startTime);
+}
+
+/** net emits 'connectionAttempt'. */
+export const tellsAttempts: boolean = supported && parts.tellsAttempts;
+
+/** A socket of this class does not tell of its connection by itself. */
+export function measuresNothing(prototype: object): void {
+  if (supported && parts.measured !== undefined)
+    Object.defineProperty(prototype, parts.measured, { get: () => undefined, set: () => {} });
 }
 
 /** Asks net why `onread` was called without bytes: it alone can read the number. Null: the peer has ended the stream. */

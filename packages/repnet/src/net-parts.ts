@@ -12,6 +12,7 @@
  *   the requests for writing itself.
  */
 import net from 'node:net';
+import { PerformanceObserver } from 'node:perf_hooks';
 import { askConnectFailure, askReadFailure } from './net-errors.js';
 import type { ConnectRequest, Handle, Request } from './net-internals.js';
 
@@ -37,6 +38,10 @@ export interface Parts {
   typeOfService: symbol | undefined;
   /** Undefined in early versions of Node 20. */
   reinitialize: symbol | undefined;
+  /** This version emits 'connectionAttempt'. */
+  tellsAttempts: boolean;
+  /** What net keeps of a connection that is being made for perf_hooks; undefined where it keeps nothing. */
+  measured: symbol | undefined;
 }
 
 /** Methods that are overridden or called. */
@@ -158,7 +163,7 @@ function find(): Parts {
   const ShutdownRequest = onlooker.take('shutdown').constructor;
   setHandle.call(socket, null);
 
-  const { made, request } = connecting(onlooker);
+  const { made, request, measured, tellsAttempts } = connecting(onlooker);
   needMethods(made, NATIVE, 'TCP');
   if (WriteRequest === undefined && !('writeQueueSize' in made)) throw new Absent('TCP.writeQueueSize');
   if (typeof request.oncomplete !== 'function') throw new Absent('oncomplete');
@@ -187,6 +192,8 @@ function find(): Parts {
     keepAliveCount: symbolNamed(fresh, 'kSetKeepAliveCount'),
     typeOfService: symbolNamed(fresh, 'kSetTOS'),
     reinitialize: symbolNamed(net.Socket.prototype, 'kReinitializeHandle'),
+    tellsAttempts,
+    measured,
   };
   tryListening(onlooker);
   askReadFailure(parts);
@@ -196,7 +203,12 @@ function find(): Parts {
 }
 
 /** A socket that makes itself a handle to connect with, and connects with the onlooker instead. */
-function connecting(onlooker: Onlooker): { made: Handle; request: ConnectRequest } {
+function connecting(onlooker: Onlooker): {
+  made: Handle;
+  request: ConnectRequest;
+  measured: symbol | undefined;
+  tellsAttempts: boolean;
+} {
   let made: Handle | undefined;
   const socket = Object.defineProperty(new net.Socket(), '_handle', {
     get: () => (made === undefined ? null : onlooker),
@@ -204,15 +216,24 @@ function connecting(onlooker: Onlooker): { made: Handle; request: ConnectRequest
       made ??= handle;
     },
   });
+  // Without an observer net measures nothing.
+  const observer = new PerformanceObserver(() => {});
+  observer.observe({ entryTypes: ['net'] });
+  let tellsAttempts = false;
+  socket.once('connectionAttempt', () => {
+    tellsAttempts = true;
+  });
   socket.connect({
     host: 'nowhere.invalid',
     port: 1,
     autoSelectFamily: false,
     lookup: (_host, _options, done) => done(null, '127.0.0.1', 4),
   });
+  observer.disconnect();
   if (made === undefined) throw new Absent('TCP');
   (made as Handle).close();
-  return { made, request: onlooker.take('connect') as ConnectRequest };
+  const measured = symbolNamed(socket, 'kPerfHooksNetConnectContext');
+  return { made, request: onlooker.take('connect') as ConnectRequest, measured, tellsAttempts };
 }
 
 /** A server over a handle of its own listens on it, and lets it tell of connections. */

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { errnoOf } from '../errors.js';
 import { type Copy, REPLICA } from '../flow/machine.js';
 import { isScarce } from '../memory/descriptors.js';
-import { ConnectRequest, connectFailure, type Handle, newHandle } from '../net-internals.js';
+import { ConnectRequest, connectFailure, type Handle, newHandle, tellsAttempts } from '../net-internals.js';
 import { type Attempt, type AttemptOptions, type AttemptSink, isToItself } from './attempt.js';
 
 const kAttempt = Symbol('repnet.attempt');
@@ -46,7 +46,7 @@ export class AddressAttempt implements Attempt {
     request.port = port;
     request.addressType = six ? 6 : 4;
     request[kAttempt] = this;
-    sink.attemptEvent(this, 'connectionAttempt', [address, port, request.addressType]);
+    if (tellsAttempts) sink.attemptEvent(this, 'connectionAttempt', [address, port, request.addressType]);
     if (this.#sink === undefined) return;
     let status = 0;
     if (localPort !== undefined) {

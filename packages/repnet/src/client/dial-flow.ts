@@ -63,6 +63,8 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   #retries = 0;
   /** The first connection, established when the application had closed the flow. */
   #late: Leg | undefined;
+  /** When the host was known, by `performance.now()`. */
+  #startTime = performance.now();
   #localPort = 0;
   #connectError: ConnectionError | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -240,7 +242,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       const replica = flow.legs[REPLICA];
       if (replica !== undefined && flow.early && flow.tx.copies[REPLICA] === 'pending') flow.open(replica);
       this.#settle();
-      if (this.#socket.connecting) connected(this.#socket);
+      if (this.#socket.connecting) connected(this.#socket, this.#target, this.#startTime);
       if (chosen && !flow.closed) {
         // Of a connection that is reset already the system does not know any more where it went.
         if (destination.address === undefined) flow.abandon(REPLICA);
@@ -319,7 +321,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     if (leg.copy === REPLICA && flow.tx.copies[REPLICA] === 'pending') {
       flow.open(leg);
       this.#settle();
-      if (this.#socket.connecting) connected(this.#socket);
+      if (this.#socket.connecting) connected(this.#socket, this.#target, this.#startTime);
     }
     if (channels.paired.hasSubscribers) channels.paired.publish({ socket: this.#socket });
     return true;
@@ -431,6 +433,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       this.#socket.emit(event, ...args);
     }
     if (event !== 'lookup' || this.#socket.destroyed) return;
+    this.#startTime = performance.now();
     const { address } = this.#destination;
     if (address !== undefined || !this.#destination.resolved(args[0], args[1])) return;
     if (this.#hedge === undefined) this.#connectReplica(this.#destination.address as Address);

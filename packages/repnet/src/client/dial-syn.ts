@@ -66,6 +66,8 @@ export class SynDial implements Attachment, AttemptSink {
   readonly #proofs = new Set<Proof>();
   /** The server has answered on one of them, and is not known by its life. */
   #isUnknown = false;
+  /** When the host was known, by `performance.now()`. */
+  #startTime = performance.now();
 
   /** `peer`: the server is of this library, and the second connection goes to its second port. */
   constructor(socket: Inner, target: DialTarget, peer: Peer | undefined) {
@@ -197,6 +199,7 @@ export class SynDial implements Attachment, AttemptSink {
 
   attemptEvent(attempt: Attempt, event: string, args: unknown[]): void {
     if (attempt.copy !== PRIMARY) return;
+    if (event === 'lookup') this.#startTime = performance.now();
     this.#socket.emit(event, ...args);
     if (event !== 'lookup' || this.#address !== undefined || this.#socket.destroyed) return;
     const [error, resolved] = args;
@@ -256,7 +259,7 @@ export class SynDial implements Attachment, AttemptSink {
     try {
       if (socket.destroyed) return;
       if (copy === REPLICA && this.#peer !== undefined) this.#sayHello(handle);
-      connected(socket);
+      connected(socket, this.#target, this.#startTime);
     } finally {
       // After the application's first bytes, which the server can begin with meanwhile.
       this.#dropOthers();

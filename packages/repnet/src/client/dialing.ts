@@ -3,7 +3,7 @@ import { randomFillSync } from 'node:crypto';
 import net from 'node:net';
 import type { Copy } from '../flow/machine.js';
 import { begun } from '../flow-events.js';
-import { keepingState } from '../net-internals.js';
+import { keepingState, noteConnect } from '../net-internals.js';
 import { type DialTarget, detachToConnect, type Inner, kRace, setConnecting } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import { asAddress } from './address.js';
@@ -125,12 +125,15 @@ export function copyAttempts(attempt: Attempt, socket: Inner, port: number, othe
     Object.assign(socket, { autoSelectFamilyAttemptedAddresses });
 }
 
-/** Connecting is over: tells the application as net does. */
-export function connected(socket: Inner): void {
+/** Connecting, which began at `startTime` by `performance.now()`, is over: tells the application as net does. */
+export function connected(socket: Inner, target: DialTarget, startTime: number): void {
   setConnecting(socket, false);
   Object.assign(socket, { _sockname: null });
   socket._unrefTimer();
   socket.emit('connect');
   socket.emit('ready');
-  if (!socket.destroyed && !socket.isPaused()) socket.read(0);
+  if (socket.destroyed) return;
+  if (!socket.isPaused()) socket.read(0);
+  const { remoteAddress } = socket;
+  if (remoteAddress !== undefined) noteConnect(remoteAddress, target.net.port, startTime);
 }
