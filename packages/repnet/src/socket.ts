@@ -10,6 +10,7 @@ import { errnoOf, handoverRefused } from './errors.js';
 import { handleOfAll } from './flow/settings.js';
 import { begun, finished, isFlow } from './flow-events.js';
 import { onLeaving } from './handover.js';
+import { countAsInstances } from './instance.js';
 import { type Handle, nativeHandle, setNativeHandle } from './net-internals.js';
 import { supported } from './net-parts.js';
 import { checkOptionNames, chooseMode, type ReplicationOptions, replicationOptions } from './options.js';
@@ -64,6 +65,7 @@ const base = net.Socket.prototype as Inner;
 const proto = Object.create(base) as Inner;
 Object.defineProperty(Socket, 'prototype', { value: proto, writable: false });
 Object.setPrototypeOf(Socket, net.Socket);
+countAsInstances(Socket, net.Socket);
 Object.defineProperty(proto, 'constructor', { value: Socket, writable: true, configurable: true });
 
 // Of a net that is not known nothing is overridden but `connect`, which checks the options.

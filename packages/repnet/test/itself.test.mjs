@@ -82,7 +82,7 @@ for (const [host, options] of [
       // The last resort is net's own connection, which is for net to choose a port for.
       const through = net.Socket.prototype.connect;
       t.mock.method(net.Socket.prototype, 'connect', function (...args) {
-        if (this instanceof repnet.Socket) t.mock.restoreAll();
+        if (this.constructor === repnet.Socket) t.mock.restoreAll();
         return through.apply(this, args);
       });
       const socket = repnet.connect({ port, host, ...options, replicate: 'syn', peer });

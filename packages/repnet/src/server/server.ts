@@ -5,6 +5,7 @@
 import cluster from 'node:cluster';
 import { channel } from 'node:diagnostics_channel';
 import net from 'node:net';
+import { countAsInstances } from '../instance.js';
 import { acceptingFor } from '../net-internals.js';
 import { supported } from '../net-parts.js';
 import { asMode, checkServerOptions, defaults, isEnabled } from '../options.js';
@@ -48,6 +49,7 @@ const base = net.Server.prototype as Internals;
 const proto = Object.create(base) as Internals;
 Object.defineProperty(Server, 'prototype', { value: proto, writable: false });
 Object.setPrototypeOf(Server, net.Server);
+countAsInstances(Server, net.Server);
 
 // Of a net that is not known nothing is overridden.
 const OWN: PropertyKey[] = ['constructor', 'replicaAddress'];
