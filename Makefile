@@ -5,6 +5,8 @@
 #   make lab-table    on an idle machine: nine experiments, five seeds, kernels against the simulator, half an hour, into the same page
 #   make lab-bpf      the lab's BPF programs, which only root can load: flowlets, TinyFlow and DCTCP over kernels (needs clang and libbpf-dev)
 #   make first-minutes   how long the demo takes from a fresh clone, part by part
+#   make build   the extension as it is developed and tested: optimised, with assertions
+#   make release the extension as it is installed, for `make demo`, `make lab` and `make bench`
 #   make check   what one runs before a commit: formatters, linters, types and the quick tests
 #   make test    build and run every test
 #   make soak    the long forms of tests, with other random cases each time
@@ -40,12 +42,12 @@ export TAILCUT_TEST_SEED ?= 1
 export PROPTEST_RNG_SEED ?= $(TAILCUT_TEST_SEED)
 
 .PHONY: demo
-demo: build
+demo: release
 	$(BIN)/tailcut run experiments/quickstart.toml
 	$(BIN)/tailcut report results/quickstart
 
 .PHONY: lab
-lab: build setup-lab
+lab: release setup-lab
 	$(BIN)/tailcut lab
 	for name in one-congested-path repnet; do \
 	    $(BIN)/tailcut run experiments/lab/$$name.toml; \
@@ -66,12 +68,12 @@ target/bpf/%.o: $(BPF)/%.c $(wildcard $(BPF)/*.h)
 
 # Nothing else may run meanwhile.
 .PHONY: lab-accept
-lab-accept: build setup-lab
+lab-accept: release setup-lab
 	$(BIN)/python benches/lab_accept.py
 
 # As much of it as --minutes allows; the same again goes on.
 .PHONY: lab-table
-lab-table: build setup-lab
+lab-table: release setup-lab
 	$(BIN)/python benches/lab_table.py $(LAB_TABLE)
 
 # --- set-up ---------------------------------------------------------------------------------------------------------
@@ -105,14 +107,19 @@ rust-version:
 	@cargo --version | awk '{ split($$2, v, "."); exit !(v[1] > 1 || v[2] >= 88) }' \
 	    || { echo 'Tailcut needs Rust 1.88 or later, as rustup installs it' >&2; exit 1; }
 
-# Compiled as the wheel of `make dist` is, and where, so that this does it no second time.
+# Of the crates that `cargo test` compiles, and where, so that each is compiled once.
 .PHONY: build
 build: packages rust-version
+	$(BIN)/maturin develop --uv --locked --quiet
+
+# Compiled as the wheel of `make dist` is, and where, so that this does it no second time.
+.PHONY: release
+release: packages rust-version
 	.ci/wheel $(CURDIR) $(CURDIR)/target/dist $(abspath $(BIN))/maturin develop --uv --release --locked --quiet
 
 # The README's first picture: a flow that goes round a hot link, from the page of a real run. Needs chromium.
 .PHONY: picture
-picture: build setup
+picture: release setup
 	$(BIN)/tailcut run docs/images/fabric.toml --quiet --out target/picture
 	$(BIN)/tailcut report target/picture
 	$(BIN)/python docs/images/draw.py target/picture/report.html docs/images/fabric.png
@@ -194,7 +201,7 @@ test-repnet: setup-repnet
 	cd packages && npm test
 
 .PHONY: bench
-bench: build setup
+bench: release setup
 	cargo bench --locked -p tailcut-net --bench fabric -- --check
 	cargo bench --locked -p tailcut-engine --bench parallel
 	$(BIN)/python benches/sweeps.py

@@ -9,6 +9,8 @@ fn main() -> io::Result<()> {
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     let profile = out.ancestors().nth(3).and_then(Path::file_name);
     let profile = profile.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    // The folder of the profile `dev` has a name of its own.
+    let profile = if profile == "debug" { "dev" } else { &profile };
     let compiler = Command::new(env::var("RUSTC").unwrap_or_default()).arg("--version").output();
     let compiler = compiler.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     println!("cargo::rustc-env=TAILCUT_PROFILE={profile}");

@@ -29,5 +29,5 @@ def test_every_build_gives_the_same_tables() -> None:
 
 
 def test_the_extension_says_which_build_it_is() -> None:
-    assert _core.PROFILE == "release"
+    assert _core.PROFILE in {"dev", "release"}
     assert _core.COMPILER.startswith("rustc ")
