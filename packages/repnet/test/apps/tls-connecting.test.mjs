@@ -17,7 +17,7 @@ const WAYS = [
   ['RepFlow by token', repnet, { replicate: 'flow', peer: 'repnet', pairing: 'token' }, 'flow'],
   ['RepSYN to the second port', repnet, { replicate: 'syn', peer: 'repnet' }, 'syn'],
   ['RepSYN to an unmodified server', net, { replicate: 'syn', peer: 'plain' }, 'syn'],
-  ['a race that nobody wins, and then plain', net, { replicate: 'syn', peer: 'repnet' }, false],
+  ['RepSYN whose second port nobody has', net, { replicate: 'syn', peer: 'repnet' }, 'syn'],
   ['replication off', repnet, { replicate: false }, false],
 ];
 

@@ -50,6 +50,9 @@ const lateFirst = [
   ['down', 'synack'],
 ].flatMap(([direction, packets]) => [one(0, direction, packets, 1), one(0, direction, packets, 1, 2)]);
 
+/** The same where the first connection is established after a second. */
+const behindLostSyn = (faults) => [...one(0, 'up', 'syn', 1), ...faults];
+
 const EARLY = range(1, 12);
 const ALL_ALONG = [1, 2, 3, 5, 8, 13, 21, 34, 55];
 const KNOWN = { peer: 'repnet' };
@@ -86,12 +89,17 @@ export const CASES = {
     pairing: 'token',
     flows: flows([...either(EARLY), ...both(EARLY)], [SMALL], [KNOWN]),
   },
+  /** The first connection carries the flow, or the second, which has proved the server while the first has lost its SYN. */
   syn: {
     server: 'repnet',
     replicate: 'syn',
     flows: [
-      ...flows(singles(1, EARLY), [SMALL, HALF], [KNOWN, { ...KNOWN, loser: 'fin' }]),
-      ...flows(deaths(1).slice(0, 2), [SMALL, HALF], [KNOWN]),
+      ...flows(singles(0, EARLY), [SMALL, HALF], [KNOWN]),
+      ...flows(
+        [...singles(1, EARLY), ...deaths(1).slice(0, 2)].map(behindLostSyn),
+        [SMALL, HALF],
+        [KNOWN, { ...KNOWN, loser: 'fin' }],
+      ),
     ],
   },
   'syn to an unmodified server': {
