@@ -121,7 +121,9 @@ class Command:
         place = self.directory / name
         for own in ("home", "tmp"):
             (place / own).mkdir(parents=True)
-        told = ["run", str(self.experiment), "--on", "lab", "--out", str(self.store(name)), *self.options]
+        # A run that is not faithful is done, too.
+        options = ["--with-unfaithful", *self.options]
+        told = ["run", str(self.experiment), "--on", "lab", "--out", str(self.store(name)), *options]
         own_places = {"HOME": str(place / "home"), "TMPDIR": str(place / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
         with subprocess.Popen(
             [sys.executable, "-c", "from tailcut.cli import main; main()", *told],
