@@ -7,6 +7,7 @@ should be.
 
 import argparse
 import json
+import math
 import os
 import platform
 import re
@@ -18,6 +19,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
+from statistics import stdev
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ from lab_accept import PAGE, ROOT, into_page
 
 import tailcut
 from tailcut.errors import RunError
-from tailcut.results import statistics
+from tailcut.results import estimates, statistics
 from tailcut.results.store import Store
 
 BEGIN, END = "<!-- made by make lab-table: begin -->", "<!-- made by make lab-table: end -->"
@@ -132,8 +134,9 @@ def gain(baseline: float, value: float) -> float:
 def by_chance(row: Row) -> str:
     """How far apart the means of one seed are by chance: half the interval over seeds, at 95 %, in points."""
     each = [apart(*pair) for pair in zip(row.simulated.means_ms, row.real.means_ms, strict=True)]
-    estimate = statistics.over_seeds(each)
-    return "" if estimate.high is None else f" ± {100 * (estimate.high - estimate.value):.0f}"
+    if len(each) == 1:
+        return ""
+    return f" ± {100 * estimates.student(len(each) - 1) * stdev(each) / math.sqrt(len(each)):.0f}"
 
 
 def times(row: Row) -> str:

@@ -256,6 +256,8 @@ export class SynDial implements Attachment, AttemptSink {
     if (isUnref(socket)) handle.unref();
     const other = copy === REPLICA ? where : undefined;
     if (this.#primary !== undefined) copyAttempts(this.#primary, socket, this.#target.net.port, other);
+    // At once, since the server would take it for another flow if it were established meanwhile.
+    if (copy === REPLICA && this.#peer !== undefined) this.#dropOthers();
     try {
       if (socket.destroyed) return;
       if (copy === REPLICA && this.#peer !== undefined) this.#sayHello(handle);
