@@ -91,7 +91,7 @@ const SCHEMES: [(&str, &str); 11] = [
     ("mmptcp", "transport = { kind = \"mmptcp\" }"),
 ];
 
-/// What a plan is tried with besides as it is.
+/// The overrides under which a plan is tried in addition to its own settings.
 const VARIED: [(&str, &[(&str, &str)]); 8] = [
     ("light", &[("traffic.load", "0.1")]),
     ("heavy", &[("traffic.load", "0.8"), ("horizon.drain", "\"0s\"")]),
@@ -124,7 +124,7 @@ fn every_scheme_allocates_about_what_it_is_expected_to() {
     check(&SCHEMES, &[("as it is", &[])]);
 }
 
-/// Of schemes the two that differ most: one connection for each flow, and many.
+/// The two schemes that differ most: one connection for each flow, and many.
 #[test]
 fn a_run_of_any_load_and_size_allocates_about_what_it_is_expected_to() {
     let schemes: Vec<_> =

@@ -211,7 +211,7 @@ def _with_files(run: PlannedRun, contents: dict[str, bytes], supplied: Path, own
 
 
 class _Kept:
-    """What a thread that carries out jobs keeps for the next one: a child process, and a place outside of the store.
+    """The child process and the scratch directory that a thread keeps from one job to the next.
 
     Both go with the thread.
     """
@@ -284,7 +284,7 @@ class _Kept:
 
 
 class _Here(threading.local):
-    """What each thread keeps."""
+    """The state that each thread keeps between jobs."""
 
     def __init__(self) -> None:
         self.kept = _Kept()

@@ -20,7 +20,7 @@ use self::extremes::small;
 
 /// Experiments that are carried out, unless the environment has another number.
 const EXPERIMENTS: u32 = 200;
-/// So many experiments have every component in one that is carried out.
+/// The most experiments that are drawn until every component was in one that ran.
 const DRAWS: u32 = 100_000;
 
 type Values = BoxedStrategy<Json>;
@@ -218,7 +218,8 @@ fn experiments() -> Values {
         .boxed()
 }
 
-/// What an experiment is made of: the kind of each section, and of each incident by whether it is between switches.
+/// Returns the parts of an experiment: each section's kind, and each incident's kind with
+/// whether it is between switches.
 fn parts(experiment: &Json) -> Vec<String> {
     let sections = SECTIONS.map(|section| (section, &experiment[section]["kind"]));
     let mut parts: Vec<_> = sections.into_iter().filter_map(part).collect();
@@ -302,7 +303,7 @@ fn random_small_experiments_neither_panic_nor_hang_nor_lose_a_packet() {
     });
 }
 
-/// Of what is drawn only experiments with a part that was in none before are carried out.
+/// Runs only the drawn experiments that have a part which no earlier one had.
 #[test]
 fn every_component_is_drawn_into_an_experiment_that_runs() {
     let mut missing = every_part();

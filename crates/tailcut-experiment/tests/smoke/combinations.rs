@@ -82,7 +82,7 @@ fn reasons(
     refusals.map(|(code, _)| code.to_owned()).collect()
 }
 
-/// What decides whether a transport is refused.
+/// The properties that decide whether a transport is refused.
 fn character(transport: &Json) -> (String, bool, bool) {
     (transport["kind"].to_string(), reacts_to_marks(transport), has_subflows(transport))
 }

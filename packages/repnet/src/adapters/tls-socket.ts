@@ -21,7 +21,7 @@ const EVENTS = [
 ] as const;
 
 /**
- * What `start` makes over `socket`, as if it had connected by itself: with the addresses of `socket`, its events, and its error as
+ * Returns what `start` makes over `socket`, as if it had connected by itself: with the addresses of `socket`, its events, and its error as
  * the reason to close. If `start` throws, as it does for a certificate that is none, nobody has `socket`, and it is closed.
  */
 export function startOver<S extends Duplex | null | undefined>(socket: Socket, start: () => S): S {

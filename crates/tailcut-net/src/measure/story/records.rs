@@ -27,7 +27,7 @@ pub struct Journey {
     pub port: u16,
     /// What it is.
     pub kind: Kind,
-    /// It goes from the flow's receiver to its sender.
+    /// Whether the packet goes from the flow's receiver to its sender.
     pub back: bool,
     /// TCP sequence number of its first byte.
     pub seq: u64,
