@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from tailcut import results as results
     from tailcut.api import Experiment, load, loads, run
     from tailcut.backends import Capture
-    from tailcut.errors import BackendError, ClusterError, ExperimentError, RunError, StoreError, TailcutError
+    from tailcut.errors import (
+        BackendError,
+        ClusterError,
+        ExperimentError,
+        ExplainError,
+        ReportError,
+        RunError,
+        StoreError,
+        TailcutError,
+    )
     from tailcut.results import Result
     from tailcut.results import open as open_results
 
@@ -30,6 +39,8 @@ __all__ = [
     "ClusterError",
     "Experiment",
     "ExperimentError",
+    "ExplainError",
+    "ReportError",
     "Result",
     "RunError",
     "StoreError",
@@ -45,7 +56,16 @@ __all__ = [
 _HOMES = {
     "api": ("Experiment", "load", "loads", "run"),
     "backends": ("Capture",),
-    "errors": ("BackendError", "ClusterError", "ExperimentError", "RunError", "StoreError", "TailcutError"),
+    "errors": (
+        "BackendError",
+        "ClusterError",
+        "ExperimentError",
+        "ExplainError",
+        "ReportError",
+        "RunError",
+        "StoreError",
+        "TailcutError",
+    ),
     "results": ("Result", "open_results"),
 }
 

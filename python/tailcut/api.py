@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tailcut import _core, plan
 from tailcut.backends import FATAL_HINT, Capture, Options, Progress, backend
-from tailcut.document import as_toml
-from tailcut.errors import BackendError
+from tailcut.document import as_toml, toml_value
+from tailcut.errors import BackendError, checking_experiments
 from tailcut.lab import fabrics
 from tailcut.plan import Plan
 from tailcut.results import room
@@ -54,21 +54,24 @@ class Experiment:
 
 def load(
     path: str | Path,
-    set: Mapping[str, str] | None = None,  # noqa: A002 - as on the command line
+    set: Mapping[str, Any] | None = None,  # noqa: A002 - as on the command line
     seeds: int | None = None,
 ) -> Experiment:
     """Read an experiment file.
 
     Args:
         path: the TOML file.
-        set: values to use instead of those in the file: dotted key, and the value as TOML would have it
-            (``{"traffic.load": "0.3"}``).
+        set: values to use instead of those in the file, by dotted key: numbers, booleans, lists and dictionaries
+            (``{"traffic.load": 0.3}``), or text as after ``--set`` (``{"topology.rate": "10Gbps"}``).
         seeds: use the seeds 1 to this number.
 
     Raises:
         ExperimentError: the file or an override says something that cannot be run; says where and what to do.
+        TypeError: an override that TOML has no word for.
     """
-    return Experiment(Path(path), json.loads(_core.load(str(path), _overrides(set, seeds), read_table)))
+    with checking_experiments():
+        found = _core.load(str(path), _overrides(set, seeds), read_table)
+    return Experiment(Path(path), json.loads(found))
 
 
 def loads(
@@ -76,7 +79,7 @@ def loads(
     *,
     name: str | None = None,
     directory: str | Path = ".",
-    set: Mapping[str, str] | None = None,  # noqa: A002 - as on the command line
+    set: Mapping[str, Any] | None = None,  # noqa: A002 - as on the command line
     seeds: int | None = None,
 ) -> Experiment:
     """Read an experiment that is not in a file.
@@ -91,25 +94,26 @@ def loads(
 
     Raises:
         ExperimentError: it says something that cannot be run; says where and what to do.
-        TypeError: the dictionary holds what TOML has no word for.
+        TypeError: the dictionary or an override holds what TOML has no word for.
         ValueError: the name is none that a directory can have.
     """
     if name is not None and (Path(name).name != name or name in ("", "..")):
         raise ValueError(f"{name!r} cannot be the name of a directory")
     text = experiment if isinstance(experiment, str) else as_toml(experiment)
-    found: Plan = json.loads(
-        _core.loads(name or "experiment", text, str(directory), _overrides(set, seeds), read_table)
-    )
+    with checking_experiments():
+        planned = _core.loads(name or "experiment", text, str(directory), _overrides(set, seeds), read_table)
+    found: Plan = json.loads(planned)
     found["source_file"] = name or "-".join(re.findall(r"\w+", found["title"].lower())) or "experiment"
     return Experiment(None, found)
 
 
-def _overrides(given: Mapping[str, str] | None, seeds: int | None) -> list[tuple[str, str]]:
-    return [*(given or {}).items(), *([("seeds", str(seeds))] if seeds is not None else [])]
+def _overrides(given: Mapping[str, Any] | None, seeds: int | None) -> list[tuple[str, str]]:
+    written = {key: value if isinstance(value, str) else toml_value(value, key) for key, value in (given or {}).items()}
+    return [*written.items(), *([("seeds", str(seeds))] if seeds is not None else [])]
 
 
 def run(
-    experiment: Experiment,
+    experiment: Experiment | str | Path,
     *,
     on: str = "sim",
     out: str | Path | None = None,
@@ -126,7 +130,7 @@ def run(
     """Make the runs that are not there yet.
 
     Args:
-        experiment: what ``load`` or ``loads`` gave.
+        experiment: what ``load`` or ``loads`` gave, or the path of an experiment file.
         on: the backend: ``sim``, ``model`` or ``lab``.
         out: the directory of results. By default it is ``results/`` and the file's path below the working directory,
             without suffix and without a leading ``experiments/``: ``experiments/papers/rps/fig7b.toml`` goes to
@@ -148,6 +152,7 @@ def run(
             says so. They are kept in any case.
 
     Raises:
+        ExperimentError: the file at that path says something that cannot be run.
         BackendError: there is no such backend, or it cannot realise the experiment at all.
         StoreError: ``out`` holds something else: other files, another experiment's results, another version's.
         ClusterError: the executor's workers cannot be reached or cannot make the runs.
@@ -156,6 +161,8 @@ def run(
     """
     from tailcut.results import Result, Store
 
+    if isinstance(experiment, str | Path):
+        experiment = load(experiment)
     chosen = backend(on)
     if repeat < 1 or (repeat > 1 and on != "lab"):
         raise BackendError(

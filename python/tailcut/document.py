@@ -31,13 +31,13 @@ def toml_key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
 
 
-def toml_value(value: Any) -> str:
-    """A value as TOML has it, in one line.
+def toml_value(value: Any, where: str = "the value") -> str:
+    """A value as TOML has it, in one line; ``where`` is what a message calls it.
 
     Raises:
         TypeError: TOML has no word for it.
     """
-    return _value(value, "the value")
+    return _value(value, where)
 
 
 def _key(key: object) -> str:
@@ -51,6 +51,8 @@ def _text(text: str) -> str:
 
 
 def _value(value: Any, where: str) -> str:
+    if hasattr(value, "tolist"):  # a number or array of NumPy
+        value = value.tolist()
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | PurePath):

@@ -1,12 +1,25 @@
-"""Errors with stable codes. What an experiment file can get wrong is `tailcut.ExperimentError`."""
+"""Errors with stable codes, all of one base class: ``except tailcut.TailcutError`` catches every one."""
 
-from tailcut._core import ExperimentError
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-__all__ = ["BackendError", "ClusterError", "ExperimentError", "RunError", "StoreError", "TailcutError"]
+from tailcut import _core
+
+__all__ = [
+    "BackendError",
+    "ClusterError",
+    "ExperimentError",
+    "ExplainError",
+    "ReportError",
+    "RunError",
+    "StoreError",
+    "TailcutError",
+]
 
 
 class TailcutError(Exception):
-    """Something went wrong that is not a defect of Tailcut.
+    """The base class of all errors that are not a defect of Tailcut.
 
     Attributes:
         code: stable; listed in ``docs/reference/errors.md``.
@@ -20,6 +33,48 @@ class TailcutError(Exception):
         super().__init__(message)
         self.code = code
         self.hint = hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors pass between processes, whatever their classes are made from."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[TailcutError], args: tuple[Any, ...], attributes: dict[str, Any]) -> TailcutError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(attributes)
+    return error
+
+
+class ExperimentError(TailcutError, _core.ExperimentError):
+    """An experiment, or a file that it names, is wrong.
+
+    It is a ``ValueError``, too.
+
+    Attributes:
+        message: what is wrong, in one line; this and the following are of the first error.
+        file: where it is: a file, the name of an experiment without one, or ``--set`` for an override.
+        line: the line in it, from 1; None for what is in no line.
+        column: the column, from 1; None for what is in no line.
+        key: the dotted key.
+        expected: what would be right there, if that can be said.
+        rendered: all errors as the command line shows them.
+        errors: all of them, each with these attributes as a dictionary.
+    """
+
+    exit_code = 2
+
+    def __init__(self, found: _core.ExperimentError) -> None:
+        super().__init__(found.code, str(found), found.hint)
+        self.__dict__.update(found.__dict__)
+
+
+@contextmanager
+def checking_experiments() -> Iterator[None]:
+    """Raises `ExperimentError` for what the core refuses within the block."""
+    try:
+        yield
+    except _core.ExperimentError as found:
+        raise ExperimentError(found) from None
 
 
 class StoreError(TailcutError):
@@ -36,6 +91,16 @@ class BackendError(TailcutError):
 
 class ClusterError(TailcutError):
     """Those who should make runs cannot be reached, or cannot make them."""
+
+
+class ReportError(TailcutError):
+    """A report cannot be written from a directory."""
+
+
+class ExplainError(TailcutError):
+    """A flow cannot be explained."""
+
+    exit_code = 2
 
 
 class RunError(TailcutError):

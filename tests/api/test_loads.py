@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -43,6 +44,38 @@ def test_an_experiment_without_a_file_is_called_by_its_title_or_as_one_likes() -
     assert (experiment.path, experiment.name, experiment.directory) == (None, "fig.2", Path("results/fig.2"))
     assert {run["config"]["traffic"]["load"] for run in experiment.plan["runs"]} == {0.4}
     assert len(experiment.plan["seeds"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("traffic.load", 0.5, "0.5"),
+        ("traffic.load", np.float64(0.5), "0.5"),
+        ('sweep."traffic.load"', [0.2, 0.5], "[0.2, 0.5]"),
+        ('sweep."traffic.load"', np.array([0.2, 0.5]), "[0.2, 0.5]"),
+        ("topology.k", np.int64(6), "6"),
+        ("topology.rate", "10Gbps", '"10Gbps"'),
+        ("measure.segments", True, "true"),
+        ("traffic.sizes", {"kind": "uniform", "min": "1KB", "max": "2KB"}, '{ kind="uniform", min="1KB", max="2KB" }'),
+        ("schemes.TCP.replicate", {"kind": "repsyn"}, '{ kind = "repsyn" }'),
+        ("traffic.sizes", Path("one.cdf"), '"one.cdf"'),
+        ("seeds", (3, 5), "[3, 5]"),
+    ],
+)
+def test_overrides_are_python_values_or_the_text_that_the_command_line_takes(
+    key: str, value: object, text: str, tmp_path: Path
+) -> None:
+    (tmp_path / "one.cdf").write_text("20000 0\n40000 1\n")
+    plans = [
+        tailcut.loads(experiments.TINY, directory=tmp_path, set={key: given}).plan["runs"] for given in (value, text)
+    ]
+    assert plans[0] == plans[1] != tailcut.loads(experiments.TINY).plan["runs"]
+
+
+@pytest.mark.parametrize("value", [None, object(), [1, None], float("nan")])
+def test_an_override_that_toml_has_no_word_for_is_refused_by_its_key(value: object) -> None:
+    with pytest.raises(TypeError, match=r"^traffic\.load"):
+        tailcut.loads(experiments.TINY, set={"traffic.load": value})
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "/etc"])

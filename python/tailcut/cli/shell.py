@@ -64,17 +64,13 @@ def _tell(error: Exception) -> int | None:
     """Print what went wrong as a message; the exit code, or None for what is no such error."""
     if "tailcut.errors" not in sys.modules:  # so it is none of those, and `--help` (an exit) need not wait for them
         return None
-    from tailcut.errors import ExperimentError, TailcutError
+    from tailcut.errors import TailcutError
     from tailcut.terminal import diagnostics
 
-    if isinstance(error, ExperimentError):
-        text, code = error.rendered, 2
-    elif isinstance(error, TailcutError):
-        text, code = diagnostics.rendered(error), error.exit_code
-    else:
+    if not isinstance(error, TailcutError):
         return None
-    err.print(diagnostics.coloured(text), soft_wrap=True)
-    return code
+    err.print(diagnostics.coloured(diagnostics.rendered(error)), soft_wrap=True)
+    return error.exit_code
 
 
 def _unusable(error: OSError) -> "TailcutError":

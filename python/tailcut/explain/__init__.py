@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tailcut import _core
+from tailcut.errors import ExplainError
 from tailcut.explain import captured
-from tailcut.explain.errors import ExplainError
 from tailcut.explain.places import Place, all_places, find_place, slowest
 from tailcut.plan import PlannedRun, label
 from tailcut.results.lab_runs import LabRun

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tailcut import _core
+from tailcut.errors import ExplainError
 from tailcut.explain.connection import RECEIVED, Ends, journeys
-from tailcut.explain.errors import ExplainError
 from tailcut.explain.pcapng import DamagedError, Frame, frames
 from tailcut.plan import Plan, PlannedRun
 from tailcut.results.lab_runs import LabRun

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tailcut.errors import ExplainError
 from tailcut.explain import captured
-from tailcut.explain.errors import ExplainError
 from tailcut.lab.fabrics import ENGINE
 from tailcut.plan import PlannedRun, Value, short_keys, written
 from tailcut.results.lab_runs import LabRun

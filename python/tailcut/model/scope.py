@@ -7,6 +7,7 @@ from typing import Any
 
 from tailcut import _core
 from tailcut.backends import Gap
+from tailcut.errors import checking_experiments
 from tailcut.model.predict import ModelInput
 from tailcut.model.sizes import FlowSizes
 from tailcut.plan import FileUse
@@ -196,5 +197,6 @@ def _table(sizes: Any, files: Sequence[FileUse]) -> tuple[Sequence[float], Seque
 
 
 def _points(name_or_path: str, unit: str) -> tuple[list[float], list[float]]:
-    sizes, probabilities = _core.workload(name_or_path, unit)
+    with checking_experiments():
+        sizes, probabilities = _core.workload(name_or_path, unit)
     return sizes.astype(float).tolist(), probabilities.tolist()

@@ -6,9 +6,10 @@ from pathlib import Path
 from altair.utils import schemapi
 
 from tailcut import results
+from tailcut.errors import ReportError
 from tailcut.report import export, page
 from tailcut.report.figures import Data
-from tailcut.report.study import ReportError, Study
+from tailcut.report.study import Study
 from tailcut.report.theme import theme_for
 from tailcut.report.timelines import timelines
 from tailcut.results import Result

@@ -5,9 +5,10 @@ from html import escape
 
 from rich.console import Console
 
+from tailcut.errors import ReportError
 from tailcut.report import export, words
 from tailcut.report.figures import Data
-from tailcut.report.study import ReportError, Study
+from tailcut.report.study import Study
 from tailcut.report.theme import theme_for
 from tailcut.results import Result
 from tailcut.terminal.table import summary_table

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tailcut.errors import TailcutError
+from tailcut.errors import ReportError
 from tailcut.lab.fabrics import backend
 from tailcut.plan import Plan, PlannedRun, Value, canonical, short_keys, written
 from tailcut.results.tables import scan_parquet
@@ -31,10 +31,6 @@ CLOCKS = {
     "receiver": ("fct_ns", "from the SYN handed to the NIC to the last in-order byte at the receiving application"),
     "sender": ("fct_ack_ns", "from the SYN handed to the NIC to the ACK of the last byte back at the sender"),
 }
-
-
-class ReportError(TailcutError):
-    """A report cannot be written from a directory."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import re
 
 from rich.text import Text
 
-from tailcut.errors import TailcutError
+from tailcut.errors import ExperimentError, TailcutError
 
 _STYLES = (
     (r"(?m)^error(\[[^\]]+\])?", "bold red"),
@@ -26,6 +26,8 @@ def coloured(rendered: str) -> Text:
 
 
 def rendered(error: TailcutError) -> str:
-    """An error that is not about an experiment file, in the same form."""
+    """An error as text, with its hint; that of an experiment shows its lines."""
+    if isinstance(error, ExperimentError):
+        return error.rendered
     hint = f"\nhint: {error.hint}" if error.hint else ""
     return f"error[{error.code}]: {error}{hint}"
