@@ -52,12 +52,16 @@ function open(t, port, secure, replicate) {
   return Object.assign(connected, { session });
 }
 
+/**
+ * The answer's body. It is read from the start: Node 26.10 takes a stream for broken off whose peer has closed it, though all of the
+ * body is there, when an iteration begins later than that (over plain net, too).
+ */
 async function fetchText(session, path, body) {
   const request = session.request({ ':path': path, ':method': body === undefined ? 'GET' : 'POST' });
   request.end(body);
-  const [headers] = await once(request, 'response');
+  const [[headers], answer] = await Promise.all([once(request, 'response'), collect(request)]);
   assert.equal(headers[':status'], 200);
-  return String(await collect(request));
+  return String(answer);
 }
 
 for (const secure of [false, true])
