@@ -67,7 +67,6 @@ export const clientOptions: OptionTable = {
     help: 'what the servers are: auto (the first flow finds out), repnet or plain',
     default: 'auto',
   },
-  pairing: { value: 'HOW', help: 'address or token (flow mode)', default: 'address' },
   timeout: { value: 'TIME', help: 'give a flow up after TIME', default: '60s' },
   'max-in-flight': {
     value: 'N',
@@ -275,7 +274,6 @@ export async function clientMain(argv: readonly string[]): Promise<number> {
     threshold: parseThreshold(line.required('threshold'), '--threshold'),
     replicaPort,
     copyDelay: line.parsed('copy-delay', parseDelay)!,
-    pairing: line.oneOf('pairing', ['address', 'token']),
     peer: line.oneOf('peer', ['auto', 'repnet', 'plain']),
   });
   const totals: Totals = { flows: 0, ok: 0, failed: 0, bytes: 0, replicated: 0, statuses: {} };

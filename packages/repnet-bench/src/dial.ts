@@ -22,7 +22,6 @@ export interface DialOptions {
   readonly replicaPort: number | undefined;
   /** ms */
   readonly copyDelay: number;
-  readonly pairing: 'address' | 'token';
   readonly peer: 'auto' | 'repnet' | 'plain';
 }
 
@@ -32,7 +31,7 @@ export interface BenchDialer extends Dialer {
 }
 
 export function createDialer(options: DialOptions): BenchDialer {
-  const { mode, servers, threshold, replicaPort, copyDelay, pairing, peer } = options;
+  const { mode, servers, threshold, replicaPort, copyDelay, peer } = options;
   return {
     mode,
     replicates: (bytes) => (mode === 'syn' || mode === 'flow') && bytes <= threshold,
@@ -46,7 +45,6 @@ export function createDialer(options: DialOptions): BenchDialer {
         replicate: mode,
         replicaPort,
         copyDelay,
-        pairing,
         peer,
         threshold: threshold + HEADER_BYTES,
       });

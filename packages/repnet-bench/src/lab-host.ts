@@ -87,7 +87,6 @@ export class LabHost {
       threshold,
       replicaPort: port + 1,
       copyDelay,
-      pairing: 'address',
       peer: 'repnet',
     });
   }

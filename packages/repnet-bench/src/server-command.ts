@@ -14,11 +14,6 @@ export const serverOptions: OptionTable = {
     help: 'listen with node:net, as an unmodified server does; without it with repnet, which serves every mode',
   },
   'replica-port': { value: 'PORT', help: 'second port (when not port + 1)' },
-  pairing: {
-    value: 'HOW',
-    help: 'address or token: how the two connections of a flow are told to belong together',
-    default: 'address',
-  },
   'wait-timeout': {
     value: 'TIME',
     help: "a flow waits so long for its second connection; more than the clients' 1s",
@@ -43,8 +38,7 @@ export async function serverMain(argv: readonly string[]): Promise<number> {
   const replicaPort = line.parsed('replica-port', (text, where) => parseReplicaPort(text, where, [first]));
   const plain = line.has('plain');
   defaults.waitTimeout = line.parsed('wait-timeout', parseTimeout)!;
-  const pairing = line.oneOf('pairing', ['address', 'token'] as const);
-  const replicated = plain ? undefined : listenReplicated({ pairing, noDelay: true, replicaPort });
+  const replicated = plain ? undefined : listenReplicated({ noDelay: true, replicaPort });
   const server = replicated ?? net.createServer({ noDelay: true });
   server.maxConnections = parseCount(line.required('max-connections'), '--max-connections');
   const counts = serve(server);

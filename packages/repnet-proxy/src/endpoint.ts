@@ -1,14 +1,12 @@
 /** Where a route listens and where it connects to, written as a URL. */
 import { parseBytes, parseChoice, parseCount, parseDelay, UsageError } from 'repnet-cli/units';
 
-export type Pairing = 'address' | 'token';
 export type Loser = 'rst' | 'fin';
 export type PeerKind = 'auto' | 'repnet' | 'plain';
 
 /** Options of one endpoint; what is not named follows the command's own, and those the library's defaults. */
 export interface ListenOptions {
   readonly replicaPort?: number;
-  readonly pairing?: Pairing;
   /** bytes */
   readonly threshold?: number;
   readonly loser?: Loser;
@@ -78,7 +76,7 @@ function parse(text: string, where: string, kinds: readonly string[], expected: 
   return { kind, host: match[1] ?? match[2], port, ...own };
 }
 
-const LISTEN_OPTIONS = ['replicaPort', 'pairing', 'threshold', 'loser'] as const;
+const LISTEN_OPTIONS = ['replicaPort', 'threshold', 'loser'] as const;
 const CONNECT_OPTIONS = [...LISTEN_OPTIONS, 'copyDelay', 'peer'] as const;
 
 function options(
@@ -101,7 +99,6 @@ function options(
 
 const OPTIONS: { [K in keyof ConnectOptions]-?: (text: string, where: string) => ConnectOptions[K] } = {
   replicaPort: (text, where) => parseCount(text, where, 1, 65_535),
-  pairing: (text, where) => parseChoice<Pairing>(text, where, ['address', 'token']),
   threshold: parseThreshold,
   loser: parseLoser,
   copyDelay: parseDelay,

@@ -67,7 +67,7 @@ To a server that knows nothing of this:  repnet-proxy --listen tcp://127.0.0.1:6
 
 ${describeOptions(OPTIONS)}
 
-repnet, syn and flow endpoints take options of their own, which win: ?replicaPort=PORT&pairing=address|token&threshold=SIZE&loser=HOW;
+repnet, syn and flow endpoints take options of their own, which win: ?replicaPort=PORT&threshold=SIZE&loser=HOW;
 syn and flow also &copyDelay=TIME&peer=WHAT.
 SIGUSR2 switches replication off for new connections, and on again.
 SIGTERM drains: stop accepting, wait for connections to end, exit 0 (1 if some had to be reset). A second signal ends at once.`;

@@ -8,8 +8,8 @@ for (const [text, expected] of [
   ['unix:/run/a.sock', { kind: 'unix', path: '/run/a.sock' }],
   ['unix:///run/a.sock', { kind: 'unix', path: '/run/a.sock' }],
   [
-    'repnet://0.0.0.0:7000?pairing=token&replicaPort=9000',
-    { kind: 'repnet', host: '0.0.0.0', port: 7000, pairing: 'token', replicaPort: 9000 },
+    'repnet://0.0.0.0:7000?loser=fin&replicaPort=9000',
+    { kind: 'repnet', host: '0.0.0.0', port: 7000, loser: 'fin', replicaPort: 9000 },
   ],
 ]) {
   test(`--listen ${text}`, () => assert.deepEqual(parseListen(text), expected));
@@ -26,19 +26,15 @@ test('--connect takes syn and flow', () => {
 });
 
 test('options of its own, in their units', () => {
-  assert.deepEqual(
-    parseConnect('flow://a:1?threshold=10KB&copyDelay=2ms&loser=fin&peer=plain&pairing=token'),
-    {
-      kind: 'flow',
-      host: 'a',
-      port: 1,
-      threshold: 10_000,
-      copyDelay: 2,
-      loser: 'fin',
-      peer: 'plain',
-      pairing: 'token',
-    },
-  );
+  assert.deepEqual(parseConnect('flow://a:1?threshold=10KB&copyDelay=2ms&loser=fin&peer=plain'), {
+    kind: 'flow',
+    host: 'a',
+    port: 1,
+    threshold: 10_000,
+    copyDelay: 2,
+    loser: 'fin',
+    peer: 'plain',
+  });
   assert.deepEqual(parseListen('repnet://a:1?threshold=1MiB&loser=rst'), {
     kind: 'repnet',
     host: 'a',
@@ -56,8 +52,9 @@ for (const text of [
   'tcp://a',
   'unix:relative',
   'flow://a:1',
-  'tcp://a:1?pairing=token',
-  'repnet://a:1?pairing=none',
+  'tcp://a:1?loser=fin',
+  'repnet://a:1?loser=none',
+  'repnet://a:1?pairing=token',
   'repnet://a:1?replicaPort=0',
   'repnet://a:1?x=1',
   'repnet://a:1?threshold=1',

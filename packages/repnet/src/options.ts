@@ -37,8 +37,6 @@ export interface ReplicationOptions {
   copyDelay?: CopyDelay | undefined;
   /** Milliseconds that `copyDelay: 'p95'` is until enough flows to the destination were seen (default 10). */
   coldDelay?: number | undefined;
-  /** How the two connections of one flow are recognised (default 'address'). */
-  pairing?: 'address' | 'token' | undefined;
   /** Milliseconds after which the client abandons a connection that is still pending (default 1,000). */
   pairTimeout?: number | undefined;
   /** How the losing connection is closed (default 'rst'; 'fin' spares servers that die of ECONNRESET). */
@@ -52,7 +50,7 @@ export interface ServerReplicationOptions extends ReplicationOptions {
    * Addresses ('host:port') at which clients reach this process and no other: a forwarded port, a relay. Behind any other
    * translated address a flow begins with its first connection only, since the two could be dealt to different processes.
    * The server's own address is one of them, but not if the list is empty, as it should be behind a balancer that leaves
-   * the destination address alone, however flows are paired. ':port' says only that clients know the server by that port,
+   * the destination address alone. ':port' says only that clients know the server by that port,
    * so that they can tell it from another service's.
    */
   addresses?: readonly string[] | undefined;
@@ -66,7 +64,6 @@ export const CONNECTION_OPTIONS = {
   lull: true,
   copyDelay: true,
   coldDelay: true,
-  pairing: true,
   pairTimeout: true,
   loser: true,
   peer: true,
@@ -77,9 +74,16 @@ const OPTION_NAMES = Object.keys({
   addresses: true,
 } satisfies Record<keyof ServerReplicationOptions, true>);
 
-/** @throws RepnetError ERR_REPNET_OPTION if an option is misspelt. */
+/** @throws RepnetError ERR_REPNET_OPTION if an option is misspelt, or is one that there is no more. */
 export function checkOptionNames(options: object): void {
   checkNames(options, OPTION_NAMES);
+  const { pairing } = options as { pairing?: unknown };
+  if (pairing === 'token')
+    throw new RepnetError(
+      'ERR_REPNET_OPTION',
+      "pairing: 'token' is not available any more: the connections of a flow are paired by address. Remove the " +
+        "option; where addresses are translated on the way, use replicate: 'syn'",
+    );
 }
 
 export interface Defaults {
@@ -90,7 +94,6 @@ export interface Defaults {
   lull: number;
   copyDelay: CopyDelay;
   coldDelay: number;
-  pairing: 'address' | 'token';
   pairTimeout: number;
   loser: 'rst' | 'fin';
   peer: 'auto' | 'repnet' | 'plain';
@@ -182,7 +185,6 @@ const checks: Checks = {
     return value as CopyDelay;
   },
   coldDelay: (value, name) => milliseconds(name, value, 1),
-  pairing: (value, name) => oneOf(name, value, ['address', 'token']),
   pairTimeout: (value, name) => milliseconds(name, value),
   loser: (value, name) => oneOf(name, value, ['rst', 'fin']),
   peer: (value, name) => oneOf(name, value, ['auto', 'repnet', 'plain']),
@@ -240,7 +242,6 @@ export const defaults: Defaults = checked<Defaults>(
     lull: 50,
     copyDelay: 0,
     coldDelay: 10,
-    pairing: 'address',
     pairTimeout: 1_000,
     loser: 'rst',
     peer: 'auto',
@@ -299,7 +300,6 @@ export interface Replication {
   copyDelay: number;
   /** That `copyDelay` is to be, by what flows take. */
   quantile: number | undefined;
-  pairing: 'address' | 'token';
   pairTimeout: number;
   loser: 'rst' | 'fin';
   peer: 'auto' | 'repnet' | 'plain';
@@ -332,7 +332,6 @@ export function replicationOptions(
     copyDelay: typeof copyDelay === 'number' ? copyDelay : coldDelay,
     quantile: typeof copyDelay === 'number' ? undefined : quantileOf(copyDelay, 'copyDelay'),
     pairTimeout: pick('pairTimeout', own.pairTimeout ?? socket?.pairTimeout),
-    pairing: pick('pairing', own.pairing ?? socket?.pairing),
     loser: pick('loser', own.loser ?? socket?.loser),
     peer: pick('peer', own.peer ?? socket?.peer),
   };

@@ -31,19 +31,17 @@ export const Kind = {
   raw: 2,
   /** Discovery only; the answer ends the connection. */
   probe: 3,
-  /** The first copy of a flow paired by token: records follow. */
-  primary: 4,
+  // 4 was the first copy of a flow paired by token.
   /** The server is to prove itself; a hello of kind raw may follow the answer on this connection. */
   prove: 5,
 } as const;
 
 export const HelloFlag = {
-  /** Pair by the token, not by source address. */
+  /** The client pairs by token, which earlier versions did. */
   token: 1,
   /** Records follow without waiting for the answer (the peer is remembered). */
   early: 2,
-  /** The other connection had not been established when this was sent. */
-  origin: 4,
+  // 4 was told by connections that are paired by token.
   /** A probe's: the source is that of the flow's first connection, beside which it is asked. */
   beside: 8,
 } as const;
@@ -51,8 +49,6 @@ export const HelloFlag = {
 export const AnswerFlag = {
   /** Other processes may accept on the same address: only the first connection starts a flow. */
   shared: 1,
-  /** Pairing by token is understood. */
-  token: 2,
 } as const;
 
 /** Why a hello was refused. */
@@ -74,7 +70,7 @@ export interface Hello {
   flags: number;
   /** Doubling threshold of the sender, bytes. */
   threshold: number;
-  /** 16 bytes: names the flow; the secret of `pairing: 'token'`. */
+  /** 16 random bytes: tell the flow from a later one of the same source port. */
   token: Buffer;
   sourceAddress: string;
   sourcePort: number;

@@ -16,11 +16,11 @@ import { data } from './lib/support.mjs';
 const WAIT = 10;
 
 /** A client's flow whose connections take everything, and the offsets that it has asked about. */
-function flowOf(t, framed = [false, true]) {
+function flowOf(t) {
   const clock = movedClock();
   t.after(() => clock.stop());
   const outer = { deliver: () => true, destroy() {}, touch() {} };
-  const flow = new Flow(outer, { threshold: 1_000, lull: 50, pairTimeout: 1_000 }, { framed });
+  const flow = new Flow(outer, { threshold: 1_000, lull: 50, pairTimeout: 1_000 });
   flow.peerKnown = true;
   const asked = [];
   const parser = new RecordParser();
@@ -87,15 +87,6 @@ for (const [how, end] of Object.entries(over)) {
     assert.deepEqual(asked, []);
   });
 }
-
-test('paired by token the end is always declared: no question', (t) => {
-  const { flow, legs, asked, clock } = flowOf(t, [true, true]);
-  flow.open(legs[PRIMARY]);
-  flow.legLost(legs[PRIMARY], failure);
-  flow.open(legs[REPLICA]);
-  clock.tick(WAIT);
-  assert.deepEqual(asked, []);
-});
 
 /** Longer than a server holds the end of a first connection back for a second. */
 const DELAY = 250;

@@ -55,52 +55,6 @@ test('joining a stranger by the same port number from another address pairs noth
   assert.equal(sockets[0].bytesRead, 0);
 });
 
-test('pairing by token: without the token nobody joins, whatever address they come from', async (t) => {
-  const { sockets, port } = await echoServer(t, { pairing: 'token' });
-  const localPort = ownPort();
-  const token = Buffer.from("the flow's secret");
-  const owner = await raw(t, port, { localPort });
-  owner.socket.write(
-    Buffer.concat([
-      hello(owner, port, {
-        kind: Kind.primary,
-        flags: HelloFlag.early | HelloFlag.token | HelloFlag.origin,
-        token: token.subarray(0, 16),
-      }),
-      data(0, 'mine'),
-    ]),
-  );
-  await until(() => sockets.length === 1);
-  const attacker = await raw(t, port + 1, { localPort });
-  attacker.socket.write(
-    Buffer.concat([
-      hello(attacker, port, { flags: HelloFlag.early | HelloFlag.token, token: Buffer.alloc(16, 1) }),
-      data(4, 'injected'),
-    ]),
-  );
-  await settle();
-  assert.equal(sockets[0].bytesRead, 4);
-});
-
-test('pairing by token: a used token is refused, so that a copied preamble gains nothing', async (t) => {
-  const { sockets, port } = await echoServer(t, { pairing: 'token' });
-  const token = Buffer.alloc(16, 9);
-  const flags = HelloFlag.early | HelloFlag.token;
-  const first = await raw(t, port);
-  first.socket.write(hello(first, port, { kind: Kind.primary, flags: flags | HelloFlag.origin, token }));
-  await until(() => sockets.length === 1);
-  const second = await raw(t, port + 1);
-  second.socket.write(hello(second, port, { flags, token }));
-  assert.equal(await refusal(second), Refusal.none);
-  const third = await raw(t, port + 1);
-  third.socket.write(hello(third, port, { flags, token }));
-  assert.equal(await refusal(third), Refusal.late);
-  const fourth = await raw(t, port);
-  fourth.socket.write(hello(fourth, port, { kind: Kind.primary, flags: flags | HelloFlag.origin, token }));
-  assert.equal(await refusal(fourth), Refusal.late);
-  assert.equal(sockets.length, 1);
-});
-
 test('silent connections to the second port are bounded, and do not keep a flow out', async (t) => {
   const { port } = await echoServer(t);
   const silent = [];
@@ -281,9 +235,6 @@ test('the kill switch works at run time: copies are refused and new flows are pl
     await until(() => refused.closed || refused.ended);
     assert.equal(refused.bytes.length, ANSWER_BYTES);
   }
-  const primary = await raw(t, port + 1);
-  primary.socket.write(hello(primary, port, { kind: Kind.primary }));
-  assert.equal(await refusal(primary), Refusal.mismatch);
   assert.equal(sockets.length, 0);
   // The winner of a RepSYN race has sent a request already, on what is a plain connection.
   const winner = await raw(t, port + 1);
@@ -320,50 +271,78 @@ async function neighbours(t, first, second) {
   }
 }
 
-for (const [what, second] of [
-  ['has it for its second port', (port) => ({ options: { replicaPort: port + 1 }, at: 0 })],
-  ['pairs by token on it', (port) => ({ options: { pairing: 'token' }, at: port + 1 })],
-])
-  for (const mode of ['syn', 'flow'])
-    for (const pairing of ['address', 'token'])
-      test(`another service of this library ${what}: ${mode}, pairing by ${pairing}, gives it nothing`, async (t) => {
-        const got = { first: [], second: [] };
-        let connections = 0;
-        const open = [];
-        const take = (name) => (socket) => {
-          open.push(socket);
-          if (name === 'first') connections++;
-          socket
-            .on('error', () => {})
-            .on('data', (chunk) => {
-              got[name].push(chunk.toString('latin1'));
-              socket.write('answer');
-            });
-        };
-        t.after(() => {
-          for (const socket of open) socket.destroy();
+for (const mode of ['syn', 'flow'])
+  test(`another service of this library has the port beside it for its second one: ${mode} gives it nothing`, async (t) => {
+    const got = { first: [], second: [] };
+    let connections = 0;
+    const open = [];
+    const take = (name) => (socket) => {
+      open.push(socket);
+      if (name === 'first') connections++;
+      socket
+        .on('error', () => {})
+        .on('data', (chunk) => {
+          got[name].push(chunk.toString('latin1'));
+          socket.write('answer');
         });
-        const port = await neighbours(
-          t,
-          () => net.createServer(take('first')),
-          (first) => {
-            const { options, at } = second(first);
-            return { server: repnet.createServer(options, take('second')), at };
-          },
-        );
-        const wanted = [];
-        for (let n = 0; n < 4; n++) {
-          wanted.push(`for the first ${n}`);
-          const socket = repnet.connect({ host: '127.0.0.1', port, replicate: mode, pairing });
-          const answer = await new Promise((resolve) => socket.once('data', resolve).write(wanted[n]));
-          assert.equal(answer.toString(), 'answer');
-          // What was asked beside it is answered, or given up.
-          await settle();
-          socket.destroy();
-        }
-        assert.deepEqual(got, { first: wanted, second: [] });
-        assert.equal(connections, 4, 'a service that may replicate gets one connection for a flow');
-      });
+    };
+    t.after(() => {
+      for (const socket of open) socket.destroy();
+    });
+    const port = await neighbours(
+      t,
+      () => net.createServer(take('first')),
+      (first) => ({
+        server: repnet.createServer({ replicaPort: first + 1 }, take('second')),
+        at: 0,
+      }),
+    );
+    const wanted = [];
+    for (let n = 0; n < 4; n++) {
+      wanted.push(`for the first ${n}`);
+      const socket = repnet.connect({ host: '127.0.0.1', port, replicate: mode });
+      const answer = await new Promise((resolve) => socket.once('data', resolve).write(wanted[n]));
+      assert.equal(answer.toString(), 'answer');
+      // What was asked beside it is answered, or given up.
+      await settle();
+      socket.destroy();
+    }
+    assert.deepEqual(got, { first: wanted, second: [] });
+    assert.equal(connections, 4, 'a service that may replicate gets one connection for a flow');
+  });
+
+test('switched off and on again: a connection that began meanwhile is not begun once more by its second', async (t) => {
+  const { sockets, port } = await echoServer(t);
+  await until(async () => {
+    const second = await raw(t, port + 1);
+    second.socket.write(hello(second, port));
+    return (await refusal(second)) === Refusal.none;
+  }, 'flows may begin with their second connection');
+  const count = sockets.length;
+  repnet.disable();
+  t.after(() => repnet.enable());
+  const first = await raw(t, port, { localPort: ownPort() });
+  await until(() => sockets.length === count + 1);
+  repnet.enable();
+  const second = await raw(t, port + 1, { localPort: first.socket.localPort });
+  second.socket.write(Buffer.concat([hello(second, port), data(0, 'request')]));
+  assert.equal(await refusal(second), Refusal.unknown);
+  assert.equal(sockets.length, count + 1);
+});
+
+test('a client of an earlier version that pairs by token is refused, and nothing that it says is an application’s', async (t) => {
+  const { sockets, port } = await echoServer(t);
+  const pairedByToken = HelloFlag.token | HelloFlag.early;
+  for (const [fields, expected] of [
+    [{ flags: pairedByToken }, Refusal.mismatch],
+    [{ flags: pairedByToken, kind: 4 }, Refusal.version],
+  ]) {
+    const client = await raw(t, port + 1);
+    client.socket.write(Buffer.concat([hello(client, port, fields), data(0, 'request')]));
+    assert.equal(await refusal(client), expected);
+  }
+  assert.equal(sockets.length, 0);
+});
 
 test('a service that took the port over since it was discovered: the winner of a race that is for another is reset', async (t) => {
   const { sockets, port } = await echoServer(t);

@@ -7,7 +7,7 @@ import { fork } from 'node:child_process';
 import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import repnet from '../dist/index.js';
-import { ANSWER_BYTES, decodeAnswer, HelloFlag, Refusal } from '../dist/wire.js';
+import { ANSWER_BYTES, decodeAnswer, Refusal } from '../dist/wire.js';
 import { startRelay } from './lib/relay.mjs';
 import {
   data,
@@ -63,12 +63,11 @@ async function split(t, { faults = [], ...options }) {
   t.after(() => relay.close());
   // What the balancer leads to is what clients dial, as each backend would say of itself if asked.
   const own = options.transparent ? { addresses: [`${relay.host}:${relay.port}`] } : {};
-  const { pairing } = options;
   const [first, second] = await Promise.all([
-    backend(t, { pairing, ...own, replicaPort: base + 2_000 }, { port: base }),
-    backend(t, { pairing, ...own, replicaPort: base + 1 }, { port: 0 }),
+    backend(t, { ...own, replicaPort: base + 2_000 }, { port: base }),
+    backend(t, { ...own, replicaPort: base + 1 }, { port: 0 }),
   ]);
-  return { first, second, to: { host: relay.host, port: relay.port, pairing } };
+  return { first, second, to: { host: relay.host, port: relay.port } };
 }
 
 async function requests(t, to) {
@@ -81,29 +80,27 @@ async function requests(t, to) {
 }
 
 const all = Array.from({ length: FLOWS }, (_, i) => `request ${i}`);
-const sorted = (...lists) => lists.flat().sort();
 
-for (const pairing of ['address', 'token'])
-  test(`pairing by ${pairing}: the process that has the first connection has the flow, the other refuses the second`, async (t) => {
-    const { first, second, to } = await split(t, { pairing });
-    await requests(t, to);
-    const [has, refuses] = [await first.report(), await second.report()];
-    assert.deepEqual(sorted(has.requests, refuses.requests), sorted(all), 'each request once');
-    assert.equal(has.stats.flowsPaired + refuses.stats.flowsPaired, 0);
-    if (pairing === 'address') assert.deepEqual(refuses.requests, []);
-  });
+test('the process that has the first connection has the flow, the other refuses the second', async (t) => {
+  const { first, second, to } = await split(t, {});
+  await requests(t, to);
+  const [has, refuses] = [await first.report(), await second.report()];
+  assert.deepEqual(has.requests, all);
+  assert.deepEqual(refuses.requests, []);
+  assert.equal(has.stats.flowsPaired + refuses.stats.flowsPaired, 0);
+});
 
-test('pairing by address, and the first connection is slow: the other process does not start the flow meanwhile', async (t) => {
+test('the first connection is slow: the other process does not start the flow meanwhile', async (t) => {
   const faults = [{ copy: 0, direction: 'up', kind: 'pause', at: 0, ms: 150 }];
-  const { first, second, to } = await split(t, { pairing: 'address', faults });
+  const { first, second, to } = await split(t, { faults });
   await requests(t, to);
   assert.deepEqual((await first.report()).requests, all);
   assert.deepEqual((await second.report()).requests, []);
 });
 
-test('pairing by address, and the first connection never comes: no process has the flow, and the client is told', async (t) => {
+test('the first connection never comes: no process has the flow, and the client is told', async (t) => {
   const faults = [{ copy: 0, direction: 'up', kind: 'stall', at: 0 }];
-  const { first, second, to } = await split(t, { pairing: 'address', faults });
+  const { first, second, to } = await split(t, { faults });
   const socket = repnet.connect({ replicate: 'flow', peer: 'repnet', ...to });
   t.after(() => socket.destroy());
   socket.on('error', () => {}).write('request');
@@ -113,31 +110,26 @@ test('pairing by address, and the first connection never comes: no process has t
   assert.deepEqual((await second.report()).requests, []);
 });
 
-test('a transparent balancer, pairing by address: a residual case, each process has a flow', async (t) => {
-  const { first, second, to } = await split(t, { pairing: 'address', transparent: true });
+test('a transparent balancer: a residual case, each process has a flow', async (t) => {
+  const { first, second, to } = await split(t, { transparent: true });
   await requests(t, to);
   assert.deepEqual((await first.reportOf(FLOWS)).requests, all);
   assert.ok((await second.report()).requests.length > 0, 'with `addresses: []` it has none');
 });
 
-for (const [pairing, addresses, begins] of [
-  ['address', 'own', true],
-  ['address', 'none', false],
-  ['token', 'own', true],
-  ['token', 'none', false],
-  ['token', 'named', true],
+for (const [addresses, begins] of [
+  ['own', true],
+  ['none', false],
+  ['named', true],
 ])
-  test(`pairing by ${pairing}, the second connection alone, ${addresses} address: ${begins ? 'a flow' : 'refused'}`, async (t) => {
+  test(`the second connection alone, ${addresses} address: ${begins ? 'a flow' : 'refused'}`, async (t) => {
     const base = ownPort();
     const options = { own: {}, none: { addresses: [] }, named: { addresses: [`${HOST}:${base}`] } }[
       addresses
     ];
-    const server = await backend(t, { pairing, ...options }, { port: base });
+    const server = await backend(t, options, { port: base });
     const second = await raw(t, base + 1, { host: HOST });
-    const flags = HelloFlag.early | (pairing === 'token' ? HelloFlag.token : 0);
-    second.socket.write(
-      Buffer.concat([hello(second, base, { targetAddress: HOST, flags }), data(0, 'request')]),
-    );
+    second.socket.write(Buffer.concat([hello(second, base, { targetAddress: HOST }), data(0, 'request')]));
     await until(() => second.bytes.length >= ANSWER_BYTES);
     assert.equal(decodeAnswer(second.bytes).refusal, begins ? Refusal.none : Refusal.unknown);
     assert.deepEqual((await server.report()).requests, begins ? ['request'] : []);

@@ -11,14 +11,11 @@ const skip = skipNft();
 const FLOWS = 160;
 
 for (const [mode, balances] of [
-  ['RepFlow by address', 'random'],
-  ['RepFlow by address', 'source'],
-  ['RepFlow by token', 'random'],
-  ['RepFlow by token', 'source'],
+  ['RepFlow', 'random'],
+  ['RepFlow', 'source'],
   ['RepFlow hedged', 'random'],
   ['RepSYN', 'random'],
-  ['RepFlow by address, server first', 'source'],
-  ['RepFlow by token, server first', 'source'],
+  ['RepFlow, server first', 'source'],
 ])
   test(`${mode}, balanced at ${balances}: nothing is lost in a rolling restart`, { skip }, () =>
     assertNoneLost(mode, balances, FLOWS),

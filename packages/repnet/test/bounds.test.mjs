@@ -4,7 +4,7 @@ import net from 'node:net';
 import { before, beforeEach, test } from 'node:test';
 import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
-import { dataHeader, encodeAnswer, HELLO_BYTES, HelloFlag, Kind, STREAM_MAX_BYTES } from '../dist/wire.js';
+import { dataHeader, encodeAnswer, HELLO_BYTES, STREAM_MAX_BYTES } from '../dist/wire.js';
 import { data, defaults, echo, echoServer, hello, ownPort, raw, settle, until } from './lib/support.mjs';
 
 before(() => {
@@ -15,34 +15,25 @@ beforeEach(() => forgetPeers());
 /** A record of `length` bytes at `offset`. */
 const record = (offset, length) => Buffer.concat([dataHeader(offset, length), Buffer.alloc(length)]);
 
-/** A server, and the two connections of a flow to it, which both carry records. */
-async function pairedByToken(t, options) {
-  const { port, sockets } = await echoServer(t, { pairing: 'token', ...options });
-  const token = Buffer.alloc(16, 5);
-  const flags = HelloFlag.token | HelloFlag.early;
-  const first = await raw(t, port);
-  const kind = Kind.primary;
-  first.socket.write(hello(first, port, { kind, flags: flags | HelloFlag.origin, token }));
-  await until(() => sockets.length === 1);
-  const second = await raw(t, port + 1);
-  second.socket.write(hello(second, port, { flags, token }));
-  await until(() => second.bytes.length > 0);
-  return { port, first, second };
-}
-
 for (const [what, offset, length, kept] of [
   ['ends at the last byte that a stream can have', STREAM_MAX_BYTES - 100, 100, true],
   ['ends one byte behind it', STREAM_MAX_BYTES - 99, 100, false],
   ['begins at the last offset there is', STREAM_MAX_BYTES, 100, false],
 ])
   test(`a record that ${what} costs its connection ${kept ? 'nothing' : 'and nothing else'}`, async (t) => {
-    const { port, first, second } = await pairedByToken(t, { threshold: 1 });
-    first.socket.write(record(offset, length));
-    await (kept ? settle() : until(() => first.closed));
-    assert.equal(first.closed, !kept);
-    // A report is due, which says how far the first connection has come.
-    second.socket.write(record(0, 200));
-    await until(() => second.bytes.length > 200, 'the echo');
+    const { port, sockets } = await echoServer(t, { threshold: 1 });
+    const localPort = ownPort();
+    const first = await raw(t, port, { localPort });
+    await until(() => sockets.length === 1);
+    const second = await raw(t, port + 1, { localPort });
+    second.socket.write(hello(second, port));
+    await until(() => second.bytes.length > 0);
+    second.socket.write(record(offset, length));
+    await (kept ? settle() : until(() => second.closed));
+    assert.equal(second.closed, !kept);
+    // A report is due, if the second connection is there for it.
+    first.socket.write('x'.repeat(200));
+    await until(() => first.bytes.length === 200, 'the echo');
     const plain = net.connect(port, '127.0.0.1');
     t.after(() => plain.destroy());
     assert.equal(await echo(plain, 'still there'), 'still there');
@@ -109,23 +100,22 @@ const BOUNDS = {
   targetAddress: ['', '0.0.0.0', '255.255.255.255', '::', 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff'],
 };
 
-for (const pairing of ['address', 'token'])
-  test(`pairing by ${pairing}: hellos with any field at its bounds, on either port, leave the server serving`, async (t) => {
-    const { port } = await echoServer(t, { pairing });
-    const all = [];
-    for (const [field, values] of Object.entries(BOUNDS))
-      for (const value of values)
-        for (const to of [port, port + 1]) {
-          const connection = await raw(t, to);
-          connection.socket.write(hello(connection, port, { [field]: value }));
-          connection.socket.end(data(0, 'hostile'));
-          all.push(connection);
-        }
-    await until(() => all.every((connection) => connection.closed || connection.ended), 'each is over');
-    const socket = repnet.connect({ port, host: '127.0.0.1', replicate: 'flow', pairing, peer: 'repnet' });
-    t.after(() => socket.destroy());
-    assert.equal(await echo(socket, 'still there'), 'still there');
-  });
+test('hellos with any field at its bounds, on either port, leave the server serving', async (t) => {
+  const { port } = await echoServer(t);
+  const all = [];
+  for (const [field, values] of Object.entries(BOUNDS))
+    for (const value of values)
+      for (const to of [port, port + 1]) {
+        const connection = await raw(t, to);
+        connection.socket.write(hello(connection, port, { [field]: value }));
+        connection.socket.end(data(0, 'hostile'));
+        all.push(connection);
+      }
+  await until(() => all.every((connection) => connection.closed || connection.ended), 'each is over');
+  const socket = repnet.connect({ port, host: '127.0.0.1', replicate: 'flow', peer: 'repnet' });
+  t.after(() => socket.destroy());
+  assert.equal(await echo(socket, 'still there'), 'still there');
+});
 
 test('answers with any field at its bounds leave a client with its first connection', async (t) => {
   const usual = { refusal: 0, flags: 0, threshold: 100_000, version: 2 };

@@ -24,7 +24,6 @@ const targetOf = (replication = {}, host = '10.0.0.1') => ({
   mode: 'flow',
   net: { host, port: PORT },
   replication: {
-    pairing: 'address',
     replicaPort: PORT + 1,
     threshold: 1_000,
     copyDelay: 0,
@@ -87,18 +86,20 @@ test('of a name with several the first connection decides it, if the system stil
   assert.equal(destination.undecided, false);
 });
 
-test('what a connection says first: the flow as both ends see it, and by which pairing', () => {
+test('what the second connection says first: the flow as both ends see it', () => {
   const leg = { localAddress: '10.0.0.9', localPort: 40_001, remoteAddress: '10.0.0.1' };
-  const token = Buffer.alloc(16, 7);
-  const said = { kind: Kind.replica, token, early: true, origin: false };
-  const byAddress = decodeHello(flowHello(targetOf({ copyDelay: 20 }), leg, said));
+  const [said, late] = [true, false].map((early) =>
+    decodeHello(flowHello(targetOf({ copyDelay: 20 }), leg, early)),
+  );
+  assert.notDeepEqual(said.token, late.token, 'each flow has its own');
+  assert.equal(late.flags, 0);
   assert.deepEqual(
-    { ...byAddress, version: undefined },
+    { ...said, token: undefined, version: undefined },
     {
       kind: Kind.replica,
       flags: HelloFlag.early,
       threshold: 1_000,
-      token,
+      token: undefined,
       sourceAddress: '10.0.0.9',
       sourcePort: 40_001,
       targetAddress: '10.0.0.1',
@@ -107,10 +108,6 @@ test('what a connection says first: the flow as both ends see it, and by which p
       version: undefined,
     },
   );
-  const origin = { ...said, kind: Kind.primary, early: false, origin: true };
-  const byToken = decodeHello(flowHello(targetOf({ pairing: 'token' }), leg, origin));
-  assert.equal(byToken.kind, Kind.primary);
-  assert.equal(byToken.flags, HelloFlag.token | HelloFlag.origin);
 });
 
 test('hedged, the second connection is due after the delay and not before, each time that the first begins; not when that is over', () => {
@@ -192,15 +189,13 @@ test('what comes in place of an answer, silence and a refused port say what an u
   rememberPeer(serverKey(targetOf()), 'repnet');
   noteUnreachable(targetOf(), repnetPeer, true);
   assert.equal(known(targetOf()).kind, 'repnet', 'once');
-  noteUnreachable(targetOf({ pairing: 'token' }), repnetPeer, true);
-  assert.equal(known(targetOf()), undefined, 'by token the first port may read no hellos any more');
   assert.equal(repnet.stats().foreignPeers, 3);
 });
 
-test('three second connections in a row that fail unanswered end what is known of a server; a first one does at once', () => {
+test('three second connections in a row that fail unanswered end what is known of a server', () => {
   const target = targetOf();
   for (const fail of [
-    () => noteUnanswered(target, false),
+    () => noteUnanswered(target),
     () => noteUnreachable(target, { kind: 'repnet' }, false),
   ]) {
     rememberPeer(serverKey(target), 'repnet');
@@ -209,7 +204,4 @@ test('three second connections in a row that fail unanswered end what is known o
     fail();
     assert.equal(known(target), undefined);
   }
-  rememberPeer(serverKey(target), 'repnet');
-  noteUnanswered(target, true);
-  assert.equal(known(target), undefined);
 });

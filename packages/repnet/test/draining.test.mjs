@@ -5,8 +5,8 @@ import net from 'node:net';
 import { beforeEach, test } from 'node:test';
 import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
-import { decodeAnswer, HelloFlag, Kind, Refusal } from '../dist/wire.js';
-import { data, defaults, hello, raw, settle, until } from './lib/support.mjs';
+import { decodeAnswer, Kind, Refusal } from '../dist/wire.js';
+import { defaults, hello, raw, settle, until } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';
 
@@ -46,35 +46,16 @@ const CASES = {
   'net: a client that has said nothing yet': { api: net, at: 0, says: () => [] },
   'a client that has said nothing yet': { at: 0, says: () => [] },
   'the winner of a race': { at: 1, says: (c, port) => [hello(c, port, { kind: Kind.raw })] },
-  'by token, a plain client': { pairing: 'token', at: 0, says: () => [] },
-  'by token, the winner of a race': {
-    pairing: 'token',
-    at: 1,
-    says: (c, port) => [hello(c, port, { kind: Kind.raw })],
-  },
-  'by token, a first connection': {
-    pairing: 'token',
-    at: 0,
-    framed: true,
-    says: (c, port) => [
-      hello(c, port, {
-        kind: Kind.primary,
-        flags: HelloFlag.early | HelloFlag.token | HelloFlag.origin,
-      }),
-    ],
-  },
 };
-for (const [name, { api = repnet, at, pairing, says, framed }] of Object.entries(CASES))
+for (const [name, { api = repnet, at, says }] of Object.entries(CASES))
   test(`${name}: a request that comes when the server is closed is answered, and then it is closed`, async (t) => {
-    const seen = await echoing(api, api === net ? {} : { pairing });
+    const seen = await echoing(api, {});
     const { port } = seen;
     const connection = await accepted(t, port + at);
     close(seen);
     await settle();
     assert.equal(seen.closed, false);
-    connection.socket.write(
-      Buffer.concat([...says(connection, port), framed ? data(0, 'request') : Buffer.from('request')]),
-    );
+    connection.socket.write(Buffer.concat([...says(connection, port), Buffer.from('request')]));
     await until(() => connection.bytes.includes('request'));
     assert.equal(seen.closed, false);
     connection.socket.end();
@@ -125,10 +106,8 @@ test('a server that listens again goes on, when what was accepted before is gone
 });
 
 test('nothing is waited for where there is nothing', async () => {
-  for (const pairing of ['address', 'token']) {
-    const seen = await echoing(repnet, { pairing });
-    close(seen);
-    await once(seen.server, 'close');
-    assert.throws(() => seen.server.address().port, TypeError);
-  }
+  const seen = await echoing(repnet, {});
+  close(seen);
+  await once(seen.server, 'close');
+  assert.throws(() => seen.server.address().port, TypeError);
 });

@@ -15,13 +15,6 @@ const MODES = {
   off: { name: 'repnet', replicate: false },
   RepSYN: { name: 'repnet', replicate: 'syn', peer: 'repnet' },
   RepFlow: { name: 'repnet', replicate: 'flow', peer: 'repnet' },
-  'RepFlow by token': {
-    name: 'repnet',
-    replicate: 'flow',
-    peer: 'repnet',
-    pairing: 'token',
-    server: { pairing: 'token' },
-  },
 };
 
 function start(t, role, size, { name, ...options }, port) {

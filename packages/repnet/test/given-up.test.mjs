@@ -7,15 +7,14 @@ import { test } from 'node:test';
 import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
 import { attachment } from '../dist/socket-internals.js';
-import { ANSWER_BYTES, decodeAnswer, HelloFlag, Kind, RecordParser, Refusal } from '../dist/wire.js';
+import { ANSWER_BYTES, decodeAnswer, Refusal } from '../dist/wire.js';
 import { lostSyns } from './lib/lost-syns.mjs';
 import { movedClock } from './lib/moved-clock.mjs';
 import { startRelay } from './lib/relay.mjs';
-import { data, defaults, echoServer, hello, OWN_ADDRESS, ownPort, raw, until } from './lib/support.mjs';
+import { defaults, echoServer, hello, OWN_ADDRESS, ownPort, raw, until } from './lib/support.mjs';
 
 const WAIT = 400;
 const PAIR_TIMEOUT = 500;
-const TOKEN = HelloFlag.early | HelloFlag.token;
 
 /** An echo server that is past the time in which one that has just begun lets no flow begin with its second connection. */
 async function oldServer(t, options, waitTimeout) {
@@ -33,24 +32,23 @@ const begunAndLost = (sockets) => () => {
   return flow !== undefined && !flow.tx.copies.includes('open');
 };
 
-/** Says hello on a second connection and breaks it off when the server has let a flow begin by it; what names that flow. */
-async function givenUp(t, { port, sockets }, flags) {
-  const named = { localPort: ownPort(), token: Buffer.alloc(16, 7) };
-  const second = await raw(t, port + 1, { localPort: named.localPort });
-  second.socket.write(hello(second, port, { flags, token: named.token }));
+/** Says hello on a second connection and breaks it off when the server has let a flow begin by it; the flow's source port. */
+async function givenUp(t, { port, sockets }) {
+  const localPort = ownPort();
+  const second = await raw(t, port + 1, { localPort });
+  second.socket.write(hello(second, port));
   await until(() => second.bytes.length >= ANSWER_BYTES, 'an answer');
   assert.equal(decodeAnswer(second.bytes).refusal, Refusal.none);
   second.socket.resetAndDestroy();
   await until(begunAndLost(sockets), 'the server knows that the second is gone');
-  return named;
+  return localPort;
 }
 
 // While the flow waits for its first connection, while such a one is still taken for its, and after that.
-for (const later of [0.25, 1.2, 1.6, 2.5]) {
-  const when = `${later} of the wait later`;
-  test(`pairing by address, the first comes ${when}`, async (t) => {
+for (const later of [0.25, 1.2, 1.6, 2.5])
+  test(`the first comes ${later} of the wait later`, async (t) => {
     const server = await oldServer(t, {}, WAIT);
-    const { localPort } = await givenUp(t, server, HelloFlag.early);
+    const localPort = await givenUp(t, server);
     server.clock.tick(later * WAIT);
     const first = await raw(t, server.port, { localPort });
     first.socket.write('request');
@@ -58,31 +56,7 @@ for (const later of [0.25, 1.2, 1.6, 2.5]) {
     assert.deepEqual([first.bytes.toString(), first.error], ['request', undefined]);
   });
 
-  test(`pairing by token, the first comes ${when}`, async (t) => {
-    const server = await oldServer(t, { pairing: 'token' }, WAIT);
-    const { token } = await givenUp(t, server, TOKEN);
-    server.clock.tick(later * WAIT);
-    const first = await raw(t, server.port);
-    const flags = TOKEN | HelloFlag.origin;
-    first.socket.write(
-      Buffer.concat([hello(first, server.port, { kind: Kind.primary, flags, token }), data(0, 'request')]),
-    );
-    const echoed = () => {
-      let text = '';
-      const records = first.bytes.subarray(ANSWER_BYTES);
-      new RecordParser().feed(Buffer.from(records), {
-        onData: (_, bytes) => (text += bytes),
-        onControl() {},
-      });
-      return text;
-    };
-    await until(() => echoed() === 'request' || first.closed, 'the echo');
-    assert.deepEqual([echoed(), first.error], ['request', undefined]);
-  });
-}
-
 /** When a connection is established whose first one, two and three SYNs are lost: a second, and each time twice as much. */
-// By one each comes when only the wait for a second is over; by others it is waited for, or the flow is forgotten.
 // By one of these each comes when only the wait for a second is over; by others it is waited for, or its flow is forgotten.
 for (const [syns, ms] of [
   ['one SYN', 1_000],
@@ -90,12 +64,8 @@ for (const [syns, ms] of [
   ['three SYNs', 7_000],
 ])
   for (const waitTimeout of [800, 2_200, 5_200])
-    for (const [pairing, peer] of [
-      ['address', 'repnet'],
-      ['address', 'auto'],
-      ['token', 'repnet'],
-    ])
-      test(`${syns} of the first connection lost, and no answer on the second in time, pairing by ${pairing}, peer ${peer}, a wait of ${waitTimeout} ms: the flow completes, as by net`, async (t) => {
+    for (const peer of ['repnet', 'auto'])
+      test(`${syns} of the first connection lost, and no answer on the second in time, peer ${peer}, a wait of ${waitTimeout} ms: the flow completes, as by net`, async (t) => {
         forgetPeers();
         const relay = await startRelay({
           faultsFor: (_, copy) =>
@@ -105,14 +75,14 @@ for (const [syns, ms] of [
         });
         t.after(() => relay.close());
         const { host, port } = relay;
-        const options = { pairing, addresses: [`${host}:${port}`] };
+        const options = { addresses: [`${host}:${port}`] };
         const server = await oldServer(t, options, waitTimeout);
         const { clock, sockets } = server;
         relay.targetPort = server.port;
         const first = await lostSyns(t, (to) => to === port);
         // The relay uses the source port again, which a connection whose port the kernel chose would not let it.
         const from = { localAddress: OWN_ADDRESS, localPort: ownPort() };
-        const socket = repnet.connect({ host, port, ...from, replicate: 'flow', pairing, peer });
+        const socket = repnet.connect({ host, port, ...from, replicate: 'flow', peer });
         t.after(() => socket.destroy());
         const seen = { text: '', errors: [], closed: false };
         socket

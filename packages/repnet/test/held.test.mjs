@@ -2,16 +2,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import repnet from '../dist/index.js';
-import {
-  ANSWER_BYTES,
-  controlRecord,
-  dataHeader,
-  decodeAnswer,
-  HelloFlag,
-  Kind,
-  Record,
-  Refusal,
-} from '../dist/wire.js';
+import { ANSWER_BYTES, controlRecord, dataHeader, decodeAnswer, Record, Refusal } from '../dist/wire.js';
 import { data, defaults, hello, ownPort, raw, settle, until } from './lib/support.mjs';
 
 beforeEach(() => {
@@ -53,25 +44,6 @@ test('records that come after the hello, while the replica waits, are read when 
   await raw(t, port, { localPort });
   await until(() => seen.ended, 'the end of the stream');
   assert.deepEqual(seen, { connections: 1, text: 'one two three', ended: true, errors: [] });
-});
-
-test('pairing by token: the same of the connection that is not the origin', async (t) => {
-  const { seen, port } = await youngServer(t, { pairing: 'token' });
-  const flags = HelloFlag.early | HelloFlag.token;
-  const second = await raw(t, port + 1, { noDelay: true });
-  second.socket.write(hello(second, port, { flags }));
-  await settle();
-  for (const record of [data(0, 'one '), data(4, 'two')]) {
-    second.socket.write(record);
-    await settle();
-  }
-  assert.equal(seen.connections, 0);
-  const origin = await raw(t, port);
-  origin.socket.write(hello(origin, port, { kind: Kind.primary, flags: flags | HelloFlag.origin }));
-  await until(() => seen.text.length >= 7, 'what came before the origin');
-  second.socket.write(controlRecord(Record.end, 7));
-  await until(() => seen.ended);
-  assert.deepEqual(seen, { connections: 1, text: 'one two', ended: true, errors: [] });
 });
 
 test('what a waiting replica brings stays in the kernel: the server keeps none of it', async (t) => {

@@ -6,16 +6,7 @@ import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import repnet from '../dist/index.js';
 import { archiveSize } from '../dist/memory/archive.js';
-import {
-  ANSWER_BYTES,
-  controlRecord,
-  decodeAnswer,
-  HelloFlag,
-  Kind,
-  Record,
-  RecordParser,
-  Refusal,
-} from '../dist/wire.js';
+import { ANSWER_BYTES, controlRecord, decodeAnswer, Record, RecordParser, Refusal } from '../dist/wire.js';
 import { movedClock } from './lib/moved-clock.mjs';
 import { data, defaults, echoServer, grown, hello as helloOf, ownPort, raw, until } from './lib/support.mjs';
 
@@ -253,28 +244,6 @@ test('a first connection that comes after the close brings the reply as a plain 
   await until(() => late.closed);
   assert.equal(late.error, undefined);
   assert.deepEqual(server.seen.requests, [REQUEST], 'not a flow of its own');
-});
-
-test('pairing by token: the second connection brings reply and end, too', async (t) => {
-  const server = await replyServer(t, { pairing: 'token' });
-  const flags = HelloFlag.early | HelloFlag.token;
-  const first = await raw(t, server.port, { allowHalfOpen: true });
-  first.socket.pause();
-  first.socket.write(
-    Buffer.concat([
-      hello(first, server.port, { kind: Kind.primary, flags: flags | HelloFlag.origin }),
-      data(0, REQUEST),
-      end(REQUEST.length),
-    ]),
-  );
-  await until(() => server.seen.closed === 1);
-  const late = await raw(t, server.port + 1, { allowHalfOpen: true });
-  late.socket.write(
-    Buffer.concat([hello(late, server.port, { flags }), data(0, REQUEST), end(REQUEST.length)]),
-  );
-  await until(() => late.ended);
-  assert.equal(received(late).text, REPLY);
-  assert.equal(received(late).total, REPLY.length);
 });
 
 test('what closed flows leave is bounded, and gives way to flows that are open', async (t) => {

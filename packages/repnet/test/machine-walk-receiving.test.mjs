@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { other, PRIMARY, REPLICA, ReceiveMachine } from '../dist/flow/machine.js';
+import { PRIMARY, REPLICA, ReceiveMachine } from '../dist/flow/machine.js';
 import { range, walk } from './lib/walk.mjs';
 
 const COPIES = [PRIMARY, REPLICA];
@@ -27,27 +27,20 @@ class ReceiveModel {
   known = 0;
   total = -1;
   alone = -1;
-  lost = PRIMARY;
-
-  constructor(framedFirst) {
-    this.framedFirst = framedFirst;
-    this.rx = new ReceiveMachine({ framedFirst });
-  }
+  rx = new ReceiveMachine();
 
   mayBring(copy) {
     return this.copies[copy] === 'open' && !this.done[copy];
   }
 
-  /** End of what a framed copy has brought. */
-  reach(copy) {
-    return Math.max(-1, ...this.came[copy]) + 1;
+  /** End of what the second copy has brought. */
+  get reach() {
+    return Math.max(-1, ...this.came[REPLICA]) + 1;
   }
 
-  /** Records ascend. The copy that is left, where the peer has lost one, skips nothing; the lost one brings what it had. */
-  mayFollow(copy, offset, n) {
-    if (offset < this.reach(copy)) return false;
-    if (this.alone < 0) return true;
-    return copy === this.lost ? offset + n <= this.alone : offset <= Math.max(this.alone, this.reach(copy));
+  /** Records ascend. Where the peer has lost the first copy the second skips nothing. */
+  mayFollow(offset) {
+    return offset >= this.reach && (this.alone < 0 || offset <= Math.max(this.alone, this.reach));
   }
 
   open(copy) {
@@ -69,22 +62,21 @@ class ReceiveModel {
     this.deliver(chunk.subarray(rx.acceptPlain(n)));
   }
 
-  record(copy, offset, n) {
+  record(offset, n) {
     const { rx } = this;
     const bytes = STREAM.subarray(offset, offset + n);
     const early = offset > this.text.length;
-    this.bring(copy, offset, n);
-    const skip = rx.acceptRecord(copy, offset, n);
+    this.bring(REPLICA, offset, n);
+    const skip = rx.acceptRecord(offset, n);
     assert.equal(skip === -1, early);
-    if (early) rx.keepEarly(copy, offset, bytes);
+    if (early) rx.keepEarly(offset, bytes);
     else this.deliver(bytes.subarray(skip));
   }
 
   deliver(bytes) {
     this.text += bytes;
     if (bytes.length === 0) return;
-    for (let next = this.rx.takeEarly(); next !== undefined; next = this.rx.takeEarly())
-      this.text += next.bytes;
+    for (let next = this.rx.takeEarly(); next !== undefined; next = this.rx.takeEarly()) this.text += next;
   }
 
   bring(copy, offset, n) {
@@ -112,16 +104,15 @@ class ReceiveModel {
     this.done[PRIMARY] = true;
   }
 
-  end(copy) {
-    this.rx.end(copy, STREAM.length);
-    this.done[copy] = true;
+  end() {
+    this.rx.end(STREAM.length);
+    this.done[REPLICA] = true;
     this.total = STREAM.length;
   }
 
-  giveUp(copy, offset) {
+  giveFirstUp(offset) {
     const { rx } = this;
     rx.alone = this.alone = offset;
-    rx.lost = this.lost = other(copy);
     rx.announce(offset);
     this.known = Math.max(this.known, offset);
   }
@@ -150,9 +141,9 @@ class ReceiveModel {
       this.arrived,
       'each byte counts once',
     );
-    assert.equal(rx.earlyBytes(PRIMARY) + rx.earlyBytes(REPLICA), waiting + 256 * rx.early.length);
+    assert.equal(rx.earlyBytes, waiting + 256 * rx.early.length);
     const firstOver = this.copies[PRIMARY] === 'gone' || this.done[PRIMARY];
-    const untold = !this.framedFirst && firstOver && this.total < 0;
+    const untold = firstOver && this.total < 0;
     assert.equal(
       rx.asks,
       untold && this.copies[REPLICA] === 'open',
@@ -169,13 +160,11 @@ class ReceiveModel {
     switch (verdict) {
       case 'end':
         if (declared) assert.equal(prefix, this.total);
-        else {
-          assert.equal(this.framedFirst, false, 'framed on both, a FIN ends nothing');
+        else
           assert.ok(
             this.done[PRIMARY] && this.copies[REPLICA] === 'gone' && !missing,
             'a FIN, and nothing against it',
           );
-        }
         break;
       case 'truncated':
         assert.ok(!declared || prefix < this.total);
@@ -194,57 +183,41 @@ class ReceiveModel {
     }
   }
 
-  /** A connection may bring this byte, for all that is known; a framed one brings its records in ascending order. */
+  /** A connection may bring this byte, for all that is known; the second brings its records in ascending order. */
   mayStillCome(byte) {
-    // Both framed: the peer says on the one that is left that it has lost the other, and what was sent till then.
-    if (this.framedFirst && this.alone < 0) return true;
-    return COPIES.some((copy) => {
-      if (this.copies[copy] === 'gone' || this.done[copy]) return false;
-      if (!this.framedFirst && copy === PRIMARY) return true;
-      return this.reach(copy) <= byte && !(this.alone > byte && copy === other(this.lost));
-    });
+    return (
+      this.mayYetBring(PRIMARY) || (this.mayYetBring(REPLICA) && this.reach <= byte && this.alone <= byte)
+    );
+  }
+
+  mayYetBring(copy) {
+    return this.copies[copy] !== 'gone' && !this.done[copy];
   }
 
   /** It may be the end, or the fault of that connection: a question with an answer, or a time limit. */
   bareFin(missing, declared) {
     const against = declared || missing || this.alone >= 0 || this.known > this.plain;
-    return !this.framedFirst && this.done[PRIMARY] && !against;
+    return this.done[PRIMARY] && !against;
   }
 
   /** No copy that is left brings what is missing, as far as the peer has said. */
   hopeless(missing) {
     if (this.silent) return true;
     // The plain copy has ended, and the other has skipped what only that one had.
-    if (!this.framedFirst) return missing && (this.done[PRIMARY] || this.copies[PRIMARY] === 'gone');
-    return this.alone > this.rx.delivered && this.copies[this.lost] === 'gone';
+    return missing && !this.mayYetBring(PRIMARY);
   }
 
   key() {
-    const { copies, done, plain, won, early, text, known, total, alone, lost, arrived } = this;
+    const { copies, done, plain, won, early, text, known, total, alone, arrived } = this;
     const kept = [...this.rx.early]
       .sort((a, b) => a.offset - b.offset || a.order - b.order)
-      .map(({ copy, offset, bytes }) => [copy, offset, bytes.length]);
+      .map(({ offset, bytes }) => [offset, bytes.length]);
     const came = this.came.map((set) => [...set].sort());
-    return JSON.stringify([
-      copies,
-      done,
-      plain,
-      won,
-      early,
-      kept,
-      text,
-      known,
-      total,
-      alone,
-      lost,
-      arrived,
-      came,
-    ]);
+    return JSON.stringify([copies, done, plain, won, early, kept, text, known, total, alone, arrived, came]);
   }
 }
 
-function receiveEvents(framedFirst) {
-  const framed = framedFirst ? COPIES : [REPLICA];
+function receiveEvents() {
   const records = [
     [0, 2],
     [0, 4],
@@ -261,54 +234,46 @@ function receiveEvents(framedFirst) {
     ]),
     ...[1, 3].map((n) => ({
       name: `plain ${n}`,
-      may: (m) => !framedFirst && m.mayBring(PRIMARY) && m.plain + n <= STREAM.length,
+      may: (m) => m.mayBring(PRIMARY) && m.plain + n <= STREAM.length,
       run: (m) => m.plainBytes(n),
     })),
-    { name: 'FIN', may: (m) => !framedFirst && m.mayBring(PRIMARY), run: (m) => m.fin() },
-    ...framed.flatMap((copy) => [
-      ...records.map(([offset, n]) => ({
-        name: `record ${copy} ${offset}+${n}`,
-        may: (m) => m.mayBring(copy) && m.mayFollow(copy, offset, n),
-        run: (m) => m.record(copy, offset, n),
-      })),
-      { name: `end ${copy}`, may: (m) => m.mayBring(copy), run: (m) => m.end(copy) },
-      ...[2, 5].map((offset) => ({
-        name: `alone ${copy} at ${offset}`,
-        may: (m) => m.mayBring(copy) && m.alone < 0 && offset >= m.known,
-        run: (m) => m.giveUp(copy, offset),
-      })),
-    ]),
+    { name: 'FIN', may: (m) => m.mayBring(PRIMARY), run: (m) => m.fin() },
+    ...records.map(([offset, n]) => ({
+      name: `record ${offset}+${n}`,
+      may: (m) => m.mayBring(REPLICA) && m.mayFollow(offset),
+      run: (m) => m.record(offset, n),
+    })),
+    { name: 'end', may: (m) => m.mayBring(REPLICA), run: (m) => m.end() },
+    ...[2, 5].map((offset) => ({
+      name: `alone at ${offset}`,
+      may: (m) => m.mayBring(REPLICA) && m.alone < 0 && offset >= m.known,
+      run: (m) => m.giveFirstUp(offset),
+    })),
   ].map(({ name, may, run }) => ({ name, may: (m) => !m.over && may(m), run }));
 }
 
-for (const [name, framedFirst, depth] of [
-  ['pairing by address', false, 8],
-  ['pairing by token', true, 7],
-])
-  test(`receiving, ${name}: each byte once and in order, and no end but the true one, to depth ${depth}`, () => {
-    const { states, taken } = walk({
-      start: () => new ReceiveModel(framedFirst),
-      events: receiveEvents(framedFirst),
-      check: (m) => m.check(),
-      key: (m) => m.key(),
-      depth,
-    });
-    for (const [event, times] of taken)
-      assert.ok(times > 0 || (framedFirst && /^(plain|FIN)/.test(event)), `${event} was never taken`);
-    assert.ok(states > 5_000, `${states} states`);
+test('receiving: each byte once and in order, and no end but the true one, to depth 8', () => {
+  const { states, taken } = walk({
+    start: () => new ReceiveModel(),
+    events: receiveEvents(),
+    check: (m) => m.check(),
+    key: (m) => m.key(),
+    depth: 8,
   });
+  for (const [event, times] of taken) assert.ok(times > 0, `${event} was never taken`);
+  assert.ok(states > 5_000, `${states} states`);
+});
 
 test('a wait comes to an end when those that are waited for are taken for dead, one after the other', () => {
-  for (const framedFirst of [false, true])
-    walk({
-      start: () => new ReceiveModel(framedFirst),
-      events: receiveEvents(framedFirst),
-      check(m) {
-        // As the flow does when the time is up; the machine is not used further.
-        for (let n = 0; n < 3 && m.rx.verdict() === 'wait'; n++) m.rx.lose(m.rx.suspect);
-        assert.notEqual(m.rx.verdict(), 'wait');
-      },
-      key: (m) => m.key(),
-      depth: 6,
-    });
+  walk({
+    start: () => new ReceiveModel(),
+    events: receiveEvents(),
+    check(m) {
+      // As the flow does when the time is up; the machine is not used further.
+      for (let n = 0; n < 3 && m.rx.verdict() === 'wait'; n++) m.rx.lose(m.rx.suspect);
+      assert.notEqual(m.rx.verdict(), 'wait');
+    },
+    key: (m) => m.key(),
+    depth: 6,
+  });
 });

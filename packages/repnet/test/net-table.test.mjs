@@ -22,18 +22,7 @@ const MODES = {
   RepFlow: { replicate: 'flow', peer: 'repnet', joins: true },
   'RepFlow to a server that is not known': { replicate: 'flow', peer: 'auto', joins: true },
   'RepFlow, hedged': { replicate: 'flow', peer: 'repnet', copyDelay: 1 },
-  'RepFlow, paired by token': { replicate: 'flow', peer: 'repnet', pairing: 'token', joins: true },
   RepSYN: { replicate: 'syn', peer: 'repnet' },
-};
-
-/** A connection that is refused or ended is told from a server that reads no hellos by its answer alone. */
-const BY_TOKEN = 'RepFlow, paired by token';
-
-/** Rows of which these modes show something else, which docs/design.md names. */
-const OTHERWISE = {
-  "server.maxConnections, server 'drop'": [BY_TOKEN],
-  'server.dropMaxConnection': [BY_TOKEN],
-  'createServer({ blockList })': [BY_TOKEN],
 };
 
 const PATHS = 2;
@@ -109,7 +98,6 @@ for (const [name, row] of Object.entries(ROWS))
     t.after(() => Object.assign(defaults, before));
     const expected = await observe(net, row, false);
     for (const [mode, { joins = false, ...options }] of Object.entries(MODES)) {
-      if (OTHERWISE[name]?.includes(mode)) continue;
       await t.test(mode, async () => {
         Object.assign(defaults, before, options);
         forgetPeers();

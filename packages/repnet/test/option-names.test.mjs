@@ -16,7 +16,6 @@ const MISSPELT = {
   copydelay: 'copyDelay',
   copy_delay: 'copyDelay',
   pairTimout: 'pairTimeout',
-  piaring: 'pairing',
   Peer: 'peer',
   losser: 'loser',
   lul: 'lull',
@@ -47,6 +46,13 @@ for (const [taker, take] of Object.entries(TAKERS))
     for (const name of Object.keys(MISSPELT)) assert.throws(() => take({ [name]: 1 }), refusing(name), name);
   });
 
+for (const [taker, take] of Object.entries(TAKERS))
+  test(`${taker} refuses to pair by token, which there is no more, and says what to do`, () =>
+    assert.throws(() => take({ pairing: 'token' }), {
+      code: 'ERR_REPNET_OPTION',
+      message: /^pairing: 'token' is not available any more: .*Remove the option; .* use replicate: 'syn'$/,
+    }));
+
 test('an assignment to what the defaults do not have says what they have', () => {
   assert.throws(() => Object.assign(repnet.defaults, { treshold: 1 }), refusing('treshold'));
   assert.throws(() => {
@@ -61,17 +67,7 @@ test('an assignment to what the defaults do not have says what they have', () =>
 });
 
 test("options of Node's net, tls and http, and an address as servers tell theirs, are none of ours misspelt", () => {
-  const ours = [
-    'replicate',
-    'replicaPort',
-    'threshold',
-    'lull',
-    'copyDelay',
-    'pairing',
-    'pairTimeout',
-    'loser',
-    'peer',
-  ];
+  const ours = ['replicate', 'replicaPort', 'threshold', 'lull', 'copyDelay', 'pairTimeout', 'loser', 'peer'];
   const theirs =
     `port host path localAddress localPort family hints lookup noDelay keepAlive keepAliveInitialDelay timeout signal
     autoSelectFamily autoSelectFamilyAttemptTimeout blockList fd handle readable writable allowHalfOpen onread pauseOnConnect

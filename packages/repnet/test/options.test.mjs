@@ -30,7 +30,6 @@ const ANYWHERE = {
   coldDelay: [0, -1, Number.NaN, Number.POSITIVE_INFINITY, BEYOND_A_TIMER, '1'],
   copyDelay: ['p0', 'p100', -1, Number.NaN, Number.POSITIVE_INFINITY, BEYOND_A_TIMER, '1'],
   pairTimeout: [-1, Number.NaN, Number.POSITIVE_INFINITY, BEYOND_A_TIMER, '1'],
-  pairing: ['guess', 1],
   loser: ['kill'],
   peer: ['redis'],
 };
@@ -134,7 +133,7 @@ test('what there is to assign may be assigned, and holds for the next flow', asy
 });
 
 test('null and undefined leave an option to the default', async (t) => {
-  const { port } = await echoServer(t, { threshold: undefined, pairing: null, replicate: undefined });
+  const { port } = await echoServer(t, { threshold: undefined, loser: null, replicate: undefined });
   const socket = repnet.connect({ host: HOST, port, threshold: null, lull: undefined, replicate: null });
   t.after(() => socket.destroy());
   assert.equal(await echo(socket, 'x'), 'x');

@@ -37,19 +37,18 @@ async function flows(t, to) {
   }
 }
 
-for (const pairing of ['address', 'token'])
-  test(`a balancer deals the connections to two backends, pairing by ${pairing}: one of them has the flow`, async (t) => {
-    // One backend's first port and another's second are what the balancer leads to.
-    const base = ownPort();
-    const one = await counting(t, { pairing, replicaPort: base + 2_000 }, { port: base, host: HOST });
-    const other = await counting(t, { pairing, replicaPort: base + 1 });
-    const relay = await startRelay({ targetPort: one.port, targetHost: HOST, faultsFor: () => [] });
-    t.after(() => relay.close());
-    await grown();
-    await flows(t, { host: relay.host, port: relay.port, pairing });
-    await grown();
-    assert.equal(one.counted.requests + other.counted.requests, FLOWS);
-  });
+test('a balancer deals the connections to two backends: one of them has the flow', async (t) => {
+  // One backend's first port and another's second are what the balancer leads to.
+  const base = ownPort();
+  const one = await counting(t, { replicaPort: base + 2_000 }, { port: base, host: HOST });
+  const other = await counting(t, { replicaPort: base + 1 });
+  const relay = await startRelay({ targetPort: one.port, targetHost: HOST, faultsFor: () => [] });
+  t.after(() => relay.close());
+  await grown();
+  await flows(t, { host: relay.host, port: relay.port });
+  await grown();
+  assert.equal(one.counted.requests + other.counted.requests, FLOWS);
+});
 
 /** Forwards to the two ports of a server by source ports of its own, as a translator of addresses does. */
 async function translator(t, port) {
@@ -87,20 +86,15 @@ async function translator(t, port) {
   }
 }
 
-test('behind address translation the flows are plain in address mode, and replicated by token', async (t) => {
-  for (const [pairing, paired] of [
-    ['address', 0],
-    ['token', FLOWS],
-  ]) {
-    const { counted, port } = await counting(t, { pairing });
-    const to = await translator(t, port);
-    await grown();
-    repnet.resetStats();
-    await flows(t, { ...to, pairing });
-    await grown();
-    assert.equal(counted.requests, FLOWS);
-    assert.equal(repnet.stats().flowsPaired, paired, pairing);
-  }
+test('behind address translation the flows are plain', async (t) => {
+  const { counted, port } = await counting(t, {});
+  const to = await translator(t, port);
+  await grown();
+  repnet.resetStats();
+  await flows(t, to);
+  await grown();
+  assert.equal(counted.requests, FLOWS);
+  assert.equal(repnet.stats().flowsPaired, 0);
 });
 
 test('processes that share a port by reusePort: each flow reaches one of them', async (t) => {

@@ -23,7 +23,6 @@ const MODES = [
   ['syn', true, { replicate: 'syn', peer: 'repnet' }],
   ['syn to an unmodified server', false, { replicate: 'syn', peer: 'plain' }],
   ['flow', true, { replicate: 'flow', peer: 'repnet' }],
-  ['flow by token', false, { replicate: 'flow', peer: 'repnet', pairing: 'token' }],
 ];
 
 /** A socket that is closed may connect again. */
@@ -48,7 +47,6 @@ const outcome = (t, ...rest) => {
 
 describe('references', { concurrency: 4 }, () => {
   for (const [mode, main, options] of MODES) {
-    const { pairing } = options;
     for (const [expected, what, steps] of [
       ['stays', 'a connected socket', ['connect', 'connected', 'exchange', 'wait']],
       ['exits', 'unref() of a connected socket', ['connect', 'connected', 'exchange', 'wait', 'unref']],
@@ -69,7 +67,7 @@ describe('references', { concurrency: 4 }, () => {
       ['exits', 'a socket that was destroyed while it connected', ['connect', 'destroy']],
     ].slice(0, main ? undefined : 3))
       test(`client, ${mode}, ${what}: the process ${expected}`, async (t) => {
-        const { port } = await echoServer(t, { pairing });
+        const { port } = await echoServer(t);
         assert.equal(await outcome(t, 'client', options, steps, port), expected);
       });
   }
@@ -138,11 +136,7 @@ describe('references', { concurrency: 4 }, () => {
     assert.equal(await outcome(t, 'client', options, steps, port), 'exits');
   });
 
-  for (const [pairing, replicate] of [
-    ['address', false],
-    ['address', 'flow'],
-    ['token', 'flow'],
-  ]) {
+  for (const replicate of [false, 'flow']) {
     for (const [expected, what, steps] of [
       ['stays', 'a server that listens', ['listen']],
       ['exits', 'unref() of a server that listens', ['listen', 'unref']],
@@ -150,8 +144,8 @@ describe('references', { concurrency: 4 }, () => {
       ['stays', 'unref() and then ref()', ['unref', 'listen', 'ref']],
       ['exits', 'a server that was closed', ['listen', 'close']],
     ])
-      test(`server, replicate ${replicate}, pairing by ${pairing}, ${what}: the process ${expected}`, async (t) => {
-        assert.equal(await outcome(t, 'server', { replicate, pairing }, steps), expected);
+      test(`server, replicate ${replicate}, ${what}: the process ${expected}`, async (t) => {
+        assert.equal(await outcome(t, 'server', { replicate }, steps), expected);
       });
 
     for (const [expected, what, steps] of [
@@ -159,8 +153,8 @@ describe('references', { concurrency: 4 }, () => {
       ['exits', 'unref() of the socket, too', ['unref', 'unrefAccepted']],
       ['stays', 'unref() and ref() of the socket', ['unref', 'unrefAccepted', 'refAccepted']],
     ])
-      test(`server, unreferenced, replicate ${replicate}, pairing by ${pairing}, ${what}: the process ${expected}`, async (t) => {
-        const options = { replicate, pairing };
+      test(`server, unreferenced, replicate ${replicate}, ${what}: the process ${expected}`, async (t) => {
+        const options = { replicate };
         const { child, outcome } = start(t, 'server', options, ['listen', 'accept', 'disconnect', ...steps]);
         const [port] = await once(child, 'message');
         const client = repnet.connect({ host: '127.0.0.1', port, peer: 'repnet', ...options });

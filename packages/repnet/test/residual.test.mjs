@@ -1,6 +1,6 @@
 /**
- * What pairing by address cannot tell, each with what plain net shows in its place (docs/design.md, residual cases), and that
- * pairing by token can; and elephants, which have one copy once they outgrow the threshold.
+ * What a flow cannot tell, each with what plain net shows in its place (docs/design.md, residual cases); and elephants, which have
+ * one copy once they outgrow the threshold.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -24,11 +24,11 @@ const ELEPHANT = { requestLength: 1_000, replyLength: 3_000_000 };
 async function flow(t, faults, shape, { api = repnet, ...options } = {}) {
   const flows = new Map();
   const relay = await startRelay({ faultsFor: (_, copy) => faults.filter((fault) => fault.copy === copy) });
-  const { pairing, allowHalfOpen = false } = options;
+  const { allowHalfOpen = false } = options;
   const server =
     api === net
       ? net.createServer({ allowHalfOpen })
-      : repnet.createServer({ pairing, allowHalfOpen, addresses: [`${relay.host}:${relay.port}`] });
+      : repnet.createServer({ allowHalfOpen, addresses: [`${relay.host}:${relay.port}`] });
   serve(server, flows);
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   relay.targetPort = server.address().port;
@@ -84,12 +84,6 @@ test('… unless the second had announced more: then it is an error', async (t) 
   const { client } = await flow(t, finAnd('rst', ANNOUNCED), REPLY);
   assert.deepEqual([client.ends, client.errors.length, client.wrong], [0, 1, -1]);
 });
-
-for (const at of [NOTHING_ANNOUNCED, ANNOUNCED])
-  test(`… and with pairing by token it is always an error, ${at} bytes of the second`, async (t) => {
-    const { client } = await flow(t, finAnd('rst', at), REPLY, { pairing: 'token' });
-    assert.deepEqual([client.ends, client.errors.length, client.wrong], [0, 1, -1]);
-  });
 
 test('FIN on the first connection before the second has come, from a host that never paired: the end, as with net', async (t) => {
   const faults = [

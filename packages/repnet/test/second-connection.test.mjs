@@ -17,8 +17,8 @@ const HEADER = 16;
 const [HELLO, ANSWER, RECORD] = [76, 24, 10];
 const WIDTH = 24;
 
-/** By pairing; each has been there for long enough to let flows begin with their second connection. */
-const grown = {};
+/** A server that has been there for long enough to let flows begin with their second connection. */
+let grown;
 const cleanups = [];
 after(() => {
   for (const cleanup of cleanups) cleanup();
@@ -26,11 +26,8 @@ after(() => {
 
 before(async () => {
   Object.assign(defaults, { threshold: THRESHOLD, pairTimeout: 300, waitTimeout: 600 });
-  const begun = ['address', 'token'].map(async (pairing) => {
-    grown[pairing] = await start({ after: (f) => cleanups.push(f) }, { pairing });
-    await grown[pairing].grown();
-  });
-  await Promise.all(begun);
+  grown = await start({ after: (f) => cleanups.push(f) });
+  await grown.grown();
 });
 
 const SHAPES = [-1, 0, 1]
@@ -72,7 +69,7 @@ const tell = (side) =>
   };
 
 /** A server, a relay to it, and flows through that; each is looked at from both ends. */
-async function start(t, { pairing = 'address', api = repnet, relayOptions = {}, shared = false } = {}) {
+async function start(t, { api = repnet, relayOptions = {}, shared = false } = {}) {
   const flows = new Map();
   let plan = [];
   const relay = await startRelay({
@@ -80,7 +77,7 @@ async function start(t, { pairing = 'address', api = repnet, relayOptions = {}, 
     ...relayOptions,
   });
   const server = api.createServer(
-    api === net ? {} : { pairing, addresses: shared ? [] : [`${relay.host}:${relay.port}`] },
+    api === net ? {} : { addresses: shared ? [] : [`${relay.host}:${relay.port}`] },
   );
   let connections = 0;
   server.on('connection', () => connections++);
@@ -96,7 +93,7 @@ async function start(t, { pairing = 'address', api = repnet, relayOptions = {}, 
     const { host, port } = relay;
     // The relay uses the source port again, which a connection whose port the kernel chose would not let it.
     const from = relayOptions.translates ? {} : { localAddress: OWN_ADDRESS, localPort: ownPort() };
-    const connect = () => api.connect({ host, port, ...from, pairing, ...options });
+    const connect = () => api.connect({ host, port, ...from, ...options });
     const { client, hung } = await request(connect, { seed, ...shape });
     if (!hung) await until(() => (flows.get(seed)?.closes ?? 0) > 0, 'the server has closed').catch(() => {});
     const seen = { client: tell(client), server: tell(flows.get(seed)), hung };
@@ -166,11 +163,6 @@ const REFUSERS = {
   },
   'the network translates addresses and ports': { relayOptions: { translates: true } },
   'another process has it': { other: () => repnet.createServer({ addresses: [] }), offset: 1 },
-  'a server that pairs otherwise': {
-    other: (pairing) => repnet.createServer({ pairing }),
-    offset: 1,
-    crossed: true,
-  },
   'a line-based service': {
     other: () => net.createServer((s) => s.on('error', () => {}).end('400 what?\r\n')),
   },
@@ -182,16 +174,14 @@ const REFUSERS = {
 };
 
 /** A server and a relay to it, where `who` refuses the second connection; `plan` are the faults that he is made of. */
-async function refusedBy(t, who, pairing, mode) {
-  const { relayOptions, other, offset = 0, crossed, faults: plan = [] } = REFUSERS[who];
+async function refusedBy(t, who, mode) {
+  const { relayOptions, other, offset = 0, faults: plan = [] } = REFUSERS[who];
   const { all, relay } = await start(t, {
-    pairing,
     relayOptions: relayFor(mode, relayOptions),
     shared: who.startsWith('the network'),
   });
   if (other !== undefined) {
-    const otherPairing = crossed && pairing === 'address' ? 'token' : 'address';
-    const server = other(otherPairing);
+    const server = other();
     await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
     t.after(() => server.close());
     relay.secondPort = server.address().port + offset;
@@ -199,82 +189,76 @@ async function refusedBy(t, who, pairing, mode) {
   return { all, plan };
 }
 
-for (const pairing of ['address', 'token'])
-  for (const [who, { relayOptions }] of Object.entries(REFUSERS))
-    for (const mode of [...MODES, ...RACES].filter((each) => inTime(each, relayOptions)))
-      test(`the second connection is refused, ${pairing}, ${named(mode)}: ${who}`, async (t) => {
-        const { all, plan } = await refusedBy(t, who, pairing, mode);
-        const should = await expected(t, SHAPES);
-        const before = repnet.stats().flowsSyn;
-        assert.deepEqual(await all(SHAPES, mode, plan), should);
-        if (!races(mode)) return;
-        // By now the server has been asked, if it is.
-        assert.deepEqual(await all(SHAPES, mode, plan), should);
-        assert.equal(repnet.stats().flowsSyn > before, mode.peer === 'repnet', 'raced');
-      });
-
-for (const pairing of ['address', 'token'])
-  for (const mode of RACES)
-    test(`nobody refuses, ${pairing}, ${named(mode)}`, async (t) => {
-      const { all } = await start(t, { pairing, relayOptions: relayFor(mode) });
+for (const [who, { relayOptions }] of Object.entries(REFUSERS))
+  for (const mode of [...MODES, ...RACES].filter((each) => inTime(each, relayOptions)))
+    test(`the second connection is refused, ${named(mode)}: ${who}`, async (t) => {
+      const { all, plan } = await refusedBy(t, who, mode);
       const should = await expected(t, SHAPES);
       const before = repnet.stats().flowsSyn;
-      do assert.deepEqual(await all(SHAPES, mode), should);
-      while (repnet.stats().flowsSyn === before);
+      assert.deepEqual(await all(SHAPES, mode, plan), should);
+      if (!races(mode)) return;
+      // By now the server has been asked, if it is.
+      assert.deepEqual(await all(SHAPES, mode, plan), should);
+      assert.equal(repnet.stats().flowsSyn > before, mode.peer === 'repnet', 'raced');
     });
 
+for (const mode of RACES)
+  test(`nobody refuses, ${named(mode)}`, async (t) => {
+    const { all } = await start(t, { relayOptions: relayFor(mode) });
+    const should = await expected(t, SHAPES);
+    const before = repnet.stats().flowsSyn;
+    do assert.deepEqual(await all(SHAPES, mode), should);
+    while (repnet.stats().flowsSyn === before);
+  });
+
 /** What wins a race is the one connection there is, and breaks as net's does; what asks first whether there may be one is another. */
-for (const pairing of ['address', 'token'])
-  for (const kind of ['stall', 'rst', 'cut', 'fin'])
-    for (const [direction, places] of [
-      ['up', [0, 1, HELLO - 1]],
-      ['down', [0, 1, ANSWER - 1]],
-    ])
-      test(`the question before a race fails, ${pairing}, by ${kind}, ${direction}, before all of the answer is there`, async (t) => {
-        const should = await expected(t, SHAPES);
-        for (const at of places) {
-          const { all } = await start(t, { pairing, relayOptions: relayFor(RACES[1]) });
-          const fault = { copy: 1, direction, kind, at };
-          for (const flows of ['first', 'next'])
-            assert.deepEqual(await all(SHAPES, RACES[1], [fault]), should, `${flows}, ${at}`);
-        }
-      });
+for (const kind of ['stall', 'rst', 'cut', 'fin'])
+  for (const [direction, places] of [
+    ['up', [0, 1, HELLO - 1]],
+    ['down', [0, 1, ANSWER - 1]],
+  ])
+    test(`the question before a race fails, by ${kind}, ${direction}, before all of the answer is there`, async (t) => {
+      const should = await expected(t, SHAPES);
+      for (const at of places) {
+        const { all } = await start(t, { relayOptions: relayFor(RACES[1]) });
+        const fault = { copy: 1, direction, kind, at };
+        for (const flows of ['first', 'next'])
+          assert.deepEqual(await all(SHAPES, RACES[1], [fault]), should, `${flows}, ${at}`);
+      }
+    });
 
 /** Of several versions of Node each has others of them, all together every one. */
 const share = Number(process.env.REPNET_FAULT_SHARE ?? 1);
 const generation = Math.floor(Number.parseInt(process.versions.node, 10) / 2);
 const failing = MODES.filter((_, n) => (n + generation) % share === 0);
 
-for (const pairing of ['address', 'token'])
-  for (const mode of failing)
-    for (const kind of ['stall', 'rst', 'cut', 'fin'])
-      for (const direction of ['up', 'down'])
-        test(`the second connection fails, ${pairing}, ${named(mode)}, by ${kind}, ${direction}, about the preamble and the threshold`, async (t) => {
-          const should = await expected(t, SHAPES);
-          const { all } = grown[pairing];
-          for (const fault of FAULTS.filter((f) => f.kind === kind && f.direction === direction))
-            assert.deepEqual(await all(SHAPES, mode, [fault]), should, JSON.stringify(fault));
-        });
+for (const mode of failing)
+  for (const kind of ['stall', 'rst', 'cut', 'fin'])
+    for (const direction of ['up', 'down'])
+      test(`the second connection fails, ${named(mode)}, by ${kind}, ${direction}, about the preamble and the threshold`, async (t) => {
+        const should = await expected(t, SHAPES);
+        const { all } = grown;
+        for (const fault of FAULTS.filter((f) => f.kind === kind && f.direction === direction))
+          assert.deepEqual(await all(SHAPES, mode, [fault]), should, JSON.stringify(fault));
+      });
 
-for (const pairing of ['address', 'token'])
-  test(`the second connection falls silent, ${pairing}, while the server is busy for long`, async (t) => {
-    const should = await expected(t, SHAPES);
-    const { all } = grown[pairing];
-    for (const [direction, at] of [
-      ['up', HELLO],
-      ['up', HELLO + RECORD + THRESHOLD],
-      ['down', 0],
-      ['down', ANSWER],
-      ['down', ANSWER + RECORD + THRESHOLD],
-    ]) {
-      const silence = { copy: 1, direction, kind: 'stall', at };
-      assert.deepEqual(await all(SHAPES, MODES[0], [busy, silence]), should, JSON.stringify(silence));
-    }
+test(`the second connection falls silent, while the server is busy for long`, async (t) => {
+  const should = await expected(t, SHAPES);
+  const { all } = grown;
+  for (const [direction, at] of [
+    ['up', HELLO],
+    ['up', HELLO + RECORD + THRESHOLD],
+    ['down', 0],
+    ['down', ANSWER],
+    ['down', ANSWER + RECORD + THRESHOLD],
+  ]) {
+    const silence = { copy: 1, direction, kind: 'stall', at };
+    assert.deepEqual(await all(SHAPES, MODES[0], [busy, silence]), should, JSON.stringify(silence));
+  }
+});
+
+for (const who of Object.keys(REFUSERS))
+  test(`the second connection is refused, while the server is busy for long: ${who}`, async (t) => {
+    const { all, plan } = await refusedBy(t, who, MODES[0]);
+    assert.deepEqual(await all(SHAPES, MODES[0], [busy, ...plan]), await expected(t, SHAPES));
   });
-
-for (const pairing of ['address', 'token'])
-  for (const who of Object.keys(REFUSERS))
-    test(`the second connection is refused, ${pairing}, while the server is busy for long: ${who}`, async (t) => {
-      const { all, plan } = await refusedBy(t, who, pairing, MODES[0]);
-      assert.deepEqual(await all(SHAPES, MODES[0], [busy, ...plan]), await expected(t, SHAPES));
-    });

@@ -7,9 +7,6 @@ import repnet from '../dist/index.js';
 import { memoryLeg, newFlow } from './lib/memory-leg.mjs';
 import { defaults, hello, OWN_ADDRESS, ownPort, until } from './lib/support.mjs';
 
-const PLAIN_FIRST = [false, true];
-const FRAMED = [true, true];
-
 before(() => {
   Object.assign(defaults, { waitTimeout: 5_000, pairTimeout: 5_000 });
 });
@@ -21,7 +18,7 @@ beforeEach(() => {
 for (const pending of [true, false])
   test(`the end fails under the one open copy: ${pending ? 'the copy to come carries it' : 'an error'}`, async () => {
     const failure = new Error('write EPIPE');
-    const flow = newFlow(FRAMED);
+    const flow = newFlow();
     const leg = memoryLeg(1);
     leg.post = (_, done) => setImmediate(done, failure);
     leg.destroy = (error) => flow.legLost(leg, error);
@@ -37,7 +34,7 @@ for (const [when, opened] of [
   ['still to come', [0]],
 ])
   test(`the second connection, ${when}, carries what was written, not what its buffer holds since`, async () => {
-    const flow = newFlow(PLAIN_FIRST);
+    const flow = newFlow();
     const legs = [memoryLeg(0), memoryLeg(1)];
     for (const copy of opened) flow.open(legs[copy]);
     const buffer = Buffer.from('as written');
@@ -47,26 +44,20 @@ for (const [when, opened] of [
     assert.equal(legs[1].payload(), 'as written');
   });
 
-for (const [pairing, framed, slow] of [
-  ['address', PLAIN_FIRST, 0],
-  ['address', PLAIN_FIRST, 1],
-  ['token', FRAMED, 0],
-  ['token', FRAMED, 1],
-])
-  test(`pairing by ${pairing}: a ${slow === 0 ? 'first' : 'second'} connection that is slow carries what was written, not what its buffer holds since`, async () => {
-    const flow = newFlow(framed);
+for (const slow of [0, 1])
+  test(`a ${slow === 0 ? 'first' : 'second'} connection that is slow carries what was written, not what its buffer holds since`, async () => {
+    const flow = newFlow();
     const legs = [0, 1].map((copy) => memoryLeg(copy, { slow: copy === slow }));
     for (const leg of legs) flow.open(leg);
     const buffer = Buffer.from('as written');
     // The slow one does not delay the application.
     await new Promise((resolve) => flow.write(buffer, resolve));
     buffer.fill('!');
-    for (const leg of legs)
-      assert.equal(framed[leg.copy] ? leg.payload() : leg.bytes().toString(), 'as written');
+    assert.deepEqual([legs[0].bytes().toString(), legs[1].payload()], ['as written', 'as written']);
   });
 
 test('a message that outgrows the threshold in one write is called back once, when the copy that keeps it has all', async () => {
-  const flow = newFlow(PLAIN_FIRST, 10);
+  const flow = newFlow(10);
   const legs = [memoryLeg(0), memoryLeg(1, { slow: true })];
   for (const leg of legs) flow.open(leg);
   flow.tx.verdict = 0;
@@ -78,18 +69,16 @@ test('a message that outgrows the threshold in one write is called back once, wh
 });
 
 test('a write under way on the last connection when that is lost has failed, once', async () => {
-  for (const framed of [PLAIN_FIRST, FRAMED]) {
-    const flow = newFlow(framed, 10);
-    const legs = [memoryLeg(0, { slow: true }), memoryLeg(1, { slow: true })];
-    for (const leg of legs) flow.open(leg);
-    flow.tx.verdict = 0;
-    const called = [];
-    flow.write(Buffer.from('0123456789 and more'), (error) => called.push(error.code));
-    const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
-    for (const leg of legs) flow.legLost(leg, reset);
-    for (const leg of legs) leg.settle(reset);
-    assert.deepEqual(called, ['ECONNRESET']);
-  }
+  const flow = newFlow(10);
+  const legs = [memoryLeg(0, { slow: true }), memoryLeg(1, { slow: true })];
+  for (const leg of legs) flow.open(leg);
+  flow.tx.verdict = 0;
+  const called = [];
+  flow.write(Buffer.from('0123456789 and more'), (error) => called.push(error.code));
+  const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+  for (const leg of legs) flow.legLost(leg, reset);
+  for (const leg of legs) leg.settle(reset);
+  assert.deepEqual(called, ['ECONNRESET']);
 });
 
 for (const [how, lose, expected] of [
@@ -101,7 +90,7 @@ for (const [how, lose, expected] of [
   ['was given up', (flow, leg) => flow.abandon(leg.copy), 'EPIPE'],
 ])
   test(`the end of a stream whose last connection ${how} is an error, also after the peer's`, async () => {
-    const flow = newFlow(FRAMED);
+    const flow = newFlow();
     const legs = [memoryLeg(0), memoryLeg(1)];
     for (const leg of legs) {
       Object.assign(leg, { abort() {}, close() {} });
@@ -116,13 +105,13 @@ for (const [how, lose, expected] of [
   });
 
 test('the end of a stream that the peer has closed in order is none, as with net', async () => {
-  const flow = newFlow(FRAMED);
+  const flow = newFlow();
   const legs = [memoryLeg(0), memoryLeg(1)];
   for (const leg of legs) {
     leg.close = () => {};
     flow.open(leg);
   }
-  for (const copy of [0, 1]) flow.rx.end(copy, 0);
+  flow.rx.end(0);
   flow.receiver.checkEnd();
   for (const leg of legs) flow.legFin(leg);
   const error = await new Promise((resolve) => flow.end(resolve));
@@ -132,7 +121,7 @@ test('the end of a stream that the peer has closed in order is none, as with net
 for (const code of ['ECONNRESET', 'EPIPE'])
   for (const when of ['before it is sent', 'under it'])
     test(`the end of a stream whose peer has ended its own and gone, ${code} ${when}, is no error, as with net`, async () => {
-      const flow = newFlow(FRAMED);
+      const flow = newFlow();
       const legs = [memoryLeg(0), memoryLeg(1)];
       const reset = Object.assign(new Error(), { code });
       for (const leg of legs) {
@@ -149,10 +138,10 @@ for (const code of ['ECONNRESET', 'EPIPE'])
     });
 
 test('the end of a stream that the peer has closed on one connection in order, and the system reset on the other, is no error', async () => {
-  const flow = newFlow(FRAMED);
+  const flow = newFlow();
   const legs = [memoryLeg(0), memoryLeg(1)];
   for (const leg of legs) flow.open(leg);
-  flow.rx.end(1, 0);
+  flow.rx.end(0);
   flow.receiver.checkEnd();
   flow.legFin(legs[1]);
   flow.legLost(legs[0], Object.assign(new Error(), { code: 'ECONNRESET' }));
@@ -196,12 +185,9 @@ for (const [how, leave] of [
     const codes = (events) => events.map((event) => event.replace('EPIPE', 'ECONNRESET'));
     const expected = ['close', 'ended ECONNRESET', 'error ECONNRESET'];
     assert.deepEqual(codes(await eventsOfServer(t, net, {}, {}, leave)), expected);
-    const token = { pairing: 'token' };
     // Whether a read or a write hears of it first is chance.
-    for (let i = 0; i < 5; i++) {
+    for (let i = 0; i < 5; i++)
       assert.deepEqual(codes(await eventsOfServer(t, repnet, {}, flow, leave)), expected);
-      assert.deepEqual(codes(await eventsOfServer(t, repnet, token, { ...flow, ...token }, leave)), expected);
-    }
   });
 
 /** A server whose write of 8 MB its first connection is busy with, since that is not read, when the second has come and brings it, too. */

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { beforeEach, test } from 'node:test';
 import { Leg, nobody } from '../dist/flow/leg.js';
-import { PRIMARY, REPLICA } from '../dist/flow/machine.js';
+import { REPLICA } from '../dist/flow/machine.js';
 import repnet from '../dist/index.js';
 import { takeHandle } from '../dist/net-internals.js';
 import { replicationOptions } from '../dist/options.js';
@@ -13,7 +13,7 @@ import { Pairing } from '../dist/server/pairing.js';
 import { PlainConnections } from '../dist/server/plain-connections.js';
 import { kOptions, kShared } from '../dist/server/server-internals.js';
 import { attachment } from '../dist/socket-internals.js';
-import { encodeHello, HELLO_BYTES, HelloFlag, Kind } from '../dist/wire.js';
+import { HelloFlag, Kind } from '../dist/wire.js';
 import { memoryLeg } from './lib/memory-leg.mjs';
 import { defaults, grown, until } from './lib/support.mjs';
 
@@ -106,56 +106,10 @@ function pairing(t, options = {}, { full = false, passed = false, shared = false
   return Object.assign(seen, { made });
 }
 
-const token = { pairing: 'token' };
-const named = (flags = 0, fill = 7) =>
-  helloOf({ flags: HelloFlag.token | HelloFlag.early | flags, token: Buffer.alloc(16, fill) });
-
-test('by token: the origin begins the flow, the other connection joins it, and a third is late', (t) => {
-  const { made, announced, refused } = pairing(t, token);
-  made.placeByToken(arrival(PRIMARY), named(HelloFlag.origin), undefined);
-  assert.equal(announced.length, 1);
-  const { flow } = attachment(announced[0]);
-  assert.deepEqual(flow.legs.map(Boolean), [true, false]);
-  made.placeByToken(arrival(REPLICA), named(), undefined);
-  assert.deepEqual(flow.legs.map(Boolean), [true, true]);
-  assert.equal(repnet.stats().flowsPaired, 1);
-  made.placeByToken(arrival(REPLICA), named(), undefined);
-  assert.deepEqual(refused, ['late']);
-  assert.equal(announced.length, 1);
-});
-
-test('by token: the same connection twice is late, and one that is lost by now begins nothing', (t) => {
-  const { made, announced, refused } = pairing(t, token);
-  made.placeByToken(arrival(PRIMARY), named(HelloFlag.origin), undefined);
-  made.placeByToken(arrival(PRIMARY), named(HelloFlag.origin), undefined);
-  assert.deepEqual(refused, ['late']);
-  made.placeByToken({ ...arrival(PRIMARY), lost: true }, named(HelloFlag.origin, 8), undefined);
-  assert.equal(announced.length, 1);
-});
-
-test('by token: a second connection that is no origin waits for its first, and joins when that begins', (t) => {
-  const { made, announced } = pairing(t, token, { shared: true });
-  const second = arrival(REPLICA);
-  made.placeByToken(second, named(), undefined);
-  assert.equal(announced.length, 0);
-  assert.equal(second.stopped, true, 'what it brings waits in the kernel');
-  made.placeByToken(arrival(PRIMARY), named(HelloFlag.origin), undefined);
-  assert.deepEqual(attachment(announced[0]).flow.legs.map(Boolean), [true, true]);
-});
-
-test('by token, switched off: a flow is carried by the connection that began it', (t) => {
-  const { made, refused } = pairing(t, token);
-  made.placeByToken(arrival(PRIMARY), named(HelloFlag.origin), undefined);
-  repnet.disable();
-  t.after(() => repnet.enable());
-  made.placeByToken(arrival(REPLICA), named(), undefined);
-  assert.deepEqual(refused, ['disabled']);
-});
-
 test('what is held for a first connection that does not come is refused, after the wait', async (t) => {
   Object.assign(defaults, { waitTimeout: 40 });
   const { made, refused, announced } = pairing(t, {}, { shared: true });
-  made.placeByAddress(arrival(REPLICA), helloOf(), undefined);
+  made.place(arrival(REPLICA), helloOf(), undefined);
   assert.deepEqual(refused, []);
   await until(() => refused.length > 0, 'refused');
   assert.deepEqual(refused, ['unknown']);
@@ -164,19 +118,19 @@ test('what is held for a first connection that does not come is refused, after t
 
 test('one whose first may have been passed by is refused at once', (t) => {
   const { made, refused } = pairing(t, {}, { shared: true, passed: true });
-  made.placeByAddress(arrival(REPLICA), helloOf(), undefined);
+  made.place(arrival(REPLICA), helloOf(), undefined);
   assert.deepEqual(refused, ['unknown']);
 });
 
-test('by address: a second connection that can be no other process’s begins the flow once nothing can have been forgotten; its first joins it', async (t) => {
+test('a second connection that can be no other process’s begins the flow once nothing can have been forgotten; its first joins it', async (t) => {
   Object.assign(defaults, { waitTimeout: 40 });
   const { made, announced } = pairing(t);
   const early = arrival(REPLICA);
-  made.placeByAddress({ ...early, remotePort: 40_003 }, helloOf(), undefined);
+  made.place({ ...early, remotePort: 40_003 }, helloOf(), undefined);
   assert.equal(announced.length, 0, 'a process before this one may have the first');
   await grown();
   Object.assign(defaults, { waitTimeout: 60_000 });
-  made.placeByAddress(arrival(REPLICA), helloOf({ patience: 40 }), undefined);
+  made.place(arrival(REPLICA), helloOf({ patience: 40 }), undefined);
   assert.equal(announced.length, 1);
   assert.equal(made.awaits, true);
   const handle = {
@@ -193,9 +147,11 @@ test('by address: a second connection that can be no other process’s begins th
   assert.deepEqual(attachment(announced[0]).flow.legs.map(Boolean), [true, true]);
 });
 
-test('no room: refused, and the application hears of nothing', (t) => {
-  const { made, announced, refused } = pairing(t, token, { full: true });
-  made.placeByToken(arrival(PRIMARY), named(HelloFlag.origin), undefined);
+test('no room: refused, and the application hears of nothing', async (t) => {
+  Object.assign(defaults, { waitTimeout: 40 });
+  const { made, announced, refused } = pairing(t, {}, { full: true });
+  await grown();
+  made.place(arrival(REPLICA), helloOf({ patience: 40 }), undefined);
   assert.deepEqual([refused, announced], [['limit'], []]);
 });
 
@@ -217,7 +173,7 @@ async function accepted(t, fields = {}, full = false) {
   const [socket] = await once(server, 'connection');
   server.close();
   const leg = new Leg(REPLICA, nobody, takeHandle(socket), true);
-  const seen = { announced: [], late: [], counted: [], client, leg };
+  const seen = { announced: [], counted: [], client, leg };
   t.after(() => {
     client.destroy();
     for (const each of seen.announced) each.destroy();
@@ -228,14 +184,13 @@ async function accepted(t, fields = {}, full = false) {
     limits: { full: () => full },
     sockets: { take: () => new repnet.Socket(), announce: (each) => seen.announced.push(each) },
     answers: { count: (_connection, reason) => seen.counted.push(reason) },
-    late: (...of) => seen.late.push(of),
   });
   return seen;
 }
 
 test('the winner of a race: its hello is not counted, what came with it is read, and its port is the one that was dialled', async (t) => {
   const { plain, leg, announced, client } = await accepted(t);
-  plain.accept(leg, Buffer.from('with the hello'), HELLO_BYTES);
+  plain.accept(leg, Buffer.from('with the hello'));
   const [socket] = announced;
   assert.equal(socket.localPort, PORT);
   assert.equal(String((await once(socket, 'data'))[0]), 'with the hello');
@@ -246,33 +201,8 @@ test('the winner of a race: its hello is not counted, what came with it is read,
 
 test('no room for a plain connection: it is counted and closed', async (t) => {
   const { plain, leg, announced, counted, client } = await accepted(t, {}, true);
-  plain.accept(leg, undefined, HELLO_BYTES);
+  plain.accept(leg, undefined);
   assert.deepEqual([announced, counted], [[], ['limit']]);
   client.resume();
   await once(client, 'close');
-});
-
-test('by token: a silent connection that says its hello after all goes to be paired, unless the application has written', async (t) => {
-  const said = encodeHello({
-    ...named(HelloFlag.origin),
-    kind: Kind.primary,
-    sourceAddress: '',
-    sourcePort: 0,
-  });
-  for (const written of [false, true]) {
-    const { plain, leg, announced, late, counted, client } = await accepted(t);
-    plain.accept(leg, undefined, 0);
-    const [socket] = announced;
-    socket.on('error', () => {}).resume();
-    if (written) socket.write('greeting');
-    client.write(said);
-    await until(() => late.length + counted.length > 0, 'decided');
-    if (written) assert.deepEqual([late, counted], [[], ['hello']]);
-    else {
-      const [[first, hello, rest, had]] = late;
-      assert.equal(first.copy, PRIMARY);
-      assert.deepEqual([hello.kind, rest, had.socket === socket], [Kind.primary, undefined, true]);
-      first.close();
-    }
-  }
 });

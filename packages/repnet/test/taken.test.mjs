@@ -16,8 +16,8 @@ const { archiveBytes, budget } = defaults;
 afterEach(() => Object.assign(defaults, { archiveBytes, budget }));
 
 /** A client's flow, whose second connection the server has not taken. */
-function untaken(framed = [false, true]) {
-  const flow = newFlow(framed, THRESHOLD);
+function untaken() {
+  const flow = newFlow(THRESHOLD);
   flow.tx.taken = false;
   return flow;
 }
@@ -33,7 +33,7 @@ const text = (length) => Buffer.from(Array.from({ length }, (_, i) => 97 + (i % 
 
 /** A flow of which only the second connection has come. */
 function secondAlone() {
-  const flow = newFlow([false, true], THRESHOLD);
+  const flow = newFlow(THRESHOLD);
   const second = memoryLeg(REPLICA);
   flow.open(second);
   return { flow, second };
@@ -146,7 +146,7 @@ test('the first is sent what the second carried before it, whatever the budget',
 
 /** Kept-alive messages on a first connection that takes nothing, and a second that takes everything, until one has to wait. */
 function stuckFirst() {
-  const flow = newFlow([false, true], 100_000);
+  const flow = newFlow(100_000);
   flow.options.pairTimeout = 1_000;
   const first = memoryLeg(PRIMARY, { slow: true });
   const second = memoryLeg(REPLICA);
@@ -208,7 +208,7 @@ test('… but not before the server has taken the second: then the application w
 });
 
 test('what was under way on the first when the second was sent it again is no loss when the first fails', () => {
-  const flow = newFlow([false, true], THRESHOLD);
+  const flow = newFlow(THRESHOLD);
   const [first, second] = [memoryLeg(PRIMARY, { slow: true }), memoryLeg(REPLICA, { slow: true })];
   first.destroy = (error) => flow.legLost(first, error);
   flow.open(first);

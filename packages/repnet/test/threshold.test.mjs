@@ -16,7 +16,7 @@ function doubled(t, threshold) {
   const clock = movedClock();
   t.after(() => clock.stop());
   const outer = { deliver: () => true, destroy() {}, touch() {} };
-  const flow = new Flow(outer, { threshold, lull: 50 }, { framed: [false, true] });
+  const flow = new Flow(outer, { threshold, lull: 50 });
   const taken = [0, 0];
   const leg = (copy) => {
     const take = (parts, done) => {

@@ -19,13 +19,8 @@ function crowd(t) {
   t.after(() => lingers.forEach(endLinger));
 }
 
-for (const [pairing, crowded] of [
-  ['token', false],
-  ['token', true],
-  ['address', false],
-  ['address', true],
-])
-  test(`pairing by ${pairing}${crowded ? ', many closed flows wait' : ''}: the second connection is silent, and is reset when its flow is over and its patience at an end`, async (t) => {
+for (const crowded of [false, true])
+  test(`${crowded ? 'many closed flows wait, ' : ''}the second connection is silent, and is reset when its flow is over and its patience at an end`, async (t) => {
     if (crowded) crowd(t);
     let second;
     let failure;
@@ -33,7 +28,7 @@ for (const [pairing, crowded] of [
     const fault = { copy: 1, direction: 'up', kind: 'nosyn', at: 0, fallen: begun };
     const relay = await startRelay({ faultsFor: (_, copy) => (copy === 1 ? [fault] : []) });
     const server = repnet.createServer(
-      { pairing, allowHalfOpen: true, addresses: [`${relay.host}:${relay.port}`] },
+      { allowHalfOpen: true, addresses: [`${relay.host}:${relay.port}`] },
       (socket) => socket.once('data', () => socket.end(Buffer.alloc(REPLY))),
     );
     await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -50,7 +45,6 @@ for (const [pairing, crowded] of [
       port,
       localAddress: OWN_ADDRESS,
       localPort: ownPort(),
-      pairing,
       peer: 'repnet',
       replicate: 'flow',
       pairTimeout: PAIR_TIMEOUT,
@@ -60,7 +54,7 @@ for (const [pairing, crowded] of [
     client.end(Buffer.alloc(100));
     await until(() => reply === REPLY, 'the reply');
     await until(() => {
-      // By address the end waits for the second connection's word.
+      // The end waits for the second connection's word.
       clock.tick(PAIR_TIMEOUT);
       return client.closed;
     }, 'the flow is over');
@@ -81,7 +75,6 @@ test('a server that has not spoken at all may still do so: of a flow that has on
     port: relay.port,
     localAddress: OWN_ADDRESS,
     localPort: ownPort(),
-    pairing: 'token',
     peer: 'repnet',
     replicate: 'flow',
     pairTimeout: PAIR_TIMEOUT,

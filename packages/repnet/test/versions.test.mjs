@@ -113,7 +113,6 @@ const MODES = {
   'RepFlow, a server that is known': { replicate: 'flow', peer: 'repnet' },
   'RepFlow, a server that is not known': { replicate: 'flow' },
   'RepFlow, hedged': { replicate: 'flow', peer: 'repnet', copyDelay: 1 },
-  'RepFlow, paired by token': { replicate: 'flow', peer: 'repnet', pairing: 'token' },
   RepSYN: { replicate: 'syn', peer: 'repnet' },
   'RepSYN, a server that is not known': { replicate: 'syn' },
 };
@@ -129,8 +128,7 @@ for (const [name, options] of Object.entries(MODES))
         hedged && copy === 0 ? [{ copy, direction: 'up', kind: 'pause', at: 0, ms: 50 }] : [],
     });
     t.after(() => relay.close());
-    const { pairing = 'address' } = options;
-    const server = repnet.createServer({ pairing, addresses: [`${relay.host}:${relay.port}`] });
+    const server = repnet.createServer({ addresses: [`${relay.host}:${relay.port}`] });
     const flows = new Map();
     serve(server, flows);
     await new Promise((resolve) => server.listen(0, HOST, resolve));
@@ -205,26 +203,23 @@ test('records that are passed over may be cut anywhere, and be empty', () => {
   assert.throws(() => new RecordParser().feed(skipped(191, 0), sink), { code: 'ERR_REPNET_PROTOCOL' });
 });
 
-for (const pairing of ['address', 'token'])
-  test(`pairing by ${pairing}: a hello of a later form is refused in words, and no byte of it is the application's`, async (t) => {
-    const { port, sockets } = await echoServer(t, { pairing });
-    for (const at of pairing === 'token' ? [port, port + 1] : [port + 1]) {
-      const later = await raw(t, at);
-      const form = hello(later, port);
-      form[7] = 2;
-      later.socket.write(form);
-      await until(() => later.bytes.length >= ANSWER_BYTES || later.closed);
-      const { refusal, version } = decodeAnswer(later.bytes);
-      assert.deepEqual([refusal, version], [Refusal.version, VERSION]);
-      await until(() => later.closed);
-    }
-    // A kind that is not known, in the form that is.
-    const later = await raw(t, port + 1);
-    later.socket.write(hello(later, port, { kind: 9, version: 9 }));
-    await until(() => later.bytes.length >= ANSWER_BYTES || later.closed);
-    assert.equal(decodeAnswer(later.bytes).refusal, Refusal.version);
-    assert.equal(sockets.length, 0);
-  });
+test("a hello of a later form is refused in words, and no byte of it is the application's", async (t) => {
+  const { port, sockets } = await echoServer(t);
+  const later = await raw(t, port + 1);
+  const form = hello(later, port);
+  form[7] = 2;
+  later.socket.write(form);
+  await until(() => later.bytes.length >= ANSWER_BYTES || later.closed);
+  const { refusal, version } = decodeAnswer(later.bytes);
+  assert.deepEqual([refusal, version], [Refusal.version, VERSION]);
+  await until(() => later.closed);
+  // A kind that is not known, in the form that is.
+  const unknown = await raw(t, port + 1);
+  unknown.socket.write(hello(unknown, port, { kind: 9, version: 9 }));
+  await until(() => unknown.bytes.length >= ANSWER_BYTES || unknown.closed);
+  assert.equal(decodeAnswer(unknown.bytes).refusal, Refusal.version);
+  assert.equal(sockets.length, 0);
+});
 
 test('a server that refuses for a reason that is not known: the flow goes on by its first connection', async (t) => {
   const relay = await startRelay({

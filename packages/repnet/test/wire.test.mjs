@@ -17,7 +17,7 @@ const MAGIC = '9e5265704e6574';
 const DATA = 1;
 const STOP = 2;
 const END = 4;
-const [EARLY, ORIGIN] = [2, 4];
+const EARLY = 2;
 
 before(() => {
   Object.assign(defaults, { waitTimeout: 300, pairTimeout: 1_000 });
@@ -270,20 +270,6 @@ test('stop: the receiver of a copy that trails says how far it has come, and no 
   await until(() => client.text.endsWith('short'));
   await until(() => ofType(DATA, down()).at(-1).payload.toString() === 'short', 'doubled again');
   assert.equal(ofType(DATA, down()).at(-1).offset, LONG + 14);
-});
-
-test('pairing by token: both begin with a hello of one token, and the one that came first is the origin', async (t) => {
-  const { bytes, dial } = await captured(t, { server: { pairing: 'token' } });
-  const client = dial({ peer: 'repnet', pairing: 'token' });
-  client.socket.end('request');
-  await until(() => client.ended);
-  await until(() => bytes(1, 'up').length >= HELLO);
-  const [first, second] = [hello(bytes(0, 'up')), hello(bytes(1, 'up'))];
-  assert.deepEqual([first.kind, second.kind], [4, 1]);
-  assert.equal(first.token, second.token);
-  assert.deepEqual([first.flags & 1, second.flags & 1], [1, 1]);
-  assert.equal(Number((first.flags & ORIGIN) !== 0) + Number((second.flags & ORIGIN) !== 0), 1);
-  assert.equal(stream(bytes(0, 'up').subarray(HELLO)), 'request');
 });
 
 /** A server on one port that keeps what it gets, and says `answer` to the first of it. */

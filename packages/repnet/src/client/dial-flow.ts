@@ -1,5 +1,5 @@
 /** The client side of RepFlow: connections to the first and the second port from one source port. */
-import { Flow, type FlowClient, framing } from '../flow/flow.js';
+import { Flow, type FlowClient } from '../flow/flow.js';
 import { Leg } from '../flow/leg.js';
 import { COPIES, type Copy, PRIMARY, REPLICA } from '../flow/machine.js';
 import { patientTimeout } from '../flow/patience.js';
@@ -18,9 +18,8 @@ import {
   setConnecting,
 } from '../socket-internals.js';
 import { channels, counters, notePeerVersion } from '../stats.js';
-import { AnswerFlag, decodeAnswer, Kind } from '../wire.js';
+import { decodeAnswer } from '../wire.js';
 import type { Address } from './address.js';
-import { AnswerWait } from './answer-wait.js';
 import type { Attempt, AttemptOptions, AttemptSink } from './attempt.js';
 import { Destination } from './destination.js';
 import {
@@ -31,21 +30,13 @@ import {
   isCollision,
   isShortage,
   newAttempt,
-  newToken,
   withoutLocal,
 } from './dialing.js';
 import { flowHello } from './flow-hello.js';
 import { Hedge } from './hedge.js';
 import type { Peer } from './peers.js';
 import { nextPort } from './ports.js';
-import {
-  noteAnswer,
-  noteNoAnswer,
-  noteSilence,
-  noteUnanswered,
-  noteUnreachable,
-  serverKey,
-} from './server-report.js';
+import { noteAnswer, noteNoAnswer, noteSilence, noteUnanswered, noteUnreachable } from './server-report.js';
 
 const PORT_ATTEMPTS = 5;
 
@@ -54,9 +45,6 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   readonly #socket: Inner;
   readonly #target: DialTarget;
   readonly #known: Peer | undefined;
-  readonly #tokenPairing: boolean;
-  /** By token both connections tell it. */
-  #token: Buffer | undefined;
   flow: Flow;
   /** Connections that are not established yet. */
   readonly #attempts: [Attempt | undefined, Attempt | undefined] = [undefined, undefined];
@@ -73,16 +61,15 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   #toRepeat: string[] = [];
   readonly #destination: Destination;
   readonly #hedge: Hedge | undefined;
-  readonly #answer: AnswerWait;
+  /** The server has answered this flow's hello. */
+  #understood = false;
 
   constructor(socket: Inner, target: DialTarget, known: Peer | undefined) {
     this.#socket = socket;
     this.#target = target;
     this.#known = known;
-    this.#tokenPairing = target.replication.pairing === 'token';
     this.#destination = new Destination(target.net.host, target.net.lookup);
     this.#hedge = target.replication.copyDelay > 0 ? new Hedge(target) : undefined;
-    this.#answer = new AnswerWait(this.#tokenPairing);
     this.flow = this.#newFlow();
   }
 
@@ -91,9 +78,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   }
 
   #newFlow(): Flow {
-    const flow = new Flow(this.#socket, this.#target.replication, {
-      framed: this.#tokenPairing ? framing.token : framing.address,
-    });
+    const flow = new Flow(this.#socket, this.#target.replication);
     flow.peerKnown = this.#known !== undefined;
     flow.joined = false;
     flow.tx.taken = false;
@@ -192,19 +177,16 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     } else if (flow.tx.copies[PRIMARY] === 'pending' && flow.tx.copies[REPLICA] === 'open')
       // By itself it is a plain connection, which has as long as the system gives it.
       this.#giveUp(PRIMARY);
-    this.#answer.expire(flow, serverKey(this.#target));
   }
 
   #stopTimers(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#hedge?.stop();
-    this.#answer.stop();
   }
 
   #giveUp(copy: Copy): void {
     clearTimeout(this.#timer);
-    this.#answer.stop();
     this.flow.abandon(copy);
     this.#noneLeft();
   }
@@ -222,7 +204,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     const { copy } = attempt;
     this.#attempts[copy] = undefined;
     // Small records must not wait for acknowledgements (Nagle): the application's own setting is for its own stream.
-    applySettings(this.#socket, handle, flow.framed[copy]);
+    applySettings(this.#socket, handle, copy === REPLICA);
     const leg = new Leg(copy, flow, handle, true);
     leg.peername = attempt.remote;
     if (flow.closed) {
@@ -230,15 +212,12 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       return;
     }
     flow.legs[copy] = leg;
-    if (copy === PRIMARY) copyAttempts(attempt, this.#socket, this.#target.net.port);
-    if (leg.copy === PRIMARY) {
+    if (copy === PRIMARY) {
+      copyAttempts(attempt, this.#socket, this.#target.net.port);
       const destination = this.#destination;
       const chosen = destination.address === undefined;
       if (chosen) destination.chosen(leg.remoteAddress);
-      if (this.#tokenPairing) {
-        flow.receiver.expectAnswer(leg);
-        flow.open(leg, this.#helloOf(leg, Kind.primary, true));
-      } else flow.open(leg);
+      flow.open(leg);
       const replica = flow.legs[REPLICA];
       if (replica !== undefined && flow.early && flow.tx.copies[REPLICA] === 'pending') flow.open(replica);
       this.#settle();
@@ -252,7 +231,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     }
     const { early } = flow;
     flow.receiver.expectAnswer(leg);
-    const hello = this.#helloOf(leg, Kind.replica, early);
+    const hello = flowHello(this.#target, leg, early);
     // Until the server has taken it nothing is said on it that the first connection does not say, too.
     if (early && flow.tx.copies[PRIMARY] === 'open') {
       flow.open(leg, hello);
@@ -267,41 +246,22 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     else leg.send([hello], sent);
   }
 
-  /** The other connection cannot have begun the flow, nor will: a second one is the origin only where the first has failed. */
-  #helloOf(leg: Leg, kind: number, early: boolean): Buffer {
-    const { flow } = this;
-    const origin = leg.copy === PRIMARY ? !flow.joined : flow.tx.copies[PRIMARY] === 'gone';
-    return flowHello(this.#target, leg, { kind, token: this.#tokenOf(), early, origin });
-  }
-
-  /** By address one hello tells it, and it need not be kept. */
-  #tokenOf(): Buffer {
-    if (!this.#tokenPairing) return newToken();
-    this.#token ??= newToken();
-    return this.#token;
-  }
-
   #settle(): void {
     const { copies } = this.flow.tx;
     if (copies[PRIMARY] === 'pending' || copies[REPLICA] === 'pending') return;
-    if (this.#answer.awaited && copies[PRIMARY] !== 'gone') return;
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#answer.stop();
   }
 
   answered(leg: Leg, bytes: Buffer): boolean {
     const { flow } = this;
     const answer = bytes.length >= 24 ? decodeAnswer(bytes) : undefined;
     if (answer === undefined) {
-      if (leg.copy === REPLICA) this.#answer.unlikely = true;
       noteNoAnswer(this.#target);
       leg.destroy();
       return false;
     }
-    this.#answer.understood = true;
-    if (leg.copy === PRIMARY) this.#answer.awaited = false;
-    else if ((answer.flags & AnswerFlag.token) === 0) this.#answer.unlikely = true;
+    this.#understood = true;
     noteAnswer(this.#target, answer);
     flow.peerKnown = true;
     flow.peerThreshold = answer.threshold;
@@ -310,15 +270,9 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       return false;
     }
     flow.joined = true;
-    if (leg.copy === REPLICA) {
-      notePeerVersion(answer.version);
-      flow.sender.taken();
-    }
-    if (this.#tokenPairing) {
-      this.#settle();
-      this.#answer.look(flow, serverKey(this.#target));
-    }
-    if (leg.copy === REPLICA && flow.tx.copies[REPLICA] === 'pending') {
+    notePeerVersion(answer.version);
+    flow.sender.taken();
+    if (flow.tx.copies[REPLICA] === 'pending') {
       flow.open(leg);
       this.#settle();
       if (this.#socket.connecting) connected(this.#socket, this.#target, this.#startTime);
@@ -339,9 +293,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     const { flow } = this;
     const socket = this.#socket;
     if (flow.tx.copies[copy] !== 'pending') {
-      if (!this.#answer.understood) {
-        if (copy === REPLICA || this.#answer.awaited) noteUnanswered(this.#target, copy === PRIMARY);
-      }
+      if (copy === REPLICA && !this.#understood) noteUnanswered(this.#target);
       return false;
     }
     const chosenHere = this.#target.net.localPort === undefined;
@@ -363,11 +315,8 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       this.#goPlain();
       return true;
     }
-    if (copy === REPLICA && !isShortage(error) && !this.#answer.understood) {
-      const refused = error?.code === 'ECONNREFUSED';
-      if (refused) this.#answer.unlikely = true;
-      noteUnreachable(this.#target, this.#known, refused);
-    }
+    if (copy === REPLICA && !isShortage(error) && !this.#understood)
+      noteUnreachable(this.#target, this.#known, error?.code === 'ECONNREFUSED');
     if (copy === PRIMARY && error !== undefined)
       this.#connectError = chosenHere ? withoutLocal(error) : error;
     flow.tx.lose(copy);
@@ -388,10 +337,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
       }
     }
     this.#settle();
-    if (!this.#noneLeft() && !socket.connecting) {
-      flow.poke();
-      this.#answer.look(flow, serverKey(this.#target));
-    }
+    if (!this.#noneLeft() && !socket.connecting) flow.poke();
     return true;
   }
 
@@ -412,7 +358,6 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
 
   #restart(): void {
     this.#discard();
-    this.#token = undefined;
     this.flow = this.#newFlow();
     this.#connectBoth();
   }

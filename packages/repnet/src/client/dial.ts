@@ -3,7 +3,6 @@
 import * as budget from '../memory/budget.js';
 import { setDial } from '../socket.js';
 import type { DialTarget, Inner } from '../socket-internals.js';
-import { AnswerFlag } from '../wire.js';
 import { asAddress } from './address.js';
 import { FlowDial } from './dial-flow.js';
 import { SynDial } from './dial-syn.js';
@@ -29,14 +28,6 @@ setDial((socket, target) => {
   if (target.mode === 'syn') return dialSyn(socket, target, known);
   if (known?.kind === 'plain' || known?.kind === 'silent' || known?.kind === 'other')
     return dialPlain(socket, target);
-  // The first connection begins with a preamble, too, which only a server that expects it may get.
-  if (target.replication.pairing === 'token') {
-    if (known?.kind !== 'repnet') {
-      dialPlain(socket, target);
-      return probeBeside(socket, target, host);
-    }
-    if (known.until !== 0 && (known.flags & AnswerFlag.token) === 0) return dialPlain(socket, target);
-  }
   // From a port of the application's own: to the same on this host it would be a connection to itself.
   if (target.net.localPort === target.replication.replicaPort) return dialPlain(socket, target);
   if (!mayDouble(target)) return dialPlain(socket, target);

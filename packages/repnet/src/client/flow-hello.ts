@@ -1,31 +1,20 @@
-/** What the connections of a flow say first. */
+/** What the second connection of a flow says first. */
 import type { Leg } from '../flow/leg.js';
 import type { DialTarget } from '../socket-internals.js';
-import { encodeHello, HelloFlag } from '../wire.js';
+import { encodeHello, HelloFlag, Kind } from '../wire.js';
+import { newToken } from './dialing.js';
 
-export interface Said {
-  kind: number;
-  /** By token both connections name the flow by the same one. */
-  token: Buffer;
-  /** Records follow at once. */
-  early: boolean;
-  /** The other connection neither has begun the flow nor will. */
-  origin: boolean;
-}
-
+/** `early`: records follow at once. */
 export function flowHello(
   { net, replication }: DialTarget,
   leg: Pick<Leg, 'localAddress' | 'localPort' | 'remoteAddress'>,
-  { kind, token, early, origin }: Said,
+  early: boolean,
 ): Buffer {
   return encodeHello({
-    kind,
-    flags:
-      (replication.pairing === 'token' ? HelloFlag.token : 0) |
-      (early ? HelloFlag.early : 0) |
-      (origin ? HelloFlag.origin : 0),
+    kind: Kind.replica,
+    flags: early ? HelloFlag.early : 0,
     threshold: replication.threshold,
-    token,
+    token: newToken(),
     sourceAddress: leg.localAddress ?? '',
     sourcePort: leg.localPort ?? 0,
     targetAddress: leg.remoteAddress ?? '',

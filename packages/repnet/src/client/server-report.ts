@@ -5,7 +5,7 @@
 import type { DialTarget } from '../socket-internals.js';
 import { counters } from '../stats.js';
 import type { Answer } from '../wire.js';
-import { forgetPeer, type Peer, peerKey, rememberPeer, strikePeer, TRANSLATED } from './peers.js';
+import { type Peer, peerKey, rememberPeer, strikePeer, TRANSLATED } from './peers.js';
 
 export function serverKey({ net, replication }: DialTarget): string {
   return peerKey(net.host, net.port, replication.replicaPort);
@@ -37,13 +37,10 @@ export function noteSilence(target: DialTarget, known: Peer | undefined): void {
 /** The second connection could not be established: the port has refused it, or (`refused` false) something else was in the way. */
 export function noteUnreachable(target: DialTarget, known: Peer | undefined, refused: boolean): void {
   if (refused && known === undefined) noteForeign(target, 'plain');
-  // Nothing may be sent to a first port that perhaps reads no hellos any more.
-  else if (refused && target.replication.pairing === 'token') forgetPeer(serverKey(target));
   else if (strikePeer(serverKey(target))) counters.foreignPeers++;
 }
 
-/** A connection was lost on which a hello was to be answered, before the server had answered any: the first, or the second. */
-export function noteUnanswered(target: DialTarget, first: boolean): void {
-  if (first) forgetPeer(serverKey(target));
-  else strikePeer(serverKey(target));
+/** The second connection was lost before the server had answered its hello. */
+export function noteUnanswered(target: DialTarget): void {
+  strikePeer(serverKey(target));
 }

@@ -1,12 +1,10 @@
 /** Records beyond a hole in the stream, kept until the hole is filled. */
 import { ownCopy } from '../memory/own-copy.js';
-import type { Copy } from './machine.js';
 
 /** Bytes that a piece takes beside its own: what bounds them bounds pieces of one byte, too. */
 const EARLY_COST = 256;
 
 export interface Early {
-  readonly copy: Copy;
   readonly offset: number;
   readonly bytes: Buffer;
   /** Of two pieces at one offset the one that came first is taken first. */
@@ -20,19 +18,19 @@ export interface Early {
 export class EarlyPieces {
   readonly #heap: Early[] = [];
   #order = 0;
-  /** What the pieces of each copy take, counting `EARLY_COST` for each. */
-  readonly bytesOf: [number, number] = [0, 0];
+  /** What the pieces take, counting `EARLY_COST` for each. */
+  size = 0;
 
   /** The pieces, in no particular order. */
   get pieces(): readonly Early[] {
     return this.#heap;
   }
 
-  add(copy: Copy, offset: number, bytes: Buffer): void {
+  add(offset: number, bytes: Buffer): void {
     // A small piece must not keep all that was read with it.
     const kept = 2 * bytes.length < bytes.buffer.byteLength ? ownCopy(bytes) : bytes;
-    const piece = { copy, offset, bytes: kept, order: this.#order++ };
-    this.bytesOf[copy] += EARLY_COST + kept.length;
+    const piece = { offset, bytes: kept, order: this.#order++ };
+    this.size += EARLY_COST + kept.length;
     const heap = this.#heap;
     let at = heap.push(piece) - 1;
     while (at > 0) {
@@ -49,7 +47,7 @@ export class EarlyPieces {
     const heap = this.#heap;
     const [least] = heap;
     if (least === undefined || least.offset > offset) return undefined;
-    this.bytesOf[least.copy] -= EARLY_COST + least.bytes.length;
+    this.size -= EARLY_COST + least.bytes.length;
     const last = heap.pop() as Early;
     if (heap.length > 0) this.#sink(last);
     return least;

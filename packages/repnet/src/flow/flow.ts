@@ -48,14 +48,7 @@ export interface FlowClient {
   firstBytes(): void;
 }
 
-/** Which of the two connections carry records, the first and the second. */
-export const framing = {
-  address: [false, true],
-  token: [true, true],
-} as const satisfies { [pairing: string]: readonly [boolean, boolean] };
-
 export interface FlowStart {
-  framed: readonly [boolean, boolean];
   /** What the peer sends: a client's requests, or a server's replies (default). */
   receives?: 'request' | 'reply';
   /** A flow that began as a plain accepted connection: what passed before it was paired. */
@@ -88,7 +81,6 @@ export class Flow implements LegSink {
   readonly outer: Outer;
   readonly options: FlowOptions;
   readonly legs: [Leg | undefined, Leg | undefined] = [undefined, undefined];
-  readonly framed: readonly [boolean, boolean];
   readonly receives: 'request' | 'reply';
   readonly sender: Sender;
   readonly receiver: Receiver;
@@ -116,10 +108,9 @@ export class Flow implements LegSink {
   /** The first connection, which brings nothing of a closed flow, and the peer may not know so yet. */
   #empty: Leg | undefined;
 
-  constructor(outer: Outer, options: FlowOptions, start: FlowStart) {
+  constructor(outer: Outer, options: FlowOptions, start: FlowStart = {}) {
     this.outer = outer;
     this.options = options;
-    this.framed = start.framed;
     this.receives = start.receives ?? 'reply';
     this.peerThreshold = options.threshold;
     const { received = 0, sent, archive, ended = false, fin = false } = start;
@@ -257,8 +248,8 @@ export class Flow implements LegSink {
 
   legFin(leg: Leg): void {
     const { copy } = leg;
-    if (this.framed[copy]) {
-      // Framed copies are never half-closed: the peer has closed it.
+    if (copy === REPLICA) {
+      // The second connection is never half-closed: the peer has closed it.
       this.legs[copy] = undefined;
       leg.close();
       if (this.client?.copyLost(leg, undefined)) return;
@@ -366,16 +357,16 @@ export class Flow implements LegSink {
         else leg.abort();
         this.legs[copy] = undefined;
       } else if (reset) {
-        if (this.framed[copy]) this.sender.post(leg, [controlRecord(Control.reset, 0)], undefined);
+        if (copy === REPLICA) this.sender.post(leg, [controlRecord(Control.reset, 0)], undefined);
         this.legs[copy] = undefined;
         leg.abort();
       } else if (!orderly) {
-        if (this.framed[copy] && this.tx.total < 0)
+        if (copy === REPLICA && this.tx.total < 0)
           this.sender.post(leg, [controlRecord(Control.end, this.tx.offset)], undefined);
         this.letGo(leg);
       } else {
         if (this.rx.done[copy]) this.letGo(leg);
-        else if (!this.framed[copy] && this.tx.copies[copy] !== 'open') {
+        else if (copy === PRIMARY && this.tx.copies[PRIMARY] !== 'open') {
           // It could not carry our end, so the peer will not end it either.
           this.legs[copy] = undefined;
           leg.abort();
@@ -389,13 +380,13 @@ export class Flow implements LegSink {
     // As the kernel does for a plain connection, what the peer has not taken yet is kept for it; it may be slow to read.
     const carrying = COPIES.some((copy) => this.legs[copy] && this.tx.copies[copy] === 'open');
     const over = () => {
-      const unanswered = this.#unansweredCopies;
+      const unanswered = this.#isUnanswered;
       for (const copy of COPIES) {
         const leg = this.legs[copy];
         this.legs[copy] = undefined;
         // One that carries our end is not reset: what the peer has not read yet would be lost.
         const carriesEnd = this.options.loser !== 'rst' || this.tx.copies[copy] === 'open';
-        if (!carriesEnd || unanswered.includes(copy)) leg?.abort();
+        if (!carriesEnd || (copy === REPLICA && unanswered)) leg?.abort();
         else leg?.close();
       }
       this.#settled();
@@ -407,23 +398,22 @@ export class Flow implements LegSink {
   }
 
   /**
-   * Client: connections of records on which nothing has come, of a flow on which the server has spoken. One is closed by RST, and
-   * before the server may have forgotten the flow: the kernel sends a hello that was lost for longer than that, and after an
-   * orderly close, too. It would begin the flow again. What one carries alone is not given up.
+   * Client: nothing has come on the second connection of a flow on which the server has spoken. It is closed by RST, and before
+   * the server may have forgotten the flow: the kernel sends a hello that was lost for longer than that, and after an orderly
+   * close, too. It would begin the flow again. What it carries alone is not given up.
    */
-  get #unansweredCopies(): Copy[] {
+  get #isUnanswered(): boolean {
     const spoken = this.joined || this.receiver.ended || this.rx.delivered > 0;
-    if (this.receives !== 'reply' || !spoken) return [];
-    const alone = this.tx.state === 'CHOSEN' ? this.tx.chosen : undefined;
-    return COPIES.filter((copy) => this.framed[copy] && this.legs[copy]?.unheard && copy !== alone);
+    if (this.receives !== 'reply' || !spoken || !this.legs[REPLICA]?.unheard) return false;
+    return this.tx.state !== 'CHOSEN' || this.tx.chosen !== REPLICA;
   }
 
   #endUnanswered(): void {
-    if (!COPIES.some((copy) => this.framed[copy] && this.legs[copy]?.unheard)) return;
+    if (!this.legs[REPLICA]?.unheard) return;
     this.#unanswered = setTimeout(() => {
-      for (const copy of this.#unansweredCopies) {
-        this.legs[copy]?.abort();
-        this.legs[copy] = undefined;
+      if (this.#isUnanswered) {
+        this.legs[REPLICA]?.abort();
+        this.legs[REPLICA] = undefined;
       }
       this.#settled();
       // The server has not spoken at all yet: both may be under way.
@@ -460,13 +450,13 @@ export class Flow implements LegSink {
   }
 
   /**
-   * The peer's stream has been read to its end on this copy, and ours is written. On a framed copy the peer may still send
-   * word of what it receives; closing on that unread would be a reset and take our last bytes with it, so the copy is
-   * ended and read until the peer ends it too.
+   * The peer's stream has been read to its end on this copy, and ours is written. On the second connection the peer may still
+   * send word of what it receives; closing on that unread would be a reset and take our last bytes with it, so it is ended
+   * and read until the peer ends it too.
    */
   letGo(leg: Leg | undefined): void {
     if (leg === undefined || leg.ending) return;
-    if (this.framed[leg.copy]) {
+    if (leg.copy === REPLICA) {
       leg.ending = true;
       leg.unref();
       leg.resumeReading();
@@ -483,12 +473,7 @@ export class Flow implements LegSink {
    * be taken for the end of a stream without any.
    */
   #misleads(copy: Copy): boolean {
-    return (
-      copy === PRIMARY &&
-      !this.framed[PRIMARY] &&
-      this.tx.copies[PRIMARY] === 'pending' &&
-      this.legs[REPLICA] !== undefined
-    );
+    return copy === PRIMARY && this.tx.copies[PRIMARY] === 'pending' && this.legs[REPLICA] !== undefined;
   }
 
   /**
@@ -498,8 +483,7 @@ export class Flow implements LegSink {
   release(): Handle | undefined {
     const { legs, tx, rx } = this;
     const leg = legs[PRIMARY];
-    if (leg === undefined || legs[REPLICA] !== undefined || this.framed[PRIMARY] || this.closed)
-      return undefined;
+    if (leg === undefined || legs[REPLICA] !== undefined || this.closed) return undefined;
     if (tx.copies[REPLICA] !== 'gone' || tx.state !== 'CHOSEN' || tx.total >= 0 || leg.backlog > 0)
       return undefined;
     if (rx.plain !== rx.delivered || this.receiver.ended) return undefined;
@@ -516,7 +500,6 @@ export class Flow implements LegSink {
     return (
       copy === PRIMARY &&
       !this.joined &&
-      !this.framed[PRIMARY] &&
       this.tx.copies[PRIMARY] === 'gone' &&
       this.tx.copies[REPLICA] === 'open'
     );

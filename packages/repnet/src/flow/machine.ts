@@ -31,13 +31,6 @@ export interface Route {
   archive: boolean;
 }
 
-export interface SendLimits {
-  /** Bytes of one message that are doubled. */
-  threshold: number;
-  /** Copies whose records carry offsets, so that they may begin or go on anywhere; a plain stream cannot. */
-  framed: readonly [boolean, boolean];
-}
-
 export class SendMachine {
   state: State = 'ONE_CONN';
   readonly copies: [CopyState, CopyState] = ['pending', 'pending'];
@@ -57,15 +50,18 @@ export class SendMachine {
   taken = true;
   /** The first copy may still come; false while it is pending: the peer has given it up. */
   expectsFirst = true;
-  readonly #limits: SendLimits;
+  readonly #threshold: number;
   /** Bytes that each copy has been sent. */
   readonly #sent: [number, number] = [0, 0];
   #allowance: number;
 
-  /** `begun`: the first copy is open already and has carried `offset` bytes. */
-  constructor(limits: SendLimits, begun?: { offset: number; archived: boolean }) {
-    this.#limits = limits;
-    this.#allowance = limits.threshold;
+  /**
+   * `threshold`: bytes of one message that are doubled. `begun`: the first copy is open already and has carried `offset`
+   * bytes.
+   */
+  constructor(threshold: number, begun?: { offset: number; archived: boolean }) {
+    this.#threshold = threshold;
+    this.#allowance = threshold;
     if (begun !== undefined) {
       this.copies[PRIMARY] = 'open';
       this.offset = this.#sent[PRIMARY] = begun.offset;
@@ -75,13 +71,13 @@ export class SendMachine {
   }
 
   /**
-   * Transition 1: a copy is usable. Returns true if what is archived must now be sent on it, from offset 0. A plain copy
-   * that comes after the archive was dropped can never carry this direction.
+   * Transition 1: a copy is usable. Returns true if what is archived must now be sent on it, from offset 0. Records may begin
+   * anywhere; the first copy, a plain stream, can never carry this direction if it comes after the archive was dropped.
    */
   open(copy: Copy): boolean {
     if (this.copies[copy] !== 'pending') return false;
     const rest = other(copy);
-    if (!this.archived && !this.#limits.framed[copy]) {
+    if (!this.archived && copy === PRIMARY) {
       this.lose(copy);
       return false;
     }
@@ -141,7 +137,7 @@ export class SendMachine {
 
   /** Bytes that may still be doubled in this message, now or when the first copy comes; 0 asks for a verdict or a choice. */
   get room(): number {
-    if (this.awaitsFirst) return Math.max(0, this.#limits.threshold - this.offset);
+    if (this.awaitsFirst) return Math.max(0, this.#threshold - this.offset);
     if (this.state !== 'DUP_CONN') return 0;
     return Math.max(0, this.#allowance - (this.offset - this.message));
   }
@@ -158,7 +154,7 @@ export class SendMachine {
       case 'ONE_CONN': {
         this.offset += n;
         const open = this.copies[this.chosen] === 'open';
-        if (this.archived && open && this.offset > this.#limits.threshold) {
+        if (this.archived && open && this.offset > this.#threshold) {
           // Transition 4: too much to keep for a connection that may never come.
           this.archived = false;
           this.state = 'CHOSEN';
@@ -203,9 +199,9 @@ export class SendMachine {
     this.verdict = undefined;
   }
 
-  /** The receiver has everything by the first copy and asks for no more of this message on `copy`. Returns false if nothing stops. */
-  stop(copy: Copy): boolean {
-    if (this.state !== 'DUP_CONN' || copy === PRIMARY) return false;
+  /** The receiver has everything by the first copy and asks for no more of this message on the second. Returns false if nothing stops. */
+  stop(): boolean {
+    if (this.state !== 'DUP_CONN') return false;
     this.choose();
     return true;
   }
@@ -218,7 +214,7 @@ export class SendMachine {
   /** Transition 9: a new message begins (after a lull or a turn): it may be doubled again. Returns true if it now is. */
   newMessage(): boolean {
     this.message = this.offset;
-    this.#allowance = this.#limits.threshold;
+    this.#allowance = this.#threshold;
     this.verdict = undefined;
     if (this.state !== 'CHOSEN') return false;
     if (this.copies[PRIMARY] !== 'open' || this.copies[REPLICA] !== 'open') return false;
@@ -239,7 +235,7 @@ const NONE: readonly Early[] = [];
 
 export class ReceiveMachine {
   readonly copies: [CopyState, CopyState] = ['pending', 'pending'];
-  /** The copy has said that it brings nothing more: a FIN on a plain copy, an end record on a framed one. */
+  /** The copy has said that it brings nothing more: a FIN on the first, an end record on the second. */
   readonly done: [boolean, boolean] = [false, false];
   /** Bytes handed to the application, in order, once each. */
   delivered = 0;
@@ -247,8 +243,6 @@ export class ReceiveMachine {
   plain = 0;
   /** End of the last bytes of each copy. */
   readonly reach: [number, number] = [0, 0];
-  /** The copy that the peer has given up, if it said so. */
-  lost: Copy = PRIMARY;
   /** Declared total; -1 while unknown. */
   total = -1;
   /** The peer gave its first copy up, having sent everything below this offset; -1 before. */
@@ -260,12 +254,10 @@ export class ReceiveMachine {
     return this.#early?.pieces ?? NONE;
   }
   #early: EarlyPieces | undefined;
-  readonly #framedFirst: boolean;
   #highest = 0;
 
-  constructor(options: { framedFirst: boolean; delivered?: number }) {
-    this.#framedFirst = options.framedFirst;
-    this.delivered = this.plain = this.#highest = options.delivered ?? 0;
+  constructor(delivered = 0) {
+    this.delivered = this.plain = this.#highest = delivered;
     this.won[PRIMARY] = this.reach[PRIMARY] = this.delivered;
   }
 
@@ -286,19 +278,19 @@ export class ReceiveMachine {
     return skip;
   }
 
-  /** `n` bytes at `offset` on a framed copy: how many leading ones to skip, or -1 if they are early. */
-  acceptRecord(copy: Copy, offset: number, n: number): number {
+  /** `n` bytes at `offset` on the second copy: how many leading ones to skip, or -1 if they are early. */
+  acceptRecord(offset: number, n: number): number {
     this.announce(offset + n);
-    this.reach[copy] = offset + n;
+    this.reach[REPLICA] = offset + n;
     if (offset > this.delivered) return -1;
     const skip = Math.min(n, this.delivered - offset);
-    this.#count(copy, n - skip, skip);
+    this.#count(REPLICA, n - skip, skip);
     return skip;
   }
 
-  /** The memory that the early records of a copy take. */
-  earlyBytes(copy: Copy): number {
-    return this.#early?.bytesOf[copy] ?? 0;
+  /** The memory that early records take. */
+  get earlyBytes(): number {
+    return this.#early?.size ?? 0;
   }
 
   /** The end of all that the peer is known to have sent. */
@@ -306,20 +298,20 @@ export class ReceiveMachine {
     return this.#highest;
   }
 
-  keepEarly(copy: Copy, offset: number, bytes: Buffer): void {
+  keepEarly(offset: number, bytes: Buffer): void {
     this.#early ??= new EarlyPieces();
-    this.#early.add(copy, offset, bytes);
+    this.#early.add(offset, bytes);
   }
 
   /** The next early bytes that have become deliverable, trimmed and counted. */
-  takeEarly(): { copy: Copy; bytes: Buffer } | undefined {
+  takeEarly(): Buffer | undefined {
     for (;;) {
       const next = this.#early?.takeUpTo(this.delivered);
       if (next === undefined) return undefined;
-      const { copy, offset, bytes } = next;
+      const { offset, bytes } = next;
       const skip = Math.min(bytes.length, this.delivered - offset);
-      this.#count(copy, bytes.length - skip, skip);
-      if (skip < bytes.length) return { copy, bytes: skip === 0 ? bytes : bytes.subarray(skip) };
+      this.#count(REPLICA, bytes.length - skip, skip);
+      if (skip < bytes.length) return skip === 0 ? bytes : bytes.subarray(skip);
     }
   }
 
@@ -340,9 +332,9 @@ export class ReceiveMachine {
     this.done[PRIMARY] = true;
   }
 
-  /** A framed copy declared the total length. */
-  end(copy: Copy, total: number): void {
-    this.done[copy] = true;
+  /** The second copy declared the total length. */
+  end(total: number): void {
+    this.done[REPLICA] = true;
     this.total = total;
   }
 
@@ -352,12 +344,12 @@ export class ReceiveMachine {
 
   /** The plain first copy is over, and the second, which can tell, has not told where the stream ends: the peer has to be asked. */
   get asks(): boolean {
-    if (this.#framedFirst || this.total >= 0) return false;
+    if (this.total >= 0) return false;
     return !this.#mayBring(PRIMARY) && this.copies[REPLICA] === 'open';
   }
 
   /**
-   * Whether the stream is over. A bare FIN counts only when the framed copy cannot say otherwise; a declared total counts
+   * Whether the stream is over. A bare FIN counts only when the second copy cannot say otherwise; a declared total counts
    * always; bytes that were announced and can no longer come are a truncation, never an end. 'wait': give the other copy
    * a bounded time, then lose the one that `suspect` names and ask again.
    */
@@ -371,11 +363,6 @@ export class ReceiveMachine {
       return this.alone > this.delivered ? 'truncated' : 'open';
     }
     const hole = this.alone > this.delivered || this.early.length > 0;
-    if (this.#framedFirst) {
-      if (this.copies[PRIMARY] === 'gone' && this.copies[REPLICA] === 'gone') return 'truncated';
-      if (this.alone <= this.delivered) return 'open';
-      return this.copies[this.lost] === 'gone' ? 'truncated' : 'wait';
-    }
     switch (this.copies[REPLICA]) {
       case 'open':
         if (this.#mayBring(PRIMARY)) return hole && this.alone >= 0 ? 'wait' : 'open';
@@ -393,14 +380,11 @@ export class ReceiveMachine {
 
   /** In 'wait', the copy that is taken for dead when the time is up. */
   get suspect(): Copy {
-    if (this.#framedFirst) return this.lost;
     return this.#mayBring(PRIMARY) ? PRIMARY : REPLICA;
   }
 
   /** In 'wait': a bare FIN is the end once the time is up, whatever the second copy, which has been silent about it, is worth. */
   get endsBeside(): boolean {
-    return (
-      this.total < 0 && this.suspect === REPLICA && this.copies[REPLICA] === 'open' && !this.#framedFirst
-    );
+    return this.total < 0 && this.suspect === REPLICA && this.copies[REPLICA] === 'open';
   }
 }

@@ -16,7 +16,7 @@ import {
 import type { FlowClient, FlowOptions, Outer } from './flow.js';
 import { Gain } from './gain.js';
 import type { Leg } from './leg.js';
-import { type Copy, other, PRIMARY, REPLICA, ReceiveMachine } from './machine.js';
+import { type Copy, PRIMARY, REPLICA, ReceiveMachine } from './machine.js';
 import { patientTimeout } from './patience.js';
 import type { Sender } from './sender.js';
 
@@ -25,7 +25,6 @@ export interface ReceiverHost {
   readonly outer: Outer;
   readonly options: FlowOptions;
   readonly legs: readonly [Leg | undefined, Leg | undefined];
-  readonly framed: readonly [boolean, boolean];
   readonly receives: 'request' | 'reply';
   readonly lastError: NodeJS.ErrnoException | undefined;
   readonly sender: Sender;
@@ -68,10 +67,10 @@ export class Receiver implements RecordSink {
   /** Of a flow that is closed: the peer has sent what the application was not given. */
   leftUnread = false;
   readonly #host: ReceiverHost;
-  readonly #parsers: readonly [RecordParser | undefined, RecordParser | undefined];
-  /** Bytes of an answer still expected on a copy (client side). */
-  #answer: [Buffer | undefined, Buffer | undefined] | undefined;
-  #reading: Copy = PRIMARY;
+  /** Of the second copy. */
+  readonly #parser = new RecordParser();
+  /** Client side: what has come of the answer that precedes the records of the second copy; undefined: it is whole. */
+  #answer: Buffer | undefined;
   /** What came with a hello or an answer before the application has begun to read, or while it is behind. */
   #unread: { leg: Leg; chunk: Buffer }[] | undefined;
   #endTimer: NodeJS.Timeout | undefined;
@@ -91,11 +90,7 @@ export class Receiver implements RecordSink {
 
   constructor(host: ReceiverHost, start: ReceiverStart) {
     this.#host = host;
-    this.rx = new ReceiveMachine({ framedFirst: host.framed[PRIMARY], delivered: start.received });
-    this.#parsers = [
-      host.framed[PRIMARY] ? new RecordParser() : undefined,
-      host.framed[REPLICA] ? new RecordParser() : undefined,
-    ];
+    this.rx = new ReceiveMachine(start.received);
     this.#reportedAt = start.received;
     this.ended = start.ended;
     this.#won(PRIMARY, start.received);
@@ -108,70 +103,62 @@ export class Receiver implements RecordSink {
     this.#query();
   }
 
-  /** Client: an answer precedes the records of this copy. */
-  expectAnswer(leg: Leg): void {
-    this.#answer ??= [undefined, undefined];
-    this.#answer[leg.copy] = NOTHING;
-    leg.resumeReading();
+  /** Client: an answer precedes the records of the second connection. */
+  expectAnswer(replica: Leg): void {
+    this.#answer = NOTHING;
+    replica.resumeReading();
   }
 
   data(leg: Leg, chunk: Buffer): boolean {
     const { copy } = leg;
-    const begun = this.#answer?.[copy];
-    if (begun !== undefined) {
-      if (begun.length > 0) chunk = Buffer.concat([begun, chunk]);
-      if (chunk.length < ANSWER_BYTES) {
-        const known = decodeAnswerPrefix(chunk);
-        this.#expected(copy, ownCopy(chunk));
-        if (!known) this.#host.client?.answered(leg, chunk);
-        return true;
-      }
-      this.#expected(copy, undefined);
-      if (this.#host.client?.answered(leg, chunk) === false) return true;
-      if (chunk.length === ANSWER_BYTES) return !this.paused;
-      chunk = chunk.subarray(ANSWER_BYTES);
-      // The answer is read even while the application reads nothing; what follows it is not its due yet.
-      if (this.paused && !this.#host.closed) {
-        this.pause(leg, chunk);
-        return false;
-      }
-    }
-    const parser = this.#parsers[copy];
-    if (parser === undefined) {
-      const skip = this.rx.acceptPlain(chunk.length);
-      const fresh = chunk.length - skip;
-      counters.bytesDuplicate += skip;
-      this.#gain?.reached(this.rx.plain);
-      if (fresh > 0) {
-        this.#won(copy, fresh);
-        this.#deliver(skip === 0 ? chunk : chunk.subarray(skip));
-      }
-    } else {
-      this.#reading = copy;
+    if (copy === PRIMARY) this.#plain(chunk);
+    else if (this.#answer !== undefined) return this.#answerData(leg, this.#answer, chunk);
+    else {
       try {
-        parser.feed(chunk, this);
+        this.#parser.feed(chunk, this);
       } catch (error) {
         leg.destroy(error as Error);
         return true;
       }
-      if (parser.midRecord) this.rx.announce(parser.announced);
+      if (this.#parser.midRecord) this.rx.announce(this.#parser.announced);
     }
-    return this.#host.closed || !(this.paused || this.#isCrowded(copy));
+    return this.#host.closed || !(this.paused || (copy === REPLICA && this.#isCrowded));
   }
 
-  /** `bytes` of the answer on this copy have come; undefined: all. */
-  #expected(copy: Copy, bytes: Buffer | undefined): void {
-    if (this.#answer === undefined) return;
-    this.#answer[copy] = bytes;
-    if (this.#answer[other(copy)] === undefined && bytes === undefined) this.#answer = undefined;
+  #plain(chunk: Buffer): void {
+    const skip = this.rx.acceptPlain(chunk.length);
+    const fresh = chunk.length - skip;
+    counters.bytesDuplicate += skip;
+    this.#gain?.reached(this.rx.plain);
+    if (fresh === 0) return;
+    this.#won(PRIMARY, fresh);
+    this.#deliver(skip === 0 ? chunk : chunk.subarray(skip));
+  }
+
+  /** The server answers: `begun` came before `chunk`. */
+  #answerData(leg: Leg, begun: Buffer, chunk: Buffer): boolean {
+    const bytes = begun.length === 0 ? chunk : Buffer.concat([begun, chunk]);
+    if (bytes.length < ANSWER_BYTES) {
+      this.#answer = ownCopy(bytes);
+      if (!decodeAnswerPrefix(bytes)) this.#host.client?.answered(leg, bytes);
+      return true;
+    }
+    this.#answer = undefined;
+    if (this.#host.client?.answered(leg, bytes) === false) return true;
+    if (bytes.length === ANSWER_BYTES) return !this.paused;
+    const records = bytes.subarray(ANSWER_BYTES);
+    if (!this.paused || this.#host.closed) return this.data(leg, records);
+    // The answer is read even while the application reads nothing; what follows it is not its due yet.
+    this.pause(leg, records);
+    return false;
   }
 
   /**
-   * Enough of this copy is held that lies beyond a hole which only the other can fill: it is read on when the other has. What the
+   * Enough of the second copy is held that lies beyond a hole which only the first can fill: it is read on when that has. What the
    * sender doubles in messages to come is for it to decide, so its bytes wait in the kernel rather than break the flow.
    */
-  #isCrowded(copy: Copy): boolean {
-    return this.rx.earlyBytes(copy) > this.#earlyLimit;
+  get #isCrowded(): boolean {
+    return this.rx.earlyBytes > this.#earlyLimit;
   }
 
   /** @throws RepnetError ERR_REPNET_PROTOCOL, and nothing else. */
@@ -186,10 +173,8 @@ export class Receiver implements RecordSink {
   }
 
   #data(offset: number, bytes: Buffer): void {
-    const copy = this.#reading;
     const { rx } = this;
-    const skip = rx.acceptRecord(copy, offset, bytes.length);
-    if (copy === PRIMARY) this.#gain?.reached(rx.reach[PRIMARY]);
+    const skip = rx.acceptRecord(offset, bytes.length);
     this.#doubled = true;
     if (skip === -1) {
       if (this.#host.closed) {
@@ -197,19 +182,19 @@ export class Receiver implements RecordSink {
         return;
       }
       if (this.ended) return this.#notTheEnd(offset + bytes.length);
-      rx.keepEarly(copy, offset, bytes);
+      rx.keepEarly(offset, bytes);
       this.checkEnd();
       return;
     }
     counters.bytesDuplicate += skip;
     if (skip === bytes.length) {
-      const behind = copy === REPLICA && rx.delivered - offset - skip > STOP_LAG;
-      if (behind && !this.#toldToStop) this.#tellToStop(copy);
+      const behind = rx.delivered - offset - skip > STOP_LAG;
+      if (behind && !this.#toldToStop) this.#tellToStop();
       return;
     }
     const fresh = bytes.length - skip;
     if (this.ended && !this.#host.closed) return this.#notTheEnd(rx.total, rx.delivered - fresh);
-    this.#won(copy, fresh);
+    this.#won(REPLICA, fresh);
     this.#deliver(skip === 0 ? bytes : bytes.subarray(skip));
   }
 
@@ -224,8 +209,8 @@ export class Receiver implements RecordSink {
     return 2 * Math.max(own, Math.min(this.#host.peerThreshold, 2 * own));
   }
 
-  #tellToStop(copy: Copy): void {
-    const leg = this.#host.legs[copy];
+  #tellToStop(): void {
+    const leg = this.#host.legs[REPLICA];
     this.#toldToStop = true;
     if (leg !== undefined)
       this.#host.sender.post(leg, [controlRecord(Control.stop, this.rx.delivered)], undefined);
@@ -247,28 +232,26 @@ export class Receiver implements RecordSink {
   }
 
   #control(type: number, offset: number, extra: number): void {
-    const copy = this.#reading;
     const { rx } = this;
     const { sender } = this.#host;
     switch (type) {
       case Control.stop:
-        return sender.stop(copy, offset);
+        return sender.stop(offset);
       case Control.report:
         return sender.report(offset, extra);
       case Control.query:
-        return sender.query(copy);
+        return sender.query();
       case Control.end:
-        rx.end(copy, offset);
-        if (this.#host.closed) this.#host.peerDone(this.#host.legs[copy]);
+        rx.end(offset);
+        if (this.#host.closed) this.#host.peerDone(this.#host.legs[REPLICA]);
         else if (this.ended && offset > rx.delivered) this.#notTheEnd(offset);
         else this.checkEnd();
         return;
       case Control.alone:
         rx.alone = offset;
-        rx.lost = other(copy);
         this.#gain?.over();
         rx.announce(offset);
-        if (rx.lost === PRIMARY) sender.firstGivenUp();
+        sender.firstGivenUp();
         this.#dropFirst();
         this.#confirm();
         this.checkEnd();
@@ -305,8 +288,8 @@ export class Receiver implements RecordSink {
     const { rx } = this;
     if (rx.early.length > 0) {
       for (let next = rx.takeEarly(); next !== undefined; next = rx.takeEarly()) {
-        this.#won(next.copy, next.bytes.length);
-        this.#give(next.bytes);
+        this.#won(REPLICA, next.length);
+        this.#give(next);
       }
       this.#readOn();
     }
@@ -336,7 +319,7 @@ export class Receiver implements RecordSink {
   #dropFirst(): void {
     const { rx } = this;
     const { client, closed, sender } = this.#host;
-    if (client === undefined || rx.lost !== PRIMARY || !sender.tx.hasAll(REPLICA)) return;
+    if (client === undefined || !sender.tx.hasAll(REPLICA)) return;
     // Nobody reads any more what might be missing of a flow that is closed.
     if (closed || rx.alone <= rx.delivered) this.#host.forsakeFirst();
   }
@@ -402,7 +385,7 @@ export class Receiver implements RecordSink {
   #readOn(): void {
     if (this.paused) return;
     for (const leg of this.#host.legs)
-      if (leg !== undefined && !this.#isCrowded(leg.copy)) leg.resumeReading();
+      if (leg !== undefined && !(leg.copy === REPLICA && this.#isCrowded)) leg.resumeReading();
   }
 
   /** A bare FIN on the first copy of a flow that is not closed. */

@@ -19,7 +19,6 @@ export interface SenderHost {
   readonly outer: Outer;
   readonly options: FlowOptions;
   readonly legs: readonly [Leg | undefined, Leg | undefined];
-  readonly framed: readonly [boolean, boolean];
   readonly lastError: NodeJS.ErrnoException | undefined;
   /** The application has been told that the flow broke off: so is the peer, by a reset. */
   broken: boolean;
@@ -73,8 +72,8 @@ export class Sender {
   constructor(host: SenderHost, begun: { offset: number; archive: Archive | undefined } | undefined) {
     this.#host = host;
     this.tx = new SendMachine(
-      { threshold: host.options.threshold, framed: host.framed },
-      begun === undefined ? undefined : { offset: begun.offset, archived: begun.archive !== undefined },
+      host.options.threshold,
+      begun && { offset: begun.offset, archived: begun.archive !== undefined },
     );
     this.#archive = begun?.archive;
   }
@@ -83,7 +82,7 @@ export class Sender {
   open(leg: Leg, prefix: Buffer | undefined): boolean {
     const { tx } = this;
     const { copy } = leg;
-    const framed = this.#host.framed[copy];
+    const framed = copy === REPLICA;
     const doubled = tx.archived && tx.offset > 0 && tx.copies[other(copy)] === 'open';
     // Beyond the budget what was written stays with the first connection, if that has carried it.
     if (doubled && !budget.takeBytes(tx.offset) && copy === REPLICA) tx.forgo();
@@ -163,8 +162,7 @@ export class Sender {
     tx.lose(copy);
     this.#brokenOff = this.tx.state === 'ENDED' && !closed;
     const rest = this.#host.legs[other(copy)];
-    const mayTell =
-      rest !== undefined && this.#host.framed[rest.copy] && this.tx.copies[rest.copy] === 'open';
+    const mayTell = rest?.copy === REPLICA && this.tx.copies[REPLICA] === 'open';
     if (mayTell && !this.#saidAlone) this.post(rest, [this.#alone()], undefined);
     if (copy === REPLICA) this.#unconfirmable();
   }
@@ -180,10 +178,10 @@ export class Sender {
     if (this.#unfinished === 0) this.turned = true;
   }
 
-  // ------------------------------------------------------------------ what the peer says of our stream, on `copy`
+  // ------------------------------------------------------------------ what the peer says of our stream
 
-  stop(copy: Copy, offset: number): void {
-    if (offset <= this.tx.message || !this.tx.stop(copy)) return;
+  stop(offset: number): void {
+    if (offset <= this.tx.message || !this.tx.stop()) return;
     counters.doublingStopped++;
     this.release();
   }
@@ -214,11 +212,11 @@ export class Sender {
     this.#doubtedEnd = { done, timer };
   }
 
-  /** The other copy has ended, which we did not mean. */
-  query(copy: Copy): void {
+  /** The first copy has ended, which we did not mean. */
+  query(): void {
     const { tx } = this;
-    if (tx.total >= 0 || tx.copies[copy] !== 'open') return;
-    this.lose(other(copy), false);
+    if (tx.total >= 0 || tx.copies[REPLICA] !== 'open') return;
+    this.lose(PRIMARY, false);
     this.release();
   }
 
@@ -419,14 +417,14 @@ export class Sender {
     if (replica === undefined) first.callback(this.#broken());
     else this.post(replica, records, this.#confirmed(REPLICA, first.callback));
     if (primary === undefined) first.callback(this.#broken());
-    else this.#transmit(primary, this.#host.framed[PRIMARY] ? records : payloads(records), first.callback);
+    else this.#transmit(primary, payloads(records), first.callback);
     first.begun(2);
   }
 
   #sendOn(copy: Copy, offset: number, bytes: Buffer, done: Callback): void {
     const leg = this.#host.legs[copy];
     if (leg === undefined) return done(this.#broken());
-    if (this.#host.framed[copy]) {
+    if (copy === REPLICA) {
       const parts: Buffer[] = [];
       pushRecords(parts, offset, bytes);
       this.#transmit(leg, parts, done);
@@ -487,7 +485,7 @@ export class Sender {
     ended.leave();
   }
 
-  /** FIN on a plain copy, the total on a framed one. */
+  /** FIN on the first connection, the total on the second. */
   #end(done: Callback): void {
     this.tx.end();
     // A copy that is open now, or comes later, carries the end if the one that was open failed under it.
@@ -505,7 +503,7 @@ export class Sender {
       const leg = this.#host.legs[copy];
       if (leg === undefined || this.tx.copies[copy] === 'pending') continue;
       const open = this.tx.copies[copy] === 'open';
-      if (this.#host.framed[copy])
+      if (copy === REPLICA)
         this.post(
           leg,
           [controlRecord(Control.end, this.tx.total)],

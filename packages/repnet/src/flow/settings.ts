@@ -2,6 +2,7 @@
 import type { Handle } from '../net-internals.js';
 import type { Flow } from './flow.js';
 import type { Leg } from './leg.js';
+import { REPLICA } from './machine.js';
 
 /** A handle that stands for the connections of a flow. One that is not established yet gets the settings when it is. */
 export function handleOfAll(flow: Flow): Partial<Handle> {
@@ -12,7 +13,7 @@ export function handleOfAll(flow: Flow): Partial<Handle> {
   };
   return {
     // Records never wait for acknowledgements.
-    setNoDelay: (on) => every((leg) => (flow.framed[leg.copy] ? 0 : leg.setNoDelay(on))),
+    setNoDelay: (on) => every((leg) => (leg.copy === REPLICA ? 0 : leg.setNoDelay(on))),
     setKeepAlive: (...how) => every((leg) => leg.setKeepAlive(...how)),
     setTypeOfService: (value) => every((leg) => leg.setTypeOfService(value)),
   };

@@ -47,12 +47,7 @@ export interface WaitingOptions {
   timeout: number;
   /** Entries held at most, waiting and remembered. */
   entries: number;
-  /** A key may come again, of another flow: an address and port, not a token. */
-  recurring?: boolean;
 }
-
-/** A flow of whose client nothing has come but a hello: its connection may still bring the stream, or is gone. */
-export type Blank = 'open' | 'gone';
 
 const TICKS = 4;
 /** Remembered for at least this many timeouts after the wait. */
@@ -72,7 +67,7 @@ export class WaitingList<T> {
   #headless = 0;
   readonly #options: WaitingOptions;
   readonly #expired: (entry: Entry<T>) => void;
-  readonly #blank: (flow: T) => Blank | undefined;
+  readonly #blank: (flow: T) => boolean;
   #timer: NodeJS.Timeout | undefined;
   #tick = 0;
   /**
@@ -82,10 +77,11 @@ export class WaitingList<T> {
    */
   #completeFrom = TICKS + 1;
 
+  /** `blank`: nothing has come of the flow but a hello, and its connection is gone. */
   constructor(
     options: WaitingOptions,
     expired: (entry: Entry<T>) => void,
-    blank: (flow: T) => Blank | undefined = () => undefined,
+    blank: (flow: T) => boolean = () => false,
   ) {
     this.#options = options;
     this.#expired = expired;
@@ -125,8 +121,8 @@ export class WaitingList<T> {
   }
 
   /**
-   * Recurring keys: a first connection that comes now is that of this flow, which began with its second. Later, whoever comes
-   * from the same port is somebody else.
+   * A first connection that comes now is that of this flow, which began with its second. Later, whoever comes from the same
+   * port is somebody else.
    */
   awaited(key: string): Entry<T> | undefined {
     if (!this.awaits) return undefined;
@@ -134,7 +130,7 @@ export class WaitingList<T> {
     return entry?.first === 'replica' && this.#tick < entry.awaited ? entry : undefined;
   }
 
-  /** Recurring keys: a hello that is not of the remembered flow, but of a later one from the same port. */
+  /** A hello that is not of the remembered flow, but of a later one from the same port. */
   isOther(entry: Entry<T>, said: Said): boolean {
     return entry.state !== 'waiting' && entry.mark !== 0 && entry.mark !== markOf(said);
   }
@@ -199,7 +195,7 @@ export class WaitingList<T> {
     // Another flow may have taken the key since.
     if (this.#waiting.get(entry.key) !== entry) return;
     this.#delete(entry);
-    if (this.#options.recurring && entry.first === 'replica' && state === 'over') {
+    if (entry.first === 'replica' && state === 'over') {
       if (this.#tick < entry.awaited) this.#awaited.set(entry.key, entry);
       return;
     }
@@ -221,15 +217,9 @@ export class WaitingList<T> {
     const { flow } = entry;
     this.#end(entry);
     // Its client has given the second up before a byte was on it, and perhaps not the first.
-    const blank = flow !== undefined && this.#blank(flow) === 'gone';
+    const blank = flow !== undefined && this.#blank(flow);
     if (blank && this.#waiting.get(entry.key) === entry) this.#delete(entry);
     else this.settle(entry, 'over');
-  }
-
-  /** Nobody else can have this key, and nothing would be delivered twice. */
-  #mayWaitOn({ first, flow }: Entry<T>): boolean {
-    if (this.#options.recurring || first === 'primary' || flow === undefined) return false;
-    return this.#blank(flow) === 'open';
   }
 
   #end(entry: Entry<T>): void {
@@ -247,9 +237,7 @@ export class WaitingList<T> {
   #advance(): void {
     const tick = ++this.#tick;
     for (const entry of this.#waiting.values()) {
-      if (entry.until > tick) continue;
-      if (this.#mayWaitOn(entry)) entry.until = tick + TICKS;
-      else this.#expire(entry);
+      if (entry.until <= tick) this.#expire(entry);
     }
     for (const [key, { awaited }] of this.#awaited.entries()) if (awaited <= tick) this.#awaited.delete(key);
     if (tick % TICKS === 0) this.#remembered.age();

@@ -3,13 +3,13 @@
  * arrives, and a flow that began with its second connection.
  */
 import { systemError } from '../errors.js';
-import { Flow, framing } from '../flow/flow.js';
+import { Flow } from '../flow/flow.js';
 import { Leg } from '../flow/leg.js';
 import { COPIES, PRIMARY, REPLICA } from '../flow/machine.js';
 import { patientTimeout } from '../flow/patience.js';
 import { Archive } from '../memory/archive.js';
 import * as budget from '../memory/budget.js';
-import type { Blank, Entry } from '../memory/waiting.js';
+import type { Entry } from '../memory/waiting.js';
 import { applySettings, type Handle, isBroken, nativeHandle, takeHandle } from '../net-internals.js';
 import type { Replication } from '../options.js';
 import {
@@ -29,7 +29,7 @@ const END_GRACE = 100;
 
 /** A client that sends nothing before it has the answer gets that at once, others with the first bytes for them. */
 function openAnswered(flow: Flow, leg: Leg, hello: Hello, answer: Buffer): boolean {
-  if (leg.copy === REPLICA) notePeerVersion(hello.version);
+  notePeerVersion(hello.version);
   const replayed = flow.open(leg, answer);
   if ((hello.flags & HelloFlag.early) === 0) leg.flush();
   return replayed;
@@ -68,10 +68,10 @@ export class Accepted implements Attachment {
     return this.flow === undefined;
   }
 
-  /** A flow that began with a hello, and nothing has come but that. */
-  get blank(): Blank | undefined {
-    if (this.flow === undefined || this.flow.rx.reach.some((bytes) => bytes > 0)) return undefined;
-    return this.flow.tx.copies.includes('open') ? 'open' : 'gone';
+  /** The flow began with a hello, nothing has come but that, and its connection is gone. */
+  get blank(): boolean {
+    if (this.flow === undefined || this.flow.rx.reach.some((bytes) => bytes > 0)) return false;
+    return !this.flow.tx.copies.includes('open');
   }
 
   /** What the application writes before the flow is paired. */
@@ -147,7 +147,6 @@ export class Accepted implements Attachment {
     const handle = takeHandle(socket);
     const state = (socket as unknown as { _readableState: { ended: boolean } })._readableState;
     const flow = new Flow(socket, this.#replication, {
-      framed: framing.address,
       receives: 'request',
       received: handle.bytesRead,
       ended: state.ended,
@@ -174,26 +173,14 @@ export class Accepted implements Attachment {
     else if (rest !== undefined && !replica.lost) replica.receive(rest);
   }
 
-  /** The second connection came first; or either, of two that are paired by token. */
-  begin(first: Leg, hello: Hello, answer: Buffer): Flow {
-    const framed = framing[this.#replication.pairing];
-    const flow = new Flow(this.socket, this.#replication, { framed, receives: 'request' });
+  /** The second connection came first. */
+  begin(replica: Leg, hello: Hello, answer: Buffer): Flow {
+    const flow = new Flow(this.socket, this.#replication, { receives: 'request' });
     this.flow = flow;
     flow.peerThreshold = hello.threshold;
-    first.sink = flow;
-    openAnswered(flow, first, hello, answer);
+    replica.sink = flow;
+    openAnswered(flow, replica, hello, answer);
     return flow;
-  }
-
-  /** The other connection of a flow paired by token. */
-  complete(other: Leg, hello: Hello, answer: Buffer, rest: Buffer | undefined): void {
-    const flow = this.flow as Flow;
-    other.sink = flow;
-    openAnswered(flow, other, hello, answer);
-    this.#bothThere();
-    if (other.lost) return;
-    if (flow.receiver.paused) flow.receiver.pause(other, rest);
-    else if (rest !== undefined) other.receive(rest);
   }
 
   /** The first connection has come after the second. */

@@ -39,9 +39,7 @@ export class Answers {
     const { targetPort = this.#port, version = VERSION } = hello ?? {};
     return encodeAnswer({
       refusal: Refusal[reason],
-      flags:
-        (this.#replication.pairing === 'token' ? AnswerFlag.token : 0) |
-        (this.#owner[kShared] ? AnswerFlag.shared : 0),
+      flags: this.#owner[kShared] ? AnswerFlag.shared : 0,
       threshold: this.#replication.threshold,
       port: this.#ports.has(targetPort) ? targetPort : this.#port,
       version: Math.min(version, VERSION),

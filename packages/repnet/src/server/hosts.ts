@@ -8,21 +8,17 @@ interface Host {
   paired: number;
   /** Connections since then that were closed unpaired. */
   unpaired: number;
-  /** When a hello came from there last; 0: never. */
-  greeted: number;
 }
 
 const hosts = new TidyMap<string, Host>();
 const MOST_HOSTS = 4_096;
 const PAIRED_LATELY = 60_000;
-/** As long as a client remembers a server, and with it that the server reads hellos. */
-const GREETED_LATELY = 600_000;
 const SURELY_PLAIN = 64;
 
 function hostOf(address: string | undefined): Host {
   const known = hosts.get(address ?? '');
   if (known !== undefined) return known;
-  const host = { paired: 0, unpaired: 0, greeted: 0 };
+  const host = { paired: 0, unpaired: 0 };
   if (hosts.size >= MOST_HOSTS) hosts.delete(hosts.oldest as string);
   hosts.set(address ?? '', host);
   return host;
@@ -46,14 +42,4 @@ export function pairsUsually(address: string | undefined): boolean {
 /** True: the host makes connection after connection and pairs none; nothing is kept for a second when the first is closed. */
 export function noteUnpaired(address: string | undefined): boolean {
   return ++hostOf(address).unpaired > SURELY_PLAIN;
-}
-
-export function noteHello(address: string | undefined): void {
-  hostOf(address).greeted = Date.now();
-}
-
-/** A silent connection from there is one whose hello is late. */
-export function saysHello(address: string | undefined): boolean {
-  const greeted = hosts.get(address ?? '')?.greeted ?? 0;
-  return greeted !== 0 && Date.now() - greeted < GREETED_LATELY;
 }

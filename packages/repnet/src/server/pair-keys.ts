@@ -1,4 +1,4 @@
-/** By what the two connections of a flow are recognised in address mode. */
+/** By what the two connections of a flow are recognised. */
 import type { Leg } from '../flow/leg.js';
 import { comparableAddress, type Hello } from '../wire.js';
 

@@ -1,13 +1,12 @@
 /** Pairing: which connection begins a flow, which joins one, and which has to wait for its first or is refused. */
-import type { Flow } from '../flow/flow.js';
 import { Leg } from '../flow/leg.js';
-import { PRIMARY, REPLICA } from '../flow/machine.js';
+import { PRIMARY } from '../flow/machine.js';
 import { type Entry, WaitingList } from '../memory/waiting.js';
 import type { Handle } from '../net-internals.js';
 import { defaults, isEnabled, type Replication } from '../options.js';
 import { attach, type Inner } from '../socket-internals.js';
 import { counters } from '../stats.js';
-import { type Hello, HelloFlag } from '../wire.js';
+import type { Hello } from '../wire.js';
 import { Accepted } from './accept.js';
 import type { Answers } from './answers.js';
 import type { Limits } from './limits.js';
@@ -17,12 +16,6 @@ import type { PlainClients } from './plain-clients.js';
 import { Remains } from './remains.js';
 import type { Internals } from './server-internals.js';
 import type { Sockets } from './sockets.js';
-
-/** A socket that the application has already, and whether it reads from it. */
-export interface Had {
-  socket: Inner;
-  reads: boolean;
-}
 
 interface HeldReplica {
   leg: Leg;
@@ -59,9 +52,9 @@ export class Pairing {
     this.#sockets = parts.sockets;
     const options = { timeout: defaults.waitTimeout, entries: defaults.waitEntries };
     this.#waiting = new WaitingList<Accepted | Remains>(
-      { ...options, recurring: parts.replication.pairing !== 'token' },
+      options,
       (entry) => entry.flow?.waitOver(),
-      (flow) => (flow instanceof Accepted ? flow.blank : undefined),
+      (flow) => flow instanceof Accepted && flow.blank,
     );
     this.#held = new WaitingList<HeldReplica>({ ...options, entries: 1024 }, (entry) => {
       if (entry.flow !== undefined) this.#answers.refuse(entry.flow.leg, 'unknown', entry.flow.hello);
@@ -121,7 +114,7 @@ export class Pairing {
     handle.reset();
   }
 
-  /** By address. False: the connection belongs to a flow there is, or to one that is over, and the application hears nothing of it. */
+  /** False: the connection belongs to a flow there is, or to one that is over, and the application hears nothing of it. */
   acceptPrimary(socket: Inner, address: string | undefined, port: number | undefined): boolean {
     if (address === undefined) {
       if (this.#waiting.awaits) {
@@ -147,7 +140,7 @@ export class Pairing {
     this.#list(key, 'primary', this.#accepted(socket));
     const held = this.#takeHeld(key);
     // The application gets the socket first, then what the replica has brought.
-    if (held !== undefined) queueMicrotask(() => this.#place(held.leg, held.hello, held.rest, key));
+    if (held !== undefined) queueMicrotask(() => this.place(held.leg, held.hello, held.rest));
     return true;
   }
 
@@ -170,13 +163,10 @@ export class Pairing {
 
   // ------------------------------------------------------------------ connections that have said hello
 
-  /** By address: the second connection of a flow. */
-  placeByAddress(leg: Leg, hello: Hello, rest: Buffer | undefined): void {
-    this.#place(leg, hello, rest, keyOf(leg.remoteAddress, leg.remotePort));
-  }
-
-  #place(leg: Leg, hello: Hello, rest: Buffer | undefined, key: string): void {
+  /** The second connection of a flow: it joins that, begins it, waits for its first connection, or is refused. */
+  place(leg: Leg, hello: Hello, rest: Buffer | undefined): void {
     if (leg.lost) return;
+    const key = keyOf(leg.remoteAddress, leg.remotePort);
     const known = this.#waiting.get(key);
     if (known !== undefined && known.first === 'primary' && !this.#waiting.isOther(known, hello)) {
       const waiting = known.flow;
@@ -195,45 +185,9 @@ export class Pairing {
     if (!this.#mayBegin(leg, hello)) {
       if (known === undefined && this.#parts.plain.mayHavePassed(hello.patience))
         return this.#answers.refuse(leg, 'unknown', hello);
-      return this.#hold(key, 'replica', { leg, hello, rest });
+      return this.#hold(key, { leg, hello, rest });
     }
     this.#begin(leg, hello, rest, key);
-  }
-
-  /**
-   * The token names the flow. The connection that was established first says so and starts it; the other joins it in this
-   * process or nowhere, and may come first only where no other process can have the flow. `had`: the application has its socket.
-   */
-  placeByToken(leg: Leg, hello: Hello, rest: Buffer | undefined, had?: Had): void {
-    if (leg.lost) return;
-    const key = hello.token.toString('latin1');
-    const known = this.#waiting.get(key);
-    if (known !== undefined) {
-      const waiting = known.flow;
-      const came = known.first === 'primary' ? PRIMARY : REPLICA;
-      if (known.state !== 'waiting' || waiting === undefined || !waiting.joinable || came === leg.copy) {
-        counters.lateTwins++;
-        return this.#answers.refuse(leg, 'late', hello);
-      }
-      // Switched off: a flow is carried by the connection that began it.
-      if (!isEnabled()) return this.#answers.refuse(leg, 'disabled', hello);
-      this.#waiting.settle(known, 'paired');
-      if (waiting instanceof Remains) return waiting.serve(leg, this.#answers.answer('none', hello), rest);
-      leg.ref();
-      waiting.complete(leg, hello, this.#answers.answer('none', hello), rest);
-      return;
-    }
-    if ((hello.flags & HelloFlag.origin) === 0 && !this.#mayBegin(leg, hello))
-      return this.#hold(key, leg.copy === PRIMARY ? 'primary' : 'replica', { leg, hello, rest });
-    if (had === undefined) this.#begin(leg, hello, rest, key);
-    else {
-      const flow = this.#enter(had.socket, leg, hello, key);
-      if (had.reads) flow.resume();
-      if (rest !== undefined && had.reads) leg.receive(rest);
-      else if (!had.reads) flow.receiver.pause(leg, rest);
-    }
-    const other = this.#takeHeld(key);
-    if (other !== undefined) this.placeByToken(other.leg, other.hello, other.rest);
   }
 
   /** A replica may start a flow only if its first connection can come to nobody else, and cannot have been forgotten, as patient as its client says it is. */
@@ -244,9 +198,9 @@ export class Pairing {
   }
 
   /** What the connection still brings waits in the kernel for the flow that will read it. */
-  #hold(key: string, came: 'primary' | 'replica', held: HeldReplica): void {
+  #hold(key: string, held: HeldReplica): void {
     held.leg.stopped = true;
-    this.#held.add(key, came, held);
+    this.#held.add(key, 'replica', held);
   }
 
   #takeHeld(key: string): HeldReplica | undefined {
@@ -261,16 +215,12 @@ export class Pairing {
     if (this.#parts.limits.full(leg, key)) return this.#answers.refuse(leg, 'limit', hello);
     const socket = this.#sockets.take();
     counters.flowsAccepted++;
-    const flow = this.#enter(socket, leg, hello, key);
+    const accepted = this.#accepted(socket);
+    this.#list(key, 'replica', accepted, hello);
+    leg.ref();
+    const flow = accepted.begin(leg, hello, this.#answers.answer('none', hello));
     this.#sockets.announce(socket);
     if (this.#parts.owner.pauseOnConnect) flow.receiver.pause(leg, rest);
     else if (rest !== undefined && !leg.lost) leg.receive(rest);
-  }
-
-  #enter(socket: Inner, leg: Leg, hello: Hello, key: string): Flow {
-    const accepted = this.#accepted(socket);
-    this.#list(key, leg.copy === PRIMARY ? 'primary' : 'replica', accepted, hello);
-    leg.ref();
-    return accepted.begin(leg, hello, this.#answers.answer('none', hello));
   }
 }

@@ -7,20 +7,18 @@ import type { Leg } from '../flow/leg.js';
 import { PRIMARY, REPLICA } from '../flow/machine.js';
 import { isScarce } from '../memory/descriptors.js';
 import type { Handle } from '../net-internals.js';
-import { defaults, isEnabled, type Replication, replicationOptions } from '../options.js';
+import { defaults, isEnabled, replicationOptions } from '../options.js';
 import type { Inner } from '../socket-internals.js';
 import { counters } from '../stats.js';
-import { comparableAddress, HELLO_BYTES, type Hello, HelloFlag, isLaterHello, Kind } from '../wire.js';
+import { comparableAddress, type Hello, HelloFlag, isLaterHello, Kind } from '../wire.js';
 import { Answers } from './answers.js';
 import { Greeter } from './greeter.js';
-import { noteHello } from './hosts.js';
 import { Limits } from './limits.js';
 import { Origins } from './origins.js';
 import { keyOf, sameSource } from './pair-keys.js';
 import { Pairing } from './pairing.js';
 import { PlainClients } from './plain-clients.js';
 import { PlainConnections } from './plain-connections.js';
-import { Preambles } from './preambles.js';
 import { type Bound, type ListenBeside, SecondServer } from './second-server.js';
 import { type Internals, kOptions, type TcpHandle } from './server-internals.js';
 import { Sockets } from './sockets.js';
@@ -39,10 +37,7 @@ const SILENCE = 60_000;
 export class ReplicaListener {
   readonly server: SecondServer;
   readonly #owner: Internals;
-  readonly #replication: Replication;
   readonly #greeter: Greeter;
-  /** Pairing by token: reads the preamble of connections to the first port. */
-  readonly #preambles: Preambles | undefined;
   readonly #limits: Limits;
   readonly #plain = new PlainClients();
   #port = 0;
@@ -55,36 +50,26 @@ export class ReplicaListener {
 
   constructor(owner: Internals) {
     this.#owner = owner;
-    this.#replication = replicationOptions(owner[kOptions], undefined, 0);
+    const replication = replicationOptions(owner[kOptions], undefined, 0);
     const port = () => this.#port;
     const origins = new Origins(owner);
     this.#limits = new Limits(owner, port);
     this.#sockets = new Sockets(owner);
-    this.#answers = new Answers(owner, this.#replication, origins.known);
+    this.#answers = new Answers(owner, replication, origins.known);
     const parts = { owner, port, limits: this.#limits, sockets: this.#sockets, answers: this.#answers };
     this.#pairing = new Pairing({
       ...parts,
-      replication: this.#replication,
+      replication,
       origins,
       plain: this.#plain,
       secondComes: ({ remoteAddress, remotePort }) => this.#greeter.awaits(remoteAddress, remotePort),
     });
-    this.#plainConnections = new PlainConnections({
-      ...parts,
-      late: (leg, hello, rest, had) => this.#pairing.placeByToken(leg, hello, rest, had),
-    });
+    this.#plainConnections = new PlainConnections(parts);
     this.#greeter = new Greeter(
       { copy: REPLICA, most: MOST_SILENT, timeout: defaults.waitTimeout, patience: SILENCE },
       (leg, hello, rest, late) => this.#greeted(leg, hello, rest, late),
       (leg, bytes) => this.#ungreeted(leg, bytes),
     );
-    if (this.byToken)
-      this.#preambles = new Preambles({
-        greeted: (leg, hello, rest) => this.#greeted(leg, hello, rest),
-        plain: (leg, bytes) => this.#plainConnections.accept(leg, bytes, 0),
-        broken: (leg) => this.#answers.drop(leg),
-        later: (leg) => this.#answers.refuse(leg, 'version', undefined),
-      });
     this.server = new SecondServer((handle) => this.#greet(handle));
   }
 
@@ -116,26 +101,14 @@ export class ReplicaListener {
     this.#closing = true;
     this.server.close();
     this.#pairing.clear();
-    let open = 0;
-    const one = () => --open === 0 && drained();
-    for (const each of [this.#greeter, this.#preambles]) if (each?.drain(one)) open++;
-    return open > 0;
+    return this.#greeter.drain(drained);
   }
 
   // ------------------------------------------------------------------ connections to the first port
 
-  get byToken(): boolean {
-    return this.#replication.pairing === 'token';
-  }
-
-  /** Pairing by token: what the connection to the first port is depends on what it says, and what is done with it on that. */
-  arriveByToken(connection: Handle): void {
-    if (!this.#limits.blocks(connection)) this.#preambles?.accept(connection);
-  }
-
   /** A connection to the first port, of which nothing more need be known than net knows. */
   passesBy(): boolean {
-    if (this.byToken || !this.#plain.pass() || this.#pairing.awaits) return false;
+    if (!this.#plain.pass() || this.#pairing.awaits) return false;
     counters.flowsAccepted++;
     return true;
   }
@@ -154,7 +127,7 @@ export class ReplicaListener {
 
   /** False: the connection belongs to a flow there is, or to one that is over, and the application hears nothing of it. */
   acceptPrimary(socket: Inner, address = socket.remoteAddress, port = socket.remotePort): boolean {
-    return this.byToken || this.#pairing.acceptPrimary(socket, address, port);
+    return this.#pairing.acceptPrimary(socket, address, port);
   }
 
   /** net has dropped a connection to the first port. False: that its flow was is told already. */
@@ -166,7 +139,6 @@ export class ReplicaListener {
 
   /** Limits and switches come after the hello: whatever is refused, its bytes never are taken for an application's. */
   #greeted(leg: Leg, hello: Hello, rest: Buffer | undefined, late = false): void {
-    if (this.byToken) noteHello(leg.remoteAddress);
     switch (hello.kind) {
       case Kind.probe:
         return this.#answers.only(
@@ -179,24 +151,18 @@ export class ReplicaListener {
         return this.#prove(leg, hello, rest);
       case Kind.raw:
         // For another service, which was at this port before, or whose first port has ours for its successor.
-        if (leg.copy === PRIMARY || !this.#answers.isOurs(hello.targetPort))
-          return this.#answers.drop(leg, 'mismatch');
-        return this.#plainConnections.accept(leg, rest, HELLO_BYTES);
-      case Kind.primary:
-      case Kind.replica: {
-        const byToken = (hello.flags & HelloFlag.token) !== 0;
-        if (byToken !== this.byToken) return this.#answers.refuse(leg, 'mismatch', hello);
-        if (this.#closing && hello.kind === Kind.replica) return this.#answers.refuse(leg, 'unknown', hello);
-        if ((hello.kind === Kind.primary) !== (leg.copy === PRIMARY))
-          return this.#answers.refuse(leg, 'mismatch', hello);
+        if (!this.#answers.isOurs(hello.targetPort)) return this.#answers.drop(leg, 'mismatch');
+        return this.#plainConnections.accept(leg, rest);
+      case Kind.replica:
+        // Its first connection has begun with a hello, which the application has taken for a client's bytes.
+        if ((hello.flags & HelloFlag.token) !== 0) return this.#answers.refuse(leg, 'mismatch', hello);
+        if (this.#closing) return this.#answers.refuse(leg, 'unknown', hello);
         // Its flow may be forgotten by now, and its client has given it up.
         if (late) return this.#answers.refuse(leg, 'late', hello);
-        if (byToken) return this.#pairing.placeByToken(leg, hello, rest);
         if (!isEnabled()) return this.#answers.refuse(leg, 'disabled', hello);
         if (isScarce(leg.fd)) return this.#answers.refuse(leg, 'limit', hello);
         if (!sameSource(leg, hello)) return this.#answers.refuse(leg, 'mismatch', hello);
-        return this.#pairing.placeByAddress(leg, hello, rest);
-      }
+        return this.#pairing.place(leg, hello, rest);
       default:
         return this.#answers.refuse(leg, 'version', hello);
     }
@@ -211,8 +177,7 @@ export class ReplicaListener {
 
   /** Tells whose this port is, and awaits the hello that makes the connection the winner of its race. */
   #prove(leg: Leg, hello: Hello, rest: Buffer | undefined): void {
-    if (leg.copy === PRIMARY || !this.#answers.isOurs(hello.targetPort))
-      return this.#answers.refuse(leg, 'mismatch', hello);
+    if (!this.#answers.isOurs(hello.targetPort)) return this.#answers.refuse(leg, 'mismatch', hello);
     if (!isEnabled()) return this.#answers.refuse(leg, 'disabled', hello);
     leg.send([this.#answers.answer('none', hello, true)], () => {});
     if (leg.lost) return;

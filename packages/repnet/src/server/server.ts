@@ -133,7 +133,6 @@ function acceptOurs(
   const accepted = channel('net.server.socket');
   const viaNet = acceptingFor<TcpHandle>(standIn(server, listener));
   handle.onconnection = (error, connection) => {
-    if (listener?.byToken && !error) return listener.arriveByToken(connection);
     if (error || !directly || server.maxConnections != null || server.blockList !== undefined)
       return byNet.call(viaNet, error, connection);
     // First, as net does: once the client's bytes arrive, a call for the connection takes several times as long.
@@ -189,9 +188,7 @@ function standIn(server: Internals, listener: ReplicaListener | undefined): obje
 
 function replicates(server: Internals): boolean {
   const wanted = server[kOptions].replicate ?? defaults.replicate;
-  const pairing = server[kOptions].pairing ?? defaults.pairing;
-  // Clients that pair by token begin every connection with a hello, which has to be read whatever is switched off here.
-  if (!isEnabled() && pairing !== 'token') return false;
+  if (!isEnabled()) return false;
   // A predicate speaks of connections; a server that may get replicated ones listens for them.
   return typeof wanted === 'function' || asMode(wanted) !== false;
 }

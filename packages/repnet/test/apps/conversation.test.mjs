@@ -127,7 +127,6 @@ async function converse(client, peer, replication) {
 for (const replication of [
   { replicate: 'flow' },
   { replicate: 'flow', copyDelay: 1 },
-  { replicate: 'flow', pairing: 'token' },
   { replicate: 'syn' },
   { replicate: false },
 ]) {

@@ -121,7 +121,6 @@ test('requests that ask for other replication do not share connections', () => {
     { replicate: 'syn' },
     { replicate: 'flow' },
     { replicate: false },
-    { replicate: 'flow', pairing: 'token' },
     { replicate: 'flow', replicaPort: 7 },
     { replicate: 'flow', threshold: 7 },
     { replicate: 'flow', lull: 7 },

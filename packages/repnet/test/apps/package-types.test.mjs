@@ -14,7 +14,7 @@ const CONSUMER = `
   import { connector } from 'repnet/undici';
   const options: ReplicationOptions = { replicate: ({ port }) => (port === 6379 ? 'syn' : 'flow') };
   const socket: net.Socket = connect({ host: 'h', port: 1, ...options });
-  const server: repnet.Server = createServer({ pairing: 'token' }, (accepted) => accepted.end());
+  const server: repnet.Server = createServer({ loser: 'fin' }, (accepted) => accepted.end());
   const counters: Stats = stats();
   const agent = new Agent({ keepAlive: true, replicate: 'flow' });
   const secure = tls.connect({ host: 'h', port: 1, replicate: 'syn' });

@@ -14,7 +14,6 @@ const REQUEST = Buffer.alloc(300_000, 'request ');
 /** Name, the server's net, options of the client, and what becomes of its socket. */
 const WAYS = [
   ['RepFlow', repnet, { replicate: 'flow', peer: 'repnet' }, 'flow'],
-  ['RepFlow by token', repnet, { replicate: 'flow', peer: 'repnet', pairing: 'token' }, 'flow'],
   ['RepSYN to the second port', repnet, { replicate: 'syn', peer: 'repnet' }, 'syn'],
   ['RepSYN to an unmodified server', net, { replicate: 'syn', peer: 'plain' }, 'syn'],
   ['RepSYN whose second port nobody has', net, { replicate: 'syn', peer: 'repnet' }, 'syn'],
@@ -23,9 +22,9 @@ const WAYS = [
 
 beforeEach(forgetPeers);
 
-async function serve(t, api, options, answer) {
+async function serve(t, api, answer) {
   const secure = tls.createServer(certificate(), answer);
-  const server = api.createServer(options, (socket) =>
+  const server = api.createServer((socket) =>
     secure.emit(
       'connection',
       socket.on('error', () => {}),
@@ -58,14 +57,14 @@ async function text(socket) {
 
 for (const [name, api, options, mode] of WAYS) {
   test(`${name}: the server speaks first and ends`, async (t) => {
-    const port = await serve(t, api, { pairing: options.pairing }, (socket) => socket.end('Hello'));
+    const port = await serve(t, api, (socket) => socket.end('Hello'));
     const { socket, secure } = dial(t, port, options);
     assert.equal(await text(secure), 'Hello');
     assert.equal(repnet.info(socket).mode, mode);
   });
 
   test(`${name}: a long request, and an answer to all of it`, async (t) => {
-    const port = await serve(t, api, { pairing: options.pairing }, async (socket) => {
+    const port = await serve(t, api, async (socket) => {
       let got = 0;
       socket.on('data', (chunk) => {
         got += chunk.length;

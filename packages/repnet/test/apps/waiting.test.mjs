@@ -50,11 +50,11 @@ test('a flow waits for its second connection for the whole of the timeout, whene
 
 const [ONE, ANOTHER] = [1, 2].map((byte) => Buffer.alloc(16, byte));
 
-test('an address: the first connection of a flow that began with its second is awaited for T and a timeout, whatever became of the flow', (t) => {
+test('the first connection of a flow that began with its second is awaited for T and a timeout, whatever became of the flow', (t) => {
   for (const state of ['waiting', 'over']) {
     const clock = movedClock();
     t.after(() => clock.stop());
-    const list = new WaitingList({ timeout: 1000, entries: 8, recurring: true }, () => {});
+    const list = new WaitingList({ timeout: 1000, entries: 8 }, () => {});
     const entry = list.add('a', 'replica', {}, { token: ONE, patience: 500 });
     if (state === 'over') list.settle(entry, 'over');
     clock.tick(1500);
@@ -66,10 +66,10 @@ test('an address: the first connection of a flow that began with its second is a
   }
 });
 
-test('an address: a flow that is known by its token is not taken for a later one from the same port', (t) => {
+test('a flow that is known by its token is not taken for a later one from the same port', (t) => {
   const clock = movedClock();
   t.after(() => clock.stop());
-  const list = new WaitingList({ timeout: 1000, entries: 8, recurring: true }, () => {});
+  const list = new WaitingList({ timeout: 1000, entries: 8 }, () => {});
   list.settle(list.add('paired', 'primary', {}), 'paired', { token: ONE, patience: 500 });
   list.settle(list.add('never', 'primary', {}), 'over');
   list.add('waiting', 'primary', {});
@@ -80,19 +80,10 @@ test('an address: a flow that is known by its token is not taken for a later one
   assert.equal(isOther('waiting', ANOTHER), false);
 });
 
-test('a token never comes again: what is remembered of it is refused for the whole memory', (t) => {
-  const clock = movedClock();
-  t.after(() => clock.stop());
-  const list = new WaitingList({ timeout: 1000, entries: 8 }, () => {});
-  list.settle(list.add('a', 'replica', {}, { token: ONE, patience: 500 }), 'over');
-  clock.tick(4000);
-  assert.equal(list.get('a')?.state, 'over');
-});
-
 test('flows whose first connection is awaited count as entries, and give way to those that wait', (t) => {
   const clock = movedClock();
   t.after(() => clock.stop());
-  const list = new WaitingList({ timeout: 1000, entries: 4, recurring: true }, () => {});
+  const list = new WaitingList({ timeout: 1000, entries: 4 }, () => {});
   for (let n = 0; n < 8; n++)
     list.settle(list.add(`over ${n}`, 'replica', {}, { token: ONE, patience: 500 }), 'over');
   for (let n = 0; n < 3; n++) list.add(`waiting ${n}`, 'primary', {});

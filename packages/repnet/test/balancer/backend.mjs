@@ -1,14 +1,14 @@
-/** backend.mjs HOST PORT LIBRARY PAIRING: a server behind the balancer. Told 'drain' it takes no more, and is gone with its last flow. */
+/** backend.mjs HOST PORT LIBRARY: a server behind the balancer. Told 'drain' it takes no more, and is gone with its last flow. */
 import net from 'node:net';
 import repnet from '../../dist/index.js';
 import { complete, misdeed, serve } from '../lib/exchange.mjs';
 import { until } from '../lib/support.mjs';
 
-const [, , host, port, library, pairing] = process.argv;
+const [, , host, port, library] = process.argv;
 Object.assign(repnet.defaults, JSON.parse(process.env.REPNET_DEFAULTS));
 
 const flows = new Map();
-const server = library === 'net' ? net.createServer() : repnet.createServer({ pairing });
+const server = library === 'net' ? net.createServer() : repnet.createServer();
 serve(server, flows);
 server.listen(Number(port), host, () => process.send('ready'));
 

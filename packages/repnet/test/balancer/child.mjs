@@ -39,14 +39,10 @@ add rule ip balancer output ip daddr ${VIP} tcp dport { ${PORT}, ${PORT + 1} } d
 }
 
 async function backend(host, older) {
-  const child = fork(
-    fileURLToPath(new URL('backend.mjs', import.meta.url)),
-    [host, String(PORT), library, options.pairing ?? 'address'],
-    {
-      env: { ...process.env, REPNET_DEFAULTS: JSON.stringify(TIMES) },
-      execArgv: older ? ['--require', fileURLToPath(new URL('../lib/older.cjs', import.meta.url))] : [],
-    },
-  );
+  const child = fork(fileURLToPath(new URL('backend.mjs', import.meta.url)), [host, String(PORT), library], {
+    env: { ...process.env, REPNET_DEFAULTS: JSON.stringify(TIMES) },
+    execArgv: older ? ['--require', fileURLToPath(new URL('../lib/older.cjs', import.meta.url))] : [],
+  });
   await once(child, 'message');
   return child;
 }

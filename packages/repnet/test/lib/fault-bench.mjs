@@ -14,7 +14,6 @@ const isSilent = ({ kind }) => kind === 'stall' || kind === 'nosyn';
 
 /** `connect`: further options of each flow; `alters`: the relay's. */
 export async function startFaultBench({
-  pairing = 'address',
   pairTimeout = 500,
   waitTimeout = 800,
   connect: further = {},
@@ -38,7 +37,7 @@ export async function startFaultBench({
   });
   const address = `${relay.host}:${relay.port}`;
   // The relay leads to this process and no other, which a server cannot know by itself.
-  const server = repnet.createServer({ pairing, addresses: [address] });
+  const server = repnet.createServer({ addresses: [address] });
   serve(server, flows, connections);
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   relay.targetPort = server.address().port;
@@ -86,7 +85,6 @@ export async function startFaultBench({
         ...from,
         replicate: 'flow',
         peer: 'repnet',
-        pairing,
         ...further,
       });
     const began = performance.now();

@@ -12,21 +12,21 @@ export const POSITIONS = [
 
 export const PAIR_TIMEOUT = 500;
 
-/** A copy fails; or its hello, if it has one, or the answer is late by more than T, and it may have been given up. */
-const struck = (faults, copy, framed) =>
+/** The second copy fails; or its hello or the answer is late by more than T, and it may have been given up. */
+const secondIsStruck = (faults) =>
   faults.some(
     (f) =>
-      f.copy === copy &&
-      (f.kind !== 'pause' || (framed && f.ms > PAIR_TIMEOUT && f.at < (f.direction === 'up' ? 76 : 24))),
+      f.copy === 1 &&
+      (f.kind !== 'pause' || (f.ms > PAIR_TIMEOUT && f.at < (f.direction === 'up' ? 76 : 24))),
   );
 
-/** Both copies struck: what plain TCP would show for the first copy alone is the most that may be asked of address mode. */
+/** Both copies struck: what plain TCP would show for the first copy alone is the most that may be asked. */
 export function acceptBoth(outcome, faults) {
   const first = faults.filter((f) => f.copy === 0 && f.kind !== 'pause');
   // libuv reports a reset that follows data as an end of file, so that a reset, too, may look like a bare FIN.
   const bareEnd = first.some((f) => f.kind !== 'stall') && faults.some((f) => f.copy === 1);
   if (outcome.wrong !== undefined) {
-    // Residual case of address mode, which plain net has too: a FIN that is all there is.
+    // Residual case, which plain net has too: a FIN that is all there is.
     if (bareEnd && /silent end/.test(outcome.wrong)) return undefined;
     return outcome.wrong;
   }
@@ -36,19 +36,7 @@ export function acceptBoth(outcome, faults) {
 acceptBoth.mayHang = (faults) =>
   faults.some((f) => f.kind === 'stall') &&
   faults.some((f) => f.copy === 0 && f.kind !== 'pause') &&
-  struck(faults, 1, true);
-
-/** Framing tells an end from a break in any case: what is wrong is wrong. */
-export function acceptTokens(outcome, faults) {
-  // Residual: not one byte of the hello comes while the wait lasts. The connection is then shown to the application, in which
-  // a server may have to speak first, beside the flow that came by the other connection, and failed.
-  const mute = faults.some((f) => f.copy === 0 && f.direction === 'up' && f.at === 0 && f.kind === 'stall');
-  if (mute && struck(faults, 1, true) && /^server: 2 connections for one flow, [12] of/.test(outcome.wrong))
-    return undefined;
-  return outcome.wrong ?? (outcome.hung && !acceptTokens.mayHang(faults) ? 'hung' : undefined);
-}
-acceptTokens.mayHang = (faults) =>
-  faults.some((f) => f.kind === 'stall') && struck(faults, 0, true) && struck(faults, 1, true);
+  secondIsStruck(faults);
 
 const fault = fc.record({
   copy: fc.constantFrom(0, 1),

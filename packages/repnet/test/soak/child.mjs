@@ -45,8 +45,8 @@ await Promise.all(
     while (next < flows) {
       const n = next++;
       const { server, connect, shape } = flowOf(fabric, n);
-      const { port, pairing, threshold } = server;
-      const options = library === 'net' ? {} : { pairing, threshold, ...connect };
+      const { port, threshold } = server;
+      const options = library === 'net' ? {} : { threshold, ...connect };
       const { seed, client, hung } = await request(() => api.connect({ port, host: HOST, ...options }), {
         ...shape,
         seed: n + 1,

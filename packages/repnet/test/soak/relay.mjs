@@ -6,7 +6,7 @@
 import net from 'node:net';
 import fc from 'fast-check';
 import { grownUp, startFaultBench } from '../lib/fault-bench.mjs';
-import { acceptBoth, acceptHedged, acceptTokens, scenario, whole } from '../lib/fault-judge.mjs';
+import { acceptBoth, acceptHedged, scenario, whole } from '../lib/fault-judge.mjs';
 import { firstVersion } from '../lib/first-version.mjs';
 import { acceptRace, startRaceBench } from './race-bench.mjs';
 
@@ -23,8 +23,7 @@ const SAMPLE = 2_000;
 const TIMES = { pairTimeout: 500, waitTimeout: 1_200 };
 
 const MODES = {
-  'RepFlow by address': { accept: whole(acceptBoth) },
-  'RepFlow by token': { pairing: 'token', accept: whole(acceptTokens) },
+  RepFlow: { accept: whole(acceptBoth) },
   'RepFlow hedged': { connect: { copyDelay: 1 }, accept: acceptHedged },
   'RepFlow hedged, p95': { connect: { copyDelay: 'p95', coldDelay: 1 }, accept: acceptHedged },
   RepSYN: { races: true, accept: acceptRace },

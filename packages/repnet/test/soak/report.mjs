@@ -48,7 +48,7 @@ ${parts.map((part) => `| ${part.node} | ${part.busy ? 'yes' : 'no'} | ${number(p
 ## Through network namespaces
 
 A cluster of two processes, source NAT, and a path on which second connections fall silent; flows of sizes around the threshold, by RepFlow,
-hedged, by token and by RepSYN. All of them have to complete.
+hedged and by RepSYN. All of them have to complete.
 
 ${without ? `Not run: ${without}.` : `| fabric | flows | seconds | lost |\n|---|---|---|---|\n${fabrics.map((each) => `| ${each.fabric} | ${number(each.flows)} | ${number(Math.round(each.seconds))} | ${each.lost} |`).join('\n')}`}
 ${bad.length > 0 ? `\n## What went wrong\n\n${bad.join('\n')}\n` : ''}`;

@@ -9,8 +9,8 @@ const api = process.argv[2] === 'net' ? net : repnet;
 Object.assign(repnet.defaults, JSON.parse(process.env.REPNET_SOAK_DEFAULTS ?? '{}'));
 
 const flows = new Map();
-for (const { port, pairing, threshold } of SERVERS) {
-  const server = api === net ? net.createServer() : repnet.createServer({ pairing, threshold });
+for (const { port, threshold } of SERVERS) {
+  const server = api === net ? net.createServer() : repnet.createServer({ threshold });
   serve(server, flows);
   await new Promise((resolve) => server.listen(port, HOST, resolve));
 }

@@ -12,7 +12,7 @@ import repnet, {
 } from '../../src/index.js';
 
 const asNet: net.Socket = connect({ host: 'h', port: 1, replicate: 'flow', threshold: 1 });
-const server: net.Server = createServer({ pairing: 'token', addresses: ['h:1'] }, (socket) => socket.end());
+const server: net.Server = createServer({ loser: 'fin', addresses: ['h:1'] }, (socket) => socket.end());
 const counters: Stats = stats();
 const predicate: ReplicationOptions = { replicate: ({ port }) => (port === 6379 ? 'syn' : false) };
 defaults.budget.bytes = 0.05;
@@ -35,8 +35,8 @@ socket.connect({ port: 1, replicat: 'flow' });
 if (known) known.paired = false;
 // @ts-expect-error: not a mode
 connect({ port: 1, replicate: 'twice' });
-// @ts-expect-error: not a way of pairing
-createServer({ pairing: 'guess' });
+// @ts-expect-error: an option that there is no more
+createServer({ pairing: 'token' });
 
 // In place of net, and its types by its names.
 repnet satisfies typeof net;

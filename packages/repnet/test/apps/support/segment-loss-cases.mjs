@@ -58,7 +58,7 @@ const ALL_ALONG = [1, 2, 3, 5, 8, 13, 21, 34, 55];
 const KNOWN = { peer: 'repnet' };
 const UNKNOWN = { peer: 'auto' };
 
-/** name: { server, replicate, pairing, addresses, flows: [{ faults, shape, connect }] } */
+/** name: { server, replicate, addresses, flows: [{ faults, shape, connect }] } */
 export const CASES = {
   flow: {
     server: 'repnet',
@@ -75,19 +75,6 @@ export const CASES = {
     replicate: 'flow',
     addresses: [],
     flows: flows(lateFirst, [SMALL, HALF], [KNOWN, UNKNOWN]),
-  },
-  'token to a server that lets none begin with its second connection': {
-    server: 'repnet',
-    replicate: 'flow',
-    pairing: 'token',
-    addresses: [],
-    flows: flows(lateFirst, [SMALL, HALF], [KNOWN]),
-  },
-  token: {
-    server: 'repnet',
-    replicate: 'flow',
-    pairing: 'token',
-    flows: flows([...either(EARLY), ...both(EARLY)], [SMALL], [KNOWN]),
   },
   /** The first connection carries the flow, or the second, which has proved the server while the first has lost its SYN. */
   syn: {

@@ -14,7 +14,7 @@ import { CASES } from './segment-loss-cases.mjs';
 
 const HOST = '127.0.0.1';
 const WIDTH = 48;
-const { server: serverKind, replicate, pairing = 'address', addresses, flows } = CASES[process.argv[2]];
+const { server: serverKind, replicate, addresses, flows } = CASES[process.argv[2]];
 
 const KINDS = {
   syn: 'tcp flags & (syn|ack) == syn',
@@ -76,7 +76,7 @@ execFileSync('ip', [
 Object.assign(repnet.defaults, { pairTimeout: 500, waitTimeout: 800 });
 const seen = new Map();
 const servers = flows.map(() =>
-  serverKind === 'plain' ? net.createServer() : repnet.createServer({ pairing, addresses }),
+  serverKind === 'plain' ? net.createServer() : repnet.createServer({ addresses }),
 );
 for (const [index, server] of servers.entries()) {
   serve(server, seen);
@@ -91,7 +91,7 @@ execFileSync('nft', ['-f', '-'], { input: rules() });
 async function flow({ shape, connect }, index) {
   const began = performance.now();
   const { seed, client, hung } = await request(
-    () => repnet.connect({ host: HOST, port: portOf(index, 0), replicate, pairing, ...connect }),
+    () => repnet.connect({ host: HOST, port: portOf(index, 0), replicate, ...connect }),
     shape,
   );
   const took = performance.now() - began;
