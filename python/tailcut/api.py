@@ -15,7 +15,7 @@ from tailcut.lab import fabrics
 from tailcut.plan import Plan
 from tailcut.results import room
 from tailcut.results.place import default_directory
-from tailcut.traces import read_table
+from tailcut.traces import prepare, read_table
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -69,9 +69,13 @@ def load(
         ExperimentError: the file or an override says something that cannot be run; says where and what to do.
         TypeError: an override that TOML has no word for.
     """
+    overrides = _overrides(set, seeds)
     with checking_experiments():
-        found = _core.load(str(path), _overrides(set, seeds), read_table)
-    return Experiment(Path(path), json.loads(found))
+        try:
+            text = Path(path).read_bytes().decode()
+        except (OSError, UnicodeDecodeError):
+            return Experiment(Path(path), json.loads(_core.load(str(path), overrides, read_table)))  # says why
+        return Experiment(Path(path), _planned(text, str(path), Path(path).parent, overrides))
 
 
 def loads(
@@ -101,10 +105,21 @@ def loads(
         raise ValueError(f"{name!r} cannot be the name of a directory")
     text = experiment if isinstance(experiment, str) else as_toml(experiment)
     with checking_experiments():
-        planned = _core.loads(name or "experiment", text, str(directory), _overrides(set, seeds), read_table)
-    found: Plan = json.loads(planned)
+        found = _planned(text, name or "experiment", Path(directory), _overrides(set, seeds))
     found["source_file"] = name or "-".join(re.findall(r"\w+", found["title"].lower())) or "experiment"
     return Experiment(None, found)
+
+
+def _planned(text: str, name: str, directory: Path, overrides: list[tuple[str, str]]) -> Plan:
+    """The plan of an experiment, with its traces as they are read."""
+    prepared = prepare(text, name, directory, overrides)
+    if prepared is None:
+        return json.loads(_core.loads(name, text, str(directory), overrides, read_table))  # type: ignore[no-any-return]
+    try:
+        made = _core.loads(name, prepared.text, str(directory), prepared.overrides, read_table)
+    except _core.ExperimentError as error:
+        raise prepared.retold(error) from None
+    return prepared.restored(json.loads(made))
 
 
 def _overrides(given: Mapping[str, Any] | None, seeds: int | None) -> list[tuple[str, str]]:

@@ -229,9 +229,9 @@ def list_(
 
 def schema() -> None:
     """Print the JSON Schema of experiment files."""
-    from tailcut import _core
+    from tailcut.traces import schema as traces
 
-    sys.stdout.write(_core.schema().rstrip("\n") + "\n")
+    sys.stdout.write(json.dumps(traces.schema(), indent=2, ensure_ascii=False) + "\n")
 
 
 def new(

@@ -9,15 +9,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tailcut import _core, backends
+from tailcut import backends
+from tailcut.traces import schema
 
 Component = dict[str, Any]
 
 
 def known() -> list[Component]:
     """What an experiment can name, and what can realise it."""
-    listed: list[Component] = json.loads(_core.describe())
-    return [*listed, *backends.described()]
+    return [*schema.described(), *backends.described()]
 
 
 def overview(components: list[Component]) -> RenderableType:

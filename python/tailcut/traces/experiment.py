@@ -1,0 +1,387 @@
+"""Experiments with traces: each trace is read here, and where it is not plain, the core is given it as it is read."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tailcut._core import ExperimentError
+from tailcut.diagnosis import experiment_error
+from tailcut.document import toml_value
+from tailcut.plan import Plan
+from tailcut.toml_text import REMOVED, TomlText, key_path
+from tailcut.toml_text import Path as Keys
+from tailcut.traces import cells, kept, settings
+from tailcut.traces.cells import TraceError
+from tailcut.traces.document import Axis, get, keys_of, overridden
+from tailcut.traces.hosts import Hosts, names_of
+from tailcut.traces.mapping import read_mapping
+from tailcut.traces.reader import read
+
+_VARIED = ("file", "columns", *settings.KEYS)
+_ARRIVALS: Keys = ("horizon", "arrivals")
+_PLAIN = re.compile(rb"(?:(?:id|src|dst|bytes|size_bytes|start_ns)[ \t,;\r]*)*\n[0-9 \t,;\r\n]*\Z", re.DOTALL)
+_LONG = re.compile(rb"[0-9]{16}")
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What one value of a trace's keys comes to."""
+
+    file: str
+    label: str
+    path: Path | None
+    rows: bool
+    end: int
+
+
+@dataclass(slots=True)
+class Prepared:
+    """An experiment whose traces the core can read.
+
+    Attributes:
+        text: the experiment file.
+        overrides: the overrides that are left for the core.
+    """
+
+    name: str
+    original: TomlText
+    changed: TomlText
+    overrides: list[tuple[str, str]]
+    given: list[tuple[str, str]]
+    traces: list[Keys] = field(default_factory=list)
+    readings: list[_Reading] = field(default_factory=list)
+    renamed: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The text for the core."""
+        return self.changed.text()
+
+    def restored(self, plan: Plan) -> Plan:
+        """A plan in which traces are called what the experiment calls them."""
+        labels = {str(one.path): one.label for one in self.readings if one.path is not None}
+        if not labels:
+            return plan
+        for run in plan["runs"]:
+            for use in run["files"]:
+                use["path"] = labels.get(use["path"], use["path"])
+            for table in _tables(run["config"]["traffic"], ()):
+                if table[1].get("file") in labels:
+                    table[1]["file"] = labels[table[1]["file"]]
+            run["point"] = dict(self._value(key, value, labels) for key, value in run["point"].items())
+        for axis in plan["sweep"]:
+            found = [self._value(axis["key"], value, labels) for value in axis["values"]]
+            axis["key"], axis["values"] = found[0][0], [value for _, value in found]
+        return plan
+
+    def _value(self, key: str, value: Any, labels: Mapping[str, str]) -> tuple[str, Any]:
+        if key in self.renamed:
+            name, values = self.renamed[key]
+            return name, values.get(value, value)
+        return key, labels.get(value, value) if isinstance(value, str) else value
+
+    def retold(self, error: ExperimentError) -> ExperimentError:
+        """An error of the core in the words of the experiment: its files, and its keys."""
+        told = [self._retold(entry) for entry in error.errors]
+        if told == error.errors:
+            return error
+        rendered = error.rendered
+        for before, after in zip(error.errors, told, strict=True):
+            rendered = rendered.replace(before["rendered"], after["rendered"])
+        again = ExperimentError(rendered)
+        for name, value in {**told[0], "rendered": rendered, "errors": told}.items():
+            setattr(again, name, value)
+        return again
+
+    def _retold(self, entry: dict[str, Any]) -> dict[str, Any]:
+        expected = entry["expected"] or ""
+        if entry["code"] in ("TC-E010", "TC-E030") and "file, columns, flows" in expected:
+            more = {"expected": f"{expected}, {', '.join(settings.KEYS)}"}
+            return entry | more | {"rendered": entry["rendered"].replace(expected, more["expected"])}
+        message = entry["message"]
+        for one in self.readings:
+            if one.path is None or str(one.path) not in message:
+                continue
+            if one.rows:
+                message = re.sub(
+                    rf"(?<={re.escape(str(one.path))}: )line (\d+)", lambda found: f"row {int(found[1]) - 1}", message
+                )
+            message = message.replace(str(one.path), one.file)
+        if message == entry["message"]:
+            return entry
+        return self.error(entry["code"], message, key_path(entry["key"]), entry["hint"]).errors[0]
+
+    def error(self, code: str, message: str, path: Keys, hint: str | None) -> ExperimentError:
+        """An error at a key: where the experiment says its value, or the command line."""
+        key = ".".join(map(str, path))
+        for name, value in reversed(self.given):
+            if keys_of(name) == path:
+                given = (1, len(name) + 2, value)
+                return experiment_error(code, message, "--set", given, f"{name}={value}", key, hint)
+        place = self.original.place(path)
+        line = "" if place is None else self.original.lines[place[0] - 1].removesuffix("\r")
+        return experiment_error(code, message, self.name, place, line, key, hint)
+
+
+def prepare(text: str, name: str, directory: Path, overrides: Sequence[tuple[str, str]]) -> Prepared | None:
+    """An experiment with its traces as the core reads them; none where it has no trace, or is no TOML.
+
+    Args:
+        text: the experiment file.
+        name: what it is called in messages.
+        directory: where the files are that it names.
+        overrides: keys and values as with ``--set``.
+
+    Raises:
+        ExperimentError: a trace cannot be read as the experiment says.
+    """
+    try:
+        document = tomllib.loads(text.removeprefix("\ufeff"))
+    except tomllib.TOMLDecodeError:
+        return None
+    axes = overridden(document, overrides)
+    found = [path for path, table in _tables(document.get("traffic"), ("traffic",)) if table.get("kind") == "trace"]
+    if not found:
+        return None
+    prepared = Prepared(name, TomlText(text), TomlText(text), list(overrides), list(overrides), found)
+    hosts = _Names(document, axes, directory)
+    settle = [_Trace(prepared, document, axes, path, directory, hosts) for path in found]
+    timed = get(document, _ARRIVALS) is not None or any(axis.path == _ARRIVALS for axis in axes)
+    ends = [one.settle(timed=timed) for one in settle]
+    kinds = [table.get("kind") for _, table in _tables(document.get("traffic"), ("traffic",))]
+    if not timed and all(kind in ("trace", "mix", None) for kind in kinds) and all(end is not None for end in ends):
+        last = max(end for end in ends if end is not None)
+        prepared.overrides.append(("horizon.arrivals", f'"{cells.written(last + 1)}"'))
+    return prepared
+
+
+class _Names:
+    """The hosts of the topology, which traces may name."""
+
+    def __init__(self, document: Mapping[str, Any], axes: Sequence[Axis], directory: Path) -> None:
+        topology = document.get("topology")
+        swept = any(axis.path[:1] == ("topology",) and axis.path[-1] in ("file", "kind") for axis in axes)
+        self._directory = directory
+        self._known = names_of(topology, directory) if isinstance(topology, Mapping) and not swept else {}
+
+    def hosts(self, mapping: object) -> Hosts:
+        if mapping is None:
+            return Hosts(self._known)
+        if isinstance(mapping, Mapping):
+            return Hosts(self._known, {str(name): str(host) for name, host in mapping.items()}, "hosts")
+        if not isinstance(mapping, str):
+            message = f"hosts = {mapping!r}: the path of a file is needed, or a table"
+            raise TraceError("trace-hosts", message, 'write hosts = "hosts.csv"', field="hosts")
+        return Hosts(self._known, read_mapping(self._directory / mapping, mapping), mapping)
+
+
+class _Trace:
+    """One trace of an experiment."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        document: Mapping[str, Any],
+        axes: Sequence[Axis],
+        path: Keys,
+        directory: Path,
+        names: _Names,
+    ) -> None:
+        self._prepared = prepared
+        self._path = path
+        self._table: dict[str, Any] = get(document, path)
+        self._axes = [axis for axis in axes if axis.path[:-1] == path and axis.path[-1] in _VARIED]
+        self._directory = directory
+        self._names = names
+
+    def settle(self, *, timed: bool) -> int | None:
+        """Read the trace, and put it in place as it is read. Returns when its last flow starts, if that is known."""
+        if "file" not in self._table and not self._axes:
+            return self._inline()
+        own = [axis for axis in self._axes if axis.path[-1] in settings.KEYS]
+        if len(self._axes) > 1 and own:
+            keys = " and ".join(".".join(map(str, axis.path)) for axis in self._axes)
+            message = f"{keys} are swept at once: one key of a trace can be"
+            raise self._told(TraceError("trace-sweep", message, "sweep one of them", field=str(own[0].path[-1])))
+        if len(self._axes) > 1:
+            return None
+        axis = self._axes[0] if self._axes else None
+        readings = [self._read(variant, timed=timed) for variant in self._variants(axis)]
+        self._prepared.readings += [one for one in readings if one is not None]
+        if any(one is not None and one.path is not None for one in readings):
+            self._replace(axis, readings)
+        elif axis is None or axis.path[-1] not in settings.KEYS:
+            self._remove(settings.KEYS)
+        ends = [one.end for one in readings if one is not None and one.end >= 0]
+        return max(ends) if len(ends) == len(readings) else None
+
+    def _variants(self, axis: Axis | None) -> Iterator[tuple[dict[str, Any], int | None]]:
+        if axis is None:
+            yield self._table, None
+            return
+        for index, value in enumerate(axis.values):
+            yield self._table | {str(axis.path[-1]): value}, index
+
+    def _read(self, variant: tuple[dict[str, Any], int | None], *, timed: bool) -> _Reading | None:
+        table, index = variant
+        file = table.get("file")
+        own = {key: table[key] for key in settings.KEYS if key in table}
+        names = table.get("columns")
+        if not isinstance(file, str) or not (names is None or isinstance(names, list)):
+            return None
+        try:
+            content = (self._directory / file).read_bytes()
+        except (OSError, ValueError):
+            return None  # the core says why
+        if timed and not own and names is None and _PLAIN.match(content) and not _LONG.search(content):
+            return _Reading(file, file, None, rows=False, end=0)
+        try:
+            trace = read(content, file, names, self._names.hosts(own.get("hosts")))
+            if timed and trace.plain and not own:
+                return _Reading(file, file, None, rows=False, end=0)
+            flows = settings.flows(trace, own)
+        except TraceError as error:
+            raise self._told(error, index) from None
+        path = None
+        if not trace.plain or own:
+            path = kept.keep(flows, (self._directory / file).absolute(), rows=trace.place == "row")
+        return _Reading(file, _label(file, own), path, rows=trace.place == "row", end=flows[-1].start)
+
+    def _replace(self, axis: Axis | None, readings: Sequence[_Reading | None]) -> None:
+        paths = [None if one is None else str(one.path or one.file) for one in readings]
+        self._remove(("columns", *settings.KEYS))
+        if axis is None:
+            self._put((*self._path, "file"), paths[0])
+            return
+        key = str(axis.path[-1])
+        values = [path or value for path, value in zip(paths, axis.values, strict=True)]
+        name = ".".join(map(str, (*self._path, "file")))
+        if key != "file":
+            shown = [value if isinstance(value, str | int | float) else toml_value(value) for value in axis.values]
+            self._prepared.renamed[name] = (
+                ".".join(map(str, axis.path)), dict(zip(map(str, values), shown, strict=True))
+            )  # fmt: skip
+        if axis.override is not None:
+            self._prepared.overrides[axis.override] = (name, toml_value(values))
+            if axis.written is not None:
+                self._rename(axis, values)
+        else:
+            self._rename(axis, values)
+
+    def _rename(self, axis: Axis, values: list[Any]) -> None:
+        written = axis.written or ()
+        last = str(written[-1])
+        prefix = ".".join(map(str, (*self._path, "file")))
+        done = self._prepared.changed.rename(written, prefix if "." in last else "file", values)
+        if not done:
+            message = "a swept key of a trace stands on a line of its own"
+            hint = f'write "{".".join(map(str, axis.path))}" = [...] below [sweep]'
+            raise self._told(TraceError("trace-sweep", message, hint, field=str(axis.path[-1])))
+
+    def _remove(self, keys: Sequence[str]) -> None:
+        """Take keys out that the core does not know, or that the file as it is read has no use for."""
+        for key in keys:
+            path = (*self._path, key)
+            swept = [axis.override for axis in self._axes if axis.override is not None]
+            prepared = self._prepared
+            prepared.overrides = [
+                one
+                for index, one in enumerate(prepared.overrides)
+                if keys_of(one[0]) != path or index in swept
+            ]  # fmt: skip
+            prepared.changed.change(path, REMOVED)
+
+    def _put(self, path: Keys, value: Any) -> None:
+        prepared = self._prepared
+        for index, (name, _) in reversed(list(enumerate(prepared.overrides))):
+            if keys_of(name) == path:
+                prepared.overrides[index] = (name, toml_value(value))
+                return
+        if not prepared.changed.change(path, value):
+            prepared.overrides.append((".".join(map(str, path)), toml_value(value)))
+
+    def _inline(self) -> int | None:
+        """Flows that stand in the experiment: names of hosts become numbers, and settings apply."""
+        rows = self._table.get("flows")
+        own = {key: self._table[key] for key in settings.KEYS if key in self._table}
+        if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+            return None
+        try:
+            hosts = self._names.hosts(own.get("hosts"))
+            flows = [self._flow(index, dict(row), hosts) for index, row in enumerate(rows)]
+            starts = [_start(row) for row in flows]
+            if own and None in starts:
+                raise TraceError("trace-row", "a start is no time", None, field="flows")
+            known = [start for start in starts if start is not None]
+            if own and known:
+                indices, origin, scale = settings.Times(known, of_day=False).settled(own)
+                flows = [flows[index] for index in indices]
+                starts = [int((known[index] - origin) * scale) for index in indices]
+                if min(known[index] for index in indices) < origin:
+                    raise TraceError("trace-origin", "a flow starts before origin", None, field="origin")
+                flows = [row | {"start": f"{start}ns"} for row, start in zip(flows, starts, strict=True)]
+        except TraceError as error:
+            raise self._told(error) from None
+        if flows != rows:
+            self._put((*self._path, "flows"), flows)
+        self._remove(settings.KEYS)
+        ends = [start for start in starts if start is not None]
+        return max(ends) if ends and len(ends) == len(starts) else None
+
+    def _flow(self, index: int, row: dict[str, Any], hosts: Hosts) -> dict[str, Any]:
+        for end in ("src", "dst"):
+            name = row.get(end)
+            if isinstance(name, str):
+                number = hosts.number(name)
+                if number is None:
+                    message = f'flows[{index}]: {end}: there is no host "{name}"'
+                    raise TraceError("trace-host", message, hosts.remedy(name), field="flows")
+                row[end] = number
+        return row
+
+    def _told(self, error: TraceError, index: int | None = None) -> ExperimentError:
+        path: Keys = (*self._path, error.field)
+        prepared = self._prepared
+        for axis in self._axes:
+            if axis.path == path and axis.written is not None and axis.override is None:
+                inner = (*axis.written, *(() if index is None else (index,)))
+                place = prepared.original.place(inner)
+                line = "" if place is None else prepared.original.lines[place[0] - 1]
+                key = ".".join(map(str, path))
+                return experiment_error(
+                    f"TC-E100/{error.code}", str(error), prepared.name, place, line, key, error.hint
+                )
+        return prepared.error(f"TC-E100/{error.code}", str(error), path, error.hint)
+
+
+def _start(row: Mapping[str, Any]) -> int | None:
+    start = row.get("start", "0ns")
+    try:
+        exact = cells.time(start) if isinstance(start, str) else None
+    except ValueError:
+        return None
+    return int(exact) if exact is not None and exact.denominator == 1 and exact >= 0 else None
+
+
+def _label(file: str, own: Mapping[str, Any]) -> str:
+    """What a plan calls a trace that is not taken as its file has it."""
+    said = ", ".join(f"{key} {toml_value(_plain(own[key]))}" for key in settings.KEYS if key in own)
+    return f"{file} ({said})" if said else f"{file} (as read)"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, str | int | float | Mapping) else str(value)
+
+
+def _tables(value: Any, path: Keys) -> Iterator[tuple[Keys, dict[str, Any]]]:
+    """The traffic of an experiment: itself, and its parts."""
+    if isinstance(value, dict):
+        yield path, value
+        parts = value.get("parts")
+        for index, part in enumerate(parts if isinstance(parts, list) else ()):
+            yield from _tables(part, (*path, "parts", index))
