@@ -4,6 +4,7 @@ import { Leg } from '../flow/leg.js';
 import { COPIES, type Copy, PRIMARY, REPLICA } from '../flow/machine.js';
 import { patientTimeout } from '../flow/patience.js';
 import { begun } from '../flow-events.js';
+import type { Archive } from '../memory/archive.js';
 import * as budget from '../memory/budget.js';
 import { applySettings, type Handle } from '../net-internals.js';
 import {
@@ -34,6 +35,7 @@ import {
 } from './dialing.js';
 import { flowHello } from './flow-hello.js';
 import { Hedge } from './hedge.js';
+import { LateFirst } from './late-first.js';
 import type { Peer } from './peers.js';
 import { nextPort } from './ports.js';
 import { noteAnswer, noteNoAnswer, noteSilence, noteUnanswered, noteUnreachable } from './server-report.js';
@@ -50,7 +52,9 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   readonly #attempts: [Attempt | undefined, Attempt | undefined] = [undefined, undefined];
   #retries = 0;
   /** The first connection, established when the application had closed the flow. */
-  #late: Leg | undefined;
+  #late: Leg | LateFirst | undefined;
+  /** What that connection is to carry. */
+  #kept: Archive | undefined;
   /** When the host was known, by `performance.now()`. */
   #startTime = performance.now();
   #localPort = 0;
@@ -95,7 +99,14 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   copyAbandoned(copy: Copy): void {
     this.#attempts[copy]?.abandon(false);
     this.#attempts[copy] = undefined;
-    if (copy === PRIMARY) this.#late?.close();
+    if (copy !== PRIMARY) return;
+    this.#late?.close();
+    this.#kept?.drop();
+    this.#kept = undefined;
+  }
+
+  keepForFirst(archive: Archive): void {
+    this.#kept = archive;
   }
 
   firstBytes(): void {
@@ -208,7 +219,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     const leg = new Leg(copy, flow, handle, true);
     leg.peername = attempt.remote;
     if (flow.closed) {
-      this.#late = leg.unref();
+      this.#openLate(leg);
       return;
     }
     flow.legs[copy] = leg;
@@ -244,6 +255,19 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
     // The first may be established in this same turn: then hello and data leave together.
     if (early) leg.post([hello], sent);
     else leg.send([hello], sent);
+  }
+
+  /** A server takes it for the flow's own, and not for a new one's, as long as the client waits for it while the flow is open. */
+  #openLate(leg: Leg): void {
+    const { copyDelay, pairTimeout } = this.#target.replication;
+    const kept = this.#kept;
+    this.#kept = undefined;
+    if (kept !== undefined && performance.now() - this.#startTime < copyDelay + pairTimeout) {
+      this.#late = new LateFirst(leg, kept);
+      return;
+    }
+    kept?.drop();
+    this.#late = leg.unref();
   }
 
   #settle(): void {

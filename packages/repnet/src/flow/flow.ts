@@ -4,7 +4,7 @@
  * when one is lost, and how they are closed.
  */
 import { isReset, RepnetError } from '../errors.js';
-import type { Archive } from '../memory/archive.js';
+import { Archive } from '../memory/archive.js';
 import type { Handle } from '../net-internals.js';
 import { channels, counters } from '../stats.js';
 import { Record as Control, controlRecord } from '../wire.js';
@@ -42,6 +42,8 @@ export interface FlowClient {
   copyLost(leg: Leg, error: NodeJS.ErrnoException | undefined): boolean;
   /** A copy that may still be connecting is not wanted any more. */
   copyAbandoned(copy: Copy): void;
+  /** The flow is closed, and the first connection still to come: `archive` is all that was written. */
+  keepForFirst(archive: Archive): void;
   /** `bytes` that should be an answer have come. False: no more is wanted of the copy. */
   answered(leg: Leg, bytes: Buffer): boolean;
   /** The first bytes of the peer are there. */
@@ -105,6 +107,8 @@ export class Flow implements LegSink {
   early = false;
   /** The peer has joined the two connections: it will not take the first, by itself, for the flow. */
   joined = true;
+  /** Closed; the first connection is still to come, and carries all that was written if the second fails. */
+  #firstHasRest = false;
   /** The first connection, which brings nothing of a closed flow, and the peer may not know so yet. */
   #empty: Leg | undefined;
 
@@ -202,7 +206,7 @@ export class Flow implements LegSink {
     this.legs[leg.copy] = undefined;
     if (this.client?.copyLost(leg, error)) return;
     if (error !== undefined) this.lastError = error;
-    if (this.closed) return this.#settled();
+    if (this.closed) return this.#settled(true);
     counters.copiesFailed++;
     if (channels.failover.hasSubscribers)
       channels.failover.publish({
@@ -253,7 +257,7 @@ export class Flow implements LegSink {
       this.legs[copy] = undefined;
       leg.close();
       if (this.client?.copyLost(leg, undefined)) return;
-      if (this.closed) return this.#settled();
+      if (this.closed) return this.#settled(!this.rx.done[copy]);
       // Both streams are declared on it: it has done its part, whatever the first copy still brings.
       if (this.rx.done[copy] && this.tx.total >= 0) return this.receiver.checkEnd();
       if (!this.rx.done[copy]) counters.copiesFailed++;
@@ -301,6 +305,10 @@ export class Flow implements LegSink {
     this.receiver.close();
     for (const copy of COPIES) if (reset || !this.#misleads(copy)) this.client?.copyAbandoned(copy);
     const looks = !reset && this.outer.destroyed && this.#mayLeaveUnread;
+    if (!reset && this.client !== undefined && this.tx.archived && this.#misleads(PRIMARY)) {
+      this.#firstHasRest = true;
+      this.client.keepForFirst(this.sender.takeArchive() ?? new Archive());
+    }
     this.sender.close();
     if (looks) this.#look();
     else this.#part(reset);
@@ -505,9 +513,10 @@ export class Flow implements LegSink {
     );
   }
 
-  #settled(): void {
+  /** `failed`: the last connection may not have brought everything. */
+  #settled(failed = false): void {
     if (this.legs[PRIMARY] !== undefined || this.legs[REPLICA] !== undefined) return;
-    this.client?.copyAbandoned(PRIMARY);
+    if (!failed || !this.#firstHasRest) this.client?.copyAbandoned(PRIMARY);
     if (this.joined) this.#empty?.close();
     else this.#empty?.abort();
     this.#empty = undefined;

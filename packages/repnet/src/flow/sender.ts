@@ -26,7 +26,7 @@ export interface SenderHost {
 
 /** Milliseconds an elephant waits at the threshold for the receiver's report on the first copy. */
 const VERDICT_TIMEOUT = 25;
-/** Bytes by which the first copy may trail the second before a message beyond the threshold is doubled further. */
+/** Bytes, and no more than a third of the threshold, by which the first copy may trail the second before a message beyond that is doubled further. */
 const VERDICT_SLACK = 32 * 1024;
 
 interface Held {
@@ -187,7 +187,9 @@ export class Sender {
   }
 
   report(offset: number, plain: number): void {
-    this.tx.report(offset, plain, VERDICT_SLACK);
+    // Of a first copy that is dead, a report at half of a threshold would say that it keeps up.
+    const slack = Math.min(VERDICT_SLACK, this.#host.options.threshold / 3);
+    this.tx.report(offset, plain, slack);
     if (offset >= this.#doubtful) this.#confirm();
     if (this.tx.verdict !== undefined) this.release();
   }
