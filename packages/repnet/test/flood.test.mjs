@@ -79,7 +79,7 @@ test('a callback that throws is uncaught, and keeps no other from being called',
 
 /** A flow whose second connection takes nothing that it is given to send, to a peer that wants word of every byte. */
 function toOneThatReadsNothing() {
-  const flow = newFlow([false, true]);
+  const flow = newFlow();
   const legs = [memoryLeg(0), memoryLeg(1, { slow: true })];
   for (const leg of legs) flow.open(leg);
   flow.peerThreshold = 0;

@@ -12,7 +12,7 @@ import { data, defaults, echo, echoServer, OWN_ADDRESS, ownPort, ticks, until } 
 
 /** A client's flow whose server says, on the second connection, that it goes on without the first. */
 function alone(threshold, sent) {
-  const flow = newFlow([false, true], threshold);
+  const flow = newFlow(threshold);
   flow.client = { copyAbandoned() {}, copyLost: () => false, firstBytes() {}, answered() {} };
   const legs = [memoryLeg(0), memoryLeg(1)];
   const fate = [];
@@ -87,7 +87,7 @@ test('a client that has closed the flow resets its first connection when the ser
 
 /** A server's flow that began with its second connection, whose client has ended it; what it has said there when it is closed itself. */
 function serves({ ends = true, comes = false } = {}) {
-  const flow = newFlow([false, true], 1_000, { receives: 'request' });
+  const flow = newFlow(1_000, { receives: 'request' });
   const [first, second] = [memoryLeg(0), memoryLeg(1)];
   flow.open(second);
   flow.legData(second, Buffer.concat([data(0, 'request'), ...(ends ? [controlRecord(Record.end, 7)] : [])]));

@@ -2,9 +2,9 @@
 import { Flow } from '../../dist/flow/flow.js';
 import { RecordParser } from '../../dist/wire.js';
 
-export function newFlow(threshold = 1_000) {
+export function newFlow(threshold = 1_000, start = {}) {
   const outer = { deliver: () => true, destroy() {}, touch() {} };
-  return new Flow(outer, { threshold, lull: 50 });
+  return new Flow(outer, { threshold, lull: 50 }, start);
 }
 
 /**
