@@ -256,14 +256,14 @@ fn run_idle(case: &Case) {
 }
 
 fn simulated(case: &Case, scenario: &Scenario) -> Outcome {
-    let go_on = &mut |_: &_| ControlFlow::Continue(());
+    let watch = &mut |_: &_| ControlFlow::Continue(());
     let outcome = if case.name.ends_with(ATTRIBUTED) {
         let observer = Attribution::new(&scenario.graph);
-        tailcut_net::simulate_observed(scenario, observer, go_on).map(|run| run.0)
+        tailcut_net::simulate_watched(scenario, observer, watch).map(|run| run.0)
     } else if case.name.ends_with(WATCHED) {
-        tailcut_net::simulate_observed(scenario, Paths::default(), go_on).map(|run| run.0)
+        tailcut_net::simulate_watched(scenario, Paths::default(), watch).map(|run| run.0)
     } else {
-        tailcut_net::simulate(scenario, go_on)
+        tailcut_net::simulate(scenario, watch)
     };
     outcome.expect("the scenario is valid")
 }

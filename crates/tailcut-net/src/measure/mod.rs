@@ -146,7 +146,35 @@ macro_rules! hooks {
                 self.1.$hook($($argument),*);
             })*
         }
+
+        /// The hooks of an observer whose type is known at run time.
+        trait AnyObserver {
+            $(fn $hook(&mut self, $($argument: $kind),*);)*
+        }
+
+        impl<A: Observer> AnyObserver for A {
+            $(fn $hook(&mut self, $($argument: $kind),*) {
+                Observer::$hook(self, $($argument),*);
+            })*
+        }
+
+        impl Observer for Erased<'_> {
+            const FOLLOWS: bool = true;
+            $(fn $hook(&mut self, $($argument: $kind),*) {
+                self.0.$hook($($argument),*);
+            })*
+        }
     };
+}
+
+/// An observer of any type, behind one: the simulator is compiled once for all of them. Every hook is a call through a table.
+pub struct Erased<'a>(&'a mut dyn AnyObserver);
+
+impl<'a> Erased<'a> {
+    /// Looks on for `observer`.
+    pub fn new(observer: &'a mut impl Observer) -> Self {
+        Self(observer)
+    }
 }
 
 hooks! {

@@ -29,7 +29,7 @@ use tailcut_engine::Time;
 
 use crate::fabric::{Fabric, FabricError};
 use crate::measure::records::Outcome;
-use crate::measure::{Observer, PacketView, Unobserved};
+use crate::measure::{Erased, Observer, PacketView, Unobserved};
 use crate::packet::Packet;
 use crate::scenario::{Progress, Scenario};
 use crate::watch::Watch;
@@ -73,22 +73,36 @@ pub fn simulate(
     scenario: &Scenario,
     on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Outcome, SimError> {
-    simulate_observed(scenario, Unobserved, on_progress).map(|(outcome, _)| outcome)
+    simulate_watched(scenario, Unobserved, &mut |progress: &Progress| on_progress(progress))
+        .map(|(outcome, _)| outcome)
 }
 
-/// Runs a scenario under the eyes of an observer, and gives it back.
+/// Runs a scenario under the eyes of an observer, and gives it back. Slower than [`simulate_watched`], which compiles the
+/// simulator anew for each type of observer.
 ///
 /// # Errors
 /// As [`simulate`].
 pub fn simulate_observed<O: Observer>(
     scenario: &Scenario,
-    observer: O,
+    mut observer: O,
     on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<(Outcome, O), SimError> {
-    simulate_watched(scenario, observer, &mut |progress: &Progress| on_progress(progress))
+    let outcome = simulate_erased(scenario, Erased::new(&mut observer), on_progress)?;
+    Ok((outcome, observer))
 }
 
-/// As [`simulate_observed`], shown to somebody on the way, as often as they like.
+/// Compiled with the crates that call it.
+#[inline]
+fn simulate_erased(
+    scenario: &Scenario,
+    observer: Erased<'_>,
+    on_progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Outcome, SimError> {
+    let watch = &mut |progress: &Progress| on_progress(progress);
+    simulate_watched(scenario, observer, watch).map(|(outcome, _)| outcome)
+}
+
+/// Runs a scenario under the eyes of an observer, shown to somebody on the way as often as they like.
 ///
 /// # Errors
 /// As [`simulate`].
