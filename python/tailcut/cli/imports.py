@@ -1,0 +1,52 @@
+"""``tailcut import``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tailcut.cli.results import quoted
+from tailcut.cli.shell import err, out
+
+
+def import_(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Files of another program that belong together.", show_default=False),
+    ],
+    out_: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Where to write; by default called as the first file.",
+            show_default=False,
+        ),
+    ] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="Their format, where their names do not say it; an unknown one lists those that there are.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Write an experiment from files of another program: its network, its flows, its TOML."""
+    import re
+
+    from tailcut import imports
+    from tailcut.imports.written import write
+
+    known, found = imports.read(files, format_)
+    stem = re.sub(r"[^\w-]+", "-", files[0].name.partition(".")[0]).strip("-") or known.name
+    directory = Path(f"{stem}-imported") if out_ is None else out_
+    title = f"Imported from {', '.join(path.name for path in files)}"
+    paths = write(found, directory, title, [path.name for path in files])
+    for note in found.notes:
+        err.print(f"note: {note}", highlight=False, soft_wrap=True)
+    for path in paths:
+        out.print(str(path), highlight=False, soft_wrap=True)
+    err.print(f"tailcut run {quoted(paths[0])} runs it.", highlight=False, soft_wrap=True)

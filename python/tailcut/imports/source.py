@@ -1,0 +1,102 @@
+"""Files of other programs, read by line: their words with their places, and what is refused about them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import NoReturn
+
+from tailcut.errors import TailcutError
+from tailcut.traces import cells
+
+MAX_BYTES = 1_000_000_000
+MAX_FLOWS = 20_000_000
+MAX_HOSTS = 65_536
+MAX_NODES = 131_072
+MAX_LINKS = 2_097_152
+
+
+class ImportRefusedError(TailcutError):
+    """A file of another program cannot be taken over as it is."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a file, and where it stands, from 1."""
+
+    file: str
+    line: int
+    column: int
+    text: str
+
+    def refuse(self, what: str, hint: str, code: str = "TC-I002") -> NoReturn:
+        """Say what is wrong with it."""
+        raise ImportRefusedError(code, f"{self.file}:{self.line}:{self.column}: {what}", hint)
+
+    def whole(self, what: str, most: int = 2**63 - 1) -> int:
+        """A whole number from 0 on; ``what`` is what it counts."""
+        try:
+            number = cells.whole(self.text)
+        except ValueError:
+            self.refuse(f"{what}: {self.text!r} is not a whole number from 0 on", "write it with digits alone")
+        if number > most:
+            self.refuse(f"{what}: {self.text} is more than {most:,}", "take a part of the file, or split it")
+        return number
+
+    def number(self, what: str) -> Fraction:
+        """A number from 0 on, exactly."""
+        try:
+            number = Fraction(cells.decimal(self.text))
+        except ValueError:
+            self.refuse(f"{what}: {self.text!r} is not a number", "write it with digits and a decimal point")
+        if number < 0:
+            self.refuse(f"{what}: {self.text} is below 0", "write a number from 0 on")
+        return number
+
+    def nanoseconds(self, exact: Fraction) -> int:
+        """A start time as results state it: in whole nanoseconds."""
+        if exact.denominator != 1:
+            self.refuse(
+                f"start: {self.text} is finer than a nanosecond", "round it to whole nanoseconds: results state these"
+            )
+        return int(exact)
+
+
+class Source:
+    """A file: its name as it is told, and its text.
+
+    Raises:
+        ImportRefusedError: it cannot be read, is too large, or is no text in UTF-8.
+    """
+
+    def __init__(self, path: Path, most: int = MAX_BYTES) -> None:
+        self.name = str(path)
+        try:
+            if not path.is_file():
+                raise ImportRefusedError("TC-I001", f"{path}: there is no such file", "check the path")
+            with path.open("rb") as file:
+                content = file.read(most + 1)
+        except OSError as error:
+            raise ImportRefusedError("TC-I001", f"{path}: cannot be read: {error.strerror}", "check the path") from None
+        if len(content) > most:
+            raise ImportRefusedError("TC-I001", f"{path}: more than {most:,} bytes", "take a part of it")
+        try:
+            self.text = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            message = f"{path}: it is not text in UTF-8 (byte {error.start + 1})"
+            raise ImportRefusedError("TC-I001", message, "save it as UTF-8") from None
+
+    def lines(self, comment: str | None = None) -> Iterator[list[Word]]:
+        """The words of each line that has some; those from ``comment`` on are left out."""
+        for number, line in enumerate(self.text.split("\n"), 1):
+            content = line if comment is None else line.partition(comment)[0]
+            words = [Word(self.name, number, at.start() + 1, at[0]) for at in re.finditer(r"\S+", content)]
+            if words:
+                yield words
+
+    def end(self) -> Word:
+        """The place behind the last line."""
+        return Word(self.name, self.text.rstrip().count("\n") + 1, 1, "")
