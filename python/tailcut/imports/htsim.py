@@ -1,0 +1,205 @@
+"""htsim, and its fork for Ultra Ethernet: connection matrices (``.cm``, ``.tm``) and fat trees (``.topo``).
+
+A matrix counts nodes and connections, and has a line for each: ``0->1 id 1 start 0 size 1000``, with the start in
+picoseconds. A tree counts hosts, tiers and hosts of a pod, and says of each tier what leads down from it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tailcut.imports.fat_tree import LARGEST, Tier, build
+from tailcut.imports.network import Flow, Format, Imported, Options, checked_flow, pick
+from tailcut.imports.source import MAX_FLOWS, MAX_HOSTS, Source, Word
+
+_MATRICES = (".cm", ".tm")
+_TRIGGERS = ("trigger", "send_done_trigger", "recv_done_trigger", "addon")
+_KEYS = {
+    "downlink_speed_gbps": "speed_bps", "radix_up": "up", "radix_down": "down", "oversubscribed": "oversubscribed",
+    "bundle": "bundle", "switch_latency_ns": "switch_ps", "downlink_latency_ns": "delay_ps",
+}  # fmt: skip
+_SCALES = {"speed_bps": 10**9, "switch_ps": 1000, "delay_ps": 1000}
+
+
+def _fits(paths: Sequence[Path]) -> bool:
+    return all(path.suffix in (*_MATRICES, ".topo") for path in paths)
+
+
+def _read(paths: Sequence[Path], _options: Options) -> Imported:
+    topology = pick(paths, "topology", lambda path: path.suffix == ".topo")
+    matrix = pick(paths, "connection matrix", lambda path: path.suffix != ".topo")
+    found = Imported()
+    if topology is not None:
+        _tree(Source(topology), found)
+    if matrix is not None:
+        _matrix(Source(matrix), found)
+    return found
+
+
+def _refuse_trigger(word: Word) -> None:
+    what = f"{word.text}: a flow that waits for another is no traffic that can be imported yet"
+    word.refuse(what, "give each flow a start, or ask for partition-aggregate or shuffle traffic", "TC-I003")
+
+
+def _matrix(source: Source, found: Imported) -> None:
+    counts: dict[str, tuple[int, Word]] = {}
+    flows: list[Flow] = []
+    ids: dict[int, Word] = {}
+    priority: Word | None = None
+    for words in source.lines("#"):
+        first = words[0]
+        if first.text in ("Nodes", "Connections", "Triggers", "Failures"):
+            _count(words, counts)
+        elif first.text == "trigger":
+            _refuse_trigger(first)
+        elif first.text == "failure":
+            first.refuse("a failure", "take it out, and say what fails in [faults]", "TC-I003")
+        elif "->" in first.text:
+            given = _attributes(words)
+            priority = priority or given.get("prio")
+            flow = _flow(first, given, _nodes(counts, first), ids)
+            flows.append(checked_flow(flow, first, len(flows) + 1))
+        else:
+            first.refuse(f"{first.text!r} is no line of a connection matrix", "write SRC->DST start PS size BYTES")
+    count, word = counts.get("Connections", (len(flows), source.end()))
+    if count != len(flows):
+        word.refuse(f"{count} connections are counted, and {len(flows)} follow", "correct the number")
+    if not flows:
+        source.end().refuse("no connection", "write SRC->DST start PS size BYTES for each")
+    nodes = counts["Nodes"][0]
+    if found.network is not None and nodes > len(found.network.hosts):
+        what = f"{nodes} nodes, and the topology has {len(found.network.hosts)} hosts"
+        counts["Nodes"][1].refuse(what, "name the topology that belongs to the matrix", "TC-I004")
+    if priority is not None:
+        found.notes.append(f"{priority.file}:{priority.line}: priorities (prio) are left out: flows here have none")
+    found.flows, found.hosts = flows, nodes
+
+
+def _count(words: list[Word], counts: dict[str, tuple[int, Word]]) -> None:
+    name = words[0]
+    if len(words) != 2:
+        name.refuse(f"{name.text}: one number is expected", f"write {name.text} and how many")
+    if name.text in counts:
+        name.refuse(f"{name.text} is counted twice", "take one out")
+    most = MAX_HOSTS if name.text == "Nodes" else MAX_FLOWS
+    counts[name.text] = (words[1].whole(name.text, most), words[1])
+    if counts[name.text][0] and name.text == "Triggers":
+        _refuse_trigger(name)
+    if counts[name.text][0] and name.text == "Failures":
+        name.refuse("failures", "take them out, and say what fails in [faults]", "TC-I003")
+
+
+def _nodes(counts: dict[str, tuple[int, Word]], word: Word) -> int:
+    if "Nodes" not in counts:
+        word.refuse("no line before says how many nodes there are", "write Nodes N in the first line")
+    return counts["Nodes"][0]
+
+
+def _attributes(words: list[Word]) -> dict[str, Word]:
+    """What follows a connection: each name and its value."""
+    found: dict[str, Word] = {}
+    rest = iter(words[1:])
+    for name in rest:
+        if name.text in _TRIGGERS:
+            _refuse_trigger(name)
+        if name.text not in ("start", "size", "id", "prio"):
+            name.refuse(f"{name.text!r} is no attribute of a connection", "these are start, size, id and prio")
+        value = next(rest, None)
+        if value is None:
+            name.refuse(f"{name.text} has no value", "write it behind the name")
+        if name.text in found:
+            name.refuse(f"{name.text} stands there twice", "take one out")
+        found[name.text] = value
+    return found
+
+
+def _flow(word: Word, given: dict[str, Word], nodes: int, ids: dict[int, Word]) -> Flow:
+    ends = []
+    for text in word.text.split("->", 1):
+        number = Word(word.file, word.line, word.column, text).whole("node")
+        if number >= nodes:
+            word.refuse(f"there is no node {number}: the matrix counts {nodes}", f"nodes go from 0 to {nodes - 1}")
+        ends.append(number)
+    if "start" not in given:
+        word.refuse("the connection has no start", "write start and picoseconds")
+    if "size" not in given:
+        word.refuse("the connection has no size, and lasts for ever", "write size and bytes", "TC-I003")
+    start = given["start"].nanoseconds(given["start"].number("start") / 1000)
+    number = None
+    if "id" in given:
+        number = given["id"].whole("id")
+        if number in ids:
+            given["id"].refuse(f"id {number} is that of line {ids[number].line}, too", "ids tell flows apart")
+        ids[number] = given["id"]
+    return Flow(ends[0], ends[1], given["size"].whole("size"), start, number)
+
+
+@dataclass(slots=True)
+class _Tree:
+    """What a ``.topo`` says, and where."""
+
+    head: dict[str, tuple[int, Word]] = field(default_factory=dict)
+    tiers: dict[int, tuple[Word, dict[str, tuple[int, Word]]]] = field(default_factory=dict)
+
+
+def _tree(source: Source, found: Imported) -> None:
+    tree = _Tree()
+    current: dict[str, tuple[int, Word]] | None = None
+    queues: Word | None = None
+    for words in source.lines("#"):
+        name, key = words[0], words[0].text.lower()
+        if len(words) != 2:
+            name.refuse(f"{name.text}: one value is expected", "write a name and a number in each line")
+        if key == "tier":
+            number = words[1].whole("tier", 2)
+            if number in tree.tiers:
+                name.refuse(f"tier {number} stands there twice", "take one out")
+            current = {}
+            tree.tiers[number] = (name, current)
+        elif key in ("nodes", "tiers", "podsize") and current is None:
+            _once(tree.head, key, words, LARGEST)
+        elif key in ("queue_up", "queue_down") and current is not None:
+            queues = queues or name
+        elif key in _KEYS and current is not None:
+            attribute = _KEYS[key]
+            _once(current, attribute, words, 10**9, _SCALES.get(attribute, 1))
+        else:
+            known = "nodes, tiers, podsize, and below Tier N: " + ", ".join(_KEYS)
+            name.refuse(f"{name.text!r} is no attribute here", f"these are {known}")
+    for key in ("nodes", "tiers", "podsize"):
+        if tree.head.get(key, (0,))[0] == 0:
+            source.end().refuse(f"{key.capitalize()} is missing", "say it before the first Tier")
+    count, word = tree.head["tiers"]
+    if count not in (2, 3):
+        word.refuse(f"{count} tiers", "trees of two and three tiers are read", "TC-I003")
+    tiers = [_tier(tree, number, count, source) for number in range(count)]
+    found.network = build(tree.head["nodes"], tree.head["podsize"], tiers)
+    found.network.check(source.end())
+    if queues is not None:
+        found.notes.append(
+            f"{queues.file}:{queues.line}: {queues.text} is left out: say [queue] limit in the experiment"
+        )
+
+
+def _once(values: dict[str, tuple[int, Word]], key: str, words: list[Word], most: int, scale: int = 1) -> None:
+    if key in values:
+        words[0].refuse(f"{words[0].text} stands there twice", "take one out")
+    values[key] = (words[1].whole(words[0].text, most) * scale, words[1])
+
+
+def _tier(tree: _Tree, number: int, count: int, source: Source) -> Tier:
+    if number not in tree.tiers:
+        source.end().refuse(f"Tier {number} is missing", f"a tree of {count} tiers has Tier 0 to Tier {count - 1}")
+    word, given = tree.tiers[number]
+    for key, name in (("speed_bps", "Downlink_speed_Gbps"), ("down", "Radix_Down"), ("up", "Radix_Up")):
+        if given.get(key, (0,))[0] == 0 and not (key == "up" and number == count - 1):
+            word.refuse(f"tier {number} has no {name}", "write it with a number above 0")
+    values = {key: value for key, (value, _) in given.items()}
+    if "delay_ps" not in values:
+        word.refuse(f"tier {number} has no Downlink_Latency_ns", "write it")
+    if not all(values.get(key, 1) for key in ("oversubscribed", "bundle")):
+        word.refuse(f"tier {number}: Oversubscribed and Bundle are at least 1", "leave out what is 1")
+    return Tier(word, **values)
+
+
+FORMAT = Format("htsim", ".cm, .tm and .topo of htsim", _fits, _read)
