@@ -125,7 +125,7 @@ def _flow(word: Word, given: dict[str, Word], nodes: int, ids: dict[int, Word]) 
     if "size" not in given:
         word.refuse("the connection has no size, and lasts for ever", "write size and bytes", "TC-I003")
     start = given["start"].nanoseconds(given["start"].number("start") / 1000)
-    number = None
+    number: int | None = None
     if "id" in given:
         number = given["id"].whole("id")
         if number in ids:
