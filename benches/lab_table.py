@@ -37,7 +37,7 @@ SEEDS = 5
 TRIES = 2
 """How often a run that was not faithful is made in all."""
 MEAN, P99, POINTS = 0.10, 0.20, 5.0
-"""How far kernels may be from the simulator: in mean and 99th percentile of short flows, and in a scheme's gain."""
+"""How far kernels may be from the simulator: in mean and 99th percentile of short flows, and in a scheme's change."""
 VERDICTS = "verdicts.jsonl"
 NUMBER = re.compile(r"\d+(\.\d+)?")
 LOST_SYN_NS = 900_000_000
@@ -47,8 +47,8 @@ TIMES = (
     " | 99th, ms: simulator | kernels | apart | lost SYN: simulator | kernels |\n"
     "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
 )
-GAINS = (
-    "| experiment | scheme | gain of the mean: simulator | kernels | points"
+CHANGES = (
+    "| experiment | scheme | change of the mean: simulator | kernels | points"
     " | of the 99th: simulator | kernels | points |\n"
     "|---|---|---:|---:|---:|---:|---:|---:|"
 )
@@ -126,9 +126,9 @@ def apart(simulated: float, real: float) -> float:
     return real / simulated - 1
 
 
-def gain(baseline: float, value: float) -> float:
-    """In percent."""
-    return 100 * (1 - value / baseline)
+def change(baseline: float, value: float) -> float:
+    """The change against the baseline in percent; below zero is faster."""
+    return 100 * (value / baseline - 1)
 
 
 def by_chance(row: Row) -> str:
@@ -159,31 +159,33 @@ def times(row: Row) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def gains(row: Row) -> dict[str, tuple[float, float]]:
-    """What a scheme cuts of each statistic, in percent, in the simulator and over kernels."""
+def changes(row: Row) -> dict[str, tuple[float, float]]:
+    """By how much a scheme changes each statistic, in percent, in the simulator and over kernels."""
     if row.baseline is None:
         return {}
     pairs = ((row.baseline.simulated, row.simulated), (row.baseline.real, row.real))
-    both = {name: [gain(getattr(one, name), getattr(other, name)) for one, other in pairs] for name in STATISTICS}
+    both = {name: [change(getattr(one, name), getattr(other, name)) for one, other in pairs] for name in STATISTICS}
     return {name: (simulated, real) for name, (simulated, real) in both.items()}
 
 
-def gained(row: Row) -> str:
-    """In the table of gains."""
-    cells = [f"{simulated:.0f} % | {real:.0f} % | {real - simulated:+.0f}" for simulated, real in gains(row).values()]
+def changed(row: Row) -> str:
+    """A row of the table of changes."""
+    cells = [
+        f"{simulated:+.0f} % | {real:+.0f} % | {real - simulated:+.0f}" for simulated, real in changes(row).values()
+    ]
     return f"| {row.experiment} | {row.scheme} | {' | '.join(cells)} |"
 
 
 def beyond(row: Row) -> list[str]:
     """Where kernels are further from the simulator than they should be."""
-    found, gained = [], gains(row)
+    found, of_changes = [], changes(row)
     for name, (what, most) in STATISTICS.items():
         share = apart(getattr(row.simulated, name), getattr(row.real, name))
         if abs(share) > most:
             found.append(f"{what} {100 * share:+.0f} %")
-        simulated, real = gained.get(name, (0.0, 0.0))
+        simulated, real = of_changes.get(name, (0.0, 0.0))
         if abs(real - simulated) > POINTS:
-            found.append(f"gain of the {what} {real - simulated:+.0f} points")
+            found.append(f"change of the {what} {real - simulated:+.0f} points")
     return found
 
 
@@ -195,11 +197,11 @@ def report(experiments: list[list[Row]], verdicts: list[dict[str, Any]]) -> str:
         TIMES,
         *(times(row) for row in each),
         "",
-        GAINS,
-        *(gained(row) for row in each if row.baseline),
+        CHANGES,
+        *(changed(row) for row in each if row.baseline),
         "",
         f"Further apart than {100 * MEAN:.0f} % in the mean, {100 * P99:.0f} % in the 99th percentile or {POINTS:.0f}"
-        f" points in a gain: {len(too_far)} of {len(each)} schemes.",
+        f" points in a change: {len(too_far)} of {len(each)} schemes.",
         "",
         *(*too_far, ""),
         *counts(verdicts),

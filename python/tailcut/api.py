@@ -111,15 +111,17 @@ def loads(
 
 
 def _planned(text: str, name: str, directory: Path, overrides: list[tuple[str, str]]) -> Plan:
-    """The plan of an experiment, with its traces as they are read."""
+    """The plan of an experiment, with its traces as they are read, and with what was replaced in the file."""
     prepared = prepare(text, name, directory, overrides)
     if prepared is None:
-        return json.loads(_core.loads(name, text, str(directory), overrides, read_table))  # type: ignore[no-any-return]
-    try:
-        made = _core.loads(name, prepared.text, str(directory), prepared.overrides, read_table)
-    except _core.ExperimentError as error:
-        raise prepared.retold(error) from None
-    return prepared.restored(json.loads(made))
+        found: Plan = json.loads(_core.loads(name, text, str(directory), overrides, read_table))
+    else:
+        try:
+            made = _core.loads(name, prepared.text, str(directory), prepared.overrides, read_table)
+        except _core.ExperimentError as error:
+            raise prepared.retold(error) from None
+        found = prepared.restored(json.loads(made))
+    return {**found, "overrides": dict(overrides)} if overrides else found
 
 
 def _overrides(given: Mapping[str, Any] | None, seeds: int | None) -> list[tuple[str, str]]:

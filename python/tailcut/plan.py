@@ -5,6 +5,7 @@ The types describe the JSON; at run time a plan is plain dictionaries and lists.
 
 import hashlib
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -77,12 +78,32 @@ class Plan(TypedDict):
     model: dict[str, Any]
     lab: dict[str, Any]
     report: dict[str, Any]
+    parts: NotRequired[list[dict[str, Any]]]  # of several directories taken together: what each is of
+    overrides: NotRequired[dict[str, str]]  # what replaces the file's values: dotted key, and TOML or bare text
     runs: list[PlannedRun]
 
 
 def name(plan: Plan) -> str:
     """The experiment's short name: its file without directory and suffix."""
     return Path(plan["source_file"]).stem
+
+
+def options(plan: Mapping[str, Any]) -> list[str]:
+    """What replaces the file's values, as the command line takes it: ``--set traffic.load=0.3``, ``--seeds 3``."""
+    return [
+        f"--seeds {value}" if key == "seeds" and value.isdigit() else f"--set {shlex.quote(f'{key}={value}')}"
+        for key, value in (plan.get("overrides") or {}).items()
+    ]
+
+
+def title(plan: Plan) -> str:
+    """The title, followed by the values that replace the file's: the file's title may speak of those.
+
+    A title that was itself replaced is left as it is.
+    """
+    replaced = plan.get("overrides", {})
+    with_ = [f"{key} = {value}" for key, value in replaced.items() if key not in ("seeds", "question")]
+    return plan["title"] if not with_ or "title" in replaced else f"{plan['title']} (with {', '.join(with_)})"
 
 
 def canonical(value: object) -> str:

@@ -119,6 +119,8 @@ def percent(value: float, digits: int = 0) -> str:
 
 
 def size(value: float) -> str:
-    """Bytes with a decimal prefix: ``1.50 MB``."""
+    """Bytes with a decimal prefix: ``1.50 MB``; at most GB, the largest that experiments are written in."""
+    if value >= 999.5e9:
+        return f"{value / 1e9:.0f} GB"
     text = count(value)
     return f"{text}B" if " " in text else f"{text} B"

@@ -16,9 +16,10 @@ def runs(directory: str) -> int:
 
 @pytest.fixture
 def pruned(tailcut: Tailcut, tiny: Path) -> Tailcut:
-    """Four runs, of which the plan asked for last has two."""
+    """Four runs, of which the experiment as it is edited now needs two."""
     assert tailcut("run", tiny, "-q").exit_code == 0
-    assert tailcut("run", tiny, "-q", "--seeds", 1).exit_code == 0
+    tiny.write_text(tiny.read_text().replace("seeds = 2", "seeds = 1"))
+    assert tailcut("run", tiny, "-q").exit_code == 0
     return tailcut
 
 
@@ -47,6 +48,13 @@ def test_prune_with_yes_does_not_ask(pruned: Tailcut) -> None:
     assert runs("results/tiny") == 2
     again = pruned("prune", "results/tiny")
     assert (again.exit_code, "has 0 runs" in again.stderr) == (0, True)
+
+
+def test_prune_keeps_what_another_plan_needs_unless_only_the_last_counts(tailcut: Tailcut, tiny: Path) -> None:
+    tailcut("run", tiny, "-q", "--seeds", 1)
+    tailcut("run", tiny, "-q", "--seeds", 1, "--set", "traffic.load=0.2")
+    assert "has 0 runs" in tailcut("prune", "results/tiny", "--dry-run").stderr
+    assert "has 2 runs" in tailcut("prune", "results/tiny", "--dry-run", "--last").stderr
 
 
 def test_a_dry_run_names_the_runs_and_removes_none(pruned: Tailcut) -> None:

@@ -130,6 +130,21 @@ def test_a_damaged_run_is_not_taken(sent: tuple[Store, str, dict[str, bytes]]) -
     assert store.state(run_id).value == "absent"
 
 
+def test_a_file_that_the_run_does_not_list_is_not_taken(sent: tuple[Store, str, dict[str, bytes]]) -> None:
+    store, run_id, files = sent
+    with pytest.raises(StoreError, match="not what was written"):
+        store.adopt(run_id, {**files, "notes.txt": b"x"})
+    assert store.state(run_id).value == "absent"
+
+
+def test_a_run_with_a_file_missing_is_not_taken(sent: tuple[Store, str, dict[str, bytes]]) -> None:
+    store, run_id, files = sent
+    for name in files:
+        with pytest.raises(StoreError, match="not what was written"):
+            store.adopt(run_id, {other: content for other, content in files.items() if other != name})
+    assert store.state(run_id).value == "absent"
+
+
 def test_a_run_of_another_identifier_is_not_taken(sent: tuple[Store, str, dict[str, bytes]]) -> None:
     store, _, files = sent
     with pytest.raises(StoreError, match="not what was written"):

@@ -2,6 +2,7 @@
 
 import io
 import json
+import platform
 import shutil
 from contextlib import ExitStack
 from pathlib import Path
@@ -171,6 +172,7 @@ def test_the_page_has_the_verdicts_and_says_whether_unfaithful_runs_are_counted(
     page = result.report()[0].read_text()
     assert '<section id="kernels">' in page
     assert page.count("<strong>not faithful</strong>") == 1
+    assert f"system {platform.system()} {platform.release()}" in page.partition("How it was made</h2>")[2]
     assert "something waited for a processor for 90\N{NO-BREAK SPACE}% of the time" in page
     assert "counted in all the same, as was asked for" in page
     assert "1 of 3 runs that are counted in are not faithful" in page

@@ -100,10 +100,10 @@ def test_what_is_further_apart_than_it_should_be_is_said(table: ModuleType) -> N
     first = table.Row("one", "TCP", 2, side(10, 100), side(10.9, 119), None)
     assert table.beyond(first) == []
     second = table.Row("one", "RepFlow", 2, side(8, 50), side(9, 50), first)
-    assert table.beyond(second) == ["mean +12 %", "gain of the 99th percentile +8 points"]
+    assert table.beyond(second) == ["mean +12 %", "change of the 99th percentile -8 points"]
     text = table.report([[first, second]], [])
     assert "| one | TCP | 2 | 100 | 10.0 | 10.9 | +9 % ± 0 | 100 | 119 | +19 % | 0 | 0 |" in text
-    assert "| one | RepFlow | 20 % | 17 % | -3 | 50 % | 58 % | +8 |" in text
+    assert "| one | RepFlow | -20 % | -17 % | +3 | -50 % | -58 % | -8 |" in text
     assert "1 of 2 schemes" in text
     page = f"before\n{table.BEGIN}\nold\n{table.END}\nafter"
     assert table.into_page(page, text, table.BEGIN, table.END).startswith(f"before\n{table.BEGIN}\n| experiment")

@@ -1,6 +1,7 @@
 """The page as a file: what must be in it, what must not, and that the same results give the same bytes."""
 
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from support import made_up, synthetic
 from tailcut import report
 from tailcut.plan import Axis
 from tailcut.report import page
+from tailcut.report.figures import Data
 from tailcut.report.study import Study
+from tailcut.report.theme import Theme
 from tailcut.results import Result, Store
 
 
@@ -49,6 +52,32 @@ def test_pages_in_one_folder_name_figures_of_their_own(tmp_path: Path) -> None:
         page, *figures = report.write(result, tmp_path / f"{name}.html")
         assert {path.parent for path in figures} == {tmp_path / folder}
         assert f"<code>{folder}</code> beside this page" in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "title", "options"),
+    [
+        ({}, "RepFlow against TCP", []),
+        ({"seeds": "3"}, "RepFlow against TCP", ["--seeds 3"]),
+        (
+            {"traffic.load": "0.6", "queue.limit": '"9 packets"'},
+            'RepFlow against TCP (with traffic.load = 0.6, queue.limit = "9 packets")',
+            ["--set traffic.load=0.6", "--set 'queue.limit=\"9 packets\"'"],
+        ),
+        ({"title": "Mine", "traffic.load": "0.6"}, "Mine", ["--set title=Mine", "--set traffic.load=0.6"]),
+    ],
+)
+def test_the_page_says_what_replaced_values_of_the_file(
+    tmp_path: Path, overrides: dict[str, str], title: str, options: list[str]
+) -> None:
+    plan = made_up.plan(schemes=["TCP"], sweep=[], seeds=[1])
+    store = Store.create(
+        tmp_path / "results", {**plan, "title": overrides.get("title", plan["title"]), "overrides": overrides}
+    )
+    made_up.put(store, plan["runs"][0], made_up.flows([100, 200]))
+    html = unescape(page.render(study := Study.of(Result(store)), Data.of(study), Theme(study.schemes)))
+    assert f"<h1>{title}</h1>" in html
+    assert re.findall("place of the file's</dt><dd><code>(.*?)</code>", html) == [" ".join(options)][: len(options)]
 
 
 @pytest.mark.parametrize(

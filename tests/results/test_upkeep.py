@@ -5,7 +5,8 @@ import pytest
 
 from support import made_up
 from tailcut import StoreError
-from tailcut.results import State, Store, drafts, upkeep
+from tailcut.plan import Plan
+from tailcut.results import Result, State, Store, drafts, upkeep
 from tailcut.results.locks import locked
 
 ONE_SEED = made_up.plan(schemes=["TCP"], sweep=[], seeds=[1])
@@ -41,6 +42,41 @@ def test_runs_that_the_plan_does_not_refer_to_are_removed_and_the_others_stay(tm
     assert store.verify(IDS[0]) is State.COMPLETE
 
 
+def asked(store: Store, plan: Plan, **overrides: str) -> None:
+    Store.create(store.directory, {**plan, "overrides": overrides} if overrides else plan)
+
+
+def test_what_a_plan_with_other_overrides_needs_is_kept(tmp_path: Path) -> None:
+    store = filled(tmp_path / "results", 1, 2, 3)
+    asked(store, made_up.plan(schemes=["TCP"], sweep=[], seeds=[2]), seeds="[2]")
+    assert upkeep.unasked(store) == [IDS[2]]
+    assert sorted(upkeep.unasked(store, by_last=True)) == sorted([IDS[0], IDS[2]])
+
+
+def test_an_edited_experiment_takes_the_place_of_what_it_was(tmp_path: Path) -> None:
+    store = filled(tmp_path / "results", 1, 2)
+    asked(store, made_up.plan(schemes=["TCP"], sweep=[], seeds=[2]))
+    assert upkeep.unasked(store) == [IDS[0]]
+
+
+def test_a_plan_of_an_older_version_which_kept_no_list_is_not_forgotten(tmp_path: Path) -> None:
+    store = filled(tmp_path / "results", 1, 2)
+    for path in (store.directory / "plans").iterdir():
+        path.unlink()
+    asked(store, made_up.plan(schemes=["TCP"], sweep=[], seeds=[2]), seeds="[2]")
+    assert upkeep.unasked(store) == []
+
+
+def test_times_of_runs_that_are_gone_go_with_them(tmp_path: Path) -> None:
+    store = filled(tmp_path / "results", 1, 2)
+    asked(store, THREE_SEEDS)
+    Result(store).summary()
+    asked(store, ONE_SEED)
+    upkeep.prune(store, upkeep.unasked(store))
+    left = [path.stem.rpartition("-")[2] for path in store.directory.glob("derived/times-*")]
+    assert left == [IDS[0]]
+
+
 def test_a_run_that_another_process_is_making_is_not_removed(tmp_path: Path) -> None:
     store = filled(tmp_path / "results", 1, 2)
     with locked(store.directory / "runs" / f".{IDS[1]}.lock", wait=False):
@@ -54,6 +90,13 @@ def test_a_store_whose_plan_is_damaged_loses_nothing(tmp_path: Path) -> None:
     with pytest.raises(StoreError):
         upkeep.unasked(store)
     assert names(store) == sorted(IDS[:2])
+
+
+def test_a_store_of_which_another_plan_is_damaged_loses_nothing(tmp_path: Path) -> None:
+    store = filled(tmp_path / "results", 1, 2)
+    next((store.directory / "plans").iterdir()).write_text("{")
+    with pytest.raises(StoreError, match="is damaged"):
+        upkeep.unasked(store)
 
 
 # --- merge ----------------------------------------------------------------------------------------------------------

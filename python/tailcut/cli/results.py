@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import tailcut
-from tailcut.cli.shell import Directory, WithUnfaithful, err, out
+from tailcut.cli.shell import Directories, Directory, WithUnfaithful, err, out
 
 if TYPE_CHECKING:
     from tailcut.results import Result
 
 
 def summary(
-    directory: Directory,
+    directories: Directories,
     full: Annotated[
         bool, typer.Option("--full", metavar="", help="Every class and statistic, with intervals.")
     ] = False,
@@ -30,7 +30,7 @@ def summary(
     from tailcut.results.tables import for_spreadsheets
     from tailcut.terminal.table import full_table
 
-    result = tailcut.open_results(directory, with_unfaithful=with_unfaithful)
+    result = tailcut.open_results(*directories, with_unfaithful=with_unfaithful)
     if as_json:
         rows = json.loads(result.summary().write_json())
         sys.stdout.write(json.dumps(rows, separators=(",", ":")) + "\n")  # in ASCII, which every terminal has
@@ -43,10 +43,16 @@ def summary(
 
 
 def report(
-    directory: Directory,
+    directories: Directories,
     page: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="PAGE", help="The page; by default DIR/report.html.", show_default=False),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="PAGE",
+            help="The page; by default DIR/report.html; with the others in its name where there are several.",
+            show_default=False,
+        ),
     ] = None,
     slow_flows: Annotated[
         int,
@@ -71,7 +77,7 @@ def report(
     with_unfaithful: WithUnfaithful = False,
 ) -> None:
     """Write the page: HTML that works offline, and its figures."""
-    result = tailcut.open_results(directory, with_unfaithful=with_unfaithful)
+    result = tailcut.open_results(*directories, with_unfaithful=with_unfaithful)
     if slow_seeds and not slow_flows:
         raise typer.BadParameter("--explain-seed: say how many flows with --explain N")
     missing(result)
@@ -124,21 +130,23 @@ def prune(
         bool, typer.Option("--dry-run", metavar="", help="Name the runs that would be removed, and remove none.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", metavar="", help="Do not ask.")] = False,
+    last: Annotated[
+        bool, typer.Option("--last", metavar="", help="Keep only what the plan asked for last needs.")
+    ] = False,
 ) -> None:
-    """Remove the runs that the plan asked for last does not refer to."""
+    """Remove the runs that no plan asked for in the directory needs."""
     from tailcut.results import Store, upkeep
     from tailcut.units import size
 
     store = Store.open(directory)
-    unasked = upkeep.unasked(store)
+    unasked = upkeep.unasked(store, by_last=last)
     kept = len(store.runs()) - len(unasked)
     for run_id in unasked if dry_run else ():
         out.print(f"{store.path(run_id)}", highlight=False, soft_wrap=True)
-    what = (
-        f"{len(unasked)} runs ({size(upkeep.bytes_of(store, unasked))}) that the plan asked for last does not refer to"
-    )
+    whose = "the plan asked for last does not need" if last else "no plan needs that was asked for there"
+    what = f"{len(unasked)} runs ({size(upkeep.bytes_of(store, unasked))}) that {whose}"
     if not unasked or dry_run:
-        err.print(f"{directory} has {what}, and {kept} that it does.", highlight=False, soft_wrap=True)
+        err.print(f"{directory} has {what}, and {kept} others.", highlight=False, soft_wrap=True)
         return
     if not yes and not typer.confirm(f"Remove {what} from {directory}, and keep {kept}?", err=True):
         raise typer.Exit(1)
@@ -156,7 +164,7 @@ def merge(
     done = upkeep.merge(store, Store.open(other))
     for run_id in done.damaged:
         err.print(f"{other}: run {run_id} is damaged and was left out", style="yellow", highlight=False, soft_wrap=True)
-    unasked = len(set(upkeep.unasked(store)) & {*done.taken, *done.there})
+    unasked = len(set(upkeep.unasked(store, by_last=True)) & {*done.taken, *done.there})
     repeats = f", {len(done.repeats)} of them as further repeats of the lab's" if done.repeats else ""
     more = (
         f"; {unasked} are not in the plan of {into}: run the experiment with their seeds and values" if unasked else ""

@@ -89,6 +89,12 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="The experiment, a TO
 Directory = Annotated[
     Path, typer.Argument(metavar="DIR", help="A directory of results, such as results/quickstart.", show_default=False)
 ]
+Directories = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="DIR...", help="A directory of results; of several, all runs are taken together.", show_default=False
+    ),
+]
 Override = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Use this value, written as in TOML. May be repeated."),

@@ -34,7 +34,6 @@ LOSSES = {
     "missing": "lost: it does not arrive",
 }
 NUMBER = re.compile(r"[0-9][0-9.,]*( ([pnµm]?s|[kMG]?B)\b)?")
-TO_SENDER = frozenset({"syn-ack", "ack", "pull", "cut"})
 SEVERAL = frozenset({"data", "ack", "pull"})
 SHORT = 60
 """Lines of a story that has room for all of them; in longer ones, what happens again and again is told once."""
@@ -109,7 +108,7 @@ def lost(packet: Packet) -> bool:
 
 def towards_sender(packet: Packet) -> bool:
     """Whether a packet goes from the flow's receiver to its sender."""
-    return bool(packet.get("back", packet["kind"] in TO_SENDER))
+    return bool(packet["back"])
 
 
 def _sent(packet: Packet) -> str:

@@ -10,7 +10,7 @@ import jinja2
 import polars as pl
 from markupsafe import Markup
 
-from tailcut.plan import flatten
+from tailcut.plan import flatten, options, title
 from tailcut.report import attribution, kernels, vega, watched, words
 from tailcut.report.export import Pool, specification
 from tailcut.report.figures import Data, Figure, draw
@@ -57,6 +57,9 @@ def render(study: Study, data: Data, theme: Theme, slow: Timelines | None = None
     absent = [figure for kind, figure in drawn if not figure.panels and kind.shown_empty]
     return environment.get_template("page.html.j2").render(
         study=study,
+        title=title(study.plan),
+        options=options,
+        parts=study.plan.get("parts") or [dict(study.plan)],
         headline=words.headline(study, data.curves, data.throughput),
         verdicts=words.verdicts(study, data.curves),
         agreement=words.agreement(data.against),
@@ -360,10 +363,10 @@ def runs(study: Study) -> list[dict[str, Any]]:
 
 
 def machines(study: Study) -> list[str]:
-    """The machines that the runs were made on and the versions that made them, each once."""
+    """The machines, with their kernels, that the runs were made on and the versions that made them, each once."""
     described = []
-    for run in study.runs:
-        machine = run.record.get("machine", {})
+    for record in (*(run.record for run in study.runs), *(run.about for run in study.judged)):
+        machine = record.get("machine", {})
         text = ", ".join(f"{key.replace('_', ' ')} {spell(value)}" for key, value in machine.items())
-        described.append(f"Tailcut {run.record.get('version', '?')} on {text}")
+        described.append(f"Tailcut {record.get('version', '?')} on {text}")
     return list(dict.fromkeys(described))

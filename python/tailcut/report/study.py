@@ -131,7 +131,7 @@ class Study:
             ReportError: no run has finished, and no backend has filled the summary.
         """
         plan = result.plan
-        runs = tuple(Run(planned, result.directory / "runs" / planned["id"]) for planned in result.finished_runs)
+        runs = tuple(Run(planned, result.path(planned["id"])) for planned in result.finished_runs)
         summary = result.summary()
         over_kernels = result.finished_lab_runs
         if not runs and not over_kernels and summary["value_us"].null_count() == summary.height:
@@ -147,9 +147,7 @@ class Study:
             result.totals(),
             len(over_kernels),
             sum(not one.faithful for one in over_kernels),
-            tuple(
-                Run(one.run, result.directory / "runs" / one.id, backend(one.fabric)) for one in result.counted_lab_runs
-            ),
+            tuple(Run(one.run, result.path(one.id), backend(one.fabric)) for one in result.counted_lab_runs),
             result.with_unfaithful,
             tuple(over_kernels),
             result.lab_spread,

@@ -22,18 +22,28 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'tailcut.results' has no attribute {name!r}")
 
 
-def open(directory: str | Path, *, with_unfaithful: bool = False) -> "Result":  # noqa: A001 - read as tailcut.results.open
+def open(  # noqa: A001 - read as tailcut.results.open
+    directory: str | Path, *others: str | Path, with_unfaithful: bool = False
+) -> "Result":
     """The results in ``directory``, as far as they are there.
 
     Args:
         directory: where they are.
+        others: further directories, whose results are added: the plan then has the schemes, points and seeds of all,
+            and as a further axis the key in which they differ, or the directory if that is more than one.
         with_unfaithful: whether the lab's runs that the machine could not carry in time are counted in; the summary
             and the page then say so.
 
     Raises:
-        StoreError: it is not a directory of results.
+        StoreError: one is not a directory of results, or they cannot be taken together (TC-S011, TC-S014, TC-S015).
     """
     from tailcut.results.result import Result
     from tailcut.results.store import Store
 
-    return Result(Store.open(Path(directory)), with_unfaithful=with_unfaithful)
+    stores = {Path(one).resolve(): Store.open(Path(one)) for one in (directory, *others)}
+    store, *further = stores.values()
+    if further:
+        from tailcut.results.together import Together
+
+        store = Together([store, *further])
+    return Result(store, with_unfaithful=with_unfaithful)

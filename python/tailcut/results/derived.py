@@ -29,7 +29,9 @@ TOTALS: dict[str, pl.DataType] = {
 }
 """Of each run: sums over its flows; the mean throughput of its long flows and the mean of its shares of the ideal; what
 identifies the completion times of all of its flows, empty where there are none."""
-TIMES = ("id", "fct_ns", "fct_ack_ns")
+TIMES = "times-"
+"""How the files of sorted times begin; what they are computed by and the run follow, with a hyphen between."""
+IDENTIFYING = ("id", "fct_ns", "fct_ack_ns")
 OF = "of"  # which tables a row was computed from
 READ = ("flows.parquet", "jobs.parquet", "throughput.parquet")
 
@@ -63,8 +65,22 @@ class Derived:
     def _rows(
         self, kind: str, columns: Mapping[str, pl.DataType], runs: Mapping[str, tuple[str, int]], compute: Any
     ) -> pl.DataFrame:
+        homes: dict[Path, dict[str, tuple[str, int]]] = {}
+        for run_id, made in runs.items():
+            homes.setdefault(self._store.home(run_id).directory, {})[run_id] = made
+        there = homes or {self._store.directory: {}}
+        return pl.concat([self._rows_at(home, kind, columns, made, compute) for home, made in there.items()])
+
+    def _rows_at(
+        self,
+        home: Path,
+        kind: str,
+        columns: Mapping[str, pl.DataType],
+        runs: Mapping[str, tuple[str, int]],
+        compute: Any,
+    ) -> pl.DataFrame:
         schema = {"id": pl.String(), OF: pl.String(), **columns}
-        path = self._store.directory / "derived" / f"{self._prefix}{kind}-{self._name}.parquet"
+        path = home / "derived" / f"{self._prefix}{kind}-{self._name}.parquet"
         kept = pl.DataFrame(schema=schema)
         with contextlib.suppress(OSError, pl.exceptions.PolarsError):
             kept = read_parquet(path).select(pl.col(name).cast(kind) for name, kind in schema.items())
@@ -111,7 +127,7 @@ class Derived:
         return kept
 
     def _times_at(self, run_id: str) -> Path:
-        return self._store.directory / "derived" / f"times-{self._name}-{run_id}.parquet"
+        return self._store.home(run_id).directory / "derived" / f"{TIMES}{self._name}-{run_id}.parquet"
 
     def _flows(self, run_id: str) -> pl.DataFrame:
         return read_parquet(self._store.path(run_id) / "flows.parquet")
@@ -123,9 +139,9 @@ class Derived:
 
     def _totals_of(self, run_id: str, _of: str, _end_ns: int) -> pl.DataFrame:
         path = self._store.path(run_id)
-        of_flows = read_parquet(path / "flows.parquet", (*SUMS, *TIMES))
+        of_flows = read_parquet(path / "flows.parquet", (*SUMS, *IDENTIFYING))
         totals = of_flows.select(pl.col(name).cast(pl.UInt64).sum() for name in SUMS)
-        times = _identity(of_flows.select(TIMES).sort("id")) if of_flows.height else ""
+        times = _identity(of_flows.select(IDENTIFYING).sort("id")) if of_flows.height else ""
         speed: dict[str, Any] = {"long_throughput_bps": None, "long_share_of_ideal": None}
         if (path / "throughput.parquet").exists():
             of_long = read_parquet(path / "throughput.parquet").select(

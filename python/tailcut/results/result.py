@@ -76,7 +76,7 @@ class Result:
     """The results of an experiment, as far as they are there.
 
     Attributes:
-        directory: where they are.
+        directory: where they are; of several directories the first.
         plan: what was asked.
         with_unfaithful: whether the lab's runs that are not faithful are counted in.
     """
@@ -256,9 +256,11 @@ class Result:
 
     def end_ns(self, run: PlannedRun | lab_runs.LabRun) -> int:
         """When one finished run, of the simulator or the lab, ended."""
-        if isinstance(run, lab_runs.LabRun):
-            return int(run.about["end_ns"])
-        return self._tables[run["id"]][1]
+        return int(run.about["end_ns"] if isinstance(run, lab_runs.LabRun) else self._tables[run["id"]][1])
+
+    def path(self, run_id: str) -> Path:
+        """The directory of a finished run."""
+        return self._store.path(run_id)
 
     def capture_of(self, run: lab_runs.LabRun) -> Path | None:
         """The capture of one finished run of the lab; None if it was made without."""
@@ -287,8 +289,7 @@ class Result:
     def lab_flows(self) -> pl.DataFrame:
         """One row per flow of every finished run of the lab: as ``flows``, with the repeat and the run's verdict.
 
-        Its last column, ``start_late_ns``, says by how many nanoseconds the flow started late; it is empty for runs
-        that were kept before it was recorded.
+        Its last column, ``start_late_ns``, says how late the flow started; runs of older versions did not record it.
         """
         return self._lab_table("flows", beside="starts")
 
@@ -330,8 +331,7 @@ class Result:
     def lab_per_repeat(self) -> pl.DataFrame:
         """The statistics of each counted run of the lab: one row per run, class and statistic.
 
-        The spread over repeats of one seed is that of the kernels (``lab_spread``); the summary takes the flows of all
-        repeats for those of their seed, so that its intervals are over seeds alone.
+        Repeats of one seed are as far apart as kernels make them (``lab_spread``); the summary takes all for one run.
         """
         counted = self.counted_lab_runs
         rows = [
@@ -453,11 +453,10 @@ class Result:
 
     def write_summary(self) -> Path:
         """Write ``summary.parquet`` anew from what is there, without unfaithful runs: its readers asked for none."""
-        path = self.directory / "summary.parquet"
+        path = self._store.beside("summary.parquet")
         faithful = Result(self._store, self.plan) if self.with_unfaithful else self
-        write_atomically(
-            path, to_parquet(faithful.summary(), {"tailcut": self.plan["title"], "format": str(SUMMARY_FORMAT)})
-        )
+        about = {"tailcut": self.plan["title"], "format": str(SUMMARY_FORMAT)}
+        write_atomically(path, to_parquet(faithful.summary(), about))
         return path
 
     def changed_ns(self) -> int:
@@ -473,7 +472,9 @@ class Result:
         """
         from tailcut.report import write
 
-        return write(self, Path(path) if path is not None else self.directory / "report.html", slow_flows, slow_seeds)
+        return write(
+            self, Path(path) if path is not None else self._store.beside("report.html"), slow_flows, slow_seeds
+        )
 
     def _table(self, name: str) -> pl.DataFrame:
         parts = []

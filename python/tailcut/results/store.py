@@ -3,6 +3,7 @@
 Layout of a directory of results::
 
     plan.json                       the plan asked for last, and whose it is: the experiment's file
+    plans/<…>.json                  which runs a plan needs: one file for each set of overrides that was asked for
     runs/<id>/flows.parquet …       one directory per finished run; ``run.json`` lists the other files with their sizes
                                     and SHA-256
     summaries/<backend>-<…>.parquet rows of backends that keep no runs, one file per question asked
@@ -36,7 +37,7 @@ from typing import Any, cast
 import polars as pl
 
 from tailcut.errors import StoreError
-from tailcut.plan import Plan, question_id
+from tailcut.plan import Plan, canonical, question_id, unique_runs
 from tailcut.results import drafts, place
 from tailcut.results.locks import locked
 from tailcut.results.tables import METADATA_KEY, read_parquet, to_parquet
@@ -68,10 +69,10 @@ class Store:
 
     @classmethod
     def create(cls, directory: Path, plan: Plan, file: Path | None = None) -> "Store":
-        """The store at ``directory`` for ``plan``; runs that are there stay there.
+        """The store at ``directory``, made if it is not there, for ``plan``; runs that are there stay there.
 
         Args:
-            directory: where; made if it is not there.
+            directory: where.
             plan: what is asked.
             file: the experiment's file; none for an experiment without one.
 
@@ -88,11 +89,15 @@ class Store:
             )
         _refuse_another(directory, plan, file)
         directory.mkdir(parents=True, exist_ok=True)
+        store = cls(directory)
+        with contextlib.suppress(FileNotFoundError, StoreError):
+            store._remember(store.plan())  # an older version may have asked for it
         # The plan comes first: it is what makes a directory one of results, for other processes too.
         held = {**plan, place.ORIGIN: place.origin(file, directory)}
         write_atomically(directory / "plan.json", json.dumps(held, indent=1).encode())
+        store._remember(plan)
         (directory / "runs").mkdir(exist_ok=True)
-        return cls(directory)
+        return store
 
     @classmethod
     def open(cls, directory: Path) -> "Store":
@@ -119,11 +124,26 @@ class Store:
         held.pop(place.ORIGIN, None)  # older versions did not write it
         return cast("Plan", held)
 
+    def _remember(self, plan: Plan) -> None:
+        """Keep which runs a plan needs, in the place of the plan asked for before with the same overrides."""
+        replaced = plan.get("overrides", {})
+        name = hashlib.sha256(canonical(replaced).encode()).hexdigest()[:12]
+        needed = {"overrides": replaced, "runs": [*unique_runs(plan)]}
+        self.put_derived(self.directory / "plans" / f"{name}.json", json.dumps(needed).encode())
+
+    def beside(self, name: str) -> Path:
+        """Where a file lies that is of all results here."""
+        return self.directory / name
+
     # --- runs -------------------------------------------------------------------------------------------------------
 
     def path(self, run_id: str) -> Path:
         """The directory of a finished run."""
         return self._runs / run_id
+
+    def home(self, run_id: str) -> "Store":  # noqa: ARG002 - stores of several directories ask
+        """The store that a run is in, or would be."""
+        return self
 
     def runs(self) -> list[str]:
         """The runs that are there in some state, of whichever plan."""
@@ -135,14 +155,11 @@ class Store:
         return files_of(self.path(run_id))
 
     def strays(self) -> list[Path]:
-        """What lies among the runs and belongs to none: not their files, and nothing that is under way.
-
-        Such files do no harm; file managers leave them.
-        """
+        """What lies among the runs and belongs to none, as file managers leave it: it does no harm."""
         runs = self.runs()
         found = [one for one in self._runs.glob("*") if one.name not in runs and not UNDER_WAY.fullmatch(one.name)]
         for run_id in runs:
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # it is damaged, and said to be
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # damaged, and reported as such
                 listed = self.files(run_id)
                 found += [one for one in self.path(run_id).iterdir() if one not in listed]
         return sorted(found)
@@ -162,10 +179,9 @@ class Store:
 
     def look(self, run_id: str, *, whole: bool = False) -> tuple[State, dict[str, Any] | None]:
         """``state`` and, of a finished run, its ``run.json``."""
-        path = self.path(run_id)
-        if not path.exists():
+        if not self.path(run_id).exists():
             return State.ABSENT, None
-        about = _record(path, run_id, whole=whole)
+        about = _record(self.path(run_id), run_id, whole=whole)
         return (State.DAMAGED if about is None else State.COMPLETE), about
 
     def verify(self, run_id: str) -> State:
@@ -208,11 +224,7 @@ class Store:
 
     @contextmanager
     def probe(self) -> Iterator[tuple[str, str]]:
-        """A file by which others know that they see this directory.
-
-        Yields:
-            Its path below the directory, and what is in it.
-        """
+        """A file by which others know that they see this directory: its path below it, and what is in it."""
         token = secrets.token_hex(16)
         path = drafts.new(self._runs, "probe")
         path.write_text(token, "ascii")
@@ -318,8 +330,7 @@ class Store:
     def clear_leftovers(self) -> int:
         """Remove what killed processes left behind, unless somebody is at work on it.
 
-        Returns:
-            How many drafts were removed.
+        Returns: how many drafts were removed.
         """
         left = list(self._runs.glob(".*.tmp"))
         locks = self._runs.glob(".*.lock")  # of a process that ended between taking a lock and knowing it

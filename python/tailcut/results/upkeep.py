@@ -9,6 +9,7 @@ from pathlib import Path
 from tailcut.errors import StoreError
 from tailcut.plan import unique_runs
 from tailcut.results import lab_runs
+from tailcut.results.derived import TIMES
 from tailcut.results.store import State, Store
 
 
@@ -29,13 +30,20 @@ class Merged:
     damaged: list[str]
 
 
-def unasked(store: Store) -> list[str]:
-    """The runs of a store that its plan does not refer to.
+def unasked(store: Store, *, by_last: bool = False) -> list[str]:
+    """The runs of a store that no plan asked for there needs; with ``by_last``, that the last one does not.
 
     Raises:
-        StoreError: its plan cannot be read, so that nobody knows.
+        StoreError: a plan cannot be read, so that nobody knows.
     """
-    asked = unique_runs(store.plan())
+    asked = set(unique_runs(store.plan()))
+    for path in () if by_last else sorted((store.directory / "plans").glob("[!.]*.json")):
+        try:
+            asked.update(json.loads(path.read_bytes())["runs"])
+        except (ValueError, KeyError, TypeError):
+            raise StoreError(
+                "TC-S003", f"{path} is damaged", "remove it; runs of its plan are kept by no other"
+            ) from None
     return [run_id for run_id in store.runs() if lab_runs.planned(run_id) not in asked]
 
 
@@ -45,7 +53,7 @@ def bytes_of(store: Store, runs: Sequence[str]) -> int:
 
 
 def prune(store: Store, runs: Sequence[str]) -> int:
-    """Remove runs, but none that another process is making.
+    """Remove runs, but none that another process is making, and what was computed of runs that are gone.
 
     Returns:
         How many were removed.
@@ -56,6 +64,9 @@ def prune(store: Store, runs: Sequence[str]) -> int:
             if ours and store.path(run_id).exists():
                 store.set_aside(run_id)
                 removed += 1
+    for path in (store.directory / "derived").glob(f"{TIMES}*.parquet"):
+        if not store.path(path.stem.removeprefix(TIMES).partition("-")[2]).exists():
+            path.unlink(missing_ok=True)
     return removed
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tailcut.document import toml_key, toml_value
-from tailcut.plan import Plan, PlannedRun, canonical, flatten, unique_runs
+from tailcut.plan import Plan, PlannedRun, canonical, flatten, title, unique_runs
 from tailcut.results import room, same
 from tailcut.units import count, duration, size
 
@@ -24,7 +24,7 @@ def plan_view(plan: Plan, jobs: int) -> RenderableType:
         plan: what `tailcut._core.load` made of the file.
         jobs: how many runs will be made at a time.
     """
-    parts: list[RenderableType] = [Text(plan["title"], style="bold")]
+    parts: list[RenderableType] = [Text(title(plan), style="bold")]
     if plan["question"]:
         parts.append(Text(plan["question"], style="italic"))
     notes = [Text(sentence, style="yellow") for sentence in same.foreseen(plan)]

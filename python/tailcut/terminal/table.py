@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from tailcut.plan import Plan, Value, short_keys, written
+from tailcut.plan import Plan, Value, short_keys, title, written
 from tailcut.results import estimates
 from tailcut.results.bounds import MARKS
 from tailcut.results.lab_runs import is_caveat
@@ -85,8 +85,8 @@ def summary_table(plan: Plan, summary: pl.DataFrame, totals: pl.DataFrame) -> Re
             *(_speed(simulated) if rated else ()),
         )
     jobs = [_job_table(plan, summary, kind, lines, notes) for kind in _kinds(summary)]
-    title = Text(plan["title"] + "\n", style="bold")
-    return Group(title, short, long, *jobs, *notes.lines(), *_legend(plan, summary))
+    heading = Text(title(plan) + "\n", style="bold")
+    return Group(heading, short, long, *jobs, *notes.lines(), *_legend(plan, summary))
 
 
 def _speed(totals: Row | None) -> tuple[str, str]:
