@@ -129,7 +129,8 @@ class Store:
         replaced = plan.get("overrides", {})
         name = hashlib.sha256(canonical(replaced).encode()).hexdigest()[:12]
         needed = {"overrides": replaced, "runs": [*unique_runs(plan)]}
-        self.put_derived(self.directory / "plans" / f"{name}.json", json.dumps(needed).encode())
+        (self.directory / "plans").mkdir(exist_ok=True)
+        write_atomically(self.directory / "plans" / f"{name}.json", json.dumps(needed).encode())
 
     def beside(self, name: str) -> Path:
         """Where a file lies that is of all results here."""
