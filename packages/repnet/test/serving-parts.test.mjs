@@ -116,6 +116,26 @@ test('what is held for a first connection that does not come is refused, after t
   assert.equal(announced.length, 0);
 });
 
+test('one that is held joins its first connection when that is accepted, after the application has been given the socket', async (t) => {
+  const { made, refused } = pairing(t, {}, { shared: true });
+  made.place(arrival(REPLICA), helloOf(), undefined);
+  const server = net.createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const client = net.connect(server.address().port, '127.0.0.1');
+  const [connection] = await once(server, 'connection');
+  server.close();
+  const socket = new repnet.Socket({ handle: takeHandle(connection) });
+  t.after(() => {
+    client.destroy();
+    socket.destroy();
+  });
+  assert.equal(made.acceptPrimary(socket, '10.0.0.9', 40_001), true);
+  assert.equal(attachment(socket).flow, undefined);
+  await Promise.resolve();
+  assert.deepEqual(attachment(socket).flow?.legs.map(Boolean), [true, true]);
+  assert.deepEqual(refused, []);
+});
+
 test('one whose first may have been passed by is refused at once', (t) => {
   const { made, refused } = pairing(t, {}, { shared: true, passed: true });
   made.place(arrival(REPLICA), helloOf(), undefined);

@@ -3,6 +3,7 @@
  * without it, and does to each connection what a plan says.
  */
 import net from 'node:net';
+import { newHandle } from '../../dist/net-internals.js';
 
 /**
  * @typedef {object} Fault
@@ -103,7 +104,13 @@ export async function startRelay({
       servers.push(first, second);
     } else first.close();
   }
-  if (refuses) await new Promise((resolve) => servers.pop().close(resolve));
+  if (refuses) {
+    await new Promise((resolve) => servers.pop().close(resolve));
+    // Bound, so that the system gives it to nobody who asks for any port.
+    const held = newHandle();
+    held.bind(host, port + 1);
+    servers.push(held);
+  }
   Object.assign(relay, {
     host,
     port,

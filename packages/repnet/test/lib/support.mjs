@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import repnet from '../../dist/index.js';
+import { newHandle } from '../../dist/net-internals.js';
 import { dataHeader, encodeHello, HelloFlag, Kind } from '../../dist/wire.js';
 import { echoing } from './observe.mjs';
 
@@ -191,7 +192,16 @@ export const ownAddress = (n) => `127.${64 + n}.${(process.pid >> 8) & 255}.${pr
 export const OWN_ADDRESS = ownAddress(0);
 
 let ports = 8_000 + Math.floor(Math.random() * 1_500);
-/** A port of `OWN_ADDRESS` outside the ephemeral range. */
+/**
+ * A port of `OWN_ADDRESS` outside the ephemeral range. One on which a program of this machine listens, at every address, is passed over:
+ * who connects from it could not be connected on to by a relay.
+ */
 export function ownPort() {
-  return ports++;
+  for (;;) {
+    const port = ports++;
+    const handle = newHandle();
+    const isFree = handle.bind(OWN_ADDRESS, port) === 0 && handle.listen(1) === 0;
+    handle.close();
+    if (isFree) return port;
+  }
 }
