@@ -125,13 +125,13 @@ def _flow(word: Word, given: dict[str, Word], nodes: int, ids: dict[int, Word]) 
     if "size" not in given:
         word.refuse("the connection has no size, and lasts for ever", "write size and bytes", "TC-I003")
     start = given["start"].nanoseconds(given["start"].number("start") / 1000)
-    number: int | None = None
+    own: int | None = None
     if "id" in given:
-        number = given["id"].whole("id")
-        if number in ids:
-            given["id"].refuse(f"id {number} is that of line {ids[number].line}, too", "ids tell flows apart")
-        ids[number] = given["id"]
-    return Flow(ends[0], ends[1], given["size"].whole("size"), start, number)
+        own = given["id"].whole("id")
+        if own in ids:
+            given["id"].refuse(f"id {own} is that of line {ids[own].line}, too", "ids tell flows apart")
+        ids[own] = given["id"]
+    return Flow(ends[0], ends[1], given["size"].whole("size"), start, own)
 
 
 @dataclass(slots=True)
