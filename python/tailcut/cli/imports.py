@@ -33,14 +33,26 @@ def import_(
             show_default=False,
         ),
     ] = None,
+    rate: Annotated[
+        str | None, typer.Option(metavar="RATE", help="The rate of links that state none, such as 10Gbps.")
+    ] = None,
+    delay: Annotated[
+        str | None, typer.Option(metavar="TIME", help="The delay of links that state none, such as 5us.")
+    ] = None,
 ) -> None:
     """Write an experiment from files of another program: its network, its flows, its TOML."""
     import re
 
     from tailcut import imports
+    from tailcut.imports import amounts
+    from tailcut.imports.source import Word
     from tailcut.imports.written import write
 
-    known, found = imports.read(files, format_)
+    options = imports.Options(
+        None if rate is None else amounts.rate_bps(Word("--rate", 1, 1, rate), "rate", None),
+        None if delay is None else amounts.delay_ps(Word("--delay", 1, 1, delay), "delay"),
+    )
+    known, found = imports.read(files, format_, options)
     stem = re.sub(r"[^\w-]+", "-", files[0].name.partition(".")[0]).strip("-") or known.name
     directory = Path(f"{stem}-imported") if out_ is None else out_
     title = f"Imported from {', '.join(path.name for path in files)}"

@@ -1,4 +1,4 @@
-"""Experiments from files of other programs: HPCC's simulator, htsim, and more.
+"""Experiments from files of other programs: HPCC's simulator, htsim, containerlab.
 
 A format is one file of this folder with a `Format`, and one line in `FORMATS`.
 """
@@ -6,7 +6,7 @@ A format is one file of this folder with a `Format`, and one line in `FORMATS`.
 from collections.abc import Sequence
 from pathlib import Path
 
-from tailcut.imports import hpcc, htsim
+from tailcut.imports import containerlab, hpcc, htsim
 from tailcut.imports.network import Format, Imported, Options
 from tailcut.imports.source import ImportRefusedError, Source
 
@@ -15,6 +15,7 @@ __all__ = ["FORMATS", "Format", "ImportRefusedError", "Imported", "Options", "So
 FORMATS: tuple[Format, ...] = (
     hpcc.FORMAT,
     htsim.FORMAT,
+    containerlab.FORMAT,
 )  # fmt: skip
 
 
