@@ -31,7 +31,12 @@ def blocks(language: str) -> pytest.MarkDecorator:
 
 
 @blocks("toml")
-def test_a_part_of_an_experiment_is_one_that_experiments_take(text: str) -> None:
+def test_a_part_of_an_experiment_is_one_that_experiments_take(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "capture.csv").write_text("start,src,dst,bytes\n12s,10.0.0.1,10.0.0.2,1000\n", "utf-8")
+    (tmp_path / "hosts.csv").write_text("10.0.0.1,h0\n10.0.0.2,h1\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
     assert tailcut.loads(AROUND | tomllib.loads(text)).plan["runs"]
 
 

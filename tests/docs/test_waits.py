@@ -22,6 +22,8 @@ ALLOWED = {
     ("packages/repnet/test/lib/support.mjs", "const end = Date.now() + PATIENCE;"): UNTIL,
     ("packages/repnet/test/lib/support.mjs", "if (Date.now() > end)"): UNTIL,
     ("packages/repnet/test/drop-in.test.mjs", "last = Date.now(); i < 12"): "done again if the process stood still",
+    ("packages/repnet/test/lib/flow-pair.mjs", "setTimeout(() => this.#timeout()"): "of the moved clock",
+    ("packages/repnet/test/lib/flow-pair.mjs", "setTimeout(() => this.#waitOver()"): "of the moved clock",
     ("packages/repnet/test/lib/relay.mjs", "setTimeout(resume, fault.ms"): "the fault is a delay",
     ("packages/repnet/test/lib/stalled-client.mjs", "Atomics.wait("): "the test is of a process that stands still",
     ("packages/repnet/test/soak/relay.mjs", "while (begun < count"): "the soak is told how long to go on",
