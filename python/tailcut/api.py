@@ -1,6 +1,7 @@
 """The Python interface: load an experiment, run it, look at what comes out."""
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -75,7 +76,8 @@ def load(
             text = Path(path).read_bytes().decode()
         except (OSError, UnicodeDecodeError):
             return Experiment(Path(path), json.loads(_core.load(str(path), overrides, read_table)))  # says why
-        return Experiment(Path(path), _planned(text, str(path), Path(path).parent, overrides))
+        name = os.fsencode(path).decode(errors="replace")  # a folder's name need be no UTF-8
+        return Experiment(Path(path), _planned(text, name, Path(path).parent, overrides))
 
 
 def loads(

@@ -1,5 +1,6 @@
 """Experiments that are not in files, and results that tell what they are."""
 
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -127,3 +128,13 @@ def test_flows_can_be_read_lazily(tmp_path: Path) -> None:
 def test_flows_of_no_runs_can_be_read_lazily(tmp_path: Path) -> None:
     result = tailcut.run(tailcut.loads(experiments.TINY), on="model", out=tmp_path / "results")
     assert result.scan_flows().collect().equals(result.flows)
+
+
+def test_a_file_in_a_folder_whose_name_is_no_text_is_refused_and_an_experiment_is_not(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"d\xff")
+    folder.mkdir()
+    path = experiments.tiny(folder)
+    (folder / "sizes.cdf").write_text("20000 0\n40000 1\n")
+    assert len(tailcut.load(path).plan["runs"]) == 4
+    with pytest.raises(tailcut.ExperimentError, match="not text in UTF-8: rename the directory"):
+        tailcut.load(path, set={"traffic.sizes": "./sizes.cdf"})

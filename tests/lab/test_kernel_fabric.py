@@ -70,6 +70,13 @@ def test_what_kernels_do_not_realise_is_refused_by_name(experiment: Path, key: s
     assert [name for name, answer in told.items() if answer == "fatal"] == [field]
 
 
+@pytest.mark.parametrize("key", ["queue.limit", "host.nic_queue"])
+@pytest.mark.parametrize(("limit", "refused"), [(2**32 - 1, False), (2**32, True)])
+def test_a_queue_of_more_bytes_than_tc_counts_is_refused(experiment: Path, key: str, limit: int, refused: bool) -> None:
+    told = fields(tailcut.load(experiment, set={key: f"{limit}B"}).plan, KERNEL)
+    assert (key in {one["field"] for one in told if one["answer"] == "fatal"}) == refused
+
+
 @pytest.mark.parametrize("kind", ["ecmp", "spray", "round-robin"])
 def test_what_the_kernel_balances_can_be_had(experiment: Path, kind: str) -> None:
     assert answers(experiment, **{"balance.kind": f'"{kind}"'})["balance"] in {"done", "near"}

@@ -160,6 +160,16 @@ def test_a_summary_ends_in_the_verdicts_and_marks_numbers_with_unfaithful_runs(
     assert ("left out above; --with-unfaithful counts them in" in shown) == (not option)
 
 
+@pytest.mark.parametrize(("made_before", "options", "code"), [(0, [], 0), (1, [], 3), (1, ["--with-unfaithful"], 0)])
+def test_a_run_over_kernels_of_which_none_is_faithful_ends_with_a_code_of_its_own(
+    experiment: Path, tmp_path: Path, kernels: Kernels, made_before: int, options: list[str], code: int
+) -> None:
+    kernels.runs = made_before
+    asked = ["run", str(experiment), "--on", "lab", "--out", str(tmp_path / "results"), *options]
+    done = CliRunner().invoke(cli.app, asked)
+    assert (done.exit_code, "--repeat 2 makes each once more" in done.stderr) == (code, code == 3)
+
+
 def test_a_run_over_kernels_ends_in_the_verdicts(experiment: Path, tmp_path: Path, kernels: Kernels) -> None:
     shown = command("run", experiment, "--on", "lab", "--repeat", 2, "--out", tmp_path / "results")
     assert "Runs over real kernels: 1 of 2 faithful" in shown

@@ -1,6 +1,7 @@
 """The queueing analysis as a backend: which cells of the summary it fills, and what it says of the others."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ClassVar
 
@@ -8,6 +9,7 @@ import polars as pl
 import pytest
 
 import tailcut
+from support import experiments
 from tailcut.api import Silent
 from tailcut.backends import Options
 from tailcut.backends.model import ModelBackend, summary
@@ -263,3 +265,9 @@ def test_whoever_runs_the_model_is_told_what_it_leaves_out(tmp_path: Path, plan:
 
 def tailcut_options() -> Options:
     return Options()
+
+
+def test_a_cluster_is_refused_as_there_are_no_runs(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool, pytest.raises(tailcut.BackendError, match="--cluster") as refused:
+        tailcut.run(tailcut.load(experiments.tiny(tmp_path)), on="model", executor=pool, out=tmp_path / "results")
+    assert refused.value.code == "TC-B002"

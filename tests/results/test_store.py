@@ -342,3 +342,20 @@ def test_a_lock_that_a_killed_process_left_is_removed(store: Store) -> None:
 def test_a_directory_that_another_process_is_about_to_use_is_no_foreign_one(tmp_path: Path) -> None:
     (tmp_path / ".plan.json.4711.tmp").write_text("{")
     assert Store.create(tmp_path, PLAN).plan()["title"] == PLAN["title"]
+
+
+def test_a_draft_of_another_user_whose_processes_are_hidden_stays_for_a_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = drafts.new(tmp_path, RUN["id"])
+    other = draft.with_name(draft.name.replace(f"-{os.getpid()}-", f"-{2**22 + 1}-"))  # more than Linux gives out
+    other.mkdir()
+    assert drafts.left_behind(other)
+
+    def refused(process: int, signal: int) -> None:
+        raise PermissionError(process, signal)
+
+    monkeypatch.setattr("tailcut.results.drafts.os.kill", refused)
+    assert not drafts.left_behind(other)
+    os.utime(other, (0, 0))
+    assert drafts.left_behind(other)

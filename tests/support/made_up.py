@@ -101,8 +101,14 @@ def flows(fct_us: Sequence[float | None], sizes: Sequence[int] | None = None, st
             "data_packets": [1] * count,
             "finished": [fct is not None for fct in fct_us],
         },
-        schema_overrides={"fct_ns": pl.Int64, "fct_ack_ns": pl.Int64, "size_group": pl.String, "class": pl.String},
-    )
+        schema_overrides={
+            "fct_ns": pl.Int64,
+            "fct_ack_ns": pl.Int64,
+            "size_group": pl.String,
+            "class": pl.String,
+            "finished": pl.Boolean,
+        },
+    ).cast({pl.Null: pl.Int64})  # of columns without rows nothing says the type
 
 
 def jobs(kind: str, completion_us: Sequence[int]) -> pl.DataFrame:

@@ -1,5 +1,6 @@
 """Result sets as nobody would choose them: empty points, single flows, nothing finished, extreme times, odd names."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,22 @@ AXES: tuple[tuple[str, tuple[Value, ...]], ...] = (
     ("transport.it", (1, 2, 2.5)),
     ("transport.mss", ("1460B",)),
 )
+LARGE = (4, 2, 3, (1, 2, 3, 5, 6))
+SMALL = (2, 1, 2, (1, 1, 1, 2))
+"""Most schemes, most axes, most values of each, and numbers of seeds to draw from."""
 SIZES = (1, 20_000, 100_000, 5_000_000)
 
 
-def build(directory: Path, number: int) -> Result:
-    """The result set of this number: equal ones for equal numbers."""
+def build(directory: Path, number: int, *, small: bool = False) -> Result:
+    """The result set of this number: equal ones for equal numbers.
+
+    Args:
+        directory: where it goes.
+        number: which one.
+        small: whether it has few runs: most of what can be odd needs no more.
+    """
     random = np.random.default_rng(number)
-    store = Store.create(directory, _plan(random))
+    store = Store.create(directory, _plan(random, *(SMALL if small else LARGE)))
     plan = store.plan()
     runs = plan["runs"]
     done: set[str] = set()
@@ -41,13 +51,15 @@ def build(directory: Path, number: int) -> Result:
     return Result(store)
 
 
-def _plan(random: np.random.Generator) -> Any:
-    schemes = [str(name) for name in random.choice(NAMES, random.integers(1, 5), replace=False)]
+def _plan(
+    random: np.random.Generator, most_schemes: int, most_axes: int, most_values: int, counts: Sequence[int]
+) -> Any:
+    schemes = [str(name) for name in random.choice(NAMES, random.integers(1, most_schemes + 1), replace=False)]
     axes: dict[str, Axis] = {}
-    for place in random.choice(len(AXES), random.integers(0, 3), replace=False):
+    for place in random.choice(len(AXES), random.integers(0, most_axes + 1), replace=False):
         key, values = AXES[place]
-        axes[key] = {"key": key, "values": list(values)}
-    seeds = [int(seed) for seed in range(1, 1 + random.choice([1, 2, 3, 5, 6]))]
+        axes[key] = {"key": key, "values": list(values[:most_values])}
+    seeds = [int(seed) for seed in range(1, 1 + random.choice(counts))]
     unfinished = str(random.choice(["censored", "exclude"]))
     clock = str(random.choice(["receiver", "sender"]))
     return made_up.plan(schemes, [*axes.values()], seeds, unfinished=unfinished, clock=clock)

@@ -32,6 +32,8 @@ class ModelBackend:
         for run in plan["runs"]:
             for gap in [*cells_out_of_scope(run["config"]), *simplifications(run["config"])]:
                 gaps.setdefault((gap.where, gap.reason), gap)
+        if options.farm is not None:
+            gaps["cluster", ""] = Gap("--cluster", "the analysis makes no runs: leave out --cluster", fatal=True)
         if options.capture:
             gaps["capture", ""] = Gap("--capture", "the analysis has no packets to capture", fatal=True)
         return [*gaps.values(), Gap("statistic=p50,p99_9", ONLY_MEAN_AND_P99)]

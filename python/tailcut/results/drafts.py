@@ -44,10 +44,13 @@ def left_behind(path: Path) -> bool:
         return _age(path) > FORGOTTEN_SECONDS
     if int(number) == os.getpid() and started == _started(os.getpid()):
         return False  # our own, also where there is no telling when a process was started
-    return _started(int(number)) != started or started == _UNKNOWN
+    found = _started(int(number))
+    if found == _HIDDEN:
+        return _age(path) > FORGOTTEN_SECONDS
+    return found != started or started == _UNKNOWN
 
 
-_UNKNOWN = "0"
+_UNKNOWN, _HIDDEN = "0", "hidden"
 
 
 @cache
@@ -60,13 +63,26 @@ def _here() -> str:
 
 
 def _started(process: int) -> str:
-    """When a process was started, so that no later one is taken for it; "0" if there is none, or no telling."""
+    """When a process was started, so that no later one is taken for it.
+
+    "0" if there is none, or no telling; "hidden" if it is another user's that `/proc` does not show (``hidepid``).
+    """
     try:
         stat = Path(f"/proc/{process}/stat").read_text("utf-8", errors="replace")
     except OSError:
-        return _UNKNOWN
+        return _HIDDEN if _is_of_another_user(process) else _UNKNOWN
     state, *fields = stat.rpartition(")")[2].split()
     return _UNKNOWN if state in "ZX" else fields[18]
+
+
+def _is_of_another_user(process: int) -> bool:
+    if os.name == "nt":  # no signal is harmless there
+        return False
+    try:
+        os.kill(process, 0)
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return False
 
 
 def _age(path: Path) -> float:

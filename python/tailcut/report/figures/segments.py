@@ -37,8 +37,16 @@ def counts(study: Study, table: pl.DataFrame, theme: Theme) -> Figure:
         ),
         panels=panels,
         data=table.drop("x") if table.height else table,
-        note=None if panels else "The experiment records no segments (see measure.segments), or none was out of order.",
+        note=None if panels else _why_nothing(table),
     )
+
+
+def _why_nothing(table: pl.DataFrame) -> str:
+    most = dict(table.group_by("quantity").agg(pl.col("value").max()).iter_rows()) if table.height else {}
+    beyond = [f"{quantity}: up to {most[quantity]:,}" for quantity in SHOWN if (most.get(quantity) or 0) > LONGEST]
+    if beyond:
+        return f"Every value is above {LONGEST}, beyond what is drawn ({'; '.join(beyond)})."
+    return "The experiment records no segments (see measure.segments), or none was out of order."
 
 
 def _share(rows: pl.DataFrame, unit: str, of: str, theme: Theme) -> Chart:

@@ -1,0 +1,75 @@
+"""Workers that come while a sweep is under way, by what they say of their memory; no scheduler is asked."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import pytest
+
+from support import made_up
+from tailcut import ClusterError
+
+pytest.importorskip("distributed")
+
+from tailcut.cluster import MEMORY, DaskFarm
+
+
+class Client:
+    """Stands for Dask's: workers with this installation, and how much memory each declares."""
+
+    status = "running"
+
+    def __init__(self, **declared: float) -> None:
+        self.declared = declared
+
+    def nthreads(self) -> dict[str, int]:
+        return dict.fromkeys(self.declared, 1)
+
+    def wait_for_workers(self, number: int, timeout: float) -> None:
+        assert len(self.declared) >= number
+        assert timeout > 0
+
+    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+        assert n_workers == -1
+        resources = {name: {MEMORY: bytes_} if bytes_ else {} for name, bytes_ in self.declared.items()}
+        return {"workers": {name: {"resources": one, "memory_limit": 0} for name, one in resources.items()}}
+
+    def run(self, call: Callable[..., Any], *given: Any, workers: Sequence[str], on_error: str) -> dict[str, Any]:
+        assert on_error == "return"
+        return {worker: call(*given) for worker in workers}
+
+
+def farm(client: Client) -> DaskFarm:
+    found = DaskFarm(cast("Any", client))
+    found.check(made_up.plan()["runs"])
+    return found
+
+
+def test_one_that_does_not_say_its_memory_as_the_others_do_is_given_nothing_and_named() -> None:
+    client = Client(first=4e9)
+    found = farm(client)
+    client.declared["mute"] = 0
+    assert found.workers() == {"first": 1}
+    (why,) = found.refused()
+    assert "the worker mute does not say how much memory" in why
+    assert "it is given no runs" in why
+
+
+def test_one_that_says_its_memory_is_given_runs() -> None:
+    client = Client(first=4e9)
+    found = farm(client)
+    client.declared["second"] = 8e9
+    assert found.workers() == {"first": 1, "second": 1}
+    assert found.refused() == []
+
+
+def test_where_nobody_says_it_one_that_does_not_is_given_runs() -> None:
+    client = Client(first=0)
+    found = farm(client)
+    client.declared["second"] = 0
+    assert found.workers() == {"first": 1, "second": 1}
+
+
+def test_runs_too_big_for_what_all_declare_are_refused_before_any_is_made() -> None:
+    with pytest.raises(ClusterError) as refused:
+        farm(Client(first=1.0))
+    assert refused.value.code == "TC-C006"
