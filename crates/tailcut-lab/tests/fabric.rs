@@ -7,7 +7,7 @@ use serde_json::{json, Value};
 use tailcut_engine::Time;
 use tailcut_lab::fabric::engine::{Engine, Fate, Left};
 use tailcut_net::host::HostSpec;
-use tailcut_net::measure::records::TierRecord;
+use tailcut_net::measure::records::{Outcome, TierRecord};
 use tailcut_net::measure::Observer;
 use tailcut_net::network::tier_records;
 use tailcut_net::packet::{ConnectionId, Packet, Ticket};
@@ -60,8 +60,6 @@ impl Observer for Crossings {
 
 /// Three hosts of each of two racks send to the fourth of the other: the ports to these, and those to the spines, are full.
 fn incast(scheme: Value) -> Scenario {
-    let shape = json!({ "racks": 2, "hosts_per_rack": 4, "spines": 2, "rate": "100Mbps" });
-    let shape: LeafSpine = serde_json::from_value(shape).expect("it is a leaf-spine");
     let flow = |number: u32| Flow {
         src: HostId([0, 1, 2, 4, 5, 6][number as usize % 6]),
         dst: HostId(if number % 6 < 3 { 7 } else { 3 }),
@@ -69,13 +67,20 @@ fn incast(scheme: Value) -> Scenario {
         start: Time(u64::from(number) * 1_234_567_891),
         id: u64::from(number),
     };
+    scenario(scheme, (0..18).map(flow).collect())
+}
+
+/// Two racks of four hosts below two spines, and these flows.
+fn scenario(scheme: Value, flows: Vec<Flow>) -> Scenario {
+    let shape = json!({ "racks": 2, "hosts_per_rack": 4, "spines": 2, "rate": "100Mbps" });
+    let shape: LeafSpine = serde_json::from_value(shape).expect("it is a leaf-spine");
     Scenario {
         graph: shape.build().expect("it can be built"),
         host: HostSpec::default(),
         switch: SwitchSpec::default(),
         faults: serde_json::from_value(json!({})).expect("nothing fails"),
         scheme: serde_json::from_value::<Scheme>(scheme).expect("it is a scheme"),
-        flows: (0..18).map(flow).collect(),
+        flows,
         jobs: Jobs::default(),
         horizon: Horizon::default(),
         seed: 1,
@@ -112,15 +117,23 @@ fn counted(tiers: &[TierRecord]) -> Vec<(u64, u64, u64, u32)> {
     tiers.iter().map(|tier| (tier.packets, tier.wire_bytes, tier.drops, tier.max_queue)).collect()
 }
 
-/// Every packet leaves as in the simulator, at the same time or dropped at the same; ports count the same, and their longest queues are the
-/// same.
+/// Simulates a scenario; returns its outcome, and what hosts sent meanwhile.
+fn recorded(scenario: &Scenario) -> (Outcome, Crossings) {
+    simulate_observed(scenario, Crossings::default(), &mut |_| ControlFlow::Continue(()))
+        .expect("it runs")
+}
+
+/// Asserts the same as [`assert_same_crossings`] of an incast, in which ports drop.
 fn assert_like_the_simulator(scheme: Value) {
-    let scenario = incast(scheme);
-    let (outcome, crossings) =
-        simulate_observed(&scenario, Crossings::default(), &mut |_| ControlFlow::Continue(()))
-            .expect("it runs");
-    let (ends, tiers) = through_engine(&scenario, &crossings.sent, outcome.counters.end);
-    assert!(outcome.counters.dropped > 100, "{}", outcome.counters.dropped);
+    let dropped = assert_same_crossings(&incast(scheme));
+    assert!(dropped > 100, "{dropped}");
+}
+
+/// Asserts that every packet leaves as in the simulator, at the same time or dropped at the same, and that ports count the same and have
+/// the same longest queues; returns how many packets were dropped.
+fn assert_same_crossings(scenario: &Scenario) -> u64 {
+    let (outcome, crossings) = recorded(scenario);
+    let (ends, tiers) = through_engine(scenario, &crossings.sent, outcome.counters.end);
     assert_eq!(crossings.sent.len() as u64, outcome.counters.sent);
     let differs = ends.iter().zip(&crossings.ends).position(|(lab, simulator)| lab != simulator);
     let where_to = differs.map(|at| (crossings.sent[at], ends[at], crossings.ends[at]));
@@ -135,6 +148,7 @@ fn assert_like_the_simulator(scheme: Value) {
     let under_way = ends.iter().filter(|end| end.is_none()).count() as u64;
     assert_eq!(sent, delivered + dropped + under_way);
     assert_eq!(dropped, tiers.iter().map(|tier| tier.drops).sum::<u64>());
+    dropped
 }
 
 #[test]
@@ -151,4 +165,55 @@ fn queues_that_mark_and_spraying_are_as_in_the_simulator() {
 #[test]
 fn what_red_draws_is_as_in_the_simulator() {
     assert_like_the_simulator(json!({ "queue": { "kind": "red", "limit": "30packets" } }));
+}
+
+#[test]
+fn copies_of_repflow_take_the_simulators_paths() {
+    let queue = json!({ "kind": "drop-tail", "limit": "12packets" });
+    assert_like_the_simulator(json!({ "queue": queue, "replicate": { "kind": "repflow" } }));
+}
+
+#[test]
+fn subflows_of_multipath_tcp_take_the_simulators_paths() {
+    let queue = json!({ "kind": "drop-tail", "limit": "12packets" });
+    assert_like_the_simulator(json!({ "queue": queue, "transport": { "kind": "mptcp" } }));
+}
+
+#[test]
+fn a_permutation_over_queues_without_a_limit_crosses_as_in_the_simulator() {
+    let flow = |number: u32| Flow {
+        src: HostId(number),
+        dst: HostId((number + 5) % 8),
+        bytes: 1_000_000,
+        start: Time::ZERO,
+        id: u64::from(number),
+    };
+    let unlimited = json!({ "queue": { "kind": "drop-tail", "limit": "unlimited" } });
+    assert_eq!(assert_same_crossings(&scenario(unlimited, (0..8).map(flow).collect())), 0);
+}
+
+/// Sizes from a byte to a megabyte, each flow over before the next begins.
+#[test]
+fn the_last_packet_of_a_flow_alone_arrives_at_its_ideal_time() {
+    let apart = 100_000_000_000;
+    let flow = |(number, bytes): (u64, u64)| Flow {
+        src: HostId(0),
+        dst: HostId(if number % 2 == 0 { 1 } else { 5 }),
+        bytes,
+        start: Time(number * apart),
+        id: number,
+    };
+    let sizes = [1, 1, 1_460, 1_461, 14_600, 100_000, 1_000_000, 1_000_000];
+    let flows: Vec<Flow> = (0..).zip(sizes).map(flow).collect();
+    let scenario = scenario(json!({ "transport": { "kind": "tcp", "close": "none" } }), flows);
+    let (outcome, crossings) = recorded(&scenario);
+    let (ends, _) = through_engine(&scenario, &crossings.sent, outcome.counters.end);
+    for flow in &outcome.flows {
+        let arrives = flow.flow.start + flow.ideal_fct;
+        let of_flow = |at: Time| at >= flow.flow.start && at < Time(flow.flow.start.0 + apart);
+        let last = ends.iter().flatten().filter_map(|&(at, fate)| {
+            (fate == Fate::Delivered(flow.flow.dst) && of_flow(at)).then_some(at)
+        });
+        assert_eq!(last.max(), Some(arrives), "{} bytes", flow.flow.bytes);
+    }
 }
