@@ -43,7 +43,7 @@ def _read(paths: Sequence[Path], _options: Options) -> Imported:
 
 def _topology(source: Source, found: Imported) -> dict[int, int]:
     """Read the network. Returns the place of each host among the hosts, by its number in the file."""
-    lines = source.lines()
+    lines = source.lines("#")
     counted = next(lines, None)
     if counted is None or len(counted) != 3:
         place = source.end() if counted is None else counted[0]
@@ -86,7 +86,7 @@ def _switches(lines: Iterator[list[Word]], count: int, nodes: int, source: Sourc
 
 
 def _flows(source: Source, hosts: dict[int, int], found: Imported) -> None:
-    lines = source.lines()
+    lines = source.lines("#")
     counted = next(lines, None)
     if counted is None or len(counted) != 1:
         place = source.end() if counted is None else counted[0]
