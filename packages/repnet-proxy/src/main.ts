@@ -25,7 +25,10 @@ const OPTIONS: OptionTable = {
     help: 'the second connection only if the first has brought nothing for so long',
     default: '0s',
   },
-  loser: { value: 'HOW', help: 'close the connection that loses a race by rst or fin', default: 'rst' },
+  loser: {
+    value: 'HOW',
+    help: 'close the connection that loses a race by rst or fin (default: fin to an unmodified server, rst to others)',
+  },
   peer: {
     value: 'WHAT',
     help: 'take the destination for repnet or plain, or find out (auto)',
@@ -115,7 +118,7 @@ async function main(argv: string[]): Promise<number> {
   configureReplication({
     threshold: line.parsed('threshold', parseThreshold)!,
     copyDelay: line.parsed('copy-delay', parseDelay)!,
-    loser: line.parsed('loser', parseLoser)!,
+    loser: line.parsed('loser', parseLoser),
     peer: line.parsed('peer', parsePeer)!,
     budget: {
       bytes: line.parsed('budget-bytes', parseShare)!,

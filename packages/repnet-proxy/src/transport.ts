@@ -8,7 +8,7 @@ export interface ReplicationSettings {
   readonly threshold: number;
   /** ms */
   readonly copyDelay: number;
-  readonly loser: Loser;
+  readonly loser: Loser | undefined;
   readonly peer: PeerKind;
   /** Extra bytes and connections as fractions of the others, over all routes; Infinity for no limit. */
   readonly budget: { readonly bytes: number; readonly connections: number };

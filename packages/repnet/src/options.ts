@@ -39,7 +39,10 @@ export interface ReplicationOptions {
   coldDelay?: number | undefined;
   /** Milliseconds after which the client abandons a connection that is still pending (default 1,000). */
   pairTimeout?: number | undefined;
-  /** How the losing connection is closed (default 'rst'; 'fin' spares servers that die of ECONNRESET). */
+  /**
+   * How the losing connection is closed: by RST, or in order ('fin'), of which no server dies. Default: 'fin' where RepSYN races to
+   * an unmodified server, 'rst' elsewhere.
+   */
   loser?: 'rst' | 'fin' | undefined;
   /** What the client takes the server for; 'auto' discovers it (default). */
   peer?: 'auto' | 'repnet' | 'plain' | undefined;
@@ -95,7 +98,7 @@ export interface Defaults {
   copyDelay: CopyDelay;
   coldDelay: number;
   pairTimeout: number;
-  loser: 'rst' | 'fin';
+  loser: 'rst' | 'fin' | undefined;
   peer: 'auto' | 'repnet' | 'plain';
   /**
    * Replication budget: extra bytes and extra connections as a fraction of the unreplicated ones of late (the last 1,024 flows, the last
@@ -186,7 +189,8 @@ const checks: Checks = {
   },
   coldDelay: (value, name) => milliseconds(name, value, 1),
   pairTimeout: (value, name) => milliseconds(name, value),
-  loser: (value, name) => oneOf(name, value, ['rst', 'fin']),
+  loser: (value, name) =>
+    value === undefined ? undefined : oneOf<'rst' | 'fin'>(name, value, ['rst', 'fin']),
   peer: (value, name) => oneOf(name, value, ['auto', 'repnet', 'plain']),
   budget: (value, name) => {
     if (typeof value !== 'object' || value === null) throw optionError(name, value, '{ bytes, connections }');
@@ -243,7 +247,7 @@ export const defaults: Defaults = checked<Defaults>(
     copyDelay: 0,
     coldDelay: 10,
     pairTimeout: 1_000,
-    loser: 'rst',
+    loser: undefined,
     peer: 'auto',
     budget: { bytes: Number.POSITIVE_INFINITY, connections: Number.POSITIVE_INFINITY },
     waitTimeout: 3_000,
@@ -301,7 +305,7 @@ export interface Replication {
   /** That `copyDelay` is to be, by what flows take. */
   quantile: number | undefined;
   pairTimeout: number;
-  loser: 'rst' | 'fin';
+  loser: 'rst' | 'fin' | undefined;
   peer: 'auto' | 'repnet' | 'plain';
 }
 

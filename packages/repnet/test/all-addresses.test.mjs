@@ -6,6 +6,7 @@ import { beforeEach, test } from 'node:test';
 import { forgetPeers } from '../dist/client/peers.js';
 import { Resolution } from '../dist/client/resolution.js';
 import repnet from '../dist/index.js';
+import './lib/far-away.mjs';
 import { fullServer } from './lib/full-queue.mjs';
 import { defaults, echo, until } from './lib/support.mjs';
 

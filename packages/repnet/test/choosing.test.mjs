@@ -6,6 +6,7 @@ import { beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
+import './lib/far-away.mjs';
 import { movedClock } from './lib/moved-clock.mjs';
 import { countingServer, defaults, echo, settle, until } from './lib/support.mjs';
 
@@ -64,6 +65,7 @@ test('RepSYN, hedged: the second connection is not made if the first is quick', 
 });
 
 for (const [loser, outcome] of [
+  [undefined, 'lives'],
   ['fin', 'lives'],
   ['rst', 'ECONNRESET'],
 ])

@@ -5,6 +5,7 @@ import net from 'node:net';
 import { beforeEach, test } from 'node:test';
 import { forgetPeers } from '../dist/client/peers.js';
 import repnet from '../dist/index.js';
+import './lib/far-away.mjs';
 import { countingServer, defaults, echo, settle, until } from './lib/support.mjs';
 
 const HOST = '127.0.0.1';

@@ -9,6 +9,7 @@ import { forgetPeers } from '../dist/client/peers.js';
 import { nextPort } from '../dist/client/ports.js';
 import { Leg } from '../dist/flow/leg.js';
 import repnet from '../dist/index.js';
+import './lib/far-away.mjs';
 import { movedClock } from './lib/moved-clock.mjs';
 import { defaults, echo, echoServer, messageOf, settle, until } from './lib/support.mjs';
 

@@ -80,6 +80,10 @@ export class AddressAttempt implements Attempt {
     sink.attemptFailed(this, error);
   }
 
+  passTo(sink: AttemptSink): void {
+    if (this.#sink !== undefined) this.#sink = sink;
+  }
+
   abandon(reset: boolean): void {
     if (this.#sink === undefined) return;
     this.#sink = undefined;

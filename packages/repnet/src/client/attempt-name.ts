@@ -103,6 +103,10 @@ export class NameAttempt extends net.Socket implements Attempt {
     return this;
   }
 
+  passTo(sink: AttemptSink): void {
+    if (this.#sink !== undefined) this.#sink = sink;
+  }
+
   /** Gives it up. `reset`: by RST, if the kernel has established what Node still takes for connecting. */
   abandon(reset: boolean): void {
     this.#sink = undefined;

@@ -39,6 +39,8 @@ export interface Attempt extends Connection {
   readonly remote: net.AddressInfo | undefined;
   /** Begins. Throws what net throws for invalid options. */
   start(): void;
+  /** Tells `sink` what comes of it from now on. */
+  passTo(sink: AttemptSink): void;
   /** Gives it up. `reset`: by RST, if the kernel has established what Node still takes for connecting. */
   abandon(reset: boolean): void;
 }

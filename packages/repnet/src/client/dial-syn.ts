@@ -26,6 +26,7 @@ import type { Attempt, AttemptSink } from './attempt.js';
 import { type ConnectionError, connected, copyAttempts, isShortage, newAttempt } from './dialing.js';
 import { noteTime } from './hedge-delay.js';
 import { sendHelloFirst } from './hello-first.js';
+import { Loser } from './loser.js';
 import { forgetLife, forgetPeer, lifeKey, type Peer, peerKey, strikePeer } from './peers.js';
 import { probe } from './probe.js';
 import { Proof, raceHello } from './proof.js';
@@ -127,12 +128,21 @@ export class SynDial implements Attachment, AttemptSink {
     clearTimeout(this.#stagger);
     const address = this.#untried.shift();
     if (address === undefined || this.#settled) return;
-    this.#connect(REPLICA, address);
+    if (this.#peer !== undefined) this.#connect(REPLICA, address);
+    else process.nextTick(() => this.#nextToPlain(address));
     if (this.#untried.length === 0) return;
     const { autoSelectFamilyAttemptTimeout: wait } = this.#target.net;
     this.#stagger = setTimeout(() => {
       if (budget.takeConnection()) this.#next();
     }, wait ?? net.getDefaultAutoSelectFamilyAttemptTimeout()).unref();
+  }
+
+  /**
+   * Each connection to an unmodified server is one to its application: there is no second where the system has established the
+   * first by the time at which that would begin, as it has at once to a server on this host.
+   */
+  #nextToPlain(address: Address): void {
+    if (!this.#settled && this.#primary?.isEstablished !== true) this.#connect(REPLICA, address);
   }
 
   get #key(): string {
@@ -287,7 +297,10 @@ export class SynDial implements Attachment, AttemptSink {
   #dropOthers(): void {
     const losers = [...this.#attempts.keys()];
     this.#attempts.clear();
-    for (const attempt of losers) attempt.abandon(this.#target.replication.loser === 'rst');
+    const { loser = this.#peer === undefined ? 'fin' : 'rst' } = this.#target.replication;
+    for (const attempt of losers)
+      if (loser === 'fin' && attempt.isEstablished) attempt.passTo(new Loser(attempt));
+      else attempt.abandon(loser === 'rst');
     this.#dropProofs();
   }
 

@@ -33,7 +33,7 @@ export interface FlowOptions {
   lull: number;
   copyDelay: number;
   pairTimeout: number;
-  loser: 'rst' | 'fin';
+  loser: 'rst' | 'fin' | undefined;
 }
 
 /** Client side: who dials the connections of a flow. */
@@ -393,7 +393,7 @@ export class Flow implements LegSink {
         const leg = this.legs[copy];
         this.legs[copy] = undefined;
         // One that carries our end is not reset: what the peer has not read yet would be lost.
-        const carriesEnd = this.options.loser !== 'rst' || this.tx.copies[copy] === 'open';
+        const carriesEnd = this.options.loser === 'fin' || this.tx.copies[copy] === 'open';
         if (!carriesEnd || (copy === REPLICA && unanswered)) leg?.abort();
         else leg?.close();
       }

@@ -92,6 +92,6 @@ export const CASES = {
   'syn to an unmodified server': {
     server: 'plain',
     replicate: 'syn',
-    flows: flows(singles(0, EARLY), [SMALL, HALF], [{ peer: 'plain' }, { peer: 'plain', loser: 'fin' }]),
+    flows: flows(singles(0, EARLY), [SMALL, HALF], [{ peer: 'plain' }, { peer: 'plain', loser: 'rst' }]),
   },
 };

@@ -8,6 +8,7 @@
 import { execFileSync } from 'node:child_process';
 import net from 'node:net';
 import repnet from '../../../dist/index.js';
+import '../../lib/far-away.mjs';
 import { complete, misdeed, request, serve } from '../../lib/exchange.mjs';
 import { grown, until } from '../../lib/support.mjs';
 import { CASES } from './segment-loss-cases.mjs';

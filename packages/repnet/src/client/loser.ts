@@ -1,0 +1,45 @@
+/**
+ * The loser of a race to an unmodified server, where the system has established it: to that server it is a client that has
+ * nothing to say. It is ended in order and read to the server's own end, since closing it on what the server says first
+ * would be a reset, of which a server without an 'error' listener dies.
+ */
+import { Leg, type LegSink } from '../flow/leg.js';
+import { endLinger, type Linger, startLinger } from '../flow/linger.js';
+import type { Handle } from '../net-internals.js';
+import type { Attempt, AttemptSink } from './attempt.js';
+
+export class Loser implements AttemptSink, LegSink {
+  #linger: Linger | undefined;
+
+  constructor(attempt: Attempt) {
+    attempt.unref();
+  }
+
+  attemptOpen(attempt: Attempt, handle: Handle): void {
+    const leg = new Leg(attempt.copy, this, handle).unref();
+    this.#linger = startLinger(() => this.#over(leg));
+    leg.finish(() => {});
+  }
+
+  attemptFailed(): void {}
+  attemptEvent(): void {}
+
+  /** Nobody reads what such a connection brings. */
+  legData(): boolean {
+    return true;
+  }
+
+  legFin(leg: Leg): void {
+    this.#over(leg);
+  }
+
+  legLost(leg: Leg): void {
+    this.#over(leg);
+  }
+
+  #over(leg: Leg): void {
+    if (this.#linger !== undefined) endLinger(this.#linger);
+    this.#linger = undefined;
+    leg.close();
+  }
+}
