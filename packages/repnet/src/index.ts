@@ -1,4 +1,4 @@
-import net from 'node:net';
+import * as net from 'node:net';
 import './client/dial.js';
 import { supported } from './net-parts.js';
 import type { ReplicationOptions } from './options.js';
@@ -64,13 +64,17 @@ export const Stream = Socket;
 
 // What this version of net exports beyond the above (underscored helpers, later additions) is passed through.
 for (const name of Object.getOwnPropertyNames(net)) {
-  if (!Object.hasOwn(exports, name))
+  if (name !== 'default' && !Object.hasOwn(exports, name))
     Object.defineProperty(exports, name, {
       enumerable: true,
       configurable: true,
       get: () => Reflect.get(net, name),
     });
 }
+// Whoever finds the mark of a compiled ES module looks for `import net from 'repnet'` under the name 'default', and without it takes the
+// whole for that, as of net.
+const { __esModule: _mark, ...whole } = Object.getOwnPropertyDescriptors(exports);
+module.exports = Object.defineProperties({}, whole);
 // Never run: Node finds the names for `import { … }` by reading this file, and the loop above tells it none.
 if (false as boolean) {
   const _createServerHandle = undefined;

@@ -1,5 +1,5 @@
 /** What this package does with the non-public properties of `net` that ./net-parts.ts has found. */
-import type net from 'node:net';
+import type * as net from 'node:net';
 import { askConnectFailure, askReadFailure, measureConnect } from './net-errors.js';
 import { parts, supported } from './net-parts.js';
 

@@ -1,5 +1,5 @@
 /** What the parts of a socket know of it beyond its public interface, and of net's sockets. */
-import type net from 'node:net';
+import type * as net from 'node:net';
 import type { Bridge } from './bridge.js';
 import type { Flow, Outer } from './flow/flow.js';
 import type { Copy } from './flow/machine.js';

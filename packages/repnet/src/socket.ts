@@ -4,7 +4,7 @@
  * docs/design.md says why this and not a look-alike.
  */
 import { AsyncResource } from 'node:async_hooks';
-import net from 'node:net';
+import * as net from 'node:net';
 import { Bridge, type BridgeTarget } from './bridge.js';
 import { errnoOf, handoverRefused } from './errors.js';
 import { handleOfAll } from './flow/settings.js';

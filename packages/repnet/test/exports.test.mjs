@@ -50,6 +50,22 @@ test("every name that Node's own net exports is there, by require and by import"
   }
 });
 
+for (const esModuleInterop of [true, false])
+  test(`what TypeScript makes of the ways to import is the module, esModuleInterop ${esModuleInterop}`, () => {
+    const ways = ["import * as net from 'repnet'", "import net = require('repnet')"];
+    // As of net itself, there is no default import without it.
+    if (esModuleInterop) ways.push("import net from 'repnet'", "import { default as net } from 'repnet'");
+    for (const way of ways) {
+      const compilerOptions = { module: ts.ModuleKind.CommonJS, esModuleInterop };
+      const { outputText } = ts.transpileModule(`${way}; export const made = net.createServer;`, {
+        compilerOptions,
+      });
+      const consumer = {};
+      new Function('require', 'exports', outputText)(require, consumer);
+      assert.equal(consumer.made, require('repnet').createServer, way);
+    }
+  });
+
 test('the kill switch is seen through every way of importing', async () => {
   const { defaults, disable, enable, isEnabled } = await import('repnet');
   disable();

@@ -1,5 +1,5 @@
 /** An attempt to connect. What comes of it is a native handle: who reads and writes it is decided later. */
-import type net from 'node:net';
+import type * as net from 'node:net';
 import type { Copy } from '../flow/machine.js';
 import type { Handle } from '../net-internals.js';
 import type { Connection } from '../socket-internals.js';

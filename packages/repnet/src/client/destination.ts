@@ -1,5 +1,5 @@
 /** Where the connections of a flow go: to what the application names, and the second to the address that it turns out to be. */
-import type net from 'node:net';
+import type * as net from 'node:net';
 import { type Address, asAddress } from './address.js';
 import { Resolution } from './resolution.js';
 

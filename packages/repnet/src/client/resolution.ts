@@ -1,6 +1,6 @@
 /** What a flow's host resolves to: asked once, for every attempt to connect. */
 import dns from 'node:dns';
-import type net from 'node:net';
+import type * as net from 'node:net';
 import { type Address, asAddress } from './address.js';
 
 type Lookup = (host: string, options: object, done: (...result: unknown[]) => void) => void;

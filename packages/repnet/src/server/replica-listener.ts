@@ -2,7 +2,7 @@
  * The second port of a server, and what is done with the connections to both: by its hello each goes to be paired (pairing.ts), to the
  * application as a plain one (plain-connections.ts), or is turned away.
  */
-import type net from 'node:net';
+import type * as net from 'node:net';
 import type { Leg } from '../flow/leg.js';
 import { PRIMARY, REPLICA } from '../flow/machine.js';
 import { isScarce } from '../memory/descriptors.js';

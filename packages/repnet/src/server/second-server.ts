@@ -1,5 +1,5 @@
 /** The server of a second port. */
-import net from 'node:net';
+import * as net from 'node:net';
 import { samePort } from '../options.js';
 import type { Internals, TcpHandle } from './server-internals.js';
 

@@ -1,5 +1,5 @@
 /** What the parts of a server know of it beyond its public interface, and of net's servers. */
-import type net from 'node:net';
+import type * as net from 'node:net';
 import type { Handle } from '../net-internals.js';
 import type { ServerReplicationOptions } from '../options.js';
 import type { Socket } from '../socket.js';

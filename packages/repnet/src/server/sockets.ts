@@ -4,7 +4,7 @@
  */
 import { AsyncResource } from 'node:async_hooks';
 import { channel } from 'node:diagnostics_channel';
-import type net from 'node:net';
+import type * as net from 'node:net';
 import { type Handle, takeHandle } from '../net-internals.js';
 import { Socket } from '../socket.js';
 import type { Inner } from '../socket-internals.js';

@@ -30,6 +30,24 @@ before(async () => {
 });
 after(() => rmSync(folder, { recursive: true, force: true }));
 
+// TypeScript 7 has no such option any more.
+test('its types are those of net without esModuleInterop, too', async () => {
+  writeFileSync(
+    join(folder, 'plain.cts'),
+    `import * as net from 'repnet';
+     export const server: import('node:net').Server = net.createServer((socket) => socket.end('bye')).listen(0);`,
+  );
+  const { code, stdout } = await runNode(
+    join(root, '../node_modules/typescript/bin/tsc'),
+    [
+      ...['--noEmit', '--strict', '--module', 'node16', '--target', 'es2022', '--types', 'node'],
+      ...['--esModuleInterop', 'false', '--typeRoots', join(root, '../node_modules/@types'), 'plain.cts'],
+    ],
+    { cwd: folder, env },
+  );
+  assert.equal(code, 0, stdout);
+});
+
 for (const compiler of ['typescript', 'typescript-7'])
   test(`${compiler}: its types compile in an ES module and in a CommonJS one, declarations included`, async () => {
     const { code, stdout } = await runNode(
