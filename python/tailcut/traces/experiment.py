@@ -240,8 +240,8 @@ class _Trace:
             return _Reading(file, file, None, rows=False, end=0)
         try:
             trace = read(content, file, names, self._names.hosts(own.get("hosts")))
-            if timed and trace.plain and not own:
-                return _Reading(file, file, None, rows=False, end=0)
+            if trace.plain and not own:
+                return _Reading(file, file, None, rows=False, end=max(trace.starts))
             flows = settings.flows(trace, own)
         except TraceError as error:
             raise self._told(error, index) from None
