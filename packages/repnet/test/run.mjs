@@ -8,7 +8,15 @@
  * reason for which tests were skipped.
  */
 import { spawnSync } from 'node:child_process';
-import { appendFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -76,7 +84,7 @@ function run({ binary, version }, chosen, share) {
   for (const folder of Object.values(folders)) mkdirSync(folder);
   const library = (name) => new URL(`lib/${name}.mjs`, import.meta.url).href;
   const before = processorTime();
-  const { status } = spawnSync(
+  const { status, signal } = spawnSync(
     binary,
     [
       '--test',
@@ -105,7 +113,10 @@ function run({ binary, version }, chosen, share) {
   const fileTimes = readdirSync(folders.times).map((name) =>
     JSON.parse(readFileSync(join(folders.times, name), 'utf8')),
   );
-  const summary = JSON.parse(readFileSync(counts, 'utf8'));
+  const text = existsSync(counts) ? readFileSync(counts, 'utf8') : '';
+  if (text === '')
+    throw new Error(`The tests were interrupted (${signal ?? `exit ${status}`}), and have no result`);
+  const summary = JSON.parse(text);
   return { version, files: chosen.length, ok: status === 0, processor, fileTimes, ...summary };
 }
 
