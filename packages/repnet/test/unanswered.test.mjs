@@ -1,6 +1,7 @@
 /** A second connection that the server has not answered does not outlive a flow for longer than the server remembers that. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import net from 'node:net';
 import { test } from 'node:test';
 import { endLinger, startLinger } from '../dist/flow/linger.js';
 import repnet from '../dist/index.js';
@@ -91,4 +92,20 @@ test('a server that has not spoken at all may still do so: of a flow that has on
   // Who is not read any more learns of a reset by what it writes.
   const written = connections.map((connection) => new Promise((told) => connection.write('.', told)));
   for (const error of await Promise.all(written)) assert.equal(error ?? null, null);
+});
+
+test('a first connection that is refused, beside a second that is not answered, is refused as by net', async (t) => {
+  const relay = await startRelay({
+    faultsFor: (_, copy) => [{ copy, direction: 'up', kind: 'nosyn', at: 0 }],
+  });
+  t.after(() => relay.close());
+  const { host, port: replicaPort } = relay;
+  const closed = net.createServer().listen(0, host);
+  await once(closed, 'listening');
+  const { port } = closed.address();
+  await new Promise((resolve) => closed.close(resolve));
+  const options = { host, port, replicaPort, peer: 'repnet', replicate: 'flow', pairTimeout: 50 };
+  const socket = repnet.connect(options);
+  const [error] = await once(socket, 'error');
+  assert.equal(error.code, 'ECONNREFUSED');
 });

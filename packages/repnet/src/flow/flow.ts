@@ -195,7 +195,8 @@ export class Flow implements LegSink {
   poke(): void {
     this.sender.trimArchive();
     this.sender.release();
-    if (this.closed) return;
+    // Of a flow that never connects the client says why.
+    if (this.closed || this.outer.connecting) return;
     this.receiver.checkEnd();
     // Nothing can be sent any more, and the stream from the peer is not over: one error.
     if (!this.closed && !this.receiver.ended && this.tx.state === 'ENDED') this.fail(this.lastError);
