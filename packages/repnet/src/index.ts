@@ -1,5 +1,6 @@
 import * as net from 'node:net';
 import './client/dial.js';
+import { tellClientSocket } from './net-internals.js';
 import { supported } from './net-parts.js';
 import type { ReplicationOptions } from './options.js';
 import { Server, type ServerOptions } from './server/server.js';
@@ -36,6 +37,7 @@ export function connect(...args: unknown[]): Socket {
   const options = args[0];
   const own = typeof options === 'object' && options !== null ? (options as ConnectOptions) : undefined;
   const socket = new Socket(own as SocketConstructorOptions | undefined);
+  tellClientSocket(socket, 'module');
   if (own?.timeout) socket.setTimeout(own.timeout);
   return (socket.connect as (...a: unknown[]) => Socket)(...args);
 }

@@ -1,5 +1,5 @@
-/** What this package does with the non-public properties of `net` that ./net-parts.ts has found. */
-import type * as net from 'node:net';
+import { channel } from 'node:diagnostics_channel';
+import * as net from 'node:net';
 import { askConnectFailure, askReadFailure, measureConnect } from './net-errors.js';
 import { parts, supported } from './net-parts.js';
 
@@ -239,4 +239,14 @@ export function readFailure(): NodeJS.ErrnoException | null {
 /** A listening handle on which net accepts for `server`, which need not be the server whose handle it is. */
 export function acceptingFor<T extends object>(server: object): T {
   return { [parts.owner]: server } as T;
+}
+
+/** Channel on which net tells of each client's socket. */
+const clientSocket = channel('net.client.socket');
+/** Where net does: in `net.connect`, or (later versions) in `connect` of a socket. */
+const isToldByModule = String(net.connect).includes('.publish(');
+
+/** A socket that net does not tell of is about to connect. `by`: the function that is called for it. */
+export function tellClientSocket(socket: object, by: 'module' | 'socket'): void {
+  if (clientSocket.hasSubscribers && isToldByModule === (by === 'module')) clientSocket.publish({ socket });
 }

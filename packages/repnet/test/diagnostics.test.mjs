@@ -172,3 +172,15 @@ test('a second connection that a server turns away: refused says why, and whose 
   await until(() => told.length === 1);
   assert.deepEqual(told, [{ name: 'refused', reason: 'mismatch', remoteAddress: HOST, remotePort }]);
 });
+
+for (const replicate of [false, 'flow', 'syn'])
+  test(`net.client.socket, replicate ${replicate}: told once of the application's socket, as by net`, async (t) => {
+    const { port } = await echoServer(t);
+    const told = [];
+    const hear = ({ socket }) => told.push(socket);
+    subscribe('net.client.socket', hear);
+    t.after(() => unsubscribe('net.client.socket', hear));
+    const socket = dial(t, port, { replicate, peer: 'repnet' });
+    assert.equal(await echo(socket, 'x'), 'x');
+    assert.deepEqual(told, [socket]);
+  });
