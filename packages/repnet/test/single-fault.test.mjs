@@ -283,3 +283,23 @@ for (const kind of ['silence', 'reset'])
       outcomes.map(() => true),
     );
   });
+
+test('a reply that the second connection took, and the first has not, is whole when the second falls silent', () => {
+  const slow = { latency: 40, rate: 1_000, room: 4_096, segment: 1_460, reads: 4 };
+  const wide = { latency: 3, rate: 100, room: 1_048_576, segment: 16_384, reads: 4 };
+  const exchanges = [
+    { request: 129_185, reply: 941, pause: 0, waits: false },
+    { request: 12_568, reply: 7_828, pause: 0, waits: false },
+  ];
+  const piped = {
+    ...script,
+    exchanges,
+    ender: 'early',
+    early: false,
+    shapes: [slow, wide],
+    seed: 932_984_244,
+  };
+  const fault = { copy: REPLICA, kind: 'silence', sides: [1], ms: FOREVER, at: 767.326 };
+  const { complaint, complete } = virtually((time) => play(time, piped, fault));
+  assert.equal(complaint ?? complete, true);
+});

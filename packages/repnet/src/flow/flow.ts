@@ -472,9 +472,14 @@ export class Flow implements LegSink {
       leg.finish(() => {});
       return;
     }
-    this.legs[leg.copy] = undefined;
-    leg.close();
-    if (this.legs[PRIMARY] === undefined && this.legs[REPLICA] === undefined) this.#settled();
+    // Closed earlier, it would bring an orderly end before our last bytes, and the rest would look complete.
+    leg.ending = true;
+    leg.whenFinished(() => {
+      if (this.legs[leg.copy] !== leg) return;
+      this.legs[leg.copy] = undefined;
+      leg.close();
+      if (this.legs[PRIMARY] === undefined && this.legs[REPLICA] === undefined) this.#settled();
+    });
   }
 
   /**

@@ -136,6 +136,7 @@ export class Leg {
   #bytesRead: number;
   /** FIN is to be sent after what is being written. */
   #finishing = false;
+  #finished: (() => void) | undefined;
   #queue: Queue | undefined;
   /** Set by whoever knows it already. */
   peername: Partial<AddressInfo> | undefined;
@@ -249,6 +250,7 @@ export class Leg {
     request.oncomplete = onshutdown;
     request[kDone] = (error) => {
       this.#finishing = false;
+      this.#finished?.();
       done(error);
     };
     const status = handle.shutdown(request);
@@ -266,6 +268,12 @@ export class Leg {
     this.reason = error;
     this.#close(false);
     this.sink?.legLost(this, error);
+  }
+
+  /** Calls `then` when the system has taken all that it was given, its end included: at once, if none is under way. */
+  whenFinished(then: () => void): void {
+    if (this.#finishing) this.#finished = then;
+    else then();
   }
 
   /** Closes the connection, without further news of it: FIN, or RST if the peer's bytes are still unread. */

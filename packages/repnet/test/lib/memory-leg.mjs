@@ -30,6 +30,7 @@ export function memoryLeg(copy, { slow = false } = {}) {
     send: take,
     post: take,
     finish: (done) => done(null),
+    whenFinished: (then) => then(),
     destroy() {},
     settle(error = null) {
       for (const done of waiting.splice(0)) done?.(error);

@@ -105,6 +105,16 @@ export class MemoryLeg {
     this.#take();
   }
 
+  whenFinished(then) {
+    const end = this.#waiting.find(({ fin }) => fin);
+    if (end === undefined) return then();
+    const { done } = end;
+    end.done = (error) => {
+      then();
+      done(error);
+    };
+  }
+
   /** The system takes as much as there is room for. */
   #take() {
     while (this.#waiting.length > 0) {
