@@ -38,6 +38,7 @@ function flowOf(t) {
       abort() {},
       unref() {},
       finish() {},
+      whenFinished: (then) => then(),
       destroy() {},
       send: take,
       post: take,

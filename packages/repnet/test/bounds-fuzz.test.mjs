@@ -53,6 +53,9 @@ class HostileLeg {
   unref() {
     return this;
   }
+  whenFinished(then) {
+    then();
+  }
   finish(done) {
     setImmediate(done, null);
   }

@@ -30,6 +30,7 @@ function doubled(t, threshold) {
       close() {},
       unref() {},
       finish() {},
+      whenFinished: (then) => then(),
       send: take,
       post: take,
     };
