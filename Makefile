@@ -146,8 +146,8 @@ lock: $(BIN)/python
 
 # --- tests ----------------------------------------------------------------------------------------------------------
 
-# So many Python tests run at a time; many wait. Beside other work more have a larger share of the processors: make test WORKERS=6.
-WORKERS ?= 3
+# So many Python tests run at a time. Beside other work more have a larger share of the processors: make test WORKERS=6.
+WORKERS ?= 2
 
 .PHONY: test
 test:

@@ -7,6 +7,7 @@ import pytest
 
 import tailcut
 from support import experiments
+from tailcut import _core
 from tailcut import errors
 
 FAMILY = [getattr(errors, name) for name in errors.__all__]
@@ -48,6 +49,10 @@ def test_errors_pass_between_processes() -> None:
     ):
         again = pickle.loads(pickle.dumps(error))  # noqa: S301 - written in the line itself
         assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+
+
+def test_the_cores_error_is_found_by_its_name() -> None:
+    assert pickle.loads(pickle.dumps(_core.ExperimentError)) is _core.ExperimentError  # noqa: S301 - as above
 
 
 def test_an_experiment_may_be_given_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,16 +1,15 @@
 """Workers that come while a sweep is under way, by what they say of their memory; no scheduler is asked."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from support import made_up
 from tailcut import ClusterError
 
-pytest.importorskip("distributed")
-
-from tailcut.cluster import MEMORY, DaskFarm
+if TYPE_CHECKING:
+    from tailcut.cluster import DaskFarm
 
 
 class Client:
@@ -29,6 +28,8 @@ class Client:
         assert timeout > 0
 
     def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+        from tailcut.cluster import MEMORY
+
         assert n_workers == -1
         resources = {name: {MEMORY: bytes_} if bytes_ else {} for name, bytes_ in self.declared.items()}
         return {"workers": {name: {"resources": one, "memory_limit": 0} for name, one in resources.items()}}
@@ -38,7 +39,9 @@ class Client:
         return {worker: call(*given) for worker in workers}
 
 
-def farm(client: Client) -> DaskFarm:
+def farm(client: Client) -> "DaskFarm":
+    from tailcut.cluster import DaskFarm
+
     found = DaskFarm(cast("Any", client))
     found.check(made_up.plan()["runs"])
     return found

@@ -284,7 +284,8 @@ def test_upkeep_knows_whose_runs_they_are(experiment: Path, tmp_path: Path, kern
     merged = upkeep.merge(into, other)
     assert (merged.there, len(merged.taken), merged.damaged) == ([], 3, [])
     tailcut.run(tailcut.load(experiment, set={"traffic.load": "0.3"}), out=tmp_path / "a")
-    assert len(upkeep.unasked(into)) == 4
+    assert upkeep.unasked(into) == []
+    assert len(upkeep.unasked(into, by_last=True)) == 4
     assert kernels.runs == 4
 
 

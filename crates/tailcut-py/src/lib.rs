@@ -17,8 +17,9 @@ use tailcut_net::measure::records::{Counters, Series};
 use crate::arrays::{array, texts};
 use crate::tables::Tables;
 
+// Named as it is imported, so that it passes between processes.
 create_exception!(
-    _core,
+    tailcut._core,
     ExperimentError,
     PyValueError,
     "An experiment file is wrong.\n\n\
