@@ -7,8 +7,7 @@ import pytest
 
 import tailcut
 from support import experiments
-from tailcut import _core
-from tailcut import errors
+from tailcut import _core, errors
 
 FAMILY = [getattr(errors, name) for name in errors.__all__]
 
