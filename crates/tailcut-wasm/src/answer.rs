@@ -73,17 +73,19 @@ pub(crate) fn of_run(result: &RunResult) -> serde_json::Result<Vec<u8>> {
     Ok([&length.to_le_bytes(), header.as_slice(), cells.0.as_slice()].concat())
 }
 
-fn counters(totals: &Counters) -> Value {
-    json!({
-        "events": totals.events,
-        "packet_hops": totals.packet_hops,
-        "sent": totals.sent,
-        "delivered": totals.delivered,
-        "dropped": totals.dropped,
-        "lost_on_links": totals.lost_on_links,
-        "in_flight": totals.in_flight,
-        "needless_retransmissions": totals.needless_retransmissions,
-        "recoveries_undone": totals.recoveries_undone,
-        "end_ns": totals.end.as_ns(),
-    })
+fn counters(totals: &Counters) -> Map<String, Value> {
+    let everywhere = [
+        ("events", totals.events),
+        ("packet_hops", totals.packet_hops),
+        ("sent", totals.sent),
+        ("delivered", totals.delivered),
+        ("dropped", totals.dropped),
+        ("lost_on_links", totals.lost_on_links),
+        ("in_flight", totals.in_flight),
+        ("needless_retransmissions", totals.needless_retransmissions),
+        ("recoveries_undone", totals.recoveries_undone),
+        ("end_ns", totals.end.as_ns()),
+    ];
+    let all = everywhere.iter().chain(&totals.further);
+    all.map(|&(name, number)| (name.to_owned(), json!(number))).collect()
 }

@@ -5,7 +5,7 @@ import { Refused } from './engine.js';
 import { type Component, fromPlan, type Model, type Plan, type Run, toText } from './model.js';
 import { bytesOf, Recording, type Sizes } from './recording.js';
 import { Simulator } from './simulator.js';
-import { duration, percentile, verdict } from './statistics.js';
+import { duration, percentile, totals, verdict } from './statistics.js';
 import type { Table } from './toml.js';
 
 /** Pictures of the time in which flows arrive. */
@@ -183,6 +183,7 @@ class Page {
     const chart = element('canvas', { role: 'img', 'aria-label': 'Distribution of completion times' });
     find('distributions').replaceChildren(chart);
     find('numbers').hidden = true;
+    say('totals', '');
     find('verdict').textContent = 'Run it to see how long flows take.';
     find('ids').textContent =
       `They are kept under the names ${runs.map(({ id }) => id.slice(0, 8)).join(' and ')}.`;
@@ -351,6 +352,7 @@ class Page {
       const counts = rows.map(({ name, sorted }) => `${sorted.length.toLocaleString('en')} under ${name}`);
       find('progress').textContent = `Flows that have finished: ${counts.join(', ')}.`;
       say('verdict', '');
+      say('totals', '');
       find('numbers').hidden = true;
     }
   }
@@ -390,6 +392,8 @@ class Page {
           ),
         ),
       );
+    const sums = this.acts.map(({ name, recording }) => totals(name, recording.result?.counters ?? {}));
+    say('totals', sums.filter(Boolean).join(' '));
     const text = first === undefined ? '' : verdict(first, second);
     say('verdict', text);
     say('status', 'Finished. Change something below, or choose another story.');

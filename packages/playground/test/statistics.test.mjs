@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { duration, histogram, percentile, verdict } from '../dist/statistics.js';
+import { duration, histogram, percentile, totals, verdict } from '../dist/statistics.js';
 
 test('percentiles are of nearest rank', () => {
   const hundred = Float64Array.from({ length: 100 }, (_, at) => at + 1);
@@ -22,6 +22,12 @@ test('times are told in the unit that people use', () => {
   assert.equal(duration(12_345_678), '12.3\u00a0ms');
   assert.equal(duration(1.5e9), '1.50\u00a0s');
   assert.equal(duration(Number.POSITIVE_INFINITY), 'not finished');
+});
+
+test('what a run counted beside its packets is told, and nothing that is zero', () => {
+  const counters = { events: 9, sent: 1000, dropped: 1200, lost_on_links: 0, pauses: 3, deadlocked_links: 1 };
+  assert.equal(totals('PFC', counters), 'PFC: dropped 1,200, pauses 3, deadlocked links 1.');
+  assert.equal(totals('TCP', { events: 9, sent: 1000, dropped: 0 }), '');
 });
 
 test('the verdict tells the tail and what became of it', () => {
