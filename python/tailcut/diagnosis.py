@@ -1,4 +1,4 @@
-"""What is wrong with an experiment, where Python finds it: told as the core tells what it finds."""
+"""Errors of an experiment that Python finds, told as the core tells its own."""
 
 from tailcut._core import ExperimentError
 

@@ -89,7 +89,7 @@ def name(plan: Plan) -> str:
 
 
 def options(plan: Mapping[str, Any]) -> list[str]:
-    """What replaces the file's values, as the command line takes it: ``--set traffic.load=0.3``, ``--seeds 3``."""
+    """Return the overrides as the command line takes them: ``--set traffic.load=0.3``, ``--seeds 3``."""
     return [
         f"--seeds {value}" if key == "seeds" and value.isdigit() else f"--set {shlex.quote(f'{key}={value}')}"
         for key, value in (plan.get("overrides") or {}).items()

@@ -56,7 +56,7 @@ class TomlText:
         if found.path == path and found.count == 1:
             written = _without_comment(written)
             return found.first + 1, found.column + 1, written
-        inner = _descend(_value(self._source(found)), path[len(found.path) :])
+        inner = descend(_value(self._source(found)), path[len(found.path) :])
         text = toml_value(inner) if inner is not None else written
         for offset in range(found.count):
             column = self.lines[found.first + offset].find(text)
@@ -77,7 +77,7 @@ class TomlText:
             line = "" if new is REMOVED else head + toml_value(new)
         else:
             value = _value(self._source(found))
-            if new is REMOVED and _descend(value, path[len(found.path) :]) is None:
+            if new is REMOVED and descend(value, path[len(found.path) :]) is None:
                 return False
             _put(value, path[len(found.path) :], new)
             line = self.lines[found.first][: found.column] + toml_value(value)
@@ -202,10 +202,11 @@ def _parses(text: str) -> bool:
 
 def _value(source: str) -> Any:
     head = _KEY.match(source)
-    return _descend(tomllib.loads(source), tuple(_flat(tomllib.loads(f"{source[: head.end() if head else 0]} 0"))))
+    return descend(tomllib.loads(source), tuple(_flat(tomllib.loads(f"{source[: head.end() if head else 0]} 0"))))
 
 
-def _descend(value: Any, path: Path) -> Any:
+def descend(value: Any, path: Path) -> Any:
+    """Return the value at a path; None where there is none."""
     for key in path:
         try:
             value = value[key]
@@ -215,7 +216,7 @@ def _descend(value: Any, path: Path) -> Any:
 
 
 def _put(value: Any, path: Path, new: object) -> None:
-    parent = _descend(value, path[:-1])
+    parent = descend(value, path[:-1])
     if new is REMOVED:
         del parent[path[-1]]
     else:

@@ -46,7 +46,7 @@ def finished(directory: Path) -> int:
 
 
 def refused(directory: Path, files: Mapping[str, str | bytes], options: Options | None = None) -> ImportRefusedError:
-    """What importing files ends in."""
+    """The outcome of importing files."""
     with pytest.raises(ImportRefusedError) as caught:
         imports.read(written(directory, files), None, options)
     return caught.value

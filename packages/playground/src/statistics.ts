@@ -39,10 +39,10 @@ export function duration(ns: number): string {
   return `${value.toFixed(digits)}\u00a0${unit}`;
 }
 
-/** What every run counts whatever happens in it. */
+/** Counters of every run, whatever happens in it. */
 const ORDINARY = new Set(['events', 'packet_hops', 'sent', 'delivered', 'in_flight', 'end_ns']);
 
-/** What else a run has counted, as a sentence: drops, pauses, elephants found. Empty if that is nothing. */
+/** Returns the other counters of a run as a sentence: drops, pauses, elephants found. Empty if all are zero. */
 export function totals(name: string, counters: Readonly<Record<string, number>>): string {
   const counted = Object.entries(counters).filter(([key, number]) => number > 0 && !ORDINARY.has(key));
   const told = counted.map(([key, number]) => `${key.replaceAll('_', ' ')} ${number.toLocaleString('en')}`);

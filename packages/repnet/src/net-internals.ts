@@ -243,7 +243,7 @@ export function acceptingFor<T extends object>(server: object): T {
 
 /** Channel on which net tells of each client's socket. */
 const clientSocket = channel('net.client.socket');
-/** Where net does: in `net.connect`, or (later versions) in `connect` of a socket. */
+/** Whether net tells in `net.connect`, or (later versions) in `connect` of a socket. */
 const isToldByModule = String(net.connect).includes('.publish(');
 
 /** A socket that net does not tell of is about to connect. `by`: the function that is called for it. */

@@ -9,6 +9,7 @@ import { PRIMARY, REPLICA } from '../dist/flow/machine.js';
 import repnet from '../dist/index.js';
 import { controlRecord, Record, RecordParser } from '../dist/wire.js';
 import { startFaultBench } from './lib/fault-bench.mjs';
+import { memoryLeg } from './lib/memory-leg.mjs';
 import { movedClock } from './lib/moved-clock.mjs';
 import { data } from './lib/support.mjs';
 
@@ -30,19 +31,7 @@ function flowOf(t) {
       if (copy === REPLICA) for (const part of parts) parser.feed(part, sink);
       done?.();
     };
-    return {
-      copy,
-      backlog: 0,
-      resumeReading() {},
-      close() {},
-      abort() {},
-      unref() {},
-      finish() {},
-      whenFinished: (then) => then(),
-      destroy() {},
-      send: take,
-      post: take,
-    };
+    return Object.assign(memoryLeg(copy), { send: take, post: take, finish() {} });
   });
   return { flow, legs, asked, clock };
 }

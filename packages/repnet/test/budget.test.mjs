@@ -99,7 +99,6 @@ for (const kind of ['framed', 'plain'])
     const leg = {
       send: (parts) => sent.push(...parts),
       finish: () => seen.push('finish'),
-      whenFinished: (then) => then(),
       abort: () => seen.push('abort'),
       close() {},
       unref() {},

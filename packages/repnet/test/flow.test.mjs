@@ -7,9 +7,11 @@ import net from 'node:net';
 import { before, beforeEach, test } from 'node:test';
 import { forgetPeers } from '../dist/client/peers.js';
 import { nextPort } from '../dist/client/ports.js';
+import { Flow } from '../dist/flow/flow.js';
 import { Leg } from '../dist/flow/leg.js';
 import repnet from '../dist/index.js';
 import './lib/far-away.mjs';
+import { memoryLeg } from './lib/memory-leg.mjs';
 import { movedClock } from './lib/moved-clock.mjs';
 import { defaults, echo, echoServer, messageOf, settle, until } from './lib/support.mjs';
 
@@ -210,6 +212,20 @@ test('a connection that is given up while its FIN waits behind unread bytes is c
   leg.abort();
   accepted.resume();
   await until(() => accepted.closed, 'the peer sees the connection closed');
+});
+
+test('a socket that is destroyed before its end is sent closes its connection at once, as with net', () => {
+  const flow = new Flow({ deliver: () => true, destroy() {}, touch() {} }, { threshold: 1_000, lull: 50 });
+  const seen = [];
+  const first = Object.assign(memoryLeg(0), {
+    finish: () => seen.push('end'),
+    whenFinished: () => seen.push('waits'),
+    close: () => seen.push('closed'),
+  });
+  flow.open(first);
+  flow.end(() => {});
+  flow.close(false);
+  assert.deepEqual(seen, ['end', 'closed']);
 });
 
 /** Listens on the port that the next flow would take; of those that other processes hold none is taken. */

@@ -143,7 +143,7 @@ test('hedged: a flow that is answered in time ends when the server ends it, not 
   });
   await new Promise((resolve) => server.listen(0, HOST, resolve));
   t.after(() => server.close());
-  // It stands still, so that the delay is never over.
+  // The clock stands still, so that the delay is never over.
   const still = movedClock();
   t.after(() => still.stop());
   const { port } = server.address();

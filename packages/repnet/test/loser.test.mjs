@@ -1,4 +1,4 @@
-/** What an unmodified server sees of a race: one connection if it is on this host, and a loser that ends like any client else. */
+/** An unmodified server's view of a race: one connection if it is on this host, and a loser that ends like any client else. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';

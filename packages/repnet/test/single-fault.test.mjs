@@ -19,7 +19,7 @@ const PATIENCE = 30_000;
 /** And that it may take without a fault. */
 const LONGEST = 100_000;
 
-/** What the two applications do: { exchanges: [{ request, reply, pause, waits }], ender, behind }. */
+/** The script of two applications: { exchanges: [{ request, reply, pause, waits }], ender, behind }. */
 class Play {
   #sent = 0;
   #answered = 0;

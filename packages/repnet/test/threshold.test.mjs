@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { Flow } from '../dist/flow/flow.js';
 import repnet from '../dist/index.js';
 import { ANSWER_BYTES, Record, RecordParser } from '../dist/wire.js';
+import { memoryLeg } from './lib/memory-leg.mjs';
 import { movedClock } from './lib/moved-clock.mjs';
 import { startRelay } from './lib/relay.mjs';
 import { echo, echoServer, until } from './lib/support.mjs';
@@ -23,17 +24,7 @@ function doubled(t, threshold) {
       for (const part of parts) taken[copy] += part.length;
       done?.();
     };
-    return {
-      copy,
-      backlog: 0,
-      resumeReading() {},
-      close() {},
-      unref() {},
-      finish() {},
-      whenFinished: (then) => then(),
-      send: take,
-      post: take,
-    };
+    return Object.assign(memoryLeg(copy), { send: take, post: take });
   };
   flow.open(leg(0));
   flow.open(leg(1));

@@ -29,13 +29,13 @@ def rate_bps(word: Word, what: str, bare: int | None = 1) -> int:
     hint = "write a rate with its unit, such as 10Gbps"
     found = _RATE.fullmatch(word.text)
     if found is None:
-        number = Fraction(_number(word, what, word.text, hint))
+        number = word.number(what, hint=hint)
         if bare is None:
             word.refuse(f"{what}: {word.text!r} has no unit", hint)
         exact = number * bare
     else:
         scale = (_BINARY if found["binary"] else _PREFIXES)[found["prefix"].lower()]
-        exact = _number(word, what, found["number"], hint) * scale * (8 if found["unit"] == "B" else 1)
+        exact = word.number(what, found["number"], hint) * scale * (8 if found["unit"] == "B" else 1)
     if exact.denominator != 1:
         word.refuse(f"{what}: {word.text} is no whole number of bits per second", "round it")
     return int(exact)
@@ -54,22 +54,10 @@ def delay_ps(word: Word, what: str, bare: Fraction | None = None) -> int:
     unit = bare if found is None or not found["unit"] else _DELAYS_PS.get(found["unit"])
     if found is None or unit is None:
         word.refuse(f"{what}: {word.text!r} is no delay with a unit", hint)
-    exact = _number(word, what, found["number"], hint) * unit
+    exact = word.number(what, found["number"], hint) * unit
     if exact.denominator != 1:
         word.refuse(f"{what}: {word.text} is finer than a picosecond", "round it")
     return int(exact)
-
-
-def _number(word: Word, what: str, text: str, hint: str) -> Fraction:
-    from tailcut.traces import cells
-
-    try:
-        number = Fraction(cells.decimal(text))
-    except ValueError:
-        word.refuse(f"{what}: {word.text!r} is not a number", hint)
-    if number < 0:
-        word.refuse(f"{what}: {word.text} is below 0", hint)
-    return number
 
 
 def rate_text(bps: int) -> str:

@@ -156,7 +156,7 @@ class _Cable:
         self.ends = [self._end(end, nodes) for end in ends]
 
     def rate(self, options: Options) -> int:
-        """Its rate in bits per second; a number without unit counts kbit/s, as containerlab has it."""
+        """Return the rate in bits per second; a number without unit counts kbit/s, as containerlab has it."""
         word = self._value(_RATES)
         if word is not None:
             return rate_bps(word, "rate", 1000)
@@ -167,7 +167,7 @@ class _Cable:
         return options.rate_bps
 
     def delay(self, options: Options) -> int:
-        """Its delay in picoseconds."""
+        """Return the delay in picoseconds."""
         word = self._value(_DELAYS)
         if word is not None:
             return delay_ps(word, "delay", Fraction(0) if word.text == "0" else None)
@@ -190,7 +190,7 @@ class _Cable:
         return end.word.refuse(what, "take the link out, or put a node in its place", "TC-I003")
 
     def _value(self, names: Sequence[str]) -> Word | None:
-        """What the link says by one of these names; the same in all places where it does."""
+        """Return the value that the link has by one of these names; refuse it where places differ."""
         tables = [self._given]
         for name in _NESTED:
             if name in self._given and isinstance(self._given[name][1].node, yaml.MappingNode):

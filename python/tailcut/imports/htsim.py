@@ -96,7 +96,7 @@ def _nodes(counts: dict[str, tuple[int, Word]], word: Word) -> int:
 
 
 def _attributes(words: list[Word]) -> dict[str, Word]:
-    """What follows a connection: each name and its value."""
+    """Return the names and values that follow a connection."""
     found: dict[str, Word] = {}
     rest = iter(words[1:])
     for name in rest:
@@ -136,7 +136,7 @@ def _flow(word: Word, given: dict[str, Word], nodes: int, ids: dict[int, Word]) 
 
 @dataclass(slots=True)
 class _Tree:
-    """What a ``.topo`` says, and where."""
+    """The content of a ``.topo``, with the place of each value."""
 
     head: dict[str, tuple[int, Word]] = field(default_factory=dict)
     tiers: dict[int, tuple[Word, dict[str, tuple[int, Word]]]] = field(default_factory=dict)

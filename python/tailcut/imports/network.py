@@ -1,4 +1,4 @@
-"""What is imported: a network and its flows, whatever they come from."""
+"""Imported networks and flows, of whatever format."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +37,7 @@ class Network:
     switches: list[str] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
     _linked: set[str] = field(default_factory=set)
+    _joined: set[frozenset[str]] = field(default_factory=set)
     _kinds: dict[str, bool] = field(default_factory=dict)
 
     def add(self, name: str, word: Word, *, host: bool) -> None:
@@ -74,7 +75,9 @@ class Network:
             word.refuse(f"a rate of {link.rate_bps} bps", "write one above 0 and up to 100 Tbps")
         if link.delay_ps > 10 * 10**12:
             word.refuse(f"a delay of {link.delay_ps / 1e12} s", "write one of at most 10 s")
-        if link.loss and any(set(each.ends) == set(link.ends) for each in self.links):
+        parallel = frozenset(link.ends) in self._joined
+        self._joined.add(frozenset(link.ends))
+        if link.loss and parallel:
             what = f"a second link between {one} and {other} that loses packets"
             word.refuse(what, "only the first of parallel links can: take the error rate out", "TC-I003")
         self.links.append(link)
@@ -121,7 +124,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is asked besides the files.
+    """Options besides the files.
 
     Attributes:
         rate_bps: the rate of links that state none.

@@ -46,14 +46,14 @@ class Word:
             self.refuse(f"{what}: {self.text} is more than {most:,}", "take a part of the file, or split it")
         return number
 
-    def number(self, what: str) -> Fraction:
-        """A number from 0 on, exactly."""
+    def number(self, what: str, part: str | None = None, hint: str = "write a number from 0 on") -> Fraction:
+        """Return the word, or a part of it, as an exact number from 0 on."""
         try:
-            number = Fraction(cells.decimal(self.text))
+            number = Fraction(cells.decimal(self.text if part is None else part))
         except ValueError:
-            self.refuse(f"{what}: {self.text!r} is not a number", "write it with digits and a decimal point")
+            self.refuse(f"{what}: {self.text!r} is not a number", hint)
         if number < 0:
-            self.refuse(f"{what}: {self.text} is below 0", "write a number from 0 on")
+            self.refuse(f"{what}: {self.text} is below 0", hint)
         return number
 
     def nanoseconds(self, exact: Fraction) -> int:

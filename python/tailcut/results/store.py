@@ -133,7 +133,7 @@ class Store:
         write_atomically(self.directory / "plans" / f"{name}.json", json.dumps(needed).encode())
 
     def beside(self, name: str) -> Path:
-        """Where a file lies that is of all results here."""
+        """Return the path of a file that is of all results here."""
         return self.directory / name
 
     # --- runs -------------------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class Store:
         return files_of(self.path(run_id))
 
     def strays(self) -> list[Path]:
-        """What lies among the runs and belongs to none, as file managers leave it: it does no harm."""
+        """Return the strays among the runs, as file managers leave them: they do no harm."""
         runs = self.runs()
         found = [one for one in self._runs.glob("*") if one.name not in runs and not UNDER_WAY.fullmatch(one.name)]
         for run_id in runs:

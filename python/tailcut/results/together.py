@@ -58,7 +58,7 @@ class Together(Store):
         return sorted({run_id for part in self._parts for run_id in part.runs()})
 
     def beside(self, name: str) -> Path:
-        """Where a file lies that is of all directories: in the first, called after the others."""
+        """Return the path of a file that is of all directories: in the first, called after the others."""
         file = Path(name)
         others = "-".join(name.replace("/", "-") for name in names(self._parts)[1:])
         return self.directory / f"{file.stem}-with-{others}{file.suffix}"
@@ -88,7 +88,7 @@ class Together(Store):
 
 
 def names(parts: Sequence[Store]) -> list[str]:
-    """What directories are called: by their last part where that tells them apart."""
+    """Return names for directories: their last parts where these tell them apart."""
     short = [part.directory.resolve().name for part in parts]
     return short if len(set(short)) == len(parts) else [str(part.directory) for part in parts]
 

@@ -1,5 +1,6 @@
 """Cells of a trace as numbers and times: read exactly, or refused."""
 
+import csv
 import re
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -14,6 +15,7 @@ UNITS_NS = {
     "s": Fraction(10**9), "ms": Fraction(10**6), "us": Fraction(1000), "µs": Fraction(1000), "μs": Fraction(1000),
     "ns": Fraction(1), "ps": Fraction(1, 1000),
 }  # fmt: skip
+_SEPARATOR = re.compile(r'"[^"]*"|([,;\t])')
 _LONGEST = 40
 """Digits and marks of a number: more are refused before they are taken for one."""
 
@@ -32,6 +34,18 @@ class TraceError(ValueError):
         self.code = code
         self.hint = hint
         self.field = field
+
+
+def fields(line: str) -> list[str]:
+    """The columns of a line: apart by the first separator that is in no quotes, otherwise by white space."""
+    if '"' not in line:
+        for mark in line:
+            if mark in ",;\t":
+                return [field.strip() for field in line.split(mark)]
+        return line.split()
+    found = next((match[1] for match in _SEPARATOR.finditer(line) if match[1]), " ")
+    (fields,) = csv.reader([line], delimiter=found, skipinitialspace=True)
+    return [field.strip() for field in fields]
 
 
 def decimal(text: str) -> Decimal:

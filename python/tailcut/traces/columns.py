@@ -1,4 +1,4 @@
-"""What the columns of a trace are called and mean, and which first line is a header."""
+"""Names and meanings of a trace's columns, and whether a first line is a header."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -39,14 +39,14 @@ def is_flow(cells: Sequence[str]) -> bool:
 
 
 def unknown_header(file: str, line: int, cells: Sequence[str]) -> TraceError:
-    """That a first line is neither a header nor a flow."""
+    """Return the error for a first line that is neither a header nor a flow."""
     listed = ", ".join(cell or '""' for cell in cells)
     message = f"{file}: line {line}: this header is not recognised (found: {listed})"
     return TraceError("trace-header", message, _meant(cells) or NEEDED)
 
 
 def meanings(names: Sequence[str], file: str) -> dict[str, int]:
-    """Where the columns are that mean something: ``id``, ``src``, ``dst``, ``bytes`` and ``start``.
+    """Find the columns that mean something: ``id``, ``src``, ``dst``, ``bytes`` and ``start``.
 
     Raises:
         TraceError: one is missing, or there twice.

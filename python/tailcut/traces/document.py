@@ -62,16 +62,6 @@ def keys_of(key: str) -> Keys | None:
         return None
 
 
-def get(document: Any, path: Keys) -> Any:
-    """The value at a path; none where there is none."""
-    for key in path:
-        try:
-            document = document[key]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return document
-
-
 def _set(document: Any, path: Keys, value: Any) -> None:
     for position, key in enumerate(path):
         last = position + 1 == len(path)

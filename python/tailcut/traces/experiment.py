@@ -11,11 +11,11 @@ from tailcut._core import ExperimentError
 from tailcut.diagnosis import experiment_error
 from tailcut.document import toml_value
 from tailcut.plan import Plan
-from tailcut.toml_text import REMOVED, TomlText, key_path
+from tailcut.toml_text import REMOVED, TomlText, descend, key_path
 from tailcut.toml_text import Path as Keys
 from tailcut.traces import cells, kept, settings
 from tailcut.traces.cells import TraceError
-from tailcut.traces.document import Axis, get, keys_of, overridden
+from tailcut.traces.document import Axis, keys_of, overridden
 from tailcut.traces.hosts import Hosts, names_of
 from tailcut.traces.mapping import read_mapping
 from tailcut.traces.reader import read
@@ -28,7 +28,7 @@ _LONG = re.compile(rb"[0-9]{16}")
 
 @dataclass(slots=True)
 class _Reading:
-    """What one value of a trace's keys comes to."""
+    """A trace as it is read with one value of its keys."""
 
     file: str
     label: str
@@ -149,7 +149,7 @@ def prepare(text: str, name: str, directory: Path, overrides: Sequence[tuple[str
     prepared = Prepared(name, TomlText(text), TomlText(text), list(overrides), list(overrides), found)
     hosts = _Names(document, axes, directory)
     settle = [_Trace(prepared, document, axes, path, directory, hosts) for path in found]
-    timed = get(document, _ARRIVALS) is not None or any(axis.path == _ARRIVALS for axis in axes)
+    timed = descend(document, _ARRIVALS) is not None or any(axis.path == _ARRIVALS for axis in axes)
     ends = [one.settle(timed=timed) for one in settle]
     kinds = [table.get("kind") for _, table in _tables(document.get("traffic"), ("traffic",))]
     if not timed and all(kind in ("trace", "mix", None) for kind in kinds) and all(end is not None for end in ends):
@@ -192,7 +192,7 @@ class _Trace:
     ) -> None:
         self._prepared = prepared
         self._path = path
-        self._table: dict[str, Any] = get(document, path)
+        self._table: dict[str, Any] = descend(document, path)
         self._axes = [axis for axis in axes if axis.path[:-1] == path and axis.path[-1] in _VARIED]
         self._directory = directory
         self._names = names
@@ -245,9 +245,7 @@ class _Trace:
             flows = settings.flows(trace, own)
         except TraceError as error:
             raise self._told(error, index) from None
-        path = None
-        if not trace.plain or own:
-            path = kept.keep(flows, (self._directory / file).absolute(), rows=trace.place == "row")
+        path = kept.keep(flows, (self._directory / file).absolute(), rows=trace.place == "row")
         return _Reading(file, _label(file, own), path, rows=trace.place == "row", end=flows[-1].start)
 
     def _replace(self, axis: Axis | None, readings: Sequence[_Reading | None]) -> None:
@@ -266,9 +264,7 @@ class _Trace:
             )  # fmt: skip
         if axis.override is not None:
             self._prepared.overrides[axis.override] = (name, toml_value(values))
-            if axis.written is not None:
-                self._rename(axis, values)
-        else:
+        if axis.override is None or axis.written is not None:
             self._rename(axis, values)
 
     def _rename(self, axis: Axis, values: list[Any]) -> None:
@@ -367,7 +363,7 @@ def _start(row: Mapping[str, Any]) -> int | None:
 
 
 def _label(file: str, own: Mapping[str, Any]) -> str:
-    """What a plan calls a trace that is not taken as its file has it."""
+    """Return the name in plans of a trace that is not taken as its file has it."""
     said = ", ".join(f"{key} {toml_value(_plain(own[key]))}" for key in settings.KEYS if key in own)
     return f"{file} ({said})" if said else f"{file} (as read)"
 

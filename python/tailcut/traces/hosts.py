@@ -43,7 +43,7 @@ class Hosts:
         return found
 
     def remedy(self, text: str) -> str:
-        """What to do about a host that is not found."""
+        """Return the remedy for a host that is not found."""
         if self._source is not None:
             return f"add {text} to {self._source}, or {self._known()}"
         if address(text) != text or _is_address(text):

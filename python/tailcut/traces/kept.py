@@ -1,4 +1,4 @@
-"""Where a trace is kept as the simulator takes it: a text file beside the original, by its content."""
+"""Keeps a trace as the simulator takes it: in a text file beside the original, named by its content."""
 
 import hashlib
 import os

@@ -1,8 +1,8 @@
 """Files that say which host a trace means by a name or an address."""
 
-import csv
 from pathlib import Path
 
+from tailcut.traces import cells
 from tailcut.traces.cells import TraceError
 
 MAX_BYTES = 64 * 10**6
@@ -34,12 +34,9 @@ def read_mapping(path: Path, name: str) -> dict[str, str]:
     found: dict[str, str] = {}
     first = True
     for number, line in enumerate(text.split("\n"), 1):
-        content = line.partition("#")[0].strip()
-        if not content:
+        fields = cells.fields(line.partition("#")[0].strip())
+        if not fields:
             continue
-        mark = next((mark for mark in ",;\t" if mark in content), None)
-        fields = content.split() if mark is None else next(csv.reader([content], delimiter=mark, skipinitialspace=True))
-        fields = [field.strip().strip('"') for field in fields]
         if len(fields) != 2 or not all(fields):
             hint = "write what the trace calls the host, a comma, and the host: 10.0.0.1,h0"
             raise bad(f"line {number}: {len(fields)} columns where 2 are expected", hint)

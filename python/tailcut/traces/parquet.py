@@ -16,7 +16,7 @@ KINDS = {
     **dict.fromkeys(("Float32", "Float64"), "real"),
     "String": "text",
 }
-"""What the core calls the cells of a column, by the column's type in Polars."""
+"""The core's words for the cells of a column, by the column's type in Polars."""
 
 
 def read_table(content: bytes, wanted: Sequence[str]) -> list[tuple[str, str, list[Any] | None]]:

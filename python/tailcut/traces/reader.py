@@ -1,8 +1,6 @@
 """Reads a trace: the flows of a text or Parquet file, exactly, or what is wrong by line and column."""
 
 import codecs
-import csv
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +13,6 @@ EPOCH_NS = 10**8 * 10**9
 """Start times from here on (1973) count from 1970: no run is that long."""
 MAX_ROWS = 20_000_000
 """As many flows as a run may have."""
-_SEPARATOR = re.compile(r'"[^"]*"|([,;\t])')
 
 
 @dataclass(slots=True)
@@ -47,7 +44,7 @@ class Trace:
     plain: bool
 
     def where(self, index: int) -> str:
-        """Where a flow stands, for messages: ``flows.csv: line 7``."""
+        """Return the place of a flow, for messages: ``flows.csv: line 7``."""
         return f"{self.file}: {self.place} {self.numbers[index]}"
 
 
@@ -90,7 +87,7 @@ def _text(content: bytes, file: str, names: Sequence[str] | None) -> "_Table":
     numbers: list[int] = []
     rows: list[list[str]] = []
     for number, line in enumerate(text.split("\n"), 1):
-        fields = _fields(line.partition("#")[0].strip())
+        fields = cells.fields(line.partition("#")[0].strip())
         if fields:
             numbers.append(number)
             rows.append(fields)
@@ -114,18 +111,6 @@ def _text(content: bytes, file: str, names: Sequence[str] | None) -> "_Table":
             message = f"{file}: line {number}: {len(row)} columns where {len(names)} are expected ({listed})"
             raise TraceError("trace-row", message)
     return _Table(file, "line", numbers, list(names), [list(column) for column in zip(*rows, strict=True)], plain)
-
-
-def _fields(line: str) -> list[str]:
-    """The columns of a line: apart by the first separator that is in no quotes, otherwise by white space."""
-    if '"' not in line:
-        for mark in line:
-            if mark in ",;\t":
-                return [field.strip() for field in line.split(mark)]
-        return line.split()
-    found = next((match[1] for match in _SEPARATOR.finditer(line) if match[1]), " ")
-    (fields,) = csv.reader([line], delimiter=found, skipinitialspace=True)
-    return [field.strip() for field in fields]
 
 
 @dataclass(slots=True)
@@ -204,11 +189,10 @@ class _Table:
             if exact is None:
                 exact = cells.time_of_day(cell)
                 days += 1
-            if exact is None or exact < 0:
-                wanted = "number" if unit else "time"
-                if exact is not None:
-                    wanted = "start time from 0 on"
-                raise self._bad(index, column, f"{_shown(cell)} is not a {wanted}")
+            if exact is None:
+                raise self._bad(index, column, f"{_shown(cell)} is not a {'number' if unit else 'time'}")
+            if exact < 0:
+                raise self._bad(index, column, f"{_shown(cell)} is not a start time from 0 on")
             if exact.denominator != 1:
                 message = f"{self.file}: {self.place} {self.numbers[index]}: starts at {_with_unit(cell, unit)}"
                 raise TraceError(
@@ -228,9 +212,7 @@ class _Table:
                 return cells.nanoseconds(cell, unit)
             return cells.time(cell)
         except ValueError as error:
-            if unit is None and _numeric(cell):
-                raise self._bad(index, column, f"{error}", cells.NO_UNIT) from None
-            if unit is None and cells.time_of_day(cell) is None:
+            if unit is None and (_numeric(cell) or cells.time_of_day(cell) is None):
                 raise self._bad(index, column, f"{error}", cells.NO_UNIT) from None
             return None
 

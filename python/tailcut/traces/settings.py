@@ -1,4 +1,4 @@
-"""What an experiment makes of a trace: the part that it takes, the moment that is 0, and the scale of time."""
+"""Settings of a trace: the part that is taken, the moment that is 0, and the scale of time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -107,7 +107,7 @@ class Times:
         self.of_day = of_day
 
     def settled(self, settings: Mapping[str, Any]) -> tuple[list[int], Fraction | int, Fraction]:
-        """Which flows are taken, the moment that is 0, and the scale.
+        """Return the flows that are taken, the moment that is 0, and the scale.
 
         Raises:
             TraceError: a setting is none, or leaves no flow.

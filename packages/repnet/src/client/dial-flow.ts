@@ -53,7 +53,7 @@ export class FlowDial implements Attachment, AttemptSink, FlowClient {
   #retries = 0;
   /** The first connection, established when the application had closed the flow. */
   #late: Leg | LateFirst | undefined;
-  /** What that connection is to carry. */
+  /** Bytes for that connection. */
   #kept: Archive | undefined;
   /** When the host was known, by `performance.now()`. */
   #startTime = performance.now();

@@ -1,4 +1,4 @@
-/** What the second connection of a flow says first. */
+/** The first bytes on the second connection of a flow. */
 import type { Leg } from '../flow/leg.js';
 import type { DialTarget } from '../socket-internals.js';
 import { encodeHello, HelloFlag, Kind } from '../wire.js';

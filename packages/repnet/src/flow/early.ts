@@ -18,7 +18,7 @@ export interface Early {
 export class EarlyPieces {
   readonly #heap: Early[] = [];
   #order = 0;
-  /** What the pieces take, counting `EARLY_COST` for each. */
+  /** Memory of the pieces, counting `EARLY_COST` for each. */
   size = 0;
 
   /** The pieces, in no particular order. */

@@ -109,6 +109,8 @@ export class Flow implements LegSink {
   joined = true;
   /** Closed; the first connection is still to come, and carries all that was written if the second fails. */
   #firstHasRest = false;
+  /** Closed after its application was told that all is sent: what a connection has not taken yet goes on it. */
+  #owesRest = false;
   /** The first connection, which brings nothing of a closed flow, and the peer may not know so yet. */
   #empty: Leg | undefined;
 
@@ -300,6 +302,7 @@ export class Flow implements LegSink {
   close(reset: boolean, parted?: (reset: boolean) => void): void {
     if (this.closed) return;
     this.closed = true;
+    this.#owesRest = this.sender.isSent;
     // Whatever would reach the peer as an orderly end would make what is lost look complete.
     reset ||= this.broken;
     this.#parted = parted;
@@ -474,12 +477,15 @@ export class Flow implements LegSink {
     }
     // Closed earlier, it would bring an orderly end before our last bytes, and the rest would look complete.
     leg.ending = true;
-    leg.whenFinished(() => {
-      if (this.legs[leg.copy] !== leg) return;
-      this.legs[leg.copy] = undefined;
-      leg.close();
-      if (this.legs[PRIMARY] === undefined && this.legs[REPLICA] === undefined) this.#settled();
-    });
+    if (this.#owesRest) leg.whenFinished(() => this.#closeFirst(leg));
+    else this.#closeFirst(leg);
+  }
+
+  #closeFirst(leg: Leg): void {
+    if (this.legs[PRIMARY] !== leg) return;
+    this.legs[PRIMARY] = undefined;
+    leg.close();
+    this.#settled();
   }
 
   /**

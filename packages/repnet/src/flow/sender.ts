@@ -480,6 +480,11 @@ export class Sender {
     return this.#unfinished > 0 || this.#held !== undefined || this.#ending;
   }
 
+  /** The application has been told that all of its stream is sent, its end included. */
+  get isSent(): boolean {
+    return this.tx.total >= 0 && !this.#ending;
+  }
+
   /** The application has ended its stream; calls `done` in the caller's async context when that is sent. */
   end(done: Callback): void {
     const ended = new InContext(done);

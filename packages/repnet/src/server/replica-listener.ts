@@ -154,7 +154,7 @@ export class ReplicaListener {
         if (!this.#answers.isOurs(hello.targetPort)) return this.#answers.drop(leg, 'mismatch');
         return this.#plainConnections.accept(leg, rest);
       case Kind.replica:
-        // Its first connection has begun with a hello, which the application has taken for a client's bytes.
+        // The application has taken the hello on the first connection for a client's bytes.
         if ((hello.flags & HelloFlag.token) !== 0) return this.#answers.refuse(leg, 'mismatch', hello);
         if (this.#closing) return this.#answers.refuse(leg, 'unknown', hello);
         // Its flow may be forgotten by now, and its client has given it up.

@@ -15,7 +15,7 @@ const SERVER = 1;
 
 const PERIOD = 251;
 const PATTERN = Buffer.from(Array.from({ length: 1 << 17 }, (_, n) => ((n % PERIOD) * 37 + 11) & 0xff));
-/** What both applications write: at an offset, so long. */
+/** Returns the bytes that both applications write: at an offset, so long. */
 const piece = (offset, length) => PATTERN.subarray(offset % PERIOD, (offset % PERIOD) + length);
 
 /** An application at one end: what it has written and read, and how its socket ended. */

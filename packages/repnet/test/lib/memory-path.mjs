@@ -222,7 +222,7 @@ export class MemoryLeg {
     });
   }
 
-  /** What one read brings. */
+  /** Hands over one read. */
   #read() {
     if (this.stopped || !this.#handle) return;
     const bytes = [];
@@ -259,7 +259,7 @@ export class MemoryPath {
     this.ends = [new MemoryLeg(this, 0, copy), new MemoryLeg(this, 1, copy)];
   }
 
-  /** What befalls it; `sides`: what is sent by those is concerned. */
+  /** Applies a fault; `sides`: to what these send. */
   strike({ kind, sides, ms }) {
     for (const side of sides)
       if (kind === 'silence') this.channels[side].silentUntil = this.time.now + ms;
