@@ -3,9 +3,10 @@
 //!
 //! What is queued, in service or on the wire of a link that goes down is lost, and so is what is sent to it until
 //! routes avoid it: both are counted apart from drops at full queues. Routing learns of a failure, or of a repair,
-//! `reconvergence` after it; then every switch uses the shortest paths of what is left, per destination, so that
-//! remote edge switches stop using the core switches behind a failed link. Slow, lossy and long links are never
-//! avoided: no routing protocol sees them.
+//! `reconvergence` after it; of what is down when the run begins it knows at once, unless `known_at_start` is false.
+//! Then every switch uses the shortest paths of what is left, per destination, so that remote edge switches stop
+//! using the core switches behind a failed link. Slow, lossy and long links are never avoided: no routing protocol
+//! sees them.
 
 use std::collections::BTreeMap;
 
@@ -25,13 +26,20 @@ pub struct FaultsSpec {
     pub active: bool,
     /// From a failure or a repair until every switch routes by it. Until then packets for a dead link are lost.
     pub reconvergence: Time,
+    /// Whether routing knows at 0 s what is down then. Otherwise it learns of it `reconvergence` later.
+    pub known_at_start: bool,
     /// What fails.
     pub incidents: Vec<Incident>,
 }
 
 impl Default for FaultsSpec {
     fn default() -> Self {
-        FaultsSpec { active: true, reconvergence: Time::from_ms(10), incidents: vec![] }
+        FaultsSpec {
+            active: true,
+            reconvergence: Time::from_ms(10),
+            known_at_start: true,
+            incidents: vec![],
+        }
     }
 }
 
@@ -189,6 +197,14 @@ impl FaultsSpec {
         !self.active || self.incidents.is_empty()
     }
 
+    /// When routing learns of a link that goes down or comes up at `at`.
+    pub fn learned(&self, at: Time) -> Time {
+        match self.known_at_start && at == Time::ZERO {
+            true => at,
+            false => at + self.reconvergence,
+        }
+    }
+
     /// Checks what concerns the parameters alone.
     ///
     /// # Errors
@@ -251,7 +267,7 @@ impl FaultsSpec {
                 for (at, down) in [(Some(at), true), (until, false)] {
                     let Some(at) = at else { continue };
                     add(at, What::Down { link, down });
-                    add(at + self.reconvergence, What::Learned { link, down });
+                    add(self.learned(at), What::Learned { link, down });
                 }
             }
             let (kind, name, one_way) = match incident {

@@ -12,7 +12,7 @@ use super::{BalanceSpec, Balancer, EdgeOnly, Fork, Hop, Layout, Pick, Stamp, Str
 use crate::component::{did_you_mean, SpecError};
 use crate::packet::{FlowKey, Packet};
 use crate::topology::find::find_node;
-use crate::topology::{Graph, Routes, SwitchId};
+use crate::topology::{Graph, PortId, Routes, SwitchId};
 
 /// A strategy for each tier of switches, and for switches by name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -147,8 +147,8 @@ impl Pick for Mixture {
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
         self.balancers[self.of_switch[fork.switch.index()] as usize].pick(fork, packet)
     }
-    fn foretell(&self, switch: SwitchId, choices: u32, key: FlowKey) -> Option<u32> {
-        self.balancers[self.of_switch[switch.index()] as usize].foretell(switch, choices, key)
+    fn foretell(&self, switch: SwitchId, ports: &[PortId], key: FlowKey) -> Option<u32> {
+        self.balancers[self.of_switch[switch.index()] as usize].foretell(switch, ports, key)
     }
     fn large(&self) -> Option<Bytes> {
         self.balancers.iter().find_map(Pick::large)

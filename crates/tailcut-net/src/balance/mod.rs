@@ -127,9 +127,9 @@ pub(crate) struct EdgeOnly {
 pub(crate) trait Pick {
     /// Which of the ports at `fork` the packet takes, counted from 0. It may be marked or rewritten.
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32;
-    /// Which of so many ports every packet with this key takes at a switch, where it goes by nothing else: that is when
+    /// Which of these ports every packet with this key takes at a switch, where it goes by nothing else: that is when
     /// its strategy keeps paths.
-    fn foretell(&self, _switch: SwitchId, _choices: u32, _key: FlowKey) -> Option<u32> {
+    fn foretell(&self, _switch: SwitchId, _ports: &[PortId], _key: FlowKey) -> Option<u32> {
         None
     }
     /// Hosts are to mark the packets of flows of at least so many bytes ([`Flags::LARGE_FLOW`](crate::packet::Flags)).
@@ -155,8 +155,8 @@ impl<P: Pick> Pick for Box<P> {
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
         P::pick(self, fork, packet)
     }
-    fn foretell(&self, switch: SwitchId, choices: u32, key: FlowKey) -> Option<u32> {
-        P::foretell(self, switch, choices, key)
+    fn foretell(&self, switch: SwitchId, ports: &[PortId], key: FlowKey) -> Option<u32> {
+        P::foretell(self, switch, ports, key)
     }
     fn large(&self) -> Option<Bytes> {
         P::large(self)
@@ -240,8 +240,8 @@ macro_rules! strategies {
             fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
                 match self { $(Balancer::$name(state) => state.pick(fork, packet),)* }
             }
-            fn foretell(&self, switch: SwitchId, choices: u32, key: FlowKey) -> Option<u32> {
-                match self { $(Balancer::$name(state) => state.foretell(switch, choices, key),)* }
+            fn foretell(&self, switch: SwitchId, ports: &[PortId], key: FlowKey) -> Option<u32> {
+                match self { $(Balancer::$name(state) => state.foretell(switch, ports, key),)* }
             }
             fn large(&self) -> Option<Bytes> {
                 match self { $(Balancer::$name(state) => state.large(),)* }
@@ -284,7 +284,7 @@ strategies! {
 
 impl Default for BalanceSpec {
     fn default() -> Self {
-        BalanceSpec::Ecmp(ecmp::Ecmp {})
+        BalanceSpec::Ecmp(ecmp::Ecmp::default())
     }
 }
 

@@ -22,7 +22,7 @@ impl Ways<'_> {
             let node = self.graph.far_end(path[path.len() - 1]);
             let Some(switch) = self.graph.switch(node) else { return path };
             let candidates = self.routes.candidates(switch, key.dst());
-            let pick = self.balancer.foretell(switch, candidates.len() as u32, key);
+            let pick = self.balancer.foretell(switch, candidates, key);
             path.push(candidates[pick.unwrap_or(0) as usize]);
         }
     }

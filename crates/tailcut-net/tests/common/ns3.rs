@@ -7,6 +7,9 @@ use std::path::PathBuf;
 
 use tailcut_engine::{Bytes, Rate, Time};
 use tailcut_net::amount::Amount;
+use tailcut_net::balance::ecmp::{Ecmp, Spread};
+use tailcut_net::balance::hash::Salting;
+use tailcut_net::balance::BalanceSpec;
 use tailcut_net::faults::FaultsSpec;
 use tailcut_net::host::HostSpec;
 use tailcut_net::measure::records::Outcome;
@@ -74,6 +77,12 @@ impl Setting {
             scheme: Scheme {
                 transport: TransportSpec::Tcp(transport),
                 queue: QueueSpec::DropTail(DropTail { limit: self.queue.parse().unwrap() }),
+                // As when ns-3 was given the paths of its flows.
+                balance: BalanceSpec::Ecmp(Ecmp {
+                    salt: Salting::Fixed,
+                    spread: Spread::Modulo,
+                    ..Ecmp::default()
+                }),
                 ..Scheme::default()
             },
             flows,

@@ -332,7 +332,11 @@ fn faults(graph: &Graph) -> impl Strategy<Value = FaultsSpec> {
             }
         };
         let incidents = incidents.into_iter().map(incident).collect();
-        FaultsSpec { active: true, reconvergence: Time::from_us(reconvergence), incidents }
+        FaultsSpec {
+            reconvergence: Time::from_us(reconvergence),
+            incidents,
+            ..FaultsSpec::default()
+        }
     });
     prop_oneof![1 => Just(FaultsSpec::default()), 1 => some]
 }

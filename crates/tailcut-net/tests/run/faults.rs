@@ -79,7 +79,7 @@ fn link_down(link: &str, at: Time, until: Option<Time>) -> Incident {
 }
 
 fn faults(reconvergence: Time, incidents: Vec<Incident>) -> FaultsSpec {
-    FaultsSpec { active: true, reconvergence, incidents }
+    FaultsSpec { reconvergence, incidents, ..FaultsSpec::default() }
 }
 
 fn chi_squared(counts: &[u64]) -> f64 {

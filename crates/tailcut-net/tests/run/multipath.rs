@@ -291,7 +291,7 @@ fn a_flow_switches_when_it_has_sent_the_volume_and_not_before() {
 /// Nothing is lost, so that every retransmission mistakes reordering for loss.
 #[test]
 fn both_thresholds_spare_scattered_flows_needless_retransmissions() {
-    let resent = |dupack_threshold, reordering: ReorderingSpec| {
+    let of_run = |seed, dupack_threshold, reordering: ReorderingSpec| {
         let tcp = TcpSpec { recovery: Recovery::SackPrr, reordering, ..TcpSpec::default() };
         let switch = Switch::Volume { bytes: Bytes(1 << 40) };
         let spec = MmptcpSpec { switch, dupack_threshold, tcp, ..MmptcpSpec::default() };
@@ -299,17 +299,22 @@ fn both_thresholds_spare_scattered_flows_needless_retransmissions() {
             (0..16).map(|id| flow(id, id as u32, (id as u32 + 5) % 16, 2_000_000, Time::ZERO));
         let mut scenario = with(fat_tree(4), flows.collect(), TransportSpec::Mmptcp(spec));
         limit_queues(&mut scenario, Limit::Unlimited);
+        scenario.seed = seed;
         let outcome = run(&scenario);
         assert_eq!(outcome.counters.dropped, 0);
         assert!(outcome.flows.iter().all(|f| f.fct.is_some()));
         outcome.flows.iter().map(|f| f.retransmissions).sum::<u64>()
     };
+    let resent = |threshold: ScatterThreshold, reordering: ReorderingSpec| -> u64 {
+        (1..=4).map(|seed| of_run(seed, threshold, reordering.clone())).sum()
+    };
     let plain = resent(ScatterThreshold::Tcp, ReorderingSpec::None {});
     let topology = resent(ScatterThreshold::Topology, ReorderingSpec::None {});
     let robust = resent(ScatterThreshold::Tcp, ReorderingSpec::RrTcp(RrTcpSpec::default()));
-    assert!(plain > 100, "three duplicate ACKs are no loss here: {plain}");
-    assert!(topology * 2 < plain, "{topology} against {plain}");
-    assert!(robust * 5 < plain * 4, "{robust} against {plain}");
+    assert!(plain > 400, "three duplicate ACKs are no loss here: {plain}");
+    // Over sixteen seeds 0.51 and 0.80 of the plain ones, each by three hundredths over four.
+    assert!(topology * 5 < plain * 3, "{topology} against {plain}");
+    assert!(robust * 10 < plain * 9, "{robust} against {plain}");
 }
 
 #[test]

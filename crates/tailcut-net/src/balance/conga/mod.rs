@@ -18,7 +18,8 @@ use tailcut_engine::{Stream, Time};
 
 use self::header::Header;
 use self::places::{Link, Places};
-use super::{hash, Fork, Hop, Layout, Pick, Queues, Stamp, Strategy};
+use super::hash::{self, Salts};
+use super::{Fork, Hop, Layout, Pick, Queues, Stamp, Strategy};
 use crate::component::SpecError;
 use crate::packet::Packet;
 use crate::topology::{Graph, HostId, PortId};
@@ -156,6 +157,7 @@ struct Flowlet {
 pub(crate) struct Leaves {
     spec: Conga,
     places: Places,
+    salts: Salts,
     /// Of the estimates.
     period: u64,
     /// Of a measure, per byte and picosecond that a thousand bytes take.
@@ -183,6 +185,7 @@ impl Leaves {
         let from = (0..leaves).flat_map(|_| places.uplinks.iter().map(|&others| row(others)));
         Leaves {
             spec: spec.clone(),
+            salts: Salts::drawn(layout.seed),
             period: ((spec.tau.0 as f64 * spec.decay) as u64).max(1),
             per_byte: f64::from(1_u32 << spec.bits) / (1_000.0 * spec.tau.0 as f64),
             flowlets: vec![Flowlet::default(); leaves * spec.entries as usize],
@@ -286,7 +289,7 @@ impl Leaves {
 impl Pick for Leaves {
     fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
         if !self.places.links[fork.ingress.index()].from_host {
-            return hash::pick(packet.key.0, hash::salt(fork.switch), fork.choices);
+            return hash::pick(packet.key.0, self.salts.of(fork.switch), fork.choices);
         }
         let here = self.places.leaf_of_switch[fork.switch.index()];
         let there = self.places.leaf_of_host[packet.key.dst().index()];

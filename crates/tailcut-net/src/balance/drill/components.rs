@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use tailcut_engine::random::mix;
 
-use crate::balance::hash;
+use crate::balance::hash::{self, Salts};
 use crate::packet::FlowKey;
 use crate::topology::{Graph, PortId, Routes, SwitchId};
 
@@ -34,6 +34,7 @@ pub(super) struct Components {
     /// Per group: its switch.
     targets: Vec<SwitchId>,
     switches: usize,
+    salts: Salts,
     /// Per group and switch: where its parts start, and how many there are. A switch has none where all its ports are one component.
     rows: Vec<(u32, u32)>,
     parts: Vec<Part>,
@@ -55,9 +56,9 @@ struct Part {
 
 impl Components {
     /// Those of a fabric with these routes; none where no pair's paths have to be divided.
-    pub fn new(graph: &Graph, routes: &Routes) -> Option<Components> {
+    pub fn new(graph: &Graph, routes: &Routes, salts: Salts) -> Option<Components> {
         let links = links_of(graph, routes);
-        let mut search = Search::new(graph, routes, &links);
+        let mut search = Search::new(graph, routes, salts, &links);
         for group in 0..routes.groups() {
             search.divide(group);
         }
@@ -75,11 +76,12 @@ impl Components {
             return None;
         }
         let (_, whole) = self.row(towards, source);
-        let mut left = choose(whole, source, key).map_or(ARRIVED, |place| whole[place].component);
+        let mut left =
+            self.choose(whole, source, key).map_or(ARRIVED, |place| whole[place].component);
         let place = loop {
             if left == ARRIVED {
                 // It was sent here by a switch that goes by something else, or by other routes.
-                break choose(here, switch, key)?;
+                break self.choose(here, switch, key)?;
             }
             if let Ok(place) = here.binary_search_by_key(&left, |part| part.component) {
                 break place;
@@ -90,20 +92,20 @@ impl Components {
         Some(&self.places[start as usize..here[place].places as usize])
     }
 
+    /// Which of the parts at a switch a flow is hashed to; none where there is none.
+    #[inline]
+    fn choose(&self, parts: &[Part], switch: SwitchId, key: FlowKey) -> Option<usize> {
+        let hash = hash::hash(key.0, self.salts.of(switch));
+        let place = parts.partition_point(|part| part.upto < hash);
+        (place < parts.len()).then_some(place)
+    }
+
     /// Where the parts of a switch start, and the parts.
     #[inline]
     fn row(&self, towards: usize, switch: SwitchId) -> (usize, &[Part]) {
         let (start, count) = self.rows[towards * self.switches + switch.index()];
         (start as usize, &self.parts[start as usize..][..count as usize])
     }
-}
-
-/// Which of the parts at a switch a flow is hashed to; none where there is none.
-#[inline]
-fn choose(parts: &[Part], switch: SwitchId, key: FlowKey) -> Option<usize> {
-    let hash = (mix(key.0.wrapping_add(hash::salt(switch))) >> 32) as u32;
-    let place = parts.partition_point(|part| part.upto < hash);
-    (place < parts.len()).then_some(place)
 }
 
 /// Links between switches, as all pairs see them.
@@ -277,12 +279,13 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(graph: &Graph, routes: &'a Routes, links: &'a Links) -> Search<'a> {
+    fn new(graph: &Graph, routes: &'a Routes, salts: Salts, links: &'a Links) -> Search<'a> {
         let switches = graph.switches as usize;
         let found = Components {
             groups: graph.each_host().map(|host| routes.group(host) as u32).collect(),
             targets: targets(graph, routes),
             switches,
+            salts,
             rows: vec![],
             parts: vec![],
             places: vec![],

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use tailcut_engine::{Stream, Time};
 
 use self::components::Components;
+use super::hash::Salts;
 use super::{Fork, Layout, Pick, Strategy};
 use crate::component::SpecError;
 use crate::packet::Packet;
@@ -75,9 +76,11 @@ impl Strategy for Drill {
 
     fn state(&self, layout: Layout<'_>) -> Drilling {
         let stream = |switch| Stream::new(layout.seed, u64::from(switch), "drill");
+        let salts = Salts::drawn(layout.seed);
         let switch = |number| Switch { stream: stream(number), best: BTreeMap::new() };
         Drilling {
-            components: self.components_of(layout.graph, layout.routes),
+            components: self.components_of(layout.graph, layout.routes, salts),
+            salts,
             spec: self.clone(),
             switches: (0..layout.graph.switches).map(switch).collect(),
             seen: vec![],
@@ -86,8 +89,13 @@ impl Strategy for Drill {
 }
 
 impl Drill {
-    fn components_of(&self, graph: &Graph, routes: &Routes) -> Option<Box<Components>> {
-        self.components.then(|| Components::new(graph, routes)).flatten().map(Box::new)
+    fn components_of(
+        &self,
+        graph: &Graph,
+        routes: &Routes,
+        salts: Salts,
+    ) -> Option<Box<Components>> {
+        self.components.then(|| Components::new(graph, routes, salts)).flatten().map(Box::new)
     }
 }
 
@@ -104,6 +112,7 @@ pub(crate) struct Drilling {
     spec: Drill,
     /// None where all paths between two edge switches are alike.
     components: Option<Box<Components>>,
+    salts: Salts,
     switches: Vec<Switch>,
     /// Room for what one packet looks at: ports by their place in the fork, and their queues.
     seen: Vec<(Time, u32)>,
@@ -149,7 +158,7 @@ impl Pick for Drilling {
     }
 
     fn reroute(&mut self, graph: &Graph, routes: &Routes) {
-        self.components = self.spec.components_of(graph, routes);
+        self.components = self.spec.components_of(graph, routes, self.salts);
     }
 }
 

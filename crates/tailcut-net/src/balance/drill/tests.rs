@@ -29,7 +29,7 @@ fn between(graph: &Graph, a: u32, b: u32) -> usize {
 fn without(graph: &Graph, dead: &[usize]) -> (Routes, Option<Components>) {
     let whole = Routes::new(graph).expect("it is connected");
     let routes = whole.avoiding(graph, |link| !dead.contains(&link)).expect("they fit");
-    let components = Components::new(graph, &routes);
+    let components = Components::new(graph, &routes, Salts::drawn(1));
     (routes, components)
 }
 
@@ -263,7 +263,7 @@ fn what_is_repaired_is_symmetric_again() {
     let graph = fat_tree(4);
     let whole = Routes::new(&graph).expect("it is connected");
     let broken = whole.avoiding(&graph, |link| link != between(&graph, 8, 16)).expect("it fits");
-    assert!(Components::new(&graph, &broken).is_some());
+    assert!(Components::new(&graph, &broken, Salts::drawn(1)).is_some());
     let again = broken.avoiding(&graph, |_| true).expect("it fits");
-    assert!(Components::new(&graph, &again).is_none());
+    assert!(Components::new(&graph, &again, Salts::drawn(1)).is_none());
 }

@@ -18,7 +18,8 @@ use tailcut_engine::{Bytes, Stream, Time};
 use self::audit::{Detection, Ledger};
 use self::detector::Detector;
 use super::audit::Audit;
-use super::{hash, EdgeOnly, Fork, Layout, Pick, Strategy};
+use super::hash::{self, Salts};
+use super::{EdgeOnly, Fork, Layout, Pick, Strategy};
 use crate::component::SpecError;
 use crate::packet::{Flags, FlowKey, Packet};
 use crate::topology::{HostId, Routes, SwitchId};
@@ -178,6 +179,7 @@ pub(crate) struct TinyFlows {
     /// Per host: the switch it hangs on.
     edge_of: Vec<SwitchId>,
     edges: Vec<Edge>,
+    salts: Salts,
     detector: Detector,
     ledger: Ledger,
 }
@@ -187,7 +189,7 @@ impl Pick for TinyFlows {
         let Fork { now, switch, choices, .. } = fork;
         let key = packet.key;
         if self.edge_of[key.src().index()] != switch || !self.is_elephant(now, switch, packet) {
-            return hash::pick(key.0, hash::salt(switch), choices);
+            return hash::pick(key.0, self.salts.of(switch), choices);
         }
         let edge = &mut self.edges[switch.index()];
         let elephant = edge.elephants.get_mut(&key.0).expect("it is one");
@@ -204,7 +206,7 @@ impl Pick for TinyFlows {
                 let port = (elephant.draw >> 16) as u16;
                 packet.key = FlowKey((key.0 & !(0xffff << 16)) | (u64::from(port) << 16));
                 packet.flags = packet.flags | Flags::REWRITTEN;
-                hash::pick(packet.key.0, hash::salt(switch), choices)
+                hash::pick(packet.key.0, self.salts.of(switch), choices)
             }
         }
     }
@@ -235,6 +237,7 @@ impl TinyFlows {
             spec: spec.clone(),
             edge_of: (0..hosts).map(|host| routes.edge(HostId(host))).collect(),
             edges: (0..switches).map(edge).collect(),
+            salts: Salts::drawn(seed),
             detector: Detector::new(spec, switches, hosts, seed),
             ledger: Ledger::new(spec.elephant),
         }
@@ -393,7 +396,7 @@ mod tests {
         marked.flags = marked.flags | Flags::LARGE_FLOW;
         let switch = SwitchId(1);
         let pick = tinyflows.pick(Fork { switch, ..at_edge(0, 8) }, &mut marked);
-        let hashed = hash::pick(marked.key.0, hash::salt(switch), 8);
+        let hashed = hash::pick(marked.key.0, Salts::drawn(1).of(switch), 8);
         assert_eq!((pick, tinyflows.ledger.news.len()), (hashed, 0));
     }
 }

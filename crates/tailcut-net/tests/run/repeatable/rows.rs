@@ -114,6 +114,7 @@ fn balanced() -> Sections {
     let eager =
         |detect: &str| json!({ "kind": "tinyflow", "detect": detect, "sample_every": "20KB" });
     let adaptive = || robust(kind("adaptive"));
+    let ecmp = |parameters| json!({ "balance": with(kind("ecmp"), parameters) });
     vec![
         ("SRED, sprayed", json!({ "queue": selective, "balance": kind("spray") })),
         ("flowlets, split", json!({ "balance": kind("flowlet"), "replicate": kind("split") })),
@@ -136,6 +137,14 @@ fn balanced() -> Sections {
             json!({ "transport": kind("ndp"), "queue": kind("trimming"), "balance": kind("conga") }),
         ),
         ("hedged", json!({ "replicate": kind("hedge") })),
+        ("ECMP by remainders", ecmp(json!({ "spread": "modulo" }))),
+        ("ECMP with fixed salts", ecmp(json!({ "salt": "fixed" }))),
+        ("ECMP without salts", ecmp(json!({ "salt": "none" }))),
+        ("ECMP by buckets", ecmp(json!({ "spread": "resilient", "buckets": 64 }))),
+        (
+            "ECMP by buckets that return",
+            ecmp(json!({ "spread": "resilient", "idle_timer": "1ms" })),
+        ),
         ("TinyFlow by samples", json!({ "balance": eager("random-skip") })),
         ("TinyFlow by polling", json!({ "balance": eager("polled-counters") })),
         ("by tier", json!({ "balance": kind("by-tier") })),
@@ -279,10 +288,15 @@ fn broken() -> Sections {
     };
     let passing: Vec<Value> =
         all.iter().map(|one| with(one_way(one), json!({ "until": "45ms" }))).collect();
+    let early = [with(all[0].clone(), json!({ "at": "0ms" }))];
     let called_off = json!({ "active": false, "incidents": [passing[0]] });
     vec![
         ("failures for a while", json!({ "faults": { "incidents": passing } })),
         ("failures for good", json!({ "faults": { "incidents": all } })),
+        (
+            "failures that routing learns of late",
+            json!({ "faults": { "known_at_start": false, "reconvergence": "5ms", "incidents": early } }),
+        ),
         ("a failure called off", json!({ "faults": called_off })),
     ]
 }
@@ -347,6 +361,11 @@ fn open() -> Sections {
         (
             "parallel paths, long and short",
             json!({ "topology": kind("parallel-paths"), "traffic": long }),
+        ),
+        (
+            "paths of two rates, shares by rate",
+            json!({ "topology": { "kind": "parallel-paths", "path_rates": ["1Gbps", "200Mbps"] }, "traffic": long,
+                "balance": { "kind": "ecmp", "weights": "rate" } }),
         ),
     ]
 }

@@ -1,0 +1,171 @@
+//! Equal-cost multipath by hashing the five-tuple (RFC 2991, RFC 2992), salted per switch.
+//!
+//! A hash chooses a port in one of three ways ([`Spread`]), which differ in what a failure moves. Of the flows that did not use
+//! the failed port, modulo-N moves (n - 2)/(n - 1), hash-threshold a third at four ports and one end, and resilient hashing none.
+
+mod resilient;
+mod shares;
+#[cfg(test)]
+mod tests;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailcut_engine::Time;
+
+use self::resilient::Resilient;
+use self::shares::Shares;
+use super::hash::{self, Salting, Salts};
+use super::{Fork, Layout, Pick, Strategy};
+use crate::component::SpecError;
+use crate::packet::{FlowKey, Packet};
+use crate::topology::{Graph, PortId, Routes, SwitchId};
+
+/// How a hash chooses one of the ports that there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spread {
+    /// The remainder of the hash by the number of ports (RFC 2991).
+    Modulo,
+    /// Each port has a region of the hash's range (hash-threshold, RFC 2992), as in Linux.
+    #[default]
+    Threshold,
+    /// Each port has some of a fixed number of buckets; a failure hands on the buckets of the failed port alone.
+    Resilient,
+}
+
+/// How much of the traffic each port gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weights {
+    /// Equal shares.
+    #[default]
+    Equal,
+    /// Shares in proportion to the rates of the links as they were built (weighted-cost multipath).
+    Rate,
+}
+
+/// Parameters of ECMP.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ecmp {
+    /// Where the salts of switches come from.
+    pub salt: Salting,
+    /// How a hash chooses one of the ports.
+    pub spread: Spread,
+    /// How much of the traffic each port gets.
+    pub weights: Weights,
+    /// Buckets of each group of ports, with `spread = "resilient"`: 128 when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65_536))]
+    pub buckets: Option<u32>,
+    /// With `spread = "resilient"`: a bucket returns to a repaired port once it has carried nothing for so long; at once with
+    /// `"0s"`, 120 s when left out, as in Linux.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_timer: Option<Time>,
+}
+
+const BUCKETS: u32 = 128;
+const MOST_BUCKETS: u32 = 65_536;
+const IDLE_TIMER: Time = Time::from_ms(120_000);
+
+impl Strategy for Ecmp {
+    type State = Hashing;
+
+    fn check(&self) -> Result<(), SpecError> {
+        if self.buckets.is_some_and(|buckets| !(1..=MOST_BUCKETS).contains(&buckets)) {
+            let message = format!("buckets: from 1 to {MOST_BUCKETS}");
+            return Err(SpecError::new("ecmp-buckets", "buckets", message));
+        }
+        let idle = [("buckets", self.buckets.is_some()), ("idle_timer", self.idle_timer.is_some())];
+        match idle.into_iter().find(|(_, written)| *written) {
+            Some((field, _)) if self.spread != Spread::Resilient => {
+                let message =
+                    format!("{field} has no effect here: only resilient hashing has buckets");
+                Err(SpecError::new("ecmp-resilient", field, message)
+                    .hint("write spread = \"resilient\""))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn keeps_paths(&self) -> bool {
+        true
+    }
+
+    fn state(&self, layout: Layout<'_>) -> Hashing {
+        let shares = match self.weights {
+            Weights::Equal => Shares::default(),
+            Weights::Rate => Shares::by_rate(layout.graph),
+        };
+        let resilient = (self.spread == Spread::Resilient).then(|| {
+            let buckets = self.buckets.unwrap_or(BUCKETS);
+            Box::new(Resilient::new(buckets, self.idle_timer.unwrap_or(IDLE_TIMER), layout.routes))
+        });
+        Hashing {
+            salts: Salts::of_run(self.salt, layout.seed),
+            plain: self.spread == Spread::Threshold && shares.are_equal(),
+            spread: self.spread,
+            shares,
+            resilient,
+        }
+    }
+}
+
+/// The hashes of every switch.
+#[derive(Debug, Clone)]
+pub(crate) struct Hashing {
+    salts: Salts,
+    /// Equal regions.
+    plain: bool,
+    spread: Spread,
+    shares: Shares,
+    /// Buckets, with [`Spread::Resilient`].
+    resilient: Option<Box<Resilient>>,
+}
+
+impl Pick for Hashing {
+    #[inline]
+    fn pick(&mut self, fork: Fork<'_>, packet: &mut Packet) -> u32 {
+        let hash = hash::hash(packet.key.0, self.salts.of(fork.switch));
+        if self.plain {
+            return hash::region(hash, fork.choices);
+        }
+        match &mut self.resilient {
+            Some(resilient) => resilient.pick(
+                fork.now,
+                fork.switch,
+                fork.ports,
+                packet.key.dst(),
+                hash,
+                &self.shares,
+            ),
+            None => self.place(hash, fork.ports),
+        }
+    }
+
+    fn foretell(&self, switch: SwitchId, ports: &[PortId], key: FlowKey) -> Option<u32> {
+        let hash = hash::hash(key.0, self.salts.of(switch));
+        Some(match &self.resilient {
+            Some(resilient) => resilient.look(switch, ports, key.dst(), hash, &self.shares),
+            None => self.place(hash, ports),
+        })
+    }
+
+    fn reroute(&mut self, graph: &Graph, routes: &Routes) {
+        if let Some(resilient) = &mut self.resilient {
+            resilient.reroute(graph, routes, &self.shares);
+        }
+    }
+}
+
+impl Hashing {
+    /// Which of the ports a hash chooses, where there are no buckets.
+    fn place(&self, hash: u32, ports: &[PortId]) -> u32 {
+        let total = self.shares.total(ports);
+        let at = match self.spread {
+            Spread::Modulo => hash::remainder(hash, total),
+            Spread::Threshold | Spread::Resilient => hash::region(hash, total),
+        };
+        self.shares.at(ports, at)
+    }
+}

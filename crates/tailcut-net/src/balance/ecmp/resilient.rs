@@ -1,0 +1,140 @@
+//! Resilient hashing, as switches and Linux's resilient next-hop groups have it: a hash chooses one of a fixed number of buckets, and
+//! a bucket belongs to a port. When a port fails, its buckets are lent to the ports that are left, and no other bucket
+//! moves. After the repair a lent bucket returns once it has carried nothing for a while.
+
+use std::collections::BTreeMap;
+
+use tailcut_engine::Time;
+
+use super::super::hash;
+use super::shares::Shares;
+use crate::topology::{Graph, HostId, PortId, Routes, SwitchId};
+
+/// The buckets of every switch.
+#[derive(Debug, Clone)]
+pub(super) struct Resilient {
+    buckets: u32,
+    idle_timer: Time,
+    /// The routes of the whole network: to which port a bucket belongs.
+    whole: Routes,
+    /// Lent buckets, by switch, group of destinations and number.
+    lent: BTreeMap<(SwitchId, usize, u32), Lent>,
+    /// Switches with several ports towards a group of destinations that have one left: nothing is chosen there.
+    alone: BTreeMap<(SwitchId, usize), PortId>,
+}
+
+/// A bucket that a port carries in another's stead.
+#[derive(Debug, Clone, Copy)]
+struct Lent {
+    to: PortId,
+    /// None before the first packet that a choice was made for.
+    last_use: Option<Time>,
+}
+
+impl Resilient {
+    pub fn new(buckets: u32, idle_timer: Time, routes: &Routes) -> Resilient {
+        Resilient {
+            buckets,
+            idle_timer,
+            whole: routes.clone(),
+            lent: BTreeMap::new(),
+            alone: BTreeMap::new(),
+        }
+    }
+
+    /// The place among `ports`, those that are left, of the port that carries a hash towards a host.
+    pub fn pick(
+        &mut self,
+        now: Time,
+        switch: SwitchId,
+        ports: &[PortId],
+        towards: HostId,
+        hash: u32,
+        shares: &Shares,
+    ) -> u32 {
+        let bucket = hash::region(hash, self.buckets);
+        let owners = self.whole.candidates(switch, towards);
+        let back = place(ports, owner(bucket, self.buckets, owners, shares));
+        if let (true, Some(back)) = (self.lent.is_empty(), back) {
+            return back;
+        }
+        let group = (switch, self.whole.group(towards), bucket);
+        if let Some(lent) = self.lent.get_mut(&group) {
+            let idle = now.since(lent.last_use.unwrap_or(now));
+            let returns = back.is_some() && idle >= self.idle_timer;
+            if let Some(deputy) = place(ports, lent.to).filter(|_| !returns) {
+                lent.last_use = Some(now);
+                return deputy;
+            }
+            self.lent.remove(&group);
+        }
+        back.unwrap_or_else(|| {
+            let deputy = deputy(bucket, self.buckets, owners, ports, shares);
+            self.lent.insert(group, Lent { to: ports[deputy as usize], last_use: Some(now) });
+            deputy
+        })
+    }
+
+    /// Lends the buckets that a port alone has carried, where there are several ports again.
+    pub fn reroute(&mut self, graph: &Graph, routes: &Routes, shares: &Shares) {
+        let groups = self.whole.groups();
+        let places = graph.each_switch().flat_map(|s| (0..groups).map(move |group| (s, group)));
+        for (switch, group) in places {
+            let owners = self.whole.towards(switch, group);
+            match (owners, routes.towards(switch, group)) {
+                ([] | [_], _) => {}
+                (_, [only]) => drop(self.alone.insert((switch, group), *only)),
+                _ => {
+                    let Some(to) = self.alone.remove(&(switch, group)) else { continue };
+                    let of_others =
+                        |bucket: &u32| owner(*bucket, self.buckets, owners, shares) != to;
+                    for bucket in (0..self.buckets).filter(of_others) {
+                        let lent = Lent { to, last_use: None };
+                        self.lent.entry((switch, group, bucket)).or_insert(lent);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What [`Resilient::pick`] would say of a packet that comes while the bucket is in use.
+    pub fn look(
+        &self,
+        switch: SwitchId,
+        ports: &[PortId],
+        towards: HostId,
+        hash: u32,
+        shares: &Shares,
+    ) -> u32 {
+        let bucket = hash::region(hash, self.buckets);
+        let owners = self.whole.candidates(switch, towards);
+        let lent = self.lent.get(&(switch, self.whole.group(towards), bucket));
+        let owner = owner(bucket, self.buckets, owners, shares);
+        lent.and_then(|lent| place(ports, lent.to))
+            .or_else(|| place(ports, owner))
+            .unwrap_or_else(|| deputy(bucket, self.buckets, owners, ports, shares))
+    }
+}
+
+fn place(ports: &[PortId], port: PortId) -> Option<u32> {
+    ports.iter().position(|one| *one == port).map(|place| place as u32)
+}
+
+/// The port that a bucket belongs to. Ports have runs of buckets in proportion to their shares.
+fn owner(bucket: u32, buckets: u32, owners: &[PortId], shares: &Shares) -> PortId {
+    owners[portion(bucket, buckets, owners, shares) as usize]
+}
+
+/// The place of the port that carries a bucket whose port has failed: the buckets of failed ports are shared out like whole groups.
+fn deputy(bucket: u32, buckets: u32, owners: &[PortId], left: &[PortId], shares: &Shares) -> u32 {
+    let homeless = |bucket: &u32| !left.contains(&owner(*bucket, buckets, owners, shares));
+    let before = (0..bucket).filter(homeless).count() as u32;
+    let all = before + (bucket..buckets).filter(homeless).count() as u32;
+    portion(before, all, left, shares)
+}
+
+/// The place of the port that has the thing numbered `number` when `all` things are shared out.
+fn portion(number: u32, all: u32, ports: &[PortId], shares: &Shares) -> u32 {
+    let total = u64::from(shares.total(ports));
+    shares.at(ports, (u64::from(number) * total / u64::from(all)) as u32)
+}
