@@ -30,7 +30,7 @@ refused! {
     unknown_key: "mss = \"1460B\"" => "min_rtt = \"10ms\"",
     unknown_key_far_from_all: "mss = \"1460B\"" => "colour = \"red\"",
     key_of_another_kind: "load = 0.5" => "load = 0.5\nreceiver = 4",
-    parameter_of_a_kind_without_any: "[queue]" => "[balance]\nsalt = 1\n[queue]",
+    parameter_of_a_kind_without_any: "[queue]" => "[balance]\nkind = \"spray\"\nsalt = 1\n[queue]",
     misspelt_title: "title = \"a test\"" => "titel = \"a test\"",
     no_topology: "[topology]\nkind = \"fat-tree\"\nk = 4" => "",
     no_file_of_a_node_link_graph: "kind = \"fat-tree\"\nk = 4" => "kind = \"node-link\"",

@@ -1,5 +1,7 @@
 //! Multipath routes, and the kernel's own hash.
 
+use tailcut_net::balance::ecmp::{Spread, Weights};
+use tailcut_net::balance::hash::Salting;
 use tailcut_net::balance::BalanceSpec;
 
 use super::{By, Choice};
@@ -11,7 +13,24 @@ impl Choice for Ecmp {
     fn is(&self, spec: &BalanceSpec) -> bool {
         matches!(spec, BalanceSpec::Ecmp(_))
     }
-    fn check(&self, checked: &mut Checked, _spec: &BalanceSpec) {
+    fn check(&self, checked: &mut Checked, spec: &BalanceSpec) {
+        let BalanceSpec::Ecmp(ecmp) = spec else { return };
+        let other = [
+            (
+                "balance.salt",
+                ecmp.salt == Salting::None,
+                "switches of kernels have a hash seed each",
+            ),
+            (
+                "balance.spread",
+                ecmp.spread != Spread::Threshold,
+                "kernels choose by the region of a hash",
+            ),
+            ("balance.weights", ecmp.weights != Weights::Equal, "routes have equal shares here"),
+        ];
+        for (field, _, why) in other.into_iter().filter(|(_, differs, _)| *differs) {
+            checked.fatal(field, format!("{why}: take the fabric engine"));
+        }
         checked.near(
             "balance",
             "multipath routes by the kernel's own hash of the five-tuple, with a seed for each switch: only its distribution is the simulator's",
