@@ -36,6 +36,11 @@ class Facts(TypedDict):
     expected_packet_hops: int
     estimated_seconds: float
     estimated_memory_bytes: int
+    # Plans of older versions say none of these.
+    demand: NotRequired[int]
+    draws: NotRequired[bool]
+    notes: NotRequired[list[str]]
+    routing: NotRequired[list[str]]
 
 
 class FileUse(TypedDict):

@@ -136,3 +136,35 @@ def test_an_axis_that_does_not_reach_a_scheme_is_told() -> None:
     assert foreseen(text) == [
         "schemes.Marks.queue.threshold changes nothing for Plain: one run stands for all of its values."
     ]
+
+
+GIVEN = """
+[traffic]
+kind = "trace"
+flows = [{ src = 0, dst = 1, bytes = "50KB" }, { src = 1, dst = 0, bytes = "5KB" }]
+"""
+
+
+def given(topology: str, seeds: str = "3") -> list[str]:
+    """What is foreseen of a trace under two schemes."""
+    schemes = '[schemes.Fixed]\nbalance = { kind = "ecmp", salt = "fixed" }\n[schemes.Drawn]\n'
+    text = f'title = "a trace"\nseeds = {seeds}\n[topology]\n{topology}\n{GIVEN}\n{schemes}'
+    return [said for said in foreseen(text) if said.startswith("Seeds")]
+
+
+def test_seeds_that_change_nothing_are_told_beforehand() -> None:
+    (said,) = given('kind = "star"\nhosts = 2')
+    assert said.startswith("Seeds change nothing: the flows are given, and nothing else is drawn.")
+
+
+def test_of_the_schemes_those_that_draw_nothing_are_named() -> None:
+    (said,) = given('kind = "parallel-paths"\nhosts_per_side = 1\npaths = 2')
+    assert said.startswith("Seeds change nothing of Fixed: ")
+
+
+def test_nothing_is_told_of_one_seed() -> None:
+    assert given('kind = "star"\nhosts = 2', seeds="1") == []
+
+
+def test_nothing_is_told_of_flows_that_seeds_draw() -> None:
+    assert [said for said in foreseen(STAR + BALANCERS, set={"seeds": 2}) if said.startswith("Seeds")] == []

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Bytes, Rate, Time};
-use tailcut_net::amount::Limit;
+use tailcut_net::amount::{Amount, Limit};
 use tailcut_net::component::SpecError;
 use tailcut_net::files::ReadFiles;
 use tailcut_net::network::full_packet;
@@ -132,14 +132,15 @@ impl Config {
         if self.switch.check().is_err() || self.scheme.queue.check().is_err() {
             return Ok(());
         }
-        self.scheme.queue.check_room(&self.around(None))
+        self.scheme.queue.check_room(&self.around(None, None))
     }
 
-    /// What surrounds the queues, at a link that holds `link_limit` if it says so itself.
-    fn around(&self, link_limit: Option<Limit>) -> Around {
+    /// What surrounds the queues, at a link that holds `link_limit` and marks beyond `threshold` if it says so itself.
+    fn around(&self, link_limit: Option<Limit>, threshold: Option<Amount>) -> Around {
         let tcp = self.scheme.transport.segments();
         Around {
             link_limit,
+            threshold,
             full_packet: full_packet(&tcp, &self.host),
             nic_queue: self.host.nic_queue,
             switch: self.switch.clone(),
@@ -152,13 +153,18 @@ impl Config {
     /// When switches cannot balance so, or a link whose queue has a limit of its own holds too little.
     pub fn check_on(&self, graph: &Graph) -> Result<(), SectionError> {
         self.scheme.balance.check_on(graph).map_err(|error| ("balance", error))?;
-        let mut known = vec![None];
+        self.scheme.queue.check_on(graph).map_err(|error| ("queue", error))?;
+        let mut known = vec![];
         for (index, link) in graph.links.iter().enumerate() {
-            if known.contains(&link.queue_limit) {
+            let tier = &graph.tiers[usize::from(link.tier)];
+            let of_queue = || self.scheme.queue.threshold(tier, link.rate);
+            let own = (link.queue_limit, link.threshold.or_else(of_queue));
+            let says_nothing = link.queue_limit.is_none() && link.threshold.is_none();
+            if says_nothing || known.contains(&own) {
                 continue;
             }
-            known.push(link.queue_limit);
-            self.scheme.queue.check_room(&self.around(link.queue_limit)).map_err(|error| {
+            known.push(own);
+            self.scheme.queue.check_room(&self.around(own.0, own.1)).map_err(|error| {
                 let name = link_name(graph, PortId::of(index)[0]);
                 let message = format!("the queue of {name}: {}", error.message);
                 ("queue", SpecError { message, ..error })

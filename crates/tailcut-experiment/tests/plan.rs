@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{plan, plan_with, with, GOOD};
+use crate::common::{plan, plan_with, replaced, with, GOOD};
 use serde_json::{json, Value as Json};
 use tailcut_experiment::{Plan, RunPlan};
 
@@ -377,4 +377,67 @@ fn a_number_of_seventeen_digits_survives_the_plans_json() {
         tailcut_experiment::to_scenario(&back, &tailcut_experiment::no_tables)
             .expect("it is the same run");
     }
+}
+
+/// The notes on the first run of an experiment with some changes.
+fn notes(text: &str, changes: &[(&str, &str)]) -> Vec<String> {
+    plan_with(text, changes).runs[0].facts.notes.clone()
+}
+
+#[test]
+fn equal_shares_of_links_of_different_rates_are_told() {
+    let paths = |rates| {
+        let topology = format!("kind = \"parallel-paths\"\npath_rates = {rates}");
+        with("kind = \"fat-tree\"\nk = 4", &topology)
+    };
+    let unequal = paths("[\"1Gbps\", \"400Mbps\"]");
+    let told = notes(&unequal, &[]);
+    assert!(
+        told[0].starts_with("ECMP gives links of 400Mbps and 1Gbps equal shares, at "),
+        "{told:?}"
+    );
+    assert_eq!(notes(&unequal, &[("balance.weights", "\"rate\"")]), Vec::<String>::new());
+    assert_eq!(notes(&unequal, &[("balance.kind", "\"spray\"")]), Vec::<String>::new());
+    assert_eq!(notes(&paths("[\"1Gbps\", \"1Gbps\"]"), &[]), Vec::<String>::new());
+}
+
+#[test]
+fn a_first_timeout_below_three_round_trips_of_the_longest_path_is_told() {
+    let long = &with("arrivals = \"1ms\"", "arrivals = \"20ms\"");
+    let far = [("topology.propagation", "\"1ms\"")];
+    let told = notes(long, &far);
+    assert!(told[0].contains("every SYN on that path is sent again"), "{told:?}");
+    let near = [("topology.propagation", "\"400us\"")];
+    assert!(notes(long, &near)[0].contains("a SYN that waits"));
+    let patient = [far[0], ("transport.initial_rto", "\"1s\"")];
+    assert_eq!(notes(long, &patient), Vec::<String>::new());
+}
+
+#[test]
+fn when_routing_learns_of_what_fails_is_told() {
+    let faults = r#"[{ kind = "link-down", link = "edge0>agg0", at = "0s", until = "5ms" }, { kind = "switch-down", switch = "core0", at = "1ms" },
+        { kind = "rate", link = "edge0>agg1", rate = "100Mbps", at = "0s" }]"#;
+    let told = |known| {
+        let changes = [("faults.incidents", faults), ("faults.known_at_start", known)];
+        plan_with(GOOD, &changes).runs[0].facts.routing.clone()
+    };
+    let switch = "switch core0 down at 1ms, learned of at 11ms";
+    let known =
+        "link edge0>agg0 down at 0s, known when the run begins; up at 5ms, used again from 15ms";
+    assert_eq!(told("true"), [known, switch]);
+    assert!(told("false")[0].starts_with("link edge0>agg0 down at 0s, learned of at 10ms"));
+}
+
+#[test]
+fn flows_that_are_given_have_one_fingerprint_under_every_seed() {
+    let demands = |plan: &Plan| plan.runs.iter().map(|run| run.facts.demand).collect::<Vec<_>>();
+    let drawn = demands(&plan(&with("arrivals = \"1ms\"", "arrivals = \"20ms\"")));
+    assert_ne!(drawn[0], drawn[1], "of two seeds");
+    assert_eq!(drawn[0], drawn[2], "of two schemes");
+    let trace = "kind = \"trace\"\nflows = [{ src = 0, dst = 9, bytes = \"1MB\" }]";
+    let given = with("kind = \"poisson\"\nload = 0.5", trace);
+    let given = plan(&replaced(&given, "[sweep]\n\"traffic.load\" = [0.2, 0.5]", ""));
+    let all = demands(&given);
+    assert!(all.iter().all(|one| *one == all[0]));
+    assert!(given.runs[0].facts.draws, "ECMP's salts");
 }

@@ -185,8 +185,8 @@ pub enum What {
     },
     /// Another rate, or that of the graph again.
     Rate(PortId, Option<Rate>),
-    /// The probability that a packet is lost.
-    Loss(PortId, f64),
+    /// The probability that a packet is lost, or that of the graph again.
+    Loss(PortId, Option<f64>),
     /// How much longer it takes.
     Delay(PortId, Time),
 }
@@ -294,7 +294,7 @@ impl FaultsSpec {
                         (What::Rate(port, Some(*rate)), What::Rate(port, None))
                     }
                     Incident::Loss { probability, .. } => {
-                        (What::Loss(port, *probability), What::Loss(port, 0.0))
+                        (What::Loss(port, Some(*probability)), What::Loss(port, None))
                     }
                     Incident::Delay { extra, .. } => {
                         (What::Delay(port, *extra), What::Delay(port, Time::ZERO))
@@ -310,7 +310,7 @@ impl FaultsSpec {
         // What ends at an instant comes before what begins then, so that the beginning stays.
         let ends = |change: &Change| match change.what {
             What::Rate(_, rate) => rate.is_none(),
-            What::Loss(_, probability) => probability == 0.0,
+            What::Loss(_, probability) => probability.is_none(),
             What::Delay(_, extra) => extra == Time::ZERO,
             What::Down { .. } | What::Learned { .. } => false,
         };

@@ -30,7 +30,7 @@ def observed(plan: Plan, times: Mapping[str, str]) -> list[str]:
 def foreseen(plan: Plan) -> list[str]:
     """What of a plan can make no difference, as far as that is known before it runs, in sentences."""
     alike = _sentences(plan, plan["runs"], _Foreseen())
-    return [*alike, *_unreached_axes(plan), *_unreached_thresholds(plan)]
+    return [*alike, *_idle_seeds(plan), *_unreached_axes(plan), *_unreached_thresholds(plan)]
 
 
 class _Observed:
@@ -142,6 +142,22 @@ def _places(plan: Plan, found: Sequence[str], points: Mapping[str, _At], scheme:
 
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _idle_seeds(plan: Plan) -> list[str]:
+    """Schemes of which all seeds will give one result, since neither the flows nor anything else is drawn."""
+    flows: dict[tuple[str, str], set[int | None]] = {}
+    for run in plan["runs"]:
+        facts = run["facts"]
+        given = None if facts.get("draws", True) else facts.get("demand")
+        flows.setdefault((run["scheme"], canonical(run["point"])), set()).add(given)
+    idle = set(plan["schemes"])
+    idle -= {scheme for (scheme, _), demands in flows.items() if len(demands) > 1 or None in demands}
+    if len(plan["seeds"]) < 2 or not idle:
+        return []
+    names = [name for name in plan["schemes"] if name in idle]
+    of = "" if len(names) == len(plan["schemes"]) else f" of {_listed(names)}"
+    return [f"Seeds change nothing{of}: the flows are given, and nothing else is drawn. One seed says as much."]
 
 
 def _unreached_axes(plan: Plan) -> list[str]:

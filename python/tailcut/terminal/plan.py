@@ -27,7 +27,8 @@ def plan_view(plan: Plan, jobs: int) -> RenderableType:
     parts: list[RenderableType] = [Text(title(plan), style="bold")]
     if plan["question"]:
         parts.append(Text(plan["question"], style="italic"))
-    notes = [Text(sentence, style="yellow") for sentence in same.foreseen(plan)]
+    decided = dict.fromkeys(note for run in plan["runs"] for note in run["facts"].get("notes", ()))
+    notes = [Text(sentence, style="yellow") for sentence in [*same.foreseen(plan), *decided]]
     return Group(*parts, _work(plan, jobs), *notes, *([Text("")] if notes else []), _config(plan))
 
 
@@ -49,6 +50,9 @@ def _work(plan: Plan, jobs: int) -> Table:
     table.add_row("switches", _range(run["facts"]["switches"] for run in runs))
     table.add_row("links", _range(run["facts"]["links"] for run in runs))
     table.add_row("flows per run", _range(run["facts"]["flows"] for run in runs))
+    for label, lines in (("transport", _hosts(runs)), ("routing", _routing(runs))):
+        for number, line in enumerate(lines):
+            table.add_row("" if number else label, line)
     packets = sum(run["facts"]["expected_packets"] for run in runs)
     hops = sum(run["facts"]["expected_packet_hops"] for run in runs)
     table.add_row("expected packets", f"{count(packets)}, crossing {count(hops)} links in all")
@@ -60,6 +64,34 @@ def _work(plan: Plan, jobs: int) -> Table:
     table.add_row("baseline", plan["baseline"])
     table.add_row("", "")
     return table
+
+
+def _hosts(runs: Iterable[PlannedRun]) -> list[str]:
+    """Whose defaults hosts have, and the timeouts that decide the tail, in a line for each that there is."""
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        transport = flatten(run["config"]["scheme"]["transport"])
+        least, first = (_last(transport, key) for key in ("min_rto", "initial_rto"))
+        if least is None or first is None:
+            continue
+        kind = _last(transport, "hosts") or "plain"
+        line = f"{kind} hosts, minimum timeout {least}, first timeout {first}"
+        schemes = found.setdefault(line, [])
+        if run["scheme"] not in schemes:
+            schemes.append(run["scheme"])
+    if len(found) == 1:
+        return list(found)
+    return [f"{line} ({', '.join(schemes)})" for line, schemes in found.items()]
+
+
+def _last(values: Mapping[str, Any], key: str) -> Any:
+    """The value of a key, wherever in the tables it is."""
+    return next((value for name, value in values.items() if name.rpartition(".")[2] == key), None)
+
+
+def _routing(runs: Iterable[PlannedRun]) -> list[str]:
+    """When routing learns of each link or switch that fails."""
+    return list(dict.fromkeys(line for run in runs for line in run["facts"].get("routing", ())))
 
 
 def _many(things: Sized, name: str) -> str:

@@ -3,12 +3,14 @@
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
+use tailcut_engine::random::mix;
 use tailcut_engine::Time;
-use tailcut_net::topology::{Graph, RouteError, Routes};
+use tailcut_net::topology::{Graph, PortId, RouteError, Routes};
 use tailcut_net::traffic::demand::Demand;
 use tailcut_net::traffic::offered::offered;
 use tailcut_net::traffic::Flow;
 
+use super::notes;
 use crate::sections::Config;
 
 /// The speed that time estimates assume, in packet-hops per second on one core.
@@ -43,6 +45,22 @@ pub struct Facts {
     pub estimated_seconds: f64,
     /// Memory that the run adds to its process at its peak.
     pub estimated_memory_bytes: u64,
+    /// What identifies the flows: equal where hosts, sizes and times are.
+    #[serde(default)]
+    pub demand: u64,
+    /// Whether anything else depends on the seed.
+    #[serde(default = "yes")]
+    pub draws: bool,
+    /// What the configuration decides without a word, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// When routing learns of what fails, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routing: Vec<String>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A network and its routes.
@@ -62,18 +80,36 @@ impl Network {
         Ok(Network { graph, routes })
     }
 
-    /// The links between the hosts of a flow, and whether there are several paths as short.
-    fn hops(&self, flow: &Flow) -> (u8, bool) {
-        let mut node = self.graph.far_end(self.routes.host_port(flow.src));
-        let (mut hops, mut has_choice) = (1u8, false);
+    fn way(&self, flow: &Flow) -> Way {
+        let time = |port: PortId| {
+            let link = &self.graph.links[port.link()];
+            Time(link.propagation.0.saturating_add(link.rate.transmission_time(SYN).0))
+        };
+        let first = self.routes.host_port(flow.src);
+        let mut node = self.graph.far_end(first);
+        let mut way = Way { hops: 1, has_choice: false, syn: time(first) };
         while let Some(switch) = self.graph.switch(node) {
             let ports = self.routes.candidates(switch, flow.dst);
-            has_choice |= ports.len() > 1;
+            way.has_choice |= ports.len() > 1;
+            way.syn += ports.iter().map(|port| time(*port)).max().unwrap_or(Time::ZERO);
+            way.hops = way.hops.saturating_add(1);
             node = self.graph.far_end(ports[0]);
-            hops = hops.saturating_add(1);
         }
-        (hops, has_choice)
+        way
     }
+}
+
+/// Bytes of a SYN with its options on the wire.
+const SYN: u64 = 98;
+
+/// A shortest path of a flow.
+struct Way {
+    /// Links.
+    hops: u8,
+    /// Whether there are several paths as short.
+    has_choice: bool,
+    /// How long a SYN takes that waits nowhere, over the slowest link at each hop.
+    syn: Time,
 }
 
 /// The flows of a run on their network, summed up for several schemes.
@@ -83,6 +119,9 @@ pub struct Workload {
     /// Links between source and destination, per flow.
     hops: Vec<u8>,
     flows_with_choice: u64,
+    /// The longest of a SYN and its answer, where nothing waits.
+    round_trip: Time,
+    demand: u64,
     offered_bytes: u64,
     carriable_bytes: u64,
 }
@@ -93,13 +132,16 @@ impl Workload {
         let mut flows = demand.flows;
         // Flows that wait are counted from the earliest time at which they could start.
         flows.sort_by_key(|flow| flow.start);
-        let ways: Vec<(u8, bool)> = flows.iter().map(|flow| network.hops(flow)).collect();
+        let demand = fingerprint(&flows);
+        let ways: Vec<Way> = flows.iter().map(|flow| network.way(flow)).collect();
         let totals = offered(&flows, &network.graph.host_rates(), end);
         Workload {
             network: Rc::clone(network),
             flows,
-            hops: ways.iter().map(|(hops, _)| *hops).collect(),
-            flows_with_choice: ways.iter().filter(|(_, has_choice)| *has_choice).count() as u64,
+            hops: ways.iter().map(|way| way.hops).collect(),
+            flows_with_choice: ways.iter().filter(|way| way.has_choice).count() as u64,
+            round_trip: Time(2 * ways.iter().map(|way| way.syn.0).max().unwrap_or(0)),
+            demand,
             offered_bytes: totals.bytes,
             carriable_bytes: totals.carriable_bytes,
         }
@@ -155,6 +197,19 @@ impl Workload {
                 &self.network.graph,
                 &self.flows,
             ),
+            demand: self.demand,
+            draws: notes::draws(config, &self.network.graph, self.flows_with_choice > 0),
+            notes: notes::notes(config, &self.network.graph, &self.network.routes, self.round_trip),
+            routing: notes::routing(config),
         }
     }
+}
+
+/// A number that is the same for the same flows, in 48 bits, which every reader of JSON keeps whole.
+fn fingerprint(flows: &[Flow]) -> u64 {
+    let of = |all, flow: &Flow| {
+        let ends = u64::from(flow.src.0) << 32 | u64::from(flow.dst.0);
+        [flow.id, ends, flow.bytes, flow.start.0].iter().fold(all, |all, part| mix(all ^ part))
+    };
+    flows.iter().fold(1, of) >> 16
 }

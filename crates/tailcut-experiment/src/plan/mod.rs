@@ -3,6 +3,7 @@
 mod facts;
 mod id;
 mod memory;
+mod notes;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};

@@ -133,6 +133,14 @@ impl Strategy for ByTier {
         self.strategies().all(BalanceSpec::keeps_paths)
     }
 
+    fn draws(&self) -> bool {
+        self.strategies().any(BalanceSpec::draws)
+    }
+
+    fn has_equal_shares(&self) -> bool {
+        self.strategies().any(BalanceSpec::has_equal_shares)
+    }
+
     fn state_bytes(&self, graph: &Graph) -> u64 {
         self.strategies().map(|spec| spec.state_bytes(graph)).sum()
     }

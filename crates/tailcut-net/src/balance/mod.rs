@@ -103,6 +103,14 @@ pub(crate) trait Strategy {
     fn fabric_only(&self) -> Option<&'static str> {
         None
     }
+    /// True when choices depend on the run's seed.
+    fn draws(&self) -> bool {
+        true
+    }
+    /// True when a switch gives its ports equal shares whatever their rates are, and could do otherwise.
+    fn has_equal_shares(&self) -> bool {
+        false
+    }
     /// Bytes of memory that grow with the parameters.
     fn state_bytes(&self, _: &Graph) -> u64 {
         0
@@ -211,6 +219,16 @@ macro_rules! strategies {
             /// True when all packets of a connection take one path.
             pub fn keeps_paths(&self) -> bool {
                 match self { $(BalanceSpec::$name(spec) => Strategy::keeps_paths(spec),)* }
+            }
+
+            /// True when choices depend on the run's seed.
+            pub fn draws(&self) -> bool {
+                match self { $(BalanceSpec::$name(spec) => Strategy::draws(spec),)* }
+            }
+
+            /// True when a switch gives its ports equal shares whatever their rates are, and could do otherwise.
+            pub fn has_equal_shares(&self) -> bool {
+                match self { $(BalanceSpec::$name(spec) => Strategy::has_equal_shares(spec),)* }
             }
 
             /// Why it is not for any switch alone, if it is a strategy of the edge as a whole.

@@ -40,6 +40,16 @@ impl Incidents {
         let changes = parts.faults.changes(graph)?;
         let links = if changes.is_empty() { 0 } else { graph.links.len() };
         let mut wires = BTreeMap::new();
+        // A port as it was built.
+        let wires_of = |port: PortId| {
+            let link = &graph.links[port.link()];
+            let (rate, propagation, loss) = (link.rate, link.propagation, link.loss);
+            [Wire { up: true, rate, propagation, loss }; 3]
+        };
+        let lossy = (0..graph.links.len()).filter(|&link| graph.links[link].loss > 0.0);
+        for port in lossy.flat_map(PortId::of) {
+            wires.insert(port, wires_of(port));
+        }
         for change in &changes {
             let ports = match change.what {
                 What::Down { link, .. } | What::Learned { link, .. } => {
@@ -48,18 +58,16 @@ impl Incidents {
                 What::Rate(port, _) | What::Loss(port, _) | What::Delay(port, _) => vec![port],
             };
             for port in ports {
-                let link = &graph.links[port.link()];
-                let (rate, propagation) = (link.rate, link.propagation);
-                wires.insert(port, [Wire { up: true, rate, propagation, loss: 0.0 }; 3]);
+                wires.insert(port, wires_of(port));
             }
         }
         let (down, known) = (vec![0; links], vec![0; links]);
         Ok(Incidents { changes, next: 0, down, known, wires, whole: None })
     }
 
-    /// Whether anything ever happens.
+    /// Whether a packet is ever lost on a link, or a link ever changes.
     pub fn any(&self) -> bool {
-        !self.changes.is_empty()
+        !self.wires.is_empty()
     }
 
     /// The ports that faults befall, and what their losses draw from.
@@ -88,7 +96,9 @@ impl Incidents {
                     let [built, _, wanted] = self.wires.get_mut(&port).expect("the port is listed");
                     match change.what {
                         What::Rate(_, rate) => wanted.rate = rate.unwrap_or(built.rate),
-                        What::Loss(_, probability) => wanted.loss = probability,
+                        What::Loss(_, probability) => {
+                            wanted.loss = probability.unwrap_or(built.loss);
+                        }
                         What::Delay(_, extra) => wanted.propagation = built.propagation + extra,
                         What::Down { .. } | What::Learned { .. } => {}
                     }

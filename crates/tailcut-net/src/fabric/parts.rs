@@ -85,7 +85,9 @@ impl Fabric {
                     true => parts.nic_queue,
                     false => link.queue_limit.unwrap_or(queue.limit()),
                 };
-                let at = At { number: number.0, host, limit, seed: *seed };
+                let tier = &graph.tiers[usize::from(link.tier)];
+                let threshold = link.threshold.or_else(|| queue.threshold(tier, link.rate));
+                let at = At { number: number.0, host, limit, threshold, seed: *seed };
                 let (mut limit, mut discipline) = (queue.limit_in_all(&at), queue.discipline(&at));
                 if control.is_some() {
                     scheduled.place(number, queue.fifo(&at));
@@ -100,6 +102,10 @@ impl Fabric {
         let incidents = Incidents::new(parts).map_err(FabricError::Fault)?;
         for (port, stream) in incidents.ports(*seed) {
             ports[port.index()].expect_faults(stream);
+            let loss = graph.links[port.link()].loss;
+            if loss > 0.0 {
+                ports[port.index()].set_loss(loss);
+            }
         }
         let layout = Layout { graph, routes: &routes, seed: *seed };
         let balancer = Balancer::new(balance, layout);

@@ -70,7 +70,7 @@ impl Alone {
                 abreast: u32::MAX,
             }),
             keeps_paths: scenario.scheme.balance.keeps_paths(),
-            lossy: early || shares || !scenario.faults.is_quiet(),
+            lossy: early || shares || scenario.graph.is_lossy() || !scenario.faults.is_quiet(),
             inner: BTreeMap::new(),
             lone: BTreeMap::new(),
         })

@@ -205,8 +205,13 @@ mod tests {
         let limit = limit.parse().expect("it is a limit");
         let shared_buffer = shared_buffer.parse().expect("it is a limit");
         let switch = SwitchSpec { shared_buffer, ..SwitchSpec::default() };
-        let around =
-            Around { link_limit: None, full_packet: 1_538, nic_queue: Limit::Unlimited, switch };
+        let around = Around {
+            link_limit: None,
+            threshold: None,
+            full_packet: 1_538,
+            nic_queue: Limit::Unlimited,
+            switch,
+        };
         let spec = Early { min, max: 2.0 * min, limit, ..Early::default() };
         spec.check_room(&around).err().map(|error| error.code)
     }

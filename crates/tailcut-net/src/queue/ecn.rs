@@ -5,11 +5,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tailcut_engine::Rate;
 
 use super::room::{Around, Fullest};
+use super::thresholds::Thresholds;
 use super::{check_limit, Admit, Arrival, At, Never, Queueing, Verdict};
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
+use crate::topology::Graph;
 
 /// Parameters of a marking queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,8 +20,9 @@ use crate::component::SpecError;
 pub struct Ecn {
     /// What may wait behind the packet being transmitted, which is not counted.
     pub limit: Limit,
-    /// K: packets that find more than this waiting are marked (RepFlow: 5 % of a 100-packet buffer).
-    pub threshold: Amount,
+    /// K: packets that find more than this waiting are marked (RepFlow: 5 % of a 100-packet buffer). One for all ports, or one for
+    /// each tier of links or rate: `{ "1Gbps" = "20packets", "10Gbps" = "65packets" }` (DCTCP, section 3.5).
+    pub threshold: Thresholds,
     /// The hosts' interfaces mark too, within `host.nic_queue`, as where every device gets the same queue (ns-3). Otherwise
     /// only switches do, and what a window holds beyond the path waits in the sender's own interface.
     pub hosts: bool,
@@ -28,7 +32,7 @@ impl Default for Ecn {
     fn default() -> Self {
         Ecn {
             limit: Limit::AtMost(Amount::Packets(100)),
-            threshold: Amount::Packets(5),
+            threshold: Thresholds::One(Amount::Packets(5)),
             hosts: false,
         }
     }
@@ -39,33 +43,26 @@ impl Queueing for Ecn {
     type Schedule = Never;
 
     fn check(&self) -> Result<(), SpecError> {
+        self.threshold.check()?;
         check_limit("ecn-limit", "limit", self.limit)
     }
 
     fn check_room(&self, around: &Around) -> Result<(), SpecError> {
-        let Ecn { threshold, limit, hosts } = self;
-        let limit = around.limit(*limit);
-        let refuse = |field: &str, written: String, what: &str, hint: &str| {
-            let message = format!(
-                "threshold = \"{threshold}\", {written}: {what} that is full before it marks never marks"
-            );
-            Err(SpecError::new("ecn-threshold", field, message).hint(hint))
-        };
-        if self.never_passed(&around.port(limit)) {
-            let hint = "give a threshold at least two packets below the limit; for a queue without marks write kind = \"drop-tail\"";
-            return refuse("threshold", format!("limit = \"{limit}\""), "a queue", hint);
+        match around.threshold {
+            Some(threshold) => self.check_threshold("", threshold, around),
+            None => {
+                let mut each = self.threshold.each().into_iter();
+                each.try_for_each(|(key, threshold)| self.check_threshold(&key, threshold, around))
+            }
         }
-        if self.never_passed(&around.shared()) {
-            let written = around.shared_in_words();
-            let hint = "give a lower threshold, or more switch.shared_buffer or switch.alpha";
-            return refuse("threshold", written, "a queue", hint);
-        }
-        if *hosts && self.never_passed(&around.port(around.nic_queue)) {
-            let written = format!("hosts = true, host.nic_queue = \"{}\"", around.nic_queue);
-            let hint = "give host.nic_queue at least two packets more than the threshold, or leave hosts out";
-            return refuse("hosts", written, "an interface", hint);
-        }
-        Ok(())
+    }
+
+    fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
+        self.threshold.check_on(graph)
+    }
+
+    fn threshold(&self, tier: &str, rate: Rate) -> Option<Amount> {
+        self.threshold.at(tier, rate)
     }
 
     fn limit(&self) -> Limit {
@@ -77,7 +74,8 @@ impl Queueing for Ecn {
     }
 
     fn admission(&self, at: &At) -> Option<Threshold> {
-        (self.hosts || !at.host).then_some(Threshold(self.threshold))
+        let threshold = at.threshold.filter(|_| self.hosts || !at.host);
+        threshold.map(Threshold)
     }
 
     fn schedule(&self, _: &At) -> Option<Never> {
@@ -86,12 +84,49 @@ impl Queueing for Ecn {
 }
 
 impl Ecn {
-    /// Only a packet that finds more than the threshold is marked.
-    fn never_passed(&self, fullest: &Fullest) -> bool {
-        match self.threshold {
-            Amount::Packets(k) => u64::from(k) >= fullest.packets,
-            Amount::Bytes(k) => k >= fullest.bytes,
+    /// Refuses a threshold that no queue passes. `key` is what it is written with in a table.
+    fn check_threshold(
+        &self,
+        key: &str,
+        threshold: Amount,
+        around: &Around,
+    ) -> Result<(), SpecError> {
+        let Ecn { limit, hosts, .. } = self;
+        let limit = around.limit(*limit);
+        let refuse = |field: &str, written: String, what: &str, hint: &str| {
+            let message = format!(
+                "threshold{key} = \"{threshold}\", {written}: {what} that is full before it marks never marks"
+            );
+            Err(SpecError::new("ecn-threshold", field, message).hint(hint))
+        };
+        if never_passed(threshold, &around.port(limit)) {
+            let hint = "give a threshold at least two packets below the limit; for a queue without marks write kind = \"drop-tail\"";
+            return refuse(
+                &format!("threshold{key}"),
+                format!("limit = \"{limit}\""),
+                "a queue",
+                hint,
+            );
         }
+        if never_passed(threshold, &around.shared()) {
+            let written = around.shared_in_words();
+            let hint = "give a lower threshold, or more switch.shared_buffer or switch.alpha";
+            return refuse(&format!("threshold{key}"), written, "a queue", hint);
+        }
+        if *hosts && never_passed(threshold, &around.port(around.nic_queue)) {
+            let written = format!("hosts = true, host.nic_queue = \"{}\"", around.nic_queue);
+            let hint = "give host.nic_queue at least two packets more than the threshold, or leave hosts out";
+            return refuse("hosts", written, "an interface", hint);
+        }
+        Ok(())
+    }
+}
+
+/// Only a packet that finds more than the threshold is marked.
+fn never_passed(threshold: Amount, fullest: &Fullest) -> bool {
+    match threshold {
+        Amount::Packets(k) => u64::from(k) >= fullest.packets,
+        Amount::Bytes(k) => k >= fullest.bytes,
     }
 }
 
@@ -134,6 +169,7 @@ mod tests {
     fn around() -> Around {
         Around {
             link_limit: None,
+            threshold: None,
             full_packet: 1_538,
             nic_queue: Limit::Unlimited,
             switch: SwitchSpec::default(),
@@ -142,7 +178,7 @@ mod tests {
 
     fn refusal(limit: &str, threshold: &str) -> Option<&'static str> {
         let limit = limit.parse().expect("it is a limit");
-        let threshold = threshold.parse().expect("it is an amount");
+        let threshold = Thresholds::One(threshold.parse().expect("it is an amount"));
         let spec = Ecn { limit, threshold, ..Ecn::default() };
         spec.check_room(&around()).err().map(|error| error.code)
     }
@@ -170,7 +206,8 @@ mod tests {
     #[test]
     fn so_is_one_that_no_marking_interface_can_pass() {
         let with = |hosts, nic_queue| {
-            let spec = Ecn { threshold: Amount::Packets(50), hosts, ..Ecn::default() };
+            let spec =
+                Ecn { threshold: Thresholds::One(Amount::Packets(50)), hosts, ..Ecn::default() };
             spec.check_room(&Around { nic_queue, ..around() }).map_err(|e| (e.code, e.field))
         };
         let short = Limit::AtMost(Amount::Packets(20));
@@ -185,7 +222,7 @@ mod tests {
         let with = |threshold: &str, alpha| {
             let shared_buffer = Limit::AtMost(Amount::Bytes(100_000));
             let switch = SwitchSpec { shared_buffer, alpha, pfc: None };
-            let threshold = threshold.parse().expect("it is an amount");
+            let threshold = Thresholds::One(threshold.parse().expect("it is an amount"));
             let spec = Ecn { threshold, limit: Limit::Unlimited, hosts: false };
             spec.check_room(&Around { switch, ..around() }).map_err(|e| e.code)
         };

@@ -1,11 +1,12 @@
 //! What a kind of queue is: its parameters, and what it keeps at each port.
 
-use tailcut_engine::Time;
+use tailcut_engine::{Rate, Time};
 
 use super::Around;
-use crate::amount::Limit;
+use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::Packet;
+use crate::topology::Graph;
 
 /// A port that gets a queue.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +17,8 @@ pub(crate) struct At {
     pub host: bool,
     /// What may wait there.
     pub limit: Limit,
+    /// Beyond what it marks, where a threshold says so.
+    pub threshold: Option<Amount>,
     /// Seed of the run.
     pub seed: u64,
 }
@@ -40,6 +43,14 @@ pub(crate) trait Queueing {
     /// What it does with packets that wait already, if anything, after the code of the error that says so where the ports
     /// of a switch share a buffer: that decides on arrival what may wait.
     fn changes_what_waits(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+    /// Refuses those that do not suit a network.
+    fn check_on(&self, _: &Graph) -> Result<(), SpecError> {
+        Ok(())
+    }
+    /// The threshold at the ports of a link of a tier and a rate, for kinds that mark by one.
+    fn threshold(&self, _tier: &str, _rate: Rate) -> Option<Amount> {
         None
     }
     /// What may wait at a switch port.

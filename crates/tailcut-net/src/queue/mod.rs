@@ -14,6 +14,7 @@ pub mod pfabric;
 pub mod red;
 mod room;
 pub mod selective_red;
+pub mod thresholds;
 pub mod trimming;
 
 pub(crate) use self::kind::{
@@ -23,12 +24,13 @@ pub use self::room::Around;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailcut_engine::Time;
+use tailcut_engine::{Rate, Time};
 
 use crate::amount::{Amount, Limit};
 use crate::component::SpecError;
 use crate::packet::Packet;
 use crate::switch::flow_control::{FlowControl, Said};
+use crate::topology::Graph;
 
 /// Writes the section `queue` of the experiment file, and the state of every port.
 macro_rules! queues {
@@ -95,7 +97,7 @@ macro_rules! queues {
             }
 
             /// Whether chance may drop a packet for which there is room.
-            pub(crate) fn drops_early(&self) -> bool {
+            pub fn drops_early(&self) -> bool {
                 match self { $(QueueSpec::$name(spec) => Queueing::drops_early(spec),)* }
             }
 
@@ -112,6 +114,19 @@ macro_rules! queues {
             /// Whether a port keeps its packets until their turn, because their order is decided at departure.
             pub fn keeps_packets(&self) -> bool {
                 match self { $(QueueSpec::$name(spec) => keeps_packets(spec),)* }
+            }
+
+            /// Checks it against a network.
+            ///
+            /// # Errors
+            /// When a port of a link would have no threshold, or a threshold is that of no link.
+            pub fn check_on(&self, graph: &Graph) -> Result<(), SpecError> {
+                match self { $(QueueSpec::$name(spec) => Queueing::check_on(spec, graph),)* }
+            }
+
+            /// The threshold beyond which the ports of a link mark, if they mark by one.
+            pub fn threshold(&self, tier: &str, rate: Rate) -> Option<Amount> {
+                match self { $(QueueSpec::$name(spec) => Queueing::threshold(spec, tier, rate),)* }
             }
 
             /// What may wait at a switch port.

@@ -11,6 +11,8 @@ use crate::switch::SwitchSpec;
 pub struct Around {
     /// What the link of the port holds instead of the kind's own limit.
     pub link_limit: Option<Limit>,
+    /// Beyond what the port marks, where its link or a table says so.
+    pub threshold: Option<Amount>,
     /// Bytes of a full packet on the wire.
     pub full_packet: u64,
     /// What the hosts' interfaces hold.

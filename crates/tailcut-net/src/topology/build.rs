@@ -26,7 +26,7 @@ impl Builder {
         }
         let switches = switches.iter().map(|s| s.1).sum();
         let tiers = tiers.iter().map(|t| (*t).to_owned()).collect();
-        Builder { graph: Graph { hosts, switches, tiers, links: Vec::new(), names } }
+        Builder { graph: Graph { hosts, switches, tiers, names, ..Graph::default() } }
     }
 
     /// Joins `lower` and `upper`, both node numbers.
@@ -39,8 +39,7 @@ impl Builder {
         propagation: Time,
     ) -> &mut Link {
         let (a, b) = (NodeId(lower), NodeId(upper));
-        let link = Link { a, b, rate, propagation, tier, queue_limit: None };
-        self.graph.links.push(link);
+        self.graph.links.push(Link::new(a, b, rate, propagation, tier));
         self.graph.links.last_mut().expect("a link was just added")
     }
 

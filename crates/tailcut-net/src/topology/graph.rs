@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use tailcut_engine::{Rate, Time};
 
+use crate::amount::{Amount, Limit};
+
 use super::{HostId, NodeId, PortId, SwitchId};
 
 /// A full-duplex link. Direction `2 * index` runs from `a` to `b`, direction `2 * index + 1` from `b` to `a`.
@@ -19,7 +21,18 @@ pub struct Link {
     /// Index into [`Graph::tiers`].
     pub tier: u8,
     /// Overrides the experiment's queue limit at both ends (toy fabrics), as in the `queue.limit` field.
-    pub queue_limit: Option<crate::amount::Limit>,
+    pub queue_limit: Option<Limit>,
+    /// Overrides the threshold of marking queues at both ends, as in the `queue.threshold` field.
+    pub threshold: Option<Amount>,
+    /// The probability that the link corrupts a packet, in each direction.
+    pub loss: f64,
+}
+
+impl Link {
+    /// A link that loses nothing, with the experiment's queues.
+    pub fn new(a: NodeId, b: NodeId, rate: Rate, propagation: Time, tier: u8) -> Link {
+        Link { a, b, rate, propagation, tier, queue_limit: None, threshold: None, loss: 0.0 }
+    }
 }
 
 /// A network of hosts and switches.
@@ -36,6 +49,8 @@ pub struct Graph {
     pub links: Vec<Link>,
     /// Optional display name per node (hosts, then switches); empty when unnamed.
     pub names: Vec<String>,
+    /// What the file of the graph says that no one reads, by attribute.
+    pub ignored: Vec<String>,
 }
 
 impl Graph {
@@ -47,6 +62,11 @@ impl Graph {
     /// Each of them, hosts first.
     pub fn each_node(&self) -> impl ExactSizeIterator<Item = NodeId> {
         (0..self.nodes()).map(NodeId::at)
+    }
+
+    /// Whether any link corrupts packets.
+    pub fn is_lossy(&self) -> bool {
+        self.links.iter().any(|link| link.loss > 0.0)
     }
 
     /// The switches, in the order of their numbers.

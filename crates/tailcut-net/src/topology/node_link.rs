@@ -5,7 +5,7 @@
 //! that its attribute `tier` names; without one, the tier follows from how far
 //! the link is from the nearest host.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use tailcut_engine::{Rate, Time, UnitError};
 
 use super::build::size;
 use super::{Graph, Link, NodeId, Topology, TopologyError};
-use crate::amount::Limit;
+use crate::amount::{Amount, Limit};
 use crate::component::{did_you_mean, read_text};
 use crate::files::ReadFiles;
 
@@ -23,7 +23,8 @@ use crate::files::ReadFiles;
 #[serde(deny_unknown_fields)]
 pub struct NodeLink {
     /// Path of the JSON file that `networkx.node_link_data` wrote. Nodes carry `kind` ("host" or
-    /// "switch"), edges carry `rate` and `propagation` with units, and optionally `queue_limit` and `tier`.
+    /// "switch"), edges carry `rate` and `propagation` with units, and optionally `queue_limit`, `threshold`
+    /// (of marking queues), `loss` (the probability that a packet is corrupted) and `tier`.
     pub file: String,
 }
 
@@ -73,8 +74,62 @@ struct Edge {
     rate: Rate,
     propagation: Time,
     queue_limit: Option<Limit>,
+    threshold: Option<Amount>,
+    loss: f64,
     tier: Option<String>,
 }
+
+/// Attributes of nodes that are read.
+const OF_NODES: [&str; 2] = ["id", "kind"];
+
+/// Attributes of edges that are read.
+const OF_EDGES: [&str; 9] =
+    ["source", "target", "key", "rate", "propagation", "queue_limit", "threshold", "loss", "tier"];
+
+/// What other programs call a setting of a link, in lower case and without signs between words, by what it is called here.
+const CALLED_ELSEWHERE: [(&str, &[&str]); 5] = [
+    ("rate", &["bandwidth", "bw", "capacity", "cap", "datarate", "linkrate", "linkspeed", "speed"]),
+    (
+        "propagation",
+        &["delay", "lat", "latency", "linkdelay", "propagationdelay", "propdelay", "rtt"],
+    ),
+    (
+        "queue_limit",
+        &[
+            "buffer",
+            "bufferlimit",
+            "buffersize",
+            "limit",
+            "maxqueue",
+            "queue",
+            "queuelen",
+            "queuelength",
+            "queuesize",
+            "qlen",
+        ],
+    ),
+    (
+        "threshold",
+        &[
+            "ecn",
+            "ecnk",
+            "ecnkmax",
+            "ecnkmin",
+            "ecnthreshold",
+            "k",
+            "kmax",
+            "kmin",
+            "mark",
+            "markingthreshold",
+            "markthreshold",
+            "pmax",
+        ],
+    ),
+    (
+        "loss",
+        &["ber", "drop", "droprate", "errorrate", "lossprobability", "lossrate", "per", "plr"],
+    ),
+];
 
 fn error(code: &'static str, message: impl Into<String>) -> TopologyError {
     TopologyError::new(code, "file", message)
@@ -108,7 +163,15 @@ fn parse(text: &str) -> Result<Graph, TopologyError> {
         .map(|edge| read_edge(edge, &position))
         .collect::<Result<Vec<_>, _>>()?;
     let level = check(&nodes, &edges, document.multigraph)?;
-    graph(&nodes, &edges, &level)
+    let mut graph = graph(&nodes, &edges, &level)?;
+    let unread = [(&document.nodes, &OF_NODES[..]), (&document.edges, &OF_EDGES[..])];
+    let all = unread.into_iter().flat_map(|(tables, known)| {
+        let names = tables.iter().flat_map(Map::keys);
+        names.filter(|name| !known.contains(&name.as_str()))
+    });
+    let ignored: BTreeSet<&String> = all.collect();
+    graph.ignored = ignored.into_iter().cloned().collect();
+    Ok(graph)
 }
 
 /// How messages call the value of an identifying attribute.
@@ -125,6 +188,16 @@ fn refuse_misspelt(
     place: &str,
 ) -> Result<(), TopologyError> {
     for name in attributes.keys().filter(|name| !known.contains(&name.as_str())) {
+        let plain: String =
+            name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+        let meant = CALLED_ELSEWHERE.iter().find(|(_, names)| names.contains(&plain.as_str()));
+        if let Some((meant, _)) = meant.filter(|(meant, _)| known.contains(meant)) {
+            return Err(error(
+                "node-link-attribute",
+                format!("{place}: {name:?} is no attribute of a link here"),
+            )
+            .hint(format!("write {meant:?}")));
+        }
         let absent = known.iter().copied().filter(|known| !attributes.contains_key(*known));
         if let Some(close) = did_you_mean(name, absent) {
             return Err(error(
@@ -142,7 +215,7 @@ fn node(attributes: &Map<String, Value>) -> Result<Node, TopologyError> {
         error("node-link-node", format!("a node has no id: {}", Value::Object(attributes.clone())))
     })?;
     let place = format!("node {name:?}");
-    refuse_misspelt(attributes, &["id", "kind"], &place)?;
+    refuse_misspelt(attributes, &OF_NODES, &place)?;
     let host = match attributes.get("kind") {
         Some(Value::String(kind)) if kind == "host" => true,
         Some(Value::String(kind)) if kind == "switch" => false,
@@ -173,11 +246,7 @@ fn read_edge(
         return Err(error("node-link-edge", format!("an edge has no source or no target: {edge}")));
     };
     let place = format!("edge {source:?} - {target:?}");
-    refuse_misspelt(
-        attributes,
-        &["source", "target", "key", "rate", "propagation", "queue_limit", "tier"],
-        &place,
-    )?;
+    refuse_misspelt(attributes, &OF_EDGES, &place)?;
     let find = |name: &str| {
         position.get(name).copied().ok_or_else(|| {
             error("node-link-edge", format!("{place}: there is no node called {name:?}"))
@@ -203,7 +272,19 @@ fn read_edge(
         propagation: quantity(attributes, "propagation", &place)?
             .ok_or_else(|| missing("propagation", "2us"))?,
         queue_limit: quantity(attributes, "queue_limit", &place)?,
+        threshold: quantity(attributes, "threshold", &place)?,
+        loss: probability(attributes, &place)?,
         tier: attributes.get("tier").map(label),
+    })
+}
+
+/// The attribute `loss`: nothing when it is absent.
+fn probability(attributes: &Map<String, Value>, place: &str) -> Result<f64, TopologyError> {
+    let Some(value) = attributes.get("loss") else { return Ok(0.0) };
+    let number = value.as_f64().or_else(|| label(value).parse().ok());
+    number.filter(|loss| (0.0..=1.0).contains(loss)).ok_or_else(|| {
+        let message = format!("{place}: loss is {value}: a probability from 0 to 1");
+        error("node-link-attribute", message).hint("one packet in a hundred is loss=0.01")
     })
 }
 
@@ -339,13 +420,13 @@ fn graph(nodes: &[Node], edges: &[Edge], level: &[usize]) -> Result<Graph, Topol
                 (a, b) = (b, a);
             }
             let name = tier_of(edge).1;
+            let tier = tiers.iter().position(|tier| tier.1 == name).unwrap_or(0) as u8;
+            let ends = [a, b].map(|end| NodeId(number[end]));
             Link {
-                a: NodeId(number[a]),
-                b: NodeId(number[b]),
-                rate: edge.rate,
-                propagation: edge.propagation,
-                tier: tiers.iter().position(|tier| tier.1 == name).unwrap_or(0) as u8,
                 queue_limit: edge.queue_limit,
+                threshold: edge.threshold,
+                loss: edge.loss,
+                ..Link::new(ends[0], ends[1], edge.rate, edge.propagation, tier)
             }
         })
         .collect();
@@ -355,5 +436,6 @@ fn graph(nodes: &[Node], edges: &[Edge], level: &[usize]) -> Result<Graph, Topol
         tiers: tiers.into_iter().map(|tier| tier.1).collect(),
         links,
         names: order.iter().map(|&i| nodes[i].name.clone()).collect(),
+        ignored: vec![],
     })
 }

@@ -96,14 +96,7 @@ impl Setting {
 }
 
 fn link(a: u32, b: u32) -> Link {
-    Link {
-        a: NodeId(a),
-        b: NodeId(b),
-        rate: Rate(1_000_000_000),
-        propagation: Time::from_ns(2000),
-        tier: 0,
-        queue_limit: None,
-    }
+    Link::new(NodeId(a), NodeId(b), Rate(1_000_000_000), Time::from_ns(2000), 0)
 }
 
 /// h0 - s0 - s1 - h1.
@@ -113,7 +106,7 @@ pub fn chain() -> Graph {
         switches: 2,
         tiers: vec!["all".into()],
         links: vec![link(0, 2), link(2, 3), link(1, 3)],
-        names: vec![],
+        ..Graph::default()
     }
 }
 
@@ -124,7 +117,7 @@ pub fn dumbbell() -> Graph {
         switches: 2,
         tiers: vec!["all".into()],
         links: vec![link(0, 4), link(1, 4), link(4, 5), link(2, 5), link(3, 5)],
-        names: vec![],
+        ..Graph::default()
     }
 }
 
@@ -137,7 +130,7 @@ pub fn six_pairs() -> Graph {
         switches: 2,
         tiers: vec!["all".into()],
         links: (0..12).map(host).chain([at(12, 13, 2011)]).collect(),
-        names: vec![],
+        ..Graph::default()
     }
 }
 

@@ -73,6 +73,62 @@ fn edges_carry_rate_delay_queue_and_tier() {
 }
 
 #[test]
+fn edges_carry_a_threshold_and_a_probability_of_loss() {
+    let graph = network(|document| {
+        let edge = &mut document["edges"][1];
+        edge["threshold"] = json!("65packets");
+        edge["loss"] = json!(0.25);
+    })
+    .unwrap();
+    let [host, trunk] = [&graph.links[0], &graph.links[1]];
+    assert_eq!((trunk.threshold, trunk.loss), (Some(Amount::Packets(65)), 0.25));
+    assert_eq!((host.threshold, host.loss), (None, 0.0));
+    assert!(graph.is_lossy());
+}
+
+#[test]
+fn settings_that_other_programs_call_otherwise_are_refused_by_their_name_here() {
+    for (theirs, ours) in [
+        ("bandwidth", "rate"),
+        ("Capacity", "rate"),
+        ("delay", "propagation"),
+        ("prop_delay", "propagation"),
+        ("latency", "propagation"),
+        ("limit", "queue_limit"),
+        ("queue", "queue_limit"),
+        ("buffer-size", "queue_limit"),
+        ("ecn_threshold", "threshold"),
+        ("kmin", "threshold"),
+        ("loss_rate", "loss"),
+        ("plr", "loss"),
+    ] {
+        let error = network(|document| document["edges"][1][theirs] = json!(1)).unwrap_err();
+        assert_eq!(error.code, "node-link-attribute", "{theirs}");
+        assert!(error.message.contains("edge \"s0\" - \"s1\""), "{}", error.message);
+        assert_eq!(error.hint, Some(format!("write {ours:?}")), "{theirs}");
+    }
+}
+
+#[test]
+fn a_loss_that_is_no_probability_is_refused() {
+    for loss in [json!(1.5), json!(-0.1), json!("often"), json!(null)] {
+        let error = network(|document| document["edges"][1]["loss"] = loss.clone()).unwrap_err();
+        assert!(error.message.contains("a probability from 0 to 1"), "{}", error.message);
+    }
+}
+
+#[test]
+fn attributes_that_nobody_reads_are_noted() {
+    let graph = network(|document| {
+        document["nodes"][0]["pos"] = json!([1, 2]);
+        document["edges"][0]["weight"] = json!(3);
+        document["edges"][1]["label"] = json!("trunk");
+    })
+    .unwrap();
+    assert_eq!(graph.ignored, ["label", "pos", "weight"]);
+}
+
+#[test]
 fn numbers_may_name_nodes() {
     let graph = read(
         &json!({

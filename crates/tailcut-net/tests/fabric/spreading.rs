@@ -211,6 +211,33 @@ fn a_run_spreads_its_flows_evenly_at_every_tier() {
     }
 }
 
+/// The links of every flow's first copy on its way to the receiver, in a run with a seed.
+fn ways(scheme: serde_json::Value, seed: u64) -> BTreeMap<u64, Vec<PortId>> {
+    let flows: Vec<_> = (0..8).map(|n| json!({"src": n, "dst": n + 8, "bytes": "20KB"})).collect();
+    let traffic = json!({"kind": "trace", "flows": flows});
+    let scenario = Scenario { seed, ..scenario(&fat_tree(4), traffic, scheme) };
+    let go_on = &mut |_: &_| ControlFlow::Continue(());
+    let (_, paths) = simulate_observed(&scenario, Paths::default(), go_on).unwrap();
+    let first = paths.taken.into_iter().filter(|((_, copy, back), _)| *copy == 0 && !back);
+    first.map(|((flow, _, _), ports)| (flow, ports.into_keys().collect())).collect()
+}
+
+#[test]
+fn flows_of_a_trace_take_other_paths_under_another_seed_unless_salts_are_fixed() {
+    let salts = |salt: &str| json!({"balance": {"kind": "ecmp", "salt": salt}});
+    assert_ne!(ways(salts("seed"), 1), ways(salts("seed"), 2));
+    assert_eq!(ways(salts("fixed"), 1), ways(salts("fixed"), 2));
+    let tinyflow = || json!({"balance": {"kind": "tinyflow"}});
+    assert_ne!(ways(tinyflow(), 1), ways(tinyflow(), 2));
+}
+
+#[test]
+fn schemes_of_one_seed_share_the_salts() {
+    let plain = ways(json!({}), 3);
+    assert_eq!(ways(json!({"replicate": {"kind": "repflow"}}), 3), plain);
+    assert_eq!(ways(json!({"balance": {"kind": "tinyflow"}}), 3), plain, "mice are hashed");
+}
+
 #[test]
 fn a_run_keeps_every_connection_on_its_path_and_every_packet_accounted_for() {
     let graph = fat_tree(4);

@@ -19,6 +19,7 @@ use tailcut_net::measure::attribution::Attribution;
 use tailcut_net::measure::paths::Paths;
 use tailcut_net::measure::segments::Segments;
 use tailcut_net::queue::selective_red::{Form, SelectiveRed};
+use tailcut_net::queue::thresholds::Thresholds;
 use tailcut_net::queue::{
     drop_tail::DropTail, ecn::Ecn, pfabric::PfabricQueue, red::Red, trimming::Trimming, QueueSpec,
 };
@@ -264,7 +265,7 @@ fn queues() -> impl Strategy<Value = QueueSpec> {
         prop_oneof![
             2 => Just(QueueSpec::DropTail(DropTail { limit })),
             1 => (0..20u32, any::<bool>()).prop_map(move |(k, hosts)| {
-                QueueSpec::Ecn(Ecn { limit, threshold: Amount::Packets(k), hosts })
+                QueueSpec::Ecn(Ecn { limit, threshold: Thresholds::One(Amount::Packets(k)), hosts })
             }),
             1 => (0..10u32).prop_map(move |min| {
                 let min = f64::from(min);

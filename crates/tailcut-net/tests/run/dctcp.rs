@@ -94,7 +94,7 @@ fn simulated(flows: u32, scale: Scale) -> Steady {
     let mut scenario = scenario(graph.build().unwrap(), rows);
     scenario.scheme.queue = QueueSpec::Ecn(Ecn {
         limit: Limit::AtMost(Amount::Packets(1_000 * scale.0 as u32)),
-        threshold: Amount::Packets(scale.k()),
+        threshold: OneOrEach::One(Amount::Packets(scale.k())),
         hosts: false,
     });
     let spec = tcp(&mut scenario);
@@ -284,7 +284,7 @@ impl Pair {
         let mut scenario = scenario(graph, flows.to_vec());
         scenario.scheme.queue = QueueSpec::Ecn(Ecn {
             limit: Limit::AtMost(Amount::Packets(100)),
-            threshold: Amount::Packets(5),
+            threshold: OneOrEach::One(Amount::Packets(5)),
             hosts: false,
         });
         tcp(&mut scenario).congestion = CongestionSpec::Dctcp(DctcpSpec::default());
@@ -366,4 +366,30 @@ fn flows_whose_phases_change_share_about_alike() {
     });
     let mean = shares.iter().sum::<f64>() / 4.0;
     assert!((0.4..0.6).contains(&mean), "the first has {mean} on average");
+}
+
+#[test]
+fn a_link_marks_beyond_its_own_threshold() {
+    let longest = |threshold: Option<u32>| {
+        let rates = [10, 1, 10].map(|gbps| (Rate(gbps * 1_000_000_000), Time::from_us(5)));
+        let mut graph = row(&rates);
+        graph.links[1].threshold = threshold.map(Amount::Packets);
+        let mut scenario = scenario(graph, vec![flow(0, 0, 1, 10_000_000, Time::ZERO)]);
+        scenario.scheme.queue = QueueSpec::Ecn(Ecn {
+            limit: Limit::Unlimited,
+            threshold: OneOrEach::One(Amount::Packets(60)),
+            hosts: false,
+        });
+        let tcp = tcp(&mut scenario);
+        tcp.congestion = CongestionSpec::Dctcp(DctcpSpec::default());
+        tcp.receive_window = Bytes(1 << 20);
+        // Past slow start.
+        scenario.series.links = vec!["s0>s1".into()];
+        let outcome = run(&scenario);
+        let queue = outcome.series.iter().find(|one| one.name.ends_with("queue_packets"));
+        let values = &queue.expect("the link is sampled").values;
+        values[values.len() / 2..].iter().copied().fold(0.0, f64::max)
+    };
+    let (of_queue, low, high) = (longest(None), longest(Some(10)), longest(Some(120)));
+    assert!(low < 0.5 * of_queue && of_queue < 0.7 * high, "{low}, {of_queue}, {high}");
 }

@@ -128,6 +128,69 @@ fn remote_edges_stop_using_the_cores_behind_a_failed_link_once_routing_has_learn
 }
 
 #[test]
+fn what_is_down_when_the_run_begins_loses_nothing_unless_routing_is_said_not_to_know_it() {
+    let run_with = |known_at_start, incident| {
+        let mut scenario = sprayed(1_000_000);
+        scenario.faults =
+            FaultsSpec { known_at_start, ..faults(Time::from_ms(10), vec![incident]) };
+        run(&scenario)
+    };
+    let switch = Incident::SwitchDown { switch: "agg0".into(), at: Time::ZERO, until: None };
+    for incident in [link_down("edge0>agg0", Time::ZERO, None), switch] {
+        let known = run_with(true, incident.clone());
+        assert_eq!((known.counters.lost_on_links, known.flows[0].timeouts), (0, 0));
+        let unknown = run_with(false, incident);
+        assert!(unknown.counters.lost_on_links > 0);
+    }
+}
+
+#[test]
+fn what_comes_up_is_used_as_late_as_ever_though_it_was_down_when_the_run_began() {
+    let mut scenario = sprayed(40_000_000);
+    let down = link_down("edge0>agg0", Time::ZERO, Some(Time::from_ms(50)));
+    scenario.faults = faults(Time::from_ms(5), vec![down]);
+    let until = |ms: u64| {
+        let (_, all) = run_observed(&scenario, Seen::default());
+        let (_, later) = run_observed(&scenario, Seen::since(Time::from_ms(ms)));
+        let over = |seen: &Seen| seen.over(&scenario.graph, &["edge0>agg0"])[0];
+        over(&all) - over(&later)
+    };
+    assert_eq!(until(55), 0);
+    assert!(until(60) > 0);
+}
+
+/// A link of the graph that corrupts a tenth of its packets, and all of them during an incident.
+#[test]
+fn a_link_loses_what_its_graph_says_and_again_when_an_incident_has_ended() {
+    let link = (Rate(1_000_000_000), Time::from_us(5));
+    let mut graph = row(&[link; 3]);
+    graph.links[1].loss = 0.1;
+    let flows = (0..200).map(|id| flow(id, 0, 1, 1_460, Time::from_us(500 * id)));
+    let mut scenario = scenario(graph, flows.collect());
+    scenario.faults = faults(
+        Time::ZERO,
+        vec![Incident::Loss {
+            link: "s0>s1".into(),
+            one_way: false,
+            probability: 1.0,
+            at: Time::from_ms(20),
+            until: Some(Time::from_ms(25)),
+        }],
+    );
+    let (outcome, seen) = run_observed(&scenario, Seen::default());
+    assert!(outcome.flows.iter().all(|flow| flow.fct.is_some()));
+    let lost = |from: u64, to: u64| {
+        let within = |at: &Time| (Time::from_ms(from)..Time::from_ms(to)).contains(at);
+        seen.lost.iter().filter(|(at, loss)| within(at) && *loss == Loss::Corrupted).count()
+    };
+    let (before, after) = (lost(0, 20), lost(30, 50));
+    // 40 flows of some eight packets each, of which a tenth is lost.
+    for share in [before, after] {
+        assert!((10..70).contains(&share), "{before} and {after}");
+    }
+}
+
+#[test]
 fn a_repaired_link_is_used_again_once_routing_has_learned_of_it() {
     let mut scenario = sprayed(40_000_000);
     let down = link_down("edge0>agg0", Time::from_ms(20), Some(Time::from_ms(60)));

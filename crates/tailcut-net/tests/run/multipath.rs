@@ -249,14 +249,14 @@ fn layered() -> Graph {
     }
     let link = |(a, b)| {
         let (a, b, propagation) = (NodeId(a), NodeId(b), Time(1));
-        Link { a, b, rate: FAST, propagation, tier: 0, queue_limit: None }
+        Link::new(a, b, FAST, propagation, 0)
     };
     Graph {
         hosts,
         switches: 2 + 2 * layers,
         tiers: vec!["layer".into()],
         links: links.into_iter().map(link).collect(),
-        names: vec![],
+        ..Graph::default()
     }
 }
 

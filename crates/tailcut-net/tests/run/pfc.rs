@@ -108,7 +108,7 @@ fn ring(switches: u32) -> Scenario {
     let link = |a, b| {
         let (a, b) = (NodeId(a), NodeId(b));
         let (rate, propagation) = (Rate(1_000_000_000), Time::from_us(2));
-        Link { a, b, rate, propagation, tier: 0, queue_limit: None }
+        Link::new(a, b, rate, propagation, 0)
     };
     let hosts = (0..switches).map(|at| link(at, switches + at));
     let around = (0..switches).map(|at| link(switches + at, switches + (at + 1) % switches));
@@ -117,7 +117,7 @@ fn ring(switches: u32) -> Scenario {
         switches,
         tiers: vec!["ring".into()],
         links: hosts.chain(around).collect(),
-        names: vec![],
+        ..Graph::default()
     };
     let flows = (0..switches)
         .map(|src| flow(src.into(), src, (src + 2) % switches, 3_000_000, Time::ZERO))

@@ -73,14 +73,14 @@ pub fn row(links: &[(Rate, Time)]) -> Graph {
     };
     let link = |(at, &(rate, propagation)): (usize, &(Rate, Time))| {
         let (a, b) = (NodeId(node(at as u32)), NodeId(node(at as u32 + 1)));
-        Link { a, b, rate, propagation, tier: 0, queue_limit: None }
+        Link::new(a, b, rate, propagation, 0)
     };
     Graph {
         hosts: 2,
         switches,
         tiers: vec!["row".into()],
         links: links.iter().enumerate().map(link).collect(),
-        names: vec![],
+        ..Graph::default()
     }
 }
 

@@ -173,6 +173,12 @@ impl Kind for Kernel {
 fn faults(checked: &mut Checked, scenario: &Scenario) {
     let spec = &scenario.faults;
     let all = if spec.active { spec.incidents.as_slice() } else { &[] };
+    if scenario.graph.is_lossy() {
+        checked.fatal(
+            "topology.file",
+            "only netem loses packets of a link that is up: take the fabric engine",
+        );
+    }
     let delays = |one: &Incident| matches!(one, Incident::Loss { .. } | Incident::Delay { .. });
     match all {
         [] => checked.done("faults", "nothing fails"),

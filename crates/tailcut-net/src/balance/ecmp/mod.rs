@@ -92,6 +92,14 @@ impl Strategy for Ecmp {
         true
     }
 
+    fn draws(&self) -> bool {
+        self.salt == Salting::Seed
+    }
+
+    fn has_equal_shares(&self) -> bool {
+        self.weights == Weights::Equal
+    }
+
     fn state(&self, layout: Layout<'_>) -> Hashing {
         let shares = match self.weights {
             Weights::Equal => Shares::default(),

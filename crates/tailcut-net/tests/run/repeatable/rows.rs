@@ -80,6 +80,11 @@ fn first() -> Sections {
         ("BBR", json!({ "transport": congestion("bbr") })),
         ("DCTCP", json!({ "transport": congestion("dctcp"), "queue": kind("ecn") })),
         (
+            "DCTCP, thresholds by tier",
+            json!({ "transport": congestion("dctcp"), "queue": { "kind": "ecn",
+                "threshold": { "host": "5packets", "aggregation": "9packets", "core": "9packets" } } }),
+        ),
+        (
             "RepFlow on DCTCP",
             json!({ "transport": congestion("dctcp"), "queue": red, "replicate": kind("repflow") }),
         ),
