@@ -188,7 +188,8 @@ function judge(pair, exchanges, fault, { paired, carried }) {
     return { complaint: `not complete, though both connections carry everything: ${how}` };
   // net is silent where its one connection is, and at the end that a reset does not reach.
   const mayHang = fault.kind === 'silence' || fault.sides.length === 1;
-  const hangs = pair.ends.some(({ destroyed }) => !destroyed);
+  // A connection that was reset in its handshake is no server's: with net, too, nobody has a socket there.
+  const hangs = pair.ends.some(({ destroyed, flow }) => flow !== undefined && !destroyed);
   return hangs && !mayHang ? { complaint: `hangs: ${how}` } : {};
 }
 
@@ -270,6 +271,13 @@ test('small messages go on when the first path has fallen silent and takes nothi
   const kept = { ...script, exchanges: Array.from({ length: 40 }, () => one) };
   const fault = { copy: PRIMARY, kind: 'silence', sides: [0, 1], ms: FOREVER, at: 5 };
   assert.equal(virtually((time) => play(time, kept, fault)).complete, true);
+});
+
+test('a first connection that is reset before the server has it fails at the client alone, as with net', () => {
+  const elephant = { ...script, exchanges: [{ ...one, request: 12_613 }], delay: 30, early: false };
+  const fault = { copy: PRIMARY, kind: 'reset', sides: [0, 1], ms: FOREVER, at: 0.12 };
+  const { complaint, complete } = virtually((time) => play(time, elephant, fault));
+  assert.deepEqual([complaint, complete], [undefined, undefined]);
 });
 
 for (const kind of ['silence', 'reset'])
